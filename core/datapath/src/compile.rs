@@ -46,8 +46,8 @@ impl Op {
     /// The programs that are a part of the operation.
     fn branches(&self) -> impl Iterator<Item = &Program> {
         let [first, second] = match self {
-            Op::Clone(inner) | Op::Sample(_, inner) => [Some(inner), None],
-            Op::CheckLen(_, longer, rest) => [Some(longer), Some(rest)],
+            Op::Clone(inner) | Op::Sample(_, inner) => [Some(&**inner), None],
+            Op::CheckLen(_, longer, rest) => [Some(&**longer), Some(&**rest)],
             _ => [None; 2],
         };
         first.into_iter().chain(second)
@@ -181,7 +181,7 @@ fn compare_first(ops: &mut Vec<Op>) {
         return;
     }
     let Some(Op::CheckLen(max, longer, rest)) = ops.pop() else { return };
-    let side = |branch: Program| {
+    let side = |branch: Box<Program>| {
         let mut all: Vec<Op> = ops.iter().cloned().chain(branch.ops).collect();
         let tracks = all.iter().rposition(Op::may_lead_to_ct).unwrap_or(0);
         let mut at = 0;
@@ -190,7 +190,7 @@ fn compare_first(ops: &mut Vec<Op>) {
             at <= tracks || !matches!(op, Op::ForgetConnection)
         });
         remove_unread(&mut all);
-        Program::new(all)
+        Box::new(Program::new(all))
     };
     *ops = vec![Op::CheckLen(max, side(longer), side(rest))];
 }
@@ -250,12 +250,12 @@ fn simple(action: &DpAction, nesting: usize) -> Op {
         &DpAction::Recirc(id) => Op::Recirc(id),
         &DpAction::Hash { alg, basis } => Op::Hash { symmetric: alg == HashAlg::SymL4, basis },
         DpAction::CtClear => Op::CtClear,
-        DpAction::Clone(list) => Op::Clone(compile(list, nesting + 1)),
+        DpAction::Clone(list) => Op::Clone(Box::new(compile(list, nesting + 1))),
         DpAction::CheckPktLen(check) => {
-            let side = |list: &[DpAction]| compile(list, nesting + 1);
+            let side = |list: &[DpAction]| Box::new(compile(list, nesting + 1));
             Op::CheckLen(usize::from(check.pkt_len), side(&check.greater), side(&check.less_equal))
         }
-        DpAction::Sample(s) => Op::Sample(s.probability, compile(&s.actions, nesting + 1)),
+        DpAction::Sample(s) => Op::Sample(s.probability, Box::new(compile(&s.actions, nesting + 1))),
         &DpAction::Trunc(max) => Op::Trunc(max),
         &DpAction::Drop(reason) => Op::Drop(reason),
         DpAction::Ct(ct) => track(ct),
@@ -315,7 +315,7 @@ mod tests {
     fn what_follows_a_branch_is_not_part_of_it() {
         let check = CheckPktLen { pkt_len: 100, greater: vec![DpAction::PopVlan, OUT], less_equal: vec![] };
         let program = Program::compile(&[DpAction::CheckPktLen(Box::new(check)), OUT]);
-        let side = |ops: &[Op]| Program::new(ops.to_vec());
+        let side = |ops: &[Op]| Box::new(Program::new(ops.to_vec()));
         let none = side(&[Op::Drop(DropReason::NoOutput)]);
         let branch = Op::CheckLen(100, side(&[Op::PopVlan, Op::Output(1)]), none);
         assert_eq!(program.ops, [branch, Op::Output(1)]);
@@ -331,7 +331,7 @@ mod tests {
         let meter = DpAction::Meter(3);
         const TWO: DpAction = DpAction::Output(PortNo(2));
         let program = Program::compile(&[meter.clone(), DpAction::CtClear, check(&[OUT], &[TWO])]);
-        let side = |ops: &[Op]| Program::new(ops.to_vec());
+        let side = |ops: &[Op]| Box::new(Program::new(ops.to_vec()));
         let sides = [1, 2].map(|port| side(&[Op::Meter(3), Op::Output(port)]));
         let [longer, rest] = sides.clone();
         assert_eq!(program.ops, [Op::CheckLen(100, longer, rest)]);

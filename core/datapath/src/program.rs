@@ -77,11 +77,11 @@ pub enum Op {
     /// As `Output`.
     Recirc(u32),
     /// As `Output`.
-    Clone(Program),
+    Clone(Box<Program>),
     /// As `Output`: share of the packets in 1/2^32, and the program for them.
-    Sample(u32, Program),
+    Sample(u32, Box<Program>),
     /// As `Output`: maximum length in bytes for the second program, the program for longer packets, and the second program.
-    CheckLen(usize, Program, Program),
+    CheckLen(usize, Box<Program>, Box<Program>),
     /// Notes how much padding the packet was received with: headers that are pushed may hide its length from a later `CheckLen`.
     NotePadding,
     /// Always last.
@@ -131,6 +131,9 @@ pub enum Op {
     Meter(u32),
     Trunc(u32),
 }
+
+// Each megaflow has at least one, so what few have is in boxes.
+const _: () = assert!(size_of::<Op>() <= 56);
 
 /// A tunnel's header to be added.
 #[derive(Clone, Debug, PartialEq)]

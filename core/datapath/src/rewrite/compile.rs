@@ -71,7 +71,7 @@ fn with_rewrites(ops: Vec<Op>, mut expected: Option<Expected>) -> Vec<Op> {
 
 /// A branch starts with the header that is expected at its place.
 fn nested(op: Op, expected: &Option<Expected>) -> Op {
-    let side = |program: Program| program.with_rewrites(expected.clone());
+    let side = |program: Box<Program>| Box::new(program.with_rewrites(expected.clone()));
     match op {
         Op::Clone(inner) => Op::Clone(side(inner)),
         Op::Sample(share, inner) => Op::Sample(share, side(inner)),
