@@ -37,7 +37,7 @@ pub fn conclude(facts: &Facts, noun: &str, troubles: &[String]) -> String {
             let vlan =
                 facts.why_there.as_ref().and_then(vlan).map_or(String::new(), |line| format!(" {line}"));
             format!(
-                "The switch sends the {lower} by {left}; no answer comes back. Look at what is behind {left}.{vlan}{more}"
+                "The switch sends the {lower} by {left}; no answer comes back.{vlan} Look at what is behind {left}.{more}"
             )
         }
         (_, 0) => format!("The switch sends the {lower} by {left}; answers come in and none leaves.{more}"),
