@@ -3,7 +3,9 @@ replaced by the stock switch again.
 
 In a copy of this machine's root in memory; TEST_LONG=1: in a new Debian from its archive, and the packages by lintian.
 """
+import glob
 import os
+import re
 
 from lib import lab, rooted
 
@@ -165,6 +167,17 @@ def back(host):
     assert "br0" in host.vsctl("list-br"), "the database is still there"
 
 
+def dead_links(folder):
+    """Links of installed pages to files that are not installed."""
+    pages = glob.glob(folder + "/**/*.md", recursive=True)
+    assert len(pages) > 30, pages
+    for page in pages:
+        with open(page) as f:
+            for target in re.findall(r"\]\(([^()\s:#]+)", f.read()):
+                if not os.path.exists(os.path.join(os.path.dirname(page), target)):
+                    yield os.path.relpath(page, folder), target
+
+
 def test_life_of_the_packages():
     """The packages install beside and instead of the stock switch, upgrade under traffic with flows kept, and go again."""
     lab.need_root()
@@ -173,6 +186,7 @@ def test_life_of_the_packages():
         host.set_up()
         host.reaches()
         beside(host)
+        assert not (dead := list(dead_links(host.root.path + "/usr/share/doc/sluice-switch"))), dead
         instead(host)
         interfaces(host)
         upgraded(host)
