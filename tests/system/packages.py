@@ -173,7 +173,7 @@ def dead_links(folder):
     assert len(pages) > 30, pages
     for page in pages:
         with open(page) as f:
-            for target in re.findall(r"\]\(([^()\s:#]+)", f.read()):
+            for target in re.findall(r"\]\(([^()\s:#]+)[)#]", f.read()):
                 if not os.path.exists(os.path.join(os.path.dirname(page), target)):
                     yield os.path.relpath(page, folder), target
 
