@@ -60,21 +60,10 @@ impl Changed {
 
 /// The words in which two flows differ.
 pub(crate) fn differences(a: &Flow, b: &Flow) -> u128 {
-    /// Number of words that are compared together without a branch, because most are equal.
-    const TOGETHER: usize = 8;
-    let ([a, b], mut set) = ([a.words(), b.words()].map(|words| words.as_chunks::<TOGETHER>()), 0);
-    for (n, (a, b)) in a.0.iter().zip(b.0).enumerate() {
-        if a.iter().zip(b).fold(0, |any, (a, b)| any | (a ^ b)) != 0 {
-            set |= unequal(a, b) << (n * TOGETHER);
-        }
-    }
-    set | unequal(a.1, b.1) << (a.0.len() * TOGETHER)
-}
-
-/// Compares a few words.
-fn unequal(a: &[u64], b: &[u64]) -> u128 {
-    let set = a.iter().zip(b).enumerate().fold(0, |set, (i, (a, b))| set | u32::from(a != b) << i);
-    set.into()
+    let (a, b, mut set) = (a.words(), b.words(), 0);
+    let differing: [u64; FLOW_WORDS] = std::array::from_fn(|i| a[i] ^ b[i]);
+    flow::for_each_set_word(&differing, |at, _| set |= 1 << at);
+    set
 }
 
 /// The words that an action itself may change, without the actions that it leads to; `None`: any.
