@@ -139,9 +139,11 @@ fn begins_alike(stock: &str, ours: &str) -> bool {
     before_lists(stock) == before_lists(ours)
 }
 
-/// The actions up to the first list in another action, sorted, because a flood sends in another order.
+/// The actions up to the first list in another action, without ids, which each switch assigns, and sorted, because a flood sends in
+/// another order.
 fn before_lists(text: &str) -> Vec<String> {
-    let list = normal::line(text, normal::ACTIONS).strip_prefix(normal::ACTIONS).unwrap_or_default();
+    let text = normal::without_ids(text);
+    let list = normal::line(&text, normal::ACTIONS).strip_prefix(normal::ACTIONS).unwrap_or_default();
     let list = &list[..LISTS.iter().filter_map(|l| list.find(l)).min().unwrap_or(0)];
     let list = normal::split(list).into_iter().filter(|action| !action.is_empty());
     let mut actions: Vec<String> = list.map(str::to_owned).collect();
@@ -360,6 +362,12 @@ mod tests {
         assert!(!action_set_again(&larger(1, "1,check_pkt_len(size=60,gt(2,5),le(3,5)),5"), &ours));
         assert!(!action_set_again(&larger(2, "4,check_pkt_len(size=60,gt(2,5),le(3,5)),5"), &ours));
         assert!(!action_set_again(&larger(2, "1,check_pkt_len(size=60,gt(2),le(4)),5"), &ours));
+        let id =
+            |text: String, id: &str| text.replace(",1,check", &format!(",userspace(recirc_id={id}),1,check"));
+        let again = larger(2, "5,1,check_pkt_len(size=60,gt(2,5),le(3,5)),5");
+        let once = larger(1, "5,1,check_pkt_len(size=60,gt(2),le(3)),5");
+        assert!(action_set_again(&id(again.clone(), "7"), &id(once.clone(), "9")));
+        assert!(!action_set_again(&id(again, "7"), &id(once, "0")));
         let copy = |times, list: &str| text("clone(output:2)", times, list);
         assert!(action_set_again(&copy(2, "1,clone(2)"), &copy(1, "1,clone()")));
         assert!(action_set_again(&copy(2, "1,2,5,5"), &copy(1, "1,2,5")));
