@@ -23,11 +23,13 @@ impl Walk<'_> {
         let pipeline = std::mem::take(&mut self.pipeline);
         self.commit();
         let outside = std::mem::take(&mut self.out.actions);
-        let base = Box::new(self.committed.base);
-        let (packet_state, rewrapped) = (self.packet_state, self.committed.rewrapped);
+        // Headers that one branch adds to its packet, or has still to add, are not on the other branch's packet.
+        let committed = Box::new(self.committed.clone());
+        let packet_state = self.packet_state;
         let mut ended = false;
         let [greater, less_equal] = [1, 0].map(|larger| {
-            (self.flow, self.committed.base) = (*flow, *base);
+            self.flow = *flow;
+            self.committed.clone_from(&committed);
             (self.packet_state, self.progress.exit) = (packet_state, false);
             self.pipeline.clear();
             dst.set(&mut self.flow, larger);
@@ -43,12 +45,10 @@ impl Walk<'_> {
             greater,
             less_equal,
         })));
-        (self.flow, self.committed.base) = (*flow, *base);
+        (self.flow, self.committed) = (*flow, *committed);
         self.doubt_all_words();
         (self.packet_state, self.progress.exit) = (packet_state, ended);
         self.pipeline = pipeline;
-        // Headers that one branch adds to its packet are not on the other branch's packet.
-        self.committed.rewrapped = rewrapped;
         true
     }
 }

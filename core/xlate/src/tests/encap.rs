@@ -70,6 +70,19 @@ fn what_a_bucket_puts_around_a_packet_the_next_one_does_not_see() {
 }
 
 #[test]
+fn a_header_that_one_length_gets_the_other_one_does_not_get() {
+    let mut b = LabBridge::with_ports(BR0, 4, 0);
+    let bit = flow::Subfield::new(FieldId::Reg0, 0, 1).unwrap();
+    let next = Action::Resubmit { port: None, table: Some(1), with_ct: false };
+    b.flow(0, 1, &[], vec![Action::CheckPktLarger { len: 200, dst: bit }, next]);
+    b.flow(1, 1, &[(FieldId::Reg0, 1)], vec![encap(NSH)]);
+    b.flow(1, 1, &[(FieldId::Reg0, 0)], vec![out(2)]);
+    let mut s = switch(&mut [b]);
+    s.capabilities.check_pkt_len = true;
+    assert_eq!(text(&run(&s, &tcp(1))), "check_pkt_len(size=200,gt(drop),le(2))");
+}
+
+#[test]
 fn a_copy_in_a_branch_is_the_only_one() {
     let mut b = LabBridge::with_ports(BR0, 5, 0);
     let resubmit = Action::Resubmit { port: None, table: Some(2), with_ct: false };
