@@ -1,4 +1,4 @@
-//! `--timeout`: ends a tool that takes too long with SIGALRM, as the peer's tools do.
+//! `--timeout`: ends a tool that takes too long with SIGALRM, as the tools of Open vSwitch do.
 
 use runtime::Module;
 use std::time::Duration;

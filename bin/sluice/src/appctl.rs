@@ -7,7 +7,7 @@ use crate::call::Call;
 use crate::getopt::{self, LOGGING, Opt, Order, Takes, opt};
 use crate::page::{Line, Names, Page};
 use crate::{common, suggest};
-use ctl::By;
+use ctl::OfferedBy;
 use ovsdb::Json;
 use ovsdb::json::{quoted, sorted_string};
 use runtime::Dirs;
@@ -29,7 +29,7 @@ const OPTIONS: [Opt; 7] = [
 ];
 
 /// The parsed command line.
-struct Job {
+struct Invocation {
     target: Option<String>,
     timeout: Option<Duration>,
     format: Format,
@@ -66,7 +66,9 @@ pub fn main(call: &Call) -> ExitCode {
         println!("{}", common::version(call, NAMES.peers));
         return ExitCode::SUCCESS;
     }
-    let done = job(parsed, &dirs).map_err(Failure::Fatal).and_then(|job| perform(&job, call, &dirs));
+    let done = parse_invocation(parsed, &dirs)
+        .map_err(Failure::Fatal)
+        .and_then(|invocation| perform(&invocation, call, &dirs));
     match done {
         Ok(text) => match io::stdout().write_all(text.as_bytes()) {
             Ok(()) => ExitCode::SUCCESS,
@@ -96,7 +98,7 @@ pub fn report_failure(name: &str, failure: Failure) -> ExitCode {
     }
 }
 
-fn job(parsed: getopt::Parsed, dirs: &Dirs) -> Result<Job, String> {
+fn parse_invocation(parsed: getopt::Parsed, dirs: &Dirs) -> Result<Invocation, String> {
     let (mut target, mut timeout, mut format, mut pretty) = (None, None, Format::Text, false);
     let mut executes = 0;
     for (name, value) in parsed.options {
@@ -106,7 +108,7 @@ fn job(parsed: getopt::Parsed, dirs: &Dirs) -> Result<Job, String> {
                 return Err("-t or --target may be specified only once".into());
             }
             "target" => target = value,
-            // The old way to give the command; scripts still use it.
+            // Older form: `--execute` before the command. Scripts still use it.
             "execute" => executes += 1,
             "format" => {
                 format = Format::from_name(&text)
@@ -132,7 +134,7 @@ fn job(parsed: getopt::Parsed, dirs: &Dirs) -> Result<Job, String> {
     let seconds = timeout
         .or_else(|| std::env::var("OVS_CTL_TIMEOUT").ok().and_then(|t| t.parse().ok()).filter(|n| *n > 0));
     let timeout = seconds.map(|n| Duration::from_secs(n.into()));
-    Ok(Job { target, timeout, format, pretty, command, args: rest.collect() })
+    Ok(Invocation { target, timeout, format, pretty, command, args: rest.collect() })
 }
 
 /// Sends a command with its arguments to the daemon and returns the reply.
@@ -143,7 +145,7 @@ pub fn ask(
     format: Format,
     (command, args): (&str, &[String]),
 ) -> Result<String, Failure> {
-    let job = Job {
+    let invocation = Invocation {
         target: target.map(str::to_owned),
         timeout,
         format,
@@ -151,7 +153,7 @@ pub fn ask(
         command: command.to_owned(),
         args: args.to_vec(),
     };
-    perform(&job, call, dirs)
+    perform(&invocation, call, dirs)
 }
 
 /// A connection to the daemon, for tools that send more than one command.
@@ -193,24 +195,24 @@ impl ControlSession {
     }
 
     /// Sends a command with arguments and returns the reply as JSON.
-    pub fn ask_about(&mut self, command: &str, args: &[String]) -> Result<Json, Failure> {
+    pub fn ask_with_args(&mut self, command: &str, args: &[String]) -> Result<Json, Failure> {
         self.transact(Format::Json, command, args)
     }
 
     /// Sends a command without arguments and returns the reply as text.
     pub fn ask_text(&mut self, command: &str) -> Result<String, Failure> {
-        self.ask_text_about(command, &[])
+        self.ask_text_with_args(command, &[])
     }
 
     /// Sends a command with arguments and returns the reply as text.
-    pub fn ask_text_about(&mut self, command: &str, args: &[String]) -> Result<String, Failure> {
+    pub fn ask_text_with_args(&mut self, command: &str, args: &[String]) -> Result<String, Failure> {
         match self.transact(Format::Text, command, args)? {
-            Json::String(text) => Ok(ended(text)),
-            other => Err(odd(&other)),
+            Json::String(text) => Ok(with_newline(text)),
+            other => Err(unexpected_reply(&other)),
         }
     }
 
-    /// Adds to the refusal of an unknown command the most similar command of the daemon.
+    /// If the daemon does not know the command, adds the most similar command of the daemon to the error text.
     fn with_hint(&mut self, failure: Failure, command: &str) -> Failure {
         match failure {
             Failure::Refused(text, target)
@@ -219,7 +221,7 @@ impl ControlSession {
                 let known = self.ask("list-commands").unwrap_or_default();
                 let names = known.as_object().into_iter().flat_map(|all| all.keys().map(String::as_str));
                 let hint = suggest::hint(command, names);
-                Failure::Refused(ended(format!("{}{hint}", text.trim_end())), target)
+                Failure::Refused(with_newline(format!("{}{hint}", text.trim_end())), target)
             }
             other => other,
         }
@@ -235,18 +237,18 @@ impl ControlSession {
     }
 }
 
-fn perform(job: &Job, call: &Call, dirs: &Dirs) -> Result<String, Failure> {
-    let mut session = ControlSession::within(call, job.target.as_deref(), dirs, job.timeout)?;
-    let answer = session.transact(job.format, &job.command, &job.args);
-    let answer = answer.map_err(|failure| session.with_hint(failure, &job.command))?;
-    render(answer, job).map(ended)
+fn perform(invocation: &Invocation, call: &Call, dirs: &Dirs) -> Result<String, Failure> {
+    let mut session = ControlSession::within(call, invocation.target.as_deref(), dirs, invocation.timeout)?;
+    let answer = session.transact(invocation.format, &invocation.command, &invocation.args);
+    let answer = answer.map_err(|failure| session.with_hint(failure, &invocation.command))?;
+    render(answer, invocation).map(with_newline)
 }
 
 fn transact(client: &mut Client, target: &str, command: &str, args: &[String]) -> Result<Json, Failure> {
     match client.call(command, args) {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(Json::String(text))) => Err(Failure::Refused(ended(text), target.into())),
-        Ok(Err(other)) => Err(odd(&other)),
+        Ok(Err(Json::String(text))) => Err(Failure::Refused(with_newline(text), target.into())),
+        Ok(Err(other)) => Err(unexpected_reply(&other)),
         Err(e) if e.kind() == ErrorKind::TimedOut => Err(Failure::TimeOut),
         Err(e) => {
             let why = runtime::error_text(&e);
@@ -255,11 +257,11 @@ fn transact(client: &mut Client, target: &str, command: &str, args: &[String]) -
     }
 }
 
-fn render(answer: Json, job: &Job) -> Result<String, Failure> {
-    match (job.format, answer) {
+fn render(answer: Json, invocation: &Invocation) -> Result<String, Failure> {
+    match (invocation.format, answer) {
         (Format::Text, Json::String(text)) => Ok(text),
-        (Format::Text, other) => Err(odd(&other)),
-        (Format::Json, value) if job.pretty => {
+        (Format::Text, other) => Err(unexpected_reply(&other)),
+        (Format::Json, value) if invocation.pretty => {
             let mut text = String::new();
             indented(&value, 1, &mut text);
             Ok(text)
@@ -268,7 +270,7 @@ fn render(answer: Json, job: &Job) -> Result<String, Failure> {
     }
 }
 
-/// Pretty-prints JSON in the peer's format: sorted members, closing brackets without a new line.
+/// Pretty-prints JSON as ovs-appctl does: sorted members, closing brackets without a new line.
 pub fn indented(value: &Json, depth: usize, out: &mut String) {
     let line = |out: &mut String, first: bool| {
         out.push_str(if first { "\n" } else { ",\n" });
@@ -302,7 +304,7 @@ pub fn indented(value: &Json, depth: usize, out: &mut String) {
     }
 }
 
-fn odd(answer: &Json) -> Failure {
+fn unexpected_reply(answer: &Json) -> Failure {
     let kind = match answer {
         Json::Null => "null",
         Json::Bool(false) => "false",
@@ -316,8 +318,8 @@ fn odd(answer: &Json) -> Failure {
     Failure::Unexpected(format!("Unexpected reply type in JSON rpc reply: {kind}"))
 }
 
-/// Appends a line end to a text that is not empty and has none.
-fn ended(mut text: String) -> String {
+/// Appends a newline to a text that is not empty and does not end with one.
+fn with_newline(mut text: String) -> String {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
@@ -327,7 +329,7 @@ fn ended(mut text: String) -> String {
 /// Returns the target's name for messages, and the path of its socket.
 fn locate(given: Option<&str>, call: &Call, dirs: &Dirs) -> Result<(String, PathBuf), String> {
     let Some(name) = given else {
-        // The pid file of our daemon has either its own name or `ovs-vswitchd`.
+        // The pid file of our daemon is named `sluiced.pid` or `ovs-vswitchd.pid`.
         if !call.compat && dirs.in_run("sluiced.pid").exists() {
             return by_name("sluiced", dirs).or_else(|why| by_name("ovs-vswitchd", dirs).map_err(|_| why));
         }
@@ -351,7 +353,7 @@ pub const NAMES: Names = Names { tool: "appctl", peers: &["ovs-appctl"] };
 
 /// The help page of the tool.
 pub fn page() -> Page {
-    let commands = ctl::all().iter().filter(|c| c.common && c.by.intersects(By::ANY_SWITCH));
+    let commands = ctl::all().iter().filter(|c| c.common && c.offered_by.intersects(OfferedBy::ANY_SWITCH));
     let line = |c: &ctl::Command| Line { name: c.name.into(), usage: c.usage.into(), text: c.help };
     Page {
         names: NAMES,

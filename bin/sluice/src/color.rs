@@ -1,31 +1,31 @@
 //! Colours on terminals.
 //!
 //! Text is coloured if standard output is a terminal that supports colours and `NO_COLOR` is unset or empty
-//! (no-color.org). In pipes and files, and under a name of Open vSwitch, text is plain unless `--color` asks
-//! for colours.
+//! (no-color.org). In pipes and files, and if the tool is called by its Open vSwitch name, text has no colours unless
+//! `--color` requests them.
 
 use crate::suggest;
 use std::io::IsTerminal;
 
-/// A style, as its SGR parameters (ECMA-48).
+/// A text style: the parameters of the escape sequence SGR (ECMA-48).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style(&'static str);
 
-/// Headings.
+/// For headings.
 pub const HEADING: Style = Style("1");
-/// Problems, and `actions=`.
+/// For problems, and for `actions=`.
 pub const BAD: Style = Style("1;31");
-/// Warnings, and actions that send a packet somewhere.
+/// For warnings, and for actions that send a packet somewhere.
 pub const WARN: Style = Style("33");
-/// Advice, and names of fields.
+/// For advice, and for names of fields.
 pub const NAME: Style = Style("36");
-/// Protocols.
+/// For names of protocols.
 pub const WORD: Style = Style("32");
-/// `drop`.
+/// For the action `drop`.
 pub const DROP: Style = Style("34");
-/// Actions with arguments in parentheses.
+/// For actions with arguments in parentheses.
 pub const CALL: Style = Style("35");
-/// `learn`.
+/// For the action `learn`.
 pub const LEARN: Style = Style("31");
 
 /// Returns whether text is coloured by default.
@@ -35,7 +35,7 @@ pub fn is_wanted() -> bool {
     !suggest::is_off() && can && set("NO_COLOR").is_none() && std::io::stdout().is_terminal()
 }
 
-/// The text in this style if `on`, else as it is.
+/// The text in a style if `on`, otherwise unchanged.
 pub fn paint(on: bool, style: Style, text: &str) -> String {
     if !on || text.is_empty() {
         return text.to_owned();
@@ -43,7 +43,7 @@ pub fn paint(on: bool, style: Style, text: &str) -> String {
     format!("\x1b[{}m\x1b[K{text}\x1b[m\x1b[K", style.0)
 }
 
-/// Words in a style of their own: actions that send a packet or set a field, and the words that rank a flow.
+/// Words with a fixed style: actions that send a packet or set a field, and the words for a flow's table and priority.
 const SPECIAL: [&str; 9] =
     ["table=", "priority=", "load:", "output:", "move:", "group:", "CONTROLLER:", "set_field:", "resubmit:"];
 
@@ -95,7 +95,7 @@ fn flow(line: &str) -> String {
     out + &lone(rest)
 }
 
-/// A word without a value.
+/// Colours a word without a value.
 fn lone(word: &str) -> String {
     let is_name = word.starts_with(|c: char| c.is_ascii_lowercase())
         && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());

@@ -17,15 +17,15 @@ pub const INFORMATIVE: [Opt; 2] = [
 /// The output format, in tools whose default format is text.
 pub const FORMAT: [Opt; 2] =
     [opt("format", Some('f'), Takes::Value).says("FORMAT", "text or json (default: text)"), JSON];
-/// The short form, for tools with a `--format` of their own.
+/// The short form of `--format=json`, for tools with their own option `--format`.
 pub const JSON: Opt = opt("json", None, Takes::Nothing).says("", "the same as --format=json");
 
-/// The options of one of our own tools: those that only it has, then the format of its output, then help and version.
+/// The options of a tool without a counterpart in Open vSwitch: the options `of_tool`, then the output format, help and version.
 pub fn options<const N: usize>(of_tool: [Opt; N]) -> Vec<Opt> {
     of_tool.into_iter().chain(FORMAT).chain(INFORMATIVE).collect()
 }
 
-/// Returns whether the options of `FORMAT` select JSON; the last one counts.
+/// Returns whether the options of `FORMAT` select JSON. If several are given, the last one counts.
 pub fn wants_json(parsed: &Parsed) -> Result<bool, String> {
     let mut json = false;
     for (name, value) in &parsed.options {
@@ -41,7 +41,7 @@ pub fn wants_json(parsed: &Parsed) -> Result<bool, String> {
     Ok(json)
 }
 
-/// The text of `--version`: the product, and under our own name also the peer that the tool replaces.
+/// The text of `--version`: the product, and if the tool is called by its own name also the program that it replaces.
 pub fn version(call: &Call, peers: &[&str]) -> String {
     if call.compat {
         return runtime::version_text(&call.name);
@@ -54,7 +54,7 @@ pub fn version(call: &Call, peers: &[&str]) -> String {
 }
 
 /// Handles `--help` and `--version` of a tool without a counterpart in Open vSwitch.
-pub fn informed(call: &Call, parsed: &Parsed, page: fn() -> Page) -> Option<ExitCode> {
+pub fn handle_informative(call: &Call, parsed: &Parsed, page: fn() -> Page) -> Option<ExitCode> {
     let text = if parsed.has("help") {
         page().help(&call.name)
     } else if parsed.has("version") {
@@ -66,20 +66,20 @@ pub fn informed(call: &Call, parsed: &Parsed, page: fn() -> Page) -> Option<Exit
     Some(ExitCode::SUCCESS)
 }
 
-/// Parses the arguments of a tool without a counterpart; also returns whether output is JSON. An exit code:
-/// the arguments are wrong, or `--help` or `--version` has been handled.
+/// Parses the arguments of a tool without a counterpart in Open vSwitch; also returns whether output is JSON. Returns an exit
+/// code if the arguments are wrong, or if `--help` or `--version` was given and has been handled.
 pub fn arguments(call: &Call, options: &[Opt], page: fn() -> Page) -> Result<(Parsed, bool), ExitCode> {
     let parsed = getopt::parse(options, Order::Anywhere, &call.args);
     let (parsed, json) = parsed
         .and_then(|parsed| wants_json(&parsed).map(|json| (parsed, json)))
         .map_err(|text| refuse(call, &text))?;
-    match informed(call, &parsed, page) {
+    match handle_informative(call, &parsed, page) {
         Some(code) => Err(code),
         None => Ok((parsed, json)),
     }
 }
 
-/// As `arguments`, of a tool that takes options only.
+/// Parses the arguments like [`arguments`], for a tool that has options only.
 pub fn options_only(call: &Call, options: &[Opt], page: fn() -> Page) -> Result<(Parsed, bool), ExitCode> {
     let (parsed, json) = arguments(call, options, page)?;
     match parsed.rest.first() {
@@ -88,7 +88,7 @@ pub fn options_only(call: &Call, options: &[Opt], page: fn() -> Page) -> Result<
     }
 }
 
-/// As `arguments`, of a tool whose option `--markdown` prints a page of the documentation.
+/// Parses the arguments like [`arguments`], for a tool whose option `--markdown` prints a page of the documentation.
 pub fn arguments_or_markdown(
     call: &Call,
     options: &[Opt],
@@ -103,15 +103,15 @@ pub fn arguments_or_markdown(
     Ok((parsed, json))
 }
 
-/// Runs a tool that prints the entries of a table. Its only argument is a pattern for entries; without it all are printed.
-/// `print` returns the number of selected entries and their text.
+/// Runs a tool that prints entries of a table. The only argument is a pattern that selects entries; without a pattern all entries are
+/// printed. `print` returns the number of selected entries and their text.
 pub fn print_matching(call: &Call, parsed: &Parsed, print: impl FnOnce(&str) -> (usize, String)) -> ExitCode {
     if let Some(word) = parsed.rest.get(1) {
         return no_such_argument(call, word);
     }
     let pattern = parsed.rest.first().map_or("", String::as_str);
     let (count, text) = print(pattern);
-    // A reader that closes the pipe has seen enough.
+    // An error means that the reader has closed the pipe, which is not a failure.
     let _ = std::io::stdout().write_all(text.as_bytes());
     match count {
         0 => refuse(call, &format!("nothing matches \"{pattern}\"")),
@@ -119,7 +119,7 @@ pub fn print_matching(call: &Call, parsed: &Parsed, print: impl FnOnce(&str) -> 
     }
 }
 
-/// The number of entries, and their text, or an array of JSON.
+/// The number of entries, and the entries as text or as a JSON array.
 pub fn entries<'t, T: 't>(
     found: impl Iterator<Item = &'t T>,
     json: bool,
@@ -145,8 +145,8 @@ pub fn no_such_argument(call: &Call, word: &str) -> ExitCode {
     refuse(call, &format!("no such argument \"{word}\" (use --help for help)"))
 }
 
-/// Begins a tool that takes the place of one of Open vSwitch: directories, log, and the arguments as `parse` returns them. An exit
-/// code: the arguments are wrong, which has been printed.
+/// Begins a tool that replaces a tool of Open vSwitch: initializes directories and log, and parses the arguments with `parse`. Returns an
+/// exit code if the arguments are wrong; the error has been printed then.
 pub fn begin(
     call: &Call,
     parse: impl FnOnce() -> Result<Parsed, String>,
@@ -164,8 +164,8 @@ pub fn begin(
     }
 }
 
-/// The hint after the reason why a connection failed. If permission is missing, it is about the user, else
-/// `otherwise`.
+/// The hint to print after `why`, the reason why a connection failed. If permission is denied, the hint is about the user;
+/// otherwise it is `otherwise`.
 pub fn hint_about(why: &str, otherwise: &'static str) -> &'static str {
     match (suggest::is_off(), why.starts_with("Permission denied")) {
         (true, _) => "",

@@ -1,4 +1,4 @@
-//! Shell completion scripts for tools, commands and options, made from the help pages.
+//! Shell completion scripts for tools, commands and options, generated from the help pages.
 
 use crate::page::Page;
 use std::fmt::Write;
@@ -25,7 +25,7 @@ fn options(page: &Page) -> String {
     options.join(" ")
 }
 
-/// Bridges are offered after any command of `ofctl`, since most commands take a switch.
+/// The script for bash. It offers bridges after any command of `ofctl`, because most commands have a switch as argument.
 fn bash(overview: &Page, tools: &[Page]) -> String {
     let mut cases = String::new();
     for page in tools {
@@ -71,7 +71,7 @@ complete -F _sluice sluice
     )
 }
 
-/// Replaces characters with a meaning within single quotes of a shell, or within `NAME:TEXT` of zsh.
+/// Replaces characters that have a special meaning within single quotes of a shell, or within `NAME:TEXT` of zsh.
 fn plain(text: &str) -> String {
     text.replace('\'', "").replace(['[', '('], "(").replace([']', ')'], ")").replace(':', ",")
 }

@@ -1,7 +1,7 @@
 //! `sluice dpctl` (`ovs-dpctl`): shows and changes datapaths.
 //!
-//! A userspace datapath exists only in the daemon, so each command is sent to the daemon as its `dpctl/`
-//! command of the same name, with the options. Exit status: 0 success, 1 failure.
+//! A userspace datapath exists only in the daemon, so each command is sent with its options to the daemon, which has a
+//! command of the same name after `dpctl/`. Exit status: 0 success, 1 failure.
 
 use crate::appctl::{self, Failure};
 use crate::call::Call;
@@ -61,7 +61,7 @@ pub fn main(call: &Call) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(Failure::Refused(text, _)) => {
-            // Remove the daemon's name from its message: the message is printed under the tool's name.
+            // Remove the daemon's name from the error text, because the text is printed after the tool's name.
             let daemon = ["ovs-vswitchd: ", "sluiced: "].iter().find_map(|name| text.strip_prefix(name));
             eprintln!("{}: {}", call.name, daemon.unwrap_or(&text).trim_end());
             ExitCode::FAILURE
@@ -117,9 +117,9 @@ fn run(parsed: getopt::Parsed, call: &Call, dirs: &Dirs) -> Result<String, Failu
     appctl::ask(call, dirs, (target.as_deref(), timeout), format, (known.name, &args))
 }
 
-/// The daemon's commands, with their names without the prefix.
+/// The daemon's commands `dpctl/…`, with their names without the prefix.
 fn commands() -> impl Iterator<Item = (&'static str, &'static ctl::Command)> {
-    let of_switch = ctl::all().iter().filter(|c| c.by.intersects(ctl::By::ANY_SWITCH));
+    let of_switch = ctl::all().iter().filter(|c| c.offered_by.intersects(ctl::OfferedBy::ANY_SWITCH));
     of_switch.filter_map(|c| Some((c.name.strip_prefix("dpctl/")?, c)))
 }
 

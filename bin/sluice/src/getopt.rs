@@ -21,7 +21,7 @@ pub struct Opt {
     pub name: &'static str,
     /// The short name.
     pub short: Option<char>,
-    /// Whether it has a value.
+    /// Whether the option has a value.
     pub takes: Takes,
     /// The name of the value in help texts.
     pub arg: &'static str,
@@ -94,7 +94,7 @@ impl Parsed {
 /// Where options may stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Before all other arguments: later ones may look like options of another program.
+    /// Before all other arguments, because later arguments may look like options.
     First,
     /// Anywhere.
     Anywhere,

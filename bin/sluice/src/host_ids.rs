@@ -1,8 +1,8 @@
 //! `sluice host-ids`: records the host's identity in the database, unless it is already recorded.
 //!
-//! Does what `ovs-ctl start` does for Open vSwitch: OVN and other controllers identify a host by
-//! `external_ids:system-id` and `external_ids:hostname`. A random system-id is stored in `system-id.conf`, so
-//! that it survives a new database.
+//! OVN and other controllers identify a host by `external_ids:system-id` and `external_ids:hostname`. For Open vSwitch,
+//! `ovs-ctl start` records them. A random system-id is stored in `system-id.conf`, so that the host keeps it with a new
+//! database.
 
 use crate::call::Call;
 use crate::getopt::{self, Opt, Order, Takes, opt};
@@ -57,7 +57,7 @@ pub fn main(call: &Call) -> ExitCode {
         Ok(parsed) => parsed,
         Err(text) => return common::refuse(call, &text),
     };
-    if let Some(code) = common::informed(call, &parsed, page) {
+    if let Some(code) = common::handle_informative(call, &parsed, page) {
         return code;
     }
     if let Some(word) = parsed.rest.first() {
@@ -90,7 +90,7 @@ fn pair(key: &str, value: &str) -> String {
     format!("{key}={}", ovsdb::json::quoted(value))
 }
 
-/// The system-id in the file; if there is none, a new one, which is stored there.
+/// The system-id in `system-id.conf`. If the file has none, a new random system-id is stored in it.
 fn system_id(folder: &Path) -> Result<String, String> {
     let path = folder.join("system-id.conf");
     let failed = |e: std::io::Error| format!("{}: {}", path.display(), runtime::error_text(&e));
@@ -101,7 +101,7 @@ fn system_id(folder: &Path) -> Result<String, String> {
     }
     let id = Uuid::new_v4().to_string();
     std::fs::create_dir_all(folder).map_err(failed)?;
-    // Written to a temporary file and renamed: a partly written system-id would be a different host.
+    // Write a temporary file and rename it: with a partly written system-id, controllers would see a different host.
     let fresh = folder.join(format!("system-id.conf.tmp{}", std::process::id()));
     let mut file = std::fs::File::create(&fresh).map_err(failed)?;
     writeln!(file, "{id}").and_then(|()| file.sync_all()).map_err(failed)?;

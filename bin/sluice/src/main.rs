@@ -1,6 +1,6 @@
-//! One program for all tools: `sluice vsctl …`, or under the name `ovs-vsctl`, and so on.
+//! One program for all tools. A tool is called as `sluice vsctl`, or by a link to the program with the name `ovs-vsctl`.
 //!
-//! Under a name of Open vSwitch a tool behaves like the tool of that name, including its messages.
+//! If it is called by a name of Open vSwitch, a tool behaves like the tool of that name, including its messages.
 
 mod alarm;
 mod appctl;
@@ -36,7 +36,7 @@ use page::{Line, Names, Page};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// mimalloc: tools read and write flow tables of a million rules.
+/// The allocator is mimalloc, because tools read and write flow tables of a million rules.
 #[global_allocator]
 static HEAP: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -47,7 +47,7 @@ struct Tool {
     page: fn() -> Page,
 }
 
-/// All of them, the most used first.
+/// All tools, the most used first.
 static TOOLS: [Tool; 16] = [
     Tool { names: vsctl::NAMES, run: vsctl::main, page: vsctl::page },
     Tool { names: ofctl::NAMES, run: ofctl::main, page: ofctl::page },
@@ -85,7 +85,7 @@ fn main() -> ExitCode {
         suggest::turn_off();
         return (tool.run)(&Call { argv0, name: base, compat: true, args });
     }
-    // The arguments that the background process adds come before the tool's name; move them behind it.
+    // Arguments that `runtime::daemon` adds for the background process precede the tool's name; move them behind it.
     let own = args.iter().take_while(|arg| runtime::daemon::is_own_argument(arg)).count();
     args.get_mut(..=own).unwrap_or_default().rotate_left(own);
     let Some((first, rest)) = args.split_first() else {

@@ -14,9 +14,9 @@ use std::time::Duration;
 const MARKDOWN: Opt = opt("markdown", None, Takes::Nothing).says("", "prints the whole of docs/metrics.md");
 const TARGET: Opt = opt("target", Some('t'), Takes::Value)
     .says("TARGET", "name of the daemon, or path of its metrics socket");
-/// Maximum size of an answer in bytes: the metrics of 10,000 ports have 12 MB.
+/// Maximum size of a reply in bytes. For comparison: the metrics of 10,000 ports have 12 MB.
 const ANSWER_MAX: u64 = 256 << 20;
-/// How long the tool waits for the switch.
+/// Time limit for the reply of the switch.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 fn options() -> Vec<Opt> {
@@ -58,7 +58,7 @@ pub fn main(call: &Call) -> ExitCode {
             common::refuse(call, &format!("no metric's name begins with \"{prefix}\""))
         }
         Ok(text) => {
-            // A reader that closes the pipe has seen enough.
+            // An error means that the reader has closed the pipe, which is not a failure.
             let _ = std::io::stdout().write_all(text.as_bytes());
             ExitCode::SUCCESS
         }
@@ -87,7 +87,7 @@ fn ask(target: Option<&str>, json: bool, prefix: &str) -> Result<String, String>
     }
 }
 
-/// The lines about metrics whose names begin with the prefix.
+/// Only the lines about metrics whose names begin with the prefix.
 fn only(text: &str, prefix: &str) -> String {
     let name =
         |line: &str| line.strip_prefix("# HELP ").or(line.strip_prefix("# TYPE ")).unwrap_or(line).to_owned();

@@ -1,6 +1,6 @@
 //! Values in the notation of command lines (`[a, b]`, `{k=v}`, `1-5`, quoted strings): parser and printer.
 //!
-//! The error texts are an interface: they equal those of ovs-vsctl.
+//! Scripts depend on the error texts, so they are the same as those of ovs-vsctl.
 
 use ovsdb::json::parse_uuid;
 use ovsdb::types::{AtomicType, BaseType, Type};
@@ -11,16 +11,16 @@ use std::collections::BTreeMap;
 /// Maximum number of integers in a range.
 const MAX_RANGE: i64 = 4096;
 
-/// A row that a command line names (`--id=@name`).
+/// A row to which a command line assigns a name (`--id=@name`).
 #[derive(Clone, Copy, Debug)]
 pub struct Symbol {
     /// The row.
     pub uuid: Uuid,
     /// Whether a command created or found the row.
     pub created: bool,
-    /// Whether there is a strong reference to it, or it needs none.
+    /// Whether there is a strong reference to the row, or the row stays without one.
     pub strong: bool,
-    /// Whether there is any reference to it.
+    /// Whether there is any reference to the row.
     pub weak: bool,
 }
 
@@ -29,7 +29,7 @@ pub struct Symbol {
 pub struct Symbols(pub BTreeMap<String, Symbol>);
 
 impl Symbols {
-    /// Returns the symbol of this name; it is created at its first mention.
+    /// Returns the symbol of this name, which is created at the first call.
     pub fn mention(&mut self, name: &str) -> &mut Symbol {
         let fresh = || Symbol { uuid: Uuid::new_v4(), created: false, strong: false, weak: false };
         self.0.entry(name.to_owned()).or_insert_with(fresh)
@@ -202,7 +202,7 @@ fn element<'a>(
     if let Some(base) = &ty.value {
         rest = rest.trim_start();
         let Some(after) = rest.strip_prefix('=') else {
-            // At the end of the text the peer's message ends here.
+            // At the end of the text, the message of ovs-vsctl ends here.
             let found = rest.chars().next().map(|c| format!("{c}\" expecting \"=\""));
             return Err(format!("{text}: syntax error at \"{}", found.unwrap_or_default()));
         };
@@ -214,7 +214,7 @@ fn element<'a>(
     Ok(rest)
 }
 
-/// Parses a whole value of a column.
+/// Parses a complete value of a column.
 pub fn datum(ty: &Type, text: &str, symbols: &mut Symbols) -> Result<Datum, String> {
     let (open, close) = if ty.is_map() { ('{', '}') } else { ('[', ']') };
     let mut rest = text.trim_start();

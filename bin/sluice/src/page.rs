@@ -1,6 +1,6 @@
-//! The description of a tool: the source of its `--help`, its man page and its completion.
+//! The description of a tool, from which `--help`, the manual page and the shell completion are generated.
 //!
-//! A tool lists its commands and options once, each with a sentence; this module renders them as text for a
+//! A tool lists its commands and options once, each with a sentence. This module renders the description as text for a
 //! terminal and as roff.
 
 use crate::color;
@@ -14,11 +14,11 @@ const WIDTH: usize = 100;
 /// A command.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// Its name.
+    /// The name of the command.
     pub name: String,
-    /// Its arguments.
+    /// The arguments.
     pub usage: String,
-    /// Its description.
+    /// The description.
     pub text: &'static str,
 }
 
@@ -27,7 +27,7 @@ pub struct Line {
 pub struct Names {
     /// The name after `sluice`; empty for the program itself.
     pub tool: &'static str,
-    /// The programs that it replaces.
+    /// The programs of Open vSwitch that the tool replaces.
     pub peers: &'static [&'static str],
 }
 
@@ -43,20 +43,20 @@ impl Names {
 pub struct Page {
     /// The names of the tool.
     pub names: Names,
-    /// Its purpose, in a few words.
+    /// The purpose of the tool, in a few words.
     pub title: &'static str,
     /// The usage line without the tool's name.
     pub synopsis: &'static str,
-    /// Its commands.
+    /// The commands.
     pub commands: Vec<Line>,
-    /// Its options; those without a description are omitted.
+    /// The options. Options without a description are omitted in the output.
     pub options: Vec<Opt>,
     /// Headings and their texts.
     pub notes: Vec<(&'static str, String)>,
 }
 
 impl Page {
-    /// The text of `--help`, under the name by which the tool was called.
+    /// The text of `--help`; `name` is the name by which the tool was called.
     pub fn help(&self, name: &str) -> String {
         let mut out = format!("{name}: {}\nusage: {name} {}\n", self.title, self.synopsis);
         let colored = color::is_wanted();
@@ -81,7 +81,7 @@ impl Page {
         out
     }
 
-    /// The name of its manual page.
+    /// The name of the manual page.
     pub fn man_name(&self) -> String {
         if self.names.tool.is_empty() { "sluice".into() } else { format!("sluice-{}", self.names.tool) }
     }
@@ -117,7 +117,7 @@ impl Page {
         for (heading, text) in &self.notes {
             out.push_str(&format!(".SH {}\n", roff(&heading.to_uppercase())));
             let blocks: Vec<&str> = text.lines().collect();
-            // Lines that begin with blanks are printed as they are.
+            // Lines that begin with blanks are printed unchanged.
             out.push_str(".nh\n");
             for line in blocks {
                 match line.starts_with(' ') {
@@ -130,7 +130,7 @@ impl Page {
     }
 }
 
-/// The forms of an option: `-t, --timeout=SECS`.
+/// The forms of an option, such as `-t, --timeout=SECS`.
 pub fn forms(option: &Opt) -> String {
     let value = match option.takes {
         Takes::Nothing => String::new(),
@@ -157,7 +157,7 @@ fn entry(out: &mut String, name: &str, text: &str) {
     }
 }
 
-/// Wraps words to lines indented by `indent` blanks; a text that begins with blanks is printed as it is.
+/// Wraps words to lines indented by `indent` blanks. A text that begins with blanks is indented but not wrapped.
 fn wrap(out: &mut String, text: &str, indent: usize) {
     if text.starts_with(' ') {
         out.push_str(&format!("{}{text}\n", " ".repeat(indent)));

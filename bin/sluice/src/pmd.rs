@@ -53,7 +53,7 @@ pub fn main(call: &Call) -> ExitCode {
     ask(call, parsed.value("target"), command, json)
 }
 
-/// Asks the switch and prints its answer.
+/// Sends a command to the switch and prints the reply.
 pub fn ask(call: &Call, target: Option<&str>, command: &str, json: bool) -> ExitCode {
     let answer = ControlSession::new(call, target).and_then(|mut session| match json {
         true => session.ask(command).map(|answer| format!("{answer}\n")),

@@ -1,4 +1,4 @@
-//! `sluice pool`: the pools of receive buffers, and what each port holds of them.
+//! `sluice pool`: shows the pools of receive buffers, and how many buffers each port holds.
 
 use crate::call::Call;
 use crate::common;

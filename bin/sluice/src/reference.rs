@@ -1,4 +1,4 @@
-//! The text of docs/commands.md: commands and options of all tools, from the pages that `--help` prints.
+//! Generates docs/commands.md: the commands and options of all tools, from the pages that `--help` prints.
 
 use crate::page::{Page, forms};
 use std::fmt::Write;
@@ -41,7 +41,7 @@ fn rows(out: &mut String, heading: &str, rows: &[(String, &str)]) {
     }
 }
 
-/// A bar would end the cell.
+/// Escapes the text of a table cell: a vertical bar would end the cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "&lt;")
 }

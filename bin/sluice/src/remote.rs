@@ -1,6 +1,6 @@
 //! Blocking streams to databases and switches, and the TLS options.
 //!
-//! A tool does one thing at a time, so its streams wait.
+//! A tool does one thing at a time, so its streams can block.
 
 use crate::getopt::{Opt, Takes, opt};
 use runtime::{Dirs, Module};
@@ -35,9 +35,9 @@ pub struct Identity(Files);
 
 impl Identity {
     /// Handles one of the `TLS` options; returns false for another option.
-    pub fn take(&mut self, name: &str, value: Option<&str>) -> bool {
+    pub fn handle_option(&mut self, name: &str, value: Option<&str>) -> bool {
         if name == "ssl-server-name" {
-            // The name in a certificate is not checked, only its chain.
+            // The option has no effect, because only the chain of a certificate is checked and not the name in it.
             runtime::warn!(STREAM_SSL, "--{name} has no effect");
             return true;
         }
@@ -51,7 +51,7 @@ impl Identity {
     }
 }
 
-/// A [`WaitingStream`] whose errors of TLS have numbers of the system.
+/// A [`WaitingStream`] that reports TLS errors as system error numbers.
 #[derive(Debug)]
 pub struct Stream(WaitingStream);
 
@@ -60,7 +60,7 @@ impl Stream {
     pub fn open(target: &Target, deadline: Option<Instant>) -> io::Result<Stream> {
         let again = |e: &io::Error| e.kind() == ErrorKind::ConnectionReset && e.get_ref().is_some();
         match WaitingStream::open(target, deadline) {
-            // The first connection was used up by storing the peer's authority.
+            // With `--bootstrap-ca-cert` the first connection only stores the peer's authority and is then closed, so connect again.
             Err(e) if again(&e) => WaitingStream::open(target, deadline),
             other => other,
         }
@@ -89,7 +89,7 @@ impl Stream {
     }
 }
 
-/// Replaces TLS errors by the system's error numbers, whose texts users and scripts know; logs the cause.
+/// Replaces TLS errors by system error numbers, because users and scripts know their texts; logs the cause.
 fn with_system_number(error: io::Error) -> io::Error {
     if error.get_ref().is_none() {
         return error;
@@ -107,8 +107,7 @@ fn with_system_number(error: io::Error) -> io::Error {
     number.into()
 }
 
-/// The targets that a text stands for: one, or one for each address of a host name. Paths are relative to the
-/// run directory.
+/// The targets for a text: one target, or one for each address of a host name. Paths are relative to the run directory.
 pub fn targets(text: &str, default_port: u16, dirs: &Dirs) -> Result<Vec<Target>, TargetError> {
     let error = match Target::parse(text, default_port) {
         Ok(target) => return Ok(vec![target.within(&dirs.run)]),
@@ -131,7 +130,7 @@ pub fn targets(text: &str, default_port: u16, dirs: &Dirs) -> Result<Vec<Target>
     found.map(|list| list.map(make).collect()).map_err(|_| error)
 }
 
-/// Returns whether the target is passive: the peer connects to us.
+/// Returns whether the target is passive: the tool waits for the peer to connect.
 pub fn is_passive(remote: &str) -> bool {
     ["punix:", "ptcp:", "pssl:"].iter().any(|kind| remote.starts_with(kind))
 }

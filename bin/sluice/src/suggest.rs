@@ -1,6 +1,6 @@
-//! "Did you mean": suggests the known name that is most similar to a mistyped one.
+//! "Did you mean": suggests the known name that is most similar to a mistyped name.
 //!
-//! Under a name of Open vSwitch there are no suggestions, since the messages equal those of that tool.
+//! If a tool is called by a name of Open vSwitch there are no suggestions, because its messages must be those of that tool.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,7 +11,7 @@ pub fn turn_off() {
     OFF.store(true, Ordering::Relaxed);
 }
 
-/// Returns whether suggestions are off: the tool has a name of Open vSwitch.
+/// Returns whether suggestions are off, because the tool was called by a name of Open vSwitch.
 pub fn is_off() -> bool {
     OFF.load(Ordering::Relaxed)
 }
@@ -24,7 +24,7 @@ pub fn hint<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> String
     nearest(given, names).map(|name| format!(" (did you mean \"{name}\"?)")).unwrap_or_default()
 }
 
-/// The name with the fewest edits, at most one edit per three letters.
+/// The name that is reached with the fewest edits. At most one edit per three letters is allowed, and at most three.
 fn nearest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let given = plain(given);
     let limit = (given.len() / 3).clamp(1, 3);
@@ -32,7 +32,7 @@ fn nearest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<
     rated.filter(|(edits, _)| *edits <= limit).min_by_key(|(edits, _)| *edits).map(|(_, name)| name)
 }
 
-/// Ignores letter case, and the difference between dash and underscore.
+/// The name in lower case, with dashes for underscores, for a comparison that ignores both differences.
 fn plain(name: &str) -> Vec<char> {
     name.chars().map(|c| if c == '_' { '-' } else { c.to_ascii_lowercase() }).collect()
 }

@@ -17,7 +17,7 @@ pub const TABLE: [Opt; 6] = [
     opt("max-column-width", None, Takes::Value).says("N", "cuts columns of --format=table"),
 ];
 
-/// How tables are laid out.
+/// The layout of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// Columns side by side.
@@ -32,7 +32,7 @@ pub enum Layout {
     Json,
 }
 
-/// How values are written.
+/// The notation of values in cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cells {
     /// In the notation of command lines.
@@ -54,7 +54,7 @@ pub struct Style {
     pub headings: bool,
     /// `--pretty`
     pub pretty: bool,
-    /// `--max-column-width`, 0 for no limit.
+    /// `--max-column-width`, in bytes; 0 for no limit.
     pub max_width: usize,
 }
 
@@ -64,7 +64,7 @@ impl Style {
         Style { layout: Layout::List, cells: Cells::String, headings: true, pretty: false, max_width: 0 };
 
     /// Handles one of the `TABLE` options; returns false for another option.
-    pub fn take(&mut self, name: &str, value: Option<&str>) -> Result<bool, String> {
+    pub fn handle_option(&mut self, name: &str, value: Option<&str>) -> Result<bool, String> {
         let text = value.unwrap_or_default();
         match name {
             "format" => self.set_layout(text)?,
@@ -143,7 +143,7 @@ impl Cell {
 /// A table.
 #[derive(Debug, Default)]
 pub struct Table {
-    /// One per column.
+    /// The heading of each column.
     pub headings: Vec<String>,
     /// The cells of each row.
     pub rows: Vec<Vec<Cell>>,
@@ -154,7 +154,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Renders the table; `first`: no table was printed before.
+    /// Renders the table. `first`: whether this is the first table in the output.
     pub fn render(&self, style: &Style, first: bool) -> String {
         if style.layout == Layout::Json {
             return self.json(style);
@@ -250,7 +250,7 @@ impl Table {
     }
 }
 
-/// One line of cells, cut and padded to their widths in bytes.
+/// Appends one line of cells, each cut or padded to its width in bytes.
 fn line(out: &mut String, cells: &[String], widths: &[usize]) {
     let padded = cells.iter().zip(widths).map(|(text, width)| {
         let end = (0..=*width.min(&text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
@@ -273,7 +273,7 @@ fn html_text(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// A cell in which UUIDs are links to the rows they name.
+/// A cell in which each UUID is a link to the row with this UUID.
 fn html_cell(element: &str, text: &str) -> String {
     let mut content = String::new();
     let mut rest = text;

@@ -1,10 +1,9 @@
-//! The embedded database server: serves one file on a Unix socket and on the remotes of table Manager, in its
-//! own thread.
+//! The embedded database server. It serves one database file on a Unix socket and on the remotes of table Manager, in its own thread.
 
 use ovsdb_server::{Handle, Limits, RemoteOptions, Server};
 use runtime::Dirs;
 
-/// The remotes that `ovs-vsctl set-manager` configures.
+/// The name of the remotes that `ovs-vsctl set-manager` configures.
 const MANAGERS: &str = "db:Open_vSwitch,Open_vSwitch,manager_options";
 
 /// Opens or creates `<dbdir>/conf.db`, and serves it on `<rundir>/db.sock`.
@@ -21,7 +20,7 @@ pub fn start(dirs: &Dirs, limits: Limits) -> Result<Handle, String> {
     }
     let handle =
         server.spawn().map_err(|e| format!("cannot serve the database: {}", runtime::error_text(&e)))?;
-    // Fail now: otherwise the switch would wait for its database, or use that of another server on the same
+    // Return an error now. Otherwise the switch would wait for its database, or use the database of another server on the same
     // socket.
     match handle.refused(&name) {
         None => Ok(handle),

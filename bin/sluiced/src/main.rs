@@ -1,13 +1,13 @@
-//! The daemon. As `sluiced` it serves its own database unless told to use another one; as `ovs-vswitchd` it
-//! replaces that program, and as `ovsdb-server` it is only the database server.
+//! The daemon. Called as `sluiced`, it serves its own database unless `--db` names another one. Called as `ovs-vswitchd`, it
+//! replaces that program. Called as `ovsdb-server`, it is only the database server.
 
 mod embedded;
 mod man;
 mod options;
 
 use control_commands::{Commands, trace, why};
-use ctl::By;
-use observe::{Observe, Question};
+use ctl::OfferedBy;
+use observe::{MetricsServer, Question};
 use options::Arguments;
 use runtime::daemon::{Alias, DaemonArgs, remove_stale};
 use runtime::program::{self, Program, Texts};
@@ -18,7 +18,7 @@ use unixctl::{Reply, Server};
 
 static LOG: Module = Module::new("vswitchd");
 
-/// mimalloc: millions of megaflows and rules are allocated in some threads and freed in others.
+/// The allocator is mimalloc, because millions of megaflows and rules are allocated by some threads and freed by others.
 #[global_allocator]
 static HEAP: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -51,16 +51,16 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
     if !program.options.options.dummy_mode() {
         runtime::log::start_writer();
     }
-    // The database must outlive the switch, so that the switch's last writes are stored.
+    // The database is stopped after the switch, so that the last writes of the switch are stored.
     let database = match program.options.embedded {
         true => Some(embedded::start(dirs, program.options.limits)?),
         false => None,
     };
     let options = std::mem::take(&mut program.options.options);
-    let control = control_socket(&program.args, dirs, &options)?;
+    let control = bind_control_socket(&program.args, dirs, &options)?;
     let switch = Switch::new(options, program.clock.clone(), program.poll.waker())?;
-    let alias = take_peer_name(dirs, &program, &control);
-    let observe = Observe::start(dirs, program.poll.waker())
+    let alias = link_peer_name(dirs, &program, &control);
+    let observe = MetricsServer::start(dirs, program.poll.waker())
         .map_err(|e| format!("metrics: {}", runtime::error_text(&e)))?;
     let code = serve(switch, control, observe, &mut program);
     drop(alias);
@@ -70,15 +70,15 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
     Ok(code)
 }
 
-/// Binds the socket of `--unixctl`, or the one that `ovs-appctl` looks for.
-fn control_socket(args: &DaemonArgs, dirs: &Dirs, options: &Options) -> Result<Server, String> {
-    let mut by = By::SWITCH;
-    by.set(By::SWITCH_WITH_DUMMIES, options.dummy_mode());
-    by.set(By::SWITCH_WITH_PANIC, options.panics);
+/// Binds the control socket: the path of `--unixctl`, or the path that `ovs-appctl` expects.
+fn bind_control_socket(args: &DaemonArgs, dirs: &Dirs, options: &Options) -> Result<Server, String> {
+    let mut by = OfferedBy::SWITCH;
+    by.set(OfferedBy::SWITCH_WITH_DUMMIES, options.dummy_mode());
+    by.set(OfferedBy::SWITCH_WITH_PANIC, options.panics);
     let names: Vec<&str> = ctl::offered_by(by).collect();
     let version = options::version(dirs);
     let path = match args.unixctl.as_deref() {
-        Some("none") => return Ok(Server::none(&version, &names)),
+        Some("none") => return Ok(Server::without_socket(&version, &names)),
         Some(path) => dirs.in_run(path),
         None => dirs.in_run(&format!("{}.{}.ctl", dirs.progname, std::process::id())),
     };
@@ -89,7 +89,7 @@ fn control_socket(args: &DaemonArgs, dirs: &Dirs, options: &Options) -> Result<S
 
 /// Makes this daemon reachable under the name `ovs-vswitchd`, for `ovs-appctl` without `-t` and for scripts.
 /// Returns `None` if an `ovs-vswitchd` runs in the same directory.
-fn take_peer_name(dirs: &Dirs, program: &Program<Arguments>, control: &Server) -> Option<Alias> {
+fn link_peer_name(dirs: &Dirs, program: &Program<Arguments>, control: &Server) -> Option<Alias> {
     const PEER: &str = "ovs-vswitchd";
     if dirs.progname == PEER {
         return None;
@@ -107,18 +107,18 @@ fn take_peer_name(dirs: &Dirs, program: &Program<Arguments>, control: &Server) -
 fn serve(
     mut switch: Switch,
     mut control: Server,
-    mut observe: Observe,
+    mut observe: MetricsServer,
     program: &mut Program<Arguments>,
 ) -> ExitCode {
     let mut announced = false;
     let mut commands = Commands::default();
     loop {
         if switch.run() {
-            control.offer(ctl::offered_by(By::SWITCH_WITH_DPDK));
+            control.offer(ctl::offered_by(OfferedBy::SWITCH_WITH_DPDK));
         }
         commands.run(&mut switch, &mut control);
         observe.run(&mut switch);
-        // One in each turn: a trace may take milliseconds.
+        // At most one trace per turn, because a trace may take milliseconds.
         if let Some(wanted) = observe.next_trace() {
             let result = match &wanted.question {
                 Question::Trace(args) => trace(&mut switch, args).map(ovsdb::Json::from),

@@ -1,8 +1,8 @@
-//! The manual page, made from the text of `--help`.
+//! Generates the manual page from the text of `--help`.
 
 use runtime::Dirs;
 
-/// `--man`: sluiced(8) as roff. Paths are the defaults, regardless of environment variables.
+/// `--man`: the page sluiced(8) as roff. It contains the default paths, regardless of environment variables.
 pub fn page(usage: &str) -> String {
     let mut out = format!(
         ".TH SLUICED 8 \"\" \"Sluice {}\" \"Sluice Manual\"\n.SH NAME\nsluiced \\- userspace virtual switch\n\
@@ -10,7 +10,7 @@ pub fn page(usage: &str) -> String {
         env!("CARGO_PKG_VERSION")
     );
     let lines: Vec<&str> = usage.lines().collect();
-    // The first line is the name, the second one the synopsis.
+    // The first line has the name, the second line the synopsis.
     for line in lines.iter().skip(2) {
         out += &match (line.strip_suffix(':'), line.starts_with("  "), line.trim().starts_with('-')) {
             (Some(heading), false, _) => format!(".SH {}\n", roff(&heading.to_uppercase())),
@@ -25,7 +25,7 @@ pub fn page(usage: &str) -> String {
            log file again.\n.SH SEE ALSO\n.BR sluice (8),\n.BR sluice\\-vsctl (8),\n.BR sluice\\-appctl (8)\n"
 }
 
-/// An option, two or more blanks, and its description.
+/// Formats a line that has an option, two or more blanks, and the description of the option.
 fn option(line: &str) -> String {
     let (name, text) = line.split_once("  ").unwrap_or((line, ""));
     format!(".TP\n\\fB{}\\fR\n{}\n", roff(name), roff(text.trim()))

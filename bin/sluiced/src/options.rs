@@ -1,4 +1,4 @@
-//! The options of this daemon, in addition to those of all daemons.
+//! The options of this daemon, in addition to the options that all daemons have.
 
 use netdev::open::DummyLevel;
 use ovsdb_server::Limits;
@@ -13,17 +13,17 @@ use transport::tls;
 pub struct Arguments {
     /// The options of the switch.
     pub options: Options,
-    /// Whether to serve a database of our own.
+    /// Whether the daemon serves its own database.
     pub embedded: bool,
-    /// Limits for clients of our own database.
+    /// Limits for clients of the daemon's own database.
     pub limits: Limits,
-    /// The capabilities to keep under `--user`: those for devices of the kernel, and with `--hw-rawio-access`
-    /// those for DPDK.
+    /// The capabilities to keep with `--user`: those for devices of the kernel, and with `--hw-rawio-access`
+    /// raw I/O, which DPDK needs.
     pub keeps: Capabilities,
 }
 
 impl Arguments {
-    /// Parses the arguments that `DaemonArgs` left over.
+    /// Parses the arguments that `DaemonArgs` has not parsed.
     pub fn parse(rest: &[String], dirs: &Dirs) -> Result<Arguments, String> {
         let socket = format!("unix:{}", dirs.in_run("db.sock").display());
         let is_ours = dirs.progname != "ovs-vswitchd";

@@ -1,5 +1,5 @@
-//! The active link of a bond: it carries all traffic of an active-backup bond. In other modes it receives
-//! broadcasts, which are dropped on the other links.
+//! The active link of a bond. In an active-backup bond it carries all traffic. In other modes it receives broadcasts,
+//! which are dropped on the other links.
 
 use crate::bond::Bond;
 use crate::settings::Mode;
@@ -7,7 +7,7 @@ use flow::Mac;
 use units::{Millis, OfPort};
 
 impl Bond {
-    /// Ensures that the active link is an enabled one, and the primary link if that is enabled.
+    /// Ensures that the active link is enabled, and that it is the primary link if that link is enabled.
     pub(crate) fn follow_active(&mut self, now: Millis) {
         let in_use = self.active.is_some_and(|a| self.is_enabled(a));
         let primary = self.primary().filter(|_| self.settings.mode == Mode::ActiveBackup);
@@ -45,8 +45,8 @@ impl Bond {
         }
     }
 
-    /// The primary link, then the previous active link, then any enabled link, then the link that will be
-    /// enabled first.
+    /// Selects the active link. In order of preference: the primary link, the previous active link, any enabled link,
+    /// the link that will be enabled first.
     fn best_active(&self) -> Option<OfPort> {
         let by_mac = self.links.iter().find(|(_, l)| l.enabled && l.facts.mac == self.active_mac);
         let enabled = self.links.iter().find(|(_, l)| l.enabled);

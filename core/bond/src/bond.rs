@@ -1,4 +1,4 @@
-//! A bond: its links and how it shares traffic among them.
+//! A bond: its links, and how it distributes traffic among them.
 
 use crate::buckets::{BUCKETS, Buckets};
 use crate::lacp::Negotiation;
@@ -10,62 +10,62 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use units::{Millis, OfPort};
 
-/// What is done with the packets of a bucket.
+/// The rule for the packets of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BucketRule {
-    /// The low eight bits of their hash.
+    /// The low eight bits of the packets' hash.
     pub bucket: u8,
-    /// They leave by this link.
+    /// The link through which the packets are sent.
     pub link: OfPort,
-    /// How many there were.
+    /// Number of packets.
     pub packets: u64,
-    /// Their bytes.
+    /// Number of bytes of these packets.
     pub bytes: u64,
-    /// Since when buckets are shared.
+    /// When the assignment of buckets began.
     pub created: Millis,
 }
 
-/// See the module.
+/// A bond; see the crate's documentation.
 #[derive(Debug, Default)]
 pub struct Bond {
     pub(crate) settings: Settings,
     pub(crate) links: BTreeMap<OfPort, Link>,
     pub(crate) negotiation: Negotiation,
     pub(crate) active: Option<OfPort>,
-    /// The active link's address. It is stored instead of the name, because names may change with a restart
-    /// of the host.
+    /// The MAC address of the active link. The address is stored instead of the name, because names may change with a
+    /// restart of the host.
     pub(crate) active_mac: Mac,
-    /// For modes that share traffic; `None` in other modes.
+    /// The buckets, in modes that distribute traffic; `None` in other modes.
     pub(crate) buckets: Option<Buckets>,
-    /// Since when there are buckets.
-    pub(crate) shared_since: Millis,
-    /// What has been sent by bucket and is not in `buckets` yet.
+    /// When the assignment of buckets began.
+    pub(crate) assigned_since: Millis,
+    /// Counts what is sent by bucket. [`account`](Bond::account) adds the bytes to `buckets`.
     pub(crate) tally: Arc<Tally>,
     pub(crate) next_rebalance: Millis,
     /// Time of the last rebalance.
     pub(crate) rebalanced_at: Millis,
-    /// The bucket that was reported to carry more than a link's part.
+    /// The bucket that was last reported because it carries more than a link's share.
     pub(crate) elephant: Option<usize>,
-    /// The stations of other ports must be announced on the active link.
+    /// Whether the stations of other ports must be announced on the active link.
     pub(crate) announce: bool,
-    /// Translations must be made again.
+    /// Whether translations must be made again.
     pub(crate) changed: bool,
-    /// Links were added or removed: their buckets must be shared again.
-    pub(crate) must_share: bool,
+    /// Whether buckets must be distributed again, because links were added, removed, enabled or disabled.
+    pub(crate) must_distribute: bool,
     /// Lines for the log.
     pub(crate) lines: Vec<String>,
 }
 
 impl Bond {
-    /// Makes a bond without links. `active_mac`: the address of the active link before a restart, all zeros
-    /// if there was none.
+    /// Creates a bond without links. `active_mac`: the address of the active link before a restart; all zeros if there
+    /// was none.
     pub fn new(settings: Settings, active_mac: Mac, now: Millis) -> Bond {
         let mut bond = Bond { active_mac, changed: true, ..Bond::default() };
         bond.configure(settings, now);
         bond
     }
 
-    /// Its settings.
+    /// The settings of the bond.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -82,7 +82,7 @@ impl Bond {
         }
         self.changed |= old != *new;
         if shared_differently {
-            self.share_from_start(now);
+            self.reassign_all(now);
         }
     }
 
@@ -105,75 +105,75 @@ impl Bond {
         }
         self.enable(port, false);
         self.links.remove(&port);
-        (self.changed, self.must_share) = (true, true);
+        (self.changed, self.must_distribute) = (true, true);
         if self.active == Some(port) {
             self.choose_active(now);
             self.announce = true;
         }
     }
 
-    /// Its links.
+    /// The links of the bond.
     pub fn links(&self) -> impl Iterator<Item = (OfPort, &Link)> {
         self.links.iter().map(|(port, link)| (*port, link))
     }
 
-    /// Handles the passing of time and changes of link states and LACP. Returns true if translations must be
-    /// made again.
+    /// Handles expired delays, and changes of link states and LACP. Returns true if translations must be made again.
     pub fn run(&mut self, negotiation: Negotiation, now: Millis) -> bool {
         if self.negotiation != negotiation {
             self.negotiation = negotiation;
             self.changed = true;
             if self.falls_back() || self.buckets.is_none() {
-                self.share_from_start(now);
+                self.reassign_all(now);
             }
         }
         let ports: Vec<OfPort> = self.links.keys().copied().collect();
         ports.into_iter().for_each(|port| self.follow_link(port, now));
         self.follow_active(now);
-        if std::mem::take(&mut self.must_share) {
+        if std::mem::take(&mut self.must_distribute) {
             self.spread_buckets();
         }
         std::mem::take(&mut self.changed)
     }
 
-    /// The time of the next call of [`Bond::run`] or [`Bond::rebalance`].
+    /// When [`Bond::run`] or [`Bond::rebalance`] must be called next.
     pub fn deadline(&self) -> Option<Millis> {
         let delays = self.links.values().filter_map(|l| l.delay_until);
         let rebalance = self.is_balanced().then_some(self.next_rebalance);
-        let now = (self.changed || self.must_share).then_some(Millis(0));
+        let now = (self.changed || self.must_distribute).then_some(Millis(0));
         delays.chain(rebalance).chain(now).min()
     }
 
-    /// The datapath is to know which link has which bucket.
+    /// Whether the datapath itself selects the link of each bucket (`lb_output`).
     pub fn shares_in_datapath(&self) -> bool {
         self.settings.lb_output && self.settings.mode == Mode::BalanceTcp && !self.falls_back()
     }
 
-    /// The link of each bucket; `OfPort::NONE`: no link. Before buckets are shared: none at all.
+    /// The link of each bucket; `OfPort::NONE`: no link. Before buckets are assigned, no bucket has a link.
     pub fn owners(&self) -> [OfPort; BUCKETS] {
         self.buckets.as_ref().map_or([OfPort::NONE; BUCKETS], |b| b.owners)
     }
 
-    /// The buckets by which packets leave that come back with their hash, if they do.
+    /// The rules for packets that are recirculated with their hash, one for each bucket. Empty if the bond does not
+    /// recirculate packets.
     pub fn rules(&self) -> Vec<BucketRule> {
         let come_back =
             self.settings.mode == Mode::BalanceTcp && !self.falls_back() && !self.shares_in_datapath();
         let rule = |(bucket, link)| {
             let (packets, bytes) = self.tally.sent(bucket);
-            BucketRule { bucket, link, packets, bytes, created: self.shared_since }
+            BucketRule { bucket, link, packets, bytes, created: self.assigned_since }
         };
         let all = (0..=u8::MAX).zip(self.owners()).filter(|(_, link)| *link != OfPort::NONE);
         if come_back { all.map(rule).collect() } else { Vec::new() }
     }
 
-    /// Takes in what the datapath has counted.
+    /// Adds the bytes that the datapath has counted, by bucket.
     pub fn credit(&mut self, bytes: &[u64; BUCKETS]) {
         for (bucket, bytes) in (0..=u8::MAX).zip(bytes).filter(|(_, bytes)| **bytes != 0) {
             self.tally.credit_bytes(bucket, *bytes);
         }
     }
 
-    /// What translations see.
+    /// The bond in the form that translations read.
     pub fn view(&self) -> View {
         let usable = |link: &&Link| link.enabled || link.facts.may_enable;
         View {
@@ -190,20 +190,19 @@ impl Bond {
         }
     }
 
-    /// The active link's address, to be stored; all zeros if there is none.
+    /// The MAC address of the active link, which the caller stores; all zeros if there is none.
     pub fn active_mac(&self) -> Mac {
         self.active_mac
     }
 
-    /// Returns true once if the caller must announce the stations of other ports by frames on the active
-    /// link.
+    /// Returns true once if the caller must announce the stations of other ports, by frames on the active link.
     pub fn take_announcement(&mut self) -> bool {
         let unspoken = self.negotiation == Negotiation::Off && self.settings.mode != Mode::BalanceTcp;
         let alone = self.settings.fallback && self.negotiation == Negotiation::Configured;
         std::mem::take(&mut self.announce) && (unspoken || alone) && self.active.is_some()
     }
 
-    /// Lines for the log.
+    /// The lines for the log since the last call.
     pub fn take_lines(&mut self) -> Vec<String> {
         std::mem::take(&mut self.lines)
     }
@@ -212,8 +211,8 @@ impl Bond {
         self.links.get(&port).is_some_and(|l| l.enabled)
     }
 
-    /// Returns whether LACP is configured but not negotiated, and the settings say to fall back to
-    /// active-backup.
+    /// Returns whether the bond works as an active-backup bond, because LACP is configured but not negotiated and the
+    /// settings allow the fallback.
     pub(crate) fn falls_back(&self) -> bool {
         self.settings.fallback
             && self.settings.mode != Mode::ActiveBackup

@@ -47,7 +47,7 @@ impl Bond {
         Ok("done")
     }
 
-    /// Enables or disables a link until its state changes.
+    /// Enables or disables a link, until its state changes.
     pub fn set_enabled(&mut self, link: &str, enable: bool) -> Result<&'static str, &'static str> {
         let port = self.named(link)?;
         self.enable(port, enable);

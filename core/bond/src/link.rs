@@ -8,18 +8,18 @@ use units::Millis;
 pub struct LinkFacts {
     /// The interface's name.
     pub name: String,
-    /// Its address.
+    /// The interface's MAC address.
     pub mac: Mac,
-    /// It has a carrier.
+    /// The link has a carrier.
     pub carrier: bool,
-    /// Nothing else, such as LACP or BFD, forbids its use.
+    /// No protocol, such as LACP or BFD, forbids the use of the link.
     pub may_enable: bool,
 }
 
 /// One link of a bond.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Link {
-    /// External facts.
+    /// External facts about the link.
     pub facts: LinkFacts,
     /// The link is used.
     pub enabled: bool,

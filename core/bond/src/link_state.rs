@@ -1,10 +1,10 @@
-//! Enabling and disabling links. A change of a link's state takes effect after the configured delay.
+//! Enables and disables links. A change of a link's state takes effect after the configured delay.
 
 use crate::bond::Bond;
 use units::{Millis, OfPort};
 
 impl Bond {
-    /// Updates a link from its facts.
+    /// Updates the state of a link from its facts.
     pub(crate) fn follow_link(&mut self, port: OfPort, now: Millis) {
         let (up_delay, down_delay) = (self.settings.up_delay, self.settings.down_delay);
         let Some(link) = self.links.get_mut(&port) else { return };
@@ -41,7 +41,7 @@ impl Bond {
         }
         link.enabled = enable;
         self.changed = true;
-        self.must_share = true;
+        self.must_distribute = true;
         self.announce |= !enable;
         let what = if enable { "enabled" } else { "disabled" };
         self.lines.push(format!("member {}: {what}", link.facts.name));

@@ -1,11 +1,10 @@
 //! Balances loads among links with few moves and a result near the optimum.
 //!
-//! Repeatedly, the most loaded link gives one bucket to another link or exchanges two buckets with it,
-//! whichever minimises the larger load of the two; this ends when it does not help any more. If the result is
-//! far from the optimum, buckets are also assigned from scratch in two ways, largest first, and improved in
-//! the same way (Graham 1969: even without improvement at most a third above the optimum).
+//! In each step the most loaded link moves one bucket to another link, or exchanges two buckets with it. The step is chosen that minimises the larger
+//! load of the two links. The steps end when none improves the result. If the result is far from the optimum, buckets are also assigned from scratch
+//! in two ways, largest first, and improved in the same way (Graham 1969: even without improvement the result is at most a third above the optimum).
 
-/// A bucket: its load, and its link.
+/// The load of a bucket, and its link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Load {
     /// Bytes.
@@ -17,14 +16,14 @@ pub(crate) struct Load {
 /// The changes to make.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// Buckets and the links that get them.
+    /// The buckets to move, each with its new link.
     pub(crate) moves: Vec<(usize, usize)>,
     /// A bucket with more than a link's fair share, which cannot be divided.
     pub(crate) elephant: Option<usize>,
 }
 
-/// Returns the buckets to move so that `links` links have about the same load. A difference of `least` bytes
-/// or less between the links with the most and the least load is ignored.
+/// Returns the buckets to move so that `links` links have about the same load. If the loads of the most and the least loaded link differ by at most
+/// `least` bytes, no bucket is moved.
 pub(crate) fn plan(loads: &[Load], links: usize, least: u64) -> Plan {
     let total: u64 = loads.iter().map(|l| l.bytes).sum();
     let mean = total / links.max(1) as u64;
@@ -32,22 +31,23 @@ pub(crate) fn plan(loads: &[Load], links: usize, least: u64) -> Plan {
     let elephant =
         largest.filter(|i| links > 1 && loads[*i].bytes > mean + mean / 10 && loads[*i].bytes > least);
     let bound = mean.max(largest.map_or(0, |i| loads[i].bytes));
-    let mut shared = Shared::new(loads.to_vec(), links);
-    let (low, high) = shared.extent();
+    let mut shared = Assignment::new(loads.to_vec(), links);
+    let (low, high) = shared.load_range();
     if links < 2 || high - low <= least || high - low < low / 32 {
         return Plan { moves: Vec::new(), elephant };
     }
     shared.improve(bound);
-    if shared.extent().1 > bound + bound / 20 {
-        let starts = [Shared::largest_first(loads, links), Shared::packed(loads, links, bound)];
-        let improved = starts.into_iter().flatten().map(|mut start| {
+    if shared.load_range().1 > bound + bound / 20 {
+        let candidates = [Assignment::largest_first(loads, links), Assignment::multifit(loads, links, bound)];
+        let improved = candidates.into_iter().flatten().map(|mut start| {
             start.improve(bound);
             start
         });
-        let scratch =
-            improved.min_by_key(|s| s.extent().1).unwrap_or_else(|| Shared::new(loads.to_vec(), links));
-        // All buckets would move, which must bring a clear improvement.
-        if scratch.extent().1 + bound / 50 < shared.extent().1 {
+        let scratch = improved
+            .min_by_key(|s| s.load_range().1)
+            .unwrap_or_else(|| Assignment::new(loads.to_vec(), links));
+        // Most buckets would move, so the improvement must be clear: at least 2 % of the optimum.
+        if scratch.load_range().1 + bound / 50 < shared.load_range().1 {
             shared = scratch;
         }
     }
@@ -56,19 +56,19 @@ pub(crate) fn plan(loads: &[Load], links: usize, least: u64) -> Plan {
 }
 
 /// An assignment of buckets, and the load of each link.
-struct Shared {
+struct Assignment {
     loads: Vec<Load>,
     sums: Vec<u64>,
 }
 
-/// Indices, the largest load first.
+/// The indices of the loads, the largest load first.
 fn descending(loads: &[Load]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..loads.len()).collect();
     order.sort_by_key(|i| std::cmp::Reverse(loads[*i].bytes));
     order
 }
 
-/// Moves a bucket to a link, and optionally one of that link back.
+/// Moves a bucket to another link, and optionally a bucket of that link back.
 struct Exchange {
     there: usize,
     back: Option<usize>,
@@ -77,41 +77,41 @@ struct Exchange {
     high: u64,
 }
 
-impl Shared {
-    fn new(loads: Vec<Load>, links: usize) -> Shared {
+impl Assignment {
+    fn new(loads: Vec<Load>, links: usize) -> Assignment {
         let mut sums = vec![0; links];
         loads.iter().for_each(|l| sums[l.link] += l.bytes);
-        Shared { loads, sums }
+        Assignment { loads, sums }
     }
 
-    /// Assigns each bucket, the largest first, to the link that `choose` returns for the loads of the links so far and the load of
-    /// the bucket. `None` if there is no link for a bucket.
-    fn assigned(
+    /// Assigns each bucket, the largest first, to the link that `choose` returns. Arguments of `choose`: the loads of the links so far, and the load
+    /// of the bucket. `None` if no link accepts a bucket.
+    fn assign_each(
         loads: &[Load],
         links: usize,
         choose: impl Fn(&[u64], u64) -> Option<usize>,
-    ) -> Option<Shared> {
+    ) -> Option<Assignment> {
         let (mut loads, mut sums) = (loads.to_vec(), vec![0; links]);
         for i in descending(&loads) {
             let link = choose(&sums, loads[i].bytes)?;
             loads[i].link = link;
             sums[link] += loads[i].bytes;
         }
-        Some(Shared { loads, sums })
+        Some(Assignment { loads, sums })
     }
 
     /// Assigns each bucket to the link with the least load so far.
-    fn largest_first(loads: &[Load], links: usize) -> Option<Shared> {
-        Shared::assigned(loads, links, |sums, _| (0..links).min_by_key(|l| sums[*l]))
+    fn largest_first(loads: &[Load], links: usize) -> Option<Assignment> {
+        Assignment::assign_each(loads, links, |sums, _| (0..links).min_by_key(|l| sums[*l]))
     }
 
-    /// Fills links one after the other up to a limit, with the lowest limit found that suffices (MULTIFIT,
-    /// Coffman, Garey and Johnson 1978).
-    fn packed(loads: &[Load], links: usize, bound: u64) -> Option<Shared> {
+    /// Fills the links one after the other up to a limit. The lowest sufficient limit is found by bisection (MULTIFIT, Coffman, Garey and Johnson
+    /// 1978).
+    fn multifit(loads: &[Load], links: usize, bound: u64) -> Option<Assignment> {
         let (mut low, mut high, mut best) = (bound, bound + bound / 2, None);
         for _ in 0..8 {
             let limit = low.midpoint(high);
-            match Shared::within(loads, links, limit) {
+            match Assignment::first_fit(loads, links, limit) {
                 Some(shared) => (best, high) = (Some(shared), limit),
                 None => low = limit,
             }
@@ -120,17 +120,17 @@ impl Shared {
     }
 
     /// Assigns each bucket to the first link where it fits.
-    fn within(loads: &[Load], links: usize, limit: u64) -> Option<Shared> {
-        Shared::assigned(loads, links, |sums, bytes| sums.iter().position(|sum| sum + bytes <= limit))
+    fn first_fit(loads: &[Load], links: usize, limit: u64) -> Option<Assignment> {
+        Assignment::assign_each(loads, links, |sums, bytes| sums.iter().position(|sum| sum + bytes <= limit))
     }
 
-    /// The least and the largest load of a link.
-    fn extent(&self) -> (u64, u64) {
+    /// The smallest and the largest load of a link.
+    fn load_range(&self) -> (u64, u64) {
         let (low, high) = (self.sums.iter().min(), self.sums.iter().max());
         (low.copied().unwrap_or_default(), high.copied().unwrap_or_default())
     }
 
-    /// Exchanges buckets while that brings the largest load closer to the optimum.
+    /// Exchanges buckets as long as this reduces the largest load, until that load is within 2 % of the lower bound `bound`.
     fn improve(&mut self, bound: u64) {
         for _ in 0..2 * self.loads.len() {
             let from = (0..self.sums.len()).max_by_key(|l| self.sums[*l]).unwrap_or_default();
@@ -156,8 +156,7 @@ impl Shared {
         self.sums[e.to] = self.sums[e.to] + there - back;
     }
 
-    /// The exchange between two links that balances them best; `None` if none improves by at least a
-    /// five-hundredth.
+    /// The exchange that balances two links best. `None` if no exchange reduces the larger load by more than 0.2 %.
     fn best_exchange(&self, from: usize, to: usize) -> Option<Exchange> {
         let (high, low) = (self.sums[from], self.sums[to]);
         let half = high.checked_sub(low)? / 2;
@@ -168,8 +167,7 @@ impl Shared {
         let mut best: Option<Exchange> = None;
         for there in of(from) {
             let bytes = self.loads[there].bytes;
-            // Ideally the returned bucket makes the difference half of what it was; the nearest one is
-            // chosen.
+            // The best exchange moves half of the difference of the loads; the returned buckets nearest to that are tried.
             let at = theirs.partition_point(|(back, _)| *back < bytes.saturating_sub(half));
             for (back, i) in theirs[at.saturating_sub(1)..].iter().take(2).filter(|(back, _)| *back < bytes) {
                 let new = (high - (bytes - back)).max(low + (bytes - back));

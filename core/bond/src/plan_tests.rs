@@ -9,8 +9,8 @@ const LEAST_BYTES: u64 = 100_000;
 /// Number of the largest buckets for which all assignments are tried.
 const LARGE: usize = 16;
 
-/// Returns whether an assignment with every link below the limit may exist: true also if there are too many
-/// to try.
+/// Returns whether an assignment may exist in which the load of every link is below the limit. The result is also true if there are too many
+/// assignments to try.
 fn may_fit(bytes: &[u64], links: usize, limit: u64) -> bool {
     let mut sorted = bytes.to_vec();
     sorted.sort_unstable_by(|a, b| b.cmp(a));
@@ -40,7 +40,7 @@ fn search(left: &[u64], sums: &mut Vec<u64>, limit: u64) -> bool {
 fn high(loads: &[Load], moves: &[(usize, usize)], links: usize) -> u64 {
     let mut loads = loads.to_vec();
     moves.iter().for_each(|(bucket, link)| loads[*bucket].link = *link);
-    Shared::new(loads, links).extent().1
+    Assignment::new(loads, links).load_range().1
 }
 
 /// Flows of equal size, of sizes that fall off as `1 / rank`, or of which few are large, in buckets.
@@ -77,9 +77,9 @@ fn the_largest_link_is_at_most_a_tenth_above_the_best() {
     }
 }
 
-/// How Open vSwitch 3.7 shares: the largest link gives buckets to the smallest, the largest of those first that do not make
-/// the difference change its sign, or else its smallest one; not where the smaller of the two gains less than a tenth of what
-/// it lacks. A bucket moves once, and a link with one bucket is left alone.
+/// How Open vSwitch 3.7 rebalances. The most loaded link moves buckets to the least loaded link: the largest bucket that does not reverse the
+/// difference, or else its smallest bucket. A bucket is not moved if the less loaded link gains less than a tenth of its deficit. Each bucket moves
+/// at most once, and a link with one bucket keeps it.
 fn stock(loads: &[Load], links: usize) -> u64 {
     let mut sums = vec![0; links];
     loads.iter().for_each(|l| sums[l.link] += l.bytes);

@@ -6,7 +6,7 @@ use crate::plan::{Load, plan};
 use crate::sharing::index;
 use units::{Millis, OfPort};
 
-/// Smaller differences between links are ignored.
+/// Links are not rebalanced if their loads differ by less than this number of bytes.
 const LEAST_BYTES: u64 = 100_000;
 
 impl Bond {
@@ -15,8 +15,8 @@ impl Bond {
         self.is_balanced() && now != self.rebalanced_at && now >= self.next_rebalance
     }
 
-    /// Moves buckets between links if that is due, then halves the byte counts, so that older traffic counts less. Returns true if
-    /// buckets have moved: translations must then be made again.
+    /// Moves buckets between links if a rebalance is due, then halves the byte counts, so that older traffic counts less. Returns true if buckets
+    /// have moved: translations must then be made again.
     pub fn rebalance(&mut self, now: Millis) -> bool {
         let due = self.is_rebalance_due(now);
         self.rebalanced_at = now;

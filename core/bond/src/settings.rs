@@ -1,21 +1,21 @@
-//! Settings of a bond, as its row has them. Names and defaults are those of ovs-vswitchd.conf.db(5), table `Port`.
+//! The settings of a bond, from its row. Names and defaults are those of ovs-vswitchd.conf.db(5), table `Port`.
 
 use units::Millis;
 
-/// How a bond shares its traffic.
+/// How a bond distributes its traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// One link carries everything.
+    /// One link carries all traffic.
     #[default]
     ActiveBackup,
-    /// By source address and VLAN. The other end need not be configured for the bond.
+    /// By source address and VLAN. The other end needs no configuration.
     BalanceSlb,
     /// By connection. The other end must have agreed by LACP.
     BalanceTcp,
 }
 
 impl Mode {
-    /// As rows and commands have it.
+    /// The text in rows and commands.
     pub fn text(self) -> &'static str {
         match self {
             Mode::ActiveBackup => "active-backup",
@@ -24,7 +24,7 @@ impl Mode {
         }
     }
 
-    /// From the text of a row.
+    /// Parses the text in a row.
     pub fn parse(text: &str) -> Option<Mode> {
         [Mode::ActiveBackup, Mode::BalanceSlb, Mode::BalanceTcp].into_iter().find(|m| m.text() == text)
     }
@@ -35,13 +35,13 @@ impl Mode {
 pub struct Settings {
     /// The port's name.
     pub name: String,
-    /// How traffic is shared.
+    /// How traffic is distributed.
     pub mode: Mode,
     /// How long a link must be up before it is used.
     pub up_delay: Millis,
     /// How long a link must be down before it is no longer used.
     pub down_delay: Millis,
-    /// Basis of the hash that shares traffic.
+    /// Initial value of the hash that distributes traffic.
     pub basis: u32,
     /// Time between rebalances; 0: never.
     pub rebalance_interval: Millis,
@@ -49,8 +49,8 @@ pub struct Settings {
     pub primary: Option<String>,
     /// Broadcasts are accepted on all links.
     pub all_active: bool,
-    /// Without LACP of the other end, works as active-backup.
+    /// If the other end does not use LACP, the bond works as an active-backup bond.
     pub fallback: bool,
-    /// The datapath knows which link has which bucket, so that packets are not looked up again to be sent.
+    /// The datapath itself selects the link of each bucket, so that packets are sent without a second look-up.
     pub lb_output: bool,
 }

@@ -1,4 +1,4 @@
-//! Assignment of buckets when links are added or removed.
+//! Assigns buckets to links when links are added, removed, enabled or disabled.
 
 use crate::bond::Bond;
 use crate::buckets::{BUCKETS, Buckets};
@@ -6,7 +6,7 @@ use crate::plan::{Load, plan};
 use crate::settings::Mode;
 use units::{Millis, OfPort};
 
-/// Index of a link among the enabled ones.
+/// The index of a link among the enabled links.
 pub(crate) fn index(enabled: &[OfPort], link: OfPort) -> Option<usize> {
     enabled.iter().position(|port| *port == link)
 }
@@ -18,15 +18,15 @@ impl Bond {
     }
 
     /// Assigns all buckets from scratch and resets their loads.
-    pub(crate) fn share_from_start(&mut self, now: Millis) {
+    pub(crate) fn reassign_all(&mut self, now: Millis) {
         let shares = self.settings.mode != Mode::ActiveBackup && !self.falls_back();
         self.buckets = shares.then(Buckets::default);
-        self.shared_since = now;
+        self.assigned_since = now;
         self.next_rebalance = now + self.settings.rebalance_interval;
-        (self.changed, self.must_share) = (true, true);
+        (self.changed, self.must_distribute) = (true, true);
     }
 
-    /// Reassigns buckets of disabled links, and gives new links a share by load.
+    /// Assigns buckets without an enabled link, and moves buckets by load, so that new links get a share.
     pub(crate) fn spread_buckets(&mut self) {
         let enabled = self.enabled();
         let Some(buckets) = &mut self.buckets else { return };
@@ -35,7 +35,7 @@ impl Bond {
             buckets.owners = [OfPort::NONE; BUCKETS];
             return;
         }
-        // The 1 makes buckets without traffic spread evenly, too.
+        // One byte is added to each bucket, so that buckets without traffic are spread evenly, too.
         let weight = |bytes: u64| bytes + 1;
         let mut sums = vec![0; enabled.len()];
         let mut owners = buckets.owners.map(|owner| index(&enabled, owner));
@@ -56,7 +56,7 @@ impl Bond {
         buckets.owners = owners.map(|i| i.and_then(|i| enabled.get(i).copied()).unwrap_or(OfPort::NONE));
     }
 
-    /// Adds the counted bytes to the buckets.
+    /// Adds the bytes that were counted since the last call to the buckets.
     pub fn account(&mut self) {
         let counted = self.tally.take();
         let Some(buckets) = &mut self.buckets else { return };

@@ -6,14 +6,14 @@ use crate::settings::Mode;
 use units::{Millis, OfPort};
 
 impl Bond {
-    /// The line of `bond/list`, with the recirculation id of hashed packets, or 0.
+    /// The line of `bond/list`. `recirc`: the recirculation id of hashed packets, or 0.
     pub fn list(&self, recirc: u32) -> String {
         let names: Vec<&str> = self.links.values().map(|l| l.facts.name.as_str()).collect();
         let mode = self.settings.mode.text();
         format!("{}\t{mode}\t{recirc}\t{}\n", self.settings.name, names.join(", "))
     }
 
-    /// The text of `bond/show`.
+    /// The text of `bond/show`. `recirc`: as in [`list`](Bond::list).
     pub fn show(&self, recirc: u32, now: Millis) -> String {
         let s = &self.settings;
         let by_hash = recirc != 0 && s.mode == Mode::BalanceTcp && !self.falls_back();

@@ -1,4 +1,4 @@
-//! A bond of two links as its row, its links and its operator change.
+//! A bond of two links, while its row, its links and commands change it.
 
 use crate::lacp::Negotiation::{Configured, Negotiated, Off};
 use crate::*;
@@ -79,7 +79,7 @@ fn delays_hold_changes_back() {
     b.run(Off, Millis(30));
     b.run(Off, Millis(80));
     assert_eq!(b.view().choice(), Choice::Link(P2));
-    // If no link is enabled, the first one that is up is enabled at once.
+    // If no link is enabled, the first link that comes up is enabled at once.
     for port in [P1, P2] {
         b.set_link(port, facts(port.0 as u8, false));
     }
@@ -202,7 +202,7 @@ fn the_texts_are_those_of_open_vswitch() {
     assert_eq!(b.show(0, Millis(0)), text);
 }
 
-/// The settings, what LACP says, and whether the datapath is to share.
+/// The settings, the state of LACP, and whether the datapath selects the links.
 #[test]
 fn the_datapath_shares_connections_where_it_is_told_to() {
     let direct = Settings { lb_output: true, ..settings(Mode::BalanceTcp) };
@@ -214,7 +214,7 @@ fn the_datapath_shares_connections_where_it_is_told_to() {
             .contains("Recirc-ID : 9\nbond-hash-basis: 0\nlb_output action: enabled, bond-id: 9\n")
     );
     assert_eq!(b.owners(), *b.view().owners().unwrap());
-    // What the datapath has counted is shared like anything else.
+    // Bytes that the datapath has counted are rebalanced like others.
     let busy: Vec<usize> = (0..BUCKETS).filter(|i| b.owners()[*i] == P1).take(4).collect();
     let mut bytes = [0; BUCKETS];
     busy.iter().for_each(|i| bytes[*i] = 1 << 20);

@@ -1,4 +1,4 @@
-//! A bond as translations see it: an immutable choice of links.
+//! A bond in the form that translations read: an immutable choice of links.
 
 use crate::buckets::{BUCKETS, station_hash};
 use crate::lacp::Negotiation;
@@ -8,27 +8,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use units::OfPort;
 
-/// What was sent by bucket, counted by whoever reads the statistics of megaflows.
+/// Counters of the traffic of each bucket. The threads that collect the statistics of megaflows update them.
 #[derive(Debug)]
 pub struct Tally([Cell; BUCKETS]);
 
 #[derive(Debug)]
 struct Cell {
-    /// Bytes that were not taken yet.
-    fresh: AtomicU64,
-    /// All packets and bytes.
+    /// Bytes since the last call of [`take`](Tally::take).
+    new_bytes: AtomicU64,
+    /// All packets and all bytes.
     sent: (AtomicU64, AtomicU64),
 }
 
 impl Default for Tally {
     fn default() -> Tally {
         let zero = || AtomicU64::new(0);
-        Tally(std::array::from_fn(|_| Cell { fresh: zero(), sent: (zero(), zero()) }))
+        Tally(std::array::from_fn(|_| Cell { new_bytes: zero(), sent: (zero(), zero()) }))
     }
 }
 
 impl Tally {
-    /// So many packets and bytes were sent by a bucket.
+    /// Adds packets and bytes that were sent by a bucket.
     pub fn credit(&self, bucket: u8, packets: u64, bytes: u64) {
         let cell = &self.0[usize::from(bucket)];
         cell.sent.0.fetch_add(packets, Ordering::Relaxed);
@@ -36,12 +36,12 @@ impl Tally {
         self.credit_bytes(bucket, bytes);
     }
 
-    /// So many bytes were sent by a bucket without a translation that chose the link.
+    /// Adds bytes that were sent by a bucket whose link the datapath itself selected.
     pub(crate) fn credit_bytes(&self, bucket: u8, bytes: u64) {
-        self.0[usize::from(bucket)].fresh.fetch_add(bytes, Ordering::Relaxed);
+        self.0[usize::from(bucket)].new_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Packets and bytes that translations have sent by a bucket.
+    /// Packets and bytes that were sent by a bucket whose link a translation selected.
     pub(crate) fn sent(&self, bucket: u8) -> (u64, u64) {
         let (packets, bytes) = &self.0[usize::from(bucket)].sent;
         (packets.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed))
@@ -49,11 +49,11 @@ impl Tally {
 
     /// The bytes that were counted since the last call.
     pub(crate) fn take(&self) -> [u64; BUCKETS] {
-        std::array::from_fn(|i| self.0[i].fresh.swap(0, Ordering::Relaxed))
+        std::array::from_fn(|i| self.0[i].new_bytes.swap(0, Ordering::Relaxed))
     }
 }
 
-/// The links of a bond, as translations see them.
+/// The links of a bond in the form that translations read.
 #[derive(Clone, Debug, Default)]
 pub struct View {
     pub(crate) mode: Mode,
@@ -63,7 +63,7 @@ pub struct View {
     pub(crate) in_datapath: bool,
     pub(crate) basis: u32,
     pub(crate) active: Option<OfPort>,
-    /// Links that are enabled or will soon be.
+    /// Links that are enabled, or will be enabled after a delay.
     pub(crate) usable: Vec<OfPort>,
     pub(crate) owners: Option<Arc<[OfPort; BUCKETS]>>,
     pub(crate) tally: Arc<Tally>,
@@ -72,11 +72,11 @@ pub struct View {
 /// How a bond selects the link of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// By this link.
+    /// This link.
     Link(OfPort),
-    /// By the link that owns the bucket of the packet's source address and VLAN.
+    /// The link that owns the bucket of the packet's source address and VLAN.
     ByStation,
-    /// By the link that owns the bucket of the packet's connection, which the datapath hashes.
+    /// The link that owns the bucket of the packet's connection, whose hash the datapath computes.
     ByConnection,
     /// The packet is dropped.
     Nowhere,
@@ -85,17 +85,17 @@ pub enum Choice {
 /// Whether a packet that was received on a link of a bond is accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It is taken.
+    /// The packet is accepted.
     Accept,
-    /// It is dropped.
+    /// The packet is dropped.
     Refuse,
-    /// It is dropped if its source is known at another port: then it most likely is a packet of ours that
-    /// returned on another link.
+    /// The packet is dropped if its source address is learned at another port: then it is most likely our own packet,
+    /// which returned on another link.
     RefuseIfMoved,
 }
 
 impl View {
-    /// How to select the link of packets.
+    /// How the bond selects the link of packets.
     pub fn choice(&self) -> Choice {
         let by_active = self.active.map_or(Choice::Nowhere, Choice::Link);
         match (self.mode, self.negotiation) {
@@ -113,37 +113,37 @@ impl View {
         (station_hash(mac, vlan, self.basis) & 0xff) as u8
     }
 
-    /// The link that has a bucket.
+    /// The link that owns a bucket.
     pub fn owner(&self, bucket: u8) -> Option<OfPort> {
         let owner = self.owners.as_ref()?[usize::from(bucket)];
         (owner != OfPort::NONE).then_some(owner)
     }
 
-    /// The links by bucket; `None` if traffic is not shared.
+    /// The link of each bucket; `None` if traffic is not distributed.
     #[cfg(test)]
     pub(crate) fn owners(&self) -> Option<&[OfPort; BUCKETS]> {
         self.owners.as_deref()
     }
 
-    /// Counters of bytes by bucket.
+    /// The counters of the traffic of each bucket.
     pub fn tally(&self) -> &Arc<Tally> {
         &self.tally
     }
 
-    /// Of packets that are shared by connection: the datapath knows which link has which bucket.
+    /// Whether the datapath itself selects the link of packets that are distributed by connection (`lb_output`).
     pub fn is_in_datapath(&self) -> bool {
         self.in_datapath
     }
 
-    /// Basis of the hash that the datapath makes.
+    /// Initial value of the hash that the datapath computes.
     pub fn basis(&self) -> u32 {
         self.basis
     }
 
-    /// Returns whether a packet received on this link is accepted.
+    /// Returns whether a packet that was received on a link is accepted.
     pub fn admission(&self, link: OfPort, is_multicast: bool) -> Admission {
         match self.negotiation {
-            // The other end knows the bond and sends each packet only once.
+            // The other end treats the links as one port, and sends each packet through one link only.
             Negotiation::Negotiated if self.usable.contains(&link) => return Admission::Accept,
             Negotiation::Negotiated => return Admission::Refuse,
             Negotiation::Configured if !self.fallback => return Admission::Refuse,

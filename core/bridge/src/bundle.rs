@@ -1,6 +1,6 @@
-//! Ports of a bridge as the database has them.
+//! Identities of ports in terms of the database.
 
-/// A port of a bridge in terms of the database: one interface, or a bond of several (a bundle in Open vSwitch).
+/// Identity of a row of table Port in a bridge: one interface, or a bond of several (a bundle in Open vSwitch).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BundleId(pub u32);
 

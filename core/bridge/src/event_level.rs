@@ -1,9 +1,9 @@
-//! How important an event of a protocol is, for the log.
+//! Log levels of protocol events.
 
 /// The log level of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// The administrator should look at it.
+    /// Events that the administrator should look at.
     Warn,
     /// For information.
     Info,

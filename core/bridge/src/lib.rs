@@ -1,8 +1,8 @@
 //! The functions of an Ethernet bridge: MAC learning, multicast snooping, VLANs of ports, tunnel port configuration,
 //! spanning trees, and detection of a lost neighbour (BFD, CFM).
 //!
-//! Nothing here reads a clock or has effects outside its own data, so the same tables serve the switch, its tests and
-//! the traces. The control half owns them; the packet path never accesses them.
+//! The code reads no clock and has no effects outside its own data, so the same tables serve the switch, tests and
+//! traces. The control half owns the tables; the packet path never accesses them.
 
 pub mod bfd;
 mod bundle;
@@ -16,7 +16,7 @@ pub mod vlan;
 
 pub use bundle::BundleId;
 pub use event_level::Level;
-pub use mac::{LearnNeed, MacEntry, MacRead, MacStats, MacTable};
+pub use mac::{MacEntry, MacObservation, MacRead, MacStats, MacTable};
 pub use snooping::{GroupRead, GroupTable};
 pub use tunnel::TunnelConfig;
 pub use vlan::{PriorityTags, Refusal, VlanConfig, VlanMode, VlanSet, VlanTags};

@@ -1,13 +1,11 @@
-//! The MAC learning table of one bridge: (VLAN, MAC) to port.
+//! The MAC learning table of one bridge: maps VLAN and MAC address to a port.
 //!
-//! Numbers and rules are those of `ovs-vswitchd`, because `fdb/show` and `fdb/stats-show` print them: a default
-//! ageing time of 300 s, 8192 entries, times in whole seconds. When the table is full, the port with the most entries
-//! loses its least recently used one. So a port that floods invented addresses cannot evict the stations of other
-//! ports.
+//! Numbers and rules are those of `ovs-vswitchd`, because `fdb/show` and `fdb/stats-show` print them: a default ageing time of 300 s, 8192 entries,
+//! times in whole seconds. When the table is full, the port with the most entries loses its least recently used entry. So a port that floods invented
+//! addresses cannot evict the stations of other ports.
 //!
-//! **Invariants**: `by_use` and the queues of `by_port` hold each entry exactly once under its `used` stamp, and
-//! `by_load` holds each port once under the length of its queue. `generation` changes whenever a look-up could give
-//! another result than before; a refresh alone does not change it.
+//! **Invariants**: `by_use` and the queues of `by_port` hold each entry exactly once under its `used` stamp, and `by_load` holds each port once under
+//! the length of its queue. `generation` changes whenever the result of a look-up may change; a refresh alone does not change it.
 
 use crate::BundleId;
 use crate::vlan::VlanSet;
@@ -19,10 +17,10 @@ use units::Millis;
 pub const DEFAULT_AGING: u32 = 300;
 /// Default maximum number of entries.
 pub const DEFAULT_SIZE: usize = 8192;
-/// Seconds for which a gratuitous ARP prevents learning from its reflections on bonds.
+/// Seconds after a gratuitous ARP during which copies of it that return through a bond are not learned.
 const GRAT_ARP_LOCK: u64 = 5;
 
-/// One learned or configured station.
+/// The entry of one station, learned or configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MacEntry {
     /// The port behind which the station is.
@@ -33,7 +31,7 @@ pub struct MacEntry {
     pub mac: Mac,
     /// Second at which the entry expires; `None` for a static entry.
     expires: Option<u64>,
-    /// Until this second, reflected gratuitous ARPs are not learned.
+    /// Until this second, gratuitous ARPs that return through a bond are not learned.
     grat_arp_lock: u64,
     /// Position in the order of use.
     used: u64,
@@ -45,13 +43,13 @@ impl MacEntry {
         self.expires.is_none()
     }
 
-    /// Whether a gratuitous ARP was seen on a port that is not a bond within the last 5 s.
+    /// Whether the station sent a gratuitous ARP through a port that is not a bond within the last 5 s.
     pub fn is_grat_arp_locked(&self, now: Millis) -> bool {
         secs(now) < self.grat_arp_lock
     }
 }
 
-/// Counters since the table exists, for `fdb/stats-show`.
+/// Counters since the table was created, for `fdb/stats-show`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MacStats {
     /// Entries added by learning.
@@ -64,9 +62,9 @@ pub struct MacStats {
     pub moved: u64,
 }
 
-/// A packet from which the table may learn.
+/// The fields of a packet from which the table may learn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LearnNeed {
+pub struct MacObservation {
     /// Source MAC address.
     pub mac: Mac,
     /// The VLAN.
@@ -79,16 +77,15 @@ pub struct LearnNeed {
     pub bond: bool,
 }
 
-/// What a translation reads from a learning table. The switch implements it for its locked table, tests for a plain
-/// one.
+/// The part of the learning table that translations read. The switch implements it for the table behind its lock, tests for a plain table.
 pub trait MacRead {
-    /// The port behind which a station is; `None` for group addresses and for VLANs that flood.
+    /// The port behind which a station is. `None`: the station is unknown, the address is a group address, or the VLAN is flooded.
     fn port_of(&self, vlan: u16, mac: Mac) -> Option<BundleId>;
     /// Whether the station may be learned in this VLAN.
     fn may_learn(&self, vlan: u16, mac: Mac) -> bool;
     /// Whether a static entry for the station exists.
     fn is_static(&self, vlan: u16, mac: Mac) -> bool;
-    /// Whether the station has announced itself by another port than a bond in the last 5 s.
+    /// Whether the station sent a gratuitous ARP through a port that is not a bond in the last 5 s.
     fn was_announced(&self, vlan: u16, mac: Mac) -> bool;
 }
 
@@ -104,7 +101,7 @@ pub struct MacTable {
     size: usize,
     flood_vlans: Option<VlanSet>,
     stats: MacStats,
-    statics: usize,
+    static_count: usize,
     generation: u64,
     /// The latest time that a caller passed.
     now: Millis,
@@ -133,7 +130,7 @@ impl MacTable {
             size: DEFAULT_SIZE,
             flood_vlans: None,
             stats: MacStats::default(),
-            statics: 0,
+            static_count: 0,
             generation: 0,
             now: Millis(0),
         }
@@ -165,7 +162,7 @@ impl MacTable {
         self.size
     }
 
-    /// Sets the VLANs that are flooded and never learned. Returns true if that is a change.
+    /// Sets the VLANs that are flooded and in which nothing is learned. Returns whether the set changed.
     pub fn set_flood_vlans(&mut self, vlans: Option<VlanSet>) -> bool {
         let changed = self.flood_vlans != vlans;
         self.flood_vlans = vlans;
@@ -173,7 +170,7 @@ impl MacTable {
         changed
     }
 
-    /// Changes whenever a look-up may give another result.
+    /// A number that changes whenever the result of a look-up may change.
     pub fn generation(&self) -> u64 {
         self.generation
     }
@@ -199,8 +196,8 @@ impl MacTable {
     }
 
     /// Number of static entries.
-    pub fn statics(&self) -> usize {
-        self.statics
+    pub fn static_count(&self) -> usize {
+        self.static_count
     }
 
     /// All entries, least recently used first, which is the order of `fdb/show`.
@@ -208,7 +205,7 @@ impl MacTable {
         self.by_use.values().filter_map(|k| self.entries.get(k))
     }
 
-    /// Seconds since the entry was last refreshed; `None` if it does not age.
+    /// Seconds since the entry was last refreshed; `None` for a static entry.
     pub fn age(&self, e: &MacEntry, now: Millis) -> Option<i64> {
         e.expires.map(|t| i64::from(self.aging) - (t as i64 - secs(now) as i64))
     }
@@ -225,9 +222,8 @@ impl MacTable {
         self.flood_vlans.as_ref().is_some_and(|s| s.contains(vlan))
     }
 
-    /// Whether [`update`](Self::update) would change anything. Callers check this under a read lock first, because
-    /// mostly it would not.
-    pub fn needs_update(&self, l: &LearnNeed, now: Millis) -> bool {
+    /// Whether [`update`](Self::update) would change anything. Callers check this under a read lock first, because most packets change nothing.
+    pub fn needs_update(&self, l: &MacObservation, now: Millis) -> bool {
         if self.floods(l.vlan) || l.mac.is_multicast() {
             return false;
         }
@@ -248,7 +244,7 @@ impl MacTable {
     }
 
     /// Learns from a packet. Returns true if a station is new or moved.
-    pub fn update(&mut self, l: &LearnNeed, now: Millis) -> bool {
+    pub fn update(&mut self, l: &MacObservation, now: Millis) -> bool {
         if !self.needs_update(l, now) {
             return false;
         }
@@ -258,7 +254,7 @@ impl MacTable {
         let reflected = l.grat_arp && l.bond && locked;
         let port = if reflected { known.map_or(l.port, |e| e.port) } else { l.port };
         if known.is_none() {
-            self.make_room();
+            self.evict_if_full();
             self.stats.learned += 1;
         }
         let lock = match known {
@@ -267,7 +263,7 @@ impl MacTable {
             None => 0,
         };
         let expires = Some(secs(now) + u64::from(self.aging));
-        self.put(MacEntry { port, vlan: l.vlan, mac: l.mac, expires, grat_arp_lock: lock, used: 0 });
+        self.insert(MacEntry { port, vlan: l.vlan, mac: l.mac, expires, grat_arp_lock: lock, used: 0 });
         let changed = known.is_none_or(|e| e.port != port);
         if changed {
             self.stats.moved += u64::from(known.is_some());
@@ -279,9 +275,9 @@ impl MacTable {
     /// Adds a static entry, which neither ages nor moves (`fdb/add`).
     pub fn add_static(&mut self, vlan: u16, mac: Mac, port: BundleId) {
         if !self.entries.contains_key(&(vlan, mac)) {
-            self.make_room();
+            self.evict_if_full();
         }
-        self.put(MacEntry { port, vlan, mac, expires: None, grat_arp_lock: 0, used: 0 });
+        self.insert(MacEntry { port, vlan, mac, expires: None, grat_arp_lock: 0, used: 0 });
         self.generation += 1;
     }
 
@@ -309,14 +305,13 @@ impl MacTable {
         keys
     }
 
-    /// The learned stations behind one port are behind another one now. They count as learned now, so that entries stay in
-    /// the order in which they expire.
+    /// Moves the learned entries of one port to another port. Their age begins anew, so that the entries stay in the order in which they expire.
     pub fn move_port(&mut self, from: BundleId, to: BundleId) {
         let moved: Vec<MacEntry> =
             self.iter().filter(|e| e.port == from && !e.is_static()).copied().collect();
         let expires = Some(secs(self.now) + u64::from(self.aging));
         for entry in moved {
-            self.put(MacEntry { port: to, expires, ..entry });
+            self.insert(MacEntry { port: to, expires, ..entry });
             self.stats.moved += 1;
             self.generation += 1;
         }
@@ -337,7 +332,7 @@ impl MacTable {
         }
     }
 
-    /// Removes expired entries and those beyond the maximum number. Returns those stations.
+    /// Removes expired entries, and the oldest entries beyond the maximum number. Returns the removed stations.
     pub fn run(&mut self, now: Millis) -> Vec<(u16, Mac)> {
         self.now = now;
         let mut gone = Vec::new();
@@ -353,7 +348,7 @@ impl MacTable {
         gone
     }
 
-    /// When [`run`](Self::run) has something to do next.
+    /// When [`run`](Self::run) must be called next.
     pub fn next_run(&self) -> Millis {
         match self.oldest_learned() {
             Some(_) if self.entries.len() > self.size => Millis(0),
@@ -366,7 +361,7 @@ impl MacTable {
         self.iter().find(|e| !e.is_static()).copied()
     }
 
-    fn make_room(&mut self) {
+    fn evict_if_full(&mut self) {
         if self.entries.len() < self.size {
             return;
         }
@@ -379,12 +374,12 @@ impl MacTable {
     }
 
     /// Inserts an entry as the most recently used one, replacing the station's old entry.
-    fn put(&mut self, mut e: MacEntry) {
+    fn insert(&mut self, mut e: MacEntry) {
         let key = (e.vlan, e.mac);
         self.unlink(key);
         self.clock += 1;
         e.used = self.clock;
-        self.statics += usize::from(e.is_static());
+        self.static_count += usize::from(e.is_static());
         self.by_use.insert(e.used, key);
         let queue = self.by_port.entry(e.port).or_default();
         self.by_load.remove(&(queue.len(), e.port));
@@ -395,7 +390,7 @@ impl MacTable {
 
     fn unlink(&mut self, key: (u16, Mac)) {
         let Some(e) = self.entries.remove(&key) else { return };
-        self.statics -= usize::from(e.is_static());
+        self.static_count -= usize::from(e.is_static());
         self.by_use.remove(&e.used);
         if let Some(queue) = self.by_port.get_mut(&e.port) {
             self.by_load.remove(&(queue.len(), e.port));

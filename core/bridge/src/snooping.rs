@@ -1,15 +1,15 @@
-//! Multicast snooping of one bridge (RFC 4541): which ports joined which group, and behind which ports multicast
-//! routers are.
+//! Multicast snooping of one bridge (RFC 4541): which ports joined which multicast group, and behind which ports
+//! multicast routers are.
 //!
-//! Numbers and rules are those of `ovs-vswitchd`, because `mdb/show` prints them: a default ageing time of 300 s,
-//! 2048 groups, 180 s for routers, times in whole seconds. As there, only the group that was renewed longest ago is
-//! checked for members that aged out, and a group that all members left is unregistered when its turn comes. When the
-//! table is full, the port with the most groups loses the one that was renewed longest ago, so a port that joins
-//! invented groups cannot evict the groups of other ports.
+//! Numbers and rules are those of `ovs-vswitchd`, because `mdb/show` prints them: a default ageing time of 300 s, 2048
+//! groups, 180 s for routers, times in whole seconds. As in `ovs-vswitchd`, only the group that was renewed longest ago
+//! is checked: its members age out, and it is removed if it has no members. When the table is full, the port with the
+//! most groups loses the group that was renewed longest ago. So a port that joins invented groups cannot evict the
+//! groups of other ports.
 //!
 //! **Invariants**: `by_use` and the queues of `by_port` hold each group exactly once under its `used` stamp, `by_load`
-//! holds each port once under the length of its queue, and `routers_by_use` holds each router once. Each change after
-//! which a translation may differ is in `changes` until the caller takes it.
+//! holds each port once under the length of its queue, and `routers_by_use` holds each router once. `changes` holds
+//! each change after which a translation may differ, until the caller takes it.
 
 use crate::BundleId;
 use message::{Message, Protocol, Record};
@@ -23,12 +23,12 @@ pub mod message;
 pub const DEFAULT_AGING: u32 = 300;
 /// Default maximum number of groups.
 pub const DEFAULT_SIZE: usize = 2048;
-/// Seconds without a query after which a port is no router port any more.
+/// Seconds without a query after which a port is not a router port any more.
 const ROUTER_AGING: u64 = 180;
-/// Groups that an eviction may assign to another port before it evicts one.
+/// The most groups that one eviction assigns to another port before it evicts a group.
 const EVICTION_TRIES: usize = 16;
 
-/// A VLAN and a group of it.
+/// A VLAN and a multicast group in it.
 type Key = (u16, Ipv6Addr);
 
 /// A port that joined a group.
@@ -44,21 +44,25 @@ struct Member {
 /// A group.
 #[derive(Clone, Debug)]
 struct Group {
-    /// In the order in which they joined, which a renewal keeps: translations send to them in this order.
+    /// The members in the order in which they joined; a renewal does not change the order. Translations send to them in
+    /// this order.
     members: Vec<Member>,
     /// The protocol of the last report.
     protocol: Protocol,
-    /// The port that the group counts for. One of the members, or the one that left last.
+    /// The port to whose number of groups this group is added: one of the members, or the last member that left.
     port: BundleId,
+    /// Position in the order of renewal.
     used: u64,
 }
 
 /// A port behind which a multicast router is.
 #[derive(Clone, Copy, Debug)]
 struct Router {
+    /// Second at which the port stops being a router port.
     expires: u64,
+    /// Position in the order of renewal.
     used: u64,
-    /// Position in the order of arrival, in which translations send to routers.
+    /// Position in the order in which routers were learned; translations send to routers in this order.
     added: u64,
 }
 
@@ -71,20 +75,20 @@ pub struct Membership {
     pub vlan: u16,
     /// The group; `None` for a router port.
     pub group: Option<(Ipv6Addr, Protocol)>,
-    /// Seconds since it was renewed.
+    /// Seconds since the membership was renewed.
     pub age: i64,
 }
 
 /// A change after which translations may differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SnoopingChange {
-    /// The members of a group.
+    /// The members of a group changed.
     Group(Ipv6Addr),
-    /// The router ports.
+    /// The router ports changed.
     Routers,
 }
 
-/// Counters since the table exists.
+/// Counters since the table was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SnoopingStats {
     /// Groups and router ports added.
@@ -93,16 +97,17 @@ pub struct SnoopingStats {
     pub expired: u64,
 }
 
-/// What a translation reads from the table of a bridge. The switch implements it for its locked table, tests for a
-/// plain one.
+/// The part of the table that translations read. The switch implements it for the table behind its lock, tests for a
+/// plain table.
 pub trait GroupRead {
-    /// The ports that joined a group, in the order in which they did; `None`: it is not registered.
+    /// The ports that joined a group, in the order in which they joined. `None`: the group is not registered.
     fn members(&self, vlan: u16, group: Ipv6Addr) -> Option<Vec<BundleId>>;
     /// The router ports of a VLAN, in the order in which they were learned.
     fn routers_of(&self, vlan: u16) -> Vec<BundleId>;
-    /// All router ports with their VLANs, in the same order.
+    /// All router ports with their VLANs, in the order in which they were learned.
     fn routers(&self) -> Vec<(u16, BundleId)>;
-    /// How many groups or router ports a message would add, plus the groups that it would leave.
+    /// The number of changes that a message would make: groups and router ports that it would add, and groups that the
+    /// port would leave.
     fn news(&self, vlan: u16, port: BundleId, message: &Message) -> usize;
 }
 
@@ -189,14 +194,14 @@ impl GroupTable {
         std::mem::take(&mut self.changes)
     }
 
-    /// Sets whether multicast and whether reports are sent to a port in any case. Such a port keeps its place in the
-    /// order in which ports were set.
+    /// Sets whether all multicast packets (`floods`) and all reports (`gets_reports`) are sent to a port. A port that
+    /// already has the setting keeps its position in the list.
     pub fn set_port(&mut self, port: BundleId, floods: bool, gets_reports: bool) {
-        set_in(&mut self.flood_ports, port, floods);
-        set_in(&mut self.report_ports, port, gets_reports);
+        set_membership(&mut self.flood_ports, port, floods);
+        set_membership(&mut self.report_ports, port, gets_reports);
     }
 
-    /// The ports to which all multicast is sent.
+    /// The ports to which all multicast packets are sent.
     pub fn flood_ports(&self) -> &[BundleId] {
         &self.flood_ports
     }
@@ -265,7 +270,7 @@ impl GroupTable {
         self.routers_by_use.insert(self.clock, (vlan, port));
     }
 
-    /// Whether a port gets all multicast of a VLAN, so that it joins no group.
+    /// Whether a port receives all multicast packets of a VLAN, so that it need not join groups.
     fn gets_all(&self, vlan: u16, port: BundleId) -> bool {
         self.routers.contains_key(&(vlan, port)) || self.flood_ports.contains(&port)
     }
@@ -300,14 +305,15 @@ impl GroupTable {
     }
 
     fn leave(&mut self, key: Key, port: BundleId) {
-        // Behind such a port there are usually several hosts, so one that leaves says nothing about the others.
+        // Behind a port that receives all reports there are usually several hosts: if one host leaves the group, others
+        // may still be members.
         if self.report_ports.contains(&port) {
             return;
         }
         self.remove_members(key, |m| m.port == port);
     }
 
-    /// Removes some members of a group. Returns their number.
+    /// Removes the members of a group that `which` accepts. Returns the number of removed members.
     fn remove_members(&mut self, key: Key, which: impl Fn(&Member) -> bool) -> usize {
         let Some(group) = self.groups.get_mut(&key) else { return 0 };
         let before = group.members.len();
@@ -317,14 +323,14 @@ impl GroupTable {
             return 0;
         }
         self.changes.push(SnoopingChange::Group(key.1));
-        let heir = group.members.first().map(|m| m.port);
-        if let Some(heir) = heir.filter(|_| !group.members.iter().any(|m| m.port == group.port)) {
-            self.assign(key, heir);
+        let successor = group.members.first().map(|m| m.port);
+        if let Some(successor) = successor.filter(|_| !group.members.iter().any(|m| m.port == group.port)) {
+            self.assign(key, successor);
         }
         removed
     }
 
-    /// Lets a group count for another port.
+    /// Moves a group to another port's number of groups.
     fn assign(&mut self, key: Key, port: BundleId) {
         if let Some(group) = self.unlink(key) {
             self.link(key, Group { port, ..group });
@@ -338,7 +344,7 @@ impl GroupTable {
         self.set_port(port, false, false);
     }
 
-    /// Removes what was learned of a port, because hosts and routers are behind another one now.
+    /// Removes everything that was learned at a port, because hosts and routers are behind another port now.
     pub fn forget_port(&mut self, port: BundleId) {
         let keys: Vec<Key> = self.by_use.values().copied().collect();
         for key in keys {
@@ -397,9 +403,8 @@ impl GroupTable {
         }
     }
 
-    /// Evicts the group that was renewed longest ago, of the port with the most groups. A group of several ports counts
-    /// for one of them; if that has more groups than another one of them, the group counts for the other instead and
-    /// the search goes on.
+    /// Evicts a group of the port with the most groups: the one that was renewed longest ago. If another member of that
+    /// group has fewer groups, the group is moved to that member's count, and the search continues.
     fn evict(&mut self) {
         for tries in 0..=EVICTION_TRIES {
             let Some(&(load, port)) = self.by_load.last() else { return };
@@ -450,7 +455,7 @@ impl GroupTable {
     }
 }
 
-fn set_in(ports: &mut Vec<BundleId>, port: BundleId, on: bool) {
+fn set_membership(ports: &mut Vec<BundleId>, port: BundleId, on: bool) {
     match (on, ports.iter().position(|p| *p == port)) {
         (true, None) => ports.push(port),
         (false, Some(at)) => {
@@ -460,8 +465,8 @@ fn set_in(ports: &mut Vec<BundleId>, port: BundleId, on: bool) {
     }
 }
 
-/// Routers in the order in which they were learned.
-fn in_order<'a>(
+/// Router ports in the order in which they were learned.
+fn in_learning_order<'a>(
     routers: impl Iterator<Item = (&'a (u16, BundleId), &'a Router)>,
 ) -> impl Iterator<Item = (u16, BundleId)> {
     let mut routers: Vec<_> = routers.map(|(at, router)| (router.added, *at)).collect();
@@ -477,11 +482,11 @@ impl GroupRead for GroupTable {
 
     fn routers_of(&self, vlan: u16) -> Vec<BundleId> {
         let range = (vlan, BundleId(0))..=(vlan, BundleId(u32::MAX));
-        in_order(self.routers.range(range)).map(|(_, port)| port).collect()
+        in_learning_order(self.routers.range(range)).map(|(_, port)| port).collect()
     }
 
     fn routers(&self) -> Vec<(u16, BundleId)> {
-        in_order(self.routers.iter()).collect()
+        in_learning_order(self.routers.iter()).collect()
     }
 
     fn news(&self, vlan: u16, port: BundleId, message: &Message) -> usize {
@@ -493,7 +498,8 @@ impl GroupRead for GroupTable {
             }
         };
         let (joins_none, leaves_none) = (self.gets_all(vlan, port), self.report_ports.contains(&port));
-        // What earlier records of the message did: the groups, and whether the port is a member.
+        // The effect of earlier records of the message, by group: `None` if the group is not registered, else whether
+        // the port is a member.
         let mut seen: HashMap<Ipv6Addr, Option<bool>> = HashMap::new();
         let mut news = 0;
         for Record { group, joins } in records {

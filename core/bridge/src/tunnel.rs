@@ -1,9 +1,9 @@
-//! Tunnel ports: parsing of their options, and the match between received tunnel packets and ports.
+//! Tunnel ports: parses their options, and finds the port of a received tunnel packet.
 //!
-//! Ports of one kind (and, over UDP, of one destination port) share a port of the datapath. A packet received there
-//! belongs to the tunnel port whose configuration matches its outer header best. Names and numbers of the options are
-//! those of ovs-vswitchd.conf.db(5), "Tunnel Options". Addresses are 16 bytes; IPv4 addresses are mapped (RFC 4291
-//! §2.5.5.2).
+//! Tunnel ports of one kind (and, over UDP, of one destination port) share a port of the datapath. A packet received
+//! there belongs to the tunnel port whose configuration matches its outer header best. Names and numbers of the options
+//! are those of ovs-vswitchd.conf.db(5), "Tunnel Options". Addresses are 16 bytes; IPv4 addresses are mapped to IPv6
+//! (RFC 4291 §2.5.5.2).
 
 mod options;
 
@@ -18,7 +18,7 @@ pub type Address = [u8; 16];
 
 const NO_ADDRESS: Address = [0; 16];
 
-/// A value that the port fixes, or leaves to flows.
+/// A value that the port's configuration fixes, or that flows set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Choice<T> {
     /// Not configured.
@@ -26,7 +26,7 @@ pub enum Choice<T> {
     Unset,
     /// Fixed by the port.
     Fixed(T),
-    /// `flow`: taken from the tunnel fields of the flow.
+    /// `flow`: the value is in the tunnel fields of the flow.
     Flow,
 }
 
@@ -67,7 +67,7 @@ pub enum PacketTypes {
     Ethernet,
     /// Packets without an Ethernet header, which OpenFlow tables see as Ethernet packets (`legacy_l3`).
     Layer3,
-    /// Packets of all types; the field packet_type tells which (`ptap`).
+    /// Packets of all types; the field `packet_type` contains the type (`ptap`).
     Aware,
 }
 
@@ -76,15 +76,15 @@ pub enum PacketTypes {
 pub struct TunnelConfig {
     /// `vxlan`, `gre`, ...
     pub kind: String,
-    /// Address of the remote end.
+    /// Address of the remote tunnel endpoint.
     pub remote: Choice<Address>,
-    /// Address of the local end.
+    /// Address of the local tunnel endpoint.
     pub local: Choice<Address>,
     /// Tunnel key of received packets.
     pub in_key: Choice<u64>,
     /// Tunnel key of sent packets.
     pub out_key: Choice<u64>,
-    /// Outer TOS without the ECN bits, which are always copied from the inner packet.
+    /// Outer TOS without the ECN bits: those are always copied from the inner packet.
     pub tos: Inherit,
     /// Outer TTL.
     pub ttl: Inherit,
@@ -106,9 +106,9 @@ pub struct TunnelConfig {
     pub egress_mark: Option<u32>,
     /// ERSPAN fields.
     pub erspan: Erspan,
-    /// SRv6: the path; empty: the remote end alone.
+    /// SRv6: the segments of the path. If empty, the path is the remote endpoint alone.
     pub segments: Vec<Ipv6Addr>,
-    /// SRv6: what the outer flow label is made of.
+    /// SRv6: how the outer flow label is computed.
     pub flow_label: FlowLabel,
 }
 
@@ -121,7 +121,7 @@ const VXLAN_PORT: u16 = 4789;
 const GENEVE_PORT: u16 = 6081;
 const GTPU_PORT: u16 = 2152;
 
-/// The errors in the options, one a line, if they prevent the port from being created.
+/// Errors in the options, one per line, because of which the port cannot be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadOptions(pub String);
 
@@ -138,12 +138,12 @@ fn is_gre(kind: &str) -> bool {
     matches!(kind, "gre" | "ip6gre")
 }
 
-/// The kind carries packets without an Ethernet header only.
+/// Whether the kind carries only packets without an Ethernet header.
 fn is_layer_3(kind: &str) -> bool {
     matches!(kind, "gtpu" | "srv6")
 }
 
-/// It has a checksum that can be requested.
+/// Whether the kind has option `csum`.
 fn has_checksum_option(kind: &str) -> bool {
     is_gre(kind) || matches!(kind, "vxlan" | "geneve")
 }
@@ -152,7 +152,7 @@ fn is_erspan(kind: &str) -> bool {
     matches!(kind, "erspan" | "ip6erspan")
 }
 
-/// Maps an IPv4 address to 16 bytes; 0.0.0.0 becomes the unset address.
+/// Maps an IPv4 address to 16 bytes; 0.0.0.0 becomes [`NO_ADDRESS`].
 fn mapped(v4: u32) -> Address {
     if v4 == 0 { NO_ADDRESS } else { Ipv4Addr::from(v4).to_ipv6_mapped().octets() }
 }
@@ -167,7 +167,7 @@ fn text_of(a: Address) -> String {
 }
 
 impl TunnelConfig {
-    /// The name of the datapath port that this port shares with others of its kind.
+    /// The name of the datapath port that this port shares with other tunnels.
     pub fn datapath_name(&self) -> String {
         match self.kind.as_str() {
             kind @ ("vxlan" | "geneve" | "gtpu") => {
@@ -237,8 +237,8 @@ impl TunnelConfig {
         self.csum.unwrap_or(!ipv4 && default_port(&self.kind) != 0)
     }
 
-    /// How well a packet of this type with this outer header matches the port; lower is better. `None`: the packet
-    /// does not belong to this port.
+    /// How well a packet with this type and outer header matches the port: lower is better. `None`: the packet does not
+    /// belong to this port.
     pub fn fits(&self, outer: &Tunnel, packet_type: u32) -> Option<u8> {
         let aware = match (self.packet_types, packet_type) {
             (PacketTypes::Aware, _) => 1,
@@ -266,10 +266,11 @@ impl TunnelConfig {
         Some(((key * 2 + remote) * 3 + local) * 2 + aware)
     }
 
-    /// Whether packets for two such configurations could not be told apart.
+    /// Whether a received packet could match both configurations equally well, so that only one of the ports may exist.
     pub fn collides(&self, other: &TunnelConfig) -> bool {
         let key = |c: Choice<u64>| (c == Choice::Flow, c.value());
-        // The name is made for each comparison, so it comes last: a new tunnel is compared with all others.
+        // The names are compared last, because they are built for each comparison, and a new tunnel is compared with
+        // all others.
         (self.remote, self.local) == (other.remote, other.local)
             && key(self.in_key) == key(other.in_key)
             && self.packet_types == other.packet_types
@@ -297,7 +298,7 @@ pub fn source(outer: &Tunnel) -> Address {
     if outer.ip_dst != 0 { mapped(outer.ip_src) } else { outer.ipv6_src }
 }
 
-/// The outer destination address; unset if the packet did not come from a tunnel.
+/// The outer destination address of a packet; [`NO_ADDRESS`] if the packet did not come from a tunnel.
 pub fn destination(outer: &Tunnel) -> Address {
     if outer.ip_dst != 0 { mapped(outer.ip_dst) } else { outer.ipv6_dst }
 }

@@ -1,7 +1,7 @@
-//! VLAN handling of a port: the meaning of a received tag, and the tag of a sent frame.
+//! VLAN handling of a port: the meaning of the tags of a received frame, and the tags of a sent frame.
 //!
-//! The modes are those of column `Port.vlan_mode` (IEEE 802.1Q §6.9 for access and trunk; 802.1ad for
-//! `dot1q-tunnel`). Inside the bridge a frame has [`VlanTags`]; the first VID is its VLAN, and 0 means none.
+//! The modes are those of column `Port.vlan_mode` (IEEE 802.1Q §6.9 for access and trunk; 802.1ad for `dot1q-tunnel`).
+//! Inside the bridge a frame has [`VlanTags`]. The first VID is its VLAN; 0 means no VLAN.
 
 use flow::flow::{VLAN_CFI, VLANS_MAX};
 use flow::{Flow, Vlan};
@@ -55,7 +55,7 @@ pub enum VlanMode {
     NativeTagged,
     /// A trunk whose native VLAN is sent untagged.
     NativeUntagged,
-    /// One service VLAN around the customer tag of a frame, if it has one.
+    /// One service VLAN: frames get a service tag outside of their customer tag, if they have one.
     Dot1qTunnel,
 }
 
@@ -76,7 +76,7 @@ pub enum PriorityTags {
 pub struct VlanConfig {
     /// The mode.
     pub mode: VlanMode,
-    /// The access, native or service VLAN; not used by a trunk.
+    /// The access, native or service VLAN; unused in mode `trunk`.
     pub tag: u16,
     /// VLANs that a trunk carries; `None` for all.
     pub trunks: Option<VlanSet>,
@@ -88,7 +88,7 @@ pub struct VlanConfig {
     pub priority_tags: PriorityTags,
 }
 
-/// Why a frame is not admitted.
+/// Why a received frame is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The frame has a tag, and the port is an access port of this VLAN.
@@ -130,7 +130,7 @@ impl VlanTags {
         tags
     }
 
-    /// Replaces the tags of a flow with these.
+    /// Replaces the tags of a flow by these tags.
     pub fn put(&self, flow: &mut Flow, priority_tags: PriorityTags) {
         for (t, v) in self.0.iter().zip(&mut flow.vlans) {
             let tci = t.vid | t.pcp & PCP_MASK;
@@ -172,8 +172,8 @@ impl VlanConfig {
         VlanConfig { mode: VlanMode::Access, tag, ..VlanConfig::default() }
     }
 
-    /// Normalizes the columns of a row for the other functions: a native port always carries its own VLAN and never
-    /// VLAN 0; an access port has no trunks.
+    /// Normalizes the columns of a row, as the other functions require: a port with a native VLAN always carries that
+    /// VLAN, and never VLAN 0; an access port has no trunks.
     #[must_use]
     pub fn normalized(mut self) -> VlanConfig {
         if self.tag > 4095 || self.mode == VlanMode::Trunk {
@@ -201,7 +201,7 @@ impl VlanConfig {
         self.cvlans.as_ref().is_none_or(|s| s.contains(vid))
     }
 
-    /// Whether a frame whose outer VID is `vid` (0 if untagged) is admitted.
+    /// Whether a received frame is accepted. `vid`: the VID of its outer tag; 0 if it has none.
     pub fn admit(&self, vid: u16) -> Result<(), Refusal> {
         match self.mode {
             VlanMode::Access if vid != 0 => Err(Refusal::TaggedOnAccess(self.tag)),
@@ -232,7 +232,7 @@ impl VlanConfig {
         }
     }
 
-    /// Whether a frame with `tags` inside the bridge may be sent by this port.
+    /// Whether a frame with `tags` inside the bridge may be sent through this port.
     pub fn includes(&self, tags: &VlanTags) -> bool {
         match self.mode {
             VlanMode::Access => tags.vid() == self.tag && tags.0[1].vid == 0,
@@ -252,7 +252,7 @@ impl VlanConfig {
         }
     }
 
-    /// Whether the customer tag decides if a frame may be sent, so that its VID has to be matched.
+    /// Whether the customer tag decides if a frame may be sent. Then a megaflow must match the VID of that tag.
     pub fn reads_cvlan(&self) -> bool {
         self.mode == VlanMode::Dot1qTunnel && self.cvlans.is_some()
     }

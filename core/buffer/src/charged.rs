@@ -1,32 +1,33 @@
-//! Charged buffers: a buffer and the account that is credited when the buffer is freed, in one box.
+//! Charged buffers: a buffer whose release is reported to an account, in one box.
 
 use crate::memory::{Buffer, Handle, Memory, Source};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// The account of a buffer. Any thread may free the buffer.
+/// The account to which buffers are charged. Any thread may free a buffer.
 pub trait Release: Send + Sync {
-    /// One buffer was freed; its memory is back at its own source.
+    /// One buffer was freed; its memory has returned to its own source.
     fn release(&self);
 }
 
 struct Charged {
     inner: Buffer,
-    /// `None`: a copy, which is not charged.
+    /// The account; `None` for a copy, which is not charged.
     to: Option<Arc<dyn Release>>,
 }
 
 static CHARGED: Source = Source { name: "charged", free, another };
 
 impl Buffer {
-    /// The same memory, with a report to `to` when it is freed.
+    /// Returns a buffer with the same memory. When it is freed, `to` is notified.
     pub fn charged(self, to: Arc<dyn Release>) -> Buffer {
-        // SAFETY: the memory is that of `self`, which is in the box and is not used before the handle is freed.
+        // SAFETY: the memory is that of `self`. It stays valid until the handle is freed, because `memory` has moved
+        // `self` into the box of the handle; no other code uses it until then.
         unsafe { Buffer::of(&CHARGED, memory(self, Some(to))) }
     }
 }
 
-/// Puts a buffer into a box that the returned handle owns.
+/// Moves a buffer into a box that the returned handle owns.
 fn memory(mut inner: Buffer, to: Option<Arc<dyn Release>>) -> Memory {
     let (size, base) = (inner.size() as u32, NonNull::from(inner.bytes_mut()).cast());
     let charged = Box::leak(Box::new(Charged { inner, to }));
@@ -38,7 +39,8 @@ fn memory(mut inner: Buffer, to: Option<Arc<dyn Release>>) -> Memory {
 /// As for [`Source::free`].
 unsafe fn free(handles: &[Handle]) {
     for handle in handles {
-        // SAFETY: `memory` leaked this box, and the caller, who owned its handle, does not use it again.
+        // SAFETY: `memory` leaked this box. The caller owns its handle and does not use it again, so the box is freed
+        // once.
         let Charged { inner, to } = *unsafe { Box::from_raw(handle.0.cast::<Charged>().as_ptr()) };
         drop(inner);
         if let Some(to) = to {
@@ -51,7 +53,7 @@ unsafe fn free(handles: &[Handle]) {
 ///
 /// As for [`Source::another`].
 unsafe fn another(handle: Handle) -> Option<Memory> {
-    // SAFETY: the caller owns the handle, so its box is alive.
+    // SAFETY: the caller owns the handle, so the box has not been freed.
     let charged = unsafe { handle.0.cast::<Charged>().as_ref() };
     Some(memory(charged.inner.another()?, None))
 }
@@ -73,7 +75,7 @@ mod tests {
     #[test]
     fn each_buffer_is_reported_once_and_copies_are_not() {
         let count = Arc::new(Count::default());
-        let mut buffer = Buffer::own(64).charged(count.clone());
+        let mut buffer = Buffer::allocate(64).charged(count.clone());
         buffer.bytes_mut()[63] = 7;
         let copy = buffer.another().unwrap();
         assert_eq!((buffer.size(), buffer.bytes()[63], copy.size()), (64, 7, 64));
@@ -82,7 +84,7 @@ mod tests {
         assert_eq!(count.0.load(Ordering::Relaxed), 0);
         let mut returns = crate::memory::Returns::default();
         returns.push(buffer).unwrap();
-        returns.push(Buffer::own(1).charged(count.clone())).unwrap();
+        returns.push(Buffer::allocate(1).charged(count.clone())).unwrap();
         returns.flush();
         assert_eq!((count.0.load(Ordering::Relaxed), Arc::strong_count(&count)), (2, 1));
     }

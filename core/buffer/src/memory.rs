@@ -1,18 +1,19 @@
-//! A buffer, its source, and the return of many buffers at once. The invariants are those of the crate.
+//! A buffer, its source, and the return of many buffers with one call. The invariants are in the documentation of the
+//! crate.
 
 use std::cell::Cell;
 use std::ptr::NonNull;
 
-/// The pointer by which a source identifies a buffer; opaque to all other code.
+/// The pointer by which a source identifies a buffer. It has no meaning for other code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Handle(pub NonNull<()>);
 
-// SAFETY: a handle is only an identifier. It is used by the source's functions, which are unsafe to call and,
-// by the contract of `Source`, callable from any thread.
+// SAFETY: a handle is only an identifier. Only the functions of its `Source` use it; these may be called from any
+// thread.
 unsafe impl Send for Handle {}
 
-/// A buffer's memory as its source provides it.
+/// The memory of a buffer, as its source provides it.
 #[derive(Clone, Copy, Debug)]
 pub struct Memory {
     /// The source's handle.
@@ -28,12 +29,12 @@ pub struct Memory {
 /// Its functions may be called from any thread.
 #[derive(Debug)]
 pub struct Source {
-    /// Name for messages.
+    /// Name for log messages.
     pub name: &'static str,
-    /// Frees the buffers of these handles. The caller must own them, and each must be of this source.
+    /// Frees the buffers of these handles. The caller must own the handles, and all must be of this source.
     pub free: unsafe fn(&[Handle]),
-    /// Allocates another buffer of this source; its content is initialised but unspecified. The caller owns
-    /// the returned handle. `None`: out of memory.
+    /// Allocates another buffer of this source, with initialised but unspecified content. The caller must own the
+    /// given handle and owns the returned one. `None`: out of memory.
     pub another: unsafe fn(Handle) -> Option<Memory>,
 }
 
@@ -42,47 +43,48 @@ pub struct Source {
 pub struct Buffer {
     base: NonNull<u8>,
     size: u32,
-    /// Number of first bytes that are present: `size`, unless a tail is absent (see the module of tails).
+    /// Number of bytes from the beginning on that are present: `size`, unless a tail is absent (see
+    /// [`tail`](crate::tail)).
     present: Cell<u32>,
-    /// Dangling if there is no source.
+    /// Identifies the buffer at its source; dangling if there is no source.
     handle: Handle,
     source: Option<&'static Source>,
 }
 
-// SAFETY: the memory is accessed through its one buffer only (the module's first invariant); a source's functions may be
-// called from any thread, and so may those of a lender of tails, whose leases are atomic.
+// SAFETY: the memory is accessed only through its one buffer (first invariant of the crate). The functions of a
+// source may be called from any thread; so may those that read an absent tail, and its lease is atomic.
 unsafe impl Send for Buffer {}
 
 impl Buffer {
     /// Allocates zeroed memory on the heap.
-    pub fn own(size: u32) -> Buffer {
+    pub fn allocate(size: u32) -> Buffer {
         let memory = Box::leak(vec![0u8; size as usize].into_boxed_slice());
         let (base, handle) = (NonNull::from(memory).cast(), Handle(NonNull::dangling()));
         Buffer { base, size, present: Cell::new(size), handle, source: None }
     }
 
-    /// Takes ownership of a source's memory.
+    /// Creates a buffer of a source's memory.
     ///
     /// # Safety
     ///
-    /// `memory` is of `source`, is initialised, is valid for reads and writes of its whole size until its
-    /// handle is freed, and is not used by other code any more.
+    /// `memory` is of `source`, initialised, and valid for reads and writes of its complete size until its handle is
+    /// freed. No other code uses it until then.
     #[inline]
     pub unsafe fn of(source: &'static Source, memory: Memory) -> Buffer {
         let Memory { base, size, handle } = memory;
         Buffer { base, size, present: Cell::new(size), handle, source: Some(source) }
     }
 
-    /// Allocates another buffer of the same source, or on the heap with the same size; `None`: the source is
-    /// out of memory.
+    /// Allocates another buffer of the same source, or on the heap with the same size. `None`: the source is out of
+    /// memory.
     pub fn another(&self) -> Option<Buffer> {
-        let Some(source) = self.source else { return Some(Buffer::own(self.size)) };
-        // SAFETY: the handle is of this source and this buffer owns it; what the source returns satisfies the
-        // contract of `of`.
+        let Some(source) = self.source else { return Some(Buffer::allocate(self.size)) };
+        // SAFETY: the handle is of this source, and this buffer owns it. By the contract of `Source::another`, the
+        // returned memory satisfies the contract of `of`.
         unsafe { (source.another)(self.handle).map(|memory| Buffer::of(source, memory)) }
     }
 
-    /// The source; `None`: the heap.
+    /// The source of the memory; `None`: the heap.
     #[inline]
     pub fn source(&self) -> Option<&'static Source> {
         self.source
@@ -94,19 +96,19 @@ impl Buffer {
         self.size as usize
     }
 
-    /// Number of bytes from the beginning on that are present: all, unless a tail is absent.
+    /// Number of bytes from the beginning on that are present: all bytes, unless a tail is absent.
     #[inline(always)]
     pub fn present(&self) -> usize {
         self.present.get() as usize
     }
 
-    /// `present` is at most the size.
+    /// Sets the number of present bytes. `present` must be at most the size.
     #[inline]
     pub(crate) fn set_present(&self, present: usize) {
         self.present.set(present as u32);
     }
 
-    /// The first byte, for the functions of tails, which access absent bytes, and for prefetches.
+    /// Pointer to the first byte, for the module of tails, which accesses absent bytes, and for prefetches.
     #[inline(always)]
     pub fn start(&self) -> *mut u8 {
         self.base.as_ptr()
@@ -124,7 +126,7 @@ impl Buffer {
         self.slice_mut(0, self.size())
     }
 
-    /// Makes sure that the bytes before `end` are present.
+    /// Makes sure that `len` bytes from `start` on are present.
     #[inline(always)]
     fn reach(&self, start: usize, len: usize) {
         if start.saturating_add(len) > self.present() {
@@ -142,16 +144,16 @@ impl Buffer {
         self.complete();
     }
 
-    /// `len` bytes from `start` on.
+    /// Returns `len` bytes from `start` on.
     ///
     /// # Panics
     ///
-    /// If the buffer ends before.
+    /// If the buffer ends before the last of these bytes.
     #[inline(always)]
     pub fn slice(&self, start: usize, len: usize) -> &[u8] {
         self.reach(start, len);
-        // SAFETY: valid and initialised for `size` bytes while `self` lives, and `reach` has checked that these lie within the
-        // present ones, which no other code writes.
+        // SAFETY: the memory is valid and initialised for `size` bytes while `self` lives. `reach` has checked that
+        // these bytes are among the present ones, which only this buffer writes.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(start), len) }
     }
 
@@ -159,11 +161,11 @@ impl Buffer {
     #[inline(always)]
     pub fn slice_mut(&mut self, start: usize, len: usize) -> &mut [u8] {
         self.reach(start, len);
-        // SAFETY: as in `slice`; `&mut self` is the only access to them.
+        // SAFETY: as in `slice`; `&mut self` makes this the only access to the bytes.
         unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr().add(start), len) }
     }
 
-    /// The bytes that are present among the `len` bytes from `start` on.
+    /// Returns those of the `len` bytes from `start` on that are present.
     #[inline(always)]
     pub fn front(&self, start: usize, len: usize) -> &[u8] {
         if start.saturating_add(len) <= self.present() {
@@ -180,8 +182,8 @@ impl Buffer {
         }
     }
 
-    /// Passes ownership of the buffer to `source`'s owner, which must free the handle later. `Err` returns
-    /// the buffer if it is on the heap or of another source.
+    /// Passes ownership of the memory to the caller, which must free the returned handle later. `Err` returns the
+    /// buffer if it is on the heap or of another source.
     #[inline]
     pub fn into_handle(self, source: &'static Source) -> Result<Handle, Buffer> {
         if !self.source.is_some_and(|s| std::ptr::eq(s, source)) {
@@ -195,34 +197,35 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        if !self.is_whole() {
-            self.give_up_tail();
+        if !self.is_complete() {
+            self.drop_tail();
         }
         match self.source {
-            // SAFETY: the handle is of this source, owned by this buffer, and not used again.
+            // SAFETY: the handle is of this source. This buffer owns it and does not use it again.
             Some(source) => unsafe { (source.free)(&[self.handle]) },
             None => {
                 let memory = std::ptr::slice_from_raw_parts_mut(self.base.as_ptr(), self.size as usize);
-                // SAFETY: `own` leaked exactly this box, and it has not been taken back before.
+                // SAFETY: the buffer is on the heap, so `own` leaked exactly this box. It is freed only here, because
+                // the buffer owns it.
                 drop(unsafe { Box::from_raw(memory) });
             }
         }
     }
 }
 
-/// Collects buffers of one source, to free many of them with one call.
+/// Collects buffers of one source, to free several with one call.
 #[derive(Debug, Default)]
 pub struct Returns {
     source: Option<&'static Source>,
     handles: Vec<Handle>,
 }
 
-/// Number of buffers freed with one call: few enough that they are still in the CPU cache when the next
+/// Number of buffers that are freed with one call: few enough that they are still in the CPU cache when the next
 /// receive reuses them.
 const RETURNS: usize = 32;
 
 impl Returns {
-    /// Frees `buffer` now or later. `Err`: it is on the heap.
+    /// Frees `buffer` now or later. `Err` returns the buffer if it is on the heap.
     #[inline(always)]
     pub fn push(&mut self, buffer: Buffer) -> Result<(), Buffer> {
         let Some(source) = buffer.source else { return Err(buffer) };
@@ -249,8 +252,8 @@ impl Returns {
     #[inline(never)]
     fn free(&mut self) {
         if let Some(source) = self.source {
-            // SAFETY: `push` took ownership of these handles from buffers of this source; they are dropped
-            // from the list below.
+            // SAFETY: `push` took over these handles from buffers of this source. They are removed from the list
+            // below, so they are freed once.
             unsafe { (source.free)(&self.handles) };
         }
         self.handles.clear();
@@ -304,7 +307,7 @@ mod tests {
             // SAFETY: as above.
             back.push(unsafe { Buffer::of(&HEAP, memory()) }).unwrap();
         }
-        let own = back.push(Buffer::own(10)).unwrap_err();
+        let own = back.push(Buffer::allocate(10)).unwrap_err();
         assert_eq!(own.another().unwrap().bytes(), [0; 10]);
         // SAFETY: as above.
         let taken = unsafe { Buffer::of(&HEAP, memory()) }.into_handle(&HEAP).unwrap();

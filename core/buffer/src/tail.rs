@@ -1,24 +1,24 @@
-//! Tails: the end of a buffer's content that is still in memory outside the switch, and is copied when it is needed.
+//! Tails: the end of a buffer's content that is still in memory outside the switch. It is copied when it is needed.
 //!
-//! A device may receive the headers of a long packet only and leave the rest, its tail, where the sender has it. The buffer
-//! then has *present* bytes from its beginning on; whatever accesses bytes behind them gets them by [`Buffer::slice`] and its
-//! relatives, which copy the tail first. So no code can read bytes that are not there, and code that only needs headers
-//! ([`Buffer::front`]) or passes the tail on ([`Buffer::piece`], [`Buffer::read`]) saves the copy.
+//! A device may receive only the headers of a long packet and leave the rest, its tail, in the sender's memory. Then
+//! only the first bytes of the buffer are *present*. [`Buffer::slice`] and the other accessors copy the tail first if
+//! bytes behind the present ones are accessed. So no code can read bytes that are absent. Code that only needs
+//! headers ([`Buffer::front`]), or passes the tail on ([`Buffer::piece`], [`Buffer::read`]), saves the copy.
 //!
-//! The lender of a tail gets it back by the tail's lease: a flag that is cleared when the tail was copied, or when the buffer
-//! is freed. Until then the pieces must stay readable. Where the pieces are is written at the end of the buffer's own memory,
-//! which has no other use while the tail is absent, so that a buffer and a frame are not larger for it.
+//! The lease of a tail is a flag that is true while the buffer refers to the tail. It is cleared when the tail was
+//! copied or the buffer is freed. Until then the pieces must stay readable. The list of pieces is written at the end
+//! of the buffer's own memory, which is unused while the tail is absent. So buffers and frames need no field for it.
 
 use crate::memory::Buffer;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How memory outside the switch is read.
+/// The functions that read memory outside the switch.
 #[derive(Debug)]
-pub struct Outside {
-    /// Name for messages.
+pub struct ExternalMemory {
+    /// Name for log messages.
     pub name: &'static str,
-    /// Copies this many bytes from a piece to memory of the switch. The bytes may change meanwhile.
+    /// Copies this many bytes from a piece to memory of the switch. The bytes of the piece may change at any time.
     pub read: unsafe fn(*const u8, *mut u8, usize),
 }
 
@@ -31,25 +31,29 @@ pub struct Piece {
     pub len: usize,
 }
 
-/// The most pieces of a tail: a packet of 64 KB in buffers of a kilobyte.
+/// Maximum number of pieces of a tail: a packet of 64 KB in guest buffers of 1 KB.
 pub const PIECES_MAX: usize = 64;
 
-/// A tail to be lent to a buffer.
+/// A tail to be attached to a buffer.
 #[derive(Debug)]
 pub struct Tail<'a> {
-    outside: &'static Outside,
+    outside: &'static ExternalMemory,
     lease: &'a AtomicBool,
     pieces: &'a [Piece],
 }
 
 impl<'a> Tail<'a> {
-    /// A tail in these pieces.
+    /// Creates a tail of these pieces.
     ///
     /// # Safety
     ///
-    /// Once `lease` is true, and until it is false again, the pieces stay readable by `outside`, and `lease` stays where it
-    /// is. It is false now, and no other tail has it.
-    pub unsafe fn new(outside: &'static Outside, lease: &'a AtomicBool, pieces: &'a [Piece]) -> Tail<'a> {
+    /// `lease` must be false, and no other tail may use it. From the time when `lease` becomes true until it is false
+    /// again, `outside` must be able to read the pieces, and `lease` must stay at its address.
+    pub unsafe fn new(
+        outside: &'static ExternalMemory,
+        lease: &'a AtomicBool,
+        pieces: &'a [Piece],
+    ) -> Tail<'a> {
         Tail { outside, lease, pieces }
     }
 
@@ -60,34 +64,35 @@ impl<'a> Tail<'a> {
     }
 }
 
-/// What is known of an absent tail. It is the last thing in the buffer; the pieces are in front of it.
+/// The description of an absent tail. It is at the end of the buffer; the pieces are in front of it.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Record {
-    outside: &'static Outside,
+    outside: &'static ExternalMemory,
     lease: *const AtomicBool,
     pieces: usize,
 }
 
+/// Size of a record in bytes.
 const RECORD: usize = size_of::<Record>();
 
-/// Bytes at the end of a buffer that a record may need.
+/// Number of bytes at the end of a buffer that a record and its pieces may need.
 const RESERVED: usize = RECORD + PIECES_MAX * size_of::<Piece>();
 
 impl Buffer {
-    /// Whether it has no absent tail.
+    /// Returns whether no tail is absent.
     #[inline(always)]
-    pub fn is_whole(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.present() == self.size()
     }
 
-    /// Lends a tail to the buffer, as its bytes from `present` on. Returns false, and does nothing, if the buffer is not on the
-    /// heap, has a tail, or is too small, or if there are too many pieces.
+    /// Attaches a tail to the buffer, as its bytes from `present` on. Returns false and does nothing if the buffer is
+    /// not on the heap, already has a tail, or is too small, or if there are too many pieces.
     #[inline]
-    pub fn lend(&mut self, present: usize, tail: Tail<'_>) -> bool {
+    pub fn attach_tail(&mut self, present: usize, tail: Tail<'_>) -> bool {
         let (size, count) = (self.size(), tail.pieces.len());
         let fits = self.source().is_none()
-            && self.is_whole()
+            && self.is_complete()
             && (1..=PIECES_MAX).contains(&count)
             && size.checked_sub(RESERVED).is_some_and(|room| present <= room)
             && tail.total_len() <= size - present;
@@ -96,58 +101,62 @@ impl Buffer {
         }
         for (n, piece) in tail.pieces.iter().enumerate() {
             let at = self.place_of(count, n);
-            // SAFETY: the place lies within the last `RESERVED` bytes, which the buffer has.
+            // SAFETY: the piece is written within the last `RESERVED` bytes, which the buffer has (`fits`), and which
+            // are not among the present bytes.
             unsafe { self.start().add(at).cast::<Piece>().write_unaligned(*piece) };
         }
         let record = Record { outside: tail.outside, lease: tail.lease, pieces: count };
-        // SAFETY: as above.
+        // SAFETY: the record is written in the last `RECORD` bytes, which the buffer has (`fits`), and which are not
+        // among the present bytes.
         unsafe { self.start().add(size - RECORD).cast::<Record>().write_unaligned(record) };
         tail.lease.store(true, Ordering::Relaxed);
         self.set_present(present);
         true
     }
 
-    /// Where piece `n` of `count` is written.
+    /// Returns the offset at which piece `n` of `count` is written.
     #[inline]
     fn place_of(&self, count: usize, n: usize) -> usize {
         self.size() - RECORD - (count - n) * size_of::<Piece>()
     }
 
-    /// `None`: it is whole.
+    /// Returns the record of the absent tail; `None` if the buffer is complete.
     #[inline]
     fn record(&self) -> Option<Record> {
-        if self.is_whole() {
+        if self.is_complete() {
             return None;
         }
-        // SAFETY: `lend` wrote it there, and nothing else writes behind the present bytes and the window after them.
+        // SAFETY: the tail is absent, so `attach_tail` has written the record there. Until the tail is copied, other code
+        // writes only the present bytes and the window behind them, which does not reach the reserved bytes.
         Some(unsafe { self.start().add(self.size() - RECORD).cast::<Record>().read_unaligned() })
     }
 
-    /// Piece `n` of its tail, if that is absent and is read by `outside`. It is readable until the buffer is used in another
-    /// way.
+    /// Returns piece `n` of the tail, if the tail is absent and is read by `outside`. The piece is readable until the
+    /// buffer is used in another way.
     #[inline]
-    pub fn piece(&self, outside: &'static Outside, n: usize) -> Option<Piece> {
+    pub fn piece(&self, outside: &'static ExternalMemory, n: usize) -> Option<Piece> {
         let record = self.record()?;
         (std::ptr::eq(record.outside, outside) && n < record.pieces).then(|| self.piece_of(&record, n))
     }
 
-    /// Piece `n` of an absent tail that has this record, and more than `n` pieces.
+    /// Returns piece `n` of an absent tail with this record, which must have more than `n` pieces.
     #[inline]
     fn piece_of(&self, record: &Record, n: usize) -> Piece {
         debug_assert!(n < record.pieces);
-        // SAFETY: as in `record`: `lend` wrote as many pieces.
+        // SAFETY: as in `record`; `attach_tail` has written `record.pieces` pieces in front of the record.
         unsafe { self.start().add(self.place_of(record.pieces, n)).cast::<Piece>().read_unaligned() }
     }
 
-    /// `N` bytes from `start` on, for writing, of which the first `used` are accessed. If a tail is absent, the others may be
-    /// unspecified. `None`: the buffer ends before.
+    /// Returns `N` bytes from `start` on, for writing, of which the caller accesses the first `used`. If a tail is
+    /// absent, the other bytes may be unspecified. `None`: the buffer ends before the last of the `N` bytes.
     #[inline(always)]
     pub fn window<const N: usize>(&mut self, start: usize, used: usize) -> Option<&mut [u8; N]> {
         if start.saturating_add(N) > self.present() {
             self.open_window(start, used.min(N), N)?;
         }
-        // SAFETY: valid and initialised for `size` bytes; `open_window` has checked that these lie within them, and that they
-        // contain nothing but bytes of the content, or behind those, bytes without use.
+        // SAFETY: the memory is valid and initialised for `size` bytes. `open_window` (or the check of `present`) has
+        // ensured that the window lies within them, and that it contains only present bytes and unused bytes behind
+        // them, not the record.
         let bytes = unsafe { std::slice::from_raw_parts_mut(self.start().add(start), N) };
         bytes.first_chunk_mut()
     }
@@ -161,12 +170,12 @@ impl Buffer {
         Some(())
     }
 
-    /// Copies the absent tail into the buffer; then it is whole.
+    /// Copies the absent tail into the buffer. Then the buffer is complete.
     #[cold]
     #[inline(never)]
     pub fn complete(&self) {
         let Some(record) = self.record() else { return };
-        // The tail may overwrite the list of its pieces.
+        // Copying the tail may overwrite the list of its pieces, so the list is copied first.
         let mut pieces = [MaybeUninit::<Piece>::uninit(); PIECES_MAX];
         let count = record.pieces.min(PIECES_MAX);
         for (n, place) in pieces.iter_mut().take(count).enumerate() {
@@ -174,10 +183,11 @@ impl Buffer {
         }
         let mut at = self.present();
         for piece in pieces.iter().take(count) {
-            // SAFETY: the loop above wrote it.
+            // SAFETY: the loop above has written the first `count` pieces.
             let piece = unsafe { piece.assume_init() };
-            // SAFETY: the piece is readable until the lease ends. `lend` has checked that all pieces fit behind the present
-            // bytes; references lead into present bytes only, so that none covers what is written.
+            // SAFETY: the piece is readable, because the lease is still true. `attach_tail` has checked that all pieces fit
+            // behind the present bytes. Existing references cover only present bytes, so none covers the bytes that
+            // are written here.
             unsafe { (record.outside.read)(piece.at, self.start().add(at), piece.len) };
             at += piece.len;
         }
@@ -185,21 +195,21 @@ impl Buffer {
         end(&record);
     }
 
-    /// Gives the absent tail back without copying it: its bytes become unspecified.
+    /// Releases the lease of the absent tail without copying it. The bytes of the tail become unspecified.
     #[cold]
     #[inline(never)]
-    pub fn give_up_tail(&mut self) {
+    pub fn drop_tail(&mut self) {
         if let Some(record) = self.record() {
             self.set_present(self.size());
             end(&record);
         }
     }
 
-    /// Copies the bytes from `start` on, as many as `to` has, without making the buffer whole.
+    /// Copies as many bytes from `start` on as `to` has, without making the buffer complete.
     ///
     /// # Panics
     ///
-    /// If the buffer ends before.
+    /// If the buffer ends before the last of these bytes.
     pub fn read(&self, start: usize, to: &mut [u8]) {
         let end = start.saturating_add(to.len());
         let Some(record) = self.record().filter(|_| end > self.present()) else {
@@ -214,7 +224,8 @@ impl Buffer {
             skip -= skipped;
             let len = (piece.len - skipped).min(to.len() - done);
             let rest = &mut to[done..done + len];
-            // SAFETY: the piece is readable until the lease ends; `rest` is memory of the switch of this length.
+            // SAFETY: the piece is readable, because the lease is still true; `rest` is memory of the switch, and has
+            // this length.
             unsafe { (record.outside.read)(piece.at.wrapping_add(skipped), rest.as_mut_ptr(), len) };
             done += len;
         }
@@ -223,9 +234,9 @@ impl Buffer {
     }
 }
 
-/// Tells the lender that nothing uses the pieces any more.
+/// Releases the lease: the pieces are not used any more.
 fn end(record: &Record) {
-    // SAFETY: `Tail::new` promises that the lease stays while it is true.
+    // SAFETY: the lease is true, and by the contract of `Tail::new` it stays at its address until it is false.
     unsafe { &*record.lease }.store(false, Ordering::Release);
 }
 
@@ -235,8 +246,8 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
 
     static COPIES: AtomicUsize = AtomicUsize::new(0);
-    static OUTSIDE: Outside = Outside { name: "test", read };
-    static OTHER: Outside = Outside { name: "other", read };
+    static OUTSIDE: ExternalMemory = ExternalMemory { name: "test", read };
+    static OTHER: ExternalMemory = ExternalMemory { name: "other", read };
 
     unsafe fn read(from: *const u8, to: *mut u8, len: usize) {
         COPIES.fetch_add(1, Ordering::Relaxed);
@@ -253,9 +264,9 @@ mod tests {
         lens.iter().map(&mut piece).collect()
     }
 
-    fn lend(buffer: &mut Buffer, present: usize, lease: &AtomicBool, pieces: &[Piece]) -> bool {
+    fn attach_tail(buffer: &mut Buffer, present: usize, lease: &AtomicBool, pieces: &[Piece]) -> bool {
         // SAFETY: the tests keep memory and lease longer than the buffer.
-        buffer.lend(present, unsafe { Tail::new(&OUTSIDE, lease, pieces) })
+        buffer.attach_tail(present, unsafe { Tail::new(&OUTSIDE, lease, pieces) })
     }
 
     #[test]
@@ -265,24 +276,24 @@ mod tests {
             // In the smaller buffer the tail overwrites its record.
             for lens in [&[1984][..], &[1, 1900, 83], &[31; 64]] {
                 let (lease, total) = (AtomicBool::new(false), lens.iter().sum::<usize>());
-                let mut buffer = Buffer::own(size);
+                let mut buffer = Buffer::allocate(size);
                 buffer.bytes_mut()[..128].fill(2);
-                assert!(lend(&mut buffer, 128, &lease, &pieces(&memory, lens)));
-                assert!(lease.load(Ordering::Relaxed) && !buffer.is_whole());
+                assert!(attach_tail(&mut buffer, 128, &lease, &pieces(&memory, lens)));
+                assert!(lease.load(Ordering::Relaxed) && !buffer.is_complete());
                 assert_eq!(buffer.front(100, 1000), [2; 28]);
                 assert_eq!(buffer.slice(0, 128), [2; 128]);
-                assert!(!buffer.is_whole());
+                assert!(!buffer.is_complete());
                 let mut copied = vec![0; 28 + total];
                 buffer.read(100, &mut copied);
                 assert_eq!((&copied[..28], &copied[28..]), (&[2; 28][..], &memory[..total]));
                 let mut part = [0; 7];
                 buffer.read(128 + total - 9, &mut part);
                 assert_eq!(part, memory[total - 9..total - 2]);
-                assert!(!buffer.is_whole() && lease.load(Ordering::Relaxed));
+                assert!(!buffer.is_complete() && lease.load(Ordering::Relaxed));
                 let head = buffer.front(0, 128);
                 assert_eq!(buffer.slice(127, 1 + total)[1..], memory[..total]);
                 assert_eq!(head, [2; 128]);
-                assert!(buffer.is_whole() && !lease.load(Ordering::Relaxed));
+                assert!(buffer.is_complete() && !lease.load(Ordering::Relaxed));
             }
         }
     }
@@ -292,14 +303,14 @@ mod tests {
         let memory = vec![7; 3000];
         let lease = AtomicBool::new(false);
         for drops in [true, false] {
-            let mut buffer = Buffer::own(2112);
-            assert!(lend(&mut buffer, 256, &lease, &pieces(&memory, &[1000])));
+            let mut buffer = Buffer::allocate(2112);
+            assert!(attach_tail(&mut buffer, 256, &lease, &pieces(&memory, &[1000])));
             assert!(buffer.piece(&OUTSIDE, 0).is_some_and(|piece| piece.len == 1000));
             assert_eq!((buffer.piece(&OUTSIDE, 1), buffer.piece(&OTHER, 0)), (None, None));
             match drops {
                 true => drop(buffer),
                 false => {
-                    buffer.give_up_tail();
+                    buffer.drop_tail();
                     assert_eq!((buffer.bytes().len(), buffer.piece(&OUTSIDE, 0)), (2112, None));
                 }
             }
@@ -311,28 +322,28 @@ mod tests {
     fn a_window_never_shows_the_record() {
         let memory = vec![7; 3000];
         let lease = AtomicBool::new(false);
-        let mut buffer = Buffer::own(2112);
-        assert!(lend(&mut buffer, 256, &lease, &pieces(&memory, &[1000])));
+        let mut buffer = Buffer::allocate(2112);
+        assert!(attach_tail(&mut buffer, 256, &lease, &pieces(&memory, &[1000])));
         buffer.window::<264>(128, 100).unwrap().fill(1);
-        assert!(!buffer.is_whole());
+        assert!(!buffer.is_complete());
         assert_eq!(buffer.window::<264>(128, 129).unwrap()[127..], [[1].as_slice(), &[7; 136]].concat());
-        assert!(buffer.is_whole() && buffer.window::<264>(2000, 1).is_none());
-        assert!(lend(&mut buffer, 1000, &lease, &pieces(&memory, &[1000])));
+        assert!(buffer.is_complete() && buffer.window::<264>(2000, 1).is_none());
+        assert!(attach_tail(&mut buffer, 1000, &lease, &pieces(&memory, &[1000])));
         assert_eq!(buffer.window::<264>(900, 100).unwrap()[100..], [7; 164], "it reaches into the record");
-        assert!(buffer.is_whole());
+        assert!(buffer.is_complete());
     }
 
     #[test]
     fn what_does_not_fit_is_refused() {
         let memory = vec![7; 3000];
         let lease = AtomicBool::new(false);
-        let mut buffer = Buffer::own(2112);
+        let mut buffer = Buffer::allocate(2112);
         for (present, lens) in [(256, &[1857][..]), (1100, &[10]), (256, &[]), (256, &[1; 65])] {
-            assert!(!lend(&mut buffer, present, &lease, &pieces(&memory, lens)), "{present} {lens:?}");
+            assert!(!attach_tail(&mut buffer, present, &lease, &pieces(&memory, lens)), "{present} {lens:?}");
         }
-        assert!(!lend(&mut Buffer::own(100), 10, &lease, &pieces(&memory, &[10])));
-        assert!(!lease.load(Ordering::Relaxed) && buffer.is_whole());
-        assert!(lend(&mut buffer, 256, &lease, &pieces(&memory, &[1856])));
-        assert!(!lend(&mut buffer, 256, &AtomicBool::new(false), &pieces(&memory, &[1])));
+        assert!(!attach_tail(&mut Buffer::allocate(100), 10, &lease, &pieces(&memory, &[10])));
+        assert!(!lease.load(Ordering::Relaxed) && buffer.is_complete());
+        assert!(attach_tail(&mut buffer, 256, &lease, &pieces(&memory, &[1856])));
+        assert!(!attach_tail(&mut buffer, 256, &AtomicBool::new(false), &pieces(&memory, &[1])));
     }
 }

@@ -1,4 +1,4 @@
-//! The configuration of one `Bridge` row and the rows it refers to.
+//! The configuration of one `Bridge` row and of the rows to which it refers.
 
 use crate::controller::ControllerConfig;
 use crate::interface::InterfaceConfig;
@@ -21,7 +21,7 @@ pub enum FailMode {
     /// Forward as a learning switch.
     #[default]
     Standalone,
-    /// Change no flows, so that only the controller's flows forward.
+    /// Do not change flows: only the controller's flows forward packets.
     Secure,
 }
 
@@ -34,9 +34,9 @@ pub struct FlowTableConfig {
     pub flow_limit: Option<u32>,
     /// If the table is full, evict a flow (true) or refuse the new one (false).
     pub evict: bool,
-    /// Fields whose values define the groups for fair eviction.
+    /// Fields whose values divide the flows into groups for fair eviction.
     pub groups: Vec<String>,
-    /// Fields that get prefix tries; `None`: the default fields.
+    /// Fields with prefix tries; `None`: the default fields.
     pub prefixes: Option<Vec<String>>,
 }
 
@@ -64,9 +64,9 @@ impl SnoopingConfig {
 /// The desired configuration of one bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BridgeConfig {
-    /// UUID of its row.
+    /// UUID of the bridge's row.
     pub uuid: Uuid,
-    /// Its name, which is also the name of its local port.
+    /// The bridge's name, which is also the name of its local port.
     pub name: String,
     /// `system`, `netdev` or `dummy`; an empty column means `system`.
     pub datapath_type: String,
@@ -74,7 +74,7 @@ pub struct BridgeConfig {
     pub datapath_id: Option<u64>,
     /// `other_config:hwaddr` as text.
     pub hwaddr: Option<String>,
-    /// What to do without a controller.
+    /// What the bridge does without a controller.
     pub fail_mode: FailMode,
     /// Names of the allowed OpenFlow versions; empty: all.
     pub protocols: Vec<String>,
@@ -98,9 +98,9 @@ pub struct BridgeConfig {
     pub flow_tables: BTreeMap<u8, FlowTableConfig>,
     /// Mirrors, in the order of their rows.
     pub mirrors: Vec<MirrorConfig>,
-    /// Its exporters.
+    /// The exporters of the bridge.
     pub sampling: SamplingConfig,
-    /// `other_config`, whose texts are used in the description statistics.
+    /// `other_config`; some of its texts are reported in OpenFlow's description statistics.
     pub other_config: BTreeMap<String, String>,
 }
 
@@ -126,7 +126,7 @@ pub fn parse_datapath_id(text: &str) -> Option<u64> {
 }
 
 impl BridgeConfig {
-    /// Reads a row and the rows it refers to.
+    /// Reads a row and the rows to which it refers.
     pub fn read(row: &Row<'_>) -> BridgeConfig {
         let ports = row.references("ports", "Port");
         let ports = ports.iter().map(PortConfig::read).map(|p| (p.name.clone(), p)).collect();
@@ -171,13 +171,13 @@ impl BridgeConfig {
         }
     }
 
-    /// Whether nothing differs except, possibly, the ports.
+    /// Whether two configurations are equal if ports are not compared.
     pub(crate) fn is_same_but_for_ports(&self, other: &BridgeConfig) -> bool {
         let bare = |config: &BridgeConfig| BridgeConfig { ports: PortConfigs::default(), ..config.clone() };
         bare(self) == bare(other)
     }
 
-    /// The interface with this name and its port, which usually has the same name.
+    /// The interface with this name, and its port. The port usually has the same name, so that port is searched first.
     pub fn interface(&self, name: &str) -> Option<(&PortConfig, &InterfaceConfig)> {
         let of = |port: &'_ PortConfig| port.interfaces.iter().position(|i| i.name == name);
         let port = self.ports.get(name).filter(|port| of(port).is_some());

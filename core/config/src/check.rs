@@ -1,7 +1,8 @@
 //! Checks the settings in a database: invalid values, and settings without effect.
 //!
-//! Unknown keys are reported only where every key is a setting of the switch: in `options`, and in the `other_config`
-//! of the switch and of bridges. In the `other_config` of ports and interfaces, other programs store notes.
+//! Unknown keys are reported only in columns where every key is a setting of the switch: in `options`, and in the
+//! `other_config` of the switch and of bridges. In the `other_config` of ports and interfaces, other programs store
+//! data.
 
 use ovsdb::{Atom, Datum};
 use settings::not_built::{self, Part};
@@ -14,7 +15,7 @@ use std::fmt;
 pub struct Finding {
     /// The row, such as `Bridge br0`; empty for the row of the switch.
     pub row: String,
-    /// The name: `column` or `column:key`.
+    /// The name of the setting: `column` or `column:key`.
     pub name: String,
     /// The present value.
     pub value: String,
@@ -27,7 +28,7 @@ pub struct Finding {
 pub enum Problem {
     /// The key is unknown.
     Unknown,
-    /// A tuning without effect here; the reason.
+    /// A setting that only affects performance has no effect here; the reason.
     NoEffect(String),
     /// The setting needs a part of the switch that is not implemented.
     NotBuilt(Part),
@@ -38,7 +39,7 @@ pub enum Problem {
         /// The value used instead; empty if the switch chooses one.
         used: String,
     },
-    /// A number outside its range; the nearest valid one is used.
+    /// A number is outside its range; the nearest valid one is used.
     Held {
         /// The valid range.
         range: String,
@@ -48,7 +49,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// Whether the problem is logged as a warning: the administrator should fix it.
+    /// Whether the problem is logged as a warning, because the administrator should correct it.
     pub const fn is_warning(&self) -> bool {
         !matches!(self, Problem::NoEffect(_) | Problem::Held { .. })
     }
@@ -84,10 +85,10 @@ impl fmt::Display for Finding {
 /// The name of findings about the type of an interface.
 pub const TYPE: &str = "type";
 
-/// A table to which no other table refers, so nothing else reports that it has no effect.
-const ALONE: &str = "Flow_Sample_Collector_Set";
+/// A table to which no other table refers, so its own rows must report that it has no effect.
+const UNREFERENCED_TABLE: &str = "Flow_Sample_Collector_Set";
 
-/// How the keys begin that `ovn-controller` stores for itself in the `other_config` of the switch: indexes of chassis.
+/// Prefix of keys that `ovn-controller` stores for itself in the `other_config` of the switch: indexes of chassis.
 const OVN_NOTES: &str = "ovn-chassis-idx-";
 
 /// The settings of one table, prepared to check many rows.
@@ -98,8 +99,8 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// Returns a checker for each table that has settings with effect. For the other tables, the columns that refer
-    /// to them are reported.
+    /// Returns a checker for each table that has settings with an effect. If a table has none, the columns that refer
+    /// to the table are reported instead.
     pub fn of_all_tables() -> Vec<Checker> {
         let mut tables: BTreeMap<&'static str, Checker> = BTreeMap::new();
         for setting in all() {
@@ -113,7 +114,7 @@ impl Checker {
         }
         let does =
             |s: &Setting| !matches!(s.effect, Effect::None(_) | Effect::NotBuilt(_) | Effect::Detail(_));
-        let counts = |table: &str| table == ALONE || all().any(|s| s.table == table && does(s));
+        let counts = |table: &str| table == UNREFERENCED_TABLE || all().any(|s| s.table == table && does(s));
         tables.into_values().filter(|checker| counts(checker.table)).collect()
     }
 
@@ -122,7 +123,7 @@ impl Checker {
         self.table
     }
 
-    /// Checks a row whose columns `get` returns. `is_dummy`: whether an interface type is replaced by a dummy.
+    /// Checks a row. `get`: returns a column of the row. `is_dummy`: whether a dummy device replaces an interface type.
     pub fn row<'a>(
         &self,
         get: impl Fn(&str) -> Option<&'a Datum>,
@@ -144,11 +145,11 @@ impl Checker {
         }
         for (column, settings) in &self.maps {
             let Some(datum) = get(column).filter(|d| !d.is_empty()) else { continue };
-            // The options of a port that is refused for its type are not reported as well.
+            // If the port's type is refused, its options are not reported in addition.
             if *column == "options" && missing.is_some() {
                 continue;
             }
-            // A dummy device replaces the type, so the options are those of a dummy.
+            // If a dummy device replaces the type, the options are those of dummy devices.
             let kind = if is_dummy(kind) { "dummy" } else { kind };
             for (key, value) in datum.keys().zip(datum.values()) {
                 let (Some(key), Some(value)) = (key.as_str(), value.as_str()) else { continue };
@@ -164,7 +165,7 @@ impl Checker {
         if found.is_empty() {
             return Vec::new();
         }
-        if self.table == ALONE {
+        if self.table == UNREFERENCED_TABLE {
             found.truncate(1);
         }
         let label = match (self.table, text("name").or_else(|| text("target"))) {
@@ -181,8 +182,8 @@ impl Checker {
             let ours = column == "options" || matches!(self.table, "Open_vSwitch" | "Bridge");
             return ours.then_some(Problem::Unknown);
         };
-        if let Some(problem) = idle(setting) {
-            // A setting without effect is not reported if it has the default value anyway.
+        if let Some(problem) = without_effect(setting) {
+            // A setting without effect is not reported if it has the default value.
             let is_default = !value.is_empty() && value.eq_ignore_ascii_case(&setting.default_text());
             return (!is_default).then_some(problem);
         }
@@ -200,7 +201,7 @@ fn problem(setting: &Setting, fault: &Fault) -> Problem {
     }
 }
 
-/// Reports a column without effect whose value is not the default, or a port with several devices.
+/// Reports a column without effect whose value is not the default.
 fn of_column(setting: &Setting, datum: &Datum) -> Option<(String, Problem)> {
     let value = match datum.first()? {
         Atom::String(text) => text.to_string(),
@@ -208,12 +209,12 @@ fn of_column(setting: &Setting, datum: &Datum) -> Option<(String, Problem)> {
     };
     match setting.effect {
         _ if value.is_empty() || value == setting.default_text() => None,
-        _ => idle(setting).map(|problem| (value, problem)),
+        _ => without_effect(setting).map(|problem| (value, problem)),
     }
 }
 
 /// The problem to report for a setting without effect.
-fn idle(setting: &Setting) -> Option<Problem> {
+fn without_effect(setting: &Setting) -> Option<Problem> {
     match setting.effect {
         Effect::None(why) => Some(Problem::NoEffect(why.to_owned())),
         Effect::Detail(part) => Some(Problem::NoEffect(part.missing())),

@@ -47,7 +47,7 @@ fn findings_name_key_value_range_and_what_is_used() {
     assert!(texts("Port", &[("fake_bridge", Datum::scalar(true))]).is_empty());
     assert!(texts("Controller", &[("connection_mode", Datum::scalar("out-of-band"))]).is_empty());
     assert!(texts("Port", &[("lacp", Datum::scalar("active"))]).is_empty());
-    // OVN writes 0 for rates that are not limited.
+    // OVN writes 0 for unlimited rates.
     let rates = Datum::map([("min-rate", "0"), ("max-rate", "0"), ("burst", "0")]);
     assert!(texts("Queue", &[("other_config", rates)]).is_empty());
 }

@@ -12,17 +12,17 @@ use units::Millis;
 /// The desired configuration of the connection to one controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerConfig {
-    /// UUID of its row.
+    /// UUID of the controller's row.
     pub uuid: Uuid,
-    /// `tcp:…`, `unix:…`, `ptcp:…`, `punix:…`
+    /// The target: `tcp:…`, `ssl:…`, `unix:…`, `ptcp:…`, `pssl:…` or `punix:…`.
     pub target: String,
-    /// Whether it is reached through the bridge itself.
+    /// Whether the controller is reached through the bridge itself.
     pub in_band: bool,
-    /// Longest wait between two connection attempts.
+    /// Longest time between two connection attempts.
     pub max_backoff: Millis,
     /// Idle time after which the connection is probed; `None`: never.
     pub inactivity_probe: Option<Millis>,
-    /// Whether the controller gets asynchronous messages before it configures them itself.
+    /// Whether asynchronous messages are sent to the controller before it configures them.
     pub async_messages: bool,
     /// Maximum number of packet-ins queued for the controller; `None`: the bridge's setting.
     pub queue_size: Option<usize>,
@@ -57,7 +57,7 @@ impl ControllerConfig {
     }
 }
 
-/// Whether the row of a controller or manager asks for in-band control, which is the default.
+/// Whether the row of a controller or manager requests in-band control, which is the default.
 pub(crate) fn is_in_band(row: &Row<'_>) -> bool {
     row.opt_str(CONNECTION_MODE.column) != Some("out-of-band")
 }

@@ -4,7 +4,7 @@ use crate::row::Row;
 use ovsdb::Uuid;
 use std::collections::BTreeMap;
 
-/// A row of `Datapath`, with the rows of `CT_Zone` to which it refers.
+/// A row of `Datapath`, and the rows of `CT_Zone` to which it refers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DatapathConfig {
     /// UUID of the row.
@@ -20,8 +20,7 @@ pub struct DatapathConfig {
 /// Seconds after which a connection expires, for each of [`TIMEOUTS`]; `None`: the default timeout.
 pub type Timeouts = [Option<u32>; TIMEOUTS.len()];
 
-/// The states of connections that have a timeout, named as in `CT_Timeout_Policy`, in the order of the
-/// datapath.
+/// The connection states that have a timeout, by their names in `CT_Timeout_Policy`, in the order of the datapath.
 const TIMEOUTS: [&str; 11] = [
     "tcp_syn_sent",
     "tcp_syn_recv",
@@ -57,7 +56,7 @@ impl DatapathConfig {
         }
     }
 
-    /// Whether the database sets a limit. Commands must not change limits then.
+    /// Whether the database sets a limit. If so, commands must not change limits.
     pub fn has_limits(&self) -> bool {
         self.default_limit.is_some() || !self.zone_limits.is_empty()
     }

@@ -1,4 +1,4 @@
-//! The desired state that the whole database describes.
+//! The desired state that the database describes.
 
 use crate::bridge::BridgeConfig;
 use crate::controller::is_in_band;
@@ -22,15 +22,15 @@ pub struct Desired {
     pub other_config: BTreeMap<String, String>,
     /// The row of table SSL, if any.
     pub ssl: Option<SslConfig>,
-    /// Targets of the database's managers that are reached in-band.
+    /// Targets of the database's managers that are reached through bridges (in-band).
     pub in_band_managers: BTreeSet<String>,
     /// Bridges by name.
     pub bridges: SharedMap<String, BridgeConfig>,
     /// Datapaths by type.
     pub datapaths: BTreeMap<String, DatapathConfig>,
-    /// The last OpenFlow port numbers of `Interface` rows (column `ofport`). A new port takes its number from here,
-    /// so that numbers survive a restart. The switch itself writes this column, so it is not part of
-    /// `InterfaceConfig`: a change of it must not cause a step.
+    /// The OpenFlow port numbers in `Interface` rows (column `ofport`). A new port gets its number from here, so that
+    /// numbers survive a restart. The switch itself writes this column, so it is not a part of `InterfaceConfig`: a
+    /// change of it must not cause a step.
     pub ofports: SharedMap<Uuid, OfPort>,
 }
 

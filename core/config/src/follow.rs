@@ -1,8 +1,8 @@
-//! Updates the desired state by the rows that changed, so that the cost depends on the change rather than on
+//! Updates the desired state from the rows that changed, so that the cost depends on the size of the change instead of
 //! the number of ports.
 //!
-//! The result always equals that of [`Desired::read`] (`tests/follow.rs` compares them). Indexes lead from a
-//! row to those that refer to it: from an interface to its ports, from a port to its bridges.
+//! The result always equals that of [`Desired::read`] (`tests/follow.rs` compares them). Indexes lead from a row to the
+//! rows that refer to it: from an interface to its ports, from a port to its bridges.
 
 use crate::bridge::BridgeConfig;
 use crate::desired::{Desired, ofport};
@@ -14,7 +14,7 @@ use ovsdb::{Replica, Uuid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Where two states may differ: names of bridges, and of ports in each of them.
+/// The bridges and ports in which two states may differ, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Touched {
     /// Ports by bridge.
@@ -22,7 +22,7 @@ pub struct Touched {
 }
 
 impl Touched {
-    /// Everything in either of the two states.
+    /// All bridges and ports of both states.
     pub fn all(one: &Desired, other: &Desired) -> Touched {
         let mut touched = Touched::default();
         for (name, bridge) in one.bridges.iter().chain(other.bridges.iter()) {
@@ -36,7 +36,8 @@ impl Touched {
     }
 }
 
-/// A bridge as read last: the sorted ports that its row lists, and the names of those that are in the state.
+/// A bridge as it was read last. `listed`: the ports in its row, sorted; `ports`: the names of the ports that are in
+/// the state.
 #[derive(Default)]
 struct TrackedBridge {
     name: String,
@@ -50,25 +51,25 @@ pub struct Follower {
     state: Desired,
     schema: Option<Arc<Schema>>,
     bridges: BTreeMap<Uuid, TrackedBridge>,
-    /// Pairs of a port and a bridge that has it.
+    /// Pairs: a port, and a bridge that has it.
     in_bridges: BTreeSet<(Uuid, Uuid)>,
-    /// Pairs of an interface and a port that has it.
+    /// Pairs: an interface, and a port that has it.
     in_ports: BTreeSet<(Uuid, Uuid)>,
     /// The interfaces of each port.
     interfaces: BTreeMap<Uuid, Vec<Uuid>>,
-    /// Pairs of a QoS row and a port that has it.
+    /// Pairs: a QoS row, and a port that refers to it.
     qos: BTreeSet<(Uuid, Uuid)>,
-    /// The QoS row of each port that has one.
+    /// The QoS row of each port that refers to one.
     qos_of: BTreeMap<Uuid, Uuid>,
 }
 
 /// The second elements of all pairs that begin with `first`.
-fn after(pairs: &BTreeSet<(Uuid, Uuid)>, first: Uuid) -> impl Iterator<Item = Uuid> {
+fn paired_with(pairs: &BTreeSet<(Uuid, Uuid)>, first: Uuid) -> impl Iterator<Item = Uuid> {
     pairs.range((first, Uuid::nil())..=(first, Uuid::max())).map(|(_, second)| *second)
 }
 
-/// Columns that are never read: state that the switch writes, and notes of other programs. Changes of only
-/// these are ignored.
+/// Columns that are never read: state that the switch writes, and data of other programs. If only these columns change,
+/// the change is ignored.
 const UNREAD: [&str; 26] = [
     "admin_state",
     "bfd_status",
@@ -98,7 +99,7 @@ const UNREAD: [&str; 26] = [
     "status",
 ];
 
-/// Whether a column that is read has changed.
+/// Whether any column that is read has changed.
 fn is_relevant(table: &TableSchema, change: &Change) -> bool {
     let (Some(old), Some(new)) = (&change.old, &change.new) else { return true };
     let is_read = |column: &Column| !UNREAD.contains(&column.name.as_str());
@@ -106,18 +107,19 @@ fn is_relevant(table: &TableSchema, change: &Change) -> bool {
     table.columns.iter().enumerate().any(|(i, column)| differs(i) && is_read(column))
 }
 
-/// The rows of a bridge to read again.
+/// The rows of a bridge that must be read again.
 #[derive(Default)]
-struct Reread {
-    /// Whether to read the bridge's row and the rows it refers to, except ports.
-    head: bool,
+struct RowsToRead {
+    /// Whether to read the bridge's row and the rows to which it refers, without the ports.
+    bridge_row: bool,
     ports: BTreeSet<Uuid>,
 }
 
-/// The bridges with rows to read again.
-type Affected = BTreeMap<Uuid, Reread>;
+/// By bridge: the rows that must be read again.
+type Affected = BTreeMap<Uuid, RowsToRead>;
 
-/// The differences of two sorted lists. Lists of ports are long, so they are merged instead of searched.
+/// The elements of two sorted lists that only one of them has. Lists of ports are long, so both are traversed once in
+/// parallel instead of searched.
 fn differences(
     first: &[Uuid],
     second: &[Uuid],
@@ -141,12 +143,12 @@ fn sorted(mut rows: Vec<Uuid>) -> Vec<Uuid> {
 }
 
 impl Follower {
-    /// The state as of the last call of `follow`.
+    /// The state after the last call of `follow`.
     pub fn state(&self) -> &Desired {
         &self.state
     }
 
-    /// Applies the changes since the last call; the first call reads everything. Returns where the state may
+    /// Applies the changes since the last call; the first call reads everything. Returns the bridges and ports that may
     /// have changed.
     pub fn follow(&mut self, db: &Replica, changes: &[Change]) -> Touched {
         let is_known = match (&self.schema, db.schema()) {
@@ -159,8 +161,8 @@ impl Follower {
         };
         let affected = self.affected(db, &root, changes);
         let mut touched = Touched::default();
-        for (bridge, reread) in affected {
-            self.update(db, &root, bridge, reread, &mut touched);
+        for (bridge, rows_to_read) in affected {
+            self.update(db, &root, bridge, rows_to_read, &mut touched);
         }
         let (bridges, ofports) = (self.state.bridges.clone(), self.state.ofports.clone());
         self.state = Desired { bridges, ofports, ..Desired::of_root(&root) };
@@ -210,7 +212,7 @@ impl Follower {
 
     /// The bridges and ports affected by changes of rows.
     fn affected(&mut self, db: &Replica, root: &Row<'_>, changes: &[Change]) -> Affected {
-        let mut heads: BTreeSet<Uuid> = BTreeSet::new();
+        let mut bridge_rows: BTreeSet<Uuid> = BTreeSet::new();
         let mut ports = BTreeSet::new();
         let schema = self.schema.clone();
         for change in changes {
@@ -222,40 +224,41 @@ impl Follower {
                 continue;
             }
             match table.name.as_str() {
-                "Interface" => ports.extend(after(&self.in_ports, change.uuid)),
+                "Interface" => ports.extend(paired_with(&self.in_ports, change.uuid)),
                 "Port" => drop(ports.insert(change.uuid)),
-                "QoS" => ports.extend(after(&self.qos, change.uuid)),
+                "QoS" => ports.extend(paired_with(&self.qos, change.uuid)),
                 "Queue" => ports.extend(self.ports_with_queue(db, change.uuid)),
-                "Bridge" => drop(heads.insert(change.uuid)),
-                "Controller" | "Mirror" | "Flow_Table" => heads.extend(self.bridges.keys()),
+                "Bridge" => drop(bridge_rows.insert(change.uuid)),
+                "Controller" | "Mirror" | "Flow_Table" => bridge_rows.extend(self.bridges.keys()),
                 "sFlow" | "IPFIX" | "NetFlow" | "Flow_Sample_Collector_Set" => {
-                    heads.extend(self.bridges.keys());
+                    bridge_rows.extend(self.bridges.keys());
                 }
                 "Open_vSwitch" => {
                     let listed: BTreeSet<Uuid> = root.uuids("bridges").into_iter().collect();
-                    heads.extend(self.bridges.keys().filter(|bridge| !listed.contains(bridge)));
-                    heads.extend(listed.into_iter().filter(|bridge| !self.bridges.contains_key(bridge)));
+                    bridge_rows.extend(self.bridges.keys().filter(|bridge| !listed.contains(bridge)));
+                    bridge_rows
+                        .extend(listed.into_iter().filter(|bridge| !self.bridges.contains_key(bridge)));
                 }
                 _ => {}
             }
         }
         let mut affected = Affected::new();
-        heads.into_iter().for_each(|bridge| affected.entry(bridge).or_default().head = true);
+        bridge_rows.into_iter().for_each(|bridge| affected.entry(bridge).or_default().bridge_row = true);
         for port in ports {
-            for bridge in after(&self.in_bridges, port) {
+            for bridge in paired_with(&self.in_bridges, port) {
                 affected.entry(bridge).or_default().ports.insert(port);
             }
         }
         affected
     }
 
-    /// The ports whose QoS has this queue.
+    /// The ports whose QoS row refers to this queue.
     fn ports_with_queue(&self, db: &Replica, queue: Uuid) -> Vec<Uuid> {
         let mut rows: Vec<Uuid> = self.qos.iter().map(|(qos, _)| *qos).collect();
         rows.dedup();
         let has = |row: Row<'_>| row.int_references("queues", "Queue").iter().any(|(_, q)| q.uuid == queue);
         let with = rows.into_iter().filter(|qos| Row::find(db, "QoS", *qos).is_some_and(has));
-        with.flat_map(|qos| after(&self.qos, qos)).collect()
+        with.flat_map(|qos| paired_with(&self.qos, qos)).collect()
     }
 
     fn renumber(&mut self, db: &Replica, interface: Uuid) {
@@ -267,13 +270,20 @@ impl Follower {
         }
     }
 
-    /// Updates one bridge. If its own row is read, ports that it gained or lost are included.
-    fn update(&mut self, db: &Replica, root: &Row<'_>, bridge: Uuid, reread: Reread, touched: &mut Touched) {
-        let Reread { head, ports: mut new } = reread;
+    /// Updates one bridge. If the bridge's own row is read, the ports that it gained or lost are updated, too.
+    fn update(
+        &mut self,
+        db: &Replica,
+        root: &Row<'_>,
+        bridge: Uuid,
+        rows_to_read: RowsToRead,
+        touched: &mut Touched,
+    ) {
+        let RowsToRead { bridge_row, ports: mut new } = rows_to_read;
         let mut known = self.bridges.remove(&bridge);
         let mut config = known.as_ref().and_then(|k| self.state.bridges.get(&k.name)).cloned();
         let mut gone = BTreeSet::new();
-        if head {
+        if bridge_row {
             let row = Row::find(db, "Bridge", bridge).filter(|_| root.uuids("bridges").contains(&bridge));
             let name = row.as_ref().map(|row| row.str("name"));
             if let Some(gone) = known.take_if(|known| name != Some(&known.name)) {
@@ -291,20 +301,20 @@ impl Follower {
         }
         let (Some(mut known), Some(mut config)) = (known, config) else { return };
         let names = touched.bridge(&config.name);
-        // Release names before assigning them, because ports may swap names.
+        // All names are released before new ones are assigned, because ports may swap names.
         for port in gone.iter().chain(&new) {
-            names.extend(self.leave(bridge, *port, &mut known, &mut config));
+            names.extend(self.remove_port(bridge, *port, &mut known, &mut config));
         }
         for row in new.difference(&gone).filter_map(|port| Row::find(db, "Port", *port)) {
             names.insert(row.str("name").to_owned());
-            self.join(bridge, &row, &mut known, &mut config);
+            self.add_port(bridge, &row, &mut known, &mut config);
         }
         self.state.bridges.insert_mut(config.name.clone(), config);
         self.bridges.insert(bridge, known);
     }
 
-    /// Removes a port that left a bridge, or that is about to be read again. Returns its former name.
-    fn leave(
+    /// Removes a port that a bridge lost, or that is about to be read again. Returns the port's former name.
+    fn remove_port(
         &mut self,
         bridge: Uuid,
         port: Uuid,
@@ -319,7 +329,13 @@ impl Follower {
         Some(name)
     }
 
-    fn join(&mut self, bridge: Uuid, row: &Row<'_>, known: &mut TrackedBridge, config: &mut BridgeConfig) {
+    fn add_port(
+        &mut self,
+        bridge: Uuid,
+        row: &Row<'_>,
+        known: &mut TrackedBridge,
+        config: &mut BridgeConfig,
+    ) {
         let port = PortConfig::read(row);
         self.index_port(row);
         self.in_bridges.insert((row.uuid, bridge));
@@ -329,7 +345,7 @@ impl Follower {
 
     fn unlink(&mut self, bridge: Uuid, port: Uuid) {
         self.in_bridges.remove(&(port, bridge));
-        if after(&self.in_bridges, port).next().is_none() {
+        if paired_with(&self.in_bridges, port).next().is_none() {
             self.forget_port(port);
         }
     }

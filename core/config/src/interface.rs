@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 /// The desired configuration of one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceConfig {
-    /// UUID of its row.
+    /// UUID of the interface's row.
     pub uuid: Uuid,
     /// Device name.
     pub name: String,
-    /// Type as in the database; an empty column means `system`.
+    /// The type in the database; an empty column means `system`.
     pub kind: String,
     /// `options`
     pub options: BTreeMap<String, String>,

@@ -1,8 +1,8 @@
 //! The typed desired state that database rows describe, and the plan to reach it.
 //!
-//! `desired` reads the rows and converts them to plain data; `follow` updates that by the rows that change.
-//! `plan` compares two such states and returns the steps between them in a safe order. Nothing here touches a
-//! device: `switch` executes the steps.
+//! `desired` reads the rows and converts them to plain data; `follow` updates the data from rows that change. `plan`
+//! compares two such states and returns the steps between them in a safe order. This crate does not access devices:
+//! `switch` executes the steps.
 
 pub mod bridge;
 pub mod check;

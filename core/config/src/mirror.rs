@@ -6,9 +6,9 @@ use ovsdb::Uuid;
 /// The desired configuration of one mirror.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MirrorConfig {
-    /// UUID of its row.
+    /// UUID of the mirror's row.
     pub uuid: Uuid,
-    /// Its name.
+    /// The mirror's name.
     pub name: String,
     /// Mirror all packets of all ports.
     pub select_all: bool,

@@ -1,8 +1,7 @@
 //! Plans the steps from the current to the desired state, in an order in which each step is valid.
 //!
-//! Removals come first, so that a name or a port number is free before another port asks for it. A port whose type
-//! changes is removed and added. Steps are small: each one can fail alone, and a failed step does not affect the
-//! others.
+//! Removals come first, so that a name or a port number is free before another port requests it. A port whose type
+//! changes is removed and added. Steps are small: a step can fail without an effect on the other steps.
 
 use crate::bridge::BridgeConfig;
 use crate::desired::Desired;
@@ -21,7 +20,7 @@ pub enum Step {
         /// The device.
         name: String,
     },
-    /// Remove a bridge that has no devices other than its own.
+    /// Remove a bridge; other steps have removed its devices.
     RemoveBridge {
         /// The bridge.
         bridge: String,
@@ -38,14 +37,14 @@ pub enum Step {
         /// The device.
         name: String,
     },
-    /// Apply changed options or requests of a device.
+    /// Apply changed settings of a device.
     ChangeInterface {
         /// The bridge.
         bridge: String,
         /// The device.
         name: String,
     },
-    /// Apply the configuration of a bridge except its devices: VLANs, controllers, ids, tables.
+    /// Apply the configuration of a bridge, without its devices: VLANs, controllers, ids, tables.
     ConfigureBridge {
         /// The bridge.
         bridge: String,
@@ -54,10 +53,10 @@ pub enum Step {
     },
 }
 
-/// Interfaces of a bridge, with the names of the ports that they belong to.
+/// Interfaces of a bridge, each with the name of its port.
 type Interfaces<'a> = Vec<(&'a str, &'a InterfaceConfig)>;
 
-/// The interfaces of some ports of a bridge; `None`: of all ports.
+/// The interfaces of a bridge. `some`: only those of these ports; `None`: of all ports.
 fn interfaces<'a>(bridge: Option<&'a BridgeConfig>, some: Option<&BTreeSet<String>>) -> Interfaces<'a> {
     let of = |port: &'a PortConfig| port.interfaces.iter().map(|i| (port.name.as_str(), i));
     let ports = bridge.into_iter().map(|bridge| &bridge.ports);
@@ -67,7 +66,7 @@ fn interfaces<'a>(bridge: Option<&'a BridgeConfig>, some: Option<&BTreeSet<Strin
     }
 }
 
-/// Interfaces by name; the first of several with the same name.
+/// Interfaces by name. Of several interfaces with the same name, the first.
 fn by_name<'a>(interfaces: &Interfaces<'a>) -> HashMap<&'a str, (&'a str, &'a InterfaceConfig)> {
     let mut found = HashMap::new();
     for (port, interface) in interfaces {
@@ -76,19 +75,20 @@ fn by_name<'a>(interfaces: &Interfaces<'a>) -> HashMap<&'a str, (&'a str, &'a In
     found
 }
 
-/// Whether the device has to be recreated. A new row of the same name and type (`del-port` and `add-port` in one
+/// Whether the device must be recreated. A new row with the same name and type (`del-port` and `add-port` in one
 /// transaction) keeps the port, its number and its device, as in Open vSwitch.
 fn is_other_device(old: &InterfaceConfig, new: &InterfaceConfig) -> bool {
     old.kind != new.kind
 }
 
-/// Whether the bridge has to be recreated. A new row of the same name and type keeps the bridge and its flows, as in
+/// Whether the bridge must be recreated. A new row with the same name and type keeps the bridge and its flows, as in
 /// Open vSwitch.
 fn is_other_bridge(old: &BridgeConfig, new: &BridgeConfig) -> bool {
     old.datapath_type != new.datapath_type
 }
 
-/// Returns the steps from `current` to `desired`, which may differ only in what `touched` names.
+/// Returns the steps from `current` to `desired`. The two states may differ only in the ports and bridges that
+/// `touched` names.
 pub fn plan(current: &Desired, desired: &Desired, touched: &Touched) -> Vec<Step> {
     let mut removals = Vec::new();
     let mut rest = Vec::new();
@@ -127,16 +127,15 @@ pub fn plan(current: &Desired, desired: &Desired, touched: &Touched) -> Vec<Step
     removals
 }
 
-/// The steps for the interfaces of a bridge; `known` are those that exist, by name.
+/// The steps for the interfaces of a bridge. `known`: the interfaces that exist, by name.
 fn devices<'a>(
     desired: &Desired,
     bridge: &str,
     mut wanted: Interfaces<'a>,
     known: &HashMap<&'a str, (&'a str, &'a InterfaceConfig)>,
 ) -> Vec<Step> {
-    // The bridge's own device comes first, because other devices may take their address or limits from it.
-    // Then come devices that request a port number, then those that had one before a restart, and last those
-    // that take any free number.
+    // The bridge's own device comes first, because other devices may use its address or limits. Then come devices that
+    // request a port number, then those that had one before a restart, and last those that accept any free number.
     let had_number = |i: &InterfaceConfig| desired.ofports.contains_key(&i.uuid);
     wanted.sort_by_key(|(_, i)| (i.name != bridge, i.ofport_request.is_none(), !had_number(i)));
     let step = |(port, interface): (&str, &InterfaceConfig)| {
@@ -150,7 +149,7 @@ fn devices<'a>(
     wanted.into_iter().filter_map(step).collect()
 }
 
-/// The ports that differ, among some or all.
+/// The names of the ports that differ. `some`: only these ports are compared; `None`: all ports count as changed.
 fn changed_ports(
     old: Option<&BridgeConfig>,
     new: &BridgeConfig,
@@ -250,7 +249,7 @@ mod tests {
     /// Running devices with their configuration, by bridge and name.
     type Running = BTreeMap<String, BTreeMap<String, InterfaceConfig>>;
 
-    /// The plan from complete states, without knowing where they differ.
+    /// The plan for two complete states, without information about where they differ.
     fn plan(current: &Desired, desired: &Desired) -> Vec<Step> {
         super::plan(current, desired, &Touched::all(current, desired))
     }

@@ -1,4 +1,4 @@
-//! The configuration of one `Port` row with its interfaces.
+//! The configuration of one `Port` row and of its interfaces.
 
 use crate::interface::InterfaceConfig;
 use crate::qos::QosConfig;
@@ -10,12 +10,12 @@ use ovsdb::Uuid;
 use settings::port::{MAC, MCAST_SNOOPING_FLOOD, MCAST_SNOOPING_FLOOD_REPORTS, PRIORITY_TAGS, QINQ_ETHTYPE};
 use std::collections::BTreeMap;
 
-/// Multicast that is sent to a port in any case, where the bridge has multicast snooping.
+/// Multicast packets that are sent to a port even if it joined no group, if the bridge has multicast snooping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortSnooping {
-    /// All multicast except reports.
+    /// All multicast packets except reports.
     pub flood: bool,
-    /// Reports.
+    /// All reports.
     pub flood_reports: bool,
 }
 
@@ -31,29 +31,29 @@ impl PortSnooping {
 /// The desired configuration of one port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortConfig {
-    /// UUID of its row.
+    /// UUID of the port's row.
     pub uuid: Uuid,
-    /// Its name.
+    /// The port's name.
     pub name: String,
-    /// Its devices; two or more form a bond.
+    /// The port's devices; two or more form a bond.
     pub interfaces: Vec<InterfaceConfig>,
-    /// Whether it stands for a fake bridge, the bridge of one VLAN in `ovs-vsctl`.
+    /// Whether the port represents a fake bridge: the bridge of one VLAN in `ovs-vsctl`.
     pub fake_bridge: bool,
-    /// `tag`, whether the VLAN mode uses it or not.
+    /// Column `tag`, even if the VLAN mode does not use it.
     pub tag: Option<i64>,
     /// VLAN configuration.
     pub vlan: VlanConfig,
-    /// `mac` as text: the address that counts for this port when the bridge selects its own address.
+    /// Column `mac` as text: the address that represents this port when the bridge selects its own address.
     pub mac: Option<String>,
     /// A protected port does not exchange packets with other protected ports.
     pub protected: bool,
-    /// How a bond distributes traffic.
+    /// Settings of the bond, if the port is one.
     pub bond: bond::Settings,
-    /// LACP.
+    /// Settings of LACP; `None`: LACP is off.
     pub lacp: Option<LacpConfig>,
     /// Spanning tree.
     pub spanning_tree: TreePortConfigs,
-    /// Multicast that is sent to it in any case.
+    /// Multicast packets that are always sent to the port.
     pub snooping: PortSnooping,
     /// Queueing of sent packets.
     pub qos: Option<QosConfig>,
@@ -65,12 +65,12 @@ impl PortConfig {
         self.interfaces.len() > 1 || self.lacp.is_some()
     }
 
-    /// Whether a fake bridge, this port, may use the address of `other`: that has the same tag, or the fake bridge has none.
+    /// Whether this port, which represents a fake bridge, may use the address of `other`: if `other` has the same tag, or this port has none.
     pub fn shares_tag(&self, other: &PortConfig) -> bool {
         self.tag.is_none() || self.tag == other.tag
     }
 
-    /// Reads a row and the interfaces it refers to.
+    /// Reads a row and the interfaces to which it refers.
     pub fn read(row: &Row<'_>) -> PortConfig {
         let mut interfaces: Vec<InterfaceConfig> =
             row.references("interfaces", "Interface").iter().map(InterfaceConfig::read).collect();
@@ -114,7 +114,7 @@ fn vlan(row: &Row<'_>) -> VlanConfig {
     let priority_tags = match PRIORITY_TAGS.word(&other_config) {
         "always" => PriorityTags::Always,
         "if-nonzero" => PriorityTags::IfNonzero,
-        // Older versions of the schema had a boolean.
+        // In older versions of Open vSwitch the setting was a boolean.
         other if other.eq_ignore_ascii_case("true") => PriorityTags::IfNonzero,
         _ => PriorityTags::Never,
     };

@@ -1,5 +1,5 @@
-//! The ports of a bridge by name, with a separate list of the few that are bonds or use LACP, which every
-//! iteration of the main loop needs.
+//! The ports of a bridge by name. Bonds and ports with LACP, which are few, have a separate list, because every
+//! iteration of the main loop needs them.
 
 use crate::port::PortConfig;
 use crate::shared_map::SharedMap;
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The ports of a bridge; dereferences to the map from names to ports.
+/// The ports of a bridge. It dereferences to the map from names to ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortConfigs {
     all: SharedMap<String, PortConfig>,

@@ -1,4 +1,4 @@
-//! Rate limits of ports: the policing columns of `Interface`, and rows of `QoS` and `Queue`.
+//! Rate limits of ports, from the policing columns of `Interface` and rows of `QoS` and `Queue`.
 
 use crate::row::Row;
 use settings::interface::{
@@ -12,16 +12,17 @@ use std::collections::BTreeMap;
 pub struct Policing {
     /// Kilobits per second.
     pub kbits: u32,
-    /// Burst in kilobits; 0 without a rate.
+    /// Burst in kilobits; 0 if there is no rate.
     pub kbits_burst: u32,
     /// Thousands of packets per second.
     pub kpkts: u32,
-    /// Burst in thousands of packets; 0 without a rate.
+    /// Burst in thousands of packets; 0 if there is no rate.
     pub kpkts_burst: u32,
 }
 
-/// Default bursts: 8 megabits, and 16 thousand packets.
+/// Default burst in kilobits.
 const DEFAULT_KBITS: u32 = 8000;
+/// Default burst in thousands of packets.
 const DEFAULT_KPKTS: u32 = 16;
 
 impl Policing {
@@ -47,7 +48,7 @@ impl Policing {
 /// A row of `QoS` with its queues.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QosConfig {
-    /// Type of queueing, e.g. `linux-htb`.
+    /// QoS type, for example `linux-htb`.
     pub kind: String,
     /// `other_config`
     pub other_config: BTreeMap<String, String>,
@@ -58,14 +59,14 @@ pub struct QosConfig {
 /// A row of `Queue`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueConfig {
-    /// The DSCP that packets of the queue are set to.
+    /// The DSCP that is set in packets of the queue.
     pub dscp: Option<u8>,
     /// `other_config`
     pub other_config: BTreeMap<String, String>,
 }
 
 impl QosConfig {
-    /// Reads the QoS row of a port; `None` if it has no type.
+    /// Reads the QoS row of a port. `None`: there is no such row, or it has no type.
     pub(crate) fn read(port: &Row<'_>) -> Option<QosConfig> {
         let row = port.references("qos", "QoS").into_iter().next()?;
         let kind = row.str(QOS_TYPE.column);

@@ -1,12 +1,12 @@
 //! Typed access to the columns of a database row.
 //!
-//! A column that the server's schema does not have (an older database) reads as empty.
+//! A column that the server's schema does not have reads as empty: the database may be older than the switch.
 
 use ovsdb::replica::RowRef;
 use ovsdb::{Atom, Datum, Replica, Uuid};
 use std::collections::BTreeMap;
 
-/// A row of a replica, with access to the rows it refers to.
+/// A row of a replica, with access to the rows to which it refers.
 #[derive(Clone, Copy)]
 pub struct Row<'a> {
     db: &'a Replica,
@@ -21,7 +21,7 @@ impl<'a> Row<'a> {
         db.row(table, uuid).map(|row| Row { db, row, uuid })
     }
 
-    /// The only row of a table that has at most one row.
+    /// The row of a table that has at most one row.
     pub fn only(db: &'a Replica, table: &str) -> Option<Row<'a>> {
         db.rows(table).next().map(|row| Row { db, row, uuid: row.uuid() })
     }

@@ -1,4 +1,4 @@
-//! The configuration of a bridge's exporters: rows of `sFlow`, `IPFIX`, `NetFlow` and `Flow_Sample_Collector_Set`.
+//! The configuration of a bridge's exporters, from rows of `sFlow`, `IPFIX`, `NetFlow` and `Flow_Sample_Collector_Set`.
 
 use crate::row::Row;
 use settings::sampling::{
@@ -6,11 +6,11 @@ use settings::sampling::{
 };
 use std::collections::BTreeMap;
 
-/// Default of `sampling`: one of this many packets.
+/// Default of column `sampling`: one of this many packets is sampled.
 const SAMPLING: i64 = 400;
 /// Default interval of templates and statistics of IPFIX, in seconds.
 const INTERVAL: i64 = 600;
-/// Default timeout of NetFlow, in seconds.
+/// Default of NetFlow's active timeout, in seconds.
 const ACTIVE_TIMEOUT: i64 = 600;
 
 /// A row of `sFlow`.
@@ -18,7 +18,7 @@ const ACTIVE_TIMEOUT: i64 = 600;
 pub struct SflowConfig {
     /// Collectors.
     pub targets: Vec<String>,
-    /// A device or an address.
+    /// The agent: the name of a device, or an address.
     pub agent: Option<String>,
     /// Maximum number of bytes of a packet that a sample contains.
     pub header: u32,
@@ -26,7 +26,7 @@ pub struct SflowConfig {
     pub polling: u32,
     /// One of this many packets is sampled.
     pub sampling: u32,
-    /// `Controller.local_ip`: the address of the controllers' connections.
+    /// `Controller.local_ip`: the local address of the controllers' connections.
     pub control: Option<String>,
 }
 
@@ -45,15 +45,15 @@ pub struct IpfixConfig {
     pub active_timeout: u32,
     /// Maximum number of flows in the cache.
     pub flows_max: u32,
-    /// Seconds between two reports of its own statistics.
+    /// Seconds between two reports of the exporter's own statistics.
     pub stats_interval: u32,
     /// Seconds between two transmissions of templates.
     pub template_interval: u32,
-    /// Samples packets that arrive.
+    /// Whether received packets are sampled.
     pub input: bool,
-    /// Samples packets that are sent.
+    /// Whether sent packets are sampled.
     pub output: bool,
-    /// Reports outer headers.
+    /// Whether the outer headers of tunnel packets are reported.
     pub tunnels: bool,
     /// An id that each record contains.
     pub virtual_id: Option<String>,
@@ -68,14 +68,14 @@ pub struct NetflowConfig {
     pub engine_type: u8,
     /// Engine id.
     pub engine_id: u8,
-    /// Seconds after which an active flow is reported; `None`: the row asks for a negative number.
+    /// Seconds after which an active flow is reported; 0: the default. `None`: the row has a negative number.
     pub active_timeout: Option<u32>,
-    /// Numbers of ports contain the engine id.
+    /// The engine id is added to the numbers of ports.
     pub add_id: bool,
 }
 
 impl NetflowConfig {
-    /// Seconds after which an active flow is reported.
+    /// Seconds after which an active flow is reported: the row's value, else the default.
     pub fn timeout(&self) -> u32 {
         self.active_timeout.filter(|t| *t != 0).unwrap_or(ACTIVE_TIMEOUT as u32)
     }
@@ -84,9 +84,9 @@ impl NetflowConfig {
 /// A row of `Flow_Sample_Collector_Set`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CollectorSet {
-    /// The exporter.
+    /// The IPFIX exporter.
     pub ipfix: Option<IpfixConfig>,
-    /// A group of the kernel's packet sampling.
+    /// A group of the kernel's packet sampling (not supported).
     pub local_group: Option<u32>,
 }
 
@@ -99,7 +99,7 @@ pub struct SamplingConfig {
     pub ipfix: Option<IpfixConfig>,
     /// NetFlow.
     pub netflow: Option<NetflowConfig>,
-    /// Sets of collectors of `sample` actions, by number.
+    /// Sets of collectors for `sample` actions, by number.
     pub sets: BTreeMap<u32, CollectorSet>,
 }
 
@@ -107,13 +107,13 @@ fn texts(row: &Row<'_>, column: &str) -> Vec<String> {
     row.strs(column).into_iter().map(str::to_owned).collect()
 }
 
-/// A column with a non-negative number that fits.
+/// Reads a number from a column; 0 if it is negative or does not fit into 32 bits.
 fn number(row: &Row<'_>, column: &str, default: i64) -> u32 {
     u32::try_from(row.opt_int(column).unwrap_or(default)).unwrap_or(0)
 }
 
 impl SamplingConfig {
-    /// Reads the rows that a row of `Bridge` refers to, and those that refer to it.
+    /// Reads the rows to which a `Bridge` row refers, and the rows that refer to it.
     pub(crate) fn read(bridge: &Row<'_>) -> SamplingConfig {
         let first = |column, table| bridge.references(column, table).into_iter().next();
         let of_bridge = |row: &Row<'_>| row.uuids("bridge").first() == Some(&bridge.uuid);
@@ -126,12 +126,12 @@ impl SamplingConfig {
         }
     }
 
-    /// Whether there is nothing.
+    /// Whether the bridge has no exporters.
     pub fn is_empty(&self) -> bool {
         *self == SamplingConfig::default()
     }
 
-    /// Whether there is any exporter of IPFIX.
+    /// Whether the bridge has an IPFIX exporter, of its own or in a set of collectors.
     pub fn has_ipfix(&self) -> bool {
         self.ipfix.is_some() || self.sets.values().any(|set| set.ipfix.is_some())
     }

@@ -1,4 +1,4 @@
-//! Maps of which several versions exist at a time.
+//! Maps of which several versions exist at the same time.
 
 use rpds::RedBlackTreeMapSync;
 

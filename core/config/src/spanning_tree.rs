@@ -10,7 +10,7 @@ use settings::port::{
     STP_PORT_NUM, STP_PORT_PRIORITY,
 };
 
-/// The protocols that a bridge is to use; it can use one.
+/// The spanning tree protocols that a bridge's row enables; the bridge uses one of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TreeConfig {
     /// `stp_enable`
@@ -20,7 +20,7 @@ pub struct TreeConfig {
 }
 
 impl TreeConfig {
-    /// The protocol that the bridge uses.
+    /// The protocol that the bridge uses; RSTP takes precedence.
     pub fn protocol(self) -> Option<Protocol> {
         match self {
             TreeConfig { rstp: true, .. } => Some(Protocol::Rstp),
@@ -41,13 +41,13 @@ impl TreeConfig {
 /// A port's parameters for one protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TreePortConfig {
-    /// The port takes part.
+    /// Whether the port takes part in the spanning tree.
     pub enable: bool,
-    /// Its number; `None`: any.
+    /// The port's number in its identifier; `None`: any number.
     pub number: Option<u16>,
-    /// Its priority.
+    /// The port's priority.
     pub priority: u8,
-    /// Cost; `None`: by speed.
+    /// The path cost; `None`: it depends on the speed.
     pub path_cost: Option<u32>,
 }
 
@@ -58,7 +58,7 @@ pub struct TreePortConfigs {
     pub stp: TreePortConfig,
     /// For RSTP.
     pub rstp: TreePortConfig,
-    /// What only RSTP has.
+    /// Settings that only RSTP has.
     pub rapid: PortSettings,
 }
 

@@ -13,13 +13,13 @@ use units::Millis;
 /// LACP on a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LacpConfig {
-    /// Sends messages without waiting for the partner's.
+    /// The port sends messages even if the partner has sent none.
     pub active: bool,
     /// System id as text; `None`: the bridge's address.
     pub system: Option<String>,
     /// System priority.
     pub priority: Option<u16>,
-    /// Requests a message every second instead of every 30 seconds.
+    /// The port requests a message every second instead of every 30 seconds.
     pub fast: bool,
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn lacp(row: &Row<'_>) -> Option<LacpConfig> {
 
 /// Reads a port's bond parameters.
 pub(crate) fn bond(row: &Row<'_>) -> Settings {
-    /// Minimum in milliseconds; shorter intervals are rounded up.
+    /// The shortest interval between rebalances in milliseconds; shorter intervals are raised to it.
     const LEAST_INTERVAL: u64 = 1000;
     let other_config = row.map("other_config");
     let delay = |n: Option<i64>| Millis(n.and_then(|n| u64::try_from(n).ok()).unwrap_or_default());

@@ -1,5 +1,5 @@
-//! The state updated by changes equals the state read from the whole database, and a plan limited to what was
-//! touched equals the complete plan.
+//! Checks that the state updated by changes equals the state read from the whole database, and that a plan limited to
+//! `touched` equals the complete plan.
 
 use config::{Desired, Follower, Touched, plan};
 use ovsdb::monitor::Version;
@@ -26,13 +26,13 @@ impl Server {
         Server { server, replica }
     }
 
-    /// Executes a transaction and updates the replica; one that the schema refuses changes nothing.
+    /// Executes a transaction and updates the replica. A transaction that the schema refuses changes nothing.
     fn transact(&mut self, operations: &[Json]) {
         self.server.run(&mut self.replica, operations);
     }
 }
 
-/// An operation on rows with few different names, so that operations affect the same rows.
+/// An operation on rows with few different names, so that several operations affect the same row.
 fn operations(kind: u8, a: u8, b: u8, value: i64) -> Vec<Json> {
     let (port, bridge) = (format!("p{}", a % 6), format!("br{}", b % 3));
     let named = |name: &str| json!([["name", "==", name]]);
@@ -97,8 +97,8 @@ fn operations(kind: u8, a: u8, b: u8, value: i64) -> Vec<Json> {
     }
 }
 
-/// Operations that look up rows by name and remove them: of a port from a bridge, of a bridge, of an
-/// interface from one port to another.
+/// Operations on rows by name: remove a port from a bridge, remove a bridge, move an interface from one port to
+/// another.
 fn removals(server: &Server, kind: u8, a: u8, b: u8) -> Vec<Json> {
     let uuid = |table: &str, name: String| {
         let row = server.replica.table(table).and_then(|table| table.find("name", &name));
@@ -126,7 +126,7 @@ fn removals(server: &Server, kind: u8, a: u8, b: u8) -> Vec<Json> {
 enum Step {
     Change(u8, u8, u8, i64),
     Remove(u8, u8, u8),
-    /// Run the follower and compare.
+    /// Run the follower and compare its state.
     Follow,
 }
 

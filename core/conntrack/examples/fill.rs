@@ -1,8 +1,7 @@
 //! Measures the cost of many connections: `cargo run --release -p conntrack --example fill [connections]`.
 //!
-//! Prints memory per connection, and nanoseconds per new connection, per packet of a known connection, and
-//! per connection that the sweep removes; then what happens to established and new connections while a flood
-//! of first packets fills the table.
+//! Prints memory per connection, and nanoseconds per new connection, per packet of an existing connection, and per connection that the
+//! connection sweep removes. Then prints what happens to established and new connections while a flood of first packets fills the table.
 
 use conntrack::{Action, Conntrack, Metadata, Packet};
 use flow::flow::ct_state::ESTABLISHED;

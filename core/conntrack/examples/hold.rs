@@ -18,9 +18,11 @@ use shared::packet;
 
 /// A packet that takes longer counts as a pause: a poll thread must not lose more time at once.
 const PAUSE: Duration = Duration::from_micros(100);
-/// Time of a step, as in the main loop, and records between two looks at the clock: of a sweep, and of a list or a flush.
+/// Time of a step, as in the main loop.
 const STEP: Duration = Duration::from_micros(50);
+/// Records that a sweep visits between two readings of the clock.
 const SWEPT: u32 = 128;
+/// Records that a list or a flush visits between two readings of the clock.
 const LISTED: u32 = 32;
 /// How long flushes are repeated.
 const FLUSHING: Duration = Duration::from_secs(4);
@@ -56,7 +58,7 @@ fn own_time() -> Duration {
 
 /// What a worker measured while another thread worked.
 #[derive(Default)]
-struct Seen {
+struct WorkerResult {
     packets: u64,
     /// The processor time of the slowest packet.
     longest: Duration,
@@ -66,9 +68,9 @@ struct Seen {
     waited: u64,
 }
 
-/// Tracks packets of known and of new connections until `stop`, at least `least`, and times each.
-fn work(ct: &Conntrack, known: u64, new_from: u64, least: u64, stop: &AtomicBool) -> Seen {
-    let (mut seen, mut before) = (Seen::default(), waits());
+/// Tracks packets of existing and of new connections until `stop`, at least `least` packets, and times each.
+fn work(ct: &Conntrack, known: u64, new_from: u64, least: u64, stop: &AtomicBool) -> WorkerResult {
+    let (mut seen, mut before) = (WorkerResult::default(), waits());
     for i in 0.. {
         if i >= least && stop.load(Ordering::Relaxed) {
             break;
@@ -91,7 +93,7 @@ fn work(ct: &Conntrack, known: u64, new_from: u64, least: u64, stop: &AtomicBool
     seen
 }
 
-/// Runs a function while another thread tracks packets, at least `least`. Returns how many packets there were.
+/// Runs a function while another thread tracks at least `least` packets. Returns the number of packets.
 fn beside(
     (what, least): (&str, u64),
     ct: &Conntrack,
@@ -123,7 +125,7 @@ fn beside(
     seen.packets
 }
 
-/// Calls a function, which takes a step and returns whether there are more, until it returns false. Prints the longest step.
+/// Calls `step`, which does one step and returns whether there are more, until it returns false. Prints the longest step.
 fn in_steps(what: &str, mut step: impl FnMut() -> bool) {
     let (mut longest, mut steps, mut more) = (Duration::ZERO, 0, true);
     while more {
@@ -163,7 +165,7 @@ fn pauses(n: u64) {
         });
         println!("{} MB", bytes >> 20);
     });
-    // What the machine itself does to as many packets.
+    // Pauses that the machine itself causes for as many packets.
     beside(("nothing", listed), &ct, n, new, || ());
     let filter = Filter { proto: Some(6), ..Filter::default() };
     let flushed = beside(("flushes that match nothing", 0), &ct, n, new, || {

@@ -1,5 +1,5 @@
-//! The atomics of records: those of the standard library, or those of the model checker, which tries every order that
-//! the memory model allows (`--cfg loom`; `model.rs`).
+//! The atomics of records: from the standard library, or from the model checker loom, which tries every order that the memory model allows
+//! (`--cfg loom`; `model.rs`).
 
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -7,28 +7,28 @@ pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Stores a value in a word that other threads change by compare-and-swap only.
+/// Stores a value in a word that other threads change only by compare-and-swap.
 #[cfg(not(loom))]
 pub(crate) fn replace(word: &AtomicU64, value: u64) {
     word.store(value, Ordering::Relaxed);
 }
 
-/// As above, for the model checker. Loom's coherence rules would let a plain store here be ordered between the value that a
-/// compare-and-swap replaced and the value that it wrote, which hardware cannot do. A swap excludes that order.
+/// As above, for loom. Loom's coherence rules would let a plain store here be ordered between the value that a compare-and-swap replaced
+/// and the value that it wrote, which hardware cannot do. A swap excludes that order.
 #[cfg(loom)]
 pub(crate) fn replace(word: &AtomicU64, value: u64) {
     word.swap(value, Ordering::Relaxed);
 }
 
-/// A type whose zeroed memory is a value.
+/// A type of slot whose zeroed memory is a valid value.
 pub(crate) trait Slot: Sized {
     /// `N` zeroed slots; `None`: out of memory.
-    fn chunk<const N: usize>() -> Option<Box<[Self; N]>>;
+    fn zeroed_chunk<const N: usize>() -> Option<Box<[Self; N]>>;
 }
 
 #[cfg(not(loom))]
 impl<T: zerocopy::FromZeros> Slot for T {
-    fn chunk<const N: usize>() -> Option<Box<[T; N]>> {
+    fn zeroed_chunk<const N: usize>() -> Option<Box<[T; N]>> {
         zerocopy::FromZeros::new_box_zeroed().ok()
     }
 }
@@ -36,7 +36,7 @@ impl<T: zerocopy::FromZeros> Slot for T {
 /// Loom's atomics cannot be made from zeroed memory: each needs its constructor.
 #[cfg(loom)]
 impl<T: Default> Slot for T {
-    fn chunk<const N: usize>() -> Option<Box<[T; N]>> {
+    fn zeroed_chunk<const N: usize>() -> Option<Box<[T; N]>> {
         let slots: Box<[T]> = (0..N).map(|_| T::default()).collect();
         slots.try_into().ok()
     }

@@ -1,46 +1,48 @@
-//! [`Conntrack::track`] in three steps. The datapath does each step for all packets of a batch before the next step, so that the
-//! cache misses of different packets overlap.
+//! [`Conntrack::track`] in three steps: read, prefetch, track. The datapath does each step for all packets of a batch before the next step,
+//! so that the cache misses of different packets overlap.
 
-use crate::checks::Checks;
-use crate::established::Plan;
+use crate::checks::ChecksumCounts;
+use crate::connection_cache::ConnectionCache;
+use crate::established::PreparedAction;
 use crate::key::Key;
 use crate::nat::{Translation, has_ports};
 use crate::packet_fields::{self, Packet, PacketFields, VERIFIED};
-use crate::packet_words::{PacketWords, Written};
-use crate::recent::Recent;
-use crate::tracker::{Action, Conntrack, FirstReply, Known, Metadata, Place, TRANSLATED, TrackedPacket};
+use crate::packet_words::{PacketEdit, PacketWords};
+use crate::tracker::{
+    Action, Conntrack, EarlierLookUp, FirstReply, IndexHint, Metadata, TRANSLATED, TrackedPacket,
+};
 use flow::flow::ct_state::{INVALID, TRACKED};
 use packet::ether::ethertype;
 use packet::ipproto;
 use units::Millis;
 
-/// Result of reading a packet, before its connection is looked up.
+/// Result of step 1: a packet's fields, and where its connection may be found.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Read<'t> {
+pub struct ReadPacket<'t> {
     kind: PacketKind,
-    place: Place<'t>,
+    hint: IndexHint<'t>,
     words: PacketWords,
     fields: Option<PacketFields>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum PacketKind {
-    /// Invalid: the packet belongs to no connection.
+    /// The packet is invalid: it belongs to no connection.
     #[default]
     Invalid,
-    /// The connection is known from an earlier `ct`: no look-up.
-    Known,
-    /// IPv4, to be looked up, the usual case: `words` is filled.
+    /// An earlier `ct` of the same zone has found the connection, so the packet needs no look-up.
+    LookedUp,
+    /// TCP or UDP over IPv4 without options, the most frequent kind. The packet must be looked up; `words` is filled.
     Ipv4,
-    /// IPv6, to be looked up: `words` is filled.
+    /// TCP or UDP over IPv6 without extension headers. The packet must be looked up; `words` is filled.
     Ipv6,
-    /// Another packet to be looked up (options, fragments, ICMP and so on): `fields` is filled.
+    /// Another packet that must be looked up (options, ICMP, SYN and so on); `fields` is filled.
     Other,
 }
 
 impl Conntrack {
-    /// Finds and updates the connection of a packet, or begins one, and updates `meta`. The caller applies
-    /// the returned translation to the packet.
+    /// Tracks one packet: finds and updates its connection, or begins one, and updates `meta`. The caller applies the returned translation
+    /// to the packet.
     pub fn track(
         &self,
         packet: &Packet<'_>,
@@ -48,107 +50,114 @@ impl Conntrack {
         action: &Action,
         now: Millis,
     ) -> Option<Translation> {
-        let (mut read, mut recent, plan) = (Read::default(), Recent::default(), self.plan(action, now));
-        self.read(packet, (meta, false), &plan, (&mut read, &mut Checks::default()));
-        _ = self.prefetch(&mut read, Some(&plan));
-        match self.track_read(&read, (meta, false), &plan, &mut recent) {
-            Written::Nothing => None,
-            Written::Ends(ends) => Some(ends.into()),
-            Written::Translation(translated) => self.translation(&translated),
+        let (mut read, mut cache, prepared) =
+            (ReadPacket::default(), ConnectionCache::default(), self.prepare(action, now));
+        self.read(packet, (meta, false), &prepared, (&mut read, &mut ChecksumCounts::default()));
+        _ = self.prefetch(&mut read, Some(&prepared));
+        match self.track_read(&read, (meta, false), &prepared, &mut cache) {
+            PacketEdit::Nothing => None,
+            PacketEdit::Endpoints(ends) => Some(ends.into()),
+            PacketEdit::Translation(translated) => self.translation(&translated),
         }
     }
 
-    /// Step 1: reads a packet and prefetches the bucket of its hash; counts the checksums that are verified. `fresh`: the packet was not
+    /// Step 1: reads a packet, prefetches the bucket of its hash, and counts the checksums that it verifies. `fresh`: the packet was not
     /// tracked before; `meta` is not read.
     #[inline(always)]
     pub fn read<'t>(
         &'t self,
         packet: &Packet<'_>,
         (meta, fresh): (&Metadata, bool),
-        plan: &Plan<'t>,
-        (read, checks): (&mut Read<'t>, &mut Checks),
+        prepared: &PreparedAction<'t>,
+        (read, checks): (&mut ReadPacket<'t>, &mut ChecksumCounts),
     ) {
-        if !fresh && self.known(meta, plan.action).is_some() {
-            read.kind = PacketKind::Known;
-        } else if !fresh && meta.known.hash().is_some() && self.read_new(packet, meta, plan, read) {
+        if !fresh && self.earlier_connection(meta, prepared.action).is_some() {
+            read.kind = PacketKind::LookedUp;
+        } else if !fresh && meta.earlier.hash().is_some() && self.read_new(packet, meta, prepared, read) {
         } else if packet.ethertype == ethertype::IPV4
-            && read.words.read_ipv4(packet, plan.action.zone, checks).is_some()
+            && read.words.read_ipv4(packet, prepared.action.zone, checks).is_some()
         {
             read.kind = PacketKind::Ipv4;
-            find(read.words.hash_ipv4(&self.chain), plan, read);
+            find(read.words.hash_ipv4(&self.chain), prepared, read);
         } else {
-            self.read_other(packet, plan, (read, checks));
+            self.read_other(packet, prepared, (read, checks));
         }
     }
 
-    /// Reads a packet that had no connection at an earlier `ct` of the same zone. Its checksums are not verified again, and its key is
-    /// not hashed again. `false`, and nothing done: it is another packet.
+    /// Reads a packet that had no connection at an earlier `ct` of the same zone. Its checksums are not verified again, and its key is not
+    /// hashed again. `false`: nothing was read, because the packet is of another kind; use the other read functions.
     #[inline(never)]
     fn read_new<'t>(
         &'t self,
         packet: &Packet<'_>,
         meta: &Metadata,
-        plan: &Plan<'t>,
-        read: &mut Read<'t>,
+        prepared: &PreparedAction<'t>,
+        read: &mut ReadPacket<'t>,
     ) -> bool {
-        let zone = plan.action.zone;
-        let Some(hash) = meta.known.hash().filter(|_| meta.zone == zone) else { return false };
+        let zone = prepared.action.zone;
+        let Some(hash) = meta.earlier.hash().filter(|_| meta.zone == zone) else { return false };
         if meta.tuple.proto == ipproto::UDP {
             read.words.read_tuple(&meta.tuple, zone);
             read.kind = if meta.tuple.v6 { PacketKind::Ipv6 } else { PacketKind::Ipv4 };
         } else {
-            read.fields =
-                packet_fields::read(&Packet { sums: VERIFIED, ..*packet }, zone, &mut Checks::default());
+            read.fields = packet_fields::read(
+                &Packet { sums: VERIFIED, ..*packet },
+                zone,
+                &mut ChecksumCounts::default(),
+            );
             if read.fields.is_none() {
                 return false;
             }
             read.kind = PacketKind::Other;
         }
-        find(hash, plan, read);
+        find(hash, prepared, read);
         true
     }
 
-    /// [`read`](Self::read) for all packets but plain IPv4. Not inlined: it would take registers from the IPv4 code.
+    /// [`read`](Self::read) for all packets that [`PacketWords::read_ipv4`] does not handle. Not inlined, because its code would take
+    /// registers from the IPv4 code.
     #[inline(never)]
     fn read_other<'t>(
         &'t self,
         packet: &Packet<'_>,
-        plan: &Plan<'t>,
-        (read, checks): (&mut Read<'t>, &mut Checks),
+        prepared: &PreparedAction<'t>,
+        (read, checks): (&mut ReadPacket<'t>, &mut ChecksumCounts),
     ) {
-        let zone = plan.action.zone;
+        let zone = prepared.action.zone;
         if packet.ethertype == ethertype::IPV6 && read.words.read_ipv6(packet, zone, checks).is_some() {
             read.kind = PacketKind::Ipv6;
-            return find(read.words.hash_ipv6(&self.chain), plan, read);
+            return find(read.words.hash_ipv6(&self.chain), prepared, read);
         }
         read.fields = packet_fields::read(packet, zone, checks);
         read.kind = PacketKind::Invalid;
         if let Some(fields) = &read.fields {
             read.kind = PacketKind::Other;
-            find(fields.key.hash(&self.chain), plan, read);
+            find(fields.key.hash(&self.chain), prepared, read);
         }
     }
 
-    /// Step 2: prefetches the record that the packet's connection most likely has, or what its insertion needs. `plan`: that of the
-    /// packet, if it is at hand. `true`: the packet is IPv6, so call [`prefetch_addresses`](Self::prefetch_addresses) too.
+    /// Step 2: prefetches the record that most likely holds the packet's connection. If the index has no entry for the packet and `prepared`
+    /// commits, prefetches what the insertion of a connection accesses. `prepared`: the action that the packet was read with; `None`: this
+    /// prefetch is omitted. Returns `true` if the packet is IPv6: then call [`prefetch_addresses`](Self::prefetch_addresses), too.
     #[inline(always)]
-    pub fn prefetch<'t>(&'t self, read: &mut Read<'t>, plan: Option<&Plan<'t>>) -> bool {
-        if let Some(bucket) = read.place.bucket {
+    pub fn prefetch<'t>(&'t self, read: &mut ReadPacket<'t>, prepared: Option<&PreparedAction<'t>>) -> bool {
+        if let Some(bucket) = read.hint.bucket {
             let table = self.table();
-            if let Some(number) = table.guess(bucket, read.place.hash) {
-                read.place.guess = table.prefetch_record(number);
-            } else if let Some(plan) = plan.filter(|plan| plan.action.commit) {
-                self.prefetch_insertion(read, plan);
+            if let Some(number) = table.guess(bucket, read.hint.hash) {
+                read.hint.guess = table.prefetch_record(number);
+            } else if let Some(prepared) = prepared.filter(|prepared| prepared.action.commit) {
+                self.prefetch_insertion(read, prepared);
             }
         }
         read.kind == PacketKind::Ipv6
     }
 
-    /// Prefetches what the insertion of a new connection writes.
+    /// Prefetches what the insertion of a new connection reads and writes: index buckets and shard locks of both keys. Computes the reply
+    /// key that will most likely be chosen.
     #[inline(never)]
-    fn prefetch_insertion<'t>(&'t self, read: &mut Read<'t>, plan: &Plan<'t>) {
-        plan.table.prefetch_insertion(read.place.hash);
-        let Some(usual) = plan.usual_nat else { return };
+    fn prefetch_insertion<'t>(&'t self, read: &mut ReadPacket<'t>, prepared: &PreparedAction<'t>) {
+        prepared.table.prefetch_insertion(read.hint.hash);
+        let Some(usual) = prepared.fixed_nat else { return };
         let (meta_bits, addresses, ports) = match (read.kind, &read.fields) {
             (PacketKind::Ipv4, _) => (read.words.meta_bits, read.words.addresses, read.words.ports),
             (PacketKind::Other, Some(PacketFields { key, related: false, .. }))
@@ -160,129 +169,140 @@ impl Conntrack {
         };
         let (addresses, ports) = usual.reply(addresses, ports);
         let hash = Key::hash_ipv4(meta_bits, addresses, ports, &self.chain);
-        plan.table.prefetch_insertion(hash);
-        read.place.reply = Some(FirstReply { addresses, ports, hash });
+        prepared.table.prefetch_insertion(hash);
+        read.hint.reply = Some(FirstReply { addresses, ports, hash });
     }
 
-    /// Prefetches the IPv6 addresses of the connection; they are outside its record.
+    /// Prefetches the IPv6 addresses of the connection, which are outside its record.
     #[inline(always)]
-    pub fn prefetch_addresses(&self, read: &Read<'_>) {
-        if let (PacketKind::Ipv6, Some((_, record))) = (read.kind, read.place.guess) {
+    pub fn prefetch_addresses(&self, read: &ReadPacket<'_>) {
+        if let (PacketKind::Ipv6, Some((_, record))) = (read.kind, read.hint.guess) {
             self.table().prefetch_addresses(record);
         }
     }
 
-    /// Step 3: finds and updates the connection. `fresh` and `plan` are those that the packet was read with.
+    /// Step 3: finds and updates the connection, or begins one. `fresh` and `prepared` must be the values that the packet was read with.
     #[inline(always)]
     pub fn track_read(
         &self,
-        read: &Read<'_>,
+        read: &ReadPacket<'_>,
         (meta, fresh): (&mut Metadata, bool),
-        plan: &Plan<'_>,
-        recent: &mut Recent,
-    ) -> Written {
-        // The state that another zone has set does not count in this zone.
-        let state = if fresh || meta.zone != plan.action.zone { 0 } else { meta.state };
-        // Not a closure: a closure that is not inlined is compiled without the caller's vector instructions.
-        if let Some((number, record)) = read.place.guess {
-            let written = match read.kind {
+        prepared: &PreparedAction<'_>,
+        cache: &mut ConnectionCache,
+    ) -> PacketEdit {
+        // `ct_state` bits that another zone has set do not count in this zone.
+        let state = if fresh || meta.zone != prepared.action.zone { 0 } else { meta.state };
+        // No closure here: a closure that is not inlined is compiled without the vector instructions of its caller.
+        if let Some((number, record)) = read.hint.guess {
+            let edit = match read.kind {
                 PacketKind::Ipv4 => {
                     let packet = &read.words;
                     match record.match_ipv4(packet.meta_bits, packet.addresses, packet.ports) {
                         Some(found) => {
-                            // Only the packets of such plans are looked for among recent connections.
-                            if fresh && plan.is_plain() {
-                                recent.remember(packet, &found.remembered(number));
-                                if self.track_plain(packet, &found, (number, record), meta, plan) {
-                                    return Written::Nothing;
+                            // The cache is searched only for packets with such an action.
+                            if fresh && prepared.is_tracking_only() {
+                                cache.insert(packet, &found.cached(number));
+                                if self.track_plain(packet, &found, (number, record), meta, prepared) {
+                                    return PacketEdit::Nothing;
                                 }
                             }
-                            self.track_matched(packet, &found, (number, record), (state, meta), plan)
+                            self.track_matched(packet, &found, (number, record), (state, meta), prepared)
                         }
                         None => None,
                     }
                 }
-                PacketKind::Ipv6 => self.track_ipv6(&read.words, (number, record), (state, meta), plan),
+                PacketKind::Ipv6 => self.track_ipv6(&read.words, (number, record), (state, meta), prepared),
                 _ => None,
             };
-            if let Some(written) = written {
-                return written;
+            if let Some(edit) = edit {
+                return edit;
             }
         } else if state & TRANSLATED == 0
-            && let Some(written) = self.track_absent(read, meta, plan)
+            && let Some(edit) = self.track_absent(read, meta, prepared)
         {
-            return written;
+            return edit;
         }
         if fresh {
             *meta = Metadata::default();
         }
-        self.track_general(read, meta, plan)
+        self.track_general(read, meta, prepared)
     }
 
-    /// Step 3 for packets of which the index has found no connection.
+    /// Step 3 for packets for which the index has found no connection.
     #[inline(never)]
-    fn track_absent(&self, read: &Read<'_>, meta: &mut Metadata, plan: &Plan<'_>) -> Option<Written> {
+    fn track_absent(
+        &self,
+        read: &ReadPacket<'_>,
+        meta: &mut Metadata,
+        prepared: &PreparedAction<'_>,
+    ) -> Option<PacketEdit> {
         let fields = match read.kind {
             PacketKind::Ipv4 | PacketKind::Ipv6 => read.words.fields(),
             PacketKind::Other => read.fields?,
-            PacketKind::Known | PacketKind::Invalid => return None,
+            PacketKind::LookedUp | PacketKind::Invalid => return None,
         };
-        self.begin_absent(&fields, &read.place, meta, plan)
+        self.begin_absent(&fields, &read.hint, meta, prepared)
     }
 
     /// Step 3 for packets that the fast path does not handle.
     #[inline(never)]
-    fn track_general(&self, read: &Read<'_>, meta: &mut Metadata, plan: &Plan<'_>) -> Written {
-        let &Plan { action, now, .. } = plan;
-        let known = if read.kind == PacketKind::Known { self.known(meta, action) } else { None };
-        if let Some((found, seen)) = known {
-            return self.write_known(&found, seen, meta, action).into();
+    fn track_general(
+        &self,
+        read: &ReadPacket<'_>,
+        meta: &mut Metadata,
+        prepared: &PreparedAction<'_>,
+    ) -> PacketEdit {
+        let &PreparedAction { action, now, .. } = prepared;
+        let earlier =
+            if read.kind == PacketKind::LookedUp { self.earlier_connection(meta, action) } else { None };
+        if let Some((found, seen)) = earlier {
+            return self.track_again(&found, seen, meta, action).into();
         }
         if meta.zone != action.zone {
             meta.state = 0;
         }
-        (meta.known, meta.control) = (Known::default(), None);
+        (meta.earlier, meta.control) = (EarlierLookUp::default(), None);
         meta.zone = action.zone;
         let fields = match read.kind {
             PacketKind::Ipv4 | PacketKind::Ipv6 => Some(read.words.fields()),
             PacketKind::Other => read.fields,
-            PacketKind::Known | PacketKind::Invalid => None,
+            PacketKind::LookedUp | PacketKind::Invalid => None,
         };
         match &fields {
             Some(fields) => {
-                self.track_fields(&TrackedPacket { fields, place: read.place, action, now }, meta).into()
+                self.track_fields(&TrackedPacket { fields, hint: read.hint, action, now }, meta).into()
             }
-            // Another thread has removed the connection since the packet was read.
-            None if read.kind == PacketKind::Known => {
+            // Another thread has removed the connection since the packet was read. The packet keeps its `ct_state` from the earlier `ct`.
+            None if read.kind == PacketKind::LookedUp => {
                 (meta.mark, meta.label) = (0, [0; 2]);
-                Written::Nothing
+                PacketEdit::Nothing
             }
             None => {
                 *meta = Metadata { state: INVALID | TRACKED, zone: action.zone, ..Metadata::default() };
-                Written::Nothing
+                PacketEdit::Nothing
             }
         }
     }
 }
 
 #[inline(always)]
-fn find<'t>(hash: u64, plan: &Plan<'t>, read: &mut Read<'t>) {
-    read.place = Place { hash, bucket: plan.table.prefetch(hash), guess: None, reply: None };
+fn find<'t>(hash: u64, prepared: &PreparedAction<'t>, read: &mut ReadPacket<'t>) {
+    read.hint = IndexHint { hash, bucket: prepared.table.prefetch(hash), guess: None, reply: None };
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::{Nat, Recent, Side, Transport, UNVERIFIED};
+    use crate::{ConnectionCache, Nat, Side, Transport, UNVERIFIED};
     use flow::Flow;
     use flow::compose::compose;
     use proptest::prelude::*;
     use std::net::{IpAddr, Ipv4Addr};
 
-    /// Bytes of an Ethernet header.
+    /// Length of an Ethernet header in bytes.
     const ETHERNET: usize = 14;
 
-    /// A packet between two of few ends, of either family: UDP, TCP, ICMP or another protocol.
+    /// A packet between two of a few endpoints, IPv4 or IPv6: UDP, TCP, ICMP or another protocol. `wrong`: the packet has a wrong checksum.
     fn packet(v6: bool, proto: u8, (from, to): (u8, u8), flags: u16, wrong: bool) -> (u16, Vec<u8>) {
         let is_icmp = proto == ipproto::ICMP;
         let flow = Flow {
@@ -308,7 +328,7 @@ mod tests {
         (flow.dl_type, l3)
     }
 
-    /// The actions of the test: looks, commits, with and without translation.
+    /// The actions of the test: without and with commit, without and with translation.
     fn actions() -> [Action; 7] {
         let nat = |last, ports| {
             let address = |n| IpAddr::V4(Ipv4Addr::new(30, 0, 0, n));
@@ -327,28 +347,29 @@ mod tests {
         ]
     }
 
-    /// The same with nothing but the general way.
+    /// Tracks a packet on the general path only.
     fn track_generally(
         ct: &Conntrack,
         packet: &Packet<'_>,
         meta: &mut Metadata,
         action: &Action,
         now: Millis,
-    ) -> Written {
-        let (mut read, plan) = (Read::default(), ct.plan(action, now));
-        if meta.known.hash().is_some() {
-            meta.known = Known::default();
+    ) -> PacketEdit {
+        let (mut read, prepared) = (ReadPacket::default(), ct.prepare(action, now));
+        if meta.earlier.hash().is_some() {
+            meta.earlier = EarlierLookUp::default();
         }
-        ct.read(packet, (meta, false), &plan, (&mut read, &mut Checks::default()));
-        ct.track_general(&read, meta, &plan)
+        ct.read(packet, (meta, false), &prepared, (&mut read, &mut ChecksumCounts::default()));
+        ct.track_general(&read, meta, &prepared)
     }
 
-    /// What a packet becomes. Of TCP and UDP over IPv4 it has all addresses and ports, because only one of the two ways says all.
-    fn translation(ct: &Conntrack, l3: &[u8], written: Written) -> Option<Translation> {
-        let mut t: Translation = match written {
-            Written::Nothing => return None,
-            Written::Ends(ends) => ends.into(),
-            Written::Translation(translated) => ct.translation(&translated)?,
+    /// The translation of a packet. For TCP and UDP over IPv4 it always has all addresses and ports, because the fast path returns all of
+    /// them and the general path only those that change.
+    fn translation(ct: &Conntrack, l3: &[u8], edit: PacketEdit) -> Option<Translation> {
+        let mut t: Translation = match edit {
+            PacketEdit::Nothing => return None,
+            PacketEdit::Endpoints(ends) => ends.into(),
+            PacketEdit::Translation(translated) => ct.translation(&translated)?,
         };
         if !t.v6 && matches!(l3[9], ipproto::TCP | ipproto::UDP) {
             let word = |at: usize| u16::from_be_bytes([l3[at], l3[at + 1]]);
@@ -361,8 +382,8 @@ mod tests {
         Some(t)
     }
 
-    /// Of two packets that are read before either is tracked, the second belongs to the connection that the first begins: also if the
-    /// only possible port is taken then, or if the zone is full.
+    /// If two packets are read before either is tracked, the second one belongs to the connection that the first one begins, even if the
+    /// first one takes the only port or fills the zone.
     #[test]
     fn a_second_packet_of_a_batch_finds_the_connection_of_the_first() {
         let (ethertype, l3) = packet(false, ipproto::UDP, (1, 2), 0, false);
@@ -370,17 +391,22 @@ mod tests {
         let one_port = Nat { ports: Some((7000, 7000)), ..actions()[5].nat.expect("it translates") };
         let one_port = Nat { addresses: one_port.addresses.map(|(first, _)| (first, first)), ..one_port };
         for action in [actions()[2], actions()[4], Action { nat: Some(one_port), ..actions()[2] }] {
-            let (ct, mut recent) = (Conntrack::new(1), Recent::default());
+            let (ct, mut cache) = (Conntrack::new(1), ConnectionCache::default());
             ct.set_limit(Some(5), 1);
-            let (plan, mut reads) = (ct.plan(&action, Millis(0)), [Read::default(); 2]);
+            let (prepared, mut reads) = (ct.prepare(&action, Millis(0)), [ReadPacket::default(); 2]);
             for read in &mut reads {
-                ct.read(&packet, (&Metadata::default(), true), &plan, (read, &mut Checks::default()));
-                ct.prefetch(read, Some(&plan));
+                ct.read(
+                    &packet,
+                    (&Metadata::default(), true),
+                    &prepared,
+                    (read, &mut ChecksumCounts::default()),
+                );
+                ct.prefetch(read, Some(&prepared));
             }
             let tracked = reads.map(|read| {
                 let mut meta = Metadata::default();
-                let written = ct.track_read(&read, (&mut meta, true), &plan, &mut recent);
-                (meta.state, meta.known, translation(&ct, &l3, written))
+                let edit = ct.track_read(&read, (&mut meta, true), &prepared, &mut cache);
+                (meta.state, meta.earlier, translation(&ct, &l3, edit))
             });
             assert_eq!(tracked[0], tracked[1]);
             assert_eq!((ct.count(), ct.take_exhausted()), (1, 0));
@@ -388,8 +414,8 @@ mod tests {
     }
 
     proptest! {
-        /// Packets that begin connections are the same in the fast path and in the general path, and leave the same behind: after
-        /// one look and after two, where the table or a zone is full, and where another packet was first.
+        /// Fast path and general path give packets that begin connections the same metadata, and leave the same connections behind: with
+        /// one and with two `ct` actions, with a full table or zone, and after other packets of the same connection.
         #[test]
         fn connections_begin_the_same_in_both_ways(
             steps in prop::collection::vec(
@@ -405,24 +431,24 @@ mod tests {
                 ct.set_max(most);
                 ct.set_limit(Some(5), limit);
             }
-            let (actions, mut recent, mut now) = (actions(), Recent::default(), Millis(0));
+            let (actions, mut cache, mut now) = (actions(), ConnectionCache::default(), Millis(0));
             for ((v6, proto, ends, flags, wrong), first, second, later) in steps {
                 now = Millis(now.0 + u64::from(later) * 20_000);
                 let (ethertype, l3) = packet(v6, proto, ends, flags, wrong == 0);
                 let packet = Packet { ethertype, l3: &l3, sums: UNVERIFIED };
                 let (mut meta, mut meta_general) = (Metadata::default(), Metadata::default());
                 for action in [&actions[first], &actions[second]] {
-                    let (mut read, plan) = (Read::default(), fast.plan(action, now));
-                    fast.read(&packet, (&meta, false), &plan, (&mut read, &mut Checks::default()));
-                    fast.prefetch(&mut read, Some(&plan));
-                    let written = fast.track_read(&read, (&mut meta, false), &plan, &mut recent);
+                    let (mut read, prepared) = (ReadPacket::default(), fast.prepare(action, now));
+                    fast.read(&packet, (&meta, false), &prepared, (&mut read, &mut ChecksumCounts::default()));
+                    fast.prefetch(&mut read, Some(&prepared));
+                    let edit = fast.track_read(&read, (&mut meta, false), &prepared, &mut cache);
                     let other = track_generally(&general, &packet, &mut meta_general, action, now);
-                    let (a, b) = (translation(&fast, &l3, written), translation(&general, &l3, other));
+                    let (a, b) = (translation(&fast, &l3, edit), translation(&general, &l3, other));
                     prop_assert_eq!(a, b);
                     let told = |m: &Metadata| (m.state, m.zone, m.mark, m.label, m.tuple);
                     prop_assert_eq!(told(&meta), told(&meta_general));
                     prop_assert_eq!((fast.count(), fast.dump(None, now)), (general.count(), general.dump(None, now)));
-                    // What was written changes the packet.
+                    // A translated packet would have other addresses at the second `ct`.
                     if a.is_some() {
                         break;
                     }

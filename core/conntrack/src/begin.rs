@@ -1,19 +1,19 @@
-//! Begins a connection: reserves a place, chooses free addresses and ports, and makes its record.
+//! Begins a connection: counts it towards the limits, chooses free addresses and ports, and inserts its record.
 
-use crate::established::Plan;
+use crate::established::PreparedAction;
 use crate::helper::{self, Parent};
 use crate::key::Key;
 use crate::limits::Admission;
-use crate::nat::{Chance, Nat};
+use crate::nat::{Nat, RandomSource};
 use crate::packet_fields::PacketFields;
-use crate::packet_words::{Ends, Translated, Written};
+use crate::packet_words::{Endpoints4, PacketEdit, PendingTranslation};
 use crate::protocol::Protocol;
-use crate::record::{Filling, Record, Side};
-use crate::table::{Handle, Refused};
+use crate::record::{Record, RecordContents, Side};
+use crate::table::{Handle, InsertError};
 use crate::timeout::Timeout;
 use crate::tracker::{
-    Action, Connection, Conntrack, FirstReply, Known, Metadata, Place, TrackedPacket, masked_label,
-    masked_mark, translated_bit,
+    Action, Connection, Conntrack, EarlierLookUp, FirstReply, IndexHint, Metadata, TrackedPacket,
+    masked_label, masked_mark, translated_bit,
 };
 use flow::flow::ct_state::{INVALID, NEW, RELATED, TRACKED};
 use packet::ipproto;
@@ -22,13 +22,13 @@ use units::Millis;
 
 /// The metadata of a new packet without a connection.
 #[inline(always)]
-fn fresh(key: &Key) -> Metadata {
+fn new_packet_metadata(key: &Key) -> Metadata {
     Metadata { state: NEW | TRACKED, zone: key.zone, tuple: key.tuple(), ..Metadata::default() }
 }
 
 impl Conntrack {
-    /// Begins a connection, if the action commits and the limits allow it. `parent`: the control connection
-    /// that announced it.
+    /// Begins a connection if the action commits and the limits allow the connection. `parent`: the control connection that announced the
+    /// connection.
     pub(crate) fn begin(
         &self,
         packet: &TrackedPacket<'_>,
@@ -36,7 +36,7 @@ impl Conntrack {
         parent: Option<&Parent>,
         meta: &mut Metadata,
     ) -> Option<Connection<'_>> {
-        let &TrackedPacket { fields, place, action, now } = packet;
+        let &TrackedPacket { fields, hint, action, now } = packet;
         let Some((protocol, timeout)) = Protocol::begin(&fields.content) else {
             meta.state = INVALID;
             return None;
@@ -45,164 +45,174 @@ impl Conntrack {
         if !action.commit {
             return None;
         }
-        let mut filling = self.filling((key, place.hash), (&protocol, timeout), action, now);
-        filling.counted = self.admit(key.zone, now)?;
+        let mut contents = self.record_contents((key, hint.hash), (&protocol, timeout), action, now);
+        contents.zone_count = self.admit(key.zone, now)?;
         let mut nat = action.nat.as_ref();
         if let Some(parent) = parent {
-            filling.helper_word = helper::helper_word_of(action.helper, key, Some(parent));
-            (filling.mark, filling.label) = (parent.mark, parent.label);
+            contents.helper_word = helper::helper_word_of(action.helper, key, Some(parent));
+            (contents.mark, contents.label) = (parent.mark, parent.label);
             if nat.take().is_some() {
-                filling.reply = helper::reply_of(key, parent);
-                filling.hashes[1] = filling.reply.map_or(place.hash, |(reply, _)| reply.hash(&self.chain));
+                contents.reply = helper::reply_of(key, parent);
+                contents.hashes[1] = contents.reply.map_or(hint.hash, |(reply, _)| reply.hash(&self.chain));
             }
         }
-        self.add(&mut filling, (nat, None), now).ok()
+        self.add(&mut contents, (nat, None), now).ok()
     }
 
-    /// The record of a connection that this packet begins, without mark, label and translation.
+    /// The record contents of a connection that this packet begins, without mark, label and translation.
     #[inline(always)]
-    fn filling(
+    fn record_contents(
         &self,
         (key, hash): (&Key, u64),
         (protocol, timeout): (&Protocol, Timeout),
         action: &Action,
         now: Millis,
-    ) -> Filling {
-        Filling {
+    ) -> RecordContents {
+        RecordContents {
             key: *key,
             reply: None,
             hashes: [hash; 2],
             expires: self.policies.after(action.timeout, timeout, now),
             words: protocol.words(),
             policy: action.timeout,
-            counted: 0,
+            zone_count: 0,
             mark: 0,
             label: [0; 2],
             helper_word: helper::helper_word_of(action.helper, key, None),
         }
     }
 
-    /// Tracks a packet whose connection did not exist when it was looked up, and begins it if the action commits. Returns `None` and
-    /// does nothing if the general path is needed: another packet has begun it meanwhile, the table is full, or a helper expects
-    /// connections.
+    /// Tracks a packet whose connection did not exist when it was looked up, and begins the connection if the action commits. Returns
+    /// `None` and changes nothing if the general path is needed: an earlier packet has begun the connection meanwhile, the table is full,
+    /// or a helper expects connections.
     #[inline(never)]
     pub(crate) fn begin_absent(
         &self,
         fields: &PacketFields,
-        place: &Place<'_>,
+        hint: &IndexHint<'_>,
         meta: &mut Metadata,
-        plan: &Plan<'_>,
-    ) -> Option<Written> {
-        let (&Plan { action, now, .. }, key) = (plan, &fields.key);
+        prepared: &PreparedAction<'_>,
+    ) -> Option<PacketEdit> {
+        let (&PreparedAction { action, now, .. }, key) = (prepared, &fields.key);
         if fields.related || !self.helpers.expectations.is_empty() {
             return None;
         }
         let (protocol, timeout) = Protocol::begin(&fields.content)?;
-        // An earlier packet of the batch may have begun the connection. A connection that is not translated is refused by the insertion
-        // then; a translated one may be refused for another reason.
-        let is_absent = || plan.table.is_absent(place.hash);
+        // An earlier packet of the batch may have begun the connection. Without translation, the insertion detects that
+        // (`InsertError::Taken`). With translation, the insertion may fail for another reason first, so the index is searched here.
+        let is_absent = || prepared.table.is_absent(hint.hash);
         let is_translated = action.nat.is_some_and(|nat| nat.side.is_some());
         if (!action.commit || is_translated) && !is_absent() {
             return None;
         }
         if !action.commit {
-            *meta = Metadata { known: Known::without_connection(place.hash), ..fresh(key) };
-            return Some(Written::Nothing);
+            *meta = Metadata {
+                earlier: EarlierLookUp::without_connection(hint.hash),
+                ..new_packet_metadata(key)
+            };
+            return Some(PacketEdit::Nothing);
         }
-        let mut filling = self.filling((key, place.hash), (&protocol, timeout), action, now);
-        filling.mark = action.mark.map_or(0, |mark| masked_mark(0, mark));
-        filling.label = action.label.map_or([0; 2], |label| masked_label([0; 2], label));
-        filling.counted = match self.limits.admit(key.zone) {
+        let mut contents = self.record_contents((key, hint.hash), (&protocol, timeout), action, now);
+        contents.mark = action.mark.map_or(0, |mark| masked_mark(0, mark));
+        contents.label = action.label.map_or([0; 2], |label| masked_label([0; 2], label));
+        contents.zone_count = match self.limits.admit(key.zone) {
             Admission::Counted(counted) => counted,
             Admission::ZoneFull if is_absent() => {
-                *meta = fresh(key);
-                return Some(Written::Nothing);
+                *meta = new_packet_metadata(key);
+                return Some(PacketEdit::Nothing);
             }
             Admission::ZoneFull | Admission::Full => return None,
         };
-        let c = match self.add(&mut filling, (action.nat.as_ref(), place.reply.as_ref()), now) {
+        let c = match self.add(&mut contents, (action.nat.as_ref(), hint.reply.as_ref()), now) {
             Ok(c) => c,
-            Err(Refused::Taken) => return None,
-            Err(Refused::ReplyTaken | Refused::Full) => {
-                *meta = fresh(key);
-                return Some(Written::Nothing);
+            Err(InsertError::Taken) => return None,
+            Err(InsertError::ReplyTaken | InsertError::Full) => {
+                *meta = new_packet_metadata(key);
+                return Some(PacketEdit::Nothing);
             }
         };
-        let known = if action.nat.is_none() { Known::of(c.handle, false, false) } else { Known::default() };
-        *meta = Metadata { mark: filling.mark, label: filling.label, known, ..fresh(key) };
-        let mut written = Written::Nothing;
-        if let Some((reply, side)) = filling.reply {
+        let earlier = if action.nat.is_none() {
+            EarlierLookUp::of(c.handle, false, false)
+        } else {
+            EarlierLookUp::default()
+        };
+        *meta = Metadata { mark: contents.mark, label: contents.label, earlier, ..new_packet_metadata(key) };
+        let mut edit = PacketEdit::Nothing;
+        if let Some((reply, side)) = contents.reply {
             meta.state |= translated_bit(side, false);
-            let any = Translated { handle: c.handle, side, reply: false, related: false };
-            written = match !key.v6 && matches!(key.proto, ipproto::TCP | ipproto::UDP) {
-                true => Written::Ends(Ends::of_replies(reply.address_word(), reply.port_word())),
-                false => Written::Translation(any),
+            let pending = PendingTranslation { handle: c.handle, side, reply: false, related: false };
+            edit = match !key.v6 && matches!(key.proto, ipproto::TCP | ipproto::UDP) {
+                true => {
+                    PacketEdit::Endpoints(Endpoints4::of_replies(reply.address_word(), reply.port_word()))
+                }
+                false => PacketEdit::Translation(pending),
             };
         }
-        if filling.helper_word != 0 {
-            self.write_helper_state(&c, false, written != Written::Nothing, meta);
+        if contents.helper_word != 0 {
+            self.write_helper_state(&c, false, edit != PacketEdit::Nothing, meta);
         }
-        Some(written)
+        Some(edit)
     }
 
-    /// Adds a connection, which was admitted, or else takes back its admission.
+    /// Adds a connection that the limits have admitted. If that fails, the connection no longer counts towards the limits.
     fn add(
         &self,
-        filling: &mut Filling,
+        contents: &mut RecordContents,
         (nat, first): (Option<&Nat>, Option<&FirstReply>),
         now: Millis,
-    ) -> Result<Connection<'_>, Refused> {
-        let added = match (nat.and_then(|nat| Some((nat, nat.side?))), filling.reply.is_some()) {
-            (Some(nat), _) => self.add_translated(filling, (nat, first), now),
-            // The connection of a helper, whose reply key follows from its control connection.
+    ) -> Result<Connection<'_>, InsertError> {
+        let added = match (nat.and_then(|nat| Some((nat, nat.side?))), contents.reply.is_some()) {
+            (Some(nat), _) => self.add_translated(contents, (nat, first), now),
+            // An announced connection: its reply key follows from its control connection.
             (None, true) => {
-                let reserved = self.table().reserve_reply(filling, now);
-                reserved.and_then(|reserved| self.table().insert_reserved(reserved, filling, now))
+                let reservation = self.table().reserve_reply(contents, now);
+                reservation.and_then(|reservation| self.table().insert_reserved(reservation, contents, now))
             }
-            (None, false) => self.table().insert(filling, now),
+            (None, false) => self.table().insert(contents, now),
         };
         if added.is_err() {
-            self.limits.leave(filling.key.zone, filling.counted);
+            self.limits.release(contents.key.zone, contents.zone_count);
         }
         added.map(|(handle, record)| Connection { handle, record })
     }
 
-    /// Adds a translated connection, whose reply key differs from those of all other connections. A key that is tried is reserved at once
-    /// if it is free, so most connections search the index once for each key. `first`: the likely reply key, whose hash is known.
+    /// Adds a translated connection, whose reply key must differ from the reply keys of all other connections. The first reply key that is
+    /// tried is reserved at once if it is free, so most connections search the index once for each key. `first`: the likely reply key, with
+    /// its hash.
     fn add_translated(
         &self,
-        filling: &mut Filling,
+        contents: &mut RecordContents,
         ((nat, side), first): ((&Nat, Side), Option<&FirstReply>),
         now: Millis,
-    ) -> Result<(Handle, &Record), Refused> {
+    ) -> Result<(Handle, &Record), InsertError> {
         let table = self.table();
-        let chance = Chance { secret: self.secret, draws: &self.draws };
-        let key = filling.key;
-        let mut reserved = None;
+        let random = RandomSource { secret: self.secret, draws: &self.random_draws };
+        let key = contents.key;
+        let mut reservation = None;
         let free = |reply: &Key| {
             let known = first.filter(|first| first.is_of(reply));
-            filling.hashes[1] = known.map_or_else(|| reply.hash(&self.chain), |first| first.hash);
-            filling.reply = Some((*reply, side));
-            // Later keys are often taken too: they are searched without a lock.
-            if reserved.is_some() && table.is_taken(filling.hashes[1], reply, now) {
+            contents.hashes[1] = known.map_or_else(|| reply.hash(&self.chain), |first| first.hash);
+            contents.reply = Some((*reply, side));
+            // If the first key was taken, later keys often are, too: they are searched without a lock before they are reserved.
+            if reservation.is_some() && table.is_taken(contents.hashes[1], reply, now) {
                 return false;
             }
-            let result = table.reserve_reply(filling, now);
-            reserved = Some(result);
-            !matches!(result, Err(Refused::ReplyTaken))
+            let result = table.reserve_reply(contents, now);
+            reservation = Some(result);
+            !matches!(result, Err(InsertError::ReplyTaken))
         };
-        let chosen = nat.choose(&key, chance, free);
-        match reserved {
-            Some(result) if chosen.is_some() => table.insert_reserved(result?, filling, now),
+        let chosen = nat.choose(&key, random, free);
+        match reservation {
+            Some(result) if chosen.is_some() => table.insert_reserved(result?, contents, now),
             _ => {
-                self.exhausted.fetch_add(1, Ordering::Relaxed);
-                Err(Refused::Full)
+                self.nat_exhausted.fetch_add(1, Ordering::Relaxed);
+                Err(InsertError::Full)
             }
         }
     }
 
-    /// Reserves a place for a connection of a zone and returns the number of the zone's count, in which it is
-    /// included.
+    /// Counts a new connection towards the limits of the table and the zone. If the table is full, evicts a connection first. Returns the
+    /// number of the zone count that includes the new connection. `None`: a limit is reached.
     fn admit(&self, zone: u16, now: Millis) -> Option<u32> {
         match self.limits.admit(zone) {
             Admission::Counted(number) => return Some(number),
@@ -216,9 +226,8 @@ impl Conntrack {
         }
     }
 
-    /// Returns how many connections could not begin, since the last call, because all their possible
-    /// addresses and ports were taken.
+    /// Returns and resets the number of connections that could not begin because all their possible addresses and ports were taken.
     pub fn take_exhausted(&self) -> u64 {
-        self.exhausted.swap(0, Ordering::Relaxed)
+        self.nat_exhausted.swap(0, Ordering::Relaxed)
     }
 }

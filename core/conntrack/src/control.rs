@@ -1,4 +1,4 @@
-//! Settings, counters, dumps and flushes, for the control half.
+//! Settings, counters, dumps and flushes; called by the control half.
 
 use crate::SHARDS;
 use crate::dump::{Entry, Filter, TupleFilter};
@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use units::Millis;
 
 impl Conntrack {
-    /// Lists the connections, of one zone or of all.
+    /// Lists the connections of a zone (`None`: of all zones), sorted by key.
     pub fn dump(&self, zone: Option<u16>, now: Millis) -> Vec<Entry> {
         let mut entries = Vec::new();
         self.dump_some((0, u32::MAX), zone, now, |entry| entries.push(entry));
@@ -20,8 +20,8 @@ impl Conntrack {
         entries
     }
 
-    /// Calls `each` for the connections of one zone or of all zones, from record number `first` on. Visits at most `most` records.
-    /// Returns the record number to continue from; 0: there are no more. Connections that begin or end between two calls may be missing.
+    /// Calls `each` for the connections of a zone (`None`: of all zones), in at most `most` records from record number `first` on. Returns
+    /// the record number to continue from; 0: there are no more. Connections that begin or end between two calls may be missing.
     pub fn dump_some(
         &self,
         (first, most): (u32, u32),
@@ -47,17 +47,17 @@ impl Conntrack {
         self.flush_some((0, u32::MAX), zone, filter).1
     }
 
-    /// As [`flush`](Self::flush), for at most `most` records from number `first` on. Returns the record number to continue from (0: there
-    /// are no more), and how many connections were removed.
+    /// [`flush`](Self::flush) for at most `most` records from number `first` on. Returns the record number to continue from (0: there are
+    /// no more), and the number of removed connections.
     pub fn flush_some(&self, (first, most): (u32, u32), zone: Option<u16>, filter: &Filter) -> (u32, usize) {
         let Some(table) = self.table.get() else { return (0, 0) };
-        self.remove_some(table, (first, most), |handle, record, meta| {
+        self.remove_matching(table, (first, most), |handle, record, meta| {
             zone.is_none_or(|z| meta.zone() == z) && filter.matches(table, handle, record)
         })
     }
 
-    /// Removes the connection of a zone and a protocol that has both ends of this tuple, in one of its directions. Returns whether there
-    /// was one. It is looked up as a packet's connection is, so that takes no longer if there are millions.
+    /// Removes the connection of a zone and a protocol with these endpoints, in either direction. Returns whether there was one. The index
+    /// finds the connection, so the time does not depend on the number of connections.
     pub fn flush_one(&self, zone: u16, proto: u8, ends: &TupleFilter, now: Millis) -> bool {
         let Some((table, key)) = self.table.get().zip(ends.key(zone, proto)) else { return false };
         let found = table.find(key.hash(&self.chain), &key, now);
@@ -71,13 +71,13 @@ impl Conntrack {
 
     /// Maximum number of connections.
     pub fn max(&self) -> u32 {
-        self.limits.total()
+        self.limits.max()
     }
 
-    /// Sets the maximum number of connections. At the maximum, a new connection replaces one that has no
-    /// answer yet or is closing.
+    /// Sets the maximum number of connections. At the maximum, a new connection replaces one that is expired, has no reply yet or is
+    /// closing.
     pub fn set_max(&self, max: u32) {
-        self.limits.set_total(max);
+        self.limits.set_max(max);
     }
 
     /// Returns whether TCP sequence numbers are checked.
@@ -90,18 +90,18 @@ impl Conntrack {
         self.strict.store(strict, Ordering::Relaxed);
     }
 
-    /// Milliseconds within which an expired connection is removed.
+    /// Time within which an expired connection is removed, in milliseconds.
     pub fn sweep_interval(&self) -> u32 {
         self.sweep_interval.load(Ordering::Relaxed)
     }
 
-    /// Sets the [`Conntrack::sweep_interval`].
+    /// Sets the [`sweep_interval`](Conntrack::sweep_interval).
     pub fn set_sweep_interval(&self, millis: u32) {
         self.sweep_interval.store(millis, Ordering::Relaxed);
     }
 
-    /// Sets or (`None`) removes the timeout policy with a number other than 0. Connections that were
-    /// committed with it use the new timeouts from their next packet on.
+    /// Sets or (`None`) removes the timeout policy with this number, which must not be 0. Connections that were committed with it use the
+    /// new timeouts from their next packet on.
     pub fn set_timeout_policy(&self, number: u16, policy: Option<TimeoutPolicy>) {
         self.policies.set(number, policy);
     }
@@ -122,9 +122,9 @@ impl Conntrack {
         self.limits.get(zone)
     }
 
-    /// The default limit, then those of zones with their own limits.
+    /// The default limit, then the limits of zones that have their own.
     pub fn limits(&self) -> Vec<ZoneLimit> {
-        self.limits.all()
+        self.limits.list()
     }
 
     /// The number of connections of a zone.
@@ -132,7 +132,7 @@ impl Conntrack {
         self.limits.count_of_zone(zone)
     }
 
-    /// The `most` zones with the most connections, and their numbers of connections.
+    /// The `most` zones with the most connections, sorted by zone, with their numbers of connections.
     pub fn zones(&self, most: usize) -> Vec<(u16, u32)> {
         self.limits.zones(most)
     }

@@ -1,8 +1,8 @@
-//! Connections in dumps, and filters for flushes.
+//! Snapshots of connections for dumps, and filters for flushes.
 
 use crate::helper::{self, Helper};
-use crate::key::{End, Key, icmp_counterpart, icmp_port, is_icmp};
-use crate::nat::{halves, number};
+use crate::key::{Endpoint, Key, icmp_counterpart, icmp_port, is_icmp};
+use crate::nat::{address_bits, halves};
 use crate::protocol::Protocol;
 use crate::record::Record;
 use crate::table::{Handle, Table};
@@ -21,15 +21,15 @@ pub struct Entry {
     pub mark: u32,
     /// Label.
     pub label: u128,
-    /// Time until it expires.
+    /// Time until the connection expires.
     pub left: Millis,
-    /// TCP state of both ends, the initiator first.
+    /// For TCP: state of both endpoints, the initiator first.
     pub(crate) tcp: Option<[Peer; 2]>,
     /// The helper, if it is a control connection.
     pub helper: Option<Helper>,
 }
 
-/// Filter for one direction of a connection; `None` matches everything.
+/// Filter for one direction of a connection. `None` matches every value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct TupleFilter {
@@ -37,11 +37,11 @@ pub struct TupleFilter {
     pub dst: Option<IpAddr>,
     pub src_port: Option<u16>,
     pub dst_port: Option<u16>,
-    /// Identifier, type, code.
+    /// ICMP identifier, type and code.
     pub icmp: Option<(u16, u8, u8)>,
 }
 
-/// Filter for connections. The default matches all.
+/// Filter for connections. The default matches all connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// IP protocol.
@@ -56,25 +56,26 @@ pub struct Filter {
     pub label: (u128, u128),
 }
 
-pub(crate) fn whole([high, low]: [u64; 2]) -> u128 {
+/// The number with these halves.
+pub(crate) fn u128_of([high, low]: [u64; 2]) -> u128 {
     u128::from(high) << 64 | u128::from(low)
 }
 
 impl Entry {
-    /// A snapshot of the connection of a handle, if it still exists.
+    /// A snapshot of the connection with this handle, if it still exists.
     pub(crate) fn new(table: &Table, handle: Handle, now: Millis) -> Option<Entry> {
         let [original, reply] = table.keys(handle)?;
         let record = table.get(handle)?;
-        let tcp = match Protocol::of_words(original.proto, record.words(handle.generation)?) {
+        let tcp = match Protocol::of_words(original.proto, record.state_words(handle.generation)?) {
             Protocol::Tcp(peers) => Some(peers),
             _ => None,
         };
-        let (mark, label) = (record.mark(), whole(record.label()));
+        let (mark, label) = (record.mark(), u128_of(record.label()));
         let helper = helper::helper_of(record.helper_word());
         Some(Entry { original, reply, mark, label, left: record.expires().since(now), tcp, helper })
     }
 
-    /// For TCP: the further advanced of the two ends' states. `FinWait2` counts as `TimeWait`.
+    /// For TCP: the state of the endpoint that has advanced further. `FinWait2` counts as `TimeWait`, `SynRecv` as `Established`.
     pub fn tcp_state(&self) -> Option<TcpState> {
         let [a, b] = self.tcp?;
         Some(match a.state.max(b.state) {
@@ -86,7 +87,8 @@ impl Entry {
 }
 
 impl TupleFilter {
-    /// The key of a direction whose two ends are given. `None`: an address is missing, or they are of different families.
+    /// The key of the direction that this filter describes completely. `None`: an address is missing, or the addresses are of different
+    /// families.
     pub(crate) fn key(&self, zone: u16, proto: u8) -> Option<Key> {
         let (src, dst) = (self.src?, self.dst?);
         let v6 = src.is_ipv6();
@@ -96,7 +98,7 @@ impl TupleFilter {
             }
             None => [self.src_port, self.dst_port].map(|port| port.unwrap_or(0).into()),
         };
-        let end = |address, port| End { address: halves(number(address)), port };
+        let end = |address, port| Endpoint { address: halves(address_bits(address)), port };
         let key = Key { zone, v6, proto, src: end(src, ports[0]), dst: end(dst, ports[1]) };
         (v6 == dst.is_ipv6()).then_some(key)
     }
@@ -118,7 +120,7 @@ impl Filter {
     pub(crate) fn matches(&self, table: &Table, handle: Handle, record: &Record) -> bool {
         let by_record = self.proto.is_none_or(|proto| proto == record.meta().proto())
             && (record.mark() ^ self.mark.0) & self.mark.1 == 0
-            && (whole(record.label()) ^ self.label.0) & self.label.1 == 0;
+            && (u128_of(record.label()) ^ self.label.0) & self.label.1 == 0;
         let by_keys =
             || table.keys(handle).is_some_and(|[a, b]| self.original.matches(&a) && self.reply.matches(&b));
         by_record && by_keys()
@@ -126,7 +128,7 @@ impl Filter {
 }
 
 impl Peer {
-    /// Window scale of this end, or 0 if unknown.
+    /// Window scale of this endpoint; 0 if it is unknown.
     pub(crate) fn shift(&self) -> u8 {
         match self.scale {
             Scale::By(bits) => bits,

@@ -1,19 +1,20 @@
-//! The fast path for packets of known connections: TCP and UDP over IPv4 without options, or over IPv6 without extension headers.
+//! The fast path for packets of existing connections: TCP and UDP over IPv4 without options, or over IPv6 without extension headers.
 //!
-//! All other packets take the [general path](crate::tracker): the index's first entry is not the packet's connection, the connection
-//! has expired or has a helper, the segment begins or ends a connection, or the packet was translated before. The fast path changes
-//! nothing before every check has passed, so the general path can always follow it.
+//! A packet takes the [general path](crate::tracker) if the first index entry with its hash is not its connection, if the connection has
+//! expired or has a helper, if the TCP segment begins or ends a connection, if the action forces a direction, or if an earlier `ct(nat)` of
+//! the same zone has translated the packet. The fast path writes nothing before every check has passed, so the general path can always
+//! follow it.
 
 use crate::key::Tuple;
-use crate::nat::{Nat, UsualNat};
+use crate::nat::{FixedNat, Nat};
 use crate::packet_fields::Content;
-use crate::packet_words::{Ends, PacketWords, Translated, Written};
+use crate::packet_words::{Endpoints4, PacketEdit, PacketWords, PendingTranslation};
 use crate::protocol::UdpState;
-use crate::record::{Matched, Pair, Record};
+use crate::record::{ConnectionMatch, Pair, Record};
 use crate::table::{Handle, Table};
 use crate::tcp::{self, Segment};
 use crate::timeout::Timeout;
-use crate::tracker::{Action, Connection, Conntrack, Known, Metadata, TRANSLATED, translated_bit};
+use crate::tracker::{Action, Connection, Conntrack, EarlierLookUp, Metadata, TRANSLATED, translated_bit};
 use crate::update::Update;
 use flow::flow::ct_state::{ESTABLISHED, REPLY_DIR, TRACKED};
 use std::sync::atomic::Ordering;
@@ -21,80 +22,83 @@ use units::Millis;
 
 /// Values that are computed once for all packets of a batch with the same action.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan<'t> {
+pub struct PreparedAction<'t> {
     pub(crate) action: &'t Action,
     pub(crate) now: Millis,
     pub(crate) table: &'t Table,
-    /// The action writes the mark or the label of connections.
-    writes: bool,
-    is_plain: bool,
-    /// New expiry time of a UDP connection with packets in both directions, without a timeout policy.
+    /// The action writes the mark or the label of the connection.
+    writes_mark_or_label: bool,
+    /// The action writes neither mark nor label, does not translate addresses and does not force a direction.
+    is_tracking_only: bool,
+    /// New expiry time of a UDP connection that has had packets in both directions and has no timeout policy.
     udp_expires: Millis,
-    /// The same of an established TCP connection.
+    /// New expiry time of an established TCP connection without a timeout policy.
     tcp_expires: Millis,
-    /// What most new connections are translated to, if the action commits and translates.
-    pub(crate) usual_nat: Option<UsualNat>,
+    /// The translation that is tried first for new IPv4 connections. `None`: the action does not commit or translate, or the first choice
+    /// depends on the packet.
+    pub(crate) fixed_nat: Option<FixedNat>,
 }
 
-impl Plan<'_> {
-    /// Returns whether this is the plan of `action`.
+impl PreparedAction<'_> {
+    /// Returns whether these values were computed for `action`; compares the address of the action, not its contents.
     #[inline(always)]
-    pub fn is_of(&self, action: &Action) -> bool {
+    pub fn is_for_action(&self, action: &Action) -> bool {
         std::ptr::eq(self.action, action)
     }
 
     /// Returns whether the action writes neither mark nor label, does not translate addresses and does not force a direction.
     #[inline(always)]
-    pub fn is_plain(&self) -> bool {
-        self.is_plain
+    pub fn is_tracking_only(&self) -> bool {
+        self.is_tracking_only
     }
 }
 
 impl Conntrack {
-    /// Makes the plan of an action.
+    /// Computes the values of an action that all packets of a batch share.
     #[inline(always)]
-    pub fn plan<'t>(&'t self, action: &'t Action, now: Millis) -> Plan<'t> {
-        let writes = action.mark.is_some() | action.label.is_some();
-        Plan {
+    pub fn prepare<'t>(&'t self, action: &'t Action, now: Millis) -> PreparedAction<'t> {
+        let writes_mark_or_label = action.mark.is_some() | action.label.is_some();
+        PreparedAction {
             action,
             now,
             table: self.table(),
-            writes,
-            is_plain: !writes && !action.force && action.nat.is_none(),
+            writes_mark_or_label,
+            is_tracking_only: !writes_mark_or_label && !action.force && action.nat.is_none(),
             udp_expires: Timeout::OtherMultiple.after(now),
             tcp_expires: Timeout::TcpEstablished.after(now),
-            usual_nat: action.nat.as_ref().filter(|_| action.commit).and_then(Nat::usual),
+            fixed_nat: action.nat.as_ref().filter(|_| action.commit).and_then(Nat::fixed),
         }
     }
 
-    /// Tracks an IPv6 packet whose connection is expected in this record. `None`: nothing was changed; take the general path. Not
-    /// inlined: it would take registers from the IPv4 code.
+    /// Tracks an IPv6 packet whose connection is expected in this record. `None`: nothing was changed; use the general path. Not inlined,
+    /// because its code would take registers from the IPv4 code.
     #[inline(never)]
     pub(crate) fn track_ipv6(
         &self,
         packet: &PacketWords,
         (number, record): (u32, &Record),
         (state, meta): (u8, &mut Metadata),
-        plan: &Plan<'_>,
-    ) -> Option<Written> {
-        let found = plan.table.match_ipv6(record, packet.meta_bits, packet.ipv6_addresses, packet.ports)?;
-        self.track_matched(packet, &found, (number, record), (state, meta), plan)
+        prepared: &PreparedAction<'_>,
+    ) -> Option<PacketEdit> {
+        let found =
+            prepared.table.match_ipv6(record, packet.meta_bits, packet.ipv6_addresses, packet.ports)?;
+        self.track_matched(packet, &found, (number, record), (state, meta), prepared)
     }
 
-    /// Tracks a packet of the matched connection. `state`: the packet's `ct_state` in this zone; of `meta`, nothing else is read.
-    /// `None`: nothing was changed; take the general path.
+    /// Tracks a packet of the matched connection. `state`: the packet's `ct_state` in this zone. `meta` is output only. `None`: nothing was
+    /// changed; use the general path.
     #[inline(always)]
     pub(crate) fn track_matched<A: Addresses>(
         &self,
         packet: &PacketWords,
-        found: &Matched<A>,
+        found: &ConnectionMatch<A>,
         (number, record): (u32, &Record),
         (state, meta): (u8, &mut Metadata),
-        plan: &Plan<'_>,
-    ) -> Option<Written> {
-        let &Plan { action, now, .. } = plan;
-        let usual = record.helper_word() == 0 && !action.force && state & TRANSLATED == 0;
-        if !usual || record.expires() <= now {
+        prepared: &PreparedAction<'_>,
+    ) -> Option<PacketEdit> {
+        let &PreparedAction { action, now, .. } = prepared;
+        let is_supported = record.helper_word() == 0 && !action.force && state & TRANSLATED == 0;
+        if !is_supported || record.expires() <= now {
             return None;
         }
         let reply = found.reply;
@@ -102,7 +106,7 @@ impl Conntrack {
         let c = Connection { handle, record };
         let proto = (packet.meta_bits >> 8) as u8;
         let after = match &packet.content {
-            Content::Other => {
+            Content::UdpOrOther => {
                 let update = update_udp(&c, reply);
                 self.ct_state_of(record, update, reply, now, state)
             }
@@ -113,71 +117,79 @@ impl Conntrack {
         };
         let mut state = after.unwrap_or(state);
         let (mut mark, mut label) = (record.mark(), record.label());
-        if plan.writes {
-            (mark, label) = c.written(action);
+        if prepared.writes_mark_or_label {
+            (mark, label) = c.write_mark_and_label(action);
         }
-        let known = if action.nat.is_none() { Known::of(handle, reply, false) } else { Known::default() };
+        let earlier = if action.nat.is_none() {
+            EarlierLookUp::of(handle, reply, false)
+        } else {
+            EarlierLookUp::default()
+        };
         let side = found.meta.side().filter(|_| action.nat.is_some());
         if let Some(side) = side {
             state |= translated_bit(side, reply);
         }
         let (state, zone, tuple) = (state | TRACKED, action.zone, tuple(found, proto));
-        *meta = Metadata { state, zone, mark, label, tuple, known, control: None };
-        let Some(side) = side else { return Some(Written::Nothing) };
-        let any = Translated { handle, side, reply, related: false };
-        Some(match A::ends(found) {
-            // Often nothing is translated: the address of a load balancer is not used, or a gateway's own address is kept.
-            Some(ends) if packet.has_ends(&ends) => Written::Nothing,
-            Some(ends) => Written::Ends(ends),
-            None => Written::Translation(any),
+        *meta = Metadata { state, zone, mark, label, tuple, earlier, control: None };
+        let Some(side) = side else { return Some(PacketEdit::Nothing) };
+        let pending = PendingTranslation { handle, side, reply, related: false };
+        Some(match A::endpoints(found) {
+            // Often the translation does not change the packet: for example, the client addressed the server itself and not the load
+            // balancer.
+            Some(ends) if packet.has_endpoints(&ends) => PacketEdit::Nothing,
+            Some(ends) => PacketEdit::Endpoints(ends),
+            None => PacketEdit::Translation(pending),
         })
     }
 
-    /// Tracks a packet that was not tracked before and that changes no protocol state, under a [plain](Plan::is_plain) plan.
-    /// `false`: nothing was changed; take the longer fast path or the general path.
+    /// Tracks a packet that was not tracked before, if it changes nothing but the expiry time and TCP windows. `prepared` must be [tracking
+    /// only](PreparedAction::is_tracking_only). `false`: nothing was changed; use [`track_matched`](Self::track_matched) or the general
+    /// path.
     #[inline(always)]
     pub(crate) fn track_plain(
         &self,
         packet: &PacketWords,
-        found: &Matched<u64>,
+        found: &ConnectionMatch<u64>,
         (number, record): (u32, &Record),
         meta: &mut Metadata,
-        plan: &Plan<'_>,
+        prepared: &PreparedAction<'_>,
     ) -> bool {
-        if record.helper_word() != 0 || record.expires() <= plan.now {
+        if record.helper_word() != 0 || record.expires() <= prepared.now {
             return false;
         }
         let (reply, proto) = (found.reply, (packet.meta_bits >> 8) as u8);
         let handle = Handle { record: number, generation: found.meta.generation() };
         let c = Connection { handle, record };
         let (applies, mut expires, timeout) = match &packet.content {
-            Content::Other => (is_two_way(&c), plan.udp_expires, Timeout::OtherMultiple),
-            Content::Tcp(segment) => {
-                (self.update_established_tcp(&c, segment, reply), plan.tcp_expires, Timeout::TcpEstablished)
-            }
+            Content::UdpOrOther => (has_both_directions(&c), prepared.udp_expires, Timeout::OtherMultiple),
+            Content::Tcp(segment) => (
+                self.update_established_tcp(&c, segment, reply),
+                prepared.tcp_expires,
+                Timeout::TcpEstablished,
+            ),
             Content::Icmp { .. } => return false,
         };
         if !applies {
             return false;
         }
         if record.policy() != 0 {
-            expires = self.policies.after(record.policy(), timeout, plan.now);
+            expires = self.policies.after(record.policy(), timeout, prepared.now);
         }
         record.set_expires(expires);
         *meta = Metadata {
             state: TRACKED | ESTABLISHED | if reply { REPLY_DIR } else { 0 },
-            zone: plan.action.zone,
+            zone: prepared.action.zone,
             mark: record.mark(),
             label: record.label(),
             tuple: tuple(found, proto),
-            known: Known::of(handle, reply, false),
+            earlier: EarlierLookUp::of(handle, reply, false),
             control: None,
         };
         true
     }
 }
 
-/// Updates the state of a UDP connection for one of its packets.
+/// Updates the state of a UDP connection for one of its packets. If another thread changes the state meanwhile, the update is repeated.
 #[inline(always)]
 pub(crate) fn update_udp(c: &Connection<'_>, reply: bool) -> Update {
     let (record, generation) = (c.record, c.handle.generation);
@@ -193,30 +205,30 @@ pub(crate) fn update_udp(c: &Connection<'_>, reply: bool) -> Update {
 
 /// Returns whether a UDP connection has had packets in both directions.
 #[inline(always)]
-fn is_two_way(c: &Connection<'_>) -> bool {
-    c.record.state(c.handle.generation) == Some(UdpState::BothSided as u64)
+fn has_both_directions(c: &Connection<'_>) -> bool {
+    c.record.state(c.handle.generation) == Some(UdpState::BothDirections as u64)
 }
 
 impl Conntrack {
-    /// Updates an established TCP connection for a segment in its window. `false`: nothing was changed, because the connection is not
-    /// established, or the segment is outside the window.
+    /// Updates the windows of an established TCP connection for a segment in its window. `false`: nothing was changed, because the
+    /// connection is not established, the segment is outside the window, or another thread has changed the connection meanwhile.
     #[inline(always)]
     fn update_established_tcp(&self, c: &Connection<'_>, segment: &Segment, reply: bool) -> bool {
         let (record, generation) = (c.record, c.handle.generation);
-        let Some(words) = record.words(generation) else { return false };
+        let Some(words) = record.state_words(generation) else { return false };
         let strict = self.strict.load(Ordering::Relaxed);
         let after = tcp::established(words, segment, reply, strict);
-        after.is_some_and(|after| record.exchange(generation, words, after))
+        after.is_some_and(|after| record.exchange_state_words(generation, words, after))
     }
 }
 
-/// Both addresses of a connection, of either family.
+/// Source and destination address of a connection, IPv4 (`u64`) or IPv6 ([`Pair`]).
 pub(crate) trait Addresses: Copy {
-    /// Source and destination.
+    /// Source and destination address, each as two 64-bit halves.
     fn pair(self) -> Pair;
     fn is_ipv6() -> bool;
-    /// The addresses and ports of a translated packet, if [`Ends`] can hold them: IPv4 only.
-    fn ends(found: &Matched<Self>) -> Option<Ends>;
+    /// The addresses and ports that a translated packet gets. `None` for IPv6: [`Endpoints4`] cannot hold IPv6 addresses.
+    fn endpoints(found: &ConnectionMatch<Self>) -> Option<Endpoints4>;
 }
 
 impl Addresses for u64 {
@@ -230,11 +242,11 @@ impl Addresses for u64 {
         false
     }
 
-    /// A translated packet has the reversed key of the other direction.
+    /// After translation, a packet has the addresses and ports of the other direction's key, with source and destination swapped.
     #[inline(always)]
-    fn ends(found: &Matched<u64>) -> Option<Ends> {
+    fn endpoints(found: &ConnectionMatch<u64>) -> Option<Endpoints4> {
         let (addresses, ports) = if found.reply { found.original } else { found.replies };
-        Some(Ends::of_replies(addresses, ports))
+        Some(Endpoints4::of_replies(addresses, ports))
     }
 }
 
@@ -250,14 +262,14 @@ impl Addresses for Pair {
     }
 
     #[inline(always)]
-    fn ends(_: &Matched<Pair>) -> Option<Ends> {
+    fn endpoints(_: &ConnectionMatch<Pair>) -> Option<Endpoints4> {
         None
     }
 }
 
 /// The tuple of the first packet of a connection.
 #[inline(always)]
-fn tuple<A: Addresses>(found: &Matched<A>, proto: u8) -> Tuple {
+fn tuple<A: Addresses>(found: &ConnectionMatch<A>, proto: u8) -> Tuple {
     let ([src, dst], ports) = (found.original.0.pair(), found.original.1);
     Tuple { proto, v6: A::is_ipv6(), src, dst, tp_src: (ports >> 32) as u16, tp_dst: ports as u16 }
 }

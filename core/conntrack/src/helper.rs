@@ -1,18 +1,18 @@
 //! Control connections of FTP and TFTP, and the connections that they announce.
 //!
-//! A packet of a control connection is passed to `Conntrack::inspect` after it was tracked, with its payload. A
-//! connection that was announced is *related* during its whole lifetime. It starts with the mark and label of
-//! its control connection, and its packets have the tuple of that connection's first packet.
+//! A packet of a control connection is passed to `Conntrack::inspect` with its payload, after it was tracked. An announced connection is
+//! *related* during its complete lifetime. It starts with the mark and label of its control connection, and its packets have the tuple of
+//! the control connection's first packet.
 //!
-//! If the control connection is translated, the announced address is replaced by the one that the other end
-//! knows, and sequence numbers are shifted from there on if the text has another length. An address that is
-//! not that of the sender is refused, because it would open a connection to a third host (RFC 2577 §3).
+//! If the control connection is translated, the announced address is replaced by the address that the other endpoint knows. If the new text
+//! has another length, the sequence numbers of later segments are shifted. An announced address that is not the sender's own is refused,
+//! because it would open a connection to a third host (RFC 2577 §3).
 
 use crate::key::{Key, Tuple};
 use crate::record::Side;
 use crate::table::Handle;
 use flow::flow::ct_state::RELATED;
-use helpers::{Ends, Expectations, Skew};
+use helpers::{Endpoints, Expectations, Skew};
 use packet::ipproto;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -27,42 +27,42 @@ pub enum Helper {
     Tftp,
 }
 
-/// The destination of the replies to an expected connection, if it is translated.
+/// Translation of an expected connection: the translated side, and the new address. `None`: not translated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Readdress(pub(crate) Option<(Side, [u64; 2])>);
+pub(crate) struct ExpectedNat(pub(crate) Option<(Side, [u64; 2])>);
 
-pub(crate) type Parent = helpers::Parent<Readdress>;
+pub(crate) type Parent = helpers::Parent<ExpectedNat>;
 
 /// An expected connection in dumps.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Expected {
-    /// Key of the expected connection, with source port 0: any source port matches.
+pub struct ExpectedConnection {
+    /// Key of the expected connection. Its source port is 0, which matches any source port.
     pub key: Key,
     /// Key of its control connection.
     pub parent: Key,
-    /// Mark that it will have.
+    /// Mark that the expected connection will have.
     pub mark: u32,
-    /// Label that it will have, most significant half first.
+    /// Label that the expected connection will have, most significant half first.
     pub label: [u64; 2],
 }
 
-/// What a helper wants to change in a packet of a control connection.
+/// Result of the inspection of a control connection's packet: what the datapath must change in the packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Inspected {
-    /// The packet is invalid: it contains a malformed announcement, or one of another host's address.
+pub struct InspectionResult {
+    /// The packet is invalid: it contains a malformed announcement, or announces an address of another host.
     pub invalid: bool,
-    /// Replacement of a part of its payload.
-    pub edit: Option<Edit>,
-    /// Value to add to its sequence number.
+    /// Replacement of a part of the payload.
+    pub edit: Option<TextEdit>,
+    /// Value to add to the packet's sequence number.
     pub seq: i32,
-    /// Value to add to its acknowledgement number.
+    /// Value to add to the packet's acknowledgement number.
     pub ack: i32,
 }
 
-/// A replacement of text.
+/// A replacement of text in a payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Edit {
-    /// The bytes of the payload that are replaced.
+pub struct TextEdit {
+    /// The bytes of the payload that the text replaces.
     pub range: Range<usize>,
     /// The new text.
     pub text: String,
@@ -70,26 +70,29 @@ pub struct Edit {
 
 /// A packet of a control connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Control {
+pub struct ControlPacket {
     pub(crate) handle: Handle,
     pub(crate) reply: bool,
     /// The packet's addresses were translated in this zone.
     pub(crate) translated: bool,
 }
 
-/// State of control connections outside their records.
+/// State of control connections that is not in their records.
 #[derive(Debug, Default)]
 pub(crate) struct Helpers {
-    pub(crate) expectations: Expectations<Readdress>,
-    /// Sequence number shifts of both directions, by the key of the connection.
-    pub(crate) skews: Mutex<BTreeMap<Ends, [Skew; 2]>>,
+    pub(crate) expectations: Expectations<ExpectedNat>,
+    /// Sequence number shifts of both directions, by the endpoints of the control connection.
+    pub(crate) skews: Mutex<BTreeMap<Endpoints, [Skew; 2]>>,
 }
 
+/// The bits of a helper word that contain the helper.
 pub(crate) const HELPER_BITS: u64 = 3;
+/// The bit of a helper word that is set if the connection was announced.
 pub(crate) const RELATED_BIT: u64 = 4;
-/// Set if the initiator of the control connection announced this connection.
+/// The bit of a helper word that is set if the initiator of the control connection announced this connection.
 pub(crate) const BY_COMMAND: u64 = 8;
-/// Set if sequence numbers of the control connection are shifted, because a text of another length was written.
+/// The bit of a helper word that is set if sequence numbers of this control connection are shifted, because an edit changed the length of
+/// its text.
 pub(crate) const SKEWED: u64 = 16;
 
 impl Helper {
@@ -114,7 +117,7 @@ impl Helper {
     }
 }
 
-/// The helper word of a record.
+/// The helper word of a new record. `parent`: the control connection that announced the connection.
 pub(crate) fn helper_word_of(helper: Option<Helper>, key: &Key, parent: Option<&Parent>) -> u64 {
     let helper = match helper.filter(|helper| helper.proto() == key.proto) {
         None => 0,
@@ -122,8 +125,8 @@ pub(crate) fn helper_word_of(helper: Option<Helper>, key: &Key, parent: Option<&
         Some(Helper::Tftp) => 2,
     };
     let Some(parent) = parent else { return helper };
-    let by_command = if parent.ends.src == key.src.address { 0 } else { BY_COMMAND };
-    let ports = u64::from(parent.ends.src_port) << 48 | u64::from(parent.ends.dst_port) << 32;
+    let by_command = if parent.endpoints.src == key.src.address { 0 } else { BY_COMMAND };
+    let ports = u64::from(parent.endpoints.src_port) << 48 | u64::from(parent.endpoints.dst_port) << 32;
     helper | RELATED_BIT | by_command | ports
 }
 
@@ -142,22 +145,22 @@ pub(crate) fn state_of(helper_word: u64) -> u8 {
     if helper_word & RELATED_BIT != 0 { RELATED } else { 0 }
 }
 
-pub(crate) fn ends_of(key: &Key) -> Ends {
+pub(crate) fn endpoints_of(key: &Key) -> Endpoints {
     let Key { zone, v6, proto, src, dst } = *key;
     let (src_port, dst_port) = key.ports();
-    Ends { zone, v6, proto, src: src.address, dst: dst.address, src_port, dst_port }
+    Endpoints { zone, v6, proto, src: src.address, dst: dst.address, src_port, dst_port }
 }
 
-pub(crate) fn key_of(ends: &Ends) -> Key {
-    let &Ends { zone, v6, proto, .. } = ends;
+pub(crate) fn key_of(endpoints: &Endpoints) -> Key {
+    let &Endpoints { zone, v6, proto, .. } = endpoints;
     let mut key = Key { zone, v6, proto, ..Key::default() };
-    (key.src.address, key.src.port) = (ends.src, ends.src_port.into());
-    (key.dst.address, key.dst.port) = (ends.dst, ends.dst_port.into());
+    (key.src.address, key.src.port) = (endpoints.src, endpoints.src_port.into());
+    (key.dst.address, key.dst.port) = (endpoints.dst, endpoints.dst_port.into());
     key
 }
 
-pub(crate) fn tuple_of(ends: &Ends) -> Tuple {
-    key_of(ends).tuple()
+pub(crate) fn tuple_of(endpoints: &Endpoints) -> Tuple {
+    key_of(endpoints).tuple()
 }
 
 /// The reply key of an expected connection, and which side is translated; `None` without translation.

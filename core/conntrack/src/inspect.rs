@@ -1,38 +1,37 @@
-//! Passes packets of control connections to their helpers, and expects the connections that they announce;
-//! see `helper`.
+//! Inspects packets of control connections, and expects the connections that they announce; see `helper.rs`.
 
 use crate::helper::{
-    BY_COMMAND, Control, Edit, Expected, HELPER_BITS, Helper, Inspected, Parent, RELATED_BIT, Readdress,
-    SKEWED, ends_of, helper_of, key_of,
+    BY_COMMAND, ControlPacket, ExpectedConnection, ExpectedNat, HELPER_BITS, Helper, InspectionResult,
+    Parent, RELATED_BIT, SKEWED, TextEdit, endpoints_of, helper_of, key_of,
 };
 use crate::key::{Key, Tuple};
 use crate::packet_fields::Packet;
 use crate::record::Side;
 use crate::table::Handle;
 use crate::tracker::{Connection, Conntrack, Metadata, lock};
-use helpers::Ends;
+use helpers::Endpoints;
 use helpers::ftp::{self, Message, Mode};
 use packet::ether::ethertype;
 use packet::ip::skip_extensions;
 use packet::{Ipv4, Ipv6, Tcp};
 use std::net::IpAddr;
 
-impl Control {
-    /// Returns the control connection of a packet, if its connection is one.
+impl ControlPacket {
+    /// Returns the control connection of a packet, if its connection `c` has a helper.
     #[inline(always)]
-    pub(crate) fn of(c: &Connection<'_>, reply: bool, translated: bool) -> Option<Control> {
+    pub(crate) fn of(c: &Connection<'_>, reply: bool, translated: bool) -> Option<ControlPacket> {
         let is_control = c.record.helper_word() & HELPER_BITS != 0;
-        is_control.then_some(Control { handle: c.handle, reply, translated })
+        is_control.then_some(ControlPacket { handle: c.handle, reply, translated })
     }
 }
 
 impl Conntrack {
     /// Returns the control connection that announced the connection with this key.
-    pub(crate) fn expected(&self, key: &Key) -> Option<Parent> {
-        self.helpers.expectations.find(&ends_of(key))
+    pub(crate) fn find_parent(&self, key: &Key) -> Option<Parent> {
+        self.helpers.expectations.find(&endpoints_of(key))
     }
 
-    /// Sets `meta` for a packet of a connection whose helper word is not 0.
+    /// Sets tuple and control connection in `meta` for a packet of a connection whose helper word is not 0.
     #[cold]
     pub(crate) fn write_helper_state(
         &self,
@@ -49,7 +48,7 @@ impl Conntrack {
             let ports = ((helper_word >> 48) as u16, (helper_word >> 32) as u16);
             meta.tuple = Tuple { tp_src: ports.0, tp_dst: ports.1, ..like.tuple() };
         }
-        meta.control = Control::of(c, reply, translated);
+        meta.control = ControlPacket::of(c, reply, translated);
     }
 
     /// Removes the expectations of a control connection that is about to be removed.
@@ -59,39 +58,43 @@ impl Conntrack {
         if record.is_some_and(|record| record.helper_word() & HELPER_BITS != 0)
             && let Some([original, _]) = self.table().keys(handle)
         {
-            let ends = ends_of(&original);
-            self.helpers.expectations.forget(&ends);
-            lock(&self.helpers.skews).remove(&ends);
+            let endpoints = endpoints_of(&original);
+            self.helpers.expectations.forget(&endpoints);
+            lock(&self.helpers.skews).remove(&endpoints);
         }
     }
 
-    /// Processes a packet of a control connection after its translation. The caller applies the returned
-    /// edits.
-    pub fn inspect(&self, control: &Control, packet: &Packet<'_>) -> Inspected {
+    /// Inspects a packet of a control connection after its translation. The caller applies the returned edits.
+    pub fn inspect(&self, control: &ControlPacket, packet: &Packet<'_>) -> InspectionResult {
         let found = self
             .table
             .get()
             .and_then(|table| Some((table.get(control.handle)?, table.keys(control.handle)?)));
-        let Some((record, keys)) = found else { return Inspected::default() };
+        let Some((record, keys)) = found else { return InspectionResult::default() };
         match helper_of(record.helper_word()) {
-            None => Inspected::default(),
+            None => InspectionResult::default(),
             Some(Helper::Tftp) => {
-                self.expect(&keys, control.reply, keys[0].ports().0, (record.mark(), record.label()));
-                Inspected::default()
+                self.expect_connection(
+                    &keys,
+                    control.reply,
+                    keys[0].ports().0,
+                    (record.mark(), record.label()),
+                );
+                InspectionResult::default()
             }
             Some(Helper::Ftp) => self.inspect_ftp(control, packet, keys),
         }
     }
 
-    fn inspect_ftp(&self, control: &Control, packet: &Packet<'_>, keys: [Key; 2]) -> Inspected {
-        let Some((tcp, payload)) = tcp_of(packet) else { return Inspected::default() };
+    fn inspect_ftp(&self, control: &ControlPacket, packet: &Packet<'_>, keys: [Key; 2]) -> InspectionResult {
+        let Some((tcp, payload)) = tcp_of(packet) else { return InspectionResult::default() };
         let Some(record) = self.table.get().and_then(|table| table.get(control.handle)) else {
-            return Inspected::default();
+            return InspectionResult::default();
         };
-        let mut inspected = Inspected::default();
+        let mut result = InspectionResult::default();
         match ftp::read(payload, keys[0].v6) {
             Message::Other => {}
-            Message::Malformed => inspected.invalid = true,
+            Message::Malformed => result.invalid = true,
             // Commands come only from the client, replies only from the server.
             Message::Announces(a) if (a.mode == Mode::Active) == control.reply => {}
             Message::Announces(a) => {
@@ -101,33 +104,40 @@ impl Conntrack {
                     Mode::Passive => (reply.src(), original.dst()),
                 };
                 if a.address.is_some_and(|address| address != own && address != seen) {
-                    inspected.invalid = true;
+                    result.invalid = true;
                 } else {
-                    self.expect(&keys, control.reply, a.port, (record.mark(), record.label()));
-                    inspected.edit = replacement(&a, seen).filter(|_| control.translated);
+                    self.expect_connection(&keys, control.reply, a.port, (record.mark(), record.label()));
+                    result.edit = replacement(&a, seen).filter(|_| control.translated);
                 }
             }
         }
-        if control.translated && (inspected.edit.is_some() || record.helper_word() & SKEWED != 0) {
-            self.shift(control, &keys[0], (tcp.seq(), tcp.ack()), &mut inspected);
+        if control.translated && (result.edit.is_some() || record.helper_word() & SKEWED != 0) {
+            self.shift_numbers(control, &keys[0], (tcp.seq(), tcp.ack()), &mut result);
             record.add_helper_bits(SKEWED);
         }
-        inspected
+        result
     }
 
-    /// Computes the shift of a packet's sequence and acknowledgement numbers.
-    fn shift(&self, control: &Control, original: &Key, (seq, ack): (u32, u32), inspected: &mut Inspected) {
+    /// Computes by how much a packet's sequence and acknowledgement numbers are shifted, and stores the shift that an edit of this packet
+    /// causes for later packets.
+    fn shift_numbers(
+        &self,
+        control: &ControlPacket,
+        original: &Key,
+        (seq, ack): (u32, u32),
+        result: &mut InspectionResult,
+    ) {
         let mut skews = lock(&self.helpers.skews);
-        let [first, second] = skews.entry(ends_of(original)).or_default();
+        let [first, second] = skews.entry(endpoints_of(original)).or_default();
         let (own, other) = if control.reply { (second, first) } else { (first, second) };
-        (inspected.seq, inspected.ack) = (own.of_seq(seq), other.of_ack(ack).wrapping_neg());
-        if let Some(Edit { range, text }) = &inspected.edit {
-            own.note(seq, text.len() as i32 - range.len() as i32);
+        (result.seq, result.ack) = (own.seq_shift(seq), other.ack_shift(ack).wrapping_neg());
+        if let Some(TextEdit { range, text }) = &result.edit {
+            own.record_change(seq, text.len() as i32 - range.len() as i32);
         }
     }
 
-    /// Expects a connection to a port of the end that sent the packet.
-    fn expect(
+    /// Expects a connection to `port` of the endpoint that sent the packet. `by_reply`: the packet was a reply.
+    fn expect_connection(
         &self,
         [original, reply]: &[Key; 2],
         by_reply: bool,
@@ -139,24 +149,26 @@ impl Conntrack {
             () if original.src.address != reply.dst.address => Some(Side::Source),
             () => None,
         };
-        // The other end connects to the address that it knows.
+        // The other endpoint connects to the address that it knows, which is the translated one.
         let (from, side, address) = match (by_reply, translated) {
             (true, Some(Side::Destination)) => (original, Side::Destination, reply.src.address),
             (true, _) => (original, Side::Source, reply.dst.address),
             (false, Some(Side::Destination)) => (reply, Side::Source, original.dst.address),
             (false, _) => (reply, Side::Destination, original.src.address),
         };
-        let ends = Ends { src_port: 0, dst_port: port, ..ends_of(from) };
-        let nat = Readdress(translated.map(|_| (side, address)));
-        self.helpers.expectations.add(ends, Parent { ends: ends_of(original), mark, label, nat });
+        let endpoints = Endpoints { src_port: 0, dst_port: port, ..endpoints_of(from) };
+        let nat = ExpectedNat(translated.map(|_| (side, address)));
+        self.helpers
+            .expectations
+            .add(endpoints, Parent { endpoints: endpoints_of(original), mark, label, nat });
     }
 
     /// The expected connections of a zone (`None`: of all zones).
-    pub fn dump_expected(&self, zone: Option<u16>) -> Vec<Expected> {
+    pub fn dump_expected(&self, zone: Option<u16>) -> Vec<ExpectedConnection> {
         let all = self.helpers.expectations.dump(zone).into_iter();
-        all.map(|e| Expected {
-            key: key_of(&e.ends),
-            parent: key_of(&e.parent.ends),
+        all.map(|e| ExpectedConnection {
+            key: key_of(&e.endpoints),
+            parent: key_of(&e.parent.endpoints),
             mark: e.parent.mark,
             label: e.parent.label,
         })
@@ -164,10 +176,10 @@ impl Conntrack {
     }
 }
 
-/// The text that replaces an announced address, if it differs.
-fn replacement(a: &ftp::Announcement, address: IpAddr) -> Option<Edit> {
+/// The edit that replaces an announced address by `address`; `None` if they are equal or no address was announced.
+fn replacement(a: &ftp::Announcement, address: IpAddr) -> Option<TextEdit> {
     let text = ftp::address_text(address, a.is_classic);
-    (a.address? != address).then_some(Edit { range: a.text.clone(), text })
+    (a.address? != address).then_some(TextEdit { range: a.text.clone(), text })
 }
 
 /// The TCP header and payload of a packet.

@@ -1,26 +1,26 @@
-//! The two ends of a connection, in a zone.
+//! The key of a connection: both endpoints, protocol and zone.
 
 use cpu::Chain;
 use packet::ipproto;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// One end of a connection.
+/// One endpoint of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct End {
-    /// The address, most significant half first; of IPv4 in the low half.
+pub(crate) struct Endpoint {
+    /// The address, most significant half first; an IPv4 address is in the low half.
     pub(crate) address: [u64; 2],
-    /// The port; for ICMP the identifier (16 bits), the type that this end sends (8) and its code (8).
+    /// The port. For ICMP the identifier (16 bits), the type that this endpoint sends (8) and the code (8).
     pub(crate) port: u32,
 }
 
-/// A connection as seen in one of its directions.
+/// The key of a connection in one of its directions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Key {
     pub(crate) zone: u16,
     pub(crate) v6: bool,
     pub(crate) proto: u8,
-    pub(crate) src: End,
-    pub(crate) dst: End,
+    pub(crate) src: Endpoint,
+    pub(crate) dst: Endpoint,
 }
 
 /// The fields of a connection's first packet that flows match (`ct_nw_src` and so on). Default: not tracked.
@@ -28,9 +28,9 @@ pub struct Key {
 pub struct Tuple {
     /// IP protocol; 0: unknown.
     pub proto: u8,
-    /// The addresses are those of IPv6.
+    /// The addresses are IPv6 addresses.
     pub v6: bool,
-    /// Source address, most significant half first; of IPv4 in the low half.
+    /// Source address, most significant half first; an IPv4 address is in the low half.
     pub src: [u64; 2],
     /// Destination address.
     pub dst: [u64; 2],
@@ -44,13 +44,12 @@ pub(crate) fn is_icmp(proto: u8) -> bool {
     matches!(proto, ipproto::ICMP | ipproto::ICMPV6)
 }
 
-/// An end of an ICMP connection.
+/// The port of an ICMP endpoint: identifier, type, code.
 pub(crate) fn icmp_port(id: u16, kind: u8, code: u8) -> u32 {
     u32::from(id) << 16 | u32::from(kind) << 8 | u32::from(code)
 }
 
-/// The type of the reply to an ICMP request, or of the request of a reply; the type itself for other
-/// messages.
+/// The ICMP type of the opposite direction: of the reply to a request, or of the request of a reply. Other types are returned unchanged.
 pub(crate) fn icmp_counterpart(v6: bool, kind: u8) -> u8 {
     match (v6, kind) {
         (false, 0) => 8,
@@ -70,13 +69,13 @@ impl Key {
         Key { src: self.dst, dst: self.src, ..self }
     }
 
-    /// The IPv4 addresses: source, destination.
+    /// The IPv4 addresses: source in the upper half, destination in the lower half.
     #[inline(always)]
     pub(crate) fn address_word(&self) -> u64 {
         self.src.address[1] << 32 | self.dst.address[1]
     }
 
-    /// The ports: source, destination.
+    /// The ports: source in the upper half, destination in the lower half.
     #[inline(always)]
     pub(crate) fn port_word(&self) -> u64 {
         u64::from(self.src.port) << 32 | u64::from(self.dst.port)
@@ -88,7 +87,7 @@ impl Key {
         u64::from(self.zone) << 16 | u64::from(self.v6) << 2 | u64::from(self.proto) << 8
     }
 
-    /// The same number for both directions: the smaller end is hashed first.
+    /// The hash of the key. It is the same for both directions, because the smaller endpoint is hashed first.
     #[inline]
     pub(crate) fn hash(&self, chain: &Chain) -> u64 {
         if !self.v6 {
@@ -97,12 +96,12 @@ impl Key {
         Key::hash_ipv6(self.meta_bits(), [self.src.address, self.dst.address], self.port_word(), chain)
     }
 
-    /// As [`hash`](Self::hash), for IPv6, from the words of a record and its addresses.
+    /// [`hash`](Self::hash) for IPv6, from words in the layout of a record and the addresses.
     #[inline(always)]
     pub(crate) fn hash_ipv6(meta_bits: u64, [src, dst]: [[u64; 2]; 2], ports: u64, chain: &Chain) -> u64 {
         let wide = |[high, low]: [u64; 2]| u128::from(high) << 64 | u128::from(low);
         let (from, to) = (wide(src), wide(dst));
-        // Without a branch: which end is the smaller one cannot be predicted.
+        // Without a branch, because which endpoint is the smaller one cannot be predicted.
         let later = (from > to) | ((from == to) & (ports >> 32 > ports & 0xffff_ffff));
         let turn = u64::from(later).wrapping_neg();
         let ports = ports ^ ((ports ^ ports.rotate_left(32)) & turn);
@@ -111,7 +110,7 @@ impl Key {
         chain.of([meta_bits, ports, src[0] ^ high, src[1] ^ low, dst[0] ^ high, dst[1] ^ low])
     }
 
-    /// As [`hash`](Self::hash), for IPv4, from the words of a record.
+    /// [`hash`](Self::hash) for IPv4, from words in the layout of a record.
     #[inline(always)]
     pub(crate) fn hash_ipv4(meta_bits: u64, addresses: u64, ports: u64, chain: &Chain) -> u64 {
         let src = addresses & !0xffff_ffff | ports >> 32;
@@ -150,7 +149,7 @@ impl Key {
         ((port >> 16) as u16, (port >> 8) as u8, port as u8)
     }
 
-    fn address(&self, end: &End) -> IpAddr {
+    fn address(&self, end: &Endpoint) -> IpAddr {
         let [high, low] = end.address;
         match self.v6 {
             true => IpAddr::V6(Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low))),
@@ -158,8 +157,8 @@ impl Key {
         }
     }
 
-    /// The key of the connection's original direction, from its tuple. The tuple has no ICMP identifier: it
-    /// is taken from the packet.
+    /// The key of a connection's original direction, from its tuple. The tuple has no ICMP identifier, so the identifier comes from the
+    /// packet's key.
     pub(crate) fn of_tuple(tuple: &Tuple, packet: &Key) -> Key {
         let Tuple { proto, v6, src, dst, tp_src, tp_dst } = *tuple;
         let (a, b) = match is_icmp(proto) {
@@ -169,7 +168,7 @@ impl Key {
             }
             false => (tp_src.into(), tp_dst.into()),
         };
-        let end = |address, port| End { address, port };
+        let end = |address, port| Endpoint { address, port };
         Key { zone: packet.zone, v6, proto, src: end(src, a), dst: end(dst, b) }
     }
 
@@ -195,9 +194,11 @@ mod tests {
         let chain = Chain::new(3);
         for v6 in [false, true] {
             for (by_address, by_port) in [(0, 1), (1, 0), (1, 1), (256, 0), (1 << 16, 1)] {
-                let end =
-                    |n: u64| End { address: [0, 0x0a00_0000 + n * by_address], port: (n * by_port) as u32 };
-                let server = End { address: [0, 0x1400_0001], port: 53 };
+                let end = |n: u64| Endpoint {
+                    address: [0, 0x0a00_0000 + n * by_address],
+                    port: (n * by_port) as u32,
+                };
+                let server = Endpoint { address: [0, 0x1400_0001], port: 53 };
                 let key = |n| Key { zone: 1, v6, proto: 17, src: end(n), dst: server };
                 let (mut entries, mut buckets) = (BTreeSet::new(), vec![0; 1 << 10]);
                 for n in 1..1 << 14 {
@@ -206,7 +207,7 @@ mod tests {
                     assert!(entries.insert(hash >> 28), "two entries are equal");
                     buckets[(hash >> 28) as usize % (1 << 10)] += 1;
                 }
-                // 16 each on average, so 50 is eight standard deviations away.
+                // Each bucket has 16 entries on average, so 50 is eight standard deviations away.
                 assert!(buckets.iter().all(|n| (1..50).contains(n)), "{v6} {by_address} {by_port}");
             }
         }

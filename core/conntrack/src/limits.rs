@@ -1,59 +1,63 @@
 //! Limits of the number of connections, in total and by zone.
 //!
-//! **Threads**: workers reserve a place for each new connection. The limits of zones are behind a read-write
-//! lock. A flag says that no zone has a limit; then the lock is not taken.
+//! **Threads**: workers count each new connection. The limits of zones are behind a read-write lock. If no zone has a limit, a flag says so
+//! and the lock is not taken.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Default maximum of connections, as in Open vSwitch.
-const TOTAL: u32 = 3_000_000;
+/// Default maximum number of connections, as in Open vSwitch.
+const DEFAULT_MAX: u32 = 3_000_000;
 
-/// The limit of a zone (`zone` is `None`: of all zones without their own).
+/// The limit of a zone. `zone` is `None`: the default limit of zones without their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct ZoneLimit {
     pub zone: Option<u16>,
     pub limit: u32,
-    /// Number of connections since the zone has a limit.
+    /// Number of connections that began since the zone has had a limit and still exist.
     pub count: u32,
 }
 
 /// Limits and counts of connections.
 #[derive(Debug)]
 pub(crate) struct Limits {
-    total: AtomicU32,
+    /// Maximum number of connections.
+    max: AtomicU32,
+    /// Number of connections.
     count: AtomicU32,
+    /// At least one zone has a limit, or there is a default limit.
     zones_limited: AtomicBool,
     zones: RwLock<Zones>,
-    /// Connections of every zone, with a limit or without: 256 KB, from the first connection on.
+    /// Number of connections of every zone, with a limit or without: 256 KiB, allocated with the first connection.
     by_zone: OnceLock<Box<[AtomicU32]>>,
 }
 
 #[derive(Debug, Default)]
 struct Zones {
-    /// Default limit of zones; 0: none.
+    /// Default limit of zones; 0: no limit.
     default: u32,
     zones: BTreeMap<u16, Zone>,
-    /// The number of the latest count.
+    /// The number of the latest zone count.
     last: u32,
 }
 
 #[derive(Debug)]
 struct Zone {
-    /// `None`: the default.
+    /// The zone's own limit. `None`: the default limit applies.
     limit: Option<u32>,
+    /// Number of connections that this zone count includes.
     count: AtomicU32,
-    /// Distinguishes this count from earlier counts of the zone: a connection belongs to one of them.
+    /// Number of this zone count. It distinguishes this count from earlier counts of the same zone: a connection belongs to one of them.
     number: u32,
 }
 
-/// Result of reserving a place for a new connection.
+/// Result of the check whether a new connection is within the limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// Included in the total and in this count of its zone; 0: the zone has no limit.
+    /// The connection is included in the total and in the zone count with this number; 0: the zone has no limit.
     Counted(u32),
     /// The limit of its zone is reached.
     ZoneFull,
@@ -61,15 +65,15 @@ pub(crate) enum Admission {
     Full,
 }
 
-/// Increments the count unless it is `most` or more.
-fn take(count: &AtomicU32, most: u32) -> bool {
+/// Increments the count unless it is `most` or more. Returns whether it was incremented.
+fn increment_below(count: &AtomicU32, most: u32) -> bool {
     count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < most).then_some(n + 1)).is_ok()
 }
 
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
-            total: AtomicU32::new(TOTAL),
+            max: AtomicU32::new(DEFAULT_MAX),
             count: AtomicU32::new(0),
             zones_limited: AtomicBool::new(false),
             zones: RwLock::default(),
@@ -79,7 +83,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Reserves a place for a connection of a zone.
+    /// Counts a new connection of a zone, if the limits allow it.
     pub(crate) fn admit(&self, zone: u16) -> Admission {
         let number = match self.zones_limited.load(Ordering::Relaxed) {
             true => match self.admit_to_zone(zone) {
@@ -88,22 +92,22 @@ impl Limits {
             },
             false => 0,
         };
-        if take(&self.count, self.total()) {
-            self.of_zone(zone).fetch_add(1, Ordering::Relaxed);
+        if increment_below(&self.count, self.max()) {
+            self.zone_counter(zone).fetch_add(1, Ordering::Relaxed);
             return Admission::Counted(number);
         }
-        self.leave_zone(zone, number);
+        self.release_zone(zone, number);
         Admission::Full
     }
 
-    /// Releases the place of a connection.
-    pub(crate) fn leave(&self, zone: u16, number: u32) {
+    /// Stops counting a connection. `number`: the zone count that includes it.
+    pub(crate) fn release(&self, zone: u16, number: u32) {
         self.count.fetch_sub(1, Ordering::Relaxed);
-        self.of_zone(zone).fetch_sub(1, Ordering::Relaxed);
-        self.leave_zone(zone, number);
+        self.zone_counter(zone).fetch_sub(1, Ordering::Relaxed);
+        self.release_zone(zone, number);
     }
 
-    fn of_zone(&self, zone: u16) -> &AtomicU32 {
+    fn zone_counter(&self, zone: u16) -> &AtomicU32 {
         let zones = self.by_zone.get_or_init(|| (0..=u16::MAX).map(|_| AtomicU32::new(0)).collect());
         &zones[usize::from(zone)]
     }
@@ -113,7 +117,7 @@ impl Limits {
         self.by_zone.get().map_or(0, |zones| zones[usize::from(zone)].load(Ordering::Relaxed))
     }
 
-    /// The `most` zones with the most connections, and their numbers of connections.
+    /// The `most` zones with the most connections, sorted by zone, with their numbers of connections.
     pub(crate) fn zones(&self, most: usize) -> Vec<(u16, u32)> {
         let counts = (0..=u16::MAX).map(|zone| (zone, self.count_of_zone(zone)));
         let mut some: Vec<(u16, u32)> = counts.filter(|(_, n)| *n > 0).collect();
@@ -125,7 +129,7 @@ impl Limits {
         some
     }
 
-    fn leave_zone(&self, zone: u16, number: u32) {
+    fn release_zone(&self, zone: u16, number: u32) {
         if number == 0 {
             return;
         }
@@ -134,13 +138,13 @@ impl Limits {
         }
     }
 
-    /// Includes a connection in its zone's count and returns its number; 0: the zone has no limit. `None`:
-    /// the zone is full.
+    /// Includes a connection in its zone's count and returns the number of that count; 0: the zone has no limit. `None`: the zone's limit
+    /// is reached.
     fn admit_to_zone(&self, zone: u16) -> Option<u32> {
         let known = |zones: &Zones| {
             let found = zones.zones.get(&zone)?;
             let most = found.limit.unwrap_or(zones.default);
-            Some(take(&found.count, most).then_some(found.number))
+            Some(increment_below(&found.count, most).then_some(found.number))
         };
         let zones = self.read();
         match known(&zones) {
@@ -148,7 +152,7 @@ impl Limits {
             None if zones.default == 0 => return Some(0),
             None => drop(zones),
         }
-        // The zone gets the default limit and is counted from now on.
+        // The zone gets the default limit: its connections are counted from now on.
         let mut zones = self.write();
         zones.count(zone, None);
         known(&zones).unwrap_or(Some(0))
@@ -168,15 +172,15 @@ impl Limits {
     }
 
     /// Maximum number of connections.
-    pub(crate) fn total(&self) -> u32 {
-        self.total.load(Ordering::Relaxed)
+    pub(crate) fn max(&self) -> u32 {
+        self.max.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn set_total(&self, total: u32) {
-        self.total.store(total, Ordering::Relaxed);
+    pub(crate) fn set_max(&self, max: u32) {
+        self.max.store(max, Ordering::Relaxed);
     }
 
-    /// Sets a limit; a default of 0 means no limit. Returns whether the zone had a limit before.
+    /// Sets the limit of a zone, or (`None`) the default limit; a default of 0 means no limit. Returns whether the zone had a limit before.
     pub(crate) fn set(&self, zone: Option<u16>, limit: u32) -> bool {
         let mut zones = self.write();
         let before = match zone {
@@ -190,12 +194,11 @@ impl Limits {
                 there
             }
         };
-        self.note(&zones);
+        self.update_zones_limited(&zones);
         before
     }
 
-    /// Removes a limit and returns whether there was one. A zone without a limit gets the default, if there
-    /// is one.
+    /// Removes a limit and returns whether there was one. A zone without its own limit then has the default limit, if there is one.
     pub(crate) fn remove(&self, zone: Option<u16>) -> bool {
         let mut zones = self.write();
         let there = match zone {
@@ -206,16 +209,16 @@ impl Limits {
             Some(zone) if zones.default == 0 => zones.zones.remove(&zone).is_some(),
             Some(zone) => zones.zones.get_mut(&zone).map(|z| z.limit = None).is_some(),
         };
-        self.note(&zones);
+        self.update_zones_limited(&zones);
         there
     }
 
-    fn note(&self, zones: &Zones) {
+    fn update_zones_limited(&self, zones: &Zones) {
         let limited = zones.default != 0 || !zones.zones.is_empty();
         self.zones_limited.store(limited, Ordering::Relaxed);
     }
 
-    /// The limit that applies to a zone.
+    /// The limit that applies to a zone, and the number of connections that count towards it.
     pub(crate) fn get(&self, zone: Option<u16>) -> ZoneLimit {
         let zones = self.read();
         let found = zone.and_then(|zone| zones.zones.get(&zone));
@@ -226,8 +229,8 @@ impl Limits {
         }
     }
 
-    /// The default limit, then those of zones with their own limits.
-    pub(crate) fn all(&self) -> Vec<ZoneLimit> {
+    /// The default limit, then the limits of zones that have their own.
+    pub(crate) fn list(&self) -> Vec<ZoneLimit> {
         let zones = self.read();
         let own = zones.zones.iter().filter_map(|(zone, z)| {
             let count = z.count.load(Ordering::Relaxed);
@@ -238,7 +241,7 @@ impl Limits {
 }
 
 impl Zones {
-    /// Starts to count a zone's connections, unless they are counted already.
+    /// Starts a zone count with this limit, unless the zone has a count already.
     fn count(&mut self, zone: u16, limit: Option<u32>) {
         let number = self.last.wrapping_add(1).max(1);
         if let Entry::Vacant(vacant) = self.zones.entry(zone) {
@@ -267,12 +270,12 @@ mod tests {
         }
         assert_eq!(limits.zones(10), [(0, 3), (7, 1), (u16::MAX, 2)]);
         assert_eq!(limits.zones(2), [(0, 3), (u16::MAX, 2)]);
-        limits.leave(7, 0);
+        limits.release(7, 0);
         assert_eq!(limits.zones(10), [(0, 3), (u16::MAX, 2)]);
         // Connections that were refused are not counted.
         limits.set(Some(7), 0);
         assert_eq!((limits.admit(7), limits.zones(10).len()), (Admission::ZoneFull, 2));
-        limits.set_total(5);
+        limits.set_max(5);
         assert_eq!((limits.admit(0), limits.zones(1)), (Admission::Full, vec![(0, 3)]));
     }
 }

@@ -1,10 +1,10 @@
-//! Models of records. The model checker loom tries every interleaving of a few threads, and every value that a relaxed load may
-//! return. `scripts/models` builds this with `--cfg loom`.
+//! Loom models of records: loom tries every interleaving of a few threads, and every value that a relaxed load may return. `scripts/models`
+//! builds this file with `--cfg loom`.
 
 use crate::established::update_udp;
-use crate::key::{End, Key};
+use crate::key::{Endpoint, Key};
 use crate::protocol::UdpState;
-use crate::record::{Filling, Phase, Record};
+use crate::record::{Phase, Record, RecordContents};
 use crate::slab::Slab;
 use crate::table::Handle;
 use crate::tracker::Connection;
@@ -19,31 +19,30 @@ const OVER: Millis = Millis(50);
 
 /// The key of the `n`-th client.
 fn key(n: u32) -> Key {
-    let end = |n: u32| End { address: [0, n.into()], port: n };
+    let end = |n: u32| Endpoint { address: [0, n.into()], port: n };
     Key { zone: 0, v6: false, proto: 17, src: end(n), dst: end(99) }
 }
 
-/// Makes a free record the connection of the `n`-th client; returns its generation.
+/// Makes a free record the connection of the `n`-th client. Returns its generation.
 fn begin(record: &Record, n: u32) -> u32 {
-    let filling = Filling {
+    let contents = RecordContents {
         key: key(n),
         reply: None,
         hashes: [0; 2],
         expires: OVER,
-        words: [UdpState::Once as u64, 0, 0],
+        words: [UdpState::OnePacket as u64, 0, 0],
         policy: 0,
-        counted: 0,
+        zone_count: 0,
         mark: 0,
         label: [0; 2],
         helper_word: 0,
     };
-    let generation = record.reserve(&filling, None);
+    let generation = record.reserve(&contents, None);
     record.publish();
     generation
 }
 
-/// Removes the connection of a generation, as the sweep does, and as a new connection does where the table is full.
-/// `false`: another thread removes it.
+/// Removes the connection with this generation, as the connection sweep and evictions do. `false`: another thread removes it.
 fn remove(record: &Record, generation: u32) -> bool {
     let mine = record.claim(generation);
     if mine {
@@ -52,21 +51,21 @@ fn remove(record: &Record, generation: u32) -> bool {
     mine
 }
 
-/// Checks all interleavings with at most this many preemptions.
+/// Checks all interleavings with at most `preemptions` preemptions.
 pub(crate) fn check(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(model);
 }
 
-/// Runs a function on another thread, with the same record.
+/// Runs a function on another thread with the same record.
 fn beside(record: &Arc<Record>, run: impl FnOnce(&Record) + Send + 'static) -> thread::JoinHandle<()> {
     let other = Arc::clone(record);
     thread::spawn(move || run(&other))
 }
 
-/// A packet looks for its connection while another thread reuses the record for another connection. It finds its own connection or
-/// none, and never changes the state of the other one.
+/// A packet looks up its connection while another thread reuses the record for another connection. The packet finds its own connection or
+/// none, and never changes the state of the other connection.
 #[test]
 fn a_packet_changes_no_other_connection() {
     check(3, || {
@@ -74,7 +73,7 @@ fn a_packet_changes_no_other_connection() {
         let first = begin(&record, 1);
         let packet = beside(&record, move |record| {
             let Some((meta, reply)) = record.matches(&key(1), &Slab::default()) else { return };
-            // A record that is only reserved may still have its old key. It is not found; its keys count as taken for a moment.
+            // A reserved record may still have its old key. It then counts as taken for a moment, but the packet does not find it.
             if meta.phase() != Phase::Live {
                 return;
             }
@@ -89,11 +88,11 @@ fn a_packet_changes_no_other_connection() {
         assert!(remove(&record, first));
         let second = begin(&record, 2);
         packet.join().unwrap();
-        assert_eq!(record.state(second), Some(UdpState::Once as u64));
+        assert_eq!(record.state(second), Some(UdpState::OnePacket as u64));
     });
 }
 
-/// The same for the fast path, which compares all words of the key at once.
+/// As above, for the fast path, which compares all words of the key at once.
 #[test]
 fn the_fast_path_finds_no_mixture() {
     check(3, || {
@@ -109,18 +108,18 @@ fn the_fast_path_finds_no_mixture() {
     });
 }
 
-/// A key with the ports of one connection and the addresses of the next one is never found, by the fast path or the general one.
+/// Neither the fast path nor the general path finds a key with the ports of one connection and the addresses of the next one.
 #[test]
 fn no_key_is_of_two_connections() {
     let mixed = || {
         let [first, second] = [key(1), key(2)];
-        Key { src: End { port: first.src.port, ..second.src }, ..second }
+        Key { src: Endpoint { port: first.src.port, ..second.src }, ..second }
     };
     check(3, move || {
         let record = Arc::new(Record::default());
         let first = begin(&record, 1);
         let packet = beside(&record, move |record| {
-            // While the record is reserved it may match, but it is not found then.
+            // A reserved record may match the key, but the packet does not find it.
             let found = record.matches(&mixed(), &Slab::default());
             assert!(found.is_none_or(|(meta, _)| meta.phase() != Phase::Live), "{found:?}");
         });
@@ -141,7 +140,7 @@ fn no_key_is_of_two_connections() {
     });
 }
 
-/// A mark is written to the connection that it is meant for, or to none, if that connection has ended.
+/// A mark is written to the connection for which it was set, or to none if that connection has ended.
 #[test]
 fn a_late_mark_is_not_for_the_next_connection() {
     check(3, || {
@@ -156,7 +155,7 @@ fn a_late_mark_is_not_for_the_next_connection() {
     });
 }
 
-/// Packets of both directions at the same time: in every order the connection counts as answered, and the reply is seen as a reply.
+/// Packets of both directions at the same time: in every order the connection is answered afterwards, and the reply counts as a reply.
 #[test]
 fn no_change_of_state_is_lost() {
     loom::model(|| {
@@ -166,12 +165,12 @@ fn no_change_of_state_is_lost() {
         let update = update_udp(&Connection { handle, record: &record }, true);
         request.join().unwrap();
         assert!(matches!(update, Update::Valid(_)), "{update:?}");
-        assert_eq!(record.state(handle.generation), Some(UdpState::BothSided as u64));
+        assert_eq!(record.state(handle.generation), Some(UdpState::BothDirections as u64));
     });
 }
 
-/// The sweep and the eviction for a new connection remove the same connection at the same time: one of them does, and the
-/// connection that uses the record next is not removed.
+/// Sweep and eviction remove the same connection at the same time: exactly one of them does, and the next connection of the record is not
+/// removed.
 #[test]
 fn one_thread_removes_a_connection() {
     check(3, || {
@@ -181,7 +180,7 @@ fn one_thread_removes_a_connection() {
         let sweeps = Arc::clone(&removed);
         let sweep = beside(&record, move |record| {
             let meta = record.meta();
-            // The expiry time may be that of the record's next connection; then the claim must fail.
+            // The expiry time may belong to the record's next connection; then the claim must fail.
             if meta.phase() == Phase::Live && record.expires() <= OVER && remove(record, meta.generation()) {
                 sweeps.fetch_add(1 << (8 * meta.generation()), Ordering::Relaxed);
             }

@@ -11,14 +11,15 @@ use std::net::Ipv4Addr;
 use units::Millis;
 
 static DRAWS: AtomicU64 = AtomicU64::new(7);
-static CHANCE: Chance<'_> = Chance { secret: [1, 2], draws: &DRAWS };
+static RANDOM: RandomSource<'_> = RandomSource { secret: [1, 2], draws: &DRAWS };
 
 fn v4(last: u8) -> IpAddr {
     Ipv4Addr::new(10, 0, 0, last).into()
 }
 
 fn key_of(proto: u8, (src, a): (u8, u16), (dst, b): (u8, u16)) -> Key {
-    let end = |host: u8, port: u16| End { address: [0, 0x0a00_0000 + u64::from(host)], port: port.into() };
+    let end =
+        |host: u8, port: u16| Endpoint { address: [0, 0x0a00_0000 + u64::from(host)], port: port.into() };
     Key { zone: 0, v6: false, proto, src: end(src, a), dst: end(dst, b) }
 }
 
@@ -32,12 +33,15 @@ fn ports_stay_if_free_and_else_stay_in_their_class() {
     let nat = range(Side::Source, (9, 9), None);
     for (port, low, high) in [(300, 1, 511), (550, 600, 1023), (5000, 1024, u16::MAX)] {
         let key = key_of(17, (1, port), (2, 53));
-        let reply = nat.choose(&key, CHANCE, |_| true);
+        let reply = nat.choose(&key, RANDOM, |_| true);
         assert_eq!(
             reply.map(|r| (r.src, r.dst)),
-            Some((key_of(17, (2, 53), (9, port)).src, End { address: [0, 0x0a00_0009], port: port.into() }))
+            Some((
+                key_of(17, (2, 53), (9, port)).src,
+                Endpoint { address: [0, 0x0a00_0009], port: port.into() }
+            ))
         );
-        let other = nat.choose(&key, CHANCE, |r| r.dst.port != u32::from(port)).map(|r| r.dst.port as u16);
+        let other = nat.choose(&key, RANDOM, |r| r.dst.port != u32::from(port)).map(|r| r.dst.port as u16);
         assert!(other.is_some_and(|p| p != port && (low..=high).contains(&p)), "{other:?}");
     }
 }
@@ -48,15 +52,15 @@ fn zero_addresses_mean_no_translation() {
         let address: IpAddr = address.parse().expect("an address");
         let nat = Nat { addresses: Some((address, address)), ..range(Side::Source, (0, 0), None) };
         let key = Key { v6: address.is_ipv6(), ..key_of(6, (1, 5000), (2, 80)) };
-        assert_eq!(nat.choose(&key, CHANCE, |_| true), Some(key.reverse()));
-        let other = nat.choose(&key, CHANCE, |r| *r != key.reverse());
+        assert_eq!(nat.choose(&key, RANDOM, |_| true), Some(key.reverse()));
+        let other = nat.choose(&key, RANDOM, |r| *r != key.reverse());
         assert_eq!(other.map(|r| (r.dst.address, r.dst.port)), Some((key.src.address, 5001)));
     }
     // A range of the other address family contains no address for it.
     assert_eq!(
         range(Side::Source, (1, 1), None).choose(
             &Key { v6: true, ..key_of(6, (1, 1), (2, 2)) },
-            CHANCE,
+            RANDOM,
             |_| true
         ),
         None
@@ -67,8 +71,8 @@ fn zero_addresses_mean_no_translation() {
 fn persistent_clients_keep_their_address() {
     let nat = |persistent| Nat { persistent, ..range(Side::Source, (10, 250), None) };
     let address = |nat: Nat, port, secret| {
-        let chance = Chance { secret, ..CHANCE };
-        nat.choose(&key_of(17, (1, port), (2, 53)), chance, |_| true).map(|r| r.dst.address)
+        let random = RandomSource { secret, ..RANDOM };
+        nat.choose(&key_of(17, (1, port), (2, 53)), random, |_| true).map(|r| r.dst.address)
     };
     let of_all = |persistent| {
         let mut all: Vec<_> =
@@ -148,7 +152,7 @@ fn replies_are_translated_back() {
             (sent.nw_src & 255, sent.nw_dst & 255, sent.tp_src, sent.tp_dst),
             (out.0, out.1, 5000, 53)
         );
-        // In the same zone it is not translated twice, and the connection is found.
+        // In the same zone the packet is not translated twice, and its connection is found.
         let again = send(&ct, &sent, &mut meta, &Action { commit: true, nat: None, ..LOOK }, 0);
         assert_eq!((again, meta.state, meta.tuple.src[1] & 255), (sent, NEW | TRACKED | state, 1));
         assert_eq!(ct.count(), 1);
@@ -297,7 +301,7 @@ proptest! {
     fn in_a_small_range_every_port_is_found(low in 1..60000u16, size in 1..128u16, hash: u32, taken in prop::collection::vec(0..128u16, 0..300)) {
         let ports = Ports::from(low, low + size - 1, hash);
         let taken: Vec<u16> = taken.into_iter().map(|n| low + n).collect();
-        let found = ports.search(&mut || CHANCE.draw(), |p| !taken.contains(&p));
+        let found = ports.search(&mut || RANDOM.draw(), |p| !taken.contains(&p));
         prop_assert_eq!(found.is_some(), naive_search(ports, &taken));
         prop_assert!(found.is_none_or(|p| (low..low + size).contains(&p) && !taken.contains(&p)));
     }
@@ -307,9 +311,9 @@ proptest! {
     #[test]
     fn in_a_large_range_the_search_is_bounded(first in 1024..u16::MAX, one_of in 2..8u16) {
         let (mut tries, ports) = (0, Ports { first, low: 1024, high: u16::MAX });
-        prop_assert_eq!(ports.search(&mut || CHANCE.draw(), |_| { tries += 1; false }), None);
+        prop_assert_eq!(ports.search(&mut || RANDOM.draw(), |_| { tries += 1; false }), None);
         prop_assert_eq!(tries, 248);
-        prop_assert!(ports.search(&mut || CHANCE.draw(), |p| p % one_of == 0).is_some());
+        prop_assert!(ports.search(&mut || RANDOM.draw(), |p| p % one_of == 0).is_some());
     }
 
     /// Random clients, servers, translations and answers: an answer always reaches the client that asked,

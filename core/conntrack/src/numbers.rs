@@ -1,33 +1,36 @@
-//! Numbers of the slots of a slab, some of which shards keep for themselves: numbers of records, of IPv6 addresses, of overflow buckets.
+//! Allocator of slot numbers of a slab (records, IPv6 addresses, overflow buckets). Each shard keeps a few free numbers of its own.
 
 use crate::slab::Slab;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Number of new slots that a shard takes at once: three of four new connections do not write the counter that all shards share.
+/// Number of unused numbers that a shard takes at once: so only one of four new connections writes the counter that all shards share.
 const BATCH: u32 = 4;
 
-/// Unused numbers that a shard keeps for itself. If it has more, it gives half of them to other shards. Otherwise each shard would keep
-/// as many as it needed in its busiest time, and memory would grow.
+/// Maximum number of free numbers that a shard keeps. A shard with more moves half of them to the list that all shards share. Otherwise
+/// each shard would keep as many numbers as it needed in its busiest time, and memory would grow.
 const KEEP: usize = 16;
 
-/// Hands out numbers below a limit, each to one user at a time.
+/// Allocates numbers below a limit. A number has one user at a time.
 #[derive(Debug)]
-pub(crate) struct Numbers {
-    /// The first number that was never used; `limit`: the first that is too large.
+pub(crate) struct SlotNumbers {
+    /// The first number that was never used.
     used: AtomicU32,
+    /// The first number that is too large.
     limit: u32,
-    /// The unused ones that shards have given away, and how many they are: a stack in a slab, which grows without copying. The sweep
-    /// may give millions away, while workers wait for the lock.
+    /// The free numbers that all shards share: a stack in a slab, because a slab grows without copying. The connection sweep may free
+    /// millions of numbers while workers wait for the lock.
     spare: Slab<AtomicU32>,
+    /// Number of shared free numbers. Its lock protects `spare`.
     spare_len: Mutex<u32>,
+    /// Copy of `spare_len` that is read without the lock.
     spare_count: AtomicUsize,
 }
 
-impl Numbers {
-    /// All numbers below `limit` are unused.
-    pub(crate) fn new(limit: u32) -> Numbers {
-        Numbers {
+impl SlotNumbers {
+    /// Makes an allocator of the numbers below `limit`; all are unused.
+    pub(crate) fn new(limit: u32) -> SlotNumbers {
+        SlotNumbers {
             used: AtomicU32::new(0),
             limit,
             spare: Slab::default(),
@@ -36,20 +39,21 @@ impl Numbers {
         }
     }
 
-    /// How many numbers were ever used: all of them are below this one.
+    /// Number of numbers that were ever used: all of these are below it.
     pub(crate) fn used(&self) -> u32 {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Takes an unused number; `free` are those of the shard, which is locked.
+    /// Allocates a number. `free`: the free numbers of the shard, whose lock the caller holds. `None`: all numbers are used.
     #[inline]
-    pub(crate) fn take(&self, free: &mut Vec<u32>) -> Option<u32> {
+    pub(crate) fn allocate(&self, free: &mut Vec<u32>) -> Option<u32> {
         if free.is_empty() {
             self.get_more(free)?;
         }
         free.pop()
     }
 
+    /// Adds up to [`KEEP`] / 2 shared free numbers, or else [`BATCH`] numbers that were never used, to `free`.
     fn get_more(&self, free: &mut Vec<u32>) -> Option<()> {
         if self.spare_count.load(Ordering::Relaxed) != 0 {
             let mut len = self.spare();
@@ -65,21 +69,21 @@ impl Numbers {
         Some(())
     }
 
-    /// Returns a number to the unused ones.
+    /// Frees a number. `free`: the free numbers of the shard, whose lock the caller holds.
     #[inline]
-    pub(crate) fn give_back(&self, free: &mut Vec<u32>, number: u32) {
+    pub(crate) fn release(&self, free: &mut Vec<u32>, number: u32) {
         free.push(number);
         if free.len() > KEEP {
-            self.give_away(free);
+            self.share_free(free);
         }
     }
 
-    /// Gives numbers to other shards until half of [`KEEP`] remain. If there is no memory for that, the shard keeps them.
-    fn give_away(&self, free: &mut Vec<u32>) {
+    /// Moves free numbers to the shared list until half of [`KEEP`] remain. If there is no memory for that, the shard keeps its numbers.
+    fn share_free(&self, free: &mut Vec<u32>) {
         let mut len = self.spare();
         let mut end = *len;
         while free.len() > KEEP / 2
-            && let Some(place) = self.spare.make(end)
+            && let Some(place) = self.spare.get_or_allocate(end)
             && let Some(number) = free.pop()
         {
             place.store(number, Ordering::Relaxed);
@@ -93,7 +97,7 @@ impl Numbers {
         self.spare_count.store(new as usize, Ordering::Relaxed);
     }
 
-    /// Locked within the lock of a shard, for the copy of a few numbers.
+    /// Locks the shared list. The caller holds the lock of a shard, and holds this lock only to copy a few numbers.
     fn spare(&self) -> MutexGuard<'_, u32> {
         self.spare_len.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -106,20 +110,20 @@ mod tests {
 
     #[test]
     fn a_shard_takes_the_numbers_that_another_has_given_away() {
-        let numbers = Numbers::new(LIMIT);
+        let numbers = SlotNumbers::new(LIMIT);
         let (mut one, mut other) = (Vec::new(), Vec::new());
-        let mut taken: Vec<u32> = (0..1000).filter_map(|_| numbers.take(&mut one)).collect();
+        let mut taken: Vec<u32> = (0..1000).filter_map(|_| numbers.allocate(&mut one)).collect();
         for number in taken.drain(..) {
-            numbers.give_back(&mut one, number);
+            numbers.release(&mut one, number);
             assert!(one.len() <= KEEP);
         }
-        taken.extend((0..1000).filter_map(|_| numbers.take(&mut other)));
+        taken.extend((0..1000).filter_map(|_| numbers.allocate(&mut other)));
         taken.sort_unstable();
         taken.dedup();
         assert_eq!(taken.len(), 1000);
         let used = numbers.used() as usize;
         assert!(used <= 1000 + KEEP, "{used}");
-        // No number is in two places.
+        // No number is in two lists.
         let spare = *numbers.spare() as usize;
         assert_eq!(
             (taken.len() + one.len() + other.len() + spare, spare),
@@ -129,8 +133,8 @@ mod tests {
 
     #[test]
     fn numbers_end_at_the_limit() {
-        let (numbers, mut free) = (Numbers::new(10), Vec::new());
-        let taken: Vec<u32> = std::iter::from_fn(|| numbers.take(&mut free)).collect();
+        let (numbers, mut free) = (SlotNumbers::new(10), Vec::new());
+        let taken: Vec<u32> = std::iter::from_fn(|| numbers.allocate(&mut free)).collect();
         assert_eq!(taken, [0, 1, 2, 3, 4, 5, 6, 7]);
     }
 }

@@ -1,10 +1,10 @@
-//! Reads from a packet the key of its connection, and the fields that change the state of the connection.
+//! Reads the key of a packet's connection, and the fields that change the connection's state.
 //!
-//! A packet is *invalid* if it has no key: it is truncated, a fragment, has a wrong checksum or a zero port, or its type belongs to no
-//! connection.
+//! A packet is *invalid* if it has no key: it is truncated or a fragment, it has a wrong checksum or a zero port, or its ICMP type belongs
+//! to no connection.
 
-use crate::checks::Checks;
-use crate::key::{End, Key, icmp_counterpart, icmp_port, is_icmp};
+use crate::checks::ChecksumCounts;
+use crate::key::{Endpoint, Key, icmp_counterpart, icmp_port, is_icmp};
 use crate::tcp::Segment;
 use packet::checksum::{add, checksum, finish, pseudo_v4, pseudo_v6};
 use packet::ether::ethertype;
@@ -19,7 +19,8 @@ pub struct Packet<'a> {
     pub ethertype: u16,
     /// The packet from the network header on; padding may follow.
     pub l3: &'a [u8],
-    /// What is known of its checksums: that of the IPv4 header, and that of the transport header. If it is nothing, they are verified.
+    /// What is known of the checksums of the IPv4 header and of the transport header. [`RxChecksum::Nothing`]: the checksum is verified
+    /// here.
     pub sums: [RxChecksum; 2],
 }
 
@@ -33,8 +34,7 @@ pub const VERIFIED: [RxChecksum; 2] = [RxChecksum::Open; 2];
 pub(crate) struct PacketFields {
     /// The key of the connection, in the packet's direction.
     pub(crate) key: Key,
-    /// The packet is an ICMP error about a packet of the connection (RFC 792, RFC 4443), not one of its
-    /// packets.
+    /// The packet is an ICMP error about a packet of the connection (RFC 792, RFC 4443), and itself no packet of the connection.
     pub(crate) related: bool,
     pub(crate) content: Content,
 }
@@ -43,28 +43,32 @@ pub(crate) struct PacketFields {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) enum Content {
     Tcp(Segment),
-    /// Whether it is a request: a reply alone begins no connection.
+    /// An ICMP message that is not an error.
     Icmp {
+        /// The message is a request: a reply alone begins no connection.
         asks: bool,
     },
     #[default]
-    Other,
+    UdpOrOther,
 }
 
-/// Bytes of the transport header that an error quotes at least (RFC 792).
+/// Bytes of the transport header that an ICMP error quotes at least (RFC 792).
 const QUOTED: usize = 8;
 
-/// The transport header and payload, and the sum of the pseudo header. The key is complete except for ports.
+/// A packet whose network header was read.
 struct Transport<'a> {
+    /// The key without ports.
     key: Key,
+    /// Transport header and payload.
     data: &'a [u8],
+    /// Sum of the pseudo header.
     pseudo: u32,
     /// What is known of the transport checksum.
     sum: RxChecksum,
 }
 
-/// Reads a packet from its network header on, and counts the checksums that it verifies.
-pub(crate) fn read(packet: &Packet<'_>, zone: u16, checks: &mut Checks) -> Option<PacketFields> {
+/// Reads a packet from its network header on, and counts the checksums that it verifies. `None`: the packet is invalid.
+pub(crate) fn read(packet: &Packet<'_>, zone: u16, checks: &mut ChecksumCounts) -> Option<PacketFields> {
     let &Packet { ethertype, l3, sums: [ip_sum, sum] } = packet;
     let transport = match ethertype {
         ethertype::IPV4 => {
@@ -95,20 +99,20 @@ pub(crate) fn read(packet: &Packet<'_>, zone: u16, checks: &mut Checks) -> Optio
 }
 
 fn key_of_v4(ip: &Ipv4<'_>, zone: u16) -> Key {
-    let end = |address: u32| End { address: [0, address.into()], port: 0 };
+    let end = |address: u32| Endpoint { address: [0, address.into()], port: 0 };
     Key { zone, v6: false, proto: ip.proto(), src: end(ip.src()), dst: end(ip.dst()) }
 }
 
 fn key_of_v6(ip: &Ipv6<'_>, proto: u8, zone: u16) -> Key {
     let end = |address: [u8; 16]| {
         let bits = u128::from_be_bytes(address);
-        End { address: [(bits >> 64) as u64, bits as u64], port: 0 }
+        Endpoint { address: [(bits >> 64) as u64, bits as u64], port: 0 }
     };
     Key { zone, v6: true, proto, src: end(ip.src()), dst: end(ip.dst()) }
 }
 
 impl Transport<'_> {
-    fn fields(self, checks: &mut Checks) -> Option<PacketFields> {
+    fn fields(self, checks: &mut ChecksumCounts) -> Option<PacketFields> {
         let Transport { key, data, sum, .. } = self;
         match key.proto {
             ipproto::TCP => {
@@ -116,7 +120,7 @@ impl Transport<'_> {
                 let key = with_ports(key, tcp.src(), tcp.dst())?;
                 let options = &data[Tcp::LEN..tcp.header_len()];
                 let segment = Segment::new(&tcp, options, payload.len() as u32);
-                self.when_intact(checks, PacketFields { key, related: false, content: Content::Tcp(segment) })
+                self.if_intact(checks, PacketFields { key, related: false, content: Content::Tcp(segment) })
             }
             ipproto::UDP => {
                 let (udp, _) = Udp::parse(data)?;
@@ -124,28 +128,30 @@ impl Transport<'_> {
                     return None;
                 }
                 let key = with_ports(key, udp.src(), udp.dst())?;
-                let fields = PacketFields { key, related: false, content: Content::Other };
-                // Over IPv4, zero means that there is no checksum.
-                if udp.checksum() == 0 && !key.v6 { Some(fields) } else { self.when_intact(checks, fields) }
+                let fields = PacketFields { key, related: false, content: Content::UdpOrOther };
+                // Over IPv4, zero means that the packet has no checksum.
+                if udp.checksum() == 0 && !key.v6 { Some(fields) } else { self.if_intact(checks, fields) }
             }
             ipproto::SCTP => {
                 let (sctp, _) = Sctp::parse(data)?;
                 let key = with_ports(key, sctp.src(), sctp.dst())?;
-                let good = whole_chunks(data) && checks.is_transport_right(sum, || sctp_intact(data));
-                good.then_some(PacketFields { key, related: false, content: Content::Other })
+                let good =
+                    has_complete_chunks(data) && checks.is_transport_right(sum, || is_sctp_intact(data));
+                good.then_some(PacketFields { key, related: false, content: Content::UdpOrOther })
             }
             ipproto::ICMP if !key.v6 => self.icmp(checks),
             ipproto::ICMPV6 if key.v6 => self.icmpv6(checks),
-            _ => Some(PacketFields { key, related: false, content: Content::Other }),
+            _ => Some(PacketFields { key, related: false, content: Content::UdpOrOther }),
         }
     }
 
-    fn when_intact(&self, checks: &mut Checks, fields: PacketFields) -> Option<PacketFields> {
+    /// Returns `fields` if the transport checksum, which covers the pseudo header, is right.
+    fn if_intact(&self, checks: &mut ChecksumCounts, fields: PacketFields) -> Option<PacketFields> {
         let verify = || finish(add(self.pseudo, self.data)) == 0;
         checks.is_transport_right(self.sum, verify).then_some(fields)
     }
 
-    fn icmp(&self, checks: &mut Checks) -> Option<PacketFields> {
+    fn icmp(&self, checks: &mut ChecksumCounts) -> Option<PacketFields> {
         let (icmp, quoted) = Icmp::parse(self.data)?;
         if !checks.is_transport_right(self.sum, || checksum(self.data) == 0) {
             return None;
@@ -158,13 +164,13 @@ impl Transport<'_> {
                 if ip.header_len() < Ipv4::LEN || ip.fragment() == Fragment::Later {
                     return None;
                 }
-                self.caused_by(key_of_v4(&ip, self.key.zone), data)
+                self.error_about(key_of_v4(&ip, self.key.zone), data)
             }
-            kind => self.message(kind, icmp.code(), icmp.id()),
+            kind => self.query(kind, icmp.code(), icmp.id()),
         }
     }
 
-    fn icmpv6(&self, checks: &mut Checks) -> Option<PacketFields> {
+    fn icmpv6(&self, checks: &mut ChecksumCounts) -> Option<PacketFields> {
         let (icmp, quoted) = Icmpv6::parse(self.data)?;
         if !checks.is_transport_right(self.sum, || finish(add(self.pseudo, self.data)) == 0) {
             return None;
@@ -177,37 +183,37 @@ impl Transport<'_> {
                 if inner.fragment != Fragment::No {
                     return None;
                 }
-                self.caused_by(key_of_v6(&ip, inner.proto, self.key.zone), inner.data)
+                self.error_about(key_of_v6(&ip, inner.proto, self.key.zone), inner.data)
             }
-            kind => self.message(kind, icmp.code(), icmp.id()),
+            kind => self.query(kind, icmp.code(), icmp.id()),
         }
     }
 
-    /// A request or a reply.
-    fn message(&self, kind: u8, code: u8, id: u16) -> Option<PacketFields> {
+    /// The fields of an ICMP request or reply. `None` for other messages.
+    fn query(&self, kind: u8, code: u8, id: u16) -> Option<PacketFields> {
         let key = message_key(self.key, kind, code, id)?;
         let asks = matches!((key.v6, kind), (false, 8 | 13 | 15) | (true, 128));
         Some(PacketFields { key, related: false, content: Content::Icmp { asks } })
     }
 
-    /// An error about a packet with this key, which begins with `data`. It is sent to the source of that
-    /// packet.
-    fn caused_by(&self, cause: Key, data: &[u8]) -> Option<PacketFields> {
+    /// The fields of an ICMP error about a packet with key `cause`, whose transport header begins `data`. `None`: the error is not
+    /// addressed to the source of that packet.
+    fn error_about(&self, cause: Key, data: &[u8]) -> Option<PacketFields> {
         if cause.src.address != self.key.dst.address {
             return None;
         }
         let key = quoted_key(cause, data)?.reverse();
-        Some(PacketFields { key, related: true, content: Content::Other })
+        Some(PacketFields { key, related: true, content: Content::UdpOrOther })
     }
 }
 
-/// Adds ports to a key; port 0 is invalid.
+/// Adds ports to a key. `None`: a port is 0, which is invalid.
 fn with_ports(key: Key, src: u16, dst: u16) -> Option<Key> {
-    let end = |end: End, port: u16| End { port: port.into(), ..end };
+    let end = |end: Endpoint, port: u16| Endpoint { port: port.into(), ..end };
     (src != 0 && dst != 0).then(|| Key { src: end(key.src, src), dst: end(key.dst, dst), ..key })
 }
 
-/// The key of a truncated packet.
+/// The key of a quoted packet, of which at least the first bytes of the transport header are present.
 fn quoted_key(key: Key, data: &[u8]) -> Option<Key> {
     let head = data.first_chunk::<QUOTED>();
     let word = |at: usize| head.map(|h| u16::from_be_bytes([h[at], h[at + 1]]));
@@ -220,16 +226,16 @@ fn quoted_key(key: Key, data: &[u8]) -> Option<Key> {
     }
 }
 
-/// The key of an ICMP request or reply: each end has the type that it sends.
+/// The key of an ICMP request or reply. The port of each endpoint contains the type that this endpoint sends. `None`: the message is
+/// neither.
 fn message_key(key: Key, kind: u8, code: u8, id: u16) -> Option<Key> {
     let answer = icmp_counterpart(key.v6, kind);
-    let end = |end: End, kind| End { port: icmp_port(id, kind, 0), ..end };
+    let end = |end: Endpoint, kind| Endpoint { port: icmp_port(id, kind, 0), ..end };
     (code == 0 && answer != kind).then(|| Key { src: end(key.src, kind), dst: end(key.dst, answer), ..key })
 }
 
-/// Returns whether the checksum of an SCTP packet, which follows the ports and the tag, is right (RFC 9260
-/// §6.8).
-fn sctp_intact(data: &[u8]) -> bool {
+/// Returns whether the checksum of an SCTP packet is right (RFC 9260 §6.8). The checksum field is bytes 8 to 11 and counts as zero.
+fn is_sctp_intact(data: &[u8]) -> bool {
     match data.first_chunk::<{ Sctp::LEN }>() {
         Some(&[.., a, b, c, d]) => {
             let sum = packet::checksum::crc32c(&[&data[..8], &[0; 4], &data[Sctp::LEN..]]);
@@ -239,8 +245,8 @@ fn sctp_intact(data: &[u8]) -> bool {
     }
 }
 
-/// Returns whether the chunks of an SCTP packet, each padded to whole words, fill it (RFC 9260 §3.2).
-fn whole_chunks(data: &[u8]) -> bool {
+/// Returns whether an SCTP packet consists of complete chunks, each padded to a multiple of four bytes (RFC 9260 §3.2).
+fn has_complete_chunks(data: &[u8]) -> bool {
     let Some((_, mut rest)) = Sctp::parse(data) else { return false };
     while let Some(&[_, _, high, low]) = rest.first_chunk::<4>() {
         let len = usize::from(u16::from_be_bytes([high, low]));

@@ -1,17 +1,17 @@
 //! Packets on the fast path: TCP and UDP over IPv4 without options, or over IPv6 without extension headers.
 //!
-//! The fields of such a packet are read as words in the layout of a [`Record`](crate::record::Record), so that they are compared with
-//! a record word by word. [`Written`] is what the datapath writes into a packet after tracking.
+//! The fields of such a packet are read as words in the layout of a [`Record`](crate::record::Record), so that they are compared with a
+//! record word by word. [`PacketEdit`] is what the datapath changes in a packet after tracking.
 
-use crate::checks::Checks;
-use crate::key::{End, Key, Tuple};
+use crate::checks::ChecksumCounts;
+use crate::key::{Endpoint, Key, Tuple};
 use crate::nat::{Translation, Transport};
 use crate::packet_fields::{Content, Packet, PacketFields};
 use crate::record::{IS_IPV6, Pair, Side};
 use crate::table::Handle;
 use crate::tcp::Segment;
 use cpu::Chain;
-use packet::checksum::Words;
+use packet::checksum::WordSum;
 use packet::rx_checksums::RxChecksum;
 use packet::{Tcp, Udp, ipproto};
 
@@ -29,95 +29,108 @@ pub(crate) struct PacketWords {
     pub(crate) content: Content,
 }
 
-/// Edits of a packet after tracking.
+/// What the datapath must change in a packet after tracking.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Written {
+pub enum PacketEdit {
     /// Nothing.
     #[default]
     Nothing,
     /// New addresses and ports of a TCP or UDP packet over IPv4 without options.
-    Ends(Ends),
-    /// The edits of any other packet: [`Conntrack::translation`](crate::Conntrack::translation) computes them.
-    Translation(Translated),
+    Endpoints(Endpoints4),
+    /// Edits of any other packet; [`Conntrack::translation`](crate::Conntrack::translation) computes them.
+    Translation(PendingTranslation),
 }
 
-/// A packet that must be translated: its connection, the translated side, and its direction.
+/// Identifies the translation of a packet: its connection, the translated side, and the packet's direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Translated {
+pub struct PendingTranslation {
     pub(crate) handle: Handle,
+    /// The side that is translated in the original direction.
     pub(crate) side: Side,
+    /// The packet is a reply.
     pub(crate) reply: bool,
+    /// The packet is an ICMP error about a packet of the connection.
     pub(crate) related: bool,
 }
 
 /// Addresses and ports of an IPv4 packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ends {
+pub struct Endpoints4 {
     /// Source and destination address, 32 bits each.
     pub addresses: u64,
     /// Source and destination port, 16 bits each.
     pub ports: u32,
 }
 
-impl From<Option<Translated>> for Written {
-    fn from(translated: Option<Translated>) -> Written {
-        translated.map_or(Written::Nothing, Written::Translation)
+impl From<Option<PendingTranslation>> for PacketEdit {
+    fn from(translated: Option<PendingTranslation>) -> PacketEdit {
+        translated.map_or(PacketEdit::Nothing, PacketEdit::Translation)
     }
 }
 
-impl Ends {
-    /// The ends of packets whose replies have these addresses and ports, in the layout of a record.
+impl Endpoints4 {
+    /// The endpoints of packets whose replies have these addresses and ports, in the layout of a record.
     #[inline(always)]
-    pub(crate) fn of_replies(reply_addresses: u64, reply_ports: u64) -> Ends {
+    pub(crate) fn of_replies(reply_addresses: u64, reply_ports: u64) -> Endpoints4 {
         let ports = reply_ports.rotate_left(32);
         let ports = ((ports >> 32) as u32) << 16 | ports as u32 & 0xffff;
-        Ends { addresses: reply_addresses.rotate_left(32), ports }
+        Endpoints4 { addresses: reply_addresses.rotate_left(32), ports }
     }
 }
 
-impl From<Ends> for Translation {
-    fn from(ends: Ends) -> Translation {
+impl From<Endpoints4> for Translation {
+    fn from(ends: Endpoints4) -> Translation {
         let address = |shift: u32| Some([0, ends.addresses >> shift & 0xffff_ffff]);
         let transport = Transport::Ports((ends.ports >> 16) as u16, ends.ports as u16);
         Translation { v6: false, src: address(32), dst: address(0), transport, quoted: None }
     }
 }
 
-/// Bytes of an IPv4 header without options.
+/// Length of an IPv4 header without options, in bytes.
 const IPV4: usize = 20;
-/// Bytes of an IPv6 header.
+/// Length of an IPv6 header, in bytes.
 const IPV6: usize = 40;
-/// First bytes of a transport header: the ports; of UDP also length and checksum.
+/// Bytes that are read of a transport header: the ports; for UDP also length and checksum.
 const ENDS: usize = 8;
 
 impl PacketWords {
-    /// Reads an IPv4 packet, and counts the checksums that it verifies. `None`, and nothing counted: the fast path does not handle it; read
-    /// it with [`packet_fields::read`](crate::packet_fields::read).
+    /// Reads an IPv4 packet, and counts the checksums that it verifies. `None`: the fast path does not handle the packet, and nothing was
+    /// counted; use [`packet_fields::read`](crate::packet_fields::read).
     #[inline(always)]
-    pub(crate) fn read_ipv4(&mut self, packet: &Packet<'_>, zone: u16, checks: &mut Checks) -> Option<()> {
+    pub(crate) fn read_ipv4(
+        &mut self,
+        packet: &Packet<'_>,
+        zone: u16,
+        checks: &mut ChecksumCounts,
+    ) -> Option<()> {
         let (head, rest) = packet.l3.split_first_chunk::<IPV4>()?;
-        // Version and length of the header, service, total length, identification, fragment.
+        // The first eight bytes: version, header length, TOS, total length, identification, flags and fragment offset.
         let (front, proto) = (u64::from_be_bytes(*head.first_chunk()?), head[9]);
-        // No options, and no fragment.
+        // Version 4, header length 20 bytes (no options), no fragment.
         if front & 0xff00_0000_0000_3fff != 0x45 << 56 {
             return None;
         }
         let data = without_padding(rest, usize::from((front >> 32) as u16).wrapping_sub(IPV4))?;
         let [ip_sum, sum] = packet.sums;
-        if !ip_sum.is_right(|| Words::default().with(head).are_intact()) {
+        if !ip_sum.is_right(|| WordSum::default().with(head).are_intact()) {
             return None;
         }
         let (_, addresses) = head.split_last_chunk::<8>()?;
         self.meta_bits = meta_bits(proto, zone);
         self.addresses = u64::from_be_bytes(*addresses);
-        self.read_transport(data, (sum, false), checks, || Words::default().with(addresses))?;
+        self.read_transport(data, (sum, false), checks, || WordSum::default().with(addresses))?;
         checks.ip += u64::from(ip_sum == RxChecksum::Nothing);
         Some(())
     }
 
     /// Reads an IPv6 packet, like [`read_ipv4`](Self::read_ipv4).
     #[inline(always)]
-    pub(crate) fn read_ipv6(&mut self, packet: &Packet<'_>, zone: u16, checks: &mut Checks) -> Option<()> {
+    pub(crate) fn read_ipv6(
+        &mut self,
+        packet: &Packet<'_>,
+        zone: u16,
+        checks: &mut ChecksumCounts,
+    ) -> Option<()> {
         let (head, rest) = packet.l3.split_first_chunk::<IPV6>()?;
         let &[kind, _, _, _, l0, l1, proto, ..] = head;
         let data = without_padding(rest, u16::from_be_bytes([l0, l1]).into())?;
@@ -129,18 +142,18 @@ impl PacketWords {
         let word = |i: usize| u64::from_be_bytes(words[i]);
         self.meta_bits = meta_bits(proto, zone) | IS_IPV6;
         self.ipv6_addresses = [[word(0), word(1)], [word(2), word(3)]];
-        self.read_transport(data, (packet.sums[1], true), checks, || Words::default().with(addresses))
+        self.read_transport(data, (packet.sums[1], true), checks, || WordSum::default().with(addresses))
     }
 
-    /// Reads the transport header and verifies the checksum, of which `sum` is known. `needs_sum`: every packet must have one. `addresses`:
-    /// returns the checksum of the addresses.
+    /// Reads the transport header and verifies its checksum. `sum`: what is known of the checksum. `needs_sum`: a UDP packet must have one
+    /// (IPv6). `addresses`: returns the checksum of the addresses in the pseudo header.
     #[inline(always)]
     fn read_transport(
         &mut self,
         data: &[u8],
         (sum, needs_sum): (RxChecksum, bool),
-        checks: &mut Checks,
-        addresses: impl FnOnce() -> Words,
+        checks: &mut ChecksumCounts,
+        addresses: impl FnOnce() -> WordSum,
     ) -> Option<()> {
         let (ends, _) = data.split_first_chunk::<ENDS>()?;
         let proto = (self.meta_bits >> 8) as u8;
@@ -150,7 +163,7 @@ impl PacketWords {
                 if !(Udp::LEN..=data.len()).contains(&u16::from_be_bytes([l0, l1]).into()) {
                     return None;
                 }
-                self.content = Content::Other;
+                self.content = Content::UdpOrOther;
                 needs_sum || s0 | s1 != 0
             }
             ipproto::TCP => {
@@ -176,15 +189,15 @@ impl PacketWords {
         Some(())
     }
 
-    /// IPv4 addresses, and ports.
+    /// The IPv4 addresses and the ports.
     #[inline(always)]
-    pub(crate) fn words(&self) -> (u64, u64) {
+    pub(crate) fn addresses_and_ports(&self) -> (u64, u64) {
         (self.addresses, self.ports)
     }
 
-    /// Returns whether the packet, over IPv4, has these addresses and ports.
+    /// Returns whether an IPv4 packet has these addresses and ports.
     #[inline(always)]
-    pub(crate) fn has_ends(&self, ends: &Ends) -> bool {
+    pub(crate) fn has_endpoints(&self, ends: &Endpoints4) -> bool {
         let ports = (self.ports >> 16) as u32 | self.ports as u32 & 0xffff;
         (self.addresses, ports) == (ends.addresses, ends.ports)
     }
@@ -199,16 +212,16 @@ impl PacketWords {
         Key::hash_ipv6(self.meta_bits, self.ipv6_addresses, self.ports, chain)
     }
 
-    /// Takes a UDP packet from its tuple, which an earlier `ct` has read.
+    /// Fills the fields of a UDP packet from its tuple, which an earlier `ct` has read.
     pub(crate) fn read_tuple(&mut self, tuple: &Tuple, zone: u16) {
         self.meta_bits = meta_bits(tuple.proto, zone) | if tuple.v6 { IS_IPV6 } else { 0 };
         self.addresses = tuple.src[1] << 32 | tuple.dst[1] & 0xffff_ffff;
         self.ipv6_addresses = [tuple.src, tuple.dst];
         self.ports = u64::from(tuple.tp_src) << 32 | u64::from(tuple.tp_dst);
-        self.content = Content::Other;
+        self.content = Content::UdpOrOther;
     }
 
-    /// Converts the packet to the form of the general path.
+    /// Converts the fields to the form that the general path uses.
     #[inline]
     pub(crate) fn fields(&self) -> PacketFields {
         let v6 = self.meta_bits & IS_IPV6 != 0;
@@ -216,7 +229,7 @@ impl PacketWords {
             false => [32, 0].map(|shift| [0, self.addresses >> shift & 0xffff_ffff]),
             true => self.ipv6_addresses,
         };
-        let end = |address, shift: u32| End { address, port: (self.ports >> shift) as u32 };
+        let end = |address, shift: u32| Endpoint { address, port: (self.ports >> shift) as u32 };
         let (zone, proto) = ((self.meta_bits >> 16) as u16, (self.meta_bits >> 8) as u8);
         let key = Key { zone, v6, proto, src: end(src, 32), dst: end(dst, 0) };
         PacketFields { key, related: false, content: self.content }
@@ -228,7 +241,7 @@ fn meta_bits(proto: u8, zone: u16) -> u64 {
     u64::from(proto) << 8 | u64::from(zone) << 16
 }
 
-/// The first `len` bytes of a payload. `None`: it is shorter, or more than 64 KiB of padding follow.
+/// The first `len` bytes of a payload. `None`: the payload is shorter, or more than 64 KiB of padding follow.
 #[inline(always)]
 fn without_padding(rest: &[u8], len: usize) -> Option<&[u8]> {
     let data = rest.get(..len)?;
@@ -250,7 +263,8 @@ mod tests {
     /// Bytes of an Ethernet header.
     const ETHERNET: usize = 14;
 
-    /// A packet from its network header on: of either family, of a protocol, with a byte changed, and with padding or cut.
+    /// A packet from its network header on: IPv4 or IPv6, with `proto` and `len` bytes of payload. `change`: offset and new value of one
+    /// byte; `rest`: bytes of padding that are added, or, if negative, bytes that are cut off.
     fn packet(v6: bool, proto: u8, len: usize, change: Option<(usize, u8)>, rest: isize) -> (u16, Vec<u8>) {
         let flow = Flow {
             dl_type: if v6 { ethertype::IPV6 } else { ethertype::IPV4 },
@@ -276,7 +290,7 @@ mod tests {
     }
 
     proptest! {
-        /// The fast path reads a packet as the general path does, with the same hash. It reads every intact TCP and UDP packet.
+        /// Fast path and general path read a packet alike, with the same hash. The fast path reads every intact TCP and UDP packet.
         #[test]
         fn fast_path_reads_as_the_general_path(
             v6: bool,
@@ -290,10 +304,10 @@ mod tests {
             let (ethertype, l3) = packet(v6, proto, len, change, rest);
             let stated = [RxChecksum::Nothing, RxChecksum::Wrong, RxChecksum::Open, RxChecksum::Right(3)];
             let packet = Packet { ethertype, l3: &l3, sums: sums.map(|n| stated[usize::from(n)]) };
-            let (mut words, mut checks, mut counted) = (PacketWords::default(), Checks::default(), Checks::default());
+            let (mut words, mut checks, mut counted) = (PacketWords::default(), ChecksumCounts::default(), ChecksumCounts::default());
             let read = if v6 { words.read_ipv6(&packet, zone, &mut checks) } else { words.read_ipv4(&packet, zone, &mut checks) };
             let general = packet_fields::read(&packet, zone, &mut counted);
-            prop_assert_eq!(checks, if read.is_some() { counted } else { Checks::default() });
+            prop_assert_eq!(checks, if read.is_some() { counted } else { ChecksumCounts::default() });
             if read.is_some() {
                 prop_assert_eq!(Some(words.fields()), general);
                 let chain = Chain::new(7);

@@ -2,7 +2,7 @@
 
 use crate::key::is_icmp;
 use crate::packet_fields::Content;
-use crate::record::Words;
+use crate::record::StateWords;
 use crate::tcp::{self, Peer};
 use crate::timeout::Timeout;
 use crate::update::Update;
@@ -11,20 +11,23 @@ use packet::ipproto;
 /// The protocol state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Protocol {
-    /// The initiator, and the other end.
+    /// State of the initiator, and of the other endpoint.
     Tcp([Peer; 2]),
-    /// Whether there was a reply.
+    /// `answered`: there was a reply.
     Icmp { answered: bool },
     /// UDP and similar protocols.
     Other(UdpState),
 }
 
-/// State of UDP and similar protocols: which ends have sent packets.
+/// State of UDP and similar protocols: which endpoints have sent packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum UdpState {
-    Once,
-    OneSided,
-    BothSided,
+    /// One packet.
+    OnePacket,
+    /// Several packets, all from the initiator.
+    OneDirection,
+    /// Packets in both directions.
+    BothDirections,
 }
 
 impl UdpState {
@@ -32,31 +35,31 @@ impl UdpState {
     #[inline(always)]
     pub(crate) fn of(word: u64) -> UdpState {
         match word {
-            0 => UdpState::Once,
-            1 => UdpState::OneSided,
-            _ => UdpState::BothSided,
+            0 => UdpState::OnePacket,
+            1 => UdpState::OneDirection,
+            _ => UdpState::BothDirections,
         }
     }
 
-    /// Updates the state for a packet. `reply`: from the end that did not begin.
+    /// Updates the state for a packet. `reply`: the packet is in the reply direction.
     #[inline(always)]
     pub(crate) fn update(&mut self, reply: bool) -> Update {
         *self = match *self {
-            _ if reply => UdpState::BothSided,
-            UdpState::Once => UdpState::OneSided,
+            _ if reply => UdpState::BothDirections,
+            UdpState::OnePacket => UdpState::OneDirection,
             other => other,
         };
         match self {
-            UdpState::BothSided => Update::Valid(Some(Timeout::OtherMultiple)),
+            UdpState::BothDirections => Update::Valid(Some(Timeout::OtherMultiple)),
             _ => Update::New(Timeout::OtherSingle),
         }
     }
 }
 
 impl Protocol {
-    /// Packs the state into the words of a record.
+    /// Packs the state into the state words of a record.
     #[inline(always)]
-    pub(crate) fn words(&self) -> Words {
+    pub(crate) fn words(&self) -> StateWords {
         match self {
             Protocol::Tcp(peers) => tcp::pack(peers),
             Protocol::Icmp { answered } => [u64::from(*answered), 0, 0],
@@ -66,7 +69,7 @@ impl Protocol {
 
     /// Unpacks the state of a connection of this IP protocol from the words of a record.
     #[inline(always)]
-    pub(crate) fn of_words(proto: u8, words: Words) -> Protocol {
+    pub(crate) fn of_words(proto: u8, words: StateWords) -> Protocol {
         match proto {
             ipproto::TCP => Protocol::Tcp(tcp::unpack(words)),
             proto if is_icmp(proto) => Protocol::Icmp { answered: words[0] != 0 },
@@ -74,31 +77,30 @@ impl Protocol {
         }
     }
 
-    /// Updates the state in the words of a record for a packet: [`update`](Self::update) on packed state. Returns the new words.
+    /// [`update`](Self::update) on the packed state of a record. Returns the new state words.
     #[inline]
     pub(crate) fn step(
         proto: u8,
-        words: Words,
+        words: StateWords,
         content: &Content,
         reply: bool,
         strict: bool,
-    ) -> (Words, Update) {
+    ) -> (StateWords, Update) {
         let mut protocol = Protocol::of_words(proto, words);
         let update = protocol.update(content, reply, strict);
         (protocol.words(), update)
     }
 
-    /// Returns whether the connection has no answer yet or is closing: such connections are evicted when the table is full.
+    /// Returns whether the connection has no reply yet or is closing: such connections are evicted when the table is full.
     pub(crate) fn is_dispensable(&self) -> bool {
         match self {
             Protocol::Tcp(peers) => tcp::is_dispensable(peers),
             Protocol::Icmp { answered } => !answered,
-            Protocol::Other(udp) => *udp != UdpState::BothSided,
+            Protocol::Other(udp) => *udp != UdpState::BothDirections,
         }
     }
 
-    /// The state of the connection that a packet begins, and its timeout; `None` if the packet cannot begin
-    /// one.
+    /// The state of the connection that a packet begins, and its timeout. `None`: the packet cannot begin a connection.
     pub(crate) fn begin(content: &Content) -> Option<(Protocol, Timeout)> {
         match content {
             Content::Tcp(segment) => {
@@ -107,12 +109,11 @@ impl Protocol {
             Content::Icmp { asks } => {
                 asks.then_some((Protocol::Icmp { answered: false }, Timeout::IcmpFirst))
             }
-            Content::Other => Some((Protocol::Other(UdpState::Once), Timeout::OtherFirst)),
+            Content::UdpOrOther => Some((Protocol::Other(UdpState::OnePacket), Timeout::OtherFirst)),
         }
     }
 
-    /// Updates the state for a packet. `reply`: from the end that did not begin. `strict`: sequence numbers
-    /// are checked.
+    /// Updates the state for a packet. `reply`: the packet is in the reply direction. `strict`: TCP sequence numbers are checked.
     pub(crate) fn update(&mut self, content: &Content, reply: bool, strict: bool) -> Update {
         match (self, content) {
             (Protocol::Tcp([first, second]), Content::Tcp(segment)) => match reply {
@@ -126,8 +127,8 @@ impl Protocol {
                     false => Update::New(Timeout::IcmpFirst),
                 }
             }
-            (Protocol::Other(udp), Content::Other) => udp.update(reply),
-            // The protocol is part of the key.
+            (Protocol::Other(udp), Content::UdpOrOther) => udp.update(reply),
+            // Not reached, because the protocol is part of the key.
             _ => Update::Invalid,
         }
     }

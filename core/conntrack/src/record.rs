@@ -1,27 +1,26 @@
 //! The record of a connection: 128 bytes of atomic words, and 64 more for the addresses of IPv6.
 //!
-//! A thread without a lock may read a record at any time, even while it is being reused. This is safe because
-//! of the *generation* in the first word, which changes with every use of the record: a reader loads this
-//! word before and after it compares the key. The words of the protocol state contain bits of the generation
-//! and are changed by compare-and-swap.
+//! A thread without a lock may read a record at any time, even while the record is being reused. This is safe because of the *generation*
+//! in the first word, which changes with every use of the record: a reader loads the first word before and after it compares the key. The
+//! state word contains bits of the generation and is changed by compare-and-swap.
 //!
 //! | word | contents |
 //! |---|---|
 //! | 0 | phase 2, IPv6 1, translation 2, 3 free, protocol 8, zone 16, generation 32 |
-//! | 1 | addresses of the original direction: source, destination; of IPv6 the number of its addresses |
+//! | 1 | IPv4: source and destination address of the original direction; IPv6: the slot number of the connection's [`Addresses`] |
 //! | 2 | ports of the original direction |
-//! | 3, 4 | addresses and ports of the replies, if addresses are translated |
+//! | 3, 4 | addresses (IPv4) and ports of replies, if the connection is translated |
 //! | 5 | state of the protocol, with 14 bits of the generation |
-//! | 6 | time at which it expires, in milliseconds |
+//! | 6 | time at which the connection expires, in milliseconds |
 //! | 7 | mark 32, timeout policy 16, 16 bits of the generation |
-//! | 8, 9 | TCP: sequence numbers of each end |
+//! | 8, 9 | TCP: sequence numbers of each endpoint |
 //! | 10, 11 | label |
 //! | 12, 13 | hashes of the two keys |
-//! | 14 | number of its zone's count that includes it |
+//! | 14 | number of the zone count that includes the connection; 0: none |
 //! | 15 | helper 2, related 1, announced by a command 1, translated text 1, 11 free, ports of the control connection 32 |
 
 use crate::atomic::{AtomicU64, Ordering, fence, replace};
-use crate::key::{End, Key};
+use crate::key::{Endpoint, Key};
 use crate::slab::Slab;
 use units::Millis;
 
@@ -39,14 +38,14 @@ pub(crate) struct Record {
     state: AtomicU64,
     expires: AtomicU64,
     mark: AtomicU64,
-    ends: [AtomicU64; 2],
+    sequence_numbers: [AtomicU64; 2],
     label: [AtomicU64; 2],
     hashes: [AtomicU64; 2],
-    counted: AtomicU64,
+    zone_count: AtomicU64,
     helper_word: AtomicU64,
 }
 
-/// The addresses of an IPv6 connection: source and destination, then those of the replies.
+/// The addresses of an IPv6 connection: source and destination of the original direction, then source and destination of replies.
 #[repr(C, align(64))]
 #[derive(Debug)]
 #[cfg_attr(not(loom), derive(zerocopy::FromZeros))]
@@ -58,7 +57,7 @@ pub(crate) struct Addresses([[AtomicU64; 2]; 4]);
 pub(crate) enum Phase {
     /// Unused.
     Free = 0,
-    /// Its keys count as taken, but look-ups do not find it yet.
+    /// A new connection has reserved the record: its keys count as taken, but look-ups do not find it yet.
     Reserved = 1,
     /// A connection.
     Live = 2,
@@ -129,7 +128,7 @@ impl Meta {
         (self.0 >> 32) as u32
     }
 
-    /// Returns whether the connection is live, and its zone, protocol and family are those of `meta_bits`.
+    /// Returns whether the record is a live connection with the zone, protocol and address family of `meta_bits`.
     #[inline(always)]
     pub(crate) fn is_live_of(self, meta_bits: u64) -> bool {
         self.0 & 0xffff_ff07 == meta_bits | Phase::Live as u64
@@ -151,62 +150,64 @@ pub(crate) type Pair = [[u64; 2]; 2];
 
 /// A live connection that was found by the key of a packet. `A`: a source and a destination address.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Matched<A> {
-    /// The first word.
+pub(crate) struct ConnectionMatch<A> {
+    /// The first word of the record.
     pub(crate) meta: Meta,
     /// The packet is a reply.
     pub(crate) reply: bool,
-    /// Addresses and ports of the first packet.
+    /// Addresses and ports of packets in the original direction.
     pub(crate) original: (A, u64),
-    /// Addresses and ports of replies.
+    /// Addresses and ports of packets in the reply direction, before their translation.
     pub(crate) replies: (A, u64),
 }
 
-/// A connection in a worker's cache (`recent.rs`).
+/// A connection that a worker has cached (`connection_cache.rs`).
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Remembered {
+pub(crate) struct CachedConnection {
     pub(crate) record: u32,
     pub(crate) reply: bool,
     pub(crate) meta: Meta,
 }
 
-impl Matched<u64> {
+impl ConnectionMatch<u64> {
     /// The cache entry for this connection, whose record has number `record`.
     #[inline(always)]
-    pub(crate) fn remembered(&self, record: u32) -> Remembered {
-        Remembered { record, reply: self.reply, meta: self.meta }
+    pub(crate) fn cached(&self, record: u32) -> CachedConnection {
+        CachedConnection { record, reply: self.reply, meta: self.meta }
     }
 }
 
 /// The contents of a new record.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Filling {
+pub(crate) struct RecordContents {
     pub(crate) key: Key,
     /// The reply key and the translated side; `None` without translation.
     pub(crate) reply: Option<(Key, Side)>,
+    /// Hashes of the key and of the reply key.
     pub(crate) hashes: [u64; 2],
     pub(crate) expires: Millis,
-    pub(crate) words: Words,
+    pub(crate) words: StateWords,
     pub(crate) policy: u16,
-    pub(crate) counted: u32,
+    /// Number of the zone count that includes the connection; 0: none.
+    pub(crate) zone_count: u32,
     pub(crate) mark: u32,
     pub(crate) label: [u64; 2],
     /// The helper word; see [`helper_word_of`](crate::helper::helper_word_of).
     pub(crate) helper_word: u64,
 }
 
-/// The protocol state as records store it: the state word, then for TCP one word of sequence numbers for each end.
-pub(crate) type Words = [u64; 3];
+/// The protocol state as records store it: the state word, then for TCP one word of sequence numbers for each endpoint.
+pub(crate) type StateWords = [u64; 3];
 
 /// Bits of the state word that are available to the protocol.
 pub(crate) const STATE_BITS: u32 = 50;
 
-/// The generation in the state word, above the bits of the protocol.
+/// The low 14 bits of the generation, at their position in the state word.
 fn stamp(generation: u32) -> u64 {
     u64::from(generation) << STATE_BITS
 }
 
-/// The generation in word 7, above mark and timeout policy.
+/// The low 16 bits of the generation, at their position in word 7.
 fn mark_stamp(generation: u32) -> u64 {
     u64::from(generation) << 48
 }
@@ -235,7 +236,7 @@ fn store_if_changed(word: &AtomicU64, value: u64) {
 }
 
 impl Addresses {
-    fn put(&self, from: usize, key: &Key) {
+    fn store(&self, from: usize, key: &Key) {
         for (slot, end) in self.0[from..].iter().zip([key.src, key.dst]) {
             slot.iter().zip(end.address).for_each(|(word, half)| store(word, half));
         }
@@ -260,12 +261,12 @@ impl Record {
         meta.phase() == Phase::Live && meta.generation() == generation
     }
 
-    /// Makes a free record a reserved one and returns its generation. `addresses`: number of the IPv6
-    /// addresses.
-    pub(crate) fn reserve(&self, f: &Filling, addresses: Option<(u32, &Addresses)>) -> u32 {
+    /// Fills a free record for a new connection, makes it reserved, and returns its generation. `addresses`: slot number and slot of the
+    /// IPv6 addresses.
+    pub(crate) fn reserve(&self, f: &RecordContents, addresses: Option<(u32, &Addresses)>) -> u32 {
         let generation = self.meta().generation().wrapping_add(1);
         let side = f.reply.map(|(_, side)| side);
-        // The generation changes before anything else, so that readers of the previous connection notice.
+        // The generation changes before any other word, so that readers of the previous connection notice the change.
         self.meta.store(Meta::new(Phase::Reserved, &f.key, side, generation).0, Ordering::Relaxed);
         fence(Ordering::Release);
         match addresses {
@@ -275,9 +276,9 @@ impl Record {
             }
             Some((number, addresses)) => {
                 store(&self.addresses, number.into());
-                addresses.put(0, &f.key);
+                addresses.store(0, &f.key);
                 if let Some((key, _)) = &f.reply {
-                    addresses.put(2, key);
+                    addresses.store(2, key);
                 }
             }
         }
@@ -287,11 +288,11 @@ impl Record {
         replace(&self.mark, u64::from(f.mark) | u64::from(f.policy) << 32 | mark_stamp(generation));
         self.label.iter().zip(f.label).for_each(|(word, half)| store(word, half));
         self.hashes.iter().zip(f.hashes).for_each(|(word, hash)| store(word, hash));
-        store(&self.counted, f.counted.into());
+        store(&self.zone_count, f.zone_count.into());
         store(&self.helper_word, f.helper_word);
         let [state, first, second] = f.words;
         replace(&self.state, state | stamp(generation));
-        self.ends.iter().zip([first, second]).for_each(|(word, end)| store(word, end));
+        self.sequence_numbers.iter().zip([first, second]).for_each(|(word, end)| store(word, end));
         generation
     }
 
@@ -307,8 +308,7 @@ impl Record {
         self.meta.store(meta & !3 | Phase::Free as u64, Ordering::Release);
     }
 
-    /// Begins the removal of the connection of this generation. Returns true to only one caller, which then
-    /// removes it.
+    /// Begins the removal of the connection with this generation. Returns true to only one caller, which then must remove the connection.
     pub(crate) fn claim(&self, generation: u32) -> bool {
         let live = self.meta();
         let dead = live.0 | Phase::Dead as u64;
@@ -317,17 +317,18 @@ impl Record {
             && self.meta.compare_exchange(live.0, dead, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
+    /// Hashes of the key and of the reply key.
     pub(crate) fn hashes(&self) -> [u64; 2] {
         [load(&self.hashes[0]), load(&self.hashes[1])]
     }
 
-    /// Number of its IPv6 addresses.
+    /// Slot number of the IPv6 addresses.
     #[inline(always)]
     pub(crate) fn addresses(&self) -> u32 {
         load(&self.addresses) as u32
     }
 
-    /// Returns whether a key belongs to the connection, its direction (`true`: reply), and the first word.
+    /// If `key` is one of the record's two keys, returns the first word and the direction (`true`: reply). The record may be in any phase.
     #[inline(always)]
     pub(crate) fn matches(&self, key: &Key, addresses: &Slab<Addresses>) -> Option<(Meta, bool)> {
         loop {
@@ -339,33 +340,39 @@ impl Record {
                 false => self.direction_v4(meta, key),
                 true => self.direction_v6(meta, key, addresses),
             }?;
-            // The addresses may belong to another record as soon as this one is dead.
+            // The addresses that were read may belong to another connection if the record's first word has changed since.
             fence(Ordering::Acquire);
             if load(&self.meta) == meta.0 {
                 return Some((meta, reply));
             }
-            // Another phase of the same record, such as from reserved to live, must not make the key look
+            // Only the phase may have changed, for example from reserved to live. Compare again, because `None` would make the key look
             // free.
         }
     }
 
-    /// Returns the connection if it is live and one of its two keys is this IPv4 key. `meta_bits`: zone, protocol and family, at their
-    /// bits in the first word.
+    /// Returns the connection if it is live and one of its two keys has these IPv4 addresses and ports. `meta_bits`: zone, protocol and
+    /// address family, at their bits in the first word.
     #[inline(always)]
-    pub(crate) fn match_ipv4(&self, meta_bits: u64, addresses: u64, ports: u64) -> Option<Matched<u64>> {
+    pub(crate) fn match_ipv4(
+        &self,
+        meta_bits: u64,
+        addresses: u64,
+        ports: u64,
+    ) -> Option<ConnectionMatch<u64>> {
         let read = |reply: bool| Some(load(if reply { &self.reply_addresses } else { &self.addresses }));
-        self.matched(meta_bits, (addresses, ports), |addresses| addresses.rotate_left(32), read)
+        self.match_key(meta_bits, (addresses, ports), |addresses| addresses.rotate_left(32), read)
     }
 
-    /// Returns the connection of a packet that was found here before, when the first word was `meta` and the direction `reply`. As long as
-    /// the first word is the same, the connection is the same.
+    /// Returns the connection of a packet whose connection was in this record before, when the first word was `meta` and the packet's
+    /// direction `reply`. As long as the first word is the same, the record holds the same connection. `wanted`: addresses and ports of the
+    /// packet.
     #[inline(always)]
-    pub(crate) fn match_remembered(
+    pub(crate) fn match_cached(
         &self,
         meta: Meta,
         reply: bool,
         wanted: (u64, u64),
-    ) -> Option<Matched<u64>> {
+    ) -> Option<ConnectionMatch<u64>> {
         let turned = (wanted.0.rotate_left(32), wanted.1.rotate_left(32));
         let mut ways = if reply { [turned, wanted] } else { [wanted, turned] };
         if meta.side().is_some() {
@@ -375,7 +382,7 @@ impl Record {
             ];
             fence(Ordering::Acquire);
         }
-        (self.meta() == meta).then_some(Matched { meta, reply, original: ways[0], replies: ways[1] })
+        (self.meta() == meta).then_some(ConnectionMatch { meta, reply, original: ways[0], replies: ways[1] })
     }
 
     /// As [`match_ipv4`](Self::match_ipv4), for IPv6.
@@ -386,19 +393,19 @@ impl Record {
         addresses: Pair,
         ports: u64,
         slab: &Slab<Addresses>,
-    ) -> Option<Matched<Pair>> {
+    ) -> Option<ConnectionMatch<Pair>> {
         let read = |reply: bool| Some(slab.get(self.addresses())?.pair(if reply { 2 } else { 0 }));
-        self.matched(meta_bits, (addresses, ports), |[src, dst]| [dst, src], read)
+        self.match_key(meta_bits, (addresses, ports), |[src, dst]| [dst, src], read)
     }
 
     #[inline(always)]
-    fn matched<A: Copy + PartialEq>(
+    fn match_key<A: Copy + PartialEq>(
         &self,
         meta_bits: u64,
         wanted: (A, u64),
         turn: impl Fn(A) -> A,
         read: impl Fn(bool) -> Option<A>,
-    ) -> Option<Matched<A>> {
+    ) -> Option<ConnectionMatch<A>> {
         let meta = self.meta();
         if !meta.is_live_of(meta_bits) {
             return None;
@@ -412,10 +419,10 @@ impl Record {
         if reply && replies != wanted {
             return None;
         }
-        // As in `matches`. If the record has changed meanwhile, the general path looks the packet up again.
+        // As in `matches`. If the record has changed meanwhile, the general path looks up the packet again.
         fence(Ordering::Acquire);
         let unchanged = load(&self.meta) == meta.0;
-        unchanged.then_some(Matched { meta, reply, original, replies })
+        unchanged.then_some(ConnectionMatch { meta, reply, original, replies })
     }
 
     #[inline(always)]
@@ -446,14 +453,15 @@ impl Record {
         (reply_ports == ports && reply == wanted).then_some(true)
     }
 
-    /// The keys of both directions. They belong to the generation of `meta` as long as that does not change.
+    /// The keys of the original and the reply direction. The keys belong to the generation of `meta` only if the first word is still `meta`
+    /// afterwards.
     pub(crate) fn keys(&self, meta: Meta, slab: &Slab<Addresses>) -> [Key; 2] {
         let key = |[src, dst]: Pair, ports: u64| Key {
             zone: meta.zone(),
             v6: meta.v6(),
             proto: meta.proto(),
-            src: End { address: src, port: (ports >> 32) as u32 },
-            dst: End { address: dst, port: ports as u32 },
+            src: Endpoint { address: src, port: (ports >> 32) as u32 },
+            dst: Endpoint { address: dst, port: ports as u32 },
         };
         let addresses = slab.get(self.addresses()).filter(|_| meta.v6());
         let pair = |word: &AtomicU64, from: usize| match addresses {
@@ -468,10 +476,11 @@ impl Record {
         [original, reply]
     }
 
-    /// The state of the protocol, if the record has this generation.
+    /// The protocol state, if the record has this generation.
     #[inline(always)]
-    pub(crate) fn words(&self, generation: u32) -> Option<Words> {
-        self.state(generation).map(|state| [state, load(&self.ends[0]), load(&self.ends[1])])
+    pub(crate) fn state_words(&self, generation: u32) -> Option<StateWords> {
+        self.state(generation)
+            .map(|state| [state, load(&self.sequence_numbers[0]), load(&self.sequence_numbers[1])])
     }
 
     /// The state word, if the record has this generation.
@@ -482,24 +491,23 @@ impl Record {
         own.then_some(state & ((1 << STATE_BITS) - 1))
     }
 
-    /// Changes the state word. `false`: another thread has changed it meanwhile.
+    /// Changes the state word from `old` to `new`. `false`: another thread has changed the state word meanwhile.
     #[inline(always)]
     pub(crate) fn exchange_state(&self, generation: u32, old: u64, new: u64) -> bool {
         swap(&self.state, old | stamp(generation), new | stamp(generation))
     }
 
-    /// Changes the state of the protocol. Returns `false` if another thread has changed it meanwhile.
+    /// Changes the protocol state from `old` to `new`. `false`: another thread has changed the state word meanwhile.
     ///
-    /// The sequence numbers of each end are written separately, and only if they are unchanged. So of two
-    /// packets at the same time in opposite directions, one may lose its update of a window; the next packet
-    /// repeats it.
+    /// The sequence numbers of each endpoint are written separately, and only if they are unchanged. So if two packets in opposite
+    /// directions are processed at the same time, one of them may lose its update of a window; the next packet repeats the update.
     #[inline(always)]
-    pub(crate) fn exchange(&self, generation: u32, old: Words, new: Words) -> bool {
+    pub(crate) fn exchange_state_words(&self, generation: u32, old: StateWords, new: StateWords) -> bool {
         if !self.exchange_state(generation, old[0], new[0]) {
             return false;
         }
-        swap(&self.ends[0], old[1], new[1]);
-        swap(&self.ends[1], old[2], new[2]);
+        swap(&self.sequence_numbers[0], old[1], new[1]);
+        swap(&self.sequence_numbers[1], old[2], new[2]);
         true
     }
 
@@ -518,8 +526,8 @@ impl Record {
         load(&self.mark) as u32
     }
 
-    /// Sets the mark, unless the record has another generation. The generation is checked because the calling thread may have been
-    /// interrupted after it found the connection: flows match marks, so a mark must not reach the record's next connection.
+    /// Sets the mark, unless the record has another generation. The generation is checked because the calling thread may be interrupted
+    /// after it has found the connection: flows match marks, so the mark must not reach the next connection of the record.
     pub(crate) fn set_mark(&self, generation: u32, mark: u32) {
         loop {
             let word = load(&self.mark);
@@ -530,6 +538,7 @@ impl Record {
         }
     }
 
+    /// Number of the timeout policy; 0: none.
     #[inline(always)]
     pub(crate) fn policy(&self) -> u16 {
         (load(&self.mark) >> 32) as u16
@@ -540,7 +549,8 @@ impl Record {
         [load(&self.label[0]), load(&self.label[1])]
     }
 
-    /// Sets the label of a connection that is live.
+    /// Sets the label if the connection with this generation is live. The check and the write are two steps: if the thread is interrupted
+    /// between them, the label may reach the next connection of the record.
     pub(crate) fn set_label(&self, generation: u32, label: [u64; 2]) {
         if self.is_live(generation) {
             self.label.iter().zip(label).for_each(|(word, half)| store_if_changed(word, half));
@@ -557,9 +567,9 @@ impl Record {
         self.helper_word.fetch_or(bits, Ordering::Relaxed);
     }
 
-    /// Number of the count of its zone that includes it; 0: none.
-    pub(crate) fn counted(&self) -> u32 {
-        load(&self.counted) as u32
+    /// Number of the zone count that includes the connection; 0: none.
+    pub(crate) fn zone_count(&self) -> u32 {
+        load(&self.zone_count) as u32
     }
 }
 
@@ -567,7 +577,7 @@ impl Record {
 mod tests {
     use super::*;
 
-    /// The size of a connection, without its entries in the index.
+    /// The size of a connection, without its index entries.
     #[test]
     fn records_have_the_documented_size() {
         assert_eq!((size_of::<Record>(), size_of::<Addresses>()), (128, 64));

@@ -1,20 +1,19 @@
-//! All connections: records, and the index that finds them by the keys of both directions.
+//! All connections: records, and the index that finds records by the keys of both directions.
 //!
-//! A translated connection has two entries in the index, one for each key. Any other connection has one,
-//! because a key and its reverse have the same hash. Look-ups take no lock. Insertions and removals hold the
-//! lock of one shard at a time, that of the reply key first, so that a record is found by both keys or by
-//! neither.
+//! A translated connection has two index entries, one for each key. Any other connection has one, because a key and its reverse have the
+//! same hash. Look-ups take no lock. Insertions and removals hold the lock of one shard at a time. Insertions of translated connections
+//! first reserve the reply key, so that the connection is live only when both keys find its record.
 
 use crate::atomic::AtomicU64;
 use crate::index::{Bucket, Index, RECORDS_MAX, SHARDS, ShardIndex, Vacancy, shard_of};
 use crate::key::Key;
-use crate::numbers::Numbers;
-use crate::record::{Addresses, Filling, Matched, Meta, Pair, Phase, Record};
+use crate::numbers::SlotNumbers;
+use crate::record::{Addresses, ConnectionMatch, Meta, Pair, Phase, Record, RecordContents};
 use crate::slab::Slab;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use units::Millis;
 
-/// A shard's lock, in a cache line of its own, because other workers take the neighbouring locks.
+/// A shard's lock, in a cache line of its own, because other workers use the neighbouring locks.
 #[repr(align(64))]
 #[derive(Debug, Default)]
 struct ShardLock(Mutex<Shard>);
@@ -23,9 +22,11 @@ struct ShardLock(Mutex<Shard>);
 #[derive(Debug, Default)]
 struct Shard {
     index: ShardIndex,
-    /// Unused records and addresses.
+    /// Numbers of unused records that belong to this shard.
     free: Vec<u32>,
+    /// Numbers of unused IPv6 address slots that belong to this shard.
     free_addresses: Vec<u32>,
+    /// Number of connections whose key has a hash of this shard.
     connections: usize,
 }
 
@@ -35,37 +36,37 @@ pub(crate) struct Table {
     index: Index,
     records: Slab<Record>,
     addresses: Slab<Addresses>,
-    record_numbers: Numbers,
-    address_numbers: Numbers,
+    record_numbers: SlotNumbers,
+    address_numbers: SlotNumbers,
     shards: Box<[ShardLock]>,
 }
 
-/// Names a connection that a look-up has found; it may have been removed since.
+/// Identifies a connection that a look-up has found. The connection may have been removed since; then the generation differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Handle {
     pub(crate) record: u32,
     pub(crate) generation: u32,
 }
 
-/// A connection that has been found.
+/// Result of a look-up: a connection and the direction of the key.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Found<'a> {
+pub(crate) struct FoundConnection<'a> {
     pub(crate) handle: Handle,
     pub(crate) record: &'a Record,
-    /// The key is the reply key.
+    /// The key that was looked up is the reply key.
     pub(crate) reply: bool,
 }
 
-/// A record that is reserved for a connection by its reply key.
+/// A record that is reserved for a new connection: its reply key is in the index, its original key is not yet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reserved<'a> {
+pub(crate) struct Reservation<'a> {
     handle: Handle,
     record: &'a Record,
 }
 
 /// The reason why a connection was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum InsertError {
     /// Another connection has its key.
     Taken,
     /// Another connection has its reply key.
@@ -80,20 +81,20 @@ impl Default for Table {
             index: Index::default(),
             records: Slab::default(),
             addresses: Slab::default(),
-            record_numbers: Numbers::new(RECORDS_MAX),
-            address_numbers: Numbers::new(RECORDS_MAX),
+            record_numbers: SlotNumbers::new(RECORDS_MAX),
+            address_numbers: SlotNumbers::new(RECORDS_MAX),
             shards: (0..SHARDS).map(|_| ShardLock::default()).collect(),
         }
     }
 }
 
-/// The place of an entry, or the reason why there is none.
+/// The free position of a vacancy, or the reason why there is none. `taken`: the error if the key is taken.
 #[inline(always)]
-fn vacant(vacancy: Vacancy<'_>, taken: Refused) -> Result<&AtomicU64, Refused> {
+fn vacant(vacancy: Vacancy<'_>, taken: InsertError) -> Result<&AtomicU64, InsertError> {
     match vacancy {
         Vacancy::At(place) => Ok(place),
         Vacancy::Taken => Err(taken),
-        Vacancy::Full => Err(Refused::Full),
+        Vacancy::Full => Err(InsertError::Full),
     }
 }
 
@@ -120,14 +121,14 @@ impl Table {
         self.records.get(number)
     }
 
-    /// Prefetches what the insertion of an entry with this hash reads and writes.
+    /// Prefetches the buckets and the shard lock that the insertion of an entry with this hash accesses.
     #[inline(always)]
     pub(crate) fn prefetch_insertion(&self, hash: u64) {
         self.index.prefetch_insertion(hash);
         cpu::prefetch_lines(&self.shards[shard_of(hash)]);
     }
 
-    /// Prefetches what the removal of a connection reads and writes.
+    /// Prefetches the buckets and the shard locks that the removal of a connection accesses.
     pub(crate) fn prefetch_removal(&self, record: &Record) {
         let [hash, reply_hash] = record.hashes();
         self.prefetch_insertion(hash);
@@ -160,31 +161,31 @@ impl Table {
         meta_bits: u64,
         addresses: Pair,
         ports: u64,
-    ) -> Option<Matched<Pair>> {
+    ) -> Option<ConnectionMatch<Pair>> {
         record.match_ipv6(meta_bits, addresses, ports, &self.addresses)
     }
 
-    /// The connection of a key, if it is in this record and alive at `now`.
+    /// Returns the connection of a key, if this record holds the connection and it is not expired at `now`.
     pub(crate) fn verify<'t>(
         &'t self,
         (number, record): (u32, &'t Record),
         key: &Key,
         now: Millis,
-    ) -> Option<Found<'t>> {
+    ) -> Option<FoundConnection<'t>> {
         let (meta, reply) = record.matches(key, &self.addresses)?;
         let handle = Handle { record: number, generation: meta.generation() };
         let alive = meta.phase() == Phase::Live && record.expires() > now;
-        alive.then_some(Found { handle, record, reply })
+        alive.then_some(FoundConnection { handle, record, reply })
     }
 
-    /// The connection of a key that is not expired at `now`, or else an expired one.
-    pub(crate) fn find(&self, hash: u64, key: &Key, now: Millis) -> Option<Found<'_>> {
+    /// Returns the connection of a key: one that is not expired at `now` if there is one, otherwise an expired one.
+    pub(crate) fn find(&self, hash: u64, key: &Key, now: Millis) -> Option<FoundConnection<'_>> {
         let mut over = None;
         let alive = self.index.find(hash, |number| {
             let record = self.records.get(number)?;
             let (meta, reply) = record.matches(key, &self.addresses)?;
             let handle = Handle { record: number, generation: meta.generation() };
-            let found = Found { handle, record, reply };
+            let found = FoundConnection { handle, record, reply };
             if meta.phase() != Phase::Live {
                 return None;
             }
@@ -202,7 +203,8 @@ impl Table {
         self.index.find(hash, |number| self.is_taken_by(number, key, now)).is_some()
     }
 
-    /// Returns whether no connection has a key with this hash. `false`: one may have.
+    /// Returns whether no connection has a key with this hash. `false` does not mean that a connection has the key: the key is not
+    /// compared.
     #[inline(always)]
     pub(crate) fn is_absent(&self, hash: u64) -> bool {
         self.index.is_absent(hash)
@@ -222,56 +224,67 @@ impl Table {
     }
 
     /// Adds a connection that is not translated.
-    pub(crate) fn insert(&self, filling: &Filling, now: Millis) -> Result<(Handle, &Record), Refused> {
-        let [hash, _] = filling.hashes;
+    pub(crate) fn insert(
+        &self,
+        contents: &RecordContents,
+        now: Millis,
+    ) -> Result<(Handle, &Record), InsertError> {
+        let [hash, _] = contents.hashes;
         let mut shard = self.lock(hash);
-        let is_taken = |other| self.is_live_with(other, &filling.key, now);
-        let Reserved { handle, record } =
-            self.reserve_at(&mut shard, (hash, is_taken), filling, Refused::Taken)?;
+        let is_taken = |other| self.is_live_with(other, &contents.key, now);
+        let Reservation { handle, record } =
+            self.reserve_at(&mut shard, (hash, is_taken), contents, InsertError::Taken)?;
         record.publish();
         shard.connections += 1;
         Ok((handle, record))
     }
 
-    /// Reserves a record for a translated connection, and makes it known by its reply key. A reserved record counts, so if two threads
-    /// choose the same key, one of them is refused. The caller passes the record to [`insert_reserved`](Self::insert_reserved).
-    pub(crate) fn reserve_reply(&self, filling: &Filling, now: Millis) -> Result<Reserved<'_>, Refused> {
-        let (Some((key, _)), [_, hash]) = (&filling.reply, filling.hashes) else {
-            return Err(Refused::Full);
+    /// Reserves a record for a translated connection, and adds the index entry of its reply key. Reserved keys count as taken, so if two
+    /// threads choose the same reply key, one of them is refused. The caller passes the reservation to
+    /// [`insert_reserved`](Self::insert_reserved).
+    pub(crate) fn reserve_reply(
+        &self,
+        contents: &RecordContents,
+        now: Millis,
+    ) -> Result<Reservation<'_>, InsertError> {
+        let (Some((key, _)), [_, hash]) = (&contents.reply, contents.hashes) else {
+            return Err(InsertError::Full);
         };
         let is_taken = |other| self.is_taken_by(other, key, now).is_some();
-        self.reserve_at(&mut self.lock(hash), (hash, is_taken), filling, Refused::ReplyTaken)
+        self.reserve_at(&mut self.lock(hash), (hash, is_taken), contents, InsertError::ReplyTaken)
     }
 
-    /// Reserves a record, and makes it known by a hash of this shard, unless a record with that hash is the taken key.
+    /// Reserves a record and adds an index entry for it with a hash of this shard. Returns `taken` as an error if `is_taken` is true for a
+    /// record with the same hash.
     #[inline(always)]
     fn reserve_at(
         &self,
         shard: &mut Shard,
         (hash, is_taken): (u64, impl FnMut(u32) -> bool),
-        filling: &Filling,
-        taken: Refused,
-    ) -> Result<Reserved<'_>, Refused> {
+        contents: &RecordContents,
+        taken: InsertError,
+    ) -> Result<Reservation<'_>, InsertError> {
         let place = vacant(self.index.vacancy(&mut shard.index, hash, is_taken), taken)?;
-        let (number, record, generation) = self.reserve(shard, filling).ok_or(Refused::Full)?;
+        let (number, record, generation) = self.reserve(shard, contents).ok_or(InsertError::Full)?;
         self.index.fill(&mut shard.index, place, hash, number);
-        Ok(Reserved { handle: Handle { record: number, generation }, record })
+        Ok(Reservation { handle: Handle { record: number, generation }, record })
     }
 
-    /// Makes a reserved record the connection of both its keys, or else frees it.
+    /// Adds the index entry of the original key and makes the reserved record a live connection. If that key is taken or memory is missing,
+    /// frees the record.
     pub(crate) fn insert_reserved<'t>(
         &self,
-        reserved: Reserved<'t>,
-        filling: &Filling,
+        reservation: Reservation<'t>,
+        contents: &RecordContents,
         now: Millis,
-    ) -> Result<(Handle, &'t Record), Refused> {
-        let ([hash, reply_hash], Reserved { handle, record }) = (filling.hashes, reserved);
+    ) -> Result<(Handle, &'t Record), InsertError> {
+        let ([hash, reply_hash], Reservation { handle, record }) = (contents.hashes, reservation);
         let inserted = {
             let mut shard = self.lock(hash);
             let vacancy = self.index.vacancy(&mut shard.index, hash, |other| {
-                other != handle.record && self.is_live_with(other, &filling.key, now)
+                other != handle.record && self.is_live_with(other, &contents.key, now)
             });
-            vacant(vacancy, Refused::Taken).map(|place| {
+            vacant(vacancy, InsertError::Taken).map(|place| {
                 self.index.fill(&mut shard.index, place, hash, handle.record);
                 record.publish();
                 shard.connections += 1;
@@ -280,20 +293,20 @@ impl Table {
         if let Err(refused) = inserted {
             let mut shard = self.lock(reply_hash);
             self.index.remove(&mut shard.index, reply_hash, handle.record);
-            self.give_back(&mut shard, handle.record, record);
+            self.free(&mut shard, handle.record, record);
             return Err(refused);
         }
         Ok((handle, record))
     }
 
-    /// Returns whether a record is a connection with this key.
+    /// Returns whether a record is a live connection with this key that is not expired at `now`.
     fn is_live_with(&self, number: u32, key: &Key, now: Millis) -> bool {
         let record = self.records.get(number);
         let found = record.and_then(|record| Some((record, record.matches(key, &self.addresses)?)));
         found.is_some_and(|(record, (meta, _))| meta.phase() == Phase::Live && record.expires() > now)
     }
 
-    /// Returns a value if a record is a connection with this key, or has reserved it.
+    /// Returns `Some` if a record is a connection with this key that is not expired at `now`, or is reserved with this key.
     fn is_taken_by(&self, number: u32, key: &Key, now: Millis) -> Option<()> {
         let record = self.records.get(number)?;
         let (meta, _) = record.matches(key, &self.addresses)?;
@@ -304,17 +317,18 @@ impl Table {
         }
     }
 
-    fn reserve(&self, shard: &mut Shard, filling: &Filling) -> Option<(u32, &Record, u32)> {
-        let number = self.record_numbers.take(&mut shard.free)?;
-        let Some(record) = self.records.make(number) else {
+    /// Allocates a record, and for IPv6 an address slot, and fills them. Returns number, record and generation. `None`: out of memory.
+    fn reserve(&self, shard: &mut Shard, contents: &RecordContents) -> Option<(u32, &Record, u32)> {
+        let number = self.record_numbers.allocate(&mut shard.free)?;
+        let Some(record) = self.records.get_or_allocate(number) else {
             shard.free.push(number);
             return None;
         };
-        let addresses = match filling.key.v6 {
+        let addresses = match contents.key.v6 {
             false => None,
             true => {
-                let taken = self.address_numbers.take(&mut shard.free_addresses);
-                let made = taken.and_then(|n| self.addresses.make(n).map(|made| (n, made)));
+                let taken = self.address_numbers.allocate(&mut shard.free_addresses);
+                let made = taken.and_then(|n| self.addresses.get_or_allocate(n).map(|made| (n, made)));
                 if made.is_none() {
                     shard.free.push(number);
                     shard.free_addresses.extend(taken);
@@ -323,26 +337,25 @@ impl Table {
                 made
             }
         };
-        Some((number, record, record.reserve(filling, addresses)))
+        Some((number, record, record.reserve(contents, addresses)))
     }
 
-    /// Returns a record to the free ones, when no index entry refers to it any more.
-    fn give_back(&self, shard: &mut Shard, number: u32, record: &Record) {
+    /// Frees a record and its IPv6 addresses. No index entry may refer to the record any more.
+    fn free(&self, shard: &mut Shard, number: u32, record: &Record) {
         if record.meta().v6() {
-            self.address_numbers.give_back(&mut shard.free_addresses, record.addresses());
+            self.address_numbers.release(&mut shard.free_addresses, record.addresses());
         }
         record.free();
-        self.record_numbers.give_back(&mut shard.free, number);
+        self.record_numbers.release(&mut shard.free, number);
     }
 
-    /// Removes a connection and returns its zone and the number of its zone's count. `None`: it was removed
-    /// already.
+    /// Removes a connection; returns its zone and the number of the zone count that includes it. `None`: another thread has removed it.
     pub(crate) fn remove(&self, handle: Handle) -> Option<(u16, u32)> {
         let record = self.records.get(handle.record)?;
         if !record.claim(handle.generation) {
             return None;
         }
-        let (meta, counted) = (record.meta(), record.counted());
+        let (meta, counted) = (record.meta(), record.zone_count());
         let [hash, reply_hash] = record.hashes();
         let mut shard = self.lock(hash);
         self.index.remove(&mut shard.index, hash, handle.record);
@@ -352,12 +365,12 @@ impl Table {
             shard = self.lock(reply_hash);
             self.index.remove(&mut shard.index, reply_hash, handle.record);
         }
-        self.give_back(&mut shard, handle.record, record);
+        self.free(&mut shard, handle.record, record);
         Some((meta.zone(), counted))
     }
 
-    /// Calls `each` for the live connections among the records from number `first` on, at most `most`
-    /// records; returns the number to continue from.
+    /// Calls `each` for the live connections in at most `most` records, from number `first` on. Returns the record number to continue from;
+    /// 0: there are no more records.
     pub(crate) fn scan(&self, first: u32, most: u32, mut each: impl FnMut(Handle, &Record, Meta)) -> u32 {
         let used = self.record_numbers.used();
         let end = used.min(first.saturating_add(most));
@@ -371,7 +384,7 @@ impl Table {
         if end == used { 0 } else { end }
     }
 
-    /// Number of records that were ever used.
+    /// Number of records that were ever used: all record numbers in use are below it.
     pub(crate) fn used(&self) -> u32 {
         self.record_numbers.used()
     }

@@ -1,15 +1,15 @@
-//! TCP: the state of both ends, and the check whether a segment can belong to the connection.
+//! TCP: the state of both endpoints, and the check whether a segment can belong to the connection.
 //!
-//! The rules are those of packet filters after G. van Rooij, "Real Stateful TCP Packet Filtering in IP
-//! Filter" (2001), as Open vSwitch's datapath applies them: the sequence numbers of an end must be within the
-//! window that the other end has offered, or at most one window before it (retransmissions). A connection
-//! whose beginning was not seen is picked up.
+//! The rules are those of G. van Rooij, "Real Stateful TCP Packet Filtering in IP Filter" (2001), as Open vSwitch's datapath applies them:
+//! the sequence numbers of an endpoint must be within the window that the other endpoint has offered, or at most one window before it
+//! (retransmissions). A connection whose beginning was not seen is picked up.
 
-use crate::record::Words;
+use crate::record::StateWords;
 use crate::timeout::Timeout;
 use crate::update::Update;
 use packet::Tcp;
 
+/// Flags of a TCP header.
 const FIN: u16 = 0x01;
 const SYN: u16 = 0x02;
 const RST: u16 = 0x04;
@@ -17,13 +17,12 @@ const PSH: u16 = 0x08;
 const ACK: u16 = 0x10;
 const URG: u16 = 0x20;
 
-/// By how much an acknowledgement may be off, before scaling: a window and one segment.
+/// By how much an acknowledgement number may be off, before window scaling: a window and one segment.
 const ACK_SLACK: i32 = 0xffff + 1500;
 /// Maximum window scale (RFC 7323 §2.3).
 const MAX_SCALE: u8 = 14;
 
-/// The state of one end. `Listen`, `SynRecv` and some others are only names for dumps; no end has these
-/// states.
+/// The state of one endpoint. `Listen`, `SynRecv` and some others exist only as names in dumps; no endpoint has these states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum TcpState {
@@ -49,7 +48,7 @@ impl TcpState {
     }
 }
 
-/// The window scaling that an end has announced.
+/// The window scaling that an endpoint has announced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Scale {
     /// No window scaling.
@@ -57,7 +56,7 @@ pub(crate) enum Scale {
     None,
     /// Windows are shifted by this number of bits.
     By(u8),
-    /// Unknown, because its SYN was not seen.
+    /// Unknown, because the endpoint's SYN was not seen.
     Unknown,
 }
 
@@ -79,18 +78,19 @@ impl Scale {
     }
 }
 
-/// Encodes [`Scale::None`] and [`Scale::Unknown`] in five bits, where a shift is at most 14.
+/// Encodes [`Scale::None`] in five bits; a shift is at most 14.
 const NO_SCALE: u64 = 30;
+/// Encodes [`Scale::Unknown`] in five bits.
 const UNKNOWN_SCALE: u64 = 31;
 
-/// The fields of a segment that are used.
+/// The fields of a segment that connection tracking uses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Segment {
     flags: u16,
     seq: u32,
     ack: u32,
     window: u16,
-    /// From the window scale option, which is valid only with SYN.
+    /// The window scale option, which is valid only with SYN.
     scale: Scale,
     /// Bytes of payload.
     len: u32,
@@ -103,7 +103,7 @@ impl Segment {
         Segment { flags, seq: tcp.seq(), ack: tcp.ack(), window: tcp.window(), scale, len }
     }
 
-    /// Reads a segment that neither begins nor ends a connection; `None`: it does.
+    /// Reads a segment that neither begins nor ends a connection. `None`: the segment does.
     #[inline(always)]
     pub(crate) fn of_data(tcp: &Tcp<'_>, len: u32) -> Option<Segment> {
         let flags = tcp.flags();
@@ -125,12 +125,12 @@ impl Segment {
         contradicts || says_nothing || lacks_ack
     }
 
-    /// Returns whether it may be the first segment seen of a connection: not a SYN-ACK.
+    /// Returns whether the segment may be the first one seen of a connection: its flags are valid, and it is not a SYN-ACK.
     pub(crate) fn may_begin(&self) -> bool {
         !(self.is_nonsense() || self.has(SYN) && self.has(ACK))
     }
 
-    /// Number of sequence numbers that it occupies (RFC 9293 §3.4).
+    /// Number of sequence numbers that the segment occupies (RFC 9293 §3.4): bytes of payload, plus one each for SYN and FIN.
     fn extent(&self) -> u32 {
         self.len + u32::from(self.has(SYN)) + u32::from(self.has(FIN))
     }
@@ -152,17 +152,16 @@ fn scale_of(options: &[u8]) -> Scale {
     }
 }
 
-/// State of one end.
+/// State of one endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Peer {
     pub(crate) state: TcpState,
     pub(crate) scale: Scale,
-    /// The sequence number after the last byte that it has sent.
+    /// The sequence number after the last byte that the endpoint has sent.
     sent: u32,
-    /// Maximum sequence number that it may send: the other end's acknowledgement plus its window. 1: not
-    /// known.
+    /// Maximum sequence number that the endpoint may send: the other endpoint's acknowledgement plus its window. 1: not known.
     limit: u32,
-    /// The largest window that it has offered, before scaling.
+    /// The largest window that the endpoint has offered, before scaling.
     window: u16,
 }
 
@@ -183,9 +182,9 @@ impl Peer {
     }
 }
 
-/// Packs both ends into the words of a record. One word contains the window data that packets of one
-/// direction change.
-pub(crate) fn pack([first, second]: &[Peer; 2]) -> Words {
+/// Packs both endpoints into the state words of a record. Data that packets of one direction change together (the sender's `sent`, the
+/// receiver's `limit`) is in one word.
+pub(crate) fn pack([first, second]: &[Peer; 2]) -> StateWords {
     let pair = |sent: u32, limit: u32| u64::from(sent) << 32 | u64::from(limit);
     let states = first.packed() | second.packed() << 25;
     [states, pair(first.sent, second.limit), pair(second.sent, first.limit)]
@@ -193,14 +192,14 @@ pub(crate) fn pack([first, second]: &[Peer; 2]) -> Words {
 
 /// The reverse of [`pack`].
 #[inline(always)]
-pub(crate) fn unpack([states, forward, back]: Words) -> [Peer; 2] {
+pub(crate) fn unpack([states, forward, back]: StateWords) -> [Peer; 2] {
     let half = |word: u64| ((word >> 32) as u32, word as u32);
     let ((first_sent, second_limit), (second_sent, first_limit)) = (half(forward), half(back));
     let second = Peer::unpacked(states >> 25 & 0x1ff_ffff, second_sent, second_limit);
     [Peer::unpacked(states & 0x1ff_ffff, first_sent, first_limit), second]
 }
 
-/// The state of a connection that a segment begins: its sender, and the other end.
+/// The state of a connection that a segment begins: first its sender, then the other endpoint.
 pub(crate) fn begin(segment: &Segment) -> [Peer; 2] {
     let scale = if segment.has(SYN) { segment.scale } else { Scale::Unknown };
     let first = Peer {
@@ -215,12 +214,12 @@ pub(crate) fn begin(segment: &Segment) -> [Peer; 2] {
     [first, Peer { scale: unseen, limit: 1, window: 1, ..Peer::default() }]
 }
 
-/// Returns whether `a` is not before `b`, in sequence numbers that wrap around.
+/// Returns whether sequence number `a` equals `b` or comes after it. Sequence numbers wrap around.
 fn reaches(a: u32, b: u32) -> bool {
     a.wrapping_sub(b) as i32 >= 0
 }
 
-/// Processes a segment from `src` to `dst`. `strict`: sequence numbers are checked.
+/// Checks a segment from `src` to `dst` and updates both endpoints. `strict`: sequence numbers are checked.
 pub(crate) fn update(src: &mut Peer, dst: &mut Peer, segment: &Segment, strict: bool) -> Update {
     use TcpState::{Closed, FinWait2, SynSent};
     if segment.is_nonsense() {
@@ -236,13 +235,13 @@ pub(crate) fn update(src: &mut Peer, dst: &mut Peer, segment: &Segment, strict: 
             return Update::New(Timeout::TcpFirst);
         }
     }
-    let seen = Seen::new(src, dst, segment);
+    let seen = CheckedSegment::new(src, dst, segment);
     if !strict || seen.is_in_window(src, dst) {
         seen.advance(src, dst);
         seen.change_states(src, dst);
         Update::Valid(Some(timeout(src.state, dst.state)))
     } else if seen.is_tolerable(src, dst) {
-        // Only the sender's own state is updated, and the lifetime of the connection is not extended.
+        // The lifetime of the connection is not extended, and only FIN and RST change states.
         seen.advance(src, dst);
         seen.end_states(src, dst);
         Update::Valid(None)
@@ -251,8 +250,8 @@ pub(crate) fn update(src: &mut Peer, dst: &mut Peer, segment: &Segment, strict: 
     }
 }
 
-/// Window shifts of sender and receiver, from the scale codes that both ends have announced. If one end did not announce scaling,
-/// neither window is scaled (RFC 7323 §2.2).
+/// Window shifts of sender and receiver, from the scale codes that they have announced. If one endpoint did not announce scaling, neither
+/// window is scaled (RFC 7323 §2.2).
 #[inline(always)]
 fn shifts(src: u64, dst: u64) -> [u8; 2] {
     match (src, dst) {
@@ -265,7 +264,12 @@ fn shifts(src: u64, dst: u64) -> [u8; 2] {
 /// [`update`] for the fast path: works on the packed words of a record, and only for a [data segment](Segment::of_data) in the window of
 /// a connection that is established in both directions. `None`: use [`update`].
 #[inline(always)]
-pub(crate) fn established(words: Words, segment: &Segment, reply: bool, strict: bool) -> Option<Words> {
+pub(crate) fn established(
+    words: StateWords,
+    segment: &Segment,
+    reply: bool,
+    strict: bool,
+) -> Option<StateWords> {
     const STATES: u64 = 15 | 15 << 25;
     const ESTABLISHED: u64 = (TcpState::Established as u64) << 25 | TcpState::Established as u64;
     let [states, forward, back] = words;
@@ -300,29 +304,29 @@ pub(crate) fn established(words: Words, segment: &Segment, reply: bool, strict: 
     Some(if reply { [states, forward, own] } else { [states, own, back] })
 }
 
-/// A segment in the numbers of its connection.
-struct Seen<'a> {
+/// A segment with the sequence numbers against which its connection checks it.
+struct CheckedSegment<'a> {
     segment: &'a Segment,
-    /// The first sequence number and the one after the last; for a segment without payload, the sender's
-    /// current number.
+    /// The first sequence number. If the segment occupies no sequence number: the sender's current one.
     seq: u32,
+    /// The sequence number after the last one.
     end: u32,
     ack: u32,
     window: u16,
-    /// By how much the acknowledgement is behind what the other end has sent.
+    /// By how much the acknowledgement is behind what the other endpoint has sent.
     skew: i32,
     /// Window scales of sender and receiver.
     shift: [u8; 2],
 }
 
-impl<'a> Seen<'a> {
-    fn new(src: &mut Peer, dst: &mut Peer, segment: &'a Segment) -> Seen<'a> {
+impl<'a> CheckedSegment<'a> {
+    fn new(src: &mut Peer, dst: &mut Peer, segment: &'a Segment) -> CheckedSegment<'a> {
         let shift = if segment.has(SYN) { [0, 0] } else { shifts(src.scale.code(), dst.scale.code()) };
         let end = segment.seq.wrapping_add(segment.extent());
         let (seq, ack, window) = (segment.seq, segment.ack, segment.window);
-        let mut seen = Seen { segment, seq, end, ack, window, skew: 0, shift };
+        let mut seen = CheckedSegment { segment, seq, end, ack, window, skew: 0, shift };
         let picked_up = src.state < TcpState::SynSent && seen.first_of(src, dst);
-        // Some stacks set no acknowledgement number with RST, or with a FIN at the beginning of a connection.
+        // No acknowledgement number. Some stacks set none with RST.
         if !segment.has(ACK) || segment.ack == 0 && segment.has(RST) {
             seen.ack = dst.sent;
         }
@@ -335,8 +339,8 @@ impl<'a> Seen<'a> {
         seen
     }
 
-    /// Handles the first segment seen of its sender. Returns whether the sender may have sent more than was
-    /// seen.
+    /// Initialises the state of the sender from its first segment that was seen. Returns whether the sender's limit was set from this
+    /// segment; then the acknowledgement is not checked.
     fn first_of(&mut self, src: &mut Peer, dst: &mut Peer) -> bool {
         if self.segment.has(SYN)
             && let Scale::By(other) = dst.scale
@@ -348,7 +352,7 @@ impl<'a> Seen<'a> {
                     self.window = self.window.div_ceil(1 << own);
                 }
                 _ => {
-                    // Scaling requires that both ends announce it (RFC 7323 §2.2).
+                    // Scaling requires that both endpoints announce it (RFC 7323 §2.2).
                     dst.window = (u32::from(dst.window) << other).min(u16::MAX.into()) as u16;
                     dst.scale = Scale::None;
                 }
@@ -368,7 +372,7 @@ impl<'a> Seen<'a> {
     fn is_in_window(&self, src: &Peer, dst: &Peer) -> bool {
         let back = u32::from(dst.window) << self.shift[1];
         let seq = self.segment.seq;
-        // A reset is valid only at the sender's current sequence number, or one off.
+        // A reset is valid only if its sequence number is the sender's current one, plus or minus one.
         let reset_fits = !self.segment.has(RST) || seq.wrapping_sub(src.sent).wrapping_add(1) <= 2;
         reaches(src.limit, self.end)
             && reaches(self.seq, src.sent.wrapping_sub(back))
@@ -376,8 +380,8 @@ impl<'a> Seen<'a> {
             && reset_fits
     }
 
-    /// Returns whether to tolerate wrong numbers: while a connection opens or is closed, both ends may answer
-    /// in any order.
+    /// Returns whether a segment outside the window is tolerated: while a connection opens or is closed, both endpoints may answer in any
+    /// order.
     fn is_tolerable(&self, src: &Peer, dst: &Peer) -> bool {
         let loose = dst.state < TcpState::SynSent
             || dst.state >= TcpState::FinWait2
@@ -413,7 +417,7 @@ impl<'a> Seen<'a> {
         self.end_states(src, dst);
     }
 
-    /// FIN and RST change the states in any case.
+    /// Changes states for FIN and RST, also if the segment is only tolerated.
     fn end_states(&self, src: &mut Peer, dst: &mut Peer) {
         if self.segment.has(FIN) && src.state < TcpState::Closing {
             src.state = TcpState::Closing;
@@ -424,11 +428,12 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// Returns whether the connection has not opened yet or is closing: its removal loses hardly any data.
+/// Returns whether the connection is not yet established or is closing: its removal loses hardly any data.
 pub(crate) fn is_dispensable([a, b]: &[Peer; 2]) -> bool {
     timeout(a.state, b.state) != Timeout::TcpEstablished
 }
 
+/// The timeout of a connection whose endpoints have these states.
 fn timeout(a: TcpState, b: TcpState) -> Timeout {
     let (least, most) = (a.min(b), a.max(b));
     if least >= TcpState::FinWait2 {

@@ -53,7 +53,7 @@ fn fresh(ct: &Conntrack, l3: &[u8], action: &Action, now: u64) -> u8 {
 const LOOK: Action = Action::TRACK;
 const COMMIT: Action = Action { commit: true, ..LOOK };
 
-/// One end of a TCP connection, as its segments are made.
+/// One endpoint of a TCP connection, as a generator of its segments.
 struct Segment {
     from_first: bool,
     flags: u16,
@@ -105,7 +105,7 @@ fn tcp_opens_sends_data_closes_and_opens_again() {
     assert_eq!(tcp_state(&ct, 0), Some(TcpState::Established));
     assert_eq!(fresh(&ct, &segment(true, ACK, 100, 500, 300), &LOOK, 1), EST | TRK);
     assert_eq!(fresh(&ct, &segment(false, ACK, 500, 400, 10), &LOOK, 2), EST | RPL | TRK);
-    // Far outside the other end's window.
+    // Far outside the window of the other endpoint.
     assert_eq!(fresh(&ct, &segment(true, ACK, 400_000, 510, 300), &LOOK, 3), INV | TRK);
     // A reset with an impossible sequence number, and an invalid combination of flags.
     assert_eq!(fresh(&ct, &segment(true, RST, 300, 0, 0), &LOOK, 3), INV | TRK);
@@ -352,7 +352,7 @@ fn a_full_table_evicts_unanswered_connections_only() {
 }
 
 proptest! {
-    /// A flush of the connection between two ends removes what a flush by filters removes, in each of its directions.
+    /// A flush of the connection between two endpoints removes what a flush by filters removes, in each direction.
     #[test]
     fn one_connection_is_flushed_as_by_filters(
         begun in prop::collection::vec((any::<bool>(), prop::sample::select(vec![1u8, 6, 17]), 0..3u8, 0..3u8, 1..3u16), 1..12),
@@ -441,7 +441,7 @@ fn expired_connections_are_swept_in_time_and_their_memory_is_reused() {
 
 /// A connection in the reference implementation.
 #[derive(Clone, Debug)]
-struct Known {
+struct ReferenceConnection {
     zone: u16,
     packet: (bool, u8, (u8, u16), (u8, u16)),
     answered: bool,
@@ -480,7 +480,7 @@ fn steps() -> impl Strategy<Value = Step> {
 /// The reference implementation: a list that is searched linearly.
 #[derive(Default)]
 struct Reference {
-    known: Vec<Known>,
+    connections: Vec<ReferenceConnection>,
     /// Limit of each zone.
     max: usize,
 }
@@ -488,24 +488,25 @@ struct Reference {
 impl Reference {
     /// State and mark of a packet. ICMP is echo: hosts with an odd port send requests, others replies.
     fn track(&mut self, v6: bool, proto: u8, ends: [(u8, u16); 2], action: &Action, now: u64) -> (u8, u32) {
-        self.known.retain(|k| k.expires > now);
+        self.connections.retain(|k| k.expires > now);
         let [src, dst] = ends;
         let (forward, back) = ((v6, proto, src, dst), (v6, proto, dst, src));
         let icmp = matches!(proto, 1 | 58);
         let asks = !icmp || src.1 == 1;
-        let find = |k: &Known| k.zone == action.zone && (k.packet == forward || k.packet == back);
-        let mut at = self.known.iter().position(find);
+        let find =
+            |k: &ReferenceConnection| k.zone == action.zone && (k.packet == forward || k.packet == back);
+        let mut at = self.connections.iter().position(find);
         if let Some(i) = at
             && action.force
-            && self.known[i].packet != forward
+            && self.connections[i].packet != forward
         {
-            self.known.remove(i);
+            self.connections.remove(i);
             at = None;
         }
         let mut state = TRK;
         match at {
             Some(i) => {
-                let k = &mut self.known[i];
+                let k = &mut self.connections[i];
                 let reply = k.packet != forward;
                 k.answered |= reply;
                 k.expires = now + if k.answered { 30_000 } else { 60_000 };
@@ -514,16 +515,22 @@ impl Reference {
             None if !asks => state |= INV,
             None => {
                 state |= NEW;
-                let zone = self.known.iter().filter(|k| k.zone == action.zone).count();
+                let zone = self.connections.iter().filter(|k| k.zone == action.zone).count();
                 if action.commit && zone < self.max {
                     let expires = now + 60_000;
-                    let k = Known { zone: action.zone, packet: forward, answered: false, expires, mark: 0 };
-                    self.known.push(k);
-                    at = Some(self.known.len() - 1);
+                    let k = ReferenceConnection {
+                        zone: action.zone,
+                        packet: forward,
+                        answered: false,
+                        expires,
+                        mark: 0,
+                    };
+                    self.connections.push(k);
+                    at = Some(self.connections.len() - 1);
                 }
             }
         }
-        let Some(k) = at.map(|i| &mut self.known[i]) else { return (state, 0) };
+        let Some(k) = at.map(|i| &mut self.connections[i]) else { return (state, 0) };
         if let Some((value, mask)) = action.mark {
             k.mark = value | k.mark & !mask;
         }
@@ -542,7 +549,7 @@ proptest! {
         for step in steps {
             match step {
                 Step::Packet { v6, proto, mut ends, action } => {
-                    // The ends of ICMP have the types of request and reply; other protocols have no ports.
+                    // ICMP endpoints have the types of request and reply; other protocols have no ports.
                     match proto {
                         1 | 58 => ends[1].1 = 3 - ends[0].1,
                         47 => (ends[0].1, ends[1].1) = (0, 0),
@@ -556,29 +563,28 @@ proptest! {
                     prop_assert_eq!((state, meta.mark), reference.track(v6, proto, ends, &action, now));
                 }
                 Step::Pass(millis) => {
-                    // An expired connection occupies its place until it is swept; in the reference
-                    // implementation it does not.
+                    // An expired connection counts towards the limit until it is swept; in the reference implementation it does not.
                     ct.sweep(Millis(now));
                     now += millis + 1;
                     ct.sweep(Millis(now));
                 }
                 Step::Flush(zone) => {
                     ct.flush(zone, &Filter::default());
-                    reference.known.retain(|k| zone.is_some_and(|z| z != k.zone));
+                    reference.connections.retain(|k| zone.is_some_and(|z| z != k.zone));
                 }
             }
-            reference.known.retain(|k| k.expires > now);
+            reference.connections.retain(|k| k.expires > now);
             let dumped = ct.dump(None, Millis(now));
-            prop_assert_eq!(dumped.len(), reference.known.len());
+            prop_assert_eq!(dumped.len(), reference.connections.len());
             let mut ours: Vec<_> = dumped.iter().map(|e| (e.original.zone(), e.mark, now + e.left.0)).collect();
-            let mut theirs: Vec<_> = reference.known.iter().map(|k| (k.zone, k.mark, k.expires)).collect();
+            let mut theirs: Vec<_> = reference.connections.iter().map(|k| (k.zone, k.mark, k.expires)).collect();
             ours.sort_unstable();
             theirs.sort_unstable();
             prop_assert_eq!(ours, theirs);
         }
     }
 
-    /// No packet makes it fail.
+    /// No packet makes the tracker panic.
     #[test]
     fn any_bytes(v6: bool, proto in prop::sample::select(vec![1u8, 6, 17, 58, 132, 47]), kind: u8,
                  mut bytes in prop::collection::vec(any::<u8>(), 0..120), verify: bool) {

@@ -1,7 +1,7 @@
-//! Connections as `dpctl/dump-conntrack` prints them.
+//! Text form of connections: the output of `dpctl/dump-conntrack`.
 
 use crate::dump::Entry;
-use crate::helper::Expected;
+use crate::helper::ExpectedConnection;
 use crate::key::{Key, is_icmp};
 use crate::tcp::{Peer, Scale, TcpState};
 use packet::ipproto;
@@ -9,7 +9,7 @@ use std::fmt;
 use std::fmt::Write as _;
 
 impl TcpState {
-    /// All states, in order.
+    /// All states in the order of their numbers.
     pub const ALL: [TcpState; 11] = [
         TcpState::Closed,
         TcpState::Listen,
@@ -74,8 +74,7 @@ impl fmt::Display for Key {
 }
 
 impl Entry {
-    /// One line, without line end. `verbose`: with less common fields; `statistics`: with the time until it
-    /// expires.
+    /// One line, without line end. `verbose`: includes less common fields. `statistics`: includes the time until the connection expires.
     pub fn text(&self, verbose: bool, statistics: bool) -> String {
         let Entry { original, reply, mark, label, .. } = self;
         let mut text = format!("{},orig=({original}),reply=({reply})", Protocol(original.proto()));
@@ -103,9 +102,9 @@ impl Entry {
     }
 }
 
-impl fmt::Display for Expected {
+impl fmt::Display for ExpectedConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Expected { key, parent, mark, label } = self;
+        let ExpectedConnection { key, parent, mark, label } = self;
         write!(f, "{},orig=({key})", Protocol(key.proto()))?;
         if key.zone() != 0 {
             write!(f, ",zone={}", key.zone())?;
@@ -114,7 +113,7 @@ impl fmt::Display for Expected {
             write!(f, ",mark={mark}")?;
         }
         if *label != [0; 2] {
-            write!(f, ",labels={:#x}", crate::dump::whole(*label))?;
+            write!(f, ",labels={:#x}", crate::dump::u128_of(*label))?;
         }
         write!(f, ",parent=({parent})")
     }

@@ -10,13 +10,13 @@ use units::Millis;
 pub(crate) enum Timeout {
     /// TCP: only the initiator has sent a segment.
     TcpFirst,
-    /// TCP: both ends have sent a segment, and the handshake is not complete.
+    /// TCP: both endpoints have sent a segment, and the handshake is not complete.
     TcpOpening,
     /// TCP: established.
     TcpEstablished,
-    /// TCP: one end has closed.
+    /// TCP: one endpoint has closed.
     TcpClosing,
-    /// TCP: both ends have closed, and one has no acknowledgement of that yet.
+    /// TCP: both endpoints have closed, and one has not received the acknowledgement yet.
     TcpFinWait,
     /// TCP: closed.
     TcpClosed,
@@ -35,8 +35,7 @@ pub(crate) enum Timeout {
 /// Number of [`Timeout`]s.
 const TIMEOUTS: usize = 11;
 
-/// Timeouts of the connections that are committed with this policy. Timeouts that it does not set have their
-/// default.
+/// Timeouts, in seconds, of the connections that are committed with this policy. A timeout that the policy does not set has its default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeoutPolicy([u32; TIMEOUTS]);
 
@@ -47,9 +46,9 @@ impl Default for TimeoutPolicy {
 }
 
 impl TimeoutPolicy {
-    /// Makes a policy of timeouts in seconds: of TCP after the first packet, opening, established, closing,
-    /// with both ends closing, and closed; of UDP and similar after the first packet, with packets in one
-    /// direction, and in both; of ICMP after a request, and after a reply. `None`: the default.
+    /// Makes a policy from timeouts in seconds, in the order of the variants of `Timeout`. TCP: after the first packet, opening,
+    /// established, closing, both endpoints closing, closed. UDP and similar: after the first packet, packets in one direction, packets in
+    /// both. ICMP: after a request, after a reply. `None`: the default.
     pub fn new(seconds: [Option<u32>; TIMEOUTS]) -> TimeoutPolicy {
         let mut policy = TimeoutPolicy::default();
         for (own, wanted) in policy.0.iter_mut().zip(seconds) {
@@ -64,7 +63,7 @@ impl TimeoutPolicy {
 }
 
 impl Timeout {
-    /// The time at which it expires by default, if no packet arrives after `now`.
+    /// The time at which the connection expires without a timeout policy, if no packet arrives after `now`.
     #[inline(always)]
     pub(crate) fn after(self, now: Millis) -> Millis {
         let seconds = match self {
@@ -81,13 +80,13 @@ impl Timeout {
 
 /// The timeout policies by number.
 ///
-/// **Threads**: workers read it, for connections that have a policy.
+/// **Threads**: workers read the policies of connections that have one; the control half writes them.
 #[derive(Debug, Default)]
 pub(crate) struct Policies(RwLock<BTreeMap<u16, TimeoutPolicy>>);
 
 impl Policies {
-    /// The time at which a connection with this policy expires, if no packet arrives after `now`. 0 and
-    /// unknown numbers mean no policy.
+    /// The time at which a connection with this policy expires, if no packet arrives after `now`. 0 and unknown policy numbers mean no
+    /// policy.
     #[inline(always)]
     pub(crate) fn after(&self, policy: u16, timeout: Timeout, now: Millis) -> Millis {
         if policy == 0 { timeout.after(now) } else { self.after_of(policy, timeout, now) }

@@ -1,19 +1,18 @@
 //! `Conntrack`: tracks packets and owns all connections.
 //!
-//! **Threads**: any. A packet of a known connection takes no lock; one that begins or ends a connection takes
-//! the lock of one of [`SHARDS`](crate::SHARDS) shards at a time. The table is allocated when the first
-//! packet is tracked, so it costs nothing where `ct` is not used.
+//! **Threads**: any. A packet of an existing connection takes no lock; a packet that begins or ends a connection takes the lock of one of
+//! [`SHARDS`](crate::SHARDS) shards at a time. The table is allocated when the first packet is tracked, so an unused `ct` costs no memory.
 
-use crate::helper::{self, Control, Helper, Helpers};
+use crate::helper::{self, ControlPacket, Helper, Helpers};
 use crate::index::Bucket;
 use crate::key::{Key, Tuple};
 use crate::limits::Limits;
 use crate::nat::{Nat, Translation};
 use crate::packet_fields::{Content, PacketFields};
-use crate::packet_words::Translated;
+use crate::packet_words::PendingTranslation;
 use crate::protocol::Protocol;
 use crate::record::{Record, Side};
-use crate::table::{Found, Handle, Table};
+use crate::table::{FoundConnection, Handle, Table};
 use crate::timeout::Policies;
 use crate::update::Update;
 use cpu::Chain;
@@ -29,7 +28,7 @@ pub struct Action {
     pub zone: u16,
     /// Commit the connection.
     pub commit: bool,
-    /// Remove an existing connection of the opposite direction first.
+    /// If the packet is a reply of an existing connection, remove that connection first.
     pub force: bool,
     /// Mark to write: value, mask.
     pub mark: Option<(u32, u32)>,
@@ -44,7 +43,7 @@ pub struct Action {
 }
 
 impl Action {
-    /// Tracks in zone 0, and does nothing else.
+    /// Tracks in zone 0 without any option.
     pub const TRACK: Action = Action {
         zone: 0,
         commit: false,
@@ -70,88 +69,90 @@ pub struct Metadata {
     pub label: [u64; 2],
     /// The tuple of the connection's first packet.
     pub tuple: Tuple,
-    /// Its connection, if this packet has updated it already.
-    pub known: Known,
-    /// The packet belongs to a control connection: pass it to [`Conntrack::inspect`].
-    pub control: Option<Control>,
+    /// Result of the look-up by an earlier `ct` in the same zone.
+    pub earlier: EarlierLookUp,
+    /// Set if the packet belongs to a control connection: then pass the packet to [`Conntrack::inspect`].
+    pub control: Option<ControlPacket>,
 }
 
-/// The result of an earlier `ct` of a packet in the same zone, as long as addresses and ports are unchanged.
+/// Result of the look-up by an earlier `ct` of the same packet in the same zone. Valid as long as addresses and ports are unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Known(KnownState);
+pub struct EarlierLookUp(EarlierLookUpState);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum KnownState {
+enum EarlierLookUpState {
     #[default]
     Unknown,
-    /// Its connection, which is not looked up again.
-    Connection(Seen),
-    /// It has no connection. Its checksums are right, and its key has this hash: upper and lower half.
+    /// The earlier `ct` found this connection and updated it: it is neither looked up nor updated again.
+    Connection(EarlierConnection),
+    /// The earlier `ct` found no connection. The packet's checksums are right, and its key has this hash: upper and lower half.
     NoConnection([u32; 2]),
 }
 
+/// A connection that an earlier `ct` has found, with the packet's direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct EarlierConnection {
     handle: Handle,
     reply: bool,
     related: bool,
 }
 
-impl Known {
+impl EarlierLookUp {
     #[inline(always)]
-    pub(crate) fn of(handle: Handle, reply: bool, related: bool) -> Known {
-        Known(KnownState::Connection(Seen { handle, reply, related }))
+    pub(crate) fn of(handle: Handle, reply: bool, related: bool) -> EarlierLookUp {
+        EarlierLookUp(EarlierLookUpState::Connection(EarlierConnection { handle, reply, related }))
     }
 
     #[inline(always)]
-    pub(crate) fn without_connection(hash: u64) -> Known {
-        Known(KnownState::NoConnection([(hash >> 32) as u32, hash as u32]))
+    pub(crate) fn without_connection(hash: u64) -> EarlierLookUp {
+        EarlierLookUp(EarlierLookUpState::NoConnection([(hash >> 32) as u32, hash as u32]))
     }
 
-    /// Whether the packet has a connection.
+    /// Returns whether the earlier `ct` found a connection.
     pub fn has_connection(self) -> bool {
         self.seen().is_some()
     }
 
     #[inline(always)]
-    fn seen(self) -> Option<Seen> {
+    fn seen(self) -> Option<EarlierConnection> {
         match self.0 {
-            KnownState::Connection(seen) => Some(seen),
+            EarlierLookUpState::Connection(seen) => Some(seen),
             _ => None,
         }
     }
 
-    /// The hash of a packet that had no connection.
+    /// The hash of the packet's key, if the earlier `ct` found no connection.
     #[inline(always)]
     pub(crate) fn hash(self) -> Option<u64> {
         match self.0 {
-            KnownState::NoConnection([high, low]) => Some(u64::from(high) << 32 | u64::from(low)),
+            EarlierLookUpState::NoConnection([high, low]) => Some(u64::from(high) << 32 | u64::from(low)),
             _ => None,
         }
     }
 
-    /// The same for the fragments of a packet: other fragments may complete it at the next `ct`, so its checksums are verified again.
-    pub fn of_fragments(self) -> Known {
+    /// The result that stays valid when the packet is split into its fragments: other fragments may complete it at the next `ct`, so its
+    /// checksums are verified again.
+    pub fn of_fragments(self) -> EarlierLookUp {
         match self.0 {
-            KnownState::Connection(_) => self,
-            _ => Known::default(),
+            EarlierLookUpState::Connection(_) => self,
+            _ => EarlierLookUp::default(),
         }
     }
 }
 
-/// Where the connection of a packet may be found.
+/// Where a packet's connection may be found: results of the steps read and prefetch.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Place<'t> {
+pub(crate) struct IndexHint<'t> {
     pub(crate) hash: u64,
     /// The bucket of the hash, if it was prefetched.
     pub(crate) bucket: Option<&'t Bucket>,
-    /// The record that the hash most likely means, if it was prefetched.
+    /// The record whose index entry is the first one with the hash, if it was prefetched. The key was not compared.
     pub(crate) guess: Option<(u32, &'t Record)>,
-    /// If no connection has the hash: the reply key that a translated one will most likely get.
+    /// If no connection has the hash: the reply key that a new translated connection will most likely get.
     pub(crate) reply: Option<FirstReply>,
 }
 
-/// The first reply key that is tried for a new IPv4 connection, and its hash; its bucket was prefetched.
+/// The first reply key that is tried for a new IPv4 connection, and its hash. The bucket of the hash was prefetched.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FirstReply {
     pub(crate) addresses: u64,
@@ -160,7 +161,7 @@ pub(crate) struct FirstReply {
 }
 
 impl FirstReply {
-    /// Returns whether it is this key, which has the same protocol and zone.
+    /// Returns whether this is the reply key `key`, which must have the same protocol and zone.
     #[inline(always)]
     pub(crate) fn is_of(&self, key: &Key) -> bool {
         !key.v6 && self.addresses == key.address_word() && self.ports == key.port_word()
@@ -170,57 +171,65 @@ impl FirstReply {
 /// The connections of a datapath.
 #[derive(Debug)]
 pub struct Conntrack {
+    /// Key of the hash that selects translated addresses and ports.
     pub(crate) secret: [u64; 2],
-    /// Hashes keys.
+    /// The keyed hash function for connection keys.
     pub(crate) chain: Chain,
+    /// Allocated when the first packet is tracked.
     pub(crate) table: OnceLock<Table>,
     pub(crate) limits: Limits,
     pub(crate) policies: Policies,
+    /// TCP sequence numbers are checked.
     pub(crate) strict: AtomicBool,
-    /// Milliseconds in which every record is visited once.
+    /// Time in which the connection sweep visits every record once, in milliseconds.
     pub(crate) sweep_interval: AtomicU32,
     pub(crate) sweep: Mutex<Sweep>,
-    /// Where the search for a dispensable connection continues.
+    /// Record number from which the next eviction searches a dispensable connection.
     pub(crate) evict_from: AtomicU32,
-    pub(crate) draws: AtomicU64,
-    pub(crate) exhausted: AtomicU64,
+    /// Number of random numbers that were drawn for translations.
+    pub(crate) random_draws: AtomicU64,
+    /// Number of connections that did not begin because all reply keys were taken; [`Conntrack::take_exhausted`] resets it.
+    pub(crate) nat_exhausted: AtomicU64,
     pub(crate) helpers: Helpers,
 }
 
-/// State of the present round of the sweep.
+/// Progress of the connection sweep.
 #[derive(Debug, Default)]
 pub(crate) struct Sweep {
-    /// The record to visit next, and how many are due.
-    pub(crate) at: u32,
-    pub(crate) left: u32,
-    pub(crate) last: Option<Millis>,
+    /// Number of the record to visit next.
+    pub(crate) next: u32,
+    /// Number of records that are due.
+    pub(crate) due: u32,
+    /// Time up to which due records were computed.
+    pub(crate) computed_at: Option<Millis>,
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Replaces the bits of a mask.
+/// Replaces the bits of `old` that `mask` selects by those of `value`.
 pub(crate) fn masked_mark(old: u32, (value, mask): (u32, u32)) -> u32 {
     value | old & !mask
 }
 
-/// As `masked_mark`, for a label.
+/// [`masked_mark`] for a label.
 pub(crate) fn masked_label(old: [u64; 2], (value, mask): ([u64; 2], [u64; 2])) -> [u64; 2] {
     [value[0] | old[0] & !mask[0], value[1] | old[1] & !mask[1]]
 }
 
-/// The `ct_state` bits of a packet that was translated in this zone.
+/// The `ct_state` bits that mark a packet as translated in this zone; such a packet has one of them.
 pub(crate) const TRANSLATED: u8 = SRC_NAT | DST_NAT;
 
-/// The `ct_state` bit of a translated packet. Replies are translated on the other side.
+/// The `ct_state` bit of a translated packet. `side`: the side that is translated in the original direction; replies are translated on the
+/// other side.
 #[inline(always)]
 pub(crate) fn translated_bit(side: Side, reply: bool) -> u8 {
     if (side == Side::Source) != reply { SRC_NAT } else { DST_NAT }
 }
 
 impl Conntrack {
-    /// Makes a tracker without connections. `seed` is random and secret.
+    /// Makes a tracker without connections. `seed` must be random and secret.
     pub fn new(seed: u64) -> Conntrack {
         Conntrack {
             secret: cpu::siphash_key(seed),
@@ -232,8 +241,8 @@ impl Conntrack {
             sweep_interval: AtomicU32::new(20_000),
             sweep: Mutex::default(),
             evict_from: AtomicU32::new(0),
-            draws: AtomicU64::new(0),
-            exhausted: AtomicU64::new(0),
+            random_draws: AtomicU64::new(0),
+            nat_exhausted: AtomicU64::new(0),
             helpers: Helpers::default(),
         }
     }
@@ -243,50 +252,59 @@ impl Conntrack {
         self.table.get_or_init(Table::default)
     }
 
-    /// The edits of a packet that must be translated. `None`: its connection has been removed meanwhile.
-    pub fn translation(&self, translated: &Translated) -> Option<Translation> {
+    /// Computes the edits of a packet that must be translated. `None`: its connection has been removed meanwhile.
+    pub fn translation(&self, translated: &PendingTranslation) -> Option<Translation> {
         let keys = self.table().keys(translated.handle)?;
-        let &Translated { side, reply, related, .. } = translated;
+        let &PendingTranslation { side, reply, related, .. } = translated;
         Some(Translation::new(&keys, side, reply, related))
     }
 
-    /// The connection of a packet that was tracked in this zone before.
+    /// Returns the connection that an earlier `ct` in this zone has found for the packet, if it still exists.
     #[inline(always)]
-    pub(crate) fn known(&self, meta: &Metadata, action: &Action) -> Option<(Connection<'_>, Seen)> {
-        let seen = meta.known.seen().filter(|_| meta.zone == action.zone && !action.force)?;
+    pub(crate) fn earlier_connection(
+        &self,
+        meta: &Metadata,
+        action: &Action,
+    ) -> Option<(Connection<'_>, EarlierConnection)> {
+        let seen = meta.earlier.seen().filter(|_| meta.zone == action.zone && !action.force)?;
         let record = self.table.get()?.get(seen.handle)?;
         Some((Connection { handle: seen.handle, record }, seen))
     }
 
-    pub(crate) fn write_known(
+    /// Applies the action to a packet whose connection an earlier `ct` has found: translation, mark and label.
+    pub(crate) fn track_again(
         &self,
         connection: &Connection<'_>,
-        seen: Seen,
+        seen: EarlierConnection,
         meta: &mut Metadata,
         action: &Action,
-    ) -> Option<Translated> {
-        let mut written = None;
+    ) -> Option<PendingTranslation> {
+        let mut edit = None;
         if action.nat.is_some() {
-            written = self.translate(connection, meta, seen.reply, seen.related);
-            meta.known = Known::default();
+            edit = self.translate(connection, meta, seen.reply, seen.related);
+            meta.earlier = EarlierLookUp::default();
         }
-        (meta.mark, meta.label) = connection.written(action);
+        (meta.mark, meta.label) = connection.write_mark_and_label(action);
         meta.control = None;
-        if written.is_some() {
-            meta.control = Control::of(connection, seen.reply, true);
+        if edit.is_some() {
+            meta.control = ControlPacket::of(connection, seen.reply, true);
         }
-        written
+        edit
     }
 
-    /// Tracks a packet whose headers identify a connection: the general path.
-    pub(crate) fn track_fields(&self, packet: &TrackedPacket<'_>, meta: &mut Metadata) -> Option<Translated> {
+    /// The general path: tracks a packet whose headers identify a connection.
+    pub(crate) fn track_fields(
+        &self,
+        packet: &TrackedPacket<'_>,
+        meta: &mut Metadata,
+    ) -> Option<PendingTranslation> {
         let &TrackedPacket { fields, action, .. } = packet;
         let LookUp { connection, key, reply } = self.look_up(packet, meta);
-        let (mut written, mut parent) = (None, None);
+        let (mut edit, mut parent) = (None, None);
         let connection = match connection {
-            Some(c) if self.advance(&c, packet, reply, meta) => {
+            Some(c) if self.update_for_packet(&c, packet, reply, meta) => {
                 if action.nat.is_some() {
-                    written = self.translate(&c, meta, reply, fields.related);
+                    edit = self.translate(&c, meta, reply, fields.related);
                 }
                 Some(c)
             }
@@ -296,9 +314,9 @@ impl Conntrack {
             }
             old => {
                 old.map(|c| self.remove(c.handle));
-                parent = self.expected(&key);
+                parent = self.find_parent(&key);
                 let begun = self.begin(packet, &key, parent.as_ref(), meta);
-                written = begun.as_ref().and_then(|c| self.translate(c, meta, false, false));
+                edit = begun.as_ref().and_then(|c| self.translate(c, meta, false, false));
                 begun
             }
         };
@@ -306,14 +324,14 @@ impl Conntrack {
         meta.control = None;
         match connection {
             Some(c) => {
-                (meta.mark, meta.label) = c.written(action);
+                (meta.mark, meta.label) = c.write_mark_and_label(action);
                 let helper_word = c.record.helper_word();
                 meta.tuple = self.original(&c, &key, reply).tuple();
                 if helper_word != 0 {
-                    self.write_helper_state(&c, reply, written.is_some(), meta);
+                    self.write_helper_state(&c, reply, edit.is_some(), meta);
                 }
                 if action.nat.is_none() {
-                    meta.known = Known::of(c.handle, reply, fields.related);
+                    meta.earlier = EarlierLookUp::of(c.handle, reply, fields.related);
                 }
             }
             None => {
@@ -321,14 +339,14 @@ impl Conntrack {
                 meta.tuple = key.tuple();
                 if let Some(parent) = parent.filter(|_| meta.state & RELATED != 0) {
                     (meta.mark, meta.label) = (parent.mark, parent.label);
-                    meta.tuple = helper::tuple_of(&parent.ends);
+                    meta.tuple = helper::tuple_of(&parent.endpoints);
                 }
             }
         }
-        written
+        edit
     }
 
-    /// The key of the original direction, from the key of a packet in one of the directions.
+    /// The key of the original direction. `key`: the key of a packet of the connection in either direction.
     #[inline(always)]
     fn original(&self, c: &Connection<'_>, key: &Key, reply: bool) -> Key {
         match c.record.meta().side() {
@@ -338,16 +356,17 @@ impl Conntrack {
         }
     }
 
-    /// Finds the connection of a packet. A packet that was translated in this zone has the reverse of the
-    /// other direction's key, or else the tuple identifies its connection.
+    /// Finds the connection of a packet. A packet that was translated in this zone has the reverse of the other direction's key. If no
+    /// connection has that key, the tuple in `meta` identifies the connection.
     #[inline(always)]
     fn look_up<'a>(&'a self, packet: &TrackedPacket<'a>, meta: &Metadata) -> LookUp<'a> {
-        let &TrackedPacket { fields, place, action, now } = packet;
+        let &TrackedPacket { fields, hint, action, now } = packet;
         let translated = meta.state & TRANSLATED != 0;
         let wanted = if translated { fields.key.reverse() } else { fields.key };
-        let guessed = place.guess.and_then(|record| self.table().verify(record, &wanted, now));
-        let found = guessed.or_else(|| self.table().find(place.hash, &wanted, now));
-        let Some(found) = found.filter(|found| self.is_to_be_used(found, action, translated, now)) else {
+        let guessed = hint.guess.and_then(|record| self.table().verify(record, &wanted, now));
+        let found = guessed.or_else(|| self.table().find(hint.hash, &wanted, now));
+        let Some(found) = found.filter(|found| self.is_usable_or_remove(found, action, translated, now))
+        else {
             let by_tuple = translated && action.nat.is_none() && meta.tuple.proto != 0;
             let connection = by_tuple.then(|| self.look_up_tuple(&fields.key, &meta.tuple, now)).flatten();
             return LookUp { connection, key: fields.key, reply: false };
@@ -359,7 +378,7 @@ impl Conntrack {
         LookUp { connection: Some(connection), key, reply }
     }
 
-    /// Finds the connection of a packet that was translated and then changed by another action.
+    /// Finds the connection of a packet by the tuple, for packets that were translated and then changed by another action.
     #[cold]
     fn look_up_tuple(&self, key: &Key, tuple: &Tuple, now: Millis) -> Option<Connection<'_>> {
         let original = Key::of_tuple(tuple, key);
@@ -367,9 +386,16 @@ impl Conntrack {
         (found.record.expires() > now).then_some(Connection { handle: found.handle, record: found.record })
     }
 
-    /// Removes an expired connection, or one of the opposite direction if `force` is set.
+    /// Returns whether a connection that was found is used for the packet. Otherwise removes the connection: it is expired, or it has the
+    /// opposite direction and the action's `force` is set.
     #[inline(always)]
-    fn is_to_be_used(&self, found: &Found<'_>, action: &Action, translated: bool, now: Millis) -> bool {
+    fn is_usable_or_remove(
+        &self,
+        found: &FoundConnection<'_>,
+        action: &Action,
+        translated: bool,
+        now: Millis,
+    ) -> bool {
         let stays = found.record.expires() > now && !(action.force && found.reply != translated);
         if !stays {
             self.remove(found.handle);
@@ -377,10 +403,9 @@ impl Conntrack {
         stays
     }
 
-    /// Updates a connection for one of its packets or for a related one. `false`: the packet begins another
-    /// connection.
+    /// Updates a connection for one of its packets, or for an ICMP error about one. `false`: the packet begins another connection.
     #[inline(always)]
-    fn advance(
+    fn update_for_packet(
         &self,
         c: &Connection<'_>,
         packet: &TrackedPacket<'_>,
@@ -412,10 +437,10 @@ impl Conntrack {
         let strict = self.strict.load(Ordering::Relaxed);
         let (record, generation) = (c.record, c.handle.generation);
         let update = loop {
-            // Another thread is removing the connection: treat the packet as if it had arrived before.
-            let Some(words) = record.words(generation) else { break Update::Valid(None) };
+            // Another thread has removed the connection: treat the packet as if it had arrived before the removal.
+            let Some(words) = record.state_words(generation) else { break Update::Valid(None) };
             let (after, update) = Protocol::step(proto, words, content, reply, strict);
-            if record.exchange(generation, words, after) {
+            if record.exchange_state_words(generation, words, after) {
                 break update;
             }
         };
@@ -446,28 +471,29 @@ impl Conntrack {
         Some(state)
     }
 
-    /// Returns the translation of a packet, unless it was translated in this zone before.
+    /// Returns the translation of a packet and sets its `ct_state` bit. `None`: the connection is not translated, or the packet was
+    /// translated in this zone before.
     fn translate(
         &self,
         c: &Connection<'_>,
         meta: &mut Metadata,
         reply: bool,
         related: bool,
-    ) -> Option<Translated> {
+    ) -> Option<PendingTranslation> {
         let side = c.record.meta().side()?;
         if meta.state & TRANSLATED != 0 {
             return None;
         }
         meta.state |= translated_bit(side, reply);
-        Some(Translated { handle: c.handle, side, reply, related })
+        Some(PendingTranslation { handle: c.handle, side, reply, related })
     }
 
-    /// Removes a connection.
+    /// Removes a connection and its expectations. `false`: another thread has removed it.
     pub(crate) fn remove(&self, handle: Handle) -> bool {
         self.forget_control(handle);
         let gone = self.table.get().and_then(|table| table.remove(handle));
         if let Some((zone, counted)) = gone {
-            self.limits.leave(zone, counted);
+            self.limits.release(zone, counted);
         }
         gone.is_some()
     }
@@ -476,18 +502,18 @@ impl Conntrack {
 /// A packet while it is tracked on the general path.
 pub(crate) struct TrackedPacket<'a> {
     pub(crate) fields: &'a PacketFields,
-    pub(crate) place: Place<'a>,
+    pub(crate) hint: IndexHint<'a>,
     pub(crate) action: &'a Action,
     pub(crate) now: Millis,
 }
 
-/// The connection of a packet.
+/// A connection: its record, and the handle by which it was found.
 pub(crate) struct Connection<'a> {
     pub(crate) handle: Handle,
     pub(crate) record: &'a Record,
 }
 
-/// Result of a look-up.
+/// Result of a packet's look-up on the general path.
 struct LookUp<'a> {
     connection: Option<Connection<'a>>,
     /// The key of the packet before it was translated.
@@ -496,9 +522,9 @@ struct LookUp<'a> {
 }
 
 impl Connection<'_> {
-    /// Mark and label for the packet, including what the action writes.
+    /// Writes mark and label of the connection if the action sets them. Returns mark and label for the packet.
     #[inline(always)]
-    pub(crate) fn written(&self, action: &Action) -> (u32, [u64; 2]) {
+    pub(crate) fn write_mark_and_label(&self, action: &Action) -> (u32, [u64; 2]) {
         let (mut mark, mut label) = (self.record.mark(), self.record.label());
         if let Some(new) = action.mark {
             mark = masked_mark(mark, new);

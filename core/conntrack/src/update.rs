@@ -1,5 +1,3 @@
-//! The result of checking a packet against the state of its connection.
-
 use crate::timeout::Timeout;
 
 /// The result of checking a packet against the state of its connection.
@@ -7,10 +5,11 @@ use crate::timeout::Timeout;
 pub(crate) enum Update {
     /// The packet does not belong to the connection.
     Invalid,
-    /// The connection has been answered. Carries the timeout until the next packet, if it changes.
+    /// The packet is valid, and the connection has packets in both directions. Carries the new timeout; `None`: the expiry time does not
+    /// change.
     Valid(Option<Timeout>),
-    /// The connection has no answer yet.
+    /// The packet is valid, and the connection has no reply yet. Carries the new timeout.
     New(Timeout),
-    /// The connection is over; the packet starts another one between the same ends.
+    /// The connection is closed; the packet begins another connection with the same key.
     Restart,
 }

@@ -1,6 +1,6 @@
-//! A sender chooses packets whose tuples collide: in a hash without a secret, and in the places of a worker's cache.
+//! A sender chooses packets whose tuples collide in a hash without a secret, and in the entries of a worker's cache.
 
-use conntrack::{Action, Checks, Conntrack, Metadata, Packet, Read, Recent};
+use conntrack::{Action, ChecksumCounts, ConnectionCache, Conntrack, Metadata, Packet, ReadPacket};
 use flow::flow::ct_state::{ESTABLISHED, NEW};
 use units::Millis;
 
@@ -50,19 +50,19 @@ fn colliding() -> Vec<(u64, u32)> {
 }
 
 /// Tracks a packet as a worker with the cache does. Returns its state, and whether its connection was in the cache.
-fn track(ct: &Conntrack, recent: &mut Recent, l3: &[u8]) -> (u8, bool) {
+fn track(ct: &Conntrack, cache: &mut ConnectionCache, l3: &[u8]) -> (u8, bool) {
     let packet = Packet { ethertype: 0x0800, l3, sums: conntrack::VERIFIED };
-    let (mut meta, plan) = (Metadata::default(), ct.plan(&COMMIT, Millis(0)));
-    let found =
-        recent.begin() && ct.track_remembered(&packet, &mut meta, &plan, (recent, &mut Checks::default()));
+    let (mut meta, prepared) = (Metadata::default(), ct.prepare(&COMMIT, Millis(0)));
+    let found = cache.begin()
+        && ct.track_cached(&packet, &mut meta, &prepared, (cache, &mut ChecksumCounts::default()));
     if !found {
-        let mut read = Read::default();
-        ct.read(&packet, (&meta, true), &plan, (&mut read, &mut Checks::default()));
-        ct.prefetch(&mut read, Some(&plan));
-        ct.track_read(&read, (&mut meta, true), &plan, recent);
+        let mut read = ReadPacket::default();
+        ct.read(&packet, (&meta, true), &prepared, (&mut read, &mut ChecksumCounts::default()));
+        ct.prefetch(&mut read, Some(&prepared));
+        ct.track_read(&read, (&mut meta, true), &prepared, cache);
     }
-    // Reports a hit in any case, so that misses do not pause the cache.
-    recent.end(1, 1);
+    // Reports a hit to the cache in any case, so that misses do not pause it.
+    cache.end(1, 1);
     (meta.state, found)
 }
 
@@ -71,29 +71,29 @@ fn tuples_of_one_crc_fill_no_shard() {
     let tuples = colliding();
     assert_eq!(tuples.len(), 1 << BITS);
     assert!(tuples.iter().all(|t| crc(t.0, t.1) == crc(tuples[0].0, tuples[0].1)));
-    let (ct, mut recent) = (Conntrack::new(7), Recent::default());
+    let (ct, mut cache) = (Conntrack::new(7), ConnectionCache::default());
     for (ends, ports) in &tuples {
-        assert_eq!(track(&ct, &mut recent, &packet(*ends, *ports)).0 & NEW, NEW);
+        assert_eq!(track(&ct, &mut cache, &packet(*ends, *ports)).0 & NEW, NEW);
     }
     assert_eq!(ct.count() as usize, tuples.len());
     let fullest = ct.shard_lens().into_iter().max();
     assert!(fullest.is_some_and(|n| n < FULLEST), "{fullest:?}");
 }
 
-/// Connections that collide in one place are found by the index; those that do not are found in the cache.
+/// Connections that collide in one cache entry are found by the index; others are found in the cache.
 #[test]
 fn connections_that_share_a_place_are_found() {
-    let (ct, mut recent) = (Conntrack::new(7), Recent::default());
+    let (ct, mut cache) = (Conntrack::new(7), ConnectionCache::default());
     let reply = |ends: u64, ports: u32| (ends.rotate_left(32), ports.rotate_left(16));
     let mut several = (0..2000).map(|n| (0x0a00_0001_1400_0001_u64, (1024 + n) << 16 | 53));
     let mut remembered = 0;
     for (ends, ports) in several.by_ref() {
         let (back, back_ports) = reply(ends, ports);
-        track(&ct, &mut recent, &packet(ends, ports));
-        track(&ct, &mut recent, &packet(back, back_ports));
-        // 2,000 connections in 512 places overwrite each other all the time.
+        track(&ct, &mut cache, &packet(ends, ports));
+        track(&ct, &mut cache, &packet(back, back_ports));
+        // 2,000 connections in 512 entries overwrite each other all the time.
         for (ends, ports) in [(ends, ports), (back, back_ports)] {
-            let (state, found) = track(&ct, &mut recent, &packet(ends, ports));
+            let (state, found) = track(&ct, &mut cache, &packet(ends, ports));
             assert_eq!(state & ESTABLISHED, ESTABLISHED);
             remembered += u32::from(found);
         }
@@ -101,6 +101,6 @@ fn connections_that_share_a_place_are_found() {
     assert!(remembered > 0);
     for n in (0..2000).step_by(7) {
         let l3 = packet(0x0a00_0001_1400_0001, (1024 + n) << 16 | 53);
-        assert_eq!(track(&ct, &mut recent, &l3).0 & ESTABLISHED, ESTABLISHED);
+        assert_eq!(track(&ct, &mut cache, &l3).0 & ESTABLISHED, ESTABLISHED);
     }
 }

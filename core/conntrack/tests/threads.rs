@@ -82,7 +82,7 @@ fn threads_do_not_get_the_answers_of_others() {
         assert!(answered.into_iter().sum::<usize>() > 2_500, "{answered:?}");
         assert!(other_zone.join().expect("the other zone ends") > 0);
     });
-    // 61 ports of each of four hosts are more than there are.
+    // 61 ports for each of four hosts are more than the shared address has.
     assert_eq!((ct.count(), ct.dump(None, Millis(0)).len()), (PORTS.into(), PORTS.into()));
     assert_eq!(ct.flush(None, &everything), PORTS.into());
     assert!((0..PORTS).all(|n| ask(&ct, 6, 1000 + n)) && !ask(&ct, 6, 1), "all ports are free again");

@@ -1,15 +1,16 @@
-//! Inputs of an attacker that wants hashes to collide, for tests of this crate and others (feature `adversary`).
+//! Inputs of an attacker that tries to make hashes collide, for tests of this crate and others (feature `adversary`).
 
 use crate::crc::crc32c;
 
-/// CRC32C of a word after `crc`, as the CPU instruction computes it: by linearity, from CRCs of whole byte strings.
+/// Returns the CRC32C of a word after `crc`, as the CPU instruction computes it, by linearity from CRCs of byte
+/// strings.
 pub fn crc_step(crc: u32, word: u64) -> u32 {
     let word = word ^ u64::from(crc);
     crc32c(&word.to_le_bytes()) ^ crc32c(&[0; 8])
 }
 
-/// 2ⁿ unicast Ethernet addresses with equal CRCs, in the upper 48 bits of a word, whatever precedes and follows the
-/// word.
+/// Returns 2ⁿ unicast Ethernet addresses, in the upper 48 bits of a word, that have equal CRCs whatever precedes and
+/// follows the word.
 pub fn colliding_macs(n: u32) -> Vec<u64> {
     // Gaussian elimination: each row is a set of address bits and its CRC; rows with CRC zero form the kernel.
     let bits = (0..48).filter(|&bit| bit != 40);

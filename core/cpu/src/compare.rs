@@ -1,11 +1,11 @@
-//! Comparing cache lines under a mask.
+//! Comparison of cache lines under a mask.
 
 /// A cache line as eight words.
 pub type Line = [u64; 8];
 
 /// Returns whether `a` and `b` are equal in every bit of `mask`.
 ///
-/// Written as operations on four words, which compilers translate to the widest vectors of the target.
+/// Written as operations on four words, which the compiler translates to the widest vectors of the target.
 #[inline(always)]
 pub fn masked_eq(a: &Line, b: &Line, mask: &Line) -> bool {
     let differ: [u64; 4] =
@@ -22,13 +22,13 @@ pub fn masked_eq_scalar(a: &Line, b: &Line, mask: &Line) -> bool {
     diff == 0
 }
 
-/// Returns which of the first 64 `lines` equal `want` in every bit of `mask`: bit i for line i.
+/// Returns which of the first 64 `lines` equal `want` in every bit of `mask`. Bit i: line i.
 #[inline]
 pub fn matching(lines: &[Line], want: &Line, mask: &Line) -> u64 {
     #[cfg(target_arch = "x86_64")]
     {
         if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2, as was just found.
+            // SAFETY: the CPU has AVX2, as was checked in the line above.
             return unsafe { matching_avx2(lines, want, mask) };
         }
     }
@@ -53,13 +53,14 @@ fn matching_avx2(lines: &[Line], want: &Line, mask: &Line) -> u64 {
     };
     let halves = |line: &Line| {
         let at: *const __m256i = line.as_ptr().cast();
-        // SAFETY: `at` and `at + 1` are the 64 bytes of `line`, read without a demand on alignment.
+        // SAFETY: `at` and `at + 1` point to the 64 bytes of `line`; unaligned loads need no alignment.
         unsafe { (_mm256_loadu_si256(at), _mm256_loadu_si256(at.add(1))) }
     };
     let ((want0, want1), (mask0, mask1)) = (halves(want), halves(mask));
     let lines = &lines[..lines.len().min(64)];
-    // Usually all lines are equal or few are, which is tried only if the ends are. The differences of all lines are combined before
-    // they are masked, which takes a third of the instructions of the loop below.
+    // Usually all lines are equal, or few are. So it is first tried whether all are equal, but only if the first and
+    // the last line are. This combines the differences of all lines before it masks them, which takes a third of the
+    // instructions of the loop below.
     if let (Some(first), Some(last)) = (lines.first(), lines.last())
         && masked_eq(first, want, mask)
         && masked_eq(last, want, mask)
@@ -85,13 +86,13 @@ fn matching_avx2(lines: &[Line], want: &Line, mask: &Line) -> u64 {
     bits
 }
 
-/// Returns which of the first 64 words of `column` equal `want` in every bit of `mask`: bit i for word i.
+/// Returns which of the first 64 words of `column` equal `want` in every bit of `mask`. Bit i: word i.
 #[inline]
 pub fn matching_words(column: &[u64], want: u64, mask: u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
     {
         if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2, as was just found.
+            // SAFETY: the CPU has AVX2, as was checked in the line above.
             return unsafe { matching_words_avx2(column, want, mask) };
         }
     }
@@ -115,7 +116,7 @@ fn matching_words_avx2(column: &[u64], want: u64, mask: u64) -> u64 {
     let (fours, rest) = column[..column.len().min(64)].as_chunks::<4>();
     let mut bits = 0;
     for (i, words) in fours.iter().enumerate() {
-        // SAFETY: `words` has 32 bytes, read without a demand on alignment.
+        // SAFETY: `words` has 32 bytes; unaligned loads need no alignment.
         let words = unsafe { _mm256_loadu_si256(words.as_ptr().cast()) };
         let equal = _mm256_cmpeq_epi64(_mm256_and_si256(words, kept), wanted);
         bits |= (_mm256_movemask_pd(_mm256_castsi256_pd(equal)) as u64) << (4 * i);
@@ -125,7 +126,7 @@ fn matching_words_avx2(column: &[u64], want: u64, mask: u64) -> u64 {
 
 /// Returns whether all words equal `want`.
 ///
-/// Written as operations on eight words, which compilers translate to vectors.
+/// Written as operations on eight words, which the compiler translates to vectors.
 #[inline(always)]
 pub fn all_equal(words: &[u32], want: u32) -> bool {
     let (eights, rest) = words.as_chunks::<8>();
@@ -136,7 +137,7 @@ pub fn all_equal(words: &[u32], want: u32) -> bool {
     rest.iter().fold(differ, |differ, word| differ | (word ^ want)) == 0
 }
 
-/// Returns the bits that some of the words have. Written as [`all_equal`] is.
+/// Returns the bits that are set in at least one word. Written like [`all_equal`].
 #[inline(always)]
 pub fn union(words: &[u16]) -> u16 {
     let (sixteens, rest) = words.as_chunks::<16>();

@@ -1,12 +1,12 @@
-//! CRC32C (Castagnoli), the checksum of SCTP. It is linear, so it must not be used to hash data that an attacker can
-//! choose.
+//! CRC32C (Castagnoli), the checksum of SCTP. A CRC is linear, so it must not be used to hash data that an attacker
+//! can choose.
 
 /// CRC32C of data (RFC 3720 §12.1), as used by SCTP (RFC 9260 appendix A).
 pub fn crc32c(data: &[u8]) -> u32 {
     crc32c_of(&[data])
 }
 
-/// CRC32C of data in parts.
+/// CRC32C of the concatenation of these parts.
 pub fn crc32c_of(parts: &[&[u8]]) -> u32 {
     let bytes = parts.iter().copied().flatten();
     !bytes.fold(u32::MAX, |crc, &byte| crc >> 8 ^ TABLE[usize::from(crc as u8 ^ byte)])

@@ -1,17 +1,18 @@
 //! Keyed hashing of cache lines and of the words that follow them.
 //!
 //! The hashed bytes come from packets, so a sender must not be able to choose bytes that collide. With a CRC a sender
-//! can: it is linear, so equal differences of keys give equal differences of hashes whatever the seed.
+//! can: a CRC is linear, so equal differences of keys give equal differences of hashes, whatever the seed is.
 //!
-//! * Words are summed by **NH** (Black et al., UMAC, 1999; RFC 4418 §5.2.2): each word is split in two halves, a secret is
-//!   added to each half modulo 2³², and the products of the halves are added modulo 2⁶⁴. For any two different inputs and
-//!   any number, the sums differ by that number with probability 2⁻³² at most, over the secrets. A word outside the mask
-//!   is zero in both inputs, so all inputs under one mask have the same length, as NH requires.
-//! * The sum is the input of the same product once more. Otherwise sums that form an arithmetic progression, such as those
-//!   of consecutive addresses, would be distributed unevenly under some secrets.
-//! * It is reduced to 32 bits by **multilinear-HM** (Lemire, Kaser, "Strongly universal string hashing is fast", 2014),
-//!   which is pairwise independent: any two different sums agree in any chosen bits as often as two random numbers do. So
-//!   the low bits can select a bucket and the high bits can be a signature.
+//! * Words are summed by **NH** (Black et al., UMAC, 1999; RFC 4418 §5.2.2): each word is split in two halves, a
+//!   secret is added to each half modulo 2³², and the products of the halves are added modulo 2⁶⁴. For any two
+//!   different inputs and any number, the probability that their sums differ by that number is at most 2⁻³², over the
+//!   choice of the secrets. A word outside the mask is zero in both inputs, so all inputs under one mask have the
+//!   same length, as NH requires.
+//! * The sum is then the input of one more such product. Otherwise sums that form an arithmetic progression, for
+//!   example those of consecutive addresses, would be distributed unevenly under some secrets.
+//! * The result is reduced to 32 bits by **multilinear-HM** (Lemire, Kaser, "Strongly universal string hashing is
+//!   fast", 2014), which is pairwise independent: any two different sums agree in any chosen bits as often as two
+//!   random numbers do. So the low bits can select a bucket and the high bits can be a signature.
 //!
 //! So for every pair of inputs that was chosen without knowledge of the secrets, `j` bits of the hashes collide with
 //! a probability of at most 2⁻ʲ + 2⁻³¹.
@@ -19,18 +20,18 @@
 use crate::compare::Line;
 use crate::siphash::siphash;
 
-/// Words with a secret of their own: a line, and the words that may follow it in a key.
+/// Number of words that have a secret of their own: those of a line, and those that may follow it in a key.
 pub const WORDS: usize = 80;
 
-/// The secrets of a hash: random, different in each process, never shown.
+/// The secrets of a hash: random, different in each process, never disclosed.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Secret {
-    /// One for each word; those of the line come first.
+    /// A secret for each word; the secrets of the line's words come first.
     words: [u64; WORDS],
-    /// For the sum, which is treated as one more word.
+    /// The secret for the sum, which is processed like one more word.
     sum: u64,
-    /// For the reduction: added to both halves of a sum, and to their product.
+    /// The secrets of the reduction: two are added to the halves of the sum, the third to their product.
     reduction: [u64; 3],
 }
 
@@ -42,13 +43,13 @@ impl Secret {
         Secret { words: std::array::from_fn(word), sum: word(WORDS), reduction }
     }
 
-    /// The term of the word at index `place`. Words of the line have indices 0 to 7.
+    /// Returns the term of the word at `index`. The words of the line have indices 0 to 7.
     #[inline(always)]
-    pub fn term(&self, place: usize, word: u64) -> u64 {
-        product(word, self.words[place % WORDS])
+    pub fn term(&self, index: usize, word: u64) -> u64 {
+        product(word, self.words[index % WORDS])
     }
 
-    /// The hash of a sum of terms. Sums are comparable only if their terms have the same indices.
+    /// Reduces a sum of terms to a hash. Hashes are comparable only if the terms of their sums have the same indices.
     #[inline(always)]
     pub fn reduce(&self, sum: u64) -> u32 {
         let [a, b, c] = self.reduction;
@@ -58,7 +59,7 @@ impl Secret {
     }
 }
 
-/// One term of NH.
+/// Returns one term of NH.
 #[inline(always)]
 fn product(word: u64, secret: u64) -> u64 {
     let low = (word as u32).wrapping_add(secret as u32);
@@ -66,7 +67,7 @@ fn product(word: u64, secret: u64) -> u64 {
     u64::from(low) * u64::from(high)
 }
 
-/// The sum of the bits of `line` that are in `mask`.
+/// Returns the sum of the terms of `line`, under `mask`.
 #[inline]
 pub fn sum_line(line: &Line, mask: &Line, secret: &Secret) -> u64 {
     let mut out = [0];
@@ -80,7 +81,7 @@ pub fn sum_lines(lines: &[Line], mask: &Line, secret: &Secret, out: &mut [u64]) 
     #[cfg(target_arch = "x86_64")]
     {
         if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2, as was just found.
+            // SAFETY: the CPU has AVX2, as was checked in the line above.
             return unsafe { avx2::sum_lines(lines, mask, secret, out) };
         }
     }
@@ -95,13 +96,13 @@ pub fn sum_lines_scalar(lines: &[Line], mask: &Line, secret: &Secret, out: &mut 
     }
 }
 
-/// Hash of the bits of `line` that are in `mask`.
+/// Returns the hash of the bits of `line` that are in `mask`.
 #[inline(always)]
 pub fn hash_line(line: &Line, mask: &Line, secret: &Secret) -> u32 {
     #[cfg(target_arch = "x86_64")]
     {
         if crate::stage::has_v3() {
-            // SAFETY: the processor has AVX2, as was just found.
+            // SAFETY: the CPU has AVX2, which `has_v3` includes.
             return secret.reduce(unsafe { avx2::sum_line(line, mask, secret) });
         }
     }
@@ -114,7 +115,7 @@ pub fn hash_lines(lines: &[Line], mask: &Line, secret: &Secret, out: &mut [u32])
     #[cfg(target_arch = "x86_64")]
     {
         if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2, as was just found.
+            // SAFETY: the CPU has AVX2, as was checked in the line above.
             return unsafe { avx2::hash_lines(lines, mask, secret, out) };
         }
     }
@@ -130,24 +131,24 @@ pub fn hash_lines_scalar(lines: &[Line], mask: &Line, secret: &Secret, out: &mut
     }
 }
 
-/// Adds the term of one more word of each key: the bits in `mask` of `column`, which contains this word of all keys.
-/// Changes as many sums as the shorter slice has elements.
+/// Adds to the sum of each key the term of one more word. `column` contains this word of all keys; only the bits in
+/// `mask` are used. Changes as many sums as the shorter slice has elements.
 #[inline]
-pub fn add_column(column: &[u64], mask: u64, (secret, place): (&Secret, usize), sums: &mut [u64]) {
+pub fn add_column(column: &[u64], mask: u64, (secret, index): (&Secret, usize), sums: &mut [u64]) {
     #[cfg(target_arch = "x86_64")]
     {
         if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2, as was just found.
-            return unsafe { avx2::add_column(column, mask, (secret, place), sums) };
+            // SAFETY: the CPU has AVX2, as was checked in the line above.
+            return unsafe { avx2::add_column(column, mask, (secret, index), sums) };
         }
     }
-    add_column_scalar(column, mask, (secret, place), sums);
+    add_column_scalar(column, mask, (secret, index), sums);
 }
 
 /// The reference implementation of [`add_column`].
-pub fn add_column_scalar(column: &[u64], mask: u64, (secret, place): (&Secret, usize), sums: &mut [u64]) {
+pub fn add_column_scalar(column: &[u64], mask: u64, (secret, index): (&Secret, usize), sums: &mut [u64]) {
     for (sum, word) in sums.iter_mut().zip(column) {
-        *sum = sum.wrapping_add(secret.term(place, word & mask));
+        *sum = sum.wrapping_add(secret.term(index, word & mask));
     }
 }
 
@@ -157,7 +158,7 @@ pub fn reduce_sums(sums: &[u64], secret: &Secret, out: &mut [u32]) {
     #[cfg(target_arch = "x86_64")]
     {
         if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2, as was just found.
+            // SAFETY: the CPU has AVX2, as was checked in the line above.
             return unsafe { avx2::reduce_sums(sums, secret, out) };
         }
     }
@@ -169,7 +170,8 @@ pub fn reduce_sums_scalar(sums: &[u64], secret: &Secret, out: &mut [u32]) {
     sums.iter().zip(out).for_each(|(sum, out)| *out = secret.reduce(*sum));
 }
 
-/// Four lines at once: a line costs less than a CRC of four of its words, independent of the mask.
+/// Processes four lines at once. A line then costs less than a CRC of four of its words, and the cost does not depend
+/// on the mask.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     use super::{Line, Secret, WORDS, add_column_scalar, reduce_sums_scalar};
@@ -191,7 +193,7 @@ mod avx2 {
     #[target_feature(enable = "avx2")]
     fn halves(line: &Line) -> [__m256i; 2] {
         let at: *const __m256i = line.as_ptr().cast();
-        // SAFETY: `at` and `at + 1` are the 64 bytes of `line`, read without a demand on alignment.
+        // SAFETY: `at` and `at + 1` point to the 64 bytes of `line`; unaligned loads need no alignment.
         unsafe { [_mm256_loadu_si256(at), _mm256_loadu_si256(at.add(1))] }
     }
 
@@ -202,7 +204,7 @@ mod avx2 {
         Fixed { mask: halves(mask), secret: halves(words) }
     }
 
-    /// Terms of four words.
+    /// Returns the terms of four words.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn terms(words: __m256i, secret: __m256i) -> __m256i {
@@ -210,7 +212,7 @@ mod avx2 {
         _mm256_mul_epu32(keyed, _mm256_srli_epi64::<32>(keyed))
     }
 
-    /// Four numbers whose sum is that of the line.
+    /// Returns four numbers whose sum is the sum of the line.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn parts(line: &Line, f: &Fixed) -> __m256i {
@@ -219,7 +221,7 @@ mod avx2 {
         _mm256_add_epi64(terms(low, f.secret[0]), terms(high, f.secret[1]))
     }
 
-    /// The sums of four lines.
+    /// Returns the sums of four lines.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn four(lines: &[Line; 4], f: &Fixed) -> __m256i {
@@ -231,7 +233,7 @@ mod avx2 {
         _mm256_add_epi64(low, high)
     }
 
-    /// The sum of one line.
+    /// Returns the sum of one line.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn one(line: &Line, f: &Fixed) -> u64 {
@@ -240,8 +242,8 @@ mod avx2 {
         _mm_cvtsi128_si64(_mm_add_epi64(two, _mm_unpackhi_epi64(two, two))) as u64
     }
 
-    /// [`Secret::reduce`] of four sums. Of the product of two 64-bit numbers, the upper half of the lower 64 bits is
-    /// needed.
+    /// [`Secret::reduce`] for four sums. Of each product of two 64-bit numbers, only the upper half of the lower 64
+    /// bits is needed.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn reduce(sums: __m256i, secret: &Secret) -> __m128i {
@@ -262,7 +264,8 @@ mod avx2 {
         one(line, &fixed(mask, secret))
     }
 
-    /// Sums lines, four at a time: `store_four` writes what is made of four sums, `of_one` makes that of one.
+    /// Sums lines, four at a time. `store_four` writes the results for four sums; `of_one` computes the result for
+    /// one sum.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn for_each_sum<T>(
@@ -286,7 +289,7 @@ mod avx2 {
     #[target_feature(enable = "avx2")]
     pub(super) fn sum_lines(lines: &[Line], mask: &Line, secret: &Secret, out: &mut [u64]) {
         let store_four = |sums: __m256i, out: &mut [u64; 4]| {
-            // SAFETY: `out` has 32 bytes, written without a demand on alignment.
+            // SAFETY: `out` has 32 bytes; unaligned stores need no alignment.
             unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), sums) };
         };
         for_each_sum(lines, &fixed(mask, secret), out, store_four, |sum| sum);
@@ -296,28 +299,28 @@ mod avx2 {
     pub(super) fn hash_lines(lines: &[Line], mask: &Line, secret: &Secret, out: &mut [u32]) {
         let store_four = |sums: __m256i, out: &mut [u32; 4]| {
             let hashes = reduce(sums, secret);
-            // SAFETY: `out` has 16 bytes, written without a demand on alignment.
+            // SAFETY: `out` has 16 bytes; unaligned stores need no alignment.
             unsafe { _mm_storeu_si128(out.as_mut_ptr().cast(), hashes) };
         };
         for_each_sum(lines, &fixed(mask, secret), out, store_four, |sum| secret.reduce(sum));
     }
 
     #[target_feature(enable = "avx2")]
-    pub(super) fn add_column(column: &[u64], mask: u64, (secret, place): (&Secret, usize), sums: &mut [u64]) {
+    pub(super) fn add_column(column: &[u64], mask: u64, (secret, index): (&Secret, usize), sums: &mut [u64]) {
         let n = column.len().min(sums.len());
-        let word = _mm256_set1_epi64x(secret.words[place % WORDS] as i64);
+        let word = _mm256_set1_epi64x(secret.words[index % WORDS] as i64);
         let kept = _mm256_set1_epi64x(mask as i64);
         let (fours, rest) = column[..n].as_chunks::<4>();
         let (sum_fours, sum_rest) = sums[..n].as_chunks_mut::<4>();
         for (words, sums) in fours.iter().zip(sum_fours) {
-            // SAFETY: `words` and `sums` have 32 bytes each, read and written without a demand on alignment.
+            // SAFETY: `words` and `sums` have 32 bytes each; unaligned loads and stores need no alignment.
             unsafe {
                 let words = _mm256_and_si256(_mm256_loadu_si256(words.as_ptr().cast()), kept);
                 let sum = _mm256_add_epi64(_mm256_loadu_si256(sums.as_ptr().cast()), terms(words, word));
                 _mm256_storeu_si256(sums.as_mut_ptr().cast(), sum);
             }
         }
-        add_column_scalar(rest, mask, (secret, place), sum_rest);
+        add_column_scalar(rest, mask, (secret, index), sum_rest);
     }
 
     #[target_feature(enable = "avx2")]
@@ -326,7 +329,7 @@ mod avx2 {
         let (fours, rest) = sums[..n].as_chunks::<4>();
         let (out_fours, out_rest) = out[..n].as_chunks_mut::<4>();
         for (sums, out) in fours.iter().zip(out_fours) {
-            // SAFETY: `sums` has 32 bytes and `out` 16, read and written without a demand on alignment.
+            // SAFETY: `sums` has 32 bytes and `out` has 16; unaligned loads and stores need no alignment.
             unsafe {
                 let hashes = reduce(_mm256_loadu_si256(sums.as_ptr().cast()), secret);
                 _mm_storeu_si128(out.as_mut_ptr().cast(), hashes);
@@ -336,7 +339,8 @@ mod avx2 {
     }
 }
 
-/// A keyed 64-bit hash of a sequence of words of any length: each step is a folded product of two secret numbers.
+/// A keyed 64-bit hash of a sequence of words of any length. Each step is a folded 128-bit product in which both
+/// factors are xored with secrets.
 #[derive(Clone, Copy, Debug)]
 pub struct Chain {
     start: u64,
@@ -357,20 +361,20 @@ impl Chain {
         self.start
     }
 
-    /// The hash of a sequence with one more word. All 64 bits may be used.
+    /// Returns the hash of a sequence with one more word. All 64 bits may be used.
     #[inline(always)]
     pub fn step(&self, hash: u64, word: u64) -> u64 {
         let product = u128::from(hash ^ self.hash) * u128::from(word ^ self.word);
         product as u64 ^ (product >> 64) as u64
     }
 
-    /// The hash of `words`.
+    /// Returns the hash of `words`.
     pub fn of(&self, words: impl IntoIterator<Item = u64>) -> u64 {
         words.into_iter().fold(self.start, |hash, word| self.step(hash, word))
     }
 }
 
-/// A fixed mixture of two words, without a secret, for fingerprints of data that no attacker chooses.
+/// A fixed hash of two words, without a secret, for fingerprints of data that no attacker chooses.
 #[inline(always)]
 pub fn mix32(a: u32, b: u32) -> u32 {
     let mut x = (u64::from(a) << 32 | u64::from(b)).wrapping_mul(0x9e37_79b9_7f4a_7c15);

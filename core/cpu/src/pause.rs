@@ -1,7 +1,7 @@
-//! Waiting in user space: the core rests until the time-stamp counter reaches a value (`TPAUSE`).
+//! Waiting in user space: the core pauses until the time-stamp counter reaches a value (`TPAUSE`).
 //!
-//! An instruction of WAITPKG (Intel since Tremont and Alder Lake). The operating system limits its duration
-//! (`IA32_UMWAIT_CONTROL`, 100 µs in Linux), and any interrupt ends it: the wait may be shorter than requested.
+//! `TPAUSE` belongs to WAITPKG (Intel since Tremont and Alder Lake). The operating system limits its duration
+//! (`IA32_UMWAIT_CONTROL`, 100 µs in Linux), and any interrupt ends it, so the wait may be shorter than requested.
 
 /// Returns whether the CPU has the instruction.
 pub fn can_pause() -> bool {
@@ -9,6 +9,7 @@ pub fn can_pause() -> bool {
     {
         use std::arch::x86_64::{__cpuid, __cpuid_count};
         /// Structured extended features (Intel SDM, volume 2A, CPUID).
+        /// The bit of WAITPKG in ECX.
         const LEAF: u32 = 7;
         const WAITPKG: u32 = 1 << 5;
         __cpuid(0).eax >= LEAF && __cpuid_count(LEAF, 0).ecx & WAITPKG != 0
@@ -19,7 +20,8 @@ pub fn can_pause() -> bool {
     }
 }
 
-/// Waits until the counter has reached `until`, or shorter. Returns at once if [`can_pause`] is false.
+/// Waits until the time-stamp counter has reached `until`, or for a shorter time. Returns at once if [`can_pause`] is
+/// false.
 #[inline]
 pub fn pause_until(until: u64) {
     if !can_pause_here() {
@@ -27,9 +29,9 @@ pub fn pause_until(until: u64) {
     }
     #[cfg(target_arch = "x86_64")]
     {
-        // The deeper state, C0.2: it wakes more slowly and saves more power.
+        // The deeper state, C0.2, which wakes more slowly and saves more power.
         let state = 0u32;
-        // SAFETY: the processor has the instruction, as was just asked; it changes flags and nothing else.
+        // SAFETY: the CPU has the instruction, as was checked above. It changes only flags.
         unsafe {
             std::arch::asm!(
                 "tpause {state:e}",

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map whose keys are hashes, or contain one.
+/// A map whose keys are hashes or contain a hash.
 pub type ByHash<K, V> = HashMap<K, V, BuildHasherDefault<Prehashed>>;
 
-/// The hasher of a prehashed key: the number that it writes is its hash.
+/// The hasher of a prehashed key: the number that the key writes is its hash.
 #[derive(Debug, Default)]
 pub struct Prehashed(u64);
 

@@ -1,35 +1,36 @@
-//! Rearranging the bytes of packet headers to words of a key.
+//! Rearranges the bytes of packet headers to words of a key.
 
 use crate::stage::Level;
 
-/// In an order: the byte is zero.
+/// Index in an order that stands for a zero byte.
 pub const NO_BYTE: u8 = 0x80;
 
 /// Three parts of a header, which may overlap.
 pub type Parts<'a> = (&'a [u8; 16], &'a [u8; 16], &'a [u8; 16]);
 
-/// Rearranges header bytes to four words. Byte `i` of the first two words is byte `orders[0][i]` of the first part; byte `i` of the other
-/// two combines (by OR) byte `orders[1][i]` of the second part and byte `orders[2][i]` of the third one. The lowest byte of a word is
-/// its first. An index is less than 16, or [`NO_BYTE`], for a byte that is zero.
+/// Rearranges header bytes to four words. Byte `i` of the first two words is byte `orders[0][i]` of the first part.
+/// Byte `i` of the last two words is byte `orders[1][i]` of the second part, combined (by OR) with byte
+/// `orders[2][i]` of the third part. The lowest byte of a word is its first byte. An index is less than 16, or
+/// [`NO_BYTE`] for a zero byte.
 #[inline(always)]
 pub fn rearrange<L: Level>(_: L, parts: Parts<'_>, orders: &[[u8; 16]; 3], out: &mut [u64; 4]) {
     #[cfg(target_arch = "x86_64")]
     {
         if L::IS_V3 {
-            // SAFETY: the level is a proof that the processor has AVX2, which includes SSSE3.
+            // SAFETY: the level proves that the CPU has AVX2, which includes SSSE3.
             return unsafe { rearrange_ssse3(parts, orders, out) };
         }
     }
     rearrange_scalar(parts.0, parts.1, parts.2, orders, out);
 }
 
-/// Rearranges a part to two words, as [`rearrange`] does with its first part.
+/// Rearranges one part to two words, as [`rearrange`] does with its first part.
 #[inline(always)]
 pub fn rearrange_part<L: Level>(_: L, part: &[u8; 16], order: &[u8; 16], out: &mut [u64; 2]) {
     #[cfg(target_arch = "x86_64")]
     {
         if L::IS_V3 {
-            // SAFETY: the level is a proof that the processor has AVX2, which includes SSSE3.
+            // SAFETY: the level proves that the CPU has AVX2, which includes SSSE3.
             return unsafe { rearrange_part_ssse3(part, order, out) };
         }
     }
@@ -45,7 +46,7 @@ pub fn rearrange_part_scalar(part: &[u8; 16], order: &[u8; 16], out: &mut [u64; 
     }
 }
 
-/// Byte `i` of a part that is rearranged.
+/// Returns byte `i` of a rearranged part.
 #[inline]
 fn byte(part: &[u8; 16], order: &[u8; 16], i: usize) -> u8 {
     match order[i] {
@@ -54,7 +55,7 @@ fn byte(part: &[u8; 16], order: &[u8; 16], i: usize) -> u8 {
     }
 }
 
-/// The reference implementation of [`rearrange`]. Its arguments fit in registers.
+/// The reference implementation of [`rearrange`]. It takes the parts as separate arguments, which fit in registers.
 #[cold]
 #[inline(never)]
 pub fn rearrange_scalar(
@@ -78,7 +79,7 @@ pub fn rearrange_scalar(
 #[target_feature(enable = "ssse3")]
 fn rearrange_part_ssse3(part: &[u8; 16], order: &[u8; 16], out: &mut [u64; 2]) {
     use std::arch::x86_64::{_mm_loadu_si128, _mm_shuffle_epi8, _mm_storeu_si128};
-    // SAFETY: each array has 16 bytes, read and written without a demand on alignment.
+    // SAFETY: each array has 16 bytes; unaligned loads and stores need no alignment.
     unsafe {
         let (part, order) = (_mm_loadu_si128(part.as_ptr().cast()), _mm_loadu_si128(order.as_ptr().cast()));
         _mm_storeu_si128(out.as_mut_ptr().cast(), _mm_shuffle_epi8(part, order));
@@ -90,14 +91,14 @@ fn rearrange_part_ssse3(part: &[u8; 16], order: &[u8; 16], out: &mut [u64; 2]) {
 #[target_feature(enable = "ssse3")]
 fn rearrange_ssse3(parts: Parts<'_>, orders: &[[u8; 16]; 3], out: &mut [u64; 4]) {
     use std::arch::x86_64::{_mm_loadu_si128, _mm_or_si128, _mm_shuffle_epi8, _mm_storeu_si128};
-    // SAFETY: each array has 16 bytes, read without a demand on alignment.
+    // SAFETY: each array has 16 bytes; unaligned loads need no alignment.
     let load = |bytes: &[u8; 16]| unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) };
     let [low @ .., _, _] = out;
     rearrange_part_ssse3(parts.0, &orders[0], low);
     let second = _mm_shuffle_epi8(load(parts.1), load(&orders[1]));
     let third = _mm_shuffle_epi8(load(parts.2), load(&orders[2]));
     let [_, _, high @ ..] = out;
-    // SAFETY: the array has 16 bytes, written without a demand on alignment.
+    // SAFETY: the array has 16 bytes; unaligned stores need no alignment.
     unsafe { _mm_storeu_si128(high.as_mut_ptr().cast(), _mm_or_si128(second, third)) };
 }
 

@@ -1,6 +1,6 @@
-//! Finding a 16-bit signature among the sixteen of a bucket.
+//! Search for a 16-bit signature among the sixteen signatures of a bucket.
 
-/// Returns which of `sigs`, masked with `keep`, equal `want`: bit i for element i.
+/// Returns which of `sigs`, masked with `keep`, equal `want`. Bit i: element i.
 ///
 /// SSE2 is part of x86-64, so no dispatch is needed and the call is inlined.
 #[inline(always)]
@@ -12,7 +12,8 @@ pub fn match_any(sigs: &[u16; 16], keep: u16, want: u16) -> u16 {
             _mm_set1_epi16,
         };
         let at: *const __m128i = sigs.as_ptr().cast();
-        // SAFETY: `at` and `at + 1` are 32 bytes of `sigs`, read without a demand on alignment; SSE2 is part of x86-64.
+        // SAFETY: `at` and `at + 1` point to the 32 bytes of `sigs`; unaligned loads need no alignment; SSE2 is part
+        // of x86-64.
         unsafe {
             let (keep, want) = (_mm_set1_epi16(keep as i16), _mm_set1_epi16(want as i16));
             let low = _mm_cmpeq_epi16(_mm_and_si128(_mm_loadu_si128(at), keep), want);

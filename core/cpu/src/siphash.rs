@@ -1,14 +1,15 @@
-//! SipHash-1-3 (Aumasson, Bernstein 2012) over words: without the key its results cannot be predicted or controlled.
+//! SipHash-1-3 (Aumasson, Bernstein 2012) over words. Without the key its results cannot be predicted or controlled.
 //!
 //! Used where speed matters less (connections, 64-bit identifiers), and to derive the secrets of faster hashes.
 
-/// A key of [`siphash`], derived from a random number of 64 bits, which must stay as secret as the key.
+/// Returns a key for [`siphash`] that is derived from a random 64-bit number. The number must be kept as secret as
+/// the key.
 pub fn siphash_key(seed: u64) -> [u64; 2] {
     [seed, seed.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15]
 }
 
-/// Hash of `words`. The number of words is not part of the hash: all inputs of one use must have the same number, or
-/// contain it.
+/// Returns the hash of `words`. The number of words is not part of the hash: all inputs of one use must have the same
+/// number of words, or contain it.
 #[inline]
 pub fn siphash(key: [u64; 2], words: &[u64]) -> u64 {
     let mut v = [
@@ -30,8 +31,8 @@ pub fn siphash(key: [u64; 2], words: &[u64]) -> u64 {
     v[0] ^ v[1] ^ v[2] ^ v[3]
 }
 
-/// A secret for one purpose, derived from the secret of the process. An attacker who learns it, for example from
-/// random numbers that are sent to other hosts, learns nothing about the secrets for other purposes.
+/// Returns a secret for one purpose, derived from the secret of the process. An attacker who learns it, for example
+/// from random numbers that are sent to other hosts, learns nothing about the secrets for other purposes.
 pub fn derive(seed: u64, purpose: &[u8; 8]) -> u64 {
     siphash([seed, !seed], &[u64::from_le_bytes(*purpose)])
 }

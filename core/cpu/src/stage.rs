@@ -1,25 +1,26 @@
-//! Compiles a stage of a batch a second time for newer CPUs.
+//! Stages of a batch that are compiled a second time for newer CPUs.
 
 #[cfg(target_arch = "x86_64")]
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// A stage of a batch. (Not a closure, because only a function can be marked for inlining.)
+/// A stage of a batch. It is not a closure, because only a function can be marked for inlining.
 pub trait Stage {
-    /// Its result.
+    /// The result of the stage.
     type Out;
 
-    /// Runs the stage. Must be `#[inline(always)]`, like the functions that it calls for each packet.
+    /// Runs the stage. The implementation must be `#[inline(always)]`, as must be the functions that it calls for
+    /// each packet.
     fn run<L: Level>(self, level: L) -> Self::Out;
 }
 
-/// The instructions that a stage is compiled for. A value proves that the CPU has them, so that functions with an optional
-/// instruction need no check for each packet.
+/// The CPU instructions for which a stage is compiled. A value of this type proves that the CPU has them, so that
+/// functions that use optional instructions need no check per packet.
 pub trait Level: Copy {
-    /// Whether they are those of x86-64-v3.
+    /// Whether the instructions are those of x86-64-v3.
     const IS_V3: bool;
 }
 
-/// Only the instructions that every CPU of the architecture has.
+/// The instructions that every CPU of the architecture has.
 #[derive(Clone, Copy, Debug)]
 pub struct Baseline;
 
@@ -27,7 +28,7 @@ impl Level for Baseline {
     const IS_V3: bool = false;
 }
 
-/// Those of x86-64-v3. Only [`stage`] makes a value, after it has found that the CPU has them.
+/// The instructions of x86-64-v3. Only [`stage`] creates a value, after it has checked that the CPU has them.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug)]
 pub struct V3(());
@@ -37,28 +38,28 @@ impl Level for V3 {
     const IS_V3: bool = true;
 }
 
-/// Runs `stage` with the instructions of x86-64-v3 (AVX2, BMI, MOVBE) if the CPU has them: all code that is inlined
+/// Runs `stage` with the instructions of x86-64-v3 (AVX2, BMI, MOVBE) if the CPU has them. All code that is inlined
 /// into the stage is compiled for them.
 #[inline(always)]
 pub fn stage<S: Stage>(stage: S) -> S::Out {
     #[cfg(target_arch = "x86_64")]
     {
         if has_v3() {
-            // SAFETY: the processor has what the function is compiled for, as was just found.
+            // SAFETY: the CPU has the features for which `with_v3` is compiled, as was checked in the line above.
             return unsafe { with_v3(stage) };
         }
     }
     without_v3(stage)
 }
 
-/// A function of its own, so that what is inlined into it needs no room in callers.
+/// Not inlined, so that callers contain the stage's code only once.
 #[inline(never)]
 fn without_v3<S: Stage>(stage: S) -> S::Out {
     stage.run(Baseline)
 }
 
-/// The features of the CPU, detected once: stages of small batches are short, and checking each feature every time would take
-/// thirty instructions.
+/// Returns whether the CPU has x86-64-v3. The result is stored, because stages of small batches are short, and
+/// checking each feature every time would take thirty instructions.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn has_v3() -> bool {

@@ -3,12 +3,12 @@
 use bitflags::bitflags;
 
 bitflags! {
-    /// The programs that offer a command, and with which option.
+    /// The programs that offer a command, and the options that they need for it.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct By: u8 {
+    pub struct OfferedBy: u8 {
         /// The switch, always.
         const SWITCH = 1;
-        /// The switch, once DPDK is initialized.
+        /// The switch, after DPDK was initialized.
         const SWITCH_WITH_DPDK = 1 << 1;
         /// The switch with `--enable-dummy`.
         const SWITCH_WITH_DUMMIES = 1 << 2;
@@ -19,9 +19,10 @@ bitflags! {
     }
 }
 
-impl By {
-    /// The switch in normal operation, not started with options for tests.
-    pub const ANY_SWITCH: By = By::SWITCH.union(By::SWITCH_WITH_DPDK).union(By::SWITCH_WITH_DUMMIES);
+impl OfferedBy {
+    /// The switch, with all options except `--enable-panic`.
+    pub const ANY_SWITCH: OfferedBy =
+        OfferedBy::SWITCH.union(OfferedBy::SWITCH_WITH_DPDK).union(OfferedBy::SWITCH_WITH_DUMMIES);
 }
 
 /// One command of the control socket.
@@ -37,10 +38,10 @@ pub struct Command {
     pub max_args: usize,
     /// Whether `list-commands` shows the command.
     pub listed: bool,
-    /// The programs that offer it.
-    pub by: By,
-    /// What it does, in a few words; empty if no manual page lists it.
+    /// The programs that offer the command.
+    pub offered_by: OfferedBy,
+    /// The purpose of the command in a few words; empty if no manual page lists the command.
     pub help: &'static str,
-    /// It is one of the most used commands.
+    /// Whether the manual page of `sluice appctl` lists the command, because it is often used.
     pub common: bool,
 }

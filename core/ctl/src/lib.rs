@@ -1,5 +1,5 @@
-//! The table of all control commands: name, usage, number of arguments, programs that offer it, help. Also
-//! builds the replies that need only this table (`list-commands`, errors for unknown names and wrong numbers
+//! The table of all control commands: for each command its name, usage, number of arguments, the programs that offer it, and
+//! help. Also builds the replies that need only this table (`list-commands`, errors for unknown names and wrong numbers
 //! of arguments).
 //!
 //! Names, usage and error texts are those of Open vSwitch 3.7, because scripts parse them.
@@ -7,18 +7,18 @@
 mod command;
 mod table;
 
-pub use command::{By, Command};
+pub use command::{Command, OfferedBy};
 pub use table::names;
 
-/// Finds a command of the table.
+/// The command with this name.
 pub fn find(name: &str) -> Option<&'static Command> {
     let at = table::COMMANDS.binary_search_by(|c| c.name.cmp(name)).ok()?;
     table::COMMANDS.get(at)
 }
 
 /// The names of the commands that any of these programs offers.
-pub fn offered_by(by: By) -> impl Iterator<Item = &'static str> {
-    table::COMMANDS.iter().filter(move |c| c.by.intersects(by)).map(|c| c.name)
+pub fn offered_by(by: OfferedBy) -> impl Iterator<Item = &'static str> {
+    table::COMMANDS.iter().filter(move |c| c.offered_by.intersects(by)).map(|c| c.name)
 }
 
 /// All commands, sorted by name.
@@ -26,7 +26,8 @@ pub fn all() -> &'static [Command] {
     table::COMMANDS
 }
 
-/// Checks a call. `offered`: whether the process has a command of this name. The error is the text of the reply.
+/// Checks name and number of arguments of a call. `offered`: whether the process offers the command with a name. The error is
+/// the text of the reply.
 pub fn check(name: &str, n_args: usize, offered: impl Fn(&str) -> bool) -> Result<&'static Command, String> {
     let command = find(name).filter(|c| offered(c.name)).ok_or_else(|| {
         format!(
@@ -82,11 +83,20 @@ mod tests {
     #[test]
     fn commands_for_tests_need_an_option() {
         let has = |by, name| offered_by(by).any(|n| n == name);
-        assert!(has(By::SWITCH, names::DPIF_SHOW) && has(By::SWITCH | By::DATABASE, names::VLOG_SET));
-        assert!(!has(By::SWITCH, names::TIME_WARP) && has(By::SWITCH_WITH_DUMMIES, names::TIME_WARP));
-        assert!(!has(By::ANY_SWITCH, names::PANIC) && has(By::SWITCH_WITH_PANIC, names::PANIC));
-        assert!(!has(By::SWITCH, names::DPDK_LCORE_LIST) && has(By::ANY_SWITCH, names::DPDK_LCORE_LIST));
-        assert!(!has(By::ANY_SWITCH, names::OVSDB_SERVER_COMPACT));
-        assert!(!has(By::all(), names::LIST_COMMANDS), "it is the socket's own");
+        assert!(
+            has(OfferedBy::SWITCH, names::DPIF_SHOW)
+                && has(OfferedBy::SWITCH | OfferedBy::DATABASE, names::VLOG_SET)
+        );
+        assert!(
+            !has(OfferedBy::SWITCH, names::TIME_WARP)
+                && has(OfferedBy::SWITCH_WITH_DUMMIES, names::TIME_WARP)
+        );
+        assert!(!has(OfferedBy::ANY_SWITCH, names::PANIC) && has(OfferedBy::SWITCH_WITH_PANIC, names::PANIC));
+        assert!(
+            !has(OfferedBy::SWITCH, names::DPDK_LCORE_LIST)
+                && has(OfferedBy::ANY_SWITCH, names::DPDK_LCORE_LIST)
+        );
+        assert!(!has(OfferedBy::ANY_SWITCH, names::OVSDB_SERVER_COMPACT));
+        assert!(!has(OfferedBy::all(), names::LIST_COMMANDS), "it is the socket's own");
     }
 }

@@ -1,16 +1,16 @@
-//! The commands of Open vSwitch 3.7's `list-commands`, in its order, and Sluice's own: names, arguments, the programs
-//! that offer them, and help. This is the only list of commands; handlers refer to them by the constants of
-//! [`names`].
+//! The commands of `list-commands` of Open vSwitch 3.7, and Sluice's own commands: names, arguments, the programs that offer
+//! them, and help. The table is sorted by name. It is the only list of commands; handlers refer to commands by the constants
+//! in [`names`].
 
-use crate::command::{By, Command};
+use crate::command::{Command, OfferedBy};
 
 const MANY: usize = usize::MAX;
-const SWITCH: By = By::SWITCH;
-const WITH_DPDK: By = By::SWITCH_WITH_DPDK;
-const WITH_DUMMIES: By = By::SWITCH_WITH_DUMMIES;
-const WITH_PANIC: By = By::SWITCH_WITH_PANIC;
-const DATABASE: By = By::DATABASE;
-const BOTH: By = SWITCH.union(DATABASE);
+const SWITCH: OfferedBy = OfferedBy::SWITCH;
+const WITH_DPDK: OfferedBy = OfferedBy::SWITCH_WITH_DPDK;
+const WITH_DUMMIES: OfferedBy = OfferedBy::SWITCH_WITH_DUMMIES;
+const WITH_PANIC: OfferedBy = OfferedBy::SWITCH_WITH_PANIC;
+const DATABASE: OfferedBy = OfferedBy::DATABASE;
+const BOTH: OfferedBy = SWITCH.union(DATABASE);
 
 const fn c(name: &'static str, usage: &'static str, min: usize, max: usize) -> Command {
     Command {
@@ -19,13 +19,13 @@ const fn c(name: &'static str, usage: &'static str, min: usize, max: usize) -> C
         min_args: min,
         max_args: max,
         listed: true,
-        by: By::empty(),
+        offered_by: OfferedBy::empty(),
         help: "",
         common: false,
     }
 }
 
-/// A command of Sluice's own or for tests, which `list-commands` does not show.
+/// A command that `list-commands` does not show: one of Sluice's own commands, or a command for tests.
 const fn hidden(name: &'static str, args: usize) -> Command {
     Command { listed: false, ..c(name, "", args, args) }
 }
@@ -36,8 +36,8 @@ const fn hidden_words(name: &'static str) -> Command {
 }
 
 impl Command {
-    const fn by(self, by: By) -> Command {
-        Command { by, ..self }
+    const fn by(self, by: OfferedBy) -> Command {
+        Command { offered_by: by, ..self }
     }
 
     const fn help(self, help: &'static str) -> Command {

@@ -128,12 +128,12 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// The port of tunnels, and their port of UDP.
+/// The tunnel port.
 const TUNNEL: PortNo = PortNo(9);
 const VXLAN: u16 = 4789;
 const KEY: u64 = 100;
 
-/// Own and remote addresses; `end` is the number of the remote end.
+/// Local and remote address. `end`: number of the remote tunnel endpoint.
 fn ends(six: bool, end: u32) -> (IpAddr, IpAddr) {
     match six {
         false => ([192, 168, 50, 1].into(), std::net::Ipv4Addr::from(0xac10_0000 + end).into()),
@@ -144,7 +144,7 @@ fn ends(six: bool, end: u32) -> (IpAddr, IpAddr) {
     }
 }
 
-/// The header towards remote end `end`: of VXLAN, over IPv6 with a checksum.
+/// The VXLAN header towards remote tunnel endpoint `end`; over IPv6 with a checksum.
 fn push_header(six: bool, end: u32) -> DpAction {
     let (own, remote) = ends(six, end);
     header(own, remote)
@@ -174,7 +174,7 @@ fn header(src: IpAddr, dst: IpAddr) -> DpAction {
     DpAction::TunnelPush(Box::new(push))
 }
 
-/// What megaflows match of a packet of a tunnel.
+/// The fields of a tunnel packet that megaflows match.
 fn outer_mask() -> Flow {
     Flow {
         dl_dst: Mac([255; 6]),
@@ -265,7 +265,7 @@ fn tagged_networks(tagged: &Flow) -> Vec<Flow> {
     networks(&Flow { dl_type: u16::MAX, nw_frag: 3, ..*tagged })
 }
 
-/// Masks of five lengths of networks.
+/// Masks of networks with five prefix lengths.
 fn networks(ip: &Flow) -> Vec<Flow> {
     let mut masks = vec![*ip; 5];
     (8..13).zip(&mut masks).for_each(|(bits, mask)| mask.nw_src = u32::MAX << (32 - bits));
@@ -404,7 +404,7 @@ fn measure(mut poll: impl FnMut(u64) -> u64, fixed: Option<u64>) -> f64 {
     (0..7).map(|_| window(400_000)).fold(f64::MAX, f64::min)
 }
 
-/// A capture of everything at this port.
+/// A capture of all packets of this port.
 fn capture_of(port: u32) -> Arc<Capture> {
     let spec = CaptureSpec { ports: [port].into(), ..CaptureSpec::everything(1 << 18, 8 << 20) };
     Arc::new(Capture::new(spec, Arc::new(|| Nanos(0))))
@@ -433,7 +433,7 @@ fn main() {
             packets
         };
         let ns = measure(poll, fixed);
-        worker.rest();
+        worker.go_idle();
         let tally = datapath.tally();
         assert_eq!((tally.get(Event::Missed) + tally.get(Event::Lost), tally.balance()), (0, 0));
         println!("{:12} {ns:7.2} ns", case.0);

@@ -1,13 +1,13 @@
-//! The packets that go through the path together: a structure of arrays that the worker owns and reuses.
+//! Batch: the packets that go through the path together, a structure of arrays that the worker owns and reuses.
 //!
-//! All packets of a batch were received by one port, so one context and one parsing depth apply to all of
-//! them. Packets that a port has just received also share all their metadata, which the batch stores once. A
-//! [`Packet`] is made from a frame only where an action or the control half needs one.
+//! All packets of a batch were received by one port, so one context and one parsing depth apply to all of them.
+//! Packets that a port has just received also share all their metadata, which the batch stores once. A [`Packet`] is
+//! created from a frame only where an action or the control half needs one.
 
 use crate::packet::{Meta, Packet, Rare};
-use crate::popped::{Arrived, Outers};
+use crate::popped::{OuterHeaders, PoppedBatch};
 use crate::port::{Frame, FrameBatch};
-use crate::tracked::{CONNECTION_WORD, CONNECTION_WORDS, Tracked};
+use crate::tracked::{CT_EXT_WORDS, CT_LINE_WORD, Tracked};
 use classifier::megaflow::convert::tlv_of_options;
 use classifier::megaflow::{Column, Depth, EXT_WORDS, Options, Rest, Rests, Words, bits};
 use cpu::Line;
@@ -22,12 +22,12 @@ pub const MAX_PASSES: u8 = 8;
 pub(crate) struct Recirculated {
     pub(crate) packet: Packet,
     /// The packet's key, if its bytes have not changed since the key was read.
-    pub(crate) key: Option<Known>,
+    pub(crate) key: Option<PacketKey>,
 }
 
-/// The key of a packet at the depth to which it was read, without the words that only wide keys have.
+/// A packet's key to the depth to which it was parsed: its line, without the words that only wide keys have.
 #[derive(Clone, Copy)]
-pub(crate) struct Known {
+pub(crate) struct PacketKey {
     line: Line,
     tcp_flags: u16,
     depth: Depth,
@@ -39,30 +39,31 @@ impl From<Packet> for Recirculated {
     }
 }
 
-/// A packet that has no megaflow.
+/// A packet for which no megaflow was found.
 pub struct Miss {
     /// The packet.
     pub packet: Packet,
-    /// The packet had a megaflow, which was removed since: a stage has already counted it as found.
-    pub answered: bool,
+    /// A stage has found a megaflow for the packet and counted the hit, but the megaflow was removed before it was
+    /// executed.
+    pub counted_hit: bool,
 }
 
-/// A batch: see the module documentation for what its packets share.
+/// A batch: the module documentation says what its packets have in common.
 pub struct Batch {
     /// The packets.
     pub frames: FrameBatch,
     /// Sum of the frame lengths in bytes.
     pub bytes: u64,
-    /// Metadata that all packets share, unless they have their `own`.
+    /// Metadata that all packets share, unless `own` has entries.
     pub common: Meta,
-    /// The line of `common`, if the packets were just received by a port.
+    /// The line that contains only `common`, if the packets were just received by a port.
     pub(crate) base: Option<Line>,
-    /// Metadata of recirculated packets: empty, or one entry for each frame.
+    /// Metadata of each recirculated packet: empty, or one entry for each frame.
     pub own: Vec<Meta>,
-    /// The keys of the packets; only the first one is filled if all are `alike`.
+    /// The first cache line of each packet's key; only that of the first packet is filled if all packets are `alike`.
     pub lines: Box<[Line; BATCH]>,
-    /// The rest of wide keys, a column for each word; filled only at depth `Wide`, and only for the words of
-    /// `words`.
+    /// The key words after the line, a column for each word. Only the columns in `words` are filled, and only at
+    /// depth `Wide`.
     pub exts: Vec<Column>,
     /// Which words of `exts` are filled, and whether `options` is.
     pub words: Words,
@@ -70,24 +71,24 @@ pub struct Batch {
     pub options: Vec<Option<Box<Options>>>,
     /// TCP flags, for statistics.
     pub tcp_flags: [u16; BATCH],
-    /// Hashes for the cache.
+    /// Hashes for the flow cache.
     pub hashes: [u32; BATCH],
     /// Megaflow index of each packet, or [`NONE`].
     pub found: [u32; BATCH],
     /// The depth to which the packets were parsed.
     pub depth: Depth,
-    /// All packets have the same key in the bits that the port's megaflows match, either because these match
-    /// only the port or because the packets do not differ there.
+    /// All packets have the same key in the bits that the port's megaflows match, so only one key is stored and
+    /// looked up. Either the megaflows match only the port, or the packets do not differ in these bits.
     pub alike: bool,
-    /// Many packets of the batch before had other headers than the most frequent ones. Only a hint.
+    /// Many packets of the previous batch had other headers than the most frequent ones. Only a hint.
     pub(crate) mixed: bool,
-    /// Recirculation ids and hashes of the packets are only in their lines, not in `common`, and their connection tracking metadata is in
-    /// `tracked`.
+    /// Recirculation ids and hashes of the packets are only in their lines, not in `common`, and their connection
+    /// tracking metadata is in `tracked`.
     pub(crate) in_lines: bool,
-    /// The keys of all packets are known to this depth without parsing their bytes.
-    pub(crate) known: Option<Depth>,
+    /// The lines of all packets are filled to this depth already, so their bytes need not be parsed.
+    pub(crate) known_depth: Option<Depth>,
     /// Outer headers of decapsulated packets: empty, or one for each frame.
-    pub(crate) outers: Outers,
+    pub(crate) outers: OuterHeaders,
     /// Connection tracking metadata of the packets, if they were tracked in the batch.
     pub(crate) tracked: Tracked,
     /// Packets without a megaflow, for upcalls.
@@ -113,8 +114,8 @@ impl Default for Batch {
             alike: false,
             mixed: false,
             in_lines: false,
-            known: None,
-            outers: Outers::default(),
+            known_depth: None,
+            outers: OuterHeaders::default(),
             tracked: Tracked::default(),
             missed: Vec::new(),
         }
@@ -133,9 +134,10 @@ impl Batch {
         self.frames.is_empty()
     }
 
-    /// Sets the common metadata to that of packets that this port has just received. If it is the same port as before, nothing changes.
+    /// Sets the common metadata for packets that this port has just received. If the port is the same as before,
+    /// nothing changes.
     #[inline]
-    pub(crate) fn receive(&mut self, in_port: u32, vlan_limit: u8) {
+    pub(crate) fn set_received(&mut self, in_port: u32, vlan_limit: u8) {
         let Meta { in_port: before, vlan_limit: limit, .. } = self.common;
         if self.base.is_none() || before != in_port || limit != vlan_limit {
             self.common = Meta { vlan_limit, ..Meta::received(in_port) };
@@ -143,43 +145,43 @@ impl Batch {
         }
     }
 
-    /// The line of a key that contains the common metadata.
+    /// Returns a line that contains only the common metadata.
     #[inline(always)]
     pub(crate) fn base(&self) -> Line {
         self.base.unwrap_or_else(|| self.common.line())
     }
 
-    /// Begins the next pass of the packets that are left in the batch.
-    pub(crate) fn pass_again(&mut self) {
+    /// Begins the next pass for the packets that are left in the batch.
+    pub(crate) fn begin_next_pass(&mut self) {
         self.base = None;
         self.common.passes += 1;
     }
 
-    /// Adds a recirculated packet. A batch holds either only recirculated packets or none.
+    /// Adds a recirculated packet. A batch holds either only recirculated packets, or none.
     pub(crate) fn push(&mut self, again: Recirculated) {
         let (Recirculated { packet, key }, i) = (again, self.frames.len() % BATCH);
-        match key.filter(|key| i == 0 || self.known == Some(key.depth)) {
+        match key.filter(|key| i == 0 || self.known_depth == Some(key.depth)) {
             Some(key) => {
                 (self.lines[i], self.tcp_flags[i]) = (key.line, key.tcp_flags);
-                self.known = Some(key.depth);
+                self.known_depth = Some(key.depth);
             }
-            None => self.known = None,
+            None => self.known_depth = None,
         }
         self.bytes += packet.frame.len() as u64;
         self.frames.push(packet.frame);
         self.own.push(packet.meta);
     }
 
-    /// Returns the key of packet `number` with other metadata; `None` if the key is not known or is a wide
-    /// key.
-    pub(crate) fn known(&self, number: Option<u8>, meta: &Meta) -> Option<Known> {
+    /// Returns the key of packet `number`, with other metadata. `None` if the key is not valid for this packet or is
+    /// a wide key.
+    pub(crate) fn key_of(&self, number: Option<u8>, meta: &Meta) -> Option<PacketKey> {
         let i = usize::from(number.filter(|_| !self.alike && self.depth < Depth::Wide)?);
         let (line, now) = (self.lines.get(i)?, meta.line());
         let line = [now[0] | line[0] & 0xffff, line[1], line[2], line[3], line[4], now[5], now[6], line[7]];
-        Some(Known { line, tcp_flags: self.tcp_flags[i], depth: self.depth })
+        Some(PacketKey { line, tcp_flags: self.tcp_flags[i], depth: self.depth })
     }
 
-    /// Returns the key of packet `number` if it was read at the depth of the ports' megaflows.
+    /// Returns the key of packet `number`, if it was read to the ports.
     #[inline]
     pub(crate) fn key_to_ports(&self, number: Option<u8>) -> Option<(&Line, Rest<'_>)> {
         let i = usize::from(number.filter(|_| !self.alike && self.depth >= Depth::L4)?);
@@ -187,27 +189,27 @@ impl Batch {
         Some((self.lines.get(i)?, rest))
     }
 
-    /// Recirculates packet `i` with its key.
+    /// Recirculates packet `i`: writes the recirculation id and the hash into its key.
     #[inline]
-    pub(crate) fn again(&mut self, i: usize, id: u32, dp_hash: Option<u32>) {
+    pub(crate) fn recirculate_key(&mut self, i: usize, id: u32, dp_hash: Option<u32>) {
         recirculate_line(&mut self.lines[i % BATCH], id, dp_hash);
     }
 
-    /// Returns whether packets whose key changes like this can pass through the path again at once, as a
-    /// batch.
+    /// Returns whether packets that are recirculated can stay in the batch and be looked up again at once. `hashed`:
+    /// they are also hashed.
     #[inline]
-    pub(crate) fn may_go_again(&self, hashed: bool) -> bool {
+    pub(crate) fn may_recirculate_in_place(&self, hashed: bool) -> bool {
         let reads_all = !hashed || (self.depth >= Depth::L4 && !self.alike);
         reads_all && self.own.is_empty() && self.common.cut == 0 && self.common.passes < MAX_PASSES
     }
 
-    /// Moves the key of packet `from` to place `to`.
+    /// Moves the key of packet `from` to index `to`, and swaps their metadata.
     pub(crate) fn move_key(&mut self, from: usize, to: usize) {
         let (from, to) = (from % BATCH, to % BATCH);
         (self.lines[to], self.tcp_flags[to]) = (self.lines[from], self.tcp_flags[from]);
         self.found[to] = self.found[from];
-        self.outers.move_to(from, to);
-        self.tracked.move_to(from, to);
+        self.outers.swap(from, to);
+        self.tracked.swap(from, to);
         if !self.options.is_empty() {
             self.options.resize_with(BATCH, || None);
             self.options.swap(from, to);
@@ -219,10 +221,10 @@ impl Batch {
         }
     }
 
-    /// Exchanges the empty batch for decapsulated packets; `arrived` is left without packets.
-    pub(crate) fn exchange(&mut self, arrived: &mut Arrived) {
-        let Arrived { arrival, frames, outers, options } = arrived;
-        (self.base, self.common) = (None, arrival.meta());
+    /// Moves decapsulated packets into the batch, which must be empty. `popped_batch` is left without packets.
+    pub(crate) fn take_popped(&mut self, popped_batch: &mut PoppedBatch) {
+        let PoppedBatch { popped_meta, frames, outers, options } = popped_batch;
+        (self.base, self.common) = (None, popped_meta.meta());
         self.bytes = frames.iter().map(|frame| frame.len() as u64).sum();
         std::mem::swap(&mut self.frames, frames);
         std::mem::swap(&mut self.outers, outers);
@@ -230,9 +232,9 @@ impl Batch {
         options.clear();
     }
 
-    /// Clears outer headers and connection tracking metadata, when the batch has no packets any more.
+    /// Clears outer headers and connection tracking metadata. Called when the batch has no packets any more.
     #[inline]
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn clear_side_data(&mut self) {
         self.tracked.clear();
         if !self.outers.is_empty() {
             self.outers.clear();
@@ -240,24 +242,24 @@ impl Batch {
         }
     }
 
-    /// Fills the fields of the outer header of packet `i`.
-    pub(crate) fn outer(&self, i: usize, flow: &mut Flow) {
+    /// Copies the outer header of packet `i` into `flow`.
+    pub(crate) fn fill_outer(&self, i: usize, flow: &mut Flow) {
         if let Some(tunnel) = self.outers.get(i) {
             flow.tunnel = *tunnel;
             flow.tlv = self.options.get(i).and_then(|o| o.as_deref()).map_or(Tlv::NONE, tlv_of_options);
         }
     }
 
-    /// Gives each packet its own metadata, if the packets' metadata differ.
-    pub(crate) fn spread(&mut self) {
+    /// Stores the metadata of each packet in `own`, if the packets' metadata differ.
+    pub(crate) fn spread_metadata(&mut self) {
         if self.fill_own() {
             self.in_lines = false;
             self.outers.clear();
         }
     }
 
-    /// Like [`spread`](Self::spread), and keeps what is stored beside the metadata, because some packets stay in the batch
-    /// for another pass. Returns false if all packets share their metadata.
+    /// As [`spread_metadata`](Self::spread_metadata), but keeps the arrays in which metadata was stored before,
+    /// because some packets stay in the batch for another pass. Returns false if all packets share their metadata.
     pub(crate) fn fill_own(&mut self) -> bool {
         let differ = self.in_lines || !self.outers.is_empty();
         if differ {
@@ -269,7 +271,8 @@ impl Batch {
         differ
     }
 
-    /// Returns the metadata of packet `i`, collected from the common metadata, its line and the arrays beside it.
+    /// Returns the metadata of packet `i`, collected from the common metadata, the packet's line, and the arrays of
+    /// outer headers and connection tracking metadata.
     #[inline]
     fn own_meta_of(&mut self, i: usize) -> Meta {
         let mut meta = self.common.clone();
@@ -280,24 +283,24 @@ impl Batch {
         if !self.outers.is_empty() {
             meta.rare = self.outers.rare(i, &self.options);
         }
-        self.tracked.put(i, &mut meta);
+        self.tracked.copy_to(i, &mut meta);
         meta
     }
 
-    /// Keeps rare metadata that no packet needs any more, for the next one.
+    /// Keeps a box of rare metadata for reuse.
     #[inline]
-    pub(crate) fn keep_rare(&mut self, rare: Option<Box<Rare>>) {
-        self.tracked.unused.keep(rare);
+    pub(crate) fn recycle_rare(&mut self, rare: Option<Box<Rare>>) {
+        self.tracked.free_rare.keep(rare);
     }
 
-    /// Returns empty rare metadata.
+    /// Returns empty rare metadata, in a reused box if possible.
     #[inline]
     pub(crate) fn new_rare(&mut self) -> Box<Rare> {
-        self.tracked.unused.take()
+        self.tracked.free_rare.take()
     }
 
-    /// Gives each packet a key of its own, if they shared one.
-    pub(crate) fn tell_apart(&mut self) {
+    /// Copies the shared key to each packet, if the packets share one.
+    pub(crate) fn unshare_key(&mut self) {
         if std::mem::take(&mut self.alike) {
             let n = self.len().min(BATCH);
             let (first, rest) = self.lines.split_at_mut(1);
@@ -305,33 +308,34 @@ impl Batch {
         }
     }
 
-    /// Writes labels and tuples of connections into keys, if megaflows of the port match them.
+    /// Writes labels and tuples of connections into the keys, if megaflows of the port match them.
     #[inline]
     pub(crate) fn fill_connections(&mut self) {
-        if self.depth == Depth::Wide && self.words & CONNECTION_WORDS != 0 {
+        if self.depth == Depth::Wide && self.words & CT_EXT_WORDS != 0 {
             self.tracked.fill(&mut self.exts, self.words);
         }
     }
 
-    /// Clears the connection tracking metadata of these packets.
-    pub(crate) fn clear_tracking(&mut self, which: u64) {
-        let (n, keys) = (self.len(), self.all());
-        self.tracked.clear_some(which, n);
-        bits(which & keys).for_each(|i| self.lines[i % BATCH][CONNECTION_WORD] = 0);
+    /// Clears the connection tracking metadata of these packets. Bit i: packet i.
+    pub(crate) fn clear_tracking(&mut self, packets: u64) {
+        let (n, keys) = (self.len(), self.key_bits());
+        self.tracked.clear_some(packets, n);
+        bits(packets & keys).for_each(|i| self.lines[i % BATCH][CT_LINE_WORD] = 0);
         if self.depth == Depth::Wide {
-            for word in bits(self.words & CONNECTION_WORDS) {
-                bits(which & keys).for_each(|i| self.exts[word][i % BATCH] = 0);
+            for word in bits(self.words & CT_EXT_WORDS) {
+                bits(packets & keys).for_each(|i| self.exts[word][i % BATCH] = 0);
             }
         }
     }
 
-    /// Metadata of packet `i`, if they are [spread](Self::spread).
+    /// Returns the metadata of packet `i`. It must be in `common` or `own` (see
+    /// [`spread_metadata`](Self::spread_metadata)).
     #[inline]
     pub(crate) fn meta(&self, i: usize) -> &Meta {
         self.own.get(i).unwrap_or(&self.common)
     }
 
-    /// Makes the packet of `frame`, which is the next frame taken out of the batch.
+    /// Makes a packet of `frame`, which was taken out of the batch at index `i`.
     #[inline(always)]
     pub(crate) fn packet(&mut self, i: usize, frame: Frame) -> Packet {
         let own = self.own.get_mut(i).map(std::mem::take);
@@ -340,7 +344,7 @@ impl Batch {
 
     /// Returns whether all packets are Ethernet, none is to be truncated, and none selects a QoS queue.
     #[inline]
-    pub(crate) fn is_plain(&self) -> bool {
+    pub(crate) fn needs_only_frames(&self) -> bool {
         let plain = |meta: &Meta| meta.cut == 0 && meta.packet_type | meta.skb_priority == 0;
         if self.own.is_empty() { plain(&self.common) } else { self.own.iter().all(plain) }
     }
@@ -352,7 +356,7 @@ impl Batch {
         }
     }
 
-    /// Sets these words of all keys to zero. They are the words that will be filled next.
+    /// Sets these words of all keys to zero. They must be filled next.
     pub(crate) fn clear(&mut self, words: Words) {
         self.widen();
         if self.outers.is_empty() {
@@ -365,13 +369,13 @@ impl Batch {
         }
     }
 
-    /// Returns everything of wide keys except their lines.
+    /// Returns all parts of wide keys except their lines.
     #[inline(always)]
     pub(crate) fn rests(&self) -> Rests<'_> {
-        Rests { exts: &self.exts, options: &self.options, known: self.words }
+        Rests { exts: &self.exts, options: &self.options, filled: self.words }
     }
 
-    /// Records that no megaflow was found for the keys in this bit set.
+    /// Records that no megaflow was found for the keys whose bit is set.
     pub(crate) fn set_missing(&mut self, keys: u64) {
         bits(keys).for_each(|i| self.found[i % BATCH] = NONE);
     }
@@ -382,9 +386,9 @@ impl Batch {
         if self.alike { 1 } else { self.len() }
     }
 
-    /// Returns a bit for each key.
+    /// Returns a bit set with a bit for each key.
     #[inline]
-    pub(crate) fn all(&self) -> u64 {
+    pub(crate) fn key_bits(&self) -> u64 {
         match self.keys() {
             0 => 0,
             n => u64::MAX >> (BATCH - n.min(BATCH)),
@@ -392,7 +396,7 @@ impl Batch {
     }
 }
 
-/// Changes a key for its next pass.
+/// Changes the recirculation id and the hash in a key, for the next pass.
 #[inline(always)]
 pub(crate) fn recirculate_line(line: &mut Line, id: u32, dp_hash: Option<u32>) {
     line[0] = line[0] & 0xffff_ffff | u64::from(id) << 32;
@@ -401,9 +405,9 @@ pub(crate) fn recirculate_line(line: &mut Line, id: u32, dp_hash: Option<u32>) {
     }
 }
 
-/// Stores the megaflows of those of the first `n` packets whose bit is set.
+/// Stores the megaflow of each of the first `n` packets whose bit in `hits` is set.
 #[inline(always)]
-pub(crate) fn note(found: &mut [u32; BATCH], n: usize, hits: u64, indices: &[u32; BATCH]) {
+pub(crate) fn store_found(found: &mut [u32; BATCH], n: usize, hits: u64, indices: &[u32; BATCH]) {
     if hits.count_ones() as usize == n {
         found[..n].copy_from_slice(&indices[..n]);
     } else {

@@ -4,7 +4,7 @@ use crate::batch::Batch;
 use crate::packet::Meta;
 use crate::port::FramePool;
 use crate::tests::{Rule, Setup, out, tcp};
-use crate::tracked::{CONNECTION_WORDS, write_line};
+use crate::tracked::{CT_EXT_WORDS, write_line};
 use classifier::megaflow::Depth;
 use classifier::megaflow::convert::CT_LABEL_AT;
 use conntrack::Metadata;
@@ -43,7 +43,7 @@ fn nat(snat: Option<bool>) -> Ct {
     Ct { zone: ZONE, commit: snat.is_some(), nat, label, ..Ct::default() }
 }
 
-/// First passes by ingress port, protocol and the lowest bits of the source port.
+/// Rules for first passes, by ingress port, protocol and the lowest bits of the source port.
 fn first(kind: (u16, u8), port: u32, low: u16) -> Rule {
     let again = |first: Ct| vec![ct(first), DpAction::Recirc(1)];
     let commit = Ct { zone: ZONE, commit: true, ..Ct::default() };
@@ -76,7 +76,7 @@ fn first(kind: (u16, u8), port: u32, low: u16) -> Rule {
     (key, Flow { nw_proto: u8::MAX, tp_src: 3, ..mask }, actions)
 }
 
-/// Second passes by what the first zone says: another zone follows.
+/// Rules for second passes, by the result of the first zone; another zone follows.
 fn second(port: u32, state: u8, mark: u32) -> Rule {
     let other = |commit| Ct { zone: 8, commit, label: Some(([0, LABEL], [0, u64::MAX])), ..Ct::default() };
     let actions = match state {
@@ -110,7 +110,8 @@ fn second(port: u32, state: u8, mark: u32) -> Rule {
     (key, Flow { ct_state: INVALID | ESTABLISHED | REPLY_DIR, ct_mark: u32::MAX, ..mask }, actions)
 }
 
-/// Third passes by whether they are tracked, label, the port that the connection began with, and addresses.
+/// Rules for third passes, by whether packets are tracked, by label, by the source port of the connection's first
+/// packet, and by addresses.
 fn third(ct_state: u8, label: u64, port: u16, dst: u32) -> Rule {
     let key =
         Flow { recirc_id: 2, ct_state, ct_label: [0, label], ct_tp_src: port, nw_dst: dst, ..Flow::ZERO };
@@ -138,17 +139,17 @@ fn rules() -> Vec<Rule> {
     rules
 }
 
-/// The same rules, by programs that no batch is tracked by.
+/// The same rules with programs that cannot track packets in their batch.
 fn one_by_one() -> Vec<Rule> {
     let mut rules = rules();
     for (_, _, actions) in &mut rules {
-        // It truncates no packet.
+        // The maximum length is longer than every packet, so no packet is truncated.
         actions.insert(0, DpAction::Trunc(u32::from(u16::MAX)));
     }
     rules
 }
 
-/// A packet: protocol, hosts, ports, TCP flags, and what is odd about it.
+/// A packet: protocol, hosts, ports, TCP flags, and a number that selects a peculiarity.
 type Draw = (u8, [u8; 2], [u8; 2], u8, u8);
 
 fn frame_of(&(kind, [src, dst], [a, b], flags, odd): &Draw) -> Vec<u8> {
@@ -173,7 +174,7 @@ fn frame_of(&(kind, [src, dst], [a, b], flags, odd): &Draw) -> Vec<u8> {
     frame
 }
 
-/// The protocol and both ends, in one order for both directions.
+/// The protocol and both endpoints, in the same order for both directions.
 fn connection_of(&(kind, [src, dst], [a, b], ..): &Draw) -> (u8, [(u8, u8); 2]) {
     let (kind, [a, b]) = (kind % 4, if kind % 4 == 2 { [0; 2] } else { [a, b] });
     let (one, other) = ((src, a), (dst, b));
@@ -185,14 +186,14 @@ fn connection_of_set(&(kind, [src, _], [a, b], ..): &Draw) -> (u8, [(u8, u8); 2]
     connection_of(&(kind, [src, 103], [a, b], 0, 0))
 }
 
-/// How often each round is repeated: what is sent first has no megaflows yet.
+/// How often each round is repeated: packets that are sent first have no megaflows yet.
 const REPEATED: usize = 4;
 
-/// What leaves by each port, in any order, and the connections that there are then.
+/// Returns the packets that leave by each port, in any order, and the connections afterwards.
 fn run(setup: &mut Setup, rounds: &[Vec<(bool, Draw)>]) -> (Vec<Vec<Vec<u8>>>, Vec<String>) {
     let mut sent = vec![Vec::new(); 4];
     for round in rounds.iter().flat_map(|round| [round; REPEATED]) {
-        // Programs take turns, so of a connection there is one packet at a time.
+        // The two kinds of programs alternate, so there is one packet of a connection at a time.
         let mut seen = BTreeSet::new();
         let alone = |(_, draw): &&(bool, Draw)| {
             seen.insert(connection_of(draw)) & seen.insert(connection_of_set(draw))
@@ -209,23 +210,23 @@ fn run(setup: &mut Setup, rounds: &[Vec<(bool, Draw)>]) -> (Vec<Vec<Vec<u8>>>, V
     (sent, connections.iter().map(text).collect())
 }
 
-/// A packet whose key is not cleared would still be sent rightly, because what is not found is looked up again by its metadata: this costs
-/// time only. So the keys are compared.
+/// A packet whose key was not cleared would still be sent correctly, because a packet without a megaflow is looked up
+/// again by its metadata; it would only cost time. So the keys are compared.
 #[test]
 fn clearing_changes_the_keys_of_chosen_packets() {
-    let mut batch = Batch { depth: Depth::Wide, words: CONNECTION_WORDS, ..Batch::default() };
+    let mut batch = Batch { depth: Depth::Wide, words: CT_EXT_WORDS, ..Batch::default() };
     batch.widen();
     let mut pool = FramePool::new(8);
     batch.frames.extend((0..3).filter_map(|_| pool.frame_of(&[0; 60])));
-    let mut keys_after = |which| {
-        for (i, known) in batch.tracked.open(3).0.iter_mut().enumerate() {
-            *known = Metadata { state: TRACKED, zone: 7, label: [0, 9], ..Metadata::default() };
-            write_line(&mut batch.lines[i], known);
+    let mut keys_after = |packets| {
+        for (i, metadata) in batch.tracked.metadata_of(3).0.iter_mut().enumerate() {
+            *metadata = Metadata { state: TRACKED, zone: 7, label: [0, 9], ..Metadata::default() };
+            write_line(&mut batch.lines[i], metadata);
         }
         batch.fill_connections();
-        batch.clear_tracking(which);
+        batch.clear_tracking(packets);
         let mut metas = [(); 3].map(|()| Meta::default());
-        metas.iter_mut().enumerate().for_each(|(i, meta)| batch.tracked.put(i, meta));
+        metas.iter_mut().enumerate().for_each(|(i, meta)| batch.tracked.copy_to(i, meta));
         let line = |i: usize| batch.lines[i][5] != 0;
         let label = |i: usize| batch.exts[CT_LABEL_AT + 1][i] != 0;
         (metas.map(|meta| meta.ct_state != 0), [0, 1, 2].map(line), [0, 1, 2].map(label))
@@ -246,7 +247,7 @@ proptest! {
         )
     ) {
         let [mut setup, mut other] = [rules(), one_by_one()].map(Setup::new);
-        // Whoever compares look-ups takes second passes out of their batch.
+        // The autovalidator takes second passes out of their batch.
         setup.datapath.set_validate(validate);
         prop_assert_eq!(run(&mut setup, &rounds), run(&mut other, &rounds));
         prop_assert_eq!((setup.datapath.lookup_differences(), setup.balance(), other.balance()), (0, 0, 0));

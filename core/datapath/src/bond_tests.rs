@@ -1,4 +1,4 @@
-//! Bonds that share connections without a second look-up.
+//! Bonds that distribute connections without recirculation.
 
 use crate::action::hash::hash;
 use crate::packet::Meta;
@@ -13,7 +13,7 @@ const BOND: u32 = 5;
 const BASIS: u32 = 77;
 const LEAVE: DpAction = DpAction::LbOutput(LbOutput { bond_id: BOND });
 
-/// Of each bucket in turn one port, the other, or none.
+/// The ports of the buckets: alternately one port, the other, and none.
 fn ports() -> [Option<PortNo>; BOND_BUCKETS] {
     std::array::from_fn(|bucket| [Some(PortNo(2)), Some(PortNo(3)), None][bucket % 3])
 }
@@ -22,7 +22,7 @@ fn bucket(bytes: &[u8]) -> usize {
     hash(bytes, &Meta::received(1), None, false, BASIS) as usize % BOND_BUCKETS
 }
 
-/// By the last byte of the source address.
+/// Rules by the last byte of the source address.
 fn rules() -> Vec<Rule> {
     let of_kind = |kind, recirc_id, actions| {
         let key = Flow { dl_src: Mac([2, 0, 0, 0, 0, kind]), recirc_id, ..Flow::ZERO };
@@ -92,7 +92,7 @@ proptest! {
     }
 }
 
-/// Connections of one megaflow, which looks at none of their ports.
+/// Connections of one megaflow, which matches none of their ports.
 fn connections() -> Vec<Vec<u8>> {
     (0..256).map(|i| packet(0, false, i)).collect()
 }

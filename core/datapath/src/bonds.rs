@@ -1,9 +1,9 @@
-//! Bonds that distribute connections without a second look-up (`lb_output`): the port of each hash bucket, and the bytes that each
-//! bucket has sent.
+//! Bonds for `lb_output`, which distribute connections without recirculation: the port of each hash bucket, and the
+//! bytes that each bucket has sent.
 //!
-//! Workers read an immutable map from buckets to ports. When buckets move to other links, a new map is published, and workers use it
-//! from their next batch on. Each worker counts in a lane of its own: it creates the lane when it first uses the bond, and the control
-//! half reads it.
+//! Workers read an immutable map from buckets to ports. When buckets move to other members, a new map is published,
+//! and workers use it from their next batch on. Each worker counts in a lane of its own: it creates the lane when it
+//! first uses the bond, and the control half reads the lane.
 
 use dpif::BOND_BUCKETS;
 use rpds::HashTrieMapSync;
@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sync::{Cached, Lane, LaneCount, Lanes, Mailbox, Snapshot};
 use units::PortNo;
 
-/// Stands for no port: the packets of the bucket are dropped.
+/// Stands for no port. Packets of such a bucket are dropped.
 const NO_PORT: u32 = u32::MAX;
 
-/// Mailbox by which workers pass the reading ends of new lanes to the control half.
+/// Mailbox in which workers pass the reading ends of new lanes to the control half.
 type NewLanes = Arc<Mailbox<Lanes>>;
 
 /// A bond as workers see it.
@@ -23,12 +23,12 @@ pub(crate) struct BondMap {
     /// Seed of the hash.
     pub(crate) basis: u32,
     ports: [u32; BOND_BUCKETS],
-    /// The same for all maps of a bond.
+    /// All maps of a bond share this mailbox.
     new_lanes: NewLanes,
 }
 
 impl BondMap {
-    /// The port of a packet with this hash.
+    /// Returns the port for packets with this hash.
     #[inline(always)]
     pub(crate) fn port(&self, hash: u32) -> u32 {
         self.ports[hash as usize % BOND_BUCKETS]
@@ -39,21 +39,22 @@ impl BondMap {
 type BondMaps = HashTrieMapSync<u32, Arc<BondMap>>;
 
 /// Counters of a bond, as the control half reads them.
-struct Counted {
+struct BondCounters {
     new_lanes: NewLanes,
     /// The lane of each worker, and its counts at the last read.
     lanes: Vec<(Lanes, [LaneCount; BOND_BUCKETS])>,
 }
 
-impl Counted {
-    /// Bytes by bucket since the last call.
+impl BondCounters {
+    /// Returns the bytes of each bucket since the last call.
     fn take(&mut self) -> [u64; BOND_BUCKETS] {
         let mut new = VecDeque::new();
         while self.new_lanes.try_take_all(&mut new) {
             self.lanes.extend(new.drain(..).map(|lane| (lane, [LaneCount::default(); BOND_BUCKETS])));
         }
         let mut bytes = [0; BOND_BUCKETS];
-        // The lane of a removed worker (`is_used` false, read before its counts) is read a last time and then dropped.
+        // The lane of a removed worker (`is_used` is false, read before the lane's counts) is read a last time and
+        // then dropped.
         self.lanes.retain_mut(|(lane, last)| {
             let is_used = lane.is_used();
             for (bucket, (last, bytes)) in last.iter_mut().zip(&mut bytes).enumerate() {
@@ -70,8 +71,8 @@ impl Counted {
 /// The bonds of a datapath; see the module documentation.
 pub struct Bonds {
     maps: Arc<Snapshot<BondMaps>>,
-    /// Also serializes publishers: maps are published while this lock is held.
-    counted: Mutex<BTreeMap<u32, Counted>>,
+    /// The counters by bond. Also serializes publishers: maps are published while this lock is held.
+    counted: Mutex<BTreeMap<u32, BondCounters>>,
 }
 
 impl Default for Bonds {
@@ -82,21 +83,23 @@ impl Default for Bonds {
 }
 
 impl Bonds {
-    fn counted(&self) -> MutexGuard<'_, BTreeMap<u32, Counted>> {
+    fn counted(&self) -> MutexGuard<'_, BTreeMap<u32, BondCounters>> {
         self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a bond, or replaces its map. `ports`: the port of each bucket, if it has one. `basis`: seed of the hash.
+    /// Adds a bond, or replaces its map. `ports`: the port of each bucket, if the bucket has one. `basis`: seed of
+    /// the hash.
     pub fn put(&self, id: u32, basis: u32, ports: &[Option<PortNo>; BOND_BUCKETS]) {
         let ports = ports.map(|port| port.map_or(NO_PORT, |port| port.0));
         let mut counted = self.counted();
-        let known =
-            counted.entry(id).or_insert_with(|| Counted { new_lanes: Arc::default(), lanes: Vec::new() });
-        let map = BondMap { basis, ports, new_lanes: Arc::clone(&known.new_lanes) };
+        let counters = counted
+            .entry(id)
+            .or_insert_with(|| BondCounters { new_lanes: Arc::default(), lanes: Vec::new() });
+        let map = BondMap { basis, ports, new_lanes: Arc::clone(&counters.new_lanes) };
         self.maps.store(Arc::new(self.maps.load().insert(id, Arc::new(map))));
     }
 
-    /// Removes a bond. Packets of megaflows that still name it are dropped.
+    /// Removes a bond. Packets of megaflows that still refer to it are dropped.
     pub fn remove(&self, id: u32) {
         let mut counted = self.counted();
         if counted.remove(&id).is_some() {
@@ -104,9 +107,9 @@ impl Bonds {
         }
     }
 
-    /// The bytes that each bucket of a bond has sent since the last call.
+    /// Returns the bytes that each bucket of a bond has sent since the last call.
     pub fn take_bytes(&self, id: u32) -> [u64; BOND_BUCKETS] {
-        self.counted().get_mut(&id).map_or([0; BOND_BUCKETS], Counted::take)
+        self.counted().get_mut(&id).map_or([0; BOND_BUCKETS], BondCounters::take)
     }
 
     /// All bonds in the order of their numbers, with the port of each bucket.
@@ -115,9 +118,9 @@ impl Bonds {
         self.maps.load().iter().map(|(id, map)| (*id, map.ports.map(port))).collect()
     }
 
-    /// The view of a new worker.
+    /// Creates the view of a new worker.
     pub(crate) fn for_worker(&self) -> OwnBonds {
-        OwnBonds { maps: Cached::new(Arc::clone(&self.maps)), seen: Arc::default(), known: Vec::new() }
+        OwnBonds { maps: Cached::new(Arc::clone(&self.maps)), seen: Arc::default(), bonds: Vec::new() }
     }
 }
 
@@ -142,41 +145,41 @@ impl OwnBond {
     }
 }
 
-/// The bonds that one worker knows.
+/// All bonds, as one worker uses them.
 pub(crate) struct OwnBonds {
     maps: Cached<Arc<Snapshot<BondMaps>>, Arc<BondMaps>>,
-    /// The maps from which `known` was made.
+    /// The maps for which `bonds` was updated.
     seen: Arc<BondMaps>,
-    /// All bonds; there are few, so a search is fast. Taking one out and putting it back does not allocate.
-    known: Vec<OwnBond>,
+    /// All bonds. There are few, so a linear search is fast. Taking a bond out and returning it does not allocate.
+    bonds: Vec<OwnBond>,
 }
 
 impl OwnBonds {
-    /// Takes a bond out, with its latest map. The caller must [give it back](Self::give_back).
+    /// Takes a bond out, with its latest map. The caller must [return it](Self::give_back).
     #[inline]
     pub(crate) fn take(&mut self, id: u32) -> Option<OwnBond> {
         if !Arc::ptr_eq(self.maps.load(), &self.seen) {
-            self.take_up();
+            self.refresh();
         }
-        let at = self.known.iter().position(|own| own.id == id)?;
-        Some(self.known.swap_remove(at))
+        let at = self.bonds.iter().position(|own| own.id == id)?;
+        Some(self.bonds.swap_remove(at))
     }
 
-    /// Takes a bond back.
+    /// Returns a bond that was taken out.
     #[inline]
     pub(crate) fn give_back(&mut self, own: OwnBond) {
-        self.known.push(own);
+        self.bonds.push(own);
     }
 
     #[cold]
-    fn take_up(&mut self) {
+    fn refresh(&mut self) {
         self.seen = Arc::clone(self.maps.load());
         let is_of = |own: &OwnBond, map: &BondMap| Arc::ptr_eq(&own.map.new_lanes, &map.new_lanes);
-        self.known.retain(|own| self.seen.get(&own.id).is_some_and(|map| is_of(own, map)));
+        self.bonds.retain(|own| self.seen.get(&own.id).is_some_and(|map| is_of(own, map)));
         for (id, map) in self.seen.iter() {
-            match self.known.iter_mut().find(|own| own.id == *id) {
+            match self.bonds.iter_mut().find(|own| own.id == *id) {
                 Some(own) => own.map = Arc::clone(map),
-                None => self.known.push(OwnBond::new(*id, map)),
+                None => self.bonds.push(OwnBond::new(*id, map)),
             }
         }
     }

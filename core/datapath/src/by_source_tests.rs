@@ -1,4 +1,4 @@
-//! For tests of drops and captures: a worker whose packets' source address selects what happens to them.
+//! For tests of drops and captures: a worker that handles packets by their source address.
 
 use crate::port::RX_BURST;
 use crate::tests::{Control, Wire};
@@ -20,7 +20,8 @@ pub(crate) fn source(src: u32) -> Match {
     Match::new(&Flow { nw_src: src, dl_type: 0x0800, ..Flow::ZERO }, &mask)
 }
 
-/// Port 1 receives; it is the only port. Sources 1 to 9 go to the port with that number, 10 fails, others are dropped by the tables.
+/// Port 1 receives; it is the only port. Packets of sources 1 to 9 go to the port with this number, packets of source
+/// 10 fail, and all others are dropped by the tables.
 pub(crate) struct BySource {
     pub(crate) datapath: Arc<Datapath>,
     pub(crate) worker: Worker,

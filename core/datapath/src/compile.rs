@@ -1,7 +1,7 @@
 //! Compiles actions to a program.
 //!
-//! Trailing actions without effect are removed, so that **the last operation consumes the packet**. An action that is not built yet
-//! becomes a drop with its own reason. Nesting is bounded.
+//! Trailing actions without effect are removed, so that **the last operation consumes the packet**. An unsupported
+//! action becomes a drop with its own reason. Nesting is bounded.
 
 use crate::program::{Op, Program, Push};
 use conntrack::{Action as Track, Helper, Nat, Side};
@@ -11,16 +11,16 @@ use tunnel::Template;
 /// Maximum nesting depth of lists.
 const MAX_NESTING: usize = 16;
 
-/// Operations that are moved into the branches of a comparison of lengths at most.
+/// Maximum number of operations that are moved into the branches of a comparison of lengths.
 const MAX_MOVED: usize = 16;
 
 impl Program {
-    /// Compiles a list for packets of any layout.
+    /// Compiles a list of actions for packets of any layout.
     pub fn compile(actions: &[DpAction]) -> Program {
         compile(actions, 0)
     }
 
-    /// Compiles into the memory of a program that is not needed any more.
+    /// Compiles a list of actions into the memory of a program that is no longer needed.
     pub(crate) fn compile_in(mut memory: Vec<Op>, actions: &[DpAction]) -> Program {
         memory.clear();
         compile_nested(memory, actions, 0)
@@ -28,13 +28,14 @@ impl Program {
 }
 
 impl Op {
-    /// Returns whether the length of the network packet may not be found any more.
+    /// Returns whether the length of the network packet may be unknown after the operation.
     fn hides_length(&self) -> bool {
         self.hides_transport()
             || matches!(self, Op::PushVlan { .. } | Op::PopMpls { .. } | Op::PushEth { .. } | Op::PopNsh)
     }
 
-    /// Returns whether the operation can as well be executed after a comparison of lengths that follows it.
+    /// Returns whether the operation can be executed after a comparison of lengths that follows it, with the same
+    /// result.
     fn keeps_length(&self) -> bool {
         matches!(self, Op::Set(_)) && self.is_edit()
             || matches!(
@@ -43,7 +44,7 @@ impl Op {
             )
     }
 
-    /// The programs that are a part of the operation.
+    /// The nested programs of the operation.
     fn branches(&self) -> impl Iterator<Item = &Program> {
         let [first, second] = match self {
             Op::Clone(inner) | Op::Sample(_, inner) => [Some(&**inner), None],
@@ -53,7 +54,7 @@ impl Op {
         first.into_iter().chain(second)
     }
 
-    /// Returns whether the packet may belong to another connection afterwards.
+    /// Returns whether the packet may belong to another connection after the operation.
     fn changes_connection(&self) -> bool {
         match self {
             Op::Set(SetField::Ipv4(field)) => field.mask.src | field.mask.dst != 0,
@@ -65,20 +66,20 @@ impl Op {
             Op::PushMpls { .. } | Op::AddMpls { .. } | Op::PopMpls { .. } | Op::PushNsh(_) | Op::PopNsh => {
                 true
             }
-            // The outer packet belongs to another connection than the inner one. In another bridge it has no connection anyway,
-            // because a packet that enters a bridge gets new metadata.
-            Op::TunnelPush(push) => push.enters.is_none(),
+            // The outer packet belongs to another connection than the inner one. If the packet enters another bridge,
+            // it has no connection anyway, because it gets new metadata there.
+            Op::TunnelPush(push) => push.recirculated_on.is_none(),
             _ => false,
         }
     }
 
-    /// Returns whether the packet may be tracked by this operation, within it or after it.
+    /// Returns whether the packet may be tracked by this operation, or by an operation or a pass that it leads to.
     fn may_lead_to_ct(&self) -> bool {
         matches!(self, Op::Ct(_) | Op::Recirc(_) | Op::Clone(_) | Op::Sample(..) | Op::CheckLen(..))
     }
 
-    /// Returns whether the mark or the connection tracking metadata of the packet matter to this operation, or to the control half or a
-    /// later pass that it leads to. What is traced of a dropped packet contains them, too.
+    /// Returns whether this operation reads the packet's mark or connection tracking metadata, or passes them to the
+    /// control half, to a later pass, or to the record of a dropped packet.
     fn reads_metadata(&self) -> bool {
         match self {
             Op::Set(_)
@@ -94,7 +95,7 @@ impl Op {
         }
     }
 
-    /// Returns whether the packet (or a copy of it) ends here.
+    /// Returns whether the packet (or a copy of it) ends with this operation.
     fn consumes(&self) -> bool {
         matches!(
             self,
@@ -113,7 +114,7 @@ impl Op {
 }
 
 fn compile(actions: &[DpAction], nesting: usize) -> Program {
-    // There is a program for each megaflow, so allocate no more than it needs, which is at least one
+    // There is a program for each megaflow, so no more memory is allocated than it needs, which is at least one
     // operation.
     compile_nested(Vec::with_capacity(actions.len().max(1)), actions, nesting)
 }
@@ -125,11 +126,11 @@ fn compile_nested(mut ops: Vec<Op>, actions: &[DpAction], nesting: usize) -> Pro
     }
     let mut changed = false;
     for (i, action) in actions.iter().enumerate() {
-        let mut op = simple(action, nesting);
+        let mut op = compile_action(action, nesting);
         if let (DpAction::TunnelPush(of), Op::TunnelPush(push), Some(DpAction::Recirc(_))) =
             (action, &mut op, actions.get(i + 1))
         {
-            push.enters = Some(of.out_port.0);
+            push.recirculated_on = Some(of.out_port.0);
         }
         changed |= op.changes_connection();
         if op.may_lead_to_ct() && std::mem::take(&mut changed) {
@@ -145,7 +146,7 @@ fn compile_nested(mut ops: Vec<Op>, actions: &[DpAction], nesting: usize) -> Pro
     if !ops.last().is_some_and(Op::consumes) {
         ops.push(Op::Drop(DropReason::NoOutput));
     }
-    // A clone in last place has no effect on later operations, so its actions are inlined.
+    // A clone as the last operation has no effect on later operations, so its actions are inlined.
     while let Some(Op::Clone(_)) = ops.last() {
         if let Some(Op::Clone(inner)) = ops.pop() {
             ops.extend(inner.ops);
@@ -160,7 +161,8 @@ fn compile_nested(mut ops: Vec<Op>, actions: &[DpAction], nesting: usize) -> Pro
     Program::new(ops)
 }
 
-/// Returns whether a length is compared after an operation that hides it. `hidden`: one has been executed before.
+/// Returns whether a length is compared after an operation that hides it. `hidden`: an operation before `ops` has
+/// hidden the length already.
 fn needs_padding(ops: &[Op], hidden: bool) -> bool {
     let mut hidden = hidden;
     ops.iter().any(|op| {
@@ -171,8 +173,8 @@ fn needs_padding(ops: &[Op], hidden: bool) -> bool {
     })
 }
 
-/// Moves operations in front of a final comparison of lengths into both of its branches, so that each packet goes through one
-/// program without branches.
+/// Moves operations in front of a final comparison of lengths into both of its branches. Then each packet goes
+/// through one program without branches.
 fn compare_first(ops: &mut Vec<Op>) {
     let Some((Op::CheckLen(_, longer, rest), before)) = ops.split_last() else { return };
     let compares = |program: &Program| program.ops.iter().any(|op| matches!(op, Op::CheckLen(..)));
@@ -195,7 +197,8 @@ fn compare_first(ops: &mut Vec<Op>) {
     *ops = vec![Op::CheckLen(max, side(longer), side(rest))];
 }
 
-/// Replaces selections of a QoS queue by outputs that name their queue, if nothing else depends on it afterwards.
+/// Replaces the selection of a QoS queue and the following outputs by outputs to that queue, if no other operation
+/// depends on the selection.
 fn name_queues(ops: &mut Vec<Op>) {
     let selects = |op: &Op| matches!(op, Op::Set(SetField::Priority(queue)) if queue.mask == u32::MAX);
     let may_follow = |op: &Op| match op {
@@ -219,8 +222,8 @@ fn name_queues(ops: &mut Vec<Op>) {
     ops.extend(named);
 }
 
-/// Removes every `ct_clear` and every packet mark that no later operation depends on. Packets that are only rewritten and sent then stay
-/// in their batch, because nothing needs this metadata.
+/// Removes each `ct_clear` and each packet mark on which no later operation depends. Packets that are only rewritten
+/// and sent then stay in their batch, because nothing needs this metadata.
 fn remove_unread(ops: &mut Vec<Op>) {
     let needed = ops.iter().rposition(Op::reads_metadata).map_or(0, |last| last + 1);
     let mut at = 0;
@@ -230,7 +233,7 @@ fn remove_unread(ops: &mut Vec<Op>) {
     });
 }
 
-fn simple(action: &DpAction, nesting: usize) -> Op {
+fn compile_action(action: &DpAction, nesting: usize) -> Op {
     match action {
         DpAction::Output(port) => Op::Output(port.0),
         DpAction::Userspace(u) => Op::Userspace(u.clone()),
@@ -258,21 +261,20 @@ fn simple(action: &DpAction, nesting: usize) -> Op {
         DpAction::Sample(s) => Op::Sample(s.probability, Box::new(compile(&s.actions, nesting + 1))),
         &DpAction::Trunc(max) => Op::Trunc(max),
         &DpAction::Drop(reason) => Op::Drop(reason),
-        DpAction::Ct(ct) => track(ct),
+        DpAction::Ct(ct) => compile_ct(ct),
         &DpAction::Meter(id) => Op::Meter(id),
         DpAction::TunnelPush(push) => match Template::new(&push.header.0, push.tunnel_type) {
             Some(template) => {
-                Op::TunnelPush(Box::new(Push { template, port: push.tunnel_port.0, enters: None }))
+                Op::TunnelPush(Box::new(Push { template, port: push.tunnel_port.0, recirculated_on: None }))
             }
             None => Op::Drop(DropReason::TunnelPushError),
         },
         DpAction::TunnelPop(port) => Op::TunnelPop(port.0),
         DpAction::LbOutput(out) => Op::Balance(out.bond_id),
-        // The caller compiles branches, which need what follows them.
     }
 }
 
-fn track(ct: &Ct) -> Op {
+fn compile_ct(ct: &Ct) -> Op {
     let &Ct { zone, commit, force, mark, label, .. } = ct;
     let timeout = ct.timeout.as_ref().and_then(|t| u16::try_from(t.id).ok()).unwrap_or(0);
     let nat = ct.nat.as_ref().map(translation);
@@ -300,7 +302,7 @@ mod tests {
         let program = Program::compile(&[OUT, DpAction::PopVlan]);
         assert_eq!(
             (&program.ops[..], program.summary),
-            (&[Op::Output(1)][..], Summary::Send { port: 1, does: 0 })
+            (&[Op::Output(1)][..], Summary::Send { port: 1, op_flags: 0 })
         );
         assert_eq!(Program::compile(&[]).ops, [Op::Drop(DropReason::NoOutput)]);
         assert_eq!(Program::compile(&[DpAction::PopVlan]).ops, [Op::Drop(DropReason::NoOutput)]);
@@ -336,7 +338,7 @@ mod tests {
         let [longer, rest] = sides.clone();
         assert_eq!(program.ops, [Op::CheckLen(100, longer, rest)]);
         assert_eq!(program.summary, Summary::ByLength);
-        assert!(sides.iter().all(|side| side.summary != Summary::Long));
+        assert!(sides.iter().all(|side| side.summary != Summary::Other));
         // A tag that is pushed before changes the length, and hides that of the network packet.
         let push = DpAction::PushVlan { tpid: 0x8100, tci: 0x1001 };
         let tagged = Program::compile(&[push.clone(), check(&[OUT], &[TWO])]);

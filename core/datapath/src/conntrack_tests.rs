@@ -1,4 +1,4 @@
-//! Connections: the results of `ct` are matched, whichever way a packet takes through the datapath.
+//! Connections: megaflows match the results of `ct`, whichever way a packet takes through the datapath.
 
 use crate::tests::{Setup, tcp};
 use dpif::{Ct, CtNat, DpAction, DropReason};

@@ -5,7 +5,7 @@
 use crate::bonds::Bonds;
 use crate::flows::{AffectedMatches, Credits, FlowContent, FlowLimits, Flows, NewFlow, SPARE, credit};
 use crate::locks::lock;
-use crate::meter::Bank;
+use crate::meter::MeterTable;
 use crate::port::TxQueue;
 use crate::ports::{MAX_PORT, Port, Ports};
 use crate::program::Program;
@@ -31,27 +31,27 @@ use std::sync::{Arc, Mutex};
 use sync::Snapshot;
 use units::{Millis, PortNo, Ufid, WorkerId};
 
-/// The worker under which packets of the control half, and flows that no packet has used, are listed.
+/// The worker id under which packets of the control half, and flows that no packet has used, are listed.
 pub const OUTSIDE: WorkerId = WorkerId(u16::MAX);
 
-/// The most masks of the megaflows of one ingress port, unless [`Config::max_masks`] says otherwise.
+/// The maximum number of masks of the megaflows of one ingress port, unless [`Config::max_masks`] is another number.
 pub const PORT_MASKS: usize = 64;
 
-/// Number of flow indices that are visited while the publisher's lock is held once.
+/// Number of flow indices that are visited each time the publisher's lock is held.
 const STEP: u32 = 8192;
-/// Assumed bytes of a megaflow while there is none to measure.
+/// Assumed memory of a megaflow in bytes, as long as there is none to measure.
 const TYPICAL_BYTES: usize = 800;
 
 /// Parameters of a new datapath.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// Capacity for megaflows. `set_flow_limits` sets the limit in force.
+    /// Capacity for megaflows. `set_flow_limits` sets a lower limit.
     pub max_flows: usize,
-    /// The most masks of one ingress port.
+    /// The maximum number of masks of one ingress port.
     pub max_masks: usize,
-    /// Random number, different at each start; all secrets are derived from it.
+    /// Random number, different at each start. All secrets are derived from it.
     pub seed: u64,
-    /// Called with the memory of large tables before first use, to request huge pages.
+    /// Called with the memory of large tables before their first use, to request huge pages.
     pub advise: Option<cpu::Advise>,
 }
 
@@ -64,9 +64,9 @@ impl Default for Config {
 /// Why a flow or a port could not be added or changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PutError {
-    /// It exists already.
+    /// The flow or port exists already.
     Exists,
-    /// It does not exist.
+    /// The flow or port does not exist.
     NotFound,
     /// A limit is reached, or the port number is out of range.
     NoRoom,
@@ -77,14 +77,14 @@ pub struct Datapath {
     pub(crate) shared: Arc<Shared>,
     /// Workers without rx queues, for `execute`.
     spare: Mutex<Vec<Worker>>,
-    /// The number from which the random seeds of workers are made.
+    /// The number from which the random seeds of workers are derived.
     random: u64,
 }
 
 impl Datapath {
-    /// An empty datapath.
+    /// Creates an empty datapath.
     pub fn new(config: &Config) -> Arc<Datapath> {
-        // Each use has a separate secret: users can see ufids, and the receivers of sampled packets can see
+        // Each use has a separate secret, because users can see ufids, and the receivers of sampled packets can see
         // the effect of random numbers.
         let secret = |purpose| cpu::derive(config.seed, purpose);
         let capacity = config.max_flows + SPARE;
@@ -98,7 +98,7 @@ impl Datapath {
             ports: Snapshot::default(),
             handler: Snapshot::from_pointee(None),
             settings: Settings::default(),
-            meters: Bank::default(),
+            meters: MeterTable::default(),
             bonds: Bonds::default(),
             conntrack: Arc::new(Conntrack::new(secret(b"sessions"))),
             reassembly: Arc::new(Reassembly::new(secret(b"fragment"))),
@@ -136,21 +136,22 @@ impl Datapath {
         &self.shared.bonds
     }
 
-    /// One thread's right to answer upcalls: while there is one, workers that can park (`Worker::park_misses`) do.
+    /// Returns the means to serve upcalls on one handler thread. While at least one exists, workers that can park
+    /// misses (`Worker::park_misses`) do so.
     pub fn upcall_server(&self) -> UpcallServer {
         UpcallServer::new(Arc::clone(&self.shared))
     }
 
-    /// Sets the call that wakes a sleeping handler. Workers call it too, when an upcall waits.
+    /// Sets the function that wakes a sleeping handler. Workers call it when an upcall waits.
     pub fn set_upcall_wake(&self, wake: Wake) {
         self.shared.upcalls.set_wake(wake);
     }
 
-    /// Takes a request, for tests that answer in another order.
+    /// Removes a request from the queue, for tests that answer in another order.
     #[cfg(test)]
     pub(crate) fn next_upcall(&self) -> Option<crate::upcalls::Request> {
         let mut next = Vec::new();
-        self.shared.upcalls.next(1, &mut next, &mut Vec::new());
+        self.shared.upcalls.take(1, &mut next, &mut Vec::new());
         next.pop()
     }
 
@@ -165,7 +166,7 @@ impl Datapath {
         Worker::new(Arc::clone(&self.shared), id, tx_queue, self.random ^ u64::from(id.0) << 32)
     }
 
-    /// Adds a port with these tx queues. Its rx queues are given to workers.
+    /// Adds a port with these tx queues. Its rx queues must be added to workers.
     pub fn add_port(&self, no: PortNo, txqs: Vec<Box<dyn TxQueue>>) -> Result<(), PutError> {
         let _one_at_a_time = self.shared.flows();
         let mut ports = Ports::clone(&self.shared.ports.load());
@@ -183,8 +184,8 @@ impl Datapath {
         Ok(())
     }
 
-    /// Removes a port. The caller must have taken its rx queues from their workers before. Its tx queues are
-    /// dropped when the last worker has run another iteration, or rests.
+    /// Removes a port. The caller must have removed its rx queues from their workers before. Its tx queues are
+    /// dropped when every worker has run another iteration or rests.
     pub fn del_port(&self, no: PortNo) -> Result<(), PutError> {
         let egress = self.shared.ports.load().get(no.0).and_then(|port| port.egress.clone());
         self.replace_port(no, |_| None)?;
@@ -194,7 +195,7 @@ impl Datapath {
         Ok(())
     }
 
-    /// Replaces the tx queues of a port; its counters stay. The old queues are dropped as by `del_port`.
+    /// Replaces the tx queues of a port; its counters continue. The old queues are dropped as in `del_port`.
     pub fn set_tx_queues(&self, no: PortNo, txqs: Vec<Box<dyn TxQueue>>) -> Result<(), PutError> {
         self.replace_port(no, |port| Some(port.with_queues(txqs)))
     }
@@ -227,8 +228,8 @@ impl Datapath {
         }
     }
 
-    /// Sets whether a hash of the packet selects the tx queue of this port, instead of the worker that sends.
-    /// Returns whether this is a change.
+    /// Sets whether the tx queue of this port is selected by a hash of the packet instead of by the worker that
+    /// sends. Returns whether this is a change.
     pub fn set_tx_hash(&self, no: PortNo, by_hash: bool) -> bool {
         let same = |p: &Arc<Port>| p.is_by_hash() == by_hash;
         let known = self.shared.ports.load().get(no.0).is_none_or(same);
@@ -243,7 +244,7 @@ impl Datapath {
         lock(&self.spare).push(worker);
     }
 
-    /// Returns which workers use which tx queue of a port.
+    /// Returns which workers use each tx queue of a port.
     pub fn tx_queues(&self, no: PortNo, now: Millis) -> Option<TxQueues> {
         let ports = self.shared.ports.load();
         let port = ports.get(no.0)?;
@@ -266,7 +267,7 @@ impl Datapath {
         self.shared.flows().ufid(&Key::from_flow(key), &KeyMask::from_flow(mask))
     }
 
-    /// Adds a flow that was not made by a translation (`dpctl/add-flow`).
+    /// Adds a flow that no translation created (`dpctl/add-flow`).
     pub fn flow_put(
         &self,
         key: &Flow,
@@ -286,7 +287,7 @@ impl Datapath {
         flows.ufid_at(index).ok_or(PutError::NoRoom)
     }
 
-    /// Replaces the actions, the owner and the dependencies of a flow. No packet misses meanwhile.
+    /// Replaces the actions, the owner and the dependency set of a flow. Meanwhile no packet misses.
     pub fn flow_modify(
         &self,
         ufid: Ufid,
@@ -298,7 +299,7 @@ impl Datapath {
         found.then_some(()).ok_or(PutError::NotFound)
     }
 
-    /// Replaces the owner and the dependencies of a flow. Everything that readers and caches see stays.
+    /// Replaces the owner and the dependency set of a flow. For workers and caches nothing changes.
     pub fn flow_set_owner(
         &self,
         ufid: Ufid,
@@ -367,25 +368,25 @@ impl Datapath {
         out
     }
 
-    /// The end of the range of flow indices.
+    /// Exclusive upper bound of the flow indices.
     pub fn flow_end(&self) -> u32 {
         self.shared.flows().end()
     }
 
-    /// Returns the flows made by translations in a range of indices, for a walk over all flows in steps.
+    /// Returns the flows in a range of indices that translations created, for a walk over all flows in steps.
     pub fn flows_at(&self, range: Range<u32>) -> Vec<DpFlow> {
         let flows = self.shared.flows();
         flows.all_translated(range.start..range.end.min(flows.end()))
     }
 
-    /// Returns the flows of a range that a change affects. A flow published during the call is found only if
-    /// its translation is older than the change.
+    /// Returns the flows in a range of indices that a change affects. A flow that is published during the call is
+    /// found only if its translation is older than the change.
     pub fn affected_flows(&self, matches: &AffectedMatches, range: Range<u32>) -> Vec<DpFlow> {
         let flows = self.shared.flows();
         flows.affected(matches, range.start..range.end.min(flows.end()))
     }
 
-    /// The dependency sets that flows have (`Translation::dependency_set`).
+    /// Returns the dependency sets of all flows (`Translation::dependency_set`).
     pub fn dependency_sets(&self) -> HashSet<u32> {
         self.in_steps(|flows, _, range| flows.dependency_sets(range).collect::<HashSet<u32>>())
             .into_iter()
@@ -393,7 +394,7 @@ impl Datapath {
             .collect()
     }
 
-    /// Removes the flows that no packet has used since `then` and returns how many.
+    /// Removes the flows that no packet has used since `then`, and returns their number.
     pub fn expire(&self, then: Millis, now: Millis) -> usize {
         self.in_steps(|flows, credits, range| flows.expire(range, then, now, credits)).into_iter().sum()
     }
@@ -405,13 +406,13 @@ impl Datapath {
         })
     }
 
-    /// Sets the limits of megaflows and of their bytes. Existing megaflows stay. At a limit, a new megaflow
-    /// evicts one that has been unused for long.
+    /// Sets the limits of the number of megaflows and of their memory in bytes. Existing megaflows stay. At a limit,
+    /// a new megaflow evicts one that has been unused for long.
     pub fn set_flow_limits(&self, flows: usize, bytes: usize) {
         self.shared.flows().set_flow_limits(FlowLimits { flows, bytes });
     }
 
-    /// Number of megaflows that the limits allow, if new ones are as large as the present ones on average.
+    /// Number of megaflows that the limits allow, if the average size of the present megaflows stays the same.
     pub fn flow_capacity(&self) -> usize {
         let flows = self.shared.flows();
         let (limits, n) = (flows.limits(), flows.len());
@@ -419,20 +420,20 @@ impl Datapath {
         limits.flows.min(limits.bytes / each.max(1))
     }
 
-    /// Estimated bytes of memory that flows use.
+    /// Estimated memory of all flows in bytes.
     pub fn flow_bytes(&self) -> usize {
         self.shared.flows().bytes()
     }
 
-    /// Sets how many VLAN tags are parsed (0: as many as a flow can hold). Flows that were made under another
-    /// limit become wrong: the caller removes them.
+    /// Sets how many VLAN tags are parsed (0: as many as a flow can hold). Flows that were created under another
+    /// limit become wrong, so the caller must remove them.
     pub fn set_vlan_limit(&self, limit: u8) {
         self.shared.settings.vlan_limit.store(limit, Ordering::Relaxed);
         self.shared.changed();
     }
 
-    /// Sets the shadow check: one of `every` packets that hit a megaflow is reported to the control half; 0:
-    /// none.
+    /// Sets the interval of the shadow check: one in `every` packets that hit a megaflow is passed to the control
+    /// half; 0: none.
     pub fn set_shadow_check(&self, every: u32) {
         if self.shared.settings.shadow_check.swap(every, Ordering::Relaxed) != every {
             self.shared.changed();
@@ -456,26 +457,26 @@ impl Datapath {
         self.shared.table.subtables()
     }
 
-    /// The port whose megaflows have the most masks, and their number. With [`PORT_MASKS`] of them, new megaflows of the port match
-    /// exactly.
+    /// The port whose megaflows have the most masks, and the number of these masks. With [`PORT_MASKS`] masks, new
+    /// megaflows of the port match exactly.
     pub fn most_masks(&self) -> Option<(PortNo, usize)> {
         self.shared.table.most_masks().map(|(port, masks)| (PortNo(port), masks))
     }
 
-    /// Distances of megaflows from their home slots in the hash tables.
+    /// Statistics of the distances of megaflows from their home slots in the hash tables.
     pub fn probes(&self) -> Probes {
         self.shared.table.probes()
     }
 
-    /// Sets how many microseconds workers that know the time (`Worker::set_tick`) hold packets, so that more
-    /// packets for the same port can be sent with them; 0: until the end of the iteration.
+    /// Sets for how many microseconds workers that know the time (`Worker::set_tick`) hold packets, so that more
+    /// packets for the same port are sent with them; 0: until the end of the iteration.
     pub fn set_tx_hold(&self, micros: u32) {
         if self.shared.settings.tx_hold.swap(micros, Ordering::Relaxed) != micros {
             self.shared.changed();
         }
     }
 
-    /// Sets the kind of flow cache. Each worker whose cache is of another kind starts with an empty one.
+    /// Sets the kind of flow cache. A worker whose cache is of another kind starts with an empty cache.
     pub fn set_flow_cache(&self, choice: Choice) {
         if **self.shared.settings.flow_cache.load() != choice {
             self.shared.settings.flow_cache.store(Arc::new(choice));
@@ -491,13 +492,13 @@ impl Datapath {
     /// State of a worker's flow cache; all zero if the worker does not exist or has not run yet.
     pub fn worker_cache(&self, id: WorkerId) -> CacheView {
         let tallies = lock(&self.shared.tallies);
-        tallies.there.iter().find(|(w, _)| *w == id).map(|(_, t)| t.cache()).unwrap_or_default()
+        tallies.present.iter().find(|(w, _)| *w == id).map(|(_, t)| t.cache()).unwrap_or_default()
     }
 
-    /// Times of a worker's stages, of one iteration in 1,024; all zero if the worker does not exist.
+    /// Times of a worker's stages, measured in one iteration of 1,024; all zero if the worker does not exist.
     pub fn worker_stages(&self, id: WorkerId) -> StageSample {
         let tallies = lock(&self.shared.tallies);
-        tallies.there.iter().find(|(w, _)| *w == id).map(|(_, t)| t.stages()).unwrap_or_default()
+        tallies.present.iter().find(|(w, _)| *w == id).map(|(_, t)| t.stages()).unwrap_or_default()
     }
 
     /// Number of flows.
@@ -505,8 +506,8 @@ impl Datapath {
         self.shared.flows().len()
     }
 
-    /// Folds statistics, credits owners, frees removed flows and ranks subtables. Call it about once a
-    /// second, and before reporting what owners were credited with.
+    /// Folds statistics, credits owners, frees removed flows and ranks subtables. Call it about once a second, and
+    /// before the statistics of owners are reported.
     pub fn maintain(&self, now: Millis) {
         self.tidy(now);
         self.in_steps(|flows, credits, range| flows.fold_range(range, now, credits));
@@ -514,7 +515,7 @@ impl Datapath {
 
     /// Frees removed flows and ranks subtables.
     pub fn tidy(&self, now: Millis) {
-        self.shared.upcalls.tidy();
+        self.shared.upcalls.free_spent();
         self.with_credits(|flows, credits| {
             flows.reclaim(now, credits);
             flows.rank();
@@ -533,13 +534,13 @@ impl Datapath {
         result
     }
 
-    /// Executes actions on a packet of the control half (a packet-out, or a packet of the slow path); `flow`
-    /// provides its metadata. Recirculation, its upcalls and transmission are complete when this returns.
+    /// Executes actions on a packet of the control half (a packet-out, or a packet of the slow path). `flow` provides
+    /// its metadata. When this returns, recirculation, its upcalls and transmission are complete.
     pub fn execute(&self, packet: &[u8], flow: &Flow, actions: &[DpAction], now: Millis) {
         self.outside(|worker| worker.execute(packet, flow, &Program::compile(actions), now));
     }
 
-    /// Totals relative to the counters in `zero`.
+    /// Totals since the counters in `zero`.
     pub fn stats(&self, zero: &Tally) -> DpStats {
         let t = self.tally().since(zero);
         let flows = self.shared.flows();
@@ -555,9 +556,9 @@ impl Datapath {
 
     /// Sum of the counters of all workers, including removed ones.
     pub fn tally(&self) -> Tally {
-        let Tallies { there, gone, .. } = &*lock(&self.shared.tallies);
+        let Tallies { present, gone, .. } = &*lock(&self.shared.tallies);
         let mut sum = *gone;
-        there.iter().for_each(|(_, t)| sum.merge(&t.load()));
+        present.iter().for_each(|(_, t)| sum.merge(&t.load()));
         sum
     }
 
@@ -565,7 +566,7 @@ impl Datapath {
     pub fn worker_tally(&self, id: WorkerId) -> Tally {
         let mut sum = Tally::default();
         let tallies = lock(&self.shared.tallies);
-        tallies.there.iter().filter(|(w, _)| *w == id).for_each(|(_, t)| sum.merge(&t.load()));
+        tallies.present.iter().filter(|(w, _)| *w == id).for_each(|(_, t)| sum.merge(&t.load()));
         sum
     }
 }

@@ -1,6 +1,6 @@
-//! The port where a packet was dropped, with the direction.
+//! The port at which a packet was dropped, with the direction.
 
-/// The datapath port number of the port where a packet was dropped.
+/// The datapath port number of the port at which a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DropPort {
     /// The packet was received by this port.
@@ -10,7 +10,7 @@ pub enum DropPort {
 }
 
 impl DropPort {
-    /// Its number.
+    /// The port number.
     pub fn port(self) -> u32 {
         match self {
             DropPort::In(port) | DropPort::Out(port) => port,

@@ -1,4 +1,4 @@
-//! Dropped packets, for the control half.
+//! Access to dropped packets for the control half.
 
 use crate::datapath::Datapath;
 use crate::last_drop::{DropPort, LastDrop};
@@ -10,31 +10,31 @@ use std::collections::BTreeMap;
 use units::PortNo;
 
 impl Datapath {
-    /// Recently dropped packets, the newest first. Those of removed workers are not included.
+    /// Recently dropped packets, the newest first. Packets that removed workers dropped are not included.
     pub fn last_drops(&self) -> Vec<LastDrop> {
         let tallies = lock(&self.shared.tallies);
-        let mut all: Vec<LastDrop> = tallies.there.iter().flat_map(|(_, t)| t.last_drops.all()).collect();
+        let mut all: Vec<LastDrop> = tallies.present.iter().flat_map(|(_, t)| t.last_drops.all()).collect();
         all.sort_by_key(|last| std::cmp::Reverse(last.order()));
         all
     }
 
-    /// Dropped packets by reason; reasons without a drop are left out.
+    /// Number of dropped packets by reason, without reasons that never occurred.
     pub fn drops(&self) -> Vec<(DropReason, u64)> {
         self.tally().drops().collect()
     }
 
-    /// Dropped packets by port and reason, including those of removed workers.
+    /// Number of dropped packets by port and reason, including those of removed workers.
     pub fn port_drops(&self) -> BTreeMap<DropPort, DropCounts> {
-        let Tallies { there, gone_ports, .. } = &*lock(&self.shared.tallies);
+        let Tallies { present, gone_ports, .. } = &*lock(&self.shared.tallies);
         let mut sums = gone_ports.clone();
-        there.iter().for_each(|(_, tally)| tally.port_drops.add_to(&mut sums));
+        present.iter().for_each(|(_, tally)| tally.port_drops.add_to(&mut sums));
         sums
     }
 
-    /// Removes what is known of the drops of a removed port.
+    /// Removes all records and counters of drops at a removed port.
     pub(crate) fn forget_drops(&self, no: PortNo) {
-        let Tallies { there, gone_ports, .. } = &mut *lock(&self.shared.tallies);
-        for (_, tally) in there {
+        let Tallies { present, gone_ports, .. } = &mut *lock(&self.shared.tallies);
+        for (_, tally) in present {
             tally.last_drops.forget(no.0);
             tally.port_drops.forget(no.0);
         }

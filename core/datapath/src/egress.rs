@@ -1,11 +1,11 @@
 //! Egress: a policer or a shaper between the workers and a port's device.
 //!
-//! The tx queues of a port with QoS are [`EgressQueue`]s, which are placed in front of the device's; a port
-//! without QoS has the device's own. All queues of a port share one [`Egress`], whose lock a worker holds for
-//! one burst. A shaper sends by the first tx queue of the device only, so the packets of a flow stay in order
+//! The tx queues of a port with QoS are [`EgressQueue`]s, which are placed in front of the device's queues; a port
+//! without QoS has the device's own queues. All queues of a port share one [`Egress`], whose lock a worker holds for
+//! one burst. A shaper sends only by the first tx queue of the device, so the packets of a flow stay in order
 //! whichever worker sends them.
 //!
-//! A shaper holds frames. The worker that left frames in it serves it in each iteration until it is empty
+//! A shaper holds frames. The worker that left frames in it serves it in each iteration until the shaper is empty
 //! (`path/transmit.rs`).
 
 use crate::engine::bursts::TX_BURST;
@@ -16,23 +16,23 @@ use qos::{Invalid, QueueCounts, Shaper, ShaperSpec, SingleRate, SingleRateSpec, 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::Nanos;
 
-/// Bytes of a frame that policers do not count: the Ethernet header.
+/// Bytes of each frame that policers do not count: the Ethernet header.
 const ETHERNET: u64 = 14;
 
-/// The most bursts that a shaper sends in one call, so that other ports are served as well.
+/// Maximum number of bursts that a shaper sends in one call, so that other ports are served, too.
 const BURSTS: usize = 8;
 
 /// The tx queues of a device.
 pub(crate) type DeviceQueues = Arc<[Mutex<CountedQueue>]>;
 
-/// A tx queue, and what it sent. The holder of its lock is its only user.
+/// A tx queue, and the counter of what it has sent. Only the holder of the queue's lock uses it.
 pub(crate) struct CountedQueue {
     pub(crate) queue: Box<dyn TxQueue>,
     pub(crate) sent: Arc<QueueCount>,
 }
 
 impl CountedQueue {
-    /// Adds the counter of this queue to those of the port.
+    /// Creates the queue and adds its counter to the port's counters.
     pub(crate) fn new(queue: Box<dyn TxQueue>, port: &PortCount) -> CountedQueue {
         CountedQueue { queue, sent: port.queue() }
     }
@@ -54,7 +54,7 @@ enum State {
     SingleRate(SingleRateSpec, SingleRate),
     TwoRate(TwoRate),
     Shaper(Box<Shaper<Frame>>),
-    /// The port has no QoS any more. A worker with an older snapshot sends directly.
+    /// QoS was removed from the port. A worker with an older snapshot sends to the device directly.
     Closed,
 }
 
@@ -72,7 +72,7 @@ impl State {
     }
 }
 
-/// Sets the queues. A queue with invalid rates is left out.
+/// Sets the queues. A queue with invalid rates is ignored.
 fn set_queues(policer: &mut TwoRate, tree: &TwoRateTree, now: Nanos) {
     policer.retain(|queue| tree.queues.contains_key(&queue));
     for (queue, spec) in &tree.queues {
@@ -90,7 +90,7 @@ pub struct Egress {
 }
 
 impl Egress {
-    /// Makes a policer or shaper with full buckets and no packets.
+    /// Creates a policer or shaper with full buckets and no packets.
     pub fn new(spec: EgressSpec, clock: EgressClock) -> Result<Egress, Invalid> {
         let state = Mutex::new(State::new(spec, clock())?);
         Ok(Egress { state, clock })
@@ -100,8 +100,7 @@ impl Egress {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the rates. Queues that remain keep their counters and packets. Returns the packets of queues
-    /// that are removed.
+    /// Changes the rates. Queues that remain keep their counters and packets. Returns the packets of removed queues.
     pub(crate) fn set(&self, spec: EgressSpec) -> Result<Vec<Frame>, Invalid> {
         let now = (self.clock)();
         let mut state = self.lock();
@@ -135,14 +134,14 @@ impl Egress {
         }
     }
 
-    /// Closes it and returns the packets that it held.
+    /// Ends QoS and returns the packets that were held.
     pub(crate) fn close(&self) -> Vec<Frame> {
         replace(&mut self.lock(), State::Closed)
     }
 
-    /// Sends frames by tx queue `at` of the device. `queues` contains the QoS queue of each frame; frames
-    /// beyond its end use the default queue. Returns `Err` if QoS was closed: the caller sends to the device
-    /// directly.
+    /// Sends frames by tx queue `at` of the device. `queues` contains the QoS queue of each frame; if it is shorter
+    /// than `frames`, the remaining frames use the default queue. `Err`: QoS was closed, so the frames were sent to
+    /// the device directly, with this result.
     fn send(
         &self,
         frames: &mut FrameBatch,
@@ -172,7 +171,7 @@ impl Egress {
             State::Shaper(shaper) => {
                 let queues = queues.iter().copied().chain(std::iter::repeat(DEFAULT));
                 for (frame, queue) in frames.drain(..).zip(queues) {
-                    // The shaper keeps it for longer than this iteration.
+                    // The shaper keeps the frame for longer than this iteration, so its tail must be copied.
                     frame.complete();
                     let bytes = frame.offload().total(frame.bytes()).try_into().unwrap_or(u32::MAX);
                     refused.extend(shaper.push(queue, bytes, frame, now).err());
@@ -187,7 +186,7 @@ impl Egress {
     }
 }
 
-/// Replaces the state and returns the packets that the old one held.
+/// Replaces the state and returns the packets that the old state held.
 fn replace(state: &mut State, new: State) -> Vec<Frame> {
     match std::mem::replace(state, new) {
         State::Shaper(mut shaper) => shaper.drain(),
@@ -214,12 +213,12 @@ fn release(
     }
 }
 
-/// Bytes of a frame as policers count them.
+/// Returns the bytes of a frame that policers count.
 fn counted(frame: &Frame) -> u64 {
     (frame.len() as u64).saturating_sub(ETHERNET)
 }
 
-/// Locks a tx queue of a device that has at least one.
+/// Locks a tx queue of a device, which must have at least one.
 fn lock(device: &DeviceQueues, at: usize) -> MutexGuard<'_, CountedQueue> {
     device[at % device.len()].lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -234,7 +233,7 @@ pub(crate) struct EgressQueue {
 }
 
 impl EgressQueue {
-    /// Makes one for each queue of the device; `sent` counts what the port sends.
+    /// Creates one queue for each queue of the device. `sent` counts the packets that the port sends.
     pub(crate) fn all(egress: &Arc<Egress>, device: &DeviceQueues, sent: &PortCount) -> DeviceQueues {
         let queue =
             |at| EgressQueue { egress: Arc::clone(egress), device: Arc::clone(device), at, last: None };

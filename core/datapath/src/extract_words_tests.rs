@@ -1,8 +1,8 @@
-//! Extraction of some words of a key compared with the whole key.
+//! Extraction of some words of a key, compared with extraction of the complete key.
 
 use crate::batch::Batch;
 use crate::packet::{Meta, Rare};
-use crate::path::extract::{read, wide};
+use crate::path::extract::{read, wide_key};
 use crate::port::FramePool;
 use classifier::megaflow::{ALL_WORDS, Depth, EXT_WORDS};
 use flow::compose::compose;
@@ -10,7 +10,7 @@ use flow::{Flow, Mac, Tunnel, Vlan};
 use packet::hex;
 use proptest::prelude::*;
 
-/// Frames of every family with its own words, without the Ethernet addresses.
+/// Frames of every header that fills words of its own, without the Ethernet addresses.
 const FRAMES: [&str; 12] = [
     // ARP, neighbour discovery with an option, IGMP.
     "0806 0001080006040001 0a0000000001 0a000001 0a0000000002 0a000002",
@@ -48,7 +48,7 @@ fn frame(which: usize, tags: &[u16], noise: &[(usize, u8)], cut: usize) -> Vec<u
     bytes
 }
 
-/// Fills the requested words over those of another packet; they must equal those of the whole key. `own`: for a
+/// Fills the requested words over those of another packet. They must equal those of the complete key. `own`: for a
 /// recirculated packet.
 fn check(bytes: &[u8], meta: &Meta, words: u64, own: bool) -> Result<(), TestCaseError> {
     let mut batch = Batch { common: meta.clone(), ..Batch::default() };
@@ -60,11 +60,11 @@ fn check(bytes: &[u8], meta: &Meta, words: u64, own: bool) -> Result<(), TestCas
         batch.own.extend(own.then(|| meta.clone()));
     }
     read(&mut batch, Depth::Wide, words);
-    let (key, tcp_flags) = wide(bytes, meta);
+    let (key, tcp_flags) = wide_key(bytes, meta);
     for i in [0, 3] {
         prop_assert_eq!((batch.lines[i], batch.tcp_flags[i]), (key.line, tcp_flags));
         let (rest, whole) = (batch.rests().of(i), key.rest());
-        prop_assert_eq!(rest.known, words);
+        prop_assert_eq!(rest.filled, words);
         for at in (0..65u8).filter(|at| words >> usize::from(*at).min(EXT_WORDS) & 1 == 1) {
             prop_assert_eq!(rest.word(at), whole.word(at), "word {} of {:02x?}", at, bytes);
         }
@@ -103,7 +103,7 @@ fn a_batch_after_another_keeps_none_of_its_words() {
         flows.iter().for_each(|f| batch.frames.extend(pool.frame_of(&compose(f, b"data"))));
         read(&mut batch, Depth::Wide, 0b11110);
         for (i, flow) in flows.iter().enumerate() {
-            let (key, _) = wide(&compose(flow, b"data"), &batch.common);
+            let (key, _) = wide_key(&compose(flow, b"data"), &batch.common);
             let words = [1, 2, 3, 4].map(|word| batch.exts[word][i]);
             assert_eq!((batch.lines[i], &words[..]), (key.line, &key.ext[1..5]));
         }

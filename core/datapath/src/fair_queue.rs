@@ -1,15 +1,14 @@
-//! Upcall fairness: a queue with one line for each port, served round robin.
+//! Upcall fairness: a queue of upcalls with one line for each port. Ports are served round robin.
 //!
-//! A port with a thousand upcalls delays the first upcall of another port by one upcall, not by a thousand.
-//! The queue is shared behind a lock. It has no limit of its own: workers bound the upcalls that they send
-//! (`park`).
+//! A port with a thousand upcalls delays the first upcall of another port by one upcall, not by a thousand. The queue
+//! is shared behind a lock. It has no limit of its own, because workers bound the upcalls that they send (`park`).
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// Number of empty lines that are kept, so that a busy port does not allocate one for each upcall.
+/// Maximum number of empty lines that are kept, so that a busy port does not allocate a line for each upcall.
 const IDLE_LINES: usize = 64;
 
-/// A queue with one line for each port, served round robin.
+/// A queue with one line for each port. Ports are served round robin.
 pub struct FairQueue<T> {
     lines: BTreeMap<u32, VecDeque<T>>,
     /// Ports with waiting items, the next one first.
@@ -39,7 +38,7 @@ impl<T> FairQueue<T> {
         self.len += 1;
     }
 
-    /// Takes the first item of the next port.
+    /// Removes the first item of the next port.
     pub fn pop(&mut self) -> Option<T> {
         let port = self.turns.pop_front()?;
         let line = self.lines.get_mut(&port)?;

@@ -1,16 +1,16 @@
-//! Identifies packets that must keep their order: a hash of ingress port, recirculation id and 5-tuple.
+//! Flow hash: a hash of ingress port, recirculation id and 5-tuple, which identifies packets that must keep their
+//! order.
 //!
-//! If two flows have the same hash, packets of one may wait for the upcall of the other, and nothing else happens: every parked packet is
-//! looked up again after the answer. A packet
-//! without a 5-tuple is identified by its Ethernet addresses and type; a fragment has no ports, as in a flow
-//! key.
+//! If two flows have the same hash, packets of one may wait for the upcall of the other. This has no other effect,
+//! because every parked packet is looked up again after the answer. A packet without a 5-tuple is identified by its
+//! Ethernet addresses and type; a fragment has no ports, as in a flow key.
 
 use crate::layout::Layout;
 use crate::packet::Meta;
 use cpu::Chain;
 use packet::ether::ethertype;
 
-/// Computes the hash. `secret`: the datapath's.
+/// Computes the hash. `secret`: the datapath's secret for this hash.
 pub(crate) fn flow_hash(bytes: &[u8], meta: &Meta, secret: &Chain) -> u64 {
     let layout = Layout::of(bytes, meta.packet_type);
     let l3 = usize::from(layout.l3);

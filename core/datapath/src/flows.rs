@@ -1,17 +1,16 @@
-//! The publisher's side of the megaflows: identity, owner and statistics of each. One lock protects all of
-//! it.
+//! Flows: the publisher's side of the megaflows: identity, owner and statistics of each. One lock protects all of it.
 //!
-//! Each worker counts in a lane of its own, without a lock. A *fold* reads the lanes and adds the differences
-//! to the totals here. The thread that holds the lock collects what owners are to be credited with, and
-//! credits them after it has released the lock, because an owner may call the datapath.
+//! Each worker counts in a lane of its own, without a lock. A *fold* reads the lanes and adds the differences since
+//! the last fold to the totals here. The thread that holds the lock collects the statistics with which owners are to
+//! be credited. It credits them after it has released the lock, because an owner may call the datapath.
 //!
-//! A removed megaflow is folded once more when no worker can count for it any more, so that its rule is
+//! A removed megaflow is folded once more when no worker can count packets for it any more, so that its rule is
 //! credited with every packet.
 
 use crate::action::hash;
 use crate::program::Program;
 use crate::rewrite::Shared;
-use classifier::megaflow::{Found, Key, KeyMask, Megaflow, MegaflowPublisher};
+use classifier::megaflow::{InsertResult, Key, KeyMask, Megaflow, MegaflowPublisher};
 use cpu::prehashed::ByHash;
 use dpif::{DpAction, DpFlow, FlowOwner, FlowStats, Translation, Ufids};
 use flow::{Flow, PackedFlow};
@@ -34,51 +33,61 @@ mod limits;
 pub use affected_matches::AffectedMatches;
 pub(crate) use credits::{Credits, credit};
 use entries::Entries;
-pub(crate) use entry::Birth;
 use entry::Entry;
+pub(crate) use entry::MissOrigin;
 use lane_slot::LaneSlot;
 pub(crate) use limits::{FlowLimits, SPARE};
 
-/// Half of an identifier. The second of two flows with the same half is not installed; among millions of
-/// flows this is very unlikely.
+/// Half of an identifier. Of two flows with the same half, the second one is not installed; among millions of flows
+/// this is very unlikely.
 fn half(ufid: Ufid) -> u64 {
     ufid.0 as u64
 }
 
-/// A flow to be published, with everything that can be prepared without the lock.
+/// A flow to be published. Everything that can be prepared without the lock is prepared.
 pub(crate) struct NewFlow<'a> {
     in_port: u32,
     key: &'a Key,
-    /// The flow of the packet that made it.
+    /// The flow of the packet that caused it.
     packed: PackedFlow,
     mask: KeyMask,
     program: Program,
     actions: &'a Arc<[DpAction]>,
     owner: &'a Arc<dyn FlowOwner>,
     dependency_set: u32,
-    birth: Option<Birth>,
+    miss_origin: Option<MissOrigin>,
 }
 
 impl<'a> NewFlow<'a> {
-    /// `birth`: the worker whose miss it was; `None` if no miss made the flow.
+    /// `miss_origin`: the worker whose miss caused the flow; `None` if no miss caused it.
     pub(crate) fn new(
         flow: &Flow,
         key: &'a Key,
         content: FlowContent<'a>,
-        birth: Option<Birth>,
+        miss_origin: Option<MissOrigin>,
     ) -> NewFlow<'a> {
         let FlowContent { mask, actions, owner, dependency_set } = content;
         let (mask, program) = (KeyMask::from_flow(mask), Program::compile_for(actions, flow, mask));
         let packed = PackedFlow::from(flow);
-        NewFlow { in_port: flow.in_port, key, packed, mask, program, actions, owner, dependency_set, birth }
+        NewFlow {
+            in_port: flow.in_port,
+            key,
+            packed,
+            mask,
+            program,
+            actions,
+            owner,
+            dependency_set,
+            miss_origin,
+        }
     }
 
-    /// Makes the flow from a translated miss.
+    /// Creates the flow from a translated miss.
     pub(crate) fn of_miss(
         flow: &Flow,
         key: &'a Key,
         translation: &'a Translation,
-        birth: Birth,
+        miss_origin: MissOrigin,
     ) -> NewFlow<'a> {
         let Translation { mask, owner, dependency_set, .. } = translation;
         let actions = translation.megaflow_actions();
@@ -86,25 +95,25 @@ impl<'a> NewFlow<'a> {
             flow,
             key,
             FlowContent { mask, actions, owner, dependency_set: *dependency_set },
-            Some(birth),
+            Some(miss_origin),
         )
     }
 
-    /// When the packet that made the flow arrived.
+    /// Returns when the packet that caused the flow arrived.
     pub(crate) fn at(&self) -> Millis {
-        self.birth.map_or(Millis::NEVER, |birth| birth.at)
+        self.miss_origin.map_or(Millis::NEVER, |miss_origin| miss_origin.at)
     }
 }
 
 /// Result of publishing a flow.
-pub(crate) enum Published {
-    /// The flow was added, at this index. With a full description if the control half asked for it.
+pub(crate) enum PublishResult {
+    /// The flow was added at this index. The description is `Some` if the control half requested it.
     New(u32, Option<Box<DpFlow>>),
     /// The flow existed already.
-    Known(u32),
+    Existing(u32),
 }
 
-/// What a flow consists of: actions, owner and dependency set.
+/// The content of a flow: mask, actions, owner and dependency set.
 pub(crate) struct FlowContent<'a> {
     pub(crate) mask: &'a Flow,
     pub(crate) actions: &'a Arc<[DpAction]>,
@@ -112,25 +121,25 @@ pub(crate) struct FlowContent<'a> {
     pub(crate) dependency_set: u32,
 }
 
-/// All megaflows as the publisher sees them.
+/// All megaflows, as the publisher sees them.
 pub(crate) struct Flows {
     publisher: MegaflowPublisher<Program>,
     rewrites: Shared,
-    /// By half of the identifier. Two flows with the same half never exist at the same time.
+    /// Index by half of the identifier. Two flows with the same half never exist at the same time.
     by_ufid: ByHash<u64, u32>,
     entries: Entries,
-    /// Owners of removed flows for which workers may still count, by index.
-    dying: HashMap<u32, Arc<dyn FlowOwner>>,
-    /// By slot; `None` after the worker was removed.
+    /// Owners of removed flows for which workers may still count packets, by index.
+    removed_owners: HashMap<u32, Arc<dyn FlowOwner>>,
+    /// Lanes by slot; `None` after the slot's worker was removed.
     lanes: Vec<Option<LaneSlot>>,
     capacity: usize,
     limits: FlowLimits,
-    /// Estimated bytes of all flows.
+    /// Estimated memory of all flows in bytes.
     bytes: usize,
     ufids: Ufids,
     serial: u64,
-    /// Where the search for an unused flow continues (CLOCK).
-    hand: u32,
+    /// Index at which the search for an unused flow continues (CLOCK).
+    clock_hand: u32,
 }
 
 impl Flows {
@@ -140,18 +149,18 @@ impl Flows {
             rewrites: Shared::default(),
             by_ufid: ByHash::default(),
             entries: Entries::default(),
-            dying: HashMap::new(),
+            removed_owners: HashMap::new(),
             lanes: Vec::new(),
             capacity,
             limits: FlowLimits { flows: capacity, bytes: usize::MAX },
             bytes: 0,
             ufids,
             serial: 0,
-            hand: 0,
+            clock_hand: 0,
         }
     }
 
-    /// Sets the limits of megaflows and of their bytes.
+    /// Sets the limits of the number of megaflows and of their memory.
     pub(crate) fn set_flow_limits(&mut self, limits: FlowLimits) {
         self.limits = FlowLimits { flows: limits.flows.min(self.capacity), bytes: limits.bytes };
     }
@@ -160,7 +169,7 @@ impl Flows {
         self.limits
     }
 
-    /// Adds a lane for a new worker; returns its slot too.
+    /// Adds a lane for a new worker. Returns the lane's slot, too.
     pub(crate) fn add_lane(&mut self, worker: WorkerId) -> (usize, Lane) {
         let (lane, lanes) = Lane::new(self.capacity + SPARE);
         let slot = self.lanes.iter().position(Option::is_none).unwrap_or_else(|| {
@@ -171,7 +180,7 @@ impl Flows {
         (slot, lane)
     }
 
-    /// Removes the lane of a worker; its counts stay in the totals.
+    /// Removes the lane of a worker. Its counts stay in the totals.
     pub(crate) fn remove_lane(&mut self, slot: usize, now: Millis) -> Credits {
         let credits = self.fold(now);
         if let Some(lane) = self.lanes.get_mut(slot) {
@@ -193,12 +202,12 @@ impl Flows {
         self.entries.len()
     }
 
-    /// The end of the range of indices.
+    /// Exclusive upper bound of the indices of flows.
     pub(crate) fn end(&self) -> u32 {
         self.entries.end()
     }
 
-    /// The identifier that a flow with this key and mask has.
+    /// Returns the identifier of a flow with this key and mask.
     pub(crate) fn ufid(&self, key: &Key, mask: &KeyMask) -> Ufid {
         let line = key.line.iter().zip(&mask.line).map(|(k, m)| (*k, *m));
         let rest = mask.ext.iter().map(|word| (usize::from(word.at), key.rest().word(word.at), word.mask));
@@ -217,12 +226,12 @@ impl Flows {
         (self.ufid_at(index) == Some(ufid)).then_some(index)
     }
 
-    /// Publishes a flow. Nothing changes if it exists already. `None`: a limit is reached. `shown`: the
-    /// control half wants a description of the flow.
-    pub(crate) fn publish(&mut self, new: NewFlow<'_>, shown: bool) -> Option<Published> {
-        // Another worker may have published it after this worker's look-up.
+    /// Publishes a flow. Nothing changes if a megaflow for its packets exists already. Returns `None` if a limit is
+    /// reached. `describe`: the control half has requested a description of the flow.
+    pub(crate) fn publish(&mut self, new: NewFlow<'_>, describe: bool) -> Option<PublishResult> {
+        // Another worker may have published a megaflow for the packet after this worker's look-up.
         if let Some(index) = self.publisher.find(new.in_port, new.key) {
-            return Some(Published::Known(index));
+            return Some(PublishResult::Existing(index));
         }
         if self.is_full() {
             return None;
@@ -230,18 +239,20 @@ impl Flows {
         let before = self.entries.len();
         let index = self.insert(new)?;
         if self.entries.len() == before {
-            return Some(Published::Known(index));
+            return Some(PublishResult::Existing(index));
         }
-        Some(Published::New(index, shown.then(|| self.show(index).map(Box::new)).flatten()))
+        Some(PublishResult::New(index, describe.then(|| self.describe(index).map(Box::new)).flatten()))
     }
 
-    /// As `publish`, but also if another megaflow covers the packet, and if the limit of their number is reached: commands add such flows.
+    /// As `publish`, but also if another megaflow matches the packet, or if the limit of the number of flows is
+    /// reached. Commands add such flows.
     pub(crate) fn insert(&mut self, new: NewFlow<'_>) -> Option<u32> {
-        if self.takes_all_memory() {
+        if self.is_memory_full() {
             return None;
         }
         let at = new.at();
-        let NewFlow { in_port, key, packed, mask, mut program, actions, owner, dependency_set, birth } = new;
+        let NewFlow { in_port, key, packed, mask, mut program, actions, owner, dependency_set, miss_origin } =
+            new;
         program.share(&mut self.rewrites);
         let mask = self.publisher.bounded_mask(in_port, mask);
         let ufid = self.ufid(key, &mask);
@@ -252,12 +263,12 @@ impl Flows {
         let hashes = program.hashes();
         let found = self.publisher.insert(in_port, key, &mask, program);
         if hashes {
-            self.publisher.read_to(in_port, hash::depth_of(key.line[1] as u16));
+            self.publisher.require_parsing(in_port, hash::depth_of(key.line[1] as u16));
         }
         match found {
-            Found::Full => None,
-            Found::Same(index) => Some(index),
-            Found::New(index) => {
+            InsertResult::Full => None,
+            InsertResult::Same(index) => Some(index),
+            InsertResult::New(index) => {
                 self.serial += 1;
                 let mut entry = Box::new(Entry {
                     ufid,
@@ -266,20 +277,20 @@ impl Flows {
                     owner: Arc::clone(owner),
                     total: FlowStats::default(),
                     lanes: Vec::new(),
-                    birth,
+                    miss_origin,
                     serial: self.serial,
                     bytes: 0,
                 });
                 entry.bytes = entry.footprint() as u32;
                 self.bytes += entry.bytes as usize;
                 self.by_ufid.insert(half(ufid), index);
-                self.enter(index, entry, at, dependency_set);
+                self.store_entry(index, entry, at, dependency_set);
                 Some(index)
             }
         }
     }
 
-    /// Replaces the actions and the owner of a flow; its statistics continue.
+    /// Replaces the actions and the owner of a flow. Its statistics continue.
     pub(crate) fn modify(
         &mut self,
         ufid: Ufid,
@@ -295,31 +306,30 @@ impl Flows {
         program.share(&mut self.rewrites);
         program.ufid = ufid;
         if program.hashes() {
-            self.publisher.read_to(key.in_port, hash::depth_of(key.dl_type));
+            self.publisher.require_parsing(key.in_port, hash::depth_of(key.dl_type));
         }
         let Some(new) = self.publisher.replace(old, program) else { return false };
         let (used, mut dependency_set) = (self.entries.used(old), self.entries.dependency_set(old));
         let Some(mut entry) = self.entries.remove(old) else { return false };
-        // Packets that are counted under the old index until its readers are gone are credited to the old
-        // owner.
-        self.dying.insert(old, Arc::clone(&entry.owner));
+        // Until the readers of the old index are gone, packets that are counted there are credited to the old owner.
+        self.removed_owners.insert(old, Arc::clone(&entry.owner));
         entry.actions = actions;
         if let Some((owner, consulted)) = owner {
             (entry.owner, dependency_set) = (owner, consulted);
         }
-        self.enter(new, entry, used, dependency_set);
+        self.store_entry(new, entry, used, dependency_set);
         self.by_ufid.insert(half(ufid), new);
         true
     }
 
     /// Stores the entry of a published megaflow.
-    fn enter(&mut self, index: u32, entry: Box<Entry>, used: Millis, dependency_set: u32) {
-        let brief = self.publisher.get(index).map(Megaflow::brief).unwrap_or_default();
-        self.entries.insert(index, entry, used, dependency_set, brief);
+    fn store_entry(&mut self, index: u32, entry: Box<Entry>, used: Millis, dependency_set: u32) {
+        let address_match = self.publisher.get(index).map(Megaflow::address_match).unwrap_or_default();
+        self.entries.insert(index, entry, used, dependency_set, address_match);
     }
 
-    /// Replaces the owner of a flow; what was counted before is credited to the old owner. Readers see no
-    /// change.
+    /// Replaces the owner of a flow. Packets that were counted before are credited to the old owner. For readers
+    /// nothing changes.
     pub(crate) fn set_owner(
         &mut self,
         ufid: Ufid,
@@ -338,29 +348,29 @@ impl Flows {
     /// Removes a flow and returns it with its statistics.
     pub(crate) fn remove(&mut self, ufid: Ufid) -> Option<DpFlow> {
         let index = self.index_of(ufid)?;
-        let flow = self.show(index);
-        self.take_out(index);
+        let flow = self.describe(index);
+        self.unpublish(index);
         flow
     }
 
-    /// Removes a flow from the table that readers see.
-    fn take_out(&mut self, index: u32) {
+    /// Removes a flow from the table that workers read.
+    fn unpublish(&mut self, index: u32) {
         self.publisher.remove(index);
         if let Some(entry) = self.entries.remove(index) {
             self.by_ufid.remove(&half(entry.ufid));
             self.bytes -= entry.bytes as usize;
-            self.dying.insert(index, entry.owner);
+            self.removed_owners.insert(index, entry.owner);
         }
     }
 
     /// Removes all flows.
     pub(crate) fn flush(&mut self) {
         for index in std::mem::take(&mut self.by_ufid).into_values() {
-            self.take_out(index);
+            self.unpublish(index);
         }
     }
 
-    /// Removes the flows of a range of indices that no packet has used since then, and returns how many.
+    /// Removes the flows in a range of indices that no packet has used since `then`, and returns their number.
     pub(crate) fn expire(
         &mut self,
         range: Range<u32>,
@@ -370,7 +380,7 @@ impl Flows {
     ) -> usize {
         self.fold_range(range.clone(), now, credits);
         let unused: Vec<u32> = self.entries.unused_since(range, then).collect();
-        unused.iter().for_each(|index| self.take_out(*index));
+        unused.iter().for_each(|index| self.unpublish(*index));
         unused.len()
     }
 
@@ -387,30 +397,30 @@ impl Flows {
         self.publisher.reclaim(|index| freed.push(index));
         for index in freed {
             self.fold_index(index, now, credits);
-            self.dying.remove(&index);
+            self.removed_owners.remove(&index);
             self.lanes.iter_mut().flatten().for_each(|slot| slot.clear(index));
         }
     }
 
-    /// Sorts subtables so that those with most hits come first.
+    /// Sorts subtables so that the subtables with the most hits come first.
     pub(crate) fn rank(&mut self) {
         self.publisher.rank();
     }
 
     /// Returns a flow with its totals.
     pub(crate) fn get(&self, ufid: Ufid) -> Option<DpFlow> {
-        self.show(self.index_of(ufid)?)
+        self.describe(self.index_of(ufid)?)
     }
 
-    /// Returns the flow at an index if a translation made it.
+    /// Returns the flow at an index, if a translation created it.
     pub(crate) fn translated(&self, index: u32) -> Option<DpFlow> {
-        self.entries.get(index)?.birth?;
-        self.show(index)
+        self.entries.get(index)?.miss_origin?;
+        self.describe(index)
     }
 
-    /// Returns the flows of a range of indices that translations made.
+    /// Returns the flows in a range of indices that translations created.
     pub(crate) fn all_translated(&self, range: Range<u32>) -> Vec<DpFlow> {
-        self.entries.there(range).filter_map(|index| self.translated(index)).collect()
+        self.entries.existing(range).filter_map(|index| self.translated(index)).collect()
     }
 
     /// Returns the dependency set of a flow.
@@ -418,14 +428,14 @@ impl Flows {
         self.index_of(ufid).map(|index| self.entries.dependency_set(index))
     }
 
-    /// The sets of dependencies that flows have.
+    /// Returns the dependency sets of the flows in a range of indices.
     pub(crate) fn dependency_sets(&self, range: Range<u32>) -> impl Iterator<Item = u32> {
-        self.entries.there(range).map(|index| self.entries.dependency_set(index))
+        self.entries.existing(range).map(|index| self.entries.dependency_set(index))
     }
 
-    fn show(&self, index: u32) -> Option<DpFlow> {
+    fn describe(&self, index: u32) -> Option<DpFlow> {
         let entry = self.entries.get(index)?;
-        Some(entry.show(self.mask(index), entry.total, None))
+        Some(entry.describe(self.mask(index), entry.total, None))
     }
 
     fn mask(&self, index: u32) -> Flow {
@@ -440,11 +450,11 @@ impl Flows {
 
     /// All flows with their totals.
     pub(crate) fn dump(&self) -> Vec<DpFlow> {
-        self.in_order().into_iter().filter_map(|(index, _)| self.show(index)).collect()
+        self.in_order().into_iter().filter_map(|(index, _)| self.describe(index)).collect()
     }
 
-    /// Lists each flow under the worker whose packet made it and under each worker that counted a packet of
-    /// it. Flows that were added by a command and are unused are listed under `fallback`.
+    /// Lists each flow under the worker whose packet caused it and under each worker that has counted a packet for
+    /// it. Flows that a command added and that are unused are listed under `fallback`.
     pub(crate) fn dump_by_worker(&self, fallback: WorkerId) -> Vec<DpFlow> {
         let mut out = Vec::new();
         for (index, entry) in self.in_order() {
@@ -452,14 +462,14 @@ impl Flows {
             let counted = entry.lanes.iter().copied().chain(std::iter::repeat(None));
             for (slot, counted) in self.lanes.iter().zip(counted) {
                 let Some(slot) = slot else { continue };
-                let made_it = entry.birth.is_some_and(|b| b.worker == slot.worker);
+                let made_it = entry.miss_origin.is_some_and(|b| b.worker == slot.worker);
                 if let Some(stats) = counted.or(made_it.then(FlowStats::default)) {
-                    out.push(entry.show(mask, stats, Some(slot.worker)));
+                    out.push(entry.describe(mask, stats, Some(slot.worker)));
                 }
             }
             if out.len() == before {
-                let worker = entry.birth.map_or(fallback, |b| b.worker);
-                out.push(entry.show(mask, entry.total, Some(worker)));
+                let worker = entry.miss_origin.map_or(fallback, |b| b.worker);
+                out.push(entry.describe(mask, entry.total, Some(worker)));
             }
         }
         out

@@ -1,4 +1,4 @@
-//! Fragments through `ct`: all get the state of the connection, and are sent unchanged.
+//! Fragments through `ct`: all fragments get the state of the connection and are sent unchanged.
 
 use crate::tests::{Setup, tcp};
 use dpif::{Ct, DpAction, DropReason};
@@ -104,8 +104,8 @@ fn fragments_have_the_state_of_their_connection() {
         assert_eq!(send(&mut setup, 1, &request[..3]), NOTHING);
         assert_eq!((setup.datapath.tally().fragments(), setup.balance()), (3, 0));
         assert_eq!(send(&mut setup, 1, &request[3..]), [vec![], request.clone(), vec![]]);
-        // Received out of order they are sent in order, by the megaflow that the last one installs and by an existing
-        // one.
+        // Fragments that are received out of order are sent in order, both by the megaflow that the last fragment
+        // installs and by an existing one.
         for _ in 0..2 {
             answer.reverse();
             let backwards = send(&mut setup, 2, &answer);

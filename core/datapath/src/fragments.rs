@@ -1,4 +1,4 @@
-//! Waiting fragments, for the control half.
+//! Access to waiting fragments for the control half.
 
 use crate::datapath::Datapath;
 use crate::last_drop::DropPort;
@@ -11,7 +11,7 @@ use reassembly::{Reassembly, Removed};
 use units::{Millis, PortNo};
 
 impl Datapath {
-    /// The waiting fragments, their settings and counters.
+    /// The waiting fragments, with their settings and counters.
     pub fn reassembly(&self) -> &Reassembly<Packet> {
         &self.shared.reassembly
     }
@@ -26,7 +26,7 @@ impl Datapath {
         self.count_removed(self.shared.reassembly.forget_port(no.0));
     }
 
-    /// Counts removed fragments with the counters of removed workers, because no worker removed them.
+    /// Adds removed fragments to the counters of removed workers, because no worker removed them.
     fn count_removed(&self, removed: Vec<Removed<Packet>>) {
         if removed.is_empty() {
             return;

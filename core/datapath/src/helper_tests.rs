@@ -13,7 +13,7 @@ const ETHERNET: usize = 14;
 const SYN: u16 = 2;
 const ACK: u16 = 16;
 
-/// An end: address and port.
+/// An endpoint: address and port.
 type End = (IpAddr, u16);
 
 fn v4(last: u8) -> IpAddr {
@@ -115,7 +115,7 @@ fn announced_connections_are_related() {
         assert_eq!(pass(&mut setup, 1, &command).0, command);
         let (_, flow) = pass(&mut setup, 2, &data((b, 20), (a, 1025)));
         assert_eq!(flow.ct_state, TRACKED | NEW | RELATED);
-        // Its packets have the tuple of the control connection.
+        // Packets of the expected connection have the tuple of the control connection.
         assert_eq!((flow.ct_tp_src, flow.ct_tp_dst, flow.ct_nw_proto), (4000, 21, 6));
         assert_eq!((flow.ct_nw_src, flow.ct_ipv6_src), (flow.nw_dst, flow.ipv6_dst));
         let answer = segment((a, 1025), (b, 20), SYN | ACK, (9, 2), "");

@@ -1,19 +1,19 @@
 //! Recently dropped packets, for `ofproto/trace --last-drop`.
 //!
-//! A worker keeps the packet that it dropped last until its iteration ends, or until it drops a packet of
-//! another port or for another reason; only then are the bytes copied. So forwarded packets cost nothing, and
-//! of a dropped stream one packet per iteration is copied. A packet that a device did not accept has no
-//! metadata any more: only its bytes and its output port are recorded.
+//! A worker keeps the packet that it dropped last until its iteration ends, or until it drops a packet of another
+//! port or for another reason. Only then are the bytes copied. So forwarded packets cost nothing, and of a dropped
+//! stream one packet per iteration is copied. For a packet that a device did not accept, the metadata is lost: only
+//! its bytes and its output port are recorded.
 //!
-//! One packet of each flow, port and reason is kept: a newer one replaces it. If there are too many, the
-//! oldest packet of the port and reason with the most packets is removed, so a flood of one kind does not
-//! remove the others.
+//! One packet of each flow, port and reason is kept: a newer packet replaces it. If there are too many, the oldest
+//! packet of the port and reason with the most packets is removed. So a flood of one kind does not remove the others.
 //!
-//! **Bounds**: [`SLOTS`] packets of [`KEPT`] bytes for each worker; [`PER_ITERATION`] copies in one iteration. Of
-//! iterations that drop more than [`FEW`] packets only [`FLOODS_PER_MS`] per millisecond are recorded, so
-//! that recording costs little in a flood.
+//! **Bounds**: [`SLOTS`] packets of [`KEPT`] bytes for each worker; [`PER_ITERATION`] copies in one iteration. Of the
+//! iterations that drop more than [`FEW`] packets only [`FLOODS_PER_MS`] per millisecond are recorded, so that
+//! recording costs little in a flood.
 //!
-//! **Threads**: the worker writes, any thread reads. If a reader holds the lock, the worker does not wait and discards its copies.
+//! **Threads**: the worker writes, any thread reads. If a reader holds the lock, the worker does not wait, but
+//! discards its copies.
 
 use crate::capture::Captures;
 pub use crate::drop_port::DropPort;
@@ -26,16 +26,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use units::{Millis, WorkerId};
 
-/// Packets that one worker keeps.
+/// Maximum number of packets that are kept for one worker.
 pub const SLOTS: usize = 128;
-/// Bytes of each packet that are kept: a whole frame of the common MTU.
+/// Maximum number of bytes of each packet that are kept: enough for a complete frame of the common MTU.
 pub const KEPT: usize = 2048;
-/// Packets that are copied in one iteration at most, when port or reason change with each packet: a few
-/// microseconds.
+/// Maximum number of packets that are copied in one iteration, if port or reason change with each packet. Copying so
+/// many takes a few microseconds.
 const PER_ITERATION: u8 = 8;
 /// An iteration that drops at most this many packets is always recorded.
 const FEW: u64 = 8;
-/// Iterations of a flood that are recorded per millisecond. At 20 Mpps there are about 600 iterations per
+/// Number of iterations of a flood that are recorded per millisecond. At 20 Mpps there are about 600 iterations per
 /// millisecond, and recording one costs about 1,000 instructions if every packet is of another flow.
 const FLOODS_PER_MS: u32 = 16;
 
@@ -50,25 +50,25 @@ pub struct LastDrop {
     pub reason: DropReason,
     /// The port.
     pub port: DropPort,
-    /// Length in bytes; 0 if the device accepted the packet and could not deliver it.
+    /// Length in bytes; 0 if the device received the packet and could not deliver it.
     pub len: usize,
     /// Its first bytes, at most [`KEPT`].
     pub bytes: Vec<u8>,
     meta: Meta,
-    kind: Kind,
+    kind: FlowFields,
     /// Increases with each packet that the worker records.
     serial: u64,
 }
 
 impl LastDrop {
-    /// Sort key by time of the drop; the order between different workers is approximate.
+    /// Sort key by the time of the drop. Between different workers the order is approximate.
     pub(crate) fn order(&self) -> (Millis, u64) {
         (self.at, self.serial)
     }
 
     /// Replaces the record by another one and reuses the memory of `bytes`, so that a flood of drops does not
     /// allocate.
-    fn become_drop(&mut self, new: LastDrop, bytes: &[u8]) {
+    fn overwrite(&mut self, new: LastDrop, bytes: &[u8]) {
         let mut memory = std::mem::take(&mut self.bytes);
         memory.clear();
         memory.extend_from_slice(bytes);
@@ -81,9 +81,9 @@ impl LastDrop {
     }
 }
 
-/// What distinguishes flows.
+/// The fields that distinguish flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Kind {
+struct FlowFields {
     macs: (Mac, Mac),
     vlans: [Vlan; 2],
     dl_type: u16,
@@ -93,9 +93,9 @@ struct Kind {
     ports: (u16, u16),
 }
 
-impl Kind {
-    fn of(f: &Flow) -> Kind {
-        Kind {
+impl FlowFields {
+    fn of(f: &Flow) -> FlowFields {
+        FlowFields {
             macs: (f.dl_src, f.dl_dst),
             vlans: f.vlans,
             dl_type: f.dl_type,
@@ -121,15 +121,15 @@ struct Ring {
 }
 
 impl Ring {
-    /// Writes a record in place of that of the same flow, in a free place, or in place of the oldest of the
-    /// most frequent port and reason.
+    /// Writes a record in place of the record of the same flow, or into a free slot, or in place of the oldest record
+    /// of the most frequent port and reason.
     fn write(&mut self, mut new: LastDrop, bytes: &[u8]) {
         self.serial += 1;
         new.serial = self.serial;
         let class = (new.port, new.reason);
         let same = |d: &LastDrop| (d.port, d.reason) == class && d.kind == new.kind;
         if let Some(old) = self.drops.iter_mut().find(|d| same(d)) {
-            return old.become_drop(new, bytes);
+            return old.overwrite(new, bytes);
         }
         *self.classes.entry(class).or_default() += 1;
         if self.drops.len() < SLOTS {
@@ -138,14 +138,14 @@ impl Ring {
         }
         let most = self.classes.iter().max_by_key(|(_, n)| **n).map(|(class, _)| *class);
         let of_most = |d: &&mut LastDrop| most == Some((d.port, d.reason));
-        // The new record is not in the list yet, but may itself make its class the most frequent.
+        // The new record is not in the list yet, but it is counted, and may itself make its class the most frequent.
         let victim = match self.drops.iter_mut().filter(of_most).min_by_key(|d| d.serial) {
             Some(victim) => Some(victim),
             None => self.drops.iter_mut().min_by_key(|d| d.serial),
         };
         if let Some(victim) = victim {
             let gone = (victim.port, victim.reason);
-            victim.become_drop(new, bytes);
+            victim.overwrite(new, bytes);
             self.release(gone);
         }
     }
@@ -182,7 +182,7 @@ impl LastDrops {
     }
 }
 
-/// The worker's side: the packets that it dropped in the present iteration.
+/// The worker's side: the packets that it has dropped in the present iteration.
 pub(crate) struct DropLog {
     worker: WorkerId,
     drops: Arc<LastDrops>,
@@ -196,13 +196,14 @@ pub(crate) struct DropLog {
     floods: (Millis, u32),
     /// Drops by port and reason.
     pub(crate) ports: PortDrops,
-    /// The captures, if one of them wants drops.
+    /// The captures, if one of them captures drops.
     captures: Option<Arc<Captures>>,
-    /// The port that was asked for last, and whether a capture wants its drops: most bursts are of the same port as the one before.
+    /// The port that was checked last, and whether a capture captures its drops. Most drops are at the same port as
+    /// the previous one.
     last_port: (u32, bool),
 }
 
-/// The port before any was asked for. No port has this number.
+/// Initial value of `last_port`. No port has this number.
 const NO_PORT: (u32, bool) = (u32::MAX, false);
 
 impl DropLog {
@@ -223,31 +224,31 @@ impl DropLog {
     /// Sets the captures; called when ports or captures have changed.
     pub(crate) fn refresh(&mut self, captures: &Arc<Captures>) {
         self.last_port = NO_PORT;
-        self.captures = captures.wants_drops().then(|| Arc::clone(captures));
+        self.captures = captures.captures_drops().then(|| Arc::clone(captures));
         self.ports.refresh();
     }
 
-    /// Whether each dropped packet that one of these ports received must pass by here, rather than one of a burst. Without a
-    /// capture the ports are not looked at.
+    /// Returns whether each dropped packet that one of these ports received must be passed to this log, rather than
+    /// one of a burst. Without a capture the ports are not checked.
     #[inline]
-    pub(crate) fn wants_all(&mut self, mut ports: impl Iterator<Item = u32>) -> bool {
-        self.captures.is_some() && ports.any(|port| self.wants_port(port))
+    pub(crate) fn needs_all(&mut self, mut ports: impl Iterator<Item = u32>) -> bool {
+        self.captures.is_some() && ports.any(|port| self.captures_port(port))
     }
 
-    /// Whether a capture wants the drops of this port.
+    /// Returns whether a capture captures the drops of this port.
     #[inline]
-    fn wants_port(&mut self, port: u32) -> bool {
+    fn captures_port(&mut self, port: u32) -> bool {
         if self.last_port.0 != port {
             self.last_port =
-                (port, self.captures.as_ref().is_some_and(|captures| captures.wants_drops_of(port)));
+                (port, self.captures.as_ref().is_some_and(|captures| captures.captures_drops_of(port)));
         }
         self.last_port.1
     }
 
-    /// Keeps a packet and returns the frame of the packet that was kept before.
+    /// Keeps a dropped packet and returns the frame of the packet that was kept before.
     pub(crate) fn hold(&mut self, packet: Packet, reason: DropReason, now: Millis) -> Option<Frame> {
         let port = packet.meta.in_port;
-        if self.captures.is_some() && self.wants_port(port) {
+        if self.captures.is_some() && self.captures_port(port) {
             self.offer(&packet, reason);
         }
         let (before, why) = self.held.replace((packet, reason))?;
@@ -265,8 +266,8 @@ impl DropLog {
         }
     }
 
-    /// Ends the iteration and returns the frame that was kept. `dropped`: total number of packets that the
-    /// worker has dropped.
+    /// Ends the iteration and returns the frame that was kept. `dropped`: total number of packets that the worker has
+    /// dropped.
     #[inline]
     pub(crate) fn end_iteration(&mut self, now: Millis, dropped: u64) -> Option<Frame> {
         let is_flood = dropped.wrapping_sub(std::mem::replace(&mut self.before, dropped)) > FEW;
@@ -300,19 +301,19 @@ impl DropLog {
 
     /// Records a packet.
     #[cold]
-    pub(crate) fn packet(&mut self, packet: &Packet, reason: DropReason, now: Millis) {
-        self.bytes(packet.frame.bytes(), &packet.meta, reason, DropPort::In(packet.meta.in_port), now);
+    pub(crate) fn log_packet(&mut self, packet: &Packet, reason: DropReason, now: Millis) {
+        self.log_bytes(packet.frame.bytes(), &packet.meta, reason, DropPort::In(packet.meta.in_port), now);
     }
 
-    /// Records a packet of which only its bytes and its output port are known.
+    /// Records a packet of which only the bytes and the output port are known.
     #[cold]
-    pub(crate) fn unsent(&mut self, bytes: &[u8], reason: DropReason, port: u32, now: Millis) {
-        self.bytes(bytes, &Meta::default(), reason, DropPort::Out(port), now);
+    pub(crate) fn log_unsent(&mut self, bytes: &[u8], reason: DropReason, port: u32, now: Millis) {
+        self.log_bytes(bytes, &Meta::default(), reason, DropPort::Out(port), now);
     }
 
     /// Records a packet with these bytes.
     #[cold]
-    pub(crate) fn bytes(
+    pub(crate) fn log_bytes(
         &mut self,
         bytes: &[u8],
         meta: &Meta,
@@ -336,7 +337,7 @@ impl DropLog {
         let Some(left) = self.left.checked_sub(1) else { return };
         self.left = left;
         let kept = &bytes[..bytes.len().min(KEPT)];
-        let kind = Kind::of(&meta.flow_of(kept));
+        let kind = FlowFields::of(&meta.flow_of(kept));
         let (worker, len, meta) = (self.worker, bytes.len(), meta.clone());
         let drop = LastDrop {
             at: now,

@@ -8,7 +8,7 @@ use packet::ip::{Fragment, Ipv4, Ipv6, ipproto, skip_extensions};
 pub struct Layout {
     /// Ethernet type after all VLAN tags; 0 if the frame is truncated.
     pub dl_type: u16,
-    /// Start of what follows Ethernet and its tags: an MPLS label or the network header.
+    /// Start of the data after Ethernet and its tags: an MPLS label or the network header.
     pub l3: u16,
     /// Start of the transport header; `None` if the packet has none.
     pub l4: Option<u16>,
@@ -16,7 +16,8 @@ pub struct Layout {
     pub end: u32,
     /// IP protocol of the transport header.
     pub proto: u8,
-    /// The destination that the transport checksum covers is in a routing header, not in the IPv6 header.
+    /// The packet has an IPv6 routing header with segments left, which contains the destination address that the transport checksum
+    /// covers.
     pub routed: bool,
 }
 
@@ -26,7 +27,7 @@ impl Layout {
         self.l4.map_or(0, |l4| (self.end as usize).saturating_sub(usize::from(l4)))
     }
 
-    /// Finds the headers of a frame (`packet_type` 0) or of a layer 3 packet.
+    /// Finds the headers of an Ethernet frame (`packet_type` 0) or of a layer 3 packet.
     pub fn of(data: &[u8], packet_type: u32) -> Layout {
         let mut out = Layout::default();
         let rest = if packet_type == 0 {
@@ -38,7 +39,7 @@ impl Layout {
             data
         };
         let l3 = data.len() - rest.len();
-        // More VLAN tags than an offset can express.
+        // An offset beyond 64 KiB, after very many VLAN tags.
         let Ok(narrow) = u16::try_from(l3) else { return Layout::default() };
         out.l3 = narrow;
         let transport = match out.dl_type {

@@ -21,7 +21,7 @@
 //!             tunnel_ports.rs, path/tunnel.rs  tunnel ports; adding and removing their headers; tunnels.rs: settings
 //!             path/inline.rs     a worker translates a packet itself; path/answers.rs: packets continue after an upcall
 //!             path/output.rs     adds frames to the bursts of ports
-//!             meter.rs    meters, and the bank that numbers them; token_bucket.rs: their tokens; policer.rs: ingress policing
+//!             meter.rs    meters, and the table that numbers them; token_bucket.rs: their tokens; policer.rs: ingress policing
 //!             bonds.rs, path/balance.rs  bonds that distribute connections without a second look-up
 //!             batch.rs    structure of arrays, at most 64 packets of one ingress port
 //!             tracked.rs  connection tracking metadata of its packets
@@ -41,25 +41,29 @@
 //! into `FlowOwner::credit`. `execute` sends packets of the control half. The main loop may poll a worker
 //! instead of a thread (dummy mode).
 //!
-//! # Invariants
-//!
 //! * **No lock on the hit path** and no allocation: megaflows are read under an epoch guard that lives for one batch;
-//!   ports and the control half are snapshots, looked at once per turn. The one lock is that of a tx queue, taken per burst.
-//! * **Every look-up is verified** against the megaflow, at the depth to which the packet was parsed. A packet that matches no
-//!   megaflow at this depth is parsed completely and looked up again before an upcall is sent.
-//! * **A megaflow is published under the publisher's lock, and only if its translation is still current.** So a change of the
-//!   control half first increments its version, then revalidates the flows: a stale flow that this does not see was never published.
-//! * **Packet accounting balances**: received + created = sent + delivered + dropped by reason + parked + waiting fragments,
-//!   between iterations (`Tally::balance`).
-//! * Between iterations a worker holds no packets except parked ones (waiting fragments belong to no worker), so a queue
-//!   can be handed over between any two iterations once its parked packets are settled (`Worker::settle`).
-//! * **Packets of a flow keep their order**, also when the first of them waits for the answer to an upcall (`path/park.rs`).
-//! * Owners and the upcall handler are called without any lock of the datapath (except `is_current`), and may call the datapath.
+//!   ports and the upcall handler are snapshots, which a worker checks for a new version once per iteration. The only
+//!   lock is that of a tx queue, taken once per burst.
+//! * **Every look-up is verified** against the megaflow, at the depth to which the packet was parsed. A packet that
+//!   matches no megaflow at this depth is parsed completely and looked up again before an upcall is sent.
+//! * **A megaflow is published under the publisher's lock, and only if its translation is still current.** A change
+//!   of the control half first increments its version and then revalidates the flows. So a flow with an older
+//!   translation is either there to be revalidated, or it is not published at all.
+//! * **Packet accounting balances**: received + created = sent + delivered + dropped by reason + parked + waiting
+//!   fragments, between iterations (`Tally::balance`).
+//! * Between iterations a worker holds no packets except parked ones (waiting fragments belong to no worker). So a
+//!   queue can be handed over between any two iterations, after its parked packets have been settled
+//!   (`Worker::settle`).
+//! * **Packets of a flow keep their order**, also when the first of them waits for the answer to an upcall
+//!   (`path/park.rs`).
+//! * Owners and the upcall handler are called without any lock of the datapath (except `is_current`), and may call
+//!   the datapath.
 
 pub mod action;
 pub mod batch;
 mod bonds;
 pub mod capture;
+pub mod checksum_counters;
 mod compile;
 pub mod datapath;
 mod drop_port;
@@ -102,7 +106,6 @@ mod tunnels;
 mod upcall_budget;
 mod upcall_server;
 mod upcalls;
-pub mod verified;
 pub mod worker;
 
 pub use crate::bonds::Bonds;

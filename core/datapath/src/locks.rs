@@ -1,4 +1,4 @@
-//! Ways to take a lock. What a lock protects stays usable after a panic of another thread.
+//! Functions that take a lock. Data behind a lock stays usable after a panic of another thread.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -7,7 +7,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Locks, unless another thread holds the lock during all tries.
+/// Takes the lock, unless another thread holds it during all tries.
 pub(crate) fn lock_soon<T>(mutex: &Mutex<T>, tries: usize) -> Option<MutexGuard<'_, T>> {
     for _ in 0..tries {
         match mutex.try_lock() {

@@ -1,12 +1,11 @@
-//! Meters: token buckets, and the bank that numbers them.
+//! Meters: token buckets, and the table that numbers them.
 //!
-//! **Any worker may use any meter, and none waits**: all numbers are atomic, and a batch takes its tokens by
-//! one exchange if there are enough. The worker that advances a meter's clock adds the tokens since its last
-//! advance.
-//! Sources: OpenFlow 1.3.5 §5.7. As in Open vSwitch, of the bands that are exceeded the one with the highest
-//! rate applies.
+//! **Any worker may use any meter, and none waits**: all numbers are atomic, and a batch takes its tokens by one
+//! exchange if there are enough. The worker that advances a meter's clock adds the tokens since its last advance.
+//! Sources: OpenFlow 1.3.5 §5.7. If several bands are exceeded, the band with the highest rate applies, as in Open
+//! vSwitch.
 
-use crate::token_bucket::{BYTE, Bucket, PACKET, PouringClock};
+use crate::token_bucket::{BYTE, Bucket, PACKET, RefillClock};
 use dpif::Counter;
 use dpif::meter::{Band, MAX_METERS, MeterCounts, MeterSpec};
 use rpds::HashTrieMapSync;
@@ -15,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sync::Snapshot;
 use units::{Cycles, Micros, Millis};
 
-/// No band.
+/// Stands for no band.
 pub(crate) const NO_BAND: u8 = u8::MAX;
 
 /// A band and its tokens.
@@ -23,13 +22,13 @@ pub(crate) const NO_BAND: u8 = u8::MAX;
 struct MeterBand {
     band: Band,
     bucket: Bucket,
-    met: Counter,
+    exceeded: Counter,
 }
 
 impl MeterBand {
     fn new(band: Band) -> MeterBand {
         let bucket = Bucket::new(band.rate.into(), band.burst.into());
-        MeterBand { band, bucket, met: Counter::default() }
+        MeterBand { band, bucket, exceeded: Counter::default() }
     }
 }
 
@@ -37,7 +36,7 @@ impl MeterBand {
 #[derive(Debug)]
 pub(crate) struct Meter {
     packets: bool,
-    clock: PouringClock,
+    clock: RefillClock,
     total: Counter,
     bands: Box<[MeterBand]>,
 }
@@ -46,7 +45,7 @@ impl Meter {
     fn new(spec: &MeterSpec, now: Micros) -> Meter {
         Meter {
             packets: spec.packets,
-            clock: PouringClock::new(now),
+            clock: RefillClock::new(now),
             total: Counter::default(),
             bands: spec.bands.iter().copied().map(MeterBand::new).collect(),
         }
@@ -56,8 +55,8 @@ impl Meter {
         if self.packets { PACKET } else { u64::from(len) * BYTE }
     }
 
-    /// Meters packets of these lengths that arrive together. Returns false if none exceeds any band;
-    /// otherwise `verdicts` contains for each packet the band that applies, or [`NO_BAND`].
+    /// Meters packets of these lengths that arrive together. Returns false if no packet exceeds a band. Otherwise
+    /// `verdicts` contains for each packet the band that applies, or [`NO_BAND`].
     pub(crate) fn judge(&self, lens: &[u32], now: Micros, verdicts: &mut Vec<u8>) -> bool {
         self.advance(now);
         self.total.add(lens.len() as u64, lens.iter().map(|l| u64::from(*l)).sum());
@@ -76,7 +75,7 @@ impl Meter {
                     None => {}
                 }
             }
-            bucket.give(left);
+            bucket.return_tokens(left);
         }
         self.count_met(lens, verdicts)
     }
@@ -85,37 +84,37 @@ impl Meter {
     fn count_met(&self, lens: &[u32], verdicts: &[u8]) -> bool {
         let mut all = 0;
         for (i, band) in self.bands.iter().enumerate().take(usize::from(NO_BAND)) {
-            let met = lens.iter().zip(verdicts).filter(|(_, verdict)| usize::from(**verdict) == i);
+            let exceeded = lens.iter().zip(verdicts).filter(|(_, verdict)| usize::from(**verdict) == i);
             let (packets, bytes) =
-                met.fold((0, 0), |(packets, bytes), (len, _)| (packets + 1, bytes + u64::from(*len)));
+                exceeded.fold((0, 0), |(packets, bytes), (len, _)| (packets + 1, bytes + u64::from(*len)));
             if packets != 0 {
-                band.met.add(packets, bytes);
+                band.exceeded.add(packets, bytes);
                 all += packets;
             }
         }
         all != 0
     }
 
-    /// Whether all bands drop the packets that exceed them.
+    /// Returns whether all bands drop the packets that exceed them.
     pub(crate) fn only_drops(&self) -> bool {
         self.bands.iter().all(|band| band.band.remark.is_none())
     }
 
-    /// Takes tokens for these packets and bytes from every band. Returns `false` and takes none if a band has
-    /// too few.
+    /// Takes tokens for these packets and bytes from every band. Returns `false` and takes none if a band has too
+    /// few.
     pub(crate) fn take_all(&self, (packets, bytes): (u64, u64), now: Micros) -> bool {
         self.advance(now);
         let cost = if self.packets { packets * PACKET } else { bytes * BYTE };
         let short = self.bands.iter().position(|band| !band.bucket.take(cost));
         let taken = short.map_or(&[][..], |short| &self.bands[..short]);
-        taken.iter().for_each(|band| band.bucket.give(cost));
+        taken.iter().for_each(|band| band.bucket.return_tokens(cost));
         short.is_none()
     }
 
-    /// Returns tokens that were taken.
-    pub(crate) fn give_all(&self, (packets, bytes): (u64, u64)) {
+    /// Returns tokens that were taken and not used.
+    pub(crate) fn return_all(&self, (packets, bytes): (u64, u64)) {
         let cost = if self.packets { packets * PACKET } else { bytes * BYTE };
-        self.bands.iter().for_each(|band| band.bucket.give(cost));
+        self.bands.iter().for_each(|band| band.bucket.return_tokens(cost));
     }
 
     /// Counts packets and bytes that passed and whose tokens were taken.
@@ -126,11 +125,11 @@ impl Meter {
     /// Adds the tokens since the meter's clock was advanced last.
     fn advance(&self, now: Micros) {
         if let Some(passed) = self.clock.advance(now) {
-            self.bands.iter().for_each(|band| band.bucket.pour(passed));
+            self.bands.iter().for_each(|band| band.bucket.add_tokens(passed));
         }
     }
 
-    /// What a band does with a packet that exceeds it: see [`Band::remark`].
+    /// Returns what a band does with a packet that exceeds it: see [`Band::remark`].
     pub(crate) fn remark(&self, band: u8) -> Option<u8> {
         self.bands.get(usize::from(band))?.band.remark
     }
@@ -140,33 +139,33 @@ impl Meter {
     }
 
     fn counts(&self) -> MeterCounts {
-        MeterCounts { total: self.total.get(), bands: self.bands.iter().map(|b| b.met.get()).collect() }
+        MeterCounts { total: self.total.get(), bands: self.bands.iter().map(|b| b.exceeded.get()).collect() }
     }
 }
 
 /// The meters of a datapath as workers see them.
 pub(crate) type Meters = HashTrieMapSync<u32, Arc<Meter>>;
 
-/// Allocates meter numbers and publishes meters to workers.
-pub(crate) struct Bank {
+/// Allocates meter numbers, and publishes meters to workers.
+pub(crate) struct MeterTable {
     set: Snapshot<Meters>,
     numbers: Mutex<Numbers>,
 }
 
-/// The free numbers: those that were freed, and all from `next` on.
+/// The free meter numbers: those in `returned`, and all from `next` on.
 #[derive(Default)]
 struct Numbers {
     returned: BTreeSet<u32>,
     next: u32,
 }
 
-impl Default for Bank {
-    fn default() -> Bank {
-        Bank { set: Snapshot::from_pointee(Meters::new_sync()), numbers: Mutex::default() }
+impl Default for MeterTable {
+    fn default() -> MeterTable {
+        MeterTable { set: Snapshot::from_pointee(Meters::new_sync()), numbers: Mutex::default() }
     }
 }
 
-impl Bank {
+impl MeterTable {
     pub(crate) fn load(&self) -> Arc<Meters> {
         self.set.load_full()
     }
@@ -197,16 +196,16 @@ impl Bank {
     }
 }
 
-/// The same time in microseconds.
+/// Converts a time to microseconds.
 fn micros(now: Millis) -> Micros {
     Micros(now.0.saturating_mul(1000))
 }
 
-/// A clock with microsecond resolution: milliseconds and the cycles since. Buckets that are smaller than the
-/// tokens of a millisecond need it.
+/// A clock with a resolution of one microsecond: milliseconds, and the cycles since the last millisecond began. A
+/// bucket that is smaller than the tokens of one millisecond needs this resolution.
 #[derive(Debug, Default)]
 pub(crate) struct FineClock {
-    /// Cycles per millisecond; 0: not known, and the clock advances only by whole milliseconds.
+    /// Cycles per millisecond; 0: not known, and then the clock advances only by whole milliseconds.
     pub(crate) per_ms: u64,
     now: Millis,
     began: Cycles,
@@ -223,7 +222,7 @@ impl FineClock {
         self.at = at;
     }
 
-    /// Returns the time in the present iteration, which began in millisecond `now`. It never goes back.
+    /// Returns the time in the present iteration, which began in millisecond `now`. The time never goes back.
     pub(crate) fn read(&self, now: Millis) -> Micros {
         let passed = (self.at - self.began).0.saturating_mul(1000).checked_div(self.per_ms).unwrap_or(0);
         Micros(micros(now).0 + if now == self.now { passed.min(999) } else { 0 })
@@ -300,12 +299,12 @@ mod tests {
 
     #[test]
     fn numbers_come_back() {
-        let bank = Bank::default();
-        assert_eq!([bank.allocate(), bank.allocate(), bank.allocate()], [Some(0), Some(1), Some(2)]);
-        bank.put(1, &MeterSpec::default(), Millis(0));
-        assert!(bank.load().contains_key(&1));
-        bank.release(1);
-        assert!(!bank.load().contains_key(&1));
-        assert_eq!([bank.allocate(), bank.allocate()], [Some(1), Some(3)]);
+        let table = MeterTable::default();
+        assert_eq!([table.allocate(), table.allocate(), table.allocate()], [Some(0), Some(1), Some(2)]);
+        table.put(1, &MeterSpec::default(), Millis(0));
+        assert!(table.load().contains_key(&1));
+        table.release(1);
+        assert!(!table.load().contains_key(&1));
+        assert_eq!([table.allocate(), table.allocate()], [Some(1), Some(3)]);
     }
 }

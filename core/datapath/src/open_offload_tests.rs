@@ -61,7 +61,8 @@ fn the_length_of_a_packet_to_be_cut_is_that_of_its_segments() {
     let look = |pkt_len| {
         let check = CheckPktLen { pkt_len, greater: [out(2)].into(), less_equal: [out(3)].into() };
         let setup = setup(2500, vec![DpAction::CheckPktLen(Box::new(check))]);
-        // The ports here refuse packets longer than 1500 bytes, so their drop counters show what they were given.
+        // The ports here refuse packets longer than 1500 bytes, so their drop counters show which packets they were
+        // given.
         [2, 3].map(|no| setup.datapath.port_stats(PortNo(no)).unwrap().tx_dropped)
     };
     let segment = 14 + 20 + 20 + SIZE;

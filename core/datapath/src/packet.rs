@@ -1,15 +1,15 @@
-//! A packet outside its batch: frame and metadata, as actions and the recirculation queue use it.
+//! A packet outside its batch: a frame and its metadata, as actions and the recirculation queue use them.
 
 use crate::layout::Layout;
 use crate::port::Frame;
 use classifier::megaflow::{EXT_WORDS, TUNNEL_WORDS, Words};
-use conntrack::{Known, Tuple};
+use conntrack::{EarlierLookUp, Tuple};
 use cpu::Line;
 use flow::flow::PLAIN_WORDS;
 use flow::{Flow, Tlv, Tunnel};
 use packet::ethertype;
 
-/// Words of a key after its line that contain metadata.
+/// The words of a key after its line that contain metadata.
 const METADATA_WORDS: Words = 1 << 10 | 0xf_f800 | TUNNEL_WORDS | 1 << EXT_WORDS;
 
 /// A packet's metadata.
@@ -19,11 +19,11 @@ pub struct Meta {
     pub in_port: u32,
     /// Recirculation id; 0 is the first pass.
     pub recirc_id: u32,
-    /// 0 for Ethernet, or `1 << 16 | ethertype` for a packet of layer 3.
+    /// 0 for Ethernet, or `1 << 16 | ethertype` for a layer 3 packet.
     pub packet_type: u32,
     /// Mark.
     pub pkt_mark: u32,
-    /// QoS queue.
+    /// QoS queue that the packet has selected; 0: none.
     pub skb_priority: u32,
     /// Result of the `hash` action.
     pub dp_hash: u32,
@@ -33,16 +33,16 @@ pub struct Meta {
     pub ct_zone: u16,
     /// Connection tracking state.
     pub ct_state: u8,
-    /// The packet's connection in that zone, if that connection has counted this packet.
-    pub ct_known: Known,
+    /// The packet's connection in `ct_zone`, if that connection has already counted this packet.
+    pub ct_earlier: EarlierLookUp,
     /// How many times the packet was recirculated.
     pub passes: u8,
-    /// How many VLAN tags are parsed before the packet's type; 0: as many as a flow can hold.
+    /// How many VLAN tags are parsed; 0: as many as a flow can hold. The type after them is the packet's type.
     pub vlan_limit: u8,
-    /// How many bytes the next output truncates from the end. Pushing and popping headers meanwhile does not
-    /// change this number.
+    /// Number of bytes that the next output truncates from the end. Pushing and popping headers before that output
+    /// does not change this number.
     pub cut: usize,
-    /// Bytes of padding behind the network packet, if they were [noted](crate::program::Op::NotePadding).
+    /// Bytes of padding behind the network packet, if [recorded](crate::program::Op::NotePadding).
     pub padding: Option<u16>,
     /// Metadata that few packets have.
     pub rare: Option<Box<Rare>>,
@@ -53,7 +53,7 @@ pub struct Meta {
 pub struct Rare {
     /// Outer header of the tunnel on which the packet was received or is to be sent.
     pub tunnel: Tunnel,
-    /// The options of that header, as bytes.
+    /// The options of this outer header, as bytes.
     pub options: Option<Box<Tlv>>,
     /// Connection tracking label.
     pub ct_label: [u64; 2],
@@ -62,7 +62,7 @@ pub struct Rare {
 }
 
 impl Meta {
-    /// Returns the line of a key that contains this metadata; all other words are 0.
+    /// Returns a line that contains only this metadata; all other words are 0.
     pub(crate) fn line(&self) -> Line {
         let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
         let ct = u32::from(self.ct_state) << 24 | u32::from(self.ct_zone);
@@ -78,7 +78,7 @@ impl Meta {
         ]
     }
 
-    /// Metadata of a packet that a port received.
+    /// Returns the metadata of a packet that this port has received.
     pub fn received(in_port: u32) -> Meta {
         Meta { in_port, ..Meta::default() }
     }
@@ -99,7 +99,7 @@ impl Meta {
             ct_mark: f.ct_mark,
             ct_zone: f.ct_zone,
             ct_state: f.ct_state,
-            ct_known: Known::default(),
+            ct_earlier: EarlierLookUp::default(),
             passes: 0,
             vlan_limit: 0,
             cut: 0,
@@ -108,8 +108,8 @@ impl Meta {
         }
     }
 
-    /// Returns whether this metadata sets some of these words of a key: QoS priority, connection, tunnel and
-    /// its options.
+    /// Returns whether this metadata sets some of these words of a key: QoS queue, connection, tunnel or tunnel
+    /// options.
     pub(crate) fn has_words(&self, words: Words) -> bool {
         words & METADATA_WORDS != 0 && (self.rare.is_some() || self.skb_priority != 0)
     }
@@ -127,8 +127,8 @@ impl Meta {
         f
     }
 
-    /// As `to_flow`, in the memory of another packet's flow. Tunnel options, a third of a flow, are written
-    /// only if one of the two packets has any.
+    /// As `to_flow`, in the memory of another packet's flow. Tunnel options, a third of a flow, are written only if
+    /// one of the two packets has any.
     pub(crate) fn fill_flow(&self, f: &mut Flow) {
         if f.tlv.present != 0 {
             f.tlv = Tlv::NONE;
@@ -160,7 +160,7 @@ impl Meta {
     }
 }
 
-/// The connection's tuple in a flow.
+/// Returns the connection's tuple that is in a flow.
 fn tuple_of(f: &Flow) -> Tuple {
     let halves = |a: [u8; 16]| {
         let bits = u128::from_be_bytes(a);
@@ -193,7 +193,7 @@ pub struct Packet {
     pub frame: Frame,
     /// Its metadata.
     pub meta: Meta,
-    /// Its header offsets, once needed; cleared when a header is pushed or popped.
+    /// Its header offsets, if they have been computed; cleared when a header is pushed or popped.
     pub layout: Option<Layout>,
     /// Its index in the batch, as long as its bytes are those from which the batch's key was read.
     pub(crate) number: Option<u8>,

@@ -1,4 +1,4 @@
-//! Parked packets: those that wait in a worker for the answer to an upcall, and the order in which they continue.
+//! Parked packets: packets that wait in a worker for the answer to an upcall, and the order in which they continue.
 //!
 //! Here a *flow* is a hash of the ingress port and the 5-tuple (`flow_hash.rs`). The first packet of a flow that
 //! misses opens an entry, and its upcall carries the entry's ticket. While the entry exists, every later packet
@@ -39,18 +39,18 @@ struct Waiting<T> {
 /// The parked packets of one worker.
 pub struct Park<T> {
     flows: ByHash<u64, Waiting<T>>,
-    /// Number of parked packets, of each port that has some.
+    /// Number of parked packets by port, for ports that have some.
     ports: BTreeMap<u32, usize>,
     parked: usize,
-    /// Upcalls without an answer, including those whose flow was removed meanwhile.
+    /// Number of upcalls without an answer, including upcalls whose flow was removed before the answer.
     unanswered: usize,
     next: u64,
     limits: Limits,
-    /// Empty lists, kept for their memory.
+    /// Empty lists, kept to avoid allocations.
     spare: Vec<VecDeque<T>>,
 }
 
-/// Number of empty lists that are kept.
+/// Maximum number of empty lists that are kept.
 const SPARE: usize = 256;
 
 impl<T> Park<T> {
@@ -101,8 +101,8 @@ impl<T> Park<T> {
         self.unanswered < self.limits.worker && self.has_capacity(port)
     }
 
-    /// Parks the first packet of a flow, after `may_open`, and returns the ticket that its answer must carry.
-    /// If the flow is open already, the packet is parked behind the others and the ticket stays.
+    /// Parks the first packet of a flow and returns the ticket that the flow's answer must carry. Call `may_open`
+    /// before. If the flow is open already, the packet is parked behind the others and the ticket stays.
     pub fn open(&mut self, port: u32, flow: u64, item: T) -> u64 {
         self.count(port);
         let entry = match self.flows.entry(flow) {
@@ -118,7 +118,7 @@ impl<T> Park<T> {
         entry.ticket
     }
 
-    /// Parks one more packet of an open flow. `Err` returns the packet: the flow is not open, or a limit is
+    /// Parks one more packet of an open flow. Returns the packet in `Err` if the flow is not open or a limit is
     /// reached.
     pub fn append(&mut self, flow: u64, item: T) -> Result<(), T> {
         let Some(port) = self.flows.get(&flow).map(|w| w.port) else { return Err(item) };
@@ -138,14 +138,14 @@ impl<T> Park<T> {
         *self.ports.entry(port).or_default() += 1;
     }
 
-    /// Removes the packets that wait for the answer with this ticket, oldest first; `None` if there are none.
+    /// Removes the packets that wait for the answer with this ticket, oldest first. `None` if there are none.
     pub fn answered(&mut self, flow: u64, ticket: u64) -> Option<VecDeque<T>> {
         self.unanswered = self.unanswered.saturating_sub(1);
         self.flows.get(&flow).filter(|w| w.ticket == ticket)?;
         self.take(flow)
     }
 
-    /// Removes a flow before its answer.
+    /// Removes a flow before its answer, and returns its packets.
     pub fn take(&mut self, flow: u64) -> Option<VecDeque<T>> {
         let waiting = self.flows.remove(&flow)?;
         self.parked -= waiting.items.len();
@@ -168,7 +168,7 @@ impl<T> Park<T> {
         flows.into_iter().filter_map(|(_, flow)| self.take(flow)).collect()
     }
 
-    /// Takes an emptied list back for reuse.
+    /// Returns an emptied list for reuse.
     pub fn give_back(&mut self, list: VecDeque<T>) {
         if list.is_empty() && self.spare.len() < SPARE {
             self.spare.push(list);

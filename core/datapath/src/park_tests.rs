@@ -101,7 +101,7 @@ fn settled_queues_leave_nothing_and_late_answers_find_nothing() {
     assert_eq!((datapath.drops(), datapath.tally().balance()), (vec![(DropReason::PortRemoved, 2)], 0));
 }
 
-/// Translations take long, and those of odd sources install no megaflow.
+/// A control half whose translations take long, and which installs no megaflow for odd sources.
 struct Slow(Arc<Control>, AtomicUsize);
 
 impl UpcallHandler for Slow {
@@ -170,9 +170,9 @@ enum Step {
     /// A packet of this flow, with this service class, is received.
     Packet(u32, u8),
     Poll,
-    /// A request is taken from the queue.
+    /// A request is removed from the queue.
     Fetch,
-    /// The n-th taken request is translated and answered, or (1 in 8) dropped.
+    /// The n-th removed request is translated and answered, or (1 in 8) dropped.
     Answer(usize, bool),
     Flush,
     Settle,

@@ -1,15 +1,14 @@
 //! Ingress policing: limits the kilobits and the packets per second that a port receives
 //! (`ingress_policing_*`).
 //!
-//! A single-rate meter with one burst (RFC 2697 without excess burst): it drops the packets that it does not
-//! pass. As in Open vSwitch the Ethernet header is not counted, so the rate is that of IP packets. All rx
-//! queues of a port share one policer. A batch that passes completely takes its tokens by one exchange per
-//! bucket.
+//! It is a single-rate meter with one burst (RFC 2697 without excess burst), and drops the packets that exceed it. As
+//! in Open vSwitch the Ethernet header is not counted, so the rate is that of IP packets. All rx queues of a port
+//! share one policer. A batch that passes completely takes its tokens by one exchange per bucket.
 
-use crate::token_bucket::{BYTE, Bucket, PACKET, PouringClock};
+use crate::token_bucket::{BYTE, Bucket, PACKET, RefillClock};
 use units::Micros;
 
-/// Bytes of a frame that are not counted.
+/// Bytes of each frame that are not counted: the Ethernet header.
 const ETHERNET: u64 = 14;
 
 /// The rates of a policer. A rate of 0 does not limit.
@@ -29,7 +28,7 @@ pub struct PolicerSpec {
 #[derive(Debug)]
 pub(crate) struct Policer {
     pub(crate) spec: PolicerSpec,
-    clock: PouringClock,
+    clock: RefillClock,
     bits: Option<Bucket>,
     packets: Option<Bucket>,
 }
@@ -41,21 +40,20 @@ impl Policer {
         let (bits, packets) =
             (bucket(spec.kbits, spec.kbits_burst), bucket(spec.packets, spec.packets_burst));
         let limits = bits.is_some() || packets.is_some();
-        limits.then(|| Policer { spec, clock: PouringClock::new(now), bits, packets })
+        limits.then(|| Policer { spec, clock: RefillClock::new(now), bits, packets })
     }
 
-    /// Takes the tokens for this many packets and bytes. Returns `false` and takes none if not all of them
-    /// may pass.
+    /// Takes the tokens for this many packets and bytes. Returns `false` and takes none if they may not all pass.
     pub(crate) fn pass(&self, packets: u64, bytes: u64, now: Micros) -> bool {
         if let Some(passed) = self.clock.advance(now) {
-            self.bits.iter().chain(&self.packets).for_each(|bucket| bucket.pour(passed));
+            self.bits.iter().chain(&self.packets).for_each(|bucket| bucket.add_tokens(passed));
         }
         let cost = bytes.saturating_sub(packets * ETHERNET) * BYTE;
         if self.bits.as_ref().is_some_and(|bits| !bits.take(cost)) {
             return false;
         }
         if self.packets.as_ref().is_some_and(|bucket| !bucket.take(packets * PACKET)) {
-            self.bits.iter().for_each(|bits| bits.give(cost));
+            self.bits.iter().for_each(|bits| bits.return_tokens(cost));
             return false;
         }
         true

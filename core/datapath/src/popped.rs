@@ -1,8 +1,8 @@
-//! Decapsulated packets on their way into the path on the tunnel port.
+//! Popped: a queue of decapsulated packets, which are then processed as packets received on the tunnel port.
 //!
-//! They pass through the path in batches of their own, directly after the batch that contained them. The
-//! fields of the outer headers stay beside the packets: only the words that megaflows of the tunnel port
-//! match are written into keys.
+//! They pass through the path in batches of their own, directly after the batch that contained them. The fields of
+//! the outer headers are kept in a separate array: only words that megaflows of the tunnel port match are written
+//! into keys.
 
 use crate::packet::{Meta, Rare};
 use crate::port::{Frame, FrameBatch};
@@ -11,17 +11,17 @@ use classifier::megaflow::{BATCH, Column, Options, TUNNEL_AT, TUNNEL_WORDS, Word
 use flow::{Tlv, Tunnel};
 use std::collections::VecDeque;
 
-/// Outer headers of the packets of a batch, or none.
+/// Outer headers of all packets of a batch, or of none.
 #[derive(Default)]
-pub(crate) struct Outers {
-    /// Those behind the first `len` are of no packet, and are overwritten before they are used again.
+pub(crate) struct OuterHeaders {
+    /// Only the first `len` elements are valid; the others are overwritten before use.
     tunnels: Vec<Tunnel>,
     len: usize,
 }
 
-impl Outers {
-    fn new() -> Outers {
-        Outers { tunnels: vec![Tunnel::default(); BATCH], len: 0 }
+impl OuterHeaders {
+    fn new() -> OuterHeaders {
+        OuterHeaders { tunnels: vec![Tunnel::default(); BATCH], len: 0 }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -32,8 +32,8 @@ impl Outers {
         self.len = 0;
     }
 
-    /// Adds headers for `n` more packets; returns those to be filled, which have values of earlier packets.
-    pub(crate) fn more(&mut self, n: usize) -> &mut [Tunnel] {
+    /// Appends `n` headers and returns them. They contain stale values: the caller must overwrite them.
+    pub(crate) fn grow(&mut self, n: usize) -> &mut [Tunnel] {
         let at = self.len;
         self.len += n;
         if self.tunnels.len() < self.len {
@@ -66,14 +66,14 @@ impl Outers {
         Some(Box::new(Rare { tunnel, options, ..Rare::default() }))
     }
 
-    /// Moves the header of packet `from` to place `to`.
-    pub(crate) fn move_to(&mut self, from: usize, to: usize) {
+    /// Swaps the headers of packets `from` and `to`.
+    pub(crate) fn swap(&mut self, from: usize, to: usize) {
         if from < self.len && to < self.len {
             self.tunnels.swap(from, to);
         }
     }
 
-    /// Fills the columns of those of `words` that contain outer header fields.
+    /// Writes outer header fields into the columns of keys that `words` selects.
     pub(crate) fn fill(&self, columns: &mut [Column], words: Words) {
         for at in bits(words & TUNNEL_WORDS) {
             let Some(column) = columns.get_mut(at) else { return };
@@ -84,9 +84,9 @@ impl Outers {
     }
 }
 
-/// What the packets of a batch have in common.
+/// Metadata that all packets of a popped batch share.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) struct Arrival {
+pub(crate) struct PoppedMeta {
     /// The tunnel port.
     pub(crate) port: u32,
     pub(crate) packet_type: u32,
@@ -96,10 +96,10 @@ pub(crate) struct Arrival {
     pub(crate) vlan_limit: u8,
 }
 
-impl Arrival {
+impl PoppedMeta {
     /// For packets received on a tunnel port with this outer metadata.
-    pub(crate) fn new(port: u32, outer: &Meta) -> Arrival {
-        Arrival {
+    pub(crate) fn new(port: u32, outer: &Meta) -> PoppedMeta {
+        PoppedMeta {
             port,
             packet_type: 0,
             pkt_mark: outer.pkt_mark,
@@ -110,21 +110,21 @@ impl Arrival {
     }
 
     pub(crate) fn meta(self) -> Meta {
-        let Arrival { port, packet_type, pkt_mark, skb_priority, passes, vlan_limit } = self;
+        let PoppedMeta { port, packet_type, pkt_mark, skb_priority, passes, vlan_limit } = self;
         Meta { packet_type, pkt_mark, skb_priority, passes, vlan_limit, ..Meta::received(port) }
     }
 }
 
-/// Packets that pass through the path together.
-pub(crate) struct Arrived {
-    pub(crate) arrival: Arrival,
+/// Decapsulated packets that are processed together.
+pub(crate) struct PoppedBatch {
+    pub(crate) popped_meta: PoppedMeta,
     pub(crate) frames: FrameBatch,
-    pub(crate) outers: Outers,
-    /// Options of the outer headers; shorter than the batch if the last packets have none.
+    pub(crate) outers: OuterHeaders,
+    /// Options of the outer headers. Shorter than the batch if the last packets have none.
     pub(crate) options: Vec<Option<Box<Options>>>,
 }
 
-impl Arrived {
+impl PoppedBatch {
     /// Removes the outer header of packet `i`, and its options; those of the packets after it move up.
     pub(crate) fn remove_header(&mut self, i: usize) {
         self.outers.remove(i);
@@ -134,50 +134,58 @@ impl Arrived {
     }
 }
 
-/// Batches that wait for their pass, in order.
+/// Popped batches that wait to be processed, in order.
 #[derive(Default)]
 pub(crate) struct PoppedBatches {
-    waiting: VecDeque<Arrived>,
-    /// Empty batches, kept for their memory.
-    free: Vec<Arrived>,
+    waiting: VecDeque<PoppedBatch>,
+    /// Empty batches, kept to avoid allocations.
+    free: Vec<PoppedBatch>,
 }
 
 impl PoppedBatches {
-    /// Takes the last batch, if `more` packets can be added to it, or an empty one.
-    pub(crate) fn open(&mut self, arrival: Arrival, more: usize) -> Arrived {
-        let fits = |last: &mut Arrived| last.arrival == arrival && last.frames.len() + more <= BATCH;
-        self.waiting.pop_back_if(fits).unwrap_or_else(|| self.empty(arrival))
+    /// Removes and returns the last batch, if it has the same metadata and space for `more` packets; otherwise
+    /// returns an empty batch.
+    pub(crate) fn take_for_append(&mut self, popped_meta: PoppedMeta, more: usize) -> PoppedBatch {
+        let fits =
+            |last: &mut PoppedBatch| last.popped_meta == popped_meta && last.frames.len() + more <= BATCH;
+        self.waiting.pop_back_if(fits).unwrap_or_else(|| self.empty(popped_meta))
     }
 
-    /// Adds a batch.
-    pub(crate) fn put(&mut self, batch: Arrived) {
-        if batch.frames.is_empty() { self.give_back(batch) } else { self.waiting.push_back(batch) }
+    /// Adds a batch to the queue. An empty batch is recycled instead.
+    pub(crate) fn push_batch(&mut self, batch: PoppedBatch) {
+        if batch.frames.is_empty() { self.recycle(batch) } else { self.waiting.push_back(batch) }
     }
 
-    /// Adds a packet.
-    pub(crate) fn push(&mut self, arrival: Arrival, frame: Frame, tunnel: &Tunnel, options: Option<&Tlv>) {
-        let mut batch = self.open(arrival, 1);
-        let Arrived { frames, outers, options: all, .. } = &mut batch;
+    /// Adds a packet to the last batch, or to a new one.
+    pub(crate) fn push_packet(
+        &mut self,
+        popped_meta: PoppedMeta,
+        frame: Frame,
+        tunnel: &Tunnel,
+        options: Option<&Tlv>,
+    ) {
+        let mut batch = self.take_for_append(popped_meta, 1);
+        let PoppedBatch { frames, outers, options: all, .. } = &mut batch;
         if let Some(options) = options {
             all.resize_with(frames.len(), || None);
             all.push(Some(options_of_tlv(options)));
         }
         frames.push(frame);
-        outers.more(1).fill(*tunnel);
-        self.put(batch);
+        outers.grow(1).fill(*tunnel);
+        self.push_batch(batch);
     }
 
-    fn empty(&mut self, arrival: Arrival) -> Arrived {
-        let memory = self.free.pop().unwrap_or_else(|| Arrived {
-            arrival,
+    fn empty(&mut self, popped_meta: PoppedMeta) -> PoppedBatch {
+        let memory = self.free.pop().unwrap_or_else(|| PoppedBatch {
+            popped_meta,
             frames: Vec::with_capacity(BATCH),
-            outers: Outers::new(),
+            outers: OuterHeaders::new(),
             options: Vec::new(),
         });
-        Arrived { arrival, ..memory }
+        PoppedBatch { popped_meta, ..memory }
     }
 
-    /// Returns whether no packets wait.
+    /// Returns whether no batches wait.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
@@ -185,15 +193,15 @@ impl PoppedBatches {
 
     /// The tunnel port of the next batch.
     pub(crate) fn first_port(&self) -> Option<u32> {
-        self.waiting.front().map(|batch| batch.arrival.port)
+        self.waiting.front().map(|batch| batch.popped_meta.port)
     }
 
-    pub(crate) fn next(&mut self) -> Option<Arrived> {
+    pub(crate) fn next(&mut self) -> Option<PoppedBatch> {
         self.waiting.pop_front()
     }
 
-    /// Takes back an emptied batch for reuse.
-    pub(crate) fn give_back(&mut self, batch: Arrived) {
+    /// Keeps the memory of an emptied batch for reuse.
+    pub(crate) fn recycle(&mut self, batch: PoppedBatch) {
         debug_assert!(batch.frames.is_empty() && batch.outers.is_empty() && batch.options.is_empty());
         self.free.push(batch);
     }

@@ -1,13 +1,13 @@
 //! Packets and bytes of a port in one direction, counted for each of its queues.
 //!
-//! A queue has one user at a time: the worker that polls an rx queue, or the holder of a tx queue's lock. So a queue's
-//! counter needs no atomic read-modify-write, which would cost some 20 cycles for each of packets and bytes, in every
-//! burst.
+//! A queue has one user at a time: the worker that polls an rx queue, or the holder of a tx queue's lock. So a
+//! queue's counter needs no atomic read-modify-write, which would cost some 20 cycles each for packets and for bytes,
+//! in every burst.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Packets and bytes of one queue. Any thread may read it.
+/// Packets and bytes of one queue. Any thread may read them.
 #[derive(Debug, Default)]
 pub(crate) struct QueueCount {
     packets: AtomicU64,
@@ -15,7 +15,7 @@ pub(crate) struct QueueCount {
 }
 
 impl QueueCount {
-    /// Adds to the counter. The caller is the only user of the queue: additions of two threads at the same time would
+    /// Adds to the counter. Only the user of the queue may call it: additions of two threads at the same time would
     /// be lost.
     #[inline]
     pub(crate) fn add(&self, packets: u64, bytes: u64) {
@@ -39,12 +39,13 @@ pub(crate) struct PortCount {
 #[derive(Debug, Default)]
 struct Queues {
     present: Vec<Arc<QueueCount>>,
-    /// Packets and bytes of queues that are gone.
+    /// Packets and bytes of queues that were removed.
     gone: (u64, u64),
 }
 
 impl PortCount {
-    /// Returns the counter of a new queue. The queue ends with the last copy of the counter outside this sum.
+    /// Returns the counter of a new queue. When all its copies outside this sum are dropped, the queue counts as
+    /// removed.
     pub(crate) fn queue(&self) -> Arc<QueueCount> {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         let Queues { present, gone } = &mut *queues;

@@ -1,8 +1,8 @@
 //! Drops by port and reason.
 //!
-//! A worker has a row of counters for each port at which it dropped a packet. Only that worker writes to the row, so counting needs no
-//! atomic read-modify-write, and any thread reads it. A worker that finds the list of rows locked keeps a new row to itself until
-//! the list is free: it never waits, and no drop is lost.
+//! A worker has a row of counters for each port at which it dropped a packet. Only that worker writes to the row, so
+//! counting needs no atomic read-modify-write; any thread reads the row. If a worker finds the list of rows locked,
+//! it keeps a new row to itself until the list is free: it never waits, and no drop is lost.
 
 use crate::drop_port::DropPort;
 use dpif::DropReason;
@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
-/// Rows of one worker at most: two for each port of a large host. Drops at further ports are counted by reason only.
+/// Maximum number of rows of one worker: two for each port of a large host. Drops at more ports are counted by reason
+/// only.
 const ROWS_MAX: usize = 1 << 16;
 
 /// Counts of drops by reason.
@@ -36,12 +37,12 @@ impl Row {
 #[derive(Debug, Default)]
 pub(crate) struct SharedPortDrops {
     rows: Mutex<BTreeMap<DropPort, Arc<Row>>>,
-    /// Increases when rows of a removed port are removed.
+    /// Increases when the rows of a removed port are removed.
     removed: AtomicU64,
 }
 
 impl SharedPortDrops {
-    /// Adds its counters to these.
+    /// Adds these counters to `sums`.
     pub(crate) fn add_to(&self, sums: &mut BTreeMap<DropPort, DropCounts>) {
         let rows: Vec<(DropPort, Arc<Row>)> = self
             .rows
@@ -66,7 +67,7 @@ impl SharedPortDrops {
     }
 }
 
-/// The worker's side.
+/// The worker's side of its counters.
 pub(crate) struct PortDrops {
     shared: Arc<SharedPortDrops>,
     /// The row that was used last.
@@ -108,7 +109,7 @@ impl PortDrops {
         self.list();
     }
 
-    /// Shows new rows to other threads.
+    /// Adds new rows to the list that other threads read.
     #[inline]
     pub(crate) fn list(&mut self) {
         if !self.unlisted.is_empty() {
@@ -125,13 +126,13 @@ impl PortDrops {
         }
     }
 
-    /// Frees the rows of removed ports; called when ports have changed.
+    /// Frees the rows of removed ports. Called when ports have changed.
     pub(crate) fn refresh(&mut self) {
         let removed = self.shared.removed.load(Ordering::Acquire);
         if removed == self.removed {
             return;
         }
-        // Only the shared list is up to date. If it is locked, the next change of ports removes the rows.
+        // Only the shared list is up to date. If it is locked, the rows are removed at the next change of ports.
         if let Ok(rows) = self.shared.rows.try_lock() {
             self.removed = removed;
             self.last = None;

@@ -1,4 +1,4 @@
-//! Policers and shapers of ports, as the control half sets them.
+//! Policers and shapers of ports: the interface for the control half.
 
 use crate::datapath::Datapath;
 use crate::egress::{Egress, EgressClock, EgressSpec};
@@ -9,8 +9,8 @@ use std::sync::Arc;
 use units::{Micros, Millis, PortNo};
 
 impl Datapath {
-    /// Sets the ingress policer of a port; a rate of 0 does not limit. Returns whether this is a change. An
-    /// unchanged policer keeps the tokens in its buckets.
+    /// Sets the ingress policer of a port; a rate of 0 does not limit. Returns whether this is a change. If nothing
+    /// changes, the policer keeps the tokens in its buckets.
     pub fn set_policer(&self, no: PortNo, spec: PolicerSpec, now: Millis) -> bool {
         let new = Policer::new(spec, Micros(now.0.saturating_mul(1000)));
         let old = self.shared.ports.load().get(no.0).and_then(|p| p.policer.as_ref().map(|p| p.spec));
@@ -18,8 +18,8 @@ impl Datapath {
         is_new && self.replace_port(no, |port| Some(port.policed(new))).is_ok()
     }
 
-    /// Sets or removes the egress policer or shaper of a port. Held packets that have no queue any more are
-    /// dropped and counted. If the specification is in force already, it keeps its counters and packets.
+    /// Sets or removes the egress policer or shaper of a port. Held packets that have no queue any more are dropped
+    /// and counted. If the specification is in force already, the policer or shaper keeps its counters and packets.
     /// Fails if the rates are invalid.
     pub fn set_egress(
         &self,
@@ -36,7 +36,7 @@ impl Datapath {
             (None, None) => return Ok(()),
             (_, spec) => {
                 let new = spec.map(|spec| Egress::new(spec, Arc::clone(clock))).transpose()?.map(Arc::new);
-                // A port that was removed needs none.
+                // If the port was removed meanwhile, there is nothing to set.
                 let _ = self.replace_port(no, |port| Some(port.with_egress(new)));
             }
         }
@@ -49,12 +49,12 @@ impl Datapath {
         self.shared.ports.load().get(no.0)?.egress.clone()
     }
 
-    /// Sets whether packets are sent to the device with the number of the QoS queue that they select.
+    /// Sets whether the device gets each packet with the number of the QoS queue that the packet has selected.
     pub fn set_device_queues(&self, no: PortNo, has_queues: bool) {
         let _ = self.replace_port(no, |port| Some(port.with_device_queues(has_queues)));
     }
 
-    /// Drops packets that a shaper held and that have no queue any more.
+    /// Drops packets that were in a shaper and have no queue any more.
     pub(crate) fn drop_held(&self, no: PortNo, frames: Vec<Frame>) {
         if !frames.is_empty() {
             self.outside(|worker| worker.drop_all(no, frames, DropReason::TxQos));

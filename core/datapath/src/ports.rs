@@ -1,7 +1,7 @@
 //! The ports of the datapath: their numbers, their tx queues, their counters.
 //!
-//! Workers read a snapshot; adding or removing a port publishes another one. Each tx queue has a lock. If a
-//! port has a tx queue for every worker (the usual case), no worker ever waits for it.
+//! Workers read a snapshot; adding or removing a port publishes a new one. Each tx queue has a lock. If a port has a
+//! tx queue for every worker (the usual case), no worker ever waits for it.
 
 use crate::capture::{CapturedQueue, Captures};
 use crate::egress::{CountedQueue, DeviceQueues, Egress, EgressQueue};
@@ -11,7 +11,7 @@ use crate::port_count::PortCount;
 use crate::steering::{TxMode, Users};
 use crate::tunnel_ports::TunnelPorts;
 use dpif::PortStats;
-use numbered::Numbered;
+use numbered::NumberedTable;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use units::PortNo;
@@ -19,37 +19,37 @@ use units::PortNo;
 /// The largest port number.
 pub const MAX_PORT: u32 = classifier::megaflow::publisher::MAX_PORT;
 
-/// In the place of a port's number: rx queues that several ports share.
+/// Used instead of a port's number for rx queues that several ports share.
 pub const SHARED_RX: PortNo = PortNo(MAX_PORT + 1);
 
-/// The shortest valid frame: an Ethernet header.
+/// Length in bytes of the shortest valid frame: an Ethernet header.
 pub(crate) const SHORTEST: usize = 14;
 
 /// One port. Copies share its queues and counters.
 #[derive(Clone)]
 pub struct Port {
-    /// Its number.
+    /// The port's number.
     pub no: PortNo,
-    /// The queues by which workers send: the device's own, or those of `egress` in front of them.
+    /// The tx queues that workers use: the device's own queues, or those of `egress` or of captures in front of them.
     pub(crate) txqs: DeviceQueues,
     device: DeviceQueues,
     pub(crate) egress: Option<Arc<Egress>>,
     /// Captures of what the port sends; empty: no tx queue is wrapped for them.
     captures: Arc<Captures>,
-    /// The device has QoS queues, and `set_queue` selects one of them.
+    /// The device has QoS queues, and `set_queue` selects one.
     device_has_queues: bool,
-    /// A hash of the packet selects the tx queue.
+    /// A hash of the packet selects the tx queue, instead of the worker.
     by_hash: bool,
     pub(crate) users: Arc<Users>,
     pub(crate) counters: Arc<Counters>,
     /// Ingress policer.
     pub(crate) policer: Option<Arc<Policer>>,
-    /// A batch with a frame shorter than this is inspected frame by frame. On a port with a policer this is
-    /// longer than any frame, so every batch is inspected.
+    /// A batch with a frame shorter than this (in bytes) is inspected frame by frame. On a port with a policer this
+    /// is longer than any frame, so every batch is inspected.
     pub(crate) inspect_below: usize,
 }
 
-/// Counters of a port; they stay when its queues are replaced.
+/// Counters of a port. They continue when the port's queues are replaced.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) rx: PortCount,
@@ -60,14 +60,14 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// Makes the tx queues of a device, which are counted here.
+    /// Creates the counted tx queues of a device.
     fn device(&self, txqs: Vec<Box<dyn TxQueue>>) -> DeviceQueues {
         txqs.into_iter().map(|queue| Mutex::new(CountedQueue::new(queue, &self.tx))).collect()
     }
 }
 
 impl Port {
-    /// Makes a port with these tx queues. A port without tx queues drops all frames.
+    /// Creates a port with these tx queues. A port without tx queues drops all frames.
     pub(crate) fn new(no: PortNo, txqs: Vec<Box<dyn TxQueue>>) -> Port {
         let counters = Arc::<Counters>::default();
         let device = counters.device(txqs);
@@ -105,7 +105,8 @@ impl Port {
         Port { txqs, egress, ..self.clone() }
     }
 
-    /// Returns the same port with its part of these captures; `None` if that is what it has.
+    /// Returns the same port with its part of these captures; `None` if neither the port nor `all` has captures for
+    /// it.
     pub(crate) fn captured(&self, all: &Captures) -> Option<Port> {
         let captures = all.of_tx(self.no.0);
         if captures.is_empty() && self.captures.is_empty() {
@@ -115,17 +116,17 @@ impl Port {
         Some(port.with_egress(self.egress.clone()))
     }
 
-    /// Returns the same port, whose device has QoS queues or not.
+    /// Returns the same port, with or without QoS queues in its device.
     pub(crate) fn with_device_queues(&self, device_has_queues: bool) -> Port {
         Port { device_has_queues, ..self.clone() }
     }
 
-    /// Returns whether the QoS queue that a packet selects has an effect on this port.
+    /// Returns whether a packet's QoS queue has an effect on this port.
     pub(crate) fn has_queues(&self) -> bool {
         self.device_has_queues || self.egress.is_some()
     }
 
-    /// Returns the same port, on which a hash of the packet selects the tx queue or not.
+    /// Returns the same port, with or without selection of the tx queue by hash.
     pub(crate) fn steered(&self, by_hash: bool) -> Port {
         Port { by_hash, ..self.clone() }
     }
@@ -140,7 +141,7 @@ impl Port {
         self.by_hash
     }
 
-    /// Returns how this many workers share its tx queues.
+    /// Returns how `senders` workers share the tx queues.
     #[inline]
     pub(crate) fn tx_mode(&self, senders: usize) -> TxMode {
         match self.txqs.len() {
@@ -151,8 +152,8 @@ impl Port {
         }
     }
 
-    /// The tx queue of the worker whose queues have this index; `None`: it depends on packets or on other workers
-    /// (see [`tx_mode`](Self::tx_mode)), or there are no queues.
+    /// The tx queue of the worker whose own queue has index `own`. `None` if the queue also depends on packets or on
+    /// other workers (see [`tx_mode`](Self::tx_mode)), or if there are no queues.
     #[inline(always)]
     pub(crate) fn static_queue(&self, own: usize, senders: usize) -> Option<&Mutex<CountedQueue>> {
         let queues = &*self.txqs;
@@ -179,10 +180,10 @@ impl Port {
     }
 }
 
-/// All ports, by number. Copies share their memory.
+/// All ports, by number. Copies share the memory of the ports.
 #[derive(Clone, Default)]
 pub struct Ports {
-    pub(crate) all: Numbered<PortNo, Port>,
+    pub(crate) all: NumberedTable<PortNo, Port>,
     /// Number of workers that send.
     pub(crate) senders: usize,
     /// Tunnel ports, which have no devices.
@@ -190,7 +191,7 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// The port of a number.
+    /// Returns the port with a number.
     #[inline]
     pub fn get(&self, no: u32) -> Option<&Arc<Port>> {
         self.all.get_shared(&PortNo(no))

@@ -7,10 +7,10 @@ use conntrack::Action as Track;
 use dpif::{DropReason, SetField, Userspace};
 use flow::Mac;
 use std::sync::Arc;
-use tunnel::{FastPut, Template};
+use tunnel::{FastPush, Template};
 use units::Ufid;
 
-/// A compiled list.
+/// A compiled list of actions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Program {
     /// Operations; the last one consumes the packet.
@@ -18,40 +18,42 @@ pub struct Program {
     /// Summary of the program, stored with the megaflow, so that most packets are sent without reading the
     /// operations.
     pub summary: Summary,
-    /// The first operation after the meters, or after the steps if the program does not recirculate, if it is a rewrite.
+    /// The rewrite that is the first operation after the meters (if the program recirculates) or after the steps
+    /// (otherwise). `None` if that operation is not a rewrite.
     pub(crate) rewrite: Option<Arc<Rewrite>>,
-    /// The header of a [`Summary::PushAndSend`] in the form that is fast to add. It is stored with the megaflow: with many remote ends,
-    /// reading it from the operations would cost each packet another cache miss.
-    header: Option<FastPut>,
-    /// What it does with all packets of a batch before it sends or recirculates them.
+    /// The header of a [`Summary::PushAndSend`] in the form that is fast to add. It is stored with the megaflow: with
+    /// many tunnel endpoints, reading it from the operations would cost another cache miss per packet.
+    header: Option<FastPush>,
+    /// The operations that are executed on all packets of a batch before they are sent or recirculated.
     pub(crate) steps: Steps,
-    /// Programs with the same number have equal operations; 0: not known.
+    /// Programs with the same number have equal operations; 0: no number was assigned.
     pub(crate) number: u64,
-    /// The megaflow whose program it is; 0: none.
+    /// The megaflow to which the program belongs; 0: none.
     pub ufid: Ufid,
 }
 
 /// Summary of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Summary {
-    /// Passes meters, executes steps, then rewrites packets and sends copies in any order, and last sends by a port.
+    /// Passes meters, executes steps, then rewrites packets and sends copies in any order, and finally sends by a
+    /// port.
     Send {
         /// The port.
         port: u32,
-        /// What else it does: some of [`METERS`](crate::steps::METERS), [`STEPS`](crate::steps::STEPS),
+        /// Flags of the other operations: some of [`METERS`](crate::steps::METERS), [`STEPS`](crate::steps::STEPS),
         /// [`TRACKS`](crate::steps::TRACKS), [`REWRITES`], [`COPIES`].
-        does: u8,
+        op_flags: u8,
     },
-    /// Rewrites packets or not, adds a tunnel's header, then sends.
+    /// Rewrites packets or not, adds a tunnel header, then sends.
     PushAndSend {
         /// The port to send to.
         port: u32,
         /// The tunnel port.
         tunnel: u32,
     },
-    /// Sends by the link of this bond that has the packet's bucket.
+    /// Sends by the member of this bond that has the packet's bucket.
     Balance(u32),
-    /// Passes meters, executes steps and hashes packets, or not, then recirculates them.
+    /// Passes meters, executes steps and hashes packets (each of these or not), then recirculates them.
     Recirculate(Recirculation),
     /// Continues with one of two programs, by the length of the packet.
     ByLength,
@@ -59,18 +61,18 @@ pub enum Summary {
     Drop(DropReason),
     /// Anything else.
     #[default]
-    Long,
+    Other,
 }
 
 /// One operation on all packets of a group.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum Op {
-    /// Consumes the packet if it is last, else works on a copy.
+    /// Sends. Consumes the packet if this is the last operation; otherwise sends a copy.
     Output(u32),
-    /// As `Output`, with the QoS queue that the packet selects, in the place of that in its metadata: port and queue.
+    /// As `Output`: port, and QoS queue, which is used instead of the queue in the packet's metadata.
     Enqueue(u32, u32),
-    /// As `Output`: by the link of this bond that has the packet's bucket.
+    /// As `Output`: sends by the member of this bond that has the packet's bucket.
     Balance(u32),
     /// As `Output`.
     Userspace(Box<Userspace>),
@@ -78,15 +80,17 @@ pub enum Op {
     Recirc(u32),
     /// As `Output`.
     Clone(Box<Program>),
-    /// As `Output`: share of the packets in 1/2^32, and the program for them.
+    /// As `Output`: probability in units of 1/2^32, and the program for sampled packets.
     Sample(u32, Box<Program>),
-    /// As `Output`: maximum length in bytes for the second program, the program for longer packets, and the second program.
+    /// As `Output`: maximum length in bytes; the program for longer packets; the program for all others.
     CheckLen(usize, Box<Program>, Box<Program>),
-    /// Notes how much padding the packet was received with: headers that are pushed may hide its length from a later `CheckLen`.
+    /// Records how much padding the packet was received with, because headers that are pushed may hide the padding
+    /// from a later `CheckLen`.
     NotePadding,
-    /// Always last.
+    /// Always the last operation.
     Drop(DropReason),
-    /// Replaces some of the following operations for packets that fit it.
+    /// Replaces some of the following operations for packets that fit the rewrite; for other packets these operations
+    /// are executed.
     Rewrite(Arc<Rewrite>),
     Set(SetField),
     PushVlan {
@@ -118,43 +122,44 @@ pub enum Op {
         symmetric: bool,
         basis: u32,
     },
-    /// Always executed: it also has an effect outside the packet.
+    /// Connection tracking. Always executed, because it also changes state outside the packet.
     Ct(Box<Track>),
     CtClear,
-    /// Addresses or ports were changed, so the next `Ct` looks the packet up instead of trusting the connection that an earlier one found.
+    /// Addresses or ports were changed, so the next `Ct` must look the packet up instead of using the connection that
+    /// an earlier `Ct` found.
     ForgetConnection,
-    /// Adds a tunnel's header.
+    /// Adds a tunnel header.
     TunnelPush(Box<Push>),
-    /// As `Output`: removes a tunnel's header; the inner packet is then received on this port.
+    /// As `Output`: removes a tunnel header; the inner packet is then received on this port.
     TunnelPop(u32),
-    /// May drop some packets. If it is the last action, a drop of the others follows.
+    /// May drop some packets. If the meter is the last action, an `Op::Drop` of the other packets follows.
     Meter(u32),
     Trunc(u32),
 }
 
-// Each megaflow has at least one, so what few have is in boxes.
+// Each megaflow has at least one `Op`, so operands that few megaflows need are boxed.
 const _: () = assert!(size_of::<Op>() <= 56);
 
-/// A tunnel's header to be added.
+/// A tunnel header to be added.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Push {
     /// The header.
     pub template: Template,
     /// The tunnel port.
     pub port: u32,
-    /// If the packet is recirculated next, as one that this port has received.
-    pub enters: Option<u32>,
+    /// If the packet is recirculated next: the port on which it is then received.
+    pub recirculated_on: Option<u32>,
 }
 
 impl Op {
-    /// Returns whether the operation moves the transport header to a place where a later stage cannot find it
-    /// to finish a checksum or to segment the packet.
+    /// Returns whether the operation moves the transport header so that a later stage cannot find it to finish a
+    /// checksum or to segment the packet.
     pub(crate) fn hides_transport(&self) -> bool {
         matches!(self, Op::PushMpls { .. } | Op::AddMpls { .. } | Op::PopEth | Op::PushNsh(_))
     }
 
-    /// Returns whether the operation only changes the bytes of the packet, and drops the packet at most if
-    /// the change is impossible.
+    /// Returns whether the operation only changes the bytes of the packet. If the change is impossible, it may drop
+    /// the packet.
     pub(crate) fn is_edit(&self) -> bool {
         match self {
             Op::Set(field) => {
@@ -168,20 +173,22 @@ impl Op {
 }
 
 impl Program {
-    /// Makes a program of operations of which the last one consumes the packet.
+    /// Creates a program of operations, the last of which consumes the packet.
     pub(crate) fn new(ops: Vec<Op>) -> Program {
         let none = Steps::default();
         let (summary, steps) = match ops[..] {
             [Op::Drop(reason)] => (Summary::Drop(reason), none),
             [Op::Balance(bond)] => (Summary::Balance(bond), none),
             [Op::CheckLen(..)] => (Summary::ByLength, none),
-            _ => sends(&ops)
-                .or_else(|| recirculates(&ops))
-                .or_else(|| Some((pushes(&ops)?, none)))
-                .unwrap_or((Summary::Long, none)),
+            _ => summarize_send(&ops)
+                .or_else(|| summarize_recirculate(&ops))
+                .or_else(|| Some((summarize_push(&ops)?, none)))
+                .unwrap_or((Summary::Other, none)),
         };
         let header = match (summary, &ops[..]) {
-            (Summary::PushAndSend { .. }, [.., Op::TunnelPush(push), _]) => push.template.fast_put().cloned(),
+            (Summary::PushAndSend { .. }, [.., Op::TunnelPush(push), _]) => {
+                push.template.fast_push().cloned()
+            }
             _ => None,
         };
         let mut program =
@@ -202,7 +209,7 @@ impl Program {
         };
     }
 
-    /// The number of its operations: programs with the same number have equal operations; 0: not known.
+    /// The number of the program: programs with the same number have equal operations; 0: no number was assigned.
     #[inline(always)]
     pub(crate) fn number(&self) -> u64 {
         self.number
@@ -223,11 +230,11 @@ impl Program {
         })
     }
 
-    /// The rewrite at this index of its operations.
+    /// The rewrite at this index of the operations.
     #[inline(always)]
     pub(crate) fn rewrite_at(&self, at: usize) -> Option<&Rewrite> {
         match (self.summary, self.ops.get(at)) {
-            // This saves reading the operations, which are elsewhere in memory.
+            // This avoids reading the operations, which are elsewhere in memory.
             (Summary::Recirculate(_), _) if at == self.steps.meters() && self.rewrite.is_some() => {
                 self.rewrite()
             }
@@ -236,18 +243,20 @@ impl Program {
         }
     }
 
-    /// The operations behind its steps.
-    pub(crate) fn behind_steps(&self) -> &[Op] {
+    /// The operations after the steps.
+    pub(crate) fn after_steps(&self) -> &[Op] {
         &self.ops[self.steps.ops()..]
     }
 
-    /// The rewrite that comes first, or behind the steps; if the program recirculates packets, that behind its meters.
+    /// The rewrite at the beginning or directly after the steps; if the program recirculates packets, the rewrite
+    /// directly after the meters.
     #[inline(always)]
     pub(crate) fn rewrite(&self) -> Option<&Rewrite> {
         self.rewrite.as_deref()
     }
 
-    /// The tunnel header, if the program does nothing but [rewrite](Self::rewrite) or not, add the header and send.
+    /// The tunnel header and the output port, if the program at most [rewrites](Self::rewrite), adds the header, and
+    /// sends.
     #[inline(always)]
     pub(crate) fn push(&self) -> Option<(&Push, u32)> {
         match (self.summary, &self.ops[..]) {
@@ -258,37 +267,39 @@ impl Program {
 
     /// The header of [`push`](Self::push) in the form that is fast to add.
     #[inline(always)]
-    pub(crate) fn header(&self) -> Option<&FastPut> {
+    pub(crate) fn header(&self) -> Option<&FastPush> {
         self.header.as_ref()
     }
 }
 
-/// What a list amounts to that does no more than [sending](Summary::Send).
-fn sends(ops: &[Op]) -> Option<(Summary, Steps)> {
+/// Returns the summary of a list that has no other operations than [`Summary::Send`].
+fn summarize_send(ops: &[Op]) -> Option<(Summary, Steps)> {
     let is_step = |op: &Op| {
         matches!(op, Op::Meter(_) | Op::Sample(..) | Op::Ct(_) | Op::CtClear | Op::ForgetConnection)
     };
     let (first, mut rest) = ops.split_at(ops.iter().rposition(is_step).map_or(0, |last| last + 1));
     let steps = steps_of(first)?;
-    let mut does = steps.does();
+    let mut op_flags = steps.op_flags();
     if let [Op::Rewrite(rewrite), after @ ..] = rest {
         rest = after.get(usize::from(rewrite.ops)..)?;
-        does |= REWRITES;
+        op_flags |= REWRITES;
     }
     loop {
         rest = match rest {
-            &[Op::Output(port)] => return Some((Summary::Send { port, does }, steps)),
-            &[Op::Enqueue(port, _)] => return Some((Summary::Send { port, does: does | COPIES }, steps)),
+            &[Op::Output(port)] => return Some((Summary::Send { port, op_flags }, steps)),
+            &[Op::Enqueue(port, _)] => {
+                return Some((Summary::Send { port, op_flags: op_flags | COPIES }, steps));
+            }
             [Op::Output(_) | Op::Enqueue(..), after @ ..] => after,
             [Op::Rewrite(rewrite), after @ ..] => after.get(usize::from(rewrite.ops)..)?,
             _ => return None,
         };
-        does |= COPIES;
+        op_flags |= COPIES;
     }
 }
 
-/// What a list amounts to that does no more before it [recirculates](Summary::Recirculate).
-fn recirculates(ops: &[Op]) -> Option<(Summary, Steps)> {
+/// Returns the summary of a list that has no other operations than [`Summary::Recirculate`].
+fn summarize_recirculate(ops: &[Op]) -> Option<(Summary, Steps)> {
     let (id, first, hash) = match ops {
         [first @ .., Op::Hash { symmetric, basis }, Op::Recirc(id)] => {
             (*id, first, Some(Hash { symmetric: *symmetric, basis: *basis }))
@@ -297,10 +308,11 @@ fn recirculates(ops: &[Op]) -> Option<(Summary, Steps)> {
         _ => return None,
     };
     let steps = steps_of(first)?;
-    Some((Summary::Recirculate(Recirculation { id, does: steps.does(), hash }), steps))
+    Some((Summary::Recirculate(Recirculation { id, op_flags: steps.op_flags(), hash }), steps))
 }
 
-/// The steps and meters that these operations are. `None`: some operation is neither, or there are too many.
+/// Returns the steps and meters that these operations are. `None` if some operation is neither, or if there are too
+/// many.
 fn steps_of(ops: &[Op]) -> Option<Steps> {
     let (mut steps, mut rest) = (Steps::default(), ops);
     while let Some((op, after)) = rest.split_first() {
@@ -322,8 +334,8 @@ fn steps_of(ops: &[Op]) -> Option<Steps> {
     Some(steps)
 }
 
-/// What a list amounts to that [adds a tunnel's header and sends](Summary::PushAndSend).
-fn pushes(ops: &[Op]) -> Option<Summary> {
+/// Returns the summary of a list that has no other operations than [`Summary::PushAndSend`].
+fn summarize_push(ops: &[Op]) -> Option<Summary> {
     let rest = match ops {
         [Op::Rewrite(rewrite), after @ ..] => after.get(usize::from(rewrite.ops)..)?,
         ops => ops,

@@ -1,4 +1,4 @@
-//! Policers, QoS queues and shapers through the whole path.
+//! Policers, QoS queues and shapers, tested through the complete path.
 
 use crate::port::*;
 use crate::tests::{Setup, Wire, all, out, tcp};
@@ -65,7 +65,7 @@ fn a_policed_port_brings_its_rate_and_no_more() {
     let mut setup = Setup::new(vec![all(vec![out(2)])]);
     let before: usize = second(&mut setup).iter().sum();
     assert_eq!(before, 10_000);
-    // 86 bytes of each packet count: 3 packets per millisecond, and a burst of 100.
+    // 86 bytes of each packet are counted: 3 packets per millisecond, and a burst of 100.
     let spec =
         PolicerSpec { kbits: 3 * 86 * 8, kbits_burst: 100 * 86 * 8 / 1000 + 1, ..PolicerSpec::default() };
     assert!(setup.datapath.set_policer(PortNo(1), spec, Millis(1000)));
@@ -157,7 +157,7 @@ fn a_device_with_queues_is_told_them_and_another_is_not() {
 #[test]
 fn packets_of_programs_that_differ_select_their_queues() {
     const KINDS: u32 = 6;
-    // By source address: a list, and the queues of its packets at the port that has queues.
+    // By source address: a list of actions, and the QoS queues of its packets at the port that has queues.
     let lists = |kind| match kind {
         0 => (vec![queue(3), out(2)], vec![3]),
         1 => (vec![out(2), queue(1), out(3), DpAction::PopVlan, out(2), queue(0), out(2)], vec![0, 1, 0]),
@@ -203,7 +203,7 @@ fn shaper(rate: u64, classes: &[(u32, u64, u64)]) -> Option<EgressSpec> {
     Some(EgressSpec::Shaper(ShaperSpec { rate, mtu: 1500, classes: classes.iter().map(class).collect() }))
 }
 
-/// Advances the time until nothing is held.
+/// Advances the time until the shaper holds nothing.
 fn until_sent(setup: &mut Setup, now: &AtomicU64) {
     while setup.worker.poll(Millis(setup.now), Cycles(0)) {
         now.fetch_add(10_000_000, Ordering::Relaxed);

@@ -1,16 +1,17 @@
-//! Recirculation of packets that stay in their batch: what a program does with them between two passes.
+//! Recirculation of packets that stay in their batch: the operations of a program between two passes.
 
 use crate::steps::{STEPS, TRACKS};
 
-/// What a program does that ends with a recirculation: it passes meters, executes steps, hashes packets, or nothing of these, and then
-/// recirculates them.
+/// A program that passes meters, executes steps and hashes packets (each of these or not), and then recirculates
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Recirculation {
     /// The recirculation id.
     pub id: u32,
-    /// What comes first: some of [`METERS`](crate::steps::METERS), [`STEPS`], [`TRACKS`].
-    pub does: u8,
-    /// How the packets are hashed then, if they are.
+    /// Flags of the operations before the recirculation: some of [`METERS`](crate::steps::METERS), [`STEPS`],
+    /// [`TRACKS`].
+    pub op_flags: u8,
+    /// How the packets are hashed, if they are.
     pub hash: Option<Hash>,
 }
 
@@ -27,12 +28,12 @@ impl Recirculation {
     /// Returns whether the program has steps.
     #[inline]
     pub(crate) fn has_steps(self) -> bool {
-        self.does & STEPS != 0
+        self.op_flags & STEPS != 0
     }
 
     /// Returns whether packets are tracked.
     #[inline]
     pub(crate) fn tracks(self) -> bool {
-        self.does & TRACKS != 0
+        self.op_flags & TRACKS != 0
     }
 }

@@ -107,7 +107,7 @@ fn sample(port: u32) -> DpAction {
     DpAction::Sample(Box::new(Sample { probability: u32::MAX, actions: vec![out(port)] }))
 }
 
-/// Matches `dp_hash`, or recirculates again; one of the ways rewrites.
+/// Rules that match `dp_hash`, or recirculate again; one of the programs rewrites.
 fn rules_by_kind() -> Vec<Rule> {
     let first = |kind: u8, dl_type, actions| {
         let mask = Flow { recirc_id: u32::MAX, dl_src: Mac([255; 6]), dl_type: 0xffff, ..Flow::ZERO };
@@ -143,7 +143,7 @@ fn rules_by_kind() -> Vec<Rule> {
     rules
 }
 
-/// What each port sends of these packets, by index of the packet.
+/// Returns the packets that each port sends, by index of the packet.
 fn expected(packets: &[(usize, Vec<u8>)]) -> [Vec<Vec<u8>>; 4] {
     let mut ports: [Vec<Vec<u8>>; 4] = Default::default();
     for (kind, bytes) in packets {
@@ -209,10 +209,10 @@ proptest! {
         seed in any::<u32>(),
     ) {
         let mut setup = Setup::new(rules_by_kind());
-        // No packet exceeds it.
+        // No packet is longer than this.
         let bands = vec![Band { rate: 1_000_000_000, burst: 1_000_000_000, remark: None }];
         setup.datapath.set(9, &MeterSpec { packets: true, bands }, Millis(0));
-        // Whoever compares look-ups takes second passes out of their batch.
+        // The autovalidator takes second passes out of their batch.
         setup.datapath.set_validate(validate);
         let mut random = seed | 1;
         for (kinds, types, n) in batches {

@@ -1,30 +1,32 @@
 //! Residence time: the longest time that packets may have spent in the switch, as a histogram for each rx queue.
 //!
-//! The packets of a burst arrived after the previous poll of their queue, unless that poll left packets behind. So the time from the
-//! previous poll until the burst has been sent is an upper bound of the time that a packet of it has spent in the switch. Both times are
-//! read anyway, so a burst costs a multiplication and two additions, and a packet costs nothing.
+//! The packets of a burst arrived after the previous poll of their queue, unless that poll left packets behind. So
+//! the time from the previous poll until the burst has been sent is an upper bound of the time that a packet of the
+//! burst has spent in the switch. Both times are read anyway, so a burst costs a multiplication and two additions,
+//! and a packet costs nothing.
 //!
-//! Not included are the time in the queue before the previous poll, if polls find full bursts (the counter of full bursts shows that),
-//! and the time that packets wait to be sent together (`tx-flush-interval`), for the answer to an upcall, or in a shaper.
+//! Not included: the time in the queue before the previous poll, if polls find full bursts (the counter of full
+//! bursts shows that); and the time that packets wait to be sent together (`tx-flush-interval`), for the answer to an
+//! upcall, or in a shaper.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use units::Cycles;
 
-/// Number of buckets: bucket `k` counts packets with a residence time below 2^k µs, the last one all others.
+/// Number of buckets. Bucket `k` counts packets with a residence time below 2^k µs, the last bucket all others.
 pub const BUCKETS: usize = 17;
 
-/// Microseconds of a cycle, in units of 2^-32; 0: the length of a cycle is not known.
+/// Microseconds per cycle, in units of 2^-32; 0: the length of a cycle is not known.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Scale(u64);
 
 impl Scale {
-    /// The scale of a counter that advances by `cycles_per_ms` in a millisecond; 0: not known. Counters slower than 1 MHz are treated as
-    /// if they had 1 MHz.
+    /// Returns the scale of a counter that advances by `cycles_per_ms` in a millisecond; 0: not known. Counters
+    /// slower than 1 MHz are treated as counters of 1 MHz.
     pub(crate) fn new(cycles_per_ms: u64) -> Scale {
         Scale(if cycles_per_ms == 0 { 0 } else { (1000 << 32) / cycles_per_ms.max(1000) })
     }
 
-    /// The bucket of this time. The scale has at most 33 bits, so the product needs more than 64.
+    /// Returns the bucket of this time. The product needs more than 64 bits, because the scale has up to 33 bits.
     #[inline]
     fn bucket(self, time: Cycles) -> usize {
         let micros = (u128::from(time.0) * u128::from(self.0)) >> 32;
@@ -32,7 +34,7 @@ impl Scale {
     }
 }
 
-/// Adds to a counter that has one writer, so that no read-modify-write is needed.
+/// Adds to a counter that only one thread writes, so that no atomic read-modify-write is needed.
 #[inline]
 pub(crate) fn add(sum: &AtomicU64, n: u64) {
     sum.store(sum.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
@@ -42,7 +44,7 @@ pub(crate) fn add(sum: &AtomicU64, n: u64) {
 #[derive(Debug, Default)]
 pub(crate) struct ResidenceTimes {
     packets: [AtomicU64; BUCKETS],
-    /// The sum over packets, in cycles.
+    /// The sum of the residence times of all packets, in cycles.
     sum: AtomicU64,
 }
 
@@ -51,7 +53,7 @@ pub(crate) struct ResidenceTimes {
 pub struct Histogram {
     /// Packets by bucket.
     pub packets: [u64; BUCKETS],
-    /// The sum of their times, in cycles.
+    /// The sum of the residence times of all packets, in cycles.
     pub sum: u64,
 }
 

@@ -1,4 +1,5 @@
-//! An rx queue of a worker: the device's queue, its counters and its state. It is moved as a whole when another worker polls the queue.
+//! An rx queue of a worker: the device's queue, its counters and its state. All of it moves together when another
+//! worker polls the queue.
 
 use crate::port::{RX_BURST, RxQueue};
 use crate::port_count::QueueCount;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use units::{Cycles, PortNo, QueueId};
 
-/// Total packets and cycles of a queue. Written by the one worker that polls the queue, read by all threads.
+/// Total packets and cycles of a queue. Written by the worker that polls the queue, read by all threads.
 #[derive(Debug, Default)]
 pub struct RxqLoad {
     cycles: AtomicU64,
@@ -22,7 +23,7 @@ pub struct RxqLoad {
 }
 
 impl RxqLoad {
-    /// Counts a burst: its packets, and the cycles from receive to transmit.
+    /// Counts a burst: its packets, and the cycles from its receive to its transmit.
     #[inline]
     pub(crate) fn burst(&self, packets: u64, cycles: Cycles) {
         self.add(cycles);
@@ -33,13 +34,14 @@ impl RxqLoad {
         }
     }
 
-    /// Counts a burst in the histogram of residence times. `time`: since the previous poll of the queue, the longest possible time.
+    /// Counts a burst in the histogram of residence times. `time`: cycles since the previous poll of the queue, the
+    /// upper bound of the packets' residence time.
     #[inline]
     pub(crate) fn count_residence(&self, packets: u64, time: Cycles, scale: Scale) {
         self.residence_times.add(packets, time, scale);
     }
 
-    /// The histogram of residence times: see `residence.rs`.
+    /// The histogram of residence times; see `residence.rs`.
     pub fn residence_times(&self) -> Histogram {
         self.residence_times.load()
     }
@@ -49,34 +51,34 @@ impl RxqLoad {
         add(&self.cycles, cycles.0);
     }
 
-    /// Packets.
+    /// Number of packets.
     pub fn packets(&self) -> u64 {
         self.packets.load(Ordering::Relaxed)
     }
 
-    /// Number of iterations in which the queue delivered packets, and number of those with a full burst.
+    /// Number of bursts that the queue delivered, and number of full bursts among them.
     pub fn bursts(&self) -> (u64, u64) {
         (self.bursts.load(Ordering::Relaxed), self.full.load(Ordering::Relaxed))
     }
 
-    /// Cycles.
+    /// Number of cycles.
     pub fn cycles(&self) -> Cycles {
         Cycles(self.cycles.load(Ordering::Relaxed))
     }
 }
 
-/// A shared queue's part of a port's counters.
+/// The counter of a shared queue for one of its ports.
 pub(crate) struct MemberCount {
-    /// The counters of the port. If a number's port has other counters, another port has the number now.
+    /// The counters of the port. If they are not the counters that its number has now, another port has the number.
     pub(crate) port: Arc<Counters>,
     pub(crate) count: Arc<QueueCount>,
 }
 
 /// An rx queue with its counters and its state for upcall budget and backoff.
 pub struct Rxq {
-    /// Its port; [`SHARED_RX`](crate::ports::SHARED_RX) if several ports share it.
+    /// The port of the queue; [`SHARED_RX`](crate::ports::SHARED_RX) if several ports share the queue.
     pub port: PortNo,
-    /// Its number there.
+    /// The number of the queue at its port.
     pub id: QueueId,
     pub(crate) queue: Box<dyn RxQueue>,
     pub(crate) load: Arc<RxqLoad>,
@@ -88,15 +90,16 @@ pub struct Rxq {
     pub(crate) seen: u64,
     /// For a queue that several ports share: its part of the counters of each port, by port number.
     pub(crate) of_members: BTreeMap<u32, MemberCount>,
-    /// Frames of it have tails that must go back.
-    pub(crate) lent: bool,
-    /// Packets received from it in the present iteration.
+    /// Frames from this queue have tails with leases that must be released.
+    pub(crate) needs_return: bool,
+    /// Number of packets received from the queue in the present iteration.
     pub(crate) in_iteration: u64,
     /// Time of the last poll. The packets of the next burst arrived after it, unless the last burst was full.
+    /// 0: it was never polled.
     pub(crate) polled_at: Cycles,
     /// Whether it is in rx queue backoff.
     pub(crate) backoff: RxqBackoff,
-    /// Share of its packets without a megaflow, if misses may be parked.
+    /// The share of misses among its packets, if misses may be parked.
     pub(crate) mix: Mix,
 }
 
@@ -112,7 +115,7 @@ impl Rxq {
             inspect_below: SHORTEST,
             seen: 0,
             of_members: BTreeMap::new(),
-            lent: false,
+            needs_return: false,
             in_iteration: 0,
             polled_at: Cycles(0),
             backoff: RxqBackoff::default(),
@@ -120,7 +123,7 @@ impl Rxq {
         }
     }
 
-    /// The counters of the queue, which stay the same when another worker polls it.
+    /// The counters of the queue. They stay the same when another worker polls the queue.
     pub fn load(&self) -> Arc<RxqLoad> {
         Arc::clone(&self.load)
     }

@@ -1,25 +1,26 @@
 //! Rx queue backoff: a queue whose packets mostly miss and are dropped is polled less often while other queues have work.
 //!
-//! A miss that cannot be parked (`park`) is translated by the worker within its budget (`upcall_budget`), and
-//! dropped beyond it. Either costs several times as much as a packet with a megaflow. If more than half of
-//! the packets of a poll end like that, the worker skips the queue for a number of iterations that doubles
-//! with each such poll. The packets wait in the queue's ring, or the device drops them there, which costs the
-//! worker nothing. An iteration in which no other queue delivers packets ends the wait.
+//! A miss that cannot be parked (`park`) is translated by the worker within its budget (`upcall_budget`), or dropped.
+//! Either costs several times as much as a packet with a megaflow. If more than half of the packets of a poll could
+//! not be parked, the worker skips the queue for a number of iterations that doubles with each such poll. Meanwhile
+//! the packets wait in the queue's ring, or the device drops them there, which costs the worker nothing. An iteration
+//! in which no other queue delivers packets ends the wait.
 //!
 //! The decision uses counts only: no clock, no randomness.
 
 use crate::port::RX_BURST;
 
-/// Maximum number of iterations that a queue is skipped: it keeps one poll in 64.
+/// Maximum number of iterations that a queue is skipped after a poll. So it is polled at least once in 64 iterations, or in
+/// 256 while other queues deliver full bursts.
 const ITERATIONS_MAX: u32 = 63;
-/// The wait is counted in quarters of an iteration. An iteration in which another queue delivers a full
-/// burst, so that more packets wait there, counts as one quarter; an iteration in which others deliver fewer
-/// packets counts as four.
+/// The wait is counted in quarters of an iteration. An iteration in which another queue delivers a full burst, so
+/// that more packets wait there, counts as one quarter. An iteration in which other queues deliver fewer packets
+/// counts as four quarters.
 const PARTS_OF_ITERATION: u32 = 4;
 
-/// What the queues without backoff delivered in an iteration.
+/// What the queues that are not in backoff delivered in an iteration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Others {
+pub(crate) enum BurstSize {
     #[default]
     Nothing,
     Some,
@@ -27,12 +28,12 @@ pub(crate) enum Others {
     FullBurst,
 }
 
-impl Others {
-    pub(crate) fn of(packets: u64) -> Others {
+impl BurstSize {
+    pub(crate) fn of(packets: u64) -> BurstSize {
         match packets {
-            0 => Others::Nothing,
-            n if n < RX_BURST as u64 => Others::Some,
-            _ => Others::FullBurst,
+            0 => BurstSize::Nothing,
+            n if n < RX_BURST as u64 => BurstSize::Some,
+            _ => BurstSize::FullBurst,
         }
     }
 }
@@ -40,29 +41,29 @@ impl Others {
 /// The backoff of one queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RxqBackoff {
-    /// Number of iterations that the queue is skipped after each poll.
+    /// Number of iterations for which the queue is skipped after each poll.
     iterations: u32,
-    /// Rest of the wait, in quarters of an iteration.
+    /// Remaining wait, in quarters of an iteration.
     left: u32,
 }
 
 impl RxqBackoff {
-    /// Returns whether the queue is skipped in this iteration. `others`: what other queues delivered in the
+    /// Returns whether the queue is skipped in this iteration. `others`: what the other queues delivered in the
     /// previous iteration.
     #[inline]
-    pub(crate) fn skips(&mut self, others: Others) -> bool {
+    pub(crate) fn skips(&mut self, others: BurstSize) -> bool {
         if self.left == 0 {
             return false;
         }
         self.left = match others {
-            Others::Nothing => 0,
-            Others::Some => self.left.saturating_sub(PARTS_OF_ITERATION),
-            Others::FullBurst => self.left - 1,
+            BurstSize::Nothing => 0,
+            BurstSize::Some => self.left.saturating_sub(PARTS_OF_ITERATION),
+            BurstSize::FullBurst => self.left - 1,
         };
         self.left != 0
     }
 
-    /// Returns whether the queue is skipped until other queues have had their turns.
+    /// Returns whether the queue is in backoff at present.
     pub(crate) fn is_waiting(&self) -> bool {
         self.left != 0
     }
@@ -75,7 +76,7 @@ impl RxqBackoff {
         } else if self.iterations != 0 {
             self.iterations /= 2;
         }
-        // The iteration of the poll itself counts, too.
+        // The iteration of the poll itself is counted, too.
         self.left = if self.iterations == 0 { 0 } else { PARTS_OF_ITERATION * (self.iterations + 1) };
     }
 }
@@ -90,7 +91,7 @@ mod tests {
         let mut backoff = RxqBackoff::default();
         let mut polls = 0;
         for _ in 0..iterations {
-            if !backoff.skips(Others::of(others)) {
+            if !backoff.skips(BurstSize::of(others)) {
                 backoff.polled(32, overflow);
                 polls += 1;
             }
@@ -113,15 +114,15 @@ mod tests {
         let mut backoff = RxqBackoff::default();
         (0..20).for_each(|_| backoff.polled(32, 32));
         (0..6).for_each(|_| backoff.polled(32, 3));
-        assert!(!backoff.skips(Others::FullBurst));
+        assert!(!backoff.skips(BurstSize::FullBurst));
     }
 
     #[test]
     fn an_iteration_without_other_packets_ends_the_wait() {
         let mut backoff = RxqBackoff::default();
         (0..20).for_each(|_| backoff.polled(32, 32));
-        assert!(backoff.skips(Others::Some));
-        assert!(!backoff.skips(Others::Nothing));
-        assert!(!backoff.skips(Others::Some));
+        assert!(backoff.skips(BurstSize::Some));
+        assert!(!backoff.skips(BurstSize::Nothing));
+        assert!(!backoff.skips(BurstSize::Some));
     }
 }

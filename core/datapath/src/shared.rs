@@ -2,10 +2,10 @@
 
 use crate::bonds::Bonds;
 use crate::capture::Captures;
-use crate::flows::{Flows, NewFlow, Published, credit};
+use crate::flows::{Flows, NewFlow, PublishResult, credit};
 use crate::last_drop::DropPort;
 use crate::locks::{lock, lock_soon};
-use crate::meter::Bank;
+use crate::meter::MeterTable;
 use crate::packet::Packet;
 use crate::port_drops::DropCounts;
 use crate::ports::Ports;
@@ -24,24 +24,24 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use sync::Snapshot;
 use units::WorkerId;
 
-/// Secrets of hashes of packets: who does not know them cannot choose packets with equal hashes.
+/// Secrets of packet hashes: a sender that does not know them cannot choose packets with equal hashes.
 pub(crate) struct Secrets {
-    /// Of the hashes by which flow caches are indexed.
+    /// Secret of the hashes by which flow caches are indexed.
     pub(crate) cache: cpu::Secret,
-    /// Of the numbers that identify flows whose packets must keep their order.
+    /// Secret of the hashes that identify flows whose packets must keep their order.
     pub(crate) flow_hash: Chain,
 }
 
-/// What the control half sets for all workers.
+/// Settings for all workers, which the control half changes.
 #[derive(Default)]
 pub(crate) struct Settings {
     /// How many VLAN tags are parsed; 0: as many as a flow can hold.
     pub(crate) vlan_limit: AtomicU8,
-    /// One packet of this many is reported to the control half; 0: none.
+    /// One in this many packets is passed to the control half; 0: none.
     pub(crate) shadow_check: AtomicU32,
     /// Whether workers compare every look-up with a linear search.
     pub(crate) validate: AtomicBool,
-    /// Microseconds for which packets are held so that more can be sent with them.
+    /// For how many microseconds packets are held, so that more packets can be sent with them.
     pub(crate) tx_hold: AtomicU32,
     /// The kind of flow cache that workers use.
     pub(crate) flow_cache: Snapshot<Choice>,
@@ -58,7 +58,7 @@ pub(crate) struct Shared {
     pub(crate) lookup_differences: AtomicU64,
     /// Captures that run.
     pub(crate) captures: Snapshot<Captures>,
-    pub(crate) meters: Bank,
+    pub(crate) meters: MeterTable,
     pub(crate) bonds: Bonds,
     pub(crate) conntrack: Arc<Conntrack>,
     pub(crate) reassembly: Arc<Reassembly<Packet>>,
@@ -72,21 +72,21 @@ pub(crate) struct Shared {
 
 /// How long a thread waits for the publisher's lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
-    /// Some microseconds: for a worker. Other threads translate as well, and forwarding a packet without
-    /// installing its megaflow is harmless.
-    Short,
-    /// As long as needed: for a handler, because no other thread creates this megaflow.
-    Long,
+pub(crate) enum LockWait {
+    /// Some microseconds; for a worker. Other threads translate as well, and forwarding a packet without installing
+    /// its megaflow is harmless.
+    Bounded,
+    /// As long as needed; for a handler, because no other thread creates this megaflow.
+    Unbounded,
 }
 
-/// How many times a worker tries the lock: a few microseconds.
+/// How many times a worker tries to take the lock: a few microseconds.
 const SPINS: usize = 64;
 
-/// Counters of each worker, and the sum of those of removed workers.
+/// Counters of each worker, and the sums of the counters of removed workers.
 #[derive(Default)]
 pub(crate) struct Tallies {
-    pub(crate) there: Vec<(WorkerId, Arc<SharedTally>)>,
+    pub(crate) present: Vec<(WorkerId, Arc<SharedTally>)>,
     pub(crate) gone: Tally,
     pub(crate) gone_ports: BTreeMap<DropPort, DropCounts>,
 }
@@ -101,28 +101,28 @@ impl Shared {
         lock(&self.flows)
     }
 
-    /// Publishes the megaflows of translated misses, except those whose translation is older than the last
-    /// change of the control half. Publishes none if the lock is held for too long. Returns the result of
-    /// each, in order.
+    /// Publishes the megaflows of translated misses, except those whose translation is older than the last change of
+    /// the control half. Publishes none if another thread holds the lock for longer than `lock_wait` allows. Passes
+    /// the result of each megaflow to `report`, in order.
     pub(crate) fn publish<'a>(
         &self,
-        births: impl Iterator<Item = (u64, NewFlow<'a>)>,
+        new_flows: impl Iterator<Item = (u64, NewFlow<'a>)>,
         handler: &dyn UpcallHandler,
-        patience: Patience,
-        mut told: impl FnMut(Option<Published>),
+        lock_wait: LockWait,
+        mut report: impl FnMut(Option<PublishResult>),
     ) {
         let mut credits = Vec::new();
-        let flows = match patience {
-            Patience::Short => lock_soon(&self.flows, SPINS),
-            Patience::Long => Some(self.flows()),
+        let flows = match lock_wait {
+            LockWait::Bounded => lock_soon(&self.flows, SPINS),
+            LockWait::Unbounded => Some(self.flows()),
         };
-        let Some(mut flows) = flows else { return births.for_each(|_| told(None)) };
-        for (version, new) in births {
+        let Some(mut flows) = flows else { return new_flows.for_each(|_| report(None)) };
+        for (version, new) in new_flows {
             if handler.is_current(version) {
                 flows.evict_for_new(new.at(), &mut credits);
-                told(flows.publish(new, handler.wants_new_flows()));
+                report(flows.publish(new, handler.wants_new_flows()));
             } else {
-                told(None);
+                report(None);
             }
         }
         drop(flows);
@@ -131,14 +131,14 @@ impl Shared {
 
     pub(crate) fn add_tally(&self, id: WorkerId) -> Arc<SharedTally> {
         let tally = Arc::new(SharedTally::default());
-        lock(&self.tallies).there.push((id, Arc::clone(&tally)));
+        lock(&self.tallies).present.push((id, Arc::clone(&tally)));
         tally
     }
 
     pub(crate) fn remove_tally(&self, tally: &Arc<SharedTally>) {
-        let Tallies { there, gone, gone_ports } = &mut *lock(&self.tallies);
+        let Tallies { present, gone, gone_ports } = &mut *lock(&self.tallies);
         gone.merge(&tally.load());
         tally.port_drops.add_to(gone_ports);
-        there.retain(|(_, t)| !Arc::ptr_eq(t, tally));
+        present.retain(|(_, t)| !Arc::ptr_eq(t, tally));
     }
 }

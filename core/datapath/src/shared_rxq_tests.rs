@@ -1,4 +1,4 @@
-//! A queue that several ports share: each packet goes on as one of its port, and counts there.
+//! A queue that several ports share: each packet is processed as a packet of its port, and is counted there.
 
 use crate::park::Limits;
 use crate::port::{FrameBatch, FramePool, RxQueue, RxResult};
@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex};
 use units::{Cycles, Millis, PortNo, QueueId};
 
 /// A packet, and the port that received it.
-type Arrived = (u32, Vec<u8>);
+type ReceivedPacket = (u32, Vec<u8>);
 
 #[derive(Clone, Default)]
-struct Shared(Arc<Mutex<VecDeque<Arrived>>>);
+struct Shared(Arc<Mutex<VecDeque<ReceivedPacket>>>);
 
 impl RxQueue for Shared {
     fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult {
@@ -58,7 +58,7 @@ fn packets_of_a_shared_queue_belong_to_their_ports() {
     assert_eq!((setup.tx[2].take().len(), setup.tx[3].take().len()), (3, 2));
     assert_eq!((received(&setup, 1), received(&setup, 2)), (3, 2));
     assert_eq!(setup.balance(), 0);
-    // Another port gets the number, and counts from zero; the queue remembers the counters of the old one.
+    // Another port gets the number, and counts from zero. The queue still has the counters of the old port.
     setup.datapath.del_port(PortNo(1)).unwrap();
     setup.datapath.add_port(PortNo(1), Vec::new()).unwrap();
     put(&shared, &[1, 2]);
@@ -66,7 +66,7 @@ fn packets_of_a_shared_queue_belong_to_their_ports() {
     assert_eq!((received(&setup, 1), received(&setup, 2)), (1, 3));
 }
 
-/// Before a shared queue goes to another worker, the parked packets of all its ports are sent.
+/// Before a shared queue is handed over to another worker, the parked packets of all its ports are sent.
 #[test]
 fn parked_packets_of_all_ports_are_settled() {
     let (mut setup, shared) = setup();

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use units::Millis;
 
-/// Sends each packet by the port that its TCP destination port names; one megaflow for all packets of a port.
+/// Sends each packet by the port with the number of its TCP destination port; one megaflow covers all packets of a
+/// port.
 #[derive(Default)]
 struct Slow {
     credited: Arc<Credited>,
@@ -94,7 +95,7 @@ fn the_worker_translates_them_also_beside_handler_threads() {
     forward(true);
 }
 
-/// The action may also be one of several, and stand in a nested program.
+/// The action may also be one of several, or be in a nested program.
 #[test]
 fn copies_are_translated_as_well() {
     let half = Sample { probability: u32::MAX, actions: vec![pass_on()] };

@@ -59,7 +59,7 @@ fn packets() -> Vec<Vec<u8>> {
     all
 }
 
-/// What a switch sent by each port, the statistics of its megaflows, and its counters.
+/// The packets that a datapath sent by each port, the statistics of its megaflows, and its counters.
 type Outcome = (Vec<Vec<Vec<u8>>>, Vec<(String, FlowStats)>, [u64; 3]);
 
 fn outcome(setup: &mut Setup) -> Outcome {
@@ -81,12 +81,12 @@ fn outcome(setup: &mut Setup) -> Outcome {
 #[test]
 fn few_packets_are_treated_as_many() {
     let (mut few, mut many) = (Setup::new(rules()), Setup::new(rules()));
-    // A switch that validates its look-ups treats all batches in the same way.
+    // A worker with the autovalidator processes all batches in the same way.
     many.datapath.set_validate(true);
     let packets = packets();
     let mut random = fastrand::Rng::with_seed(11);
     for round in 0..3000 {
-        // Batches of few kinds, so that many of them are without the kinds that go the general way.
+        // Batches of few kinds, so that many contain no packet that needs the general stages.
         let kinds = [1, 2, 5, 6, packets.len()][round / 50 % 5];
         for _ in 0..random.usize(1..=10) {
             let bytes = &packets[random.usize(..kinds)];

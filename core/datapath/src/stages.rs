@@ -1,23 +1,23 @@
-//! Time of a worker by stage of the path: of one iteration in 1,024, or of all of them on demand.
+//! Time of a worker by stage of the path: measured in one iteration of 1,024, or in all iterations on demand.
 //!
-//! If it is not measured, it costs a check of one empty pointer per stage and batch.
+//! Without measurement, it costs a check of one empty pointer per stage and batch.
 
 /// A part of a worker's iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum PathStage {
-    /// The rx queues fill a batch.
+    /// A burst is received from an rx queue and becomes a batch.
     Receive,
-    /// Keys are read from packets. In a small batch, this is a part of the look-up.
+    /// Keys are read from packets. In a small batch, this is part of the look-up.
     Extract,
-    /// Megaflows are found: in the last megaflow, the flow cache, the subtables.
+    /// Megaflows are found: by the last packet's megaflow, in the flow cache, or in the subtables.
     LookUp,
-    /// Packets are counted, rewritten, and put into bursts; bursts that are full are sent.
+    /// Packets are counted, rewritten, and added to bursts; full bursts are sent.
     Execute,
-    /// Bursts are sent at the end of the iteration, and buffers are freed.
+    /// The remaining bursts are sent at the end of the iteration, and buffers are freed.
     Transmit,
     /// Everything else: the fixed costs of an iteration, a queue or a batch.
-    Turn,
+    Overhead,
 }
 
 impl PathStage {
@@ -28,7 +28,7 @@ impl PathStage {
         PathStage::LookUp,
         PathStage::Execute,
         PathStage::Transmit,
-        PathStage::Turn,
+        PathStage::Overhead,
     ];
 
     /// The name in lower case.
@@ -42,11 +42,11 @@ impl PathStage {
 pub struct StageTime {
     /// Total time, in the unit of the clock.
     pub time: u64,
-    /// How many times the stage ended; each end reads the clock once.
+    /// How many times the stage ended. Each end reads the clock once.
     pub ends: u64,
 }
 
-/// All stages, by [`PathStage`].
+/// The measurements of all stages, by [`PathStage`].
 pub type StageTimes = [StageTime; PathStage::ALL.len()];
 
 /// The stage clock of a worker, and its measurements.
@@ -61,12 +61,12 @@ impl StageClock {
         StageClock { read, last: read(), times: StageTimes::default() }
     }
 
-    /// Begins to time at this moment.
+    /// Begins to measure at this moment.
     pub(crate) fn restart(&mut self) {
         self.last = (self.read)();
     }
 
-    /// Ends a stage: the time since the end of the previous stage is added to it.
+    /// Ends a stage: adds the time since the end of the previous stage to it.
     pub(crate) fn end(&mut self, stage: PathStage) {
         let now = (self.read)();
         let StageTime { time, ends } = &mut self.times[stage as usize];
@@ -75,18 +75,19 @@ impl StageClock {
     }
 }
 
-/// The cycles of each stage in the iterations that were timed, and the packets of these iterations.
+/// The cycles of each stage in the iterations that were measured, and the packets of these iterations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StageSample {
-    /// By [`PathStage`].
+    /// Cycles by [`PathStage`].
     pub cycles: [u64; PathStage::ALL.len()],
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
 }
 
-/// Times single iterations of a worker. Those without packets are left out: they say nothing about the cost of a packet.
+/// Measures single iterations of a worker. Iterations without packets are left out, because they say nothing about
+/// the cost of a packet.
 pub(crate) struct Sampler {
-    /// The clock while it times nothing.
+    /// The clock, while no iteration is measured.
     clock: Option<Box<StageClock>>,
     pub(crate) sample: StageSample,
 }
@@ -96,7 +97,7 @@ impl Sampler {
         Sampler { clock: Some(Box::new(StageClock::new(clock))), sample: StageSample::default() }
     }
 
-    /// Times the next iteration, unless all are timed.
+    /// Begins to measure the next iteration, unless all iterations are measured.
     pub(crate) fn begin(&mut self, stages: &mut Option<Box<StageClock>>) {
         if stages.is_none() {
             *stages = self.clock.take();
@@ -104,7 +105,7 @@ impl Sampler {
         }
     }
 
-    /// Ends the iteration that was timed, if one was.
+    /// Ends the iteration that was measured, if one was.
     pub(crate) fn end(&mut self, stages: &mut Option<Box<StageClock>>, packets: u64) {
         let Some(mut clock) = stages.take_if(|_| self.clock.is_none()) else { return };
         let times = std::mem::take(&mut clock.times);

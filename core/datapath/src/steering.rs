@@ -1,15 +1,15 @@
-//! Selection of the tx queue by which a worker sends to a port.
+//! Steering: selects the tx queue by which a worker sends to a port.
 //!
-//! If a port has a tx queue for each worker, each worker has its own. If it has fewer, a worker takes the
-//! queue with the fewest users, and loses it when it has not sent for half a second. A worker that takes a
-//! queue ignores idle users, so an idle worker need not do anything to release its queue. A port can also be
-//! configured to spread packets over all queues by a hash of their 5-tuple, whichever worker sends them.
+//! If a port has a tx queue for each worker, each worker has its own queue. If it has fewer, a worker takes the queue
+//! with the fewest users, and loses it when it has not sent for half a second. A worker that takes a queue ignores
+//! idle users, so an idle worker need not do anything to release its queue. A port can also be configured to spread
+//! packets over all queues by a hash of their 5-tuple, whichever worker sends them.
 //!
-//! In all modes the packets of a flow that one worker sends use one queue as long as the worker keeps
-//! sending, so they keep their order.
+//! In all modes the packets of a flow that one worker sends use the same queue as long as the worker keeps sending,
+//! so they keep their order.
 //!
-//! **Threads**: each worker has its own [`Taken`]; the list of a port is behind a lock that is taken when a worker takes
-//! a queue, not when it sends.
+//! **Threads**: each worker has its own [`TakenQueues`]. The list of a port's users is behind a lock, which is taken only
+//! when a worker takes a queue, not when it sends.
 
 use crate::flow_hash::flow_hash;
 use crate::packet::Meta;
@@ -19,13 +19,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use units::{Millis, WorkerId};
 
-/// A worker that has not sent for this long loses its queue.
+/// A worker that has not sent to a port for this long loses its queue.
 const IDLE: Millis = Millis(500);
 
 /// How a port's tx queues are shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TxMode {
-    /// Each worker has its own.
+    /// Each worker has its own queue.
     Static,
     /// A worker that sends takes the queue with the fewest users.
     Xps,
@@ -57,7 +57,7 @@ pub struct TxQueues {
 struct User {
     worker: WorkerId,
     queue: usize,
-    /// Time of its last transmission.
+    /// Time of the worker's last transmission, in milliseconds.
     last: Arc<AtomicU64>,
 }
 
@@ -76,7 +76,7 @@ impl Users {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes one of `queues` queues and releases the worker's previous one.
+    /// Takes one of `queues` queues, and releases the previous queue of the worker.
     fn take(&self, worker: WorkerId, queues: usize, last: &Arc<AtomicU64>, now: Millis) -> usize {
         let mut users = self.lock();
         users.retain(|u| !Arc::ptr_eq(&u.last, last) && !u.is_idle(now));
@@ -87,7 +87,7 @@ impl Users {
         queue
     }
 
-    /// The workers that use each of `queues` queues.
+    /// Returns the workers that use each of `queues` queues.
     pub(crate) fn by_queue(&self, queues: usize, now: Millis) -> Vec<Vec<WorkerId>> {
         let mut out = vec![Vec::new(); queues];
         for user in self.lock().iter().filter(|u| !u.is_idle(now)) {
@@ -98,10 +98,10 @@ impl Users {
     }
 }
 
-/// The queue that a worker has taken of one port.
+/// A queue of one port that a worker has taken.
 #[derive(Debug)]
-struct Use {
-    /// The list of users that it belongs to. A port that gets new queues gets a new list.
+struct TakenQueue {
+    /// The list of users to which it belongs. A port that gets new queues gets a new list.
     users: Arc<Users>,
     queue: usize,
     last: Arc<AtomicU64>,
@@ -110,19 +110,19 @@ struct Use {
 /// The tx queues of a worker.
 #[derive(Default)]
 pub(crate) struct OwnQueues {
-    /// The index of the queue that it uses of ports with enough tx queues.
+    /// Index of the worker's own queue, for ports with enough tx queues.
     pub(crate) first: usize,
-    /// The tx queues that the worker has taken of ports with fewer tx queues than workers.
-    pub(crate) taken: Taken,
-    /// The burst of a port whose packets select the tx queue by hash, split by tx queue.
+    /// The queues that the worker has taken, for ports with fewer tx queues than workers.
+    pub(crate) taken: TakenQueues,
+    /// The burst of a port that selects tx queues by hash, split by tx queue.
     pub(crate) parts: Vec<FrameBatch>,
 }
 
 /// The queues that one worker has taken, by port number.
 #[derive(Debug, Default)]
-pub(crate) struct Taken(Vec<Option<Use>>);
+pub(crate) struct TakenQueues(Vec<Option<TakenQueue>>);
 
-impl Taken {
+impl TakenQueues {
     /// Returns the queue by which to send now.
     #[inline]
     pub(crate) fn queue(
@@ -151,13 +151,13 @@ impl Taken {
         }
         let last = self.0[at].take().map(|taken| taken.last).unwrap_or_default();
         let queue = users.take(worker, queues, &last, now);
-        self.0[at] = Some(Use { users: Arc::clone(users), queue, last });
+        self.0[at] = Some(TakenQueue { users: Arc::clone(users), queue, last });
         queue
     }
 }
 
-/// Selects one of `queues` queues by a hash of the packet. The hash has no secret: a sender that wants all
-/// its packets in one queue can as well send packets of one flow.
+/// Selects one of `queues` queues by a hash of the packet. The hash has no secret: to send all packets by one queue,
+/// a sender can simply send packets of one flow.
 pub(crate) fn by_hash(packet: &[u8], queues: usize) -> usize {
     static SPREAD: LazyLock<Chain> = LazyLock::new(|| Chain::new(0));
     (flow_hash(packet, &Meta::received(0), &SPREAD) % queues.max(1) as u64) as usize
@@ -170,12 +170,15 @@ mod tests {
     /// Workers that send to a port with two queues, at a given time.
     struct TestWorkers {
         users: Arc<Users>,
-        workers: Vec<Taken>,
+        workers: Vec<TakenQueues>,
     }
 
     impl TestWorkers {
         fn new(workers: usize) -> TestWorkers {
-            TestWorkers { users: Arc::default(), workers: (0..workers).map(|_| Taken::default()).collect() }
+            TestWorkers {
+                users: Arc::default(),
+                workers: (0..workers).map(|_| TakenQueues::default()).collect(),
+            }
         }
 
         fn send(&mut self, worker: usize, now: u64) -> usize {

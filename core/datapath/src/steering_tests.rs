@@ -1,4 +1,4 @@
-//! Tx queues through the whole path.
+//! Selection of tx queues, tested through the complete path.
 
 use crate::tests::{Setup, Wire, all, out, tcp};
 use flow::compose::compose;
@@ -9,7 +9,7 @@ fn packet(src: u32) -> Vec<u8> {
     compose(&tcp(src, 80), b"x")
 }
 
-/// Everything goes to port 2, which has two queues.
+/// All packets go to port 2, which has two queues.
 fn setup(senders: usize) -> (Setup, [Wire; 2]) {
     let setup = Setup::new(vec![all(vec![out(2)])]);
     let queues = [Wire::default(), Wire::default()];

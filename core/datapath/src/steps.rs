@@ -1,20 +1,22 @@
-//! Steps: what a program does with the packets of a batch before it sends or recirculates them.
+//! Steps: operations of a program that are executed on all packets of a batch before the program sends or
+//! recirculates them.
 //!
-//! The steps of a program are arranged in rounds: each round has at most one step of each [`Kind`], in their order. So the programs of a batch
-//! can be executed together even if they differ: place by place, each step on the packets whose programs have it.
+//! The steps of a program are arranged in rounds. Each round has a slot for one step of each [`Kind`], in the order
+//! of the kinds. So the programs of a batch can be executed together even if they differ: slot by slot, each step on
+//! the packets whose programs have a step in this slot.
 
-/// The program has meters, in front of everything except samples.
+/// The program has meters, before all other operations except samples.
 pub const METERS: u8 = 1;
-/// The program rewrites packets behind its steps.
+/// The program rewrites packets after its steps.
 pub const REWRITES: u8 = 2;
-/// The program sends copies behind its steps, rewrites more than once there, or sends by a QoS queue.
+/// After its steps, the program sends copies, rewrites more than once, or sends by a QoS queue.
 pub const COPIES: u8 = 4;
 /// One of its steps tracks packets.
 pub const TRACKS: u8 = 8;
-/// The program has steps: it samples or tracks packets, for example.
+/// The program has steps: for example, it samples or tracks packets.
 pub const STEPS: u8 = 16;
 
-/// A step, in the order within a round.
+/// The kinds of steps, in their order within a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Kind {
     /// Samples packets, once or several times.
@@ -31,49 +33,50 @@ pub(crate) enum Kind {
     Track,
 }
 
-/// The kinds in their order.
+/// All kinds, in their order.
 const KINDS: [Kind; 6] = [Kind::Sample, Kind::Copy, Kind::Edit, Kind::Clear, Kind::Forget, Kind::Track];
 
-/// Maximum number of rounds. A program that needs more is executed operation by operation.
+/// Maximum number of rounds. A program that needs more is executed operation by operation. The slots
+/// of all rounds fit [`Steps::slots`].
 const ROUNDS: usize = 5;
 
-/// The steps of a program, and the operations that they consist of.
+/// The steps of a program, and how many of its operations belong to them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Steps {
-    /// A bit for each place: the number of the round times the number of kinds, plus the kind.
-    places: u32,
-    /// Number of operations of the program that belong to its steps or are its meters.
+    /// A bit for each used slot. Number of a slot: number of the round × number of kinds + kind.
+    slots: u32,
+    /// Number of the program's first operations that belong to its steps or are meters.
     ops: u8,
-    /// Number of meters. They come first, or behind what is sampled first.
+    /// Number of meters. They come first, or after the samples of the first slot.
     meters: u8,
 }
 
 impl Steps {
-    /// Adds a meter. `None`: there is a step that meters must not follow.
+    /// Adds a meter. Returns `None` if there is a step that must not precede a meter.
     pub(crate) fn add_meter(&mut self) -> Option<()> {
-        (self.places & !place_bit(Kind::Sample as usize) == 0).then_some(())?;
-        // There are no fewer operations than meters.
+        (self.slots & !slot_bit(Kind::Sample as usize) == 0).then_some(())?;
+        // Meters are counted in `ops` too. `add_ops` checks it for overflow, so `meters` cannot overflow.
         self.add_ops(1)?;
         self.meters += 1;
         Some(())
     }
 
-    /// Adds a step that consists of this many operations. `None`: there is no place for it.
+    /// Adds a step that consists of this many operations. Returns `None` if there is no free slot for it.
     pub(crate) fn add(&mut self, kind: Kind, ops: usize) -> Option<()> {
-        // The first place is in front of the meters.
-        let next = ((u32::BITS - self.places.leading_zeros()) as usize).max(usize::from(self.meters != 0));
+        // Slot 0 is in front of the meters.
+        let next = ((u32::BITS - self.slots.leading_zeros()) as usize).max(usize::from(self.meters != 0));
         if !self.joins(next, kind) {
             let (round, within) = (next / KINDS.len(), next % KINDS.len());
-            let place = (round + usize::from(within > kind as usize)) * KINDS.len() + kind as usize;
-            (place < ROUNDS * KINDS.len()).then_some(())?;
-            self.places |= place_bit(place);
+            let slot = (round + usize::from(within > kind as usize)) * KINDS.len() + kind as usize;
+            (slot < ROUNDS * KINDS.len()).then_some(())?;
+            self.slots |= slot_bit(slot);
         }
         self.add_ops(ops)
     }
 
-    /// Returns whether an operation of this kind belongs to the step in front of place `next`.
+    /// Returns whether an operation of this kind belongs to the step in the slot before `next`.
     fn joins(self, next: usize, kind: Kind) -> bool {
-        // Meters divide what is sampled in front of them from what is sampled behind them.
+        // Samples before the meters and samples after the meters are different steps.
         let is_divided = self.meters != 0 && next == 1;
         let repeats = matches!(kind, Kind::Sample | Kind::Copy);
         repeats && !is_divided && next.checked_sub(1).is_some_and(|last| Kind::at(last) == kind)
@@ -84,13 +87,13 @@ impl Steps {
         Some(())
     }
 
-    /// The places of the steps, as bits: the same for all programs.
+    /// The used slots as bits; their numbers have the same meaning for all programs.
     #[inline]
-    pub(crate) fn places(self) -> u32 {
-        self.places
+    pub(crate) fn slots(self) -> u32 {
+        self.slots
     }
 
-    /// Number of operations that the steps consist of, with the meters.
+    /// Number of operations that belong to the steps or are meters.
     #[inline]
     pub(crate) fn ops(self) -> usize {
         self.ops.into()
@@ -102,25 +105,25 @@ impl Steps {
         self.meters.into()
     }
 
-    /// What the steps and meters are: some of [`METERS`], [`STEPS`], [`TRACKS`].
-    pub(crate) fn does(self) -> u8 {
+    /// Flags for the steps and meters: some of [`METERS`], [`STEPS`], [`TRACKS`].
+    pub(crate) fn op_flags(self) -> u8 {
         let tracks =
-            (0..ROUNDS).any(|round| self.places & place_bit(round * KINDS.len() + Kind::Track as usize) != 0);
-        let all = [(self.meters != 0, METERS), (self.places != 0, STEPS), (tracks, TRACKS)];
-        all.iter().fold(0, |does, (is, flag)| if *is { does | flag } else { does })
+            (0..ROUNDS).any(|round| self.slots & slot_bit(round * KINDS.len() + Kind::Track as usize) != 0);
+        let all = [(self.meters != 0, METERS), (self.slots != 0, STEPS), (tracks, TRACKS)];
+        all.iter().fold(0, |op_flags, (is, flag)| if *is { op_flags | flag } else { op_flags })
     }
 }
 
 impl Kind {
-    /// The kind of a step at this place.
+    /// The kind of a step in this slot.
     #[inline]
-    pub(crate) fn at(place: usize) -> Kind {
-        KINDS[place % KINDS.len()]
+    pub(crate) fn at(slot: usize) -> Kind {
+        KINDS[slot % KINDS.len()]
     }
 }
 
-fn place_bit(place: usize) -> u32 {
-    1 << place
+fn slot_bit(slot: usize) -> u32 {
+    1 << slot
 }
 
 #[cfg(test)]
@@ -136,14 +139,14 @@ mod tests {
 
     #[test]
     fn steps_are_arranged_in_rounds() {
-        let places = |kinds: &[Kind]| steps(kinds).map(|steps| (steps.places(), steps.ops()));
-        assert_eq!(places(&[]), Some((0, 0)));
-        assert_eq!(places(&[Track]), Some((1 << 5, 1)));
-        assert_eq!(places(&[Clear, Track, Track]), Some((1 << 3 | 1 << 5 | 1 << 11, 3)));
-        assert_eq!(places(&[Track, Clear, Track]), Some((1 << 5 | 1 << 9 | 1 << 11, 3)));
-        assert_eq!(places(&[Copy, Copy, Track, Copy]), Some((1 << 1 | 1 << 5 | 1 << 7, 4)));
-        assert_eq!(places(&[Track; 5]), Some((0b100000_100000_100000_100000_100000, 5)));
-        assert_eq!(places(&[Track; 6]), None);
+        let slots = |kinds: &[Kind]| steps(kinds).map(|steps| (steps.slots(), steps.ops()));
+        assert_eq!(slots(&[]), Some((0, 0)));
+        assert_eq!(slots(&[Track]), Some((1 << 5, 1)));
+        assert_eq!(slots(&[Clear, Track, Track]), Some((1 << 3 | 1 << 5 | 1 << 11, 3)));
+        assert_eq!(slots(&[Track, Clear, Track]), Some((1 << 5 | 1 << 9 | 1 << 11, 3)));
+        assert_eq!(slots(&[Copy, Copy, Track, Copy]), Some((1 << 1 | 1 << 5 | 1 << 7, 4)));
+        assert_eq!(slots(&[Track; 5]), Some((0b100000_100000_100000_100000_100000, 5)));
+        assert_eq!(slots(&[Track; 6]), None);
     }
 
     #[test]
@@ -151,13 +154,13 @@ mod tests {
         let mut steps = steps(&[Sample, Sample]).unwrap();
         [(); 2].into_iter().for_each(|()| steps.add_meter().unwrap());
         [Sample, Track].into_iter().for_each(|kind| steps.add(kind, 1).unwrap());
-        assert_eq!((steps.places(), steps.meters(), steps.ops()), (1 | 1 << 6 | 1 << 11, 2, 6));
-        assert_eq!((steps.does(), steps.add_meter()), (METERS | STEPS | TRACKS, None));
+        assert_eq!((steps.slots(), steps.meters(), steps.ops()), (1 | 1 << 6 | 1 << 11, 2, 6));
+        assert_eq!((steps.op_flags(), steps.add_meter()), (METERS | STEPS | TRACKS, None));
         let mut meters = Steps::default();
         assert_eq!((0..300).filter_map(|_| meters.add_meter()).count(), 255);
         let mut behind = Steps::default();
         behind.add_meter().unwrap();
         behind.add(Sample, 1).unwrap();
-        assert_eq!(behind.places(), 1 << 6, "the first place is in front of the meters");
+        assert_eq!(behind.slots(), 1 << 6, "the first place is in front of the meters");
     }
 }

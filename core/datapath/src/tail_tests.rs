@@ -1,4 +1,5 @@
-//! Frames whose tails are absent go through random programs as whole frames do, and no tail outlives its iteration.
+//! Frames with absent tails have the same results in random programs as complete frames, and no tail outlives its
+//! iteration.
 
 use crate::park::Limits;
 use crate::port::*;
@@ -8,7 +9,7 @@ use dpif::text::{NoNames, parse_actions};
 use dpif::{DpAction, MeterSpec, Meters as _};
 use flow::Flow;
 use flow::compose::compose;
-use packet::frame::Lender;
+use packet::frame::TailOwner;
 use packet::offload::{Gso, GsoKind, Offload, PartialChecksum};
 use packet::segment;
 use qos::ShaperSpec;
@@ -18,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use units::{Cycles, Millis, Nanos, PortNo, QueueId};
 
 const SEEDS: u64 = 150;
-/// Bytes of the frames that are present.
+/// Number of present bytes of the frames.
 const HEAD: usize = 128;
 
 type Sent = (Vec<u8>, Offload);
@@ -26,38 +27,39 @@ type Sent = (Vec<u8>, Offload);
 /// Receives packets with or without absent tails.
 struct Source {
     packets: Arc<Mutex<VecDeque<Sent>>>,
-    /// `None`: frames are whole.
-    lender: Option<Lender>,
+    /// `None`: frames are complete.
+    tail_owner: Option<TailOwner>,
 }
 
 impl RxQueue for Source {
     fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult {
         let mut packets = self.packets.lock().unwrap();
-        let mut lent = false;
+        let mut needs_return = false;
         while out.len() < max
             && let Some((bytes, offload)) = packets.pop_front()
         {
             let mut frame = pool.frame_of(&bytes).unwrap();
-            if let Some(lender) = &mut self.lender
+            if let Some(tail_owner) = &mut self.tail_owner
                 && bytes.len() >= 2 * HEAD
             {
-                // What is not lent any more is not in the buffer, either.
+                // A byte whose tail is detached is not in the buffer, either.
                 frame.bytes_mut()[HEAD..].fill(0xee);
-                lent |= lender.lend(&bytes[HEAD..], bytes.len() % 700, |tail| frame.lend(HEAD, tail));
-                assert!(!frame.is_whole());
+                needs_return |= tail_owner
+                    .with_tail(&bytes[HEAD..], bytes.len() % 700, |tail| frame.attach_tail(HEAD, tail));
+                assert!(!frame.is_complete());
             }
             frame.set_offload(offload);
             out.push(frame);
         }
-        RxResult { more: !packets.is_empty(), lent, ..RxResult::default() }
+        RxResult { more: !packets.is_empty(), needs_return, ..RxResult::default() }
     }
 
-    fn give_back(&mut self) -> bool {
-        self.lender.as_mut().is_none_or(Lender::give_back)
+    fn return_buffers(&mut self) -> bool {
+        self.tail_owner.as_mut().is_none_or(TailOwner::free_released)
     }
 }
 
-/// Keeps what is sent. Some ports copy an absent tail into the frame, others past it.
+/// Keeps the packets that are sent. Some ports copy an absent tail into the frame, others to another place.
 #[derive(Clone, Default)]
 struct Taken(Arc<Mutex<Vec<Sent>>>, bool, Arc<AtomicU64>);
 
@@ -71,37 +73,37 @@ impl TxQueue for Taken {
             }
             (bytes, frame.offload())
         };
-        let parts = frames.iter().filter(|frame| !frame.is_whole()).count();
+        let parts = frames.iter().filter(|frame| !frame.is_complete()).count();
         self.2.fetch_add(parts as u64, Ordering::Relaxed);
         self.0.lock().unwrap().extend(frames.iter().map(bytes));
         let sent_bytes = frames.iter().map(|frame| frame.len() as u64).sum();
         TxResult { sent: frames.len() as u32, sent_bytes, ..TxResult::default() }
     }
 
-    fn takes_large(&self) -> bool {
+    fn accepts_large(&self) -> bool {
         self.1
     }
 }
 
-/// A datapath with the ports 1 to 4, and 5 and 6 that keep what is sent.
+/// A datapath with the ports 1 to 4, and the ports 5 and 6, which keep the frames that are sent.
 struct Side {
     setup: Setup,
     packets: Arc<Mutex<VecDeque<Sent>>>,
     taken: [Taken; 2],
     /// Answers upcalls, if misses are parked.
     server: Option<UpcallServer>,
-    /// For the shaper, in nanoseconds.
+    /// The time of the shaper, in nanoseconds.
     time: Arc<AtomicU64>,
 }
 
-/// Everything that came of packets.
+/// All results of sending packets.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     /// The frames of each wire.
     wires: Vec<Vec<Vec<u8>>>,
-    /// What the two ports took that look at frames.
+    /// The frames of the ports 5 and 6.
     taken: Vec<Vec<Sent>>,
-    /// The packets that went to the control half.
+    /// The packets that the control half received.
     delivered: Vec<Vec<u8>>,
 }
 
@@ -114,7 +116,7 @@ impl Side {
     ) -> Side {
         let mut setup = Setup::new(rules.to_vec());
         let packets = Arc::<Mutex<VecDeque<Sent>>>::default();
-        let source = Source { packets: packets.clone(), lender: lends.then(Lender::default) };
+        let source = Source { packets: packets.clone(), tail_owner: lends.then(TailOwner::default) };
         setup.worker.add_rxq(PortNo(1), QueueId(1), Box::new(source));
         let taken = [false, true].map(|by_read| Taken(Arc::default(), by_read, Arc::default()));
         for (no, taken) in [5, 6].into_iter().zip(&taken) {
@@ -171,7 +173,7 @@ fn packet(dice: &mut fastrand::Rng) -> Sent {
     let payload: Vec<u8> = std::iter::repeat_with(|| dice.u8(..)).take(len).collect();
     let mut bytes = compose(&f, &payload);
     match dice.u8(..12) {
-        // A tail that is padding; a length that is wrong; a fragment.
+        // A tail that is padding; a wrong length; a fragment.
         0 => bytes.extend(vec![0; dice.usize(..500)]),
         1 if bytes.len() > 60 => bytes[17] ^= 0x40,
         2 if f.dl_type == 0x0800 && bytes.len() > 60 => bytes[20] |= 0x20,
@@ -229,7 +231,7 @@ fn frames_without_their_tails_fare_as_whole_ones_do() {
             .each_ref()
             .map(|text| parse_actions(text, &NoNames).unwrap_or_else(|e| panic!("{text}: {e}")));
         let [first, second] = actions;
-        // Which fields megaflows match decides how deep packets are parsed.
+        // The fields that megaflows match determine how deep packets are parsed.
         let masks = [
             Flow::ZERO,
             Flow { dl_type: 0xffff, ..Flow::ZERO },

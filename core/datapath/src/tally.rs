@@ -1,18 +1,17 @@
-//! The counters of a worker: events, and drops by reason.
+//! Tally: the counters of a worker: events, and drops by reason.
 //!
-//! The worker counts in plain memory and copies to shared atomics once per iteration. So other threads read
-//! slightly old numbers, and no packet pays for an atomic.
+//! The worker counts in plain memory and copies the counters to shared atomics about once per iteration. So other
+//! threads read slightly old numbers, and no packet costs an atomic operation.
 //!
-//! **Packet accounting**: received + created = sent + delivered + dropped + parked + fragments + waiting.
-//! "Created" counts copies and packets that the control half sent, "delivered" packets that a `userspace`
-//! action consumed, "parked" packets whose upcall has no answer yet, "fragments" those that wait for others
-//! of their datagram, and "waiting" the packets in the recirculation queue and in output bursts (none between
-//! iterations).
+//! **Packet accounting**: received + created = sent + delivered + dropped + parked + fragments + waiting. "Created"
+//! counts copies and packets that the control half sent, "delivered" packets that a `userspace` action consumed,
+//! "parked" packets whose upcall has no answer yet, "fragments" fragments that wait for other fragments of their
+//! datagram, and "waiting" the packets in the recirculation queue and in output bursts (none between iterations).
 
+use crate::checksum_counters::ChecksumCounter;
 use crate::last_drop::LastDrops;
 use crate::port_drops::SharedPortDrops;
 use crate::stages::{PathStage, StageSample};
-use crate::verified::Verified;
 use dpif::DropReason;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,10 +33,11 @@ pub enum Event {
     Recirculated,
     /// Look-ups that the flow cache answered.
     CacheHit,
-    /// Cache hits that a smaller cache in front answered: the last megaflow of the previous batch, or an EMC.
+    /// Cache hits that a smaller cache in front answered: the megaflow of the previous batch's last packet, or an EMC.
     FrontHit,
-    /// Front hits of packets that were not recirculated, where the port's megaflows match no more than the port, the Ethernet
-    /// type, the tag and whether a packet is a fragment: Open vSwitch has a look-up of its own for these ("simple match").
+    /// Front hits of packets that were not recirculated, on ports whose megaflows match no more than the port, the
+    /// Ethernet type, the tag and whether a packet is a fragment. Open vSwitch has a separate look-up for these
+    /// ("simple match").
     SimpleHit,
     /// Look-ups that the megaflow table answered.
     MegaflowHit,
@@ -51,7 +51,7 @@ pub enum Event {
     Parked,
     /// Parked packets that continued or were dropped.
     Unparked,
-    /// Fragments that were held for others of their datagram.
+    /// Fragments that were held for other fragments of their datagram.
     FragmentsHeld,
     /// Held fragments that continued or were removed, possibly by another worker.
     FragmentsReleased,
@@ -61,13 +61,13 @@ pub enum Event {
     OutputBatches,
     /// Cycles of iterations that found packets.
     BusyCycles,
-    /// Cycles of iterations that found none.
+    /// Cycles of iterations that found no packets.
     IdleCycles,
     /// Iterations that found packets.
     BusyIterations,
     /// Iterations after which the worker slept.
     SleepIterations,
-    /// Cycles that it slept.
+    /// Cycles for which the worker slept.
     SleepCycles,
     /// Iterations.
     Iterations,
@@ -76,15 +76,15 @@ pub enum Event {
 /// Number of [`Event`]s.
 pub const EVENTS: usize = Event::Iterations as usize + 1;
 
-/// Plain counters: a worker's own, or a copy.
+/// Plain counters: a worker's own counters, or a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tally {
     events: [u64; EVENTS],
     drops: [u64; DropReason::COUNT],
-    /// Sum of the drops: `store` checks in each iteration whether it has changed.
+    /// Sum of `drops`, by which `store` checks in each iteration whether one of them has changed.
     dropped: u64,
-    verified: [u64; Verified::COUNT],
-    /// Sum of `verified`, for the same reason.
+    verified: [u64; ChecksumCounter::COUNT],
+    /// Sum of `verified`, by which `store` checks whether one of them has changed.
     verified_total: u64,
 }
 
@@ -94,7 +94,7 @@ impl Default for Tally {
             events: [0; EVENTS],
             drops: [0; DropReason::COUNT],
             dropped: 0,
-            verified: [0; Verified::COUNT],
+            verified: [0; ChecksumCounter::COUNT],
             verified_total: 0,
         }
     }
@@ -109,7 +109,7 @@ impl Tally {
 
     /// Subtracts `n` events that were counted in this iteration.
     #[inline]
-    pub(crate) fn take_back(&mut self, event: Event, n: u64) {
+    pub(crate) fn subtract(&mut self, event: Event, n: u64) {
         self.events[event as usize] = self.events[event as usize].wrapping_sub(n);
     }
 
@@ -132,13 +132,13 @@ impl Tally {
 
     /// Counts `n` verifications of checksums.
     #[inline]
-    pub fn verify(&mut self, what: Verified, n: u64) {
+    pub fn verify(&mut self, what: ChecksumCounter, n: u64) {
         self.verified[what as usize] += n;
         self.verified_total += n;
     }
 
     /// The count of verifications of checksums.
-    pub fn verified(&self, what: Verified) -> u64 {
+    pub fn verified(&self, what: ChecksumCounter) -> u64 {
         self.verified[what as usize]
     }
 
@@ -152,17 +152,17 @@ impl Tally {
         self.drops[reason as usize]
     }
 
-    /// The reasons for which packets were dropped, and how many.
+    /// The reasons for which packets were dropped, and the number of packets for each.
     pub fn drops(&self) -> impl Iterator<Item = (DropReason, u64)> {
         DropReason::ALL.iter().map(|reason| (*reason, self.dropped(*reason))).filter(|(_, n)| *n != 0)
     }
 
-    /// How many drops in all.
+    /// Number of all drops.
     pub fn dropped_total(&self) -> u64 {
         self.dropped
     }
 
-    /// Adds another's counters.
+    /// Adds the counters of another tally.
     pub fn merge(&mut self, other: &Tally) {
         self.events.iter_mut().zip(other.events).for_each(|(a, b)| *a = a.wrapping_add(b));
         self.drops.iter_mut().zip(other.drops).for_each(|(a, b)| *a = a.wrapping_add(b));
@@ -171,7 +171,7 @@ impl Tally {
         self.verified_total = self.verified_total.wrapping_add(other.verified_total);
     }
 
-    /// What was counted since `earlier`, a copy of the same counters.
+    /// Returns what was counted since `earlier`, a copy of the same counters.
     #[must_use]
     pub fn since(&self, earlier: &Tally) -> Tally {
         let mut out = *self;
@@ -203,11 +203,11 @@ pub struct SharedTally {
     drops: [AtomicU64; DropReason::COUNT],
     /// The sum of `drops`.
     dropped: AtomicU64,
-    verified: [AtomicU64; Verified::COUNT],
+    verified: [AtomicU64; ChecksumCounter::COUNT],
     /// The sum of `verified`.
     verified_total: AtomicU64,
     cache: [AtomicU64; 4],
-    /// A `StageSample`: its packets are the last.
+    /// The cycles of a [`StageSample`], and then its packets.
     stages: [AtomicU64; PathStage::ALL.len() + 1],
     /// The packets that the worker dropped recently.
     pub(crate) last_drops: Arc<LastDrops>,
@@ -215,14 +215,14 @@ pub struct SharedTally {
     pub(crate) port_drops: Arc<SharedPortDrops>,
 }
 
-/// The flow cache of a worker.
+/// State of the flow cache of a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheView {
     /// Capacity in entries.
     pub entries: u64,
     /// Bytes of memory.
     pub bytes: u64,
-    /// The address of its largest table.
+    /// The address of the cache's largest table.
     pub address: u64,
     /// Size in bytes of this table.
     pub table: u64,
@@ -234,7 +234,7 @@ impl Default for SharedTally {
             events: [const { AtomicU64::new(0) }; EVENTS],
             drops: [const { AtomicU64::new(0) }; DropReason::COUNT],
             dropped: AtomicU64::new(0),
-            verified: [const { AtomicU64::new(0) }; Verified::COUNT],
+            verified: [const { AtomicU64::new(0) }; ChecksumCounter::COUNT],
             verified_total: AtomicU64::new(0),
             cache: [const { AtomicU64::new(0) }; 4],
             stages: [const { AtomicU64::new(0) }; PathStage::ALL.len() + 1],
@@ -260,7 +260,7 @@ impl SharedTally {
         }
     }
 
-    /// Publishes the state of the worker's cache.
+    /// Publishes the state of the worker's flow cache.
     pub(crate) fn store_cache(&self, view: CacheView) {
         let CacheView { entries, bytes, address, table } = view;
         self.cache
@@ -269,7 +269,7 @@ impl SharedTally {
             .for_each(|(a, n)| a.store(n, Ordering::Relaxed));
     }
 
-    /// The state of the worker's cache as published last.
+    /// The state of the worker's flow cache, as last published.
     pub fn cache(&self) -> CacheView {
         let [entries, bytes, address, table] = std::array::from_fn(|i| self.cache[i].load(Ordering::Relaxed));
         CacheView { entries, bytes, address, table }
@@ -293,7 +293,7 @@ impl SharedTally {
     pub fn load(&self) -> Tally {
         let drops: [u64; DropReason::COUNT] = std::array::from_fn(|i| self.drops[i].load(Ordering::Relaxed));
         let events = std::array::from_fn(|i| self.events[i].load(Ordering::Relaxed));
-        let verified: [u64; Verified::COUNT] =
+        let verified: [u64; ChecksumCounter::COUNT] =
             std::array::from_fn(|i| self.verified[i].load(Ordering::Relaxed));
         let (dropped, verified_total) = (drops.iter().sum(), verified.iter().sum());
         Tally { events, drops, dropped, verified, verified_total }

@@ -1,8 +1,8 @@
-//! The whole path against a reference implementation: a list of rules scanned for every packet.
+//! The complete path, compared with a reference implementation: a list of rules that is scanned for every packet.
 
 use crate::batch::Batch;
 use crate::packet::{Meta, Packet};
-use crate::path::extract::{line, read, wide};
+use crate::path::extract::{line, read, wide_key};
 use crate::port::*;
 use crate::{Config, Datapath, Event, Worker};
 use classifier::megaflow::Depth;
@@ -58,7 +58,7 @@ impl TxQueue for Wire {
     }
 }
 
-/// A rule: what it matches, and what it does.
+/// A rule: its match and its actions.
 pub(crate) type Rule = (Flow, Flow, Vec<DpAction>);
 
 #[derive(Default)]
@@ -80,7 +80,7 @@ impl FlowOwner for Credited {
 }
 
 impl Control {
-    /// The actions of the first rule that matches, and the bits that were consulted.
+    /// Returns the actions of the first rule that matches, and the bits that were consulted.
     pub(crate) fn scan(&self, flow: &Flow) -> (Vec<DpAction>, Flow) {
         let mut mask = Flow::ZERO;
         for (key, rule_mask, actions) in self.rules.lock().unwrap().iter() {
@@ -264,7 +264,7 @@ fn packets_to_send_are_held_for_more_to_come() {
     setup.worker.remove_rxq(PortNo(3), QueueId(0));
     assert_eq!(setup.tx[1].take().len(), 1);
     assert_eq!(at(&mut setup, 102, 4), 0);
-    setup.worker.rest();
+    setup.worker.go_idle();
     assert_eq!(setup.tx[1].take().len(), 4);
     setup.datapath.set_tx_hold(0);
     assert_eq!(at(&mut setup, 103, 1), 1);
@@ -285,7 +285,7 @@ fn a_busy_thread_publishes_its_counters_now_and_then_and_when_it_is_idle_or_rest
     assert!((1..=16).zip(&seen).all(|(sent, seen)| sent < seen + 8), "{seen:?}");
     assert_eq!(poll(&mut setup, 0), 16);
     poll(&mut setup, 1);
-    setup.worker.rest();
+    setup.worker.go_idle();
     assert_eq!(setup.datapath.worker_tally(WorkerId(0)).get(Event::Received), 17);
 }
 
@@ -589,7 +589,7 @@ fn any_actions() -> impl Strategy<Value = Vec<DpAction>> {
     })
 }
 
-/// What each port sends.
+/// Returns the packets that each port sends.
 fn sent(actions: &[DpAction], mut bytes: Vec<u8>) -> Vec<(u32, Vec<u8>)> {
     let mut all = Vec::new();
     for action in actions {
@@ -722,9 +722,9 @@ fn check_extract(bytes: &[u8]) -> Result<(), TestCaseError> {
     let packet = Packet::new(FramePool::new(1).frame_of(bytes).unwrap(), meta.clone());
     let flow = packet.flow();
     let naive = line_of(&flow);
-    let (key, flags) = wide(bytes, &meta);
+    let (key, flags) = wide_key(bytes, &meta);
     prop_assert_eq!(key.line, naive);
-    // A shallower key has the fields of its depth, and zeros for the others.
+    // A key of a lower depth has the fields of this depth, and zeros for the others.
     let l4 = Flow { tp_src: 0, tp_dst: 0, tcp_flags: 0, ..flow };
     let l3 = Flow { nw_src: 0, nw_dst: 0, nw_proto: 0, nw_tos: 0, nw_ttl: 0, nw_frag: 0, ..l4 };
     let depths = [
@@ -743,7 +743,7 @@ fn check_extract(bytes: &[u8]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// The keys of a packet that is in a batch twice, among others. `own`: as a recirculated packet.
+/// Returns the keys of a packet that is in a batch twice, among others. `own`: as a recirculated packet.
 fn in_batch(bytes: &[u8], meta: &Meta, depth: Depth, own: bool) -> [(cpu::Line, u16); 2] {
     let tagged = Flow { vlans: [flow::Vlan { tpid: 0x8100, tci: 0x1005 }, Default::default()], ..tcp(1, 2) };
     let six = Flow { dl_type: 0x86dd, nw_src: 0, nw_dst: 0, ..tcp(1, 2) };

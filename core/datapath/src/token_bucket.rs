@@ -1,8 +1,7 @@
-//! A token bucket from which several threads take tokens without waiting for each other.
+//! A token bucket from which several threads take tokens without a lock.
 //!
-//! A token is a millionth of a packet or a thousandth of a bit. So the number of tokens added per microsecond
-//! equals the rate in packets per second or kilobits per second, and nothing is rounded, whatever the packet
-//! sizes.
+//! A token is a millionth of a packet or a thousandth of a bit. So the number of tokens added per microsecond equals
+//! the rate in packets per second or kilobits per second, and nothing is rounded, whatever the packet sizes are.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use units::Micros;
@@ -11,7 +10,7 @@ use units::Micros;
 pub(crate) const PACKET: u64 = 1_000_000;
 /// Tokens per byte.
 pub(crate) const BYTE: u64 = 8_000;
-/// Tokens per unit of burst: a packet or a kilobit.
+/// Tokens per unit of burst, which is a packet or a kilobit.
 pub(crate) const BURST: u64 = 1_000_000;
 
 /// A token bucket.
@@ -31,9 +30,9 @@ impl Bucket {
         Bucket { rate, full, tokens: AtomicU64::new(full) }
     }
 
-    /// Adds the tokens of this time.
-    pub(crate) fn pour(&self, passed: Micros) {
-        // The product could overflow; a longer time than this fills the bucket anyway.
+    /// Adds the tokens for this time.
+    pub(crate) fn add_tokens(&self, passed: Micros) {
+        // The product could overflow. A longer time than this fills the bucket anyway.
         let enough = self.full / self.rate.max(1) + 1;
         let more = passed.0.min(enough).saturating_mul(self.rate);
         let _ = self.tokens.fetch_update(Relaxed, Relaxed, |t| Some(t.saturating_add(more).min(self.full)));
@@ -44,29 +43,30 @@ impl Bucket {
         self.tokens.fetch_update(Relaxed, Relaxed, |t| t.checked_sub(cost)).is_ok()
     }
 
-    /// Takes as many of these tokens as there are, and returns how many.
+    /// Takes these tokens, or fewer if there are not enough; returns how many it took.
     pub(crate) fn take_some(&self, wanted: u64) -> u64 {
         let take = |tokens: u64| Some(tokens - tokens.min(wanted));
         let (Ok(before) | Err(before)) = self.tokens.fetch_update(Relaxed, Relaxed, take);
         before.min(wanted)
     }
 
-    /// Returns tokens that were taken.
-    pub(crate) fn give(&self, cost: u64) {
+    /// Returns tokens that were taken and not used.
+    pub(crate) fn return_tokens(&self, cost: u64) {
         let _ = self.tokens.fetch_update(Relaxed, Relaxed, |t| Some(t.saturating_add(cost).min(self.full)));
     }
 }
 
-/// When tokens were last added. The thread that advances this time adds the tokens since then.
+/// The time at which tokens were last added. The thread that advances this time adds the tokens since then.
 #[derive(Debug)]
-pub(crate) struct PouringClock(AtomicU64);
+pub(crate) struct RefillClock(AtomicU64);
 
-impl PouringClock {
-    pub(crate) fn new(now: Micros) -> PouringClock {
-        PouringClock(AtomicU64::new(now.0))
+impl RefillClock {
+    pub(crate) fn new(now: Micros) -> RefillClock {
+        RefillClock(AtomicU64::new(now.0))
     }
 
-    /// Advances the clock to `now` and returns the time that passed, to only one of concurrent callers.
+    /// Advances the clock to `now`. Returns the time that passed to the thread that has advanced it, and `None` to
+    /// all others.
     pub(crate) fn advance(&self, now: Micros) -> Option<Micros> {
         if self.0.load(Relaxed) >= now.0 {
             return None;

@@ -1,14 +1,14 @@
 //! The datapath's tunnel ports.
 //!
-//! A tunnel port has no device. The port number in `tnl_pop` tells which kind of header to remove; `tnl_push`
-//! uses the port's counter where the header contains a sequence number.
+//! A tunnel port has no device. Its number in `tnl_pop` tells which kind of header to remove. `tnl_push` uses the
+//! port's counter if the header contains a sequence number.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tunnel::Kind;
 use units::PortNo;
 
-/// Default range of the source ports of outer UDP headers.
+/// Default range (first and last) of the source ports of outer UDP headers.
 pub const TUNNEL_SOURCE_PORTS: (u16, u16) = (32_768, 61_000);
 
 /// A tunnel port.
@@ -20,7 +20,7 @@ pub(crate) struct TunnelPort {
 }
 
 impl TunnelPort {
-    /// Returns the sequence number of a packet.
+    /// Returns the sequence number for a packet.
     pub(crate) fn next_seq(&self) -> u32 {
         self.seq.fetch_add(1, Ordering::Relaxed)
     }
@@ -45,13 +45,13 @@ impl TunnelPorts {
         self.by_no.get(no as usize)?.as_ref()
     }
 
-    /// Returns whether this is a tunnel port.
+    /// Returns whether this is the number of a tunnel port.
     #[inline(always)]
     pub(crate) fn contain(&self, no: u32) -> bool {
         self.by_no.get(no as usize).is_some_and(Option::is_some)
     }
 
-    fn place(&mut self, no: PortNo) -> &mut Option<Arc<TunnelPort>> {
+    fn slot_mut(&mut self, no: PortNo) -> &mut Option<Arc<TunnelPort>> {
         let at = no.0 as usize;
         if self.by_no.len() <= at {
             self.by_no.resize(at + 1, None);
@@ -59,14 +59,14 @@ impl TunnelPorts {
         &mut self.by_no[at]
     }
 
-    /// Makes `no` a tunnel port of this kind. If it is one already, its sequence numbers continue.
+    /// Makes `no` a tunnel port of this kind. If it is a tunnel port already, its sequence numbers continue.
     pub(crate) fn set(&mut self, no: PortNo, kind: Kind) {
         let seq = self.get(no.0).map_or(0, |old| old.seq.load(Ordering::Relaxed));
-        *self.place(no) = Some(Arc::new(TunnelPort { kind, seq: AtomicU32::new(seq) }));
+        *self.slot_mut(no) = Some(Arc::new(TunnelPort { kind, seq: AtomicU32::new(seq) }));
     }
 
     pub(crate) fn remove(&mut self, no: PortNo) {
-        *self.place(no) = None;
+        *self.slot_mut(no) = None;
     }
 
     pub(crate) fn set_source_ports(&mut self, first: u16, last: u16) {
@@ -89,7 +89,7 @@ pub(crate) struct SourcePorts {
 }
 
 impl SourcePorts {
-    /// The source port for packets with this hash. All ports of the range are equally likely.
+    /// Returns the source port for packets with this hash. All ports of the range are equally likely.
     #[inline(always)]
     pub(crate) fn port(self, hash: u32) -> u16 {
         self.first + ((u64::from(hash) * u64::from(self.count)) >> 32) as u16

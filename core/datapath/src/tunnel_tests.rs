@@ -74,7 +74,8 @@ fn a_packet_goes_into_the_tunnel_and_comes_out_as_it_was() {
     assert_eq!(setup.balance(), 0);
 }
 
-/// A truncated packet is recirculated with its header, as if the underlay's port had received it, without what was known about it.
+/// A truncated packet is recirculated with its tunnel header, as if the underlay's port had received it. What was
+/// known about it is forgotten.
 #[test]
 fn a_truncated_packet_is_received_by_the_port_below() {
     let by = |port| Flow { in_port: port, ..Flow::ZERO };
@@ -179,7 +180,7 @@ fn a_batch_comes_out_of_its_tunnel_together_and_each_packet_keeps_its_outer_head
     assert_eq!(setup.balance(), 0);
 }
 
-/// The second pass of packets out of that tunnel, with that destination port.
+/// The rule for second passes of packets of this tunnel with this destination port.
 fn second(tun_id: u64, tp_dst: u16, port: u32) -> Rule {
     let key = Flow { in_port: VXLAN.0, dl_type: 0x0800, recirc_id: 1, tp_dst, ..Flow::ZERO };
     let mask =
@@ -188,8 +189,8 @@ fn second(tun_id: u64, tp_dst: u16, port: u32) -> Rule {
     (Flow { tunnel: tunnel(tun_id), ..key }, Flow { tunnel: tunnel(u64::MAX), ..mask }, vec![out(port)])
 }
 
-/// Some packets of a decapsulated batch run a longer program; the others are recirculated and miss. The upcall of
-/// those names the tunnel.
+/// Some packets of a decapsulated batch have a longer program; the others are recirculated and miss. The upcalls of
+/// the latter contain the tunnel.
 #[test]
 fn recirculated_packets_keep_the_outer_header_beside_packets_of_longer_programs() {
     let hash = || vec![DpAction::Hash { alg: dpif::HashAlg::L4, basis: 0 }, DpAction::Recirc(1)];
@@ -222,7 +223,7 @@ fn recirculated_packets_keep_the_outer_header_beside_packets_of_longer_programs(
     assert_eq!(setup.balance(), 0);
 }
 
-/// Packets of a kernel, which leaves some checksums open.
+/// Packets of a kernel, which leaves some checksums to the receiver.
 struct FromKernel(Wire);
 
 impl RxQueue for FromKernel {
@@ -237,8 +238,9 @@ impl RxQueue for FromKernel {
     }
 }
 
-/// A batch of packets that are rewritten and get a header, some of whose checksums the sender left open: each becomes what it becomes
-/// alone by the general path. The packets come out of the tunnel with their options.
+/// A batch of packets that are rewritten and get a tunnel header; some have checksums that the sender has left to the
+/// receiver. Each packet must be the same as when it is executed alone, operation by operation. After decapsulation
+/// the packets have their tunnel options.
 #[test]
 fn packets_are_rewritten_and_get_a_header_in_their_batch() {
     let options = [1, 2, 0x80, 1, 0, 1, 0, 4];
@@ -264,7 +266,7 @@ fn packets_are_rewritten_and_get_a_header_in_their_batch() {
     from.tlv = flow::Tlv::from_options(&options).unwrap();
     from_mask.tlv = flow::Tlv { present: u64::MAX, data: [0xff; flow::tlv::SPACE] };
     let mut setup = Setup::new(vec![
-        // One megaflow for all; two megaflows; the general path.
+        // One megaflow for all packets; two megaflows; execution operation by operation.
         (key(1), mask, vec![DpAction::CtClear, ttl(), header(2), out(2)]),
         (with(2, 0), by_src, vec![ttl(), header(2), out(2)]),
         (with(2, 1), by_src, vec![header(2), out(2)]),

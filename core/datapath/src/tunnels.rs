@@ -1,4 +1,4 @@
-//! Settings of tunnel ports.
+//! Settings of tunnel ports: the interface for the control half.
 
 use crate::datapath::{Datapath, PutError};
 use crate::ports::{MAX_PORT, Ports};

@@ -1,41 +1,46 @@
 //! The upcall budget: how much of its time a worker may spend on translating misses inline while handler threads serve upcalls.
 //!
-//! When no more misses can be parked, a worker translates inline rather than lose a packet. A storm of misses must not take the
-//! core from packets that have a megaflow, so inline translation is paid from a budget of cycles (ADR 10):
+//! When no more misses can be parked, a worker translates inline rather than lose a packet. A storm of misses must
+//! not take the core from packets that have a megaflow. So inline translation is paid from a budget of cycles (ADR
+//! 10):
 //!
-//! - It grows by 1/16 of the time that passes, or by the share of misses among the packets if that is more.
-//! - In that share, a packet with a megaflow weighs more if its queue has few misses ([`Mix`]): a storm first slows down its own
-//!   port, and a core with little other traffic gets time for the misses.
-//! - Shares are those of the last iterations that delivered packets. The queue with the storm may be in backoff (`rxq_backoff`) and
-//!   polled only when the others are empty.
-//! - A calm queue has few misses. While calm queues have packets, one iteration adds at most a time for which their rings can
-//!   wait. While a calm queue delivers full bursts, so that more packets wait in it, the budget grows by 1/256 of the time.
+//! - It grows by 1/16 of the time that passes, or by the share of misses among the packets if that is larger.
+//! - In this share, a packet with a megaflow weighs more if its queue has few misses ([`Mix`]): a storm first slows
+//!   down its own port, and a core with little other traffic has time for the misses.
+//! - The share is computed over the last iterations that delivered packets, because the queue with the storm may be
+//!   in backoff (`rxq_backoff`) and polled only when the other queues are empty.
+//! - A queue with few misses is calm. While calm queues have packets, one iteration adds at most the time for which
+//!   their rings can wait. While a calm queue delivers full bursts, so that more packets wait in it, the budget grows
+//!   by 1/256 of the time.
 //!
 //! The caller measures the cycles.
 
 /// The budget grows by one cycle in 16.
 const SHARE: u64 = 16;
-/// One cycle in 256 while a calm queue delivers full bursts, because the packets that wait there may be lost.
+/// The budget grows by one cycle in 256 while a calm queue delivers full bursts, because the packets that wait in its
+/// ring may be lost.
 const SHARE_OF_THE_PRESSED: u64 = 256;
-/// Maximum budget in cycles: 8 million, a few milliseconds.
-const MOST: i64 = 1 << 23;
-/// Cycles that the misses' share adds at most in an iteration while calm queues wait: about 20 µs.
+/// Maximum budget in cycles: 8 million, which are a few milliseconds.
+const BUDGET_MAX: i64 = 1 << 23;
+/// Maximum number of cycles that the misses' share adds in one iteration while calm queues have packets: 65,536,
+/// about 20 µs.
 const PER_ITERATION_MAX: u64 = 1 << 16;
 /// The weight of a miss. A packet with a megaflow weighs 1 if its queue delivers almost only misses.
-const MISS: u64 = 4;
-/// The weight of a packet of a queue without misses.
-const CALM: u64 = 16;
-/// After this number of iterations with packets, about a third of an iteration's contribution is left.
+const MISS_WEIGHT: u64 = 4;
+/// The weight of a packet with a megaflow, if its queue has no misses.
+const CALM_WEIGHT: u64 = 16;
+/// Averaging period: after this number of iterations with packets, about a third of an iteration's contribution is
+/// left.
 const ITERATIONS: u64 = 128;
-/// The same for the iterations of one queue. It is longer, because flows come in runs: a run without a miss
-/// does not make a queue calm.
+/// Averaging period for one queue. It is longer, because flows come in runs: a run without a miss must not make a
+/// queue calm.
 const ITERATIONS_OF_QUEUE: u64 = 1024;
 
 /// A decaying sum, in units of 1/ITERATIONS.
 #[derive(Clone, Copy, Debug, Default)]
-struct Recent<const ITERATIONS: u64>(u64);
+struct DecayingSum<const ITERATIONS: u64>(u64);
 
-impl<const ITERATIONS: u64> Recent<ITERATIONS> {
+impl<const ITERATIONS: u64> DecayingSum<ITERATIONS> {
     #[inline]
     fn add(&mut self, n: u64) {
         self.0 = self.0 - self.0.div_ceil(ITERATIONS) + n * ITERATIONS;
@@ -45,8 +50,8 @@ impl<const ITERATIONS: u64> Recent<ITERATIONS> {
 /// The share of misses of one queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Mix {
-    misses: Recent<ITERATIONS_OF_QUEUE>,
-    packets: Recent<ITERATIONS_OF_QUEUE>,
+    misses: DecayingSum<ITERATIONS_OF_QUEUE>,
+    packets: DecayingSum<ITERATIONS_OF_QUEUE>,
 }
 
 impl Mix {
@@ -56,12 +61,13 @@ impl Mix {
         self.packets.add(packets);
     }
 
-    /// The weight of a packet with a megaflow: [`CALM`] without misses, half of it with one miss in 64 packets.
+    /// Returns the weight of a packet with a megaflow: [`CALM_WEIGHT`] without misses, half of that with one miss in 64
+    /// packets.
     #[inline]
     fn weight(&self) -> u64 {
         match self.misses.0 {
-            0 => CALM,
-            misses => (CALM * self.packets.0 / (self.packets.0 + 64 * misses)).max(1),
+            0 => CALM_WEIGHT,
+            misses => (CALM_WEIGHT * self.packets.0 / (self.packets.0 + 64 * misses)).max(1),
         }
     }
 }
@@ -71,18 +77,19 @@ impl Mix {
 pub struct UpcallBudget {
     cycles: i64,
     iteration: Iteration,
-    /// Packets without a megaflow, and the weight of the others.
-    misses: Recent<ITERATIONS>,
-    hits: Recent<ITERATIONS>,
-    /// Packets of calm queues.
-    calm: Recent<ITERATIONS>,
+    /// Decaying sum of packets without a megaflow.
+    misses: DecayingSum<ITERATIONS>,
+    /// Decaying sum of the weights of packets with a megaflow.
+    hits: DecayingSum<ITERATIONS>,
+    /// Decaying sum of the packets of calm queues.
+    calm: DecayingSum<ITERATIONS>,
 }
 
-/// What an iteration delivered.
+/// What the queues delivered in one iteration.
 #[derive(Clone, Copy, Debug, Default)]
 struct Iteration {
-    /// Misses of the queue that is being received from.
-    fresh: u64,
+    /// Misses of the queue that is being received from, not yet added to `misses`.
+    current_misses: u64,
     /// Packets of all queues.
     packets: u64,
     misses: u64,
@@ -95,7 +102,7 @@ struct Iteration {
 impl Default for UpcallBudget {
     fn default() -> UpcallBudget {
         let (misses, hits, calm) = Default::default();
-        UpcallBudget { cycles: MOST, iteration: Iteration::default(), misses, hits, calm }
+        UpcallBudget { cycles: BUDGET_MAX, iteration: Iteration::default(), misses, hits, calm }
     }
 }
 
@@ -103,25 +110,25 @@ impl UpcallBudget {
     /// Counts misses of the queue that is being received from.
     #[inline]
     pub fn missed(&mut self, packets: u64) {
-        self.iteration.fresh += packets;
+        self.iteration.current_misses += packets;
     }
 
-    /// Counts `packets` of a queue, misses included. `more`: a full burst, so more packets may wait.
+    /// Counts `packets` of a queue, misses included. `more`: it was a full burst, so more packets may wait.
     #[inline]
     pub(crate) fn received(&mut self, packets: u64, more: bool, mix: &mut Mix) {
-        let fresh = std::mem::take(&mut self.iteration.fresh).min(packets);
-        mix.add(fresh, packets);
+        let current_misses = std::mem::take(&mut self.iteration.current_misses).min(packets);
+        mix.add(current_misses, packets);
         let weight = mix.weight();
         self.iteration.packets += packets;
-        self.iteration.misses += fresh;
-        self.iteration.hits += (packets - fresh) * weight;
-        if 2 * weight > CALM {
+        self.iteration.misses += current_misses;
+        self.iteration.hits += (packets - current_misses) * weight;
+        if 2 * weight > CALM_WEIGHT {
             self.iteration.calm += packets;
             self.iteration.pressed |= more;
         }
     }
 
-    /// Ends an iteration that took `cycles`.
+    /// Ends an iteration that took this many cycles, and adds its share to the budget.
     #[inline]
     pub fn earn(&mut self, cycles: u64) {
         let iteration = std::mem::take(&mut self.iteration);
@@ -132,20 +139,20 @@ impl UpcallBudget {
         }
         let mut share = cycles / if iteration.pressed { SHARE_OF_THE_PRESSED } else { SHARE };
         if iteration.misses != 0 && !iteration.pressed {
-            let misses = self.misses.0 * MISS;
-            let most = if self.calm.0 == 0 { MOST as u64 } else { PER_ITERATION_MAX };
+            let misses = self.misses.0 * MISS_WEIGHT;
+            let most = if self.calm.0 == 0 { BUDGET_MAX as u64 } else { PER_ITERATION_MAX };
             share = share.max(cycles.min(most) * misses / (misses + self.hits.0).max(1));
         }
-        let share = i64::try_from(share).unwrap_or(MOST);
-        self.cycles = self.cycles.saturating_add(share).min(MOST);
+        let share = i64::try_from(share).unwrap_or(BUDGET_MAX);
+        self.cycles = self.cycles.saturating_add(share).min(BUDGET_MAX);
     }
 
-    /// Returns whether there is budget left.
+    /// Returns whether some of the budget is left.
     pub fn is_left(&self) -> bool {
         self.cycles > 0
     }
 
-    /// Takes the `cycles` of an inline translation. The budget may become negative, and is then earned back
+    /// Spends the `cycles` of an inline translation. The budget may become negative; then it must be earned back
     /// before the next translation.
     pub fn spend(&mut self, cycles: u64) {
         self.cycles = self.cycles.saturating_sub(i64::try_from(cycles).unwrap_or(i64::MAX));
@@ -164,7 +171,7 @@ mod tests {
     fn debts_are_paid() {
         let mut budget = UpcallBudget::default();
         budget.earn(u64::MAX);
-        budget.spend(MOST as u64 + 100);
+        budget.spend(BUDGET_MAX as u64 + 100);
         assert!(!budget.is_left());
         budget.earn(100 * SHARE);
         assert!(!budget.is_left());

@@ -1,15 +1,15 @@
-//! `UpcallServer`: a thread that serves upcalls. While one exists, workers park misses instead of translating
+//! `UpcallServer`: serves upcalls on one handler thread. While one exists, workers park misses instead of translating
 //! them inline.
 //!
-//! It looks a packet up before it calls the control half: if megaflows are wide, the first packet of a burst
-//! creates the megaflow for all of them. It publishes the megaflow; the worker executes the actions on the
-//! packet that was parked.
+//! Before it calls the control half it looks the packet up: if megaflows are wide, the first packet of a burst
+//! creates the megaflow for all packets of the burst. It publishes the megaflow; the worker executes the actions on
+//! the parked packet.
 
-use crate::flows::{Birth, NewFlow, Published};
+use crate::flows::{MissOrigin, NewFlow, PublishResult};
 use crate::packet::Meta;
 use crate::program::{Op, Program};
-use crate::shared::{Patience, Shared};
-use crate::upcalls::{Addressed, Outcome, Request, Spent, answer_all};
+use crate::shared::{LockWait, Shared};
+use crate::upcalls::{AddressedAnswer, Outcome, Request, Spent, answer_all};
 use classifier::megaflow::{Key, Megaflow};
 use cpu::prefetch::prefetch_at;
 use dpif::{Translation, Upcall, UpcallHandler};
@@ -22,37 +22,37 @@ use sync::Reader;
 pub struct UpcallServer {
     shared: Arc<Shared>,
     reader: Reader<Megaflow<Program>>,
-    /// Requests being served; empty between two calls.
+    /// Requests that are being served; empty between two calls.
     requests: Vec<Request>,
-    /// Their translations, in the same order.
-    translated: Vec<Translated>,
-    /// Empty between two calls, like the next field.
-    answers: Vec<Addressed>,
-    /// Memory that workers returned.
+    /// The translations of the requests, in the same order.
+    translated: Vec<TranslatedPacket>,
+    /// Answers that are not sent yet; empty between two calls.
+    answers: Vec<AddressedAnswer>,
+    /// Memory that workers returned; empty between two calls.
     spent: Vec<Spent>,
     /// Memory for the programs of the next upcalls.
     memory: Vec<Vec<Op>>,
 }
 
-/// Number of upcalls that are served together, because they share locks that workers need too. The first of
-/// them waits for the others.
-const TOGETHER: usize = 8;
-/// Number of programs whose memory is kept.
-const PROGRAMS: usize = 64;
+/// Number of upcalls that are served together, so that they share the cost of taking locks that workers need, too. It
+/// is small, because the first of these upcalls waits for the others.
+const UPCALL_BATCH: usize = 8;
+/// Maximum number of programs whose memory is kept.
+const SPARE_PROGRAMS_MAX: usize = 64;
 
-/// A packet's flow and the answer of the control half; `Err` without an answer: none is needed, or the
-/// control half has none. The memory is reused for the next packet, because a flow is too large to move.
-struct Translated {
+/// A packet's flow, and the translation by the control half. `Err`: no translation is needed, or the control half
+/// failed. The memory is reused for the next packet, because a flow is too large to move.
+struct TranslatedPacket {
     flow: Flow,
     key: Key,
     result: Result<Translation, Outcome>,
-    published: Option<Published>,
+    published: Option<PublishResult>,
 }
 
-impl Translated {
-    fn new() -> Translated {
+impl TranslatedPacket {
+    fn new() -> TranslatedPacket {
         let flow = Flow::ZERO;
-        Translated { key: Key::from_flow(&flow), flow, result: Err(Outcome::Unserved), published: None }
+        TranslatedPacket { key: Key::from_flow(&flow), flow, result: Err(Outcome::Unserved), published: None }
     }
 
     fn read(&mut self, bytes: &[u8], meta: &Meta) {
@@ -60,7 +60,7 @@ impl Translated {
         self.key = Key::from_flow(&self.flow);
     }
 
-    /// The translation, if a megaflow is to be installed for it.
+    /// Returns the translation, if a megaflow is to be installed for it.
     fn to_install(&self) -> Option<&Translation> {
         self.result.as_ref().ok().filter(|translation| translation.install)
     }
@@ -68,7 +68,7 @@ impl Translated {
 
 impl UpcallServer {
     pub(crate) fn new(shared: Arc<Shared>) -> UpcallServer {
-        shared.upcalls.enter();
+        shared.upcalls.register();
         UpcallServer {
             reader: shared.table.reader(),
             shared,
@@ -80,11 +80,11 @@ impl UpcallServer {
         }
     }
 
-    /// Serves some upcalls and returns how many. 0 means that none waits.
+    /// Serves some upcalls and returns how many. 0 means that no upcall waits.
     pub fn serve(&mut self) -> usize {
-        self.shared.upcalls.next(TOGETHER, &mut self.requests, &mut self.spent);
+        self.shared.upcalls.take(UPCALL_BATCH, &mut self.requests, &mut self.spent);
         for (program, _) in self.spent.drain(..) {
-            if self.memory.len() < PROGRAMS {
+            if self.memory.len() < SPARE_PROGRAMS_MAX {
                 self.memory.push(program.ops);
             }
         }
@@ -98,14 +98,14 @@ impl UpcallServer {
         served
     }
 
-    /// Serves upcalls and returns the memory of the requests.
+    /// Serves these upcalls and returns the memory of the requests.
     pub(crate) fn answer(&mut self, mut requests: Vec<Request>) -> Vec<Request> {
-        // The packets were written by the workers' CPUs, so they are not in this CPU's cache.
+        // The workers' cores wrote the packets, so they are not in this core's cache.
         requests.iter().for_each(|request| prefetch_at(request.bytes.as_ptr()));
         let handler = self.shared.handler.load_full();
         let mut translated = std::mem::take(&mut self.translated);
         while translated.len() < requests.len() {
-            translated.push(Translated::new());
+            translated.push(TranslatedPacket::new());
         }
         for (request, translated) in requests.iter().zip(&mut translated) {
             self.translate(request, handler.as_deref(), translated);
@@ -115,14 +115,19 @@ impl UpcallServer {
         }
         for (request, translated) in requests.drain(..).zip(&mut translated) {
             let outcome = self.outcome(translated);
-            self.answers.extend(request.answered(outcome));
+            self.answers.extend(request.into_answer(outcome));
         }
         answer_all(&mut self.answers);
         self.translated = translated;
         requests
     }
 
-    fn translate(&mut self, request: &Request, handler: Option<&dyn UpcallHandler>, into: &mut Translated) {
+    fn translate(
+        &mut self,
+        request: &Request,
+        handler: Option<&dyn UpcallHandler>,
+        into: &mut TranslatedPacket,
+    ) {
         into.read(&request.bytes, &request.meta);
         let flow = &into.flow;
         let context = self.shared.table.context(flow.in_port);
@@ -141,17 +146,23 @@ impl UpcallServer {
         };
     }
 
-    fn publish(&self, requests: &[Request], translated: &mut [Translated], handler: &dyn UpcallHandler) {
-        let mut published = Vec::with_capacity(TOGETHER);
+    fn publish(
+        &self,
+        requests: &[Request],
+        translated: &mut [TranslatedPacket],
+        handler: &dyn UpcallHandler,
+    ) {
+        let mut published = Vec::with_capacity(UPCALL_BATCH);
         let new = requests.iter().zip(&*translated).filter_map(|(request, t)| {
-            let (translation, birth) = (t.to_install()?, Birth { worker: request.worker, at: request.now });
-            Some((translation.version, NewFlow::of_miss(&t.flow, &t.key, translation, birth)))
+            let (translation, miss_origin) =
+                (t.to_install()?, MissOrigin { worker: request.worker, at: request.now });
+            Some((translation.version, NewFlow::of_miss(&t.flow, &t.key, translation, miss_origin)))
         });
-        // Prepares all of them before the lock is taken.
+        // All flows are prepared before the lock is taken.
         let new: Vec<_> = new.collect();
-        self.shared.publish(new.into_iter(), handler, Patience::Long, |p| published.push(p));
+        self.shared.publish(new.into_iter(), handler, LockWait::Unbounded, |p| published.push(p));
         for (t, p) in translated.iter_mut().filter(|t| t.to_install().is_some()).zip(published) {
-            if let Some(Published::New(_, Some(flow))) = &p {
+            if let Some(PublishResult::New(_, Some(flow))) = &p {
                 handler.flow_added(flow);
             }
             t.published = p;
@@ -159,13 +170,13 @@ impl UpcallServer {
     }
 
     /// Returns what the worker that sent the request must do.
-    fn outcome(&mut self, translated: &mut Translated) -> Outcome {
+    fn outcome(&mut self, translated: &mut TranslatedPacket) -> Outcome {
         let published = translated.published.take();
         let translation = match std::mem::replace(&mut translated.result, Err(Outcome::LookUpAgain)) {
             Ok(translation) => translation,
             Err(outcome) => return outcome,
         };
-        if let Some(Published::Known(_)) = published {
+        if let Some(PublishResult::Existing(_)) = published {
             return Outcome::LookUpAgain;
         }
         let flow = &translated.flow;
@@ -179,8 +190,8 @@ impl UpcallServer {
 
 impl Drop for UpcallServer {
     fn drop(&mut self) {
-        // There are answers only if serving failed between two of them.
+        // There are answers left only if serving panicked between adding and sending them.
         answer_all(&mut self.answers);
-        self.shared.upcalls.leave();
+        self.shared.upcalls.unregister();
     }
 }

@@ -4,10 +4,10 @@
 //! answered exactly once. When a request is dropped (no handler is left, or the handler failed), its answer
 //! makes the worker translate the packet itself.
 //!
-//! **A worker never waits for a lock here.** If the queue or its inbox is locked, it tries again in its next
-//! iteration. Locks are held only while a few words are moved. A worker does not wait for the allocator
-//! either, whose lock a thread takes when it frees memory of another thread: copies of packets return to the
-//! worker with the answers, and programs return to a handler with the next requests ([`Spent`]).
+//! **A worker never waits for a lock here.** If the queue or the worker's inbox is locked, the worker tries again in
+//! its next iteration. Locks are held only while a few words are moved. A worker does not wait for the allocator
+//! either, which locks when a thread frees memory of another thread: copies of packets return to the worker with the
+//! answers, and programs return to a handler with the next requests ([`Spent`]).
 //!
 //! The shell provides the functions that wake a sleeping handler and each worker.
 
@@ -24,7 +24,7 @@ use units::{Millis, WorkerId};
 /// Wakes a sleeping thread; cheap if the thread is awake.
 pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
-/// An upcall: a packet of a worker that matched no megaflow.
+/// An upcall: the request to translate a packet that matched no megaflow.
 pub(crate) struct Request {
     pub(crate) flow: u64,
     pub(crate) ticket: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Request {
     pub(crate) meta: Meta,
     pub(crate) now: Millis,
     pub(crate) worker: WorkerId,
-    /// Where the answer goes; `None` once it is answered.
+    /// Where the answer is sent; `None` after the request was answered.
     pub(crate) inbox: Option<Arc<Inbox>>,
 }
 
@@ -41,35 +41,35 @@ pub(crate) struct Answer {
     pub(crate) flow: u64,
     pub(crate) ticket: u64,
     pub(crate) outcome: Outcome,
-    /// The buffer of the request, for its next use.
+    /// The buffer of the request, for reuse.
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Memory that a handler allocated and a worker does not need any more; a handler frees it.
+/// Memory that a handler allocated and a worker no longer needs; a handler frees it.
 pub(crate) type Spent = (Program, Arc<dyn FlowOwner>);
 
-/// What the worker does with the packet of the request. Packets parked behind it are looked up again in any case.
+/// What the worker must do with the packet of the request. Packets parked behind it are looked up again in any case.
 pub(crate) enum Outcome {
-    /// The packet was translated: execute this program and credit the owner. `tcp_flags`: the packet's.
+    /// The packet was translated: execute this program and credit the owner. `tcp_flags`: the flags of the packet.
     Run { program: Program, owner: Arc<dyn FlowOwner>, tcp_flags: u16 },
-    /// It has a megaflow now: look it up again.
+    /// The packet has a megaflow now: look it up again.
     LookUpAgain,
-    /// It could not be translated.
+    /// The packet could not be translated.
     Failed(DropReason),
-    /// No handler has translated it: translate it inline.
+    /// No handler has translated the packet: translate it inline.
     Unserved,
 }
 
-/// An answer with its destination.
-pub(crate) type Addressed = (Arc<Inbox>, Answer);
+/// An answer and the inbox to which it is sent.
+pub(crate) type AddressedAnswer = (Arc<Inbox>, Answer);
 
 impl Request {
-    /// The answer for [`answer_all`].
-    pub(crate) fn answered(mut self, outcome: Outcome) -> Option<Addressed> {
+    /// Turns the request into its answer, for [`answer_all`].
+    pub(crate) fn into_answer(mut self, outcome: Outcome) -> Option<AddressedAnswer> {
         self.take_answer(outcome)
     }
 
-    fn take_answer(&mut self, outcome: Outcome) -> Option<Addressed> {
+    fn take_answer(&mut self, outcome: Outcome) -> Option<AddressedAnswer> {
         let inbox = self.inbox.take()?;
         let bytes = std::mem::take(&mut self.bytes);
         Some((inbox, Answer { flow: self.flow, ticket: self.ticket, outcome, bytes }))
@@ -84,8 +84,8 @@ impl Drop for Request {
     }
 }
 
-/// Sends answers; consecutive answers for one worker are sent together.
-pub(crate) fn answer_all(answers: &mut Vec<Addressed>) {
+/// Sends answers. Consecutive answers for the same worker are sent together.
+pub(crate) fn answer_all(answers: &mut Vec<AddressedAnswer>) {
     let mut answers = answers.drain(..).peekable();
     while let Some((inbox, first)) = answers.next() {
         let same = std::iter::from_fn(|| answers.next_if(|(other, _)| Arc::ptr_eq(other, &inbox)));
@@ -93,7 +93,7 @@ pub(crate) fn answer_all(answers: &mut Vec<Addressed>) {
     }
 }
 
-/// Answers for one worker. Their number is bounded by that of its unanswered requests.
+/// Answers for one worker. Their number is bounded by the number of the worker's unanswered requests.
 pub(crate) struct Inbox {
     answers: Mailbox<Answer>,
     wake: Wake,
@@ -110,8 +110,7 @@ impl Inbox {
         }
     }
 
-    /// Moves all answers to `out`, which is empty. Returns true if there were any, or if the inbox was
-    /// locked.
+    /// Moves all answers to `out`, which must be empty. Returns true if there were any, or if the inbox was locked.
     #[inline]
     pub(crate) fn take(&self, out: &mut VecDeque<Answer>) -> bool {
         self.answers.try_take_all(out)
@@ -130,14 +129,14 @@ struct State {
 #[derive(Default)]
 pub(crate) struct Upcalls {
     state: Mutex<State>,
-    /// Number of handler threads. Changed under the lock.
+    /// Number of handler threads. Changed while `state` is locked.
     servers: AtomicUsize,
 }
 
 impl Upcalls {
-    /// There is a handler thread.
+    /// Returns whether a handler thread exists.
     #[inline]
-    pub(crate) fn is_served(&self) -> bool {
+    pub(crate) fn has_handler(&self) -> bool {
         self.servers.load(Ordering::Acquire) != 0
     }
 
@@ -154,13 +153,14 @@ impl Upcalls {
     }
 
     /// Registers a handler thread.
-    pub(crate) fn enter(&self) {
+    pub(crate) fn register(&self) {
         let _state = lock(&self.state);
         self.servers.fetch_add(1, Ordering::Release);
     }
 
-    /// Removes a handler thread. After the last one, all requests return to their workers, which are woken.
-    pub(crate) fn leave(&self) {
+    /// Unregisters a handler thread. After the last one, all requests return to their workers, and all workers are
+    /// woken.
+    pub(crate) fn unregister(&self) {
         let mut state = lock(&self.state);
         if self.servers.fetch_sub(1, Ordering::Release) != 1 {
             return;
@@ -172,10 +172,11 @@ impl Upcalls {
         inboxes.iter().for_each(|inbox| (inbox.wake)());
     }
 
-    /// Queues the requests of a worker and takes its spent memory. Returns false and changes nothing if the queue is locked.
+    /// Queues the requests of a worker and accepts its spent memory. Returns false and changes nothing if the queue
+    /// is locked or no handler exists.
     pub(crate) fn submit(&self, requests: &mut Vec<Request>, spent: &mut Vec<Spent>) -> bool {
         let Some(mut state) = try_lock(&self.state) else { return false };
-        if !self.is_served() {
+        if !self.has_handler() {
             return false;
         }
         if state.spent.is_empty() {
@@ -197,26 +198,27 @@ impl Upcalls {
         true
     }
 
-    /// Takes up to `most` requests. The spent memory of workers goes to `spent`, which is empty.
-    pub(crate) fn next(&self, most: usize, requests: &mut Vec<Request>, spent: &mut Vec<Spent>) {
+    /// Removes up to `most` requests from the queue. The spent memory of workers is moved to `spent`, which must be
+    /// empty.
+    pub(crate) fn take(&self, most: usize, requests: &mut Vec<Request>, spent: &mut Vec<Spent>) {
         let mut state = lock(&self.state);
         std::mem::swap(&mut state.spent, spent);
         requests.extend(std::iter::from_fn(|| state.queue.pop()).take(most));
     }
 
-    /// Frees spent memory that no handler has taken.
-    pub(crate) fn tidy(&self) {
+    /// Frees spent memory that no handler has fetched.
+    pub(crate) fn free_spent(&self) {
         let spent = std::mem::take(&mut lock(&self.state).spent);
         drop(spent);
     }
 
-    /// Requests in the queue.
+    /// Number of requests in the queue.
     pub(crate) fn waiting(&self) -> usize {
         lock(&self.state).queue.len()
     }
 }
 
-/// Locks, also after a panic of another thread: each operation on these lists is complete in itself.
+/// Locks, also after a panic of another thread, because each operation on these lists leaves them valid.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

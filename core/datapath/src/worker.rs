@@ -1,12 +1,12 @@
 //! `Worker`: the loop of one PMD thread, one iteration per call.
 //!
-//! An iteration receives a burst from each rx queue, processes each burst and then the recirculated packets,
-//! and finally sends the collected packets. A thread runs it, or the main loop in virtual time. A worker
-//! reads no clock of its own: its caller passes the time and a function that reads the cycle counter.
+//! An iteration receives a burst from each rx queue and processes it, then processes the recirculated packets, and
+//! finally sends the collected packets. A thread calls it in a loop, or the main loop calls it in virtual time. A
+//! worker reads no clock of its own: its caller passes the time and a function that reads the cycle counter.
 //!
-//! **References to shared data.** Ports and upcall handler are snapshots, kept from iteration to iteration
-//! while nothing changes (checked by one load). A worker that will not run its next iteration soon must
-//! `rest`, so that the queues of a removed port are dropped.
+//! **References to shared data.** Ports and upcall handler are snapshots, which a worker keeps from iteration to
+//! iteration until the shared version changes (checked by one load). A worker that will not run its next iteration
+//! soon must go idle ([`Worker::go_idle`]), because otherwise the queues of a removed port are not dropped.
 
 use crate::batch::BATCH;
 use crate::engine::Engine;
@@ -21,7 +21,7 @@ use crate::port::{FrameBatch, RX_BURST, RxQueue};
 use crate::ports::{Ports, SHARED_RX};
 use crate::program::Program;
 use crate::rxq::Rxq;
-use crate::rxq_backoff::Others;
+use crate::rxq_backoff::BurstSize;
 use crate::shared::Shared;
 use crate::stages::{PathStage, Sampler, StageClock, StageTimes};
 use crate::tally::{CacheView, Event, SharedTally, Tally};
@@ -35,16 +35,17 @@ use std::sync::atomic::Ordering;
 use sync::Reader;
 use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
 
-/// Iterations from one check of the cache's size to the next. As often, one iteration is timed by stage.
+/// Number of iterations between two checks of the flow cache's size. In the same interval, one iteration is timed by
+/// stage.
 const CACHE_CHECK: u64 = 1024;
 
-/// Busy iterations from one publication of the counters to the next: at most some microseconds pass.
+/// Number of busy iterations between two publications of the counters: at most some microseconds pass.
 const PUBLISH: u64 = 8;
 
-/// An iteration whose end time is not known yet.
+/// An iteration that has ended. Its end time is the start time of the next iteration.
 struct Iteration {
     start: Cycles,
-    /// When the packets of all queues had been executed.
+    /// The time when the packets of all queues had been executed.
     received: Cycles,
     packets: u64,
     busy: bool,
@@ -57,18 +58,19 @@ pub struct Worker {
     contexts: Contexts,
     engine: Engine,
     rxqs: Vec<Rxq>,
-    /// Rx queues that are set aside: not polled at present.
+    /// Rx queues that are not polled at present ([`set_aside`](Self::set_aside)).
     aside: BTreeMap<(PortNo, QueueId), Rxq>,
     published: Arc<SharedTally>,
     lane_slot: usize,
     last: Option<Iteration>,
-    /// What the queues without backoff delivered in the last iteration, and whether it skipped a queue.
-    served: Others,
-    held: bool,
+    /// What the queues without backoff delivered in the last iteration.
+    largest_burst: BurstSize,
+    /// Whether the last iteration skipped a queue because of backoff.
+    skipped_queue: bool,
     sampler: Option<Sampler>,
-    /// The version of the engine's snapshots; 0: none.
+    /// The version of the engine's snapshots; 0: the worker has no snapshots.
     seen: u64,
-    /// Empty snapshots, in place of the real ones while the worker rests.
+    /// Empty snapshots, which replace the real ones while the worker rests.
     nothing: (Arc<Ports>, Handler),
 }
 
@@ -93,14 +95,14 @@ impl Worker {
             published,
             lane_slot,
             last: None,
-            served: Others::Nothing,
-            held: false,
+            largest_burst: BurstSize::Nothing,
+            skipped_queue: false,
             sampler: None,
             seen: 0,
             nothing: (Arc::default(), Arc::new(None)),
             shared,
         };
-        worker.show_cache();
+        worker.publish_cache_size();
         worker
     }
 
@@ -116,18 +118,19 @@ impl Worker {
 
     /// Adds an rx queue that another worker polled, or a new one.
     pub fn take_over(&mut self, rxq: Rxq) {
-        // Its count of packets in the present iteration is that of the other worker's iteration.
+        // `in_iteration` counts packets of an iteration of the other worker.
         let polled_at =
             if rxq.polled_at == Cycles(0) { (self.engine.clocks.counter)() } else { rxq.polled_at };
         self.rxqs.push(Rxq { in_iteration: 0, polled_at, ..rxq });
     }
 
-    /// Stops polling a queue and returns it. With the last queue of a port its parked packets are dropped,
-    /// unless they were settled before. Between iterations the worker holds no other packets of the queue.
+    /// Stops polling a queue and returns it. With the last queue of a port, the port's parked packets are dropped;
+    /// call [`settle`](Self::settle) before to send them. Between iterations the worker holds no other packets of the
+    /// queue.
     pub fn remove_rxq(&mut self, port: PortNo, id: QueueId) -> Option<Rxq> {
         self.fetch(port, id);
         let at = self.rxqs.iter().position(|q| q.port == port && q.id == id)?;
-        // Packets of this queue that another worker sends must not overtake those that are held here.
+        // Packets of this queue that another worker will send must not overtake those that this worker holds.
         self.send_held();
         let rxq = self.rxqs.remove(at);
         let others = (port, QueueId(0))..=(port, QueueId(u16::MAX));
@@ -150,15 +153,15 @@ impl Worker {
         self.engine.parking = Some(Box::new(Parking::new(&self.shared, limits, wake)));
     }
 
-    /// Sets the number of cycles per millisecond, of the counter that `poll_with` reads, so that meters know
-    /// the time to a microsecond.
+    /// Sets the number of cycles per millisecond of the counter that `poll_with` reads, so that meters know the time
+    /// to a microsecond.
     pub fn set_tick(&mut self, cycles_per_ms: u64) {
         self.engine.clocks.set_tick(cycles_per_ms);
         self.seen = 0;
     }
 
-    /// Translates and sends all parked packets of this port inline (`SHARED_RX`: of all ports). Call it between iterations,
-    /// before one of the port's queues is handed over.
+    /// Translates and sends all parked packets of this port inline (`SHARED_RX`: of all ports). Call it between
+    /// iterations, before a queue of the port is handed over.
     pub fn settle(&mut self, port: PortNo, now: Millis) {
         let port = (port != SHARED_RX).then_some(port.0);
         self.begin(now);
@@ -174,19 +177,20 @@ impl Worker {
         self.engine.parking.as_ref().is_some_and(|p| !p.park.is_empty())
     }
 
-    /// The rx queues that it polls.
+    /// The rx queues of the worker, including those that are set aside.
     pub fn rxqs(&self) -> impl Iterator<Item = (PortNo, QueueId)> {
         self.rxqs.iter().map(|q| (q.port, q.id)).chain(self.aside.keys().copied())
     }
 
-    /// Stops polling these queues until they are fetched: the caller knows when they have packets.
+    /// Stops polling the queues that `is_meant` selects until they are fetched. The caller must learn by other means when
+    /// they have packets.
     pub fn set_aside(&mut self, is_meant: impl Fn(PortNo, QueueId) -> bool) {
         let meant = self.rxqs.extract_if(.., |q| is_meant(q.port, q.id));
         self.aside.extend(meant.map(|q| ((q.port, q.id), q)));
     }
 
-    /// The same for those of these queues that delivered nothing in the last iteration, so that the cycles of all others are
-    /// still counted for them.
+    /// As [`set_aside`](Self::set_aside), but only queues that delivered nothing in the last iteration. So the cycles
+    /// of all other queues are still counted for them.
     pub fn set_idle_aside(&mut self, is_meant: impl Fn(PortNo, QueueId) -> bool) {
         let is_idle = |q: &Rxq| q.in_iteration == 0 && !q.backoff.is_waiting();
         let idle = self.rxqs.extract_if(.., |q| is_idle(q) && is_meant(q.port, q.id));
@@ -203,19 +207,19 @@ impl Worker {
         self.rxqs.extend(std::mem::take(&mut self.aside).into_values());
     }
 
-    /// Its counters, up to its last iteration.
+    /// The worker's counters, up to its last iteration.
     pub fn tally(&self) -> &Tally {
         &self.engine.tally
     }
 
-    /// Runs one iteration in virtual time: nothing in it takes any cycles.
+    /// Runs one iteration in virtual time: no cycles pass during the iteration.
     pub fn poll(&mut self, now: Millis, cycles: Cycles) -> bool {
         self.poll_with(now, || cycles)
     }
 
-    /// Runs one iteration and publishes the counters. `counter` reads the cycle counter. The cycles since the previous
-    /// iteration began are counted as busy or idle depending on whether that iteration found packets; the cycles of a
-    /// queue's packets are counted for the queue. Returns true if there was any packet.
+    /// Runs one iteration and publishes the counters. `counter` reads the cycle counter. The cycles since the
+    /// previous iteration began are counted as busy or idle, depending on whether that iteration found packets; the
+    /// cycles of a queue's packets are counted for the queue. Returns true if this iteration was busy.
     #[inline]
     pub fn poll_with(&mut self, now: Millis, counter: impl Fn() -> Cycles) -> bool {
         let busy = self.iterate(now, counter(), counter);
@@ -223,10 +227,10 @@ impl Worker {
         busy
     }
 
-    /// As `poll_with`, for a thread that runs one iteration after the other. `start` is the counter at the beginning of
-    /// the iteration, passed by the caller because reading the counter takes longer than checking for packets. Only one
-    /// in [`PUBLISH`] busy iterations publishes the counters, because publishing is a noticeable part of the work on a
-    /// small burst. Idle iterations, sleeps and [`rest`](Self::rest) always publish them.
+    /// As `poll_with`, for a thread that runs one iteration after the other. `start` is the counter at the beginning
+    /// of the iteration; the caller passes it because reading the counter takes longer than checking for packets.
+    /// Only one in [`PUBLISH`] busy iterations publishes the counters, because publishing is a noticeable part of the
+    /// work for a small burst. Idle iterations, sleeps and [`go_idle`](Self::go_idle) always publish them.
     #[inline]
     pub fn poll_from(&mut self, now: Millis, start: Cycles, counter: impl Fn() -> Cycles) -> bool {
         let busy = self.iterate(now, start, counter);
@@ -255,13 +259,13 @@ impl Worker {
             answers::stage(&self.shared, &guard, &mut self.engine, now);
             at = counter();
         }
-        let (before, mut served, mut held) = (self.served, Others::Nothing, false);
+        let (before, mut largest_burst, mut skipped_queue) = (self.largest_burst, BurstSize::Nothing, false);
         for q in &mut self.rxqs {
             if q.backoff.skips(before) {
-                (q.in_iteration, held) = (0, true);
+                (q.in_iteration, skipped_queue) = (0, true);
                 continue;
             }
-            self.engine.clocks.end_stage(PathStage::Turn);
+            self.engine.clocks.end_stage(PathStage::Overhead);
             let polled_before = std::mem::replace(&mut q.polled_at, at);
             q.in_iteration = receive::stage(q, &mut self.engine) as u64;
             self.engine.clocks.end_stage(PathStage::Receive);
@@ -272,11 +276,11 @@ impl Worker {
                 run(&self.shared, &guard, &mut self.contexts, in_port, &mut self.engine, now);
                 drop(guard);
                 if let Some(parking) = &mut self.engine.parking {
-                    let brought = Others::of(q.in_iteration);
-                    parking.budget.received(q.in_iteration, brought == Others::FullBurst, &mut q.mix);
+                    let burst_size = BurstSize::of(q.in_iteration);
+                    parking.budget.received(q.in_iteration, burst_size == BurstSize::FullBurst, &mut q.mix);
                     let overflow = std::mem::take(&mut parking.overflow);
                     q.backoff.polled(q.in_iteration, overflow);
-                    served = if overflow == 0 { served.max(brought) } else { served };
+                    largest_burst = if overflow == 0 { largest_burst.max(burst_size) } else { largest_burst };
                 }
                 let end = counter();
                 q.load.burst(q.in_iteration, end - at);
@@ -290,27 +294,27 @@ impl Worker {
                 at = counter();
             }
         }
-        (self.served, self.held) = (served, held);
+        (self.largest_burst, self.skipped_queue) = (largest_burst, skipped_queue);
         self.finish(now, Some(at));
         answered |= park::send_upcalls(&self.shared, &mut self.engine);
         self.engine.tally.add(Event::Iterations, 1);
-        let of_check = self.engine.tally.get(Event::Iterations) % CACHE_CHECK;
-        if of_check < 2 {
-            self.check(of_check == 0, packets, now);
+        let phase = self.engine.tally.get(Event::Iterations) % CACHE_CHECK;
+        if phase < 2 {
+            self.check(phase == 0, packets, now);
         }
-        let busy = packets != 0 || answered || held || self.holds_frames();
+        let busy = packets != 0 || answered || skipped_queue || self.holds_frames();
         self.engine.tally.add(Event::BusyIterations, u64::from(busy));
         self.last = Some(Iteration { start, received: at, packets, busy });
         busy
     }
 
-    /// Called after every 1,024th iteration (`first`) and after the one that follows. The first call maintains the cache and begins
-    /// to time an iteration by stage; the second call ends that sample.
+    /// Called after every 1,024th iteration (`first` is true) and after the iteration that follows it. The first call
+    /// maintains the cache and begins to time an iteration by stage; the second call ends that sample.
     #[cold]
     fn check(&mut self, first: bool, packets: u64, now: Millis) {
         if first {
             self.engine.caches.cache.maintain(now);
-            self.show_cache();
+            self.publish_cache_size();
         }
         if let Some(sampler) = &mut self.sampler {
             match first {
@@ -341,11 +345,11 @@ impl Worker {
         transmit::holds(&self.engine)
     }
 
-    /// The most packets that a queue delivered in the last iteration; at least a full burst if a queue was skipped or a
-    /// shaper holds frames, because then the worker must not sleep.
+    /// The largest number of packets that a queue delivered in the last iteration. At least a full burst if a queue
+    /// was skipped or a shaper holds frames, because then the worker must not sleep.
     pub fn most_in_iteration(&self) -> u64 {
-        let held = if self.held || self.holds_frames() { RX_BURST as u64 } else { 0 };
-        self.rxqs.iter().map(|q| q.in_iteration).max().unwrap_or(0).max(held)
+        let minimum = if self.skipped_queue || self.holds_frames() { RX_BURST as u64 } else { 0 };
+        self.rxqs.iter().map(|q| q.in_iteration).max().unwrap_or(0).max(minimum)
     }
 
     /// Number of packets of the last iteration.
@@ -362,8 +366,8 @@ impl Worker {
         all
     }
 
-    /// For each queue that delivered packets in the last iteration: the number of packets, and how many more
-    /// wait in a guest's ring if that is known.
+    /// For each queue that delivered packets in the last iteration: the number of packets, and how many more packets
+    /// wait in a guest's ring, if known.
     pub fn bursts(&mut self) -> impl Iterator<Item = (u64, Option<u32>)> {
         self.rxqs.iter_mut().filter(|q| q.in_iteration != 0).map(|q| (q.in_iteration, q.queue.waiting()))
     }
@@ -387,12 +391,12 @@ impl Worker {
         }
     }
 
-    /// Records that a device has ended a sleep: the packets that wait now arrived just before this time.
+    /// Records that a device has ended a sleep: the waiting packets arrived just before this time.
     pub fn woken(&mut self, now: Cycles) {
         self.rxqs.iter_mut().for_each(|q| q.polled_at = now);
     }
 
-    /// Ends an iteration, at the start of the next one.
+    /// Counts the cycles of the previous iteration, which end at the start of the next one.
     #[inline]
     fn account_cycles(&mut self, iteration: Iteration, next: Cycles) {
         let event = if iteration.busy { Event::BusyCycles } else { Event::IdleCycles };
@@ -425,22 +429,22 @@ impl Worker {
                 let (meta, drop_port) = (Meta::of_flow(flow), DropPort::In(flow.in_port));
                 self.engine.tally.drop(DropReason::NoBuffer, 1);
                 self.engine.drops.ports.count(drop_port, DropReason::NoBuffer, 1);
-                self.engine.drops.bytes(packet, &meta, DropReason::NoBuffer, drop_port, now);
+                self.engine.drops.log_bytes(packet, &meta, DropReason::NoBuffer, drop_port, now);
             }
             Some(frame) => {
-                let mut group = self.engine.kept.list();
+                let mut group = self.engine.free_lists.packet_list();
                 let vlan_limit = self.engine.view.vlan_limit;
                 group.push(Packet::new(frame, Meta { vlan_limit, ..Meta::of_flow(flow) }));
                 execute::run(&mut self.engine, program, &mut group);
-                self.engine.kept.give_back(group);
+                self.engine.free_lists.return_list(group);
             }
         }
         self.finish(now, None);
-        self.rest();
+        self.go_idle();
         self.publish();
     }
 
-    /// Drops frames that are not in a batch and were to be sent by this port.
+    /// Drops frames that are not in a batch and were queued to be sent by this port.
     pub(crate) fn drop_all(&mut self, port: PortNo, mut frames: FrameBatch, reason: DropReason) {
         self.engine.tally.drop(reason, frames.len() as u64);
         self.engine.drops.ports.count(DropPort::Out(port.0), reason, frames.len() as u64);
@@ -451,7 +455,7 @@ impl Worker {
 
     /// Executes a program on a received packet with unfinished offloads.
     #[cfg(test)]
-    pub(crate) fn execute_undone(
+    pub(crate) fn execute_with_offload(
         &mut self,
         bytes: &[u8],
         offload: packet::offload::Offload,
@@ -478,21 +482,21 @@ impl Worker {
     #[cold]
     fn refresh_snapshots(&mut self, version: u64) {
         self.seen = version;
-        let Engine { view, shadow, drops, bursts, clocks, caches, .. } = &mut self.engine;
+        let Engine { view, inspection, drops, bursts, clocks, caches, .. } = &mut self.engine;
         view.refresh(version, &self.shared);
         let settings = &self.shared.settings;
-        shadow.set(settings.shadow_check.load(Ordering::Relaxed), view.captures.looks_up());
+        inspection.set(settings.shadow_check.load(Ordering::Relaxed), view.captures.captures_any_rx());
         drops.refresh(&view.captures);
         let hold = u64::from(settings.tx_hold.load(Ordering::Relaxed));
         bursts.hold.cycles = hold * clocks.fine.per_ms / 1000;
         if caches.choose(*settings.flow_cache.load_full(), self.shared.advise) {
-            self.show_cache();
+            self.publish_cache_size();
         }
     }
 
-    fn show_cache(&self) {
+    fn publish_cache_size(&self) {
         let cache = &self.engine.caches.cache;
-        let (address, table) = cache.place();
+        let (address, table) = cache.largest_table();
         self.published.store_cache(CacheView {
             entries: cache.capacity() as u64,
             bytes: cache.bytes() as u64,
@@ -501,10 +505,9 @@ impl Worker {
         });
     }
 
-    /// Releases the references to ports and upcall handler until the next iteration, and sends all packets
-    /// that are held. Called between iterations by a worker that will sleep, or that must acknowledge a
-    /// change of ports.
-    pub fn rest(&mut self) {
+    /// Releases the references to ports and upcall handler until the next iteration, and sends all held packets. A
+    /// worker calls it between iterations if it will sleep or must acknowledge a change of ports.
+    pub fn go_idle(&mut self) {
         self.send_held();
         self.publish();
         self.seen = 0;
@@ -512,46 +515,47 @@ impl Worker {
         self.engine.view.handler = Arc::clone(&self.nothing.1);
     }
 
-    /// The port of the next packets to pass through the path again: recirculated ones first, then
-    /// decapsulated ones.
+    /// The port of the packets to process next: first recirculated packets, then decapsulated packets.
     fn next_recirculated(&self) -> Option<u32> {
-        let recirculated = self.engine.later.recirculated.front().map(|a| a.packet.meta.in_port);
+        let recirculated = self.engine.deferred.recirculated.front().map(|a| a.packet.meta.in_port);
         recirculated.or_else(|| self.engine.popped.first_port())
     }
 
-    /// Processes recirculated packets and those of the slow path, then sends all packets that must not be held longer.
+    /// Processes recirculated packets and packets of the slow path, then sends all packets that must not be held
+    /// longer.
     #[inline]
     fn finish(&mut self, now: Millis, at: Option<Cycles>) {
-        if !(self.engine.later.is_empty() && self.engine.popped.is_empty()) {
+        if !(self.engine.deferred.is_empty() && self.engine.popped.is_empty()) {
             self.run_recirculated(now);
         }
-        self.engine.clocks.end_stage(PathStage::Turn);
+        self.engine.clocks.end_stage(PathStage::Overhead);
         meter::settle(&mut self.engine);
         transmit::end_iteration(&mut self.engine, at);
         self.engine.end_drops();
         self.engine.pool.flush();
-        if self.engine.bursts.hold.lent {
-            self.give_back();
+        if self.engine.bursts.hold.needs_return {
+            self.return_buffers();
         }
         self.engine.clocks.end_stage(PathStage::Transmit);
     }
 
-    /// Gives the tails of received frames back: no frame needs them any more. Places that keep frames for longer than an
-    /// iteration have completed them; those that wait to be sent are completed here.
+    /// Releases the leases of the tails of received frames, because no frame needs its tail any more. Code that keeps
+    /// frames for longer than an iteration has copied their tails; the tails of frames that wait to be sent are
+    /// copied here.
     #[inline(never)]
-    fn give_back(&mut self) {
+    fn return_buffers(&mut self) {
         if !self.engine.bursts.waiting.is_empty() {
             self.engine.bursts.complete();
         }
-        self.engine.bursts.hold.lent = false;
-        for q in self.rxqs.iter_mut().filter(|q| q.lent) {
-            q.lent = !q.queue.give_back();
-            debug_assert!(!q.lent, "a frame outlives its iteration without its tail");
-            self.engine.bursts.hold.lent |= q.lent;
+        self.engine.bursts.hold.needs_return = false;
+        for q in self.rxqs.iter_mut().filter(|q| q.needs_return) {
+            q.needs_return = !q.queue.return_buffers();
+            debug_assert!(!q.needs_return, "a frame outlives its iteration without its tail");
+            self.engine.bursts.hold.needs_return |= q.needs_return;
         }
     }
 
-    /// Processes recirculated packets and those of the slow path.
+    /// Processes recirculated packets and packets of the slow path.
     #[inline(never)]
     fn run_recirculated(&mut self, now: Millis) {
         loop {
@@ -559,7 +563,7 @@ impl Worker {
             let Some(in_port) = self.next_recirculated() else { return };
             while self.engine.batch.len() < BATCH
                 && let Some(again) =
-                    self.engine.later.recirculated.pop_front_if(|a| a.packet.meta.in_port == in_port)
+                    self.engine.deferred.recirculated.pop_front_if(|a| a.packet.meta.in_port == in_port)
             {
                 self.engine.batch.push(again);
             }

@@ -1,4 +1,5 @@
-//! A worker in its stride allocates nothing: not for a cache hit, nor for header changes, copies or recirculation.
+//! After its first packets, a worker allocates nothing: not for a cache hit, nor for header changes, copies or
+//! recirculation.
 
 use cpu::counting::CountingAllocator;
 use datapath::port::{Repeat, Sink};

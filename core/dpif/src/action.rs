@@ -1,7 +1,7 @@
 //! The actions of the datapath.
 //!
-//! A list of actions is the complete behaviour of a megaflow. The names follow the datapath action text
-//! (`ovs-dpctl(8)`), which `text` prints and parses.
+//! A list of actions is the complete behaviour of a megaflow. The names of the actions are those of their text form
+//! (`ovs-dpctl(8)`), which module `text` prints and parses.
 
 use crate::DropReason;
 use crate::set_field::SetField;
@@ -16,7 +16,7 @@ pub enum DpAction {
     Output(PortNo),
     /// Pass to the control half.
     Userspace(Box<Userspace>),
-    /// Write fields of one header; bits outside of the mask stay.
+    /// Write fields of one header; bits outside of the mask stay unchanged.
     Set(SetField),
     /// Push an outermost VLAN tag.
     PushVlan {
@@ -39,7 +39,7 @@ pub enum DpAction {
         /// Ethertype of the payload.
         ethertype: u16,
     },
-    /// Push an MPLS label stack entry in front of the whole packet, including an Ethernet header.
+    /// Push an MPLS label stack entry in front of all headers, including the Ethernet header.
     AddMpls {
         /// 0x8847 or 0x8848.
         ethertype: u16,
@@ -55,9 +55,9 @@ pub enum DpAction {
     },
     /// Remove the Ethernet header.
     PopEth,
-    /// Push a network service header in front of the whole packet.
+    /// Push a network service header (NSH) in front of all headers.
     PushNsh(Box<PushNsh>),
-    /// Remove the network service header.
+    /// Remove the NSH.
     PopNsh,
     /// Look the packet up again with this recirculation id.
     Recirc(u32),
@@ -72,32 +72,32 @@ pub enum DpAction {
     Ct(Box<Ct>),
     /// Clear the connection tracking state.
     CtClear,
-    /// Execute a list on a copy.
+    /// Execute the actions on a copy of the packet.
     Clone(Vec<DpAction>),
-    /// Execute a list on a copy of some packets.
+    /// Execute actions on a copy of a share of the packets.
     Sample(Box<Sample>),
-    /// Pass through a meter, which may drop.
+    /// Pass the packet through this meter, which may drop it.
     Meter(u32),
     /// The next output sends at most this many bytes.
     Trunc(u32),
     /// Branch by packet length.
     CheckPktLen(Box<CheckPktLen>),
-    /// Drop, for a reason that is counted.
+    /// Drop the packet and count the reason.
     Drop(DropReason),
-    /// Encapsulate and send out of a port.
+    /// Add a tunnel header. The next actions apply to the encapsulated packet.
     TunnelPush(Box<TunnelPush>),
-    /// Decapsulate: the packet continues as received by this tunnel port.
+    /// Remove the tunnel header; the packet is looked up again as received by this tunnel port.
     TunnelPop(PortNo),
-    /// Send out of the bond member that owns the packet's hash.
+    /// Send to the member of a bond that owns the bucket of the packet's hash.
     LbOutput(LbOutput),
 }
 
-/// The fields that `hash` covers.
+/// The fields that the `hash` action covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HashAlg {
     /// `hash_l4`: addresses, protocol, ports.
     L4,
-    /// `sym_l4`: the same for both directions.
+    /// `sym_l4`: a hash that is equal for both directions of a connection.
     SymL4,
 }
 
@@ -106,7 +106,7 @@ pub enum HashAlg {
 pub struct PushNsh {
     /// The fields. The protocol of the payload is set for each packet.
     pub nsh: Nsh,
-    /// Context headers of metadata type 2, whole words.
+    /// Context headers of metadata type 2; the length is a multiple of 4 bytes.
     pub md2: Vec<u8>,
 }
 
@@ -122,7 +122,7 @@ pub struct Sample {
 /// Arguments of `check_pkt_len`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckPktLen {
-    /// Maximum length in bytes for `less_equal`.
+    /// Packets of up to this length in bytes get the actions `less_equal`.
     pub pkt_len: u16,
     /// Actions for longer packets.
     pub greater: Vec<DpAction>,
@@ -135,15 +135,15 @@ pub struct CheckPktLen {
 pub struct Ct {
     /// Commit the connection.
     pub commit: bool,
-    /// Replace an existing connection of the opposite direction.
+    /// If the packet belongs to the reply direction of an existing connection, replace this connection (`force_commit`).
     pub force: bool,
-    /// Zone.
+    /// The connection tracking zone.
     pub zone: u16,
     /// `ct_mark` to write: value, mask.
     pub mark: Option<(u32, u32)>,
     /// `ct_label` to write: value, mask; most significant half first.
     pub label: Option<([u64; 2], [u64; 2])>,
-    /// Application layer gateway.
+    /// The name of the application layer gateway.
     pub helper: Option<String>,
     /// Timeout policy.
     pub timeout: Option<CtTimeout>,
@@ -154,22 +154,23 @@ pub struct Ct {
 /// The timeout policy of `ct`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CtTimeout {
-    /// Its name, as text prints it.
+    /// The name of the policy in the text form.
     pub name: String,
-    /// Its number in the datapath.
+    /// The number of the policy in the datapath.
     pub id: u32,
 }
 
 /// Address translation of `ct`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CtNat {
-    /// Translate the source (`Some(true)`), the destination (`Some(false)`), or as the connection says (`None`).
+    /// `Some(true)`: translate the source; `Some(false)`: translate the destination; `None`: translate as the existing
+    /// connection does.
     pub snat: Option<bool>,
-    /// First and last address.
+    /// First and last address of the range.
     pub addresses: Option<(std::net::IpAddr, std::net::IpAddr)>,
-    /// First and last port.
+    /// First and last port of the range.
     pub ports: Option<(u16, u16)>,
-    /// A client gets the same address after a restart.
+    /// A client gets the same address after a restart of the switch.
     pub persistent: bool,
     /// Choose the port by hash.
     pub hash: bool,
@@ -182,19 +183,19 @@ pub struct CtNat {
 pub struct TunnelPush {
     /// The tunnel port, whose counters include the packet.
     pub tunnel_port: PortNo,
-    /// The port that sends it.
+    /// The port that sends the encapsulated packet.
     pub out_port: PortNo,
-    /// `OVS_VPORT_TYPE_*`: used only to print the header.
+    /// `OVS_VPORT_TYPE_*`; used only to print the header.
     pub tunnel_type: u32,
-    /// The bytes to push, lengths and checksums to be completed per packet.
+    /// The header. Its lengths and checksums are completed for each packet.
     pub header: TunnelHeader,
 }
 
-/// A prepared outer header.
+/// The bytes of a precomputed outer header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TunnelHeader(pub Vec<u8>);
 
-/// Values of a hash by which `lb_output` tells packets apart: its low eight bits.
+/// Number of buckets of a bond: `lb_output` selects a bucket by the low eight bits of the packet's hash.
 pub const BOND_BUCKETS: usize = 256;
 
 /// Argument of `lb_output`.

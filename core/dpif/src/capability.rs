@@ -1,4 +1,4 @@
-//! The capabilities of the datapath, which limit what the control half may request.
+//! The capabilities of the datapath: the actions and fields that the control half may use.
 
 /// Capabilities (`dpif/show-dp-features`, and the `Datapath` table's `capabilities`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,35 +1,36 @@
-//! The table of drop reasons. Every dropped packet has a reason, and every reason a counter.
+//! The table of drop reasons. Every dropped packet has a reason, and every reason has a counter.
 //!
-//! A row gives the counter's name, a sentence that explains it, the stage that drops such packets, and, where the number is 0
-//! in a switch without problems, the command that shows more. From the rows come the counters of `coverage/show`, what
-//! `ofproto/trace --last-drop` and `dpif/show-accounting` print, `sluice drops`, `sluice doctor` and docs/drop-reasons.md.
-//! `testing/arch` checks that each stage mentions its reasons, and that no reason is without a use.
+//! A row contains the counter's name, a sentence that explains the reason, and the stage that drops such packets. If the
+//! counter is 0 in a switch without problems, the row also has the command that shows more. The table is the source of the
+//! counters of `coverage/show`, of the texts of `ofproto/trace --last-drop`, `dpif/show-accounting`, `sluice drops` and
+//! `sluice doctor`, and of docs/drop-reasons.md. `testing/arch` checks that the files of each stage mention its reasons, and
+//! that every reason is used.
 //!
-//! Names are those of Open vSwitch where it has such a counter, because scripts read them.
+//! A counter that Open vSwitch also has, has the same name there, because scripts read it.
 
 /// The part of the path that drops a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// A port receives it.
+    /// A port receives the packet.
     Receive,
-    /// It waits for a translation.
+    /// The packet waits for a translation.
     Upcall,
-    /// The tables decide; the datapath drops it by a `drop` action.
+    /// The translation decides to drop the packet; the datapath drops it by a `drop` action.
     Translation,
-    /// Actions change it or look at it.
+    /// The datapath executes actions.
     Actions,
-    /// The header of a tunnel is put on or taken off.
+    /// A tunnel header is added or removed.
     Tunnels,
-    /// It is a fragment and waits for the rest of its datagram.
+    /// The packet is a fragment and waits for the other fragments of its datagram.
     Reassembly,
-    /// A port sends it.
+    /// A port sends the packet.
     Transmit,
-    /// None: Open vSwitch has the counter, and here it stays 0.
+    /// No stage drops such packets: Open vSwitch has the counter, and in this switch it stays 0.
     None,
 }
 
 impl Stage {
-    /// All of them, in the order of a packet's path.
+    /// All stages, in the order of a packet's path.
     pub const ALL: [Stage; 8] = [
         Stage::Receive,
         Stage::Upcall,
@@ -41,7 +42,7 @@ impl Stage {
         Stage::None,
     ];
 
-    /// Its name.
+    /// The name of the stage.
     pub const fn name(self) -> &'static str {
         match self {
             Stage::Receive => "receive",
@@ -55,7 +56,7 @@ impl Stage {
         }
     }
 
-    /// The source files that decide it.
+    /// The source files that drop packets in this stage.
     pub const fn files(self) -> &'static [&'static str] {
         match self {
             Stage::Receive => &["core/datapath/src/path/receive.rs"],
@@ -82,8 +83,8 @@ impl Stage {
     }
 }
 
-/// A row: `Variant = "name of the counter", Stage`, and `, look "command"` if the number should be 0. Its documentation is the
-/// text that users read.
+/// A row: `Variant = "name of the counter", Stage`, and `, look "command"` if the counter should be 0. The doc comment of the
+/// row is the explanation that users read.
 macro_rules! reasons {
     ($(#[doc = $help:literal] $variant:ident = $name:literal, $stage:ident $(, look $look:literal)?;)*) => {
         /// Why a packet was dropped.
@@ -92,15 +93,15 @@ macro_rules! reasons {
         pub enum DropReason { $(#[doc = $help] $variant,)* }
 
         impl DropReason {
-            /// All of them, in the order of their counters.
+            /// All reasons, in the order of their counters.
             pub const ALL: &'static [DropReason] = &[$(DropReason::$variant,)*];
 
-            /// The name of its counter.
+            /// The name of the counter.
             pub const fn name(self) -> &'static str {
                 match self { $(DropReason::$variant => $name,)* }
             }
 
-            /// What it means, in a sentence.
+            /// The meaning of the reason, in a sentence.
             pub const fn help(self) -> &'static str {
                 match self { $(DropReason::$variant => $help.trim_ascii(),)* }
             }
@@ -110,8 +111,8 @@ macro_rules! reasons {
                 match self { $(DropReason::$variant => Stage::$stage,)* }
             }
 
-            /// Of a reason whose number is 0 in a switch without problems: the command that shows more.
-            pub const fn look(self) -> Option<&'static str> {
+            /// The command that shows more, for a reason whose counter is 0 in a switch without problems.
+            pub const fn diagnostic_command(self) -> Option<&'static str> {
                 match self {
                     $($(DropReason::$variant => Some($look),)?)*
                     _ => None,
@@ -220,7 +221,7 @@ reasons! {
 }
 
 impl DropReason {
-    /// How many reasons there are.
+    /// Number of reasons.
     pub const COUNT: usize = DropReason::ALL.len();
 }
 
@@ -239,7 +240,7 @@ pub fn markdown() -> String {
         }
         out += "| counter | meaning | if it is not 0 |\n|---|---|---|\n";
         for reason in DropReason::ALL.iter().filter(|reason| reason.stage() == stage) {
-            let look = reason.look().map_or(String::new(), |look| format!("`{look}`"));
+            let look = reason.diagnostic_command().map_or(String::new(), |look| format!("`{look}`"));
             out += &format!("| `{}` | {} | {look} |\n", reason.name(), reason.help());
         }
     }
@@ -259,7 +260,11 @@ mod tests {
             let help = reason.help();
             assert_eq!(*reason as usize, at);
             assert!(help.starts_with(char::is_uppercase) && help.ends_with('.'), "{}: {help}", reason.name());
-            assert!(reason.look().is_none() || reason.stage() != Stage::None, "{}", reason.name());
+            assert!(
+                reason.diagnostic_command().is_none() || reason.stage() != Stage::None,
+                "{}",
+                reason.name()
+            );
         }
     }
 

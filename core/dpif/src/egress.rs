@@ -1,11 +1,11 @@
-//! What the actions of a megaflow do with a packet, as far as samples of the packet report it.
+//! What the actions of a megaflow do with a packet, as far as samples report it.
 
 use flow::{Flow, Tunnel};
 use units::PortNo;
 
-/// Levels of label stack entries that are reported.
+/// Maximum number of label stack entries that samples report.
 const LABELS_MAX: usize = 3;
-/// The bit of a label stack entry that marks the last one.
+/// The bottom-of-stack bit of a label stack entry, which is set in the last entry.
 const BOTTOM: u32 = 0x100;
 
 /// A change of the label stack.
@@ -20,33 +20,35 @@ pub(crate) enum LabelChange {
 pub struct OutTunnel {
     /// The outer header.
     pub outer: Tunnel,
-    /// Its IP protocol; 0: that of the output port's kind.
+    /// IP protocol of the outer header; 0: it follows from the kind of the output port.
     pub protocol: u8,
 }
 
-/// What the actions of a megaflow do with a packet.
+/// What the actions of a megaflow do with a packet, as samples report it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Egress {
     /// The packet is sent.
     pub outputs: bool,
-    /// The port to which it is sent last.
+    /// The port of the last output.
     pub port: Option<PortNo>,
+    /// The tunnel of the last output to a tunnel.
     pub(crate) tunnel: Option<OutTunnel>,
-    /// Headers of tunnels that are added.
+    /// Number of tunnel headers that are added.
     pub(crate) tunnels: u32,
-    /// A header is removed.
-    pub(crate) unwrapped: bool,
+    /// A tunnel header is removed.
+    pub(crate) decapsulated: bool,
+    /// The changes of the label stack, in order.
     pub(crate) labels: Vec<LabelChange>,
 }
 
 impl Egress {
-    /// The tunnel to which the packet is sent, if it is exactly one.
+    /// The tunnel to which the packet is sent; `None` if there is none or more than one.
     pub fn tunnel(&self) -> Option<OutTunnel> {
-        self.tunnel.filter(|_| self.tunnels == 1 && !self.unwrapped)
+        self.tunnel.filter(|_| self.tunnels == 1 && !self.decapsulated)
     }
 
-    /// The label stack with which a packet is sent, the outermost entry first; `None`: it has more entries than are reported, or
-    /// fewer than the actions remove.
+    /// The label stack of the sent packet, the outermost entry first. `flow`: the fields of the received packet. `None` if the
+    /// stack has more entries than samples report, or fewer than the actions remove.
     pub fn labels(&self, flow: &Flow) -> Option<Vec<u32>> {
         let mut stack = Vec::new();
         if matches!(flow.dl_type, 0x8847 | 0x8848) {

@@ -1,7 +1,7 @@
 //! The interface between datapath and control half: flows, actions, upcalls, statistics, capabilities.
 //!
-//! The control half (`xlate`, `ofproto`) makes [`DpAction`]s and answers [`Upcall`]s with [`Translation`]s; the
-//! datapath (`datapath`) executes them and keeps the statistics. Neither depends on the other: they share only this
+//! The control half (`xlate`, `ofproto`) makes [`DpAction`]s and answers [`Upcall`]s with [`Translation`]s. The
+//! datapath (`datapath`) executes the actions and counts packets. Neither depends on the other: they share only this
 //! crate. Every `Flow` in this interface has a *datapath* port number in `in_port`.
 
 pub mod action;
@@ -31,4 +31,4 @@ pub use set_field::{
 pub use stats::{Counter, DpFlow, DpStats, FlowOwner, FlowStats, NoOwner, PortStats};
 pub use ufid::Ufids;
 pub use upcall::{Translation, Upcall, UpcallHandler};
-pub use userspace::{Sampled, SlowReason, Userspace, UserspaceCookie};
+pub use userspace::{SampleData, SlowReason, Userspace, UserspaceCookie};

@@ -1,33 +1,33 @@
 //! Meters: their configuration and their counters.
 //!
-//! A datapath assigns numbers to its meters, so that those of several bridges do not conflict. A [`MeterSlot`] owns
-//! one number: when its last reference is dropped, the meter is removed. Source: OpenFlow 1.3.5 §5.7.
+//! A datapath assigns numbers to its meters, so that meters of several bridges do not conflict. A [`MeterSlot`] owns
+//! one number: when it is dropped, the meter is removed. Specification: OpenFlow 1.3.5 §5.7.
 
 use std::sync::Arc;
 use units::Millis;
 
-/// Number of meters of a datapath.
+/// Maximum number of meters of a datapath.
 pub const MAX_METERS: u32 = 1 << 18;
-/// Number of bands of a meter.
+/// Maximum number of bands of a meter.
 pub const MAX_BANDS: usize = 8;
 
 /// A band: a rate, and what happens to packets that exceed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Band {
-    /// Rate in kilobits or packets per second; not 0.
+    /// Rate in kilobits per second or packets per second; not 0.
     pub rate: u32,
     /// Burst in kilobits or packets; not 0.
     pub burst: u32,
-    /// `None` drops; otherwise the drop precedence of the DSCP is raised by this number.
+    /// `None`: packets are dropped; otherwise the drop precedence of the DSCP is raised by this number.
     pub remark: Option<u8>,
 }
 
 /// Configuration of a meter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MeterSpec {
-    /// Rates are in packets; otherwise in kilobits.
+    /// Rates and bursts are in packets; otherwise in kilobits.
     pub packets: bool,
-    /// At most [`MAX_BANDS`].
+    /// The bands, at most [`MAX_BANDS`].
     pub bands: Vec<Band>,
 }
 
@@ -43,13 +43,13 @@ pub struct MeterCounts {
     pub bands: Vec<Count>,
 }
 
-/// The meters of a datapath. Any thread may call them; no call waits for a worker.
+/// The meters of a datapath. Any thread may call these functions; none of them waits for a worker.
 pub trait Meters: Send + Sync {
-    /// The lowest free number; `None` if there is none.
+    /// Allocates the lowest free number; `None` if there is none.
     fn allocate(&self) -> Option<u32>;
     /// Creates or replaces the meter with this number, with full token buckets.
     fn set(&self, id: u32, spec: &MeterSpec, now: Millis);
-    /// Its counters; zero if it was never set.
+    /// The counters of a meter; zero if it was never set.
     fn counts(&self, id: u32) -> MeterCounts;
     /// Frees the number.
     fn release(&self, id: u32);

@@ -1,4 +1,4 @@
-//! Reads from the actions of a megaflow what they do with a packet, as samples report it.
+//! Derives an [`Egress`], which samples report, from the actions of a megaflow.
 
 use crate::action::{DpAction, TunnelPush};
 use crate::egress::{Egress, LabelChange, OutTunnel};
@@ -6,23 +6,23 @@ use crate::set_field::SetField;
 use flow::Tunnel;
 
 impl Egress {
-    /// Reads a list of actions.
+    /// What these actions do with a packet.
     pub fn of(actions: &[DpAction]) -> Egress {
         let mut egress = Egress::default();
-        egress.read(actions);
+        egress.add_actions(actions);
         egress.outputs = outputs(actions);
         egress
     }
 
-    fn read(&mut self, actions: &[DpAction]) {
+    fn add_actions(&mut self, actions: &[DpAction]) {
         for action in actions {
             match action {
                 DpAction::Output(port) => self.port = Some(*port),
-                DpAction::TunnelPop(_) => self.unwrapped = true,
+                DpAction::TunnelPop(_) => self.decapsulated = true,
                 DpAction::TunnelPush(push) => {
                     self.tunnels += 1;
                     self.port = Some(push.out_port);
-                    self.tunnel = pushed(push);
+                    self.tunnel = pushed_header(push);
                 }
                 DpAction::Set(SetField::Tunnel(set)) => {
                     self.tunnels += 1;
@@ -30,14 +30,14 @@ impl Egress {
                 }
                 DpAction::PushMpls { lse, .. } => self.labels.push(LabelChange::Push(*lse)),
                 DpAction::PopMpls { .. } => self.labels.push(LabelChange::Pop),
-                DpAction::Clone(list) => self.read(list),
+                DpAction::Clone(list) => self.add_actions(list),
                 _ => {}
             }
         }
     }
 }
 
-/// Whether packets are sent: an action of a sampled copy counts if every packet is sampled.
+/// Whether the actions send packets. The actions of a `sample` count only if it samples every packet.
 fn outputs(actions: &[DpAction]) -> bool {
     actions.iter().any(|action| match action {
         DpAction::Output(_) | DpAction::LbOutput(_) => true,
@@ -47,8 +47,8 @@ fn outputs(actions: &[DpAction]) -> bool {
     })
 }
 
-/// The fields of a prepared IPv4 header.
-fn pushed(push: &TunnelPush) -> Option<OutTunnel> {
+/// The tunnel fields of a precomputed outer header; `None` if it is not IPv4.
+fn pushed_header(push: &TunnelPush) -> Option<OutTunnel> {
     let bytes = &*push.header.0;
     let u8_at = |at: usize| bytes.get(at).copied();
     let u16_at = |at: usize| Some(u16::from_be_bytes([u8_at(at)?, u8_at(at + 1)?]));
@@ -56,7 +56,7 @@ fn pushed(push: &TunnelPush) -> Option<OutTunnel> {
     if u16_at(12)? != 0x0800 {
         return None;
     }
-    let (protocol, above) = (u8_at(23)?, 34);
+    let (protocol, payload_at) = (u8_at(23)?, 34);
     let mut outer = Tunnel {
         ip_src: u32_at(26)?,
         ip_dst: u32_at(30)?,
@@ -65,15 +65,15 @@ fn pushed(push: &TunnelPush) -> Option<OutTunnel> {
         ..Tunnel::default()
     };
     match protocol {
-        // VXLAN and Geneve have their number at the same place.
+        // UDP: VXLAN and Geneve have the network identifier at the same offset.
         17 => {
-            (outer.tp_src, outer.tp_dst) = (u16_at(above)?, u16_at(above + 2)?);
-            outer.tun_id = u64::from(u32_at(above + 12)? >> 8);
+            (outer.tp_src, outer.tp_dst) = (u16_at(payload_at)?, u16_at(payload_at + 2)?);
+            outer.tun_id = u64::from(u32_at(payload_at + 12)? >> 8);
         }
-        // GRE: the key comes after the checksum, if both are there (RFC 2890).
+        // GRE: the key follows the checksum, if both are present (RFC 2890).
         47 => {
-            let flags = u16_at(above)?;
-            let key = above + if flags & 0x8000 != 0 { 8 } else { 4 };
+            let flags = u16_at(payload_at)?;
+            let key = payload_at + if flags & 0x8000 != 0 { 8 } else { 4 };
             if flags & 0x2000 != 0 {
                 outer.tun_id = u64::from(u32_at(key)?);
             }

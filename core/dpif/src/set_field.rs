@@ -1,16 +1,15 @@
 //! The `set` action: the fields of one header with a mask.
 //!
-//! Text prints `set(x(..))` when the mask is all ones and `set(x(field=value/mask))` otherwise; both are the same
-//! action here.
+//! The text form is `set(x(..))` if the mask is all ones, and `set(x(field=value/mask))` otherwise; both are the same type.
 
 use flow::{Mac, Nsh, Tunnel};
 
 /// A value and a mask of the bits that are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Masked<T> {
-    /// The bits to write.
+    /// The value to write.
     pub value: T,
-    /// Mask of these bits.
+    /// The bits that are written.
     pub mask: T,
 }
 
@@ -21,7 +20,7 @@ impl<T> Masked<T> {
     }
 }
 
-/// A header, and what to write into it.
+/// A write to the fields of one header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetField {
     /// `skb_priority`: the QoS queue.
@@ -52,9 +51,9 @@ pub enum SetField {
     NdExt(Masked<NdExtKey>),
     /// The outermost MPLS label stack entry.
     Mpls(Masked<u32>),
-    /// Network service header; the metadata type and the next protocol are matched and printed, never written.
+    /// Network service header (NSH); the metadata type and the next protocol are printed, but never written.
     Nsh(Box<Masked<Nsh>>),
-    /// Metadata for the tunnel of the next output.
+    /// The outer header for the next output to a tunnel.
     Tunnel(Box<TunnelSet>),
 }
 
@@ -66,7 +65,7 @@ pub struct EthKey {
     pub dst: Mac,
 }
 
-/// Fields of the IPv4 header; `proto` and `frag` are matched and printed, never written.
+/// Fields of the IPv4 header; `proto` and `frag` are printed, but never written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Ipv4Key {
@@ -78,7 +77,7 @@ pub struct Ipv4Key {
     pub frag: u8,
 }
 
-/// Fields of the IPv6 header; `proto` and `frag` are matched and printed, never written.
+/// Fields of the IPv6 header; `proto` and `frag` are printed, but never written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Ipv6Key {
@@ -135,11 +134,11 @@ pub struct NdExtKey {
     pub options_type: u8,
 }
 
-/// `set(tunnel(..))`: metadata, and which of the optional parts are present.
+/// `set(tunnel(..))`: the fields of an outer header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TunnelSet {
-    /// Value of every field.
+    /// The values of the fields.
     pub key: Tunnel,
-    /// TLV options of Geneve, as bytes of the header.
+    /// Geneve options, as encoded in the header.
     pub geneve_options: Vec<u8>,
 }

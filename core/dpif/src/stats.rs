@@ -1,4 +1,4 @@
-//! Counters, and the interface that is notified of them.
+//! Counters, and the interface by which the control half gets the statistics of megaflows.
 
 use crate::DpAction;
 use flow::Flow;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use units::{Millis, Ufid, WorkerId};
 
-/// Packets and bytes; any thread may count.
+/// A counter of packets and bytes; any thread may count.
 #[derive(Debug, Default)]
 pub struct Counter {
     packets: AtomicU64,
@@ -42,7 +42,7 @@ pub struct FlowStats {
 }
 
 impl FlowStats {
-    /// Adds the counts of another lane.
+    /// Adds the statistics of another lane.
     pub fn add(&mut self, o: &FlowStats) {
         self.packets = self.packets.wrapping_add(o.packets);
         self.bytes = self.bytes.wrapping_add(o.bytes);
@@ -51,22 +51,22 @@ impl FlowStats {
     }
 }
 
-/// The control half's side of a megaflow: it gets the flow's statistics, credits rules and renews the age of MAC
-/// addresses.
+/// The control half's part of a megaflow. It gets the statistics of the megaflow, adds them to the statistics of rules and
+/// ports, and renews the age of MAC addresses.
 ///
-/// Called by the thread that folds statistics, and by a worker for a packet whose translation made no megaflow; never
+/// Called by the thread that collects statistics, and by a worker for a packet whose translation made no megaflow; never
 /// while a lock of the datapath is held. `Any` lets the control half downcast to its own type.
 pub trait FlowOwner: Any + Send + Sync {
-    /// Adds statistics since the last call.
+    /// Adds the statistics since the last call.
     fn credit(&self, delta: &FlowStats);
 
-    /// Estimated bytes of memory.
+    /// Estimated memory in bytes.
     fn footprint(&self) -> usize {
         size_of_val(self)
     }
 }
 
-/// The owner of flows that were added by a command (`dpctl/add-flow`): it credits nothing.
+/// The owner of flows that a command added (`dpctl/add-flow`): it ignores the statistics.
 #[derive(Debug)]
 pub struct NoOwner;
 
@@ -77,22 +77,23 @@ impl FlowOwner for NoOwner {
 /// A megaflow in a dump.
 #[derive(Clone)]
 pub struct DpFlow {
-    /// The packet that made it, including fields that the mask does not match; `in_port` is a datapath number.
+    /// The fields of the packet that created the megaflow, including fields that the mask does not match; `in_port` is a
+    /// datapath number.
     pub key: Flow,
-    /// Mask.
+    /// The matched bits.
     pub mask: Flow,
-    /// Its actions.
+    /// The actions.
     pub actions: Arc<[DpAction]>,
-    /// Its counts in the lane of `worker`, or in all lanes.
+    /// The statistics: those of `worker`, or of all workers.
     pub stats: FlowStats,
-    /// Its identifier.
+    /// The unique identifier.
     pub ufid: Ufid,
-    /// The worker whose lane `stats` is; `None`: the sum of all lanes.
+    /// The worker whose statistics `stats` has; `None`: the sum over all workers.
     pub worker: Option<WorkerId>,
-    /// The control half's side.
+    /// The control half's part.
     pub owner: Arc<dyn FlowOwner>,
-    /// When a packet made it. `stats` do not include that packet, whose rules were credited at once. `None`: added by
-    /// a command.
+    /// When a packet created the megaflow; `None`: a command added it. `stats` do not include this packet, which the owner
+    /// counted at once.
     pub created: Option<Millis>,
 }
 
@@ -103,11 +104,11 @@ pub struct DpStats {
     pub hit: u64,
     /// Packets without a megaflow, which were passed to the control half.
     pub missed: u64,
-    /// Of these, packets that were lost.
+    /// Missed packets that were dropped without a translation.
     pub lost: u64,
     /// Present number of megaflows.
     pub n_flows: u64,
-    /// Subtables visited by look-ups.
+    /// Number of subtables that look-ups visited.
     pub mask_hit: u64,
     /// Present number of masks.
     pub n_masks: u64,
@@ -122,7 +123,7 @@ pub struct PortStats {
     pub rx_bytes: u64,
     /// Packets passed to the device.
     pub tx_packets: u64,
-    /// Their bytes.
+    /// Bytes passed to the device.
     pub tx_bytes: u64,
     /// Packets that the device refused.
     pub tx_dropped: u64,

@@ -1,12 +1,12 @@
 //! The unique identifier of a datapath flow: a 128-bit hash of its masked key and its mask.
 //!
-//! Two of a billion flows have the same ufid with a probability of 2^-64. Packets determine the keys, so the hash has
-//! secrets, which differ at each start.
+//! The probability that two of a billion flows have the same ufid is 2^-64. Packets determine the keys, so the hash has
+//! secrets, which differ at each start of the switch.
 
 use cpu::Chain;
 use units::Ufid;
 
-/// Makes ufids.
+/// Computes ufids.
 #[derive(Clone, Copy, Debug)]
 pub struct Ufids([Chain; 2]);
 
@@ -16,16 +16,16 @@ impl Ufids {
         Ufids([b"ufid-low", b"ufid-top"].map(|half| Chain::new(cpu::derive(seed, half))))
     }
 
-    /// The ufid of a flow, from its matched words: the index (below 128), value and mask of each.
+    /// The ufid of a flow. `words`: index (below 128), value and mask of each word; words with mask 0 are ignored.
     pub fn of(&self, words: impl Iterator<Item = (usize, u64, u64)>) -> Ufid {
-        let (mut hash, mut places) = (self.0.map(|chain| chain.start()), 0u128);
+        let (mut hash, mut indices) = (self.0.map(|chain| chain.start()), 0u128);
         let add = |hash: [u64; 2], word: u64| [self.0[0].step(hash[0], word), self.0[1].step(hash[1], word)];
-        // A mask has few non-zero words. Their indices are hashed too.
-        for (place, value, mask) in words.filter(|(_, _, mask)| *mask != 0) {
-            places |= 1 << (place % 128);
+        // A mask has few non-zero words. The set of their indices is hashed last.
+        for (index, value, mask) in words.filter(|(_, _, mask)| *mask != 0) {
+            indices |= 1 << (index % 128);
             hash = add(add(hash, value & mask), mask);
         }
-        let [low, high] = add(add(hash, places as u64), (places >> 64) as u64);
+        let [low, high] = add(add(hash, indices as u64), (indices >> 64) as u64);
         Ufid(u128::from(high) << 64 | u128::from(low))
     }
 }

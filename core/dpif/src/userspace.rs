@@ -1,6 +1,6 @@
-//! The `userspace` action: what the control half must do with a packet that is passed to it.
+//! The `userspace` action: passes a packet to the control half, with the request what to do with the packet.
 //!
-//! The cookie is typed, because both sides are in one process; the text form is that of `ovs-dpctl`, with `pid=0`.
+//! The cookie is a Rust type, because both sides are in one process. The text form is that of `ovs-dpctl`, with `pid=0`.
 
 use crate::egress::Egress;
 use bitflags::bitflags;
@@ -10,31 +10,31 @@ use units::PortNo;
 /// Arguments of `userspace`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Userspace {
-    /// Netlink port; always 0, because the text contains it.
+    /// Netlink port. It is not used (0, unless parsed from text), but the text form contains it.
     pub pid: u32,
-    /// What to do.
+    /// The request.
     pub cookie: UserspaceCookie,
-    /// The handler needs the actions of the flow.
+    /// The text form contains `actions`: the upcall needs the actions of the flow (sFlow).
     pub include_actions: bool,
     /// The tunnel port whose outer header must be reported.
     pub tunnel_out_port: Option<PortNo>,
     /// Opaque data of the continuation, if any.
     pub userdata: Vec<u8>,
-    /// For samples; `None` if the action was parsed from text, which does not contain it.
-    pub sampled: Option<Arc<Sampled>>,
+    /// Data that a sample reports. `None` if the action is no sample, or was parsed from text, which does not contain the data.
+    pub sampled: Option<Arc<SampleData>>,
 }
 
-/// What a sample reports besides the packet and the cookie.
+/// Data that a sample reports in addition to the packet and the cookie.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sampled {
-    /// The bridge that samples.
+pub struct SampleData {
+    /// The number of the bridge that samples.
     pub bridge: u32,
     /// What the actions of the megaflow do with the packet.
     pub egress: Egress,
 }
 
 impl Userspace {
-    /// The usual form: `pid=0` and a cookie.
+    /// An action with this cookie, and without the optional parts.
     pub fn new(cookie: UserspaceCookie) -> Userspace {
         Userspace {
             pid: 0,
@@ -46,57 +46,57 @@ impl Userspace {
         }
     }
 
-    /// Samples packets for a bridge. What the actions do with them is added once they are known.
+    /// A sample for a bridge. Its `egress` is empty, and must be set when the actions of the megaflow are known.
     pub fn sample(cookie: UserspaceCookie, bridge: u32) -> Userspace {
-        let sampled = Some(Arc::new(Sampled { bridge, egress: Egress::default() }));
+        let sampled = Some(Arc::new(SampleData { bridge, egress: Egress::default() }));
         Userspace { sampled, ..Userspace::new(cookie) }
     }
 
-    /// Lets the control half translate the packet and do what the datapath cannot.
+    /// Passes the packet to the slow path of the control half.
     pub fn slow_path(reason: SlowReason) -> Userspace {
         Userspace::new(UserspaceCookie::Slow { reason })
     }
 
-    /// Returns whether the packet is translated and executed. A packet of a [protocol](SlowReason::PROTOCOLS) of the switch has been
-    /// translated where this action is executed.
+    /// Returns whether the control half translates the packet and executes the result. A packet of a
+    /// [protocol](SlowReason::PROTOCOLS) of the switch was already translated when this action is executed.
     pub fn is_translated(&self) -> bool {
         matches!(self.cookie, UserspaceCookie::Slow { reason } if !reason.intersects(SlowReason::PROTOCOLS))
     }
 }
 
-/// Why a packet is passed to the control half.
+/// What the control half must do with the packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UserspaceCookie {
-    /// Translate it and execute the result.
+    /// Translate the packet and execute the result.
     Slow {
-        /// Why the datapath cannot handle it.
+        /// Why the datapath cannot handle the packet.
         reason: SlowReason,
     },
     /// A packet-in for a controller.
     Controller {
-        /// Do everything except sending it (`controller(pause)` without a listener).
+        /// Do not send the packet-in: the action comes from a dry run.
         dont_send: bool,
         /// The packet-in contains the state from which to resume.
         continuation: bool,
-        /// `OFPR_*`
+        /// The reason of the packet-in (`OFPR_*`).
         reason: u8,
         /// Id of the frozen state of this packet.
         recirc_id: u32,
         /// Cookie of the rule with the action.
         rule_cookie: u64,
-        /// The controllers that get it.
+        /// Id of the controllers that get the packet-in.
         controller_id: u16,
-        /// Maximum number of bytes sent to them.
+        /// Maximum number of bytes of the packet that are sent.
         max_len: u16,
     },
     /// A bridge-wide sFlow sample.
     Sflow {
-        /// TCI of the output.
+        /// VLAN TCI of the sent packet.
         vlan_tci: u16,
-        /// sFlow's output word.
+        /// The output, as sFlow encodes it.
         output: u32,
     },
-    /// A sample of the `sample` OpenFlow action.
+    /// A sample of the OpenFlow action `sample`.
     FlowSample {
         /// Share of the packets: 65535 is all of them.
         probability: u16,
@@ -108,7 +108,7 @@ pub enum UserspaceCookie {
         obs_point_id: u32,
         /// Output port of the packet.
         output_port: PortNo,
-        /// 0 none, 1 ingress, 2 egress.
+        /// 0: not set, 1: ingress, 2: egress.
         direction: u8,
     },
     /// A bridge-wide IPFIX sample.
@@ -140,7 +140,7 @@ bitflags! {
 }
 
 impl SlowReason {
-    /// The packet belongs to a protocol that the switch itself implements.
+    /// The protocols that the switch itself runs on its ports.
     pub const PROTOCOLS: SlowReason =
         Self::CFM.union(Self::BFD).union(Self::LACP).union(Self::STP).union(Self::LLDP);
 

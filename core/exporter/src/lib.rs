@@ -1,4 +1,4 @@
-//! Exporters of traffic records. Samples, counters and records go in, datagrams come out.
+//! Exporters of traffic statistics: they turn sampled packets and counters into datagrams for collectors.
 //!
 //! | module | what | specification |
 //! |---|---|---|
@@ -6,9 +6,9 @@
 //! | `ipfix` | sampled packets, collected by flow | RFC 7011, RFC 7012 |
 //! | `netflow` | counters of flows | NetFlow version 5 |
 //!
-//! Nothing here reads a clock or sends anything: the caller passes the time with each call, takes the datagrams and reports how
-//! many could not be sent. All state is bounded: sFlow keeps one datagram, the caches of IPFIX and NetFlow have a maximum number
-//! of flows.
+//! Nothing here reads a clock or sends anything: the caller passes the time with each call, sends the datagrams and reports
+//! how many could not be sent. All state is bounded: sFlow has one incomplete datagram, and the caches of IPFIX and NetFlow
+//! have a maximum number of flows.
 
 pub mod ipfix;
 pub mod netflow;

@@ -1,11 +1,11 @@
-//! NetFlow version 5: counters of IPv4 flows, taken from the counters of megaflows.
+//! NetFlow version 5: counters of IPv4 flows, computed from the counters of megaflows.
 
 use crate::Now;
 use crate::write::Write;
 use std::collections::HashMap;
 use units::Millis;
 
-/// The version.
+/// The version of NetFlow.
 const VERSION: u16 = 5;
 /// Maximum number of records of a datagram.
 const RECORDS_MAX: u16 = 30;
@@ -15,19 +15,21 @@ const HEADER: usize = 24;
 const DSCP: u8 = 0xfc;
 /// Interval at which timeouts are checked.
 const CHECK: Millis = Millis(1000);
-/// A flow whose counter of bytes exceeds this is not reported: an interface of 10 Gbit/s needs 600 s for it, so the counter is wrong.
+/// A flow with at least this many bytes since the last report is not reported: a 10 Gbit/s interface needs 600 s for so many
+/// bytes, so the counter must be wrong.
 const BYTES_MAX: u64 = 176 << 32;
-/// Maximum number of flows; when it is reached, all are reported and forgotten. The default number of megaflows is as large.
+/// Maximum number of flows. When it is reached, all flows are reported and removed. The default limit of megaflows is the
+/// same.
 const FLOWS_MAX: usize = 200_000;
 const ICMP: u8 = 1;
 
-/// Numbers of outputs that are not one port.
+/// Output numbers that do not stand for a single port.
 pub mod output {
-    /// To all ports.
+    /// Sent to all ports.
     pub const FLOOD: u16 = u16::MAX;
-    /// To several ports.
+    /// Sent to several ports.
     pub const MULTI: u16 = u16::MAX - 1;
-    /// Nowhere.
+    /// Dropped.
     pub const DROP: u16 = u16::MAX - 2;
 }
 
@@ -40,7 +42,7 @@ pub struct Settings {
     pub engine_id: u8,
     /// An active flow is reported after this time.
     pub active_timeout: Millis,
-    /// Numbers of ports contain the engine id.
+    /// The engine id is written to the upper bits of port numbers.
     pub add_id: bool,
 }
 
@@ -58,21 +60,22 @@ pub struct Key {
     pub tp_dst: u16,
 }
 
-/// What a megaflow has counted since the last time.
+/// What a megaflow has counted since the last update.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delta {
     /// Packets.
     pub packets: u64,
     /// Bytes.
     pub bytes: u64,
-    /// Flags of TCP, of all packets.
+    /// The TCP flags of all packets, combined.
     pub tcp_flags: u16,
-    /// When the last packet came.
+    /// When the last packet was received.
     pub used: Millis,
 }
 
+/// The state of a flow.
 #[derive(Clone, Copy, Debug, Default)]
-struct Counted {
+struct FlowState {
     output: u16,
     packets: u64,
     bytes: u64,
@@ -87,8 +90,8 @@ struct Counted {
 pub struct Exporter {
     settings: Settings,
     boot: Millis,
-    flows: HashMap<Key, Counted>,
-    /// Number of records so far.
+    flows: HashMap<Key, FlowState>,
+    /// Number of records that were written so far.
     records: u32,
     /// The datagram that is being filled.
     datagram: Vec<u8>,
@@ -96,7 +99,7 @@ pub struct Exporter {
     /// When the timeout was last changed.
     reconfigured: Millis,
     out: Vec<Vec<u8>>,
-    /// Counters that cannot be true.
+    /// Byte counters that were not reported because they must be wrong.
     impossible: Vec<u64>,
 }
 
@@ -124,16 +127,16 @@ impl Exporter {
         self.settings = settings;
     }
 
-    /// Adds what a megaflow has counted. A flow that gets another output ends.
+    /// Adds the counts of a megaflow to a flow. If the flow has another output now, the counts before are reported first.
     pub fn update(&mut self, key: Key, output: u16, delta: Delta, now: Now) {
         if self.flows.len() >= FLOWS_MAX && !self.flows.contains_key(&key) {
             let keys: Vec<Key> = self.flows.keys().copied().collect();
-            keys.into_iter().for_each(|key| self.clear(key, now));
+            keys.into_iter().for_each(|key| self.end_flow(key, now));
         }
-        let fresh = Counted { output, created: delta.used, ..Counted::default() };
+        let fresh = FlowState { output, created: delta.used, ..FlowState::default() };
         let known = *self.flows.entry(key).or_insert(fresh);
         if known.output != output {
-            self.expire(key, now);
+            self.report(key, now);
         }
         let Some(flow) = self.flows.get_mut(&key) else { return };
         if flow.output != output {
@@ -150,13 +153,14 @@ impl Exporter {
         }
     }
 
-    /// The megaflow is gone: reports what was counted.
-    pub fn clear(&mut self, key: Key, now: Now) {
-        self.expire(key, now);
+    /// Called when the megaflow of a flow was deleted: reports and removes the flow.
+    pub fn end_flow(&mut self, key: Key, now: Now) {
+        self.report(key, now);
         self.flows.remove(&key);
     }
 
-    fn expire(&mut self, key: Key, now: Now) {
+    /// Reports the counts of a flow and resets them.
+    fn report(&mut self, key: Key, now: Now) {
         let timeout = self.settings.active_timeout;
         let Some(flow) = self.flows.get_mut(&key) else { return };
         flow.expired = Some(flow.expired.unwrap_or_default() + timeout);
@@ -169,17 +173,17 @@ impl Exporter {
             self.impossible.push(ended.bytes);
             return;
         }
-        // Counters have 32 bits: a larger number is divided evenly.
+        // Counters in records have 32 bits: larger counts are split evenly among several records.
         let (mut packets, mut bytes) = (ended.packets, ended.bytes);
         while bytes != 0 {
             let parts = bytes.div_ceil(u64::from(u32::MAX));
             let part = (packets / parts, bytes / parts);
-            self.record(key, &ended, (part.0 as u32, part.1 as u32), now);
+            self.add_record(key, &ended, (part.0 as u32, part.1 as u32), now);
             (packets, bytes) = (packets - part.0, bytes - part.1);
         }
     }
 
-    fn record(&mut self, key: Key, flow: &Counted, (packets, bytes): (u32, u32), now: Now) {
+    fn add_record(&mut self, key: Key, flow: &FlowState, (packets, bytes): (u32, u32), now: Now) {
         if self.datagram.is_empty() {
             let Settings { engine_type, engine_id, .. } = self.settings;
             let out = &mut self.datagram;
@@ -190,7 +194,7 @@ impl Exporter {
             out.u32((now.wall % 1_000_000 * 1000) as u32);
             out.u32(0);
             out.bytes(&[engine_type, engine_id]);
-            // Every packet counts.
+            // No sampling: all packets are counted.
             out.u16(0);
         }
         self.put_record(key, flow, (packets, bytes));
@@ -205,7 +209,7 @@ impl Exporter {
         }
     }
 
-    fn put_record(&mut self, key: Key, flow: &Counted, (packets, bytes): (u32, u32)) {
+    fn put_record(&mut self, key: Key, flow: &FlowState, (packets, bytes): (u32, u32)) {
         let ports = [self.port(key.in_port), self.port(flow.output)];
         let uptime = |at: Millis| at.since(self.boot).0 as u32;
         let (first, last) = (uptime(flow.created), uptime(flow.created.max(flow.used)));
@@ -228,7 +232,7 @@ impl Exporter {
         out.u64(0);
     }
 
-    /// A port's number, with the engine id in its upper bits if that is wanted.
+    /// A port's number, with the engine id in its upper bits if that is configured.
     fn port(&self, port: u16) -> u16 {
         if self.settings.add_id {
             u16::from(self.settings.engine_id & 0x7f) << 9 | port & 0x1ff
@@ -248,19 +252,19 @@ impl Exporter {
         (!self.flows.is_empty()).then_some(self.next_check)
     }
 
-    /// Ends the datagram, and reports the flows whose timeout has passed.
+    /// Reports the flows whose timeout has passed, and completes the datagram.
     pub fn run(&mut self, now: Now) {
         let timeout = self.settings.active_timeout;
         if now.mono >= self.next_check && timeout != Millis(0) {
             self.next_check = now.mono + CHECK;
-            let is_due = |flow: &Counted| now.mono > flow.expired.unwrap_or_default() + timeout;
+            let is_due = |flow: &FlowState| now.mono > flow.expired.unwrap_or_default() + timeout;
             let due: Vec<Key> =
                 self.flows.iter().filter(|(_, flow)| is_due(flow)).map(|(key, _)| *key).collect();
             for key in due {
                 let idle = self.flows.get(&key).is_some_and(|f| Some(f.used) < f.expired);
-                self.expire(key, now);
+                self.report(key, now);
                 if idle {
-                    // Its megaflow may be gone without a report.
+                    // The megaflow may have been deleted without a call of `end_flow`.
                     self.flows.remove(&key);
                 }
             }
@@ -268,12 +272,12 @@ impl Exporter {
         self.flush();
     }
 
-    /// Takes the complete datagrams.
+    /// Removes and returns the complete datagrams.
     pub fn take(&mut self) -> Vec<Vec<u8>> {
         std::mem::take(&mut self.out)
     }
 
-    /// Takes the counters that cannot be true.
+    /// Removes and returns the byte counters that must be wrong.
     pub fn take_impossible(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.impossible)
     }
@@ -299,7 +303,7 @@ mod tests {
         Settings { engine_type: 2, engine_id: 0x81, active_timeout: Millis(10_000), add_id: false }
     }
 
-    /// Input, output, packets and bytes of all records.
+    /// Returns the input, output, packets and bytes of all records.
     fn records(exporter: &mut Exporter) -> Vec<(u16, u16, u32, u32)> {
         let mut all = Vec::new();
         for datagram in exporter.take() {
@@ -325,7 +329,7 @@ mod tests {
         exporter.update(key, 2, delta(1, 106, 20), at(20));
         exporter.run(at(30));
         assert_eq!(records(&mut exporter), [(1, output::FLOOD, 1, 106)]);
-        exporter.clear(key, at(40));
+        exporter.end_flow(key, at(40));
         exporter.run(at(40));
         assert_eq!(records(&mut exporter), [(1, 2, 2, 212)]);
         assert_eq!(exporter.deadline(), None);
@@ -350,9 +354,9 @@ mod tests {
         let mut exporter = Exporter::new(settings(), at(0));
         let key = Key::default();
         exporter.update(key, 1, delta(10_000_000, 10_000_000_000, 1), at(1));
-        exporter.clear(key, at(2));
+        exporter.end_flow(key, at(2));
         exporter.update(key, 1, delta(1, u64::MAX, 1), at(3));
-        exporter.clear(key, at(4));
+        exporter.end_flow(key, at(4));
         exporter.run(at(5));
         let all = records(&mut exporter);
         assert_eq!(all.len(), 3);
@@ -372,7 +376,7 @@ mod tests {
                 now += wait;
                 let key = Key { in_port: port, ..Key::default() };
                 match what {
-                    0 => exporter.clear(key, at(now)),
+                    0 => exporter.end_flow(key, at(now)),
                     1 => exporter.run(at(now)),
                     _ => {
                         exporter.update(key, output, delta(packets, packets * 100, now), at(now));
@@ -380,7 +384,7 @@ mod tests {
                     }
                 }
             }
-            (0..4).for_each(|in_port| exporter.clear(Key { in_port, ..Key::default() }, at(now)));
+            (0..4).for_each(|in_port| exporter.end_flow(Key { in_port, ..Key::default() }, at(now)));
             exporter.run(at(now));
             for record in records(&mut exporter) {
                 seen = (seen.0 + u64::from(record.2), seen.1 + u64::from(record.3));

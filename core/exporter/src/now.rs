@@ -1,11 +1,11 @@
-//! The time that exporters get with each call.
+//! The time, which callers pass to exporters with each call.
 
 use units::Millis;
 
-/// Microseconds of a second.
+/// A second, in microseconds.
 const SECOND: u64 = 1_000_000;
 
-/// The time of a call: the monotonic clock, by which timers run, and the wall clock, which records contain.
+/// The time of a call: the monotonic clock is used for timers, the wall clock for times in records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Now {
     /// The monotonic clock.
@@ -15,12 +15,12 @@ pub struct Now {
 }
 
 impl Now {
-    /// Whole seconds since the Unix epoch.
+    /// Seconds since the Unix epoch, rounded down.
     pub fn seconds(&self) -> u64 {
         self.wall / SECOND
     }
 
-    /// The same, rounded up.
+    /// Seconds since the Unix epoch, rounded up.
     pub fn seconds_up(&self) -> u64 {
         self.wall.div_ceil(SECOND)
     }

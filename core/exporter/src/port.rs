@@ -1,9 +1,9 @@
-//! Facts about ports that records contain.
+//! The properties of ports that records contain.
 
-/// The kind of a tunnel, as far as records name it.
+/// The kinds of tunnels that records distinguish.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TunnelKind {
-    /// No tunnel, or one of another kind.
+    /// No tunnel, or a tunnel of another kind.
     #[default]
     Other,
     /// GRE.
@@ -35,17 +35,17 @@ impl TunnelKind {
     }
 }
 
-/// Facts about a port of the datapath.
+/// The properties of a port of the datapath that records contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortFacts {
-    /// Its name.
+    /// Name of the port.
     pub name: String,
-    /// Its interface index; 0: it has none.
+    /// Interface index; 0: none.
     pub ifindex: u32,
-    /// The type of its interface (IANA ifType); 0: unknown.
+    /// Interface type (IANA ifType); 0: unknown.
     pub if_type: u32,
-    /// The description of its device.
+    /// Description of the device.
     pub description: String,
-    /// The kind of tunnel that it is.
+    /// The kind of tunnel, if the port is one.
     pub tunnel: TunnelKind,
 }

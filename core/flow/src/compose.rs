@@ -1,4 +1,4 @@
-//! Makes a packet with the fields of a [`Flow`] and with correct lengths and checksums, for tests and
+//! Makes a packet that has the fields of a [`Flow`], and correct lengths and checksums; for tests and
 //! `netdev-dummy/receive`.
 
 use crate::flow::{Flow, MPLS_MAX, VLAN_CFI, frag};
@@ -6,28 +6,28 @@ use packet::checksum;
 use packet::ether::ethertype;
 use packet::ip::ipproto;
 
-/// SYN, FIN or RST: a segment that carries no data.
+/// TCP flags SYN, FIN and RST: a segment with one of them gets no data.
 const TCP_NO_DATA: u16 = 0x007;
 
-/// Makes a packet of this flow. `payload` follows the L4 header if the protocol carries data.
+/// Makes a packet of this flow. `payload` is appended to the L4 header if the protocol carries data.
 pub fn compose(flow: &Flow, payload: &[u8]) -> Vec<u8> {
     compose_parts(flow, payload, 0)
 }
 
-/// Makes a packet of this flow with a length of `size` bytes, padded with zeros; `None` if its headers are longer.
+/// Makes a packet of this flow with a length of `size` bytes, filled up with zeros; `None` if the headers are longer.
 pub fn compose_sized(flow: &Flow, size: u16) -> Option<Vec<u8>> {
     let size = usize::from(size);
     let fill = size.checked_sub(compose(flow, &[]).len())?;
     let mut out = compose_parts(flow, &[], fill);
     out.resize(size, 0);
     if flow.dl_type == ethertype::NONE {
-        // The length in the place of an Ethernet type.
+        // The frame has a length instead of an Ethernet type.
         out.get_mut(12..14)?.copy_from_slice(&(size as u16).to_be_bytes());
     }
     Some(out)
 }
 
-/// `fill` zeros are appended to the L4 data of the IP packet, whatever the protocol.
+/// Makes a packet of this flow, and appends `fill` zeros to the L4 data of an IP packet, whatever the protocol.
 fn compose_parts(flow: &Flow, payload: &[u8], fill: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(128 + payload.len());
     out.extend_from_slice(&flow.dl_dst.0);
@@ -46,14 +46,14 @@ fn compose_parts(flow: &Flow, payload: &[u8], fill: usize) -> Vec<u8> {
         ethertype::IPV6 => ipv6(flow, l4(flow, payload, fill), &mut out),
         t if ethertype::is_arp(t) => arp(flow, &mut out),
         t if ethertype::is_mpls(t) => mpls(flow, &mut out),
-        // Without context headers of variable length every header fits.
+        // Without context headers of variable length, every NSH has a valid length, so `header` does not fail.
         ethertype::NSH => out.extend(flow.nsh.header(&[]).unwrap_or_default()),
         _ => {}
     }
     out
 }
 
-/// As `compose`, with a payload of `len` consecutive byte values.
+/// Makes a packet like [`compose`], with a payload of `len` consecutive byte values.
 pub fn compose_len(flow: &Flow, len: usize) -> Vec<u8> {
     let payload: Vec<u8> = (0..len).map(|i| i as u8).collect();
     compose(flow, &payload)
@@ -111,7 +111,7 @@ fn ipv6(flow: &Flow, body: Vec<u8>, out: &mut Vec<u8>) {
     finish_l4(flow, body, pseudo, out);
 }
 
-/// The L4 header and data; its checksum is zero.
+/// L4 header and data; the checksum is zero.
 fn l4(flow: &Flow, payload: &[u8], fill: usize) -> Vec<u8> {
     let mut b = l4_headers(flow, payload);
     b.resize(b.len() + fill, 0);
@@ -185,13 +185,13 @@ fn neighbour(flow: &Flow, b: &mut Vec<u8>) {
     }
 }
 
-/// Computes the checksum of the L4 header and appends header and data.
+/// Computes the checksum of the L4 header, and appends header and data to `out`. `pseudo`: sum of the pseudo header.
 fn finish_l4(flow: &Flow, mut body: Vec<u8>, pseudo: u32, out: &mut Vec<u8>) {
     let with_pseudo = checksum::finish(checksum::add(pseudo, &body));
     let plain = checksum::checksum(&body);
     match flow.nw_proto {
         ipproto::TCP => put16(&mut body, 16, with_pseudo),
-        // Zero means "no checksum" in UDP.
+        // In UDP, checksum 0 means that there is none, so 0 is sent as 0xffff.
         ipproto::UDP => put16(&mut body, 6, if with_pseudo == 0 { 0xffff } else { with_pseudo }),
         ipproto::ICMP | ipproto::IGMP => put16(&mut body, 2, plain),
         ipproto::ICMPV6 => put16(&mut body, 2, with_pseudo),

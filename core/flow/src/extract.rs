@@ -1,7 +1,7 @@
 //! Extracts a [`Flow`] from the bytes of a packet.
 //!
-//! The packet may be anything that a port received: a header that is truncated or has a wrong length ends the
-//! extraction, and the remaining fields stay zero. Never fails. Sources: the RFCs named in `packet`.
+//! The extraction never fails, because a packet may contain any bytes: a header that is truncated or has a wrong length
+//! ends the extraction, and the remaining fields stay zero. Specifications: the RFCs named in crate `packet`.
 
 use crate::flow::{Flow, MPLS_MAX, Mac, VLAN_CFI, VLANS_MAX, Vlan, frag};
 use crate::nsh::Nsh;
@@ -9,7 +9,7 @@ use packet::ether::{MplsEntry, TypeField, VlanTag, ethertype, ethertype_of};
 use packet::ip::{self, Fragment, ipproto};
 use packet::{Arp, Ethernet, Icmp, Icmpv6, Igmp, Ipv4, Ipv6, Sctp, Tcp, Udp, nd};
 
-/// Offsets of the layers of a packet; `None` for missing ones.
+/// Offsets of the layers of a packet; `None` for a layer that the packet does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layers {
     /// The first MPLS label stack entry.
@@ -22,8 +22,8 @@ pub struct Layers {
     pub l2_pad: usize,
 }
 
-/// Fills the packet fields of `flow`, whose metadata (ports, tunnel, registers, connection) is set and whose
-/// `packet_type` says what the data begins with. At most `vlan_limit` tags are parsed.
+/// Fills the packet fields of `flow`. The caller has set its metadata (in port, tunnel, registers, connection) and its
+/// `packet_type`, which tells which header the data begins with. At most `vlan_limit` tags are parsed.
 pub fn extract(data: &[u8], vlan_limit: usize, flow: &mut Flow) -> Layers {
     let mut layers = Layers::default();
     let at = |rest: &[u8]| data.len() - rest.len();
@@ -68,7 +68,7 @@ pub fn extract(data: &[u8], vlan_limit: usize, flow: &mut Flow) -> Layers {
     layers
 }
 
-/// Clears the original direction tuple of a connection in a packet of another address family.
+/// Clears the original direction tuple of a connection unless the packet has the same address family as the tuple.
 fn clear_ct_tuple(flow: &mut Flow, is_ip: bool) {
     let v4 = is_ip && flow.dl_type == ethertype::IPV4;
     let v6 = is_ip && flow.dl_type == ethertype::IPV6;
@@ -87,7 +87,7 @@ fn l2<'a>(data: &'a [u8], vlan_limit: usize, flow: &mut Flow) -> Option<&'a [u8]
     flow.dl_dst = Mac(eth.dst());
     flow.dl_src = Mac(eth.src());
     for slot in flow.vlans.iter_mut().take(vlan_limit.min(VLANS_MAX)) {
-        // A tag that no type follows is taken as the type of the frame.
+        // A tag that is not followed by a type is no tag: its TPID becomes the Ethernet type of the frame.
         let tag = VlanTag::parse(rest).filter(|(t, after)| ethertype::is_vlan(t.tpid()) && after.len() >= 2);
         let Some((tag, after)) = tag else { break };
         *slot = Vlan { tpid: tag.tpid(), tci: tag.tci() | VLAN_CFI };
@@ -122,7 +122,7 @@ fn nw_frag(fragment: Fragment) -> u8 {
     }
 }
 
-/// Offset of the payload in the data, and the payload.
+/// The offset of the payload in the data, and the payload; `None` if the header is invalid.
 type Payload<'a> = Option<(usize, &'a [u8])>;
 
 fn ipv4<'a>(data: &'a [u8], flow: &mut Flow) -> Payload<'a> {
@@ -146,7 +146,7 @@ fn ipv6<'a>(data: &'a [u8], flow: &mut Flow) -> Payload<'a> {
 fn arp(data: &[u8], flow: &mut Flow) {
     let Some((arp, _)) = Arp::parse(data).filter(|(a, _)| a.is_ethernet_ipv4()) else { return };
     (flow.nw_src, flow.nw_dst) = (arp.spa(), arp.tpa());
-    // Only eight bits of the opcode can be matched; a larger one is treated as 0.
+    // A flow has only eight bits of the opcode; a larger opcode is stored as 0.
     flow.nw_proto = u8::try_from(arp.op()).unwrap_or(0);
     (flow.arp_sha, flow.arp_tha) = (Mac(arp.sha()), Mac(arp.tha()));
 }
@@ -187,7 +187,7 @@ fn neighbour(word: u32, data: &[u8], flow: &mut Flow) {
     flow.tcp_flags = u16::from(found.first_option);
 }
 
-/// The flow of a packet without metadata except its ingress port.
+/// The flow of a packet that has no metadata except its in port.
 pub fn extract_from(data: &[u8], in_port: u32) -> Flow {
     let mut flow = Flow { in_port, ..Flow::ZERO };
     extract(data, VLANS_MAX, &mut flow);

@@ -1,13 +1,13 @@
 //! `Flow`: all fields of a packet and its metadata in one flat structure.
 //!
-//! The control half (tables, translation, text) uses it. The datapath parses packets to much smaller keys instead and
-//! converts them only on a miss. Numbers are in host order; addresses are bytes in wire order. There is no padding,
-//! and the size is a multiple of eight, so that masks are applied word by word (`words`). The last part is the layout
-//! of tunnel options, which tells how to read the words and is not one of them: two flows are equal if their words
-//! are equal.
+//! The control half (tables, translation, text) uses flows. The datapath parses packets to much smaller keys instead, and
+//! converts a key to a flow only on a miss. Numbers are in host order; addresses are bytes in wire order. There is no
+//! padding, and the size is a multiple of eight bytes, so that masks are applied word by word (`words`). The last part is
+//! the layout of the tunnel options. It only tells which bytes of the options belong to which field, so it is not part of
+//! the words: two flows are equal if their words are equal.
 //!
-//! **Invariant**: fields that a packet does not have are zero; `nw_src` etc. have a meaning only under the
-//! prerequisites of their field (see `field`).
+//! **Invariant**: fields that a packet does not have are zero. A field such as `nw_src` has a meaning only if its
+//! prerequisites are met (see `field`).
 
 use crate::nsh::Nsh;
 use crate::tlv::{Layout, Tlv};
@@ -25,13 +25,13 @@ impl Mac {
     /// ff:ff:ff:ff:ff:ff
     pub const BROADCAST: Mac = Mac([0xff; 6]);
 
-    /// Returns whether the group bit is set: multicast or broadcast.
+    /// Returns whether this is a multicast or broadcast address: the group bit is set.
     pub fn is_multicast(self) -> bool {
         self.0[0] & 1 != 0
     }
 
-    /// Returns whether the address is locally administered: the local bit is set, or it is in the range of Open
-    /// vSwitch's generated addresses (00:23:20, last three bytes at or above 80:00:00).
+    /// Returns whether the address is locally administered: the local bit is set, or the address is in the range of addresses
+    /// that Open vSwitch generates (00:23:20:80:00:00 and above).
     pub fn is_local(self) -> bool {
         let [a, b, c, d, ..] = self.0;
         a & 2 != 0 || [a, b, c, d & 0x80] == [0x00, 0x23, 0x20, 0x80]
@@ -42,7 +42,7 @@ impl Mac {
         self.0.iter().fold(0, |n, &b| n << 8 | u64::from(b))
     }
 
-    /// The address in the low 48 bits of a number.
+    /// The address from the low 48 bits of a number.
     pub fn from_u64(v: u64) -> Mac {
         let b = v.to_be_bytes();
         Mac([b[2], b[3], b[4], b[5], b[6], b[7]])
@@ -62,24 +62,24 @@ impl fmt::Debug for Mac {
     }
 }
 
-/// One VLAN header: its TPID and its TCI with `VLAN_CFI` set, or all zero for none.
+/// A VLAN tag: its TPID, and its TCI with `VLAN_CFI` set. All zero means that there is no tag.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Vlan {
     /// Ethertype of the tag: 0x8100 or 0x88a8.
     pub tpid: u16,
-    /// PCP (3 bits), CFI (here: "the tag is present"), VID (12 bits).
+    /// PCP (3 bits), CFI (always set, see [`VLAN_CFI`]), VID (12 bits).
     pub tci: u16,
 }
 
-/// The CFI bit of [`Vlan::tci`]: the VLAN tag is present.
+/// The CFI bit of [`Vlan::tci`]: in a flow it means that the VLAN tag is present.
 pub const VLAN_CFI: u16 = 0x1000;
 
 /// Number of VLAN tags that a flow holds.
 pub const VLANS_MAX: usize = 2;
 /// Number of MPLS label stack entries that a flow holds.
 pub const MPLS_MAX: usize = 3;
-/// `reg0` to `reg31`.
+/// Number of registers: `reg0` to `reg31`.
 pub const REGS: usize = 32;
 
 /// Bits of [`Flow::nw_frag`].
@@ -107,7 +107,7 @@ pub mod ct_state {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Tunnel {
-    /// VNI, key: 64 bits.
+    /// Tunnel key, for example the VNI.
     pub tun_id: u64,
     /// Outer IPv6 source; zero over IPv4.
     pub ipv6_src: [u8; 16],
@@ -127,7 +127,7 @@ pub struct Tunnel {
     pub tp_src: u16,
     /// Outer UDP destination port.
     pub tp_dst: u16,
-    /// VXLAN group policy.
+    /// VXLAN group policy id.
     pub gbp_id: u16,
     /// VXLAN group policy flags.
     pub gbp_flags: u8,
@@ -151,15 +151,15 @@ pub struct Tunnel {
 #[repr(C)]
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Flow {
-    /// Outer header.
+    /// Outer header of the tunnel packet.
     pub tunnel: Tunnel,
     /// OpenFlow metadata.
     pub metadata: u64,
-    /// Nicira registers.
+    /// Registers of the OpenFlow pipeline (Nicira extension).
     pub regs: [u32; REGS],
     /// QoS queue priority (`set_queue`).
     pub skb_priority: u32,
-    /// Mark carried with the packet.
+    /// Packet mark.
     pub pkt_mark: u32,
     /// Hash computed by the datapath's `hash` action.
     pub dp_hash: u32,
@@ -241,19 +241,20 @@ pub struct Flow {
     pub ct_tp_dst: u16,
     /// Keeps the size a multiple of eight; always zero.
     pub pad: [u8; 6],
-    /// Options of the tunnel header. Few packets have any, so loops over all packets stop before them.
+    /// Options of the tunnel header. Few packets have options, so these are the last words: hot loops stop before them
+    /// ([`PLAIN_WORDS`]).
     pub tlv: Tlv,
-    /// Places of the fields in `tlv`; not part of the words.
+    /// Which bytes of `tlv` belong to which field; not part of the words.
     pub layout: Layout,
 }
 
-/// Words of a [`Flow`] without its layout.
+/// Number of words of a [`Flow`], without the layout.
 pub const FLOW_WORDS: usize = std::mem::offset_of!(Flow, layout) / 8;
-/// Words of a [`Flow`] before its tunnel options.
+/// Number of words of a [`Flow`] before its tunnel options.
 pub const PLAIN_WORDS: usize = std::mem::offset_of!(Flow, tlv) / 8;
 const _: () = assert!(std::mem::offset_of!(Flow, tlv).is_multiple_of(8));
 
-/// A flow as words.
+/// The memory of a flow as words.
 #[repr(C)]
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
 struct Words {
@@ -276,22 +277,22 @@ impl Default for Flow {
 }
 
 impl Flow {
-    /// No field; as a mask: everything is wildcarded.
+    /// All fields are zero; as a mask: no bit is matched.
     pub const ZERO: Flow = zerocopy::transmute!(Words { words: [0; FLOW_WORDS], layout: Layout::EMPTY });
-    /// As a mask: every bit is matched.
+    /// All bits are set; as a mask: every bit is matched.
     pub const ONES: Flow =
         zerocopy::transmute!(Words { words: [u64::MAX; FLOW_WORDS], layout: Layout::EMPTY });
 
     /// The flow as words, for masks and hashes.
     pub fn words(&self) -> &[u64; FLOW_WORDS] {
-        let seen: &Words = zerocopy::transmute_ref!(self);
-        &seen.words
+        let view: &Words = zerocopy::transmute_ref!(self);
+        &view.words
     }
 
     /// The flow as words, mutable.
     pub fn words_mut(&mut self) -> &mut [u64; FLOW_WORDS] {
-        let seen: &mut Words = zerocopy::transmute_mut!(self);
-        &mut seen.words
+        let view: &mut Words = zerocopy::transmute_mut!(self);
+        &mut view.words
     }
 
     /// Clears all connection tracking fields.
@@ -308,7 +309,7 @@ impl Flow {
         (self.ct_ipv6_src, self.ct_ipv6_dst) = (of.ct_ipv6_src, of.ct_ipv6_dst);
     }
 
-    /// `self & mask`
+    /// The bits that are set in `mask`; the other bits are zero.
     #[must_use]
     pub fn masked(&self, mask: &Flow) -> Flow {
         let mut out = *self;
@@ -318,19 +319,19 @@ impl Flow {
         out
     }
 
-    /// Union of masks.
+    /// Adds the bits of another mask.
     pub fn or_assign(&mut self, other: &Flow) {
         for (o, m) in self.words_mut().iter_mut().zip(other.words()) {
             *o |= m;
         }
     }
 
-    /// Returns whether the two are equal in every bit of `mask`.
+    /// Returns whether `self` and `other` are equal in every bit of `mask`.
     pub fn equal_under(&self, other: &Flow, mask: &Flow) -> bool {
         self.words().iter().zip(other.words()).zip(mask.words()).all(|((a, b), m)| (a ^ b) & m == 0)
     }
 
-    /// The type of the network header; for a packet without an Ethernet header it is in its packet type. 0: none.
+    /// The ethertype of the network header. A packet without an Ethernet header has it in its packet type. 0: no network header.
     pub fn network_type(&self) -> u16 {
         match (self.packet_type, self.packet_type >> 16) {
             (0, _) => self.dl_type,
@@ -339,7 +340,7 @@ impl Flow {
         }
     }
 
-    /// Returns whether it is an IPv4 or IPv6 packet.
+    /// Returns whether the Ethernet type is IPv4 or IPv6.
     pub fn is_ip(&self) -> bool {
         self.dl_type == 0x0800 || self.dl_type == 0x86dd
     }

@@ -1,4 +1,4 @@
-//! Flow keys, masks, matches, extraction from packets, and the table of match fields.
+//! Flows (the fields of a packet), masks, matches, their text, extraction from packets, and the table of match fields.
 
 pub mod compose;
 pub mod extract;

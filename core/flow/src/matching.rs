@@ -29,12 +29,12 @@ impl Match {
         Match { flow: flow.masked(mask), mask: *mask }
     }
 
-    /// Returns whether it matches every packet.
+    /// Returns whether the match contains every packet.
     pub fn is_catchall(&self) -> bool {
         self.mask == Flow::ZERO
     }
 
-    /// Returns whether it matches a packet of this flow.
+    /// Returns whether packets of this flow match.
     pub fn matches(&self, flow: &Flow) -> bool {
         self.flow.equal_under(flow, &self.mask)
     }
@@ -44,7 +44,7 @@ impl Match {
         (field.get(&self.flow), field.mask_of(&self.mask))
     }
 
-    /// The words of a flow in which it matches a bit, as a bit set. Used to skip fields that it does not match
+    /// The words of a flow in which a bit is matched, as a bit set. Used to skip fields that are not matched
     /// ([`FieldId::words`]).
     pub fn words(&self) -> u128 {
         let bits = |words: &[u64]| {
@@ -54,12 +54,12 @@ impl Match {
         u128::from(bits(low)) | u128::from(bits(high)) << 64
     }
 
-    /// Matches the whole field.
+    /// Matches all bits of the field.
     pub fn set(&mut self, field: FieldId, value: u128) {
         self.set_masked(field, value, u128::MAX);
     }
 
-    /// Matches the bits of `mask`; with no bits, the field is not matched any more.
+    /// Matches the bits of the field that are set in `mask`; if there are none, the field is no longer matched.
     pub fn set_masked(&mut self, field: FieldId, value: u128, mask: u128) {
         if field == FieldId::DlVlan && value == VLAN_NONE {
             return self.set(FieldId::VlanTci, 0);
@@ -72,7 +72,8 @@ impl Match {
         self.mask_values(field);
     }
 
-    /// Removes the match on the field. A VLAN field whose sibling is not matched also removes the match on the tag.
+    /// Removes the match on the field. For a VLAN field, the match on the presence of the tag is removed as well if no other
+    /// bit of the tag is matched.
     pub fn wildcard(&mut self, field: FieldId) {
         field.set_mask(&mut self.mask, 0);
         let tci = &mut self.mask.vlans[0].tci;
@@ -86,9 +87,9 @@ impl Match {
         self.mask_values(field);
     }
 
-    /// Clears the values outside the mask, after a change of this field.
+    /// Restores the invariant after a change of this field: clears the values outside the mask.
     fn mask_values(&mut self, field: FieldId) {
-        let mut words = field.words_at_most();
+        let mut words = field.possible_words();
         let (values, masks) = (self.flow.words_mut(), self.mask.words());
         while words != 0 {
             let at = words.trailing_zeros() as usize;
@@ -100,8 +101,8 @@ impl Match {
 
     /// Returns whether this match contains all packets of `other`.
     pub fn covers(&self, other: &Match) -> bool {
-        let tighter = |(a, b): (&u64, &u64)| a & !b == 0;
-        self.mask.words().iter().zip(other.mask.words()).all(tighter) && self.matches(&other.flow)
+        let is_covered = |(a, b): (&u64, &u64)| a & !b == 0;
+        self.mask.words().iter().zip(other.mask.words()).all(is_covered) && self.matches(&other.flow)
     }
 
     /// Returns whether both may match the same packet.
@@ -124,7 +125,7 @@ struct MiniWord {
 }
 
 impl MiniMatch {
-    /// Returns whether it matches a packet of this flow.
+    /// Returns whether packets of this flow match.
     pub fn matches(&self, flow: &Flow) -> bool {
         let words = flow.words();
         self.words.iter().all(|w| (words[usize::from(w.index)] ^ w.value) & w.mask == 0)
@@ -135,7 +136,7 @@ impl MiniMatch {
         self.words.iter().map(|w| (usize::from(w.index), w.mask, w.value))
     }
 
-    /// Returns whether it matches every packet.
+    /// Returns whether the match contains every packet.
     pub fn is_catchall(&self) -> bool {
         self.words.is_empty()
     }

@@ -1,16 +1,16 @@
-//! Removes fields from a match that no packet of the match can have.
+//! Removes the fields from a match that packets of the match cannot have.
 
 use crate::flow::{Flow, Mac, frag};
 use crate::matching::Match;
 
-/// Returns whether packets of the match may have the value `of` in a field that decides which other fields exist.
-pub(crate) fn may_be(value: u8, mask: u8, of: u8) -> bool {
+/// Returns whether packets of a match may have the value `of` in a field that is matched by `value` and `mask`.
+pub(crate) fn may_equal(value: u8, mask: u8, of: u8) -> bool {
     value == of & mask
 }
 
-/// The groups of fields that packets of a match may have.
+/// The groups of fields that packets of a match may have; the other fields must not be matched.
 #[derive(Clone, Copy, Default)]
-struct May {
+struct PossibleFields {
     ether: bool,
     nw_addr: bool,
     nw_proto: bool,
@@ -29,8 +29,8 @@ struct May {
     erspan_2: bool,
 }
 
-impl May {
-    fn of(m: &Match) -> May {
+impl PossibleFields {
+    fn of(m: &Match) -> PossibleFields {
         let (f, packet_type) = (&m.flow, m.flow.packet_type);
         let ether = m.mask.packet_type == 0 || packet_type == 0 && m.mask.packet_type == u32::MAX;
         let dl_type = match (ether, m.mask.packet_type, packet_type >> 16) {
@@ -38,27 +38,40 @@ impl May {
             (false, u32::MAX, 1) => packet_type as u16,
             _ => 0,
         };
-        let version = |of| may_be(f.tunnel.erspan_ver, m.mask.tunnel.erspan_ver, of);
+        let version = |of| may_equal(f.tunnel.erspan_ver, m.mask.tunnel.erspan_ver, of);
         let (erspan_1, erspan_2) = (version(1), version(2));
-        let nsh_context = may_be(f.nsh.md_type, m.mask.nsh.md_type, packet::nsh::MD_TYPE_1);
-        let may = May { ether, nsh_context, erspan_1, erspan_2, ..May::default() };
+        let nsh_context = may_equal(f.nsh.md_type, m.mask.nsh.md_type, packet::nsh::MD_TYPE_1);
+        let possible = PossibleFields { ether, nsh_context, erspan_1, erspan_2, ..PossibleFields::default() };
         match dl_type {
             0x0800 => {
                 let ports = matches!(f.nw_proto, 1 | 6 | 17 | 132);
                 let (tcp, icmp) = (f.nw_proto == 6, f.nw_proto == 1);
-                May { nw_addr: true, nw_proto: true, ip: true, ports, tcp, icmp, ..may }
+                PossibleFields { nw_addr: true, nw_proto: true, ip: true, ports, tcp, icmp, ..possible }
             }
             0x86dd => {
                 let nd = |kind| f.nw_proto == 58 && f.tp_src == kind && f.tp_dst == 0;
                 let ports = matches!(f.nw_proto, 6 | 17 | 58 | 132);
                 let (sha, tha) = (nd(135), nd(136));
                 let (tcp, icmp, nd_target) = (f.nw_proto == 6, f.nw_proto == 58, sha || tha);
-                May { nw_proto: true, ip: true, ipv6: true, ports, tcp, icmp, sha, tha, nd_target, ..may }
+                PossibleFields {
+                    nw_proto: true,
+                    ip: true,
+                    ipv6: true,
+                    ports,
+                    tcp,
+                    icmp,
+                    sha,
+                    tha,
+                    nd_target,
+                    ..possible
+                }
             }
-            0x0806 | 0x8035 => May { nw_addr: true, nw_proto: true, sha: true, tha: true, ..may },
-            0x8847 | 0x8848 => May { mpls: true, ..may },
-            0x894f => May { nsh: true, ..may },
-            _ => may,
+            0x0806 | 0x8035 => {
+                PossibleFields { nw_addr: true, nw_proto: true, sha: true, tha: true, ..possible }
+            }
+            0x8847 | 0x8848 => PossibleFields { mpls: true, ..possible },
+            0x894f => PossibleFields { nsh: true, ..possible },
+            _ => possible,
         }
     }
 
@@ -72,7 +85,7 @@ impl May {
         if !self.ports {
             (m.tp_src, m.tp_dst) = (0, 0);
         }
-        // In neighbour discovery the flags contain the type of an option (see `Flow`).
+        // In neighbour discovery `tcp_flags` contains the type of an option (see `Flow`).
         if !self.tcp && !self.nd_target {
             m.tcp_flags = 0;
         }
@@ -93,7 +106,7 @@ impl May {
         }
         if !self.nd_target {
             m.nd_target = [0; 16];
-            // The reserved word, which shares its place with the IGMP group.
+            // In neighbour discovery this is the reserved word.
             m.igmp_group_ip4 = 0;
         }
         if !self.mpls {
@@ -115,33 +128,33 @@ impl May {
 }
 
 impl Match {
-    /// Removes fields whose prerequisites the match does not ensure. Returns true if something was removed.
+    /// Removes the fields whose prerequisites the match does not ensure. Returns whether a field was removed.
     pub fn normalize(&mut self) -> bool {
         self.normalized().is_some()
     }
 
-    /// As `normalize`; returns the original match if something was removed.
+    /// Does the same as [`normalize`](Self::normalize), but returns the original match if a field was removed.
     pub fn normalized(&mut self) -> Option<Box<Match>> {
         let mut mask = self.mask;
-        let may = May::of(self);
-        may.clear(&mut mask);
+        let possible = PossibleFields::of(self);
+        possible.clear(&mut mask);
         let before = (mask != self.mask).then(|| Box::new(*self));
         if before.is_some() {
             *self = Match::new(&self.flow, &mask);
         }
-        self.settle_bytes(may);
-        self.settle_fragment();
+        self.match_whole_bytes(possible);
+        self.complete_fragment_mask();
         before
     }
 
-    /// Types and codes of ICMP, and the option type, use fields that have more bits for TCP: they are bytes, matched
-    /// as a whole.
-    fn settle_bytes(&mut self, may: May) {
+    /// ICMP type, ICMP code and the ND option type have 8 bits, but are stored in 16-bit fields of a flow. If one of them is
+    /// matched, all bits of its field are matched.
+    fn match_whole_bytes(&mut self, possible: PossibleFields) {
         let (flow, mask) = (&mut self.flow, &mut self.mask);
         let fields = [
-            (may.icmp, &mut flow.tp_src, &mut mask.tp_src),
-            (may.icmp, &mut flow.tp_dst, &mut mask.tp_dst),
-            (may.nd_target, &mut flow.tcp_flags, &mut mask.tcp_flags),
+            (possible.icmp, &mut flow.tp_src, &mut mask.tp_src),
+            (possible.icmp, &mut flow.tp_dst, &mut mask.tp_dst),
+            (possible.nd_target, &mut flow.tcp_flags, &mut mask.tcp_flags),
         ];
         for (_, value, mask) in fields.into_iter().filter(|(is_byte, _, mask)| *is_byte && **mask != 0) {
             *value &= 0xff;
@@ -149,9 +162,9 @@ impl Match {
         }
     }
 
-    /// A packet that is not a fragment is not a later fragment, and a later fragment is a fragment: one bit decides
-    /// both, as in the text form.
-    fn settle_fragment(&mut self) {
+    /// A packet that is not a fragment is no later fragment, and a later fragment is a fragment. So if one of the two fragment
+    /// bits determines the other, both bits are matched, as in the text form.
+    fn complete_fragment_mask(&mut self) {
         let both = frag::ANY | frag::LATER;
         let (value, mask) = (self.flow.nw_frag, self.mask.nw_frag & both);
         if mask == frag::ANY && value & frag::ANY == 0 {

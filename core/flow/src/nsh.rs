@@ -1,4 +1,4 @@
-//! The network service header (RFC 8300) as fields of a flow, and the bytes of a header made from them.
+//! The network service header (NSH, RFC 8300): its fields in a flow, and the header that is made from them.
 
 use packet::nsh::{LEN_MAX, MD1_LEN};
 pub use packet::nsh::{MD_TYPE_1, MD_TYPE_2, next};
@@ -11,21 +11,21 @@ pub const CONTEXT_MAX: usize = LEN_MAX - packet::nsh::Nsh::LEN;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Nsh {
-    /// The O bit and the unassigned one after it.
+    /// The O bit and the unassigned bit after it.
     pub flags: u8,
     /// Number of remaining hops.
     pub ttl: u8,
-    /// The form of the context headers.
+    /// The metadata type, which determines the form of the context headers.
     pub md_type: u8,
     /// Protocol number of the payload: one of `packet::nsh::next`.
     pub np: u8,
     /// Service path (24 bits) and index (8 bits).
     pub path: u32,
-    /// The context header of type 1; zero for other types, whose context headers are not parsed.
+    /// The context header of metadata type 1; zero for other types, whose context headers are not parsed.
     pub context: [u32; 4],
 }
 
-/// The context headers of type 2 are too long, or not a whole number of words.
+/// The context headers of metadata type 2 are too long, or their length is not a multiple of 4 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 
@@ -33,7 +33,7 @@ impl Nsh {
     /// A new header as RFC 8300 §2.2 defines it: TTL 63, index 255.
     pub const NEW: Nsh = Nsh { flags: 0, ttl: 63, md_type: MD_TYPE_1, np: 0, path: 255, context: [0; 4] };
 
-    /// Reads the fields of a header at the front of the data; `None` if it is not valid.
+    /// Parses a header at the front of the data; `None` if the header is not valid.
     pub fn parse(data: &[u8]) -> Option<Nsh> {
         let (nsh, context, _) = packet::nsh::Nsh::parse_checked(data)?;
         let mut out = Nsh {
@@ -62,7 +62,7 @@ impl Nsh {
         self.path as u8
     }
 
-    /// Makes the header. `md2`: context headers of a type other than 1.
+    /// Encodes the header. `md2`: context headers, if the metadata type is not 1.
     pub fn header(&self, md2: &[u8]) -> Result<Vec<u8>, TooLong> {
         let len = if self.md_type == MD_TYPE_1 { MD1_LEN } else { 8 + md2.len() };
         if len > LEN_MAX || !len.is_multiple_of(4) {
@@ -80,15 +80,16 @@ impl Nsh {
         Ok(out)
     }
 
-    /// Version, flags, TTL, length.
+    /// The first 16 bits: version, flags, TTL, length.
     fn first_word(&self, len: usize) -> u16 {
         u16::from(self.flags & 3) << 12 | u16::from(self.ttl & 0x3f) << 6 | (len / 4) as u16
     }
 
-    /// Writes the fields into an existing header; its length, and context headers of other types, stay.
+    /// Writes the fields into an existing header. Its length, and its context headers if the metadata type is not 1, stay
+    /// unchanged.
     pub fn write(&self, header: &mut [u8]) {
         let Some((base, rest)) = header.split_first_chunk_mut::<8>() else { return };
-        // Flags and TTL; version and length stay.
+        // Writes flags and TTL; version and length stay unchanged.
         let first = self.first_word(0) & 0x3fc0 | u16::from_be_bytes([base[0], base[1]]) & !0x3fc0;
         base[..2].copy_from_slice(&first.to_be_bytes());
         base[2..4].copy_from_slice(&[self.md_type, self.np]);

@@ -1,20 +1,20 @@
-//! A flow without its zero words, for flows that are stored in large numbers.
+//! Compressed flows: a flow without its zero words, for flows that are stored in large numbers.
 
 use crate::flow::{FLOW_WORDS, Flow};
 use crate::words::for_each_set_word;
 
 const _: () = assert!(FLOW_WORDS <= 128, "one bit for each word");
 
-/// The non-zero words of a flow. A packet has about ten of a hundred.
+/// The non-zero words of a flow. The flow of a packet has about ten of them, out of about a hundred words.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PackedFlow {
-    /// The indices of these words, as a bit set.
+    /// The indices of the stored words, as a bit set.
     map: u128,
     words: Box<[u64]>,
 }
 
 impl PackedFlow {
-    /// The whole flow.
+    /// The flow with all words.
     pub fn unpack(&self) -> Flow {
         let mut flow = Flow::ZERO;
         let (mut map, words) = (self.map, flow.words_mut());

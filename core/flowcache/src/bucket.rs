@@ -1,26 +1,28 @@
 //! Cache buckets of one cache line: an array of signatures, so that all are compared at once, and an array of values.
 //!
-//! A signature has 15 bits; the top one of its 16 bits is the reference bit of CLOCK eviction. Zero is not a
+//! A signature has 15 bits. The top bit of its 16-bit field is the reference bit of CLOCK eviction. Zero is not a
 //! signature; it marks an empty way.
 
 use cpu::match_any;
 
-/// The bits of a signature.
+/// Mask of the signature in its 16-bit field.
 pub const SIGNATURE: u16 = 0x7fff;
+/// The reference bit: the entry was used since the CLOCK hand passed it.
 const REFERENCED: u16 = 0x8000;
+/// The field of an empty way.
 const EMPTY: u16 = 0;
 
-/// The 15-bit signature of a hash: its high bits, because the low bits select the bucket.
+/// Returns the signature of a hash: its upper 15 bits, because the lower bits select the bucket.
 #[inline(always)]
 pub fn signature(hash: u32) -> u16 {
     ((hash >> 17) as u16).max(1)
 }
 
-/// The other candidate bucket of a signature in a table of `mask + 1` buckets. Applied to either bucket it gives the
-/// other (partial-key cuckoo hashing, Fan et al. 2014). Entries are never moved between buckets: with this many ways
-/// that gains nothing.
+/// Returns the other candidate bucket of a signature in a table of `mask + 1` buckets. Applied to either candidate,
+/// it returns the other one (partial-key cuckoo hashing, Fan et al. 2014). Entries are never moved between buckets:
+/// with this many ways a move gains nothing.
 #[inline(always)]
-pub fn other(bucket: usize, signature: u16, mask: usize) -> usize {
+pub fn other_bucket(bucket: usize, signature: u16, mask: usize) -> usize {
     (bucket ^ (usize::from(signature).wrapping_mul(0x5bd1_e995) >> 7)) & mask
 }
 
@@ -28,21 +30,21 @@ pub fn other(bucket: usize, signature: u16, mask: usize) -> usize {
 pub trait Bucket: Copy + Send {
     /// Number of entries.
     const WAYS: usize;
-    /// The largest value that fits.
+    /// The largest value that an entry can hold.
     const LARGEST: u32;
     /// An empty bucket.
     const NEW: Self;
 
-    /// The signatures; other data may follow them in the array.
+    /// The signatures. Other data may follow them in the array.
     fn signatures(&self) -> &[u16; 16];
-    /// The signatures, to be written.
+    /// The signatures, for writing.
     fn signatures_mut(&mut self) -> &mut [u16; 16];
     /// The value of a way.
     fn value(&self, way: usize) -> u32;
     /// Writes the value of a way.
     fn set_value(&mut self, way: usize, value: u32);
 
-    /// The ways with this signature, as a bit mask.
+    /// Returns the ways with this signature, as a bit mask.
     #[inline(always)]
     fn ways(&self, signature: u16) -> u16 {
         match_any(self.signatures(), SIGNATURE, signature) & (u16::MAX >> (16 - Self::WAYS))
@@ -55,10 +57,10 @@ pub trait Bucket: Copy + Send {
         (ways != 0).then(|| ways.trailing_zeros() as usize)
     }
 
-    /// Sets the reference bit. It is written only if it is clear, so that hits do not dirty the cache line of a busy
-    /// bucket.
+    /// Sets the reference bit. The bit is written only if it is clear, so that hits do not write to the cache line of
+    /// a frequently used bucket.
     #[inline(always)]
-    fn refer(&mut self, way: usize) {
+    fn set_referenced(&mut self, way: usize) {
         let signature = &mut self.signatures_mut()[way % 16];
         if *signature & REFERENCED == 0 {
             *signature |= REFERENCED;
@@ -67,7 +69,7 @@ pub trait Bucket: Copy + Send {
 
     /// Clears the reference bit and returns whether it was set.
     #[inline(always)]
-    fn was_referred(&mut self, way: usize) -> bool {
+    fn take_referenced(&mut self, way: usize) -> bool {
         let signature = &mut self.signatures_mut()[way % 16];
         let was = *signature & REFERENCED != 0;
         *signature &= SIGNATURE;
@@ -76,13 +78,13 @@ pub trait Bucket: Copy + Send {
 
     /// Writes an entry.
     #[inline(always)]
-    fn put(&mut self, way: usize, signature: u16, value: u32) {
+    fn set_entry(&mut self, way: usize, signature: u16, value: u32) {
         self.signatures_mut()[way % 16] = signature;
         self.set_value(way, value);
     }
 }
 
-/// Sixteen signatures and sixteen values of 16 bits.
+/// A bucket of sixteen signatures and sixteen values of 16 bits.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub struct Narrow {
@@ -116,11 +118,11 @@ impl Bucket for Narrow {
     }
 }
 
-/// Twelve signatures and twelve values of 24 bits, for more than 65,536 megaflows.
+/// A bucket of twelve signatures and twelve values of 24 bits, for more than 65,536 megaflows.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub struct Wide {
-    /// Twelve signatures; then the low halves of four values. These look like signatures and are masked out.
+    /// Twelve signatures, and then the low halves of four values. These look like signatures and are masked out.
     first: [u16; 16],
     /// The low halves of the other eight values.
     rest: [u16; 8],
@@ -128,7 +130,7 @@ pub struct Wide {
     high: [u8; 12],
 }
 
-/// Index in `first` at which the low halves begin.
+/// Index in `first` at which the low halves of values begin.
 const HALVES: usize = 12;
 
 impl Bucket for Wide {
@@ -173,10 +175,10 @@ mod tests {
         let mut bucket = B::NEW;
         for way in 0..B::WAYS {
             assert_eq!(bucket.empty_way(), Some(way));
-            bucket.put(way, way as u16 + 1, B::LARGEST - 3 * way as u32);
+            bucket.set_entry(way, way as u16 + 1, B::LARGEST - 3 * way as u32);
         }
         assert_eq!(bucket.empty_way(), None);
-        bucket.refer(1);
+        bucket.set_referenced(1);
         for way in 0..B::WAYS {
             assert_eq!(
                 (bucket.ways(way as u16 + 1), bucket.value(way)),
@@ -184,7 +186,7 @@ mod tests {
             );
         }
         assert_eq!(
-            (bucket.was_referred(1), bucket.was_referred(1), bucket.was_referred(0)),
+            (bucket.take_referenced(1), bucket.take_referenced(1), bucket.take_referenced(0)),
             (true, false, false)
         );
         let beside = B::LARGEST as u16 & SIGNATURE;
@@ -202,7 +204,7 @@ mod tests {
         for mask in [0, 15, 0xffff] {
             for i in 0..1000usize {
                 let (bucket, signature) = ((i * 77) & mask, signature((i as u32).wrapping_mul(0x9e37_79b9)));
-                assert_eq!(other(other(bucket, signature, mask), signature, mask), bucket);
+                assert_eq!(other_bucket(other_bucket(bucket, signature, mask), signature, mask), bucket);
             }
         }
     }

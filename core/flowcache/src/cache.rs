@@ -1,6 +1,6 @@
 //! The interface of every flow cache.
 
-/// What an entry refers to.
+/// The content of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// An index in the megaflow arena.
@@ -22,26 +22,27 @@ pub struct Learned {
     pub port: u32,
 }
 
-/// The operations that the datapath needs of a cache.
+/// The operations of a cache that the datapath uses.
 pub trait FlowCache: Send {
-    /// Hashes for this cache cover exactly those bits of a key that the megaflows of the port match on, so packets
-    /// that no megaflow distinguishes share an entry. The other caches get hashes of whole flows, as in their
-    /// original implementations.
+    /// If true, hashes for this cache cover exactly those bits of a key that the megaflows of the port match, so
+    /// packets that no megaflow distinguishes share an entry. If false, hashes cover the complete flow, as in the
+    /// cache's original implementation.
     const BY_MASKS: bool = false;
 
-    /// The result of [`candidate`](Self::candidate) needs no `lookup` once the caller has verified it: it is already
-    /// marked as used.
+    /// If true, a [`candidate`](Self::candidate) that the caller has verified is the result, and no `lookup` is
+    /// needed: the entry is already marked as used.
     const CANDIDATE_IS_HIT: bool = false;
 
-    /// The cache has few entries, so they and their megaflows are in the processor's cache and need no prefetch.
+    /// Returns whether the cache has few entries, so that they and their megaflows are in the CPU caches and need no
+    /// prefetch.
     fn is_near(&self) -> bool {
         false
     }
 
-    /// Prefetches the memory that `lookup` of this hash reads.
+    /// Prefetches the memory that `lookup` reads for this hash.
     fn prefetch(&self, hash: u32);
 
-    /// A megaflow that `lookup` of this hash may have to verify, so that the caller can prefetch it.
+    /// Returns a megaflow that `lookup` may have to verify for this hash, so that the caller can prefetch it.
     fn candidate(&mut self, hash: u32) -> Option<u32>;
 
     /// Returns the megaflow of the first entry for this hash for which `resolve` returns one.
@@ -50,10 +51,10 @@ pub trait FlowCache: Send {
     /// Inserts a result of the classifier. Results that the cache cannot represent are ignored.
     fn insert(&mut self, learned: Learned);
 
-    /// Reports look-ups and hits of a port's packets; called once per batch.
+    /// Reports how many packets of a port were looked up, and how many of them hit. Called once per batch.
     fn account(&mut self, _port: u32, _lookups: u32, _hits: u32) {}
 
-    /// Hits of the smaller cache in front, if any, since the cache exists.
+    /// Number of hits of the smaller cache in front (if any) since the cache was created.
     fn front_hits(&self) -> u64 {
         0
     }
@@ -61,14 +62,14 @@ pub trait FlowCache: Send {
     /// Removes all entries.
     fn clear(&mut self);
 
-    /// Number of entries that fit.
+    /// Capacity in entries.
     fn capacity(&self) -> usize;
 
-    /// Memory in bytes.
+    /// Size in bytes.
     fn bytes(&self) -> usize {
-        self.place().1
+        self.largest_table().1
     }
 
-    /// Address and size in bytes of its largest table.
-    fn place(&self) -> (usize, usize);
+    /// Address and size in bytes of the largest table.
+    fn largest_table(&self) -> (usize, usize);
 }

@@ -1,12 +1,12 @@
-//! CD as proposed in 2018: a million entries of four bytes, sixteen to a bucket, two buckets for each hash. An entry
-//! holds a signature and the **subtable** in which the packet is to be looked up. So a few values are enough for any
-//! number of megaflows, but each hit costs a look-up in that subtable.
+//! CD as proposed in 2018: a million entries of four bytes in buckets of sixteen, with two candidate buckets for each
+//! hash. An entry holds a signature and the number of the **subtable** in which the packet must be looked up. So
+//! 16-bit values suffice for any number of megaflows, but each hit costs a look-up in that subtable.
 
-use crate::bucket::{Bucket, Narrow, other, signature};
+use crate::bucket::{Bucket, Narrow, other_bucket, signature};
 use crate::{Entry, FlowCache, Learned};
 use cpu::{Advise, Table, prefetch_read};
 
-/// Number of buckets in the proposal: 4 MB.
+/// Number of buckets in the proposal: 4 MB in total.
 pub const BUCKETS: usize = 1 << 16;
 
 /// A CD cache; see the module documentation.
@@ -23,17 +23,17 @@ impl Cd {
     }
 
     #[inline(always)]
-    fn places(&self, hash: u32) -> [usize; 2] {
+    fn candidates(&self, hash: u32) -> [usize; 2] {
         let mask = self.buckets.len() - 1;
         let first = hash as usize & mask;
-        [first, other(first, signature(hash), mask)]
+        [first, other_bucket(first, signature(hash), mask)]
     }
 }
 
 impl FlowCache for Cd {
     #[inline(always)]
     fn prefetch(&self, hash: u32) {
-        prefetch_read(&self.buckets[self.places(hash)[0]]);
+        prefetch_read(&self.buckets[self.candidates(hash)[0]]);
     }
 
     #[inline(always)]
@@ -43,7 +43,7 @@ impl FlowCache for Cd {
 
     #[inline(always)]
     fn lookup(&mut self, hash: u32, mut resolve: impl FnMut(Entry) -> Option<u32>) -> Option<u32> {
-        for at in self.places(hash) {
+        for at in self.candidates(hash) {
             let mut ways = self.buckets[at].ways(signature(hash));
             while ways != 0 {
                 let way = ways.trailing_zeros() as usize;
@@ -58,20 +58,20 @@ impl FlowCache for Cd {
 
     fn insert(&mut self, learned: Learned) {
         let (signature, value) = (signature(learned.hash), u32::from(learned.subtable));
-        let places = self.places(learned.hash);
-        for at in places {
+        let candidates = self.candidates(learned.hash);
+        for at in candidates {
             let b = &self.buckets[at];
             let ways = b.ways(signature);
             if (0..Narrow::WAYS).any(|w| ways >> w & 1 == 1 && b.value(w) == value) {
                 return;
             }
         }
-        let free = places.into_iter().find_map(|b| Some((b, self.buckets[b].empty_way()?)));
+        let free = candidates.into_iter().find_map(|b| Some((b, self.buckets[b].empty_way()?)));
         let (at, way) = free.unwrap_or_else(|| {
             let r = self.random.u32(..) as usize;
-            (places[r >> 4 & 1], r % Narrow::WAYS)
+            (candidates[r >> 4 & 1], r % Narrow::WAYS)
         });
-        self.buckets[at].put(way, signature, value);
+        self.buckets[at].set_entry(way, signature, value);
     }
 
     fn clear(&mut self) {
@@ -82,7 +82,7 @@ impl FlowCache for Cd {
         self.buckets.len() * Narrow::WAYS
     }
 
-    fn place(&self) -> (usize, usize) {
-        self.buckets.place()
+    fn largest_table(&self) -> (usize, usize) {
+        self.buckets.location()
     }
 }

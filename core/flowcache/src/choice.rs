@@ -1,8 +1,8 @@
-//! The cache kind: selected by name at run time and matched once per batch, not per packet.
+//! The cache kind: selected by name at run time, and matched once per batch, not per packet.
 
 use crate::bucket::{Narrow, Wide};
 use crate::unified::{MAX_BUCKETS, MIN_BUCKETS};
-use crate::{Cd, Dfc, Emc, FlowCache, Front, Nothing, Smc, Unified, cd, dfc, smc};
+use crate::{Cd, Dfc, Emc, FlowCache, Front, NoCache, Smc, Unified, cd, dfc, smc};
 use cpu::Advise;
 use units::Millis;
 
@@ -12,7 +12,7 @@ pub enum Kind {
     /// [`Unified`].
     #[default]
     Unified,
-    /// EMC and SMC, each if its setting enables it.
+    /// EMC and SMC, each only if its setting enables it.
     Ovs,
     /// An EMC with one candidate entry for each flow.
     Emc1,
@@ -60,9 +60,9 @@ impl Kind {
 pub struct Choice {
     /// The kind of cache.
     pub kind: Kind,
-    /// One new flow in this many enters an EMC; 0: no EMC. [`Kind::Unified`] has none.
+    /// One in this many new flows is inserted into an EMC; 0: no EMC. [`Kind::Unified`] has no EMC.
     pub emc_insert_inv_prob: u32,
-    /// For [`Kind::Ovs`]: whether there is an SMC.
+    /// For [`Kind::Ovs`]: whether there is an SMC behind the EMC.
     pub smc: bool,
 }
 
@@ -77,13 +77,13 @@ impl Default for Choice {
 pub enum Cache {
     Narrow(Unified<Narrow>),
     Wide(Unified<Wide>),
-    Emc(Front<Nothing>),
+    Emc(Front<NoCache>),
     Dfc(Front<Dfc>),
     Cd(Front<Cd>),
     Smc(Front<Smc>),
 }
 
-/// Calls code that is compiled for each kind of cache: `each_cache!(&mut cache, c => c.clear())`.
+/// Executes code that is compiled separately for each kind of cache: `each_cache!(&mut cache, c => c.clear())`.
 #[macro_export]
 macro_rules! each_cache {
     ($cache:expr, $c:ident => $body:expr) => {
@@ -105,7 +105,8 @@ impl Default for Cache {
 }
 
 impl Cache {
-    /// Creates an empty cache of the chosen kind. `advise` is called with tables of huge pages before they are used.
+    /// Creates an empty cache of the chosen kind. `advise` is called with tables of at least a huge page before they
+    /// are used.
     pub fn new(choice: &Choice, advise: Option<Advise>) -> Cache {
         let emc = |bits, ways| {
             let inv_prob = choice.emc_insert_inv_prob;
@@ -115,18 +116,18 @@ impl Cache {
         match choice.kind {
             Kind::Unified => Cache::Narrow(Unified::new(MIN_BUCKETS, MAX_BUCKETS, advise)),
             Kind::Ovs if choice.smc => Cache::Smc(Front::new(emc(13, 2), smc())),
-            Kind::Emc1 => Cache::Emc(Front::new(emc(13, 1), Nothing)),
-            Kind::Emc1Large => Cache::Emc(Front::new(emc(14, 1), Nothing)),
-            Kind::Ovs | Kind::Emc2 => Cache::Emc(Front::new(emc(13, 2), Nothing)),
-            Kind::Emc2Large => Cache::Emc(Front::new(emc(14, 2), Nothing)),
+            Kind::Emc1 => Cache::Emc(Front::new(emc(13, 1), NoCache)),
+            Kind::Emc1Large => Cache::Emc(Front::new(emc(14, 1), NoCache)),
+            Kind::Ovs | Kind::Emc2 => Cache::Emc(Front::new(emc(13, 2), NoCache)),
+            Kind::Emc2Large => Cache::Emc(Front::new(emc(14, 2), NoCache)),
             Kind::Dfc => Cache::Dfc(Front::new(emc(13, 2), Dfc::new(dfc::ENTRIES, advise))),
             Kind::Cd => Cache::Cd(Front::new(emc(13, 2), Cd::new(cd::BUCKETS, advise))),
             Kind::Smc => Cache::Smc(Front::new(emc(13, 2), smc())),
         }
     }
 
-    /// Lets a unified cache change its size or its layout, which drops its entries. To be called between batches now
-    /// and then.
+    /// Lets a unified cache change its size or its layout, which drops its entries. Call it between batches from time
+    /// to time.
     pub fn maintain(&mut self, now: Millis) {
         match self {
             Cache::Narrow(c) => match c.outgrown() {
@@ -144,18 +145,18 @@ impl Cache {
         matches!(self, Cache::Narrow(_) | Cache::Wide(_))
     }
 
-    /// Number of entries that fit.
+    /// Capacity in entries.
     pub fn capacity(&self) -> usize {
         each_cache!(self, c => c.capacity())
     }
 
-    /// Memory in bytes.
+    /// Size in bytes.
     pub fn bytes(&self) -> usize {
         each_cache!(self, c => c.bytes())
     }
 
-    /// Address and size in bytes of its largest table.
-    pub fn place(&self) -> (usize, usize) {
-        each_cache!(self, c => c.place())
+    /// Address and size in bytes of the largest table.
+    pub fn largest_table(&self) -> (usize, usize) {
+        each_cache!(self, c => c.largest_table())
     }
 }

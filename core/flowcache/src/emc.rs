@@ -1,45 +1,45 @@
 //! EMC: the exact match cache of Open vSwitch, in two sizes and with one or two candidate entries for each flow.
 //!
-//! An entry of Open vSwitch holds a packet's whole key (600 bytes) and compares it. Here an entry holds the 32-bit
-//! hash and the index of the megaflow, and the megaflow is compared. The rules are the same: 8,192 entries, two
-//! candidates from two slices of the hash, one new flow in `inv_prob` is inserted, and if both candidates are taken
-//! the entry with the lower hash is replaced. So the miss ratios are those of Open vSwitch, and the cost of a hit is
-//! lower.
+//! An entry of Open vSwitch holds a packet's complete key (600 bytes), which is compared. Here an entry holds the
+//! 32-bit hash and the index of the megaflow, and the megaflow is compared. The rules are the same: 8,192 entries;
+//! two candidates from two slices of the hash; one in `inv_prob` new flows is inserted; and if both candidates are in
+//! use, the entry with the lower hash is replaced. So the miss ratios are those of Open vSwitch, and the cost of a
+//! hit is lower.
 
 use crate::{Entry, FlowCache, Learned};
 use cpu::{Advise, Table, prefetch_read};
 
-/// An entry. The megaflow index is stored plus one, so that zero means empty.
+/// An entry. `index` is the megaflow index plus one, so that zero means empty.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-struct Place {
+struct EmcEntry {
     hash: u32,
     index: u32,
 }
 
 /// An EMC; see the module documentation.
 pub struct Emc {
-    places: Table<Place>,
+    entries: Table<EmcEntry>,
     bits: u32,
     ways: usize,
-    /// A flow is inserted if a random number is not above this.
+    /// A flow is inserted if a random number is at most this.
     threshold: u32,
     random: fastrand::Rng,
 }
 
 impl Emc {
-    /// Creates a cache with `1 << bits` entries and `ways` (1 or 2) candidate entries for each flow. One new flow in
-    /// `inv_prob` is inserted; none if `inv_prob` is zero.
+    /// Creates a cache with `1 << bits` entries and `ways` (1 or 2) candidate entries for each flow. One in
+    /// `inv_prob` new flows is inserted; none if `inv_prob` is zero.
     pub fn new(bits: u32, ways: usize, inv_prob: u32, advise: Option<Advise>) -> Emc {
         let bits = bits.clamp(1, 16);
         let threshold = u32::MAX.checked_div(inv_prob).unwrap_or(0);
-        let places = Table::new(1 << bits, Place::default(), advise);
-        Emc { places, bits, ways: ways.clamp(1, 2), threshold, random: fastrand::Rng::with_seed(0x5eed) }
+        let entries = Table::new(1 << bits, EmcEntry::default(), advise);
+        Emc { entries, bits, ways: ways.clamp(1, 2), threshold, random: fastrand::Rng::with_seed(0x5eed) }
     }
 
     #[inline(always)]
     fn at(&self, hash: u32, way: usize) -> usize {
-        (hash >> (self.bits * way as u32)) as usize & (self.places.len() - 1)
+        (hash >> (self.bits * way as u32)) as usize & (self.entries.len() - 1)
     }
 
     /// Inserts the flow with the configured probability.
@@ -55,44 +55,44 @@ impl FlowCache for Emc {
     #[inline(always)]
     fn prefetch(&self, hash: u32) {
         for way in 0..self.ways {
-            prefetch_read(&self.places[self.at(hash, way)]);
+            prefetch_read(&self.entries[self.at(hash, way)]);
         }
     }
 
     #[inline(always)]
     fn candidate(&mut self, hash: u32) -> Option<u32> {
-        let mut places = (0..self.ways).map(|way| self.places[self.at(hash, way)]);
-        Some(places.find(|p| p.hash == hash && p.index != 0)?.index - 1)
+        let mut candidates = (0..self.ways).map(|way| self.entries[self.at(hash, way)]);
+        Some(candidates.find(|p| p.hash == hash && p.index != 0)?.index - 1)
     }
 
     #[inline(always)]
     fn lookup(&mut self, hash: u32, mut resolve: impl FnMut(Entry) -> Option<u32>) -> Option<u32> {
         (0..self.ways).find_map(|way| {
-            let place = self.places[self.at(hash, way)];
-            let known = place.hash == hash && place.index != 0;
-            if known { resolve(Entry::Megaflow(place.index - 1)) } else { None }
+            let entry = self.entries[self.at(hash, way)];
+            let known = entry.hash == hash && entry.index != 0;
+            if known { resolve(Entry::Megaflow(entry.index - 1)) } else { None }
         })
     }
 
     fn insert(&mut self, learned: Learned) {
         let Some(index) = learned.megaflow.checked_add(1) else { return };
-        let places = [self.at(learned.hash, 0), self.at(learned.hash, self.ways - 1)];
-        let same = |&at: &usize| self.places[at].index != 0 && self.places[at].hash == learned.hash;
-        let free = |&at: &usize| self.places[at].index == 0;
-        let at = places.iter().copied().find(same).or_else(|| places.iter().copied().find(free));
-        let lower = if self.places[places[1]].hash < self.places[places[0]].hash { 1 } else { 0 };
-        self.places[at.unwrap_or(places[lower])] = Place { hash: learned.hash, index };
+        let candidates = [self.at(learned.hash, 0), self.at(learned.hash, self.ways - 1)];
+        let same = |&at: &usize| self.entries[at].index != 0 && self.entries[at].hash == learned.hash;
+        let free = |&at: &usize| self.entries[at].index == 0;
+        let at = candidates.iter().copied().find(same).or_else(|| candidates.iter().copied().find(free));
+        let lower = if self.entries[candidates[1]].hash < self.entries[candidates[0]].hash { 1 } else { 0 };
+        self.entries[at.unwrap_or(candidates[lower])] = EmcEntry { hash: learned.hash, index };
     }
 
     fn clear(&mut self) {
-        self.places.fill(Place::default());
+        self.entries.fill(EmcEntry::default());
     }
 
     fn capacity(&self) -> usize {
-        self.places.len()
+        self.entries.len()
     }
 
-    fn place(&self) -> (usize, usize) {
-        self.places.place()
+    fn largest_table(&self) -> (usize, usize) {
+        self.entries.location()
     }
 }

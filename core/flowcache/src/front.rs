@@ -2,11 +2,11 @@
 
 use crate::{Emc, Entry, FlowCache, Learned};
 
-/// No cache at all.
+/// An empty cache, for an EMC without a second cache behind it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Nothing;
+pub struct NoCache;
 
-impl FlowCache for Nothing {
+impl FlowCache for NoCache {
     #[inline(always)]
     fn prefetch(&self, _: u32) {}
 
@@ -28,7 +28,7 @@ impl FlowCache for Nothing {
         0
     }
 
-    fn place(&self) -> (usize, usize) {
+    fn largest_table(&self) -> (usize, usize) {
         (0, 0)
     }
 }
@@ -41,7 +41,7 @@ pub struct Front<C> {
 }
 
 impl<C: FlowCache> Front<C> {
-    /// Puts `emc`, if any, in front of `back`.
+    /// Places `emc`, if there is one, in front of `back`.
     pub fn new(emc: Option<Emc>, back: C) -> Front<C> {
         Front { emc, hits: 0, back }
     }
@@ -69,7 +69,7 @@ impl<C: FlowCache> FlowCache for Front<C> {
             return Some(megaflow);
         }
         let megaflow = self.back.lookup(hash, resolve)?;
-        // An EMC uses neither the subtable nor the port.
+        // An EMC ignores the subtable and the port.
         emc.insert_by_chance(Learned { hash, megaflow, subtable: 0, port: 0 });
         Some(megaflow)
     }
@@ -104,8 +104,8 @@ impl<C: FlowCache> FlowCache for Front<C> {
         self.back.bytes() + self.emc.as_ref().map_or(0, Emc::bytes)
     }
 
-    fn place(&self) -> (usize, usize) {
-        let front = self.emc.as_ref().map_or((0, 0), Emc::place);
-        if front.1 > self.back.place().1 { front } else { self.back.place() }
+    fn largest_table(&self) -> (usize, usize) {
+        let front = self.emc.as_ref().map_or((0, 0), Emc::largest_table);
+        if front.1 > self.back.largest_table().1 { front } else { self.back.largest_table() }
     }
 }

@@ -8,13 +8,13 @@ use proptest::prelude::*;
 use std::collections::HashMap;
 use units::Millis;
 
-/// The operations of a reference implementation. `right`: whether an entry resolves.
+/// The operations of a reference implementation. `right` returns whether an entry resolves.
 trait Reference {
     fn lookup(&mut self, hash: u32, right: &dyn Fn(Entry) -> bool) -> Option<Entry>;
     fn insert(&mut self, learned: Learned);
 }
 
-/// A way: signature, value, and whether it was used since the hand passed.
+/// A way: signature, value, and whether the entry was used since the hand passed it.
 type Way = Option<(u16, u32, bool)>;
 
 fn signature_of(hash: u32) -> u16 {
@@ -46,8 +46,8 @@ impl UnifiedReference {
         [hash % n, other_of(hash % n, signature_of(hash), n)].map(|b| b as usize)
     }
 
-    /// The last of the candidate entries is the right one; it is swapped with the first if that is in the first
-    /// bucket.
+    /// The last of the candidate entries is the right one. It is swapped with the first candidate, if that is in the
+    /// first bucket.
     fn move_to_front(&mut self, hash: u32, asked: &[(usize, usize, u32)]) -> Entry {
         let [first, .., last] = *asked else { return Entry::Megaflow(asked[0].2) };
         if first.0 == self.places(hash)[0] {
@@ -90,8 +90,8 @@ impl Reference for UnifiedReference {
             let ways = self.buckets[b].iter().enumerate();
             alike.extend(ways.filter(|(_, e)| e.is_some_and(|e| e.0 == signature)).map(|(w, _)| (b, w)));
         }
-        alike.truncate(crate::unified::ALIKE);
-        if alike.len() == crate::unified::ALIKE {
+        alike.truncate(crate::unified::SAME_SIGNATURE_MAX);
+        if alike.len() == crate::unified::SAME_SIGNATURE_MAX {
             let mut chosen = None;
             for &(b, way) in &alike {
                 let Some(entry) = &mut self.buckets[b][way] else { unreachable!() };
@@ -123,7 +123,7 @@ impl Reference for UnifiedReference {
                 (places[0], way)
             }
         };
-        self.governor.made(new.port);
+        self.governor.count_inserted(new.port);
         self.buckets[bucket][way] = Some((signature, new.megaflow, false));
     }
 }
@@ -199,7 +199,7 @@ impl Reference for DfcReference {
     }
 }
 
-/// Hash and index by position.
+/// Hash and megaflow index by slot.
 struct EmcReference {
     places: HashMap<u32, (u32, u32)>,
     bits: u32,
@@ -223,7 +223,7 @@ impl Reference for EmcReference {
         let hash_at = |at: &u32| self.places.get(at).map(|e| e.0);
         let same = places.iter().find(|at| hash_at(at) == Some(new.hash));
         let free = places.iter().find(|at| hash_at(at).is_none());
-        // Of equal hashes, the first entry.
+        // Of equal hashes, the first entry is replaced.
         let lowest = places.iter().min_by_key(|at| hash_at(at));
         if let Some(&at) = same.or(free).or(lowest) {
             self.places.insert(at, (new.hash, new.megaflow));
@@ -244,7 +244,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op.prop_map(|(flow, look_up, moves)| Op { flow, look_up, moves }), 0..1500)
 }
 
-/// Gives few buckets, few signatures, and megaflow indices of all sizes.
+/// Returns hashes with few different buckets and few different signatures.
 fn hash_of(flow: u32) -> u32 {
     (flow.wrapping_mul(0x9e37_79b9) & 0x000f_f00f) | (flow % 7) << 29
 }
@@ -334,7 +334,7 @@ fn every_kind_inserts_and_clears() {
         each_cache!(&mut cache, c => c.insert(learned(7)));
         each_cache!(&cache, c => c.prefetch(learned(7).hash));
         assert!(finds(&mut cache, 7) && !finds(&mut cache, 8), "{name}");
-        assert!(cache.bytes() > 0 && cache.capacity() >= 8192 && cache.place().1 > 0, "{name}");
+        assert!(cache.bytes() > 0 && cache.capacity() >= 8192 && cache.largest_table().1 > 0, "{name}");
         each_cache!(&mut cache, c => c.clear());
         assert!(!finds(&mut cache, 7), "{name}");
     }
@@ -426,7 +426,7 @@ fn single_packet_flows_do_not_evict_others() {
                 cache.insert(Learned { port, ..learned(i) });
                 missed += u32::from(turn >= 20);
             }
-            // As many packets of a scan, each of a different flow.
+            // For each packet of the working set, one packet of a scan, each of a different flow.
             let scan = Learned { megaflow: 60_000, port: 3, ..learned(10_000 + turn * victims + i) };
             cache.account(3, 1, 0);
             cache.insert(scan);

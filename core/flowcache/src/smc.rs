@@ -1,13 +1,13 @@
-//! SMC: the signature match cache of Open vSwitch. It has a million entries, four to a bucket, one bucket for each
-//! hash, 16-bit signatures, and indices below 65,535. Only the first entry with the signature is verified, and a full
-//! bucket evicts a random entry. Bits 0 to 17 of the hash select the bucket and bits 16 to 31 are the signature: two
-//! bits are used for both.
+//! SMC: the signature match cache of Open vSwitch. It has a million entries in buckets of four, one candidate bucket
+//! for each hash, signatures of 16 bits, and indices below 65,535. Only the first entry with the signature is
+//! verified, and in a full bucket a random entry is evicted. Bits 0 to 17 of the hash select the bucket and bits 16
+//! to 31 are the signature: two bits are used for both.
 
 use crate::{Entry, FlowCache, Learned};
 use cpu::{Advise, Table, prefetch_read};
 
 const WAYS: usize = 4;
-/// Marks an empty way: no megaflow has this index.
+/// The index of an empty way: no megaflow has this index.
 const NONE: u16 = u16::MAX;
 
 /// Number of buckets in Open vSwitch.
@@ -87,7 +87,7 @@ impl FlowCache for Smc {
         self.buckets.len() * WAYS
     }
 
-    fn place(&self) -> (usize, usize) {
-        self.buckets.place()
+    fn largest_table(&self) -> (usize, usize) {
+        self.buckets.location()
     }
 }

@@ -1,16 +1,16 @@
-//! The default cache: short signatures and megaflow indices, twelve or more in a cache line, and two candidate
-//! buckets for each hash (see [`bucket`](crate::bucket)).
+//! The default cache. A cache line holds twelve or sixteen entries, each a short signature and a megaflow index; each
+//! hash has two candidate buckets (see [`bucket`](crate::bucket)).
 //!
-//! * **A few entries for each signature**: packets of one hash may belong to several megaflows. The number of entries
-//!   with the same signature is limited; beyond it a new entry replaces one of them, because most of those belong to
-//!   deleted megaflows. Without the limit, entries of short-lived megaflows fill the buckets.
+//! * **A few entries for each signature**: packets with the same hash may belong to several megaflows. The number of
+//!   entries with the same signature is limited. At the limit a new entry replaces one of them, because most of them
+//!   belong to deleted megaflows. Without the limit, entries of short-lived megaflows would fill the buckets.
 //! * **CLOCK eviction**, protected against single-packet flows by the [governor](crate::governor).
-//! * **The size follows the traffic**: the cache starts small, to leave the processor's cache to others. It grows
+//! * **The size follows the traffic**: the cache starts small, to leave the CPU caches to other data. It grows
 //!   fourfold when evictions exceed a share of the look-ups, and shrinks when there was no look-up for a while.
 //! * **[`Narrow`] buckets hold 16-bit indices**. When a larger index has to be stored, [`Cache`](crate::Cache)
 //!   switches to [`Wide`] buckets.
 
-use crate::bucket::{Bucket, Narrow, Wide, other, signature};
+use crate::bucket::{Bucket, Narrow, Wide, other_bucket, signature};
 use crate::governor::Governor;
 use crate::{Entry, FlowCache, Learned};
 use cpu::{Advise, Table, prefetch_read};
@@ -22,11 +22,11 @@ pub const MIN_BUCKETS: usize = 1 << 12;
 pub const MAX_BUCKETS: usize = 1 << 16;
 /// Maximum number of [`Wide`] buckets: 1.5 Mi entries, 8 MiB.
 pub const MAX_WIDE_BUCKETS: usize = 1 << 17;
-/// Maximum number of entries with one signature in the two buckets of a hash.
-pub const ALIKE: usize = 3;
-/// Number of entries up to which look-ups read only the CPU's L1 and L2 caches.
+/// Maximum number of entries with the same signature in the two buckets of a hash.
+pub const SAME_SIGNATURE_MAX: usize = 3;
+/// Up to this number of entries, look-ups read only the CPU's L1 and L2 caches.
 const NEAR: usize = 256;
-/// A cache without a look-up for this many milliseconds shrinks.
+/// A cache that had no look-up for this many milliseconds shrinks.
 const IDLE: u64 = 10_000;
 
 /// The unified cache; see the module documentation.
@@ -38,11 +38,12 @@ pub struct Unified<B: Bucket = Narrow> {
     filled: usize,
     lookups: u64,
     evictions: u64,
-    too_large: bool,
-    /// `ever` when it last changed, and the time of that.
+    has_large_index: bool,
+    /// The value of `total_lookups` when it last changed, and the time of that change.
     seen: (u64, Millis),
-    /// Number of look-ups since the cache was created.
-    ever: u64,
+    /// Number of look-ups since the cache was created. `lookups` and `evictions` are counted since the last decision
+    /// on the size.
+    total_lookups: u64,
     limits: (usize, usize),
     advise: Option<Advise>,
 }
@@ -60,9 +61,9 @@ impl<B: Bucket> Unified<B> {
             filled: 0,
             lookups: 0,
             evictions: 0,
-            too_large: false,
+            has_large_index: false,
             seen: (0, Millis(0)),
-            ever: 0,
+            total_lookups: 0,
             limits: (min, max),
             advise,
         }
@@ -78,7 +79,7 @@ impl<B: Bucket> Unified<B> {
         hash as usize & self.mask()
     }
 
-    /// Returns the way of a bucket whose megaflow `resolve` accepts, and that megaflow.
+    /// Returns the way whose megaflow `resolve` accepts, and that megaflow.
     #[inline(always)]
     fn search(
         bucket: &mut B,
@@ -90,15 +91,15 @@ impl<B: Bucket> Unified<B> {
             let way = ways.trailing_zeros() as usize;
             ways &= ways - 1;
             if let Some(index) = resolve(Entry::Megaflow(bucket.value(way))) {
-                bucket.refer(way);
+                bucket.set_referenced(way);
                 return Some((way, index));
             }
         }
         None
     }
 
-    /// Swaps the entry that was found with an earlier entry of the same signature. That one most often belongs to a
-    /// deleted megaflow and would otherwise be verified first at every look-up.
+    /// Swaps the values of the entry that was found and of the first entry with the same signature. The latter mostly
+    /// belongs to a deleted megaflow, and would otherwise be verified first in every look-up.
     fn move_to_front(&mut self, front: usize, signature: u16, (bucket, way): (usize, usize)) {
         let ways = self.buckets[front].ways(signature);
         let first = ways.trailing_zeros() as usize;
@@ -109,12 +110,12 @@ impl<B: Bucket> Unified<B> {
         }
     }
 
-    /// CLOCK eviction: the way to overwrite in a full bucket, which is the first from the hand that was not used
-    /// since the hand passed.
+    /// CLOCK eviction: returns the way to overwrite in a full bucket. It is the first way, from the hand on, that was
+    /// not used since the hand passed it.
     fn victim(&mut self, bucket: usize) -> usize {
         let b = &mut self.buckets[bucket];
         let start = usize::from(self.hand) % B::WAYS;
-        let step = (0..B::WAYS).find(|step| !b.was_referred((start + step) % B::WAYS)).unwrap_or(0);
+        let step = (0..B::WAYS).find(|step| !b.take_referenced((start + step) % B::WAYS)).unwrap_or(0);
         let way = (start + step) % B::WAYS;
         self.hand = (way as u8 + 1) % B::WAYS as u8;
         way
@@ -126,11 +127,11 @@ impl<B: Bucket> Unified<B> {
         (self.lookups, self.evictions) = (0, 0);
     }
 
-    /// Lets the cache grow or shrink, which drops its entries. To be called between batches now and then.
+    /// Lets the cache grow or shrink, which drops its entries. Call it between batches from time to time.
     pub fn maintain(&mut self, now: Millis) {
         let n = self.buckets.len();
-        if self.seen.0 != self.ever {
-            self.seen = (self.ever, now);
+        if self.seen.0 != self.total_lookups {
+            self.seen = (self.total_lookups, now);
         } else if n > self.limits.0 && now.0.saturating_sub(self.seen.1.0) > IDLE {
             return self.resize(self.limits.0);
         }
@@ -144,10 +145,10 @@ impl<B: Bucket> Unified<B> {
 }
 
 impl Unified<Narrow> {
-    /// The cache that replaces this one, if megaflow indices did not fit into this one.
+    /// Returns the cache that replaces this one, if a megaflow index did not fit into this one.
     pub fn outgrown(&self) -> Option<Unified<Wide>> {
         let (min, _) = self.limits;
-        self.too_large.then(|| {
+        self.has_large_index.then(|| {
             let mut wide = Unified::new(self.buckets.len(), MAX_WIDE_BUCKETS, self.advise);
             wide.limits.0 = min;
             wide
@@ -176,7 +177,7 @@ impl<B: Bucket> FlowCache for Unified<B> {
         let ways = bucket.ways(signature(hash));
         (ways != 0).then(|| {
             let way = ways.trailing_zeros() as usize;
-            bucket.refer(way);
+            bucket.set_referenced(way);
             bucket.value(way)
         })
     }
@@ -185,7 +186,7 @@ impl<B: Bucket> FlowCache for Unified<B> {
     fn lookup(&mut self, hash: u32, mut resolve: impl FnMut(Entry) -> Option<u32>) -> Option<u32> {
         let signature = signature(hash);
         let first = self.primary(hash);
-        for bucket in [first, other(first, signature, self.mask())] {
+        for bucket in [first, other_bucket(first, signature, self.mask())] {
             if let Some((way, index)) = Self::search(&mut self.buckets[bucket], signature, &mut resolve) {
                 self.move_to_front(first, signature, (bucket, way));
                 return Some(index);
@@ -197,14 +198,14 @@ impl<B: Bucket> FlowCache for Unified<B> {
     fn insert(&mut self, learned: Learned) {
         let Learned { hash, megaflow, port, .. } = learned;
         if megaflow > B::LARGEST {
-            self.too_large = true;
+            self.has_large_index = true;
             return;
         }
         let signature = signature(hash);
         let first = self.primary(hash);
-        let places = [first, other(first, signature, self.mask())];
-        let (mut alike, mut n) = ([(0, 0); ALIKE], 0);
-        let distinct = if places[0] == places[1] { &places[..1] } else { &places[..] };
+        let candidates = [first, other_bucket(first, signature, self.mask())];
+        let (mut alike, mut n) = ([(0, 0); SAME_SIGNATURE_MAX], 0);
+        let distinct = if candidates[0] == candidates[1] { &candidates[..1] } else { &candidates[..] };
         for &bucket in distinct {
             let b = &self.buckets[bucket];
             let mut same = b.ways(signature);
@@ -213,26 +214,26 @@ impl<B: Bucket> FlowCache for Unified<B> {
                 if b.value(way) == megaflow {
                     return;
                 }
-                if n < ALIKE {
+                if n < SAME_SIGNATURE_MAX {
                     alike[n] = (bucket, way);
                     n += 1;
                 }
                 same &= same - 1;
             }
         }
-        if n == ALIKE {
-            let unused = alike.into_iter().find(|&(b, way)| !self.buckets[b].was_referred(way));
+        if n == SAME_SIGNATURE_MAX {
+            let unused = alike.into_iter().find(|&(b, way)| !self.buckets[b].take_referenced(way));
             let (bucket, way) = unused.unwrap_or(alike[0]);
-            return self.buckets[bucket].put(way, signature, megaflow);
+            return self.buckets[bucket].set_entry(way, signature, megaflow);
         }
-        let free = places.into_iter().find_map(|b| Some((b, self.buckets[b].empty_way()?)));
+        let free = candidates.into_iter().find_map(|b| Some((b, self.buckets[b].empty_way()?)));
         let (bucket, way) = match free {
             Some(place) => {
                 self.filled += 1;
                 place
             }
             None => {
-                // An eviction counts towards growth even if the governor then denies it.
+                // An eviction counts towards growth even if the governor refuses it.
                 self.evictions += 1;
                 if !self.governor.admits(port) {
                     return;
@@ -240,15 +241,15 @@ impl<B: Bucket> FlowCache for Unified<B> {
                 (first, self.victim(first))
             }
         };
-        self.governor.made(port);
-        self.buckets[bucket].put(way, signature, megaflow);
+        self.governor.count_inserted(port);
+        self.buckets[bucket].set_entry(way, signature, megaflow);
     }
 
     #[inline]
     fn account(&mut self, port: u32, lookups: u32, hits: u32) {
         self.lookups += u64::from(lookups);
-        self.ever += u64::from(lookups);
-        self.governor.hits(port, hits);
+        self.total_lookups += u64::from(lookups);
+        self.governor.count_hits(port, hits);
     }
 
     fn clear(&mut self) {
@@ -261,8 +262,8 @@ impl<B: Bucket> FlowCache for Unified<B> {
         self.buckets.len() * B::WAYS
     }
 
-    fn place(&self) -> (usize, usize) {
-        self.buckets.place()
+    fn largest_table(&self) -> (usize, usize) {
+        self.buckets.location()
     }
 }
 

@@ -1,34 +1,32 @@
 //! Expected connections.
 //!
-//! An expectation names the source address, the destination address and the destination port of a connection;
-//! its source port is not known. It belongs to the control connection that announced it and is removed with
-//! it.
+//! An expectation contains the source address, the destination address and the destination port of a connection; its source port is not
+//! known. It belongs to the control connection that announced it, and is removed together with that connection.
 //!
-//! **Bounds**: [`PER_PARENT`] expectations of one control connection; a newer one replaces the oldest.
-//! [`EXPECTED_MAX`] in total; when this is reached, no more are added. Open vSwitch has neither bound.
+//! **Bounds**: [`PER_PARENT_MAX`] expectations per control connection; a newer one replaces the oldest. [`EXPECTED_MAX`] in total; at this
+//! number, no more are added. Open vSwitch has neither bound.
 //!
-//! **Threads**: any. A new connection costs one load if nothing is expected, and otherwise a look-up under a
-//! mutex.
+//! **Threads**: any. The check of a new connection costs one load if nothing is expected, otherwise a look-up under a mutex.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Maximum number of expectations of one control connection.
-pub const PER_PARENT: usize = 64;
+pub const PER_PARENT_MAX: usize = 64;
 /// Maximum number of expectations of all control connections.
 pub const EXPECTED_MAX: usize = 65_536;
 
-/// Two ends in a zone, of one protocol.
+/// The endpoints of a connection, with zone and protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Ends {
+pub struct Endpoints {
     /// Zone.
     pub zone: u16,
-    /// The addresses are those of IPv6.
+    /// The addresses are IPv6 addresses.
     pub v6: bool,
     /// IP protocol.
     pub proto: u8,
-    /// Source address, most significant half first; of IPv4 in the low half.
+    /// Source address, most significant half first; an IPv4 address is in the low half.
     pub src: [u64; 2],
     /// Destination address.
     pub dst: [u64; 2],
@@ -38,14 +36,14 @@ pub struct Ends {
     pub dst_port: u16,
 }
 
-/// What an expected connection inherits.
+/// The control connection that announced an expected connection, and what the expected connection inherits from it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parent<N> {
-    /// The control connection, in the direction of its first packet.
-    pub ends: Ends,
-    /// Its mark.
+    /// Endpoints of the control connection, in the direction of its first packet.
+    pub endpoints: Endpoints,
+    /// Mark of the control connection.
     pub mark: u32,
-    /// Its label, most significant half first.
+    /// Label of the control connection, most significant half first.
     pub label: [u64; 2],
     /// The translation of the expected connection.
     pub nat: N,
@@ -54,17 +52,17 @@ pub struct Parent<N> {
 /// A connection that is expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expectation<N> {
-    /// Its ends, without a source port.
-    pub ends: Ends,
+    /// The endpoints of the expected connection, without a source port.
+    pub endpoints: Endpoints,
     /// The control connection.
     pub parent: Parent<N>,
 }
 
 #[derive(Debug)]
 struct Tables<N> {
-    by_ends: BTreeMap<Ends, Parent<N>>,
+    by_endpoints: BTreeMap<Endpoints, Parent<N>>,
     /// Expectations of each control connection, the oldest first.
-    by_parent: BTreeMap<Ends, VecDeque<Ends>>,
+    by_parent: BTreeMap<Endpoints, VecDeque<Endpoints>>,
 }
 
 /// All expected connections. `N` describes the translation of an expected connection.
@@ -76,7 +74,7 @@ pub struct Expectations<N> {
 
 impl<N> Default for Expectations<N> {
     fn default() -> Expectations<N> {
-        let tables = Tables { by_ends: BTreeMap::new(), by_parent: BTreeMap::new() };
+        let tables = Tables { by_endpoints: BTreeMap::new(), by_parent: BTreeMap::new() };
         Expectations { count: AtomicUsize::new(0), tables: Mutex::new(tables) }
     }
 }
@@ -86,52 +84,51 @@ impl<N: Copy> Expectations<N> {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self, tables: &Tables<N>) {
-        self.count.store(tables.by_ends.len(), Ordering::Relaxed);
+    fn update_count(&self, tables: &Tables<N>) {
+        self.count.store(tables.by_endpoints.len(), Ordering::Relaxed);
     }
 
-    /// Expects a connection with any source port. An existing expectation is not changed. `false`: a limit is
-    /// reached.
-    pub fn add(&self, ends: Ends, parent: Parent<N>) -> bool {
-        let ends = Ends { src_port: 0, ..ends };
+    /// Adds an expectation of a connection with any source port. If the connection is expected already, nothing changes. `false`: the limit
+    /// for all control connections is reached.
+    pub fn add(&self, endpoints: Endpoints, parent: Parent<N>) -> bool {
+        let endpoints = Endpoints { src_port: 0, ..endpoints };
         let mut tables = self.lock();
-        if tables.by_ends.contains_key(&ends) {
+        if tables.by_endpoints.contains_key(&endpoints) {
             return true;
         }
-        let of_parent = tables.by_parent.entry(parent.ends).or_default();
-        let oldest = if of_parent.len() == PER_PARENT { of_parent.pop_front() } else { None };
-        oldest.map(|oldest| tables.by_ends.remove(&oldest));
-        let fits = tables.by_ends.len() < EXPECTED_MAX;
+        let of_parent = tables.by_parent.entry(parent.endpoints).or_default();
+        let oldest = if of_parent.len() == PER_PARENT_MAX { of_parent.pop_front() } else { None };
+        oldest.map(|oldest| tables.by_endpoints.remove(&oldest));
+        let fits = tables.by_endpoints.len() < EXPECTED_MAX;
         if fits {
-            tables.by_parent.entry(parent.ends).or_default().push_back(ends);
-            tables.by_ends.insert(ends, parent);
-        } else if tables.by_parent.get(&parent.ends).is_some_and(VecDeque::is_empty) {
-            tables.by_parent.remove(&parent.ends);
+            tables.by_parent.entry(parent.endpoints).or_default().push_back(endpoints);
+            tables.by_endpoints.insert(endpoints, parent);
+        } else if tables.by_parent.get(&parent.endpoints).is_some_and(VecDeque::is_empty) {
+            tables.by_parent.remove(&parent.endpoints);
         }
-        self.note(&tables);
+        self.update_count(&tables);
         fits
     }
 
-    /// The control connection that announced a connection, if there is one. The expectation stays, because
-    /// the peer may retry.
+    /// The control connection that announced a connection, if there is one. The expectation is kept, because the peer may connect again.
     #[inline]
-    pub fn find(&self, ends: &Ends) -> Option<Parent<N>> {
+    pub fn find(&self, endpoints: &Endpoints) -> Option<Parent<N>> {
         if self.is_empty() {
             return None;
         }
-        self.lock().by_ends.get(&Ends { src_port: 0, ..*ends }).copied()
+        self.lock().by_endpoints.get(&Endpoints { src_port: 0, ..*endpoints }).copied()
     }
 
     /// Removes the expectations of a control connection that was removed.
-    pub fn forget(&self, parent: &Ends) {
+    pub fn forget(&self, parent: &Endpoints) {
         if self.is_empty() {
             return;
         }
         let mut tables = self.lock();
-        for ends in tables.by_parent.remove(parent).unwrap_or_default() {
-            tables.by_ends.remove(&ends);
+        for endpoints in tables.by_parent.remove(parent).unwrap_or_default() {
+            tables.by_endpoints.remove(&endpoints);
         }
-        self.note(&tables);
+        self.update_count(&tables);
     }
 
     /// Returns whether nothing is expected.
@@ -145,10 +142,13 @@ impl<N: Copy> Expectations<N> {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// All expectations of a zone (`None`: of all zones), ordered by their ends.
+    /// All expectations of a zone (`None`: of all zones), ordered by their endpoints.
     pub fn dump(&self, zone: Option<u16>) -> Vec<Expectation<N>> {
         let tables = self.lock();
-        let all = tables.by_ends.iter().filter(|(ends, _)| zone.is_none_or(|zone| ends.zone == zone));
-        all.map(|(ends, parent)| Expectation { ends: *ends, parent: *parent }).collect()
+        let all = tables
+            .by_endpoints
+            .iter()
+            .filter(|(endpoints, _)| zone.is_none_or(|zone| endpoints.zone == zone));
+        all.map(|(endpoints, parent)| Expectation { endpoints: *endpoints, parent: *parent }).collect()
     }
 }

@@ -1,65 +1,64 @@
 //! FTP control messages that announce a data connection: `PORT` and the reply 227 to `PASV` (RFC 959 §4.1.2, §5.4), `EPRT` and the
 //! reply 229 to `EPSV` (RFC 2428).
 //!
-//! A message must begin with its segment, and all that is read of it must be in the segment and within its
-//! first [`MESSAGE_MAX`] bytes: text that is split over two segments is not reassembled, as in Open vSwitch.
+//! A message must begin at the start of a segment, and everything that is read of it must be in the first [`MESSAGE_MAX`] bytes of the
+//! segment. Text that is split over two segments is not reassembled, as in Open vSwitch.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
 /// Maximum number of bytes of a message that are read.
 pub const MESSAGE_MAX: usize = 128;
-/// Maximum length of the text of an address.
+/// Maximum length of an address in text form.
 const ADDRESS_MAX: usize = 45;
 
-/// Which end listens for the data connection.
+/// Which endpoint listens for the data connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// The end that sends the command: `PORT`, `EPRT`.
+    /// The endpoint that sends the command: `PORT`, `EPRT`.
     Active,
-    /// The end that sends the reply: 227, 229.
+    /// The endpoint that sends the reply: 227, 229.
     Passive,
 }
 
 /// An announced data connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Announcement {
-    /// Which end listens.
+    /// Which endpoint listens.
     pub mode: Mode,
-    /// Address on which it listens; `None`: that of the control connection.
+    /// Address on which it listens. `None`: the address of the control connection.
     pub address: Option<IpAddr>,
     /// Port on which it listens, never 0.
     pub port: u16,
-    /// Position of the address text in the payload; empty if there is none.
+    /// Byte range of the address text in the payload; empty if the message has no address.
     pub text: Range<usize>,
-    /// The six numbers of RFC 959, separated by commas; otherwise the notation of RFC 2428.
+    /// The message has the notation of RFC 959: six numbers separated by commas. Otherwise it has the notation of RFC 2428.
     pub is_classic: bool,
 }
 
 /// What a segment of an FTP control connection contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// Nothing about data connections.
+    /// The segment announces no data connection.
     Other,
-    /// It begins like an announcement and cannot be parsed.
+    /// The segment begins like an announcement and cannot be parsed.
     Malformed,
-    /// A data connection.
+    /// The segment announces a data connection.
     Announces(Announcement),
 }
 
-/// Parses the payload of a segment. `v6`: the control connection uses IPv6, for which `PORT` and 227 are
-/// invalid.
+/// Parses the payload of a segment. `v6`: the control connection uses IPv6; then `PORT` and 227 do not count as announcements.
 pub fn read(payload: &[u8], v6: bool) -> Message {
     let head = payload.get(..MESSAGE_MAX).unwrap_or(payload);
-    let mut text = Text { bytes: head, at: 0 };
-    let found = if !v6 && text.word(b"PORT") {
-        classic(&mut text, Mode::Active)
-    } else if text.word(b"EPRT") {
-        extended_address(&mut text)
-    } else if !v6 && text.word(b"227") {
-        text.skip_to_digit().and_then(|()| classic(&mut text, Mode::Passive))
-    } else if text.word(b"229") {
-        extended_port(&mut text)
+    let mut parser = Parser { bytes: head, at: 0 };
+    let found = if !v6 && parser.keyword(b"PORT") {
+        classic(&mut parser, Mode::Active)
+    } else if parser.keyword(b"EPRT") {
+        extended_address(&mut parser)
+    } else if !v6 && parser.keyword(b"227") {
+        parser.skip_to_digit().and_then(|()| classic(&mut parser, Mode::Passive))
+    } else if parser.keyword(b"229") {
+        extended_port(&mut parser)
     } else {
         return Message::Other;
     };
@@ -69,13 +68,13 @@ pub fn read(payload: &[u8], v6: bool) -> Message {
     }
 }
 
-/// The rest of a message.
-struct Text<'a> {
+/// Parser of a message: its text and the present position.
+struct Parser<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl Text<'_> {
+impl Parser<'_> {
     fn rest(&self) -> &[u8] {
         self.bytes.get(self.at..).unwrap_or_default()
     }
@@ -94,17 +93,18 @@ impl Text<'_> {
         (self.next()? == byte).then_some(())
     }
 
-    /// Consumes a command, or the code of a reply's last line, and the spaces after it.
-    fn word(&mut self, word: &[u8]) -> bool {
-        let is_it = self.rest().get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word))
+    /// Consumes a command or a reply code, and the spaces after it. `false`: the text begins with another word, or it is a line of a
+    /// multi-line reply other than the last.
+    fn keyword(&mut self, word: &[u8]) -> bool {
+        let matches = self.rest().get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word))
             && self.rest().get(word.len()) == Some(&b' ');
-        if is_it {
+        if matches {
             self.at += word.len();
             while self.peek() == Some(b' ') {
                 self.at += 1;
             }
         }
-        is_it
+        matches
     }
 
     fn skip_to_digit(&mut self) -> Option<()> {
@@ -112,8 +112,8 @@ impl Text<'_> {
         Some(())
     }
 
-    /// Consumes a decimal number that is at most `max`. Another character must follow its last digit, because
-    /// it could continue in the next segment.
+    /// Consumes a decimal number that is at most `max`. Another character must follow the last digit, because otherwise the number could
+    /// continue in the next segment.
     fn number(&mut self, max: u32) -> Option<u32> {
         let mut value = 0u32;
         let first = self.at;
@@ -129,58 +129,59 @@ impl Text<'_> {
 }
 
 /// `h1,h2,h3,h4,p1,p2`
-fn classic(text: &mut Text<'_>, mode: Mode) -> Option<Announcement> {
-    let first = text.at;
+fn classic(parser: &mut Parser<'_>, mode: Mode) -> Option<Announcement> {
+    let first = parser.at;
     let mut octets = [0; 4];
     let mut end = first;
     for octet in &mut octets {
-        *octet = text.number(255)? as u8;
-        end = text.at;
-        text.expect(b',')?;
+        *octet = parser.number(255)? as u8;
+        end = parser.at;
+        parser.expect(b',')?;
     }
-    let high = text.number(255)?;
-    text.expect(b',')?;
-    let low = text.number(255)?;
+    let high = parser.number(255)?;
+    parser.expect(b',')?;
+    let low = parser.number(255)?;
     let address = Some(IpAddr::V4(Ipv4Addr::from(octets)));
     let port = (high << 8 | low) as u16;
     Some(Announcement { mode, address, port, text: first..end, is_classic: true })
 }
 
 /// `|2|2001:db8::1|5282|`, with any delimiter (RFC 2428 §2).
-fn extended_address(text: &mut Text<'_>) -> Option<Announcement> {
-    let delimiter = delimiter(text)?;
-    let family = text.number(2)?;
-    text.expect(delimiter)?;
-    let first = text.at;
-    let len = text.rest().iter().take(ADDRESS_MAX + 1).position(|byte| *byte == delimiter)?;
-    let address = std::str::from_utf8(text.rest().get(..len)?).ok()?;
+fn extended_address(parser: &mut Parser<'_>) -> Option<Announcement> {
+    let delimiter = delimiter(parser)?;
+    let family = parser.number(2)?;
+    parser.expect(delimiter)?;
+    let first = parser.at;
+    let len = parser.rest().iter().take(ADDRESS_MAX + 1).position(|byte| *byte == delimiter)?;
+    let address = std::str::from_utf8(parser.rest().get(..len)?).ok()?;
     let address = match family {
         1 => IpAddr::V4(address.parse::<Ipv4Addr>().ok()?),
         2 => IpAddr::V6(address.parse::<Ipv6Addr>().ok()?),
         _ => return None,
     };
-    text.at += len;
-    let range = first..text.at;
-    text.expect(delimiter)?;
-    let port = text.number(u16::MAX.into())? as u16;
-    text.expect(delimiter)?;
+    parser.at += len;
+    let range = first..parser.at;
+    parser.expect(delimiter)?;
+    let port = parser.number(u16::MAX.into())? as u16;
+    parser.expect(delimiter)?;
     Some(Announcement { mode: Mode::Active, address: Some(address), port, text: range, is_classic: false })
 }
 
 /// `… (|||6446|)`
-fn extended_port(text: &mut Text<'_>) -> Option<Announcement> {
-    text.at += text.rest().iter().position(|byte| *byte == b'(')? + 1;
-    let delimiter = delimiter(text)?;
-    text.expect(delimiter)?;
-    text.expect(delimiter)?;
-    let port = text.number(u16::MAX.into())? as u16;
-    text.expect(delimiter)?;
+fn extended_port(parser: &mut Parser<'_>) -> Option<Announcement> {
+    parser.at += parser.rest().iter().position(|byte| *byte == b'(')? + 1;
+    let delimiter = delimiter(parser)?;
+    parser.expect(delimiter)?;
+    parser.expect(delimiter)?;
+    let port = parser.number(u16::MAX.into())? as u16;
+    parser.expect(delimiter)?;
     Some(Announcement { mode: Mode::Passive, address: None, port, text: 0..0, is_classic: false })
 }
 
 /// Consumes any visible character that is neither a digit nor part of an address.
-fn delimiter(text: &mut Text<'_>) -> Option<u8> {
-    text.next()
+fn delimiter(parser: &mut Parser<'_>) -> Option<u8> {
+    parser
+        .next()
         .filter(|byte| byte.is_ascii_graphic() && !byte.is_ascii_alphanumeric() && !b".:".contains(byte))
 }
 

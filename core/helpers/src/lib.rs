@@ -1,19 +1,19 @@
-//! Helpers of connection tracking: FTP and TFTP open connections that only their control connection announces.
+//! Helpers of connection tracking: they track the connections that FTP and TFTP control connections announce.
 //!
 //! ```text
-//! ftp.rs           what a segment of an FTP control connection announces
+//! ftp.rs           reads announcements in segments of FTP control connections
 //! skew.rs          shifts of sequence numbers after text was replaced by text of another length
-//! expectations.rs  expected connections, by control connection
+//! expectations.rs  expected connections of each control connection
 //! ```
 //!
-//! This crate knows no connections: the tracker passes it payloads and ends, and queries it for the first
-//! packets of connections.
+//! This crate has no table of connections: the tracker passes payloads and endpoints to it, and looks up the first packet of each
+//! connection in its expectations.
 
 mod expectations;
 pub mod ftp;
 mod skew;
 
-pub use expectations::{EXPECTED_MAX, Ends, Expectation, Expectations, PER_PARENT, Parent};
+pub use expectations::{EXPECTED_MAX, Endpoints, Expectation, Expectations, PER_PARENT_MAX, Parent};
 pub use skew::Skew;
 
 #[cfg(test)]

@@ -108,74 +108,80 @@ proptest! {
     }
 }
 
-fn ends(src: u64, dst: u64, src_port: u16, dst_port: u16) -> Ends {
-    Ends { proto: 6, src: [0, src], dst: [0, dst], src_port, dst_port, ..Ends::default() }
+fn endpoints(src: u64, dst: u64, src_port: u16, dst_port: u16) -> Endpoints {
+    Endpoints { proto: 6, src: [0, src], dst: [0, dst], src_port, dst_port, ..Endpoints::default() }
 }
 
 fn parent(n: u16) -> Parent<()> {
-    Parent { ends: ends(1, 2, n, 21), mark: n.into(), ..Parent::default() }
+    Parent { endpoints: endpoints(1, 2, n, 21), mark: n.into(), ..Parent::default() }
 }
 
 #[test]
 fn an_expected_connection_is_found_by_all_but_its_source_port() {
     let all = Expectations::default();
-    assert!(all.is_empty() && all.find(&ends(2, 1, 20, 5000)).is_none());
-    assert!(all.add(ends(2, 1, 0, 5000), parent(7)));
-    assert_eq!(all.find(&ends(2, 1, 20, 5000)), Some(parent(7)));
+    assert!(all.is_empty() && all.find(&endpoints(2, 1, 20, 5000)).is_none());
+    assert!(all.add(endpoints(2, 1, 0, 5000), parent(7)));
+    assert_eq!(all.find(&endpoints(2, 1, 20, 5000)), Some(parent(7)));
     for other in [
-        ends(2, 1, 20, 5001),
-        ends(1, 2, 20, 5000),
-        Ends { zone: 1, ..ends(2, 1, 20, 5000) },
-        Ends { proto: 17, ..ends(2, 1, 20, 5000) },
+        endpoints(2, 1, 20, 5001),
+        endpoints(1, 2, 20, 5000),
+        Endpoints { zone: 1, ..endpoints(2, 1, 20, 5000) },
+        Endpoints { proto: 17, ..endpoints(2, 1, 20, 5000) },
     ] {
         assert_eq!(all.find(&other), None, "{other:?}");
     }
     // The first connection that announces it is its parent.
-    assert!(all.add(ends(2, 1, 0, 5000), parent(8)));
-    assert_eq!((all.find(&ends(2, 1, 1, 5000)), all.len(), all.dump(Some(1)).len()), (Some(parent(7)), 1, 0));
-    all.forget(&parent(8).ends);
-    all.forget(&parent(7).ends);
+    assert!(all.add(endpoints(2, 1, 0, 5000), parent(8)));
+    assert_eq!(
+        (all.find(&endpoints(2, 1, 1, 5000)), all.len(), all.dump(Some(1)).len()),
+        (Some(parent(7)), 1, 0)
+    );
+    all.forget(&parent(8).endpoints);
+    all.forget(&parent(7).endpoints);
     assert!(all.is_empty() && all.dump(None).is_empty());
 }
 
 #[test]
 fn expectations_are_bounded() {
     let all = Expectations::default();
-    let n = PER_PARENT as u16;
+    let n = PER_PARENT_MAX as u16;
     for port in 1..=n + 5 {
-        assert!(all.add(ends(2, 1, 0, port), parent(7)));
+        assert!(all.add(endpoints(2, 1, 0, port), parent(7)));
     }
     assert_eq!(
-        (all.len(), all.find(&ends(2, 1, 0, 5)), all.find(&ends(2, 1, 0, 6))),
-        (PER_PARENT, None, Some(parent(7)))
+        (all.len(), all.find(&endpoints(2, 1, 0, 5)), all.find(&endpoints(2, 1, 0, 6))),
+        (PER_PARENT_MAX, None, Some(parent(7)))
     );
     let mut more = 0;
-    while all.add(ends(more + 3, 1, 0, 80), Parent { ends: ends(more + 3, 2, 1, 21), ..Parent::default() }) {
+    while all.add(
+        endpoints(more + 3, 1, 0, 80),
+        Parent { endpoints: endpoints(more + 3, 2, 1, 21), ..Parent::default() },
+    ) {
         more += 1;
     }
     assert_eq!(all.len(), EXPECTED_MAX);
     // A refused expectation leaves nothing behind, and a control connection that has expectations may replace
     // them.
-    assert!(all.add(ends(2, 1, 0, n + 6), parent(7)));
-    all.forget(&parent(7).ends);
-    assert_eq!(all.len(), EXPECTED_MAX - PER_PARENT);
+    assert!(all.add(endpoints(2, 1, 0, n + 6), parent(7)));
+    all.forget(&parent(7).endpoints);
+    assert_eq!(all.len(), EXPECTED_MAX - PER_PARENT_MAX);
 }
 
 #[test]
 fn sequence_numbers_are_shifted_from_the_change_on() {
     let mut skew = Skew::default();
-    assert_eq!((skew.of_seq(5), skew.of_ack(5)), (0, 0));
+    assert_eq!((skew.seq_shift(5), skew.ack_shift(5)), (0, 0));
     // 20 bytes at 100 become 23, and are sent twice.
-    skew.note(100, 3);
-    skew.note(100, 3);
-    assert_eq!([skew.of_seq(99), skew.of_seq(100), skew.of_seq(120)], [0, 0, 3]);
-    assert_eq!([skew.of_ack(100), skew.of_ack(123)], [0, 3]);
+    skew.record_change(100, 3);
+    skew.record_change(100, 3);
+    assert_eq!([skew.seq_shift(99), skew.seq_shift(100), skew.seq_shift(120)], [0, 0, 3]);
+    assert_eq!([skew.ack_shift(100), skew.ack_shift(123)], [0, 3]);
     // 10 bytes at 120, which the receiver knows as 123, become 4.
-    skew.note(120, -6);
-    assert_eq!([skew.of_seq(120), skew.of_seq(130)], [3, -3]);
-    assert_eq!([skew.of_ack(123), skew.of_ack(127)], [3, -3]);
+    skew.record_change(120, -6);
+    assert_eq!([skew.seq_shift(120), skew.seq_shift(130)], [3, -3]);
+    assert_eq!([skew.ack_shift(123), skew.ack_shift(127)], [3, -3]);
     // Around sequence number zero.
     let mut skew = Skew::default();
-    skew.note(u32::MAX - 4, 2);
-    assert_eq!([skew.of_seq(u32::MAX - 4), skew.of_seq(5), skew.of_ack(7)], [0, 2, 2]);
+    skew.record_change(u32::MAX - 4, 2);
+    assert_eq!([skew.seq_shift(u32::MAX - 4), skew.seq_shift(5), skew.ack_shift(7)], [0, 2, 2]);
 }

@@ -1,6 +1,7 @@
-//! Parses requests of HTTP/1 (RFC 9112). A client may send anything: the result is a request, or why there is none.
+//! Parses HTTP/1 requests (RFC 9112). The bytes are untrusted: the result is a request, or the reason why there is
+//! none.
 //!
-//! Only requests that change nothing are accepted: `GET` and `HEAD`.
+//! Only methods that change nothing are accepted: `GET` and `HEAD`.
 
 mod origin;
 
@@ -8,11 +9,11 @@ pub use origin::{Origin, is_safe_host};
 
 use std::str;
 
-/// Bytes of a request, of its first line and its headers.
+/// Maximum length of a request's first line and headers, in bytes.
 pub const REQUEST_MAX: usize = 8192;
-/// Headers of a request.
+/// Maximum number of headers of a request.
 const HEADERS_MAX: usize = 64;
-/// Parameters of a query.
+/// Maximum number of parameters of a query.
 pub const PARAMETERS_MAX: usize = 32;
 
 /// A request for a resource.
@@ -20,28 +21,28 @@ pub const PARAMETERS_MAX: usize = 32;
 pub struct Request {
     /// `HEAD`: the body is not sent.
     pub head_only: bool,
-    /// The path, decoded. It is only compared with known paths.
+    /// The decoded path. The server only compares it with known paths.
     pub path: String,
-    /// The parameters of the query, decoded.
+    /// The decoded parameters of the query.
     pub query: Vec<(String, String)>,
     /// The client accepts OpenMetrics.
     pub open_metrics: bool,
-    /// For which server and by which page the client asks.
+    /// The server that the client addresses, and whether a page of another site sent the request.
     pub origin: Origin,
 }
 
 /// Why a request is not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// It is not HTTP, or not valid.
+    /// The bytes are not a valid HTTP request.
     Malformed,
-    /// It is longer than [`REQUEST_MAX`], or has too many headers.
+    /// The request is longer than [`REQUEST_MAX`], or has too many headers or parameters.
     TooLarge,
-    /// Its method would change something.
+    /// The method is neither `GET` nor `HEAD`.
     Method,
 }
 
-/// The request that `bytes` begin with; `None`: it is not complete.
+/// Parses the request at the beginning of `bytes`. `None`: the request is not complete.
 pub fn parse(bytes: &[u8]) -> Result<Option<Request>, Refused> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut parsed = httparse::Request::new(&mut headers);
@@ -68,7 +69,7 @@ pub fn parse(bytes: &[u8]) -> Result<Option<Request>, Refused> {
     Ok(Some(Request { head_only, path, query: parse_query(query)?, open_metrics, origin }))
 }
 
-/// The path and query of a request's target, and the host before them if there is one, which any client may send
+/// The path and query of a request's target, and the host if the target contains one: a client may send an absolute URL
 /// (RFC 9112 section 3.2.2).
 fn split_target(target: &str) -> Option<(&str, Option<&str>)> {
     if target.starts_with('/') {
@@ -80,7 +81,7 @@ fn split_target(target: &str) -> Option<(&str, Option<&str>)> {
     is_valid.then(|| (&rest[host..], Some(&rest[..host])))
 }
 
-/// Whether a list of media types has OpenMetrics, with at least the weight of plain text.
+/// Whether a list of accepted media types contains OpenMetrics, with at least the weight of plain text.
 fn prefers_open_metrics(accept: &str) -> bool {
     let weight = |of: &str| {
         let mut found: Option<f32> = None;
@@ -110,7 +111,7 @@ fn parse_query(query: &str) -> Result<Vec<(String, String)>, Refused> {
     parts.into_iter().map(pair).collect::<Option<Vec<_>>>().ok_or(Refused::Malformed)
 }
 
-/// Decodes `%41`. `None`: an escape is not complete, or the text is not UTF-8.
+/// Decodes percent-encoding such as `%41`. `None`: an escape sequence is invalid, or the text is not UTF-8.
 fn decode(text: &str) -> Option<String> {
     let (mut out, mut bytes) = (Vec::with_capacity(text.len()), text.bytes());
     while let Some(byte) = bytes.next() {
@@ -130,7 +131,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Whatever is sent, a request that is complete stays the same with more bytes behind it, and is bounded.
+    /// For all input, a complete request is the same if more bytes follow, and its size is bounded.
     fn check(bytes: &[u8]) {
         let whole = parse(bytes);
         if let Ok(Some(request)) = &whole {

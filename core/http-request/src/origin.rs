@@ -1,8 +1,8 @@
-//! The origin of a request: the server that the client believes to address, and whether a page of another site sent it.
+//! The origin of a request: the server that the client addresses, and whether a page of another site sent the request.
 //!
-//! A web page of any site can let its reader's browser send requests to this server. Two headers tell that a request comes from such a
-//! page. `Sec-Fetch-Site`: the browser says that the page belongs to another site. `Host`: a site can let its own name resolve to this
-//! server's address (DNS rebinding). For the browser both are the same site then, but `Host` contains that site's name.
+//! A web page of any site can make its reader's browser send requests to this server. Two headers show that a request comes from such a page.
+//! `Sec-Fetch-Site`: the browser reports that the page belongs to another site. `Host`: a site can let its own name resolve to this server's address
+//! (DNS rebinding). For the browser, page and server are then the same site, but `Host` contains the name of that site.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str;
@@ -10,21 +10,21 @@ use std::str;
 /// The origin of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// The server's name as the client has it, without port; `None` if the client does not say it, which browsers do.
+    /// The server's name that the client used, without port. `None`: the client sent no name; browsers always send it.
     pub host: Option<String>,
-    /// A page of another site asks, not the user.
+    /// A page of another site sent the request, not the user.
     pub is_foreign_page: bool,
 }
 
 impl Origin {
-    /// The origin that headers tell. `authority` is the host of the request's target, which takes precedence over the header.
-    /// `None`: they are not valid.
+    /// Reads the origin from the headers. `authority`: the host in the request's target, which takes precedence over the header. `None`: the headers
+    /// are invalid.
     pub(crate) fn of(headers: &[httparse::Header<'_>], authority: Option<&str>) -> Option<Origin> {
         let values = |name: &'static str| {
             headers.iter().filter(move |h| h.name.eq_ignore_ascii_case(name)).map(|h| str::from_utf8(h.value))
         };
         let host = values("host").next().transpose().ok()?;
-        // More than one is an error by RFC 9112 section 3.2.
+        // More than one `Host` header is an error (RFC 9112 section 3.2).
         if values("host").count() > 1 {
             return None;
         }
@@ -34,15 +34,15 @@ impl Origin {
     }
 }
 
-/// The name in small letters, without port and without the dot of the root.
+/// The name in lower case, without port and without a trailing dot.
 fn without_port(host: &str) -> String {
     let port = host.rfind(':').filter(|at| host[at + 1..].bytes().all(|b| b.is_ascii_digit()));
     let name = host[..port.unwrap_or(host.len())].trim();
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
-/// Whether no foreign site can have this name: an address, a name without a dot, which public DNS does not give to sites, `localhost`,
-/// or one of `names`, which are the server's own.
+/// Whether no foreign site can have this name. Safe are: an address; a name without a dot, because sites in the public DNS have a dot; `localhost`;
+/// and `names`, the server's own names.
 pub fn is_safe_host(host: &str, names: &[String]) -> bool {
     let in_brackets = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     host.parse::<Ipv4Addr>().is_ok()

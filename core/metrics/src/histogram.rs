@@ -1,13 +1,13 @@
-//! Histograms: for each bound, the number of values up to it.
+//! Histograms: the number of values in each bucket.
 
 use std::fmt::Write;
 
 /// A histogram of one object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Histogram {
-    /// Upper bound of each bucket, ascending, and the values in this bucket alone.
+    /// The upper bound of each bucket, ascending, and the number of values in this bucket alone.
     pub buckets: Vec<(f64, u64)>,
-    /// Values above the last bound.
+    /// Number of values above the last bound.
     pub above: u64,
     /// The sum of all values.
     pub sum: f64,
@@ -19,8 +19,8 @@ impl Histogram {
         self.buckets.iter().map(|(_, n)| n).sum::<u64>() + self.above
     }
 
-    /// Each bound with the values up to it, the last without bound.
-    fn up_to(&self) -> impl Iterator<Item = (Option<f64>, u64)> {
+    /// Each bound with the number of values up to it; last `None` with the number of all values.
+    fn cumulative_buckets(&self) -> impl Iterator<Item = (Option<f64>, u64)> {
         let sums = self.buckets.iter().scan(0, |sum, (bound, n)| {
             *sum += n;
             Some((Some(*bound), *sum))
@@ -28,12 +28,12 @@ impl Histogram {
         sums.chain([(None, self.count())])
     }
 
-    /// Its lines for Prometheus; `labels` as in `{port="p1"}`.
+    /// The lines for Prometheus. `labels`: for example `{port="p1"}`.
     pub(crate) fn lines(&self, name: &str, labels: &str) -> String {
         let mut out = String::new();
         let within = labels.trim_end_matches('}');
         let separator = if within.is_empty() { "{" } else { "," };
-        for (bound, n) in self.up_to() {
+        for (bound, n) in self.cumulative_buckets() {
             let bound = bound.map_or_else(|| "+Inf".to_owned(), |bound| bound.to_string());
             // Writing to memory cannot fail.
             let _ = writeln!(out, "{name}_bucket{within}{separator}le=\"{bound}\"}} {n}");
@@ -43,13 +43,13 @@ impl Histogram {
         out
     }
 
-    /// Its JSON: the buckets are cumulative, as in Prometheus, and the last has no bound.
+    /// The JSON. As in Prometheus, the buckets are cumulative, and the last one has no bound.
     pub(crate) fn json(&self) -> String {
-        let buckets: Vec<(Option<f64>, u64)> = self.up_to().collect();
+        let buckets: Vec<(Option<f64>, u64)> = self.cumulative_buckets().collect();
         serde_json::json!({ "count": self.count(), "sum": self.sum, "buckets": buckets }).to_string()
     }
 
-    /// Lines of an object in Prometheus' formats.
+    /// Number of lines in Prometheus' formats.
     pub(crate) fn len(&self) -> usize {
         self.buckets.len() + 3
     }

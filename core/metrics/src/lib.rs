@@ -1,18 +1,19 @@
-//! The metrics of the switch: each is defined once, and all formats are made from its definition.
+//! The metrics of the switch: each metric is defined once, and all formats are generated from the definition.
 //!
 //! | file | what |
 //! |---|---|
-//! | `metric.rs`, `object.rs` | a definition; the kind of object that it describes, with its labels and the most objects that are shown |
-//! | `table.rs` | all definitions; `docs/metrics.md` is made from them (`markdown.rs`) |
-//! | `histogram.rs` | values by bucket |
-//! | `samples.rs` | values of one moment |
-//! | `prometheus.rs` | their text for Prometheus, in its own format and as OpenMetrics 1.0 |
-//! | `json.rs` | their JSON |
+//! | `metric.rs` | the definition of a metric |
+//! | `object.rs` | the kinds of objects that metrics describe, with their labels and the maximum number of objects shown |
+//! | `table.rs` | all definitions; `docs/metrics.md` is generated from them (`markdown.rs`) |
+//! | `histogram.rs` | histograms |
+//! | `samples.rs` | the values of all metrics at one moment |
+//! | `prometheus.rs` | the text for Prometheus, in its own format and as OpenMetrics 1.0 |
+//! | `json.rs` | the JSON |
 //!
 //! Names follow the conventions of Prometheus: base units (seconds, bytes), the unit in the name, `_total` for counters. The JSON has the
 //! same names, labels and units.
 //!
-//! The number of series is bounded: every kind of object has a limit, and what is left out is counted.
+//! The number of series is bounded: every kind of object has a limit, and objects that are left out are counted.
 
 mod histogram;
 mod json;

@@ -13,7 +13,7 @@ The metrics that `/metrics` and `/api/metrics` have ([how to get them](guide/obs
 An object is left out when its kind has reached the limit that is stated below; `sluice_left_out_objects` counts what is left out.
 ";
 
-/// Makes the page.
+/// Generates the page.
 pub fn markdown() -> String {
     let mut text = HEAD.to_owned();
     for object in Object::ALL {

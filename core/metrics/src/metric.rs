@@ -5,13 +5,13 @@ use crate::object::Object;
 /// How the value of a metric behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It only grows; it starts again from 0 with the object or the process.
+    /// The value only increases; it starts again from 0 when the object is created or the process starts.
     Counter,
-    /// It goes up and down.
+    /// The value can increase and decrease.
     Gauge,
     /// The distribution of values: [`Histogram`](crate::Histogram).
     Histogram,
-    /// It is always 1; the information is in the labels.
+    /// The value is always 1; the information is in the labels.
     Info,
 }
 
@@ -30,24 +30,24 @@ impl Kind {
 /// The unit of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// A number of things, or a state; the name of the metric says what.
+    /// A number of things, or a state.
     None,
     /// Seconds.
     Seconds,
     /// Bytes.
     Bytes,
-    /// A share, 0 to 1.
+    /// A ratio from 0 to 1.
     Ratio,
     /// Cycles of the time stamp counter.
     Cycles,
-    /// Bytes in each second.
+    /// Bytes per second.
     BytesPerSecond,
-    /// Events in each second.
+    /// Events per second.
     Hertz,
 }
 
 impl Unit {
-    /// The unit as names of metrics end with it; empty if there is none.
+    /// The unit as it appears at the end of metric names; empty if there is none.
     pub const fn name(self) -> &'static str {
         match self {
             Unit::None => "",
@@ -64,28 +64,28 @@ impl Unit {
 /// A metric: a row of the table.
 #[derive(Debug)]
 pub struct Metric {
-    /// Its name: ends with `_total` if its kind is `Counter`, with `_info` if its kind is `Info`.
+    /// Name. It ends with `_total` if the kind is `Counter`, and with `_info` if the kind is `Info`.
     pub name: &'static str,
-    /// How its value behaves.
+    /// How the value behaves.
     pub kind: Kind,
-    /// The unit of its value.
+    /// Unit of the value.
     pub unit: Unit,
-    /// The objects that have it.
+    /// The kind of object that has this metric.
     pub object: Object,
-    /// What it means, in a sentence.
+    /// The meaning, in a sentence.
     pub help: &'static str,
-    /// Its place in the table.
-    pub(crate) place: usize,
+    /// Index in the table.
+    pub(crate) index: usize,
 }
 
 impl Metric {
-    /// The name of its family in OpenMetrics: without the ending of its kind.
+    /// The name of the metric's family in OpenMetrics: the name without the suffix of its kind.
     pub fn family(&self) -> &'static str {
-        let ending = match self.kind {
+        let suffix = match self.kind {
             Kind::Counter => "_total",
             Kind::Gauge | Kind::Histogram => "",
             Kind::Info => "_info",
         };
-        self.name.strip_suffix(ending).unwrap_or(self.name)
+        self.name.strip_suffix(suffix).unwrap_or(self.name)
     }
 }

@@ -12,20 +12,20 @@ macro_rules! objects {
         pub enum Object { $(#[doc = $plural] $variant,)* }
 
         impl Object {
-            /// All of them.
+            /// All kinds of objects.
             pub const ALL: &'static [Object] = &[$(Object::$variant,)*];
 
-            /// The names of its labels.
+            /// The names of the labels.
             pub const fn labels(self) -> &'static [Label] {
                 match self { $(Object::$variant => &[$($label),*],)* }
             }
 
-            /// The most objects of this kind that are shown.
+            /// Maximum number of objects of this kind that are shown.
             pub const fn limit(self) -> usize {
                 match self { $(Object::$variant => $limit,)* }
             }
 
-            /// The plural of its name.
+            /// The plural of the kind's name.
             pub const fn plural(self) -> &'static str {
                 match self { $(Object::$variant => $plural.trim_ascii(),)* }
             }

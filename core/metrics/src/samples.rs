@@ -13,7 +13,7 @@ pub enum Value {
     Whole(u64),
     /// A real number.
     Real(f64),
-    /// A histogram, by its place in the samples: see [`Samples::set_histogram`].
+    /// A histogram, by its index in [`Samples`]: see [`Samples::set_histogram`].
     Histogram(usize),
 }
 
@@ -45,7 +45,7 @@ impl From<usize> for Value {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Labels(u32);
 
-/// An object: its labels in both formats, made once although many metrics use them.
+/// The labels of an object in both formats. They are formatted once for all metrics of the object.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LabelSet {
     /// `{bridge="br0",port="p1"}`; empty without labels.
@@ -57,12 +57,15 @@ pub(crate) struct LabelSet {
 /// The values of all metrics at one moment.
 #[derive(Debug)]
 pub struct Samples {
+    /// The labels of all objects; [`Labels`] is an index into it.
     sets: Vec<LabelSet>,
+    /// Number of objects of each kind.
     counts: Vec<usize>,
+    /// Number of objects of each kind that were left out.
     left_out: Vec<u64>,
-    /// By the place of their metric in the table.
+    /// The values of each metric, by the metric's index in the table.
     families: Vec<Vec<(Labels, Value)>>,
-    /// The histograms that `Value::Histogram` refers to.
+    /// The histograms to which `Value::Histogram` refers.
     histograms: Vec<Histogram>,
 }
 
@@ -83,7 +86,7 @@ impl Samples {
     /// The labels of an object of a kind without labels.
     pub const NO_LABELS: Labels = Labels(0);
 
-    /// An object with these values of its labels. `None`: the limit of its kind is reached; this is counted.
+    /// Adds an object with these label values. `None`: the limit of its kind is reached; the object is counted as left out.
     pub fn object(&mut self, object: Object, values: &[&str]) -> Option<Labels> {
         debug_assert_eq!(values.len(), object.labels().len());
         let kind = object as usize;
@@ -101,21 +104,21 @@ impl Samples {
 
     /// Adds the value of a metric of an object.
     pub fn set(&mut self, metric: &'static Metric, of: Labels, value: impl Into<Value>) {
-        self.families[metric.place].push((of, value.into()));
+        self.families[metric.index].push((of, value.into()));
     }
 
     /// Adds the histogram of an object.
     pub fn set_histogram(&mut self, metric: &'static Metric, of: Labels, histogram: Histogram) {
-        self.families[metric.place].push((of, Value::Histogram(self.histograms.len())));
+        self.families[metric.index].push((of, Value::Histogram(self.histograms.len())));
         self.histograms.push(histogram);
     }
 
-    /// The histogram at this place.
-    pub(crate) fn histogram(&self, place: usize) -> Option<&Histogram> {
-        self.histograms.get(place)
+    /// The histogram with this index.
+    pub(crate) fn histogram(&self, index: usize) -> Option<&Histogram> {
+        self.histograms.get(index)
     }
 
-    /// Adds the number of objects that were left out. Called last.
+    /// Adds the numbers of objects that were left out. Must be called last.
     pub fn finish(&mut self) {
         for object in Object::ALL {
             let left = self.left_out[*object as usize];
@@ -133,7 +136,7 @@ impl Samples {
         more + self.families.iter().map(Vec::len).sum::<usize>()
     }
 
-    /// Whether there is no sample.
+    /// Whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -159,13 +162,13 @@ impl LabelSet {
             prometheus.push('"');
         }
         prometheus.push('}');
-        // A list of strings has JSON.
+        // Encoding a list of strings cannot fail.
         let json = serde_json::to_string(values).unwrap_or_default();
         LabelSet { prometheus, json }
     }
 }
 
-/// Escapes the value of a label. Control characters would end the line or confuse terminals.
+/// Escapes the value of a label. Control characters are replaced: they could end the line or change a terminal's state.
 fn escape(value: &str, out: &mut String) {
     for c in value.chars() {
         match c {

@@ -6,9 +6,9 @@ use crate::object::Object;
 /// Rows by object: `NAME = "name", Kind, Unit`, with the meaning as documentation.
 macro_rules! metrics {
     ($($object:ident { $(#[doc = $help:literal] $id:ident = $name:literal, $kind:ident, $unit:ident;)* })*) => {
-        /// The places of metrics in the table.
+        /// The indexes of metrics in the table.
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
-        enum Place { $($($id,)*)* }
+        enum Index { $($($id,)*)* }
 
         $($(
             #[doc = $help]
@@ -18,11 +18,11 @@ macro_rules! metrics {
                 unit: Unit::$unit,
                 object: Object::$object,
                 help: $help.trim_ascii(),
-                place: Place::$id as usize,
+                index: Index::$id as usize,
             };
         )*)*
 
-        /// All of them.
+        /// All metrics.
         pub static ALL: &[&Metric] = &[$($(&$id,)*)*];
     };
 }

@@ -1,4 +1,4 @@
-//! The table keeps the conventions, and the formats escape what they must.
+//! Checks that the table of metrics follows Prometheus's conventions, and that the formats escape special characters.
 
 use crate::table::{BUILD, DROPS, PORT_RX_PACKETS, RXQ_FORECAST, RXQ_RESIDENCE, THREAD_BUSY};
 use crate::{ALL, Format, Histogram, Kind, Object, Samples, Unit, json, markdown, render};

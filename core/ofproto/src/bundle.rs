@@ -1,12 +1,11 @@
-//! Bundles: several changes applied as one.
+//! Bundles: several changes that are applied together.
 //!
-//! The changes are tried in order on a copy of the state, which shares all data that they do not change. The first
-//! failure ends the bundle, and the copy is dropped; no other roll-back is needed. Readers see either the whole
-//! bundle or nothing of it.
+//! The changes are executed in order on a copy of the state, which shares unchanged data with the original. If a change fails, the
+//! copy is dropped; no other roll-back is needed. Readers see either all changes of a bundle or none.
 
 use crate::effects::Effects;
-use crate::flow_mod::Changing;
-use crate::meter::Provider;
+use crate::flow_mod::StateEditor;
+use crate::meter::MeterProvider;
 use crate::ofproto::Ofproto;
 use crate::request::FlowRequest;
 use crate::rule_numbers::RuleNumbers;
@@ -26,47 +25,47 @@ pub struct Bundle {
     rule_numbers: RuleNumbers,
     effects: Effects,
     internal: InternalRules,
-    meters: Option<Provider>,
+    meters: Option<MeterProvider>,
     version: u64,
-    /// Generation of the state on which it began.
+    /// Generation of the state that was copied.
     base: u64,
 }
 
 impl Bundle {
     /// Executes a request to change flows on top of the earlier changes.
     pub fn flow_mod(&mut self, request: FlowRequest, now: Millis) -> Result<(), OfError> {
-        self.changing(now).flow_mod(request)
+        self.editor(now).flow_mod(request)
     }
 
     /// Executes a group mod on top of the earlier changes.
     pub fn group_mod(&mut self, gm: &GroupMod, now: Millis) -> Result<(), OfError> {
-        let mut changing = self.changing(now);
-        changing.group_mod(gm)?;
-        changing.delete_learned();
+        let mut editor = self.editor(now);
+        editor.group_mod(gm)?;
+        editor.delete_learned();
         Ok(())
     }
 
     /// Executes a meter mod on top of the earlier changes.
     pub fn meter_mod(&mut self, mm: &MeterMod, now: Millis) -> Result<(), OfError> {
         let meters = self.meters.clone();
-        let mut changing = self.changing(now);
-        changing.meter_mod(mm, meters.as_ref().map(Provider::get))?;
-        changing.delete_learned();
+        let mut editor = self.editor(now);
+        editor.meter_mod(mm, meters.as_ref().map(MeterProvider::get))?;
+        editor.delete_learned();
         Ok(())
     }
 
-    /// Checks that everything that these actions refer to exists after the earlier changes.
+    /// Checks that the groups and meters to which the actions refer exist after the earlier changes.
     pub fn check_actions(&self, actions: &[Action]) -> Result<(), OfError> {
         self.state.check_actions(actions)
     }
 
-    /// The tables that a packet sent after the earlier changes would use.
+    /// The tables after the earlier changes, for a packet-out at this position of the bundle.
     pub fn tables(&self) -> Arc<Tables> {
         Arc::new(Tables { version: self.version, state: self.state.clone(), internal: self.internal.clone() })
     }
 
-    fn changing(&mut self, now: Millis) -> Changing<'_> {
-        Changing {
+    fn editor(&mut self, now: Millis) -> StateEditor<'_> {
+        StateEditor {
             state: &mut self.state,
             rule_numbers: &mut self.rule_numbers,
             effects: &mut self.effects,
@@ -92,7 +91,7 @@ impl Ofproto {
     /// Applies a bundle.
     ///
     /// # Errors
-    /// The state has changed since `begin`, so the results of the trial may be invalid.
+    /// Returns an error if the state has changed since `begin`, because the results of the trial may be invalid then.
     pub fn commit(&mut self, bundle: Bundle, now: Millis) -> Result<Effects, OfError> {
         if bundle.base != self.generation {
             return Err(OfError::BfcMsgConflict);

@@ -24,7 +24,7 @@ impl Ofproto {
         }
         let t = self.state.table_mut(table);
         let config = Arc::make_mut(&mut t.config);
-        name(config, settings.name.as_deref());
+        set_database_name(config, settings.name.as_deref());
         if config.internal {
             self.generation += 1;
             return Effects::default();
@@ -34,10 +34,10 @@ impl Ofproto {
         config.eviction_fields.clone_from(&settings.eviction_fields);
         t.classifier.set_prefix_fields(settings.prefixes.as_deref().unwrap_or(&PrefixField::DEFAULT));
         self.generation += 1;
-        self.make_room(table, now)
+        self.evict_overfull(table, now)
     }
 
-    fn make_room(&mut self, table: u8, now: Millis) -> Effects {
+    fn evict_overfull(&mut self, table: u8, now: Millis) -> Effects {
         self.change(now, |c| {
             while let Some(victim) = overfull(&c.state.tables[usize::from(table)]) {
                 c.remove(victim, RemovedReason::Eviction);
@@ -74,7 +74,7 @@ impl Ofproto {
         Ok(())
     }
 
-    /// The tables whose vacancy has crossed a threshold with these changes, and the direction.
+    /// The tables whose vacancy has crossed a threshold because of these changes, with the direction.
     pub fn vacancy_events(&mut self, effects: &Effects) -> Vec<(u8, VacancyEvents)> {
         let watched = |table: &u8| self.state.tables[usize::from(*table)].config.vacancy.is_some();
         let touched: BTreeSet<u8> = effects.flows.iter().map(|c| c.rule().table).filter(watched).collect();
@@ -95,12 +95,12 @@ impl Ofproto {
         events
     }
 
-    /// Sets a table's name on behalf of a controller. A name from the database is kept.
+    /// Sets a table's name for a controller. A name from the database is not changed.
     pub fn name_table(&mut self, table: u8, new: &str) {
         if usize::from(table) < N_TABLES {
             let config = Arc::make_mut(&mut self.state.table_mut(table).config);
             if !config.name_from_database {
-                config.name = cut(new);
+                config.name = truncate_name(new);
             }
             self.generation += 1;
         }
@@ -109,14 +109,14 @@ impl Ofproto {
 
 fn overfull(table: &Table) -> Option<Arc<crate::rule::Rule>> {
     let max = table.config.max_flows? as usize;
-    if table.classifier.len() > max { evict::choose(table) } else { None }
+    if table.classifier.len() > max { evict::choose_victim(table) } else { None }
 }
 
-/// Sets or removes a table's name on behalf of the database.
-fn name(config: &mut TableConfig, new: Option<&str>) {
+/// Sets or removes a table's name as the database requests. A name that a controller has set stays if the database has none.
+fn set_database_name(config: &mut TableConfig, new: Option<&str>) {
     match new {
         Some(n) => {
-            config.name = cut(n);
+            config.name = truncate_name(n);
             config.name_from_database = true;
         }
         None if config.name_from_database => {
@@ -127,7 +127,7 @@ fn name(config: &mut TableConfig, new: Option<&str>) {
     }
 }
 
-fn cut(name: &str) -> String {
+fn truncate_name(name: &str) -> String {
     let mut end = name.len().min(NAME_MAX);
     while !name.is_char_boundary(end) {
         end -= 1;

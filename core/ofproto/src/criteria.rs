@@ -1,4 +1,4 @@
-//! Selection of flows by a request: table, match, cookie, output port and group.
+//! Criteria by which a request selects flows: table, match, cookie, output port and group.
 
 use crate::request::{FlowRequest, sparse};
 use crate::rule::{PRIORITY_MAX, Rule};
@@ -17,21 +17,21 @@ use units::OfPort;
 /// A filter over flows.
 #[derive(Clone, Debug)]
 pub struct Criteria {
-    /// One table, or 255 for all tables that are visible to OpenFlow.
+    /// The table of the flow; 255: all tables that are visible to OpenFlow.
     pub table: u8,
-    /// The match of the flow is equal to or more specific than this one.
+    /// The match of the flow must be equal to or more specific than this match.
     pub matching: SparseMatch,
-    /// If set, only the flow with exactly this match and this priority.
+    /// If set, the flow must have exactly the match `matching` and this priority.
     pub strict: Option<u32>,
-    /// Cookie value; compared in the bits of `cookie_mask`.
+    /// The cookie of the flow must have this value in the bits of `cookie_mask`.
     pub cookie: u64,
     /// The bits of the cookie to compare.
     pub cookie_mask: u64,
-    /// The flow outputs to this port; `NONE`: any flow.
+    /// The flow must output to this port; `NONE`: any flow.
     pub out_port: OfPort,
-    /// The flow uses this group; `GROUP_ANY`: any flow.
+    /// The flow must use this group; `GROUP_ANY`: any flow.
     pub out_group: u32,
-    /// Flows of internal tables may be changed too.
+    /// Whether flows of internal tables may be changed, too.
     pub internal: bool,
 }
 
@@ -55,7 +55,7 @@ impl Criteria {
         }
     }
 
-    pub(crate) fn of_request(r: &FlowRequest) -> Criteria {
+    pub(crate) fn from_request(r: &FlowRequest) -> Criteria {
         let deletes = matches!(r.command, FlowCommand::Delete | FlowCommand::DeleteStrict);
         let strict = matches!(r.command, FlowCommand::ModifyStrict | FlowCommand::DeleteStrict);
         Criteria {
@@ -80,8 +80,8 @@ impl Criteria {
         Ok(out)
     }
 
-    /// The selected flows, for changing. Flows of internal tables are included only for requests of the switch
-    /// itself; if nothing else is selected, that is an error.
+    /// The selected flows, for changing. Flows of internal tables are included only for requests of the switch itself. If a request
+    /// selects only flows of internal tables that it may not change, an error is returned.
     pub(crate) fn select_to_change(&self, state: &State) -> Result<Vec<Arc<Rule>>, OfError> {
         let mut out = Vec::new();
         let mut refused = Vec::new();
@@ -117,8 +117,8 @@ impl Criteria {
         }
     }
 
-    /// Whether the flow is selected, or was selected while it had the actions `before`.
-    pub(crate) fn concerns(&self, rule: &Rule, before: &[Action]) -> bool {
+    /// Whether the criteria select the flow with its current actions or with its earlier actions `before`.
+    pub(crate) fn selects_now_or_before(&self, rule: &Rule, before: &[Action]) -> bool {
         let table = match self.table {
             TABLE_ALL => rule.table != TABLE_INTERNAL,
             one => one == rule.table,
@@ -141,8 +141,8 @@ impl Criteria {
     }
 }
 
-/// Sorts by table, then by the order in which the flows were added. The sort key is computed once for each flow:
-/// there may be a million, scattered in memory.
+/// Sorts by table, then by the order in which the flows were added. The sort key is computed once for each flow, because a million
+/// flows may be scattered in memory and each access may be a cache miss.
 fn in_order(rules: &mut [&Arc<Rule>]) {
     rules.sort_by_cached_key(|r| (r.table, r.added));
 }

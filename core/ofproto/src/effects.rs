@@ -1,4 +1,4 @@
-//! The effects of a change: for messages to controllers, for monitors, and for the revalidation of megaflows.
+//! The effects of a change, as they are needed for messages to controllers, flow monitors, and the revalidation of megaflows.
 
 use crate::rule::Rule;
 use openflow::flow_mod::{FlowRemoved, RemovedReason};
@@ -16,7 +16,7 @@ pub enum Change {
         old: Arc<Rule>,
         /// The flow after.
         new: Arc<Rule>,
-        /// The replacement was an addition.
+        /// Whether a request to add a flow caused the replacement; otherwise a modification did.
         added: bool,
     },
     /// The flow was removed.
@@ -51,7 +51,7 @@ pub struct Effects {
     pub groups: Vec<u32>,
     /// Meters that were added, modified or deleted.
     pub meters: Vec<u32>,
-    /// At least one flow-removed message must be sent.
+    /// Whether at least one flow-removed message must be sent.
     flow_removed_due: bool,
 }
 
@@ -61,8 +61,8 @@ impl Effects {
         self.flows.is_empty() && self.groups.is_empty() && self.meters.is_empty()
     }
 
-    /// Whether flow-removed messages are due.
-    pub fn tells(&self) -> bool {
+    /// Whether at least one flow-removed message must be sent.
+    pub fn sends_flow_removed(&self) -> bool {
         self.flow_removed_due
     }
 

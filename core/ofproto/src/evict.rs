@@ -1,8 +1,8 @@
-//! Eviction: which flow a full table removes to make space.
+//! Eviction: chooses the flow that a full table removes to make space.
 //!
 //! Only flows with a timeout are evicted, since they would expire anyway. Flows with equal values in the table's
-//! eviction fields form a group. The largest group loses its least important flow; of equally important flows, the
-//! one that would expire first.
+//! eviction fields form a group. The least important flow of the largest group is evicted; of equally important flows, the
+//! flow that would expire first.
 
 use crate::rule::Rule;
 use crate::table::Table;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use units::Millis;
 
 /// Returns the flow to evict; `None` if the table does not evict, or no flow may be evicted.
-pub(crate) fn choose(table: &Table) -> Option<Arc<Rule>> {
+pub(crate) fn choose_victim(table: &Table) -> Option<Arc<Rule>> {
     if !table.config.evicts() {
         return None;
     }
@@ -20,16 +20,18 @@ pub(crate) fn choose(table: &Table) -> Option<Arc<Rule>> {
     for rule in table.classifier.iter().filter(|r| r.has_timeout()) {
         let (n, first) = groups.entry(group_of(table, rule)).or_insert((0, rule));
         *n += 1;
-        if merit(rule) < merit(first) {
+        if eviction_key(rule) < eviction_key(first) {
             *first = rule;
         }
     }
-    let largest = groups.values().max_by(|a, b| a.0.cmp(&b.0).then_with(|| merit(b.1).cmp(&merit(a.1))))?;
+    let largest = groups
+        .values()
+        .max_by(|a, b| a.0.cmp(&b.0).then_with(|| eviction_key(b.1).cmp(&eviction_key(a.1))))?;
     Some(Arc::clone(largest.1))
 }
 
-/// Eviction order: the lowest value first.
-fn merit(rule: &Rule) -> (u16, Millis, u64) {
+/// Sort key of eviction: the flow with the lowest key is evicted first.
+fn eviction_key(rule: &Rule) -> (u16, Millis, u64) {
     (rule.importance, rule.deadline(), rule.id())
 }
 

@@ -1,7 +1,7 @@
 //! Expiry of flows.
 //!
 //! A flow expires when more time than its timeout has passed, as in Open vSwitch; exactly at the timeout it still
-//! exists. Idle timeouts depend on the counters, so the caller must have added the datapath's counters before.
+//! exists. Idle timeouts depend on the time of last use, so the caller must add the datapath's counters before.
 
 use crate::effects::Effects;
 use crate::ofproto::Ofproto;
@@ -14,10 +14,14 @@ use units::Millis;
 impl Ofproto {
     /// Removes all expired flows.
     pub fn expire(&mut self, now: Millis) -> Effects {
-        let over: Vec<_> =
-            self.state.expirable.values().filter_map(|r| Some((Arc::clone(r), over(r, now)?))).collect();
+        let expired: Vec<_> = self
+            .state
+            .expirable
+            .values()
+            .filter_map(|r| Some((Arc::clone(r), expiry_reason(r, now)?)))
+            .collect();
         self.change(now, |c| {
-            over.into_iter().for_each(|(rule, reason)| c.remove(rule, reason));
+            expired.into_iter().for_each(|(rule, reason)| c.remove(rule, reason));
             Ok(())
         })
         .unwrap_or_default()
@@ -48,7 +52,7 @@ impl Ofproto {
     }
 }
 
-fn over(rule: &Rule, now: Millis) -> Option<RemovedReason> {
+fn expiry_reason(rule: &Rule, now: Millis) -> Option<RemovedReason> {
     let past = |timeout: u16, since: Millis| timeout != 0 && now > since + Millis::from_secs(timeout.into());
     if past(rule.hard_timeout(), rule.modified()) {
         Some(RemovedReason::HardTimeout)

@@ -1,4 +1,4 @@
-//! Table statistics and table features: the abilities of tables (OpenFlow 1.0 to 1.2, and 1.3 and later).
+//! Table statistics and table features (OpenFlow 1.0 to 1.2, and 1.3 and later).
 
 use crate::ofproto::Ofproto;
 use crate::table::Table;
@@ -7,12 +7,13 @@ use flow::FieldId;
 use flow::field::Maskable;
 use openflow::table::{InstructionFeatures, TableCommand, TableFeatures, TableMiss, TableStats};
 
-/// The maximum number of entries that a table without a limit reports.
+/// `max_entries` that is reported for a table without a limit.
 const MAX_ENTRIES: u32 = 1_000_000;
-/// Instructions goto-table to meter, by their numbers on the wire.
+/// Supported instructions as bits, by their numbers on the wire: goto-table (1) to meter (6).
 const INSTRUCTIONS: u32 = 0x7e;
+/// The bit of the instruction goto-table.
 const GOTO_TABLE: u32 = 1 << 1;
-/// Actions by their numbers in OpenFlow 1.3: output, set-queue, group, set-field, and the VLAN, MPLS and TTL actions
+/// Supported actions as bits, by their numbers in OpenFlow 1.3: output, set-queue, group, set-field, and the VLAN, MPLS and TTL actions
 /// except those that copy the TTL.
 const ACTIONS: u32 = 1 | 0x7ff << 15;
 

@@ -1,8 +1,7 @@
 //! Executes a flow mod on the state.
 //!
 //! **Invariant**: if an error is returned, nothing has changed; all checks come before the first change.
-//! Sources: OpenFlow 1.0.2 §4.6, OpenFlow 1.3.5 §6.4; where they do not specify something, the behaviour of Open
-//! vSwitch.
+//! Sources: OpenFlow 1.0.2 §4.6, OpenFlow 1.3.5 §6.4; where these do not specify something, the behaviour is that of Open vSwitch.
 
 use crate::criteria::Criteria;
 use crate::effects::{Change, Effects};
@@ -19,29 +18,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU64};
 use units::Millis;
 
-/// A state being changed, and the effects so far.
-pub(crate) struct Changing<'a> {
+/// Executes changes on a state and records their effects.
+pub(crate) struct StateEditor<'a> {
     pub(crate) state: &'a mut State,
     pub(crate) rule_numbers: &'a mut RuleNumbers,
     pub(crate) effects: &'a mut Effects,
     pub(crate) now: Millis,
 }
 
-impl Changing<'_> {
-    /// Executes one flow mod and its consequences.
+impl StateEditor<'_> {
+    /// Executes one flow mod, and deletes learned flows whose `learn` flow it has removed.
     pub(crate) fn flow_mod(&mut self, r: FlowRequest) -> Result<(), OfError> {
         self.flow_mod_alone(r)?;
         self.delete_learned();
         Ok(())
     }
 
-    /// Deletes learned flows when the last flow that learns them is gone, if that flow asked for it
-    /// (`delete_learned`).
+    /// Deletes learned flows after the last flow was removed whose `learn` action with `delete_learned` adds them.
     pub(crate) fn delete_learned(&mut self) {
         while let Some((cookie, table)) = self.state.next_unlearned() {
             let criteria =
                 Criteria { cookie, cookie_mask: u64::MAX, ..Criteria::within(table, &Match::CATCHALL) };
-            // A table that does not exist, or that only the switch may change, has no learned flows.
+            // Selection fails for a table that does not exist or that only the switch may change; such a table has no learned flows.
             let rules = criteria.select_to_change(self.state).unwrap_or_default();
             self.remove_all(rules, RemovedReason::Delete);
         }
@@ -55,7 +53,7 @@ impl Changing<'_> {
             }
             FlowCommand::Modify | FlowCommand::ModifyStrict => {
                 let table = check_new_flow(self.state, &r)?;
-                let rules = Criteria::of_request(&r).select_to_change(self.state)?;
+                let rules = Criteria::from_request(&r).select_to_change(self.state)?;
                 if !rules.is_empty() {
                     self.state.check_actions(&r.actions)?;
                     rules.into_iter().for_each(|old| self.modify(&r, old));
@@ -67,7 +65,7 @@ impl Changing<'_> {
                 }
             }
             FlowCommand::Delete | FlowCommand::DeleteStrict => {
-                let rules = Criteria::of_request(&r).select_to_change(self.state)?;
+                let rules = Criteria::from_request(&r).select_to_change(self.state)?;
                 self.remove_all(rules, RemovedReason::Delete);
                 Ok(())
             }
@@ -98,7 +96,7 @@ impl Changing<'_> {
                 return Err(OfError::FmfcOverlap);
             }
             if t.is_full() {
-                let victim = evict::choose(t).ok_or(OfError::FmfcTableFull)?;
+                let victim = evict::choose_victim(t).ok_or(OfError::FmfcTableFull)?;
                 self.remove(victim, RemovedReason::Eviction);
             }
         }
@@ -107,7 +105,7 @@ impl Changing<'_> {
             None => Arc::new(RuleStats::new(self.now)),
         };
         let rule = self.new_rule(r, table, old.as_ref().map(|o| o.cookie), stats);
-        self.put(rule, true);
+        self.insert_rule(rule, true);
         Ok(())
     }
 
@@ -145,11 +143,11 @@ impl Changing<'_> {
         let keeps = !r.modify_cookie || r.new_cookie == u64::MAX;
         let cookie = if keeps { old.cookie } else { r.new_cookie };
         let stats = old.stats_for_successor(!r.flags.reset_counts);
-        let rule = old.changed(self.rule_numbers.next(), cookie, Arc::clone(&r.actions), stats, self.now);
-        self.put(rule, false);
+        let rule = old.successor(self.rule_numbers.next(), cookie, Arc::clone(&r.actions), stats, self.now);
+        self.insert_rule(rule, false);
     }
 
-    fn put(&mut self, rule: Rule, added: bool) {
+    fn insert_rule(&mut self, rule: Rule, added: bool) {
         let new = Arc::new(rule);
         self.state.watch_timeouts(&new);
         self.effects.push(match self.state.insert(Arc::clone(&new)) {
@@ -159,7 +157,7 @@ impl Changing<'_> {
     }
 }
 
-/// Checks whether this flow may be added, and returns its table.
+/// Checks whether the flow may be added, and returns its table.
 pub(crate) fn check_new_flow(state: &State, r: &FlowRequest) -> Result<u8, OfError> {
     let table = if r.table == TABLE_ALL { 0 } else { r.table };
     let config = &state.tables.get(usize::from(table)).ok_or(OfError::BrcBadTableId)?.config;

@@ -1,6 +1,6 @@
-//! Groups: buckets of actions, and the selection of one or all of them.
+//! Groups: buckets of actions, and the method that selects a bucket.
 //!
-//! A group is immutable: a modification creates a new one with new counters, as in Open vSwitch.
+//! A group is immutable except for its counters: a modification creates a new group with new counters, as in Open vSwitch.
 
 use crate::duration::duration;
 use dpif::Counter;
@@ -19,7 +19,7 @@ pub struct Group {
     pub buckets: Arc<[Bucket]>,
     /// Selection method of a select group.
     pub selection: Selection,
-    /// When it was added.
+    /// When the group was added.
     pub created: Millis,
     total: Counter,
     by_bucket: Box<[Counter]>,
@@ -37,7 +37,7 @@ impl Group {
         Group { id, kind, buckets: buckets.into(), selection, created, total: Counter::default(), by_bucket }
     }
 
-    /// Counts packets of the bucket with index `bucket`; `None`: of all buckets. Any thread may call it.
+    /// Counts packets of the group and of the bucket with index `bucket`; `None`: of all buckets. Any thread may call this.
     pub fn credit(&self, bucket: Option<usize>, packets: u64, bytes: u64) {
         self.total.add(packets, bytes);
         match bucket {
@@ -46,7 +46,7 @@ impl Group {
         }
     }
 
-    /// The group as in its description message.
+    /// The description of the group for a reply.
     pub fn desc(&self) -> GroupDesc {
         GroupDesc {
             group: self.id,
@@ -56,7 +56,7 @@ impl Group {
         }
     }
 
-    /// The counters; `ref_count`: the number of flows that use the group.
+    /// The counters of the group for a reply; `ref_count`: the number of flows that use the group.
     pub fn stats(&self, ref_count: u32, now: Millis) -> GroupStats {
         let (packets, bytes) = self.total.get();
         GroupStats {

@@ -2,7 +2,7 @@
 //!
 //! Sources: OpenFlow 1.3.5 §6.7, OpenFlow 1.5.1 §7.3.4.3 for single buckets.
 
-use crate::flow_mod::Changing;
+use crate::flow_mod::StateEditor;
 use crate::group::Group;
 use crate::reference::Reference;
 use crate::rule::for_each_action;
@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use units::OfPort;
 
-impl Changing<'_> {
+impl StateEditor<'_> {
     /// Executes one group mod.
     pub(crate) fn group_mod(&mut self, gm: &GroupMod) -> Result<(), OfError> {
         check(gm)?;
@@ -68,9 +68,9 @@ impl Changing<'_> {
         self.remove_users(gone.into_iter().map(Reference::Group), RemovedReason::GroupDelete);
     }
 
-    /// Removes the flows that refer to any of these.
+    /// Removes the flows that refer to any of the deleted objects `gone`.
     pub(crate) fn remove_users(&mut self, gone: impl Iterator<Item = Reference>, reason: RemovedReason) {
-        let gone: BTreeSet<Reference> = gone.filter(|what| self.state.users(*what) != 0).collect();
+        let gone: BTreeSet<Reference> = gone.filter(|what| self.state.user_count(*what) != 0).collect();
         if gone.is_empty() {
             return;
         }
@@ -113,15 +113,15 @@ fn check(gm: &GroupMod) -> Result<(), OfError> {
     Ok(())
 }
 
-fn place(buckets: &[Bucket], id: u32) -> Result<usize, OfError> {
+fn bucket_index(buckets: &[Bucket], id: u32) -> Result<usize, OfError> {
     buckets.iter().position(|b| b.id == id).ok_or(OfError::GmfcUnknownBucket)
 }
 
-/// Inserts new buckets after bucket `after`, or at the beginning or the end.
+/// Inserts new buckets after the bucket with id `after`, or at the beginning or the end (`BUCKET_FIRST`, `BUCKET_LAST`).
 fn with_inserted(old: &[Bucket], new: &[Bucket], after: u32) -> Result<Vec<Bucket>, OfError> {
     let at = match after {
         BUCKET_FIRST => 0,
-        id if id <= BUCKET_MAX => place(old, id)? + 1,
+        id if id <= BUCKET_MAX => bucket_index(old, id)? + 1,
         _ => old.len(),
     };
     if new.iter().any(|n| old.iter().any(|o| o.id == n.id)) {
@@ -130,14 +130,14 @@ fn with_inserted(old: &[Bucket], new: &[Bucket], after: u32) -> Result<Vec<Bucke
     Ok([&old[..at], new, &old[at..]].concat())
 }
 
-/// Removes one bucket, or all.
+/// Removes the bucket with id `which`, or the first, the last, or all buckets.
 fn with_removed(old: &[Bucket], which: u32) -> Result<Vec<Bucket>, OfError> {
     let mut out = old.to_vec();
     match which {
         BUCKET_ALL => out.clear(),
         BUCKET_FIRST => drop(out.drain(..1.min(old.len()))),
         BUCKET_LAST => drop(out.pop()),
-        id => drop(out.remove(place(old, id)?)),
+        id => drop(out.remove(bucket_index(old, id)?)),
     }
     Ok(out)
 }

@@ -1,5 +1,5 @@
-//! Interns masks and action lists of flow mods: most consecutive flow mods use one of a few masks, and many have the
-//! same actions. Equal masks and equal lists are stored once, in rules as well as in the requests of an open bundle.
+//! Shares equal masks and action lists of flow mods: most consecutive flow mods use one of a few masks, and many have the
+//! same actions. Rules and requests of open bundles with equal masks or action lists mostly refer to the same copy.
 
 use classifier::of::{SparseMask, SparseMatch};
 use flow::Match;
@@ -7,11 +7,11 @@ use openflow::action::Action;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-/// Number of masks kept, most recently used first.
-const MASKS: usize = 8;
-/// Number of action lists kept: one for each value of a hash. A table has either few different lists or nearly as
-/// many as rules.
-const LISTS: usize = 1024;
+/// Number of recently used masks that are kept for sharing.
+const MASKS_MAX: usize = 8;
+/// Number of action lists that are kept for sharing, one per hash slot. More slots would not help: a table has either few different
+/// lists or nearly as many lists as rules.
+const LIST_SLOTS: usize = 1024;
 
 /// The interner; see the module documentation.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ impl Interner {
         match self.masks.iter().position(|mask| mask.is_of(&m.mask)) {
             Some(at) => self.masks[..=at].rotate_right(1),
             None => {
-                self.masks.truncate(MASKS - 1);
+                self.masks.truncate(MASKS_MAX - 1);
                 self.masks.insert(0, Arc::new(SparseMask::new(&m.mask)));
             }
         }
@@ -37,8 +37,8 @@ impl Interner {
     pub(crate) fn actions(&mut self, list: &[Action]) -> Arc<[Action]> {
         let mut hasher = DefaultHasher::new();
         list.hash(&mut hasher);
-        self.lists.resize(LISTS, None);
-        let slot = &mut self.lists[hasher.finish() as usize % LISTS];
+        self.lists.resize(LIST_SLOTS, None);
+        let slot = &mut self.lists[hasher.finish() as usize % LIST_SLOTS];
         match slot {
             Some(known) if **known == *list => Arc::clone(known),
             _ => Arc::clone(slot.insert(list.into())),
@@ -84,8 +84,8 @@ mod tests {
             }
         }
         let of = |interner: &mut Interner, at: usize| Arc::clone(interner.matching(&masks[at]).mask());
-        let first: Vec<_> = (0..MASKS).map(|at| of(&mut interner, at)).collect();
-        for at in (0..MASKS).rev() {
+        let first: Vec<_> = (0..MASKS_MAX).map(|at| of(&mut interner, at)).collect();
+        for at in (0..MASKS_MAX).rev() {
             assert!(Arc::ptr_eq(&first[at], &of(&mut interner, at)), "{at}");
         }
     }

@@ -1,7 +1,7 @@
-//! The switch's own flows, in the last table. `bridge/dump-flows` shows them.
+//! The switch's own flows in the internal table, which is the last one. `bridge/dump-flows` prints them.
 
 use crate::effects::{Change, Effects};
-use crate::flow_mod::Changing;
+use crate::flow_mod::StateEditor;
 use crate::intern::Interner;
 use crate::request::FlowRequest;
 use crate::rule::Rule;
@@ -27,7 +27,7 @@ pub(crate) fn install(
 ) -> InternalRules {
     Arc::make_mut(&mut state.table_mut(TABLE_INTERNAL).config).internal = true;
     let mut effects = Effects::default();
-    let mut c = Changing { state, rule_numbers, effects: &mut effects, now };
+    let mut c = StateEditor { state, rule_numbers, effects: &mut effects, now };
     let mut add = |priority, m: &Match, actions| add(&mut c, interner, priority, m, actions);
     let to_controller = Controller { reason: REASON_IMPLICIT_MISS, ..Controller::default() };
     let rules = InternalRules {
@@ -35,13 +35,12 @@ pub(crate) fn install(
         no_packet_in: add(0, &by_number(2), vec![]),
         drop_frags: add(0, &by_number(3), vec![]),
     };
-    // A look-up reaches this table only after a recirculation. This flow drops packets whose recirculation id is
-    // lost.
+    // A look-up in this table happens only after a recirculation. This flow drops packets whose recirculation id is no longer known.
     add(2, &Match { flow: Flow::ZERO, mask: Flow { recirc_id: u32::MAX, ..Flow::ZERO } }, vec![]);
     rules
 }
 
-/// A match on a number. These flows are found by reference, never by look-up; the match only makes them distinct.
+/// A match on a number. The switch holds references to these flows and never looks them up; the match only makes them distinct.
 fn by_number(n: u32) -> Match {
     let mut m = Match::CATCHALL;
     m.flow.regs[0] = n;
@@ -50,7 +49,7 @@ fn by_number(n: u32) -> Match {
 }
 
 fn add(
-    c: &mut Changing<'_>,
+    c: &mut StateEditor<'_>,
     interner: &mut Interner,
     priority: u32,
     m: &Match,

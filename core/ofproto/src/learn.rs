@@ -1,7 +1,7 @@
 //! Flows added by `learn` actions.
 //!
-//! Consecutive packets often learn the same flow. If the flow exists unchanged, it is only marked as
-//! modified, which restarts its hard timeout: nothing is published and no megaflow is revalidated.
+//! Consecutive packets often learn the same flow. If an identical flow exists, only its time of modification is updated, which restarts
+//! its hard timeout: nothing is published and no megaflow is revalidated.
 
 use crate::criteria::Criteria;
 use crate::effects::Effects;
@@ -19,33 +19,34 @@ use std::sync::atomic::Ordering::Relaxed;
 use units::Millis;
 
 impl Ofproto {
-    /// Applies the flow mod that a translation made for a `learn` action. Changes nothing if the flow exists already or the limit is
-    /// reached. `used`: when the packet arrived; `limit`: maximum number of flows of the table with the same cookie, 0: no limit.
+    /// Applies the flow mod that a translation made for a `learn` action. If an identical flow exists, only its time of modification
+    /// changes. Changes nothing if the limit is reached. `used`: when the packet arrived; `limit`: maximum number of flows of the table
+    /// with the same cookie, 0: no limit.
     ///
     /// # Errors
-    /// The flow mod is not of the form that `learn` makes, or any error of a flow mod.
+    /// The flow mod is not one that `learn` can make, or any error of a flow mod.
     pub fn learn(&mut self, fm: &FlowMod, limit: u32, used: Millis, now: Millis) -> Result<Effects, OfError> {
         let plain = fm.command == FlowCommand::ModifyStrict && fm.table != TABLE_ALL;
         if !plain || fm.flags.reset_counts || fm.buffer_id != NO_BUFFER {
             return Err(OfError::FmfcUnknown);
         }
-        let laid_out;
+        let with_tlv_layout;
         let fm = match tlv::uses_fields(&fm.matching, &fm.actions) {
             true => {
-                laid_out = self.laid_out(fm)?;
-                &laid_out
+                with_tlv_layout = self.with_tlv_layout(fm)?;
+                &with_tlv_layout
             }
             false => fm,
         };
-        if let Some(rule) = self.state.learned(fm) {
+        if let Some(rule) = self.state.find_unchanged(fm) {
             rule.modified.fetch_max(used.0, Relaxed);
             return Ok(Effects::default());
         }
-        // Requests may arrive out of order; that of the newest packet applies.
+        // Requests of several packets may arrive out of order; a request of an older packet must not replace the result of a newer one.
         if self.state.find_same(fm).is_some_and(|rule| rule.modified() > used) {
             return Ok(Effects::default());
         }
-        if !self.state.has_room(fm, limit)? {
+        if !self.state.is_below_limit(fm, limit)? {
             return Ok(Effects::default());
         }
         let effects = self.handle_flow_mod(fm, now)?;
@@ -57,20 +58,20 @@ impl Ofproto {
 }
 
 impl Tables {
-    /// Whether `learn` would find its flow, or could add it: `limit` is the maximum number of flows of its
-    /// table with its cookie, 0: no limit.
+    /// Whether the flow of a `learn` action exists or could be added. `limit`: maximum number of flows of the table with the same cookie,
+    /// 0: no limit.
     pub fn may_learn(&self, fm: &FlowMod, limit: u32) -> bool {
-        limit == 0 || self.has_learned(fm) || self.state.has_room(fm, limit).unwrap_or(false)
+        limit == 0 || self.has_learned(fm) || self.state.is_below_limit(fm, limit).unwrap_or(false)
     }
 
-    /// Whether the flow that `learn` would make exists.
+    /// Whether the flow that `learn` would add exists.
     pub fn has_learned(&self, fm: &FlowMod) -> bool {
-        self.state.learned(fm).is_some()
+        self.state.find_unchanged(fm).is_some()
     }
 }
 
 impl State {
-    fn has_room(&self, fm: &FlowMod, limit: u32) -> Result<bool, OfError> {
+    fn is_below_limit(&self, fm: &FlowMod, limit: u32) -> Result<bool, OfError> {
         let criteria = Criteria {
             cookie: fm.new_cookie,
             cookie_mask: u64::MAX,
@@ -85,8 +86,8 @@ impl State {
         table.classifier().find_exact(&sparse(&fm.matching), fm.priority.into())
     }
 
-    /// The flow that this flow mod would make, if it exists and would not change.
-    fn learned(&self, fm: &FlowMod) -> Option<&Arc<Rule>> {
+    /// The flow that this flow mod would add or modify, if it exists and the flow mod would not change it.
+    fn find_unchanged(&self, fm: &FlowMod) -> Option<&Arc<Rule>> {
         let rule = self.find_same(fm)?;
         let same = rule.idle_timeout() == fm.idle_timeout
             && rule.hard_timeout() == fm.hard_timeout

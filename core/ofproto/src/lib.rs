@@ -2,7 +2,7 @@
 //!
 //! [`Ofproto`] owns the state: it executes flow, group and meter mods, alone or in bundles, expires flows, and
 //! answers statistics requests. It publishes [`Tables`]: an immutable version that translations use for look-ups. All
-//! state is persistent (shared until written), so snapshots and trials of bundles are cheap.
+//! containers are persistent (a copy shares its data until one of the copies is written), so snapshots and trials of bundles are cheap.
 //! Sources: OpenFlow 1.0.2 §4.6, 1.3.5 §6, 1.4.1 §6.9 (bundles).
 
 mod bundle;

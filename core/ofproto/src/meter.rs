@@ -1,8 +1,8 @@
 //! Meters (OpenFlow 1.3.5 §6.5): their configuration, and the datapath meter that implements each.
 //!
 //! An OpenFlow meter holds a slot of the datapath. Versions of the tables share the slot, so the datapath keeps a
-//! deleted meter until no translation uses it. A meter mod reaches the datapath when it is committed, not when a
-//! bundle is tried. Modifying a meter refills it and resets its counters, as in Open vSwitch.
+//! deleted meter until no translation uses it. A meter mod in a bundle configures the datapath when the bundle is committed, not when
+//! it is tried. Modifying a meter fills its token buckets and resets its counters, as in Open vSwitch.
 
 use crate::duration::duration;
 use dpif::meter::Band;
@@ -49,17 +49,17 @@ impl Meter {
     }
 }
 
-/// The meter functions of the datapath.
+/// The datapath's implementation of meters.
 #[derive(Clone)]
-pub(crate) struct Provider(pub(crate) Arc<dyn Meters>);
+pub(crate) struct MeterProvider(pub(crate) Arc<dyn Meters>);
 
-impl Provider {
+impl MeterProvider {
     pub(crate) fn get(&self) -> &Arc<dyn Meters> {
         &self.0
     }
 }
 
-impl std::fmt::Debug for Provider {
+impl std::fmt::Debug for MeterProvider {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Provider")
     }

@@ -1,8 +1,8 @@
 //! Executes a meter mod on the state, and answers requests about meters.
 
 use crate::effects::Effects;
-use crate::flow_mod::Changing;
-use crate::meter::{Meter, Provider};
+use crate::flow_mod::StateEditor;
+use crate::meter::{Meter, MeterProvider};
 use crate::ofproto::Ofproto;
 use crate::reference::Reference;
 use dpif::meter::{MAX_BANDS, MAX_METERS};
@@ -16,11 +16,11 @@ use openflow::meter::{
 use std::sync::Arc;
 use units::Millis;
 
-/// Band types drop and DSCP remark, by their numbers on the wire.
+/// Supported band types as bits, by their numbers on the wire: drop (1) and DSCP remark (2).
 const BAND_TYPES: u32 = 1 << 1 | 1 << 2;
 const FLAGS: u16 = meter_flags::KBPS | meter_flags::PKTPS | meter_flags::BURST | meter_flags::STATS;
 
-impl Changing<'_> {
+impl StateEditor<'_> {
     /// Executes one meter mod. Deleting a meter that does not exist is not an error.
     pub(crate) fn meter_mod(
         &mut self,
@@ -89,15 +89,15 @@ fn check_bands(config: &MeterConfig) -> Result<(), OfError> {
 }
 
 impl Ofproto {
-    /// Sets the datapath that implements the meters. Until it is set, this switch reports that it has no meters.
+    /// Sets the datapath that implements the meters. Without a datapath, meter mods fail and no meters are reported.
     pub fn set_meters(&mut self, meters: Arc<dyn Meters>) {
-        self.meters = Some(Provider(meters));
+        self.meters = Some(MeterProvider(meters));
     }
 
     /// Executes a meter mod.
     pub fn handle_meter_mod(&mut self, mm: &MeterMod, now: Millis) -> Result<Effects, OfError> {
         let meters = self.meters.clone();
-        self.change(now, |c| c.meter_mod(mm, meters.as_ref().map(Provider::get)))
+        self.change(now, |c| c.meter_mod(mm, meters.as_ref().map(MeterProvider::get)))
     }
 
     /// Configures added and modified meters in the datapath.
@@ -121,14 +121,14 @@ impl Ofproto {
         }
     }
 
-    /// Configurations of one meter, or of all by number for `METER_ALL`.
+    /// Configurations of one meter, or for `METER_ALL` of all meters, sorted by number.
     pub fn meter_configs(&self, id: u32) -> Result<Vec<MeterConfig>, OfError> {
         Ok(self.select_meters(id)?.into_iter().map(|m| m.config.clone()).collect())
     }
 
-    /// Counters of one meter, or of all by number for `METER_ALL`.
+    /// Counters of one meter, or for `METER_ALL` of all meters, sorted by number.
     pub fn meter_stats(&self, id: u32, now: Millis) -> Result<Vec<MeterStats>, OfError> {
-        let stats = |m: &Arc<Meter>| m.stats(self.state.users(Reference::Meter(m.config.meter)), now);
+        let stats = |m: &Arc<Meter>| m.stats(self.state.user_count(Reference::Meter(m.config.meter)), now);
         Ok(self.select_meters(id)?.into_iter().map(stats).collect())
     }
 

@@ -1,10 +1,10 @@
-//! Flow monitors of one connection: which flow changes are reported to it.
+//! Flow monitors of one connection: they select the flow changes that are reported to the connection.
 //!
-//! Existing flows are reported at once, changes when they are made. A connection whose controller reads too
-//! slowly is paused: until the controller has read everything, only removals of flows that it knew are
-//! reported, and afterwards all flows that were added or changed meanwhile. Rules are numbered in the order
-//! of changes, so "changed since" is a comparison of numbers.
-//! Sources: OpenFlow 1.4.1 §7.3.5.18; Nicira's extension for 1.0 to 1.3, which means the same.
+//! Existing flows are reported at once, changes when they are made. Monitoring is paused for a connection whose controller reads
+//! too slowly: until the controller has read everything, only removals of flows that existed before the pause are reported.
+//! Afterwards all flows that were added or changed during the pause are reported. Rules are numbered in the order of changes, so a rule
+//! was changed during the pause if its number is greater than the last number before the pause.
+//! Sources: OpenFlow 1.4.1 §7.3.5.18; Nicira's extension for 1.0 to 1.3, which has the same meaning.
 
 use crate::criteria::Criteria;
 use crate::effects::{Change, Effects};
@@ -30,8 +30,8 @@ struct Monitor {
 #[derive(Clone, Debug, Default)]
 pub struct FlowMonitors {
     monitors: BTreeMap<u32, Monitor>,
-    /// Paused since the rule with this number was added.
-    paused: Option<u64>,
+    /// During a pause: the last rule number before the pause.
+    paused_since: Option<u64>,
 }
 
 impl FlowMonitors {
@@ -40,12 +40,12 @@ impl FlowMonitors {
         self.monitors.is_empty()
     }
 
-    /// Whether the connection is paused: only removals are reported.
+    /// Whether monitoring is paused.
     pub fn is_paused(&self) -> bool {
-        self.paused.is_some()
+        self.paused_since.is_some()
     }
 
-    /// Executes requests, all or none, and returns the flows that the new monitors report at first.
+    /// Executes all requests, or none if one fails. Returns the existing flows that the new monitors report.
     pub fn request(
         &mut self,
         requests: &[FlowMonitorRequest],
@@ -95,14 +95,14 @@ impl FlowMonitors {
         self.monitors.remove(&id).map(drop).ok_or(OfError::MofcUnknownMonitor)
     }
 
-    /// The updates to send for these changes. `own`: the transaction id if this connection made the changes.
+    /// The updates to send for these changes. `own`: the transaction id of the request if this connection caused the changes.
     pub fn report(&self, effects: &Effects, own: Option<Xid>) -> Vec<FlowUpdate> {
         let mut updates = Vec::new();
         let mut abbreviated = false;
         for change in &effects.flows {
             let Some(flags) = self.flags_for(change) else { continue };
             match own {
-                Some(xid) if !flags.only_own && !flags.no_abbrev && self.paused.is_none() => {
+                Some(xid) if !flags.only_own && !flags.no_abbrev && self.paused_since.is_none() => {
                     if !abbreviated {
                         updates.push(FlowUpdate::Abbreviated(xid));
                     }
@@ -114,16 +114,16 @@ impl FlowMonitors {
         updates
     }
 
-    /// The combined flags of all monitors that want this change; `None` if there is none.
+    /// The combined flags of all monitors that report this change; `None` if no monitor does.
     fn flags_for(&self, change: &Change) -> Option<MonitorFlags> {
         let rule = change.rule();
-        if let Some(since) = self.paused
+        if let Some(since) = self.paused_since
             && !matches!(change, Change::Removed { rule, .. } if rule.added <= since)
         {
             return None;
         }
         let mut found: Option<MonitorFlags> = None;
-        for m in self.monitors.values().filter(|m| concerns(m, change, rule)) {
+        for m in self.monitors.values().filter(|m| wants_change(m, change, rule)) {
             let f = found.get_or_insert_default();
             f.instructions |= m.flags.instructions;
             f.only_own |= m.flags.only_own;
@@ -132,14 +132,14 @@ impl FlowMonitors {
         found
     }
 
-    /// Pauses: from now on only removals are reported.
+    /// Begins a pause.
     pub fn pause(&mut self, ofproto: &Ofproto) {
-        self.paused = Some(ofproto.rule_numbers.last());
+        self.paused_since = Some(ofproto.rule_numbers.last());
     }
 
     /// Ends a pause; returns the flows that were added or changed during it.
     pub fn resume(&mut self, ofproto: &Ofproto) -> Vec<FlowUpdate> {
-        let Some(since) = self.paused.take() else { return Vec::new() };
+        let Some(since) = self.paused_since.take() else { return Vec::new() };
         let wanted = |m: &Monitor, rule: &Rule| match rule.added > since {
             true => m.flags.add || m.flags.modify,
             false => m.flags.modify && rule.id > since,
@@ -154,7 +154,8 @@ impl FlowMonitors {
     }
 }
 
-/// The rules that at least one of these monitors covers and wants, each once, and whether their actions are included.
+/// The rules that at least one of the monitors selects and for which `wanted` is true. Each rule is returned once, with a flag that tells
+/// whether to include its actions.
 fn collect<'a>(
     monitors: impl Iterator<Item = &'a Monitor>,
     ofproto: &Ofproto,
@@ -176,8 +177,8 @@ fn collect<'a>(
     found
 }
 
-/// Whether the monitor wants this change of this rule.
-fn concerns(m: &Monitor, change: &Change, rule: &Rule) -> bool {
+/// Whether the monitor reports this change of this rule.
+fn wants_change(m: &Monitor, change: &Change, rule: &Rule) -> bool {
     let (wanted, old) = match change {
         Change::Added(_) => (m.flags.add, None),
         Change::Removed { .. } => (m.flags.removed, None),
@@ -186,12 +187,12 @@ fn concerns(m: &Monitor, change: &Change, rule: &Rule) -> bool {
             let before = acts_otherwise.then_some(old);
             match added {
                 true => (m.flags.add, before),
-                // Changes of only times and counters are not reported.
+                // A modification that changes neither actions nor cookie is not reported.
                 false => (m.flags.modify && (acts_otherwise || old.cookie != new.cookie), before),
             }
         }
     };
-    wanted && m.criteria.concerns(rule, old.map(|o| &*o.actions).unwrap_or_default())
+    wanted && m.criteria.selects_now_or_before(rule, old.map(|o| &*o.actions).unwrap_or_default())
 }
 
 fn update(change: &Change, actions: bool) -> FlowUpdate {

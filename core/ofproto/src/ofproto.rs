@@ -1,15 +1,15 @@
 //! `Ofproto`: the owner of one bridge's OpenFlow state.
 //!
-//! One thread owns it. It changes its own copy; `publish` makes the changes visible to translations.
+//! One thread owns an `Ofproto` and changes its state; `publish` makes the changes visible to translations.
 //! Publishing copies a few hundred pointers, whatever the number of flows.
 
 use crate::criteria::Criteria;
 use crate::effects::Effects;
-use crate::flow_mod::{Changing, check_new_flow};
+use crate::flow_mod::{StateEditor, check_new_flow};
 use crate::group::Group;
 use crate::intern::Interner;
 use crate::internal;
-use crate::meter::Provider;
+use crate::meter::MeterProvider;
 use crate::reference::Reference;
 use crate::request::FlowRequest;
 use crate::rule::Rule;
@@ -36,14 +36,13 @@ pub struct Ofproto {
     /// Incremented by every change.
     pub(crate) generation: u64,
     pub(crate) internal: InternalRules,
-    pub(crate) meters: Option<Provider>,
+    pub(crate) meters: Option<MeterProvider>,
     published: Arc<Tables>,
     published_generation: u64,
 }
 
 impl Ofproto {
-    /// Creates a state with only the switch's own flows. `seed`: a secret of the process, for the hashes of the
-    /// tables.
+    /// Creates a state that has only the switch's own flows. `seed`: a secret from which the hash keys of the tables are derived.
     pub fn new(now: Millis, seed: u64) -> Ofproto {
         let mut state = State::new(Chain::new(seed));
         let (mut rule_numbers, mut interner) = (RuleNumbers::default(), Interner::default());
@@ -61,7 +60,7 @@ impl Ofproto {
         }
     }
 
-    /// Publishes a new version if there were changes, and returns the newest one.
+    /// Publishes a new version if there were changes, and returns the current version.
     pub fn publish(&mut self) -> Arc<Tables> {
         if self.published_generation != self.generation {
             let version = self.next_version();
@@ -72,7 +71,7 @@ impl Ofproto {
         Arc::clone(&self.published)
     }
 
-    /// The published version.
+    /// The version that was published last; it may lack recent changes.
     pub fn published(&self) -> &Arc<Tables> {
         &self.published
     }
@@ -97,7 +96,7 @@ impl Ofproto {
         self.change(now, |c| c.flow_mod(request))
     }
 
-    /// The checks of a flow addition, which change nothing.
+    /// Checks a request to add a flow without executing it. Other requests pass.
     pub fn check_addition(&self, request: &FlowRequest) -> Result<(), OfError> {
         match request.command {
             FlowCommand::Add => check_new_flow(&self.state, request).map(drop),
@@ -105,7 +104,7 @@ impl Ofproto {
         }
     }
 
-    /// Checks that everything that these actions refer to exists.
+    /// Checks that the groups and meters to which the actions refer exist.
     pub fn check_actions(&self, actions: &[Action]) -> Result<(), OfError> {
         self.state.check_actions(actions)
     }
@@ -115,8 +114,8 @@ impl Ofproto {
         self.change(now, |c| c.group_mod(gm))
     }
 
-    /// Adds, or deletes strictly, a flow of the switch itself. Such a flow may be hidden (priority above 65535), in
-    /// an internal table, or match internal fields. The priority and command in `fm` are ignored.
+    /// Adds or (strictly) deletes a flow of the switch itself. Such a flow may be hidden (priority above 65535), be in an internal table,
+    /// or match internal fields. The priority and command in `fm` are ignored.
     pub fn handle_own_flow(
         &mut self,
         fm: &FlowMod,
@@ -130,18 +129,18 @@ impl Ofproto {
         self.execute(request, now)
     }
 
-    /// How many flows there are, with the switch's own.
+    /// The number of flows, including the switch's own.
     pub fn flow_count(&self) -> usize {
         self.state.tables.iter().map(|table| table.classifier.len()).sum()
     }
 
-    /// How many groups there are.
+    /// The number of groups.
     pub fn group_count(&self) -> usize {
         self.state.groups.values().count()
     }
 
-    /// Deletes all flows except the switch's own, and all groups and meters, as when the last controller is removed
-    /// in standalone mode.
+    /// Deletes all flows except the switch's own, and all groups and meters. Used for example when the last controller is removed in
+    /// standalone mode.
     pub fn flush(&mut self, now: Millis) -> Effects {
         let flows = FlowMod { command: FlowCommand::Delete, ..FlowMod::default() };
         let groups = GroupMod {
@@ -163,17 +162,17 @@ impl Ofproto {
     pub(crate) fn change(
         &mut self,
         now: Millis,
-        f: impl FnOnce(&mut Changing<'_>) -> Result<(), OfError>,
+        f: impl FnOnce(&mut StateEditor<'_>) -> Result<(), OfError>,
     ) -> Result<Effects, OfError> {
         let mut effects = Effects::default();
-        let mut changing = Changing {
+        let mut editor = StateEditor {
             state: &mut self.state,
             rule_numbers: &mut self.rule_numbers,
             effects: &mut effects,
             now,
         };
-        f(&mut changing)?;
-        changing.delete_learned();
+        f(&mut editor)?;
+        editor.delete_learned();
         if !effects.is_empty() {
             self.generation += 1;
             self.configure_meters(&effects, now);
@@ -211,20 +210,20 @@ impl Ofproto {
         self.state.groups.get(&id)
     }
 
-    /// Descriptions of one group, or of all by number for `GROUP_ALL`.
+    /// Descriptions of one group, or for `GROUP_ALL` of all groups, sorted by number.
     pub fn group_desc(&self, id: u32) -> Vec<GroupDesc> {
         self.select_groups(id).iter().map(|g| g.desc()).collect()
     }
 
-    /// Counters of one group, or of all by number for `GROUP_ALL`.
+    /// Counters of one group, or for `GROUP_ALL` of all groups, sorted by number.
     pub fn group_stats(&self, id: u32, now: Millis) -> Vec<GroupStats> {
         self.select_groups(id)
             .iter()
-            .map(|g| g.stats(self.state.users(Reference::Group(g.id)), now))
+            .map(|g| g.stats(self.state.user_count(Reference::Group(g.id)), now))
             .collect()
     }
 
-    /// `OFPMP_GROUP_FEATURES`; the codec's caller fills in which actions buckets support.
+    /// `OFPMP_GROUP_FEATURES`. The caller has to fill in `actions`, because their encoding depends on the OpenFlow version.
     pub fn group_features(&self) -> GroupFeatures {
         GroupFeatures { types: 0xf, capabilities: 0x7, max_groups: [GROUP_MAX; 4], actions: [0; 4] }
     }

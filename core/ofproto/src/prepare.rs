@@ -1,6 +1,7 @@
-//! Flow mods of controllers, checked and converted without the tables.
+//! Checks and converts flow mods of controllers without the tables.
 //!
-//! **Threads**: any. The thread that decodes flow mods does this too, so that only the short form crosses to the owner of the tables.
+//! **Threads**: any. The thread that decodes flow mods also converts them, so that only the short form is handed to the owner of the
+//! tables.
 
 use crate::intern::Interner;
 use crate::request::FlowRequest;
@@ -19,7 +20,7 @@ pub struct Preparer {
 }
 
 impl Preparer {
-    /// Checks and converts a flow mod. `None`: that needs the owner of the tables, because the flow mod names fields of tunnel
+    /// Checks and converts a flow mod. `None`: only the owner of the tables can convert the flow mod, because it uses fields of tunnel
     /// options, whose layout is in the tables.
     pub fn prepare(&mut self, fm: &FlowMod, version: Version) -> Option<Result<FlowRequest, OfError>> {
         if uses_fields(&fm.matching, &fm.actions) {
@@ -29,7 +30,7 @@ impl Preparer {
     }
 }
 
-/// Checks of a flow mod that do not need the tables.
+/// Checks a flow mod as far as possible without the tables.
 pub fn check_flow_mod(fm: &FlowMod, version: Version) -> Result<(), OfError> {
     if fm.flags.emergency {
         // There is no emergency flow cache (OpenFlow 1.0.2 §4.3).
@@ -39,7 +40,7 @@ pub fn check_flow_mod(fm: &FlowMod, version: Version) -> Result<(), OfError> {
     check_consistency(&fm.actions, &fm.matching, fm.table, version)
 }
 
-/// Checks that the actions fit the match and the switch.
+/// Checks that the actions are valid for the match and for this switch.
 pub fn check_consistency(
     actions: &[Action],
     matching: &Match,

@@ -15,8 +15,7 @@ fn age(then: Millis, now: Millis) -> u32 {
 }
 
 impl Rule {
-    /// The flow with its counters. The priority of a hidden rule does not fit a message; the highest possible one is
-    /// reported.
+    /// The flow with its counters. The priority of a hidden rule exceeds 16 bits and is reported as 65535.
     pub fn stats(&self, now: Millis) -> FlowStats {
         FlowStats {
             table: self.table,

@@ -1,4 +1,4 @@
-//! A flow mod in the form that this crate executes, from a controller, a `learn` action or the switch itself.
+//! A flow mod in the form that this crate executes. It comes from a controller, a `learn` action or the switch itself.
 
 use crate::intern::Interner;
 use classifier::of::SparseMatch;
@@ -9,19 +9,18 @@ use openflow::flow_mod::{FlowCommand, FlowFlags, FlowMod, NO_BUFFER};
 use std::sync::Arc;
 use units::OfPort;
 
-/// A request to change flows. It needs a sixth of the memory of its flow mod, so the requests of an open bundle are
-/// stored in this form.
+/// A request to change flows. It uses a sixth of the memory of a decoded flow mod, so open bundles store their requests in this form.
 #[derive(Clone, Debug)]
 pub struct FlowRequest {
     pub(crate) command: FlowCommand,
     pub(crate) table: u8,
     pub(crate) matching: SparseMatch,
-    /// Layout of the tunnel option fields that it matches; `None` if it matches none.
+    /// Layout of the tunnel option fields that the request matches; `None` if it matches none.
     pub(crate) layout: Option<Arc<Layout>>,
-    /// It matches fields that are reserved for the switch itself.
+    /// Whether the request matches fields that are reserved for the switch itself.
     pub(crate) reserved: bool,
     pub(crate) actions: Arc<[Action]>,
-    /// Above 65535, the flow is hidden from OpenFlow.
+    /// The priority; if it is above 65535, the flow is hidden from OpenFlow.
     pub(crate) priority: u32,
     pub(crate) cookie: u64,
     pub(crate) cookie_mask: u64,
@@ -34,7 +33,7 @@ pub struct FlowRequest {
     pub(crate) out_port: OfPort,
     pub(crate) out_group: u32,
     pub(crate) has_buffer: bool,
-    /// The request comes from the switch itself, so internal tables and fields are allowed.
+    /// Whether the request comes from the switch itself; then internal tables and fields are allowed.
     pub(crate) internal: bool,
 }
 
@@ -70,7 +69,7 @@ impl FlowRequest {
         self.command
     }
 
-    /// Whether a modification that finds no flow adds it.
+    /// Whether a modification adds the flow if it finds none.
     pub(crate) fn may_add(&self) -> bool {
         self.new_cookie != u64::MAX && self.cookie_mask == 0
     }

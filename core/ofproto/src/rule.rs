@@ -1,8 +1,8 @@
 //! One flow of an OpenFlow table.
 //!
-//! The match and the actions of a rule never change. A modification creates a new rule that shares the old one's
-//! counters, so translations may keep rules of an old snapshot. Only numbers change while readers use a rule:
-//! counters, the time of the last change and timeouts. All of these are atomic.
+//! The match and the actions of a rule never change. A modification creates a new rule that shares the counters of the old rule, so
+//! translations may keep rules of an old snapshot. Only atomic numbers change while readers use a rule: counters, the time of the last
+//! change and timeouts.
 
 use classifier::of::{Classified, Conjunction, SparseMatch};
 use flow::Match;
@@ -14,10 +14,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
 use units::Millis;
 
-/// Largest priority in OpenFlow. Rules with a higher one are hidden from OpenFlow.
+/// Largest priority in OpenFlow. Rules with a higher priority are hidden from OpenFlow.
 pub const PRIORITY_MAX: u32 = 0xffff;
 
-/// Counters of a rule, shared with all rules that replaced it by modification.
+/// Counters of a rule. A rule that replaces it by modification shares them, unless the counters are reset.
 #[derive(Debug, Default)]
 pub struct RuleStats {
     packets: AtomicU64,
@@ -35,7 +35,7 @@ impl RuleStats {
 #[derive(Debug)]
 pub struct Rule {
     pub(crate) id: u64,
-    /// Number given when the flow was added; modifications keep it.
+    /// The rule number that the flow got when it was added; modifications keep it.
     pub(crate) added: u64,
     pub(crate) matching: SparseMatch,
     pub(crate) priority: u32,
@@ -44,13 +44,13 @@ pub struct Rule {
     pub(crate) hard_timeout: AtomicU16,
     pub(crate) modified: AtomicU64,
     pub(crate) stats: Arc<RuleStats>,
-    /// Layout of the tunnel option fields that it matches; `None` if it matches none.
+    /// Layout of the tunnel option fields that the rule matches; `None` if it matches none.
     pub(crate) layout: Option<Arc<Layout>>,
     /// The table of the flow.
     pub table: u8,
     /// The cookie, set by the controller.
     pub cookie: u64,
-    /// Flows of lower importance are evicted first.
+    /// Importance for eviction: flows of lower importance are evicted first.
     pub importance: u16,
     /// The flags of the flow mod.
     pub flags: FlowFlags,
@@ -73,7 +73,7 @@ impl Classified for Rule {
 }
 
 impl Rule {
-    /// The number of this version of the rule, unique in the switch. A modification gives a new number.
+    /// The rule number, unique in the bridge. A modified flow gets a new number.
     pub fn id(&self) -> u64 {
         self.id
     }
@@ -87,9 +87,9 @@ impl Rule {
         m
     }
 
-    /// The tunnel option fields that the rule matches or its actions use, a bit each. They must stay mapped.
+    /// Bit mask of the tunnel option fields that the rule matches or its actions use. These fields must stay mapped.
     pub(crate) fn tlv_fields(&self) -> u64 {
-        self.matching.mask().word(PLAIN_WORDS) | openflow::tlv::named_by(&self.actions)
+        self.matching.mask().word(PLAIN_WORDS) | openflow::tlv::option_fields_in(&self.actions)
     }
 
     /// Seconds without a packet until the flow expires; 0: never.
@@ -117,17 +117,16 @@ impl Rule {
         self.stats.packets.load(Relaxed)
     }
 
-    /// Number of bytes of those packets.
+    /// Number of bytes of the packets that matched the flow.
     pub fn bytes(&self) -> u64 {
         self.stats.bytes.load(Relaxed)
     }
 
-    /// Counts packets, the last of which arrived at `used`. Any thread may call it.
+    /// Adds packets and bytes to the counters; the last packet arrived at `used`. Any thread may call this.
     pub fn credit(&self, packets: u64, bytes: u64, used: Millis) {
         self.stats.packets.fetch_add(packets, Relaxed);
         self.stats.bytes.fetch_add(bytes, Relaxed);
-        // Of the many megaflows that use one rule, most were used in the same millisecond, so the write is mostly
-        // skipped.
+        // Many megaflows use the same rule, and most of them were used in the same millisecond, so this write is mostly skipped.
         if self.stats.used.load(Relaxed) < used.0 {
             self.stats.used.fetch_max(used.0, Relaxed);
         }
@@ -151,8 +150,8 @@ impl Rule {
         after(self.hard_timeout(), self.modified()).min(after(self.idle_timeout(), self.used()))
     }
 
-    /// Creates the rule that replaces this one after a modification.
-    pub(crate) fn changed(
+    /// Creates the rule that replaces this rule after a modification.
+    pub(crate) fn successor(
         &self,
         id: u64,
         cookie: u64,
@@ -180,13 +179,13 @@ impl Rule {
         }
     }
 
-    /// Counters for the rule that replaces this one: the same, or new ones that keep only the time of last use.
+    /// Counters for the rule that replaces this rule: the same counters, or zeroed ones that keep only the time of last use.
     pub(crate) fn stats_for_successor(&self, keep_counts: bool) -> Arc<RuleStats> {
         if keep_counts { Arc::clone(&self.stats) } else { Arc::new(RuleStats::new(self.used())) }
     }
 }
 
-/// The conjunctions among the actions.
+/// The conjunctions that the `conjunction` actions name.
 pub(crate) fn conjunctions(actions: &[Action]) -> Box<[Conjunction]> {
     let part = |a: &Action| match *a {
         Action::Conjunction { id, clause, n_clauses } => Some(Conjunction { id, clause, n_clauses }),

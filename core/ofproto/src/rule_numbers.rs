@@ -1,4 +1,4 @@
-//! The numbers of rules: each new rule gets the next one.
+//! Rule numbers: each new rule gets the next number.
 
 /// Allocates the numbers of rules.
 #[derive(Clone, Debug, Default)]

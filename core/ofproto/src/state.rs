@@ -1,5 +1,5 @@
-//! The OpenFlow state. Its containers are persistent, so that a copy costs a few pointers and a bundle can be tried
-//! on one.
+//! The OpenFlow state. Its containers are persistent, so that copying the state copies only a few pointers and a bundle can be tried on a
+//! copy.
 
 use crate::group::Group;
 use crate::meter::Meter;
@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// Everything that flow, group and meter mods change.
+/// The state that flow, group and meter mods change.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
     pub(crate) tables: Vec<Arc<Table>>,
@@ -32,12 +32,12 @@ pub(crate) struct State {
     /// For each cookie and table, the number of rules whose `learn` actions with `delete_learned` add flows with this
     /// cookie to this table.
     learners: HashTrieMapSync<(u64, u8), u32>,
-    /// Cookies and tables whose last such rule has just been removed.
+    /// Keys of `learners` whose count has become zero and whose learned flows are not deleted yet.
     unlearned: Vec<(u64, u8)>,
 }
 
 impl State {
-    /// Creates an empty state. `chain`: the hash chain of the tables.
+    /// Creates an empty state. `chain`: the hash function of the tables.
     pub(crate) fn new(chain: Chain) -> State {
         let table =
             || Table { classifier: Classifier::new(&PrefixField::DEFAULT, chain), ..Table::default() };
@@ -53,33 +53,33 @@ impl State {
         }
     }
 
-    /// A table, to be changed.
+    /// A table, mutable; copied first if another version of the state uses it.
     pub(crate) fn table_mut(&mut self, table: u8) -> &mut Table {
         Arc::make_mut(&mut self.tables[usize::from(table)])
     }
 
-    /// Adds a rule; it replaces the rule with the same match and priority, if any.
+    /// Adds a rule, and returns the rule with the same match and priority that it replaces, if any.
     pub(crate) fn insert(&mut self, rule: Arc<Rule>) -> Option<Arc<Rule>> {
-        self.index(&rule, true);
+        self.update_indexes(&rule, true);
         let old = self.table_mut(rule.table).classifier.insert(rule);
         if let Some(old) = &old {
-            self.index(old, false);
+            self.update_indexes(old, false);
         }
         old
     }
 
-    /// Removes a rule; returns false if it is not there (any more).
+    /// Removes a rule. Returns false if the state does not contain it.
     pub(crate) fn remove(&mut self, rule: &Rule) -> bool {
         let there = self.tables[usize::from(rule.table)].classifier.find_exact(&rule.matching, rule.priority);
         if there.is_none_or(|r| r.id != rule.id) {
             return false;
         }
         self.table_mut(rule.table).classifier.remove(&rule.matching, rule.priority);
-        self.index(rule, false);
+        self.update_indexes(rule, false);
         true
     }
 
-    /// Removes rules, all of which must be there. A table that loses all its rules is cleared at once.
+    /// Removes rules, all of which must exist. A table that loses all its rules is replaced by an empty one, which is faster.
     pub(crate) fn remove_many(&mut self, rules: &[Arc<Rule>]) {
         let mut leaving = [0; N_TABLES];
         rules.iter().for_each(|r| leaving[usize::from(r.table)] += 1);
@@ -93,11 +93,11 @@ impl State {
             if !self.tables[usize::from(rule.table)].classifier.is_empty() {
                 self.table_mut(rule.table).classifier.remove(&rule.matching, rule.priority);
             }
-            self.index(rule, false);
+            self.update_indexes(rule, false);
         }
     }
 
-    /// Checks that everything that the actions refer to exists.
+    /// Checks that the groups and meters to which the actions refer exist.
     pub(crate) fn check_actions(&self, actions: &[Action]) -> Result<(), OfError> {
         let mut result = Ok(());
         for_each_action(actions, &mut |a| match Reference::by(a) {
@@ -112,13 +112,13 @@ impl State {
         result
     }
 
-    /// Number of rules that refer to this object.
-    pub(crate) fn users(&self, what: Reference) -> u32 {
+    /// The number of rules that refer to this object.
+    pub(crate) fn user_count(&self, what: Reference) -> u32 {
         self.users.get(&what).copied().unwrap_or(0)
     }
 
-    fn index(&mut self, rule: &Rule, came: bool) {
-        if !came {
+    fn update_indexes(&mut self, rule: &Rule, added: bool) {
+        if !added {
             self.expirable.remove_mut(&rule.id);
         }
         let (mut references, mut learns) = (BTreeSet::new(), Vec::new());
@@ -131,16 +131,16 @@ impl State {
             references.extend((0..64).filter(|i| fields >> i & 1 != 0).map(Reference::Tlv));
         }
         for what in references {
-            step(&mut self.users, what, came);
+            adjust_count(&mut self.users, what, added);
         }
         for learned in learns {
-            if step(&mut self.learners, learned, came) == 0 {
+            if adjust_count(&mut self.learners, learned, added) == 0 {
                 self.unlearned.push(learned);
             }
         }
     }
 
-    /// Returns a cookie and table whose learned flows have lost the last rule that learns them.
+    /// Returns a cookie and table whose learned flows have to be deleted, because no rule adds such flows any more.
     pub(crate) fn next_unlearned(&mut self) -> Option<(u64, u8)> {
         while let Some(learned) = self.unlearned.pop() {
             if !self.learners.contains_key(&learned) {
@@ -150,7 +150,7 @@ impl State {
         None
     }
 
-    /// Registers a rule that has a timeout. Separate from `insert`, which does not own an `Arc` afterwards.
+    /// Registers a rule for expiry if it has a timeout. Not part of `insert`, because `insert` consumes its `Arc`.
     pub(crate) fn watch_timeouts(&mut self, rule: &Arc<Rule>) {
         if rule.has_timeout() {
             self.expirable.insert_mut(rule.id, Arc::clone(rule));
@@ -159,7 +159,7 @@ impl State {
 }
 
 /// Increments or decrements a count and returns it; a count of zero is removed.
-fn step<K: Eq + Hash + Copy>(counts: &mut HashTrieMapSync<K, u32>, key: K, up: bool) -> u32 {
+fn adjust_count<K: Eq + Hash + Copy>(counts: &mut HashTrieMapSync<K, u32>, key: K, up: bool) -> u32 {
     let old = counts.get(&key).copied().unwrap_or(0);
     let new = if up { old + 1 } else { old.saturating_sub(1) };
     match new {

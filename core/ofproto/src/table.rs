@@ -12,28 +12,28 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub struct TableConfig {
     /// Name for display; may be empty.
     pub name: String,
-    /// The name comes from the database, so a controller cannot change it.
+    /// Whether the name comes from the database; then a controller cannot change it.
     pub name_from_database: bool,
     /// Handling of table misses.
     pub miss: TableMiss,
     /// Maximum number of rules; `None`: no limit.
     pub max_flows: Option<u32>,
-    /// The database asks for eviction when the table is full (`overflow_policy=evict`).
+    /// Whether the database requests eviction when the table is full (`overflow_policy=evict`).
     pub evict_by_database: bool,
-    /// A controller asks for eviction when the table is full (OpenFlow 1.4).
+    /// Whether a controller requests eviction when the table is full (OpenFlow 1.4).
     pub evict_by_openflow: bool,
-    /// A controller asks for vacancy events (OpenFlow 1.4).
+    /// The next vacancy event; `None` if no controller has requested vacancy events (OpenFlow 1.4).
     pub vacancy: Option<VacancyEvents>,
     /// The last configured vacancy thresholds in percent: down, up.
     pub vacancy_thresholds: (u8, u8),
     /// Rules with equal values in these fields form a group for fair eviction.
     pub eviction_fields: Vec<Subfield>,
-    /// The table is internal: OpenFlow requests cannot change it, and "all tables" does not include it.
+    /// Whether the table is internal: OpenFlow requests cannot change it, and "all tables" does not include it.
     pub internal: bool,
 }
 
-/// The vacancy event that is due next. Each event is sent only after the other one, so that a table whose vacancy
-/// stays near a threshold is not reported repeatedly.
+/// The kind of the next vacancy event. "Down" and "up" events alternate, so that a table whose vacancy stays near a threshold is not
+/// reported repeatedly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VacancyEvents {
     /// The vacancy falls below the lower threshold.
@@ -56,7 +56,7 @@ pub struct TableSettings {
     pub name: Option<String>,
     /// `flow_limit`
     pub max_flows: Option<u32>,
-    /// `overflow_policy` is `evict`.
+    /// Whether `overflow_policy` is `evict`.
     pub evict: bool,
     /// `groups`
     pub eviction_fields: Vec<Subfield>,
@@ -64,7 +64,7 @@ pub struct TableSettings {
     pub prefixes: Option<Vec<PrefixField>>,
 }
 
-/// Look-up counters of a table. They are kept over all changes of the table.
+/// Look-up counters of a table. All versions of the table share them.
 #[derive(Debug, Default)]
 pub struct TableCounters {
     matched: AtomicU64,
@@ -80,7 +80,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Returns the matching rule of highest priority. Adds the bits that the look-up depended on to `wildcards`.
+    /// Returns the matching rule of highest priority. Adds the bits on which the look-up depends to `wildcards`.
     pub fn lookup(&self, flow: &Flow, wildcards: Option<&mut Flow>) -> Option<&Arc<Rule>> {
         self.classifier.lookup(flow, wildcards)
     }
@@ -105,27 +105,27 @@ impl Table {
         &self.config
     }
 
-    /// Packets that a rule matched.
+    /// Number of packets that matched a rule.
     pub fn matched(&self) -> u64 {
         self.counters.matched.load(Relaxed)
     }
 
-    /// Packets that no rule matched.
+    /// Number of packets that matched no rule.
     pub fn missed(&self) -> u64 {
         self.counters.missed.load(Relaxed)
     }
 
-    /// Counts packets that matched a rule of this table. Any thread may call it.
+    /// Counts packets that matched a rule of this table. Any thread may call this.
     pub fn credit_matched(&self, packets: u64) {
         self.counters.matched.fetch_add(packets, Relaxed);
     }
 
-    /// Counts packets that matched no rule of this table. Any thread may call it.
+    /// Counts packets that matched no rule of this table. Any thread may call this.
     pub fn credit_missed(&self, packets: u64) {
         self.counters.missed.fetch_add(packets, Relaxed);
     }
 
-    /// Free space in percent; a table without a limit is always reported as empty.
+    /// Free space in percent; for a table without a limit always 100.
     pub fn vacancy(&self) -> u8 {
         let n = self.classifier.len() as u64;
         match self.config.max_flows.map(u64::from) {

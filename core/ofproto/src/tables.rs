@@ -1,7 +1,7 @@
 //! `Tables`: an immutable version of a bridge's OpenFlow state, for translations.
 //!
 //! The owner (`Ofproto`) publishes a new version after each change that readers must see. Readers may keep
-//! the `Arc` as long as they like; a megaflow records the version that it was translated with.
+//! the `Arc` for any time; a megaflow records the version with which it was translated.
 
 use crate::criteria::Criteria;
 use crate::group::Group;
@@ -13,14 +13,14 @@ use flow::{Flow, TlvTable};
 use openflow::error::OfError;
 use std::sync::Arc;
 
-/// The switch's own rules. Packets are counted on them if no other rule decides.
+/// The switch's own rules, on which packets are counted for which no rule of a controller decides.
 #[derive(Clone, Debug)]
 pub struct InternalRules {
-    /// A miss that goes to the controller.
+    /// Rule of misses that are sent to the controller.
     pub miss: Arc<Rule>,
-    /// A miss that does not go to the controller.
+    /// Rule of misses that are not sent to the controller.
     pub no_packet_in: Arc<Rule>,
-    /// IP fragments that are dropped.
+    /// Rule of IP fragments that are dropped.
     pub drop_frags: Arc<Rule>,
 }
 
@@ -38,8 +38,8 @@ impl Tables {
         self.version
     }
 
-    /// Returns the matching rule of highest priority in a table. Adds the bits that the look-up depended on to
-    /// `wildcards`. Table 255 does not exist, so the result is `None` for it.
+    /// Returns the matching rule of highest priority in a table. Adds the bits on which the look-up depends to
+    /// `wildcards`. Returns `None` also for table 255, which does not exist.
     pub fn lookup(&self, table: u8, flow: &Flow, wildcards: Option<&mut Flow>) -> Option<&Arc<Rule>> {
         self.table(table)?.lookup(flow, wildcards)
     }
@@ -49,7 +49,7 @@ impl Tables {
         self.state.tables.get(usize::from(table))
     }
 
-    /// The flows that a request selects, table by table in the order in which they were added.
+    /// The flows that a request selects, sorted by table, then by the order in which they were added.
     pub fn rules(&self, criteria: &Criteria) -> Result<Vec<Arc<Rule>>, OfError> {
         Ok(criteria.select(&self.state)?.into_iter().cloned().collect())
     }
@@ -59,7 +59,7 @@ impl Tables {
         self.state.groups.get(&id)
     }
 
-    /// Returns a meter. The meters of packet-ins and of the slow path have reserved numbers.
+    /// A meter. The meters of packet-ins and of the slow path have reserved numbers.
     pub fn meter(&self, id: u32) -> Option<&Arc<Meter>> {
         self.state.meters.get(&id)
     }

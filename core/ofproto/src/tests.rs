@@ -35,7 +35,7 @@ fn add(matching: Match, port: u16) -> FlowMod {
     fm(FlowCommand::Add, matching, port)
 }
 
-/// A switch that has executed these flow mods.
+/// An `Ofproto` that has executed these flow mods.
 fn with(mods: &[FlowMod]) -> Ofproto {
     let mut o = Ofproto::new(T0, 0);
     for m in mods {
@@ -562,13 +562,13 @@ fn map(index: u16, kind: u8, len: u8) -> TlvMap {
 
 fn with_tlv(index: usize, value: &[u8], actions: Vec<Action>) -> FlowMod {
     let mut matching = Match::CATCHALL;
-    matching.place_tlv(index, value, None).unwrap();
+    matching.allocate_tlv(index, value, None).unwrap();
     FlowMod { command: FlowCommand::Add, matching, actions, ..FlowMod::default() }
 }
 
 /// Adds a flow as a controller does.
 fn put(o: &mut Ofproto, fm: &FlowMod) -> Result<(), OfError> {
-    let fm = o.laid_out(fm)?;
+    let fm = o.with_tlv_layout(fm)?;
     o.handle_flow_mod(&fm, T0).map(drop)
 }
 

@@ -1,8 +1,8 @@
 //! The mapping of tunnel options to the fields `tun_metadata0` to `tun_metadata63` of a bridge.
 //!
-//! A field that a rule matches or uses stays mapped unchanged, so that the bytes in the rule keep their meaning. A
-//! mapping can be removed only if no rule uses it, nor a flow mod in an open bundle. Groups are not checked (as in
-//! Open vSwitch): a field that is no longer mapped reads as zero.
+//! The mapping of a field that a rule matches or uses does not change, so that the bytes in the rule keep their meaning. A
+//! mapping can be removed only if neither a rule nor a flow mod in an open bundle uses it. Groups are not checked, as in
+//! Open vSwitch: a field that is no longer mapped reads as zero.
 
 use crate::ofproto::Ofproto;
 use crate::reference::Reference;
@@ -14,9 +14,9 @@ use openflow::flow_mod::FlowMod;
 use openflow::session::{TlvMap, TlvTableMod};
 use std::sync::Arc;
 
-/// The tunnel option fields that a match or actions use, a bit for each.
+/// Bit mask of the tunnel option fields that a match or actions use.
 pub fn fields_used(matching: &Match, actions: &[Action]) -> u64 {
-    matching.mask.tlv.present | openflow::tlv::named_by(actions)
+    matching.mask.tlv.present | openflow::tlv::option_fields_in(actions)
 }
 
 /// Whether a match or actions use a tunnel option field.
@@ -41,8 +41,8 @@ impl Ofproto {
         &self.state.tlv
     }
 
-    /// Executes `NXT_TLV_TABLE_MOD`. `waiting`: the fields used by flow mods in open bundles. If an error is
-    /// returned, nothing has changed.
+    /// Executes `NXT_TLV_TABLE_MOD`. `waiting`: bit mask of the fields that flow mods in open bundles use. If an error is returned, nothing
+    /// has changed.
     pub fn change_tlv(&mut self, change: &TlvTableMod, waiting: u64) -> Result<(), OfError> {
         let mut table = TlvTable::clone(&self.state.tlv);
         match change {
@@ -64,7 +64,7 @@ impl Ofproto {
         waiting: u64,
         indexes: impl Iterator<Item = usize> + Clone,
     ) -> Result<(), OfError> {
-        let used = |i: usize| waiting >> i & 1 != 0 || self.state.users(Reference::Tlv(i as u8)) > 0;
+        let used = |i: usize| waiting >> i & 1 != 0 || self.state.user_count(Reference::Tlv(i as u8)) > 0;
         if indexes.clone().any(|i| i < FIELDS && used(i)) {
             return Err(OfError::NxttmfcInvalidTlvDel);
         }
@@ -72,8 +72,8 @@ impl Ofproto {
         Ok(())
     }
 
-    /// Converts a flow mod to the present mapping.
-    pub fn laid_out(&self, fm: &FlowMod) -> Result<FlowMod, OfError> {
+    /// Converts the tunnel option fields of a flow mod according to the current mapping.
+    pub fn with_tlv_layout(&self, fm: &FlowMod) -> Result<FlowMod, OfError> {
         let mut fm = fm.clone();
         fm.matching = openflow::tlv::lay_out_match(&fm.matching, &self.state.tlv)?;
         openflow::tlv::lay_out(&mut fm.actions, &self.state.tlv)?;

@@ -1,10 +1,9 @@
 //! Actions and instructions of all versions as one enum.
 //!
-//! A flow's instructions and actions are one list, in order of execution. What stands outside of
-//! `ApplyActions` on the wire (`Meter`, `ClearActions`, `WriteActions`, `WriteMetadata`, `GotoTable`) follows
-//! the actions in this list; `Meter` precedes them. If versions encode the same action differently, there is
-//! one variant, with a flag where the effect differs (`SetVlanVid::push`) or the text differs (`RegLoad` and
-//! `SetField`).
+//! A flow's instructions and actions form one list, in order of execution. Instructions other than `ApplyActions`
+//! (`ClearActions`, `WriteActions`, `WriteMetadata`, `GotoTable`) follow the actions in this list; `Meter` precedes
+//! them. If versions encode the same action differently, the enum has one variant, with a flag if the effect differs
+//! (`SetVlanVid::push`). If the text differs, there are two variants (`RegLoad` and `SetField`).
 
 mod nested;
 
@@ -37,7 +36,7 @@ pub enum Action {
     /// Selects one of several ports. (`bundle`, `bundle_load`)
     Bundle(Box<Bundle>),
 
-    /// Writes those bits of the field that are set in `mask`. (`set_field`)
+    /// Writes the bits of the field that are set in `mask`. (`set_field`)
     SetField { field: FieldId, value: u128, mask: u128 },
     /// Writes a field of tunnel options. (`set_field`)
     SetTlv(Box<SetTlv>),
@@ -49,12 +48,12 @@ pub enum Action {
     StackPush(Subfield),
     /// (`pop`)
     StackPop(Subfield),
-    /// Sets the VID. `push`: adds a tag to packets without one, as OpenFlow 1.0 does. (`mod_vlan_vid`,
+    /// Sets the VID. `push`: adds a tag to packets without a tag, as OpenFlow 1.0 does. (`mod_vlan_vid`,
     /// `set_vlan_vid`)
     SetVlanVid { vid: u16, push: bool },
-    /// Sets the priority; `push` as in `SetVlanVid`. (`mod_vlan_pcp`, `set_vlan_pcp`)
+    /// Sets the VLAN priority; `push` as in `SetVlanVid`. (`mod_vlan_pcp`, `set_vlan_pcp`)
     SetVlanPcp { pcp: u8, push: bool },
-    /// Removes the outer tag. `pop`: the form and name of OpenFlow 1.1. (`strip_vlan`, `pop_vlan`)
+    /// Removes the outer tag. `pop`: use the form and name of OpenFlow 1.1. (`strip_vlan`, `pop_vlan`)
     StripVlan { pop: bool },
     /// Adds a tag with this Ethernet type. (`push_vlan`)
     PushVlan(u16),
@@ -66,7 +65,7 @@ pub enum Action {
     SetIpv4Src(Ipv4Addr),
     /// (`mod_nw_dst`)
     SetIpv4Dst(Ipv4Addr),
-    /// Sets the DSCP; the value is that of the TOS byte, with the two lowest bits 0. (`mod_nw_tos`)
+    /// Sets the DSCP. The value is a TOS byte, whose two lowest bits are 0. (`mod_nw_tos`)
     SetIpDscp(u8),
     /// (`mod_nw_ecn`)
     SetIpEcn(u8),
@@ -76,8 +75,8 @@ pub enum Action {
     SetL4Src(u16),
     /// (`mod_tp_dst`)
     SetL4Dst(u16),
-    /// Decrements the TTL; a packet whose TTL expires goes to the controllers with these ids. The standard's
-    /// form (`nicira` unset) has the ids `[0]`. (`dec_ttl`)
+    /// Decrements the TTL. A packet whose TTL expires is sent to the controllers with these ids. The standard's
+    /// form (`nicira` is false) has the ids `[0]`. (`dec_ttl`)
     DecTtl { ids: Vec<u16>, nicira: bool },
     /// (`set_mpls_label`)
     SetMplsLabel(u32),
@@ -95,12 +94,12 @@ pub enum Action {
     DeleteField(Subfield),
     /// Adds an outer header. (`encap`)
     Encap(Encap),
-    /// Removes the outer header; `packet_type` is the type of what remains. (`decap`)
+    /// Removes the outer header; `packet_type` is the type of the remaining packet. (`decap`)
     Decap { packet_type: u32 },
     /// (`dec_nsh_ttl`)
     DecNshTtl,
 
-    /// Sets the tunnel key; `wide`: encoded in the 64-bit form. (`set_tunnel`, `set_tunnel64`)
+    /// Sets the tunnel key. `wide`: use the form with a 64-bit key. (`set_tunnel`, `set_tunnel64`)
     SetTunnel { id: u64, wide: bool },
     /// (`set_queue`)
     SetQueue(u32),
@@ -109,7 +108,7 @@ pub enum Action {
     /// Shortens the flow's timeouts when a TCP connection ends; in seconds. (`fin_timeout`)
     FinTimeout { idle: u16, hard: u16 },
 
-    /// Looks up the packet again; `None` is the current in_port or the current table. (`resubmit`)
+    /// Looks up the packet again; `None` stands for the current in_port or the current table. (`resubmit`)
     Resubmit { port: Option<OfPort>, table: Option<u8>, with_ct: bool },
     /// Adds a flow. (`learn`)
     Learn(Box<Learn>),
@@ -118,7 +117,7 @@ pub enum Action {
     /// Writes a link number selected by a hash. (`multipath`)
     Multipath(Box<Multipath>),
 
-    /// Has no effect; carries bytes for people who read the flow. (`note`)
+    /// Has no effect; contains bytes as a comment on the flow. (`note`)
     Note(Vec<u8>),
     /// Ends the processing of this packet in this and all calling tables. (`exit`)
     Exit,
@@ -154,15 +153,15 @@ pub enum Action {
 /// `ct(…)`
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ct {
-    /// Keep the connection.
+    /// Commit the connection to the connection tracking table.
     pub commit: bool,
-    /// Forget a connection of the other direction first.
+    /// Remove an existing connection that the packet belongs to in the reply direction, before committing.
     pub force: bool,
     /// The zone.
     pub zone: NumberOrField,
-    /// Go on in this table with what is known of the connection.
+    /// Continue in this table, with the state of the connection in the metadata.
     pub recirc_table: Option<u8>,
-    /// 0, or the port of the helper: 21 for FTP, 69 for TFTP.
+    /// The port of the helper: 21 for FTP, 69 for TFTP; 0: no helper.
     pub alg: u16,
     /// `nat`, and set-field of `ct_mark` and `ct_label`.
     pub actions: Vec<Action>,
@@ -182,10 +181,10 @@ impl Default for Ct {
 }
 
 impl Action {
-    /// `OFPCML_NO_BUFFER`: send the whole packet to the controller.
+    /// `OFPCML_NO_BUFFER`: send the complete packet to the controller.
     pub const NO_BUFFER: u16 = 0xffff;
 
-    /// An output of the whole packet to a port.
+    /// An output of the complete packet to a port.
     pub fn output(port: OfPort) -> Action {
         Action::Output { port, max_len: if port == OfPort::CONTROLLER { Action::NO_BUFFER } else { 0 } }
     }
@@ -202,7 +201,7 @@ impl Action {
         )
     }
 
-    /// The actions inside this one.
+    /// The actions inside this action.
     pub fn nested(&self) -> &[Action] {
         match self {
             Action::Clone(list) | Action::WriteActions(list) => list,

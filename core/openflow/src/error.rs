@@ -1,7 +1,7 @@
-//! OpenFlow errors: one list over all versions and vendors, with the numbers each version gives them.
+//! OpenFlow errors: one list for all versions and vendors, with the numbers of each error in each version.
 //!
-//! An error without a number in some version is sent as `NXBRC_UNENCODABLE_ERROR`, as Open vSwitch does. If
-//! one number means two errors in a version, it decodes to the first of the list. Sources: the error sections
+//! If a version has no number for an error, `NXBRC_UNENCODABLE_ERROR` is sent, as in Open vSwitch. If a number
+//! stands for two errors in a version, it is decoded to the first one of the list. Sources: the error sections
 //! of the OpenFlow specifications 1.0 to 1.5; Open vSwitch's `ofp-errors.h` for its vendor codes.
 
 mod code;
@@ -13,8 +13,9 @@ pub use code::{NX_VENDOR, ONF_VENDOR};
 use std::fmt;
 pub use table::OfError;
 
-/// The error type that announces a vendor's error: in OpenFlow 1.0 and 1.1 (Nicira), in 1.2 and later.
+/// The error type of vendor errors in OpenFlow 1.0 and 1.1 (defined by Nicira).
 const NX_TYPE_OLD: u16 = 0xb0c2;
+/// The error type of vendor errors in OpenFlow 1.2 and later.
 const EXPERIMENTER_TYPE: u16 = 0xffff;
 
 impl OfError {
@@ -67,7 +68,7 @@ impl OfError {
             }
             _ => (Code { vendor: 0, kind, code }, 4),
         };
-        // Vendor 0 is the standard. For an unknown error, keep the whole body.
+        // Vendor 0 is the standard. For an unknown error, keep the complete body.
         let known = OfError::from_code(version, code).filter(|_| code.vendor != 0 || used == 4);
         Some(match known {
             Some(error) => (Some(error), body.get(used..)?),

@@ -25,7 +25,7 @@ pub enum FlowCommand {
 pub struct FlowFlags {
     /// Send a flow-removed message when the flow is removed.
     pub send_flow_rem: bool,
-    /// Refuse the flow if it overlaps one of the same priority. Part of the request; not stored with the
+    /// Refuse the flow if it overlaps a flow of the same priority. Part of the request; not stored with the
     /// flow.
     pub check_overlap: bool,
     /// OpenFlow 1.0 `EMERG`.
@@ -38,11 +38,11 @@ pub struct FlowFlags {
     pub no_byt_counts: bool,
 }
 
-/// Any table, all tables.
+/// Table number that stands for any table, or for all tables.
 pub const TABLE_ALL: u8 = 0xff;
-/// Any group.
+/// Group number that stands for any group.
 pub const GROUP_ANY: u32 = 0xffff_ffff;
-/// No buffer.
+/// Buffer id that stands for no buffer.
 pub const NO_BUFFER: u32 = 0xffff_ffff;
 
 /// A flow mod. Construct it with `FlowMod { …, ..FlowMod::default() }`.
@@ -52,25 +52,25 @@ pub struct FlowMod {
     pub command: FlowCommand,
     /// The table. [`TABLE_ALL`]: all tables; for `Add` the switch chooses.
     pub table: u8,
-    /// Change only flows with this cookie …
+    /// Change only flows whose cookie has this value in the bits of `cookie_mask`.
     pub cookie: u64,
-    /// … in these bits.
+    /// The bits of `cookie` to compare.
     pub cookie_mask: u64,
     /// Cookie of new and changed flows; all ones: changed flows keep their cookie.
     pub new_cookie: u64,
     /// `Modify`: write `new_cookie` to changed flows.
     pub modify_cookie: bool,
-    /// Seconds without packets; 0: no timeout.
+    /// Idle timeout in seconds: the flow expires after this time without packets; 0: none.
     pub idle_timeout: u16,
-    /// Seconds; 0: no timeout.
+    /// Hard timeout in seconds: the flow expires after this time; 0: none.
     pub hard_timeout: u16,
-    /// The flow with the higher number wins.
+    /// Priority: if several flows match a packet, the flow with the highest number is used.
     pub priority: u16,
     /// Buffered packet to send through the new flow.
     pub buffer_id: u32,
     /// Delete only flows that output to this port; `NONE`: any.
     pub out_port: OfPort,
-    /// Delete only flows that use this group.
+    /// Delete only flows that use this group; [`GROUP_ANY`]: any.
     pub out_group: u32,
     /// Flags.
     pub flags: FlowFlags,
@@ -109,32 +109,32 @@ impl Default for FlowMod {
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemovedReason {
-    /// No packet matched it for its idle timeout.
+    /// The idle timeout has passed without a packet.
     IdleTimeout = 0,
-    /// Its hard timeout passed.
+    /// The hard timeout has passed.
     HardTimeout = 1,
-    /// Deleted by a flow mod.
+    /// A flow mod has deleted the flow.
     Delete = 2,
-    /// Its group was deleted.
+    /// A group that the flow uses was deleted.
     GroupDelete = 3,
-    /// Its meter was deleted.
+    /// A meter that the flow uses was deleted.
     MeterDelete = 4,
-    /// Evicted to make space for another flow.
+    /// The flow was evicted to make space for another flow.
     Eviction = 5,
 }
 
-/// A flow was removed.
+/// A flow-removed message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowRemoved {
-    /// Its match.
+    /// Match of the flow.
     pub matching: Match,
-    /// Its priority.
+    /// Priority of the flow.
     pub priority: u16,
-    /// Its cookie.
+    /// Cookie of the flow.
     pub cookie: u64,
-    /// Reason.
+    /// Reason of the removal.
     pub reason: RemovedReason,
-    /// Its table; [`TABLE_ALL`] if the message's form does not carry it.
+    /// Table of the flow; [`TABLE_ALL`] if the form of the message does not contain it.
     pub table: u8,
     /// Time since the flow was added.
     pub duration: Duration,
@@ -142,9 +142,9 @@ pub struct FlowRemoved {
     pub idle_timeout: u16,
     /// As in the flow mod, seconds.
     pub hard_timeout: u16,
-    /// Packets; all ones: not known.
+    /// Number of packets that matched the flow; all ones: not known.
     pub packets: u64,
-    /// Bytes; all ones: not known.
+    /// Number of bytes of these packets; all ones: not known.
     pub bytes: u64,
 }
 

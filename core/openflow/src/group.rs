@@ -5,17 +5,17 @@ use crate::flow_mod::Duration;
 use flow::FieldId;
 use units::OfPort;
 
-/// The first reserved group number.
+/// The highest group number; higher numbers are reserved.
 pub const GROUP_MAX: u32 = 0xffff_ff00;
-/// All groups.
+/// Group number that stands for all groups.
 pub const GROUP_ALL: u32 = 0xffff_fffc;
-/// All buckets of a group (1.5).
+/// Bucket number that stands for all buckets of a group (1.5).
 pub const BUCKET_ALL: u32 = 0xffff_ffff;
-/// The first bucket of a group (1.5).
+/// Bucket number that stands for the first bucket of a group (1.5).
 pub const BUCKET_FIRST: u32 = 0xffff_fffd;
-/// The last bucket of a group (1.5).
+/// Bucket number that stands for the last bucket of a group (1.5).
 pub const BUCKET_LAST: u32 = 0xffff_fffe;
-/// The first reserved bucket number.
+/// The highest bucket number; higher numbers are reserved.
 pub const BUCKET_MAX: u32 = 0xffff_ff00;
 
 /// Type of a group; the discriminant is the number on the wire.
@@ -55,13 +55,13 @@ pub enum GroupCommand {
 /// A bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bucket {
-    /// Bucket number (1.5; otherwise the position in the group).
+    /// Bucket number; before 1.5 the position in the group.
     pub id: u32,
     /// Weight in a select group.
     pub weight: u16,
-    /// The bucket is live if this port is.
+    /// The bucket is live if this port is live.
     pub watch_port: OfPort,
-    /// The bucket is live if this group is.
+    /// The bucket is live if this group is live.
     pub watch_group: u32,
     /// Actions.
     pub actions: Vec<Action>,
@@ -82,7 +82,7 @@ impl Default for Bucket {
 /// Selection method of a select group (Nicira's property).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// `hash`, `dp_hash`; empty: the switch's default.
+    /// `hash` or `dp_hash`; empty: the default of the switch.
     pub method: String,
     /// Parameter of the method.
     pub param: u64,
@@ -99,7 +99,7 @@ pub struct GroupMod {
     pub kind: GroupType,
     /// Number.
     pub group: u32,
-    /// Bucket that the command refers to (1.5).
+    /// Bucket to which the command refers (1.5).
     pub command_bucket: u32,
     /// Buckets.
     pub buckets: Vec<Bucket>,
@@ -125,13 +125,13 @@ pub struct GroupDesc {
 pub struct GroupStats {
     /// Number.
     pub group: u32,
-    /// Number of flows and groups that use it.
+    /// Number of flows and groups that use the group.
     pub ref_count: u32,
     /// Packets.
     pub packets: u64,
     /// Bytes.
     pub bytes: u64,
-    /// Time since it was added.
+    /// Time since the group was added.
     pub duration: Duration,
     /// Packets and bytes of each bucket.
     pub buckets: Vec<(u64, u64)>,

@@ -1,4 +1,4 @@
-//! OpenFlow wire codec and the ovs-ofctl text syntax over one set of types.
+//! OpenFlow messages as one set of types for all versions, with a codec for the wire format and the text syntax of ovs-ofctl.
 
 pub mod action;
 pub mod error;

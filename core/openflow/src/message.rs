@@ -27,11 +27,11 @@ pub struct Message {
     pub xid: Xid,
     /// The version in which the message was, or will be, encoded.
     pub version: Version,
-    /// Selects the extended form if the version has both the standard's form and one of Nicira or ONF: in
-    /// OpenFlow 1.0 of flow mods, flow statistics and flow removed, later of roles and asynchronous
-    /// configuration. A reply has the value of its request. Ignored where there is one form only.
+    /// Selects the extended form if the version has both the standard's form and a form of Nicira or ONF: in
+    /// OpenFlow 1.0 for flow mods, flow statistics and flow removed, later for roles and asynchronous
+    /// configuration. A reply has the value of its request. Ignored for messages that have only one form.
     pub extended: bool,
-    /// Another part of the same multipart message follows.
+    /// Whether another part of the same multipart message follows.
     pub more: bool,
     /// Body.
     pub body: Body,
@@ -43,7 +43,7 @@ impl Message {
         Message { xid, version, extended: false, more: false, body }
     }
 
-    /// An answer to this message: same version, transaction and form.
+    /// A reply to this message, with the same version, transaction id and form.
     #[must_use]
     pub fn reply(&self, body: Body) -> Message {
         Message { xid: self.xid, version: self.version, extended: self.extended, more: false, body }
@@ -66,11 +66,11 @@ pub struct ErrorBody {
 pub struct Hello {
     /// The versions that the peer supports.
     pub versions: VersionSet,
-    /// The version byte of the header; it may be newer than any known version.
+    /// The version byte of the header; it may be greater than that of any known version.
     pub header_version: u8,
 }
 
-/// Body of a message. Controllers send `…Request`, switches `…Reply`.
+/// Body of a message. Controllers send the variants `…Request`, switches send `…Reply`.
 #[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
@@ -128,7 +128,7 @@ pub enum Body {
     MeterConfigReply(Vec<MeterConfig>),
     MeterFeaturesRequest,
     MeterFeaturesReply(MeterFeatures),
-    /// With a list: asks the switch to set the features.
+    /// An empty list: a query. Otherwise a request to set the features.
     TableFeaturesRequest(Vec<TableFeatures>),
     TableFeaturesReply(Vec<TableFeatures>),
     TableDescRequest,
@@ -157,7 +157,7 @@ pub enum Body {
 
     /// `NXT_SET_FLOW_FORMAT`: true for NXM.
     SetFlowFormat(bool),
-    /// `NXT_FLOW_MOD_TABLE_ID`: flow mods of OpenFlow 1.0 carry a table number.
+    /// `NXT_FLOW_MOD_TABLE_ID`: whether flow mods of OpenFlow 1.0 contain a table number.
     FlowModTableId(bool),
     SetPacketInFormat(PacketInFormat),
     SetControllerId(u16),

@@ -2,7 +2,7 @@
 
 use crate::flow_mod::Duration;
 
-/// All meters.
+/// Meter number that stands for all meters.
 pub const METER_ALL: u32 = 0xffff_ffff;
 /// The meter of packets sent to the controller.
 pub const METER_CONTROLLER: u32 = 0xffff_fffe;
@@ -31,14 +31,14 @@ pub enum MeterCommand {
     Delete = 2,
 }
 
-/// A band: what happens to packets above its rate.
+/// A band: a rate, and the effect on packets that exceed the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeterBand {
-    /// `None`: drop; otherwise raise the drop precedence of DSCP by this number.
+    /// `None`: drop the packet; otherwise raise the drop precedence in its DSCP by this number.
     pub dscp_remark: Option<u8>,
-    /// kbit/s or packets/s.
+    /// Rate in kbit/s or packets/s, as the flags of the meter select.
     pub rate: u32,
-    /// Burst size in kbit or packets.
+    /// Burst size in kbit or packets, as the flags of the meter select.
     pub burst: u32,
 }
 
@@ -67,13 +67,13 @@ pub struct MeterMod {
 pub struct MeterStats {
     /// Number.
     pub meter: u32,
-    /// Number of flows that use it.
+    /// Number of flows that use the meter.
     pub flow_count: u32,
     /// Packets received.
     pub packets: u64,
     /// Bytes received.
     pub bytes: u64,
-    /// Time since it was added.
+    /// Time since the meter was added.
     pub duration: Duration,
     /// Packets and bytes of each band.
     pub bands: Vec<(u64, u64)>,

@@ -1,4 +1,4 @@
-//! Flow monitors report changes of a flow table to a controller.
+//! Messages of flow monitors, which report changes of flow tables to a controller.
 
 use crate::action::Action;
 use crate::flow_mod::{GROUP_ANY, RemovedReason, TABLE_ALL};
@@ -18,10 +18,10 @@ pub struct MonitorFlags {
     pub modify: bool,
     /// Include the actions.
     pub instructions: bool,
-    /// Report the controller's own changes in full, too.
+    /// Report also the controller's own changes completely, and not abbreviated.
     pub no_abbrev: bool,
-    /// `OFPFMF_ONLY_OWN`. Open vSwitch treats it as the "own" flag of older forms: the controller's own
-    /// changes are reported in full.
+    /// `OFPFMF_ONLY_OWN`. Open vSwitch treats the flag like the "own" flag of older forms: the controller's own
+    /// changes are reported completely.
     pub only_own: bool,
 }
 
@@ -47,7 +47,7 @@ pub struct FlowMonitorRequest {
     pub flags: MonitorFlags,
     /// Report only flows that output to this port; `NONE`: any.
     pub out_port: OfPort,
-    /// Report only flows that use this group.
+    /// Report only flows that use this group; `GROUP_ANY`: any.
     pub out_group: u32,
     /// Report only flows of this table.
     pub table: u8,
@@ -73,7 +73,7 @@ impl Default for FlowMonitorRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum FlowUpdate {
-    /// A change by this controller's own message with this transaction id.
+    /// A change that this controller has caused with its message of this transaction id.
     Abbreviated(crate::xid::Xid),
     Initial(Box<FlowEvent>),
     Added(Box<FlowEvent>),
@@ -91,6 +91,6 @@ pub struct FlowEvent {
     pub hard_timeout: u16,
     pub cookie: u64,
     pub matching: Match,
-    /// Empty if the monitor does not ask for actions.
+    /// The actions; empty if the monitor does not request actions.
     pub actions: Vec<Action>,
 }

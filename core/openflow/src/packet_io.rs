@@ -11,15 +11,15 @@ pub enum PacketInReason {
     /// No flow matched.
     #[default]
     NoMatch = 0,
-    /// An output action.
+    /// An output action sent the packet.
     Action = 1,
     /// The TTL expired.
     InvalidTtl = 2,
-    /// An action of the action set (1.4).
+    /// An action of the action set sent the packet (1.4).
     ActionSet = 3,
-    /// A bucket of a group (1.4).
+    /// A bucket of a group sent the packet (1.4).
     Group = 4,
-    /// A packet-out (1.4).
+    /// An action of a packet-out sent the packet (1.4).
     PacketOut = 5,
     /// The table-miss flow matched: "no match" in 1.3 and later, "action" before.
     ExplicitMiss = 6,
@@ -43,7 +43,7 @@ pub enum PacketInFormat {
 /// A packet sent to the controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketIn {
-    /// The packet, already truncated to the length to send.
+    /// The packet, truncated to the length to send.
     pub packet: Vec<u8>,
     /// Full length of the packet in bytes.
     pub total_len: u32,
@@ -51,15 +51,15 @@ pub struct PacketIn {
     pub buffer_id: u32,
     /// Reason.
     pub reason: PacketInReason,
-    /// Table of the flow that sent it.
+    /// Table of the flow that sent the packet.
     pub table: u8,
-    /// Cookie of the flow that sent it; all ones: none.
+    /// Cookie of the flow that sent the packet; all ones: none.
     pub cookie: u64,
     /// Metadata: in port, tunnel, registers.
     pub metadata: Match,
     /// `userdata` of the controller action (`NXT_PACKET_IN2`).
     pub userdata: Vec<u8>,
-    /// State of a paused translation, sent back in a resume (`NXT_PACKET_IN2`); opaque to the controller.
+    /// State of a paused translation (`NXT_PACKET_IN2`), opaque to the controller, which returns it in a resume message.
     pub continuation: Vec<u8>,
 }
 
@@ -84,7 +84,7 @@ impl Default for PacketIn {
 pub struct PacketOut {
     /// Id of a buffered packet to use instead of `packet`.
     pub buffer_id: u32,
-    /// Metadata: always the in_port; other pipeline fields from OpenFlow 1.5.
+    /// Metadata: always the in_port; from OpenFlow 1.5 on also other pipeline fields.
     pub metadata: Match,
     /// Actions.
     pub actions: Vec<Action>,

@@ -14,9 +14,9 @@ pub struct PortConfig {
     pub no_recv: bool,
     /// Drop received packets, spanning tree packets included (1.0).
     pub no_recv_stp: bool,
-    /// Exclude from floods (1.0 and Nicira).
+    /// Exclude the port from floods (1.0 and Nicira).
     pub no_flood: bool,
-    /// Drop packets sent to it.
+    /// Drop packets that are sent to the port.
     pub no_fwd: bool,
     /// Send no packet-in for misses on this port.
     pub no_packet_in: bool,
@@ -70,11 +70,11 @@ pub mod features {
 /// A port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Port {
-    /// Its number.
+    /// Port number.
     pub number: OfPort,
-    /// Its Ethernet address.
+    /// Ethernet address.
     pub hw_addr: Mac,
-    /// Its name; truncated to 15 bytes on the wire.
+    /// Name; truncated to 15 bytes on the wire.
     pub name: String,
     /// Configuration.
     pub config: PortConfig,
@@ -88,9 +88,9 @@ pub struct Port {
     pub supported: u32,
     /// Features advertised by the link partner.
     pub peer: u32,
-    /// kbit/s; 0: unknown (1.1 and later).
+    /// Current speed in kbit/s; 0: unknown (1.1 and later).
     pub current_speed: u32,
-    /// kbit/s; 0: unknown (1.1 and later).
+    /// Maximum speed in kbit/s; 0: unknown (1.1 and later).
     pub max_speed: u32,
 }
 
@@ -104,7 +104,7 @@ pub enum PortReason {
     Modify = 2,
 }
 
-/// A port was added, removed or changed.
+/// A port status message: a port was added, removed or changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortStatus {
     /// Reason.
@@ -120,9 +120,9 @@ pub struct PortMod {
     pub number: OfPort,
     /// Must equal the port's address; with OpenFlow 1.1 and later all zero skips this check.
     pub hw_addr: Mac,
-    /// New configuration …
+    /// New configuration, for the bits in `mask`.
     pub config: PortConfig,
-    /// … for these bits.
+    /// The bits of the configuration to change.
     pub mask: PortConfig,
     /// Features to advertise; 0: no change.
     pub advertise: u32,

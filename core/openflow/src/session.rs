@@ -38,7 +38,7 @@ pub struct SwitchFeatures {
     pub capabilities: Capabilities,
     /// Supported actions: bits by number of a 1.0 action (1.0 only).
     pub actions: u32,
-    /// Its ports, in versions before 1.3.
+    /// The ports of the switch, in versions before 1.3.
     pub ports: Vec<Port>,
 }
 
@@ -46,14 +46,14 @@ pub struct SwitchFeatures {
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FragMode {
-    /// Like other packets; transport ports of later fragments are zero.
+    /// Fragments are handled like other packets; transport ports of later fragments are zero.
     #[default]
     Normal = 0,
-    /// Drop them.
+    /// Fragments are dropped.
     Drop = 1,
-    /// Reassemble them.
+    /// Fragments are reassembled.
     Reassemble = 2,
-    /// Match them with `ip_frag` (Nicira).
+    /// Fragments can be matched with `ip_frag` (Nicira).
     NxMatch = 3,
 }
 
@@ -71,12 +71,12 @@ pub struct SwitchConfig {
 /// The role of a controller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
-    /// Do not change the role; report it.
+    /// In a request: report the role without changing it.
     NoChange,
     /// Full access, like all other equal controllers.
     #[default]
     Equal,
-    /// Full access; there is one primary at most.
+    /// Full access; at most one controller is primary.
     Primary,
     /// Read-only access.
     Secondary,
@@ -98,14 +98,14 @@ pub struct RoleReply {
 pub struct RoleStatus {
     /// The new role.
     pub role: Role,
-    /// `OFPCRR_*`: 0 another became primary, 1 configuration, 2 experimenter.
+    /// `OFPCRR_*`: 0 another controller became primary, 1 configuration, 2 experimenter.
     pub reason: u8,
     /// Generation id; all ones: not known.
     pub generation_id: u64,
 }
 
-/// Asynchronous messages that a controller wants, as bits by reason: `[0]` in the roles equal and primary,
-/// `[1]` as secondary.
+/// Asynchronous messages that a controller requests, as bit masks of reasons: `[0]` for the roles equal and primary,
+/// `[1]` for the role secondary; `None`: not in the message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct AsyncConfig {
@@ -134,7 +134,7 @@ pub enum BundleControlType {
 
 /// Flags of a bundle.
 pub mod bundle_flags {
-    /// All messages take effect or none, and no packet sees a part of them.
+    /// All messages take effect or none, and no packet is processed with only a part of them.
     pub const ATOMIC: u16 = 1;
     /// Apply the messages in the order in which they were added.
     pub const ORDERED: u16 = 2;
@@ -162,14 +162,14 @@ pub struct BundleAdd {
     pub message: Vec<u8>,
 }
 
-/// A Geneve option and the `tun_metadata` field that it is mapped to.
+/// A Geneve option, and the `tun_metadata` field to which it is mapped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TlvMap {
     /// Option class.
     pub class: u16,
     /// Option type.
     pub kind: u8,
-    /// Length of its data in bytes.
+    /// Length of the option's data in bytes.
     pub len: u8,
     /// Number of the `tun_metadata` field.
     pub index: u16,
@@ -187,7 +187,7 @@ pub enum TlvTableMod {
 /// `NXT_TLV_TABLE_REPLY`
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlvTableReply {
-    /// Maximum bytes of all options together.
+    /// Maximum sum of the lengths of all options in bytes.
     pub max_space: u32,
     /// Number of fields.
     pub max_fields: u16,
@@ -211,17 +211,17 @@ pub struct CtTuple {
 /// Filter of the connections to flush.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CtFlush {
-    /// `None`: all zones.
+    /// Zone; `None`: all zones.
     pub zone: Option<u16>,
-    /// 0: any protocol.
+    /// IP protocol; 0: any protocol.
     pub ip_proto: u8,
     /// Filter of the original direction.
     pub original: CtTuple,
     /// Filter of the reply direction.
     pub reply: CtTuple,
-    /// Mark: value, mask.
+    /// Value and mask of the mark.
     pub mark: Option<(u32, u32)>,
-    /// Label: value, mask.
+    /// Value and mask of the label.
     pub labels: Option<(u128, u128)>,
 }
 

@@ -19,12 +19,12 @@ pub struct Desc {
     pub datapath: String,
 }
 
-/// Statistics of an exporter of IPFIX (extension of Open vSwitch).
+/// Statistics of an IPFIX exporter (extension of Open vSwitch).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IpfixStats {
-    /// The set of collectors of `sample` actions; 0 for the exporter of a bridge.
+    /// The number of the set of collectors for `sample` actions; 0 for the exporter of a bridge.
     pub set: u32,
-    /// Flows that were created.
+    /// Flows that were added to the cache.
     pub flows: u64,
     /// Flows in the cache.
     pub current_flows: u64,
@@ -36,9 +36,9 @@ pub struct IpfixStats {
     pub ipv6: u64,
     /// Sampled packets that were not recognised.
     pub errors: u64,
-    /// Those of IPv4.
+    /// Sampled packets of IPv4 that were not recognised.
     pub ipv4_errors: u64,
-    /// Those of IPv6.
+    /// Sampled packets of IPv6 that were not recognised.
     pub ipv6_errors: u64,
     /// Sent messages.
     pub tx_packets: u64,
@@ -53,13 +53,13 @@ pub struct FlowStatsRequest {
     pub matching: Match,
     /// Only flows of this table.
     pub table: u8,
-    /// Only flows with this cookie …
+    /// Only flows whose cookie has this value in the bits of `cookie_mask`.
     pub cookie: u64,
-    /// … in these bits.
+    /// The bits of `cookie` to compare.
     pub cookie_mask: u64,
     /// Only flows that output to this port; `NONE`: any.
     pub out_port: OfPort,
-    /// Only flows that use this group.
+    /// Only flows that use this group; `GROUP_ANY`: any.
     pub out_group: u32,
 }
 
@@ -79,21 +79,21 @@ impl Default for FlowStatsRequest {
 /// A flow with its counters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowStats {
-    /// Its table.
+    /// Table of the flow.
     pub table: u8,
-    /// Its match.
+    /// Match of the flow.
     pub matching: Match,
-    /// Its cookie.
+    /// Cookie of the flow.
     pub cookie: u64,
-    /// Its priority.
+    /// Priority of the flow.
     pub priority: u16,
-    /// As in the flow mod, seconds.
+    /// Idle timeout in seconds; 0: none.
     pub idle_timeout: u16,
-    /// As in the flow mod, seconds.
+    /// Hard timeout in seconds; 0: none.
     pub hard_timeout: u16,
-    /// As in the flow mod.
+    /// Importance for eviction.
     pub importance: u16,
-    /// As in the flow mod.
+    /// Flags of the flow mod.
     pub flags: FlowFlags,
     /// Time since the flow was added.
     pub duration: Duration,
@@ -120,7 +120,7 @@ pub struct AggregateStats {
     pub flows: u32,
 }
 
-/// Counters of a port; [`UNKNOWN`] where the device does not count.
+/// Counters of a port; a counter that the device does not have is [`UNKNOWN`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct PortStats {
@@ -169,7 +169,7 @@ impl Default for PortStats {
     }
 }
 
-/// All queues of a port.
+/// Queue number that stands for all queues of a port.
 pub const QUEUE_ALL: u32 = 0xffff_ffff;
 
 /// Filter of queue statistics and configuration.
@@ -194,7 +194,7 @@ pub struct QueueStats {
     pub tx_packets: u64,
     /// Packets dropped.
     pub tx_errors: u64,
-    /// Time since it was added (1.3); all ones: not known.
+    /// Time since the queue was added (1.3); all ones: not known.
     pub duration: Duration,
 }
 

@@ -2,26 +2,26 @@
 
 use flow::FieldId;
 
-/// What happens to a packet that matches no flow of the table.
+/// Handling of a packet that matches no flow of the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TableMiss {
     /// The default of the protocol version.
     #[default]
     Default,
-    /// Send it to the controller.
+    /// Send the packet to the controller.
     Controller,
     /// Continue in the next table.
     Continue,
-    /// Drop it.
+    /// Drop the packet.
     Drop,
 }
 
 /// Thresholds of vacancy events, in percent (1.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Vacancy {
-    /// Send an event when the vacancy falls below this.
+    /// Send an event when the vacancy falls below this percentage.
     pub down: u8,
-    /// Send an event when the vacancy rises above this.
+    /// Send an event when the vacancy rises above this percentage.
     pub up: u8,
     /// Current vacancy.
     pub now: u8,
@@ -34,17 +34,17 @@ pub struct TableConfig {
     pub table: u8,
     /// Handling of misses (1.1, 1.2).
     pub miss: TableMiss,
-    /// Flows may be evicted (1.4); `None`: not in the message.
+    /// Whether flows may be evicted (1.4); `None`: not in the message.
     pub eviction: Option<bool>,
     /// `OFPTMPEF14_*`, if in the message.
     pub eviction_flags: Option<u32>,
-    /// Vacancy events are enabled (1.4); `None`: not in the message.
+    /// Whether vacancy events are enabled (1.4); `None`: not in the message.
     pub vacancy_events: Option<bool>,
-    /// Their thresholds, if in the message.
+    /// Thresholds of vacancy events; `None`: not in the message.
     pub vacancy: Option<Vacancy>,
 }
 
-/// A table's vacancy has changed (`OFPT_TABLE_STATUS`, OpenFlow 1.4.1 §7.4.5).
+/// Reports that a table's vacancy has crossed a threshold (`OFPT_TABLE_STATUS`, OpenFlow 1.4.1 §7.4.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableStatus {
     /// [`VACANCY_DOWN`] or [`VACANCY_UP`].
@@ -53,11 +53,11 @@ pub struct TableStatus {
     pub desc: TableConfig,
 }
 
-/// Converts a set of action numbers of OpenFlow 1.2 and later to that of 1.1. Version 1.1 has no set-field;
-/// an action for each field takes its place (OpenFlow 1.1 §A.2.5).
+/// Converts a set of action numbers of OpenFlow 1.2 and later to a set of 1.1. Version 1.1 has no set-field but
+/// an action for each field (OpenFlow 1.1 §A.2.5).
 pub fn actions_in_11(bits: u32) -> u32 {
     const SET_FIELD: u32 = 1 << 25;
-    // OFPAT_SET_VLAN_VID to OFPAT_SET_TP_DST, and label and traffic class of MPLS.
+    // OFPAT_SET_VLAN_VID to OFPAT_SET_TP_DST, and the actions that set label and traffic class of MPLS.
     const OF_FIELDS: u32 = 0x7fe | 3 << 13;
     if bits & SET_FIELD == 0 { bits } else { bits & !SET_FIELD | OF_FIELDS }
 }
@@ -84,8 +84,8 @@ pub struct InstructionFeatures {
     pub apply_set_fields: Vec<FieldId>,
 }
 
-/// What a request does to tables; the discriminant is the number on the wire (OpenFlow 1.5.1 §7.3.5.18.1).
-/// Before 1.5 it always replaces.
+/// The effect of a request on tables; the discriminant is the number on the wire (OpenFlow 1.5.1 §7.3.5.18.1).
+/// Before 1.5 a request always replaces all tables.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TableCommand {
@@ -115,9 +115,9 @@ pub struct TableFeatures {
     pub table: u8,
     /// Command of a request.
     pub command: TableCommand,
-    /// The request does not change the table's properties.
+    /// Whether the request leaves the table's properties unchanged.
     pub keeps_properties: bool,
-    /// Its name.
+    /// Name of the table.
     pub name: String,
     /// Bits of metadata that can be matched.
     pub metadata_match: u64,
@@ -125,21 +125,21 @@ pub struct TableFeatures {
     pub metadata_write: u64,
     /// Supported handling of misses, as bits of `OFPTC11_*`.
     pub miss_config: u32,
-    /// Supports eviction (1.4).
+    /// Whether the table supports eviction (1.4).
     pub supports_eviction: bool,
-    /// Supports vacancy events (1.4).
+    /// Whether the table supports vacancy events (1.4).
     pub supports_vacancy_events: bool,
     /// Maximum number of flows.
     pub max_entries: u32,
-    /// For flows other than the table-miss flow.
+    /// Instructions of flows other than the table-miss flow.
     pub nonmiss: InstructionFeatures,
-    /// For the table-miss flow.
+    /// Instructions of the table-miss flow.
     pub miss: InstructionFeatures,
-    /// Fields that can be matched. A field in `mask` may have a mask; one in `wildcard` may be left out.
+    /// Fields that can be matched.
     pub matching: Vec<FieldId>,
-    /// See `matching`.
+    /// Fields that can be matched with a mask.
     pub mask: Vec<FieldId>,
-    /// See `matching`.
+    /// Fields that a match may leave out.
     pub wildcard: Vec<FieldId>,
 }
 

@@ -1,7 +1,7 @@
-//! Resolves fields of tunnel options in messages with the switch's table.
+//! Adjusts fields of tunnel options in messages to the switch's table of such fields.
 //!
-//! A message states the length that its sender assumes for a field. The switch's table ([`TlvTable`])
-//! determines which fields are mapped and how long they are: before a message is executed, its matches and
+//! A message contains the length that its sender assumes for a field. The switch's table ([`TlvTable`])
+//! defines which fields are mapped and how long they are. Before a message is executed, its matches and
 //! actions are adjusted to the table, or the message is refused. Replies use the lengths of the table.
 
 use crate::action::{
@@ -11,8 +11,8 @@ use crate::error::OfError;
 use flow::tlv::{FIELD_BYTES_MAX, TlvValue, significant};
 use flow::{FieldId, Flow, Match, Subfield, TlvTable};
 
-/// Defines a function that calls `f` for each field that an action names, also in nested actions: the
-/// subfield, and whether it stands for the whole field, whatever its width.
+/// Defines a function that calls `f` for each subfield in an action and its nested actions. The second argument of `f` tells
+/// whether the subfield stands for the complete field, whatever the width of the field.
 macro_rules! subfields {
     ($name:ident, $action:ty, $subfield:ty, $iter:ident, $as:ident) => {
         fn $name(action: $action, f: &mut impl FnMut($subfield, bool)) {
@@ -71,8 +71,8 @@ macro_rules! subfields {
 subfields!(each_subfield, &Action, &Subfield, iter, as_ref);
 subfields!(each_subfield_mut, &mut Action, &mut Subfield, iter_mut, as_mut);
 
-/// The fields of tunnel options that the actions use, as bits.
-pub fn named_by(actions: &[Action]) -> u64 {
+/// Bit mask of the tunnel option fields that the actions use.
+pub fn option_fields_in(actions: &[Action]) -> u64 {
     let mut named = 0;
     for action in actions {
         each_subfield(action, &mut |sf, _| named |= sf.field.tlv_index().map_or(0, |i| 1 << i));
@@ -85,7 +85,7 @@ pub fn named_by(actions: &[Action]) -> u64 {
 /// # Errors
 /// A field is not mapped, or is narrower than the action assumes.
 pub fn lay_out(actions: &mut [Action], table: &TlvTable) -> Result<(), OfError> {
-    if named_by(actions) == 0 {
+    if option_fields_in(actions) == 0 {
         return Ok(());
     }
     let mut result = Ok(());
@@ -118,7 +118,7 @@ fn lay_out_value(action: &mut Action) -> Result<(), OfError> {
                 }
                 *bytes = TlvValue::of_len(bytes, len).to_vec();
             }
-            // The mask covers the whole field: no mask is needed.
+            // A mask that covers the complete field is not needed.
             t.mask.take_if(|mask| mask.iter().all(|b| *b == 0xff));
             Ok(())
         }
@@ -140,10 +140,10 @@ pub fn lay_out_match(m: &Match, table: &TlvTable) -> Result<Match, OfError> {
             return Err(OfError::BmcBadLen);
         }
     }
-    Ok(m.laid_out(table.layout()))
+    Ok(m.with_tlv_layout(table.layout()))
 }
 
-/// A `set_field` as a controller sends it, which does not know the field's width.
+/// A `set_field` as a controller sends it. The controller does not know the width of the field.
 pub(crate) fn set_field(field: FieldId, value: Vec<u8>, mask: Option<Vec<u8>>) -> SetTlv {
     let len = mask.as_ref().map_or(value.len(), |m| significant(m).len()).min(FIELD_BYTES_MAX);
     let sized = |bytes: Vec<u8>| TlvValue::of_len(&bytes, len).to_vec();
@@ -182,7 +182,7 @@ mod tests {
         t
     }
 
-    fn laid_out(text: &str) -> Result<String, OfError> {
+    fn with_tlv_layout(text: &str) -> Result<String, OfError> {
         let mut actions = parse_actions(text, &NoNames).unwrap_or_else(|e| panic!("{text}: {e}"));
         lay_out(&mut actions, &table())?;
         Ok(actions_text(&actions, &NoNames))
@@ -198,18 +198,18 @@ mod tests {
             "set_field:0xa->tun_metadata0,set_field:0xa/0xff->tun_metadata2",
             "clone(set_field:0x12345678->tun_metadata0),delete_field:tun_metadata0",
         ] {
-            assert_eq!(laid_out(text).as_deref(), Ok(text));
+            assert_eq!(with_tlv_layout(text).as_deref(), Ok(text));
         }
     }
 
     #[test]
     fn a_mask_of_the_whole_field_is_none() {
         assert_eq!(
-            laid_out("set_field:0xa/0xffffffff->tun_metadata0").as_deref(),
+            with_tlv_layout("set_field:0xa/0xffffffff->tun_metadata0").as_deref(),
             Ok("set_field:0xa->tun_metadata0")
         );
         assert_eq!(
-            laid_out("set_field:0xa/0xff->tun_metadata0").as_deref(),
+            with_tlv_layout("set_field:0xa/0xff->tun_metadata0").as_deref(),
             Ok("set_field:0xa/0xff->tun_metadata0")
         );
     }
@@ -224,24 +224,24 @@ mod tests {
             "delete_field:tun_metadata1",
             "ct(commit,zone=tun_metadata1[0..15])",
         ] {
-            assert_eq!(laid_out(text), Err(OfError::NxfmfcInvalidTlvField), "{text}");
+            assert_eq!(with_tlv_layout(text), Err(OfError::NxfmfcInvalidTlvField), "{text}");
         }
         for text in [
             "pop:tun_metadata0[32..63]",
             "multipath(eth_src,50,modulo_n,1,0,tun_metadata0[32..63])",
             "clone(set_field:0x123456789a->tun_metadata0)",
         ] {
-            assert_eq!(laid_out(text), Err(OfError::BacBadSetLen), "{text}");
+            assert_eq!(with_tlv_layout(text), Err(OfError::BacBadSetLen), "{text}");
         }
     }
 
     #[test]
     fn a_match_that_is_longer_than_the_field() {
         let mut m = Match::CATCHALL;
-        m.place_tlv(0, &[1, 2, 3, 4, 5], None).unwrap();
+        m.allocate_tlv(0, &[1, 2, 3, 4, 5], None).unwrap();
         assert_eq!(lay_out_match(&m, &table()), Err(OfError::BmcBadLen));
         let mut m = Match::CATCHALL;
-        m.place_tlv(0, &[0, 0, 0, 0, 5], None).unwrap();
+        m.allocate_tlv(0, &[0, 0, 0, 0, 5], None).unwrap();
         assert_eq!(lay_out_match(&m, &table()).unwrap().to_string(), "tun_metadata0=0x5");
     }
 }

@@ -22,7 +22,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// All of them, oldest first.
+    /// All versions, oldest first.
     pub const ALL: [Version; 6] =
         [Version::V10, Version::V11, Version::V12, Version::V13, Version::V14, Version::V15];
 
@@ -60,7 +60,7 @@ impl Version {
 }
 
 impl fmt::Display for Version {
-    /// Prints it as in messages: `OF1.3`.
+    /// Prints the version as in log messages, for example `OF1.3`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "OF1.{}", self.wire() - 1)
     }
@@ -74,12 +74,12 @@ impl VersionSet {
     /// All versions that the codec knows.
     pub const ALL: VersionSet = VersionSet(0x7e);
 
-    /// One version.
+    /// The set with this version only.
     pub fn only(v: Version) -> VersionSet {
         VersionSet(1 << v.wire())
     }
 
-    /// All versions up to `byte`: the meaning of a hello without a bitmap.
+    /// All versions up to the version byte `byte`. This is the meaning of a hello without a bitmap.
     pub fn up_to(byte: u8) -> VersionSet {
         VersionSet(if byte >= 31 { !1 } else { (2u32 << byte) - 2 })
     }

@@ -1,5 +1,5 @@
 //! Transaction ids.
 
-/// A transaction id: a reply has that of its request.
+/// A transaction id. A reply has the id of its request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Xid(pub u32);

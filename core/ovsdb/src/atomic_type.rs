@@ -1,16 +1,16 @@
-//! The kinds of atoms (RFC 7047 section 3.2, `<atomic-type>`).
+//! The types of atoms (RFC 7047 section 3.2, `<atomic-type>`).
 
 use crate::error::Error;
 use serde_json::Value as Json;
 
-/// The five kinds of atoms.
+/// The type of an atom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtomicType {
     /// 64-bit signed integer.
     Integer,
     /// Double precision number.
     Real,
-    /// Truth value.
+    /// True or false.
     Boolean,
     /// Text.
     String,

@@ -51,7 +51,7 @@ impl Function {
     }
 }
 
-/// One clause.
+/// One clause of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Clause {
     /// `true` or `false`.
@@ -76,12 +76,13 @@ impl Condition {
         clauses.iter().map(parse).collect::<Result<_, _>>().map(Condition)
     }
 
-    /// Whether all clauses hold; an empty condition holds for every row.
+    /// Whether the row meets all clauses, as `where` of an operation requires. An empty condition is met by every row.
     pub fn all(&self, row: &Row) -> bool {
         self.0.iter().all(|clause| clause.holds(row))
     }
 
-    /// Whether any clause holds, or there is none: the semantics of monitor conditions.
+    /// Whether the row meets at least one clause, as a monitor condition requires. An empty condition is met by every
+    /// row.
     pub fn any(&self, row: &Row) -> bool {
         self.0.is_empty() || self.0.iter().any(|clause| clause.holds(row))
     }
@@ -91,7 +92,7 @@ impl Condition {
         self.0.is_empty()
     }
 
-    /// The value that a clause requires of a column, if there is such a clause.
+    /// The value that a column must have because of a clause `column == value`, if there is such a clause.
     pub fn required(&self, column: usize) -> Option<&Datum> {
         self.0.iter().find_map(|clause| match clause {
             Clause::Compare(c, Function::Equal, datum) if *c == column => Some(datum),
@@ -148,7 +149,7 @@ impl Clause {
             Clause::Compare(column, function, argument) => (*column, *function, argument),
         };
         let field = row.field(column);
-        // Relations with an empty optional column are false.
+        // A comparison with an empty optional column is false.
         let order = field.first().zip(argument.first()).map(|(a, b)| a.cmp(b));
         match function {
             Function::Equal => field == argument,

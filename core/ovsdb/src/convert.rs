@@ -1,7 +1,7 @@
 //! Converts a database to another revision of its schema.
 //!
-//! Rows keep their UUIDs. Tables and columns that the new schema lacks are dropped with their content; new
-//! columns get their default. A value that does not fit its column's new type is an error. References, row
+//! Rows keep their UUIDs. Tables and columns that the new schema does not have are dropped with their content; new
+//! columns get their default value. It is an error if a value does not fit the new type of its column. References, row
 //! limits and indexes of the new schema are checked as at the end of a transaction.
 
 use crate::Error;
@@ -12,7 +12,7 @@ use crate::value::Datum;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// The content of `db` in a new database with `schema`.
+/// Returns a new database that has `schema` and the content of `db`.
 pub fn convert(
     db: &Database,
     schema: Arc<Schema>,
@@ -25,12 +25,12 @@ pub fn convert(
     }
     let mut converted = Database::new(schema.clone(), new_uuid());
     let mut draft = Draft::new(&schema, converted.tables());
-    for (place, table) in schema.tables.iter().enumerate() {
-        let Some(old_place) = db.schema().table_index(&table.name) else { continue };
-        let old_table = &db.schema().tables[old_place];
-        for row in db.tables()[old_place].rows().values() {
+    for (index, table) in schema.tables.iter().enumerate() {
+        let Some(old_index) = db.schema().table_index(&table.name) else { continue };
+        let old_table = &db.schema().tables[old_index];
+        for row in db.tables()[old_index].rows().values() {
             let row = convert_row(old_table, row, table)?;
-            draft.put((place, row.uuid()), Some(Arc::new(row)));
+            draft.put((index, row.uuid()), Some(Arc::new(row)));
         }
     }
     let commit = draft.finish(new_uuid)?;
@@ -41,12 +41,12 @@ pub fn convert(
 
 fn convert_row(old_table: &TableSchema, old: &Row, table: &TableSchema) -> Result<Row, Error> {
     let mut row = Row::new(table, old.uuid());
-    for (place, column) in table.columns.iter().enumerate().skip(FIRST_COLUMN) {
-        let Some(old_place) = old_table.column_index(&column.name) else { continue };
-        let old_column = &old_table.columns[old_place];
+    for (index, column) in table.columns.iter().enumerate().skip(FIRST_COLUMN) {
+        let Some(old_index) = old_table.column_index(&column.name) else { continue };
+        let old_column = &old_table.columns[old_index];
         match old_column.ty == column.ty {
-            true => row.set(place, old.shared(old_place).clone()),
-            false => row.set(place, Datum::from_json(&old.field(old_place).to_json(), &column.ty, None)?),
+            true => row.set(index, old.shared(old_index).clone()),
+            false => row.set(index, Datum::from_json(&old.field(old_index).to_json(), &column.ty, None)?),
         }
     }
     Ok(row)

@@ -2,8 +2,8 @@
 //!
 //! Invariants between commits: strong references point at existing rows and are counted;
 //! weak references point at existing rows; each index maps the values of its columns to the
-//! one row that has them. [`crate::integrity`] restores them at each commit. One thread owns
-//! a `Database`; a clone is a cheap snapshot.
+//! one row that has these values. [`crate::integrity`] restores the invariants at each commit. One
+//! thread owns a `Database`; a clone is a cheap snapshot.
 
 use crate::schema::{FIRST_COLUMN, Schema, TableSchema, UUID_COLUMN, VERSION_COLUMN};
 use crate::value::{Atom, Datum};
@@ -13,12 +13,12 @@ use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Maximum number of transactions kept for clients that resume.
+/// Maximum number of transactions in the history, for clients that resume (`monitor_cond_since`).
 const HISTORY_TRANSACTIONS: usize = 100;
-/// Maximum number of row changes kept for clients that resume. A change of a long value counts as several:
+/// Maximum number of row changes in the history. A change of a long value counts as several changes:
 /// see [`Change::weight`].
 const HISTORY_CHANGES: usize = 20_000;
-/// Number of changed elements of values that count as one row change: about 3 kB.
+/// This many changed elements of values count as one more row change: they take about 3 kB.
 const ELEMENTS_OF_A_CHANGE: usize = 64;
 
 /// One row: a value per column of its table.
@@ -40,27 +40,27 @@ impl Row {
         self.field(UUID_COLUMN).first().and_then(Atom::as_uuid).unwrap_or_default()
     }
 
-    /// The value in the column at `column`.
+    /// The value in the column with index `column`.
     pub fn field(&self, column: usize) -> &Datum {
         &self.fields[column]
     }
 
-    /// The shared value in the column at `column`.
+    /// The value in the column with index `column`, to be shared with another row.
     pub fn shared(&self, column: usize) -> &Arc<Datum> {
         &self.fields[column]
     }
 
-    /// The value in the column at `column`, to be changed.
+    /// The value in the column with index `column`, for changes in place.
     pub fn field_mut(&mut self, column: usize) -> &mut Datum {
         Arc::make_mut(&mut self.fields[column])
     }
 
-    /// Replaces the value in the column at `column`.
+    /// Replaces the value in the column with index `column`.
     pub fn set(&mut self, column: usize, value: impl Into<Arc<Datum>>) {
         self.fields[column] = value.into();
     }
 
-    /// Gives the row a new `_version`.
+    /// Sets the row's `_version`.
     pub fn set_version(&mut self, version: Uuid) {
         self.set(VERSION_COLUMN, Datum::scalar(version));
     }
@@ -70,16 +70,17 @@ impl Row {
         self.field(VERSION_COLUMN).first().and_then(Atom::as_uuid).unwrap_or_default()
     }
 
-    /// Whether the columns of the schema are equal; the version may differ.
+    /// Whether two rows are equal in all columns of the schema; UUID and version may differ.
     pub fn same_content(&self, other: &Row) -> bool {
         self.fields[FIRST_COLUMN..] == other.fields[FIRST_COLUMN..]
     }
 
-    /// Number of elements in its long values, in units of [`ELEMENTS_OF_A_CHANGE`].
+    /// Number of elements in the row's long values, in units of [`ELEMENTS_OF_A_CHANGE`]; shorter values count as 0.
     pub(crate) fn long_values(&self) -> usize {
         self.fields.iter().map(|field| field.len() / ELEMENTS_OF_A_CHANGE).sum()
     }
 
+    /// The values of the columns of the schema.
     pub(crate) fn content(&self) -> &[Arc<Datum>] {
         &self.fields[FIRST_COLUMN..]
     }
@@ -88,8 +89,8 @@ impl Row {
 /// A persistent map by UUID.
 type ByUuid<V> = HashTrieMapSync<Uuid, V, BuildHasherDefault<DefaultHasher>>;
 
-/// Children per node. A transaction copies the nodes on the path to each change: 5 nodes in a table of a
-/// million rows, where a binary tree has a path of 20.
+/// Children per node. A transaction copies the nodes on the path to each changed row: 5 nodes in a table with a
+/// million rows, while the path in a binary tree would have 20 nodes.
 const BRANCHES: u8 = 16;
 
 fn by_uuid<V>() -> ByUuid<V> {
@@ -105,10 +106,10 @@ pub(crate) type Index = RedBlackTreeMapSync<Vec<Arc<Datum>>, Uuid>;
 #[derive(Clone)]
 pub struct Table {
     pub(crate) rows: Rows,
-    /// Number of strong references to each row; rows without any are left out.
+    /// Number of strong references to each row; has no entry for a row without strong references.
     pub(crate) references: ByUuid<u64>,
     pub(crate) indexes: Vec<Index>,
-    /// The sum of [`Row::long_values`].
+    /// The sum of [`Row::long_values`] over all rows.
     pub(crate) long_values: usize,
 }
 
@@ -123,7 +124,7 @@ impl Table {
         &self.rows
     }
 
-    /// Number of elements in the long values of its rows, in units of 64.
+    /// Number of elements in the long values of all rows, in units of 64.
     pub fn long_values(&self) -> usize {
         self.long_values
     }
@@ -136,21 +137,21 @@ pub struct Change {
     pub table: usize,
     /// The row's UUID.
     pub uuid: Uuid,
-    /// The row before; `None` if it was inserted.
+    /// The row before the transaction; `None` if it was inserted.
     pub old: Option<Arc<Row>>,
-    /// The row after; `None` if it was deleted.
+    /// The row after the transaction; `None` if it was deleted.
     pub new: Option<Arc<Row>>,
 }
 
 impl Change {
-    /// Cost of keeping the change or sending it to monitors, in changes of a row with short values.
+    /// Cost of storing the change or sending it to monitors; a change of short values costs 1.
     pub fn weight(&self) -> usize {
         fn fields(row: &Option<Arc<Row>>) -> &[Arc<Datum>] {
             row.as_ref().map_or(&[], |row| &row.fields)
         }
         let (old, new) = (fields(&self.old), fields(&self.new));
         let elements: usize = match old.len() == new.len() {
-            // Unchanged values share memory.
+            // Old and new row share the values that did not change.
             true => {
                 let changed = old.iter().zip(new).filter(|(a, b)| !Arc::ptr_eq(a, b));
                 changed.map(|(a, b)| a.len() + b.len()).sum()
@@ -171,6 +172,7 @@ pub struct Commit {
     pub changes: Arc<Changes>,
 }
 
+/// The sum of [`Change::weight`].
 fn weight(changes: &Changes) -> usize {
     changes.iter().map(Change::weight).sum()
 }
@@ -181,15 +183,17 @@ pub struct Database {
     schema: Arc<Schema>,
     tables: Vec<Table>,
     last_transaction: Uuid,
+    /// ID and changes of the last transactions, oldest first.
     history: VecDeque<(Uuid, Arc<Changes>)>,
-    history_changes: usize,
+    /// The sum of [`Change::weight`] over the history.
+    history_weight: usize,
 }
 
 impl Database {
-    /// A database without rows; `first_id` is the id before the first transaction.
+    /// A database without rows. `first_id`: the value of [`Database::last_transaction`] before the first transaction.
     pub fn new(schema: Arc<Schema>, first_id: Uuid) -> Database {
         let tables = schema.tables.iter().map(Table::new).collect();
-        Database { schema, tables, last_transaction: first_id, history: VecDeque::new(), history_changes: 0 }
+        Database { schema, tables, last_transaction: first_id, history: VecDeque::new(), history_weight: 0 }
     }
 
     /// Its schema.
@@ -212,7 +216,7 @@ impl Database {
         self.last_transaction
     }
 
-    /// Applies a commit, which must have been made from this very state, and keeps it in the history under
+    /// Applies a commit, which must have been made from the present state, and adds it to the history as transaction
     /// `id`.
     pub fn apply(&mut self, commit: Commit, id: Uuid) {
         if commit.changes.is_empty() {
@@ -220,32 +224,32 @@ impl Database {
         }
         self.tables = commit.tables;
         self.last_transaction = id;
-        self.history_changes += weight(&commit.changes);
+        self.history_weight += weight(&commit.changes);
         self.history.push_back((id, commit.changes));
-        while self.history.len() > HISTORY_TRANSACTIONS || self.history_changes > HISTORY_CHANGES {
+        while self.history.len() > HISTORY_TRANSACTIONS || self.history_weight > HISTORY_CHANGES {
             let Some((_, dropped)) = self.history.pop_front() else { break };
-            self.history_changes -= weight(&dropped);
+            self.history_weight -= weight(&dropped);
         }
     }
 
-    /// A snapshot without history, for [`Database::restore`]. Cheap.
+    /// A snapshot without history, for [`Database::restore`]. Costs one clone per table.
     pub fn checkpoint(&self) -> Database {
         Database {
             schema: self.schema.clone(),
             tables: self.tables.clone(),
             last_transaction: self.last_transaction,
             history: VecDeque::new(),
-            history_changes: 0,
+            history_weight: 0,
         }
     }
 
-    /// Reverts what was applied since the snapshot was made.
+    /// Reverts all commits that were applied since the snapshot was made.
     pub fn restore(&mut self, checkpoint: Database) {
         let since =
             self.history.iter().rev().take_while(|(id, _)| *id != checkpoint.last_transaction).count();
         for _ in 0..since {
             let Some((_, dropped)) = self.history.pop_back() else { break };
-            self.history_changes -= weight(&dropped);
+            self.history_weight -= weight(&dropped);
         }
         (self.schema, self.tables, self.last_transaction) =
             (checkpoint.schema, checkpoint.tables, checkpoint.last_transaction);
@@ -265,9 +269,9 @@ impl Database {
         self.history.len()
     }
 
-    /// Clears the history, as after reading a file: no client knows these transactions.
+    /// Clears the history, for example after reading a file: no client knows the IDs of these transactions.
     pub fn forget_history(&mut self) {
         self.history.clear();
-        self.history_changes = 0;
+        self.history_weight = 0;
     }
 }

@@ -1,6 +1,6 @@
 //! The error object of RFC 7047 section 3.1 (`{"error": ..., "details": ..., "syntax": ...}`).
 //!
-//! Tags and details are an interface: scripts compare them, so their text equals that of `ovsdb-server`.
+//! Tags and details are an interface: scripts compare them, so their texts are those of Open vSwitch's `ovsdb-server`.
 
 use crate::json::sorted_string;
 use serde_json::Map;
@@ -27,7 +27,7 @@ impl Error {
         Error { tag: Cow::Borrowed(tag), details: Some(details.into()), syntax: None, io: None }
     }
 
-    /// An error without a tag of its own.
+    /// An error without a specific tag.
     pub fn plain(details: impl Into<String>) -> Self {
         Error::new("ovsdb error", details)
     }
@@ -37,7 +37,7 @@ impl Error {
         Error::quoting("syntax error", json, details)
     }
 
-    /// A `syntax error` without the JSON.
+    /// A `syntax error` that does not quote the JSON.
     pub fn bare_syntax(details: impl Into<String>) -> Self {
         Error::new("syntax error", details)
     }

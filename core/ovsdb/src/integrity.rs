@@ -1,8 +1,8 @@
 //! Checks at the end of a transaction: references, garbage collection, row limits, indexes (RFC 7047 sections
 //! 3.2 and 4.1.3).
 //!
-//! The cost is proportional to the changed rows, not to the database. One exception: deletion of a row visits
-//! all rows of tables that may refer to it weakly.
+//! The cost is proportional to the number of changed rows, not to the size of the database. One exception: when a row is
+//! deleted, all rows of tables with weak references to its table are visited.
 
 use crate::Error;
 use crate::database::{Change, Commit, Row, Table};
@@ -18,29 +18,29 @@ pub(crate) type RowId = (usize, Uuid);
 /// A strong reference: the column and the row that it refers to.
 type Reference = (usize, RowId);
 
-/// The rows that a transaction touched, with their content before.
-type Touched = BTreeMap<RowId, Option<Arc<Row>>>;
+/// The rows that a transaction inserted, changed or deleted, each with its content before; `None`: inserted.
+type ChangedRows = BTreeMap<RowId, Option<Arc<Row>>>;
 
 /// A transaction's working copy of the tables.
 pub(crate) struct Draft<'a> {
     pub schema: &'a Schema,
     pub tables: Vec<Table>,
-    pub touched: Touched,
+    pub touched: ChangedRows,
     /// Number of calls of [`Draft::put`] and [`Draft::change`].
     puts: usize,
 }
 
 impl<'a> Draft<'a> {
-    /// A draft of these tables without changes.
+    /// A draft of these tables, without changes yet.
     pub fn new(schema: &'a Schema, tables: &[Table]) -> Draft<'a> {
-        Draft { schema, tables: tables.to_vec(), touched: Touched::new(), puts: 0 }
+        Draft { schema, tables: tables.to_vec(), touched: ChangedRows::new(), puts: 0 }
     }
 
     pub fn get(&self, (table, uuid): RowId) -> Option<&Arc<Row>> {
         self.tables.get(table)?.rows.get(&uuid)
     }
 
-    /// Inserts, replaces or (with `None`) deletes a row; remembers the original.
+    /// Inserts, replaces or (with `None`) deletes a row; stores the original row in `touched`.
     pub fn put(&mut self, id: RowId, row: Option<Arc<Row>>) {
         self.puts += 1;
         let table = &mut self.tables[id.0];
@@ -52,9 +52,9 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Changes a row in place; remembers the original. The row and its values are copied once per transaction
-    /// rather than once per operation, if the caller holds no reference to the row. After an error the draft
-    /// must be dropped.
+    /// Changes a row in place; stores the original row in `touched`. If the caller holds no reference to the row, the row
+    /// and its values are copied once per transaction and not once per operation. After an error the draft must be
+    /// dropped.
     pub fn change(
         &mut self,
         (table, uuid): RowId,
@@ -66,7 +66,7 @@ impl<'a> Draft<'a> {
         change(Arc::make_mut(row))
     }
 
-    /// Checks and completes the draft.
+    /// Checks references, row limits and indexes, updates what depends on the changes, and returns the commit.
     pub fn finish(mut self, new_uuid: &mut dyn FnMut() -> Uuid) -> Result<Commit, Error> {
         self.forget_unchanged();
         let puts = self.puts;
@@ -94,6 +94,7 @@ impl<'a> Draft<'a> {
         Ok(Commit { changes: Arc::new(changes), tables: self.tables })
     }
 
+    /// Updates `long_values` of the tables.
     fn count_long_values(&mut self) {
         for (&(table, uuid), old) in &self.touched {
             let table = &mut self.tables[table];
@@ -103,6 +104,7 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// Removes rows from `touched` that are now equal to their original.
     fn forget_unchanged(&mut self) {
         let tables = &self.tables;
         self.touched.retain(|&(table, uuid), old| match (old, tables[table].rows.get(&uuid)) {
@@ -123,19 +125,19 @@ impl<'a> Draft<'a> {
                 found.sort_unstable();
                 found
             };
-            // Compare old and new references, so that a long list that gains an element costs one count.
+            // Compare old and new references: if a long list gains one element, only one count changes.
             let (old, new) = (sorted(old.as_ref()), sorted(self.get(*id)));
             old.iter()
                 .filter(|r| new.binary_search(r).is_err())
-                .for_each(|r| self.release(*id, *r, &mut suspects));
+                .for_each(|r| self.remove_reference(*id, *r, &mut suspects));
             let gained = new.iter().filter(|r| old.binary_search(r).is_err());
-            gained.into_iter().try_for_each(|r| self.acquire(*id, *r))?;
+            gained.into_iter().try_for_each(|r| self.add_reference(*id, *r))?;
             if !table.is_root {
                 suspects.insert(*id);
             }
         }
         for (id, _) in &touched {
-            let count = self.references(*id);
+            let count = self.reference_count(*id);
             if self.get(*id).is_none() && count > 0 {
                 let text = format!(
                     "cannot delete {} row {} because of {count} remaining reference(s)",
@@ -145,13 +147,13 @@ impl<'a> Draft<'a> {
             }
         }
         while let Some(id) = suspects.pop_first() {
-            if self.schema.tables[id.0].is_root || self.references(id) > 0 {
+            if self.schema.tables[id.0].is_root || self.reference_count(id) > 0 {
                 continue;
             }
             if let Some(row) = self.get(id).cloned() {
                 self.put(id, None);
                 for reference in strong_references(&self.schema.tables[id.0], &row) {
-                    self.release(id, reference, &mut suspects);
+                    self.remove_reference(id, reference, &mut suspects);
                 }
             }
         }
@@ -160,11 +162,13 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    fn references(&self, (table, uuid): RowId) -> u64 {
+    /// The number of strong references to a row.
+    fn reference_count(&self, (table, uuid): RowId) -> u64 {
         self.tables[table].references.get(&uuid).copied().unwrap_or(0)
     }
 
-    fn acquire(&mut self, id: RowId, (column, target): Reference) -> Result<(), Error> {
+    /// Counts a new strong reference from row `id`.
+    fn add_reference(&mut self, id: RowId, (column, target): Reference) -> Result<(), Error> {
         if target == id {
             return Ok(());
         }
@@ -176,12 +180,14 @@ impl<'a> Draft<'a> {
             );
             return Err(Error::new("referential integrity violation", text));
         }
-        let count = self.references(target) + 1;
+        let count = self.reference_count(target) + 1;
         self.tables[target.0].references.insert_mut(target.1, count);
         Ok(())
     }
 
-    fn release(&mut self, id: RowId, (_, target): Reference, suspects: &mut BTreeSet<RowId>) {
+    /// Removes a strong reference from row `id` from the count. Its target may have no reference any more, so it is added
+    /// to `suspects`.
+    fn remove_reference(&mut self, id: RowId, (_, target): Reference, suspects: &mut BTreeSet<RowId>) {
         if target == id {
             return;
         }
@@ -209,7 +215,8 @@ impl<'a> Draft<'a> {
 
     fn drop_dangling_weak_references(&mut self) -> Result<(), Error> {
         let deleted = |id: &RowId| self.get(*id).is_none();
-        let bereft: BTreeSet<usize> = self.touched.keys().filter(|id| deleted(id)).map(|id| id.0).collect();
+        let deleted_from: BTreeSet<usize> =
+            self.touched.keys().filter(|id| deleted(id)).map(|id| id.0).collect();
         let weak = |table: &TableSchema| -> Vec<usize> {
             let references = table.columns.iter().flat_map(|c| c.ty.references());
             references.filter(|(_, to)| !to.strong).map(|(_, to)| to.index).collect()
@@ -217,9 +224,9 @@ impl<'a> Draft<'a> {
         let weak: Vec<Vec<usize>> = self.schema.tables.iter().map(weak).collect();
         let candidates = self.touched.keys().filter(|id| !weak[id.0].is_empty() && !deleted(id));
         let mut sources: BTreeSet<RowId> = candidates.copied().collect();
-        for (place, targets) in weak.iter().enumerate() {
-            if targets.iter().any(|to| bereft.contains(to)) {
-                sources.extend(self.tables[place].rows.keys().map(|uuid| (place, *uuid)));
+        for (table_index, targets) in weak.iter().enumerate() {
+            if targets.iter().any(|to| deleted_from.contains(to)) {
+                sources.extend(self.tables[table_index].rows.keys().map(|uuid| (table_index, *uuid)));
             }
         }
         sources.into_iter().try_for_each(|id| self.prune(id))
@@ -230,11 +237,11 @@ impl<'a> Draft<'a> {
         let schema = &self.schema.tables[id.0];
         let Some(row) = self.get(id).cloned() else { return Ok(()) };
         let mut pruned: Option<Row> = None;
-        for (place, column) in schema.columns.iter().enumerate().skip(FIRST_COLUMN) {
+        for (column_index, column) in schema.columns.iter().enumerate().skip(FIRST_COLUMN) {
             if column.ty.references().all(|(_, to)| to.strong) {
                 continue;
             }
-            let mut field = row.field(place).clone();
+            let mut field = row.field(column_index).clone();
             for (is_key, to) in column.ty.references().filter(|(_, to)| !to.strong) {
                 let rows = &self.tables[to.index].rows;
                 let alive = |atom: &Atom| atom.as_uuid().is_some_and(|uuid| rows.contains_key(&uuid));
@@ -243,16 +250,16 @@ impl<'a> Draft<'a> {
                     Datum::Map(pairs) => pairs.retain(|(k, v)| alive(if is_key { k } else { v })),
                 }
             }
-            let lost = row.field(place).len() - field.len();
+            let lost = row.field(column_index).len() - field.len();
             if lost == 0 {
                 continue;
             }
             if !column.ty.admits_len(field.len()) {
-                let zero = row.field(place).uuids().any(|uuid| uuid.is_nil());
+                let zero = row.field(column_index).uuids().any(|uuid| uuid.is_nil());
                 let inserted = self.touched.get(&id).is_some_and(Option::is_none);
-                return Err(emptied(&column.name, schema, id.1, lost, inserted, zero));
+                return Err(emptied_column_error(&column.name, schema, id.1, lost, inserted, zero));
             }
-            pruned.get_or_insert_with(|| (*row).clone()).set(place, field);
+            pruned.get_or_insert_with(|| (*row).clone()).set(column_index, field);
         }
         if let Some(row) = pruned {
             self.put(id, Some(Arc::new(row)));
@@ -260,8 +267,9 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
+    /// Updates the indexes; an error if two rows have the same values in the columns of an index.
     fn update_indexes(&mut self) -> Result<(), Error> {
-        // Remove all old keys before adding new ones, so that two rows may swap their values.
+        // Remove all old keys before adding new ones, so that a transaction may swap the values of two rows.
         for insert in [false, true] {
             for (&(table, uuid), old) in &self.touched {
                 let schema = &self.schema.tables[table];
@@ -275,7 +283,14 @@ impl<'a> Draft<'a> {
                         (true, _, Some(new)) => {
                             let key = index_key(columns, new);
                             if let Some(other) = index.get(&key).and_then(|other| rows.get(other)) {
-                                return Err(duplicate(schema, table, columns, new, other, &self.touched));
+                                return Err(duplicate_error(
+                                    schema,
+                                    table,
+                                    columns,
+                                    new,
+                                    other,
+                                    &self.touched,
+                                ));
                             }
                             index.insert_mut(key, uuid);
                         }
@@ -295,17 +310,26 @@ fn index_key(columns: &[usize], row: &Row) -> Vec<Arc<Datum>> {
 /// The strong references of a row, possibly with duplicates if the value is a map.
 fn strong_references(table: &TableSchema, row: &Row) -> Vec<Reference> {
     let mut found = Vec::new();
-    for (place, column) in table.columns.iter().enumerate().skip(FIRST_COLUMN) {
+    for (column_index, column) in table.columns.iter().enumerate().skip(FIRST_COLUMN) {
         for (is_key, to) in column.ty.references().filter(|(_, to)| to.strong) {
-            let mut add = |atom: &Atom| found.extend(atom.as_uuid().map(|uuid| (place, (to.index, uuid))));
-            let field = row.field(place);
+            let mut add =
+                |atom: &Atom| found.extend(atom.as_uuid().map(|uuid| (column_index, (to.index, uuid))));
+            let field = row.field(column_index);
             if is_key { field.keys().for_each(&mut add) } else { field.values().for_each(&mut add) }
         }
     }
     found
 }
 
-fn emptied(column: &str, table: &TableSchema, uuid: Uuid, lost: usize, inserted: bool, zero: bool) -> Error {
+/// The error for a column that lost its last weak references but must not be empty.
+fn emptied_column_error(
+    column: &str,
+    table: &TableSchema,
+    uuid: Uuid,
+    lost: usize,
+    inserted: bool,
+    zero: bool,
+) -> Error {
     let table = &table.name;
     Error::constraint(if zero && inserted {
         // "volation" is the spelling of `ovsdb-server`; tests compare the text.
@@ -324,17 +348,18 @@ fn emptied(column: &str, table: &TableSchema, uuid: Uuid, lost: usize, inserted:
     })
 }
 
-fn duplicate(
+/// The error for two rows with the same values in the columns of an index.
+fn duplicate_error(
     schema: &TableSchema,
     table: usize,
     columns: &[usize],
     a: &Row,
     b: &Row,
-    touched: &Touched,
+    touched: &ChangedRows,
 ) -> Error {
     let (a, b) = if (a.content(), a.uuid()) < (b.content(), b.uuid()) { (b, a) } else { (a, b) };
     let values = |row: &Row| english_list(columns.iter().map(|&c| row.field(c).to_string()));
-    let fate = |row: &Row| {
+    let history_text = |row: &Row| {
         match touched.get(&(table, row.uuid())) {
         None => "existed in the database before this transaction and was not modified by the transaction.".to_owned(),
         Some(None) => "was inserted by this transaction.".to_owned(),
@@ -354,12 +379,13 @@ fn duplicate(
         schema.name,
         values(a),
         a.uuid(),
-        fate(a),
+        history_text(a),
         b.uuid(),
-        fate(b)
+        history_text(b)
     ))
 }
 
+/// Formats a list as in "a, b, and c".
 fn english_list(items: impl Iterator<Item = String>) -> String {
     let items: Vec<_> = items.collect();
     match items.as_slice() {

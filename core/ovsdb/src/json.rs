@@ -1,4 +1,4 @@
-//! JSON: its text with sorted members, and what numbers and strings are taken for.
+//! JSON helpers: text with sorted members, integers, identifiers, UUIDs.
 
 use serde_json::Value as Json;
 use std::fmt::Write;

@@ -25,14 +25,14 @@ pub enum Message {
     },
     /// A successful reply.
     Reply {
-        /// Result.
+        /// The result of the request.
         result: Json,
         /// ID of the request.
         id: Json,
     },
     /// An error reply.
     Error {
-        /// Error.
+        /// The error; its form depends on the method.
         error: Json,
         /// ID of the request.
         id: Json,
@@ -50,12 +50,12 @@ impl Message {
         Message::Notify { method: method.to_owned(), params }
     }
 
-    /// The text of a successful reply whose result is text already.
+    /// The text of a successful reply. `result`: the encoded result.
     pub fn reply_text(result: &str, id: &Json) -> String {
         format!("{{\"error\":null,\"id\":{id},\"result\":{result}}}")
     }
 
-    /// Decodes a message; the error says what is wrong with its form.
+    /// Decodes a message; the error says which rule of JSON-RPC the message breaks.
     pub fn from_json(json: Json) -> Result<Message, &'static str> {
         let Json::Object(mut object) = json else { return Err("message is not a JSON object") };
         let mut take = |name: &str| object.remove(name).filter(|value| !value.is_null());
@@ -104,7 +104,7 @@ impl Message {
 impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // A result can be long: avoid building another tree of it.
+            // A result can be long: do not build another JSON tree that contains it.
             Message::Reply { result, id } => f.write_str(&Message::reply_text(&result.to_string(), id)),
             _ => write!(f, "{}", self.to_json()),
         }

@@ -1,13 +1,14 @@
 //! RFC 7047 without I/O: values, schema, operations, transactions, monitors, log records, client replica.
 //!
-//! Both ends of the protocol are plain data structures: the server's ([`Database`], [`Monitor`],
+//! Both sides of the protocol are plain data structures: the server's ([`Database`], [`Monitor`],
 //! [`LockTable`], [`log`]) and the client's ([`replica`], [`operation`]). This crate reads no clock, file or
 //! socket; random UUIDs and the time are arguments, so every run can be repeated.
 //!
 //! Rows are shared (`Arc`) in persistent maps, so a snapshot costs one clone per table. A transaction works
-//! on a snapshot; dropping it is the rollback.
+//! on a snapshot; to roll it back, the snapshot is dropped.
 
 mod atomic_type;
+pub mod client_message;
 pub mod condition;
 pub mod convert;
 pub mod database;
@@ -17,7 +18,6 @@ pub mod json;
 pub mod jsonrpc;
 pub mod lock;
 pub mod log;
-pub mod long;
 pub mod members;
 pub mod monitor;
 pub mod mutation;
@@ -30,11 +30,11 @@ pub mod transaction;
 pub mod types;
 pub mod value;
 
+pub use client_message::{ClientMessage, Parameters};
 pub use database::{Change, Changes, Commit, Database, Row};
 pub use error::Error;
 pub use jsonrpc::Message;
 pub use lock::LockTable;
-pub use long::{Long, Parameters};
 pub use monitor::Monitor;
 pub use operation::Operation;
 

@@ -1,4 +1,4 @@
-//! Named locks that sessions of a server lock, steal and assert (RFC 7047 section 4.1.8).
+//! Named locks of a server's sessions: `lock`, `steal`, `unlock`, `assert` (RFC 7047 section 4.1.8).
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ pub struct LockTable<S> {
 }
 
 struct Queue<S> {
-    /// The owner first, then the waiting sessions in order.
+    /// The owner first, then the waiting sessions in the order of their requests.
     sessions: Vec<S>,
     /// Sessions that lost the lock to `steal` and have not unlocked since.
     lost: Vec<S>,
@@ -25,28 +25,28 @@ pub enum LockError {
 }
 
 impl<S: Copy + Eq> LockTable<S> {
-    /// No locks.
+    /// A table without locks.
     pub fn new() -> Self {
         LockTable { locks: BTreeMap::new() }
     }
 
     /// Requests a lock; returns whether the session now owns it.
     pub fn lock(&mut self, name: &str, session: S) -> Result<bool, LockError> {
-        let queue = self.fresh_queue(name, session)?;
+        let queue = self.queue_for_new(name, session)?;
         queue.sessions.push(session);
         Ok(queue.sessions.len() == 1)
     }
 
-    /// Takes a lock; returns the session that lost it.
+    /// Makes the session the owner of a lock; returns the session that lost the lock, if there was an owner.
     pub fn steal(&mut self, name: &str, session: S) -> Result<Option<S>, LockError> {
-        let queue = self.fresh_queue(name, session)?;
+        let queue = self.queue_for_new(name, session)?;
         let old_owner = (!queue.sessions.is_empty()).then(|| queue.sessions.remove(0));
         queue.lost.extend(old_owner);
         queue.sessions.insert(0, session);
         Ok(old_owner)
     }
 
-    /// Releases a lock, or stops waiting for it; returns the session that now owns it.
+    /// Releases a lock, or stops waiting for it; returns the new owner, if the owner changed.
     pub fn unlock(&mut self, name: &str, session: S) -> Result<Option<S>, LockError> {
         let queue = self.locks.get_mut(name).ok_or(LockError::Never)?;
         if !queue.contains_session(session) {
@@ -62,7 +62,7 @@ impl<S: Copy + Eq> LockTable<S> {
         Ok(next_owner)
     }
 
-    /// Ends a session; returns the locks that got another owner, with that owner.
+    /// Removes a session from all locks; returns the locks that got a new owner, each with this owner.
     pub fn end_session(&mut self, session: S) -> Vec<(String, S)> {
         let names: Vec<String> = self
             .locks
@@ -95,7 +95,8 @@ impl<S: Copy + Eq> LockTable<S> {
         lists
     }
 
-    fn fresh_queue(&mut self, name: &str, session: S) -> Result<&mut Queue<S>, LockError> {
+    /// The queue of a lock that the session has not requested yet.
+    fn queue_for_new(&mut self, name: &str, session: S) -> Result<&mut Queue<S>, LockError> {
         let queue = self
             .locks
             .entry(name.to_owned())

@@ -1,8 +1,9 @@
 //! The standalone database file: records of `OVSDB JSON <length> <sha-1>\n<json>\n`.
 //!
-//! The first record is the schema, each further one a transaction: table to row UUID to columns, `null` for a
-//! deleted row, plus `_date` (milliseconds) and `_comment`. With `_is_diff`, the columns of existing rows
-//! hold differences ([`Datum::diff_from`]). Length and hash cover the JSON and its newline.
+//! The first record is the schema. Each further record is a transaction: an object of tables, which are objects of rows
+//! by UUID, which are objects of columns (`null` for a deleted row); plus `_date` (milliseconds) and `_comment`. With
+//! `_is_diff`, columns of existing rows contain differences ([`Datum::diff_from`]). Length and hash cover the JSON and
+//! its newline.
 //!
 //! After a crash the last record can be incomplete, and other bytes may follow it; [`read`] returns where the
 //! valid part ends and what is wrong after it. Damage before a further record is an error, since ignoring it
@@ -37,7 +38,7 @@ pub enum LogError {
     /// The file does not begin with the magic text.
     #[error("not a database file: it does not begin with \"OVSDB JSON\"")]
     Foreign,
-    /// A record other than an incomplete last one is damaged.
+    /// A record is damaged that is not just an incomplete last one.
     #[error("record at byte {offset} is damaged: {cause}; the file was left as it is")]
     Damaged {
         /// Offset of the record in bytes.
@@ -50,7 +51,7 @@ pub enum LogError {
 /// The records of a file.
 #[derive(Debug)]
 pub struct Records {
-    /// Each record with its offset in bytes.
+    /// The records, each with its offset in bytes.
     pub records: Vec<(usize, Json)>,
     /// Length of the valid part in bytes: the file's length, unless the last record is incomplete.
     pub good_len: usize,
@@ -60,11 +61,11 @@ pub struct Records {
 
 /// Encodes a record.
 pub fn record(json: &Json) -> Vec<u8> {
-    record_of(&json.to_string())
+    record_of_text(&json.to_string())
 }
 
-/// Encodes a record whose body is text already.
-pub fn record_of(body: &str) -> Vec<u8> {
+/// Encodes a record. `body`: the encoded JSON.
+pub fn record_of_text(body: &str) -> Vec<u8> {
     let data = format!("{body}\n");
     format!("{MAGIC}{} {}\n{data}", data.len(), hash(data.as_bytes())).into_bytes()
 }
@@ -88,17 +89,18 @@ pub fn read(file: &[u8]) -> Result<Records, LogError> {
     let mut tail_fault = None;
     while offset < file.len() {
         let rest = &file[offset..];
-        match read_one(rest) {
+        match read_record(rest) {
             Ok((json, len)) => {
                 records.push((offset, json));
                 offset += len;
             }
-            // Also after a length that reaches beyond the file: what is dropped is reported in each case.
+            // This also covers a length that reaches beyond the end of the file. In each case the caller reports what is
+            // dropped.
             Err(Fault::Incomplete) => {
                 tail_fault = Some(format!("the record at offset {offset} is cut off"));
                 break;
             }
-            // The record was not synced, so nothing after it was acknowledged either.
+            // The record was not synced, so no later record was acknowledged as durable.
             Err(Fault::Unwritten) => {
                 tail_fault = Some(unwritten(offset));
                 break;
@@ -121,7 +123,7 @@ fn unwritten(offset: usize) -> String {
     format!("bytes that were never written at offset {offset}")
 }
 
-/// Whether a header follows after the start of `rest`.
+/// Whether `rest` contains the header of a further record.
 fn record_follows(rest: &[u8]) -> bool {
     let needle = b"\nOVSDB JSON ";
     rest.windows(needle.len()).any(|w| w == needle)
@@ -134,15 +136,19 @@ fn in_header(rest: &[u8]) -> String {
     format!(" in header line \"{}\"", String::from_utf8_lossy(shown))
 }
 
+/// What is wrong with a record.
 enum Fault {
+    /// The file ends within the record.
     Incomplete,
-    /// It contains zeros: a block that the file system allocated but did not write before a power loss. No
+    /// The record contains zeros: a block that the file system allocated but did not write before a power loss. No
     /// valid record contains zeros.
     Unwritten,
+    /// The record is invalid for this reason.
     Wrong(String),
 }
 
-fn read_one(rest: &[u8]) -> Result<(Json, usize), Fault> {
+/// Reads the first record of `rest`; returns it and its length.
+fn read_record(rest: &[u8]) -> Result<(Json, usize), Fault> {
     let window = &rest[..rest.len().min(MAX_HEADER)];
     let line = window.split(|b| *b == b'\n').next().unwrap_or_default();
     let wrong = |text: &str| match line.contains(&0) {
@@ -218,24 +224,24 @@ fn push_row(out: &mut String, table: &TableSchema, change: &Change) -> bool {
     };
     let old = change.old.as_ref();
     let persistent = table.columns.iter().enumerate().skip(FIRST_COLUMN).filter(|(_, c)| c.persistent);
-    let changed = persistent.filter(|(place, column)| match old.map(|row| row.field(*place)) {
-        Some(old) => old != new.field(*place),
-        None => !new.field(*place).is_default(&column.ty),
+    let changed = persistent.filter(|(column_index, column)| match old.map(|row| row.field(*column_index)) {
+        Some(old) => old != new.field(*column_index),
+        None => !new.field(*column_index).is_default(&column.ty),
     });
     let mut count = 0;
-    push_list(out, ['{', '}'], changed, |out, (place, column)| {
+    push_list(out, ['{', '}'], changed, |out, (column_index, column)| {
         count += 1;
         push_string(out, &column.name);
         out.push(':');
-        match old.map(|row| row.field(place)) {
-            Some(old) => new.field(place).diff_from(old, &column.ty).push_text(out),
-            None => new.field(place).push_text(out),
+        match old.map(|row| row.field(column_index)) {
+            Some(old) => new.field(column_index).diff_from(old, &column.ty).push_text(out),
+            None => new.field(column_index).push_text(out),
         }
     });
     count > 0 || old.is_none()
 }
 
-/// Encodes a whole database as the two records of a new file.
+/// Encodes a database as the two records of a new file: schema and one transaction with all rows.
 pub fn snapshot(db: &Database, date_ms: i64) -> Vec<u8> {
     let mut out = record(&db.schema().to_json());
     let rows = |(table, t): (usize, &crate::database::Table)| {
@@ -244,15 +250,15 @@ pub fn snapshot(db: &Database, date_ms: i64) -> Vec<u8> {
     };
     let changes: Changes = db.tables().iter().enumerate().flat_map(rows).collect();
     if let Some(body) = transaction_text(db.schema(), &changes, date_ms, "compacting database online") {
-        out.extend(record_of(&body));
+        out.extend(record_of_text(&body));
     }
     out
 }
 
-/// Number of rows of a table whose text is built to estimate the length of all.
+/// To estimate the length of a table's text, this many of its rows are encoded.
 const SAMPLE: usize = 2048;
 
-/// The approximate length of [`snapshot`] in bytes. Building it would take seconds for a million rows.
+/// The approximate length of [`snapshot`] in bytes. Building the snapshot would take seconds for a million rows.
 pub fn estimated_len(db: &Database) -> u64 {
     let of_table = |(table, t): (usize, &crate::database::Table)| {
         let rows = t.rows().values().take(SAMPLE);

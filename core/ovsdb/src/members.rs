@@ -1,13 +1,13 @@
-//! Reading JSON objects member by member, with the errors that the database protocol promises.
+//! Reads JSON objects member by member, with the error texts of Open vSwitch.
 //!
-//! [`Members`] records which members were read, so that [`Members::finish`] can refuse the others. Only the first error
-//! is returned.
+//! [`Members`] records which members were read, so that [`Members::finish`] can refuse objects with other members. Only
+//! the first error is returned.
 
 use crate::error::Error;
 use crate::json::{as_integer, is_id};
 use serde_json::{Map, Value as Json};
 
-/// Which kinds of JSON value a member may have.
+/// The kinds of JSON value that a member may have, as a set of bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Kinds(u8);
 
@@ -32,7 +32,8 @@ impl Kinds {
         Kinds(self.0 | other.0)
     }
 
-    fn admit(self, json: &Json) -> bool {
+    /// Whether a value is of one of these kinds.
+    fn admits(self, json: &Json) -> bool {
         let bits = match json {
             Json::Null => 0,
             Json::Bool(_) => 1,
@@ -47,17 +48,21 @@ impl Kinds {
     }
 }
 
-/// An object being taken apart.
+/// Reads the members of an object.
 pub struct Members<'a> {
+    /// The object; `None` if the JSON is none.
     object: Option<&'a Map<String, Json>>,
     whole: &'a Json,
+    /// Name of the object in error messages.
     name: String,
+    /// The members that were read.
     used: Vec<&'static str>,
+    /// The first error.
     error: Option<Error>,
 }
 
 impl<'a> Members<'a> {
-    /// Starts on `json`, called `name` in error messages.
+    /// Starts to read `json`. `name`: its name in error messages.
     pub fn new(json: &'a Json, name: impl Into<String>) -> Self {
         let object = json.as_object();
         let mut it = Members { object, whole: json, name: name.into(), used: Vec::new(), error: None };
@@ -67,7 +72,7 @@ impl<'a> Members<'a> {
         it
     }
 
-    /// A member that must be there.
+    /// A member that must be present.
     pub fn required(&mut self, name: &'static str, kinds: Kinds) -> Option<&'a Json> {
         let object = self.object?;
         if !object.contains_key(name) {
@@ -76,10 +81,10 @@ impl<'a> Members<'a> {
         self.optional(name, kinds)
     }
 
-    /// A member that may be there.
+    /// A member that may be missing.
     pub fn optional(&mut self, name: &'static str, kinds: Kinds) -> Option<&'a Json> {
         let value = self.object?.get(name)?;
-        if !kinds.admit(value) {
+        if !kinds.admits(value) {
             self.raise(&format!("Type mismatch for member '{name}'."));
             return None;
         }
@@ -89,12 +94,12 @@ impl<'a> Members<'a> {
         Some(value)
     }
 
-    /// The whole object, for quotation.
+    /// The complete object, to be quoted in errors.
     pub fn whole(&self) -> &'a Json {
         self.whole
     }
 
-    /// Records a complaint, unless there is one already.
+    /// Records an error, unless there is one already.
     pub fn raise(&mut self, message: &str) {
         if self.error.is_some() {
             return;
@@ -106,12 +111,12 @@ impl<'a> Members<'a> {
         });
     }
 
-    /// The complaint so far.
+    /// Returns the recorded error, if there is one.
     pub fn check(&self) -> Result<(), Error> {
         self.error.clone().map_or(Ok(()), Err)
     }
 
-    /// The complaint so far, or about members that were not asked for.
+    /// Returns the recorded error, or an error if the object has members that were not read.
     pub fn finish(mut self) -> Result<(), Error> {
         if let (None, Some(object)) = (&self.error, self.object) {
             let mut extra = object.keys().filter(|k| !self.used.contains(&k.as_str()));

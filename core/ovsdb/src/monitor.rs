@@ -1,8 +1,8 @@
 //! Monitors: notify a client of changes (RFC 7047 sections 4.1.5 to 4.1.7, and the extensions `monitor_cond`,
 //! `monitor_cond_since` and `monitor_cond_change`).
 //!
-//! For each commit a monitor returns one notification or none. It keeps no rows: the changes hold the old and
-//! the new row.
+//! For each commit a monitor returns one notification or none. It stores no rows: a change contains the old and the new
+//! row.
 
 use crate::Error;
 use crate::condition::Condition;
@@ -30,9 +30,8 @@ pub struct Monitor {
     database: String,
     version: Version,
     tables: BTreeMap<usize, Watch>,
-    /// Equal for monitors with the same request, which get the same updates; `None` after a change of
-    /// conditions.
-    kind: Option<u128>,
+    /// Hash of the request. Monitors with the same request get the same updates. `None` after a change of conditions.
+    request_hash: Option<u128>,
 }
 
 impl Monitor {
@@ -50,8 +49,9 @@ impl Monitor {
         let requests =
             requests.as_object().ok_or_else(|| Error::syntax(requests, "monitor-requests must be object"))?;
         let database = db.schema().name.clone();
-        let kind = Some(fingerprint(&format!("{database} {version:?} {requests:?}")));
-        let mut monitor = Monitor { id: id.clone(), database, version, tables: BTreeMap::new(), kind };
+        let request_hash = Some(fingerprint(&format!("{database} {version:?} {requests:?}")));
+        let mut monitor =
+            Monitor { id: id.clone(), database, version, tables: BTreeMap::new(), request_hash };
         for (name, request) in requests {
             let table = known_table(db.schema(), name)?;
             for request in one_or_many(request) {
@@ -65,7 +65,7 @@ impl Monitor {
         let found = since.is_some();
         let updates = match since {
             Some(changes) => monitor.updates(db.schema(), &changes),
-            None => monitor.initial(db),
+            None => monitor.initial_updates(db),
         };
         let updates = updates.unwrap_or_else(|| "{}".to_owned());
         let result = match version {
@@ -75,6 +75,7 @@ impl Monitor {
         Ok((monitor, result))
     }
 
+    /// Adds a `<monitor-request>` for a table.
     fn add(&mut self, table: usize, schema: &TableSchema, request: &Json) -> Result<(), Error> {
         let mut members = Members::new(request, format!("table {}", schema.name));
         let condition = match self.version {
@@ -123,26 +124,26 @@ impl Monitor {
         &self.database
     }
 
-    /// Equal for monitors that get the same updates; `None`: unknown.
-    pub fn kind(&self) -> Option<u128> {
-        self.kind
+    /// Equal for monitors that get the same updates; `None`: compose the updates of this monitor separately.
+    pub fn request_hash(&self) -> Option<u128> {
+        self.request_hash
     }
 
-    /// The part of the notification that is common to all monitors of the kind; [`Monitor::notification`]
-    /// completes it. `None`: there is nothing to send.
+    /// The part of the notification that is the same for all monitors with this [`Monitor::request_hash`];
+    /// [`Monitor::notification`] adds the rest. `None`: there is nothing to send.
     pub fn shared_part(&self, schema: &Schema, changes: &Changes) -> Option<String> {
         self.updates(schema, changes)
     }
 
-    /// The text of the notification for one commit, applied as transaction `id`.
+    /// The text of the notification for one commit. `id`: ID of the transaction.
     pub fn notification(&self, shared_part: &str, id: Uuid) -> String {
         let method = self.version.notification();
         let since = if self.version == Version::Since { format!("\"{id}\",") } else { String::new() };
         format!("{{\"id\":null,\"method\":\"{method}\",\"params\":[{},{since}{shared_part}]}}", self.id)
     }
 
-    /// Executes `monitor_cond_change`. `taken` returns whether the session has a monitor with that id.
-    /// Returns the text of the notification about rows that started or stopped to match.
+    /// Executes `monitor_cond_change`. `taken`: whether the session has another monitor with this id. Returns the text of
+    /// the notification about rows that match only the old or only the new conditions.
     pub fn change_conditions(
         &mut self,
         db: &Database,
@@ -171,13 +172,18 @@ impl Monitor {
                 conditions.insert(table, changed_condition(&db.schema().tables[table], item)?);
             }
         }
-        self.kind = None;
-        let updates = self.switch_conditions(db, conditions);
+        self.request_hash = None;
+        let updates = self.replace_conditions(db, conditions);
         self.id = new_id.clone();
         Ok(updates.map(|updates| self.notification(&updates, db.last_transaction())))
     }
 
-    fn switch_conditions(&mut self, db: &Database, conditions: BTreeMap<usize, Condition>) -> Option<String> {
+    /// Replaces conditions; returns the updates for rows that match only the old or only the new conditions.
+    fn replace_conditions(
+        &mut self,
+        db: &Database,
+        conditions: BTreeMap<usize, Condition>,
+    ) -> Option<String> {
         let mut updates = Updates::default();
         for (table, condition) in conditions {
             let Some(watch) = self.tables.get_mut(&table) else { continue };
@@ -197,7 +203,8 @@ impl Monitor {
         updates.finish()
     }
 
-    fn initial(&self, db: &Database) -> Option<String> {
+    /// The updates with all rows that match, for the reply to the request.
+    fn initial_updates(&self, db: &Database) -> Option<String> {
         let mut updates = Updates::default();
         for (&table, watch) in &self.tables {
             let schema = &db.schema().tables[table];
@@ -210,7 +217,7 @@ impl Monitor {
         updates.finish()
     }
 
-    /// `changes` are sorted by table.
+    /// The updates for some changes, which must be sorted by table.
     fn updates(&self, schema: &Schema, changes: &[Change]) -> Option<String> {
         let mut updates = Updates::default();
         for change in changes {
@@ -253,7 +260,7 @@ fn changed_condition(table: &TableSchema, json: &Json) -> Result<Condition, Erro
     Condition::from_json(table, condition.unwrap_or(&Json::Null), None)
 }
 
-/// All changes since a transaction, one per row; `None` if the history does not reach back that far.
+/// All changes since a transaction, merged to one change per row; `None` if the history does not reach back that far.
 fn changes_after(db: &Database, last_id: &Json) -> Result<Option<Changes>, Error> {
     let text = last_id.as_str().ok_or_else(|| Error::syntax(last_id, "last-txn-id must be string"))?;
     let id = parse_uuid(text).ok_or_else(|| Error::syntax(last_id, "last-txn-id must be UUID format."))?;

@@ -103,14 +103,15 @@ impl Mutation {
         Err(Error::constraint(format!("Attempted to store {} elements in {}.", field.len(), ty.english())))
     }
 
+    /// Applies an arithmetic mutation to all elements.
     fn calculate(&self, base: &BaseType, field: &mut Datum) -> Result<(), Error> {
         let (Datum::Set(atoms), Some(argument)) = (field, self.argument.first()) else {
             return Ok(());
         };
         for atom in atoms.iter_mut() {
             *atom = match (&*atom, argument) {
-                (Atom::Integer(x), Atom::Integer(y)) => Atom::Integer(self.integers(*x, *y)?),
-                (Atom::Real(x), Atom::Real(y)) => Atom::Real(self.reals(x.get(), y.get())?),
+                (Atom::Integer(x), Atom::Integer(y)) => Atom::Integer(self.calculate_integer(*x, *y)?),
+                (Atom::Real(x), Atom::Real(y)) => Atom::Real(self.calculate_real(x.get(), y.get())?),
                 (other, _) => other.clone(),
             };
         }
@@ -123,7 +124,7 @@ impl Mutation {
         Ok(())
     }
 
-    fn integers(&self, x: i64, y: i64) -> Result<i64, Error> {
+    fn calculate_integer(&self, x: i64, y: i64) -> Result<i64, Error> {
         let result = match self.mutator {
             Mutator::Add => x.checked_add(y),
             Mutator::Subtract => x.checked_sub(y),
@@ -136,7 +137,7 @@ impl Mutation {
         result.ok_or_else(|| self.range_error())
     }
 
-    fn reals(&self, x: f64, y: f64) -> Result<Real, Error> {
+    fn calculate_real(&self, x: f64, y: f64) -> Result<Real, Error> {
         let result = match self.mutator {
             Mutator::Add => x + y,
             Mutator::Subtract => x - y,
@@ -152,7 +153,7 @@ impl Mutation {
     }
 }
 
-/// Parses the argument of `delete`: elements, pairs, or for a map also keys alone.
+/// Parses the argument of `delete`: elements of a set, or pairs or only keys of a map.
 fn delete_argument(value: &Json, ty: &Type, symbols: &mut Symbols) -> Result<Datum, Error> {
     let any = Type { min: 0, max: u32::MAX, ..ty.clone() };
     let first = Datum::from_json(value, &any, Some(symbols));

@@ -1,4 +1,4 @@
-//! Operations of a transaction, as a client writes them (RFC 7047 section 5.2).
+//! Builds the operations of a transaction, for clients (RFC 7047 section 5.2).
 //!
 //! ```
 //! use ovsdb::{Atom, Datum, Operation, operation::RowId};
@@ -13,17 +13,17 @@ use serde_json::Value as Json;
 use serde_json::{Map, json};
 use uuid::Uuid;
 
-/// A row that exists, or one that the same transaction inserts under a name.
+/// A reference to an existing row, or by name to a row that the same transaction inserts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RowId {
     /// An existing row.
     Uuid(Uuid),
-    /// A row being inserted.
+    /// A row that the same transaction inserts with this `uuid-name`.
     Name(String),
 }
 
 impl RowId {
-    /// A row being inserted under `name`.
+    /// A row that the same transaction inserts with `uuid-name` `name`.
     pub fn name(name: impl Into<String>) -> RowId {
         RowId::Name(name.into())
     }
@@ -53,7 +53,7 @@ impl Value {
         Value(json!(["set", rows.into_iter().map(|row| row.to_json()).collect::<Vec<_>>()]))
     }
 
-    /// An optional value: none is the empty set.
+    /// An optional value; `None` is the empty set.
     pub fn optional<T: Into<Value>>(value: Option<T>) -> Value {
         value.map_or_else(|| Value(json!(["set", []])), Into::into)
     }
@@ -96,7 +96,7 @@ impl Operation {
         Operation(object)
     }
 
-    /// Inserts a row; other operations of the transaction refer to it by `name`, if that is not empty.
+    /// Inserts a row. If `name` is not empty, other operations of the transaction can refer to the row by it.
     pub fn insert(table: &str, name: &str) -> Operation {
         let mut operation = Operation::new("insert", json!({"table": table, "row": {}}));
         if !name.is_empty() {
@@ -107,7 +107,7 @@ impl Operation {
 
     /// Updates columns of one row.
     pub fn update(table: &str, row: impl Into<RowId>) -> Operation {
-        Operation::new("update", json!({"table": table, "where": [is(row)], "row": {}}))
+        Operation::new("update", json!({"table": table, "where": [uuid_clause(row)], "row": {}}))
     }
 
     /// Updates columns of every row of a table that meets `condition`.
@@ -117,12 +117,12 @@ impl Operation {
 
     /// Mutates columns of one row.
     pub fn mutate(table: &str, row: impl Into<RowId>) -> Operation {
-        Operation::new("mutate", json!({"table": table, "where": [is(row)], "mutations": []}))
+        Operation::new("mutate", json!({"table": table, "where": [uuid_clause(row)], "mutations": []}))
     }
 
     /// Deletes one row.
     pub fn delete(table: &str, row: impl Into<RowId>) -> Operation {
-        Operation::new("delete", json!({"table": table, "where": [is(row)]}))
+        Operation::new("delete", json!({"table": table, "where": [uuid_clause(row)]}))
     }
 
     /// Deletes every row of a table that meets `condition`.
@@ -137,7 +137,7 @@ impl Operation {
 
     /// Fails unless a row still has the values that [`Operation::set`] adds.
     pub fn verify(table: &str, row: impl Into<RowId>) -> Operation {
-        let rest = json!({"table": table, "where": [is(row)], "timeout": 0, "until": "==", "columns": [], "rows": [{}]});
+        let rest = json!({"table": table, "where": [uuid_clause(row)], "timeout": 0, "until": "==", "columns": [], "rows": [{}]});
         Operation::new("wait", rest)
     }
 
@@ -192,7 +192,7 @@ impl Operation {
         self.mutation(column, "delete", value)
     }
 
-    /// Calculates with a column (`mutate`): `+=`, `-=`, `*=`, `/=`, `%=`.
+    /// Applies a mutator to a column (`mutate`): `+=`, `-=`, `*=`, `/=`, `%=`, `insert`, `delete`.
     #[must_use]
     pub fn mutation(mut self, column: &str, mutator: &str, value: impl Into<Value>) -> Operation {
         if let Some(Json::Array(mutations)) = self.0.get_mut("mutations") {
@@ -207,6 +207,7 @@ impl Operation {
     }
 }
 
-fn is(row: impl Into<RowId>) -> Json {
+/// The clause `_uuid == row`.
+fn uuid_clause(row: impl Into<RowId>) -> Json {
     json!(["_uuid", "==", row.into().to_json()])
 }

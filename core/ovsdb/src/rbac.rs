@@ -1,11 +1,11 @@
 //! Role-based access control, configured by the tables `RBAC_Role` and `RBAC_Permission` of the database
 //! itself.
 //!
-//! A role names a permission for each table. A permission states which columns authorize a client for a row
-//! (`authorization`: the column's value equals the common name of the client's certificate; `""` authorizes
-//! it for all rows), whether rows may be inserted and deleted, and which columns may be changed. If the
-//! database lacks these tables or the client has no role, everything is permitted; a client with a role but
-//! no certificate may change nothing.
+//! A role has a permission for each table. A permission states which columns authorize a client for a row
+//! (`authorization`: the client is authorized if the value of such a column equals the common name of its certificate;
+//! the name `""` authorizes every client for all rows), whether rows may be inserted and deleted, and which columns may
+//! be changed. If the database does not have these tables or the client has no role, everything is permitted. A client
+//! with a role but without a certificate may change nothing.
 //!
 //! Source: ovsdb(7) and ovn-sb(5), "RBAC_Role" and "RBAC_Permission".
 
@@ -20,7 +20,7 @@ use uuid::Uuid;
 /// The client that requests a transaction.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Client<'a> {
-    /// Role; empty: none.
+    /// The client's role; empty: none.
     pub role: &'a str,
     /// Common name of the client's certificate.
     pub id: Option<&'a str>,
@@ -58,9 +58,11 @@ impl<'a> Rule<'a> {
 
     /// Whether the row may be inserted or deleted.
     pub fn may_insert_or_delete(&self, table: &TableSchema, row: &Row) -> bool {
-        let allowed =
-            || self.says("insert_delete").and_then(Datum::first).and_then(Atom::as_bool) == Some(true);
-        self.is_allowed() || self.owns(table, row) && allowed()
+        let allowed = || {
+            self.permission_column("insert_delete").and_then(Datum::first).and_then(Atom::as_bool)
+                == Some(true)
+        };
+        self.is_allowed() || self.is_authorized(table, row) && allowed()
     }
 
     /// Whether the columns of the row may be changed.
@@ -72,16 +74,17 @@ impl<'a> Rule<'a> {
     ) -> bool {
         let listed = |column: usize| {
             let name = table.columns[column].name.as_str();
-            self.says("update").is_some_and(|names| names.keys().any(|n| n.as_str() == Some(name)))
+            self.permission_column("update")
+                .is_some_and(|names| names.keys().any(|n| n.as_str() == Some(name)))
         };
-        self.is_allowed() || self.owns(table, row) && columns.all(listed)
+        self.is_allowed() || self.is_authorized(table, row) && columns.all(listed)
     }
 
     fn is_allowed(&self) -> bool {
         matches!(self, Rule::Allowed)
     }
 
-    fn says(&self, name: &str) -> Option<&Datum> {
+    fn permission_column(&self, name: &str) -> Option<&Datum> {
         match self {
             Rule::Permission { row, schema, .. } => column(schema, row, name),
             _ => None,
@@ -89,14 +92,15 @@ impl<'a> Rule<'a> {
     }
 
     /// Whether the client is authorized for the row.
-    fn owns(&self, table: &TableSchema, row: &Row) -> bool {
+    fn is_authorized(&self, table: &TableSchema, row: &Row) -> bool {
         let Rule::Permission { id, .. } = self else { return false };
-        let by = |name: &str| match name.split_once(':') {
+        let is_named_by = |name: &str| match name.split_once(':') {
             _ if name.is_empty() => true,
             Some((map, key)) => column(table, row, map).and_then(|map| map.get_str(key)) == Some(*id),
             None => column(table, row, name).and_then(Datum::first).and_then(Atom::as_str) == Some(*id),
         };
-        self.says("authorization").is_some_and(|names| names.keys().filter_map(Atom::as_str).any(by))
+        self.permission_column("authorization")
+            .is_some_and(|names| names.keys().filter_map(Atom::as_str).any(is_named_by))
     }
 }
 

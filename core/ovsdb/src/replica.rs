@@ -1,13 +1,13 @@
 //! A client's copy of a database, updated by the server (an "IDL").
 //!
-//! Without I/O: the owner of the connection calls [`Replica::connected`] and [`Replica::disconnected`],
-//! passes messages to [`Replica::receive`], and sends those that [`Replica::poll_send`] returns. On each
-//! connection the replica requests the schema, then monitors the configured tables and columns that the
-//! server has. With `monitor_cond_since` and the last transaction's id it resumes; otherwise it gets a full
-//! copy and compares that with its own. With older servers it uses `monitor_cond` or `monitor`.
+//! A replica does no I/O: the owner of the connection calls [`Replica::connected`] and [`Replica::disconnected`], passes
+//! received messages to [`Replica::receive`], and sends the messages that [`Replica::poll_send`] returns. On each
+//! connection the replica requests the schema, then monitors the configured tables and columns that the server has. With
+//! `monitor_cond_since` and the id of the last transaction it resumes: it gets only the changes since then. Otherwise it
+//! gets all rows and compares them with its own. With older servers it uses `monitor_cond` or `monitor`.
 //!
-//! Rows change only inside of `receive`. [`Replica::seqno`] counts changes; [`Replica::take_changes`] returns
-//! the rows that changed since its last call.
+//! Rows change only during `receive`. [`Replica::seqno`] counts changes; [`Replica::take_changes`] returns the rows that
+//! changed since its last call.
 
 use crate::database::{Change, Row};
 use crate::json::parse_uuid;
@@ -37,8 +37,8 @@ pub struct Config {
     pub tables: Vec<(String, Option<Vec<String>>)>,
     /// A lock to hold while connected.
     pub lock: Option<String>,
-    /// In a cluster, accept only the leader, and only while it is connected to the cluster: locks are valid
-    /// on one server only.
+    /// In a cluster, accept only the leader, and only while it is connected to the cluster: a lock is valid on one
+    /// server only.
     pub leader_only: bool,
 }
 
@@ -72,7 +72,7 @@ pub enum TransactionResult {
     Success(Vec<Json>),
     /// Refused by the server.
     Failed(Error),
-    /// A `wait` (or [`Operation::verify`]) failed, since the copy was out of date; try again.
+    /// A `wait` (or [`Operation::verify`]) failed because the replica was out of date: the caller should try again.
     TryAgain,
     /// The lock is not held.
     NotLocked,
@@ -92,7 +92,7 @@ impl TransactionResult {
     }
 }
 
-/// What a pending request was for.
+/// A request that is not answered yet.
 enum Pending {
     Role,
     Schema,
@@ -101,22 +101,27 @@ enum Pending {
     Transaction(TransactionId),
 }
 
-/// The copy.
+/// A client's copy of a database; see the module documentation.
 pub struct Replica {
     config: Config,
     schema: Option<Arc<Schema>>,
+    /// The rows of each table, in the order of the schema.
     tables: Vec<BTreeMap<Uuid, Arc<Row>>>,
+    /// Messages to send.
     output: VecDeque<Message>,
+    /// Requests that are not answered yet, by ID.
     pending: BTreeMap<u64, Pending>,
     next_id: u64,
-    /// Last transaction id, to resume from; `None` if the server has none.
+    /// ID of the last transaction, from which to resume; `None` if the server does not send IDs.
     last_transaction: Option<Uuid>,
     connected: bool,
+    /// The copy is complete on this connection.
     synced: bool,
+    /// The copy has ever been complete.
     ever_synced: bool,
     has_lock: bool,
     seqno: u64,
-    /// The rows that changed since `take_changes`, by table and UUID, with their content before.
+    /// The rows that changed since the last call of `take_changes`, by table and UUID, with their content before.
     before: BTreeMap<(usize, Uuid), Option<Arc<Row>>>,
     results: VecDeque<(TransactionId, TransactionResult)>,
 }
@@ -142,32 +147,32 @@ impl Replica {
         }
     }
 
-    /// A connection was established.
+    /// Called when a connection was established.
     pub fn connected(&mut self) {
         self.disconnected();
         self.connected = true;
         match self.config.leader_only {
-            true => self.ask_role(),
-            false => self.ask_schema(),
+            true => self.request_role(),
+            false => self.request_schema(),
         }
     }
 
-    /// Asks whether this server is the right one, and asks to be told when that changes.
-    fn ask_role(&mut self) {
-        self.ask(Pending::Role, "monitor", role::request());
+    /// Starts to monitor the role of this server in its cluster.
+    fn request_role(&mut self) {
+        self.send_request(Pending::Role, "monitor", role::request());
     }
 
-    /// An error when this server will not do: the owner tries another one.
+    /// An error if this server cannot be used: the owner of the connection tries another one.
     fn check_role(&self, updates: Option<&Json>) -> Result<(), ProtocolError> {
         role::check(&self.config.database, updates).map_err(|text| ProtocolError(text.into()))
     }
 
-    fn ask_schema(&mut self) {
+    fn request_schema(&mut self) {
         let database = self.config.database.clone();
-        self.ask(Pending::Schema, "get_schema", json!([database]));
+        self.send_request(Pending::Schema, "get_schema", json!([database]));
     }
 
-    /// The connection was lost. Rows stay; the result of pending transactions is unknown.
+    /// Called when the connection was lost. The rows are kept; the result of pending transactions is unknown.
     pub fn disconnected(&mut self) {
         self.output.clear();
         self.connected = false;
@@ -185,7 +190,7 @@ impl Replica {
         self.output.pop_front()
     }
 
-    /// Processes a message.
+    /// Processes a received message.
     pub fn receive(&mut self, message: Message) -> Result<(), ProtocolError> {
         match message {
             Message::Request { method, params, id } => {
@@ -195,13 +200,14 @@ impl Replica {
                 });
                 Ok(())
             }
-            Message::Notify { method, params } => self.notified(&method, &params),
-            Message::Reply { result, id } => self.answered(&id, Ok(result)),
-            Message::Error { error, id } => self.answered(&id, Err(error)),
+            Message::Notify { method, params } => self.handle_notification(&method, &params),
+            Message::Reply { result, id } => self.handle_reply(&id, Ok(result)),
+            Message::Error { error, id } => self.handle_reply(&id, Err(error)),
         }
     }
 
-    fn ask(&mut self, pending: Pending, method: &str, params: Json) -> u64 {
+    /// Queues a request.
+    fn send_request(&mut self, pending: Pending, method: &str, params: Json) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
         self.pending.insert(id, pending);
@@ -209,7 +215,7 @@ impl Replica {
         id
     }
 
-    fn notified(&mut self, method: &str, params: &Json) -> Result<(), ProtocolError> {
+    fn handle_notification(&mut self, method: &str, params: &Json) -> Result<(), ProtocolError> {
         let locked = || {
             self.config.lock.is_some() && params.get(0).and_then(Json::as_str) == self.config.lock.as_deref()
         };
@@ -233,7 +239,7 @@ impl Replica {
         }
     }
 
-    fn answered(&mut self, id: &Json, answer: Result<Json, Json>) -> Result<(), ProtocolError> {
+    fn handle_reply(&mut self, id: &Json, answer: Result<Json, Json>) -> Result<(), ProtocolError> {
         let Some(pending) = id.as_u64().and_then(|id| self.pending.remove(&id)) else {
             return Ok(());
         };
@@ -241,15 +247,15 @@ impl Replica {
             (Pending::Role, answer) => {
                 // A server without `_Server` is not part of a cluster.
                 self.check_role(answer.ok().as_ref())?;
-                self.ask_schema();
+                self.request_schema();
                 Ok(())
             }
-            (Pending::Schema, Ok(json)) => self.got_schema(&json),
+            (Pending::Schema, Ok(json)) => self.receive_schema(&json),
             (Pending::Schema, Err(error)) => {
                 Err(ProtocolError(format!("the server refuses its schema: {error}")))
             }
-            (Pending::Monitor(version), Ok(result)) => self.got_copy(version, &result),
-            (Pending::Monitor(version), Err(error)) => self.fall_back(version, &error),
+            (Pending::Monitor(version), Ok(result)) => self.receive_rows(version, &result),
+            (Pending::Monitor(version), Err(error)) => self.use_older_monitor(version, &error),
             (Pending::Lock, answer) => {
                 let locked = answer.ok().and_then(|result| result.get("locked").and_then(Json::as_bool));
                 self.has_lock = locked.unwrap_or(false);
@@ -263,7 +269,7 @@ impl Replica {
         }
     }
 
-    fn got_schema(&mut self, json: &Json) -> Result<(), ProtocolError> {
+    fn receive_schema(&mut self, json: &Json) -> Result<(), ProtocolError> {
         let schema = Schema::from_json(json).map_err(|e| ProtocolError(format!("schema: {e}")))?;
         if self.schema.as_deref() != Some(&schema) {
             self.before.clear();
@@ -273,13 +279,13 @@ impl Replica {
             self.schema = Some(Arc::new(schema));
         }
         if let Some(lock) = self.config.lock.clone() {
-            self.ask(Pending::Lock, "lock", json!([lock]));
+            self.send_request(Pending::Lock, "lock", json!([lock]));
         }
-        self.ask_monitor(Version::Since);
+        self.request_monitor(Version::Since);
         Ok(())
     }
 
-    fn ask_monitor(&mut self, version: Version) {
+    fn request_monitor(&mut self, version: Version) {
         let mut params =
             vec![self.config.database.as_str().into(), json!("replica"), self.monitor_requests()];
         let method = match version {
@@ -290,7 +296,7 @@ impl Replica {
                 "monitor_cond_since"
             }
         };
-        self.ask(Pending::Monitor(version), method, Json::Array(params));
+        self.send_request(Pending::Monitor(version), method, Json::Array(params));
     }
 
     /// The configured tables and columns that the server's schema has.
@@ -306,20 +312,21 @@ impl Replica {
         Json::Object(requests)
     }
 
-    fn fall_back(&mut self, version: Version, error: &Json) -> Result<(), ProtocolError> {
+    /// Tries the next older monitor request if the server does not support this one.
+    fn use_older_monitor(&mut self, version: Version, error: &Json) -> Result<(), ProtocolError> {
         if error.as_str() != Some("unknown method") {
             return Err(ProtocolError(format!("the server refuses to be monitored: {error}")));
         }
         self.last_transaction = None;
         match version {
-            Version::Since => self.ask_monitor(Version::Conditional),
-            Version::Conditional => self.ask_monitor(Version::Plain),
+            Version::Since => self.request_monitor(Version::Conditional),
+            Version::Conditional => self.request_monitor(Version::Plain),
             Version::Plain => return Err(ProtocolError("the server knows no monitors".into())),
         }
         Ok(())
     }
 
-    fn got_copy(&mut self, version: Version, result: &Json) -> Result<(), ProtocolError> {
+    fn receive_rows(&mut self, version: Version, result: &Json) -> Result<(), ProtocolError> {
         let (resumed, updates) = match version {
             Version::Since => {
                 self.last_transaction = result.get(1).and_then(Json::as_str).and_then(parse_uuid);
@@ -338,7 +345,7 @@ impl Replica {
         Ok(())
     }
 
-    /// Sends a transaction; `None` without a connection. If a lock is configured, the transaction asserts it.
+    /// Queues a transaction; `None` without a connection. If a lock is configured, the transaction asserts the lock.
     pub fn transact(&mut self, operations: &[Operation]) -> Option<TransactionId> {
         if !self.connected {
             return None;
@@ -349,16 +356,16 @@ impl Replica {
             params.push(Operation::assert(lock).to_json());
         }
         let id = TransactionId(self.next_id);
-        self.ask(Pending::Transaction(id), "transact", Json::Array(params));
+        self.send_request(Pending::Transaction(id), "transact", Json::Array(params));
         Some(id)
     }
 
-    /// The next finished transaction.
+    /// Returns the result of a finished transaction, each once.
     pub fn poll_result(&mut self) -> Option<(TransactionId, TransactionResult)> {
         self.results.pop_front()
     }
 
-    /// Sends an echo request to check the connection; the reply is ignored.
+    /// Queues an echo request to check the connection; the reply is ignored.
     pub fn probe(&mut self) {
         if self.connected {
             self.output.push_back(Message::request("echo", json!([]), "echo"));
@@ -385,9 +392,8 @@ impl Replica {
         self.seqno
     }
 
-    /// The rows that changed since the last call, by table and UUID: each once, with the content then and
-    /// now. Rows of a replaced schema are not listed: if [`Replica::schema`] changes, the caller must read
-    /// all rows again.
+    /// The rows that changed since the last call, by table and UUID: each row once, with its content at the last call and
+    /// now. If [`Replica::schema`] changes, rows of the old schema are not returned: the caller must read all rows again.
     pub fn take_changes(&mut self) -> Vec<Change> {
         let change = |((table, uuid), old): ((usize, Uuid), Option<Arc<Row>>)| {
             let new = self.tables.get(table).and_then(|rows| rows.get(&uuid)).cloned();
@@ -408,14 +414,14 @@ impl Replica {
         Some(TableRef { schema: schema.tables.get(index)?, rows: self.tables.get(index)? })
     }
 
-    /// Number of rows times columns of all tables: the measure by which Open vSwitch reports the size of its copy.
+    /// Number of rows times columns, over all tables: Open vSwitch reports the size of its replica in this unit.
     pub fn cells(&self) -> usize {
         let tables = self.schema.iter().flat_map(|schema| &schema.tables);
         let columns = |of: &TableSchema| of.columns.iter().filter(|c| !c.name.starts_with('_')).count();
         tables.zip(&self.tables).map(|(schema, rows)| columns(schema) * rows.len()).sum()
     }
 
-    /// The rows of a table; none if the server does not have it.
+    /// The rows of a table; empty if the server does not have the table.
     pub fn rows(&self, table: &str) -> impl Iterator<Item = RowRef<'_>> {
         self.table(table).into_iter().flat_map(|table| table.rows())
     }

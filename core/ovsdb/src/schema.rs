@@ -17,7 +17,7 @@ use std::sync::{Arc, LazyLock};
 pub const UUID_COLUMN: usize = 0;
 /// Index of the `_version` column in every table.
 pub const VERSION_COLUMN: usize = 1;
-/// Index of the first column of the schema.
+/// Index of the first column that the schema's JSON defines.
 pub const FIRST_COLUMN: usize = 2;
 
 /// A database schema.
@@ -39,11 +39,12 @@ pub struct Schema {
 pub struct TableSchema {
     /// The table's name.
     pub name: String,
-    /// `_uuid`, `_version`, then the others sorted by name.
+    /// `_uuid`, `_version`, then the other columns sorted by name.
     pub columns: Vec<Column>,
     by_name: BTreeMap<String, usize>,
-    /// Whether rows exist without references to them.
+    /// Whether rows stay in the table without strong references to them.
     pub is_root: bool,
+    /// `isRoot` of the schema's JSON.
     declared_root: bool,
     /// Maximum number of rows; `u32::MAX` is unlimited.
     pub max_rows: u32,
@@ -56,14 +57,14 @@ pub struct TableSchema {
 pub struct Column {
     /// The column's name.
     pub name: String,
-    /// Type.
+    /// The column's type.
     pub ty: Type,
-    /// Whether it may change after the row's insertion.
+    /// Whether the value may change after the row was inserted.
     pub mutable: bool,
-    /// Whether it survives a restart of the server.
+    /// Whether the value is stored in the file and survives a restart of the server.
     pub persistent: bool,
-    /// The default value, shared by all rows that do not set the column: a row of Interface has 30 such
-    /// columns.
+    /// The default value. All rows that do not set the column share it, which saves memory: a row of table Interface has
+    /// 30 such columns.
     pub(crate) default: Arc<Datum>,
 }
 
@@ -116,7 +117,7 @@ impl Schema {
         Ok(schema)
     }
 
-    /// Resolves references to tables. If no table is a root, all are.
+    /// Resolves references to tables. If no table is declared a root, all tables are roots.
     fn resolve(&mut self) -> Result<(), Error> {
         let all_roots = !self.tables.iter().any(|t| t.declared_root);
         let by_name = &self.by_name;
@@ -278,7 +279,7 @@ impl Column {
         let ty = members.required("type", Kinds::STRING.or(Kinds::OBJECT));
         members.finish()?;
         let ty = Type::from_json(ty.unwrap_or(&Json::Null))?;
-        // A column of weak references is always mutable: deletions of other rows change it.
+        // A column of weak references is always mutable, because the deletion of another row changes it.
         let weak = ty.references().any(|(_, to)| !to.strong);
         Ok(Column {
             default: Arc::new(Datum::default_of(&ty)),

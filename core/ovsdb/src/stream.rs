@@ -1,29 +1,29 @@
 //! Splits a byte stream into JSON values.
 //!
-//! OVSDB sends JSON objects without framing. The splitter tracks only nesting and strings and visits each
-//! byte once, so it can stop anywhere. It keeps the text of at most one incomplete value, and refuses a value
-//! that exceeds a limit before parsing it.
+//! OVSDB sends JSON objects without framing. The splitter tracks only nesting and strings, so received data may end
+//! anywhere in a value, and each byte is visited once. The splitter buffers the text of at most one incomplete value, and
+//! refuses a value that exceeds a limit before it is parsed.
 
 use serde_json::Value as Json;
 
-/// Maximum nesting: that of Open vSwitch.
+/// Maximum nesting depth, as in Open vSwitch.
 const MAX_DEPTH: usize = 1000;
 
-/// Bytes of stack that a thread must have that parses messages of clients: parsing is recursive. Half of it is enough for the
-/// deepest value in a debug build.
+/// Stack size in bytes of threads that parse messages of clients, because parsing is recursive. In a debug build the
+/// deepest value needs half of it.
 pub const STACK: usize = 8 << 20;
 
-/// Limits of the size of a value.
+/// Limits for the size of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of its text.
+    /// Length of its text in bytes.
     pub bytes: usize,
     /// Total number of array elements, member names and member values.
     pub values: usize,
 }
 
 impl Limits {
-    /// At most this many bytes, without a separate limit of values: for trusted peers.
+    /// At most this many bytes, without a limit for the number of values: for trusted peers.
     pub const fn of_bytes(bytes: usize) -> Limits {
         Limits { bytes, values: usize::MAX }
     }
@@ -78,8 +78,8 @@ pub fn parse(text: &[u8]) -> Result<Json, StreamError> {
     if values.next().is_some() {
         return Err(StreamError::Syntax("trailing characters".to_owned()));
     }
-    // Clients in C cannot represent such a string. The text may also be an escaped backslash, so check the
-    // parsed value.
+    // Clients in C cannot represent a string with a zero byte. `\u0000` in the text may also be an escaped backslash and
+    // "u0000", so the parsed value is checked.
     let suspect = text.windows(NUL.len()).any(|w| w == NUL);
     if suspect && has_nul(&value) {
         return Err(StreamError::Syntax("null bytes not supported in quoted strings".to_owned()));
@@ -87,7 +87,7 @@ pub fn parse(text: &[u8]) -> Result<Json, StreamError> {
     Ok(value)
 }
 
-/// An incremental splitter.
+/// Splits a byte stream incrementally; see the module documentation.
 pub struct Splitter {
     buffer: Vec<u8>,
     /// Offset in `buffer` of the incomplete value.
@@ -126,7 +126,7 @@ impl Splitter {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Number of buffered bytes: of an incomplete value, or those after the value returned last.
+    /// Number of buffered bytes: those after the value that was returned last.
     pub fn len(&self) -> usize {
         self.buffer.len() - self.start
     }
@@ -149,8 +149,8 @@ impl Splitter {
                 self.start = self.seen;
                 continue;
             }
-            if self.step(byte)? {
-                return Ok(Some(self.take()));
+            if self.visit_byte(byte)? {
+                return Ok(Some(self.take_text()));
             }
             let len = self.seen - self.start;
             if len > self.limits.bytes {
@@ -163,8 +163,8 @@ impl Splitter {
         Ok(None)
     }
 
-    /// Removes the text up to the current position; no copy if it is most of the buffer.
-    fn take(&mut self) -> Vec<u8> {
+    /// Removes and returns the text up to the current position. Does not copy it if it is most of the buffer.
+    fn take_text(&mut self) -> Vec<u8> {
         self.values = 0;
         let (start, end) = (self.start, self.seen);
         if start > 0 || end < self.buffer.len() / 2 {
@@ -177,7 +177,7 @@ impl Splitter {
     }
 
     /// Processes a byte; returns whether it completes a value.
-    fn step(&mut self, byte: u8) -> Result<bool, StreamError> {
+    fn visit_byte(&mut self, byte: u8) -> Result<bool, StreamError> {
         if self.in_string {
             match byte {
                 _ if self.escaped => self.escaped = false,
@@ -221,7 +221,7 @@ mod tests {
         Splitter::new(Limits::of_bytes(bytes))
     }
 
-    /// All values of a text that arrives in these pieces, and the final error.
+    /// Returns all values of a text that arrives in these pieces, and the error that ended it.
     fn values<'a>(
         pieces: impl IntoIterator<Item = &'a [u8]>,
         limits: Limits,
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(next(r#"["\\u0000"]"#), Ok(Some(json!(["\\u0000"]))));
     }
 
-    /// As deep as a value may be: parsed, searched, written and dropped on half of [`STACK`].
+    /// A value of the maximum depth can be parsed, searched, written and dropped with half of [`STACK`].
     #[test]
     fn depth_needs_little_stack() {
         let work = || {
@@ -308,7 +308,7 @@ mod tests {
             splitter.push(piece);
             splitter.next_text().is_err()
         });
-        // Refused after 2 MiB.
+        // The value is refused after 2 MiB.
         assert_eq!(read, Some(32));
     }
 
@@ -320,7 +320,7 @@ mod tests {
             while let Ok(Some(_)) = splitter.next_value() {}
         }
 
-        /// However a text is split into pieces, the result is that of `serde_json` on the whole text.
+        /// However a text is split into pieces, the result is that of `serde_json` for the complete text.
         #[test]
         fn agrees_with_serde_json(
             texts in proptest::collection::vec(r#"[\[\]{}:,"\\a0 ]{1,12}|\[[0-9,]{1,9}\]|\{"[a-z\\"]{1,4}":"[,:\]]{0,3}"\}"#, 1..6),

@@ -37,7 +37,7 @@ pub struct Context<'a> {
 }
 
 impl Default for Context<'_> {
-    /// A request received just now, from a connected client with all permissions.
+    /// The context of a request that was received just now from a connected client with all permissions.
     fn default() -> Self {
         Context {
             elapsed_ms: 0,
@@ -62,11 +62,11 @@ impl Context<'_> {
 pub enum Outcome {
     /// Ready to commit.
     Ready(Box<Prepared>),
-    /// Failed, with the results to send.
+    /// Failed; these results are the reply.
     Failed(Vec<Json>),
-    /// A `wait` does not hold yet; it times out this long after the request, if ever.
+    /// The condition of a `wait` does not hold yet.
     Blocked {
-        /// Milliseconds after the request was received.
+        /// The `wait` times out this many milliseconds after the request was received; `None`: never.
         timeout_ms: Option<i64>,
     },
 }
@@ -83,6 +83,7 @@ pub struct Prepared {
     pub durable: bool,
 }
 
+/// A transaction that is being executed.
 struct Execution<'a> {
     draft: Draft<'a>,
     symbols: Symbols<'a>,
@@ -90,7 +91,7 @@ struct Execution<'a> {
     comments: Vec<String>,
     durable: bool,
     timeout_ms: Option<i64>,
-    /// Whether reserved databases may be changed.
+    /// Whether reserved databases (whose names begin with `_`) may be changed.
     trusted: bool,
 }
 
@@ -140,8 +141,8 @@ pub fn execute(
         }
     }
     let Execution { draft, mut symbols, comments, durable, .. } = run;
-    let finished = draft.finish(&mut || symbols.fresh());
-    // The final checks may take long, too.
+    let finished = draft.finish(&mut || symbols.new_uuid());
+    // The final checks may take long: check again whether the client is still connected.
     match finished.and_then(|commit| context.check_abandoned().map(|()| commit)) {
         Ok(commit) => {
             Outcome::Ready(Box::new(Prepared { results, commit, comment: comments.join("\n"), durable }))
@@ -153,7 +154,7 @@ pub fn execute(
     }
 }
 
-/// Executes operations of the program itself, also on a reserved database.
+/// Executes operations of the server itself, which may also change a reserved database.
 pub fn apply_own(
     db: &Database,
     operations: &[ClientOperation],
@@ -170,7 +171,7 @@ pub fn apply_own(
         }
     }
     let Execution { draft, mut symbols, .. } = run;
-    draft.finish(&mut || symbols.fresh())
+    draft.finish(&mut || symbols.new_uuid())
 }
 
 /// The members of the current operation.
@@ -269,6 +270,7 @@ impl<'a> Execution<'a> {
         Ok((row, columns))
     }
 
+    /// The client's permissions for a table.
     fn rule(&self, table: &TableSchema) -> Rule<'a> {
         Rule::of(&self.draft, table, self.context.client)
     }
@@ -277,6 +279,7 @@ impl<'a> Execution<'a> {
         Condition::from_json(table, json.unwrap_or(&Json::Null), Some(&mut self.symbols))
     }
 
+    /// The rows of a table that meet a condition.
     fn matching(&self, table: usize, condition: &Condition) -> Vec<Arc<Row>> {
         let rows = &self.draft.tables[table].rows;
         let candidates = match condition.only_uuid() {
@@ -292,8 +295,8 @@ impl<'a> Execution<'a> {
         }
     }
 
-    /// The rows that can match according to an index; `None`: no index applies. Indexes are those from before
-    /// the transaction, so all rows that it touched are candidates too.
+    /// The rows that can match according to an index; `None`: no index applies. Indexes have the state before the
+    /// transaction, so all rows that the transaction has touched are candidates, too.
     fn candidates(&self, table: usize, condition: &Condition) -> Option<BTreeSet<Uuid>> {
         let schema = &self.draft.schema.tables[table];
         let mut keys = schema.indexes.iter().zip(&self.draft.tables[table].indexes);
@@ -327,24 +330,25 @@ impl<'a> Execution<'a> {
                 symbol.uuid = chosen.unwrap_or(symbol.uuid);
                 symbol.uuid
             }
-            None => chosen.unwrap_or_else(|| self.symbols.fresh()),
+            None => chosen.unwrap_or_else(|| self.symbols.new_uuid()),
         };
         let (mut row, given) = self.parse_row(schema, row, uuid)?;
-        for (place, column) in schema.columns.iter().enumerate() {
-            // Given values have been checked; defaults may violate constraints as well.
-            if !given.contains(&place) {
-                row.field(place).keys().try_for_each(|atom| column.ty.key.check(atom))?;
+        for (column_index, column) in schema.columns.iter().enumerate() {
+            // The given values have been checked before; a default value may violate a constraint, too.
+            if !given.contains(&column_index) {
+                row.field(column_index).keys().try_for_each(|atom| column.ty.key.check(atom))?;
             }
         }
         if !self.rule(schema).may_insert_or_delete(schema, &row) {
             return Err(refusal(self.context.client, "row insertion into", schema).into());
         }
         row.set(0, Datum::scalar(uuid));
-        row.set_version(self.symbols.fresh());
+        row.set_version(self.symbols.new_uuid());
         self.draft.put((table, uuid), Some(Arc::new(row)));
-        Ok(one("uuid", Datum::scalar(uuid).to_json()))
+        Ok(object_of_one("uuid", Datum::scalar(uuid).to_json()))
     }
 
+    /// The UUID that the client chose for a new row; an error if it is in use.
     fn chosen_uuid(&self, table: usize, json: &Json) -> Result<Uuid, Error> {
         let uuid = json.as_str().and_then(parse_uuid).ok_or_else(|| Error::syntax(json, "bad uuid"))?;
         let id: RowId = (table, uuid);
@@ -379,7 +383,7 @@ impl<'a> Execution<'a> {
             let member = |&c: &usize| (schema.columns[c].name.clone(), row.field(c).to_json());
             Json::Object(columns.iter().map(member).collect())
         };
-        Ok(one("rows", rows.into_iter().map(row_json).collect()))
+        Ok(object_of_one("rows", rows.into_iter().map(row_json).collect()))
     }
 
     fn update(&mut self, members: Operation) -> OperationResult {
@@ -409,7 +413,7 @@ impl<'a> Execution<'a> {
                 Ok(())
             })?;
         }
-        Ok(one("count", uuids.len().into()))
+        Ok(object_of_one("count", uuids.len().into()))
     }
 
     fn mutate(&mut self, members: Operation) -> OperationResult {
@@ -436,7 +440,7 @@ impl<'a> Execution<'a> {
                 })
             })?;
         }
-        Ok(one("count", uuids.len().into()))
+        Ok(object_of_one("count", uuids.len().into()))
     }
 
     fn delete(&mut self, members: Operation) -> OperationResult {
@@ -451,7 +455,7 @@ impl<'a> Execution<'a> {
             return Err(refusal(self.context.client, "row deletion from", schema).into());
         }
         rows.iter().for_each(|row| self.draft.put((table, row.uuid()), None));
-        Ok(one("count", rows.len().into()))
+        Ok(object_of_one("count", rows.len().into()))
     }
 
     fn wait(&mut self, members: Operation) -> OperationResult {
@@ -512,7 +516,7 @@ impl<'a> Execution<'a> {
     }
 }
 
-/// The values of some columns. `_version` is left out of comparisons, because it is random.
+/// The values of some columns, for comparisons. `_version` is left out, because it is random.
 fn project(row: &Row, columns: &[usize]) -> Vec<Arc<Datum>> {
     columns.iter().filter(|&&c| c != VERSION_COLUMN).map(|&c| row.shared(c).clone()).collect()
 }
@@ -522,7 +526,8 @@ fn into_uuids(rows: Vec<Arc<Row>>) -> Vec<Uuid> {
     rows.iter().map(|row| row.uuid()).collect()
 }
 
-fn one(name: &str, value: Json) -> Map<String, Json> {
+/// An object with one member.
+fn object_of_one(name: &str, value: Json) -> Map<String, Json> {
     let mut object = Map::new();
     object.insert(name.to_owned(), value);
     object

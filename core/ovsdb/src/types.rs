@@ -15,10 +15,11 @@ use serde_json::Value as Json;
 pub struct RefTo {
     /// The table's name.
     pub table: String,
-    /// Its index in the schema; set when the whole schema has been parsed.
+    /// Its index in the schema; set when the complete schema has been parsed.
     pub index: usize,
-    /// A strong reference prevents deletion of the row; in tables that are not roots, a row is deleted with
-    /// its last strong reference. A weak reference is removed with the row.
+    /// Whether references are strong. A row cannot be deleted while a strong reference to it exists; in tables that are
+    /// not roots, a row is deleted with the last strong reference to it. A weak reference is removed when the row is
+    /// deleted.
     pub strong: bool,
 }
 
@@ -35,7 +36,7 @@ pub struct BaseType {
     pub reals: (Option<Real>, Option<Real>),
     /// Minimum and maximum length of a string in characters.
     pub lengths: (u32, u32),
-    /// The table referred to.
+    /// The table to which UUIDs refer.
     pub refers_to: Option<RefTo>,
 }
 
@@ -216,7 +217,7 @@ fn optional_u32(members: &mut Members, name: &'static str) -> Result<Option<u32>
 pub struct Type {
     /// Type of elements, or of keys when there is a value type.
     pub key: BaseType,
-    /// Type of values; makes the type a map.
+    /// Type of values; `None`: the type is no map.
     pub value: Option<BaseType>,
     /// Minimum number of elements: 0 or 1.
     pub min: u32,
@@ -225,17 +226,17 @@ pub struct Type {
 }
 
 impl Type {
-    /// Exactly one element of `kind`.
+    /// The type with exactly one element of `kind`.
     pub fn scalar(kind: AtomicType) -> Type {
         Type { key: BaseType::of(kind), value: None, min: 1, max: 1 }
     }
 
-    /// Whether it is exactly one element, and not a map.
+    /// Whether values have exactly one element; false for maps.
     pub fn is_scalar(&self) -> bool {
         self.value.is_none() && (self.min, self.max) == (1, 1)
     }
 
-    /// Whether it is at most one element, and not a map.
+    /// Whether values have at most one element; false for maps.
     pub fn is_optional(&self) -> bool {
         self.value.is_none() && (self.min, self.max) == (0, 1)
     }
@@ -250,7 +251,7 @@ impl Type {
         self.value.is_some()
     }
 
-    /// Whether it may hold more than one element.
+    /// Whether values may have more than one element.
     pub fn is_composite(&self) -> bool {
         self.max > 1
     }
@@ -260,7 +261,7 @@ impl Type {
         len >= self.min as usize && (self.max == u32::MAX || len <= self.max as usize)
     }
 
-    /// The references of keys and values.
+    /// The tables to which keys (true) and values (false) refer.
     pub fn references(&self) -> impl Iterator<Item = (bool, &RefTo)> {
         let key = self.key.refers_to.as_ref().map(|r| (true, r));
         let value = self.value.as_ref().and_then(|v| v.refers_to.as_ref()).map(|r| (false, r));
@@ -271,7 +272,7 @@ impl Type {
         self.key.refers_to.as_mut().into_iter().chain(self.value.as_mut().and_then(|v| v.refers_to.as_mut()))
     }
 
-    /// Its description in error messages, for example `set of up to 2 integers`.
+    /// The description in error messages, for example `set of up to 2 integers`.
     pub fn english(&self) -> String {
         let key = self.key.kind.name();
         if self.is_scalar() {

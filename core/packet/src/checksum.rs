@@ -1,16 +1,16 @@
-//! The Internet checksum (RFC 1071) and its change without the data (RFC 1624, equation 3).
+//! The Internet checksum (RFC 1071), and its incremental update (RFC 1624, equation 3).
 
-/// A sum of words as they lie in memory, which is not folded.
+/// A sum of 64-bit words in memory byte order, not folded.
 ///
-/// Words of 64 bits have the same sum as their quarters: 2^16 is 1 in one's complement. Words of the other byte order have the sum
-/// of the other byte order.
+/// In one's complement arithmetic a 64-bit word has the same sum as its four 16-bit parts, because 2^16 equals 1. The sum of byte-swapped
+/// words is the byte-swapped sum.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Words(u64);
+pub struct WordSum(u64);
 
-impl Words {
+impl WordSum {
     /// Adds data. All parts but the last must have an even length.
     #[inline(always)]
-    pub fn with(self, data: &[u8]) -> Words {
+    pub fn with(self, data: &[u8]) -> WordSum {
         let (eights, rest) = data.as_chunks::<8>();
         let sum = eights.iter().fold(self, |sum, eight| sum.plus(u64::from_ne_bytes(*eight)));
         let (mut last, (fours, rest)) = (0, rest.as_chunks::<4>());
@@ -27,19 +27,19 @@ impl Words {
         sum.plus(last)
     }
 
-    /// Adds two words of 16 bits.
+    /// Adds two 16-bit words.
     #[inline(always)]
-    pub fn with_pair(self, words: u32) -> Words {
+    pub fn with_pair(self, words: u32) -> WordSum {
         self.plus(u32::to_be(words).into())
     }
 
     #[inline(always)]
-    fn plus(self, word: u64) -> Words {
+    fn plus(self, word: u64) -> WordSum {
         let (sum, carry) = self.0.overflowing_add(word);
-        Words(sum + u64::from(carry))
+        WordSum(sum + u64::from(carry))
     }
 
-    /// The data have the checksum that they say, and are not all zero.
+    /// Returns whether the checksum in the data is right. Data of zeros count as wrong.
     #[inline(always)]
     pub fn are_intact(self) -> bool {
         is_intact(self.0)
@@ -51,7 +51,7 @@ impl Words {
         !self.folded()
     }
 
-    /// The sum of 16-bit words.
+    /// The sum folded to 16 bits, in host byte order.
     #[inline(always)]
     fn folded(self) -> u16 {
         let halves = |wide: u64| (wide >> 32) + (wide & 0xffff_ffff);
@@ -60,11 +60,12 @@ impl Words {
     }
 }
 
-/// Returns whether data of this sum, in words of 16 bits or multiples of that, have the checksum that they say, and are not all
-/// zero.
+/// Returns whether the checksum in data with this sum is right. The sum may be of words of 16 bits or of multiples of 16 bits. Data of
+/// zeros count as wrong.
 #[inline(always)]
 pub fn is_intact(sum: u64) -> bool {
-    // Multiples of an odd number are those that its inverse makes small: compilers miss it where the remainder is used.
+    // `sum` is a multiple of 0xffff if and only if `sum * INVERSE` is at most `u64::MAX / 0xffff` (INVERSE: modulo 2^64). Compilers do not
+    // find this replacement of a division by themselves here.
     const INVERSE: u64 = 0xfffe_fffe_fffe_ffff;
     const _: () = assert!(INVERSE.wrapping_mul(0xffff) == 1);
     sum != 0 && sum.wrapping_mul(INVERSE) <= u64::MAX / 0xffff
@@ -73,7 +74,7 @@ pub fn is_intact(sum: u64) -> bool {
 /// Adds data to a partial sum. All parts but the last must have an even length.
 #[inline]
 pub fn add(sum: u32, data: &[u8]) -> u32 {
-    fold(u64::from(sum) + u64::from(Words::default().with(data).folded()))
+    fold(u64::from(sum) + u64::from(WordSum::default().with(data).folded()))
 }
 
 /// Adds a 16-bit word to a partial sum.
@@ -88,7 +89,7 @@ pub fn add32(sum: u32, word: u32) -> u32 {
     fold(u64::from(sum) + u64::from(word >> 16) + u64::from(word & 0xffff))
 }
 
-/// A partial sum of a wide one.
+/// Folds a 64-bit sum to a partial sum of 32 bits.
 #[inline(always)]
 pub fn fold(mut wide: u64) -> u32 {
     while wide >> 32 != 0 {
@@ -97,7 +98,7 @@ pub fn fold(mut wide: u64) -> u32 {
     wide as u32
 }
 
-/// The checksum of a partial sum.
+/// The checksum that results from a partial sum.
 #[inline]
 pub fn finish(mut sum: u32) -> u16 {
     while sum >> 16 != 0 {
@@ -106,7 +107,7 @@ pub fn finish(mut sum: u32) -> u16 {
     !(sum as u16)
 }
 
-/// The checksum of a sum of 16 bits and one more word.
+/// The checksum that results from a 16-bit sum and one more word.
 #[inline(always)]
 pub fn finish_two(sum: u16, word: u16) -> u16 {
     let (sum, carry) = sum.overflowing_add(word);
@@ -131,22 +132,22 @@ pub fn pseudo_v6(src: &[u8; 16], dst: &[u8; 16], proto: u8, len: u32) -> u32 {
     add32(add16(add(add(0, src), dst), u16::from(proto)), len)
 }
 
-/// The checksum of SCTP (RFC 9260 appendix A), of data in parts.
+/// The checksum of SCTP (RFC 9260 appendix A) over data in several parts.
 pub fn crc32c(parts: &[&[u8]]) -> u32 {
     cpu::crc32c_of(parts)
 }
 
-/// The checksum after a 16-bit word of the data changed.
+/// The checksum after a 16-bit word of the data has changed from `old` to `new`.
 pub fn update16(checksum: u16, old: u16, new: u16) -> u16 {
     finish(add16(add16(u32::from(!checksum), !old), new))
 }
 
-/// The checksum after a 32-bit word of the data changed.
+/// The checksum after a 32-bit word of the data has changed from `old` to `new`.
 pub fn update32(checksum: u16, old: u32, new: u32) -> u16 {
     finish(add32(add32(u32::from(!checksum), !old), new))
 }
 
-/// The checksum after an IPv6 address in the data changed.
+/// The checksum after an IPv6 address in the data has changed from `old` to `new`.
 pub fn update128(checksum: u16, old: &[u8; 16], new: &[u8; 16]) -> u16 {
     let gone = old.map(|b| !b);
     finish(add(add(u32::from(!checksum), &gone), new))
@@ -169,10 +170,10 @@ mod tests {
             let sum = checksum(&data).wrapping_add(u16::from(off));
             data[..2].copy_from_slice(&sum.to_be_bytes());
             let intact = checksum(&data) == 0 && data.iter().any(|byte| *byte != 0);
-            prop_assert_eq!(Words::default().with(&data).are_intact(), intact);
+            prop_assert_eq!(WordSum::default().with(&data).are_intact(), intact);
             let (head, rest) = data.split_at(2);
             let head = u32::from(u16::from_be_bytes([head[0], head[1]]));
-            prop_assert_eq!(Words::default().with_pair(head).with(rest).are_intact(), intact);
+            prop_assert_eq!(WordSum::default().with_pair(head).with(rest).are_intact(), intact);
         }
     }
 
@@ -181,7 +182,7 @@ mod tests {
         assert_eq!(update16(0xdd2f, 0x5555, 0x3285), 0x0000);
     }
 
-    /// Word by word, folded after each.
+    /// Reference implementation: word by word, folded after each word.
     fn naive(data: &[u8]) -> u16 {
         let word = |w: &[u8]| u32::from(w[0]) << 8 | u32::from(w.get(1).copied().unwrap_or(0));
         let add = |sum: u32, w: &[u8]| (sum + word(w)) % 0x1_0000 + (sum + word(w)) / 0x1_0000;

@@ -17,9 +17,9 @@ pub mod ethertype {
     pub const LACP: u16 = 0x8809;
     pub const NSH: u16 = 0x894f;
     pub const LLDP: u16 = 0x88cc;
-    /// The least type: what is below is a length.
+    /// The smallest type; smaller numbers are lengths.
     pub const MIN: u16 = 0x0600;
-    /// Stands for "no type": an 802.2 frame that names none.
+    /// Stands for "no type": an 802.2 frame without an Ethernet type.
     pub const NONE: u16 = 0x05ff;
 
     /// The TPID of a VLAN tag.
@@ -42,7 +42,7 @@ pub mod ethertype {
 }
 
 view!(
-    /// The two addresses; the type or a tag follows.
+    /// Both Ethernet addresses; the type or a tag follows.
     Ethernet, 12
 );
 
@@ -85,7 +85,7 @@ view!(
 );
 
 impl TypeField<'_> {
-    /// Its value.
+    /// The value of the field.
     #[inline]
     pub fn value(&self) -> u16 {
         be16::<0, 2>(self.0)
@@ -98,7 +98,7 @@ view!(
 );
 
 impl LlcSnap<'_> {
-    /// The Ethernet type in it; `None` if it is another kind of LLC frame.
+    /// The Ethernet type; `None`: the frame is another kind of LLC frame.
     #[inline]
     fn ethertype(&self) -> Option<u16> {
         let snap = part::<0, 6, 8>(self.0) == [0xaa, 0xaa, 0x03, 0, 0, 0];
@@ -131,7 +131,7 @@ impl MplsEntry<'_> {
         be32::<0, 4>(self.0)
     }
 
-    /// Returns whether it is the last entry.
+    /// Returns whether this is the last entry of the stack.
     #[inline]
     pub fn is_bottom(&self) -> bool {
         self.lse() & 0x100 != 0
@@ -144,13 +144,13 @@ view!(
 );
 
 impl Arp<'_> {
-    /// Returns whether it is for Ethernet and IPv4 addresses; otherwise the fields below have no meaning.
+    /// Returns whether the message is for Ethernet and IPv4 addresses; otherwise the fields below have no meaning.
     #[inline]
     pub fn is_ethernet_ipv4(&self) -> bool {
         part::<0, 6, 28>(self.0) == [0, 1, 8, 0, 6, 4]
     }
 
-    /// 1 request, 2 reply.
+    /// Operation: 1 request, 2 reply.
     #[inline]
     pub fn op(&self) -> u16 {
         be16::<6, 28>(self.0)

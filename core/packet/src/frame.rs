@@ -1,36 +1,38 @@
 //! `Frame`: the bytes of one packet in a buffer from a pool, with headroom in front for headers to be pushed.
 //!
-//! A frame is a handle: moving it moves no bytes. Its buffer is memory of the switch, or of a device with memory of
-//! its own (a DPDK pool). Only receive, free and transmit depend on which.
+//! A frame is a handle: moving it moves no packet bytes. Its buffer is memory of the switch, or of a device with memory of its own (a DPDK
+//! pool). Only receiving, freeing and transmitting depend on which.
 //!
-//! The end of a long packet, its *tail*, may still be where its sender has it (`buffer::tail`). Every access to bytes that are
-//! not in the buffer copies the tail first; [`Frame::head`] and [`Frame::head_mut`] do without it. Such a frame is complete
-//! before the iteration in which it was received ends.
+//! The end of a long packet, its *tail*, may still be in the memory of the guest that sent it (`buffer::tail`). Every access to bytes that
+//! are not in the buffer copies the tail first; [`Frame::head`], [`Frame::head_mut`] and [`Frame::read`] avoid that. A frame with an absent
+//! tail must be completed or freed before the iteration in which it was received ends.
 //!
-//! A [`FramePool`] belongs to one worker. Freed buffers of the usual size are kept for the next receive, so that a
-//! worker normally allocates nothing. The numbers of kept buffers and of buffers in use are bounded.
+//! A [`FramePool`] belongs to one worker. It keeps freed buffers of the usual size for the next receive, so that a worker normally
+//! allocates nothing. The number of free buffers that it keeps is bounded.
 
-use crate::offload::{Note, Offload};
+use crate::offload::{Offload, OffloadWord};
 use crate::rx_checksums::{RxChecksum, RxChecksums};
-pub use buffer::Lender;
-pub use buffer::tail::{Outside, PIECES_MAX, Piece, Tail};
+pub use buffer::TailOwner;
+pub use buffer::tail::{ExternalMemory, PIECES_MAX, Piece, Tail};
 use buffer::{Buffer, Release, Returns, Source};
 use std::fmt;
 use std::sync::Arc;
 
-/// Headroom of a received packet in bytes: for VLAN and MPLS tags and a tunnel header.
+/// Headroom of a received packet, in bytes: space for VLAN and MPLS tags and a tunnel header.
 pub const HEADROOM: usize = 128;
-/// Maximum length of a packet in a buffer of the usual size. With the headroom this is an odd number of cache lines: the
-/// first lines of buffers at a distance of 2,048 bytes would share two sets of the cache, too few for a batch.
+/// Maximum length of a packet in a buffer of the usual size, in bytes. With the headroom this is an odd number of cache lines. With 2,048
+/// bytes, the first lines of all buffers would share two sets of the cache, which is too few for a batch.
 pub const DATA_ROOM: usize = 1920 + 64;
-/// Maximum length of a packet: an IPv4 packet of 64 KB with its Ethernet header.
+/// Maximum length of a packet, in bytes: an IPv4 packet of 64 KiB with its Ethernet header and two VLAN tags.
 pub const FRAME_MAX: usize = 65_535 + 22;
 
+/// Size of a buffer of the usual size, in bytes.
 const BUFFER: usize = HEADROOM + DATA_ROOM;
+/// Size of a buffer for the longest packet, in bytes.
 const BUFFER_LARGE: usize = HEADROOM + FRAME_MAX;
 
-/// Length of the window of [`Frame::head_mut`]: a word may start at any offset that fits in a byte.
-pub const REACH: usize = 256 + 8;
+/// Length of the window of [`Frame::head_mut`], in bytes: an 8-byte word may start at any offset that fits in a byte.
+pub const HEAD_WINDOW: usize = 256 + 8;
 
 /// A list of frames: a burst that is received or sent.
 pub type FrameBatch = Vec<Frame>;
@@ -38,27 +40,29 @@ pub type FrameBatch = Vec<Frame>;
 /// A packet and its buffer.
 pub struct Frame {
     buffer: Buffer,
+    /// Offset of the packet in the buffer.
     start: u32,
+    /// Length of the packet.
     len: u32,
-    offload_state: Note,
+    offload_state: OffloadWord,
 }
 
 impl Frame {
-    /// The packet in `buffer` from byte `start` on; `None` if the buffer is too short.
+    /// A frame with the `len` bytes of `buffer` from byte `start` on. `None`: the buffer is too short.
     #[inline]
     pub fn in_buffer(buffer: Buffer, start: usize, len: usize) -> Option<Frame> {
         if start.checked_add(len)? > buffer.size() {
             return None;
         }
-        Some(Frame { buffer, start: start as u32, len: len as u32, offload_state: Note::default() })
+        Some(Frame { buffer, start: start as u32, len: len as u32, offload_state: OffloadWord::default() })
     }
 
-    /// The packet in `buffer` from byte `start` on, truncated if the buffer is too short.
+    /// A frame with the `len` bytes of `buffer` from byte `start` on, truncated if the buffer is too short.
     #[inline(always)]
     pub fn within(buffer: Buffer, start: usize, len: usize) -> Frame {
         let start = start.min(buffer.size());
         let len = len.min(buffer.size() - start);
-        Frame { buffer, start: start as u32, len: len as u32, offload_state: Note::default() }
+        Frame { buffer, start: start as u32, len: len as u32, offload_state: OffloadWord::default() }
     }
 
     /// The buffer, and the offset of the packet in it.
@@ -67,7 +71,7 @@ impl Frame {
         (self.buffer, self.start as usize)
     }
 
-    /// The same frame, whose end is reported to `to`.
+    /// The same frame. When its buffer is freed, `to` is informed.
     #[must_use]
     pub fn charged(self, to: Arc<dyn Release>) -> Frame {
         Frame { buffer: self.buffer.charged(to), ..self }
@@ -84,12 +88,12 @@ impl Frame {
         self.offload_state.offload()
     }
 
-    /// What the device which received the frame stated about its checksums.
+    /// What the device that received the frame has reported about its checksums.
     pub fn rx_checksums(&self) -> Option<RxChecksums> {
         self.offload_state.rx_checksums()
     }
 
-    /// Length of the longest packet that results from the frame, to compare with an MTU.
+    /// Length of the longest packet into which the frame will be segmented, to compare with an MTU.
     pub fn longest(&self) -> usize {
         let offload = self.offload();
         offload.longest_of(self.head_of(offload.reach()), self.len())
@@ -105,18 +109,18 @@ impl Frame {
         }
     }
 
-    /// Records what a device stated about checksums. The frame must have no unfinished offloads.
+    /// Records what a device has reported about checksums. The frame must have no unfinished offloads.
     pub fn set_rx_checksums(&mut self, stated: RxChecksums) {
-        self.offload_state = Note::of_rx_checksums(stated);
+        self.offload_state = OffloadWord::of_rx_checksums(stated);
     }
 
-    /// Returns whether there are unfinished offloads, or statements of a device about checksums.
+    /// Returns whether the frame has unfinished offloads, or a device has reported something about its checksums.
     #[inline]
     pub fn has_offload_state(&self) -> bool {
         self.offload_state.is_some()
     }
 
-    /// Returns whether the frame must be segmented.
+    /// Returns whether the frame must be segmented before it is on a wire.
     #[inline]
     pub fn is_segmented(&self) -> bool {
         self.has_offload_state() && self.offload().gso.is_some()
@@ -124,10 +128,10 @@ impl Frame {
 
     /// Sets the unfinished offloads.
     pub fn set_offload(&mut self, offload: Offload) {
-        self.offload_state = Note::new(offload);
+        self.offload_state = OffloadWord::new(offload);
     }
 
-    /// Updates the offloads after `by` bytes were inserted in front of the transport header (negative: removed).
+    /// Updates offsets in the offload state after `by` bytes were inserted in front of the transport header (negative: removed).
     #[inline]
     pub fn shift_offload(&mut self, by: i16) {
         if self.has_offload_state() {
@@ -144,75 +148,76 @@ impl Frame {
         }
     }
 
-    /// The packet. If its tail is absent, it is copied first; [`Frame::head`] does not need it.
+    /// The packet. An absent tail is copied into the buffer first; [`Frame::head`] avoids that.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         self.buffer.slice(self.start as usize, self.len as usize)
     }
 
-    /// The packet, or its beginning if its tail is absent: at least its headers, if they are of the usual length. The length
-    /// of the packet is [`Frame::len`].
+    /// The packet, or, if its tail is absent, its bytes that are in the buffer: at least its headers, if they have the usual length. The
+    /// length of the packet is [`Frame::len`].
     #[inline(always)]
     pub fn head(&self) -> &[u8] {
         self.buffer.front(self.start as usize, self.len as usize)
     }
 
-    /// The packet, or its beginning if its tail is absent and the beginning has at least `n` bytes.
+    /// [`Frame::head`] if that has at least `n` bytes, otherwise [`Frame::bytes`].
     #[inline]
     pub fn head_of(&self, n: usize) -> &[u8] {
         let head = self.head();
         if head.len() >= n { head } else { self.bytes() }
     }
 
-    /// As [`Frame::head_of`], mutable.
+    /// [`Frame::head_of`], mutable.
     pub fn head_of_mut(&mut self, n: usize) -> &mut [u8] {
         let len = self.head_of(n).len();
         self.buffer.slice_mut(self.start as usize, len)
     }
 
-    /// Whether all bytes are in the buffer.
+    /// Returns whether the frame is complete: all bytes are in the buffer.
     #[inline(always)]
-    pub fn is_whole(&self) -> bool {
-        self.buffer.is_whole()
+    pub fn is_complete(&self) -> bool {
+        self.buffer.is_complete()
     }
 
-    /// Copies the tail, if it is absent. Must be done to a frame that outlives the iteration in which it was received.
+    /// Copies an absent tail into the buffer. Must be called for every frame that outlives the iteration in which it was received.
     #[inline(always)]
     pub fn complete(&self) {
-        if !self.is_whole() {
+        if !self.is_complete() {
             self.buffer.complete();
         }
     }
 
-    /// Makes the bytes behind the first `head` a tail that is lent. Returns false, and changes nothing, if the tail has another
-    /// length or the buffer cannot have it: then the caller must copy.
+    /// Attaches `tail` as the bytes behind the first `head`. Returns false and changes nothing if the tail has another length or the buffer
+    /// has no space for its description: then the caller must copy the bytes.
     #[inline]
-    pub fn lend(&mut self, head: usize, tail: Tail<'_>) -> bool {
+    pub fn attach_tail(&mut self, head: usize, tail: Tail<'_>) -> bool {
         let present = self.start as usize + head;
-        // By that number `FramePool::free` recognizes buffers of the usual size that are whole.
-        self.len() == head + tail.total_len() && present != BUFFER && self.buffer.lend(present, tail)
+        // `present() == BUFFER` tells `FramePool::free` that a buffer is complete and of the usual size, so a buffer with a tail must not
+        // have this number of present bytes.
+        self.len() == head + tail.total_len() && present != BUFFER && self.buffer.attach_tail(present, tail)
     }
 
-    /// Piece `n` of its tail, which begins behind [`Frame::head`]; the packet may end before the tail does. `None`: there is no
-    /// such piece, or the tail is not read by `outside`. To be used before anything else is done with the frame.
+    /// Piece `n` of the absent tail, which begins behind [`Frame::head`]. The packet may end before the tail does. `None`: there is no such
+    /// piece, or the tail is not in the memory that `outside` describes. The piece is valid only until the frame is used otherwise.
     #[inline]
-    pub fn piece(&self, outside: &'static Outside, n: usize) -> Option<Piece> {
+    pub fn piece(&self, outside: &'static ExternalMemory, n: usize) -> Option<Piece> {
         self.buffer.piece(outside, n)
     }
 
-    /// Copies the packet, as far as `to` reaches, without copying an absent tail into the buffer.
+    /// Copies the packet to `to`, at most as many bytes as `to` has, without copying an absent tail into the buffer.
     pub fn read(&self, to: &mut [u8]) {
         let len = to.len().min(self.len());
         self.read_at(0, &mut to[..len]);
     }
 
-    /// As [`Frame::read`], from byte `at` of the packet on.
+    /// [`Frame::read`] from byte `at` of the packet on.
     ///
     /// # Panics
     ///
-    /// If the packet ends before `to` is full.
+    /// Panics if the packet ends before `to` is full.
     pub fn read_at(&self, at: usize, to: &mut [u8]) {
-        if self.is_whole() {
+        if self.is_complete() {
             return to.copy_from_slice(&self.bytes()[at..at + to.len()]);
         }
         assert!(at + to.len() <= self.len());
@@ -225,7 +230,7 @@ impl Frame {
         cpu::prefetch_at(self.buffer.start().wrapping_add(self.start as usize));
     }
 
-    /// Prefetches a cache line: 0 where the packet begins, -1 in front of it, where a header will be written.
+    /// Prefetches a cache line: `line` 0 is where the packet begins, -1 is in front of it, where a header will be written.
     #[inline(always)]
     pub fn prefetch_line(&self, line: isize) {
         let start = self.buffer.start().wrapping_add(self.start as usize);
@@ -249,7 +254,7 @@ impl Frame {
         self.len == 0
     }
 
-    /// Number of free bytes in front.
+    /// Number of free bytes in front of the packet.
     pub fn headroom(&self) -> usize {
         self.start as usize
     }
@@ -259,29 +264,29 @@ impl Frame {
         self.buffer.size() - (self.start + self.len) as usize
     }
 
-    /// Size of its buffer in bytes.
+    /// Size of the buffer in bytes.
     pub fn memory(&self) -> usize {
         self.buffer.size()
     }
 
-    /// Copies the frame into memory of the switch of minimal size, for a frame that is kept for long. Unfinished
-    /// offloads are not copied.
+    /// Copies the packet into a buffer of minimal size in the switch's own memory, for a frame that is kept for long. Unfinished offloads
+    /// are not copied.
     #[must_use]
     pub fn detached(&self) -> Frame {
-        let mut buffer = Buffer::own((HEADROOM + self.len()) as u32);
+        let mut buffer = Buffer::allocate((HEADROOM + self.len()) as u32);
         buffer.bytes_mut()[HEADROOM..].copy_from_slice(self.bytes());
         Frame::within(buffer, HEADROOM, self.len())
     }
 
-    /// The bytes of the buffer from `front` bytes before the packet on, even if the packet is shorter, of which the caller
-    /// accesses no more than the first `used` of the packet; `None` if the buffer is too short.
+    /// A window of the buffer from `front` bytes before the packet on. The window may be longer than the packet; the caller must access no
+    /// more than the first `used` bytes of the packet. `None`: the buffer is too short.
     #[inline(always)]
-    pub fn head_mut(&mut self, front: usize, used: usize) -> Option<&mut [u8; REACH]> {
+    pub fn head_mut(&mut self, front: usize, used: usize) -> Option<&mut [u8; HEAD_WINDOW]> {
         let start = (self.start as usize).checked_sub(front)?;
         self.buffer.window(start, front + used)
     }
 
-    /// Makes the packet `by` bytes longer at the front (negative: shorter), limited by the headroom.
+    /// Makes the packet `by` bytes longer at the front (negative: shorter). It does not become longer than the headroom permits.
     #[inline(always)]
     pub fn grow_front(&mut self, by: i16) {
         let by = i32::from(by).clamp(-(self.len as i32), self.start as i32);
@@ -289,8 +294,8 @@ impl Frame {
         self.len = self.len.wrapping_add_signed(by);
     }
 
-    /// Lets `write` fill the `N` bytes in front of the packet, of which the last `len` become a part of it. Returns `None`
-    /// and changes nothing if there are less bytes in front.
+    /// Calls `write` for the `N` bytes in front of the packet; the last `len` of them become a part of it. Returns `None` and changes
+    /// nothing if there are fewer bytes in front.
     #[inline(always)]
     pub fn put_front<const N: usize>(&mut self, len: usize, write: impl FnOnce(&mut [u8; N])) -> Option<()> {
         let start = (self.start as usize).checked_sub(N)?;
@@ -301,8 +306,8 @@ impl Frame {
         Some(())
     }
 
-    /// Makes the packet `n` bytes longer at the front; `None` if the buffer is too small. The new bytes are not
-    /// cleared. The packet is moved if only the tailroom is large enough.
+    /// Makes the packet `n` bytes longer at the front and returns the new bytes, which are not cleared. The packet is moved if only the
+    /// tailroom is large enough. `None`: the buffer is too small.
     pub fn push_front(&mut self, n: usize) -> Option<&mut [u8]> {
         if n > self.start as usize {
             self.move_back(n)?;
@@ -313,7 +318,7 @@ impl Frame {
         Some(&mut self.bytes_mut()[..n])
     }
 
-    /// Moves the packet so that it has at least `n` bytes of headroom, and more if possible.
+    /// Moves the packet back so that it has at least `n` bytes of headroom, and more if possible.
     #[cold]
     fn move_back(&mut self, n: usize) -> Option<()> {
         let (start, room) = (self.start as usize, self.tailroom());
@@ -333,8 +338,7 @@ impl Frame {
         Some(())
     }
 
-    /// Makes the packet `n` bytes longer at the end; `None` if there is not enough tailroom. The new bytes are not
-    /// cleared.
+    /// Makes the packet `n` bytes longer at the end and returns the new bytes, which are not cleared. `None`: there is not enough tailroom.
     pub fn push_back(&mut self, n: usize) -> Option<&mut [u8]> {
         if n > self.tailroom() {
             return None;
@@ -356,33 +360,33 @@ impl fmt::Debug for Frame {
     }
 }
 
-/// The buffer pool of one worker.
+/// The free buffers of one worker.
 #[derive(Debug)]
 pub struct FramePool {
     free: Vec<Buffer>,
-    keep: usize,
-    /// Buffers of the largest size, which are not freed, because clearing 64 KB for each TCP segment would cost more
-    /// than copying it.
+    /// Maximum number of buffers in `free`.
+    free_max: usize,
+    /// Free buffers of the largest size. They are reused, because clearing 64 KiB for each TCP segment would cost more than copying it.
     free_large: Vec<Buffer>,
     returns: Returns,
 }
 
 /// Maximum number of free buffers of the largest size.
-const KEEP_LARGE: usize = 64;
+const FREE_LARGE_MAX: usize = 64;
 
 impl FramePool {
-    /// A pool that keeps up to `keep` free buffers for reuse.
+    /// Makes a pool that keeps up to `keep` free buffers for reuse.
     pub fn new(keep: usize) -> FramePool {
         FramePool {
             free: Vec::with_capacity(keep),
-            keep,
+            free_max: keep,
             free_large: Vec::new(),
             returns: Returns::default(),
         }
     }
 
-    /// A frame of `len` bytes whose content is not specified (a receiver overwrites it, then trims); `None` where
-    /// `len` is longer than any packet.
+    /// A frame of `len` bytes with unspecified content: a receiver overwrites it and then trims the frame. `None`: `len` is longer than the
+    /// longest packet.
     #[inline]
     pub fn alloc(&mut self, len: usize) -> Option<Frame> {
         if len > FRAME_MAX {
@@ -392,17 +396,17 @@ impl FramePool {
             ..=DATA_ROOM => (&mut self.free, BUFFER),
             _ => (&mut self.free_large, BUFFER_LARGE),
         };
-        let buffer = list.pop().unwrap_or_else(|| Buffer::own(size as u32));
-        Some(Frame { buffer, start: HEADROOM as u32, len: len as u32, offload_state: Note::default() })
+        let buffer = list.pop().unwrap_or_else(|| Buffer::allocate(size as u32));
+        Some(Frame { buffer, start: HEADROOM as u32, len: len as u32, offload_state: OffloadWord::default() })
     }
 
-    /// As [`FramePool::alloc`], with the frame appended to `out`: it is built in its place and not moved.
+    /// [`FramePool::alloc`] that appends the frame to `out`: the frame is built in its final position and not moved.
     #[inline(always)]
     pub fn alloc_in<'b>(&mut self, len: usize, out: &'b mut FrameBatch) -> Option<&'b mut Frame> {
         match self.free.pop() {
             Some(buffer) if len <= DATA_ROOM => {
                 let (start, len) = (HEADROOM as u32, len as u32);
-                out.push(Frame { buffer, start, len, offload_state: Note::default() });
+                out.push(Frame { buffer, start, len, offload_state: OffloadWord::default() });
             }
             other => {
                 self.free.extend(other);
@@ -412,7 +416,7 @@ impl FramePool {
         out.last_mut()
     }
 
-    /// Prefetches the buffer of the next frame for `len` bytes, which will be written.
+    /// Prefetches the buffer of the next frame of `len` bytes for writing.
     #[inline(always)]
     pub fn prefetch_next(&self, len: usize) {
         if let Some(buffer) = self.free.last() {
@@ -421,7 +425,7 @@ impl FramePool {
         }
     }
 
-    /// A frame with these bytes.
+    /// A frame with a copy of these bytes.
     #[inline]
     pub fn frame_of(&mut self, bytes: &[u8]) -> Option<Frame> {
         let mut frame = self.alloc(bytes.len())?;
@@ -429,8 +433,8 @@ impl FramePool {
         Some(frame)
     }
 
-    /// Copies a frame with its unfinished offloads, into a buffer from the same source, or into memory of the switch
-    /// if that source's buffers are too small.
+    /// Copies a frame with its offload state into a buffer from the same source, or into memory of the switch if the buffers of that source
+    /// are too small. `None`: there is no buffer.
     pub fn copy_of(&mut self, frame: &Frame) -> Option<Frame> {
         let (start, len) = (frame.start as usize, frame.len());
         let another = match frame.source() {
@@ -446,29 +450,29 @@ impl FramePool {
         Some(copy)
     }
 
-    /// Frees a buffer. A buffer of a device is returned to it at the next [`FramePool::flush`] at the latest.
+    /// Frees the buffer of a frame. A buffer of a device is returned to the device at the next [`FramePool::flush`] at the latest.
     ///
-    /// Inlined, so that the buffer is copied once, from the list of frames to that of free buffers: a copy in between is
-    /// written by words and read by vectors, which the processor does only after all writes before.
+    /// Inlined, so that the buffer handle is copied once, from the list of frames to the list of free buffers. An intermediate copy would
+    /// be written as words and read as vectors, for which the processor waits until all earlier writes are complete.
     #[inline(always)]
     pub fn free(&mut self, frame: Frame) {
         let Frame { buffer, .. } = frame;
         match buffer.source() {
-            None if buffer.present() == BUFFER && self.free.len() < self.keep => self.free.push(buffer),
-            None => self.keep(buffer),
+            None if buffer.present() == BUFFER && self.free.len() < self.free_max => self.free.push(buffer),
+            None => self.free_other(buffer),
             Some(_) => drop(self.returns.push(buffer)),
         }
     }
 
-    /// Takes back a buffer of the switch's memory that is of another size or has a tail, or one too many.
+    /// Frees a buffer of the switch's own memory that has a tail or another size, or is in excess.
     #[inline(never)]
-    fn keep(&mut self, mut buffer: Buffer) {
-        if !buffer.is_whole() {
-            buffer.give_up_tail();
+    fn free_other(&mut self, mut buffer: Buffer) {
+        if !buffer.is_complete() {
+            buffer.drop_tail();
         }
         match buffer.size() {
-            BUFFER if self.free.len() < self.keep => self.free.push(buffer),
-            BUFFER_LARGE if self.free_large.len() < KEEP_LARGE => self.free_large.push(buffer),
+            BUFFER if self.free.len() < self.free_max => self.free.push(buffer),
+            BUFFER_LARGE if self.free_large.len() < FREE_LARGE_MAX => self.free_large.push(buffer),
             _ => {}
         }
     }
@@ -476,7 +480,7 @@ impl FramePool {
     /// Frees the buffers of all frames.
     #[inline]
     pub fn free_all(&mut self, frames: &mut FrameBatch) {
-        // A device usually keeps all frames that it sends.
+        // Usually the list is empty, because devices keep all frames that they send.
         if !frames.is_empty() {
             self.free_each(frames);
         }
@@ -489,7 +493,7 @@ impl FramePool {
         }
     }
 
-    /// Returns the buffers of devices. Called at the end of an iteration.
+    /// Returns freed buffers of devices to the devices. Called at the end of an iteration.
     #[inline]
     pub fn flush(&mut self) {
         self.returns.flush();
@@ -531,9 +535,9 @@ mod tests {
 
     #[test]
     fn a_frame_ends_with_its_buffer() {
-        let cut = |start, len| Frame::within(Buffer::own(100), start, len).bytes().len();
+        let cut = |start, len| Frame::within(Buffer::allocate(100), start, len).bytes().len();
         assert_eq!([cut(10, 20), cut(90, 20), cut(100, 1), cut(usize::MAX, usize::MAX)], [20, 10, 0, 0]);
-        assert!(Frame::in_buffer(Buffer::own(100), 90, 20).is_none());
+        assert!(Frame::in_buffer(Buffer::allocate(100), 90, 20).is_none());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Packets in hexadecimal text, as `netdev-dummy/receive` and packet-out take them.
+//! Packets as hexadecimal text, the format that `netdev-dummy/receive` and packet-out accept.
 
 /// Parses pairs of hexadecimal digits, with optional white space between pairs. `None` for any other text.
 pub fn parse(text: &str) -> Option<Vec<u8>> {

@@ -29,12 +29,12 @@ pub mod ipproto {
 /// Which part of a datagram a packet contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fragment {
-    /// All of it.
+    /// The complete datagram.
     #[default]
     No,
-    /// The first part, with the L4 header.
+    /// The first fragment, with the L4 header.
     First,
-    /// Another part.
+    /// A later fragment.
     Later,
 }
 
@@ -44,7 +44,7 @@ view!(
 );
 
 impl<'a> Ipv4<'a> {
-    /// A header whose lengths are true: the header, and the payload without options and padding.
+    /// A header whose lengths fit the data, and its payload without options and padding.
     #[inline]
     pub fn parse_checked(data: &'a [u8]) -> Option<(Ipv4<'a>, &'a [u8])> {
         let (ip, _) = Ipv4::parse(data)?;
@@ -54,7 +54,7 @@ impl<'a> Ipv4<'a> {
         data.get(header..total).filter(|_| true_len).map(|payload| (ip, payload))
     }
 
-    /// Size with options, as the header states it.
+    /// Length of the header with options, from its length field, in bytes.
     #[inline]
     pub fn header_len(&self) -> usize {
         usize::from(self.0[0] & 0x0f) * 4
@@ -66,7 +66,7 @@ impl<'a> Ipv4<'a> {
         self.0[1]
     }
 
-    /// Size of header and payload, as the header states it.
+    /// Length of header and payload, from the total length field, in bytes.
     #[inline]
     pub fn total_len(&self) -> u16 {
         be16::<2, 20>(self.0)
@@ -124,7 +124,7 @@ pub struct Ipv6Payload<'a> {
 }
 
 impl<'a> Ipv6<'a> {
-    /// A header with a valid length, and its payload without padding.
+    /// A header whose length fits the data, and its payload without padding.
     #[inline]
     pub fn parse_checked(data: &'a [u8]) -> Option<(Ipv6<'a>, &'a [u8])> {
         let (ip, rest) = Ipv6::parse(data)?;
@@ -144,13 +144,13 @@ impl<'a> Ipv6<'a> {
         be32::<0, 40>(self.0) & 0xf_ffff
     }
 
-    /// Size of extension headers and payload.
+    /// Length of extension headers and payload, in bytes.
     #[inline]
     pub fn payload_len(&self) -> u16 {
         be16::<4, 40>(self.0)
     }
 
-    /// What follows this header.
+    /// Protocol of the next header.
     #[inline]
     pub fn next_header(&self) -> u8 {
         self.0[6]
@@ -175,14 +175,13 @@ impl<'a> Ipv6<'a> {
     }
 }
 
-/// Returns whether a protocol number is that of an IPv6 extension header.
+/// Returns whether this is the protocol number of an IPv6 extension header.
 #[inline]
 pub fn is_extension(proto: u8) -> bool {
     matches!(proto, ipproto::HOPOPTS | ipproto::ROUTING | ipproto::DSTOPTS | ipproto::AH | ipproto::FRAGMENT)
 }
 
-/// Skips the extension headers. Each has at least eight bytes, so the length of the data bounds the loop. `None` if a
-/// header is truncated.
+/// Skips IPv6 extension headers. Each has at least eight bytes, so the length of the data bounds the loop. `None`: a header is truncated.
 pub fn skip_extensions(next_header: u8, data: &[u8]) -> Option<Ipv6Payload<'_>> {
     let mut at = Ipv6Payload { proto: next_header, fragment: Fragment::No, data };
     loop {

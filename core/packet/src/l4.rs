@@ -2,7 +2,7 @@
 
 use crate::view::{be16, be32, view};
 
-/// Declares the ports of a header, which begin it.
+/// Declares the port accessors of a header that begins with its ports.
 macro_rules! ports {
     ($name:ident, $len:literal) => {
         impl $name<'_> {
@@ -28,7 +28,7 @@ view!(
 ports!(Tcp, 20);
 
 impl<'a> Tcp<'a> {
-    /// A header with a valid data offset, and its payload.
+    /// A header with a valid data offset, and its payload. `None`: the data is too short or the offset invalid.
     #[inline]
     pub fn parse_checked(data: &'a [u8]) -> Option<(Tcp<'a>, &'a [u8])> {
         let (tcp, _) = Tcp::parse(data)?;
@@ -47,13 +47,13 @@ impl<'a> Tcp<'a> {
         be32::<8, 20>(self.0)
     }
 
-    /// Size with options, as the header states it.
+    /// Length of the header with options, from its data offset field, in bytes.
     #[inline]
     pub fn header_len(&self) -> usize {
         usize::from(self.0[12] >> 4) * 4
     }
 
-    /// The twelve bits that are not the data offset.
+    /// The twelve bits after the data offset: reserved bits and flags.
     #[inline]
     pub fn flags(&self) -> u16 {
         be16::<12, 20>(self.0) & 0x0fff
@@ -73,7 +73,7 @@ view!(
 ports!(Udp, 8);
 
 impl Udp<'_> {
-    /// Size of header and payload, as the header states it.
+    /// Length of header and payload, from the length field, in bytes.
     #[inline]
     pub fn len_field(&self) -> u16 {
         be16::<4, 8>(self.0)
@@ -147,7 +147,7 @@ impl Icmpv6<'_> {
         be16::<4, 8>(self.0)
     }
 
-    /// Returns whether it is a neighbour solicitation or advertisement.
+    /// Returns whether the message is a neighbour solicitation or advertisement.
     #[inline]
     pub fn is_nd(&self) -> bool {
         self.code() == 0 && matches!(self.icmp_type(), 135 | 136)

@@ -1,12 +1,12 @@
 //! Packets: frames and the interface of device queues, header views with bounds checks, checksums, hexadecimal text.
 //!
-//! A view borrows a header of fixed size from the front of the data and returns the rest, so reading past the end is
-//! impossible. This crate does not know flows; `flow` uses it to extract and to compose.
+//! A view borrows a header of fixed size from the front of the data and returns the rest, so reading past the end is impossible. This crate
+//! has no flows: `flow` uses it to extract flows from packets and to compose packets.
 
 pub mod checksum;
 pub mod ether;
 pub mod frame;
-pub mod held;
+pub mod held_buffers;
 pub mod hex;
 pub mod ip;
 pub mod l4;

@@ -1,4 +1,5 @@
-//! Bob Jenkins's lookup3 (2006, public domain). It is used where users see the choice that a hash makes, as [`murmur`](crate::murmur).
+//! Bob Jenkins's lookup3 (2006, public domain). Used for the same reason as [`murmur`](crate::murmur): so that the switch makes the same
+//! choice as Open vSwitch.
 
 /// Hashes bytes. The last round is omitted if no bytes are left over.
 #[inline]

@@ -1,9 +1,9 @@
-//! Merges TCP segments of one connection into one large frame that can be segmented again (generic receive offload),
-//! for a receiver that accepts such frames: it then handles one packet of up to 64 KB instead of forty.
+//! Generic receive offload: merges TCP segments of one connection into one large frame that can be segmented again. For a receiver that
+//! accepts such frames: it then handles one packet of up to 64 KiB instead of forty.
 //!
-//! [`Offload::finish`] restores exactly the segments that were merged. Headers that differ in more than lengths,
-//! sequence number, identification and checksums are not merged, nor are segments with a wrong checksum. No frame
-//! waits: only frames of one burst are merged, and those of one connection keep their order.
+//! [`Offload::finish`] restores exactly the segments that were merged. Segments are not merged if their headers differ in more than
+//! lengths, sequence number, identification and checksums, or if a checksum is wrong. No frame waits for others: only frames of one burst
+//! are merged, and frames of one connection keep their order.
 
 use crate::frame::{FRAME_MAX, Frame, FrameBatch, FramePool};
 use crate::offload::{Gso, Offload, PartialChecksum, SEGMENTS_MAX};
@@ -15,16 +15,16 @@ const PSH: u8 = 0x08;
 const ACK: u8 = 0x10;
 const ECE: u8 = 0x40;
 const DONT_FRAGMENT: u8 = 0x40;
-/// Maximum length of an IP packet.
+/// Maximum length of an IP packet, in bytes.
 const IP_MAX: usize = 65_535;
-/// Segments with shorter payloads are not merged: they are rare in bulk transfers.
-const LEAST_PAYLOAD: usize = 256;
-/// Minimum length of the first frame of a run.
-const SHORTEST: usize = 14 + 20 + 20 + LEAST_PAYLOAD;
+/// Minimum payload of a segment that is merged, in bytes. Shorter segments are rare in bulk transfers.
+const PAYLOAD_MIN: usize = 256;
+/// Minimum length of the first frame of a run: Ethernet, IPv4 and TCP headers and the minimum payload.
+const FIRST_FRAME_MIN: usize = 14 + 20 + 20 + PAYLOAD_MIN;
 /// Maximum number of connections that are tracked in one burst.
 const RUNS_MAX: usize = 16;
 
-/// A frame that may be merged.
+/// Header fields of a frame that may be merged.
 #[derive(Clone, Copy)]
 struct Segment {
     layout: Layout,
@@ -42,7 +42,7 @@ struct Run {
     segment: Segment,
     /// Total bytes of payload.
     bytes: usize,
-    /// No further segment is added.
+    /// No further segment may be added.
     closed: bool,
 }
 
@@ -54,7 +54,7 @@ fn half(bytes: &[u8], at: usize) -> u16 {
     bytes.get(at..at + 2).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]))
 }
 
-/// End of the IP packet in the frame, by the length in its header.
+/// Offset of the end of the IP packet in the frame, from the length in its header.
 fn end(bytes: &[u8], l: &Layout) -> usize {
     match l.v6 {
         false => l.l3 + usize::from(half(bytes, l.l3 + 2)),
@@ -63,7 +63,7 @@ fn end(bytes: &[u8], l: &Layout) -> usize {
 }
 
 impl Segment {
-    /// `None` if the frame cannot be merged.
+    /// Reads a frame. `None`: the frame cannot be merged.
     fn of(frame: &Frame, layout: Layout) -> Option<Segment> {
         let bytes = frame.head();
         let ip = if layout.v6 { 40 } else { 20 };
@@ -72,12 +72,17 @@ impl Segment {
         let is_plain = layout.l4 - layout.l3 == ip && end(bytes, &layout) == frame.len();
         let is_data = flags & ACK != 0 && flags & !(ACK | PSH | FIN | ECE) == 0;
         let is_long =
-            payload >= layout.l4 + 20 && frame.len() >= payload + LEAST_PAYLOAD && bytes.len() >= payload;
+            payload >= layout.l4 + 20 && frame.len() >= payload + PAYLOAD_MIN && bytes.len() >= payload;
         let offload = frame.offload();
-        let is_whole =
+        let is_one_packet =
             offload.gso.is_none() && offload.csum.is_none_or(|c| usize::from(c.start) == layout.l4);
         let sequence = word(bytes, layout.l4 + 4);
-        (is_plain && is_data && is_long && is_whole).then_some(Segment { layout, payload, sequence, flags })
+        (is_plain && is_data && is_long && is_one_packet).then_some(Segment {
+            layout,
+            payload,
+            sequence,
+            flags,
+        })
     }
 
     fn payload_len(&self, frame: &Frame) -> usize {
@@ -85,13 +90,13 @@ impl Segment {
     }
 }
 
-/// The bytes that identify the connection: addresses, ports.
+/// The bytes that identify the connection: addresses and ports.
 fn connection<'a>(bytes: &'a [u8], l: &Layout) -> [Option<&'a [u8]>; 2] {
     let addresses = if l.v6 { l.l3 + 8..l.l3 + 40 } else { l.l3 + 12..l.l3 + 20 };
     [bytes.get(addresses), bytes.get(l.l4..l.l4 + 4)]
 }
 
-/// Returns whether the headers are equal, except for fields that differ between segments of one frame.
+/// Returns whether the headers are equal, except for the fields in which the segments of one frame differ.
 fn same_headers(a: &[u8], b: &[u8], s: &Segment) -> bool {
     let Layout { l3, l4, v6, .. } = s.layout;
     let same = |from: usize, to: usize| a[from..to] == b[from..to];
@@ -109,22 +114,22 @@ fn same_headers(a: &[u8], b: &[u8], s: &Segment) -> bool {
         && same(l4 + 18, s.payload)
 }
 
-/// Returns whether the identification is the one that segmentation would assign, or is irrelevant (RFC 6864 §4.1).
+/// Returns whether the IPv4 identification is the one that segmentation would assign, or has no meaning (RFC 6864 §4.1).
 fn id_follows(first: &[u8], bytes: &[u8], run: &Run) -> bool {
     let Layout { l3, v6, .. } = run.segment.layout;
     let follows = || half(bytes, l3 + 4) == half(first, l3 + 4).wrapping_add(run.count as u16);
     v6 || first[l3 + 6] & DONT_FRAGMENT != 0 || follows()
 }
 
-/// Returns whether its checksums are right; that of TCP may be unfinished.
-fn is_sound(frame: &Frame, s: &Segment) -> bool {
+/// Returns whether the checksums are right. The checksum of TCP may be unfinished.
+fn are_checksums_right(frame: &Frame, s: &Segment) -> bool {
     let (bytes, l) = (frame.bytes(), &s.layout);
-    let transport = || frame.offload().csum.is_some() || segment::checksum_holds(bytes, l);
-    segment::ip_checksum_holds(bytes, l) && transport()
+    let transport = || frame.offload().csum.is_some() || segment::is_checksum_right(bytes, l);
+    segment::is_ip_checksum_right(bytes, l) && transport()
 }
 
 impl Run {
-    fn takes(&self, frames: &[Frame], frame: &Frame, s: &Segment) -> bool {
+    fn accepts(&self, frames: &[Frame], frame: &Frame, s: &Segment) -> bool {
         let (first, size) = (&frames[self.first], self.segment.payload_len(&frames[self.first]));
         let len = s.payload_len(frame);
         let total = self.bytes + len;
@@ -137,27 +142,27 @@ impl Run {
             && self.count < SEGMENTS_MAX
             && same_headers(first.head(), frame.head(), s)
             && id_follows(first.head(), frame.head(), self)
-            && (self.count > 1 || is_sound(first, &self.segment))
-            && is_sound(frame, s)
+            && (self.count > 1 || are_checksums_right(first, &self.segment))
+            && are_checksums_right(frame, s)
     }
 
     fn add(&mut self, frames: &[Frame], at: usize, s: &Segment) {
         let (len, size) = (s.payload_len(&frames[at]), self.segment.payload_len(&frames[self.first]));
         (self.last, self.count, self.bytes) = (at, self.count + 1, self.bytes + len);
-        // Segmentation makes only the last segment shorter, and sets these flags only in the last segment.
+        // Segmentation makes only the last segment shorter, and sets PSH and FIN only in the last segment.
         self.closed = len < size || s.flags & (PSH | FIN) != 0;
     }
 }
 
-/// Finds the runs in a burst. `next`: index of the segment after each one.
+/// Finds the runs in a burst. `next`: for each frame of a run, the index of the frame with the next segment.
 fn runs(frames: &[Frame], next: &mut Vec<usize>) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     for (at, frame) in frames.iter().enumerate() {
-        if runs.is_empty() && frame.len() < SHORTEST {
+        if runs.is_empty() && frame.len() < FIRST_FRAME_MIN {
             continue;
         }
         let Some(layout) = segment::layout(frame.head()) else {
-            // A fragment may belong to any of the connections.
+            // A fragment may belong to any of the connections, and later segments must not overtake it.
             runs.iter_mut().for_each(|r| r.closed = true);
             continue;
         };
@@ -167,13 +172,13 @@ fn runs(frames: &[Frame], next: &mut Vec<usize>) -> Vec<Run> {
         let whose = connection(frame.head(), &layout);
         let known = runs.iter_mut().rfind(|r| connection(frames[r.first].head(), &r.segment.layout) == whose);
         match (known, Segment::of(frame, layout)) {
-            (Some(run), Some(s)) if run.takes(frames, frame, &s) => {
+            (Some(run), Some(s)) if run.accepts(frames, frame, &s) => {
                 next.resize(frames.len(), 0);
                 next[run.last] = at;
                 run.add(frames, at, &s);
             }
             (known, segment) => {
-                // Later segments must not overtake this one.
+                // Later segments of the connection must not overtake this one.
                 known.into_iter().for_each(|r| r.closed = true);
                 if let Some(segment) = segment.filter(|_| runs.len() < RUNS_MAX) {
                     let closed = segment.flags & (PSH | FIN) != 0;
@@ -186,31 +191,31 @@ fn runs(frames: &[Frame], next: &mut Vec<usize>) -> Vec<Run> {
     runs
 }
 
-/// Merges the segments of a run into one frame; `None` if this is impossible, and the segments stay as they are.
-fn whole(frames: &[Frame], run: &Run, next: &[usize], pool: &mut FramePool) -> Option<Frame> {
+/// Merges the segments of a run into one frame. `None`: this is impossible, and the segments stay as they are.
+fn merged_frame(frames: &[Frame], run: &Run, next: &[usize], pool: &mut FramePool) -> Option<Frame> {
     let Segment { layout, payload: header, .. } = run.segment;
     let first = &frames[run.first];
-    let mut whole = pool.alloc(header + run.bytes)?;
+    let mut merged = pool.alloc(header + run.bytes)?;
     let (mut at, mut end) = (run.first, header);
-    whole.bytes_mut()[..header].copy_from_slice(&first.bytes()[..header]);
+    merged.bytes_mut()[..header].copy_from_slice(&first.bytes()[..header]);
     for i in 0..run.count {
         let part = &frames[at].bytes()[header..];
-        whole.bytes_mut()[end..end + part.len()].copy_from_slice(part);
+        merged.bytes_mut()[end..end + part.len()].copy_from_slice(part);
         end += part.len();
         if i + 1 < run.count {
             at = next[at];
         }
     }
-    whole.bytes_mut()[layout.l4 + 13] = frames[run.last].bytes()[layout.l4 + 13];
-    segment::set_ip_length(whole.bytes_mut(), &layout)?;
-    let (start, offset) = segment::make_partial(whole.bytes_mut())?;
+    merged.bytes_mut()[layout.l4 + 13] = frames[run.last].bytes()[layout.l4 + 13];
+    segment::set_ip_length(merged.bytes_mut(), &layout)?;
+    let (start, offset) = segment::make_partial(merged.bytes_mut())?;
     let size = u16::try_from(run.segment.payload_len(first)).ok()?;
     let gso = Some(Gso { kind: layout.kind()?, size, ecn: false });
-    whole.set_offload(Offload { csum: Some(PartialChecksum { start, offset }), gso });
-    Some(whole)
+    merged.set_offload(Offload { csum: Some(PartialChecksum { start, offset }), gso });
+    Some(merged)
 }
 
-/// Merges segments and returns by how many frames the burst has become shorter.
+/// Merges segments. Returns by how many frames the burst has become shorter.
 pub fn merge(frames: &mut FrameBatch, pool: &mut FramePool) -> usize {
     if frames.len() < 2 {
         return 0;
@@ -219,20 +224,20 @@ pub fn merge(frames: &mut FrameBatch, pool: &mut FramePool) -> usize {
     let runs = runs(frames, &mut next);
     let mut gone = vec![false; if next.is_empty() { 0 } else { frames.len() }];
     for run in runs.iter().filter(|r| r.count > 1) {
-        let Some(whole) = whole(frames, run, &next, pool) else { continue };
+        let Some(merged) = merged_frame(frames, run, &next, pool) else { continue };
         let mut at = run.first;
         while at != run.last {
             at = next[at];
             gone[at] = true;
         }
-        pool.free(std::mem::replace(&mut frames[run.first], whole));
+        pool.free(std::mem::replace(&mut frames[run.first], merged));
     }
     let before = frames.len();
     remove(frames, &gone, pool);
     before - frames.len()
 }
 
-/// Removes merged frames; the others keep their order.
+/// Removes frames that were merged into others; the remaining frames keep their order.
 fn remove(frames: &mut FrameBatch, gone: &[bool], pool: &mut FramePool) {
     if gone.is_empty() {
         return;

@@ -1,13 +1,13 @@
-//! MurmurHash3 for 32 bits (public domain), word by word. It is used where users see the choice that a hash makes
-//! (links of bonds, buckets of groups, device numbers), so that the choice equals that of Open vSwitch.
+//! MurmurHash3 for 32 bits (public domain), word by word. It is used where users see the choice that a hash makes (links of bonds, buckets
+//! of groups, device numbers), so that the switch makes the same choice as Open vSwitch.
 
-/// Adds a word to the hash.
+/// Adds a word to a hash.
 pub fn add(hash: u32, data: u32) -> u32 {
     let data = data.wrapping_mul(0xcc9e_2d51).rotate_left(15).wrapping_mul(0x1b87_3593);
     (hash ^ data).rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64)
 }
 
-/// Finishes the hash; `length` is in bytes.
+/// Finishes a hash. `length`: number of hashed bytes.
 pub fn finish(hash: u32, length: u32) -> u32 {
     let mut hash = hash ^ length;
     hash ^= hash >> 16;
@@ -27,7 +27,7 @@ pub fn of_bytes(bytes: &[u8], basis: u32) -> u32 {
     finish(words(bytes).fold(basis, add), bytes.len() as u32)
 }
 
-/// Hashes a number of 64 bits.
+/// Hashes a 64-bit number.
 pub fn of_long(v: u64, basis: u32) -> u32 {
     finish(add(add(basis, v as u32), (v >> 32) as u32), 8)
 }

@@ -1,4 +1,4 @@
-//! Neighbour discovery (RFC 4861): the target and the link-layer address options.
+//! Neighbour discovery (RFC 4861): target and link-layer address options.
 
 /// Fields of a neighbour solicitation or advertisement after its first eight bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct Neighbour {
     pub sll: [u8; 6],
     /// Target link-layer address.
     pub tll: [u8; 6],
-    /// Type of the first of these options; 0 for none.
+    /// Type of the first link-layer address option; 0: there is none.
     pub first_option: u8,
 }
 

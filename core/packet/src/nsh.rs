@@ -11,13 +11,13 @@ pub mod next {
     pub const NSH: u8 = 4;
 }
 
-/// One context header of fixed length: 16 bytes.
+/// Metadata type 1: one context header of fixed length (16 bytes).
 pub const MD_TYPE_1: u8 = 1;
-/// Context headers of variable length, or none.
+/// Metadata type 2: context headers of variable length, or none.
 pub const MD_TYPE_2: u8 = 2;
-/// Size of a header of type 1.
+/// Length of a header of metadata type 1, in bytes.
 pub const MD1_LEN: usize = 24;
-/// The longest header: 63 words of four bytes.
+/// Maximum length of a header: 63 words of four bytes.
 pub const LEN_MAX: usize = 252;
 
 view!(
@@ -26,7 +26,7 @@ view!(
 );
 
 impl<'a> Nsh<'a> {
-    /// A header of version 0 with a valid length, its context headers, and the payload.
+    /// A header of version 0 with a valid length, its context headers, and its payload.
     pub fn parse_checked(data: &'a [u8]) -> Option<(Nsh<'a>, &'a [u8], &'a [u8])> {
         let (nsh, _) = Nsh::parse(data)?;
         let len = nsh.header_len();
@@ -38,7 +38,7 @@ impl<'a> Nsh<'a> {
         (fits && nsh.0[0] >> 6 == 0).then_some((nsh, context, payload))
     }
 
-    /// The O bit and the unassigned one after it.
+    /// The O bit and the unassigned bit after it.
     pub fn flags(&self) -> u8 {
         self.0[0] >> 4 & 3
     }
@@ -48,12 +48,12 @@ impl<'a> Nsh<'a> {
         (be16::<0, 8>(self.0) >> 6 & 0x3f) as u8
     }
 
-    /// Size with context headers, as the header states it.
+    /// Length of the header with context headers, from its length field, in bytes.
     pub fn header_len(&self) -> usize {
         usize::from(self.0[1] & 0x3f) * 4
     }
 
-    /// The form of the context headers, with the unassigned bits before it.
+    /// The metadata type, with the unassigned bits before it.
     pub fn md_type(&self) -> u8 {
         self.0[2]
     }

@@ -1,29 +1,32 @@
-//! Unfinished offloads of a frame: the rest of a checksum, segmentation.
+//! Unfinished offloads of a frame: a checksum that must be finished, segmentation.
 //!
-//! A kernel that sends to a virtual device leaves both to the receiver, and so may a NIC. The switch stores this
-//! beside the frame and passes it to the device that sends the frame; only if that device does not support it,
-//! [`Offload::finish`] does the work in software. So TCP crosses the switch in frames of up to 64 KB.
+//! A kernel that sends to a virtual device leaves both to the receiver, and so may a NIC. The switch stores them with the frame and passes
+//! them to the device that transmits the frame. Only if that device does not support them, [`Offload::finish`] does the work in software.
+//! So TCP crosses the switch in frames of up to 64 KiB.
 //!
-//! Invariants for code that changes a frame: bytes added or removed in front of the transport header are reported by
-//! [`Offload::shift`]; while `csum` is set, the checksum field contains the sum of the pseudo header, **not**
-//! complemented, so a change of IP addresses is added to it, and a change of ports does not affect it; a frame to be
-//! segmented has such a checksum.
+//! Invariants for code that changes a frame. Bytes added or removed in front of the transport header must be reported by
+//! [`Offload::shift`]. While `csum` is set, the checksum field contains the sum of the pseudo header, **not** complemented: a change of IP
+//! addresses must be added to the field, and a change of ports does not affect it. A frame that must be segmented always has such a
+//! checksum.
 
 use crate::rx_checksums::{RX_CHECKSUMS, RxChecksums};
 use crate::segment;
 pub use crate::segment::GsoKind;
 
-/// Maximum number of segments per frame: 64 KB in segments smaller than those of any TCP. A sender that asks for more
-/// could make the switch send thousands of packets for one.
+/// Maximum number of segments per frame: enough for 64 KiB in segments smaller than those of any TCP. Without this limit, one frame of a
+/// guest could make the switch send tens of thousands of packets.
 pub const SEGMENTS_MAX: usize = 2048;
 
+/// Offset of the byte with the header length in a TCP header.
 const TCP_DATA_OFFSET: usize = 12;
+/// Length of a TCP header without options, in bytes.
 const TCP_HEADER: usize = 20;
-/// Length of a TCP header with all options.
+/// Length of a TCP header with the maximum of options, in bytes.
 const TCP_HEADER_MAX: usize = 60;
+/// Length of a UDP header, in bytes.
 const UDP_HEADER: usize = 8;
 
-/// A checksum whose field contains only the sum of the pseudo header.
+/// An unfinished checksum: its field contains only the sum of the pseudo header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartialChecksum {
     /// Start of the checksummed data, from the start of the frame.
@@ -32,18 +35,18 @@ pub struct PartialChecksum {
     pub offset: u16,
 }
 
-/// A frame to be segmented.
+/// Describes how a frame must be segmented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gso {
     /// Protocol of the frame.
     pub kind: GsoKind,
-    /// Bytes of payload in each segment.
+    /// Number of payload bytes of each segment.
     pub size: u16,
-    /// TCP uses ECN: the first segment's CWR is not repeated.
+    /// TCP uses ECN: only the first segment keeps the CWR flag.
     pub ecn: bool,
 }
 
-/// The unfinished offloads of a frame. The default is none.
+/// The unfinished offloads of a frame. Default: none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offload {
     /// The checksum must be finished.
@@ -52,34 +55,36 @@ pub struct Offload {
     pub gso: Option<Gso>,
 }
 
-/// Bits of [`Note`]: which offloads are set.
+/// Bit of [`OffloadWord`]: `csum` is set.
 const CSUM: u64 = 1;
+/// Bit of [`OffloadWord`]: `gso` is set.
 const GSO: u64 = 2;
+/// Bit of [`OffloadWord`]: `gso` is set and TCP uses ECN.
 const ECN: u64 = 4;
 
-/// An [`Offload`] in one word, so that every frame has the same size: start of the checksum, its offset, segment size
-/// (16 bits each, from the most significant), kind (8), which offloads are set (8).
+/// An [`Offload`] in one word, so that every frame has the same size: start of the checksum, its offset, segment size (16 bits each, from
+/// the most significant), kind (8), flags (8). If the flag [`RX_CHECKSUMS`] is set, the word contains [`RxChecksums`] instead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Note(u64);
+pub(crate) struct OffloadWord(u64);
 
-impl Note {
-    /// Returns whether any offload is unfinished, or a device stated something about checksums.
+impl OffloadWord {
+    /// Returns whether an offload is unfinished, or a device has reported something about checksums.
     #[inline]
     pub(crate) fn is_some(self) -> bool {
         self.0 != 0
     }
 
-    pub(crate) fn new(offload: Offload) -> Note {
+    pub(crate) fn new(offload: Offload) -> OffloadWord {
         let csum = offload.csum.map_or(0, |c| u64::from(c.start) << 48 | u64::from(c.offset) << 32 | CSUM);
         let gso = offload.gso.map_or(0, |g| {
             u64::from(g.size) << 16 | (g.kind as u64) << 8 | if g.ecn { GSO | ECN } else { GSO }
         });
-        Note(csum | gso)
+        OffloadWord(csum | gso)
     }
 
-    /// A note that there is nothing to do, and what a device stated about checksums.
-    pub(crate) fn of_rx_checksums(stated: RxChecksums) -> Note {
-        Note(stated.word())
+    /// No unfinished offload, and what a device has reported about checksums.
+    pub(crate) fn of_rx_checksums(stated: RxChecksums) -> OffloadWord {
+        OffloadWord(stated.word())
     }
 
     pub(crate) fn rx_checksums(self) -> Option<RxChecksums> {
@@ -117,17 +122,18 @@ impl Offload {
         }
     }
 
-    /// Checks that the record lies within `frame` and is plausible. Must be called for records from outside.
+    /// Returns whether the offsets lie within `frame` and the values are plausible. Must be checked for offloads that come from a guest or
+    /// a device.
     pub fn fits(&self, frame: &[u8]) -> bool {
         self.fits_head(frame, frame.len())
     }
 
-    /// Bytes of a frame from its beginning on that decide about the record: `headers`, `fits_head` and the others need no more.
+    /// Number of bytes at the beginning of a frame that the methods of this type read, such as `headers` and `fits_head`.
     pub fn reach(&self) -> usize {
         self.csum.map_or(0, |csum| usize::from(csum.start) + TCP_HEADER_MAX)
     }
 
-    /// As `fits`, for a frame of `len` bytes of which only the beginning is present: at least [`Offload::reach`] bytes.
+    /// [`fits`](Self::fits) for a frame of `len` bytes of which only the beginning is present: at least [`Offload::reach`] bytes.
     pub fn fits_head(&self, head: &[u8], len: usize) -> bool {
         let Some(csum) = self.csum else { return self.gso.is_none() };
         if usize::from(csum.start) + usize::from(csum.offset) + 2 > len {
@@ -138,8 +144,8 @@ impl Offload {
         payload.is_some_and(|payload| payload <= SEGMENTS_MAX * usize::from(gso.size))
     }
 
-    /// Length of the headers in front of the payload of a frame to be segmented; each segment has them. `None`: its
-    /// transport header is truncated or invalid.
+    /// Length of the headers in front of the payload of a frame that must be segmented; each segment has them. `None`: the transport header
+    /// is truncated or invalid.
     pub fn headers(&self, frame: &[u8]) -> Option<usize> {
         let start = usize::from(self.csum?.start);
         match self.gso?.kind {
@@ -151,12 +157,12 @@ impl Offload {
         }
     }
 
-    /// Length of the longest packet that results from `frame`, to compare with an MTU.
+    /// Length of the longest packet into which `frame` will be segmented, to compare with an MTU.
     pub fn longest(&self, frame: &[u8]) -> usize {
         self.longest_of(frame, frame.len())
     }
 
-    /// As `longest`, for a frame of `len` bytes of which at least [`Offload::reach`] bytes are present.
+    /// [`longest`](Self::longest) for a frame of `len` bytes of which at least [`Offload::reach`] bytes are present.
     pub fn longest_of(&self, head: &[u8], len: usize) -> usize {
         match (self.gso, self.headers(head)) {
             (Some(gso), Some(headers)) => len.min(headers + usize::from(gso.size)),
@@ -164,7 +170,7 @@ impl Offload {
         }
     }
 
-    /// Total bytes of the packets that result from `frame`, with the headers of each, to compare with a rate.
+    /// Total length of the packets into which `frame` will be segmented, with the headers of each, to compare with a rate.
     pub fn total(&self, frame: &[u8]) -> u64 {
         let len = frame.len() as u64;
         match (self.gso, self.headers(frame)) {
@@ -176,13 +182,12 @@ impl Offload {
         }
     }
 
-    /// Finishes the offloads of `frame` and passes each resulting packet to `emit`. Returns `None`, and emits
-    /// nothing, if the record does not fit the frame.
+    /// Finishes the offloads of `frame` and passes each resulting packet to `emit`. Returns the number of packets. `None`: nothing was
+    /// emitted, because the offload does not fit the frame.
     pub fn finish(&self, frame: &mut [u8], mut emit: impl FnMut(&[u8])) -> Option<usize> {
         if let Some(gso) = self.gso {
             let layout = segment::layout(frame)?;
-            // The inner packet of a tunnel is not segmented here, because the outer headers would have to be
-            // repeated, too.
+            // The inner packet of a tunnel is not segmented here, because the outer headers would have to be repeated as well.
             if layout.kind()? != gso.kind || self.csum.is_some_and(|c| usize::from(c.start) != layout.l4) {
                 return None;
             }
@@ -202,12 +207,12 @@ mod tests {
 
     #[test]
     fn a_tag_moves_the_start() {
-        let mut note = Offload { csum: Some(PartialChecksum { start: 34, offset: 16 }), gso: None };
-        note.shift(4);
-        assert_eq!(note.csum, Some(PartialChecksum { start: 38, offset: 16 }));
-        note.shift(-4);
-        assert_eq!(note.csum.map(|c| c.start), Some(34));
-        assert!(note.is_some());
+        let mut offload = Offload { csum: Some(PartialChecksum { start: 34, offset: 16 }), gso: None };
+        offload.shift(4);
+        assert_eq!(offload.csum, Some(PartialChecksum { start: 38, offset: 16 }));
+        offload.shift(-4);
+        assert_eq!(offload.csum.map(|c| c.start), Some(34));
+        assert!(offload.is_some());
     }
 
     #[test]
@@ -222,28 +227,28 @@ mod tests {
         for csum in csum {
             for gso in gso.into_iter().chain([None]) {
                 let offload = Offload { csum, gso };
-                assert_eq!(Note::new(offload).offload(), offload);
-                assert_eq!(Note::new(offload).is_some(), offload.is_some());
+                assert_eq!(OffloadWord::new(offload).offload(), offload);
+                assert_eq!(OffloadWord::new(offload).is_some(), offload.is_some());
             }
         }
     }
 
     #[test]
-    fn notes_from_outside_are_checked() {
+    fn offloads_from_outside_are_checked() {
         let mut frame = [0u8; 100];
         frame[34 + TCP_DATA_OFFSET] = 0x80;
         let csum = |start, offset| Some(PartialChecksum { start, offset });
-        let note = |csum, kind, size| Offload { csum, gso: Some(Gso { kind, size, ecn: false }) };
-        let good = note(csum(34, 16), GsoKind::Tcp4, 32);
+        let offload = |csum, kind, size| Offload { csum, gso: Some(Gso { kind, size, ecn: false }) };
+        let good = offload(csum(34, 16), GsoKind::Tcp4, 32);
         assert!(good.fits(&frame) && Offload::default().fits(&[]));
         let mut long = vec![0; 66 + 31 * SEGMENTS_MAX + 1];
         long[34 + TCP_DATA_OFFSET] = 0x80;
-        assert!(good.fits(&long) && !note(csum(34, 16), GsoKind::Tcp4, 31).fits(&long));
+        assert!(good.fits(&long) && !offload(csum(34, 16), GsoKind::Tcp4, 31).fits(&long));
         assert_eq!((good.headers(&frame), good.longest(&frame)), (Some(66), 98));
-        assert_eq!(note(csum(34, 16), GsoKind::Tcp4, 1400).longest(&frame), 100);
-        assert_eq!(note(csum(34, 6), GsoKind::Udp, 40).longest(&frame), 82);
-        assert!(!note(None, GsoKind::Tcp4, 1400).fits(&frame));
-        assert!(!note(csum(34, 16), GsoKind::Tcp4, 0).fits(&frame));
+        assert_eq!(offload(csum(34, 16), GsoKind::Tcp4, 1400).longest(&frame), 100);
+        assert_eq!(offload(csum(34, 6), GsoKind::Udp, 40).longest(&frame), 82);
+        assert!(!offload(None, GsoKind::Tcp4, 1400).fits(&frame));
+        assert!(!offload(csum(34, 16), GsoKind::Tcp4, 0).fits(&frame));
         for (start, offset) in [(99, 0), (34, 65), (65535, 65535)] {
             assert!(!Offload { csum: csum(start, offset), gso: None }.fits(&frame));
         }
@@ -253,14 +258,14 @@ mod tests {
             if let Some(byte) = frame.get_mut(start + TCP_DATA_OFFSET) {
                 *byte = words << 4;
             }
-            assert!(!note(csum(start as u16, 0), GsoKind::Tcp4, 100).fits(&frame));
+            assert!(!offload(csum(start as u16, 0), GsoKind::Tcp4, 100).fits(&frame));
         }
     }
 
     #[test]
-    fn a_note_that_does_not_fit_is_refused() {
-        let note = Offload { csum: Some(PartialChecksum { start: 60, offset: 16 }), gso: None };
-        assert_eq!(note.finish(&mut [0; 60], |_| panic!("emitted")), None);
+    fn an_offload_that_does_not_fit_is_refused() {
+        let offload = Offload { csum: Some(PartialChecksum { start: 60, offset: 16 }), gso: None };
+        assert_eq!(offload.finish(&mut [0; 60], |_| panic!("emitted")), None);
         let nothing = Offload::default();
         assert_eq!(nothing.finish(&mut [1, 2], |f| assert_eq!(f, [1, 2])), Some(1));
     }

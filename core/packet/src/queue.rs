@@ -1,7 +1,7 @@
 //! Rx queues and tx queues: the interface that a device provides to the datapath.
 //!
-//! The worker that polls an rx queue owns it (`&mut`). A tx queue that several workers use is behind a lock of the
-//! datapath. No call may block.
+//! The worker that polls an rx queue owns it (`&mut`). A tx queue that several workers use is protected by a lock of the datapath. No call
+//! may block.
 
 use crate::frame::{FrameBatch, FramePool};
 use std::num::NonZeroU32;
@@ -9,74 +9,74 @@ use std::num::NonZeroU32;
 /// Maximum number of frames that one `rx` call returns.
 pub const RX_BURST: usize = 64;
 
-/// Result of a receive besides the frames.
+/// Result of [`RxQueue::rx`] besides the frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RxResult {
-    /// Packets that the queue had but could not deliver (too long, no buffer).
+    /// Number of packets that the queue had but could not deliver (too long, no buffer).
     pub dropped: u32,
-    /// More frames are known to be waiting.
+    /// The queue knows that more frames are waiting.
     pub more: bool,
     /// The port that received the frames, if several ports share the queue.
     pub port: Option<NonZeroU32>,
-    /// Some frames have tails that their sender gets back by [`RxQueue::give_back`], or the sender's buffers are [held](crate::held).
-    pub lent: bool,
+    /// [`RxQueue::return_buffers`] must be called: some frames have tails in the memory of their sender, or buffers of the sender are
+    /// [held](crate::held_buffers).
+    pub needs_return: bool,
 }
 
 /// One receive queue of a device.
 pub trait RxQueue: Send {
-    /// Appends up to `max` received frames to `out`, in buffers from `pool`. Returns at once if there are none.
+    /// Appends up to `max` received frames, in buffers from `pool`, to `out`. Returns at once if there are none.
     fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult;
-    /// Ends the loan of the tails of received frames, and releases what is [held](crate::held). To be called after each `rx` that lent
-    /// some, by the same thread, when all of these frames are complete or freed. Returns false if one is not: then the queue receives
-    /// nothing until a later call.
-    fn give_back(&mut self) -> bool {
+    /// Returns the buffers of absent tails to their sender, and [held](crate::held_buffers) buffers. Must be called after each `rx` whose
+    /// result has `needs_return`, by the same thread, when all of its frames are complete or freed. Returns false if one is not: then the
+    /// queue receives nothing until a later call returns true.
+    fn return_buffers(&mut self) -> bool {
         true
     }
-    /// Number of packets that wait in a guest's queue; `None` for other queues. Used for measurements only.
+    /// Number of packets that wait in a guest's queue; `None` for other queues. Only for measurements.
     fn waiting(&mut self) -> Option<u32> {
         None
     }
-    /// Enables (`on`) or disables notification when frames arrive. The device defines how it notifies the owner of
-    /// its descriptor. Returns false if it cannot. Frames that arrived before this call are not notified: poll once
-    /// afterwards.
+    /// Enables (`on`) or disables notification when frames arrive. The device defines how it notifies the owner of its descriptor. Returns
+    /// false if the device does not support notification. Frames that arrived before this call are not notified: poll once afterwards.
     fn arm(&mut self, _on: bool) -> bool {
         false
     }
 }
 
-/// Result of a send. `sent + dropped + too_long` is the number of frames that were passed, except for a policer or a
-/// shaper (`TxQueue::take_qos`).
+/// Result of [`TxQueue::tx`]. `sent + dropped + too_long` is the number of frames that were passed, except for a policer or a shaper
+/// ([`TxQueue::take_qos`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TxResult {
-    /// Frames that the device accepted.
+    /// Number of frames that the device accepted.
     pub sent: u32,
-    /// Bytes of these frames.
+    /// Total length of these frames, in bytes.
     pub sent_bytes: u64,
-    /// Frames that the device refused because its ring was full or the link was down.
+    /// Number of frames that the device refused because its ring was full or the link was down.
     pub dropped: u32,
-    /// Frames that the device refused because they exceeded its MTU.
+    /// Number of frames that the device refused because they exceeded its MTU.
     pub too_long: u32,
 }
 
 /// Result of a policer or shaper for the frames of a send, and for frames that a shaper held before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QosResult {
-    /// Frames that the device accepted.
+    /// Number of frames that the device accepted.
     pub sent: u32,
-    /// Bytes of these frames.
+    /// Total length of these frames, in bytes.
     pub sent_bytes: u64,
-    /// Frames that the device refused because its ring was full or the link was down.
+    /// Number of frames that the device refused because its ring was full or the link was down.
     pub dropped: u32,
-    /// Frames that the device refused because they exceeded its MTU.
+    /// Number of frames that the device refused because they exceeded its MTU.
     pub too_long: u32,
-    /// Frames that exceed a rate, or whose queue was full; they are the last ones left in the batch.
+    /// Number of frames that exceed a rate, or whose queue was full. They are the last ones in the batch.
     pub refused: u32,
     /// The shaper holds frames: the sender must call again, even without more frames.
     pub holds: bool,
 }
 
 impl QosResult {
-    /// Adds the device's result.
+    /// Adds the result of a device.
     pub fn add(&mut self, sent: &TxResult) {
         self.sent += sent.sent;
         self.sent_bytes += sent.sent_bytes;
@@ -87,37 +87,35 @@ impl QosResult {
 
 /// One transmit queue of a device.
 pub trait TxQueue: Send {
-    /// Sends the frames in order. Frames that the device keeps are removed from `frames`; the caller frees the rest,
-    /// sent or not.
+    /// Transmits the frames in order. Frames that the device keeps are removed from `frames`; the caller frees the rest, whether sent or
+    /// not.
     fn tx(&mut self, frames: &mut FrameBatch) -> TxResult;
-    /// Returns whether the receiver accepts TCP frames of up to 64 KB, so that merging segments is useful.
-    fn takes_large(&self) -> bool {
+    /// Returns whether the receiver accepts TCP frames of up to 64 KiB, so that merging segments is useful.
+    fn accepts_large(&self) -> bool {
         false
     }
-    /// Whether `tx` calls [`held::release`](crate::held::release) itself, immediately before the receiver can see the first frame. For
-    /// other devices the caller does so before `tx`.
-    fn releases_held(&self) -> bool {
+    /// Returns whether `tx` itself calls [`held_buffers::release`](crate::held_buffers::release), immediately before the receiver can see
+    /// the first frame. For other devices the caller must do so before `tx`.
+    fn releases_held_buffers(&self) -> bool {
         false
     }
-    /// As `tx`, for frames that each select a QoS queue (`set_queue`). A device without such queues ignores the
-    /// selection.
+    /// [`tx`](Self::tx) for frames that each select a QoS queue (`set_queue`). A device without QoS queues ignores the selection.
     fn tx_queued(&mut self, frames: &mut FrameBatch, _queues: &[u32]) -> TxResult {
         self.tx(frames)
     }
-    /// Result of a policer or a shaper for the last `tx` or `tx_queued`; called only if the result of that call was
-    /// all zeros. `None` if this is neither.
+    /// Result of a policer or a shaper for the last `tx` or `tx_queued`. Called only if the result of that call was all zeros. `None`: this
+    /// queue is neither a policer nor a shaper.
     fn take_qos(&mut self) -> Option<QosResult> {
         None
     }
-    /// The bytes of a frame that the last `tx` dropped, or their beginning; called only if it dropped one. `None`: it
-    /// dropped the last frame that it left in `frames`, which is what a device does that stops at the first frame it
-    /// cannot send.
+    /// The bytes of a frame that the last `tx` dropped, or their beginning. Called only if `tx` dropped a frame. `None`: the dropped frame
+    /// is the last one that `tx` left in `frames`, as for a device that stops at the first frame that it cannot transmit.
     fn refused(&self) -> Option<&[u8]> {
         None
     }
 }
 
-/// Accepts and frees all frames: a device without costs, for measurements.
+/// A tx queue that accepts and frees all frames: a device without costs, for measurements.
 #[derive(Debug)]
 pub struct Sink;
 
@@ -128,7 +126,7 @@ impl TxQueue for Sink {
     }
 }
 
-/// Receives the same packets repeatedly, in order: a device without costs, for measurements.
+/// An rx queue that receives the same packets repeatedly, in order: a device without costs, for measurements.
 #[derive(Debug)]
 pub struct Repeat {
     packets: Vec<Vec<u8>>,
@@ -137,7 +135,7 @@ pub struct Repeat {
 }
 
 impl Repeat {
-    /// Receives these packets, at most `burst` at once. There must be a packet.
+    /// Makes a queue that receives these packets, at most `burst` at once. There must be at least one packet.
     pub fn new(packets: Vec<Vec<u8>>, burst: usize) -> Repeat {
         Repeat { packets, next: 0, burst }
     }

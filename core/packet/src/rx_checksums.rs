@@ -1,31 +1,34 @@
-//! Checksums of a received frame as the device stated them: right, wrong, or nothing.
+//! What a device has reported about the checksums of a received frame: right, wrong, or nothing.
 //!
-//! Where the device stated a checksum, tunnels and connection tracking do not verify it, as in Open vSwitch. The values of
-//! the checksums are kept only for dummy devices: when these send a packet, they compute stated checksums again that have
-//! changed since, as the tests of Open vSwitch expect.
+//! If the device has reported about a checksum, tunnels and connection tracking do not verify it, as in Open vSwitch. The values of the
+//! checksums are kept only for dummy devices: when a dummy device transmits a packet whose reported checksum has changed since, it computes
+//! the checksum again, as the tests of Open vSwitch expect.
 
-/// Marks a [`Note`](crate::offload::Note) that contains this instead of unfinished offloads.
+/// Flag of an [`OffloadWord`](crate::offload::OffloadWord) that contains [`RxChecksums`] instead of unfinished offloads.
 pub(crate) const RX_CHECKSUMS: u64 = 8;
+/// Flag: the IP checksum is right, and the word contains it.
 const IP: u64 = 16;
+/// Flag: the transport checksum is right, and the word contains it.
 const L4: u64 = 32;
+/// Flag: the transport protocol is UDP.
 const UDP: u64 = 64;
 
-/// What a device stated about one checksum.
+/// What a device has reported about one checksum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RxChecksum {
-    /// Nothing: code that needs a right checksum verifies it.
+    /// Nothing: code that needs a right checksum must verify it.
     #[default]
     Nothing,
-    /// It is wrong, whatever the field contains.
+    /// The checksum is wrong, whatever the field contains.
     Wrong,
-    /// Its sender left it open, and it is or will be completed: it need not be verified.
+    /// The sender has left the checksum unfinished, and it is or will be finished: it need not be verified.
     Open,
-    /// It is right. The value is what the field contained then.
+    /// The checksum is right. The value is the content of the field at that time.
     Right(u16),
 }
 
 impl RxChecksum {
-    /// The value of a checksum that was stated to be right.
+    /// The value of a checksum that was reported to be right.
     pub fn right(self) -> Option<u16> {
         match self {
             RxChecksum::Right(sum) => Some(sum),
@@ -33,7 +36,7 @@ impl RxChecksum {
         }
     }
 
-    /// Returns whether the checksum is right: as stated, or as `verify` says if nothing was stated.
+    /// Returns whether the checksum is right: as reported, or, if nothing was reported, as `verify` returns.
     #[inline]
     pub fn is_right(self, verify: impl FnOnce() -> bool) -> bool {
         match self {
@@ -43,7 +46,7 @@ impl RxChecksum {
         }
     }
 
-    /// The bits of a word: whether it is right; the checksum, or which of the other statements it is.
+    /// The form of this value in a word: whether the checksum is right, and its value or a number for the other variants.
     fn bits(self) -> (bool, u64) {
         match self {
             RxChecksum::Nothing => (false, 0),
@@ -63,10 +66,10 @@ impl RxChecksum {
     }
 }
 
-/// The checksums of a TCP or UDP packet, or only that of its IP header, as they were on receive.
+/// What is reported about the checksums of a TCP or UDP packet, or about the IP header checksum alone, as they were on receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RxChecksums {
-    /// End of the IP header, from the start of the frame.
+    /// Offset of the end of the IP header in the frame.
     pub l4: u16,
     /// Length of the IP header in units of 4 bytes.
     pub ip_words: u8,
@@ -79,13 +82,13 @@ pub struct RxChecksums {
 }
 
 impl RxChecksums {
-    /// Start of the IP header.
+    /// Offset of the IP header in the frame.
     pub fn l3(&self) -> usize {
         usize::from(self.l4).saturating_sub(usize::from(self.ip_words) * 4)
     }
 
-    /// In one word: end of the IP header, its checksum, the transport checksum (16 bits each, from the most
-    /// significant), words of the IP header (8), flags (8).
+    /// In one word: end of the IP header, its checksum, the transport checksum (16 bits each, from the most significant), length of the IP
+    /// header in units of 4 bytes (8), flags (8).
     pub(crate) fn word(self) -> u64 {
         let flag = |set: bool, bit: u64| if set { bit } else { 0 };
         let [(ip_right, ip), (right, transport)] = [self.ip, self.transport].map(RxChecksum::bits);

@@ -1,8 +1,8 @@
-//! Offloads in software, for a port that does not support them: finishing the checksum of a packet, and segmentation
-//! of a TCP or UDP packet of up to 64 KB.
+//! Offloads in software, for a port that does not support them: finishing the checksum of a packet, and segmentation of a TCP or UDP packet
+//! of up to 64 KiB.
 //!
-//! Frames come from outside, and the metadata may not fit them: a frame that cannot be parsed is refused with `None`,
-//! and the caller drops and counts it. Sources: RFC 1071, RFC 9293 3.1, RFC 768; metadata as in [`crate::offload`].
+//! Frames come from guests and devices, and their offload metadata may not fit them. A frame that cannot be parsed is refused with `None`;
+//! the caller drops and counts it. Sources: RFC 1071, RFC 9293 3.1, RFC 768; metadata as in [`crate::offload`].
 
 const ETHERNET: usize = 12;
 const ETHERTYPE_IPV4: u16 = 0x0800;
@@ -12,9 +12,9 @@ const IPPROTO_UDP: u8 = 17;
 const SCTP_CHECKSUM: u16 = 8;
 const FIN_PSH: u8 = 0x09;
 const CWR: u8 = 0x80;
-const MAX_FRAME: usize = 1 << 17;
+const SEGMENTED_FRAME_MAX: usize = 1 << 17;
 
-/// Sum of 16-bit words, not folded; an odd last byte is the upper half of its word.
+/// Adds 16-bit words to `start`, not folded. A single last byte is the upper half of its word.
 fn sum(bytes: &[u8], start: u64) -> u64 {
     let mut words = bytes.chunks_exact(8);
     let mut total = start;
@@ -37,8 +37,8 @@ fn fold(mut total: u64) -> u16 {
     total as u16
 }
 
-/// Finishes a checksum whose field contains the sum of the pseudo header. The checksum of SCTP, recognised by the
-/// offset of its field, is a CRC (RFC 9260 6.8) that is computed completely.
+/// Finishes a checksum whose field contains the sum of the pseudo header. The checksum of SCTP, recognised by the offset of its field, is a
+/// CRC (RFC 9260 6.8) and is computed completely.
 pub fn complete(frame: &mut [u8], start: u16, offset: u16) -> Option<()> {
     let start = usize::from(start);
     let at = start.checked_add(usize::from(offset))?;
@@ -50,7 +50,7 @@ pub fn complete(frame: &mut [u8], start: u16, offset: u16) -> Option<()> {
         return Some(());
     }
     let mut checksum = !fold(sum(frame.get(start..)?, 0));
-    // In UDP 0 means "no checksum"; in TCP both zeros are the same number.
+    // In UDP, 0 means "no checksum". In TCP, 0 and 0xffff are the same number.
     if checksum == 0 {
         checksum = 0xffff;
     }
@@ -58,7 +58,7 @@ pub fn complete(frame: &mut [u8], start: u16, offset: u16) -> Option<()> {
     Some(())
 }
 
-/// The kind of a frame to be segmented.
+/// The kind of a frame that must be segmented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GsoKind {
     /// TCP over IPv4.
@@ -74,16 +74,16 @@ pub enum GsoKind {
 pub struct Layout {
     /// Start of the IP header.
     pub l3: usize,
-    /// IPv6, not IPv4.
+    /// The packet is IPv6.
     pub v6: bool,
     /// Start of the transport header.
     pub l4: usize,
-    /// Its protocol number.
+    /// Protocol number of the transport header.
     pub protocol: u8,
 }
 
 impl Layout {
-    /// The kind of such a packet for segmentation.
+    /// The kind of segmentation of a packet with this layout. `None`: it cannot be segmented.
     pub fn kind(&self) -> Option<GsoKind> {
         match (self.protocol, self.v6) {
             (IPPROTO_TCP, false) => Some(GsoKind::Tcp4),
@@ -93,7 +93,7 @@ impl Layout {
         }
     }
 
-    /// Offset of the checksum from the start of the transport header.
+    /// Offset of the checksum field in the transport header.
     pub fn checksum(&self) -> Option<u16> {
         match self.protocol {
             IPPROTO_TCP => Some(16),
@@ -154,36 +154,37 @@ fn pseudo_header(frame: &[u8], l: &Layout, l4_len: usize) -> Option<u64> {
     Some(sum(addresses, u64::from(l.protocol) + l4_len as u64))
 }
 
-/// Replaces a finished checksum by the sum of the pseudo header, and returns start and offset. Used for merged
-/// packets that came from a wire, because only such a packet can be segmented again.
+/// Replaces a finished checksum by the sum of the pseudo header; returns `start` and `offset` of a
+/// [`PartialChecksum`](crate::offload::PartialChecksum). Used for packets that will be segmented again, which requires an unfinished
+/// checksum.
 pub fn make_partial(frame: &mut [u8]) -> Option<(u16, u16)> {
     make_partial_head(frame, frame.len())
 }
 
-/// As [`make_partial`], for a frame of `len` bytes of which only the beginning is present.
+/// [`make_partial`] for a frame of `len` bytes of which only the beginning is present.
 pub fn make_partial_head(frame: &mut [u8], len: usize) -> Option<(u16, u16)> {
     let l = layout(frame)?;
     let offset = l.checksum()?;
     let len = len.checked_sub(l.l4)?;
     let pseudo = fold(pseudo_header(frame, &l, len)?);
-    put16(frame, l.l4 + usize::from(offset), pseudo)?;
+    write16(frame, l.l4 + usize::from(offset), pseudo)?;
     Some((u16::try_from(l.l4).ok()?, offset))
 }
 
-/// Returns whether the checksum of the IP header is right; IPv6 has none.
-pub(crate) fn ip_checksum_holds(frame: &[u8], l: &Layout) -> bool {
+/// Returns whether the checksum of an IPv4 header is right. IPv6 has none: true.
+pub(crate) fn is_ip_checksum_right(frame: &[u8], l: &Layout) -> bool {
     l.v6 || frame.get(l.l3..l.l4).is_some_and(|header| fold(sum(header, 0)) == 0xffff)
 }
 
 /// Returns whether the transport checksum of a packet that ends with its frame is right.
-pub(crate) fn checksum_holds(frame: &[u8], l: &Layout) -> bool {
+pub(crate) fn is_checksum_right(frame: &[u8], l: &Layout) -> bool {
     let segment = frame.get(l.l4..).unwrap_or_default();
     pseudo_header(frame, l, segment.len()).is_some_and(|pseudo| fold(sum(segment, pseudo)) == 0xffff)
 }
 
-/// Detects that the sender left the checksum to a device that could not record this: the field contains the sum of
-/// the pseudo header. Returns start and offset. One in 65,536 packets with a finished checksum looks the same;
-/// finishing it again gives the same value, so this error is harmless.
+/// Detects a checksum that the sender has left to a device whose metadata cannot say so: the field contains the sum of the pseudo header.
+/// Returns `start` and `offset`. One in 65,536 packets with a finished checksum looks the same; this error is harmless, because finishing
+/// the checksum again gives the same value.
 pub fn find_partial(frame: &[u8]) -> Option<(u16, u16)> {
     let l = layout(frame)?;
     let offset = l.checksum()?;
@@ -200,8 +201,8 @@ pub fn find_partial(frame: &[u8]) -> Option<(u16, u16)> {
     (be16(frame, l.l4 + usize::from(offset))? == pseudo).then_some((u16::try_from(l.l4).ok()?, offset))
 }
 
-/// Segments a packet into packets with `mss` bytes of payload, with correct lengths and checksums, and passes each to
-/// `emit`. `l`: layout of the packet. Returns `None`, and emits nothing, if it is not such a packet.
+/// Segments a packet into packets with `mss` bytes of payload, with correct lengths and checksums, and passes each to `emit`. `l`: layout
+/// of the packet. Returns the number of packets. `None`: nothing was emitted, because the packet cannot be segmented.
 pub fn segment(frame: &[u8], l: &Layout, mss: u16, mut emit: impl FnMut(&[u8])) -> Option<usize> {
     let header = match l.protocol {
         IPPROTO_TCP => l.l4 + usize::from(*frame.get(l.l4 + 12)? >> 4) * 4,
@@ -209,7 +210,7 @@ pub fn segment(frame: &[u8], l: &Layout, mss: u16, mut emit: impl FnMut(&[u8])) 
         _ => return None,
     };
     let payload = frame.get(header..)?;
-    if mss == 0 || payload.is_empty() || header < l.l4 + 8 || frame.len() > MAX_FRAME {
+    if mss == 0 || payload.is_empty() || header < l.l4 + 8 || frame.len() > SEGMENTED_FRAME_MAX {
         return None;
     }
     if l.protocol == IPPROTO_TCP && header < l.l4 + 20 {
@@ -229,7 +230,7 @@ pub fn segment(frame: &[u8], l: &Layout, mss: u16, mut emit: impl FnMut(&[u8])) 
     Some(count)
 }
 
-fn put16(frame: &mut [u8], at: usize, value: u16) -> Option<()> {
+fn write16(frame: &mut [u8], at: usize, value: u16) -> Option<()> {
     frame.get_mut(at..at + 2)?.copy_from_slice(&value.to_be_bytes());
     Some(())
 }
@@ -237,20 +238,20 @@ fn put16(frame: &mut [u8], at: usize, value: u16) -> Option<()> {
 fn fix_ip(out: &mut [u8], l: &Layout, i: usize) -> Option<()> {
     if !l.v6 {
         let id = be16(out, l.l3 + 4)?;
-        put16(out, l.l3 + 4, id.wrapping_add(i as u16))?;
+        write16(out, l.l3 + 4, id.wrapping_add(i as u16))?;
     }
     set_ip_length(out, l)
 }
 
-/// Sets the length in the IP header to that of the frame, and the checksum of IPv4.
+/// Sets the length in the IP header to the length of the frame, and updates the checksum of IPv4.
 pub(crate) fn set_ip_length(out: &mut [u8], l: &Layout) -> Option<()> {
     if l.v6 {
-        return put16(out, l.l3 + 4, u16::try_from(out.len() - l.l3 - 40).ok()?);
+        return write16(out, l.l3 + 4, u16::try_from(out.len() - l.l3 - 40).ok()?);
     }
-    put16(out, l.l3 + 2, u16::try_from(out.len() - l.l3).ok()?)?;
-    put16(out, l.l3 + 10, 0)?;
+    write16(out, l.l3 + 2, u16::try_from(out.len() - l.l3).ok()?)?;
+    write16(out, l.l3 + 10, 0)?;
     let checksum = !fold(sum(out.get(l.l3..l.l4)?, 0));
-    put16(out, l.l3 + 10, checksum)
+    write16(out, l.l3 + 10, checksum)
 }
 
 fn fix_transport(out: &mut [u8], l: &Layout, done: usize, first: bool, last: bool) -> Option<()> {
@@ -267,11 +268,11 @@ fn fix_transport(out: &mut [u8], l: &Layout, done: usize, first: bool, last: boo
             *flags &= !CWR;
         }
     } else {
-        put16(out, l.l4 + 4, u16::try_from(len).ok()?)?;
+        write16(out, l.l4 + 4, u16::try_from(len).ok()?)?;
     }
     let offset = l.checksum()?;
     let pseudo = fold(pseudo_header(out, l, len)?);
-    put16(out, l.l4 + usize::from(offset), pseudo)?;
+    write16(out, l.l4 + usize::from(offset), pseudo)?;
     complete(out, l.l4 as u16, offset)
 }
 

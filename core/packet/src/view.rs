@@ -1,4 +1,4 @@
-//! The common parts of all header views.
+//! The common code of all header views.
 
 /// Declares a view: a header of a fixed size at the front of some bytes.
 macro_rules! view {
@@ -11,7 +11,7 @@ macro_rules! view {
             /// Size of the header without options.
             pub const LEN: usize = $len;
 
-            /// The header at the front of the data, and the rest; `None` if the data is too short.
+            /// The header at the front of the data, and the rest. `None`: the data is too short.
             #[inline]
             pub fn parse(data: &'a [u8]) -> Option<($name<'a>, &'a [u8])> {
                 data.split_first_chunk().map(|(header, rest)| ($name(header), rest))
@@ -22,7 +22,7 @@ macro_rules! view {
 
 pub(crate) use view;
 
-/// The bytes from `AT` on, as an array. `AT + N` beyond the header does not compile.
+/// `N` bytes from offset `AT` on. If they exceed the header, the code does not compile.
 #[inline]
 pub(crate) fn part<const AT: usize, const N: usize, const LEN: usize>(header: &[u8; LEN]) -> [u8; N] {
     const { assert!(AT + N <= LEN) };

@@ -1,12 +1,12 @@
-//! The header for offloads: `struct virtio_net_hdr` in its 10-byte form.
+//! The header that describes offloads: `struct virtio_net_hdr` in its 10-byte form.
 //!
-//! Packet sockets (`PACKET_VNET_HDR`) and tun devices (`IFF_VNET_HDR`) put it before each frame, in
-//! the byte order of the machine. Sources: Virtual I/O Device specification 5.1.6; linux/virtio_net.h.
+//! Packet sockets (`PACKET_VNET_HDR`) and tun devices (`IFF_VNET_HDR`) put this header before each frame, in the byte order of the machine.
+//! Sources: Virtual I/O Device specification 5.1.6; linux/virtio_net.h.
 
 use crate::offload::{Gso, GsoKind, Offload, PartialChecksum};
 use crate::segment;
 
-/// Bytes on the wire.
+/// Length of the header, in bytes.
 pub const LEN: usize = 10;
 
 const NEEDS_CSUM: u8 = 1;
@@ -15,13 +15,14 @@ const GSO_TCPV6: u8 = 4;
 const GSO_UDP_L4: u8 = 5;
 const GSO_ECN: u8 = 0x80;
 
-/// Decodes the header of `frame`. A merged packet with a finished checksum gets an unfinished one, because only such
-/// a packet can be segmented again. `None`: offloads that are not supported.
+/// Decodes the header of `frame`. If the frame must be segmented and has a finished checksum, the checksum is replaced by an unfinished
+/// one, because only then can the frame be segmented. `None`: the offloads are not supported, or do not fit the frame.
 pub fn decode(header: &[u8; LEN], frame: &mut [u8]) -> Option<Offload> {
     decode_head(header, frame, frame.len())
 }
 
-/// As [`decode`], for a frame of `len` bytes of which `head` is present. `None` also if the record does not fit these bytes.
+/// [`decode`] for a frame of `len` bytes of which only `head` is present. Also `None` if the header refers to bytes after `head` that it
+/// needs.
 pub fn decode_head(header: &[u8; LEN], head: &mut [u8], len: usize) -> Option<Offload> {
     let [flags, kind, _, _, size_a, size_b, start_a, start_b, offset_a, offset_b] = *header;
     let mut csum = (flags & NEEDS_CSUM != 0).then_some(PartialChecksum {
@@ -48,7 +49,7 @@ pub fn decode_head(header: &[u8; LEN], head: &mut [u8], len: usize) -> Option<Of
     offload.fits_head(head, len).then_some(offload)
 }
 
-/// Encodes the header for a frame to be sent, of which at least [`Offload::reach`] bytes are present.
+/// Encodes the header for a frame to send, of which at least [`Offload::reach`] bytes are present.
 pub fn encode(offload: &Offload, frame: &[u8]) -> [u8; LEN] {
     let mut header = [0; LEN];
     if let Some(csum) = offload.csum {

@@ -1,4 +1,4 @@
-//! Numbers of the format.
+//! Numbers of the file format.
 
 /// Link type of Ethernet frames.
 pub const ETHERNET: u16 = 1;
@@ -9,7 +9,7 @@ pub(crate) const SECTION: u32 = 0x0a0d_0d0a;
 pub(crate) const INTERFACE: u32 = 1;
 pub(crate) const STATISTICS: u32 = 5;
 pub(crate) const PACKET: u32 = 6;
-/// The value that tells the byte order of a section.
+/// The value from which a reader detects the byte order of a section.
 pub(crate) const MAGIC: u32 = 0x1a2b_3c4d;
 
 pub(crate) const COMMENT: u16 = 1;

@@ -1,6 +1,6 @@
 //! The capture file format pcapng (draft-ietf-opsawg-pcapng), in little-endian byte order: a writer, and a reader of blocks.
 //!
-//! Times have a resolution of nanoseconds.
+//! Time stamps have a resolution of one nanosecond.
 
 mod format;
 mod read;

@@ -1,21 +1,21 @@
-//! The reader: splits a stream of bytes into blocks, and parses those that [`Writer`](crate::Writer) makes.
+//! The reader: splits a stream of bytes into blocks, and parses the block types that [`Writer`](crate::Writer) writes.
 //!
-//! It reads sections in little-endian byte order only. Every length is checked, and a block is at most [`BLOCK_MAX`] bytes long.
+//! It only reads sections in little-endian byte order. Every length is checked, and a block has at most [`BLOCK_MAX`] bytes.
 
 use crate::format::{
     COMMENT, EPB_FLAGS, IF_NAME, INTERFACE, ISB_FILTERACCEPT, ISB_IFDROP, ISB_IFRECV, MAGIC, PACKET, SECTION,
     STATISTICS,
 };
 
-/// The longest block that is read: a packet of 64 KB with its options fits several times.
+/// Maximum length of a block in bytes: several times a packet of 64 KB with its options.
 pub const BLOCK_MAX: usize = 1 << 20;
 
-/// Why bytes are not blocks.
+/// Why bytes are not valid blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockError {
-    /// A length is impossible, or longer than [`BLOCK_MAX`].
+    /// A length is invalid, or longer than [`BLOCK_MAX`].
     Length,
-    /// The section does not begin as one in little-endian byte order.
+    /// A section does not begin with the magic number in little-endian byte order.
     Magic,
 }
 
@@ -33,11 +33,11 @@ impl std::fmt::Display for BlockError {
 pub struct Packet<'a> {
     /// Number of its interface.
     pub interface: u32,
-    /// Time, in units of the interface.
+    /// Time stamp, in units of the interface.
     pub at: u64,
-    /// Its kept bytes.
+    /// The captured bytes.
     pub bytes: &'a [u8],
-    /// Its length.
+    /// The packet's original length in bytes.
     pub len: u32,
     /// `epb_flags`: bits 0 and 1 are 1 for a received packet, 2 for a sent one.
     pub flags: u32,
@@ -50,11 +50,11 @@ pub struct Packet<'a> {
 pub struct Statistics<'a> {
     /// Number of the interface.
     pub interface: u32,
-    /// Packets received.
+    /// Number of packets received.
     pub received: u64,
-    /// Packets that the filter accepted.
+    /// Number of packets that the filter accepted.
     pub accepted: u64,
-    /// Packets that were lost.
+    /// Number of packets that were lost.
     pub lost: u64,
     /// A comment.
     pub comment: &'a str,
@@ -69,29 +69,29 @@ pub enum Block<'a> {
     Interface(&'a str, u16),
     /// A packet.
     Packet(Packet<'a>),
-    /// Statistics.
+    /// Statistics of an interface.
     Statistics(Statistics<'a>),
-    /// Another block, or one whose body is malformed.
+    /// A block of another type, or one whose body is malformed.
     Other,
 }
 
-/// Splits bytes that arrive in pieces into blocks.
+/// Splits a stream of bytes, which arrives in pieces, into blocks.
 #[derive(Debug, Default)]
 pub struct Blocks {
     bytes: Vec<u8>,
-    /// How many bytes of `bytes` belong to the last block returned.
+    /// Number of bytes at the beginning of `bytes` that belong to blocks returned already.
     done: usize,
 }
 
 impl Blocks {
-    /// Adds bytes.
+    /// Appends bytes of the stream.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.done);
         self.done = 0;
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next whole block: its bytes, and what it is. `None`: more bytes are needed.
+    /// The next complete block: its bytes and its parsed content. `None`: more bytes are needed.
     pub fn next_block(&mut self) -> Result<Option<(&[u8], Block<'_>)>, BlockError> {
         let rest = &self.bytes[self.done..];
         let (Some(kind), Some(len)) = (word(rest, 0), word(rest, 4)) else { return Ok(None) };
@@ -114,7 +114,7 @@ impl Blocks {
         Ok(Some((block, parse(kind, &block[8..len - 4]))))
     }
 
-    /// Number of bytes that wait for the rest of their block.
+    /// Number of bytes that belong to an incomplete block.
     pub fn left(&self) -> usize {
         self.bytes.len() - self.done
     }
@@ -174,7 +174,7 @@ fn statistics(body: &[u8]) -> Option<Statistics<'_>> {
     Some(out)
 }
 
-/// Code and value of each option, up to the first that is cut off.
+/// Code and value of each option, up to the first incomplete one.
 fn options(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let code = u16::from_le_bytes(rest.get(..2)?.try_into().ok()?);

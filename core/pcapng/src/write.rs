@@ -1,16 +1,16 @@
-//! The writer.
+//! The writer: encodes blocks.
 
 use crate::format::{
     COMMENT, EPB_FLAGS, IF_DESCRIPTION, IF_NAME, IF_TSRESOL, INTERFACE, ISB_FILTERACCEPT, ISB_IFDROP,
     ISB_IFRECV, MAGIC, PACKET, SECTION, STATISTICS, USER_APPLICATION,
 };
 
-/// Which way a packet went, seen from the interface.
+/// The direction of a packet, from the interface's point of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// It was received.
+    /// The interface received it.
     Inbound,
-    /// It was sent.
+    /// The interface sent it.
     Outbound,
 }
 
@@ -19,19 +19,19 @@ pub enum Direction {
 pub struct PacketBlock<'a> {
     /// The number of its interface, as [`Writer::interface`] returned it.
     pub interface: u32,
-    /// Nanoseconds since 1970.
+    /// Time stamp in nanoseconds since 1970.
     pub at: u64,
-    /// The kept bytes.
+    /// The captured bytes.
     pub bytes: &'a [u8],
-    /// Length of the packet.
+    /// The packet's original length in bytes.
     pub len: u32,
-    /// Which way it went.
+    /// Its direction.
     pub direction: Direction,
     /// A comment; empty: none.
     pub comment: &'a str,
 }
 
-/// Writes blocks into a buffer that its user empties.
+/// Writes blocks into a buffer, from which the caller removes the bytes.
 #[derive(Debug)]
 pub struct Writer {
     out: Vec<u8>,
@@ -39,14 +39,14 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Begins a section; `application`: the name of the program that writes it.
+    /// Begins a section. `application`: the name of the program that writes it.
     pub fn new(application: &str) -> Writer {
         let mut writer = Writer { out: Vec::new(), interfaces: 0 };
         writer.block(SECTION, |out| {
             out.extend(MAGIC.to_le_bytes());
             out.extend(1u16.to_le_bytes());
             out.extend(0u16.to_le_bytes());
-            // The length of the section is not known.
+            // The length of the section is not known in advance.
             out.extend(u64::MAX.to_le_bytes());
             option(out, USER_APPLICATION, application.as_bytes());
             end_options(out);
@@ -88,7 +88,7 @@ impl Writer {
         });
     }
 
-    /// Writes the statistics of an interface: packets received, accepted by the filter, and lost.
+    /// Writes the statistics of an interface: numbers of packets received, accepted by the filter, and lost.
     pub fn statistics(
         &mut self,
         interface: u32,
@@ -107,17 +107,17 @@ impl Writer {
         });
     }
 
-    /// Number of interfaces.
+    /// Number of interfaces described so far.
     pub fn interfaces(&self) -> u32 {
         self.interfaces
     }
 
-    /// The bytes that wait.
+    /// The bytes in the buffer.
     pub fn waiting(&self) -> &[u8] {
         &self.out
     }
 
-    /// Removes the first `n` bytes that wait.
+    /// Removes the first `n` bytes from the buffer.
     pub fn consume(&mut self, n: usize) {
         self.out.drain(..n.min(self.out.len()));
     }
@@ -143,7 +143,7 @@ fn pad(out: &mut Vec<u8>, len: usize) {
     out.resize(out.len() + len.next_multiple_of(4) - len, 0);
 }
 
-/// Writes an option. A value that is longer than an option can be is cut; an empty one is not written.
+/// Writes an option. A value that is too long for an option is truncated; an empty value is not written.
 fn option(out: &mut Vec<u8>, code: u16, value: &[u8]) {
     let value = &value[..value.len().min(usize::from(u16::MAX) - 3)];
     if value.is_empty() {

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use units::{CoreId, QueueId};
 
-/// Parses the pairs; `None` if the text is not a list of pairs. If a queue is named twice, the last pair counts. A
-/// queue number that the port does not have has no effect; a core number that the machine does not have is a core
-/// without a PMD thread.
+/// Parses the pairs; `None` if the text is not a list of pairs. If a queue is named twice, the last pair counts. Numbers
+/// of queues and cores that do not exist are accepted: such a queue has no effect, and such a core has no PMD thread.
 pub fn parse(text: &str) -> Option<BTreeMap<QueueId, CoreId>> {
     let mut pairs = BTreeMap::new();
     for item in text.split([',', ' ', '\t', '\r', '\n']).filter(|item| !item.is_empty()) {

@@ -1,12 +1,12 @@
 //! Rxq assignment: which core polls which rx queue.
 //!
-//! A queue that an administrator pinned goes to its core, which then polls pinned queues only, unless
-//! `pmd-rxq-isolate` is off. The other queues stay on the NUMA node of their port if that node has a core for them,
-//! otherwise they go to the next node that has one.
+//! A pinned queue is assigned to the core that the administrator named. That core is then isolated: it polls pinned
+//! queues only, unless `pmd-rxq-isolate` is off. The other queues are assigned to cores of their port's NUMA node if
+//! that node has a core that is not isolated, otherwise to the next node that has one. Algorithms:
 //!
-//! * `roundrobin`: one core after the other, queues in the order of their ports.
-//! * `cycles`: the busiest queue first; the cores are walked forward and backward alternately, so the last core of
-//!   one pass is the first of the next.
+//! * `roundrobin`: queues in the order of their ports, to one core after the other.
+//! * `cycles`: the busiest queue first, to the cores in ascending and descending order alternately. So the last core of
+//!   one direction is the first of the next.
 //! * `group`: the busiest queue first, each to the core with the least load.
 
 pub mod keep;
@@ -59,10 +59,10 @@ pub struct Rxq {
     pub pinned: Option<CoreId>,
 }
 
-/// A message for the log. The text is that of Open vSwitch.
+/// A log message, with the text of Open vSwitch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// A warning: something did not go as the administrator configured it.
+    /// Log level: a warning if the configuration could not be applied as it is, otherwise information.
     pub warning: bool,
     /// The text of the log line.
     pub text: String,
@@ -71,7 +71,7 @@ pub struct Note {
 /// The result of an assignment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assignment {
-    /// The core of each queue, in the order in which the queues were given; `None`: the queue is not polled.
+    /// The core of each queue, in the order of the slice `rxqs`; `None`: no core polls the queue.
     pub cores: Vec<Option<CoreId>>,
     /// Cores that poll pinned queues only.
     pub isolated: BTreeSet<CoreId>,
@@ -79,20 +79,20 @@ pub struct Assignment {
     pub notes: Vec<Note>,
     /// Expected load of each core: the sum of the measured cycles of its queues.
     pub load: BTreeMap<CoreId, u64>,
-    /// At least one queue that is not pinned is polled from another NUMA node than its port's.
+    /// At least one queue that is not pinned is polled by a core of another NUMA node than its port's.
     pub cross_numa: bool,
 }
 
-/// A queue with its algorithm; `Display` formats it for the log.
+/// Formats a queue for the log (`Display`).
 #[derive(Clone, Copy, Debug)]
-pub struct Placed<'a> {
+pub struct QueueText<'a> {
     /// The queue.
     pub rxq: &'a Rxq,
-    /// The algorithm: `roundrobin` does not use cycles, so they are not printed.
+    /// The algorithm. `roundrobin` does not use cycles, so no cycles are printed with it.
     pub algorithm: Algorithm,
 }
 
-impl fmt::Display for Placed<'_> {
+impl fmt::Display for QueueText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "port '{}' rx queue {}", self.rxq.port, self.rxq.queue.0)?;
         match self.algorithm {
@@ -110,26 +110,29 @@ struct CoreLoad {
     isolated: bool,
 }
 
-/// The cores of one NUMA node, and the position of the walk over them.
+/// The cores of one NUMA node, and the position of the algorithm among them.
 struct Node {
     numa: NumaId,
     loads: Vec<CoreLoad>,
+    /// Index of the next core.
     at: usize,
+    /// The index ascends.
     up: bool,
 }
 
 impl Node {
+    /// Whether a core of the node is not isolated.
     fn has_core(&self) -> bool {
         self.loads.iter().any(|s| !s.isolated)
     }
 
-    /// Returns the index of the next core of the walk. `back`: at either end the walk reverses and visits that core
-    /// twice.
-    fn step(&mut self, back: bool) -> usize {
+    /// Returns the index of the next core. `reverse`: at the first and the last core the order reverses, and that core is
+    /// returned twice.
+    fn next_core(&mut self, reverse: bool) -> usize {
         let at = self.at;
         match (self.up, at + 1 == self.loads.len()) {
             (true, false) => self.at += 1,
-            (true, true) if back => self.up = false,
+            (true, true) if reverse => self.up = false,
             (true, true) => self.at = 0,
             (false, _) if at == 0 => self.up = true,
             (false, _) => self.at -= 1,
@@ -137,7 +140,8 @@ impl Node {
         at
     }
 
-    fn pick(&mut self, algorithm: Algorithm, has_cycles: bool) -> Option<&mut CoreLoad> {
+    /// Selects the core for the next queue. `has_cycles`: the queue's cycles were measured.
+    fn pick_core(&mut self, algorithm: Algorithm, has_cycles: bool) -> Option<&mut CoreLoad> {
         let at = match algorithm {
             Algorithm::Group => {
                 let free = self.loads.iter().enumerate().filter(|(_, s)| !s.isolated);
@@ -145,9 +149,9 @@ impl Node {
                 free.min_by_key(|(_, s)| weight(s)).map(|(i, _)| i)
             }
             _ => {
-                let back = algorithm == Algorithm::Cycles;
+                let reverse = algorithm == Algorithm::Cycles;
                 (0..self.loads.len() * 2).find_map(|_| {
-                    let at = self.step(back);
+                    let at = self.next_core(reverse);
                     (!self.loads[at].isolated).then_some(at)
                 })
             }
@@ -159,6 +163,7 @@ impl Node {
 /// The core loads of all NUMA nodes.
 struct CoreLoads {
     nodes: Vec<Node>,
+    /// Index of the node that was last selected for a queue whose own node has no core.
     last_foreign: Option<usize>,
 }
 
@@ -177,7 +182,7 @@ impl CoreLoads {
         self.nodes.iter_mut().flat_map(|n| &mut n.loads).find(|s| s.core.id == core)
     }
 
-    /// Returns the node of the queue's port, or else the next node with a core that is not isolated.
+    /// Returns the node of the queue's port if it has a core that is not isolated, otherwise the next node that has one.
     fn node_for(&mut self, numa: NumaId) -> Option<&mut Node> {
         let local = self.nodes.iter().position(|n| n.numa == numa && n.has_core());
         let at = local.or_else(|| {
@@ -201,7 +206,7 @@ impl CoreLoads {
     }
 }
 
-/// Assigns every queue to one of the cores. `isolate`: a core with a pinned queue polls no other queues.
+/// Assigns every queue to one of the cores. `isolate`: a core with a pinned queue polls pinned queues only.
 pub fn assign(cores: &[Core], rxqs: &[Rxq], algorithm: Algorithm, isolate: bool) -> Assignment {
     let mut loads = CoreLoads::new(cores);
     let mut out = Assignment { cores: vec![None; rxqs.len()], ..Assignment::default() };
@@ -240,6 +245,7 @@ fn pin_all(
     rest
 }
 
+/// Assigns a queue to the core to which it is pinned. Returns false if that core has no PMD thread.
 fn pin(
     loads: &mut CoreLoads,
     rxq: &Rxq,
@@ -261,40 +267,41 @@ fn pin(
     load.isolated |= isolate;
     load.cycles += rxq.cycles;
     load.queues += 1;
-    let (numa, placed) = (load.core.numa.0, Placed { rxq, algorithm });
+    let (numa, queue) = (load.core.numa.0, QueueText { rxq, algorithm });
     notes.push(Note {
         warning: false,
-        text: format!("Core {id:2} on numa node {numa} is pinned with {placed}"),
+        text: format!("Core {id:2} on numa node {numa} is pinned with {queue}"),
     });
     true
 }
 
+/// Assigns a queue that is not pinned.
 fn place(loads: &mut CoreLoads, rxq: &Rxq, algorithm: Algorithm, out: &mut Assignment) -> Option<CoreId> {
-    let placed = Placed { rxq, algorithm };
-    // `roundrobin` does not use cycles, so measured cycles must not change what it does.
+    let queue = QueueText { rxq, algorithm };
+    // `roundrobin` must give the same result whether cycles were measured or not.
     let has_cycles = algorithm != Algorithm::RoundRobin && rxq.cycles != 0;
-    let found = loads.node_for(rxq.numa).and_then(|node| node.pick(algorithm, has_cycles));
+    let found = loads.node_for(rxq.numa).and_then(|node| node.pick_core(algorithm, has_cycles));
     let Some(load) = found else {
-        out.notes.push(not_polled(&placed));
+        out.notes.push(not_polled(&queue));
         return None;
     };
     load.cycles += rxq.cycles;
     load.queues += 1;
     let core = load.core;
-    out.note_place(&placed, core);
+    out.note_place(&queue, core);
     Some(core.id)
 }
 
-fn not_polled(placed: &Placed<'_>) -> Note {
+fn not_polled(queue: &QueueText<'_>) -> Note {
     let text =
-        format!("No non-isolated pmd on any numa available for {placed}. This rx queue will not be polled.");
+        format!("No non-isolated pmd on any numa available for {queue}. This rx queue will not be polled.");
     Note { warning: true, text }
 }
 
 impl Assignment {
-    /// Records that a queue which is not pinned was assigned to this core.
-    fn note_place(&mut self, placed: &Placed<'_>, core: Core) {
-        let (rxq, id, numa) = (placed.rxq, core.id.0, core.numa);
+    /// Adds the log messages for the assignment of a queue that is not pinned.
+    fn note_place(&mut self, queue: &QueueText<'_>, core: Core) {
+        let (rxq, id, numa) = (queue.rxq, core.id.0, core.numa);
         if numa != rxq.numa {
             self.cross_numa = true;
             let text = format!(
@@ -304,7 +311,7 @@ impl Assignment {
             );
             self.notes.push(Note { warning: false, text });
         }
-        let text = format!("Core {id:2} on numa node {} assigned {placed}.", numa.0);
+        let text = format!("Core {id:2} on numa node {} assigned {queue}.", numa.0);
         self.notes.push(Note { warning: false, text });
     }
 }

@@ -1,19 +1,20 @@
-//! `pmd-auto-lb`: decides whether to reassign all rx queues because a core is overloaded.
+//! `pmd-auto-lb-policy=variance`, the policy of Open vSwitch 3.7: decides whether to reassign all rx queues because a
+//! core is overloaded.
 //!
-//! Queues are reassigned if three conditions hold, as in Open vSwitch 3.7: a core was overloaded for a whole minute;
-//! the configured interval since the last check has passed; and a dry run of the assignment reduces the variance of
-//! the core loads of a NUMA node by the configured percentage.
+//! Queues are reassigned if three conditions hold: a core was overloaded for a whole minute; the configured interval
+//! since the last check has passed; and a dry run of the assignment reduces the variance of the core loads of a NUMA
+//! node by the configured percentage.
 
 use crate::assign::{Algorithm, Rxq, assign};
 use crate::cores::Core;
 use crate::load::{INTERVALS, variance};
-use crate::predictive::{HOT, Policy};
+use crate::predictive::{DEFAULT_LOAD_LIMIT, Policy};
 use std::collections::{BTreeMap, BTreeSet};
 use units::{CoreId, Millis, NumaId};
 
 const MINUTE: Millis = Millis::from_secs(60);
 
-/// The settings of the database.
+/// The settings of auto load balance in the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// `pmd-auto-lb`
@@ -23,51 +24,59 @@ pub struct Settings {
     /// `pmd-auto-lb-improvement-threshold`: smallest reduction of the variance, in percent, for which queues are
     /// reassigned.
     pub improvement: u8,
-    /// `pmd-auto-lb-rebal-interval`: minutes between two checks.
+    /// `pmd-auto-lb-rebal-interval`: time between two checks, in minutes.
     pub minutes: u64,
     /// `pmd-auto-lb-policy`, if set.
     pub policy: Option<Policy>,
-    /// Load limit of the predictive policy in percent: the load threshold if set, otherwise that policy's default.
-    pub hot: u8,
+    /// Load limit of the predictive policy in percent: the load threshold if it is set, otherwise the default of that
+    /// policy.
+    pub load_limit: u8,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { on: false, load: 95, improvement: 25, minutes: 1, policy: None, hot: HOT }
+        Settings {
+            on: false,
+            load: 95,
+            improvement: 25,
+            minutes: 1,
+            policy: None,
+            load_limit: DEFAULT_LOAD_LIMIT,
+        }
     }
 }
 
-/// Counts for how many intervals in a row a core has been overloaded.
+/// Counts the consecutive intervals in which a core was overloaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overload {
     intervals: usize,
 }
 
 impl Overload {
-    /// Called at the end of an interval in which `busy` of `all` cycles were spent on packets.
+    /// Called at the end of an interval in which `busy` of `all` cycles were spent on packets. `threshold`: in percent.
     pub fn interval(&mut self, busy: u64, all: u64, threshold: u8) {
         let percent = (u128::from(busy) * 100).checked_div(u128::from(all)).unwrap_or(0);
         self.intervals = if percent >= u128::from(threshold) { self.intervals + 1 } else { 0 };
     }
 
     /// Whether the core has been overloaded for a minute.
-    pub fn lasts(&self) -> bool {
+    pub fn lasts_a_minute(&self) -> bool {
         self.intervals >= INTERVALS
     }
 }
 
-/// The present state of a core that polls.
+/// A core with a PMD thread, as the dry run needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Polling {
+pub struct DryRunCore {
     /// The core.
     pub core: Core,
     /// The core polls pinned queues only.
     pub isolated: bool,
-    /// Cycles of the last interval.
+    /// Cycles that passed in the last interval.
     pub cycles: u64,
 }
 
-/// Decides when to check the balance, and whether a check can have a result.
+/// Decides when to check the balance, and whether a check can find an improvement.
 #[derive(Clone, Debug, Default)]
 pub struct Balancer {
     /// `None`: not configured yet.
@@ -75,11 +84,11 @@ pub struct Balancer {
     /// Time of the last check.
     last: Option<Millis>,
     /// Whether a dry run can find an improvement; `None`: the configuration changed since this was determined.
-    promising: Option<bool>,
+    can_improve: Option<bool>,
 }
 
 impl Balancer {
-    /// The settings in force.
+    /// The present settings.
     pub fn settings(&self) -> Settings {
         self.settings.unwrap_or_default()
     }
@@ -114,8 +123,8 @@ impl Balancer {
     }
 
     /// To be called when cores, queues or the assignment have changed.
-    pub fn changed(&mut self) {
-        self.promising = None;
+    pub fn configuration_changed(&mut self) {
+        self.can_improve = None;
     }
 
     /// Whether a check is due. Starts the next interval.
@@ -131,12 +140,12 @@ impl Balancer {
 
     /// Whether reassigning can change anything; otherwise the reason why not. `queues`: the number of queues that
     /// each core polls.
-    pub fn is_promising(
+    pub fn can_improve(
         &mut self,
         algorithm: Algorithm,
-        cores: &[(Polling, usize)],
+        cores: &[(DryRunCore, usize)],
     ) -> Result<(), &'static str> {
-        match self.promising {
+        match self.can_improve {
             Some(true) => return Ok(()),
             Some(false) => return Err("no configuration changes since last check."),
             None => {}
@@ -149,28 +158,29 @@ impl Balancer {
         } else {
             Ok(())
         };
-        self.promising = Some(found.is_ok());
+        self.can_improve = Some(found.is_ok());
         found
     }
 }
 
 /// The result of a dry run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Trial {
+pub struct DryRun {
     /// The improvement reaches the threshold.
     pub worthwhile: bool,
     /// The lines to log.
     pub lines: Vec<String>,
 }
 
-/// Runs the assignment without applying it and compares the variance. `owners`: the core that polls each queue now.
-pub fn try_out(
-    cores: &[Polling],
+/// Computes a new assignment without applying it and compares the variance of the core loads. `owners`: the core that
+/// polls each queue now. `how`: the algorithm, and whether cores with pinned queues are isolated. `threshold`: in percent.
+pub fn dry_run(
+    cores: &[DryRunCore],
     rxqs: &[Rxq],
     owners: &[Option<CoreId>],
     how: (Algorithm, bool),
     threshold: u8,
-) -> Trial {
+) -> DryRun {
     let all: Vec<Core> = cores.iter().map(|c| c.core).collect();
     let estimate = assign(&all, rxqs, how.0, how.1);
     let mut lines: Vec<String> = estimate.notes.into_iter().map(|n| n.text).collect();
@@ -180,7 +190,7 @@ pub fn try_out(
             "PMD auto load balance detected cross-numa polling with multiple numa nodes. Unable to accurately estimate."
                 .to_owned(),
         );
-        return Trial { worthwhile: false, lines };
+        return DryRun { worthwhile: false, lines };
     }
     let mut load: BTreeMap<CoreId, u64> = BTreeMap::new();
     for (rxq, owner) in rxqs.iter().zip(owners) {
@@ -190,8 +200,8 @@ pub fn try_out(
     let mut worthwhile = false;
     for node in nodes {
         let (now, then) = (
-            unevenness(cores, node, &isolated, &load),
-            unevenness(cores, node, &estimate.isolated, &estimate.load),
+            load_variance(cores, node, &isolated, &load),
+            load_variance(cores, node, &estimate.isolated, &estimate.load),
         );
         let improvement = (now.saturating_sub(then) * 100).checked_div(now).unwrap_or(0);
         lines.push(format!(
@@ -202,17 +212,17 @@ pub fn try_out(
     }
     let met = if worthwhile { "met" } else { "not met" };
     lines.push(format!("PMD load variance improvement threshold {threshold}% is {met}."));
-    Trial { worthwhile, lines }
+    DryRun { worthwhile, lines }
 }
 
-/// The variance of the load, in percent, of the node's cores that are not isolated.
-fn unevenness(
-    cores: &[Polling],
+/// The variance of the loads (in percent) of the node's cores that are not isolated.
+fn load_variance(
+    cores: &[DryRunCore],
     node: NumaId,
     isolated: &BTreeSet<CoreId>,
     load: &BTreeMap<CoreId, u64>,
 ) -> u64 {
-    let busy = |c: &Polling| {
+    let busy = |c: &DryRunCore| {
         let minute = u128::from(c.cycles) * INTERVALS as u128;
         let load = u128::from(load.get(&c.core.id).copied().unwrap_or(0));
         (load * 100).checked_div(minute).unwrap_or(0) as u64
@@ -228,9 +238,9 @@ mod tests {
 
     const HOW: (Algorithm, bool) = (Algorithm::Cycles, true);
 
-    fn polling(id: u32, numa: u32) -> Polling {
+    fn polling(id: u32, numa: u32) -> DryRunCore {
         let core = Core { id: CoreId(id), numa: NumaId(numa) };
-        Polling { core, isolated: false, cycles: 1000 }
+        DryRunCore { core, isolated: false, cycles: 1000 }
     }
 
     fn rxq(queue: u16, cycles: u64) -> Rxq {
@@ -265,13 +275,13 @@ mod tests {
     fn overload_must_last_a_minute() {
         let mut overload = Overload::default();
         (0..11).for_each(|_| overload.interval(95, 100, 95));
-        assert!(!overload.lasts());
+        assert!(!overload.lasts_a_minute());
         overload.interval(96, 100, 95);
-        assert!(overload.lasts());
+        assert!(overload.lasts_a_minute());
         overload.interval(94, 100, 95);
-        assert!(!overload.lasts());
+        assert!(!overload.lasts_a_minute());
         (0..12).for_each(|_| overload.interval(0, 0, 0));
-        assert!(overload.lasts());
+        assert!(overload.lasts_a_minute());
     }
 
     #[test]
@@ -287,14 +297,14 @@ mod tests {
     fn no_dry_run_if_it_cannot_change_anything() {
         let mut balancer = on();
         let two = [(polling(0, 0), 1), (polling(1, 0), 2)];
-        assert!(balancer.is_promising(Algorithm::RoundRobin, &two).unwrap_err().contains("roundrobin"));
-        assert!(balancer.is_promising(Algorithm::Cycles, &two).unwrap_err().starts_with("no configuration"));
-        balancer.changed();
-        assert_eq!(balancer.is_promising(Algorithm::Cycles, &two), Ok(()));
-        let isolated = Polling { isolated: true, ..polling(1, 0) };
+        assert!(balancer.can_improve(Algorithm::RoundRobin, &two).unwrap_err().contains("roundrobin"));
+        assert!(balancer.can_improve(Algorithm::Cycles, &two).unwrap_err().starts_with("no configuration"));
+        balancer.configuration_changed();
+        assert_eq!(balancer.can_improve(Algorithm::Cycles, &two), Ok(()));
+        let isolated = DryRunCore { isolated: true, ..polling(1, 0) };
         for cores in [&two[1..], &[(polling(0, 0), 1), (polling(1, 0), 1)], &[two[1], (isolated, 3)]] {
-            balancer.changed();
-            assert!(balancer.is_promising(Algorithm::Cycles, cores).unwrap_err().starts_with("not enough"));
+            balancer.configuration_changed();
+            assert!(balancer.can_improve(Algorithm::Cycles, cores).unwrap_err().starts_with("not enough"));
         }
     }
 
@@ -303,7 +313,7 @@ mod tests {
         let cores = [polling(0, 0), polling(1, 0)];
         let rxqs = [rxq(0, 6000), rxq(1, 6000), rxq(2, 0)];
         let here = [Some(CoreId(0)), Some(CoreId(0)), Some(CoreId(1))];
-        let trial = try_out(&cores, &rxqs, &here, HOW, 50);
+        let trial = dry_run(&cores, &rxqs, &here, HOW, 50);
         assert!(trial.worthwhile);
         assert!(trial.lines.contains(
             &"Numa node 0. Current variance 2500 Estimated variance 0. Variance improvement 100%.".to_owned()
@@ -311,17 +321,17 @@ mod tests {
         assert_eq!(trial.lines.last().unwrap(), "PMD load variance improvement threshold 50% is met.");
         // The assignment is already the best possible.
         let there = [Some(CoreId(0)), Some(CoreId(1)), Some(CoreId(1))];
-        assert!(!try_out(&cores, &rxqs, &there, HOW, 50).worthwhile);
-        assert!(try_out(&cores, &rxqs, &there, HOW, 0).worthwhile);
+        assert!(!dry_run(&cores, &rxqs, &there, HOW, 50).worthwhile);
+        assert!(dry_run(&cores, &rxqs, &there, HOW, 0).worthwhile);
     }
 
     #[test]
     fn nothing_is_estimated_across_nodes() {
         let rxqs = [rxq(0, 6000), rxq(1, 6000)];
         let owners = [Some(CoreId(0)), Some(CoreId(0))];
-        let foreign = try_out(&[polling(0, 1), polling(1, 2)], &rxqs, &owners, HOW, 0);
+        let foreign = dry_run(&[polling(0, 1), polling(1, 2)], &rxqs, &owners, HOW, 0);
         assert!(!foreign.worthwhile && foreign.lines.last().unwrap().contains("cross-numa polling"));
         // If only one node has PMD threads, the estimate is accurate.
-        assert!(try_out(&[polling(0, 1), polling(1, 1)], &rxqs, &owners, HOW, 25).worthwhile);
+        assert!(dry_run(&[polling(0, 1), polling(1, 1)], &rxqs, &owners, HOW, 25).worthwhile);
     }
 }

@@ -6,8 +6,7 @@ use units::{CoreId, NumaId};
 /// Number of PMD threads of each NUMA node if no mask is set.
 const PER_NODE: usize = 1;
 
-/// The largest core number that a mask may name: far above what machines have. It bounds the memory that a long mask
-/// can use.
+/// Core numbers of a mask are below this, far above what machines have. The limit bounds the memory for a long mask.
 const CORES_MAX: u32 = 1 << 16;
 
 /// A core and its NUMA node.
@@ -35,14 +34,15 @@ impl FromIterator<Core> for Topology {
 }
 
 impl Topology {
-    /// Parses a list with the NUMA node of each core, separated by commas, as tests give it. `None` if an item is not a number.
+    /// Parses a comma-separated list with the NUMA node of each core: tests describe a machine with it. `None` if an item
+    /// is not a number.
     pub fn parse(text: &str) -> Option<Topology> {
         let node =
             |(i, text): (usize, &str)| Some(Core { id: CoreId(i as u32), numa: NumaId(text.parse().ok()?) });
         text.split(',').filter(|t| !t.is_empty()).enumerate().map(node).collect()
     }
 
-    /// Sets which cores are hyperthreads of the same physical core, as pairs.
+    /// Sets the pairs of cores that are hyperthreads of the same physical core.
     pub fn with_siblings(mut self, pairs: impl IntoIterator<Item = (CoreId, CoreId)>) -> Topology {
         self.siblings = pairs.into_iter().flat_map(|(a, b)| [(a, b), (b, a)]).collect();
         self
@@ -64,7 +64,7 @@ impl Topology {
     }
 }
 
-/// The number of the given cores on each NUMA node.
+/// Counts the cores on each NUMA node.
 pub fn per_node(cores: impl Iterator<Item = Core>) -> BTreeMap<NumaId, usize> {
     let mut nodes = BTreeMap::new();
     cores.for_each(|c| *nodes.entry(c.numa).or_insert(0) += 1);
@@ -73,30 +73,31 @@ pub fn per_node(cores: impl Iterator<Item = Core>) -> BTreeMap<NumaId, usize> {
 
 /// The cores that get a PMD thread, and warnings about the mask.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
-    /// Ordered by number.
+pub struct SelectedCores {
+    /// The cores, ordered by number.
     pub cores: Vec<Core>,
-    /// Warnings.
+    /// Warnings about the mask, for the log.
     pub warnings: Vec<String>,
 }
 
-/// Returns the cores that `pmd-cpu-mask` selects: a hexadecimal number of any length, with or without `0x`. Without a
-/// mask, one core of each NUMA node. If the mask selects no existing core, no core polls, as in Open vSwitch: cores
-/// that the administrator did not select are not used.
-pub fn wanted(topology: &Topology, mask: Option<&str>) -> Wanted {
+/// Returns the cores that `pmd-cpu-mask` selects. The mask is a hexadecimal number of any length, with or without `0x`.
+/// Without a mask, one core of each NUMA node is selected. If the mask selects no existing core, no core polls, as in
+/// Open vSwitch: cores that the administrator did not select are not used.
+pub fn wanted(topology: &Topology, mask: Option<&str>) -> SelectedCores {
     let mut warnings = Vec::new();
     let Some(mask) = mask.filter(|m| !m.is_empty()) else {
-        return Wanted { cores: default(topology), warnings };
+        return SelectedCores { cores: default_cores(topology), warnings };
     };
-    let named = bits(mask, &mut warnings);
+    let named = set_bits(mask, &mut warnings);
     let cores: Vec<Core> = topology.cores().filter(|c| named.contains(&c.id.0)).collect();
     if cores.is_empty() {
         warnings.push(format!("pmd-cpu-mask '{mask}' names no core of this machine: no port is polled"));
     }
-    Wanted { cores, warnings }
+    SelectedCores { cores, warnings }
 }
 
-fn default(topology: &Topology) -> Vec<Core> {
+/// The first core of each NUMA node.
+fn default_cores(topology: &Topology) -> Vec<Core> {
     let mut taken: BTreeMap<NumaId, usize> = BTreeMap::new();
     let mut first = |c: &Core| {
         let n = taken.entry(c.numa).or_insert(0);
@@ -106,8 +107,8 @@ fn default(topology: &Topology) -> Vec<Core> {
     topology.cores().filter(|c| first(c)).collect()
 }
 
-/// The numbers of the set bits. A character that is not a hexadecimal digit counts as zero.
-fn bits(mask: &str, warnings: &mut Vec<String>) -> BTreeSet<u32> {
+/// The numbers of the bits that are set in the mask. A character that is not a hexadecimal digit counts as zero.
+fn set_bits(mask: &str, warnings: &mut Vec<String>) -> BTreeSet<u32> {
     let digits = mask.strip_prefix("0x").or_else(|| mask.strip_prefix("0X")).unwrap_or(mask);
     let mut set = BTreeSet::new();
     for (digit, base) in digits.chars().rev().zip((0..CORES_MAX).step_by(4)) {

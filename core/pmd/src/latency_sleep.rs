@@ -2,18 +2,18 @@
 //! the target.
 //!
 //! After an iteration with packets the thread polls again at once. After an empty iteration it sleeps until about
-//! `RING_SHARE` packets are expected, estimated from the recent gaps between packets. The sleep is shortened so that the
-//! thread is back within the target even if it wakes as late as the slowest 5 % of its sleeps. The CPU time of a sleep is
-//! measured too: where a sleep costs more than it saves, the thread waits in user space if the CPU supports that, and
-//! polls otherwise.
+//! `RING_SHARE` packets are expected, estimated from the recent gaps between packets. The sleep is shortened by the
+//! thread's wake-up delay (the 95th percentile of its sleeps), so that the thread polls again within the target. The CPU
+//! time of a sleep is measured, too: if a sleep costs more CPU time than it saves, the thread waits in user space if the
+//! CPU supports that, and polls otherwise.
 //!
 //! Gaps are measured from one empty iteration to the next empty iteration after packets, so that packets which queued up
-//! during a sleep do not look like a burst. A real burst has no empty iteration, so the thread does not sleep in it.
+//! during a sleep do not look like a burst. In a real burst no iteration is empty, so the thread does not sleep in it.
 //!
-//! If less than one packet is expected within the target, a timer would wake the thread for nothing again and again.
-//! If every device can raise an event, the thread arms those events instead of a timer. If events arrive later than the
-//! target allows and packets come at a fixed period, the thread wakes shortly before the next packet is due and polls
-//! for it (`arrival_period.rs`).
+//! If less than one packet is expected within the target, most timer sleeps would end without a packet. If every device
+//! can raise an event, the thread then arms these events instead of a timer. If events arrive later than the target
+//! allows and packets arrive at a fixed period, the thread wakes shortly before the next packet is due and polls for it
+//! (`arrival_period.rs`).
 //!
 //! All times are cycles of the counter that the thread reads anyway. Nothing in this file blocks.
 
@@ -28,11 +28,11 @@ pub type LatencyTarget = SleepMax;
 
 /// Packets that may queue up during a sleep: a quarter of a guest's ring of 256, because sleeps end late.
 const RING_SHARE: u64 = 64;
-/// If the port has been silent for longer than its usual gap, expect the silence to last this many times as long again.
+/// If no packet has arrived for longer than the usual gap, the silence is expected to last this many times as long again.
 const SILENCE: u64 = 16;
 /// Longest timer sleep in µs, whatever the target: a ring of 2048 fills in 137 µs at 14.88 Mpps.
 const SLEEP_MAX: u64 = 100;
-/// Shortest timer sleep in µs; below this the system call costs more than it saves.
+/// Shortest timer sleep in µs: the system call of a shorter one costs more than the sleep saves.
 const TIMER_MIN: u64 = 5;
 /// Longest wait in user space in µs: such a wait keeps the core busy and cannot be interrupted.
 const PAUSE_MAX: u64 = 20;
@@ -40,21 +40,21 @@ const PAUSE_MAX: u64 = 20;
 const LATE: u64 = 10;
 /// Assumed CPU time of a sleep in µs until it has been measured.
 const COST: u64 = 3;
-/// When sleeps end too late or cost too much, try one again after this many wake-up delays: the machine may have become
-/// quiet. The delay then affects one packet in this many.
+/// When sleeps end too late or cost too much, the thread tries one sleep again after this many wake-up delays, because
+/// the machine may be less busy now. So such a sleep delays at most about one in this many packets.
 const PROBE: u64 = 200;
 /// Longest sleep in µs with device events armed, in case a device loses an event.
 const ARMED: u64 = 10_000;
-/// Of every `TRIED.0` arrivals the thread polls for the first `TRIED.1` when they are due, although an event would arrive
-/// in time: this measures the wake-up delay. The first `TRIED.0` arrivals are all polled for.
-const TRIED: (u32, u32) = (64, 4);
+/// Of every `MEASURED.0` arrivals, the thread polls for the first `MEASURED.1` when they are due, although an event would
+/// arrive in time: these wake-ups measure the wake-up delay. The first `MEASURED.0` arrivals are all polled for.
+const MEASURED: (u32, u32) = (64, 4);
 
 /// What the thread does after an iteration. Times are cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdleAction {
     /// Poll again at once.
     Poll,
-    /// Wait in user space (`umwait` and its like).
+    /// Wait in user space (for example with `umwait`).
     Pause(u64),
     /// Sleep on a timer.
     Timer(u64),
@@ -62,21 +62,24 @@ pub enum IdleAction {
     Armed(u64),
 }
 
-/// The sleep decision of one PMD thread.
+/// The state of latency-target sleep of one PMD thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LatencySleep {
     /// Cycles per microsecond; 0 if there is no target.
     per_us: u64,
+    /// The latency target.
     target: u64,
+    /// The CPU can wait in user space.
     can_pause: bool,
     /// Every device can raise events.
     can_arm: bool,
     /// Smoothed time between two packets.
     gap: u64,
-    /// When packets were last seen.
+    /// When packets were last received.
     last_packets: u64,
-    /// When the rx queues were last empty, and the packets since then.
+    /// When `gap` was last updated: at an empty iteration after packets.
     drained: u64,
+    /// Number of packets received since `drained`.
     since_drained: u64,
     /// The previous iteration was empty and no sleep followed it.
     polling: bool,
@@ -85,11 +88,11 @@ pub struct LatencySleep {
     period: ArrivalPeriod,
     /// Wake-up delay: 95 % of the sleeps end less late than this.
     late: u64,
-    /// CPU time of a sleep.
+    /// Smoothed CPU time of a sleep.
     cost: u64,
     /// When a sleep last ended.
     last_sleep: u64,
-    /// Sleeps are not worth their cost; the current one is a probe.
+    /// Regular sleeps would end too late or cost too much, so that a timer sleep now is a probe.
     probing: bool,
 }
 
@@ -114,8 +117,8 @@ impl LatencySleep {
         self.per_us != 0
     }
 
-    /// Whether every device of the thread can raise events. Found out when the thread arms them; assumed to be true
-    /// again when its queues change.
+    /// Sets whether every device of the thread can raise events. The thread sets false if arming the events fails, and
+    /// true again when its queues change.
     pub fn set_can_arm(&mut self, can: bool) {
         self.can_arm = can;
     }
@@ -124,13 +127,13 @@ impl LatencySleep {
     #[inline]
     pub fn after_iteration(&mut self, now: Cycles, packets: u64) -> IdleAction {
         if packets == 0 {
-            let action = if self.is_on() { self.idle(now.0) } else { IdleAction::Poll };
+            let action = if self.is_on() { self.after_empty_iteration(now.0) } else { IdleAction::Poll };
             self.polling = action == IdleAction::Poll;
             return action;
         }
         if self.since_drained == 0 {
             self.arrivals = self.arrivals.wrapping_add(1);
-            self.period.arrival(now.0, self.polling, self.late, self.per_us);
+            self.period.add_arrival(now.0, self.polling, self.late, self.per_us);
         }
         self.last_packets = now.0;
         self.since_drained += packets;
@@ -148,7 +151,8 @@ impl LatencySleep {
         (self.drained, self.since_drained) = (now, 0);
     }
 
-    fn idle(&mut self, now: u64) -> IdleAction {
+    /// Decides what the thread does after an empty iteration.
+    fn after_empty_iteration(&mut self, now: u64) -> IdleAction {
         if self.since_drained != 0 {
             self.update_gap(now);
         }
@@ -158,13 +162,13 @@ impl LatencySleep {
         let gap = self.gap.max(silence);
         if self.can_arm && gap > self.target.max(4 * self.cost) {
             self.probing = false;
-            return self.armed(now);
+            return self.armed_action(now);
         }
         let in_time = (self.target * 9 / 10).saturating_sub(self.late);
         let quiet = self.gap.saturating_mul(RING_SHARE).max(silence.saturating_mul(SILENCE));
         let wanted = quiet.min(SLEEP_MAX * us);
         let sleep = wanted.min(in_time);
-        // A sleep saves its length less its CPU time; below a third it is not worth the delay.
+        // Regular sleeps must save at least a third of the time, counted with the average lateness `late / 2`.
         self.probing = sleep < TIMER_MIN * us || 2 * sleep + self.late <= 3 * self.cost;
         if !self.probing {
             return IdleAction::Timer(sleep);
@@ -177,12 +181,12 @@ impl LatencySleep {
         if self.can_pause && pause > us { IdleAction::Pause(pause) } else { IdleAction::Poll }
     }
 
-    /// Sleeps with events armed, and polls around the time at which the next packet is due.
-    fn armed(&self, now: u64) -> IdleAction {
+    /// Decides for a thread that can arm device events: sleep with events armed, or poll if the next packet is due soon.
+    fn armed_action(&self, now: u64) -> IdleAction {
         // An event costs an interrupt and then the wake-up of another core.
         let too_late = 3 * self.late > self.target * 9 / 10;
-        let tried = self.arrivals < TRIED.0 || self.arrivals % TRIED.0 < TRIED.1;
-        let window = if too_late || tried { self.period.until_window(now, self.late) } else { None };
+        let measures = self.arrivals < MEASURED.0 || self.arrivals % MEASURED.0 < MEASURED.1;
+        let window = if too_late || measures { self.period.until_window(now, self.late) } else { None };
         let most = ARMED * self.per_us;
         match window {
             None => IdleAction::Armed(most),
@@ -191,14 +195,14 @@ impl LatencySleep {
         }
     }
 
-    /// Called after a sleep that the timer ended: it was to take `asked` and took `took`. Long sleeps are ignored: the core
-    /// entered a deep idle state in them, so their delay says nothing about short ones.
-    pub fn slept(&mut self, now: Cycles, asked: u64, took: u64) {
-        if asked >= ARMED * self.per_us {
+    /// Called after a sleep that the timer ended. `requested`: the requested length; `took`: the real length. Long sleeps are
+    /// ignored: the core enters a deep idle state in them, so their delay says nothing about short sleeps.
+    pub fn slept(&mut self, now: Cycles, requested: u64, took: u64) {
+        if requested >= ARMED * self.per_us {
             return;
         }
         self.last_sleep = now.0;
-        let late = took.saturating_sub(asked);
+        let late = took.saturating_sub(requested);
         // Steps up and down in the ratio 19:1 converge to the 95th percentile. Probes are too rare for that: about twenty
         // good ones halve the estimate, and regular sleeps then correct it.
         let step = self.late / 16 + self.per_us / 8;
@@ -209,8 +213,8 @@ impl LatencySleep {
         };
     }
 
-    /// Called with the CPU time of a sleep, in cycles. Outliers are clipped: a hypervisor that takes the core away during a
-    /// sleep would have taken it away from a polling thread too.
+    /// Called with the CPU time of a sleep, in cycles. Outliers are clipped: a hypervisor that preempts the core during a
+    /// sleep would also have preempted a polling thread.
     pub fn add_cost(&mut self, cycles: u64) {
         self.cost = (7 * self.cost + cycles.min(2 * self.cost + self.per_us)) / 8;
     }

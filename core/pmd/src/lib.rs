@@ -1,12 +1,12 @@
-//! The decisions about poll (PMD) threads. Nothing here runs a thread, sleeps or reads a clock.
+//! Scheduling decisions for PMD threads. Nothing in this crate runs a thread, sleeps or reads a clock.
 //!
 //! * [`cores`]: which cores poll (`pmd-cpu-mask`).
 //! * [`affinity`]: rx queues that the administrator pinned (`pmd-rxq-affinity`).
 //! * [`assign`]: which core polls which rx queue (`pmd-rxq-assign`, `pmd-rxq-isolate`).
-//! * [`balance`]: whether to reassign queues because a core is overloaded (`pmd-auto-lb`, Open vSwitch's policy).
-//! * [`predictive`]: the same once a second, from a [`forecast`] of each queue's load, with a [`plan`] of few moves.
+//! * [`balance`]: auto load balance with Open vSwitch's policy (`pmd-auto-lb-policy=variance`).
+//! * [`predictive`]: auto load balance once a second, by a [`forecast`] of each queue's load and a [`plan`] of few moves.
 //! * [`load`]: how busy queues and cores were in the last minute.
-//! * [`metrics`]: per-iteration statistics while they are enabled.
+//! * [`metrics`]: statistics of each iteration, while enabled (`pmd-perf-metrics`).
 //! * [`sleep`]: how long an idle thread sleeps, bounded by `pmd-sleep-max`.
 //! * [`latency_sleep`]: how long an idle thread sleeps, bounded by `pmd-latency-target`.
 //!
@@ -24,7 +24,7 @@ pub mod plan;
 pub mod predictive;
 pub mod sleep;
 
-pub use assign::{Algorithm, Assignment, Placed, Rxq};
+pub use assign::{Algorithm, Assignment, QueueText, Rxq};
 pub use cores::{Core, Topology};
 pub use latency_sleep::{IdleAction, LatencySleep, LatencyTarget};
 pub use load::History;

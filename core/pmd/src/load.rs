@@ -1,7 +1,7 @@
 //! Load of a queue or a core in the last minute: cycles in intervals of 5 s.
 //!
-//! The PMD thread only adds to a counter; the main thread samples that counter at the end of each interval. So a
-//! PMD thread pays one store, and a queue that moves to another thread keeps its history.
+//! The PMD thread only adds to a counter; the main thread samples the counter at the end of each interval. So the load
+//! costs the PMD thread one store, and a queue that moves to another thread keeps its load history.
 
 use std::collections::VecDeque;
 use units::{Cycles, Millis};
@@ -14,25 +14,26 @@ pub const INTERVALS: usize = 12;
 /// Cycles of each of the last intervals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
-    /// Newest first.
+    /// Cycles of each interval, newest first.
     intervals: VecDeque<u64>,
+    /// The counter at the end of the last interval.
     before: Option<u64>,
 }
 
 impl History {
-    /// Called at the end of an interval; `total` is the counter.
+    /// Called at the end of an interval. `total`: the present value of the counter.
     pub fn sample(&mut self, total: Cycles) {
         let before = self.before.replace(total.0).unwrap_or(0);
         self.intervals.push_front(total.0.saturating_sub(before));
         self.intervals.truncate(INTERVALS);
     }
 
-    /// To be called when the counter restarts: later samples count from `total`, the history stays.
+    /// To be called when the counter restarts at `total`. The history is kept.
     pub fn rebase(&mut self, total: Cycles) {
         self.before = Some(total.0);
     }
 
-    /// Clears the history and counts from `total`.
+    /// Clears the history; the next interval counts from `total`.
     pub fn start(&mut self, total: Cycles) {
         self.intervals.clear();
         self.before = Some(total.0);
@@ -43,7 +44,8 @@ impl History {
         self.intervals.iter().take(intervals).sum()
     }
 
-    /// Cycles of the last `intervals` intervals and of the present one so far; `total` is the counter.
+    /// Cycles of the last `intervals` intervals and of the present interval so far. `total`: the present value of the
+    /// counter.
     pub fn recent(&self, intervals: usize, total: Cycles) -> u64 {
         self.sum(intervals) + total.0.saturating_sub(self.before.unwrap_or(0))
     }
@@ -81,8 +83,7 @@ impl Ticker {
     }
 }
 
-/// The number of whole intervals that cover this many seconds; the whole history if that is zero or longer than the
-/// history.
+/// The number of intervals that cover `seconds`; all intervals of the history if `seconds` is 0 or longer than it.
 pub fn intervals_of(seconds: u64) -> usize {
     let interval = INTERVAL.0 / 1000;
     match seconds.div_ceil(interval) {
@@ -91,7 +92,7 @@ pub fn intervals_of(seconds: u64) -> usize {
     }
 }
 
-/// The variance of core loads in percent: what load balancing minimizes.
+/// The variance of core loads in percent, which the variance policy minimizes.
 pub fn variance(busy: &[u64]) -> u64 {
     let n = busy.len() as u64;
     if n == 0 {

@@ -1,28 +1,30 @@
 //! Plans which queues to move so that no core is overloaded, with as few moves as possible.
 //!
-//! Each NUMA node is planned separately: a queue never leaves the node that polls it. Cores that poll pinned queues
-//! only take no part, and pinned queues stay where they are. Two hyperthreads of a physical core slow each other
-//! down, so the load of one adds to the other's.
+//! Each NUMA node is planned separately: a queue never leaves the node that polls it. Isolated cores (which poll pinned
+//! queues only) are not planned, and pinned queues do not move. Two hyperthreads of a physical core slow each other
+//! down, so part of the load of one is added to the load of the other.
 //!
 //! The plan is built step by step. In each step, one queue of the core to be relieved moves to another core, or is
-//! swapped with a smaller queue, whichever gives the lower maximum of the two cores' loads. The plan ends when these
-//! cores are below the limit. The caller decides which cores are to be relieved, and when: see [`crate::predictive`].
+//! swapped with a smaller queue of another core; of all candidates, the planner takes the one with the lowest maximum
+//! of the two cores' loads. The plan is complete when the cores to be relieved are below the limit, or no step gains
+//! enough. The caller decides which cores are to be relieved, and when: see [`crate::predictive`].
 
 use crate::cores::Core;
 use std::collections::BTreeMap;
 use units::{CoreId, NumaId};
 
-/// Load that a hyperthread gains from a sibling that is equally busy: two hyperthreads do the work of 1.3 cores.
-const SIBLING: f64 = 2.0 / 1.3 - 1.0;
+/// Share of the sibling's load that is added to a hyperthread's load: two busy hyperthreads do the work of 1.3 cores.
+const SIBLING_SHARE: f64 = 2.0 / 1.3 - 1.0;
 
-/// Forecast errors of a core's queues are independent: this share of their combined error is added to the core's
-/// load.
-const SAFETY: f64 = 0.25;
+/// Headroom of a core: this factor times the root of the sum of its queues' squared deviations, because the deviations
+/// of different queues are independent.
+const HEADROOM_FACTOR: f64 = 0.25;
 
-/// Tie breaker: prefers the target core with the lower load, by this factor.
-const TIE: f64 = 1e-6;
+/// Weight of the target core's present load in the comparison of steps: of otherwise equal targets, the one with the
+/// lower load is preferred.
+const TIE_WEIGHT: f64 = 1e-6;
 
-/// A core that polls.
+/// A core with a PMD thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PollingCore {
     /// The core.
@@ -42,36 +44,37 @@ pub struct Queue {
     pub pinned: bool,
     /// Forecast load, in cores.
     pub load: f64,
-    /// Average forecast error, in cores.
-    pub doubt: f64,
+    /// Average deviation of the load from its forecast level, in cores.
+    pub deviation: f64,
 }
 
 /// Limits of a plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// A core with a higher load is overloaded, in cores.
-    pub full: f64,
-    /// A core is relieved when its load is below this multiple of the lower bound.
-    pub enough: f64,
-    /// Largest number of moves.
-    pub moves: usize,
-    /// What a move must gain, in cores, if the core is overloaded.
-    pub gain: f64,
-    /// What a move must gain, in cores, otherwise.
-    pub early: f64,
-    /// What a swap of two queues must gain, as a multiple of the gain of a move.
-    pub swap: f64,
+    /// Load limit, in cores: a core with a higher load is overloaded.
+    pub load_limit: f64,
+    /// A core counts as relieved when its load is below this multiple of the even load.
+    pub relieved_at: f64,
+    /// Largest number of moves in a NUMA node.
+    pub max_moves: usize,
+    /// Least reduction of the load, in cores, for which a queue of an overloaded core moves.
+    pub min_gain: f64,
+    /// Least reduction of the load, in cores, for which a queue of another core moves.
+    pub min_gain_below_limit: f64,
+    /// Least reduction of the load by a swap of two queues, as a multiple of that of a move.
+    pub swap_factor: f64,
 }
 
-/// The forecast state of a core.
+/// The forecast load of a core.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Standing {
+pub struct CoreForecast {
     /// The core.
     pub core: CoreId,
-    /// Its load, including the load from its sibling and the forecast error, in cores.
+    /// Its forecast load, including the headroom for deviations and the share of its sibling's load, in cores.
     pub load: f64,
-    /// Lower bound: no assignment can give the busiest core of the node a lower load than this.
-    pub bound: f64,
+    /// Even load of its NUMA node, in cores: no assignment gives the busiest core of the node a lower load. It is the
+    /// node's load divided by its capacity, or the load of its largest queue if that is more.
+    pub even_load: f64,
 }
 
 /// A move of a queue to another core.
@@ -94,8 +97,8 @@ pub struct Outcome {
     pub before: f64,
     /// Load of its busiest core after the moves, in cores.
     pub after: f64,
-    /// Lower bound of that load over all assignments.
-    pub bound: f64,
+    /// Even load of the node, in cores: the lowest load of the busiest core that an assignment could reach.
+    pub even_load: f64,
     /// Number of moves.
     pub moves: usize,
 }
@@ -103,20 +106,21 @@ pub struct Outcome {
 /// A plan; see the module documentation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// In the order in which they were found.
+    /// The moves, in the order in which they were found.
     pub moves: Vec<Move>,
-    /// One entry for each node with cores that take part.
+    /// One entry for each NUMA node that has a core which is not isolated.
     pub nodes: Vec<Outcome>,
 }
 
-/// The cores of a node that take part, and their loads.
+/// The cores of a node that are not isolated, and their loads.
 struct Node<'a> {
     cores: Vec<&'a PollingCore>,
-    /// Index of each core's sibling, if the sibling takes part.
+    /// Index of each core's sibling; `None`: it has none among `cores`.
     siblings: Vec<Option<usize>>,
+    /// Sum of the forecast loads of each core's queues.
     load: Vec<f64>,
-    /// Sum of the squared forecast errors of each core's queues.
-    doubt: Vec<f64>,
+    /// Sum of the squared deviations of each core's queues.
+    variance: Vec<f64>,
     /// For each queue, the index of its core; `None`: on another node or an isolated core.
     at: Vec<Option<usize>>,
 }
@@ -127,130 +131,144 @@ struct Step {
     out: usize,
     back: Option<usize>,
     to: usize,
-    after: f64,
+    /// The highest load of the cores concerned after the step.
+    load_after: f64,
 }
 
 impl<'a> Node<'a> {
     fn new(numa: NumaId, cores: &'a [PollingCore], queues: &[Queue]) -> Node<'a> {
         let cores: Vec<&PollingCore> = cores.iter().filter(|s| s.core.numa == numa && !s.isolated).collect();
-        let place: BTreeMap<CoreId, usize> = cores.iter().enumerate().map(|(i, s)| (s.core.id, i)).collect();
-        let siblings = cores.iter().map(|s| place.get(&s.sibling?).copied()).collect();
-        let at: Vec<Option<usize>> = queues.iter().map(|q| place.get(&q.owner).copied()).collect();
-        let (mut load, mut doubt) = (vec![0.0; cores.len()], vec![0.0; cores.len()]);
+        let index_of: BTreeMap<CoreId, usize> =
+            cores.iter().enumerate().map(|(i, s)| (s.core.id, i)).collect();
+        let siblings = cores.iter().map(|s| index_of.get(&s.sibling?).copied()).collect();
+        let at: Vec<Option<usize>> = queues.iter().map(|q| index_of.get(&q.owner).copied()).collect();
+        let (mut load, mut variance) = (vec![0.0; cores.len()], vec![0.0; cores.len()]);
         for (queue, at) in queues.iter().zip(&at) {
             let Some(at) = *at else { continue };
             load[at] += queue.load;
-            doubt[at] += queue.doubt.powi(2);
+            variance[at] += queue.deviation.powi(2);
         }
-        Node { cores, siblings, load, doubt, at }
+        Node { cores, siblings, load, variance, at }
     }
 
-    /// Load of a core including the load from its sibling.
-    fn weight(&self, core: usize, change: impl Fn(usize) -> f64) -> f64 {
-        let of = |s: usize| self.load[s] + SAFETY * self.doubt[s].sqrt() + change(s);
+    /// Load of a core, including headroom and the share of its sibling's load. `change`: what is added to the load of
+    /// each core.
+    fn load_with_change(&self, core: usize, change: impl Fn(usize) -> f64) -> f64 {
+        let of = |s: usize| self.load[s] + HEADROOM_FACTOR * self.variance[s].sqrt() + change(s);
         let (own, other) = (of(core), self.siblings[core].map_or(0.0, of));
-        own + SIBLING * own.min(other)
+        own + SIBLING_SHARE * own.min(other)
     }
 
-    fn now(&self, core: usize) -> f64 {
-        self.weight(core, |_| 0.0)
+    /// The present load of a core, including headroom and the share of its sibling's load.
+    fn load_now(&self, core: usize) -> f64 {
+        self.load_with_change(core, |_| 0.0)
     }
 
-    fn makespan(&self) -> f64 {
-        (0..self.cores.len()).map(|s| self.now(s)).fold(0.0, f64::max)
+    /// The load of the busiest core.
+    fn busiest_load(&self) -> f64 {
+        (0..self.cores.len()).map(|s| self.load_now(s)).fold(0.0, f64::max)
     }
 
-    /// Lower bound of the busiest core's load over all assignments.
-    fn bound(&self, queues: &[Queue]) -> f64 {
+    /// See [`CoreForecast::even_load`].
+    fn even_load(&self, queues: &[Queue]) -> f64 {
         let largest = queues.iter().zip(&self.at).filter(|(_, at)| at.is_some()).map(|(q, _)| q.load);
         let capacity: f64 =
-            self.siblings.iter().map(|s| if s.is_some() { 1.0 / (1.0 + SIBLING) } else { 1.0 }).sum();
+            self.siblings.iter().map(|s| if s.is_some() { 1.0 / (1.0 + SIBLING_SHARE) } else { 1.0 }).sum();
         largest.fold(self.load.iter().sum::<f64>() / capacity.max(1.0), f64::max)
     }
 
-    /// The highest load among the two cores and their siblings if load `d` moved from one to the other.
-    fn after(&self, from: usize, to: usize, d: f64) -> f64 {
+    /// The highest load among the two cores and their siblings if load `d` moved from core `from` to core `to`.
+    fn highest_load_after(&self, from: usize, to: usize, d: f64) -> f64 {
         let change = |core| match core {
             s if s == from => -d,
             s if s == to => d,
             _ => 0.0,
         };
-        let weight = |core| self.weight(core, change);
-        let of = |core: usize| self.siblings[core].map_or(0.0, weight);
-        weight(from).max(weight(to)).max(of(from)).max(of(to)) + TIE * self.load[to]
+        let load_with_change = |core| self.load_with_change(core, change);
+        let of = |core: usize| self.siblings[core].map_or(0.0, load_with_change);
+        load_with_change(from).max(load_with_change(to)).max(of(from)).max(of(to))
+            + TIE_WEIGHT * self.load[to]
     }
 
-    /// Returns the step that relieves this core most, among those that gain enough.
-    fn best(&self, hot: usize, queues: &[Queue], limits: &Limits, budget: usize) -> Option<Step> {
-        let now = self.now(hot);
-        let cost = if now > limits.full { limits.gain } else { limits.early };
-        let dearer = limits.swap * cost;
-        let mut best: Option<Step> = None;
+    /// Returns the step that relieves core `hot` most, if it reduces the load enough. `budget`: number of moves that the
+    /// plan may still make; a swap needs two.
+    fn best_step(&self, hot: usize, queues: &[Queue], limits: &Limits, budget: usize) -> Option<Step> {
+        let load_now = self.load_now(hot);
+        let cost = if load_now > limits.load_limit { limits.min_gain } else { limits.min_gain_below_limit };
+        let swap_cost = limits.swap_factor * cost;
+        let mut best_step: Option<Step> = None;
         let mut consider = |step: Step, gain: f64| {
-            // A swap must be clearly better than a single move.
-            let rival = best.map_or(f64::MAX, |b| match (b.back, step.back) {
-                (None, Some(_)) => b.after - dearer,
-                (Some(_), None) => b.after + dearer,
-                _ => b.after,
+            // A swap must be better than a single move by the least gain of a swap.
+            let rival = best_step.map_or(f64::MAX, |b| match (b.back, step.back) {
+                (None, Some(_)) => b.load_after - swap_cost,
+                (Some(_), None) => b.load_after + swap_cost,
+                _ => b.load_after,
             });
-            if now - step.after > gain && step.after < rival {
-                best = Some(step);
+            if load_now - step.load_after > gain && step.load_after < rival {
+                best_step = Some(step);
             }
         };
         let movable = |i: usize| !queues[i].pinned;
         for out in (0..queues.len()).filter(|i| self.at[*i] == Some(hot) && movable(*i)) {
             let load = queues[out].load;
             for to in (0..self.cores.len()).filter(|to| *to != hot) {
-                consider(Step { out, back: None, to, after: self.after(hot, to, load) }, cost);
+                consider(
+                    Step { out, back: None, to, load_after: self.highest_load_after(hot, to, load) },
+                    cost,
+                );
             }
             if budget < 2 {
                 continue;
             }
             for back in (0..queues.len()).filter(|i| movable(*i) && queues[*i].load < load) {
                 let Some(to) = self.at[back].filter(|to| *to != hot) else { continue };
-                let after = self.after(hot, to, load - queues[back].load);
-                consider(Step { out, back: Some(back), to, after }, dearer);
+                let load_after = self.highest_load_after(hot, to, load - queues[back].load);
+                consider(Step { out, back: Some(back), to, load_after }, swap_cost);
             }
         }
-        best
+        best_step
     }
 
-    fn shift(&mut self, queue: usize, to: usize, queues: &[Queue], moves: &mut Vec<Move>) {
+    /// Adds the move of a queue to core `to`.
+    fn move_queue(&mut self, queue: usize, to: usize, queues: &[Queue], moves: &mut Vec<Move>) {
         let Some(from) = self.at[queue].replace(to) else { return };
         self.load[from] -= queues[queue].load;
         self.load[to] += queues[queue].load;
-        let doubt = queues[queue].doubt.powi(2);
-        self.doubt[from] = (self.doubt[from] - doubt).max(0.0);
-        self.doubt[to] += doubt;
+        let variance = queues[queue].deviation.powi(2);
+        self.variance[from] = (self.variance[from] - variance).max(0.0);
+        self.variance[to] += variance;
         let id = |core: usize| self.cores[core].core.id;
         moves.push(Move { queue, from: id(from), to: id(to) });
     }
 
-    /// Moves queues away from a core until its load is below the limit.
-    fn relieve(&mut self, hot: usize, queues: &[Queue], limits: &Limits, enough: f64, moves: &mut Vec<Move>) {
-        while moves.len() < limits.moves && self.now(hot) > enough {
-            let Some(step) = self.best(hot, queues, limits, limits.moves - moves.len()) else { return };
-            self.shift(step.out, step.to, queues, moves);
-            step.back.iter().for_each(|back| self.shift(*back, hot, queues, moves));
+    /// Moves queues away from core `hot` until its load is at most `target`, or no step gains enough.
+    fn relieve(&mut self, hot: usize, queues: &[Queue], limits: &Limits, target: f64, moves: &mut Vec<Move>) {
+        while moves.len() < limits.max_moves && self.load_now(hot) > target {
+            let Some(step) = self.best_step(hot, queues, limits, limits.max_moves - moves.len()) else {
+                return;
+            };
+            self.move_queue(step.out, step.to, queues, moves);
+            step.back.iter().for_each(|back| self.move_queue(*back, hot, queues, moves));
         }
     }
 
     /// The cores to be relieved, busiest first.
-    fn due(&self, bound: f64, mut due: impl FnMut(Standing) -> bool) -> Vec<usize> {
-        let standing = |s: usize| Standing { core: self.cores[s].core.id, load: self.now(s), bound };
-        let mut hot: Vec<usize> = (0..self.cores.len()).filter(|s| due(standing(*s))).collect();
-        hot.sort_by(|a, b| self.now(*b).total_cmp(&self.now(*a)));
+    fn due(&self, even_load: f64, mut due: impl FnMut(CoreForecast) -> bool) -> Vec<usize> {
+        let forecast =
+            |s: usize| CoreForecast { core: self.cores[s].core.id, load: self.load_now(s), even_load };
+        let mut hot: Vec<usize> = (0..self.cores.len()).filter(|s| due(forecast(*s))).collect();
+        hot.sort_by(|a, b| self.load_now(*b).total_cmp(&self.load_now(*a)));
         hot
     }
 }
 
-/// Plans the fewest moves that relieve the cores for which `due` returns true, as far as possible. `due` is called
-/// once for each core.
+/// Plans moves that relieve the cores for which `due` returns true. `due` is called once for each core that is not
+/// isolated. If the limits allow no further step, the cores stay above the limit.
 pub fn plan(
     cores: &[PollingCore],
     queues: &[Queue],
     limits: &Limits,
-    mut due: impl FnMut(Standing) -> bool,
+    mut due: impl FnMut(CoreForecast) -> bool,
 ) -> Plan {
     let mut plan = Plan::default();
     let mut nodes: Vec<NumaId> = cores.iter().filter(|s| !s.isolated).map(|s| s.core.numa).collect();
@@ -258,14 +276,15 @@ pub fn plan(
     nodes.dedup();
     for numa in nodes {
         let mut node = Node::new(numa, cores, queues);
-        let (before, bound) = (node.makespan(), node.bound(queues));
-        // An overloaded core drops packets, so it is relieved down to its capacity even if the node's bound is close.
-        let enough = (limits.enough * bound).min(bound.max(limits.full));
+        let (before, even_load) = (node.busiest_load(), node.even_load(queues));
+        // An overloaded core drops packets, so it is relieved down to the load limit even if `relieved_at` times the
+        // even load is more than that.
+        let target = (limits.relieved_at * even_load).min(even_load.max(limits.load_limit));
         let mut moves = Vec::new();
-        for hot in node.due(bound, &mut due) {
-            node.relieve(hot, queues, limits, enough, &mut moves);
+        for hot in node.due(even_load, &mut due) {
+            node.relieve(hot, queues, limits, target, &mut moves);
         }
-        plan.nodes.push(Outcome { numa, before, after: node.makespan(), bound, moves: moves.len() });
+        plan.nodes.push(Outcome { numa, before, after: node.busiest_load(), even_load, moves: moves.len() });
         plan.moves.append(&mut moves);
     }
     plan

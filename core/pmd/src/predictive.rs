@@ -1,32 +1,33 @@
 //! `pmd-auto-lb-policy=predictive`: once a second, moves as few queues as necessary.
 //!
-//! Each core has a regret: the accumulated cost of not having moved a queue. It grows with the forecast load above
-//! the core's limit, and much more slowly with the load above that of an evenly loaded node; it decays with time. A
-//! core is relieved when its regret reaches the cost of a move. So a core that loses many packets is relieved at
-//! once, one that loses few soon, one that is only loaded unevenly after some seconds, and a short swing moves
-//! nothing.
+//! Each core has a regret: the accumulated cost of not having moved a queue. Every second the regret decays by 2 %, and
+//! grows by 15 times the core's forecast load above the load limit plus 3 times its forecast load above 1.12 times the
+//! even load of its NUMA node. When the regret of a core reaches 1, the cost of a move, the core is relieved. So a
+//! heavily overloaded core is relieved within a second, a slightly overloaded one within a few seconds, and an unevenly
+//! loaded one later. A short load peak moves nothing.
 //!
-//! The limit is `pmd-auto-lb-load-threshold` if it is set. The other two `pmd-auto-lb` settings belong to the
-//! variance policy. This policy does not need them, because it knows what a move gains.
+//! The load limit is `pmd-auto-lb-load-threshold` if that is set, otherwise 99 %; but at least the even load, which no
+//! move can improve. The other two `pmd-auto-lb` settings belong to the variance policy. This policy does not use them:
+//! it computes the gain of each move, and moves are cheap. The constants were chosen in `testing/simulation` (ADR 13).
 
-use crate::plan::{Limits, Plan, PollingCore, Queue, Standing, plan};
+use crate::plan::{CoreForecast, Limits, Plan, PollingCore, Queue, plan};
 use std::collections::{BTreeMap, BTreeSet};
 use units::{CoreId, PortNo, QueueId};
 
-/// Default load limit of a core in percent.
-pub const HOT: u8 = 99;
-/// Regret for each second in which the load exceeds the limit by one core. Queues move when the regret reaches 1.
-const OVERLOAD: f64 = 15.0;
-/// Regret for each second in which the load exceeds that of an evenly loaded node by one core, and the factor up to
-/// which a node counts as even.
-const UNEVEN: f64 = 3.0;
-const EVEN: f64 = 1.12;
-/// Share of a regret that is left after a second.
-const FADE: f64 = 0.98;
-/// Load of a single queue, in cores, from which it is reported as too much for one core.
+/// Default load limit of a core, in percent.
+pub const DEFAULT_LOAD_LIMIT: u8 = 99;
+/// Regret per second and per core of load above the load limit.
+const OVERLOAD_REGRET: f64 = 15.0;
+/// Regret per second and per core of load above `EVEN_FACTOR` times the even load.
+const UNEVEN_REGRET: f64 = 3.0;
+/// A core with less than this multiple of the even load counts as evenly loaded.
+const EVEN_FACTOR: f64 = 1.12;
+/// Share of the regret that remains after a second.
+const REGRET_DECAY: f64 = 0.98;
+/// A queue with a higher load than this, in cores, is reported: it needs nearly a whole core, so no move can help.
 const ELEPHANT: f64 = 0.95;
-/// Load in cores below which such a queue may be reported again.
-const CALM: f64 = 0.8;
+/// A reported queue is reported again only after its load has fallen below this, in cores.
+const ELEPHANT_RESET: f64 = 0.8;
 
 /// `pmd-auto-lb-policy`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,51 +53,66 @@ impl Policy {
     }
 }
 
-/// The limits of a plan that relieves overloaded cores.
-fn relief(full: f64) -> Limits {
-    Limits { full, enough: EVEN, moves: 6, gain: 0.0045, early: 0.04, swap: 5.0 }
+/// The limits of a plan that relieves overloaded cores. `load_limit`: in cores.
+fn relief(load_limit: f64) -> Limits {
+    Limits {
+        load_limit,
+        relieved_at: EVEN_FACTOR,
+        max_moves: 6,
+        min_gain: 0.0045,
+        min_gain_below_limit: 0.04,
+        swap_factor: 5.0,
+    }
 }
 
-/// The state that the policy keeps between seconds.
+/// The state that the predictive policy keeps from one second to the next.
 #[derive(Clone, Debug, Default)]
-pub struct Predictor {
+pub struct PredictiveBalancer {
     regrets: BTreeMap<CoreId, f64>,
+    /// Queues that were reported as too much for one core.
     elephants: BTreeSet<(PortNo, QueueId)>,
 }
 
-impl Predictor {
-    /// Called once a second; returns the moves to do now. `hot`: the load limit in percent.
-    pub fn second(&mut self, cores: &[PollingCore], queues: &[Queue], hot: u8) -> Plan {
-        let full = f64::from(hot) / 100.0;
+impl PredictiveBalancer {
+    /// Called once a second; returns the moves to do now. `load_limit`: in percent of a core.
+    pub fn plan_moves(&mut self, cores: &[PollingCore], queues: &[Queue], load_limit: u8) -> Plan {
+        let load_limit = f64::from(load_limit) / 100.0;
         let old = std::mem::take(&mut self.regrets);
-        plan(cores, queues, &relief(full), |s| {
-            let before = FADE * old.get(&s.core).copied().unwrap_or(0.0);
-            let regret = before + regret(&s, full);
+        plan(cores, queues, &relief(load_limit), |s| {
+            let before = REGRET_DECAY * old.get(&s.core).copied().unwrap_or(0.0);
+            let regret = before + regret(&s, load_limit);
             let due = regret >= 1.0;
             self.regrets.insert(s.core, if due { 0.0 } else { regret });
             due
         })
     }
 
-    /// Whether to report that this queue alone is too much for any core: once, until its load has fallen below
-    /// `CALM`.
+    /// Whether to report that a single core cannot serve this queue. True once, and again only after the queue's load
+    /// has fallen below `ELEPHANT_RESET`.
     pub fn is_elephant(&mut self, key: (PortNo, QueueId), load: f64) -> bool {
-        if load < CALM {
+        if load < ELEPHANT_RESET {
             self.elephants.remove(&key);
         }
         load > ELEPHANT && self.elephants.insert(key)
     }
 }
 
-/// The regret of the last second.
-fn regret(s: &Standing, full: f64) -> f64 {
-    OVERLOAD * (s.load - full.max(s.bound)).max(0.0) + UNEVEN * (s.load - EVEN * s.bound).max(0.0)
+/// The regret that a core gains in one second.
+fn regret(s: &CoreForecast, load_limit: f64) -> f64 {
+    OVERLOAD_REGRET * (s.load - load_limit.max(s.even_load)).max(0.0)
+        + UNEVEN_REGRET * (s.load - EVEN_FACTOR * s.even_load).max(0.0)
 }
 
-/// The plan that `pmd-auto-lb` commands show: what would move if queues were assigned by forecast now.
+/// The plan that commands show: the moves that would balance the forecast loads now, as evenly as possible.
 pub fn preview(cores: &[PollingCore], queues: &[Queue]) -> Plan {
-    let limits = Limits { enough: 1.02, moves: queues.len(), early: 0.01, swap: 2.0, ..relief(1.0) };
-    plan(cores, queues, &limits, |s| s.load > limits.enough * s.bound)
+    let limits = Limits {
+        relieved_at: 1.02,
+        max_moves: queues.len(),
+        min_gain_below_limit: 0.01,
+        swap_factor: 2.0,
+        ..relief(1.0)
+    };
+    plan(cores, queues, &limits, |s| s.load > limits.relieved_at * s.even_load)
 }
 
 #[cfg(test)]
@@ -110,45 +126,49 @@ mod tests {
         (0..2).map(|id| PollingCore { core: core(id), sibling: None, isolated: false }).collect()
     }
 
+    /// Queues of core 0.
     fn queues(loads: &[f64]) -> Vec<Queue> {
-        loads.iter().map(|load| Queue { owner: CoreId(0), pinned: false, load: *load, doubt: 0.0 }).collect()
+        loads
+            .iter()
+            .map(|load| Queue { owner: CoreId(0), pinned: false, load: *load, deviation: 0.0 })
+            .collect()
     }
 
-    /// After how many seconds queues move.
-    fn seconds(loads: &[f64]) -> Option<usize> {
-        let mut predictor = Predictor::default();
-        (1..100).find(|_| !predictor.second(&cores(), &queues(loads), HOT).moves.is_empty())
+    /// Number of seconds until the first move.
+    fn seconds_until_move(loads: &[f64]) -> Option<usize> {
+        let mut balancer = PredictiveBalancer::default();
+        (1..100).find(|_| !balancer.plan_moves(&cores(), &queues(loads), DEFAULT_LOAD_LIMIT).moves.is_empty())
     }
 
     #[test]
     fn the_more_is_lost_the_sooner_queues_move() {
-        assert_eq!(seconds(&[0.6, 0.6]), Some(1));
-        let soon = seconds(&[0.2, 0.2]).unwrap();
-        let later = seconds(&[0.1, 0.1]).unwrap();
+        assert_eq!(seconds_until_move(&[0.6, 0.6]), Some(1));
+        let soon = seconds_until_move(&[0.2, 0.2]).unwrap();
+        let later = seconds_until_move(&[0.1, 0.1]).unwrap();
         assert!(1 < soon && soon < later && later < 10, "{soon} {later}");
         // A move that gains too little is never made.
-        assert_eq!(seconds(&[0.02, 0.02]), None);
+        assert_eq!(seconds_until_move(&[0.02, 0.02]), None);
         assert_eq!(preview(&cores(), &queues(&[0.2, 0.2])).moves.len(), 1);
     }
 
     #[test]
     fn a_short_swing_moves_nothing() {
-        let mut predictor = Predictor::default();
+        let mut balancer = PredictiveBalancer::default();
         for second in 0..600 {
             let swing = if second % 60 == 0 { 0.3 } else { 0.16 };
             let mut queues = queues(&[0.14, swing, 0.3]);
             queues[2].owner = CoreId(1);
-            assert!(predictor.second(&cores(), &queues, HOT).moves.is_empty(), "{second}");
+            assert!(balancer.plan_moves(&cores(), &queues, DEFAULT_LOAD_LIMIT).moves.is_empty(), "{second}");
         }
     }
 
     #[test]
     fn an_elephant_is_reported_once() {
-        let mut predictor = Predictor::default();
+        let mut balancer = PredictiveBalancer::default();
         let key = (PortNo(1), QueueId(0));
-        let told: Vec<bool> =
-            [0.9, 0.96, 1.0, 0.9, 1.0, 0.5, 1.0].into_iter().map(|l| predictor.is_elephant(key, l)).collect();
-        assert_eq!(told, [false, true, false, false, false, false, true]);
+        let reported: Vec<bool> =
+            [0.9, 0.96, 1.0, 0.9, 1.0, 0.5, 1.0].into_iter().map(|l| balancer.is_elephant(key, l)).collect();
+        assert_eq!(reported, [false, true, false, false, false, false, true]);
     }
 
     #[test]

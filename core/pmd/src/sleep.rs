@@ -6,36 +6,36 @@
 use std::collections::BTreeMap;
 use units::{CoreId, Micros};
 
-/// Longest sleep that can be configured.
+/// Longest sleep that can be configured, as in Open vSwitch.
 const MAX: Micros = Micros(10_000);
-/// A queue with this many packets in an iteration resets the sleep.
+/// An iteration in which a queue received this many packets (half a burst of 32, as in Open vSwitch) resets the sleep.
 const BUSY: u64 = 16;
 
 /// `pmd-sleep-max`: a default for all cores, and values for single cores.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SleepMax {
-    /// For cores without a value of their own.
+    /// Longest sleep on cores that have no entry in `cores`.
     pub default: Micros,
-    /// The values of single cores.
+    /// Longest sleep on single cores.
     pub cores: BTreeMap<CoreId, Micros>,
 }
 
 impl SleepMax {
-    /// Parses text such as `50,3:200,5:0`. Items that are not numbers are skipped; values above the maximum are
-    /// clamped.
+    /// Parses text such as `50,3:200,5:0`: a default, and `core:time` pairs, in microseconds. Items that are not numbers
+    /// are skipped; values above the maximum are reduced to it.
     pub fn parse(text: &str) -> SleepMax {
         SleepMax::parse_and_tell(text, |_| {})
     }
 
-    /// Parses like [`SleepMax::parse`]; `tell` is called with a message for each item that is skipped or clamped.
+    /// Parses like [`SleepMax::parse`]; calls `tell` with a message for each item that is skipped or reduced.
     pub fn parse_and_tell(text: &str, mut tell: impl FnMut(String)) -> SleepMax {
         let mut max = SleepMax::default();
         for item in text.split([',', ' ', '\t', '\r', '\n']).filter(|i| !i.is_empty()) {
             let mut understood = true;
-            let mut cut = false;
+            let mut reduced = false;
             let mut micros = |text: &str| {
                 let micros = number(text)?;
-                cut |= micros > MAX.0;
+                reduced |= micros > MAX.0;
                 Some(Micros(micros.min(MAX.0)))
             };
             match item.split_once([':', '=']) {
@@ -58,21 +58,21 @@ impl SleepMax {
             }
             if !understood {
                 tell(format!("'{item}' is not a valid time and is ignored"));
-            } else if cut {
+            } else if reduced {
                 tell(format!("'{item}' is more than {} microseconds, which are used", MAX.0));
             }
         }
         max
     }
 
-    /// The maximum of a core.
+    /// The longest sleep on a core.
     pub fn of(&self, core: CoreId) -> Micros {
         self.cores.get(&core).copied().unwrap_or(self.default)
     }
 }
 
-/// Parses a number as C's `strtoull` does with base 0: decimal, hexadecimal or octal; a negative number wraps to a
-/// very large one.
+/// Parses a number as C's `strtoull` does with base 0: decimal, hexadecimal or octal. A negative number wraps around to
+/// a very large one.
 fn number(text: &str) -> Option<u64> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -87,10 +87,12 @@ fn number(text: &str) -> Option<u64> {
     n.ok().map(|n| if negative { n.wrapping_neg() } else { n })
 }
 
-/// The sleep state of one thread.
+/// The state of load-based sleep of one thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sleeper {
+    /// The longest sleep; 0: the thread does not sleep.
     max: Micros,
+    /// Length of the next sleep.
     next: Micros,
 }
 
@@ -106,8 +108,8 @@ impl Sleeper {
         self.max.0 != 0 || self.next.0 != 0
     }
 
-    /// Called after an iteration; `most` is the largest number of packets that one queue received. Returns how long
-    /// to sleep now.
+    /// Called after an iteration. `most`: the largest number of packets that one queue received in it. Returns how long
+    /// the thread sleeps now; `None`: it does not sleep.
     #[inline]
     pub fn after_iteration(&mut self, most: u64) -> Option<Micros> {
         if self.max.0 == 0 || most >= BUSY {

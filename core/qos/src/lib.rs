@@ -8,8 +8,8 @@
 //! shaper/         `linux-htb` without a kernel: queues with guaranteed and maximum rates within the rate of the port
 //! ```
 //!
-//! The code is pure: the caller passes the time. The item that a shaper holds is a type parameter, because
-//! the shaper only needs its length.
+//! The code reads no clock: the caller passes the time. The type of a packet is a type parameter of the shaper, because
+//! the shaper only needs the packet's length.
 
 mod outcome;
 pub mod shaper;

@@ -9,7 +9,7 @@ pub struct Invalid;
 pub struct QueueCounts {
     /// Packets that were sent.
     pub packets: u64,
-    /// Their bytes.
+    /// Bytes of the sent packets.
     pub bytes: u64,
     /// Packets that were dropped.
     pub dropped: u64,

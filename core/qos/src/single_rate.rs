@@ -1,4 +1,5 @@
-//! `egress-policer`: one rate and one burst (RFC 2697 with no excess burst). A packet that exceeds them is dropped.
+//! `egress-policer`: one rate and one burst (RFC 2697 with no excess burst). A packet that exceeds the burst is
+//! dropped.
 
 use crate::outcome::Invalid;
 use crate::tokens::Tokens;
@@ -18,7 +19,7 @@ pub struct SingleRateSpec {
 pub struct SingleRate(Tokens);
 
 impl SingleRate {
-    /// Makes a policer with a full bucket. Neither rate nor burst may be 0.
+    /// Creates a policer with a full bucket. Neither rate nor burst may be 0.
     pub fn new(spec: SingleRateSpec, now: Nanos) -> Result<SingleRate, Invalid> {
         match spec {
             SingleRateSpec { cir: 1.., cbs: 1.. } => Ok(SingleRate(Tokens::new(spec.cir, spec.cbs, now))),

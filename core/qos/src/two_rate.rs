@@ -1,7 +1,7 @@
 //! `trtcm-policer`: a committed and an excess rate (RFC 4115), of the port and of each queue.
 //!
-//! A packet first gets the colour of its queue, then that of the port, which takes the first one into
-//! account. It is dropped if the port's colour is red. Packets for a queue that does not exist belong to
+//! The meter of the packet's queue gives the packet a colour. The meter of the port starts from that colour and gives
+//! the final one. The packet is dropped if the final colour is red. Packets for a queue that does not exist belong to
 //! queue 0.
 
 use crate::outcome::{Invalid, QueueCounts};
@@ -22,12 +22,12 @@ pub struct TwoRateSpec {
     pub ebs: u64,
 }
 
-/// The rates of the port, and of its queues by number.
+/// The rates of a port and of its queues.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TwoRateTree {
     /// Rates of the port.
     pub port: TwoRateSpec,
-    /// Rates of queues.
+    /// Rates of queues, by number.
     pub queues: BTreeMap<u32, TwoRateSpec>,
 }
 
@@ -46,7 +46,7 @@ struct Meter {
 }
 
 impl Meter {
-    /// Refuses a rate without a burst, because nothing would pass.
+    /// Creates a meter with full buckets. A rate without a burst is refused, because no packet would pass.
     fn new(spec: TwoRateSpec, now: Nanos) -> Result<Meter, Invalid> {
         if spec.cir != 0 && spec.cbs == 0 || spec.eir != 0 && spec.ebs == 0 {
             return Err(Invalid);
@@ -56,7 +56,7 @@ impl Meter {
         Ok(Meter { spec, committed, excess })
     }
 
-    /// The colour of a packet that has a colour already (green if it was not metered before).
+    /// The colour of a packet. `before`: the colour that the packet already has; green if it was not metered before.
     fn colour(&mut self, bytes: u64, before: Colour, now: Nanos) -> Colour {
         self.committed.refill(now);
         self.excess.refill(now);
@@ -81,12 +81,12 @@ pub struct TwoRate {
 }
 
 impl TwoRate {
-    /// Makes a policer with full buckets and no queues.
+    /// Creates a policer with full buckets and no queues.
     pub fn new(port: TwoRateSpec, now: Nanos) -> Result<TwoRate, Invalid> {
         Ok(TwoRate { port: Meter::new(port, now)?, queues: BTreeMap::new() })
     }
 
-    /// Sets the rates of a queue; its counters stay. A queue with invalid rates is removed.
+    /// Sets the rates of a queue; its counters are kept. If the rates are invalid, the queue is removed.
     pub fn set_queue(&mut self, queue: u32, spec: TwoRateSpec, now: Nanos) -> Result<(), Invalid> {
         let counts = match self.queues.get(&queue) {
             Some(known) if known.meter.spec == spec => return Ok(()),
@@ -124,7 +124,7 @@ impl TwoRate {
         self.port.colour(bytes, colour, now) != Colour::Red
     }
 
-    /// Counters of a queue, by the colour of the queue alone.
+    /// Counters of a queue. They consider only the colour of the queue's own meter.
     pub fn counts(&self, queue: u32) -> Option<QueueCounts> {
         self.queues.get(&queue).map(|queue| queue.counts)
     }
@@ -140,7 +140,7 @@ mod tests {
         TwoRateSpec { cir, cbs, eir, ebs }
     }
 
-    /// Bytes per second that pass of two queues with 10 MB/s each.
+    /// Sends 10 MB/s through each of two queues. Returns the bytes per second that pass.
     fn rates(policer: &mut TwoRate, len: u64) -> [f64; 2] {
         let step = len * 100;
         let mut bytes = [0; 2];

@@ -4,7 +4,7 @@
 //! the table; the time is that of a fragment in its own thread.
 
 use packet::checksum::checksum;
-use reassembly::{Origin, PutResult, Reassembly};
+use reassembly::{AddResult, Origin, Reassembly};
 use std::hint::black_box;
 use units::Millis;
 
@@ -39,7 +39,7 @@ fn run(all: &Reassembly<u32>, packets: &[Vec<u8>], port: u32) -> f64 {
         let l3 = &packets[n as usize % packets.len()];
         let Some(fragment) = all.read(0x0800, l3) else { return 0.0 };
         let origin = Origin { port, memory: 2048, ..Origin::default() };
-        if let PutResult::Complete(whole) = all.put(&fragment, &origin, n, Millis(0), &mut removed) {
+        if let AddResult::Complete(whole) = all.add(&fragment, &origin, n, Millis(0), &mut removed) {
             completed += whole.parts.len();
         }
         removed.clear();

@@ -1,17 +1,17 @@
-//! Assembles a whole datagram from its fragments.
+//! Assembles a datagram from its fragments.
 //!
-//! It has the headers of the first fragment, changed to those of a whole datagram. In IPv6 the fragment
-//! header stays, as that of an atomic fragment (RFC 6946), so that all headers keep their offsets.
+//! The datagram has the headers of the first fragment, changed to headers of a complete datagram. In IPv6 the fragment header stays, as the
+//! header of an atomic fragment (RFC 6946), so that all headers keep their offsets.
 
 use crate::datagram::Datagram;
 use packet::checksum::{update16, update32};
 use packet::{Ipv4, Ipv6};
 
 impl<T> Datagram<T> {
-    /// Length of the whole datagram in bytes, from its network header on.
+    /// Length of the datagram in bytes, from its network header on.
     pub fn len(&self) -> usize {
         let (first, last) = (self.parts.first(), self.parts.last());
-        first.map_or(0, |p| p.payload().start) + last.map_or(0, |p| p.place().end)
+        first.map_or(0, |p| p.payload().start) + last.map_or(0, |p| p.range_in_datagram().end)
     }
 
     /// Always `false`: a fragment has bytes.
@@ -19,8 +19,8 @@ impl<T> Datagram<T> {
         self.len() == 0
     }
 
-    /// Writes the datagram to `out`, whose length is [`Datagram::len`]. `l3` returns the bytes of a fragment
-    /// from its network header on. `None`: these bytes are not those that were read.
+    /// Writes the datagram to `out`, whose length must be [`Datagram::len`]. `l3` returns the bytes of a fragment from its network header
+    /// on. `None`: a fragment is shorter than when it was added.
     pub fn write<'a>(&'a self, out: &mut [u8], l3: impl Fn(&'a T) -> &'a [u8]) -> Option<()> {
         let first = self.parts.first()?;
         let header = first.payload().start;
@@ -28,28 +28,27 @@ impl<T> Datagram<T> {
         head.copy_from_slice(l3(&first.content).get(..header)?);
         for part in &self.parts {
             let bytes = l3(&part.content).get(part.payload())?;
-            payload.get_mut(part.place())?.copy_from_slice(bytes);
+            payload.get_mut(part.range_in_datagram())?.copy_from_slice(bytes);
         }
         let len = header + payload.len();
         match self.v6 {
-            false => whole_v4(head, len),
-            true => whole_v6(head, len),
+            false => complete_header_v4(head, len),
+            true => complete_header_v6(head, len),
         }
     }
 }
 
 impl<T> Datagram<T> {
-    /// Copies changes of the whole datagram, from its network header on, to the fragments: addresses and
-    /// payload. If the length of the datagram has changed, only addresses are copied. `l3` as in
-    /// [`Datagram::write`].
-    pub fn write_back(&mut self, whole: &[u8], l3: impl Fn(&mut T) -> &mut [u8]) {
+    /// Copies changes of the reassembled datagram, from its network header on, to the fragments: addresses and payload. If the length of
+    /// the datagram has changed, only addresses are copied. `l3` as in [`Datagram::write`].
+    pub fn write_back(&mut self, datagram: &[u8], l3: impl Fn(&mut T) -> &mut [u8]) {
         let Some(header) = self.parts.first().map(|first| first.payload().start) else { return };
-        let (same_len, v6) = (whole.len() == self.len(), self.v6);
+        let (same_len, v6) = (datagram.len() == self.len(), self.v6);
         for part in &mut self.parts {
-            let (payload, place) = (part.payload(), part.place());
+            let (payload, range) = (part.payload(), part.range_in_datagram());
             let out = l3(&mut part.content);
-            write_addresses(v6, whole, out);
-            let new = whole.get(header + place.start..header + place.end);
+            write_addresses(v6, datagram, out);
+            let new = datagram.get(header + range.start..header + range.end);
             if let (Some(out), Some(new), true) = (out.get_mut(payload), new, same_len) {
                 out.copy_from_slice(new);
             }
@@ -57,7 +56,7 @@ impl<T> Datagram<T> {
     }
 }
 
-/// Copies source and destination, and updates the checksum of an IPv4 header.
+/// Copies source and destination address, and updates the checksum of an IPv4 header.
 fn write_addresses(v6: bool, from: &[u8], to: &mut [u8]) {
     if v6 {
         if let (Some(new), Some(old)) = (from.get(8..40), to.get_mut(8..40)) {
@@ -74,7 +73,7 @@ fn write_addresses(v6: bool, from: &[u8], to: &mut [u8]) {
     }
 }
 
-fn whole_v4(head: &mut [u8], len: usize) -> Option<()> {
+fn complete_header_v4(head: &mut [u8], len: usize) -> Option<()> {
     let word = |head: &[u8], at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
     head.get(..Ipv4::LEN)?;
     let (old_len, old_flags, old_sum) = (word(head, 2), word(head, 6), word(head, 10));
@@ -86,10 +85,10 @@ fn whole_v4(head: &mut [u8], len: usize) -> Option<()> {
     Some(())
 }
 
-fn whole_v6(head: &mut [u8], len: usize) -> Option<()> {
+fn complete_header_v6(head: &mut [u8], len: usize) -> Option<()> {
     let payload = u16::try_from(len.checked_sub(Ipv6::LEN)?).ok()?;
     head.get_mut(4..6)?.copy_from_slice(&payload.to_be_bytes());
-    // The fragment header is the last of them: its reserved byte, offset and flag become zero.
+    // The fragment header is the last header: its reserved bits, offset and flag become zero.
     let at = head.len().checked_sub(8)?;
     head.get_mut(at + 2..at + 4)?.fill(0);
     Some(())

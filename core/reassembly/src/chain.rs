@@ -1,22 +1,22 @@
-//! Slots with stable numbers, and linked lists of them with constant-time operations.
+//! Slots with stable numbers, and linked lists of slots with constant-time operations.
 
-/// No slot.
+/// The slot number that means "no slot".
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Values in slots; the number of a slot stays while its value exists.
+/// Values in numbered slots. A value keeps its slot number until it is removed.
 #[derive(Debug)]
-pub(crate) struct Places<V> {
+pub(crate) struct Slots<V> {
     values: Vec<Option<V>>,
     free: Vec<u32>,
 }
 
-impl<V> Default for Places<V> {
-    fn default() -> Places<V> {
-        Places { values: Vec::new(), free: Vec::new() }
+impl<V> Default for Slots<V> {
+    fn default() -> Slots<V> {
+        Slots { values: Vec::new(), free: Vec::new() }
     }
 }
 
-impl<V> Places<V> {
+impl<V> Slots<V> {
     /// Stores a value in a free slot and returns the slot's number.
     pub(crate) fn insert(&mut self, value: V) -> u32 {
         match self.free.pop() {
@@ -70,7 +70,7 @@ struct Link {
 }
 
 impl Links {
-    /// Appends a slot, which is in no list.
+    /// Appends a slot to a list. The slot must be in no list.
     pub(crate) fn push(&mut self, chain: &mut Chain, at: u32) {
         let none = Link { before: NONE, after: NONE };
         if self.0.len() <= at as usize {
@@ -97,7 +97,7 @@ impl Links {
         }
     }
 
-    /// The slot after this one.
+    /// The next slot in the list of a slot; [`NONE`] at the end.
     pub(crate) fn after(&self, at: u32) -> u32 {
         self.0.get(at as usize).map_or(NONE, |link| link.after)
     }

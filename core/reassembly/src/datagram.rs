@@ -4,8 +4,7 @@ use crate::header::Fragment;
 use crate::key::Key;
 use units::Millis;
 
-/// Maximum number of fragments of a datagram: with the smallest minimum size that can be set (400 bytes) the
-/// longest datagram has 193.
+/// Maximum number of fragments of a datagram. With the smallest minimum size that can be set (400 bytes), the longest datagram has 193.
 const PARTS_MAX: usize = 256;
 
 /// A fragment of a datagram.
@@ -13,11 +12,11 @@ const PARTS_MAX: usize = 256;
 pub struct Part<T> {
     pub(crate) start: u32,
     pub(crate) len: u32,
-    /// Offset of its payload, in bytes from the network header.
+    /// Offset of the fragment's payload, in bytes from the network header.
     pub(crate) at: u32,
-    /// Bytes of memory that it uses.
+    /// Memory that the fragment uses, in bytes.
     pub(crate) memory: u32,
-    /// What the caller stores.
+    /// What the caller has stored with the fragment.
     pub content: T,
 }
 
@@ -26,13 +25,13 @@ impl<T> Part<T> {
         self.start + self.len
     }
 
-    /// Position of its payload in the packet, in bytes from the network header.
+    /// Byte range of the fragment's payload in the packet, counted from the network header.
     pub fn payload(&self) -> std::ops::Range<usize> {
         self.at as usize..(self.at + self.len) as usize
     }
 
-    /// Position of its payload in the payload of the whole datagram.
-    pub fn place(&self) -> std::ops::Range<usize> {
+    /// Byte range of the fragment's payload in the payload of the datagram.
+    pub fn range_in_datagram(&self) -> std::ops::Range<usize> {
         self.start as usize..self.end() as usize
     }
 }
@@ -40,16 +39,16 @@ impl<T> Part<T> {
 /// A complete datagram, with its fragments in order.
 #[derive(Debug)]
 pub struct Datagram<T> {
-    /// It is one of IPv6.
+    /// The datagram is an IPv6 datagram.
     pub v6: bool,
-    /// Its fragments; at least one.
+    /// The fragments in order; at least one.
     pub parts: Vec<Part<T>>,
 }
 
 /// The reason why a fragment is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// It overlaps another fragment, or contradicts the end of the datagram.
+    /// The fragment overlaps another fragment, or contradicts the known end of the datagram.
     Overlap,
     /// The datagram has too many fragments.
     Full,
@@ -57,37 +56,36 @@ pub(crate) enum Refusal {
 
 /// The fragments of an incomplete datagram.
 #[derive(Debug)]
-pub(crate) struct Waiting<T> {
+pub(crate) struct IncompleteDatagram<T> {
     pub(crate) key: Key,
-    /// When its first fragment arrived.
+    /// When the first fragment arrived.
     pub(crate) since: Millis,
-    /// Ordered by place, without overlaps.
+    /// Fragments that have arrived, ordered by offset, without overlaps.
     pub(crate) parts: Vec<Part<T>>,
-    /// Length of the datagram's payload, once the last fragment has arrived.
+    /// Length of the datagram's payload. `None`: the last fragment has not arrived yet.
     end: Option<u32>,
-    /// Bytes of payload that have arrived.
-    there: u32,
+    /// Number of bytes of payload that have arrived.
+    received: u32,
 }
 
-impl<T> Waiting<T> {
-    pub(crate) fn new(key: Key, since: Millis) -> Waiting<T> {
-        Waiting { key, since, parts: Vec::new(), end: None, there: 0 }
+impl<T> IncompleteDatagram<T> {
+    pub(crate) fn new(key: Key, since: Millis) -> IncompleteDatagram<T> {
+        IncompleteDatagram { key, since, parts: Vec::new(), end: None, received: 0 }
     }
 
     /// Returns whether this fragment would complete the datagram.
     pub(crate) fn is_completed_by(&self, f: &Fragment) -> bool {
         let end = if f.more { self.end } else { Some(f.end()) };
-        end == Some(self.there + f.len)
+        end == Some(self.received + f.len)
     }
 
-    /// Returns whether the datagram is complete. Parts never overlap or exceed the end, so counting bytes is
-    /// enough.
+    /// Returns whether the datagram is complete. Fragments neither overlap nor exceed the end, so counting bytes is enough.
     pub(crate) fn is_complete(&self) -> bool {
-        self.end == Some(self.there)
+        self.end == Some(self.received)
     }
 
-    /// Returns the index of a fragment among the parts.
-    pub(crate) fn place(&self, f: &Fragment) -> Result<usize, Refusal> {
+    /// Returns the index at which to insert a fragment, or the reason why the fragment is refused.
+    pub(crate) fn index_for(&self, f: &Fragment) -> Result<usize, Refusal> {
         let at = self.parts.partition_point(|p| p.start <= f.start);
         let overlaps_before = at.checked_sub(1).is_some_and(|i| self.parts[i].end() > f.start);
         let overlaps_after = self.parts.get(at).is_some_and(|p| p.start < f.end());
@@ -99,17 +97,17 @@ impl<T> Waiting<T> {
         if self.parts.len() == PARTS_MAX { Err(Refusal::Full) } else { Ok(at) }
     }
 
-    /// Inserts a fragment at the index returned by [`Waiting::place`].
+    /// Inserts a fragment at the index that [`IncompleteDatagram::index_for`] has returned.
     pub(crate) fn insert(&mut self, at: usize, f: &Fragment, content: T, memory: u32) {
         self.parts.insert(at, Part { start: f.start, len: f.len, at: f.at, memory, content });
-        self.there += f.len;
+        self.received += f.len;
         if !f.more {
             self.end = Some(f.end());
         }
     }
 
     /// Returns whether the first fragment has arrived, and whether the last has.
-    pub(crate) fn seen(&self) -> (bool, bool) {
+    pub(crate) fn has_first_and_last(&self) -> (bool, bool) {
         (self.parts.first().is_some_and(|p| p.start == 0), self.end.is_some())
     }
 }

@@ -37,16 +37,16 @@ impl Key {
     }
 }
 
-/// The origin of a fragment, and its memory.
+/// What the caller knows of a fragment: its origin, and the memory that it uses.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Origin {
-    /// Ingress port; the limits are shared fairly between ports.
+    /// Ingress port. When the table is full, the port with the most fragments loses a datagram.
     pub port: u32,
     /// Zone of the `ct` action.
     pub zone: u16,
-    /// Recirculation id: fragments with different ones belong to different datagrams.
+    /// Recirculation id. Fragments with different ids belong to different datagrams.
     pub recirc_id: u32,
-    /// Bytes in front of the network header.
+    /// Number of bytes in front of the network header.
     pub front: u32,
     /// Bytes of memory that the fragment uses while it waits.
     pub memory: u32,

@@ -1,27 +1,27 @@
 //! `Reassembly`: the table of fragments that all threads share.
 //!
-//! **Threads**: any. A fragment takes one lock for a look-up and an insertion, a fraction of a microsecond; the lock
-//! is not held while a complete datagram is assembled. Packets that are not fragments do not use this crate.
+//! **Threads**: any. Adding a fragment takes one lock for a look-up and an insertion, a fraction of a microsecond. The lock is not held
+//! while a complete datagram is assembled. Packets that are not fragments do not use this crate.
 
 use crate::datagram::Datagram;
 use crate::header::{Content, Fragment, read};
 use crate::key::Origin;
-use crate::settings::{Count, Family, Settings, Status};
-use crate::table::{Problem, PutResult, Removal, Removed, Table};
+use crate::settings::{Counter, Family, Settings, Status};
+use crate::table::{AddResult, Problem, Removal, Removed, Table};
 use crate::text::Entry;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use units::Millis;
 
-/// Bytes of an oversized datagram that are kept for the log.
-const SHOWN: usize = 128;
+/// Number of bytes of an oversized datagram that are kept for the log.
+const OVERSIZE_HEAD_LEN: usize = 128;
 
 /// A datagram that was too long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Oversize {
-    /// It is one of IPv6.
+    /// The datagram is an IPv6 datagram.
     pub v6: bool,
-    /// The first of its bytes, from the network header on.
+    /// The first bytes of the datagram, from the network header on.
     pub head: Vec<u8>,
 }
 
@@ -32,6 +32,7 @@ pub struct Reassembly<T> {
     /// Number of waiting fragments after the last change.
     fragments: AtomicU32,
     table: Mutex<Table<T>>,
+    /// The latest oversized datagram, until the log has reported it.
     oversize: Mutex<Option<Oversize>>,
 }
 
@@ -44,7 +45,7 @@ fn family(v6: bool) -> Family {
 }
 
 impl<T> Reassembly<T> {
-    /// Makes an empty table. `seed` is random and secret.
+    /// Makes an empty table. `seed` must be random and secret.
     pub fn new(seed: u64) -> Reassembly<T> {
         Reassembly {
             settings: Settings::default(),
@@ -54,8 +55,8 @@ impl<T> Reassembly<T> {
         }
     }
 
-    /// Reads a packet from its network header on. Returns a fragment to [`put`](Reassembly::put); `None`: the packet
-    /// is tracked as it is, whole or invalid.
+    /// Reads a packet from its network header on. Returns a fragment to [`add`](Reassembly::add). `None`: the packet is no valid fragment,
+    /// or reassembly is disabled; it is tracked as it is.
     pub fn read(&self, dl_type: u16, l3: &[u8]) -> Option<Fragment> {
         let Content::Fragment(fragment) = read(dl_type, l3) else { return None };
         let settings = self.settings.of(family(fragment.v6));
@@ -63,35 +64,35 @@ impl<T> Reassembly<T> {
             return None;
         }
         if fragment.more && fragment.size() < settings.min_size() {
-            settings.count(Count::TooSmall, 1);
+            settings.count(Counter::TooSmall, 1);
             return None;
         }
         Some(fragment)
     }
 
-    /// Adds a fragment. Fragments that are removed because of it are added to `removed`.
-    pub fn put(
+    /// Adds a fragment. Fragments that expire or are evicted at this occasion are appended to `removed`.
+    pub fn add(
         &self,
         fragment: &Fragment,
         origin: &Origin,
         content: T,
         now: Millis,
         removed: &mut Vec<Removed<T>>,
-    ) -> PutResult<T> {
+    ) -> AddResult<T> {
         let max = self.settings.max_fragments();
         let mut table = lock(&self.table);
-        let (result, problem) = table.put(fragment, origin, content, (max, now), removed);
+        let (result, problem) = table.add(fragment, origin, content, (max, now), removed);
         self.fragments.store(table.fragments(), Ordering::Relaxed);
         drop(table);
         let settings = self.settings.of(family(fragment.v6));
         match (&result, problem) {
-            (PutResult::Refused(_), Some(Problem::Overlap)) => settings.count(Count::Overlapped, 1),
-            (PutResult::Refused(_), _) => {}
-            _ => settings.count(Count::Accepted, 1),
+            (AddResult::Refused(_), Some(Problem::Overlap)) => settings.count(Counter::Overlapped, 1),
+            (AddResult::Refused(_), _) => {}
+            _ => settings.count(Counter::Accepted, 1),
         }
         match &result {
-            PutResult::Complete(datagram) => settings.count(Count::Completed, datagram.parts.len() as u64),
-            PutResult::TooLong(datagram) => settings.count(Count::Purged, datagram.parts.len() as u64),
+            AddResult::Complete(datagram) => settings.count(Counter::Completed, datagram.parts.len() as u64),
+            AddResult::TooLong(datagram) => settings.count(Counter::Purged, datagram.parts.len() as u64),
             _ => {}
         }
         self.count_removed_fragments(removed);
@@ -100,17 +101,17 @@ impl<T> Reassembly<T> {
 
     fn count_removed_fragments(&self, removed: &[Removed<T>]) {
         for one in removed {
-            let what = if one.why == Removal::Expired { Count::Expired } else { Count::Purged };
+            let what = if one.why == Removal::Expired { Counter::Expired } else { Counter::Purged };
             self.settings.of(family(one.v6)).count(what, 1);
         }
     }
 
-    /// Removes expired datagrams that no fragment has removed. Call it about once a second.
+    /// Removes datagrams that expired at least 10 s ago: no arriving fragment has removed them. Call this about once a second.
     pub fn purge(&self, now: Millis) -> Vec<Removed<T>> {
         self.remove(|table, removed| table.purge(now, removed))
     }
 
-    /// Removes the datagrams whose first received fragment came from a port.
+    /// Removes the datagrams of which the first received fragment came from this port.
     pub fn forget_port(&self, port: u32) -> Vec<Removed<T>> {
         self.remove(|table, removed| table.forget_port(port, removed))
     }
@@ -130,16 +131,16 @@ impl<T> Reassembly<T> {
 
     /// Records an oversized datagram, for the log.
     pub fn note_oversize(&self, datagram: &Datagram<T>, l3: &[u8]) {
-        let head = l3.get(..SHOWN).unwrap_or(l3).to_vec();
+        let head = l3.get(..OVERSIZE_HEAD_LEN).unwrap_or(l3).to_vec();
         *lock(&self.oversize) = Some(Oversize { v6: datagram.v6, head });
     }
 
-    /// Returns the latest oversized datagram once.
+    /// Returns and forgets the latest oversized datagram.
     pub fn take_oversize(&self) -> Option<Oversize> {
         lock(&self.oversize).take()
     }
 
-    /// Incomplete datagrams, the oldest first.
+    /// The incomplete datagrams, the oldest first.
     pub fn dump(&self) -> Vec<Entry> {
         lock(&self.table).iter().map(Entry::of).collect()
     }
@@ -159,18 +160,17 @@ impl<T> Reassembly<T> {
         self.settings.status(self.fragments())
     }
 
-    /// Sets the maximum number of waiting fragments. `false`: more than can be set (5,000).
+    /// Sets the maximum number of waiting fragments. `false`: `max` is more than can be set (5,000).
     pub fn set_max_fragments(&self, max: u32) -> bool {
         self.settings.set_max_fragments(max)
     }
 
-    /// Enables reassembly for an IP version; if disabled, its fragments are invalid.
+    /// Enables or disables reassembly for an IP version. If it is disabled, fragments are invalid.
     pub fn set_enabled(&self, family: Family, enabled: bool) {
         self.settings.set_enabled(family, enabled);
     }
 
-    /// Sets the minimum size in bytes of packets that are not the last fragment. `false`: less than can be set (400
-    /// bytes).
+    /// Sets the minimum size, in bytes, of fragments other than the last. `false`: `bytes` is less than can be set (400).
     pub fn set_min_size(&self, family: Family, bytes: u32) -> bool {
         self.settings.set_min_size(family, bytes)
     }

@@ -2,11 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// Default maximum of waiting fragments.
+/// Default maximum number of waiting fragments.
 pub(crate) const MAX_FRAGMENTS: u32 = 1000;
-/// The largest maximum that can be set.
+/// Largest value that can be set for the maximum number of waiting fragments.
 const MAX_FRAGMENTS_LIMIT: u32 = 5000;
-/// The smallest minimum size in bytes that can be set.
+/// Smallest value that can be set for the minimum size, in bytes.
 const MIN_SIZE_LIMIT: u32 = 400;
 
 /// An IP version.
@@ -22,24 +22,24 @@ pub enum Family {
 pub struct Counts {
     /// Fragments that were stored.
     pub accepted: u64,
-    /// Fragments that continued with a complete datagram.
+    /// Fragments of datagrams that were completed.
     pub completed: u64,
     /// Fragments whose datagram was not completed in time.
     pub expired: u64,
-    /// Fragments refused because they were too small and not the last of their datagram.
+    /// Fragments that were refused because they were too small and not the last of their datagram.
     pub too_small: u64,
-    /// Fragments refused because they overlapped others.
+    /// Fragments that were refused because they overlapped others.
     pub overlapped: u64,
-    /// Fragments removed for another reason.
+    /// Fragments that were removed for another reason.
     pub purged: u64,
 }
 
 /// State of one IP version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FamilyStatus {
-    /// Fragments are held until their datagram is complete. Otherwise they are invalid.
+    /// Fragments wait until their datagram is complete. If not set, fragments are invalid.
     pub enabled: bool,
-    /// Minimum size in bytes, from the network header on, of a packet that is not the last fragment.
+    /// Minimum size of fragments other than the last, in bytes from the network header on.
     pub min_size: u32,
     /// Counters.
     pub counts: Counts,
@@ -50,7 +50,7 @@ pub struct FamilyStatus {
 pub struct Status {
     /// Number of waiting fragments.
     pub fragments: u32,
-    /// Their maximum.
+    /// Maximum number of waiting fragments.
     pub max_fragments: u32,
     /// IPv4.
     pub v4: FamilyStatus,
@@ -58,9 +58,9 @@ pub struct Status {
     pub v6: FamilyStatus,
 }
 
-/// Counters that threads share.
+/// Names of the counters of [`Counts`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Count {
+pub(crate) enum Counter {
     Accepted,
     Completed,
     Expired,
@@ -70,15 +70,15 @@ pub(crate) enum Count {
 }
 
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct FamilySettings {
     enabled: AtomicBool,
     min_size: AtomicU32,
-    counts: [AtomicU64; Count::Purged as usize + 1],
+    counts: [AtomicU64; Counter::Purged as usize + 1],
 }
 
-impl Shared {
-    fn new(min_size: u32) -> Shared {
-        Shared {
+impl FamilySettings {
+    fn new(min_size: u32) -> FamilySettings {
+        FamilySettings {
             enabled: AtomicBool::new(true),
             min_size: AtomicU32::new(min_size),
             counts: Default::default(),
@@ -93,19 +93,19 @@ impl Shared {
         self.min_size.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn count(&self, what: Count, n: u64) {
+    pub(crate) fn count(&self, what: Counter, n: u64) {
         self.counts[what as usize].fetch_add(n, Ordering::Relaxed);
     }
 
     fn status(&self) -> FamilyStatus {
-        let n = |what: Count| self.counts[what as usize].load(Ordering::Relaxed);
+        let n = |what: Counter| self.counts[what as usize].load(Ordering::Relaxed);
         let counts = Counts {
-            accepted: n(Count::Accepted),
-            completed: n(Count::Completed),
-            expired: n(Count::Expired),
-            too_small: n(Count::TooSmall),
-            overlapped: n(Count::Overlapped),
-            purged: n(Count::Purged),
+            accepted: n(Counter::Accepted),
+            completed: n(Counter::Completed),
+            expired: n(Counter::Expired),
+            too_small: n(Counter::TooSmall),
+            overlapped: n(Counter::Overlapped),
+            purged: n(Counter::Purged),
         };
         FamilyStatus { enabled: self.is_enabled(), min_size: self.min_size(), counts }
     }
@@ -115,23 +115,23 @@ impl Shared {
 #[derive(Debug)]
 pub(crate) struct Settings {
     max_fragments: AtomicU32,
-    v4: Shared,
-    v6: Shared,
+    v4: FamilySettings,
+    v6: FamilySettings,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        // The default minimum for IPv6 is the minimum MTU of its links (RFC 8200 §5).
+        // The default minimum size for IPv6 is the minimum MTU of IPv6 links (RFC 8200 §5).
         Settings {
             max_fragments: AtomicU32::new(MAX_FRAGMENTS),
-            v4: Shared::new(1200),
-            v6: Shared::new(1280),
+            v4: FamilySettings::new(1200),
+            v6: FamilySettings::new(1280),
         }
     }
 }
 
 impl Settings {
-    pub(crate) fn of(&self, family: Family) -> &Shared {
+    pub(crate) fn of(&self, family: Family) -> &FamilySettings {
         match family {
             Family::V4 => &self.v4,
             Family::V6 => &self.v6,
@@ -142,7 +142,7 @@ impl Settings {
         self.max_fragments.load(Ordering::Relaxed)
     }
 
-    /// Returns `false` if this is more than can be set.
+    /// Returns `false` if `max` is more than can be set.
     pub(crate) fn set_max_fragments(&self, max: u32) -> bool {
         let fits = max <= MAX_FRAGMENTS_LIMIT;
         if fits {
@@ -155,7 +155,7 @@ impl Settings {
         self.of(family).enabled.store(enabled, Ordering::Relaxed);
     }
 
-    /// Returns `false` if this is less than can be set.
+    /// Returns `false` if `bytes` is less than can be set.
     pub(crate) fn set_min_size(&self, family: Family, bytes: u32) -> bool {
         let fits = bytes >= MIN_SIZE_LIMIT;
         if fits {

@@ -1,23 +1,22 @@
-//! Numbers of fragments by port and source, and the choice of the datagram to remove when the table is full.
+//! Number of fragments per port and source, and the choice of the datagram to evict when the table is full.
 //!
-//! **The rule.** The port with the most fragments loses one of its datagrams: of its sources with [`HEAVY`]
-//! fragments or more, the one with the most loses its oldest datagram; if there is no such source, the port
-//! loses its oldest datagram. Sources below that bound are treated equally: otherwise a flood of single
-//! fragments from spoofed sources would remove exactly the datagrams that have several fragments. These are
-//! usually completed long before they are the oldest.
+//! **The rule.** The port with the most fragments loses one of its datagrams. If sources of this port hold [`HEAVY`] fragments or more, the
+//! one with the most fragments loses its oldest datagram; otherwise the port loses its oldest datagram. Sources below that bound are
+//! treated equally. Otherwise a flood of single fragments from spoofed sources would evict exactly those datagrams that have several
+//! fragments; with this rule these are usually completed long before they are the oldest.
 
-use crate::chain::{Chain, Links, NONE, Places};
+use crate::chain::{Chain, Links, NONE, Slots};
 use cpu::prehashed::ByHash;
 use cpu::siphash;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 
-/// Number of fragments from which on a source is heavy: the longest datagram has 45 at an MTU of 1,500 bytes.
+/// A source with at least this number of fragments is heavy. The longest datagram has 45 at an MTU of 1,500 bytes.
 const HEAVY: u32 = 64;
 /// Ports are compared in units of this many fragments, so that the rank of a port rarely changes.
 const PORT_UNIT: u32 = 16;
 
-/// The origin of fragments.
+/// A source of fragments: ingress port and source address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Source {
     pub(crate) port: u32,
@@ -27,12 +26,12 @@ pub(crate) struct Source {
 
 /// A source with its hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Hashed {
+struct HashedSource {
     hash: u64,
     source: Source,
 }
 
-impl Hash for Hashed {
+impl Hash for HashedSource {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u64(self.hash);
     }
@@ -42,55 +41,57 @@ impl Hash for Hashed {
 #[derive(Debug, Default)]
 struct Share {
     fragments: u32,
-    /// Its datagrams, the oldest first.
+    /// Datagrams of the source or port, the oldest first.
     datagrams: Chain,
 }
 
 #[derive(Debug)]
 struct SourceShare {
-    source: Hashed,
+    source: HashedSource,
     share: Share,
 }
 
-/// The shares of all ports and sources. Datagrams are identified by their slot numbers.
+/// The number of fragments of all ports and sources. Datagrams are identified by their slot numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Shares {
-    by_source: ByHash<Hashed, u32>,
-    sources: Places<SourceShare>,
-    of_source: Links,
+    by_source: ByHash<HashedSource, u32>,
+    sources: Slots<SourceShare>,
+    /// Lists of the datagrams of each source.
+    source_lists: Links,
     ports: BTreeMap<u32, Share>,
-    of_port: Links,
-    /// Ports ordered by their number of fragments, in units.
+    /// Lists of the datagrams of each port.
+    port_lists: Links,
+    /// Ports ordered by their number of fragments: number in units of [`PORT_UNIT`], port.
     ranks: BTreeSet<(u32, u32)>,
-    /// Heavy sources: port, number of fragments in units, slot number.
+    /// Heavy sources: port, number of fragments in units of [`HEAVY`], slot number of the source.
     heavy: BTreeSet<(u32, u32, u32)>,
 }
 
 impl Shares {
-    /// Adds a datagram without fragments and returns the slot number of its source.
-    pub(crate) fn begin(&mut self, secret: [u64; 2], source: Source, datagram: u32) -> u32 {
+    /// Adds a datagram that has no fragments yet, and returns the slot number of its source.
+    pub(crate) fn add_datagram(&mut self, secret: [u64; 2], source: Source, datagram: u32) -> u32 {
         let Source { port, v6, address } = source;
         let hash = siphash(secret, &[u64::from(port) << 1 | u64::from(v6), address[0], address[1]]);
-        let hashed = Hashed { hash, source };
+        let hashed = HashedSource { hash, source };
         let sources = &mut self.sources;
         let number = *self
             .by_source
             .entry(hashed)
             .or_insert_with(|| sources.insert(SourceShare { source: hashed, share: Share::default() }));
         if let Some(SourceShare { share, .. }) = self.sources.get_mut(number) {
-            self.of_source.push(&mut share.datagrams, datagram);
+            self.source_lists.push(&mut share.datagrams, datagram);
         }
         let ranks = &mut self.ranks;
         let share = self.ports.entry(port).or_insert_with(|| {
             ranks.insert((0, port));
             Share::default()
         });
-        self.of_port.push(&mut share.datagrams, datagram);
+        self.port_lists.push(&mut share.datagrams, datagram);
         number
     }
 
-    /// Adds `fragments` to the count of a source; the number may be negative.
-    pub(crate) fn add(&mut self, number: u32, fragments: i32) {
+    /// Adds `fragments`, which may be negative, to the number of fragments of a source and its port.
+    pub(crate) fn add_fragments(&mut self, number: u32, fragments: i32) {
         let Some(SourceShare { source, share }) = self.sources.get_mut(number) else { return };
         let port = source.source.port;
         let before = share.fragments / HEAVY;
@@ -112,18 +113,18 @@ impl Shares {
         }
     }
 
-    /// Removes a datagram of a source with its fragments.
-    pub(crate) fn end(&mut self, number: u32, datagram: u32, fragments: u32) {
-        self.add(number, -(fragments as i32));
+    /// Removes a datagram of a source, which has this number of fragments.
+    pub(crate) fn remove_datagram(&mut self, number: u32, datagram: u32, fragments: u32) {
+        self.add_fragments(number, -(fragments as i32));
         let Some(SourceShare { source, share }) = self.sources.get_mut(number) else { return };
         let (hashed, port) = (*source, source.source.port);
-        self.of_source.remove(&mut share.datagrams, datagram);
+        self.source_lists.remove(&mut share.datagrams, datagram);
         if share.datagrams.first == NONE {
             self.by_source.remove(&hashed);
             self.sources.remove(number);
         }
         if let Some(share) = self.ports.get_mut(&port) {
-            self.of_port.remove(&mut share.datagrams, datagram);
+            self.port_lists.remove(&mut share.datagrams, datagram);
             if share.datagrams.first == NONE {
                 self.ranks.remove(&(share.fragments / PORT_UNIT, port));
                 self.ports.remove(&port);
@@ -131,8 +132,8 @@ impl Shares {
         }
     }
 
-    /// The datagram to remove next.
-    pub(crate) fn victim(&self) -> Option<u32> {
+    /// The datagram to evict next.
+    pub(crate) fn datagram_to_evict(&self) -> Option<u32> {
         let &(_, port) = self.ranks.last()?;
         let heavy = self.heavy.range((port, 0, 0)..=(port, u32::MAX, u32::MAX)).next_back();
         let chain = match heavy {

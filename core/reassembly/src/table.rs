@@ -1,34 +1,36 @@
-//! All incomplete datagrams.
+//! The table of all incomplete datagrams.
 
-use crate::chain::{Chain, Links, NONE, Places};
-use crate::datagram::{Datagram, Refusal, Waiting};
+use crate::chain::{Chain, Links, NONE, Slots};
+use crate::datagram::{Datagram, IncompleteDatagram, Refusal};
 use crate::header::Fragment;
 use crate::key::{Key, Origin};
 use crate::shares::{Shares, Source};
 use cpu::prehashed::ByHash;
 use units::Millis;
 
-/// How long a datagram waits for its fragments.
+/// Time after which an incomplete datagram is expired.
 pub(crate) const TIMEOUT: Millis = Millis::from_secs(15);
-/// Age at which a datagram is removed if no later fragment has removed it.
+/// Age at which [`Table::purge`] removes a datagram, if no arriving fragment has removed it.
 pub(crate) const PURGE_AFTER: Millis = Millis::from_secs(25);
-/// Average memory per fragment in bytes that is allowed. A fragment is rarely longer than 1,500 bytes.
+/// Maximum average memory per fragment, in bytes. A fragment is rarely longer than 1,500 bytes.
 pub const BYTES_PER_FRAGMENT: u64 = 4096;
-/// Number of expired datagrams that one fragment removes: more than it can begin.
+/// Number of expired datagrams that one arriving fragment removes. A fragment begins at most one, so the number of expired datagrams
+/// shrinks.
 const EXPIRED_AT_ONCE: usize = 2;
-/// Maximum length of a reassembled frame, with its Ethernet header, as in Open vSwitch.
+/// Maximum length of a reassembled frame in bytes, with its Ethernet header, as in Open vSwitch.
 const FRAME_MAX: u32 = 65_535;
 
 /// Result of adding a fragment.
 #[derive(Debug)]
-pub enum PutResult<T> {
+pub enum AddResult<T> {
     /// The fragment was stored.
-    Waits,
-    /// The fragment is returned: it overlaps another one, or the table is full and its sender holds the most fragments.
+    Stored,
+    /// The fragment was refused and is returned: it overlaps another one, its datagram has too many fragments, or the table is full and its
+    /// own datagram would be the next one to evict.
     Refused(T),
-    /// It completed its datagram.
+    /// The fragment completed its datagram.
     Complete(Datagram<T>),
-    /// It completed its datagram, which is too long.
+    /// The fragment completed its datagram, which is too long.
     TooLong(Datagram<T>),
 }
 
@@ -37,21 +39,20 @@ pub enum PutResult<T> {
 pub enum Removal {
     /// Its datagram was not completed in time.
     Expired,
-    /// Its datagram was not completed in time, and no fragment that arrived in the next ten seconds removed
-    /// it.
+    /// Its datagram was not completed in time, and no fragment that arrived in the next 10 s removed it; or its port was removed.
     Purged,
-    /// It was removed for a newer fragment.
+    /// Its datagram was evicted to make space for a newer fragment.
     Evicted,
 }
 
 /// A fragment that was removed.
 #[derive(Debug)]
 pub struct Removed<T> {
-    /// The stored content.
+    /// What the caller had stored with the fragment.
     pub content: T,
-    /// The reason.
+    /// Why the fragment was removed.
     pub why: Removal,
-    /// It is one of IPv6.
+    /// The fragment is an IPv6 fragment.
     pub v6: bool,
 }
 
@@ -64,7 +65,7 @@ pub(crate) enum Problem {
 
 #[derive(Debug)]
 struct Entry<T> {
-    waiting: Waiting<T>,
+    incomplete: IncompleteDatagram<T>,
     source: u32,
 }
 
@@ -73,7 +74,7 @@ struct Entry<T> {
 pub(crate) struct Table<T> {
     secret: [u64; 2],
     by_key: ByHash<Key, u32>,
-    entries: Places<Entry<T>>,
+    entries: Slots<Entry<T>>,
     ages: Links,
     by_age: Chain,
     shares: Shares,
@@ -86,7 +87,7 @@ impl<T> Table<T> {
         Table {
             secret,
             by_key: ByHash::default(),
-            entries: Places::default(),
+            entries: Slots::default(),
             ages: Links::default(),
             by_age: Chain::default(),
             shares: Shares::default(),
@@ -100,55 +101,58 @@ impl<T> Table<T> {
         self.fragments
     }
 
-    /// Adds a fragment. Fragments that are removed because of it are added to `removed`. `max`: the maximum
-    /// number of fragments.
-    pub(crate) fn put(
+    /// Adds a fragment. Fragments that expire or are evicted at this occasion are appended to `removed`. `max`: the maximum number of
+    /// fragments.
+    pub(crate) fn add(
         &mut self,
         f: &Fragment,
         origin: &Origin,
         content: T,
         (max, now): (u32, Millis),
         removed: &mut Vec<Removed<T>>,
-    ) -> (PutResult<T>, Option<Problem>) {
+    ) -> (AddResult<T>, Option<Problem>) {
         self.expire(now, EXPIRED_AT_ONCE, removed);
         let key = Key::of(self.secret, f, origin);
         let found = self.by_key.get(&key).copied();
         let entry = found.and_then(|at| self.entries.get(at));
-        let place = match entry.map_or(Ok(0), |entry| entry.waiting.place(f)) {
-            Ok(place) => place,
-            Err(Refusal::Overlap) => return (PutResult::Refused(content), Some(Problem::Overlap)),
-            Err(Refusal::Full) => return (PutResult::Refused(content), Some(Problem::TableFull)),
+        let index = match entry.map_or(Ok(0), |entry| entry.incomplete.index_for(f)) {
+            Ok(index) => index,
+            Err(Refusal::Overlap) => return (AddResult::Refused(content), Some(Problem::Overlap)),
+            Err(Refusal::Full) => return (AddResult::Refused(content), Some(Problem::TableFull)),
         };
         // A fragment that completes its datagram is accepted even if the table is full.
-        let completes = entry.is_some_and(|entry| entry.waiting.is_completed_by(f));
-        if !completes && !self.make_room(max, origin.memory, found, removed) {
-            return (PutResult::Refused(content), Some(Problem::TableFull));
+        let completes = entry.is_some_and(|entry| entry.incomplete.is_completed_by(f));
+        if !completes && !self.evict_for(max, origin.memory, found, removed) {
+            return (AddResult::Refused(content), Some(Problem::TableFull));
         }
         let at = found.unwrap_or_else(|| self.begin(key, origin.port, now));
-        let Some(Entry { waiting, source }) = self.entries.get_mut(at) else {
-            return (PutResult::Refused(content), Some(Problem::TableFull));
+        let Some(Entry { incomplete, source }) = self.entries.get_mut(at) else {
+            return (AddResult::Refused(content), Some(Problem::TableFull));
         };
-        waiting.insert(place, f, content, origin.memory);
+        incomplete.insert(index, f, content, origin.memory);
         self.fragments += 1;
         self.memory += u64::from(origin.memory);
-        self.shares.add(*source, 1);
-        if !waiting.is_complete() {
-            return (PutResult::Waits, None);
+        self.shares.add_fragments(*source, 1);
+        if !incomplete.is_complete() {
+            return (AddResult::Stored, None);
         }
-        let Some(Waiting { parts, key, .. }) = self.remove(at) else { return (PutResult::Waits, None) };
+        let Some(IncompleteDatagram { parts, key, .. }) = self.remove(at) else {
+            return (AddResult::Stored, None);
+        };
         let (first, last) = (parts.first(), parts.last());
         let len = first.map_or(0, |p| p.at) + last.map_or(0, |p| p.start + p.len);
         let datagram = Datagram { v6: key.v6, parts };
         match origin.front + len <= FRAME_MAX {
-            true => (PutResult::Complete(datagram), None),
-            false => (PutResult::TooLong(datagram), None),
+            true => (AddResult::Complete(datagram), None),
+            false => (AddResult::TooLong(datagram), None),
         }
     }
 
+    /// Adds a datagram without fragments; returns its slot number.
     fn begin(&mut self, key: Key, port: u32, now: Millis) -> u32 {
-        let at = self.entries.insert(Entry { waiting: Waiting::new(key, now), source: NONE });
+        let at = self.entries.insert(Entry { incomplete: IncompleteDatagram::new(key, now), source: NONE });
         let source = Source { port, v6: key.v6, address: key.src };
-        let source = self.shares.begin(self.secret, source, at);
+        let source = self.shares.add_datagram(self.secret, source, at);
         if let Some(entry) = self.entries.get_mut(at) {
             entry.source = source;
         }
@@ -157,12 +161,12 @@ impl<T> Table<T> {
         at
     }
 
-    /// Removes datagrams until one more fragment can be stored. `false`: the next one to remove would be that
-    /// of the fragment itself.
-    fn make_room(&mut self, max: u32, memory: u32, own: Option<u32>, removed: &mut Vec<Removed<T>>) -> bool {
+    /// Evicts datagrams until a fragment with `memory` bytes can be stored. `own`: the datagram of the fragment. `false`: the next datagram
+    /// to evict would be `own`, or there is none.
+    fn evict_for(&mut self, max: u32, memory: u32, own: Option<u32>, removed: &mut Vec<Removed<T>>) -> bool {
         let most = u64::from(max) * BYTES_PER_FRAGMENT;
         while self.fragments >= max || self.memory + u64::from(memory) > most {
-            match self.shares.victim() {
+            match self.shares.datagram_to_evict() {
                 Some(at) if Some(at) != own => self.discard(at, Removal::Evicted, removed),
                 _ => return false,
             }
@@ -175,7 +179,7 @@ impl<T> Table<T> {
         self.remove_older(now, TIMEOUT, most, Removal::Expired, removed);
     }
 
-    /// Removes expired datagrams that no fragment has removed.
+    /// Removes datagrams that are at least [`PURGE_AFTER`] old.
     pub(crate) fn purge(&mut self, now: Millis, removed: &mut Vec<Removed<T>>) {
         self.remove_older(now, PURGE_AFTER, usize::MAX, Removal::Purged, removed);
     }
@@ -191,7 +195,7 @@ impl<T> Table<T> {
         for _ in 0..most {
             let at = self.by_age.first;
             let is_over = |entry: &Entry<T>| {
-                let since = now.since(entry.waiting.since);
+                let since = now.since(entry.incomplete.since);
                 if why == Removal::Purged { since >= age } else { since > age }
             };
             if !self.entries.get(at).is_some_and(is_over) {
@@ -201,7 +205,7 @@ impl<T> Table<T> {
         }
     }
 
-    /// Removes all datagrams whose first received fragment came from a port.
+    /// Removes all datagrams of which the first received fragment came from this port.
     pub(crate) fn forget_port(&mut self, port: u32, removed: &mut Vec<Removed<T>>) {
         while let Some(at) = self.shares.oldest_of(port) {
             self.discard(at, Removal::Purged, removed);
@@ -209,28 +213,28 @@ impl<T> Table<T> {
     }
 
     fn discard(&mut self, at: u32, why: Removal, removed: &mut Vec<Removed<T>>) {
-        let Some(Waiting { parts, key, .. }) = self.remove(at) else { return };
+        let Some(IncompleteDatagram { parts, key, .. }) = self.remove(at) else { return };
         removed.extend(parts.into_iter().map(|p| Removed { content: p.content, why, v6: key.v6 }));
     }
 
-    fn remove(&mut self, at: u32) -> Option<Waiting<T>> {
-        let Entry { waiting, source } = self.entries.remove(at)?;
-        self.by_key.remove(&waiting.key);
+    fn remove(&mut self, at: u32) -> Option<IncompleteDatagram<T>> {
+        let Entry { incomplete, source } = self.entries.remove(at)?;
+        self.by_key.remove(&incomplete.key);
         self.ages.remove(&mut self.by_age, at);
-        self.shares.end(source, at, waiting.parts.len() as u32);
-        self.fragments -= waiting.parts.len() as u32;
-        self.memory -= waiting.parts.iter().map(|p| u64::from(p.memory)).sum::<u64>();
-        Some(waiting)
+        self.shares.remove_datagram(source, at, incomplete.parts.len() as u32);
+        self.fragments -= incomplete.parts.len() as u32;
+        self.memory -= incomplete.parts.iter().map(|p| u64::from(p.memory)).sum::<u64>();
+        Some(incomplete)
     }
 
-    /// Incomplete datagrams, the oldest first.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Waiting<T>> {
+    /// The incomplete datagrams, the oldest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &IncompleteDatagram<T>> {
         let at = |at: u32| self.entries.get(at).map(|entry| (at, entry));
         std::iter::successors(at(self.by_age.first), move |(here, _)| at(self.ages.after(*here)))
-            .map(|(_, entry)| &entry.waiting)
+            .map(|(_, entry)| &entry.incomplete)
     }
 
-    /// Checks that all counts are consistent.
+    /// Checks that all counts are consistent with the stored fragments.
     #[cfg(test)]
     pub(crate) fn audit(&self) {
         let parts = || self.iter().flat_map(|w| &w.parts);

@@ -9,11 +9,11 @@ use proptest::prelude::*;
 use units::Millis;
 
 /// What the tests store with a fragment: the packet from its network header on.
-type Held = Vec<u8>;
+type PacketBytes = Vec<u8>;
 
 /// A datagram: version, identification, last byte of its addresses, payload.
 #[derive(Clone, Debug)]
-struct Whole {
+struct TestDatagram {
     v6: bool,
     id: u32,
     src: u8,
@@ -21,7 +21,7 @@ struct Whole {
     payload: Vec<u8>,
 }
 
-impl Whole {
+impl TestDatagram {
     /// The packet with the bytes `start..end` of the payload.
     fn part(&self, start: usize, end: usize, more: bool) -> Vec<u8> {
         let payload = &self.payload[start..end];
@@ -66,26 +66,32 @@ impl Whole {
     }
 }
 
-fn datagram(v6: bool, id: u32, len: usize) -> Whole {
+fn datagram(v6: bool, id: u32, len: usize) -> TestDatagram {
     let payload = (0..len).map(|i| (i * 7 + i / 251 + id as usize) as u8).collect();
-    Whole { v6, id, src: 1, dst: 2, payload }
+    TestDatagram { v6, id, src: 1, dst: 2, payload }
 }
 
 /// A table that accepts small fragments.
-fn small() -> Reassembly<Held> {
+fn small() -> Reassembly<PacketBytes> {
     let all = Reassembly::new(5);
     assert!(all.set_min_size(Family::V4, 400) && all.set_min_size(Family::V6, 400));
     all
 }
 
-fn put(all: &Reassembly<Held>, dl_type: u16, l3: Held, port: u32, now: u64) -> PutResult<Held> {
+fn put(
+    all: &Reassembly<PacketBytes>,
+    dl_type: u16,
+    l3: PacketBytes,
+    port: u32,
+    now: u64,
+) -> AddResult<PacketBytes> {
     let fragment = all.read(dl_type, &l3).expect("a fragment");
     let origin = Origin { port, memory: l3.len() as u32, front: 14, ..Origin::default() };
-    all.put(&fragment, &origin, l3, Millis(now), &mut Vec::new())
+    all.add(&fragment, &origin, l3, Millis(now), &mut Vec::new())
 }
 
 /// The datagram, from its network header on.
-fn bytes(datagram: &Datagram<Held>) -> Vec<u8> {
+fn bytes(datagram: &Datagram<PacketBytes>) -> Vec<u8> {
     let mut out = vec![0xee; datagram.len()];
     datagram.write(&mut out, |l3| l3).expect("fits");
     out
@@ -122,18 +128,18 @@ proptest! {
         let last = parts.pop().unwrap();
         for &(start, end) in &parts {
             let result = put(&all, whole.dl_type(), whole.part(start, end, end < len), 1, 0);
-            prop_assert!(matches!(result, PutResult::Waits), "{result:?}");
+            prop_assert!(matches!(result, AddResult::Stored), "{result:?}");
             all.audit();
         }
         for index in again {
             let &(start, end) = index.get(&parts);
             let result = put(&all, whole.dl_type(), whole.part(start, end, end < len), 1, 0);
-            prop_assert!(matches!(result, PutResult::Refused(_)), "a duplicate");
+            prop_assert!(matches!(result, AddResult::Refused(_)), "a duplicate");
         }
         let result = put(&all, whole.dl_type(), whole.part(last.0, last.1, last.1 < len), 1, 0);
-        let PutResult::Complete(done) = result else { return Err(TestCaseError::fail(format!("{result:?}"))) };
+        let AddResult::Complete(done) = result else { return Err(TestCaseError::fail(format!("{result:?}"))) };
         prop_assert_eq!(bytes(&done), whole.part(0, len, false));
-        let starts: Vec<usize> = done.parts.iter().map(|p| p.place().start).collect();
+        let starts: Vec<usize> = done.parts.iter().map(|p| p.range_in_datagram().start).collect();
         prop_assert!(starts.is_sorted());
         prop_assert_eq!(all.fragments(), 0);
         all.audit();
@@ -153,8 +159,8 @@ fn what_is_no_fragment_is_not_taken_for_one() {
     let v4 = datagram(false, 1, 500).part(0, 500, false);
     let v6 = datagram(true, 1, 500).part(0, 500, false);
     assert!(!may_be_fragment(0x0800, &v4) && !may_be_fragment(0x0806, &v6));
-    // An atomic fragment of IPv6 is a whole datagram.
-    assert_eq!((read(0x0800, &v4), read(0x86dd, &v6)), (Content::Whole, Content::Whole));
+    // An atomic fragment of IPv6 is a complete datagram.
+    assert_eq!((read(0x0800, &v4), read(0x86dd, &v6)), (Content::NotFragment, Content::NotFragment));
     // The bits "do not fragment" and "reserved" do not make a fragment.
     let mut df = v4.clone();
     df[6] = 0xc0;
@@ -168,7 +174,7 @@ fn what_is_no_fragment_is_not_taken_for_one() {
 #[test]
 fn what_can_be_no_part_is_broken() {
     let whole = datagram(false, 1, 65_515);
-    let wrong = |l3: &[u8]| assert_eq!(read(0x0800, l3), Content::Broken);
+    let wrong = |l3: &[u8]| assert_eq!(read(0x0800, l3), Content::Malformed);
     wrong(&whole.part(0, 12, true));
     wrong(&whole.part(0, 0, true));
     let mut sum = whole.part(0, 16, true);
@@ -188,13 +194,13 @@ fn what_can_be_no_part_is_broken() {
     let v6 = datagram(true, 1, 64).part(8, 48, true);
     assert!(matches!(read(0x86dd, &v6), Content::Fragment(f) if f.start == 8 && f.len == 40 && f.more));
     for len in 0..v6.len() {
-        assert_eq!(read(0x86dd, &v6[..len]), Content::Broken);
+        assert_eq!(read(0x86dd, &v6[..len]), Content::Malformed);
     }
 }
 
 #[test]
 fn small_fragments_are_refused_unless_they_are_the_last() {
-    let all = Reassembly::<Held>::new(1);
+    let all = Reassembly::<PacketBytes>::new(1);
     let whole = datagram(false, 1, 3000);
     assert_eq!(all.read(0x0800, &whole.part(0, 1176, true)), None);
     assert!(all.read(0x0800, &whole.part(0, 1184, true)).is_some());
@@ -219,21 +225,21 @@ fn datagrams_of_different_passes_zones_and_sources_do_not_mix() {
     let fragment = all.read(0x0800, &l3).unwrap();
     let at = |zone, recirc_id| Origin { zone, recirc_id, ..Origin::default() };
     for origin in [at(0, 0), at(1, 0), at(0, 1)] {
-        let result = all.put(&fragment, &origin, l3.clone(), Millis(0), &mut Vec::new());
-        assert!(matches!(result, PutResult::Waits));
+        let result = all.add(&fragment, &origin, l3.clone(), Millis(0), &mut Vec::new());
+        assert!(matches!(result, AddResult::Stored));
     }
-    put(&all, 0x0800, Whole { src: 3, ..whole.clone() }.part(0, 800, true), 0, 0);
-    put(&all, 0x0800, Whole { id: 10, ..whole.clone() }.part(0, 800, true), 0, 0);
+    put(&all, 0x0800, TestDatagram { src: 3, ..whole.clone() }.part(0, 800, true), 0, 0);
+    put(&all, 0x0800, TestDatagram { id: 10, ..whole.clone() }.part(0, 800, true), 0, 0);
     assert_eq!((all.fragments(), all.dump().len()), (5, 5));
     // Two ports may receive fragments of one datagram: they may be members of one bond.
-    assert!(matches!(put(&all, 0x0800, whole.part(800, 1600, false), 7, 0), PutResult::Complete(_)));
+    assert!(matches!(put(&all, 0x0800, whole.part(800, 1600, false), 7, 0), AddResult::Complete(_)));
 }
 
 #[test]
 fn an_end_that_contradicts_is_an_overlap() {
     let all = small();
     let whole = datagram(false, 1, 4000);
-    let refused = |l3: Held| assert!(matches!(put(&all, 0x0800, l3, 1, 0), PutResult::Refused(_)));
+    let refused = |l3: PacketBytes| assert!(matches!(put(&all, 0x0800, l3, 1, 0), AddResult::Refused(_)));
     put(&all, 0x0800, whole.part(1600, 2000, false), 1, 0);
     refused(whole.part(2000, 2400, true));
     refused(whole.part(2400, 2800, false));
@@ -245,8 +251,8 @@ fn an_end_that_contradicts_is_an_overlap() {
     assert_eq!(all.status().v4.counts.overlapped, 6);
     // Fragments without payload: refused within another one, accepted beside it.
     refused(whole.part(1800, 1800, false));
-    assert!(matches!(put(&all, 0x0800, whole.part(2000, 2000, false), 1, 0), PutResult::Waits));
-    assert!(matches!(put(&all, 0x0800, whole.part(0, 1600, true), 1, 0), PutResult::Complete(_)));
+    assert!(matches!(put(&all, 0x0800, whole.part(2000, 2000, false), 1, 0), AddResult::Stored));
+    assert!(matches!(put(&all, 0x0800, whole.part(0, 1600, true), 1, 0), AddResult::Complete(_)));
 }
 
 #[test]
@@ -254,16 +260,16 @@ fn what_does_not_come_in_time_goes() {
     let all = small();
     let whole = datagram(false, 1, 1600);
     put(&all, 0x0800, whole.part(0, 800, true), 1, 1000);
-    let other = Whole { id: 2, ..whole.clone() };
+    let other = TestDatagram { id: 2, ..whole.clone() };
     let mut removed = Vec::new();
-    let late = |now: u64, l3: Held, removed: &mut Vec<Removed<Held>>| {
+    let late = |now: u64, l3: PacketBytes, removed: &mut Vec<Removed<PacketBytes>>| {
         let fragment = all.read(0x0800, &l3).unwrap();
-        all.put(&fragment, &Origin::default(), l3, Millis(now), removed)
+        all.add(&fragment, &Origin::default(), l3, Millis(now), removed)
     };
     late(16_000, other.part(0, 800, true), &mut removed);
     assert_eq!((removed.len(), all.fragments()), (0, 2));
     // The rest of the first datagram arrives too late: it begins another datagram.
-    assert!(matches!(late(16_001, whole.part(800, 1600, false), &mut removed), PutResult::Waits));
+    assert!(matches!(late(16_001, whole.part(800, 1600, false), &mut removed), AddResult::Stored));
     assert_eq!((removed.len(), removed[0].why, all.fragments()), (1, Removal::Expired, 2));
     assert_eq!(all.purge(Millis(40_999)).len(), 0);
     let purged = all.purge(Millis(41_000));
@@ -279,7 +285,7 @@ fn too_long_a_datagram_is_shown_once() {
     // The datagram has the maximum length, but with its Ethernet header it exceeds the maximum.
     let whole = datagram(false, 1, 65_515);
     put(&all, 0x0800, whole.part(0, 40_000, true), 1, 0);
-    let PutResult::TooLong(long) = put(&all, 0x0800, whole.part(40_000, 65_515, false), 1, 0) else {
+    let AddResult::TooLong(long) = put(&all, 0x0800, whole.part(40_000, 65_515, false), 1, 0) else {
         panic!()
     };
     all.note_oversize(&long, &long.parts[0].content);
@@ -293,14 +299,14 @@ fn what_is_translated_in_the_whole_is_in_every_fragment() {
     for v6 in [false, true] {
         let all = small();
         let (before, mut after) =
-            (datagram(v6, 3, 2000), Whole { src: 77, dst: 78, ..datagram(v6, 3, 2000) });
+            (datagram(v6, 3, 2000), TestDatagram { src: 77, dst: 78, ..datagram(v6, 3, 2000) });
         after.payload[..8].fill(9);
         let cuts = [(0, 800, true), (800, 1600, true), (1600, 2000, false)];
         for (start, end, more) in &cuts[..2] {
             put(&all, before.dl_type(), before.part(*start, *end, *more), 1, 0);
         }
         let last = before.part(1600, 2000, false);
-        let PutResult::Complete(mut done) = put(&all, before.dl_type(), last, 1, 0) else { panic!() };
+        let AddResult::Complete(mut done) = put(&all, before.dl_type(), last, 1, 0) else { panic!() };
         let whole = after.part(0, 2000, false);
         done.write_back(&whole, |l3| l3);
         for (part, (start, end, more)) in done.parts.iter().zip(cuts) {
@@ -349,7 +355,7 @@ fn two_threads_complete_each_datagram_once() {
                 for id in 0..DATAGRAMS {
                     let whole = datagram(false, id, 1600);
                     let l3 = [whole.part(0, 800, true), whole.part(800, 1600, false)][which].clone();
-                    if let PutResult::Complete(done) = put(all, 0x0800, l3, which as u32, 0) {
+                    if let AddResult::Complete(done) = put(all, 0x0800, l3, which as u32, 0) {
                         assert_eq!(bytes(&done), whole.part(0, 1600, false));
                         completed += 1;
                     }

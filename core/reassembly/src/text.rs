@@ -1,6 +1,6 @@
-//! Datagrams as `dpctl/ipf-get-status -m` prints them.
+//! Text form of incomplete datagrams: the output of `dpctl/ipf-get-status -m`.
 
-use crate::datagram::Waiting;
+use crate::datagram::IncompleteDatagram;
 use packet::ether::ethertype;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -8,9 +8,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// A snapshot of an incomplete datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Source.
+    /// Source address.
     pub src: IpAddr,
-    /// Destination.
+    /// Destination address.
     pub dst: IpAddr,
     recirc_id: u32,
     id: u32,
@@ -19,12 +19,12 @@ pub struct Entry {
     /// Number of fragments that have arrived.
     pub fragments: usize,
     /// Whether the first fragment has arrived, and whether the last has.
-    seen: (bool, bool),
+    first_and_last: (bool, bool),
 }
 
 impl Entry {
-    pub(crate) fn of<T>(waiting: &Waiting<T>) -> Entry {
-        let key = &waiting.key;
+    pub(crate) fn of<T>(incomplete: &IncompleteDatagram<T>) -> Entry {
+        let key = &incomplete.key;
         let address = |[high, low]: [u64; 2]| match key.v6 {
             true => IpAddr::V6(Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low))),
             false => IpAddr::V4(Ipv4Addr::from_bits(low as u32)),
@@ -36,17 +36,17 @@ impl Entry {
             id: key.id,
             zone: key.zone,
             proto: key.proto,
-            fragments: waiting.parts.len(),
-            seen: waiting.seen(),
+            fragments: incomplete.parts.len(),
+            first_and_last: incomplete.has_first_and_last(),
         }
     }
 }
 
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Entry { src, dst, recirc_id, id, zone, proto, fragments, seen } = self;
+        let Entry { src, dst, recirc_id, id, zone, proto, fragments, first_and_last } = self;
         let dl_type = if src.is_ipv6() { ethertype::IPV6 } else { ethertype::IPV4 };
-        let state = match seen {
+        let state = match first_and_last {
             (false, false) => "other frag",
             (true, false) => "first frag",
             (false, true) => "last frag",

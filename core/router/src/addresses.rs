@@ -1,11 +1,11 @@
-//! The addresses of the host's interfaces, by the name of the device.
+//! The addresses of the host's interfaces, by device name.
 
 use crate::Prefix;
 use rpds::RedBlackTreeMapSync;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// The addresses of all interfaces. Copies share memory.
+/// The addresses of all interfaces. Clones share memory.
 #[derive(Clone, Debug, Default)]
 pub struct Addresses(RedBlackTreeMapSync<Arc<str>, Arc<[Prefix]>>);
 
@@ -33,7 +33,7 @@ impl Addresses {
         self.0.iter().map(|(dev, list)| (&**dev, &**list))
     }
 
-    /// The source address of a device for packets to `dst`: that of the longest network that contains `dst`.
+    /// The source address of a device for packets to `dst`: its address in the smallest network that contains `dst`.
     pub fn source_for(&self, dev: &str, dst: IpAddr) -> Option<IpAddr> {
         let mut best: Option<Prefix> = None;
         for address in self.of(dev).iter().filter(|a| a.contains(dst)) {

@@ -1,4 +1,4 @@
-//! Requests for an Ethernet address: ARP (RFC 826), or neighbour solicitation (RFC 4861 §4.3).
+//! Requests for a neighbour's Ethernet address: ARP (RFC 826) or neighbour solicitation (RFC 4861 §4.3).
 
 use flow::Mac;
 use packet::checksum;
@@ -8,10 +8,11 @@ const ETHERTYPE_ARP: [u8; 2] = [0x08, 0x06];
 const ETHERTYPE_IPV6: [u8; 2] = [0x86, 0xdd];
 const ICMPV6: u8 = 58;
 const SOLICITATION: u8 = 135;
-/// Length of a solicitation with the option for the sender's Ethernet address.
+/// Length of a neighbour solicitation with the option for the sender's Ethernet address, in bytes.
 const SOLICITATION_LEN: u8 = 32;
 
-/// The frame of a request from a device for `target`. `None`: the addresses have different families.
+/// The frame of a request from a device with Ethernet address `mac` and IP address `source` for the Ethernet address of `target`. `None`:
+/// the addresses have different families.
 pub fn neighbour_request(mac: Mac, source: IpAddr, target: IpAddr) -> Option<Vec<u8>> {
     match (source, target) {
         (IpAddr::V4(source), IpAddr::V4(target)) => Some(arp(mac, source, target)),
@@ -24,7 +25,7 @@ fn arp(mac: Mac, source: Ipv4Addr, target: Ipv4Addr) -> Vec<u8> {
     let mut out = [0xff; 6].to_vec();
     out.extend(mac.0);
     out.extend(ETHERTYPE_ARP);
-    // Ethernet and IPv4, lengths of their addresses, request.
+    // Hardware type Ethernet, protocol IPv4, lengths of their addresses, operation "request".
     out.extend([0, 1, 8, 0, 6, 4, 0, 1]);
     out.extend(mac.0);
     out.extend(source.octets());
@@ -38,7 +39,7 @@ fn solicitation(mac: Mac, source: Ipv6Addr, target: Ipv6Addr) -> Vec<u8> {
     let group = [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, a, b, c];
     let mut message = vec![SOLICITATION, 0, 0, 0, 0, 0, 0, 0];
     message.extend(target.octets());
-    // The sender's Ethernet address, in units of 8 bytes.
+    // Option 1, source link-layer address; its length is one unit of 8 bytes.
     message.extend([1, 1]);
     message.extend(mac.0);
     let pseudo = checksum::pseudo_v6(&source.octets(), &group, ICMPV6, u32::from(SOLICITATION_LEN));

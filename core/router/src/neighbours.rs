@@ -1,8 +1,8 @@
-//! The Ethernet addresses of next hops, by bridge and IP address, each for a limited time.
+//! Neighbours: the Ethernet addresses of next hops, by bridge and IP address. Each expires after a time.
 //!
-//! A neighbour is stored when it answers ARP or ND, when it announces itself, and when a tunnel packet from
-//! it arrives. Anybody can forge the last, so the table has a limit, and entries that no translation has
-//! asked for are evicted first: forged sources do not displace the next hops in use.
+//! A neighbour is stored when it answers ARP or ND, when it announces itself, and when a tunnel packet from it arrives. Tunnel packets can
+//! be forged, so the table has a limit, and entries that no translation has requested are evicted first: forged sources do not evict the
+//! next hops in use.
 
 use flow::Mac;
 use std::collections::{BTreeMap, HashMap};
@@ -10,32 +10,32 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use units::Millis;
 
-/// Default lifetime of a neighbour that is neither used nor seen.
+/// Default lifetime of a neighbour that is neither used nor heard of.
 const AGING: Millis = Millis(15 * 60 * 1000);
 /// Maximum lifetime that can be set, in seconds.
 const AGING_MAX_S: u32 = 3600;
-/// Maximum number of neighbours: 10,000 remote endpoints in one network, and some more for forged ones.
-const MAX: usize = 16 * 1024;
+/// Maximum number of neighbours: enough for 10,000 remote tunnel endpoints in one network and some forged ones.
+const NEIGHBOURS_MAX: usize = 16 * 1024;
 
-/// A known neighbour.
+/// A neighbour in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Neighbour {
-    /// Its Ethernet address.
+    /// The neighbour's Ethernet address.
     pub mac: Mac,
-    /// When it is removed.
+    /// When the entry expires.
     expires: Millis,
-    /// A translation has asked for it.
-    wanted: bool,
-    /// Position in the eviction order.
-    stamp: u64,
+    /// A translation has requested the entry.
+    requested: bool,
+    /// Position in the eviction order; higher numbers are stored later.
+    sequence: u64,
 }
 
 /// Result of storing a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Noted {
-    /// It was known with this address.
+pub enum NeighbourUpdate {
+    /// The neighbour was in the table with this Ethernet address.
     Renewed,
-    /// It is new, or has another Ethernet address than before.
+    /// The neighbour is new, or has another Ethernet address than before.
     Changed,
 }
 
@@ -45,48 +45,48 @@ type Key = (Arc<str>, IpAddr);
 #[derive(Clone, Debug)]
 pub struct NeighbourTable {
     by_key: HashMap<Key, Neighbour>,
-    /// The eviction order: first those that nothing asked for, and of these the oldest.
+    /// The eviction order: first the entries that no translation has requested, and among these the oldest.
     order: BTreeMap<(bool, u64), Key>,
     aging: Millis,
-    stamp: u64,
+    sequence: u64,
 }
 
 impl Default for NeighbourTable {
     fn default() -> NeighbourTable {
-        NeighbourTable { by_key: HashMap::new(), order: BTreeMap::new(), aging: AGING, stamp: 0 }
+        NeighbourTable { by_key: HashMap::new(), order: BTreeMap::new(), aging: AGING, sequence: 0 }
     }
 }
 
 impl NeighbourTable {
-    /// Stores that `ip` is at `mac` in the network of a bridge.
-    pub fn note(&mut self, bridge: &str, ip: IpAddr, mac: Mac, now: Millis) -> Noted {
+    /// Stores that the neighbour with address `ip` in the network of a bridge has the Ethernet address `mac`.
+    pub fn note(&mut self, bridge: &str, ip: IpAddr, mac: Mac, now: Millis) -> NeighbourUpdate {
         let key: Key = (bridge.into(), ip);
-        let old = self.take(&key);
-        let wanted = old.is_some_and(|n| n.wanted);
+        let old = self.remove(&key);
+        let requested = old.is_some_and(|n| n.requested);
         let same = old.is_some_and(|n| n.mac == mac && n.expires > now);
-        self.put(key, Neighbour { mac, expires: now + self.aging, wanted, stamp: 0 });
-        if same { Noted::Renewed } else { Noted::Changed }
+        self.insert(key, Neighbour { mac, expires: now + self.aging, requested, sequence: 0 });
+        if same { NeighbourUpdate::Renewed } else { NeighbourUpdate::Changed }
     }
 
-    fn take(&mut self, key: &Key) -> Option<Neighbour> {
+    fn remove(&mut self, key: &Key) -> Option<Neighbour> {
         let old = self.by_key.remove(key)?;
-        self.order.remove(&(old.wanted, old.stamp));
+        self.order.remove(&(old.requested, old.sequence));
         Some(old)
     }
 
     fn forget(&mut self, key: &Key) {
-        self.take(key);
+        self.remove(key);
     }
 
-    fn put(&mut self, key: Key, neighbour: Neighbour) {
-        if self.by_key.len() >= MAX
+    fn insert(&mut self, key: Key, neighbour: Neighbour) {
+        if self.by_key.len() >= NEIGHBOURS_MAX
             && let Some((_, evicted)) = self.order.pop_first()
         {
             self.by_key.remove(&evicted);
         }
-        self.stamp += 1;
-        self.order.insert((neighbour.wanted, self.stamp), key.clone());
-        self.by_key.insert(key, Neighbour { stamp: self.stamp, ..neighbour });
+        self.sequence += 1;
+        self.order.insert((neighbour.requested, self.sequence), key.clone());
+        self.by_key.insert(key, Neighbour { sequence: self.sequence, ..neighbour });
     }
 
     /// The Ethernet address of a neighbour.
@@ -97,8 +97,8 @@ impl NeighbourTable {
     /// Restarts the lifetime of a neighbour that is in use.
     pub fn renew(&mut self, bridge: &str, ip: IpAddr, now: Millis) {
         let key = (bridge.into(), ip);
-        if let Some(old) = self.take(&key) {
-            self.put(key, Neighbour { wanted: true, expires: now + self.aging, ..old });
+        if let Some(old) = self.remove(&key) {
+            self.insert(key, Neighbour { requested: true, expires: now + self.aging, ..old });
         }
     }
 
@@ -110,7 +110,7 @@ impl NeighbourTable {
         gone
     }
 
-    /// Removes the neighbours of one bridge, or all. Returns true if there were any.
+    /// Removes the neighbours of a bridge (`None`: of all bridges). Returns true if there were any.
     pub fn flush(&mut self, bridge: Option<&str>) -> bool {
         let meant = |key: &&Key| bridge.is_none_or(|b| *key.0 == *b);
         let gone: Vec<Key> = self.by_key.keys().filter(meant).cloned().collect();
@@ -123,7 +123,7 @@ impl NeighbourTable {
         (self.aging.0 / 1000) as u32
     }
 
-    /// Sets the lifetime: 1 to 3600 s. Longer remaining lifetimes are shortened to it.
+    /// Sets the lifetime: 1 to 3600 s. A longer remaining lifetime of an entry is shortened to it.
     pub fn set_aging_s(&mut self, seconds: u32, now: Millis) -> Result<(), BadAging> {
         if !(1..=AGING_MAX_S).contains(&seconds) {
             return Err(BadAging);
@@ -134,13 +134,13 @@ impl NeighbourTable {
         Ok(())
     }
 
-    /// All neighbours, as `tnl/neigh/show` prints them.
+    /// All neighbours as text: the output of `tnl/neigh/show`.
     pub fn text(&self, now: Millis) -> String {
         let mut rows: Vec<_> = self.by_key.iter().collect();
         rows.sort_by(|(a, _), (b, _)| (a.1, &a.0).cmp(&(b.1, &b.0)));
         let line = |((bridge, ip), n): (&Key, &Neighbour)| {
             let stale = if n.expires <= now { " STALE" } else { "" };
-            // The width of the longest IPv6 address and its terminator in C.
+            // 46 characters: the longest IPv6 address and its terminator in C.
             format!("{:<46}{}   {bridge}{stale}\n", ip.to_string(), n.mac)
         };
         let lines: String = rows.into_iter().map(line).collect();
@@ -152,12 +152,12 @@ impl NeighbourTable {
         self.by_key.len()
     }
 
-    /// Returns whether there are none.
+    /// Returns whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.by_key.is_empty()
     }
 }
 
-/// The lifetime is out of range.
+/// Error: the lifetime is out of range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadAging;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A network: the bits of the address after `len` are 0, unless it was made by [`Prefix::of_interface`].
+/// A network: an address and a prefix length. The address bits after `len` are 0, except in a prefix made by [`Prefix::of_interface`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Prefix {
     addr: IpAddr,
@@ -15,6 +15,7 @@ fn width(addr: IpAddr) -> u8 {
     if addr.is_ipv4() { 32 } else { 128 }
 }
 
+/// The address with the bits after `len` cleared.
 fn masked(addr: IpAddr, len: u8) -> IpAddr {
     match addr {
         IpAddr::V4(a) => {
@@ -41,7 +42,7 @@ impl Prefix {
         Prefix { addr, len: len.min(width(addr)) }
     }
 
-    /// One address.
+    /// The prefix that contains only this address.
     pub fn host(addr: IpAddr) -> Prefix {
         Prefix { addr, len: width(addr) }
     }
@@ -56,17 +57,17 @@ impl Prefix {
         self.len
     }
 
-    /// Returns whether it contains every address of its family.
+    /// Returns whether the prefix contains every address of its family.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Returns whether it is IPv4.
+    /// Returns whether the address is IPv4.
     pub fn is_ipv4(&self) -> bool {
         self.addr.is_ipv4()
     }
 
-    /// Returns whether it is a single address.
+    /// Returns whether the prefix is a single address.
     pub fn is_host(&self) -> bool {
         self.len == width(self.addr)
     }

@@ -1,4 +1,4 @@
-//! One route, and one that is to be added.
+//! A route, and the parameters of a route to add.
 
 use crate::Prefix;
 use std::fmt;
@@ -18,15 +18,15 @@ pub struct Route {
     pub gateway: Option<IpAddr>,
     /// Source address of packets.
     pub source: IpAddr,
-    /// Added by `ovs/route/add`.
+    /// The route was added by `ovs/route/add`.
     pub user: bool,
     /// Of the kernel's routes to one destination the one with the lowest metric is used.
     pub metric: u32,
-    /// Increases with each route: routes are listed in the order in which they were added.
+    /// Number of the insertion: routes are listed in the order in which they were added.
     pub(crate) serial: u64,
 }
 
-/// A route to be added.
+/// Parameters of a route to add.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRoute<'a> {
     /// Destination.
@@ -37,16 +37,15 @@ pub struct NewRoute<'a> {
     pub dev: &'a str,
     /// The next hop.
     pub gateway: Option<IpAddr>,
-    /// Source address of packets; `None`: an address of the device in the network of the next hop.
+    /// Source address of packets. `None`: an address of the device in the network of the destination or the next hop.
     pub source: Option<IpAddr>,
-    /// Added by `ovs/route/add`: it is preferred to routes of the kernel whose prefix is up to 31 bits
-    /// longer.
+    /// The route is added by `ovs/route/add`: it is preferred to kernel routes whose prefix is up to 31 bits longer.
     pub user: bool,
     /// Of the kernel's routes to one destination the one with the lowest metric is used.
     pub metric: u32,
 }
 
-/// The device of a route has no address that can be the source of packets.
+/// Error: the device of a route has no address that can be the source of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouteError;
 

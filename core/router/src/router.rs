@@ -1,4 +1,4 @@
-//! All routing tables, rules and interface addresses, and the look-up of a route.
+//! All routing tables, policy rules and interface addresses, and the look-up of a route.
 
 use crate::rules::unspecified;
 use crate::table::TABLE_LOCAL;
@@ -7,7 +7,7 @@ use rpds::RedBlackTreeMapSync;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Routing tables, rules and addresses. Copies share memory, however many routes there are.
+/// Routing tables, policy rules and addresses. Clones share memory, however many routes there are.
 #[derive(Clone, Debug, Default)]
 pub struct Router {
     tables: RedBlackTreeMapSync<u32, Table>,
@@ -20,12 +20,12 @@ pub struct Router {
 
 /// The result of a route look-up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hop {
+pub struct ResolvedRoute {
     /// The output device.
     pub dev: Arc<str>,
-    /// The next hop; `None`: the destination is directly reachable.
+    /// The next hop. `None`: the destination is directly reachable.
     pub gateway: Option<IpAddr>,
-    /// Source address of packets.
+    /// Source address of packets on this route.
     pub source: IpAddr,
 }
 
@@ -37,9 +37,9 @@ impl Router {
         Ok(())
     }
 
-    /// Adds a route of the kernel without checking its source address. Returns false if a better one to the
-    /// same destination exists; only the better one is kept.
-    pub fn add_of_kernel(&mut self, table: u32, new: &NewRoute<'_>) -> Result<bool, RouteError> {
+    /// Adds a route of the kernel without checking its source address. Of several kernel routes to one destination only the one with the
+    /// lowest metric is kept. Returns false if there was another route to the same destination.
+    pub fn add_kernel_route(&mut self, table: u32, new: &NewRoute<'_>) -> Result<bool, RouteError> {
         let source = new.source.or_else(|| self.source_of(new)).ok_or(RouteError)?;
         let known = self.table(table).and_then(|t| t.get(&new.prefix, new.mark, false));
         let other = known.filter(|k| (&*k.dev, k.gateway, k.metric) != (new.dev, new.gateway, new.metric));
@@ -50,8 +50,8 @@ impl Router {
         Ok(alone)
     }
 
-    /// Removes a route of the kernel, if it is the one that was kept.
-    pub fn remove_of_kernel(&mut self, table: u32, gone: &NewRoute<'_>) -> bool {
+    /// Removes a route of the kernel, if it is the one that was kept. Returns whether it was removed.
+    pub fn remove_kernel_route(&mut self, table: u32, gone: &NewRoute<'_>) -> bool {
         let known = self.table(table).and_then(|t| t.get(&gone.prefix, gone.mark, false));
         let same =
             known.is_some_and(|k| (&*k.dev, k.gateway, k.metric) == (gone.dev, gone.gateway, gone.metric));
@@ -78,7 +78,8 @@ impl Router {
         }
     }
 
-    /// The source address of a route: the requested one if the device has it, or one of the device.
+    /// The source address of a route: the requested one if the device has it, or, if none is requested, an address of the device. `None`:
+    /// there is no such address.
     fn source_of(&self, new: &NewRoute<'_>) -> Option<IpAddr> {
         let towards = [Some(new.prefix.addr()), new.gateway];
         let mut towards = towards.into_iter().flatten();
@@ -103,7 +104,7 @@ impl Router {
         numbers.into_iter().for_each(|number| self.clear_kernel_table(number));
     }
 
-    /// Removes the kernel's routes of a table, and the table if it has no others.
+    /// Removes the kernel's routes of a table, and the table if no routes are left.
     pub fn clear_kernel_table(&mut self, number: u32) {
         let Some(table) = self.tables.get_mut(&number) else { return };
         table.clear_kernel();
@@ -112,19 +113,19 @@ impl Router {
         }
     }
 
-    /// A table that has or had routes.
+    /// Returns a table. It may be empty if all its routes were removed.
     pub fn table(&self, number: u32) -> Option<&Table> {
         self.tables.get(&number)
     }
 
-    /// The tables that have or had routes.
+    /// The tables with their numbers. A table may be empty if all its routes were removed.
     pub fn tables(&self) -> impl Iterator<Item = (u32, &Table)> {
         self.tables.iter().map(|(number, table)| (*number, table))
     }
 
-    /// Looks up the route to `dst` for packets with this mark. A requested `source` must be an address of the
-    /// host.
-    pub fn lookup(&self, mark: u32, dst: IpAddr, source: Option<IpAddr>) -> Option<Hop> {
+    /// Looks up the route to `dst` for packets with this mark. If a `source` is requested, it must be an address of the host; otherwise
+    /// there is no result.
+    pub fn lookup(&self, mark: u32, dst: IpAddr, source: Option<IpAddr>) -> Option<ResolvedRoute> {
         let source = source.filter(|s| !s.is_unspecified());
         if let Some(source) = source {
             let local = self.table(TABLE_LOCAL)?;
@@ -133,7 +134,7 @@ impl Router {
         let from = source.unwrap_or(unspecified(dst.is_ipv4()));
         let mut tables = self.rules.tables(from).filter_map(|number| self.table(number));
         let route = tables.find_map(|table| table.lookup(mark, dst))?;
-        Some(Hop {
+        Some(ResolvedRoute {
             dev: Arc::clone(&route.dev),
             gateway: route.gateway,
             source: source.unwrap_or(route.source),

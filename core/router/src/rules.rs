@@ -10,18 +10,18 @@ const PRIORITY_MAIN: u32 = 0x7ffe;
 /// The priority of the rule for table `default`, as in the kernel.
 const PRIORITY_DEFAULT: u32 = 0x7fff;
 
-/// A rule.
+/// A policy rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// Rules with a lower number come first.
     pub priority: u32,
-    /// It applies to packets whose source is not in `from`.
+    /// The rule applies to packets whose source is not in `from`.
     pub invert: bool,
-    /// The sources to which it applies; an empty prefix means every source of the family.
+    /// The sources to which the rule applies. A prefix of length 0 means every source of the family.
     pub from: Prefix,
     /// The table to look up.
     pub table: u32,
-    /// Added by `ovs/route/rule/add`.
+    /// The rule was added by `ovs/route/rule/add`.
     pub user: bool,
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn unspecified(ipv4: bool) -> IpAddr {
     if ipv4 { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() }
 }
 
-/// The rules of both families, in order.
+/// The policy rules of both families, ordered by priority.
 #[derive(Clone, Debug)]
 pub struct Rules(Arc<Vec<Rule>>);
 
@@ -60,7 +60,7 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// Removes the kernel's rules except the standard ones.
+    /// Replaces the kernel's rules by the standard rules for the tables `local`, `main` and `default`.
     pub fn reset(&mut self) {
         self.clear_kernel();
         for ipv4 in [true, false] {
@@ -83,7 +83,7 @@ impl Rules {
         }
     }
 
-    /// Adds a rule after those of its priority.
+    /// Adds a rule after the rules with the same priority.
     pub fn add(&mut self, rule: Rule) {
         let rules = Arc::make_mut(&mut self.0);
         let at = rules.partition_point(|r| r.priority <= rule.priority);
@@ -102,7 +102,7 @@ impl Rules {
         free
     }
 
-    /// Removes a user's rule; priority 0 matches any. Returns false if there is none.
+    /// Removes a user's rule; priority 0 matches every priority. Returns false if there is no such rule.
     pub fn remove(&mut self, like: &Rule) -> bool {
         let same = |r: &Rule| {
             let priority = like.priority == 0 || r.priority == like.priority;
@@ -112,17 +112,17 @@ impl Rules {
         at.map(|at| Arc::make_mut(&mut self.0).remove(at)).is_some()
     }
 
-    /// All rules, in order.
+    /// All rules, ordered by priority.
     pub fn iter(&self) -> impl Iterator<Item = &Rule> {
         self.0.iter()
     }
 
-    /// The tables to look up for packets from a source, in order.
+    /// The tables to look up for packets from a source, in the order of the rules.
     pub(crate) fn tables(&self, source: IpAddr) -> impl Iterator<Item = u32> {
         self.0.iter().filter(move |r| r.matches(source)).map(|r| r.table)
     }
 
-    /// Returns whether some rule refers to the table.
+    /// Returns whether a rule refers to the table.
     pub fn names_table(&self, table: u32) -> bool {
         self.0.iter().any(|r| r.table == table)
     }

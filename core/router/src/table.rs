@@ -1,9 +1,8 @@
 //! One routing table: look-up by priority and longest prefix.
 //!
-//! Routes of one priority and one prefix length are in one hash map, and a look-up searches the maps in
-//! descending order of priority. A full table of the Internet has 25 prefix lengths of IPv4 and 48 of IPv6,
-//! so a look-up takes at most that many hash look-ups. The maps are persistent: a changed copy shares all but
-//! the changed path with the original.
+//! Routes of one priority and one prefix length are in one hash map, and a look-up searches the maps in descending order of priority. A
+//! full table of the Internet has 25 prefix lengths of IPv4 and 48 of IPv6, so a look-up needs at most that many hash look-ups. The maps
+//! are persistent: a changed clone shares everything except the changed path with the original.
 
 use crate::{Prefix, Route};
 use rpds::{HashTrieMapSync, RedBlackTreeMapSync};
@@ -21,10 +20,10 @@ pub fn is_standard(table: u32) -> bool {
     (TABLE_DEFAULT..=TABLE_LOCAL).contains(&table)
 }
 
-/// By how many bits of prefix length a user's route is preferred to a kernel's route with the same prefix.
-const USER: u8 = 32;
+/// Priority of a user's route over a kernel route with the same prefix, in bits of prefix length.
+const USER_PRIORITY: u8 = 32;
 
-/// Family, inverted priority, prefix length: the order of look-ups.
+/// The key of a hash map of routes. Its order is the order of look-ups: family, inverted priority, prefix length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Group {
     v6: bool,
@@ -34,7 +33,7 @@ struct Group {
 
 impl Group {
     fn of(prefix: &Prefix, user: bool) -> Group {
-        let priority = prefix.len() + if user { USER } else { 0 };
+        let priority = prefix.len() + if user { USER_PRIORITY } else { 0 };
         Group { v6: !prefix.is_ipv4(), inverse: u8::MAX - priority, len: prefix.len() }
     }
 }
@@ -70,7 +69,7 @@ impl Table {
         }
     }
 
-    /// Removes a route. Returns false if there is none.
+    /// Removes a route. Returns false if there is no such route.
     pub(crate) fn remove(&mut self, prefix: &Prefix, mark: u32, user: bool) -> bool {
         let group = Group::of(prefix, user);
         let Some(routes) = self.groups.get_mut(&group) else { return false };
@@ -87,14 +86,14 @@ impl Table {
         self.groups.get(&Group::of(prefix, user))?.get(&(mark, prefix.addr()))
     }
 
-    /// The best route to an address for packets with a mark.
+    /// The best route to an address for packets with this mark.
     pub fn lookup(&self, mark: u32, dst: IpAddr) -> Option<&Route> {
         let first = Group { v6: dst.is_ipv6(), inverse: 0, len: 0 };
         let groups = self.groups.range(first..).take_while(|(g, _)| g.v6 == dst.is_ipv6());
         groups.into_iter().find_map(|(g, routes)| routes.get(&(mark, Prefix::new(dst, g.len).addr())))
     }
 
-    /// All routes, the longest prefixes first, then in the order in which they were added.
+    /// All routes: IPv4 before IPv6, then longer prefixes first, then in the order in which they were added.
     pub fn sorted(&self) -> Vec<&Route> {
         let mut all: Vec<&Route> = self.groups.iter().flat_map(|(_, routes)| routes.values()).collect();
         all.sort_by_key(|r| (!r.prefix.is_ipv4(), u8::MAX - r.prefix.len(), r.serial));
@@ -115,7 +114,7 @@ impl Table {
         self.len
     }
 
-    /// Returns whether there are none.
+    /// Returns whether the table has no routes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -88,13 +88,13 @@ fn of_the_kernels_routes_the_best_is_kept() {
     let mut router = host();
     let to = |dev, metric| NewRoute { user: false, metric, source: Some(ip("192.0.2.1")), ..of(dev) };
     let dev = |router: &Router| router.lookup(0, ip("8.8.8.8"), None).map(|hop| hop.dev.to_string());
-    assert_eq!(router.add_of_kernel(TABLE_MAIN, &to("br0", 100)), Ok(true));
-    assert_eq!(router.add_of_kernel(TABLE_MAIN, &to("eth0", 200)), Ok(false));
+    assert_eq!(router.add_kernel_route(TABLE_MAIN, &to("br0", 100)), Ok(true));
+    assert_eq!(router.add_kernel_route(TABLE_MAIN, &to("eth0", 200)), Ok(false));
     assert_eq!(dev(&router), Some("br0".to_owned()));
-    assert_eq!(router.add_of_kernel(TABLE_MAIN, &to("eth1", 50)), Ok(false));
+    assert_eq!(router.add_kernel_route(TABLE_MAIN, &to("eth1", 50)), Ok(false));
     assert_eq!(dev(&router), Some("eth1".to_owned()));
-    assert!(!router.remove_of_kernel(TABLE_MAIN, &to("br0", 100)));
-    assert!(router.remove_of_kernel(TABLE_MAIN, &to("eth1", 50)));
+    assert!(!router.remove_kernel_route(TABLE_MAIN, &to("br0", 100)));
+    assert!(router.remove_kernel_route(TABLE_MAIN, &to("eth1", 50)));
     assert_eq!(dev(&router), None);
 }
 
@@ -132,8 +132,8 @@ fn neighbours_age_and_are_renewed_by_use() {
     assert_eq!(table.set_aging_s(0, Millis(0)), Err(BadAging));
     assert_eq!(table.set_aging_s(3601, Millis(0)), Err(BadAging));
     table.set_aging_s(5, Millis(0)).unwrap();
-    assert_eq!(table.note("br0", a, mac, Millis(0)), Noted::Changed);
-    assert_eq!(table.note("br0", a, mac, Millis(1000)), Noted::Renewed);
+    assert_eq!(table.note("br0", a, mac, Millis(0)), NeighbourUpdate::Changed);
+    assert_eq!(table.note("br0", a, mac, Millis(1000)), NeighbourUpdate::Renewed);
     assert_eq!(table.get("br0", a), Some(mac));
     assert_eq!(table.get("br1", a), None);
     let text = table.text(Millis(1000));

@@ -1,4 +1,4 @@
-//! Routes and rules as `ovs/route/show` and `ovs/route/rule/show` print them.
+//! Text form of routes and rules: the output of `ovs/route/show` and `ovs/route/rule/show`.
 
 use crate::table::{TABLE_DEFAULT, TABLE_LOCAL, TABLE_MAIN, is_standard};
 use crate::{Route, Rule, Table};
@@ -19,7 +19,7 @@ fn owner(user: bool) -> &'static str {
 }
 
 impl Route {
-    /// The line of a route. `named`: it contains the number of its table, unless the table has a name.
+    /// The line of a route. `named`: the line contains the number of the table, unless the table has a name.
     fn line(&self, table: u32, named: bool) -> String {
         let mut out = format!("{}: {}", owner(self.user), self.prefix);
         // Writing to a String cannot fail.
@@ -43,14 +43,13 @@ impl Route {
 }
 
 impl Table {
-    /// The lines of the table's routes. `named`: each contains the number of the table, unless that has a
-    /// name.
+    /// The lines of the table's routes. `named`: each line contains the number of the table, unless the table has a name.
     pub fn text(&self, number: u32, named: bool) -> String {
         self.sorted().into_iter().map(|route| route.line(number, named)).collect()
     }
 }
 
-/// The lines of one table, which may not exist, under a title.
+/// A title and the lines of a table, which may not exist.
 pub fn with_table_header(number: u32, table: Option<&Table>) -> String {
     let title =
         if is_standard(number) { "Route Table:".to_owned() } else { format!("Route Table #{number}:") };

@@ -1,123 +1,125 @@
 //! A pool of buffers that several queues share.
 //!
-//! Each queue that has a place in the pool has a reserve, which no other queue can use; what is not reserved is shared. A queue
-//! that comes when less than its reserve is free does not get a place, and its owner opens one in another pool. The threshold
+//! Each queue of the pool has a slot and a reserve, which no other queue can use; the buffers that are not reserved are shared. If fewer
+//! buffers are unused than the reserve of a new queue, the queue gets no slot, and its owner opens one in another pool. The threshold
 //! divides only the shared part.
 
 use crate::threshold::Alpha;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use sync::SharedPart;
-use sync::credits::Held;
+use sync::quota::OwnerQuota;
 
-/// A place for a queue in a pool, by its number.
+/// The number of a queue's slot in a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place(pub u32);
+pub struct PoolSlot(pub u32);
 
-/// The account of one place. Buffers of a closed queue may still be in use.
+/// The quota of one slot. Buffers of a closed slot may still be in use.
 #[derive(Debug, Default)]
-struct Account {
+struct SlotQuota {
     is_open: AtomicBool,
-    held: Held,
+    quota: OwnerQuota,
+    /// The largest number of buffers that were held since the slot was opened.
     peak: AtomicU32,
 }
 
-impl Account {
+impl SlotQuota {
     fn is_used(&self) -> bool {
-        self.is_open.load(Ordering::Acquire) || self.held.held() > 0
+        self.is_open.load(Ordering::Acquire) || self.quota.held() > 0
     }
 }
 
-/// The accounts of a pool. Places are opened and closed by one thread; any thread may charge and refund.
+/// Quotas of a pool. One thread opens and closes slots; any thread may acquire and release.
 #[derive(Debug)]
 pub struct Pool {
     buffers: SharedPart,
-    accounts: Box<[Account]>,
+    slots: Box<[SlotQuota]>,
 }
 
 impl Pool {
-    /// A pool of `buffers` with `places` places.
-    pub fn new(buffers: u32, places: u32) -> Pool {
-        let accounts = (0..places).map(|_| Account::default()).collect();
-        Pool { buffers: SharedPart::new(buffers), accounts }
+    /// A pool of `buffers` buffers with `slots` slots.
+    pub fn new(buffers: u32, slots: u32) -> Pool {
+        let slots = (0..slots).map(|_| SlotQuota::default()).collect();
+        Pool { buffers: SharedPart::new(buffers), slots }
     }
 
-    /// Number of buffers.
+    /// Number of buffers of the pool.
     pub fn buffers(&self) -> u32 {
         self.buffers.size()
     }
 
-    /// Buffers that are not reserved: all, and those free now.
+    /// Number of buffers that are not reserved: the total, and how many of them are unused now.
     pub fn shared(&self) -> (u32, u32) {
-        let reserves: u32 = self.accounts.iter().map(|account| account.held.reserve()).sum();
+        let reserves: u32 = self.slots.iter().map(|slot| slot.quota.reserve()).sum();
         (self.buffers.size().saturating_sub(reserves), self.buffers.free())
     }
 
-    /// Opens a place with this reserve. `None`: all places are in use, or fewer buffers are free than the reserve needs.
-    pub fn open(&self, reserve: u32) -> Option<Place> {
-        let at = self.accounts.iter().position(|account| !account.is_used())?;
-        let account = self.accounts.get(at)?;
-        if !account.held.open(&self.buffers, reserve) {
+    /// Opens a slot with this reserve. `None`: all slots are in use, or fewer buffers are unused than the reserve.
+    pub fn open(&self, reserve: u32) -> Option<PoolSlot> {
+        let at = self.slots.iter().position(|slot| !slot.is_used())?;
+        let slot = self.slots.get(at)?;
+        if !slot.quota.open(&self.buffers, reserve) {
             return None;
         }
-        account.peak.store(0, Ordering::Relaxed);
-        account.is_open.store(true, Ordering::Release);
-        Some(Place(at as u32))
+        slot.peak.store(0, Ordering::Relaxed);
+        slot.is_open.store(true, Ordering::Release);
+        Some(PoolSlot(at as u32))
     }
 
-    /// Closes a place, which gives its reserve back. It is free again when all its buffers were refunded.
-    pub fn close(&self, place: Place) {
-        if let Some(account) = self.account(place) {
-            account.held.close(&self.buffers);
-            account.is_open.store(false, Ordering::Release);
+    /// Closes a slot and releases its reserve. The slot can be opened again when all its buffers were released.
+    pub fn close(&self, slot: PoolSlot) {
+        if let Some(slot) = self.slot_quota(slot) {
+            slot.quota.close(&self.buffers);
+            slot.is_open.store(false, Ordering::Release);
         }
     }
 
-    fn account(&self, place: Place) -> Option<&Account> {
-        self.accounts.get(place.0 as usize)
+    fn slot_quota(&self, slot: PoolSlot) -> Option<&SlotQuota> {
+        self.slots.get(slot.0 as usize)
     }
 
-    /// Number of places in use, and all places.
-    pub fn places(&self) -> (usize, usize) {
-        (self.accounts.iter().filter(|account| account.is_used()).count(), self.accounts.len())
+    /// Number of slots in use, and of all slots.
+    pub fn slots(&self) -> (usize, usize) {
+        (self.slots.iter().filter(|slot| slot.is_used()).count(), self.slots.len())
     }
 
-    /// The number of buffers that the queue may hold at this moment: its reserve and its share of the shared part.
-    pub fn allowance(&self, place: Place, alpha: Alpha) -> u32 {
-        let Some(account) = self.account(place) else { return 0 };
-        let (reserve, held) = (account.held.reserve(), account.held.held());
+    /// The number of buffers that the queue may hold at this moment: its reserve, and the part of the shared buffers that the threshold
+    /// allows.
+    pub fn allowance(&self, slot: PoolSlot, alpha: Alpha) -> u32 {
+        let Some(slot) = self.slot_quota(slot) else { return 0 };
+        let (reserve, held) = (slot.quota.reserve(), slot.quota.held());
         let not_of_others = self.buffers.free().saturating_add(held.saturating_sub(reserve));
         reserve.saturating_add(alpha.share(not_of_others))
     }
 
-    /// Charges up to `want` buffers, so that the queue holds at most `allowance`; returns how many.
-    pub fn charge(&self, place: Place, want: u32, allowance: u32) -> u32 {
-        let Some(account) = self.account(place) else { return 0 };
-        let n = account.held.charge(&self.buffers, want, allowance);
+    /// Acquires quota for up to `want` buffers, so that the queue holds at most `allowance`; returns how many.
+    pub fn acquire(&self, slot: PoolSlot, want: u32, allowance: u32) -> u32 {
+        let Some(slot) = self.slot_quota(slot) else { return 0 };
+        let n = slot.quota.acquire(&self.buffers, want, allowance);
         if n > 0 {
-            account.peak.fetch_max(account.held.held(), Ordering::Relaxed);
+            slot.peak.fetch_max(slot.quota.held(), Ordering::Relaxed);
         }
         n
     }
 
-    /// Refunds buffers that were charged. They must be free before this call.
-    pub fn refund(&self, place: Place, n: u32) {
-        if let Some(account) = self.account(place) {
-            account.held.refund(&self.buffers, n);
+    /// Releases the quota of `n` buffers. The buffers must be free before this call.
+    pub fn release(&self, slot: PoolSlot, n: u32) {
+        if let Some(slot) = self.slot_quota(slot) {
+            slot.quota.release(&self.buffers, n);
         }
     }
 
-    /// Buffers that the queue holds.
-    pub fn held(&self, place: Place) -> u32 {
-        self.account(place).map_or(0, |account| account.held.held())
+    /// Number of buffers that the queue holds.
+    pub fn held(&self, slot: PoolSlot) -> u32 {
+        self.slot_quota(slot).map_or(0, |slot| slot.quota.held())
     }
 
-    /// The largest number of buffers that the queue has held since its place was opened.
-    pub fn peak(&self, place: Place) -> u32 {
-        self.account(place).map_or(0, |account| account.peak.load(Ordering::Relaxed))
+    /// The largest number of buffers that the queue has held since its slot was opened.
+    pub fn peak(&self, slot: PoolSlot) -> u32 {
+        self.slot_quota(slot).map_or(0, |slot| slot.peak.load(Ordering::Relaxed))
     }
 
-    /// Buffers that all queues hold.
+    /// Number of buffers that all queues hold.
     pub fn held_by_all(&self) -> u32 {
-        self.accounts.iter().map(|account| account.held.held()).sum()
+        self.slots.iter().map(|slot| slot.quota.held()).sum()
     }
 }

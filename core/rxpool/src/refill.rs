@@ -1,31 +1,31 @@
 //! Refilling: the number of buffers that a queue posts.
 //!
-//! A driver refills to the low watermark while the queue waits for an interrupt, and fully while it is polled. A poll
-//! thread polls all the time. So here a queue is busy after a poll that found a full burst, because then packets arrive
-//! faster than they are taken. The first burst after an idle time finds only the low watermark, and packets beyond it are
-//! lost; the next poll posts the allowance.
+//! A driver refills to the low watermark while the queue waits for an interrupt, and completely while it is polled. A PMD thread polls all
+//! the time. So here a queue is busy after a poll that found a full burst, because then packets arrive faster than they are taken. The
+//! first burst after an idle time finds only the low watermark, and packets beyond it are lost; the next poll posts the allowance.
 
-/// Polls without a full burst after which a queue is idle again: about 1 ms at 1 µs a poll. A queue becomes busy at once
-/// and idle slowly, because a burst that finds too few buffers loses packets.
+/// Number of polls without a full burst after which a queue is idle again: about 1 ms at 1 µs per poll. A queue becomes busy at once and
+/// idle slowly, because a burst that finds too few buffers loses packets.
 const QUIET_POLLS: u32 = 1024;
 
 /// How a poll changed the state of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Nothing.
+    /// The state has not changed.
     Same,
-    /// It was idle, and the poll found a full burst.
+    /// The queue was idle, and the poll found a full burst.
     BecameBusy,
-    /// It has become idle.
+    /// The queue has become idle.
     BecameIdle,
 }
 
-/// The state of one queue. One worker writes it.
+/// The refill state of one queue. The worker of the queue updates it.
 #[derive(Clone, Copy, Debug)]
 pub struct Refill {
     low: u32,
     high: u32,
     busy: bool,
+    /// Number of polls without a full burst since the last full burst.
     quiet: u32,
 }
 
@@ -35,8 +35,8 @@ impl Refill {
         Refill { low: low.min(high), high, busy: false, quiet: 0 }
     }
 
-    /// Takes note of a poll; `full`: it found a full burst.
-    pub fn polled(&mut self, full: bool) -> Change {
+    /// Records a poll. `full`: it found a full burst.
+    pub fn record_poll(&mut self, full: bool) -> Change {
         if full {
             self.quiet = 0;
             return if std::mem::replace(&mut self.busy, true) { Change::Same } else { Change::BecameBusy };
@@ -57,12 +57,12 @@ impl Refill {
         (self.busy, self.quiet) = (false, 0);
     }
 
-    /// Whether it is busy.
+    /// Returns whether the queue is busy.
     pub fn is_busy(&self) -> bool {
         self.busy
     }
 
-    /// Buffers that should be posted, if the queue may hold `allowance`.
+    /// Number of buffers that should be posted, if the queue may hold `allowance`.
     pub fn target(&self, allowance: u32) -> u32 {
         if self.busy { allowance.min(self.high) } else { self.low.min(allowance) }
     }
@@ -75,14 +75,14 @@ mod tests {
     #[test]
     fn a_queue_grows_at_once_and_shrinks_slowly() {
         let mut refill = Refill::new(128, 2048);
-        assert_eq!((refill.polled(false), refill.target(5000)), (Change::Same, 128));
-        assert_eq!((refill.polled(true), refill.target(5000)), (Change::BecameBusy, 2048));
-        assert_eq!((refill.polled(true), refill.target(700)), (Change::Same, 700));
+        assert_eq!((refill.record_poll(false), refill.target(5000)), (Change::Same, 128));
+        assert_eq!((refill.record_poll(true), refill.target(5000)), (Change::BecameBusy, 2048));
+        assert_eq!((refill.record_poll(true), refill.target(700)), (Change::Same, 700));
         for _ in 1..QUIET_POLLS {
-            assert_eq!((refill.polled(false), refill.target(700)), (Change::Same, 700));
+            assert_eq!((refill.record_poll(false), refill.target(700)), (Change::Same, 700));
         }
-        assert_eq!((refill.polled(false), refill.target(700)), (Change::BecameIdle, 128));
-        assert_eq!((refill.polled(true), refill.polled(false)), (Change::BecameBusy, Change::Same));
+        assert_eq!((refill.record_poll(false), refill.target(700)), (Change::BecameIdle, 128));
+        assert_eq!((refill.record_poll(true), refill.record_poll(false)), (Change::BecameBusy, Change::Same));
         refill.set_idle();
         assert_eq!((refill.is_busy(), refill.target(64)), (false, 64));
     }
@@ -91,7 +91,7 @@ mod tests {
     fn the_ring_bounds_both_watermarks() {
         let mut refill = Refill::new(128, 64);
         assert_eq!(refill.target(5000), 64);
-        refill.polled(true);
+        refill.record_poll(true);
         assert_eq!(refill.target(5000), 64);
     }
 }

@@ -1,11 +1,11 @@
 //! The dynamic threshold: a queue may hold `alpha` times as many shared buffers as are free.
 //!
-//! A queue that holds `x` buffers stops taking more where `x = alpha · free`. Each buffer that it takes is one less that is
-//! free, so it stops at `alpha / (1 + alpha)` of the buffers that other queues do not hold. With `k` queues that take all
-//! they may, each ends at `alpha / (1 + k·alpha)` of the shared buffers, and `1 / (1 + k·alpha)` stay free for a queue
-//! that becomes busy (Choudhury and Hahne, 1998).
+//! A queue that holds `x` buffers stops acquiring more when `x = alpha · free`. Each buffer that it acquires is one less that is free, so
+//! it stops at `alpha / (1 + alpha)` of the buffers that other queues do not hold. With `k` queues that acquire all they may, each ends at
+//! `alpha / (1 + k·alpha)` of the shared buffers, and `1 / (1 + k·alpha)` stay free for a queue that becomes busy (Choudhury and Hahne,
+//! 1998).
 
-/// The factor, in units of 1/256.
+/// The factor `alpha`, in units of 1/256.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alpha(u32);
 
@@ -24,9 +24,9 @@ impl Alpha {
     /// The largest factor, 64: practically no threshold.
     pub const MAX: Alpha = Alpha(Alpha::UNIT * 64);
 
-    /// The nearest factor.
+    /// The factor nearest to `alpha` in the permitted range.
     pub fn new(alpha: f64) -> Alpha {
-        // The cast saturates, and makes 0 of NaN.
+        // The cast saturates, and converts NaN to 0.
         Alpha((alpha * f64::from(Alpha::UNIT)) as u32).within()
     }
 
@@ -45,13 +45,13 @@ impl Alpha {
         f64::from(self.0) / f64::from(Alpha::UNIT)
     }
 
-    /// The factor, multiplied by `weight` of 256.
+    /// The factor multiplied by `weight`, which is in units of 1/256.
     pub fn weighted(self, weight: u32) -> Alpha {
         let product = u64::from(self.0) * u64::from(weight) / u64::from(Alpha::UNIT);
         Alpha(u32::try_from(product).unwrap_or(u32::MAX)).within()
     }
 
-    /// Shared buffers that a queue may hold, if it and the free list have `available` of them together.
+    /// Number of shared buffers that a queue may hold. `available`: the shared buffers that the queue holds, plus the free ones.
     pub fn share(self, available: u32) -> u32 {
         let product = u64::from(self.0) * u64::from(available) / u64::from(Alpha::UNIT + self.0);
         u32::try_from(product).unwrap_or(u32::MAX)

@@ -1,17 +1,17 @@
 //! Properties of pools: fair shares, reserves that hold, no leaks.
 
-use rxpool::{Alpha, LOW_WATERMARK, Place, Pool, Refill};
+use rxpool::{Alpha, LOW_WATERMARK, Pool, PoolSlot, Refill};
 
-/// Lets each queue take one burst at a time until none gets more.
-fn greedy(pool: &Pool, queues: &[(Place, Alpha)]) {
+/// Lets each queue acquire one burst at a time until none gets more.
+fn greedy(pool: &Pool, queues: &[(PoolSlot, Alpha)]) {
     while queues.iter().any(|(place, alpha)| {
         let allowance = pool.allowance(*place, *alpha);
-        pool.charge(*place, 7, allowance) > 0
+        pool.acquire(*place, 7, allowance) > 0
     }) {}
 }
 
-/// `k` queues that take all they may end at alpha / (1 + k·alpha) of the shared part, beyond their reserves; in whatever
-/// steps they take it, and also if they are fewer than the places.
+/// `k` queues that acquire all they may end at alpha / (1 + k·alpha) of the shared part, beyond their reserves: in whatever steps they
+/// acquire it, and also if there are fewer queues than slots.
 #[test]
 fn greedy_queues_converge_to_their_share() {
     for alpha in [0.125, 0.5, 1.0, 2.0, 8.0] {
@@ -25,7 +25,7 @@ fn greedy_queues_converge_to_their_share() {
                 greedy(&pool, &queues);
                 let share = alpha / (1.0 + k as f64 * alpha) * f64::from(shared);
                 settle(&pool, &queues, reserve);
-                // A burst is 16 buffers, and buffers are whole.
+                // A burst is 16 buffers, and numbers of buffers are rounded.
                 for (place, _) in &queues {
                     let beyond = f64::from(pool.held(*place) - reserve);
                     assert!(
@@ -38,33 +38,33 @@ fn greedy_queues_converge_to_their_share() {
     }
 }
 
-/// Traffic: each queue in turn returns a burst and takes as many as it may, as a queue does that receives.
-fn settle(pool: &Pool, queues: &[(Place, Alpha)], reserve: u32) {
+/// Traffic: each queue in turn releases a burst and acquires as many buffers as it may, like a queue that receives packets.
+fn settle(pool: &Pool, queues: &[(PoolSlot, Alpha)], reserve: u32) {
     const BURST: u32 = 16;
     for _ in 0..1000 {
         for (place, alpha) in queues {
-            pool.refund(*place, BURST.min(pool.held(*place) - reserve));
-            pool.charge(*place, u32::MAX / 2, pool.allowance(*place, *alpha));
+            pool.release(*place, BURST.min(pool.held(*place) - reserve));
+            pool.acquire(*place, u32::MAX / 2, pool.allowance(*place, *alpha));
         }
     }
 }
 
-/// A pool that others have filled without any threshold: a queue gets a place there with its reserve, or none.
+/// A pool that other queues have filled without any threshold: a new queue gets a slot with its reserve, or none.
 #[test]
 fn a_queue_that_comes_last_gets_its_reserve_or_no_place() {
     let pool = Pool::new(4096, 16);
     let first: Vec<_> = (0..15).filter_map(|_| Some((pool.open(LOW_WATERMARK)?, Alpha::MAX))).collect();
     for (place, _) in &first {
-        pool.charge(*place, u32::MAX / 2, u32::MAX / 2);
+        pool.acquire(*place, u32::MAX / 2, u32::MAX / 2);
     }
     assert_eq!((first.len(), pool.shared().1, pool.open(LOW_WATERMARK)), (15, 0, None));
-    pool.refund(first[0].0, LOW_WATERMARK);
+    pool.release(first[0].0, LOW_WATERMARK);
     let last = pool.open(LOW_WATERMARK).unwrap();
-    assert_eq!(pool.charge(last, 1000, pool.allowance(last, Alpha::ONE)), LOW_WATERMARK);
+    assert_eq!(pool.acquire(last, 1000, pool.allowance(last, Alpha::ONE)), LOW_WATERMARK);
     assert_eq!((pool.open(1), pool.open(0)), (None, None));
 }
 
-/// Only queues that have a place have a reserve, so a queue that is alone may hold its reserve and half of all other buffers.
+/// Only queues that have a slot have a reserve, so a queue that is alone may hold its reserve and half of all other buffers.
 #[test]
 fn places_that_are_free_cost_nothing() {
     let pool = Pool::new(4096, 16);
@@ -74,13 +74,13 @@ fn places_that_are_free_cost_nothing() {
     assert_eq!(pool.shared(), (4096, 4096));
 }
 
-/// What a queue of the test does, as far as its owner knows.
+/// A queue of the test, as its owner sees it.
 struct Queue {
-    place: Place,
+    place: PoolSlot,
     reserve: u32,
     held: u32,
     alpha: Alpha,
-    /// It was closed; its buffers are still out.
+    /// The queue was closed; its buffers are still in use.
     closed: bool,
 }
 
@@ -102,10 +102,10 @@ fn nothing_leaks_and_no_reserve_starves() {
             assert_eq!(pool.shared(), (buffers - reserves, buffers - used), "seed {seed}");
         }
         for q in &queues {
-            pool.refund(q.place, q.held);
+            pool.release(q.place, q.held);
             pool.close(q.place);
         }
-        assert_eq!((pool.held_by_all(), pool.places().0), (0, 0), "seed {seed}");
+        assert_eq!((pool.held_by_all(), pool.slots().0), (0, 0), "seed {seed}");
         assert_eq!(pool.shared().0, pool.shared().1, "seed {seed}");
     }
 }
@@ -122,27 +122,27 @@ fn step(pool: &Pool, queues: &mut Vec<Queue>, rng: &mut fastrand::Rng) {
     let at = rng.usize(0..queues.len());
     let queue = &mut queues[at];
     match rng.u8(0..8) {
-        // Removed; or closed while its buffers are still in use, and forgotten when they are back.
+        // The queue is removed; or it is closed while its buffers are still in use, and removed when they are free.
         0 if !queue.closed => {
             pool.close(queue.place);
             (queue.closed, queue.reserve) = (true, 0);
         }
         1 => queue.alpha = Alpha::new(rng.f64() * 8.0),
-        // A flood: it takes what it can get, with or without a threshold.
+        // A flood: the queue acquires what it can get, with or without a threshold.
         2..5 if !queue.closed => {
             let want = rng.u32(0..3000);
             let allowance = match rng.bool() {
                 true => pool.allowance(queue.place, queue.alpha),
                 false => u32::MAX / 2,
             };
-            let got = pool.charge(queue.place, want, allowance);
+            let got = pool.acquire(queue.place, want, allowance);
             assert!(got <= want);
             assert!(queue.held + got >= queue.reserve.min(queue.held + want), "a reserve is always granted");
             queue.held += got;
         }
         _ => {
             let n = rng.u32(0..=queue.held);
-            pool.refund(queue.place, n);
+            pool.release(queue.place, n);
             queue.held -= n;
         }
     }
@@ -151,8 +151,7 @@ fn step(pool: &Pool, queues: &mut Vec<Queue>, rng: &mut fastrand::Rng) {
     }
 }
 
-/// Two queues share a pool: the busy one grows to its allowance, gives buffers back when it is idle, and then the other
-/// one grows.
+/// Two queues share a pool: the busy one grows to its allowance and releases buffers when it is idle; then the other one grows.
 #[test]
 fn an_idle_queue_gives_back() {
     let pool = Pool::new(2304, 2);
@@ -160,16 +159,16 @@ fn an_idle_queue_gives_back() {
     let mut refill = Refill::new(LOW_WATERMARK, 2048);
     let post = |refill: &Refill, place| {
         let target = refill.target(pool.allowance(place, Alpha::ONE));
-        pool.charge(place, target.saturating_sub(pool.held(place)), target)
+        pool.acquire(place, target.saturating_sub(pool.held(place)), target)
     };
     assert_eq!(post(&refill, a), LOW_WATERMARK);
-    refill.polled(true);
+    refill.record_poll(true);
     post(&refill, a);
     assert_eq!(pool.held(a), LOW_WATERMARK + 1024);
-    pool.refund(a, 1024);
+    pool.release(a, 1024);
     refill.set_idle();
     assert_eq!(post(&refill, a), 0);
-    refill.polled(true);
+    refill.record_poll(true);
     post(&refill, b);
     assert_eq!((pool.held(a), pool.held(b)), (LOW_WATERMARK, LOW_WATERMARK + 1024));
     assert_eq!((pool.peak(a), pool.peak(b)), (1152, 1152));

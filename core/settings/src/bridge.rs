@@ -34,9 +34,9 @@ settings! {
     DISABLE_IN_BAND = oc("disable-in-band").flag(false)
         .doc("No hidden flows let connections to controllers and managers pass.");
     IN_BAND_QUEUE = oc("in-band-queue").opt_int(0, U32).doc("The queue that these flows use.");
-    MAC_AGING_TIME = oc("mac-aging-time").held(15, 3600, 300)
+    MAC_AGING_TIME = oc("mac-aging-time").clamped(15, 3600, 300)
         .doc("Seconds without a packet after which a learned address is removed.");
-    MAC_TABLE_SIZE = oc("mac-table-size").held(10, 1_000_000, 8192).doc("Maximum number of learned addresses.");
+    MAC_TABLE_SIZE = oc("mac-table-size").clamped(10, 1_000_000, 8192).doc("Maximum number of learned addresses.");
     STP_ENABLE = column("stp_enable").flag(false).doc("Spanning tree: ports that would close a loop do not forward.");
     RSTP_ENABLE = column("rstp_enable").flag(false)
         .doc("Rapid spanning tree, which replaces a lost link within seconds; it takes precedence over spanning tree.");
@@ -44,9 +44,9 @@ settings! {
         .doc("The bridge's id for spanning tree; if not set, the bridge's address.");
     STP_PRIORITY = oc("stp-priority").int(0, 65_535, 0x8000)
         .doc("Its priority in the election of the root; lower is preferred.");
-    STP_HELLO_TIME = oc("stp-hello-time").held(1, 10, 2).doc("Seconds between two hello messages.");
-    STP_MAX_AGE = oc("stp-max-age").held(6, 40, 20).doc("Seconds after which received information expires.");
-    STP_FORWARD_DELAY = oc("stp-forward-delay").held(4, 30, 15)
+    STP_HELLO_TIME = oc("stp-hello-time").clamped(1, 10, 2).doc("Seconds between two hello messages.");
+    STP_MAX_AGE = oc("stp-max-age").clamped(6, 40, 20).doc("Seconds after which received information expires.");
+    STP_FORWARD_DELAY = oc("stp-forward-delay").clamped(4, 30, 15)
         .doc("Seconds that a port listens, and then learns, before it forwards.");
     RSTP_ADDRESS = oc("rstp-address").text("an Ethernet address")
         .doc("The bridge's id for rapid spanning tree; if not set, the bridge's address.");
@@ -60,9 +60,9 @@ settings! {
         .doc("Seconds that a port waits for a neighbour with spanning tree before it learns, and before it forwards.");
     RSTP_TRANSMIT_HOLD_COUNT = oc("rstp-transmit-hold-count").int(1, 10, 6)
         .doc("Maximum number of messages that a port sends per second.");
-    MCAST_SNOOPING_AGING_TIME = oc("mcast-snooping-aging-time").held(15, 3600, 300)
+    MCAST_SNOOPING_AGING_TIME = oc("mcast-snooping-aging-time").clamped(15, 3600, 300)
         .doc("Seconds after which a port that does not renew its membership leaves a multicast group.");
-    MCAST_SNOOPING_TABLE_SIZE = oc("mcast-snooping-table-size").held(10, 1_000_000, 2048)
+    MCAST_SNOOPING_TABLE_SIZE = oc("mcast-snooping-table-size").clamped(10, 1_000_000, 2048)
         .doc("Maximum number of multicast groups.");
     MCAST_SNOOPING_DISABLE_FLOOD_UNREGISTERED = oc("mcast-snooping-disable-flood-unregistered").flag(false)
         .doc("Sends multicast of groups that no port joined only to multicast routers, instead of flooding it.");
@@ -74,7 +74,7 @@ pub const OTHERS: &[Setting] = &[
     column("netflow").rows("NetFlow").doc("Reports flows as NetFlow."),
     column("sflow").rows("sFlow").doc("Reports samples as sFlow."),
     column("ipfix").rows("IPFIX").doc("Reports flows as IPFIX."),
-    column("auto_attach").rows("AutoAttach").asks_for(AUTO_ATTACH).doc("Attaches to a fabric by LLDP."),
+    column("auto_attach").rows("AutoAttach").needs(AUTO_ATTACH).doc("Attaches to a fabric by LLDP."),
     column("mcast_snooping_enable")
         .flag(false)
         .doc("Multicast snooping: sends multicast only to ports that requested it."),

@@ -19,9 +19,9 @@ const SERVER: &str = "used by the database server only";
 settings! {
     TARGET = controller("target").text("ssl:, tcp:, unix:, pssl:, ptcp: or punix: and an address")
         .doc("The controller to connect to, or the address to listen on.");
-    MAX_BACKOFF = controller("max_backoff").held(1000, I32, 8000)
+    MAX_BACKOFF = controller("max_backoff").clamped(1000, I32, 8000)
         .doc("Maximum milliseconds between two connection attempts.");
-    INACTIVITY_PROBE = controller("inactivity_probe").held(5000, I32, 5000)
+    INACTIVITY_PROBE = controller("inactivity_probe").clamped(5000, I32, 5000)
         .doc("Milliseconds without a message after which the connection is probed; 0: never.");
     ENABLE_ASYNC_MESSAGES = controller("enable_async_messages").flag(true)
         .doc("Whether a controller gets asynchronous messages before it configures them.");
@@ -67,11 +67,11 @@ pub const OTHERS: &[Setting] = &[
         .doc("The DSCP of the connection."),
     manager("target").text("a target").partly(SERVER).doc("A remote of the database server."),
     manager("max_backoff")
-        .held(1000, I32, 8000)
+        .clamped(1000, I32, 8000)
         .partly(SERVER)
         .doc("Maximum milliseconds between two connection attempts."),
     manager("inactivity_probe")
-        .held(0, I32, 5000)
+        .clamped(0, I32, 5000)
         .partly(SERVER)
         .doc("Milliseconds without a message after which the connection is probed."),
     Setting::new("Manager", "other_config", "dscp")

@@ -40,9 +40,9 @@ settings! {
     LACP_AGGREGATION_KEY = oc("lacp-aggregation-key").int(0, 65_535, 0)
         .doc("Its key in LACP; 0: the number of the port's first link.");
     BFD_ENABLE = bfd("enable").flag(false).doc("Enables bidirectional forwarding detection.");
-    BFD_MIN_RX = bfd("min_rx").held(1, I32, 1000)
+    BFD_MIN_RX = bfd("min_rx").clamped(1, I32, 1000)
         .doc("Minimum milliseconds between two received messages.");
-    BFD_MIN_TX = bfd("min_tx").held(1, I32, 100).doc("Minimum milliseconds between two sent messages.");
+    BFD_MIN_TX = bfd("min_tx").clamped(1, I32, 100).doc("Minimum milliseconds between two sent messages.");
     BFD_DECAY_MIN_RX = bfd("decay_min_rx").int(0, I32, 0)
         .doc("Replaces min_rx while there is no traffic; 0: min_rx is used.");
     BFD_FORWARDING_IF_RX = bfd("forwarding_if_rx").flag(false)
@@ -91,5 +91,5 @@ pub const OTHERS: &[Setting] = &[
         .text("")
         .none("flows are not offloaded to hardware")
         .doc("Preference of offload methods."),
-    Setting::new("Interface", "lldp", "enable").flag(false).asks_for(LLDP).doc("LLDP on the port."),
+    Setting::new("Interface", "lldp", "enable").flag(false).needs(LLDP).doc("LLDP on the port."),
 ];

@@ -5,8 +5,8 @@
 //! default is written only once. The log, `sluice settings`, `sluice doctor` and docs/settings.md use the same
 //! entries. Names, ranges and defaults are those of ovs-vswitchd.conf.db(5) unless stated otherwise.
 //!
-//! The crate depends on nothing: ports and DPDK read their settings by it and are not recompiled when protocols or
-//! the reading of rows change.
+//! The crate has no dependencies: ports and DPDK read their settings through it, and need not be recompiled when
+//! protocols or the reading of rows change.
 //!
 //! Invariants, checked by tests: each column of the schema is in this table or in `state`; no setting has two
 //! entries; every setting with an effect is read somewhere, and every setting that is read has an entry.

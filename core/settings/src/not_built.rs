@@ -1,18 +1,18 @@
 //! The list of the parts of Open vSwitch that this version does not implement.
 //!
-//! A setting that needs a part names it in its entry (`Effect::NotBuilt`). Interface types are listed here. This list
-//! is the source of the `error` and `status` columns of rows, log messages, problems reported by `sluice doctor`,
-//! docs/not-built.md and the row "not yet" of the README. When a part is implemented, it is removed here, and the
-//! compiler then shows what else has to be removed.
+//! A setting that needs such a part names the part in its entry (`Effect::NotBuilt`). Interface types are listed here.
+//! This list is the source of the `error` and `status` columns of rows, log messages, problems reported by `sluice
+//! doctor`, docs/not-built.md and the row "not yet" of the README. When a part is implemented, remove it here; the
+//! compiler then shows what else must be removed.
 
 /// A part that is not implemented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Part {
-    /// Its name, usable as the subject of a sentence.
+    /// The part's name, which can be the subject of a sentence.
     pub name: &'static str,
     /// What happens instead.
     pub instead: &'static str,
-    /// The interface types that need it.
+    /// The interface types that need the part.
     pub kinds: &'static [&'static str],
 }
 

@@ -4,7 +4,7 @@ use crate::not_built::{IPSEC, REPRESENTORS, TUNNELS};
 use crate::setting::{I32, Setting, settings};
 
 const fn opt(key: &'static str, kinds: &'static [&'static str]) -> Setting {
-    Setting::new("Interface", "options", key).of(kinds)
+    Setting::new("Interface", "options", key).for_kinds(kinds)
 }
 
 const DPDK: &[&str] = &["dpdk"];
@@ -26,7 +26,7 @@ settings! {
     PEER = opt("peer", PATCH).text("a patch port").doc("The peer patch port.");
     DPDK_DEVARGS = opt("dpdk-devargs", DPDK).text("a PCI address, or a DPDK device with its arguments")
         .doc("The device of the port.");
-    DPDK_N_RXQ = opt("n_rxq", DPDK).held(1, 65_535, 1).doc("Number of rx queues.");
+    DPDK_N_RXQ = opt("n_rxq", DPDK).clamped(1, 65_535, 1).doc("Number of rx queues.");
     N_RXQ_DESC = opt("n_rxq_desc", DPDK).int(1, I32, 2048)
         .doc("Length of rx queues, a power of two; the device may adjust it.");
     N_TXQ_DESC = opt("n_txq_desc", DPDK).int(1, I32, 2048)
@@ -40,13 +40,13 @@ settings! {
     TX_RETRIES_MAX = opt("tx-retries-max", CLIENT).int(0, 32, 8)
         .doc("Maximum number of retries when the guest's queue is full.");
     XDP_N_RXQ = opt("n_rxq", XDP).strict(1, 16, 1).doc("Number of rx queues, as many as the device has.");
-    XDP_N_RXQ_DESC = opt("n_rxq_desc", XDP).held(64, 2048, 2048)
+    XDP_N_RXQ_DESC = opt("n_rxq_desc", XDP).clamped(64, 2048, 2048)
         .doc("Buffers of each rx queue; with other_config:rx-pool=spp its high watermark.");
     XDP_MODE = opt("xdp-mode", XDP)
         .text_or("best-effort, native-with-zerocopy, native or generic", "best-effort")
         .doc("The XDP mode of the device.");
-    DUMMY_N_RXQ = opt("n_rxq", DUMMY).held(1, 1024, 1).doc("Number of rx queues of a dummy device (tests).");
-    DUMMY_N_TXQ = opt("n_txq", DUMMY).held(1, 1024, 1).doc("Number of tx queues of a dummy device (tests).");
+    DUMMY_N_RXQ = opt("n_rxq", DUMMY).clamped(1, 1024, 1).doc("Number of rx queues of a dummy device (tests).");
+    DUMMY_N_TXQ = opt("n_txq", DUMMY).clamped(1, 1024, 1).doc("Number of tx queues of a dummy device (tests).");
     DUMMY_IFINDEX = opt("ifindex", DUMMY).opt_int(0, I32).doc("Interface index of a dummy device (tests).");
     DUMMY_NUMA_ID = opt("numa_id", DUMMY).int(0, I32, 0).doc("NUMA node of a dummy device (tests).");
     DUMMY_OL_TSO_SEGSZ = opt("ol_tso_segsz", DUMMY).opt_int(0, 65_535)
@@ -96,7 +96,7 @@ pub const OTHERS: &[Setting] = &[
         .none("a port has as many queues as the guest offers")
         .text("")
         .doc("Number of rx queues."),
-    opt("dpdk-vf-mac", DPDK).text("an Ethernet address").asks_for(REPRESENTORS).doc("A VF's address."),
+    opt("dpdk-vf-mac", DPDK).text("an Ethernet address").needs(REPRESENTORS).doc("A VF's address."),
     opt("rx-steering", DPDK)
         .choice(&["rss", "rss+lacp"], "rss")
         .none("all queues use RSS")
@@ -120,9 +120,9 @@ pub const OTHERS: &[Setting] = &[
     tunnel("csum")
         .flag(false)
         .doc("Adds a checksum to the outer header; UDP over IPv6 has one unless this is false."),
-    tunnel("psk").asks_for(IPSEC).text("").doc("A shared key for IPsec."),
-    tunnel("remote_cert").asks_for(IPSEC).text("a file").doc("The peer's certificate for IPsec."),
-    tunnel("remote_name").asks_for(IPSEC).text("").doc("The peer's name for IPsec."),
+    tunnel("psk").needs(IPSEC).text("").doc("A shared key for IPsec."),
+    tunnel("remote_cert").needs(IPSEC).text("a file").doc("The peer's certificate for IPsec."),
+    tunnel("remote_name").needs(IPSEC).text("").doc("The peer's name for IPsec."),
     tunnel("erspan_idx").text("a number, or flow").doc("The index of ERSPAN."),
     tunnel("erspan_ver").text("1, 2, or flow").doc("The version of ERSPAN."),
     tunnel("erspan_dir").text("0, 1, or flow").doc("The direction of ERSPAN."),

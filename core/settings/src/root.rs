@@ -1,4 +1,4 @@
-//! Settings of `Open_vSwitch`: the whole switch.
+//! Settings of table `Open_vSwitch`, which apply to the whole switch.
 
 use crate::not_built::HW_OFFLOAD;
 use crate::setting::{I32, Setting, U32, settings};
@@ -20,13 +20,13 @@ settings! {
         .doc("The remotes of the database server; the switch itself does not use them.");
     NEXT_CFG = column("next_cfg").int(0, i64::MAX, 0)
         .doc("Incremented by tools at each change; cur_cfg follows when the change is applied.");
-    STATS_UPDATE_INTERVAL = oc("stats-update-interval").held(5000, I32, 5000)
+    STATS_UPDATE_INTERVAL = oc("stats-update-interval").clamped(5000, I32, 5000)
         .doc("Milliseconds between two updates of port statistics in the database.");
     FLOW_LIMIT = oc("flow-limit").opt_int(0, U32)
         .doc("Maximum number of megaflows of a datapath; if not set, only megaflow-memory limits them.");
-    MAX_IDLE = oc("max-idle").held(500, U32, 10_000)
+    MAX_IDLE = oc("max-idle").clamped(500, U32, 10_000)
         .doc("Milliseconds without a packet after which a megaflow is removed.");
-    VLAN_LIMIT = oc("vlan-limit").held(0, I32, 1)
+    VLAN_LIMIT = oc("vlan-limit").clamped(0, I32, 1)
         .doc("Maximum number of VLAN tags that are parsed to find the type of a packet; 0: as many as supported.");
     FLOW_RESTORE_WAIT = oc("flow-restore-wait").flag(false)
         .doc("While true after the start, packets without a megaflow are dropped and no controller is connected, so \
@@ -137,7 +137,7 @@ pub const OTHERS: &[Setting] = &[
         .int(0, U32, 2000)
         .detail_of(HW_OFFLOAD)
         .doc("Maximum delay of counters of offloaded flows in milliseconds."),
-    oc("hw-offload").flag(false).restart().asks_for(HW_OFFLOAD).doc("Offloads flows to hardware."),
+    oc("hw-offload").flag(false).restart().needs(HW_OFFLOAD).doc("Offloads flows to hardware."),
     oc("hw-offload-priority").text("").restart().detail_of(HW_OFFLOAD).doc("Preference of offload methods."),
     oc("n-offload-threads")
         .int(1, 10, 1)

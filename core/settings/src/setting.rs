@@ -1,4 +1,4 @@
-//! A setting: its place in the database, its values and its effect.
+//! A setting: its column and key in the database, its values and its effect.
 
 use crate::not_built::Part;
 
@@ -7,16 +7,16 @@ use crate::not_built::Part;
 pub enum Effect {
     /// Full effect.
     Full,
-    /// Partial effect; what is missing.
+    /// Partial effect; the text says what is missing.
     Partly(&'static str),
-    /// No effect, and only a tuning is lost; the reason.
+    /// No effect, which changes only performance; the text is the reason.
     None(&'static str),
     /// No effect: the setting needs a part of the switch that is not implemented.
     NotBuilt(Part),
-    /// No effect: the setting is a detail of a part that is not implemented, and is reported only together with a
+    /// No effect: the setting is a detail of a part that is not implemented. It is reported only together with a
     /// setting that needs the part.
     Detail(Part),
-    /// Another program implements it; which.
+    /// Another program implements the setting; the text is its name.
     Elsewhere(&'static str),
 }
 
@@ -51,28 +51,28 @@ pub enum Value {
         min: i64,
         /// The maximum.
         max: i64,
-        /// The default, if it is a number.
+        /// The default; `None` if there is no number as default.
         default: Option<i64>,
         /// How a number outside the range is treated.
         outside: Outside,
     },
-    /// One of several words, and the default; an empty default means there is none.
+    /// One of several words, and the default; an empty default means that there is none.
     Choice(&'static [&'static str], &'static str),
     /// Text of a given form; the code that reads it reports errors.
     Text {
         /// Description of the form.
         form: &'static str,
-        /// The default; empty if it cannot be given in a word.
+        /// The default; empty if it cannot be written as a value.
         default: &'static str,
     },
-    /// References to rows of another table or of the same one.
+    /// References to rows of a table.
     Rows(&'static str),
 }
 
-/// One entry of the table.
+/// One entry of the table of settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Table of the database.
+    /// The table in the database.
     pub table: &'static str,
     /// The column.
     pub column: &'static str,
@@ -96,7 +96,7 @@ pub const U32: i64 = u32::MAX as i64;
 pub const I32: i64 = i32::MAX as i64;
 
 impl Setting {
-    /// A setting that takes any text, has full effect and takes effect immediately.
+    /// A setting that accepts any text, has full effect and takes effect immediately.
     pub const fn new(table: &'static str, column: &'static str, key: &'static str) -> Setting {
         Setting {
             table,
@@ -124,7 +124,7 @@ impl Setting {
     }
 
     /// Like `int`, but a number outside the range is replaced by the nearest valid one.
-    pub(crate) const fn held(self, min: i64, max: i64, default: i64) -> Setting {
+    pub(crate) const fn clamped(self, min: i64, max: i64, default: i64) -> Setting {
         self.value(Value::Int { min, max, default: Some(default), outside: Outside::Nearest })
     }
 
@@ -133,7 +133,7 @@ impl Setting {
         self.value(Value::Int { min, max, default: Some(default), outside: Outside::Refused })
     }
 
-    /// A number without default: if it is not set, the switch chooses.
+    /// A number without a default: if it is not set, the switch chooses the value.
     pub(crate) const fn opt_int(self, min: i64, max: i64) -> Setting {
         self.value(Value::Int { min, max, default: None, outside: Outside::Default })
     }
@@ -154,7 +154,7 @@ impl Setting {
         self.value(Value::Rows(table))
     }
 
-    pub(crate) const fn of(mut self, kinds: &'static [&'static str]) -> Setting {
+    pub(crate) const fn for_kinds(mut self, kinds: &'static [&'static str]) -> Setting {
         self.kinds = kinds;
         self
     }
@@ -179,7 +179,7 @@ impl Setting {
         self
     }
 
-    pub(crate) const fn asks_for(mut self, part: Part) -> Setting {
+    pub(crate) const fn needs(mut self, part: Part) -> Setting {
         self.effect = Effect::NotBuilt(part);
         self
     }

@@ -1,13 +1,13 @@
-//! The columns of the schema that are not settings: state that the switch writes, and columns of other programs.
+//! The columns of the schema that are not settings: state that the switch writes, and data of other programs.
 
 /// Which program writes a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writer {
     /// The switch.
     Switch,
-    /// No program writes it in this version; the reason.
+    /// No program writes the column in this version; the text is the reason.
     Unwritten(&'static str),
-    /// Other programs write and read it.
+    /// Other programs write and read the column.
     Others,
 }
 

@@ -1,4 +1,4 @@
-//! Output of the table for users: plain text, JSON, Markdown.
+//! Prints the table of settings for users, as plain text and Markdown.
 
 use crate::all;
 use crate::not_built::{self, Part};
@@ -38,7 +38,7 @@ pub fn matches(setting: &Setting, pattern: &str) -> bool {
     setting.place().to_lowercase().contains(&pattern) || setting.doc.to_lowercase().contains(&pattern)
 }
 
-/// The text of an entry for a terminal.
+/// The text of a setting for a terminal.
 pub fn plain(setting: &Setting) -> String {
     let mut text = setting.place();
     if !setting.kinds.is_empty() {
@@ -96,7 +96,8 @@ pub fn markdown() -> String {
     out
 }
 
-/// The limits of clients of the database server. They are not database settings, because a client could change those.
+/// The text about limits on clients of the database server. The limits are not database settings, because a client
+/// could change such settings.
 const LIMITS: &str = "
 ## --ovsdb-limits
 
@@ -111,7 +112,7 @@ database: `--ovsdb-limits=NAME=NUMBER[,...]`.
 | `sessions` | 1024 | Clients of one remote. | further clients wait |
 ";
 
-/// The settings that need the part.
+/// The settings that need a part of the switch that is not implemented.
 pub fn asked_for_by(part: Part) -> impl Iterator<Item = &'static Setting> {
     all().filter(move |s| s.effect == Effect::NotBuilt(part))
 }
@@ -133,7 +134,7 @@ pub fn not_built_markdown() -> String {
     out
 }
 
-/// The row of the README.
+/// The row "not yet" of the README.
 pub fn not_built_readme_row() -> String {
     let names: Vec<&str> = not_built::ALL.iter().map(|part| part.name).collect();
     format!(

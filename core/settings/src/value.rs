@@ -3,16 +3,16 @@
 use crate::setting::{Outside, Setting, Value};
 use std::collections::BTreeMap;
 
-/// What is wrong with a value.
+/// The error in a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It is not a valid value; the default is used.
+    /// The value is not valid; the default is used.
     Invalid,
-    /// It is outside the range; this number is used.
+    /// The value is outside the range; this number is used.
     Outside(i64),
 }
 
-/// Parses an integer, decimal or with `0x`, ignoring surrounding blanks.
+/// Parses an integer, decimal or hexadecimal with `0x`, ignoring surrounding blanks.
 fn number(text: &str) -> Option<i64> {
     let text = text.trim();
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
@@ -23,17 +23,17 @@ fn number(text: &str) -> Option<i64> {
 }
 
 impl Setting {
-    /// The text of the setting, if set.
+    /// The text of the setting, if it is set.
     pub fn get<'a>(&self, map: &'a BTreeMap<String, String>) -> Option<&'a str> {
         map.get(self.key).map(String::as_str)
     }
 
-    /// Whether its value differs in two maps.
+    /// Whether the text of the setting differs in two maps.
     pub fn differs(&self, a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) -> bool {
         self.get(a) != self.get(b)
     }
 
-    /// Applies the range to a number, as the entry specifies. The number comes from an integer column or from text.
+    /// Applies the setting's range and default to a number from an integer column or from text.
     pub fn hold(&self, given: Option<i64>) -> Option<i64> {
         let Value::Int { min, max, default, outside } = self.value else { return None };
         match (given, outside) {
@@ -54,7 +54,7 @@ impl Setting {
         self.opt_number(map).unwrap_or_default()
     }
 
-    /// A flag, parsed as in Open vSwitch: with a default of true only `false` gives false, and vice versa.
+    /// The flag, parsed as in Open vSwitch: with a default of true, only `false` gives false, and vice versa.
     pub fn flag_of(&self, map: &BTreeMap<String, String>) -> bool {
         self.opt_flag(map).unwrap_or(self.value == Value::Bool(true))
     }

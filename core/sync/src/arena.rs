@@ -1,8 +1,8 @@
 //! Records with fixed indices, read without locks.
 //!
-//! The publisher inserts a record, readers find it by its index (which caches and hash tables store), the publisher
-//! removes it, and when no reader can hold a reference any more it drops the record and reuses the index. An index
-//! may be stale: `get` then finds nothing, or another record. The reader must verify the record.
+//! The publisher inserts a record, and readers find it by its index, which caches and hash tables store. The publisher removes the record,
+//! and when no reader can hold a reference any more, it drops the record and reuses the index. A stored index may be stale: then `get`
+//! finds nothing or another record, so the reader must verify the record.
 //!
 //! There is one publisher per arena: methods that change the arena take `&mut Publisher`.
 
@@ -18,52 +18,54 @@ const DEAD: u32 = 2;
 
 type Value<T> = UnsafeCell<MaybeUninit<T>>;
 
-/// One record.
+/// The state and the value of one record.
 struct Record<'a, T> {
     state: &'a AtomicU32,
     value: &'a Value<T>,
 }
 
-/// Both slices have their full length from the start, so an index leads to its record without indirection. Memory that was never
-/// touched costs only address space. The states are separate from the values, which may fill whole cache lines: sixteen states
-/// share one.
+/// The memory of an arena. Both slices have their full length from the start, so a record is found by its index without indirection. Memory
+/// that was never written costs only address space. The states are separate from the values, which may fill complete cache lines: sixteen
+/// states share one cache line.
 struct Shared<T> {
     states: Box<[AtomicU32]>,
     values: Box<[Value<T>]>,
     epochs: Epochs,
 }
 
-// SAFETY: a `T` is reached through a shared reference only while its record is LIVE or within the grace after DEAD
-// (so `T: Sync` is asked for), and is moved in and dropped by the thread of the publisher (so `T: Send` is asked for).
-// The `UnsafeCell` is written by the publisher only while the record is FREE, when no reader has a reference.
+// SAFETY: `T: Sync` because several threads may hold references to a value while its record is LIVE, and after it is DEAD until no reader
+// is left. `T: Send` because the publisher's thread stores and drops values. The publisher writes an `UnsafeCell` only while its record is
+// FREE, when no reader has a reference to the value.
 unsafe impl<T: Send + Sync> Sync for Shared<T> {}
-// SAFETY: as above; moving the whole arena moves the records.
+// SAFETY: as above. Moving the arena to another thread moves its values.
 unsafe impl<T: Send + Sync> Send for Shared<T> {}
 
 impl<T> Shared<T> {
+    /// The record with this index; `None`: the index is out of range.
     #[inline(always)]
     fn record(&self, index: u32) -> Option<Record<'_, T>> {
-        self.places().record(index)
+        self.slices().record(index)
     }
 
     #[inline(always)]
-    fn places(&self) -> Places<'_, T> {
-        Places { states: &self.states, values: &self.values }
+    fn slices(&self) -> Slices<'_, T> {
+        Slices { states: &self.states, values: &self.values }
     }
 }
 
-/// Both slices of an arena.
-struct Places<'a, T> {
+/// References to both slices of an arena.
+struct Slices<'a, T> {
     states: &'a [AtomicU32],
     values: &'a [Value<T>],
 }
 
-impl<'a, T> Places<'a, T> {
+impl<'a, T> Slices<'a, T> {
     #[inline(always)]
     fn record(&self, index: u32) -> Option<Record<'a, T>> {
         let at = index as usize;
         let state = self.states.get(at)?;
-        // SAFETY: there are as many values as states (`Arena::new`), and neither slice ever changes.
+        // SAFETY: `at` is less than the length of `states`, there are as many values as states (`Arena::new`), and the length of neither
+        // slice changes.
         Some(Record { state, value: unsafe { self.values.get_unchecked(at) } })
     }
 }
@@ -72,25 +74,26 @@ impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
         for (state, value) in self.states.iter().zip(&mut self.values) {
             if state.load(Ordering::Relaxed) != FREE {
-                // SAFETY: a record that is not FREE holds a value, and `&mut self` ensures that no other reference exists.
+                // SAFETY: a record that is not FREE holds an initialised value, and `&mut self` ensures that no other reference to it
+                // exists.
                 unsafe { value.get_mut().assume_init_drop() };
             }
         }
     }
 }
 
-/// Allocates `n` values without touching them, or fewer if there is not enough address space.
+/// Allocates `n` values without writing them, or fewer if there is not enough address space.
 fn allocate<T>(mut n: usize) -> Box<[Value<T>]> {
     let mut values = Vec::new();
     while values.try_reserve_exact(n).is_err() {
         n /= 2;
     }
-    // SAFETY: there is space for `n` values, and an `UnsafeCell<MaybeUninit<T>>` may hold any bytes, and none at all.
+    // SAFETY: the capacity is at least `n`, and an `UnsafeCell<MaybeUninit<T>>` needs no initialisation.
     unsafe { values.set_len(n) };
     values.into_boxed_slice()
 }
 
-/// The shared side, which creates readers.
+/// The shared side of an arena, which creates readers.
 pub struct Arena<T> {
     shared: Arc<Shared<T>>,
 }
@@ -101,24 +104,23 @@ impl<T> Clone for Arena<T> {
     }
 }
 
-/// The writing side: one per arena.
+/// The writing side of an arena: one per arena.
 pub struct Publisher<T> {
     shared: Arc<Shared<T>>,
     free: Vec<u32>,
     next: u32,
-    limbo: VecDeque<(u64, u32)>,
+    retired: VecDeque<(u64, u32)>,
 }
 
 impl<T> Arena<T> {
-    /// Makes an empty arena for up to `capacity` records, and its publisher. If memory is missing, its capacity is
-    /// zero.
+    /// Makes an empty arena for up to `capacity` records, and its publisher. If memory is missing, the capacity is smaller or zero.
     pub fn new(capacity: usize) -> (Arena<T>, Publisher<T>) {
         let values = allocate(capacity);
-        // FREE is zero.
+        // `FREE` is zero, so all records are free.
         let Some(states) = zeros(values.len()) else { return Arena::new(0) };
         let shared = Arc::new(Shared { states, values, epochs: Epochs::new() });
         let publisher =
-            Publisher { shared: Arc::clone(&shared), free: Vec::new(), next: 0, limbo: VecDeque::new() };
+            Publisher { shared: Arc::clone(&shared), free: Vec::new(), next: 0, retired: VecDeque::new() };
         (Arena { shared }, publisher)
     }
 
@@ -135,7 +137,7 @@ pub struct Reader<T> {
 }
 
 impl<T> Reader<T> {
-    /// Begins reading, which ends when the guard is dropped. Hold the guard for one batch, and never while sleeping.
+    /// Begins a read section, which ends when the guard is dropped. Hold the guard for one batch, and never while sleeping.
     ///
     /// `&mut self`, because a reader has one slot and so one guard.
     #[inline]
@@ -145,29 +147,28 @@ impl<T> Reader<T> {
     }
 }
 
-/// Records returned by `get` stay valid while the guard lives.
+/// A read section: records returned by `get` stay valid while the guard lives.
 pub struct Guard<'r, T> {
     shared: &'r Shared<T>,
     slot: &'r Slot,
 }
 
 impl<T> Guard<'_, T> {
-    /// The live record with this index, if there is one. It may be another record than the one that had this index
-    /// before.
+    /// The live record with this index, if there is one. It may be another record than the one that had this index before.
     #[inline(always)]
     pub fn get(&self, index: u32) -> Option<&T> {
         self.records().get(index)
     }
 
-    /// The same for callers that get many records: the address of the arena's memory can stay in registers.
+    /// The records, for callers that get many of them: the address of the arena's memory can stay in registers.
     #[inline(always)]
     pub fn records(&self) -> Records<'_, T> {
-        Records(self.shared.places())
+        Records(self.shared.slices())
     }
 }
 
-/// The records as a guard reads them. It cannot outlive the guard.
-pub struct Records<'g, T>(Places<'g, T>);
+/// The records that a guard can read. Cannot outlive the guard.
+pub struct Records<'g, T>(Slices<'g, T>);
 
 impl<'g, T> Records<'g, T> {
     /// See [`Guard::get`].
@@ -177,15 +178,15 @@ impl<'g, T> Records<'g, T> {
         if record.state.load(Ordering::Acquire) != LIVE {
             return None;
         }
-        // SAFETY: LIVE was stored with Release after the value was written, so it is initialised and visible. The
-        // publisher drops it only after the epochs say that no reader that entered before its removal is inside; the
-        // guard, which is borrowed for `'g`, is inside, and the reference cannot outlive it.
+        // SAFETY: LIVE was stored with Release after the value was written, and was loaded with Acquire, so the value is initialised and
+        // visible. The publisher drops a removed value only after every reader that entered before the removal has left. The guard, which
+        // is borrowed for `'g`, has entered and has not left, and the returned reference cannot outlive `'g`.
         Some(unsafe { (*record.value.get()).assume_init_ref() })
     }
 }
 
 impl<T> Guard<'_, T> {
-    /// Prefetches what `get` of this index reads.
+    /// Prefetches the state and the value of the record with this index.
     #[inline]
     pub fn prefetch(&self, index: u32) {
         if let Some(record) = self.shared.record(index) {
@@ -203,7 +204,7 @@ impl<T> Drop for Guard<'_, T> {
 }
 
 impl<T: Send + Sync> Publisher<T> {
-    /// Publishes a record; `Err` gives it back if the arena is full.
+    /// Publishes a record and returns its index. `Err`: the arena is full; contains the record.
     pub fn insert(&mut self, value: T) -> Result<u32, T> {
         let index = match self.free.pop() {
             Some(index) => index,
@@ -214,49 +215,51 @@ impl<T: Send + Sync> Publisher<T> {
             None => return Err(value),
         };
         let Some(record) = self.shared.record(index) else { return Err(value) };
-        // SAFETY: the record is FREE (a fresh index, or one that `reclaim` freed), so no reader has or gets a reference
-        // to its value, and this is the only publisher.
+        // SAFETY: the record is FREE (its index is new, or `reclaim` has freed it), so no reader has or gets a reference to the value, and
+        // `&mut self` is the only publisher.
         unsafe { (*record.value.get()).write(value) };
         record.state.store(LIVE, Ordering::Release);
         Ok(index)
     }
 
-    /// The record of this index, for the publisher itself.
+    /// The live record with this index, for the publisher.
     pub fn get(&self, index: u32) -> Option<&T> {
         let record = self.shared.record(index)?;
         if record.state.load(Ordering::Relaxed) != LIVE {
             return None;
         }
-        // SAFETY: LIVE records are initialised, and they are dropped by `reclaim` alone, which takes `&mut self`.
+        // SAFETY: a LIVE record is initialised, and only `reclaim` drops records, which needs `&mut self` while the returned reference
+        // borrows `self`.
         Some(unsafe { (*record.value.get()).assume_init_ref() })
     }
 
-    /// Removes the record. A later [`Publisher::reclaim`] drops it.
+    /// Removes the record: readers no longer find it. A later [`Publisher::reclaim`] drops it. `false`: there is no live record with this
+    /// index.
     pub fn remove(&mut self, index: u32) -> bool {
         let Some(record) = self.shared.record(index) else { return false };
         if record.state.load(Ordering::Relaxed) != LIVE {
             return false;
         }
         record.state.store(DEAD, Ordering::Release);
-        self.limbo.push_back((self.shared.epochs.retire(), index));
+        self.retired.push_back((self.shared.epochs.retire(), index));
         true
     }
 
-    /// Drops removed records that no reader can see any more and frees their indices. `freed` is called with each
-    /// index before it can be reused, so that data that belongs to the index can be cleared.
+    /// Drops removed records to which no reader can hold a reference any more, and frees their indices. Calls `freed` with each index
+    /// before it can be reused, so that the caller can clear data that belongs to the index.
     pub fn reclaim(&mut self, mut freed: impl FnMut(u32)) {
-        if self.limbo.is_empty() {
+        if self.retired.is_empty() {
             return;
         }
         let safe = self.shared.epochs.safe_before();
-        while let Some(&(epoch, index)) = self.limbo.front() {
+        while let Some(&(epoch, index)) = self.retired.front() {
             if epoch >= safe {
                 break;
             }
-            self.limbo.pop_front();
+            self.retired.pop_front();
             if let Some(record) = self.shared.record(index) {
-                // SAFETY: the record is DEAD, so it holds a value; every reader that could have seen it LIVE has left
-                // since (`epoch < safe`), and later ones see DEAD.
+                // SAFETY: the record is DEAD, so it holds an initialised value. Every reader that could have seen it LIVE has left since
+                // (`epoch < safe`), and later readers see DEAD.
                 unsafe { (*record.value.get()).assume_init_drop() };
                 record.state.store(FREE, Ordering::Release);
             }
@@ -266,8 +269,8 @@ impl<T: Send + Sync> Publisher<T> {
     }
 
     /// Number of removed records that are not dropped yet.
-    pub fn in_limbo(&self) -> usize {
-        self.limbo.len()
+    pub fn unreclaimed(&self) -> usize {
+        self.retired.len()
     }
 }
 

@@ -1,5 +1,5 @@
-//! The atomics and locks of this crate: those of the standard library, or those of the model checker, which tries
-//! every order that the memory model allows (`--cfg loom`; tests/model.rs).
+//! The atomics and locks of this crate: from the standard library, or from the model checker loom, which tries every order that the memory
+//! model allows (`--cfg loom`; `tests/model.rs`).
 
 #[cfg(not(loom))]
 pub(crate) use std::sync::{
@@ -15,13 +15,13 @@ pub(crate) use loom::sync::{
 #[cfg(loom)]
 pub(crate) use std::sync::TryLockError;
 
-/// `n` zeros; `None` if memory is missing.
+/// `n` atomics with value zero. `None`: out of memory.
 #[cfg(not(loom))]
 pub(crate) fn zeros(n: usize) -> Option<Box<[AtomicU32]>> {
     zerocopy::FromZeros::new_box_zeroed_with_elems(n).ok()
 }
 
-/// The same with the model checker's atomics.
+/// As above, with loom's atomics.
 #[cfg(loom)]
 pub(crate) fn zeros(n: usize) -> Option<Box<[AtomicU32]>> {
     Some((0..n).map(|_| AtomicU32::new(0)).collect())

@@ -1,10 +1,9 @@
-//! Epochs, by which readers announce that they are reading.
+//! Epochs: readers announce that they are reading.
 //!
-//! The rule: a reader stores the global epoch in its slot *before* it loads any pointer or state, with a sequentially
-//! consistent fence between. The publisher unlinks, fences, then advances the epoch; what it unlinked at epoch `e`
-//! may be freed when every slot is idle or contains an epoch greater than `e`. Either the reader's announcement
-//! precedes the publisher's fence in the single order of fences, and the publisher sees it; or it follows, and the
-//! reader sees the unlinking.
+//! The rule: a reader stores the global epoch in its slot *before* it loads any pointer or state, with a sequentially consistent fence
+//! between the store and the loads. The publisher unlinks data, executes a fence, then advances the epoch. Data that was unlinked at epoch
+//! `e` may be freed when every slot is idle or contains an epoch greater than `e`. Either the reader's fence precedes the publisher's fence
+//! in the single order of fences, and the publisher sees the announcement; or it follows, and the reader sees that the data is unlinked.
 
 use crate::atomic::{Arc, AtomicU64, Mutex, Ordering, fence};
 use std::sync::PoisonError;
@@ -19,7 +18,7 @@ pub(crate) struct Epochs {
     slots: Mutex<Vec<Arc<Slot>>>,
 }
 
-/// One reader's announcement, on a cache line of its own.
+/// The announcement of one reader, in a cache line of its own.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Slot(AtomicU64);
@@ -36,31 +35,33 @@ impl Epochs {
         slot
     }
 
-    /// The reader begins to read.
+    /// Called when the reader begins to read.
     #[inline]
     pub(crate) fn enter(&self, slot: &Slot) {
-        // Release: a publisher that sees this epoch, and not the IDLE before it, also sees the end of all earlier
-        // reads.
+        // Release: a publisher that sees this epoch, and not the `IDLE` that was stored before it, also sees that all earlier reads have
+        // ended.
         slot.0.store(self.global.load(Ordering::Relaxed), Ordering::Release);
         fence(Ordering::SeqCst);
     }
 
-    /// The reader holds no reference any more.
+    /// Called when the reader holds no reference any more.
     #[inline]
     pub(crate) fn leave(&self, slot: &Slot) {
         slot.0.store(IDLE, Ordering::Release);
     }
 
-    /// Called after unlinking: returns the epoch whose readers may still see what was unlinked.
+    /// Called after data was unlinked. Returns the epoch in which it was unlinked: readers that entered in this epoch or earlier may still
+    /// see the data.
     pub(crate) fn retire(&self) -> u64 {
         fence(Ordering::SeqCst);
         self.global.fetch_add(1, Ordering::SeqCst)
     }
 
-    /// Everything retired at an epoch below this one may be freed.
+    /// Returns an epoch: data that was retired in an earlier one may be freed.
     pub(crate) fn safe_before(&self) -> u64 {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        // Dropping the last `Arc` of a slot orders what its reader did before the following code.
+        // A slot that only this list refers to has no reader any more. Dropping its `Arc` orders the reader's accesses before the following
+        // code.
         slots.retain(|s| Arc::strong_count(s) > 1);
         fence(Ordering::SeqCst);
         let now = self.global.load(Ordering::SeqCst);

@@ -1,12 +1,12 @@
-//! A stack of small numbers without locks: the free buffers of a pool that several workers use.
+//! A lock-free stack of small numbers: the free buffers of a pool that several workers use.
 //!
-//! The numbers are indices below a fixed length; each is in the stack at most once. `head` holds the topmost number and
-//! a tag that every change increments, so that a pop fails if the stack changed while it read the links (a number that
-//! was taken and returned in between has the same value, but the tag differs).
+//! The numbers are indices below a fixed length; each is in the stack at most once. `head` contains the topmost number and a tag that every
+//! change increments. So a pop fails if the stack has changed while the pop read the links: a number that was popped and pushed again in
+//! between is the same, but the tag differs.
 
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, zeros};
 
-/// The end of the stack; other links are a number plus one.
+/// The link that marks the end of the stack. Other links are a number plus one.
 const END: u32 = 0;
 
 /// The stack. All methods may be called from any thread.
@@ -14,7 +14,7 @@ const END: u32 = 0;
 pub struct IndexStack {
     /// Tag in the upper half, link to the topmost number in the lower half.
     head: AtomicU64,
-    /// For each number, the link to the one below it.
+    /// For each number, the link to the number below it.
     below: Box<[AtomicU32]>,
 }
 
@@ -23,12 +23,12 @@ fn tagged(old: u64, link: u32) -> u64 {
 }
 
 impl IndexStack {
-    /// An empty stack of numbers below `len`; `None` if there is no memory for it.
+    /// An empty stack of numbers below `len`. `None`: out of memory.
     pub fn new(len: u32) -> Option<IndexStack> {
         Some(IndexStack { head: AtomicU64::new(0), below: zeros(len as usize)? })
     }
 
-    /// Adds these numbers. None of them may be in the stack; numbers out of range are ignored.
+    /// Pushes these numbers. None of them may be in the stack; numbers out of range are ignored.
     pub fn push(&self, numbers: &[u32]) {
         let len = self.below.len();
         let mut valid = numbers.iter().copied().filter(|n| (*n as usize) < len);
@@ -42,7 +42,7 @@ impl IndexStack {
         loop {
             self.below[last as usize].store(head as u32, Ordering::Relaxed);
             let new = tagged(head, first + 1);
-            // Release: a thread that takes the numbers sees what was written before they were returned.
+            // Release: a thread that pops these numbers sees what was written to their buffers before this push.
             match self.head.compare_exchange_weak(head, new, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(now) => head = now,
@@ -50,7 +50,7 @@ impl IndexStack {
         }
     }
 
-    /// Takes up to `out.len()` numbers; returns how many.
+    /// Pops up to `out.len()` numbers; returns how many.
     pub fn pop(&self, out: &mut [u32]) -> usize {
         let mut head = self.head.load(Ordering::Acquire);
         loop {
@@ -58,7 +58,7 @@ impl IndexStack {
             while link != END && n < out.len() {
                 out[n] = link - 1;
                 n += 1;
-                // If another thread changes the links meanwhile, the tag differs and the exchange below fails.
+                // If another thread changes the links meanwhile, the tag changes and the compare-and-exchange below fails.
                 link = self.below[link as usize - 1].load(Ordering::Relaxed);
             }
             if n == 0 {

@@ -1,9 +1,9 @@
 //! Per-worker counters of arena records: 16 bytes per record and worker.
 //!
-//! A lane is written by one thread, which loads and stores without atomic read-modify-write; the folding thread reads
-//! it at any time. The two words of a cell may be read at different moments: what one fold misses, the next one
-//! finds, because only differences are added. Counters wrap: packets at 32 bits, bytes at 48, times at 32 bits of
-//! milliseconds. A fold must happen before a counter has advanced by its whole range.
+//! One thread writes a lane, by loads and stores without atomic read-modify-write. The folding thread, which adds the lanes to totals,
+//! reads it at any time. It may read the two words of a cell at different moments: what one fold misses, the next one finds, because only
+//! differences are added. Counters wrap: packets at 32 bits, bytes at 48 bits, times at 32 bits of milliseconds. A fold must happen before
+//! a counter has advanced by its complete range.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -13,22 +13,22 @@ const BYTES: u64 = (1 << 48) - 1;
 
 #[derive(Debug, FromZeros)]
 struct Cell {
-    /// Packets in the high half, time of the last one in the low half.
+    /// Number of packets in the high half, time of the last packet in the low half.
     packets_used: AtomicU64,
-    /// Bytes, and TCP flags in the low 16 bits.
+    /// Number of bytes, and TCP flags in the low 16 bits.
     bytes_flags: AtomicU64,
 }
 
 /// The contents of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneCount {
-    /// Packets, wrapping.
+    /// Number of packets, wrapping.
     pub packets: u32,
-    /// Milliseconds of the last packet, wrapping.
+    /// Time of the last packet in milliseconds, wrapping.
     pub used: u32,
-    /// Bytes, wrapping at 48 bits.
+    /// Number of bytes, wrapping at 48 bits.
     pub bytes: u64,
-    /// All TCP flags seen.
+    /// All TCP flags of the packets.
     pub tcp_flags: u16,
 }
 
@@ -44,15 +44,15 @@ impl LaneCount {
     }
 }
 
-/// The cells of all records. Untouched cells cost address space, not memory.
+/// The cells of all records. Cells that were never written cost address space, not memory.
 type Cells = Arc<Box<[Cell]>>;
 
-/// The writing side: one worker's.
+/// The writing side of a lane: one worker has it.
 pub struct Lane {
     cells: Cells,
 }
 
-/// The reading side of the same lane.
+/// The reading side of a lane.
 #[derive(Clone)]
 pub struct Lanes {
     cells: Cells,
@@ -65,7 +65,7 @@ impl Lane {
         (Lane { cells: Arc::clone(&cells) }, Lanes { cells })
     }
 
-    /// Prefetches what `count` of this index changes.
+    /// Prefetches the cell that `count` of this index changes.
     #[inline]
     pub fn prefetch(&self, index: u32) {
         if let Some(cell) = self.cells.get(index as usize) {
@@ -73,11 +73,11 @@ impl Lane {
         }
     }
 
-    /// Counts packets of the record `index`. `&mut self`: a lane has one writer.
+    /// Counts packets of the record `index`. `now`: the time in milliseconds. `&mut self`, because a lane has one writer.
     #[inline]
     pub fn count(&mut self, index: u32, packets: u32, bytes: u64, now: u32, tcp_flags: u16) {
         let Some(cell) = self.cells.get(index as usize) else { return };
-        // Both sums are the high parts of their words: overflow is lost, and the low parts are not affected.
+        // Both sums are in the high parts of their words: an overflow is lost and does not affect the low parts.
         let packets = (cell.packets_used.load(Ordering::Relaxed) >> 32).wrapping_add(packets.into());
         cell.packets_used.store(packets << 32 | u64::from(now), Ordering::Relaxed);
         let bytes = cell.bytes_flags.load(Ordering::Relaxed).wrapping_add(bytes << 16);
@@ -86,22 +86,22 @@ impl Lane {
 }
 
 impl Lanes {
-    /// Returns whether another end of this lane still exists. If not, its counts do not change any more.
+    /// Returns whether the writing side or another reading side of this lane exists. If not, its counts do not change any more.
     pub fn is_used(&self) -> bool {
         let is_used = Arc::strong_count(&self.cells) > 1;
-        // With the writer's last reference all that it counted is seen.
+        // Acquire: if the writing side was dropped, everything that it has counted is visible.
         fence(Ordering::Acquire);
         is_used
     }
 
-    /// What the lane holds for the record; zeroes if nothing was ever counted.
+    /// The counts of a record; zeros if nothing was ever counted.
     pub fn read(&self, index: u32) -> LaneCount {
         let Some(cell) = self.cells.get(index as usize) else { return LaneCount::default() };
         let (a, b) = (cell.packets_used.load(Ordering::Relaxed), cell.bytes_flags.load(Ordering::Relaxed));
         LaneCount { packets: (a >> 32) as u32, used: a as u32, bytes: b >> 16, tcp_flags: b as u16 }
     }
 
-    /// Clears the cell of a record for which no worker counts any more, before its index is reused.
+    /// Clears the cell of a record before its index is reused. No worker may count packets for the record any more.
     pub fn clear(&self, index: u32) {
         if let Some(cell) = self.cells.get(index as usize) {
             cell.packets_used.store(0, Ordering::Relaxed);

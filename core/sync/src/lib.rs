@@ -1,32 +1,31 @@
-//! State that workers read while another thread changes it, without waiting.
+//! Lock-free state that workers read while another thread changes it.
 //!
-//! * [`arena`]: records with fixed indices, published by one thread, read by all, reclaimed when no reader can see
-//!   them.
-//! * [`lanes`]: per-worker counters of the records, written by one thread each and folded by another.
-//! * [`Snapshot`]: a whole structure that is replaced at once. A worker reads it for every batch through a [`Cached`], which keeps
-//!   the last version and checks with one load whether it is still current.
-//! * [`mailbox`]: a list to which many threads add and from which one takes, and the synchronisation before that one
+//! * [`arena`]: records with fixed indices. One thread publishes them, all threads read them, and they are dropped when no reader can hold
+//!   a reference any more.
+//! * [`lanes`]: per-worker counters of the records. One worker writes a lane; another thread adds the lanes to totals.
+//! * [`Snapshot`]: a structure that is replaced as a whole. A worker reads it for every batch through a [`Cached`], which keeps the last
+//!   version and checks with one load whether that version is current.
+//! * [`mailbox`]: a list to which many threads add items and from which one thread takes them, and the synchronisation before that thread
 //!   sleeps.
-//! * [`try_lock`]: a lock for one burst, which costs its holder no wait.
-//! * [`index_stack`] and [`credits`]: the free buffers of a pool, and how many of them each owner holds.
+//! * [`try_lock`]: a lock that is held for one burst, and whose release does not wait.
+//! * [`index_stack`] and [`quota`]: the free buffers of a pool, and the number of buffers that each owner holds.
 //!
-//! Memory is reclaimed by epochs: a reader announces the current epoch when it starts a batch and withdraws it when
-//! the batch ends (so a sleeping worker never delays reclamation). Removed data is freed once every announced epoch
-//! is newer.
+//! Memory is reclaimed by epochs: a reader announces the current epoch when it starts a batch, and withdraws the announcement when the
+//! batch ends (so a sleeping worker never delays reclamation). Removed data is freed when every announced epoch is newer.
 
 pub mod arena;
 mod atomic;
-pub mod credits;
 pub mod epoch;
 pub mod index_stack;
 pub mod lanes;
 pub mod mailbox;
+pub mod quota;
 pub mod try_lock;
 
-pub use arc_swap::{ArcSwap as Snapshot, Cache as Cached, Guard as Held};
+pub use arc_swap::{ArcSwap as Snapshot, Cache as Cached, Guard as SnapshotGuard};
 pub use arena::{Arena, Guard, Reader, Records};
-pub use credits::SharedPart;
 pub use index_stack::IndexStack;
 pub use lanes::{Lane, LaneCount, Lanes};
 pub use mailbox::{Mailbox, SleepFlag};
+pub use quota::SharedPart;
 pub use try_lock::{TryGuard, TryLock};

@@ -1,30 +1,29 @@
-//! A list to which many threads add and from which one thread takes, and the synchronisation before that thread
-//! sleeps.
+//! A list to which many threads add items and from which one thread takes them, and the synchronisation before that thread sleeps.
 //!
-//! The taker checks the list in every iteration of its loop, which costs one load while it is empty. Posting never
-//! waits for the taker: locks are held only while a few words are moved. tests/model.rs checks every interleaving of
-//! both.
+//! The taker checks the list in every iteration of its loop, which costs one load while the list is empty. Posting never waits for the
+//! taker to finish its work, because locks are held only while a few words are moved. `tests/model.rs` checks every interleaving of posters
+//! and taker.
 
 use crate::atomic::{AtomicBool, Mutex, MutexGuard, Ordering, TryLockError, fence};
 use std::collections::VecDeque;
 use std::sync::PoisonError;
 
-/// A list to which many threads add and from which one thread takes.
+/// A list to which many threads add items and from which one thread takes them.
 #[derive(Debug)]
 pub struct Mailbox<T> {
-    /// Whether `items` is not empty. Changed under the lock.
-    any: AtomicBool,
+    /// `items` is not empty. Changed under the lock of `items`.
+    has_items: AtomicBool,
     items: Mutex<VecDeque<T>>,
 }
 
 impl<T> Default for Mailbox<T> {
     fn default() -> Mailbox<T> {
-        Mailbox { any: AtomicBool::new(false), items: Mutex::new(VecDeque::new()) }
+        Mailbox { has_items: AtomicBool::new(false), items: Mutex::new(VecDeque::new()) }
     }
 }
 
 impl<T> Mailbox<T> {
-    /// After a panic of another thread the list is still usable: each operation on it is complete in itself.
+    /// Locks the list. After a panic of another thread the list is still usable, because each operation leaves it consistent.
     fn lock(&self) -> MutexGuard<'_, VecDeque<T>> {
         self.items.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -34,20 +33,20 @@ impl<T> Mailbox<T> {
         self.post_all(std::iter::once(item));
     }
 
-    /// Adds items. Returns true if the list was empty before, so no other poster has woken the taker for them.
+    /// Adds items. Returns true if the list was empty before: then no other poster has woken the taker, and this caller must wake it.
     pub fn post_all(&self, more: impl IntoIterator<Item = T>) -> bool {
         let mut items = self.lock();
         items.extend(more);
-        !self.any.swap(true, Ordering::AcqRel)
+        !self.has_items.swap(true, Ordering::AcqRel)
     }
 
-    /// Returns whether there may be items. May be false shortly after a post, and becomes true without another post.
+    /// Returns whether there may be items. May be false shortly after a post, but then becomes true without another post.
     #[inline]
     pub fn has_mail(&self) -> bool {
-        self.any.load(Ordering::Acquire)
+        self.has_items.load(Ordering::Acquire)
     }
 
-    /// Returns whether there certainly are no items; the taker checks this before it sleeps.
+    /// Returns whether there are no items, by a look under the lock. The taker calls this before it sleeps.
     pub fn is_empty(&self) -> bool {
         self.lock().is_empty()
     }
@@ -56,12 +55,12 @@ impl<T> Mailbox<T> {
     pub fn take(&self) -> Option<T> {
         let mut items = self.lock();
         let item = items.pop_front();
-        self.any.store(!items.is_empty(), Ordering::Release);
+        self.has_items.store(!items.is_empty(), Ordering::Release);
         item
     }
 
-    /// Moves all items to `out`, which is empty, unless a poster holds the lock. Returns true if there were items or
-    /// the lock was held.
+    /// Moves all items to `out`, which must be empty, unless a poster holds the lock. Returns true if there were items or a poster held the
+    /// lock.
     #[inline]
     pub fn try_take_all(&self, out: &mut VecDeque<T>) -> bool {
         if !self.has_mail() {
@@ -73,16 +72,15 @@ impl<T> Mailbox<T> {
             Err(TryLockError::WouldBlock) => return true,
         };
         std::mem::swap(&mut *items, out);
-        self.any.store(false, Ordering::Release);
+        self.has_items.store(false, Ordering::Release);
         true
     }
 }
 
-/// Tells posters that a thread sleeps, or is about to.
+/// A flag by which a thread announces to posters that it sleeps, or is about to sleep.
 ///
-/// The sleeper announces, then checks for work once more, then sleeps. A poster queues its work, then calls
-/// [`is_announced`]:
-/// either it sees the announcement and wakes the sleeper, or the sleeper's last look finds the work.
+/// The sleeper announces its sleep, then checks for work once more, then sleeps. A poster queues its work, then calls [`is_announced`].
+/// Either the poster sees the announcement and wakes the sleeper, or the sleeper's last check finds the work.
 ///
 /// [`is_announced`]: SleepFlag::is_announced
 #[derive(Debug)]
@@ -95,25 +93,25 @@ impl Default for SleepFlag {
 }
 
 impl SleepFlag {
-    /// The calling thread is about to sleep. It must check for work between this call and its sleep.
+    /// Announces that the calling thread is about to sleep. The thread must check for work between this call and its sleep.
     pub fn announce(&self) {
-        // An exchange, like that of `claim`, because exchanges have a total order.
+        // An exchange, as in `claim`, because exchanges of one atomic have a total order.
         self.0.swap(true, Ordering::AcqRel);
         fence(Ordering::SeqCst);
     }
 
-    /// The calling thread is awake.
+    /// Withdraws the announcement: the calling thread is awake.
     pub fn withdraw(&self) {
         self.0.swap(false, Ordering::AcqRel);
     }
 
-    /// Returns whether the thread sleeps or is about to. Called after work was queued for it.
+    /// Returns whether the thread sleeps or is about to sleep. Posters call this after they have queued work for it.
     pub fn is_announced(&self) -> bool {
         fence(Ordering::SeqCst);
         self.0.load(Ordering::Relaxed)
     }
 
-    /// As [`SleepFlag::is_announced`], for several posters: only one of them gets true and wakes the thread.
+    /// [`SleepFlag::is_announced`] for several posters: only one of them gets true, and wakes the thread.
     pub fn claim(&self) -> bool {
         self.is_announced() && self.0.swap(false, Ordering::AcqRel)
     }

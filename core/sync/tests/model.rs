@@ -1,7 +1,7 @@
-//! Models: the model checker loom tries every interleaving of some threads, and every value that a relaxed load may
-//! return. A lost wake-up shows as a deadlock, a value that is freed too early as two unordered accesses.
+//! Loom models: the model checker loom tries every interleaving of some threads, and every value that a relaxed load may return. A lost
+//! wake-up shows as a deadlock, a value that is freed too early as two unordered accesses.
 //!
-//! `scripts/models` builds this with `--cfg loom`; in other builds this file is empty.
+//! `scripts/models` builds this file with `--cfg loom`; in other builds it is empty.
 #![cfg(loom)]
 
 use loom::cell::UnsafeCell;
@@ -10,18 +10,18 @@ use loom::sync::{Condvar, Mutex};
 use loom::thread;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use sync::credits::Held;
+use sync::quota::OwnerQuota;
 use sync::{Arena, IndexStack, Mailbox, SharedPart, SleepFlag, TryLock};
 
 /// A value whose creation, reads and drop the checker tracks.
-struct Seen(UnsafeCell<u32>);
+struct TrackedValue(UnsafeCell<u32>);
 
 // SAFETY: the checker fails the test at the first access that another thread could make at the same time.
-unsafe impl Sync for Seen {}
+unsafe impl Sync for TrackedValue {}
 
-impl Seen {
-    fn new(n: u32) -> Seen {
-        let seen = Seen(UnsafeCell::new(0));
+impl TrackedValue {
+    fn new(n: u32) -> TrackedValue {
+        let seen = TrackedValue(UnsafeCell::new(0));
         seen.0.with_mut(|p| write(p, n));
         seen
     }
@@ -31,7 +31,7 @@ impl Seen {
     }
 }
 
-impl Drop for Seen {
+impl Drop for TrackedValue {
     fn drop(&mut self) {
         self.0.with_mut(|p| write(p, 0));
     }
@@ -47,7 +47,7 @@ fn read(p: *const u32) -> u32 {
     unsafe { *p }
 }
 
-/// Checks all interleavings with at most this many preemptions.
+/// Checks all interleavings with at most `preemptions` preemptions.
 fn check(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
@@ -60,36 +60,36 @@ fn a_record_outlives_its_readers() {
     loom::model(|| {
         let (arena, mut publisher) = Arena::new(1);
         let mut reader = arena.reader();
-        let index = publisher.insert(Seen::new(7)).ok().unwrap();
+        let index = publisher.insert(TrackedValue::new(7)).ok().unwrap();
         let reads = thread::spawn(move || {
             for _ in 0..2 {
                 let guard = reader.enter();
-                let seen = guard.get(index).map(Seen::read);
+                let seen = guard.get(index).map(TrackedValue::read);
                 assert!(matches!(seen, None | Some(7 | 8)), "{seen:?}");
             }
         });
         publisher.remove(index);
         publisher.reclaim(|_| ());
         // Either its index was free, or the reader was reading.
-        assert_eq!(publisher.insert(Seen::new(8)).is_ok(), publisher.in_limbo() == 0);
+        assert_eq!(publisher.insert(TrackedValue::new(8)).is_ok(), publisher.unreclaimed() == 0);
         reads.join().unwrap();
         publisher.reclaim(|_| ());
-        assert_eq!(publisher.in_limbo(), 0);
+        assert_eq!(publisher.unreclaimed(), 0);
     });
 }
 
-/// Two readers: the slower one decides.
+/// Two readers: a record is freed only when the slower one has left.
 #[test]
 fn a_record_outlives_the_slower_reader() {
     check(3, || {
         let (arena, mut publisher) = Arena::new(1);
-        let index = publisher.insert(Seen::new(7)).ok().unwrap();
+        let index = publisher.insert(TrackedValue::new(7)).ok().unwrap();
         let readers: Vec<_> = (0..2)
             .map(|_| {
                 let mut reader = arena.reader();
                 thread::spawn(move || {
                     let guard = reader.enter();
-                    assert!(matches!(guard.get(index).map(Seen::read), None | Some(7)));
+                    assert!(matches!(guard.get(index).map(TrackedValue::read), None | Some(7)));
                 })
             })
             .collect();
@@ -237,9 +237,8 @@ enum Order {
     Drop,
 }
 
-/// Hand-over of a queue: its thread is ordered to give it to another thread, which may be ordered to remove it before
-/// it has it. The orders of a queue take effect in sequence, and the queue ends at the thread that got the last
-/// order.
+/// Hand-over of a queue: its thread is ordered to hand it over to another thread, which may be ordered to remove the queue before it has
+/// received it. The orders for a queue take effect in sequence, and the queue ends at the thread that got the last order.
 #[test]
 fn a_queue_on_its_way_meets_its_orders() {
     check(2, || {
@@ -270,8 +269,8 @@ fn a_queue_on_its_way_meets_its_orders() {
     });
 }
 
-/// The memory of buffers. The checker finds two owners of a buffer, and an owner that may not see what the one before it
-/// has written, as two unordered accesses.
+/// The memory of buffers. Loom reports two owners of a buffer, and an owner that may not see what the previous owner has written, as two
+/// unordered accesses.
 struct Memory([UnsafeCell<u32>; 3]);
 
 // SAFETY: the checker fails the test at the first access that another thread could make at the same time.
@@ -281,26 +280,26 @@ unsafe impl Sync for Memory {}
 struct Buffers {
     free: IndexStack,
     shared: SharedPart,
-    owners: [Held; 2],
+    owners: [OwnerQuota; 2],
 }
 
 impl Buffers {
-    /// Takes up to two buffers for an owner, writes their memory, and returns them.
+    /// Acquires up to two buffers for an owner, writes their memory, and returns them.
     fn use_some(&self, owner: usize, memory: &Memory) {
         let mut taken = [0; 2];
-        let n = self.owners[owner].charge(&self.shared, 2, 2) as usize;
+        let n = self.owners[owner].acquire(&self.shared, 2, 2) as usize;
         assert!(n >= 1, "the reserve is there");
         assert_eq!(self.free.pop(&mut taken[..n]), n, "what is charged is there");
         for i in &taken[..n] {
             memory.0[*i as usize].with_mut(|p| write(p, owner as u32));
         }
         self.free.push(&taken[..n]);
-        self.owners[owner].refund(&self.shared, n as u32);
+        self.owners[owner].release(&self.shared, n as u32);
     }
 }
 
-/// Three buffers, of which two are reserves: two owners take as many as they get. Each gets at least its reserve, no
-/// buffer has two owners, and all are there at the end.
+/// Three buffers, of which two are reserves: two owners acquire as many as they get. Each gets at least its reserve, no buffer has two
+/// owners, and all buffers are free at the end.
 #[test]
 fn a_reserve_is_there_whatever_others_take() {
     check(2, || {
@@ -321,18 +320,18 @@ fn a_reserve_is_there_whatever_others_take() {
     });
 }
 
-/// An account is closed while another thread refunds what it holds: the pool is whole afterwards, and was never used beyond
-/// its size.
+/// A quota is closed while another thread releases the buffers of its owner: afterwards all buffers are unused, and the usage has never
+/// exceeded the size.
 #[test]
 fn a_closed_account_leaves_nothing_behind() {
     check(3, || {
-        let state = Arc::new((SharedPart::new(3), Held::default()));
+        let state = Arc::new((SharedPart::new(3), OwnerQuota::default()));
         assert!(state.1.open(&state.0, 2));
-        assert_eq!(state.1.charge(&state.0, 3, 3), 3);
+        assert_eq!(state.1.acquire(&state.0, 3, 3), 3);
         let other = Arc::clone(&state);
         let thread = thread::spawn(move || {
-            other.1.refund(&other.0, 2);
-            other.1.refund(&other.0, 1);
+            other.1.release(&other.0, 2);
+            other.1.release(&other.0, 1);
         });
         state.1.close(&state.0);
         thread.join().unwrap();
@@ -340,19 +339,19 @@ fn a_closed_account_leaves_nothing_behind() {
     });
 }
 
-/// Two threads have a value in turn, each sees what the other wrote, and a thread that sets a flag before it takes the lock
-/// knows that whoever takes it later sees the flag.
+/// Two threads lock a value in turn, and each sees what the other has written. If a thread sets a flag before it locks the value, every
+/// thread that locks it later sees the flag.
 #[test]
 fn a_try_lock_orders_its_holders() {
     check(3, || {
-        let state = Arc::new((TryLock::new(Seen::new(0)), AtomicBool::new(false)));
+        let state = Arc::new((TryLock::new(TrackedValue::new(0)), AtomicBool::new(false)));
         let other = Arc::clone(&state);
         let worker = thread::spawn(move || {
-            let paused = |state: &(TryLock<Seen>, AtomicBool)| state.1.load(Ordering::Relaxed);
+            let paused = |state: &(TryLock<TrackedValue>, AtomicBool)| state.1.load(Ordering::Relaxed);
             for _ in 0..2 {
                 let Some(value) = other.0.try_lock() else { continue };
                 if paused(&other) {
-                    // The other thread may be done with it, but it is not changed after that.
+                    // The other thread may have changed the value already, but does not change it any more.
                     continue;
                 }
                 assert_eq!(value.read(), 0, "it was changed before the flag was set");
@@ -362,7 +361,7 @@ fn a_try_lock_orders_its_holders() {
         state.1.store(true, Ordering::Relaxed);
         let is_idle = state.0.try_lock().is_some();
         if is_idle {
-            // No worker is inside, nor will be.
+            // The worker does not access the value now or later.
             let value = state.0.try_lock();
             value.iter().for_each(|value| value.0.with_mut(|p| write(p, 1)));
         }

@@ -1,7 +1,7 @@
-//! Builds the bytes of a header from a tunnel's configuration and the fields of a flow.
+//! Builds the bytes of a tunnel header from a tunnel's configuration and the fields of a flow.
 //!
-//! Fields that differ from packet to packet stay zero: lengths, source port, checksums, sequence numbers. A
-//! UDP checksum of 0xffff means that a checksum must be computed, as in the text of Open vSwitch's action.
+//! Fields that differ from packet to packet stay zero: lengths, source port, checksums, sequence numbers. A UDP checksum of 0xffff means
+//! that the checksum must be computed, as in the text of Open vSwitch's `tnl_push` action.
 
 use crate::Kind;
 use crate::wire::{self, flag, gre, gtpu, vxlan};
@@ -9,7 +9,7 @@ use flow::{Mac, Tunnel};
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The configuration of a tunnel port as far as its headers depend on it.
+/// The part of a tunnel port's configuration that its headers depend on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
     /// GRE: the header has a key.
@@ -18,17 +18,17 @@ pub struct Shape {
     pub seq: bool,
     /// VXLAN: generic protocol extension.
     pub gpe: bool,
-    /// SRv6: the path, which ends with the remote end; empty: only the remote end.
+    /// SRv6: the segments of the path, from the tunnel's remote endpoint on. Empty: only the remote endpoint.
     pub segments: Vec<Ipv6Addr>,
     /// SRv6: the outer flow label.
     pub flow_label: FlowLabel,
 }
 
-/// The source of an SRv6 packet's flow label. The flow label of a built header contains this number until the
-/// packet is known, as in Open vSwitch's text of the action.
+/// Where the flow label of an outer SRv6 header comes from. Until the header is added to a packet, the flow label field of a built header
+/// contains the number of this variant, as in Open vSwitch's text of the action.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FlowLabel {
-    /// The inner packet's, or 0 if that is not IPv6.
+    /// The flow label of the inner packet; 0 if the inner packet is not IPv6.
     #[default]
     Copy = 0,
     /// Zero.
@@ -37,7 +37,7 @@ pub enum FlowLabel {
     Compute = 2,
 }
 
-/// Parameters of a header.
+/// Parameters of [`build()`].
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The kind of tunnel.
@@ -46,9 +46,9 @@ pub struct Request<'a> {
     pub dst_mac: Mac,
     /// Ethernet address of the sending device.
     pub src_mac: Mac,
-    /// IP address of the local end.
+    /// IP address of the local tunnel endpoint.
     pub src: IpAddr,
-    /// IP address of the remote end.
+    /// IP address of the remote tunnel endpoint.
     pub dst: IpAddr,
     /// UDP destination port.
     pub dst_port: u16,
@@ -58,16 +58,16 @@ pub struct Request<'a> {
     pub options: &'a [u8],
     /// The type of the inner packet.
     pub packet_type: u32,
-    /// Its ethertype.
+    /// The ethertype of the inner packet.
     pub dl_type: u16,
     /// The port's configuration.
     pub shape: &'a Shape,
 }
 
-/// A built header.
+/// Result of [`build()`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Built {
-    /// From the Ethernet header on.
+pub struct BuiltHeader {
+    /// The outer headers, from the Ethernet header on.
     pub bytes: Vec<u8>,
     /// Tunnel type in the text of the action.
     pub tunnel_type: u32,
@@ -76,7 +76,7 @@ pub struct Built {
 /// Why a header cannot be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BuildError {
-    /// The ends have different address families, or one that the kind of tunnel does not support.
+    /// The tunnel endpoints have different address families, or one that the kind of tunnel does not support.
     Family,
     /// The tunnel cannot carry packets of this type.
     PacketType,
@@ -105,11 +105,11 @@ impl fmt::Display for BuildError {
 
 /// Maximum length of Geneve options: the length field counts up to 63 words.
 const OPTIONS_MAX: usize = 252;
-/// Session numbers of ERSPAN have ten bits.
+/// Maximum session number of ERSPAN: ten bits.
 const ERSPAN_KEY_MAX: u64 = 0x3ff;
 
-/// Builds a header.
-pub fn build(request: &Request<'_>) -> Result<Built, BuildError> {
+/// Builds the outer headers of a tunnel.
+pub fn build(request: &Request<'_>) -> Result<BuiltHeader, BuildError> {
     let mut out = Vec::with_capacity(128);
     let payload = match request.kind {
         Kind::Vxlan { gbp } => vxlan_header(request, gbp)?,
@@ -124,7 +124,7 @@ pub fn build(request: &Request<'_>) -> Result<Built, BuildError> {
         push_udp(request, &mut out);
     }
     out.extend(payload);
-    Ok(Built { bytes: out, tunnel_type: request.kind.number(v6) })
+    Ok(BuiltHeader { bytes: out, tunnel_type: request.kind.number(v6) })
 }
 
 /// Appends Ethernet and IP headers; returns true for IPv6.
@@ -170,8 +170,8 @@ fn push_udp(request: &Request<'_>, out: &mut Vec<u8>) {
     out.extend(checksum.to_be_bytes());
 }
 
-/// The ethertype of a packet of this type.
-fn carried(packet_type: u32) -> Result<u16, BuildError> {
+/// The ethertype of an inner packet of this type.
+fn ethertype_of(packet_type: u32) -> Result<u16, BuildError> {
     match (packet_type >> 16, packet_type as u16) {
         (0, 0) => Ok(wire::ETHERTYPE_TEB),
         (1, ethertype) => Ok(ethertype),
@@ -179,8 +179,8 @@ fn carried(packet_type: u32) -> Result<u16, BuildError> {
     }
 }
 
-/// The VNI as a word.
-fn vni(request: &Request<'_>) -> [u8; 4] {
+/// The second 32-bit word of a VXLAN or Geneve header: the VNI and a reserved byte.
+fn vni_word(request: &Request<'_>) -> [u8; 4] {
     ((request.tunnel.tun_id as u32) << 8).to_be_bytes()
 }
 
@@ -188,7 +188,7 @@ fn vxlan_header(request: &Request<'_>, gbp: bool) -> Result<Vec<u8>, BuildError>
     let t = request.tunnel;
     let mut first = vxlan::I;
     if request.shape.gpe {
-        let ethertype = carried(request.packet_type)?;
+        let ethertype = ethertype_of(request.packet_type)?;
         let next = wire::VXLAN_NEXT.iter().find(|(_, e)| *e == ethertype).ok_or(BuildError::PacketType)?;
         first |= vxlan::P | u32::from(next.0);
     } else if request.packet_type != wire::ETHERNET_FRAME {
@@ -196,7 +196,7 @@ fn vxlan_header(request: &Request<'_>, gbp: bool) -> Result<Vec<u8>, BuildError>
     } else if gbp && (t.gbp_id, t.gbp_flags) != (0, 0) {
         first |= vxlan::G | u32::from(t.gbp_flags) << 16 & vxlan::GBP_FLAGS | u32::from(t.gbp_id);
     }
-    Ok([first.to_be_bytes(), vni(request)].concat())
+    Ok([first.to_be_bytes(), vni_word(request)].concat())
 }
 
 fn geneve_header(request: &Request<'_>) -> Result<Vec<u8>, BuildError> {
@@ -211,12 +211,12 @@ fn geneve_header(request: &Request<'_>) -> Result<Vec<u8>, BuildError> {
     let critical: u8 = if has_critical(options) { 0x40 } else { 0 };
     let mut out = vec![(options.len() / 4) as u8, oam | critical];
     out.extend(wire::ETHERTYPE_TEB.to_be_bytes());
-    out.extend(vni(request));
+    out.extend(vni_word(request));
     out.extend(options);
     Ok(out)
 }
 
-/// Returns whether the receiver must understand some option: the first bit of its type is set.
+/// Returns whether an option is critical: the first bit of its type is set, so the receiver must understand it.
 fn has_critical(mut options: &[u8]) -> bool {
     while let &[_, _, kind, words, ..] = options {
         if kind & 0x80 != 0 {
@@ -228,7 +228,7 @@ fn has_critical(mut options: &[u8]) -> bool {
 }
 
 fn gre_header(request: &Request<'_>) -> Result<Vec<u8>, BuildError> {
-    let ethertype = carried(request.packet_type)?;
+    let ethertype = ethertype_of(request.packet_type)?;
     let csum = request.tunnel.flags & flag::CSUM != 0;
     let parts = [(csum, gre::CSUM), (request.shape.key, gre::KEY), (request.shape.seq, gre::SEQ)];
     let flags = parts.iter().filter(|(on, _)| *on).fold(0, |all, (_, bit)| all | bit);
@@ -261,7 +261,7 @@ fn erspan_header(request: &Request<'_>) -> Result<Vec<u8>, BuildError> {
     if t.erspan_ver == 1 {
         out.extend(t.erspan_idx.to_be_bytes());
     } else {
-        // Time stamp, security group, then hardware in six bits and direction in one.
+        // Timestamp and security group, then hardware ID (six bits) and direction (one bit).
         let last = u16::from(t.erspan_hwid & 0x3f) << 4 | u16::from(t.erspan_dir & 1) << 3;
         out.extend([0; 6]);
         out.extend(last.to_be_bytes());
@@ -296,7 +296,7 @@ fn srv6_header(request: &Request<'_>) -> Result<Vec<u8>, BuildError> {
         return Err(BuildError::Segments);
     }
     let mut out = vec![next, 2 * n, wire::ROUTING_SRV6, n - 1, n - 1, 0, 0, 0];
-    // The last segment comes first.
+    // The header lists the last segment first.
     segments.iter().rev().for_each(|s| out.extend(s.octets()));
     Ok(out)
 }

@@ -2,22 +2,21 @@
 
 use packet::rx_checksums::RxChecksum;
 
-/// How many outer checksums were verified, and how many were wrong. What a device stated about a checksum replaces the
-/// verification.
+/// How many outer checksums were verified, and how many were wrong. A checksum whose state the device has reported is not verified.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Checks {
+pub struct ChecksumCounts {
     /// Checksums of IPv4 headers that were verified.
     pub ip: u64,
-    /// Checksums of IPv4 headers that were wrong, verified or stated.
+    /// Checksums of IPv4 headers that were wrong, either verified here or reported by the device.
     pub ip_wrong: u64,
     /// UDP checksums that were verified.
     pub udp: u64,
-    /// UDP checksums that were wrong, verified or stated.
+    /// UDP checksums that were wrong, either verified here or reported by the device.
     pub udp_wrong: u64,
 }
 
-impl Checks {
-    /// Returns whether the checksum of an IPv4 header is right, and counts.
+impl ChecksumCounts {
+    /// Returns whether the checksum of an IPv4 header is right, and counts it. `verify` is called only if the device reported nothing.
     pub(crate) fn is_ip_right(&mut self, stated: RxChecksum, verify: impl FnOnce() -> bool) -> bool {
         let is_right = stated.is_right(|| {
             self.ip += 1;
@@ -27,7 +26,7 @@ impl Checks {
         is_right
     }
 
-    /// Returns whether a UDP checksum is right, and counts.
+    /// Returns whether a UDP checksum is right, and counts it. `verify` is called only if the device reported nothing.
     pub(crate) fn is_udp_right(&mut self, stated: RxChecksum, verify: impl FnOnce() -> bool) -> bool {
         let is_right = stated.is_right(|| {
             self.udp += 1;

@@ -3,9 +3,9 @@
 /// A kind of tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// VXLAN. The group policy extension changes the fields of its header.
+    /// VXLAN.
     Vxlan {
-        /// The group policy extension is in use.
+        /// The group policy extension is in use; it changes the fields of the header.
         gbp: bool,
     },
     /// Geneve.
@@ -21,7 +21,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind of an interface type.
+    /// The kind of tunnel of a database interface type. `gbp`: the group policy extension is in use.
     pub fn of_name(name: &str, gbp: bool) -> Option<Kind> {
         Some(match name {
             "vxlan" => Kind::Vxlan { gbp },
@@ -34,7 +34,7 @@ impl Kind {
         })
     }
 
-    /// Its number in the text of datapath actions (`OVS_VPORT_TYPE_*`).
+    /// The number of the tunnel type in the text of datapath actions (`OVS_VPORT_TYPE_*`).
     pub fn number(self, ipv6: bool) -> u32 {
         match (self, ipv6) {
             (Kind::Gre, false) => 3,
@@ -48,7 +48,7 @@ impl Kind {
         }
     }
 
-    /// The kind with a number.
+    /// The kind of tunnel with this tunnel type number.
     pub fn of_number(number: u32) -> Option<Kind> {
         Some(match number {
             3 | 109 => Kind::Gre,
@@ -61,17 +61,17 @@ impl Kind {
         })
     }
 
-    /// IP protocols of its outer header.
+    /// IP protocols that the outer IP header may have.
     pub fn protocols(self) -> &'static [u8] {
         match self {
             Kind::Vxlan { .. } | Kind::Geneve | Kind::Gtpu => &[17],
             Kind::Gre | Kind::Erspan => &[47],
-            // Protocols inside the segment routing header.
+            // The protocols after the segment routing header.
             Kind::Srv6 => &[4, 41],
         }
     }
 
-    /// Returns whether it uses UDP.
+    /// Returns whether the tunnel header is in a UDP datagram.
     pub fn is_udp(self) -> bool {
         matches!(self, Kind::Vxlan { .. } | Kind::Geneve | Kind::Gtpu)
     }

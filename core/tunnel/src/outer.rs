@@ -1,6 +1,6 @@
 //! The outer IP header of a received packet.
 
-use crate::checks::Checks;
+use crate::checks::ChecksumCounts;
 use crate::popped::PopError;
 use crate::wire::{self, flag};
 use flow::Tunnel;
@@ -9,26 +9,27 @@ use packet::ip::Fragment;
 use packet::rx_checksums::RxChecksum;
 use packet::{Ipv4, Ipv6};
 
-/// A parsed outer IP header.
-pub(crate) struct Outer<'a> {
-    /// Its addresses, TOS and TTL.
+/// An outer IP header, parsed.
+pub(crate) struct OuterIp<'a> {
+    /// Addresses, TOS, TTL and flags of the header.
     pub(crate) tunnel: Tunnel,
-    /// The protocol of what follows.
+    /// IP protocol of the payload.
     pub(crate) proto: u8,
     /// The payload, without padding.
     pub(crate) payload: &'a [u8],
     /// Offset of the payload in the frame.
     pub(crate) at: usize,
-    /// The partial sum of the pseudo header, without protocol and length.
+    /// The partial sum of the pseudo header: the addresses, without protocol and length.
     pub(crate) pseudo: u32,
 }
 
-/// Parses Ethernet and IP. VLAN tags were removed before. `stated`: about the checksum of an IPv4 header.
+/// Parses the Ethernet and the IP header of a frame without VLAN tags. `stated`: what the device reported about the checksum of an IPv4
+/// header.
 pub(crate) fn outer<'a>(
     frame: &'a [u8],
     stated: RxChecksum,
-    checks: &mut Checks,
-) -> Result<Outer<'a>, PopError> {
+    checks: &mut ChecksumCounts,
+) -> Result<OuterIp<'a>, PopError> {
     let rest = frame.get(wire::ETHERNET..).ok_or(PopError::Short)?;
     match frame.get(12..14) {
         Some([0x08, 0x00]) => v4(rest, stated, checks),
@@ -37,12 +38,12 @@ pub(crate) fn outer<'a>(
     }
 }
 
-fn v4<'a>(rest: &'a [u8], stated: RxChecksum, checks: &mut Checks) -> Result<Outer<'a>, PopError> {
+fn v4<'a>(rest: &'a [u8], stated: RxChecksum, checks: &mut ChecksumCounts) -> Result<OuterIp<'a>, PopError> {
     let first = *rest.first().ok_or(PopError::Short)?;
     if first >> 4 != 4 {
         return Err(PopError::Version);
     }
-    // Open vSwitch checks the sum first, and counts it.
+    // The checksum is checked before options and fragments, as in Open vSwitch.
     let header = rest.get(..usize::from(first & 0xf) * 4).filter(|header| header.len() >= wire::IPV4);
     let header = header.ok_or(PopError::Short)?;
     if !checks.is_ip_right(stated, || checksum::checksum(header) == 0) {
@@ -65,10 +66,10 @@ fn v4<'a>(rest: &'a [u8], stated: RxChecksum, checks: &mut Checks) -> Result<Out
         ..Tunnel::default()
     };
     let pseudo = checksum::add(0, &rest[12..wire::IPV4]);
-    Ok(Outer { tunnel, proto: ip.proto(), payload, at: wire::ETHERNET + wire::IPV4, pseudo })
+    Ok(OuterIp { tunnel, proto: ip.proto(), payload, at: wire::ETHERNET + wire::IPV4, pseudo })
 }
 
-fn v6(rest: &[u8]) -> Result<Outer<'_>, PopError> {
+fn v6(rest: &[u8]) -> Result<OuterIp<'_>, PopError> {
     let (ip, payload) = Ipv6::parse_checked(rest).ok_or(PopError::Short)?;
     if rest[0] >> 4 != 6 {
         return Err(PopError::Version);
@@ -81,5 +82,5 @@ fn v6(rest: &[u8]) -> Result<Outer<'_>, PopError> {
         ..Tunnel::default()
     };
     let pseudo = checksum::add(0, &rest[8..wire::IPV6]);
-    Ok(Outer { tunnel, proto: ip.next_header(), payload, at: wire::ETHERNET + wire::IPV6, pseudo })
+    Ok(OuterIp { tunnel, proto: ip.next_header(), payload, at: wire::ETHERNET + wire::IPV6, pseudo })
 }

@@ -1,29 +1,29 @@
-//! Checks and reads the outer header of a received packet.
+//! Checks and reads the outer headers of a received packet.
 
 use crate::Kind;
-use crate::checks::Checks;
-use crate::outer::{Outer, outer};
+use crate::checks::ChecksumCounts;
+use crate::outer::{OuterIp, outer};
 use crate::pop_kinds;
-use crate::popped::{PopError, Popped, Reading};
+use crate::popped::{ParserState, PopError, Popped};
 use crate::wire::{self, flag};
 use packet::checksum;
 use packet::rx_checksums::RxChecksum;
 
-/// Checks and reads the outer header of a frame that was received by a tunnel of this kind.
+/// Checks and reads the outer headers of a frame that a tunnel of this kind has received.
 pub fn pop(kind: Kind, frame: &[u8]) -> Result<Popped<'_>, PopError> {
-    pop_counted(kind, frame, [RxChecksum::Nothing; 2], &mut Checks::default())
+    pop_counted(kind, frame, [RxChecksum::Nothing; 2], &mut ChecksumCounts::default())
 }
 
-/// As [`pop`], with what a device [stated](packet::frame::Frame::stated) about the checksums of the outer headers; counts
-/// which were verified.
+/// [`pop`] with what the device has [reported](packet::frame::Frame::stated) about the outer checksums: of the IPv4 header and of the
+/// transport header. Counts the checksums that are verified.
 pub fn pop_counted<'a>(
     kind: Kind,
     frame: &'a [u8],
     stated: [RxChecksum; 2],
-    checks: &mut Checks,
+    checks: &mut ChecksumCounts,
 ) -> Result<Popped<'a>, PopError> {
     let mut popped = read(kind, frame, stated, checks)?;
-    // Only the shortest frames have padding. For longer frames the inner length fields decide.
+    // Only the shortest frames have padding. A longer frame has none, so its inner packet extends to the end of the frame.
     if frame.len() > PADDED_MAX {
         popped.end = frame.len();
     }
@@ -37,7 +37,7 @@ fn read<'a>(
     kind: Kind,
     frame: &'a [u8],
     [ip, transport]: [RxChecksum; 2],
-    checks: &mut Checks,
+    checks: &mut ChecksumCounts,
 ) -> Result<Popped<'a>, PopError> {
     let outer = outer(frame, ip, checks)?;
     let mut udp = |outer| udp(outer, transport, checks);
@@ -51,16 +51,22 @@ fn read<'a>(
     }
 }
 
-fn of_protocol(outer: Outer<'_>, proto: u8) -> Result<Reading<'_>, PopError> {
+/// Returns the parser state after an IP header with this protocol.
+fn of_protocol(outer: OuterIp<'_>, proto: u8) -> Result<ParserState<'_>, PopError> {
     if outer.proto != proto {
         return Err(PopError::Protocol);
     }
-    Ok(Reading { tunnel: outer.tunnel, data: outer.payload, at: outer.at })
+    Ok(ParserState { tunnel: outer.tunnel, data: outer.payload, at: outer.at })
 }
 
-fn udp<'a>(outer: Outer<'a>, stated: RxChecksum, checks: &mut Checks) -> Result<Reading<'a>, PopError> {
+/// Checks a UDP header and returns the parser state after it.
+fn udp<'a>(
+    outer: OuterIp<'a>,
+    stated: RxChecksum,
+    checks: &mut ChecksumCounts,
+) -> Result<ParserState<'a>, PopError> {
     let (pseudo, payload) = (outer.pseudo, outer.payload);
-    let mut reading = of_protocol(outer, wire::PROTO_UDP)?;
+    let mut state = of_protocol(outer, wire::PROTO_UDP)?;
     let (udp, data) = packet::Udp::parse(payload).ok_or(PopError::Short)?;
     if udp.checksum() != 0 {
         let len = u16::try_from(payload.len()).map_err(|_| PopError::Short)?;
@@ -68,10 +74,10 @@ fn udp<'a>(outer: Outer<'a>, stated: RxChecksum, checks: &mut Checks) -> Result<
         if !checks.is_udp_right(stated, || checksum::finish(checksum::add(pseudo, payload)) == 0) {
             return Err(PopError::Checksum);
         }
-        reading.tunnel.flags |= flag::CSUM;
+        state.tunnel.flags |= flag::CSUM;
     }
-    (reading.tunnel.tp_src, reading.tunnel.tp_dst) = (udp.src(), udp.dst());
-    reading.data = data;
-    reading.at += wire::UDP;
-    Ok(reading)
+    (state.tunnel.tp_src, state.tunnel.tp_dst) = (udp.src(), udp.dst());
+    state.data = data;
+    state.at += wire::UDP;
+    Ok(state)
 }

@@ -1,6 +1,6 @@
-//! Parsers of the kinds of tunnel headers, after IP and UDP.
+//! Parsers of the tunnel headers after IP and UDP.
 
-use crate::popped::{PopError, Popped, Reading};
+use crate::popped::{ParserState, PopError, Popped};
 use crate::wire::{self, flag, gre as gre_bit, gtpu as gtpu_bit, layer_3, vxlan as vxlan_bit};
 use packet::checksum;
 
@@ -9,12 +9,12 @@ fn word(data: &[u8], at: usize) -> Result<u32, PopError> {
     Ok(u32::from_be_bytes(*bytes))
 }
 
-/// The packet type for an ethertype.
-fn carried(ethertype: u16) -> u32 {
+/// The packet type of an inner packet with this ethertype.
+fn packet_type_of(ethertype: u16) -> u32 {
     if ethertype == wire::ETHERTYPE_TEB { wire::ETHERNET_FRAME } else { layer_3(ethertype) }
 }
 
-pub(crate) fn vxlan(mut r: Reading<'_>, gbp: bool) -> Result<Popped<'_>, PopError> {
+pub(crate) fn vxlan(mut r: ParserState<'_>, gbp: bool) -> Result<Popped<'_>, PopError> {
     let (mut first, vni) = (word(r.data, 0)?, word(r.data, 4)?);
     let mut packet_type = wire::ETHERNET_FRAME;
     if first & vxlan_bit::P != 0 {
@@ -22,7 +22,7 @@ pub(crate) fn vxlan(mut r: Reading<'_>, gbp: bool) -> Result<Popped<'_>, PopErro
             return Err(PopError::Flags);
         }
         let next = wire::VXLAN_NEXT.iter().find(|(n, _)| *n == first as u8).ok_or(PopError::Carried)?;
-        packet_type = carried(next.1);
+        packet_type = packet_type_of(next.1);
         first &= !vxlan_bit::GPE_USED;
     } else if gbp && first & vxlan_bit::G != 0 {
         r.tunnel.gbp_id = first as u16;
@@ -33,10 +33,10 @@ pub(crate) fn vxlan(mut r: Reading<'_>, gbp: bool) -> Result<Popped<'_>, PopErro
         return Err(PopError::Flags);
     }
     (r.tunnel.tun_id, r.tunnel.flags) = (u64::from(vni >> 8), r.tunnel.flags | flag::KEY);
-    r.ends(wire::VXLAN, packet_type)
+    r.finish(wire::VXLAN, packet_type)
 }
 
-pub(crate) fn geneve(mut r: Reading<'_>) -> Result<Popped<'_>, PopError> {
+pub(crate) fn geneve(mut r: ParserState<'_>) -> Result<Popped<'_>, PopError> {
     let (first, vni) = (word(r.data, 0)?, word(r.data, 4)?);
     if first >> 30 != 0 {
         return Err(PopError::Version);
@@ -46,16 +46,16 @@ pub(crate) fn geneve(mut r: Reading<'_>) -> Result<Popped<'_>, PopError> {
     }
     let len = wire::GENEVE + (first >> 24 & 0x3f) as usize * 4;
     let options = r.data.get(wire::GENEVE..len).ok_or(PopError::Short)?;
-    if !is_whole(options) {
+    if !are_options_complete(options) {
         return Err(PopError::Options);
     }
     let oam = if first & 0x80_0000 != 0 { flag::OAM } else { 0 };
     (r.tunnel.tun_id, r.tunnel.flags) = (u64::from(vni >> 8), r.tunnel.flags | flag::KEY | oam);
-    Ok(Popped { options, ..r.ends(len, wire::ETHERNET_FRAME)? })
+    Ok(Popped { options, ..r.finish(len, wire::ETHERNET_FRAME)? })
 }
 
-/// Returns whether the options fill the space of all options exactly.
-pub(crate) fn is_whole(mut options: &[u8]) -> bool {
+/// Returns whether Geneve options are well-formed: each is complete, and no bytes are left over.
+pub(crate) fn are_options_complete(mut options: &[u8]) -> bool {
     while !options.is_empty() {
         let &[_, _, _, words, ..] = options else { return false };
         let Some(rest) = options.get(4 + usize::from(words & 0x1f) * 4..) else { return false };
@@ -64,7 +64,7 @@ pub(crate) fn is_whole(mut options: &[u8]) -> bool {
     true
 }
 
-pub(crate) fn gre(mut r: Reading<'_>) -> Result<Popped<'_>, PopError> {
+pub(crate) fn gre(mut r: ParserState<'_>) -> Result<Popped<'_>, PopError> {
     let first = word(r.data, 0)?;
     let (flags, ethertype) = ((first >> 16) as u16, first as u16);
     if flags & !(gre_bit::CSUM | gre_bit::KEY | gre_bit::SEQ) != 0 {
@@ -89,10 +89,10 @@ pub(crate) fn gre(mut r: Reading<'_>) -> Result<Popped<'_>, PopError> {
     if flags & gre_bit::SEQ != 0 {
         len += 4;
     }
-    r.ends(len, carried(ethertype))
+    r.finish(len, packet_type_of(ethertype))
 }
 
-pub(crate) fn erspan(mut r: Reading<'_>) -> Result<Popped<'_>, PopError> {
+pub(crate) fn erspan(mut r: ParserState<'_>) -> Result<Popped<'_>, PopError> {
     let first = word(r.data, 0)?;
     let (flags, ethertype) = ((first >> 16) as u16, first as u16);
     if flags != gre_bit::SEQ {
@@ -108,27 +108,27 @@ pub(crate) fn erspan(mut r: Reading<'_>) -> Result<Popped<'_>, PopError> {
     match t.erspan_ver {
         1 => {
             t.erspan_idx = md;
-            r.ends(16, wire::ETHERNET_FRAME)
+            r.finish(16, wire::ETHERNET_FRAME)
         }
         2 => {
             let last = word(r.data, 16)?;
             r.tunnel.erspan_dir = (last >> 3 & 1) as u8;
             r.tunnel.erspan_hwid = (last >> 4 & 0x3f) as u8;
-            r.ends(20, wire::ETHERNET_FRAME)
+            r.finish(20, wire::ETHERNET_FRAME)
         }
         _ => Err(PopError::Version),
     }
 }
 
-/// `whole`: the length of the frame. A message that carries no packet is kept whole.
-pub(crate) fn gtpu(mut r: Reading<'_>, whole: usize) -> Result<Popped<'_>, PopError> {
+/// `frame_len`: the length of the frame. A message that carries no packet is returned as the complete frame, with the outer headers.
+pub(crate) fn gtpu(mut r: ParserState<'_>, frame_len: usize) -> Result<Popped<'_>, PopError> {
     let (first, teid) = (word(r.data, 0)?, word(r.data, 4)?);
     let t = &mut r.tunnel;
     (t.gtpu_flags, t.gtpu_msgtype) = ((first >> 24) as u8, (first >> 16) as u8);
     t.tun_id = u64::from(teid);
     if t.gtpu_msgtype != gtpu_bit::G_PDU {
         let tunnel = r.tunnel;
-        return Ok(Popped { tunnel, options: &[], packet_type: 0, header: 0, end: whole });
+        return Ok(Popped { tunnel, options: &[], packet_type: 0, header: 0, end: frame_len });
     }
     let optional = if t.gtpu_flags & gtpu_bit::S != 0 { wire::GTPU_OPTIONAL } else { 0 };
     let len = wire::GTPU + optional;
@@ -137,10 +137,10 @@ pub(crate) fn gtpu(mut r: Reading<'_>, whole: usize) -> Result<Popped<'_>, PopEr
         Some(6) => layer_3(wire::ETHERTYPE_IPV6),
         _ => return Err(PopError::Carried),
     };
-    r.ends(len, packet_type)
+    r.finish(len, packet_type)
 }
 
-pub(crate) fn srv6(r: Reading<'_>) -> Result<Popped<'_>, PopError> {
+pub(crate) fn srv6(r: ParserState<'_>) -> Result<Popped<'_>, PopError> {
     let &[next, words, kind, left, ..] = r.data else { return Err(PopError::Short) };
     if kind != wire::ROUTING_SRV6 {
         return Err(PopError::Protocol);
@@ -153,5 +153,5 @@ pub(crate) fn srv6(r: Reading<'_>) -> Result<Popped<'_>, PopError> {
         wire::PROTO_IPV6 => layer_3(wire::ETHERTYPE_IPV6),
         _ => return Err(PopError::Carried),
     };
-    r.ends(usize::from(words) * 8 + 8, packet_type)
+    r.finish(usize::from(words) * 8 + 8, packet_type)
 }

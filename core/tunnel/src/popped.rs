@@ -1,38 +1,38 @@
-//! The result of reading an outer header, and errors.
+//! The result of reading an outer header, and its errors.
 
 use flow::Tunnel;
 
-/// A parsed outer header.
+/// The outer headers of a packet, parsed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Popped<'a> {
-    /// Its fields.
+    /// The fields of the outer headers.
     pub tunnel: Tunnel,
-    /// Geneve options, as bytes.
+    /// The Geneve options.
     pub options: &'a [u8],
-    /// The type of the inner packet.
+    /// The type of the inner packet, as in [`flow::Flow::packet_type`].
     pub packet_type: u32,
-    /// Number of bytes to remove in front of the inner packet.
+    /// Length of the outer headers: these bytes must be removed in front of the inner packet.
     pub header: usize,
-    /// End of the inner packet; padding of a short outer frame follows.
+    /// Offset of the end of the inner packet in the frame; padding of a short outer frame may follow.
     pub end: usize,
 }
 
-/// Why a header is refused.
+/// Why a received header is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PopError {
     /// The frame ends within the header, or a length field is wrong.
     Short,
     /// Not an IP packet.
     NotIp,
-    /// Unknown version.
+    /// Unknown version of a header.
     Version,
-    /// IPv4 options.
+    /// The outer IPv4 header has options.
     IpOptions,
-    /// A fragment.
+    /// The outer packet is a fragment.
     Fragment,
     /// A checksum is wrong.
     Checksum,
-    /// It is of another protocol than the tunnel.
+    /// The packet has another protocol than the tunnel.
     Protocol,
     /// Unknown flags, or flags for which the tunnel is not configured.
     Flags,
@@ -40,22 +40,22 @@ pub enum PopError {
     Carried,
     /// Malformed options.
     Options,
-    /// The path has segments left.
+    /// The segment routing header has segments left.
     Segments,
 }
 
-/// State of a parser after the transport header.
-pub(crate) struct Reading<'a> {
+/// State of the parser after IP and UDP.
+pub(crate) struct ParserState<'a> {
     pub(crate) tunnel: Tunnel,
-    /// The tunnel's own header and its payload.
+    /// The tunnel header and its payload.
     pub(crate) data: &'a [u8],
     /// Offset of `data` in the frame.
     pub(crate) at: usize,
 }
 
-impl<'a> Reading<'a> {
-    /// Returns the result: the header ends after `len` bytes of `data`, and a packet of this type follows.
-    pub(crate) fn ends(self, len: usize, packet_type: u32) -> Result<Popped<'a>, PopError> {
+impl<'a> ParserState<'a> {
+    /// Makes the result: the outer headers end after `len` bytes of `data`, and a packet of this type follows.
+    pub(crate) fn finish(self, len: usize, packet_type: u32) -> Result<Popped<'a>, PopError> {
         let inner = self.data.get(len..).ok_or(PopError::Short)?;
         let header = self.at + len;
         let end = header + inner.len();

@@ -32,7 +32,7 @@ fn tunnel(tun_id: u64) -> Tunnel {
 }
 
 /// The packet with the header added.
-fn pushed(built: &Built, inner: &[u8], each: &PerPacket) -> Vec<u8> {
+fn pushed(built: &BuiltHeader, inner: &[u8], each: &PerPacket) -> Vec<u8> {
     let template = Template::new(&built.bytes, built.tunnel_type).unwrap();
     let mut packet = vec![0; template.len()];
     packet.extend(inner);
@@ -41,15 +41,15 @@ fn pushed(built: &Built, inner: &[u8], each: &PerPacket) -> Vec<u8> {
 }
 
 /// The frame with the header added, by the fast path if possible.
-fn put_on(template: &Template, frame: &mut Frame, each: &PerPacket) -> Vec<u8> {
-    template.put_on(frame, each).unwrap();
+fn push_on(template: &Template, frame: &mut Frame, each: &PerPacket) -> Vec<u8> {
+    template.push_on(frame, each).unwrap();
     frame.bytes().to_vec()
 }
 
-/// A header that is read on the fast path.
+/// Reads a header on the fast path.
 fn pop_fast(kind: Kind, frame: &[u8]) -> Option<Popped<'_>> {
-    let (mut tunnel, mut checks) = (Tunnel::default(), FastChecks::default());
-    let Lengths { header, options } = match kind {
+    let (mut tunnel, mut checks) = (Tunnel::default(), FastChecksumCounts::default());
+    let HeaderLengths { header, options } = match kind {
         Kind::Vxlan { .. } => FastVxlan.read(frame, &mut tunnel, &mut checks)?,
         Kind::Geneve => FastGeneve.read(frame, &mut tunnel, &mut checks)?,
         _ => return None,
@@ -74,7 +74,7 @@ fn fast_and_general_path_put_the_same_header() {
                 let used = frame.headroom().saturating_sub(headroom);
                 frame.push_front(used).unwrap();
                 let inner = frame.bytes().to_vec();
-                let outer = put_on(&template, &mut frame, &each);
+                let outer = push_on(&template, &mut frame, &each);
                 assert_eq!(
                     outer,
                     pushed(&built, &inner, &each),
@@ -87,7 +87,7 @@ fn fast_and_general_path_put_the_same_header() {
     let mut long = pool.frame_of(&vec![0; 65_530]).unwrap();
     let built = build(&request(Kind::Geneve, V4, &tunnel(5), &Shape::default())).unwrap();
     let template = Template::new(&built.bytes, built.tunnel_type).unwrap();
-    assert_eq!(template.put_on(&mut long, &each), None);
+    assert_eq!(template.push_on(&mut long, &each), None);
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn invalid_headers_have_reasons() {
     assert_eq!((short.len(), pop(Kind::Gre, &padded).map(|p| p.end)), (58, Ok(58)));
 }
 
-/// What a device stated replaces the verification of a checksum, and only verified checksums count as verified.
+/// A checksum that the device has reported is not verified, and only verified checksums count as verified.
 #[test]
 fn checksums_are_counted() {
     use packet::rx_checksums::RxChecksum;
@@ -271,9 +271,9 @@ fn checksums_are_counted() {
         (&wrong_ip, [right, none], false, [0, 0, 1, 0]),
         (&wrong_udp, [RxChecksum::Open, RxChecksum::Open], false, [0, 0, 0, 0]),
     ] {
-        let mut checks = Checks::default();
+        let mut checks = ChecksumCounts::default();
         let popped = pop_counted(kind, frame, stated, &mut checks);
-        let Checks { ip, ip_wrong, udp, udp_wrong } = checks;
+        let ChecksumCounts { ip, ip_wrong, udp, udp_wrong } = checks;
         assert_eq!((popped.is_err(), [ip, ip_wrong, udp, udp_wrong]), (refused, counts), "{stated:?}");
     }
 }

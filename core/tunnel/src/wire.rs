@@ -1,32 +1,32 @@
 //! Constants of the wire formats.
 
-/// Bytes of an Ethernet header.
+/// Length of an Ethernet header. Lengths here are in bytes.
 pub(crate) const ETHERNET: usize = 14;
-/// Bytes of an IPv4 header without options.
+/// Length of an IPv4 header without options.
 pub(crate) const IPV4: usize = 20;
-/// Bytes of an IPv6 header.
+/// Length of an IPv6 header.
 pub(crate) const IPV6: usize = 40;
-/// Bytes of a UDP header.
+/// Length of a UDP header.
 pub(crate) const UDP: usize = 8;
-/// Bytes of a VXLAN header.
+/// Length of a VXLAN header.
 pub(crate) const VXLAN: usize = 8;
-/// Bytes of a Geneve header without options.
+/// Length of a Geneve header without options.
 pub(crate) const GENEVE: usize = 8;
-/// Bytes of a GTP-U header without its optional part.
+/// Length of a GTP-U header without its optional part.
 pub(crate) const GTPU: usize = 8;
-/// Bytes of the optional part of a GTP-U header.
+/// Length of the optional part of a GTP-U header.
 pub(crate) const GTPU_OPTIONAL: usize = 4;
-/// Bytes of a segment routing header without its segments.
+/// Length of a segment routing header without its segments.
 pub(crate) const SRH: usize = 8;
 
 pub(crate) const ETHERTYPE_IPV4: u16 = 0x0800;
 pub(crate) const ETHERTYPE_IPV6: u16 = 0x86dd;
-/// "Transparent Ethernet bridging": the protocol number of frames.
+/// "Transparent Ethernet bridging": the protocol number of an inner Ethernet frame.
 pub(crate) const ETHERTYPE_TEB: u16 = 0x6558;
 pub(crate) const ETHERTYPE_NSH: u16 = 0x894f;
 pub(crate) const ETHERTYPE_ERSPAN_1: u16 = 0x88be;
 pub(crate) const ETHERTYPE_ERSPAN_2: u16 = 0x22eb;
-/// The smallest number that is an ethertype, not a length.
+/// The smallest ethertype; smaller numbers are lengths.
 pub(crate) const ETHERTYPE_MIN: u16 = 0x600;
 
 pub(crate) const PROTO_IPV4: u8 = 4;
@@ -34,7 +34,7 @@ pub(crate) const PROTO_IPV6: u8 = 41;
 pub(crate) const PROTO_UDP: u8 = 17;
 pub(crate) const PROTO_GRE: u8 = 47;
 pub(crate) const PROTO_ROUTING: u8 = 43;
-/// The routing header of SRv6.
+/// Type of the SRv6 routing header.
 pub(crate) const ROUTING_SRV6: u8 = 4;
 
 /// Bits of [`flow::Tunnel::flags`].
@@ -51,9 +51,9 @@ pub(crate) mod vxlan {
     pub(crate) const I: u32 = 0x0800_0000;
     /// Generic protocol extension: the next protocol is in the last byte.
     pub(crate) const P: u32 = 0x0400_0000;
-    /// Generic protocol extension: not for the inner network.
+    /// Generic protocol extension: an OAM packet, not for the inner network.
     pub(crate) const O: u32 = 0x0100_0000;
-    /// All that the generic protocol extension uses: version, P, B, O, next protocol.
+    /// All bits that the generic protocol extension uses: version, P, B, O, next protocol.
     pub(crate) const GPE_USED: u32 = 0x3700_00ff;
     /// Group policy: the group is in the last two bytes.
     pub(crate) const G: u32 = 0x8000_0000;
@@ -74,7 +74,7 @@ pub(crate) mod gtpu {
     pub(crate) const FLAGS: u8 = 0x30;
     /// The optional part has a sequence number.
     pub(crate) const S: u8 = 0x02;
-    /// The message that carries a packet.
+    /// The type of a message that carries a packet.
     pub(crate) const G_PDU: u8 = 255;
 }
 
@@ -82,17 +82,17 @@ pub(crate) mod gtpu {
 pub(crate) const VXLAN_NEXT: [(u8, u16); 4] =
     [(1, ETHERTYPE_IPV4), (2, ETHERTYPE_IPV6), (3, ETHERTYPE_TEB), (4, ETHERTYPE_NSH)];
 
-/// A frame, in [`flow::Flow::packet_type`].
+/// Packet type of an Ethernet frame, in [`flow::Flow::packet_type`].
 pub(crate) const ETHERNET_FRAME: u32 = 0;
 
-/// A packet that begins with the header of this ethertype.
+/// Packet type of a packet that begins with the header of this ethertype, in [`flow::Flow::packet_type`].
 pub(crate) fn layer_3(ethertype: u16) -> u32 {
     1 << 16 | u32::from(ethertype)
 }
 
-/// Writes a field, if the bytes are long enough.
+/// Writes a big-endian field at offset `at`, if `bytes` is long enough.
 #[inline(always)]
-pub(crate) fn put16(bytes: &mut [u8], at: usize, value: u16) {
+pub(crate) fn write16(bytes: &mut [u8], at: usize, value: u16) {
     if let Some(field) = bytes.get_mut(at..at + 2) {
         field.copy_from_slice(&value.to_be_bytes());
     }

@@ -1,6 +1,6 @@
 //! Shared newtypes: each kind of number with a unit has its own type.
 //!
-//! They contain only conversions, so that every crate may depend on this one.
+//! These types contain only conversions, so that every crate may depend on this crate.
 
 mod ofport;
 mod time;
@@ -15,7 +15,7 @@ use std::fmt;
 pub struct PortNo(pub u32);
 
 impl PortNo {
-    /// No port: the in_port of packets that no port received.
+    /// No port: the `in_port` of packets that were not received by a port.
     pub const NONE: PortNo = PortNo(u32::MAX);
     /// The datapath's own local port.
     pub const LOCAL: PortNo = PortNo(0);
@@ -27,7 +27,7 @@ impl fmt::Display for PortNo {
     }
 }
 
-/// An rx or tx queue of one port.
+/// Number of an rx or tx queue of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueId(pub u16);
 
@@ -36,7 +36,7 @@ pub struct QueueId(pub u16);
 pub struct CoreId(pub u32);
 
 impl CoreId {
-    /// The worker that serves kernel ports, whose thread is not pinned to a core.
+    /// Stands for the thread of kernel ports, which is not pinned to a core.
     pub const UNPINNED: CoreId = CoreId(u32::MAX);
 }
 

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-/// An OpenFlow port number in its 16-bit form (OpenFlow 1.0 §5.2.1). The reserved ports of OpenFlow 1.1 and
-/// later (0xffffff00 and up) are these with the upper 16 bits set; the wire codec converts.
+/// An OpenFlow port number in its 16-bit form (OpenFlow 1.0 §5.2.1). The reserved ports of OpenFlow 1.1 and later (0xffffff00 and up) are
+/// the same numbers with the upper 16 bits set; the wire codec converts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OfPort(pub u16);
 
 impl OfPort {
-    /// The first number beyond those of ordinary ports.
+    /// The first number above the numbers of ordinary ports.
     pub const MAX: OfPort = OfPort(0xff00);
     /// No output in the action set (OpenFlow 1.5 `OFPP_UNSET`).
     pub const UNSET: OfPort = OfPort(0xfff7);
@@ -29,7 +29,7 @@ impl OfPort {
     /// No port; in a filter: any port.
     pub const NONE: OfPort = OfPort(0xffff);
 
-    /// Returns whether it is an ordinary port number, which a device can have.
+    /// Returns whether this is the number of an ordinary port, which a device can have.
     pub fn is_ordinary(self) -> bool {
         self.0 != 0 && self < OfPort::MAX
     }
@@ -39,7 +39,7 @@ impl OfPort {
         if self < OfPort::MAX { u32::from(self.0) } else { 0xffff_0000 | u32::from(self.0) }
     }
 
-    /// From the number of OpenFlow 1.1 and later; `None` between 0xff00 and 0xffffff00.
+    /// Converts from the 32-bit form. `None`: a number between 0xff00 and 0xffffff00.
     pub fn from_u32(v: u32) -> Option<OfPort> {
         match v {
             0..=0xfeff => Some(OfPort(v as u16)),
@@ -64,7 +64,7 @@ impl OfPort {
         })
     }
 
-    /// The reserved port with a name, in any case; `NONE` and `ANY` are the same.
+    /// The reserved port with this name, in upper or lower case. `NONE` and `ANY` are the same port.
     pub fn from_reserved_name(name: &str) -> Option<OfPort> {
         const NAMES: [(&str, OfPort); 10] = [
             ("UNSET", OfPort::UNSET),

@@ -1,4 +1,4 @@
-//! Times. Callers pass them: only the shell reads clocks.
+//! Times. Functions of `core` get the time as an argument; only `shell` reads clocks.
 
 use std::ops::{Add, Sub};
 
@@ -10,12 +10,12 @@ impl Millis {
     /// A deadline that is never reached.
     pub const NEVER: Millis = Millis(u64::MAX);
 
-    /// Converts whole seconds.
+    /// Converts from seconds.
     pub const fn from_secs(secs: u64) -> Millis {
         Millis(secs * 1000)
     }
 
-    /// Time since `earlier`; zero if that is later.
+    /// Time since `earlier`; zero if `earlier` is later.
     pub fn since(self, earlier: Millis) -> Millis {
         Millis(self.0.saturating_sub(earlier.0))
     }
@@ -49,7 +49,7 @@ pub struct Cycles(pub u64);
 
 impl Sub for Cycles {
     type Output = Cycles;
-    /// The counter may go back when a thread moves to another CPU socket: clamp, do not wrap.
+    /// The counter may go back when a thread moves to another CPU socket, so the difference is at least zero.
     fn sub(self, earlier: Cycles) -> Cycles {
         Cycles(self.0.saturating_sub(earlier.0))
     }

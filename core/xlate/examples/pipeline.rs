@@ -1,8 +1,8 @@
 //! The cost of a translation without a datapath: tables in memory, a sequence of different packets.
 //!
 //! `cargo run --release -p xlate --example pipeline [case ...]` prints nanoseconds per translation. If `TRANSLATIONS`
-//! is set, it makes that many of each case without using the clock, as instruction counters need it. In cases that
-//! end with `-keep` results are kept, as megaflows keep them.
+//! is set, the program makes this number of translations of each case and does not use the clock, for measurements with
+//! instruction counters. In cases whose name ends with `-keep`, the results stay in memory, as the results of megaflows do.
 
 use bridge::{BundleId, MacTable, VlanConfig};
 use flow::text::NoNames;
@@ -16,11 +16,12 @@ use units::{Millis, OfPort, PortNo};
 use xlate::*;
 
 const BRIDGE: BridgeId = BridgeId(0);
-/// Number of tables of the long pipeline, and number of rules in each that match the same bits.
+/// Number of tables of the long pipeline.
 const TABLES: u32 = 40;
+/// Number of rules in each table that match the same bits.
 const FAN: u32 = 8;
 
-/// Actions of the rules of a table besides going to the next table.
+/// Actions of the rules of a table, except for the action that continues in the next table.
 fn changes(table: u32, value: u32) -> String {
     match table % 4 {
         0 => format!("set_field:{table}->reg1,set_field:{value}->metadata"),
@@ -117,17 +118,17 @@ fn snapshot(flows: &[String]) -> Snapshot {
     snapshot
 }
 
-/// Without recirculated packets.
+/// A store of frozen states that is never used: no packet is recirculated.
 struct NoRecirc;
 
 impl Recirc for NoRecirc {
     fn freeze(&self, _: Frozen) -> Option<u32> {
         None
     }
-    fn thaw(&self, _: u32) -> Option<Arc<Frozen>> {
+    fn state(&self, _: u32) -> Option<Arc<Frozen>> {
         None
     }
-    fn hold(&self, _: u32) -> Option<Arc<Frozen>> {
+    fn state_ref(&self, _: u32) -> Option<Arc<Frozen>> {
         None
     }
 }
@@ -141,7 +142,7 @@ fn one(snapshot: &Snapshot, n: u32) -> Box<Output> {
         start: Start::Tables,
         packet_out: false,
         side_effects: true,
-        pretend: false,
+        dry_run: false,
         recirc: &NoRecirc,
         trace: None,
     };
@@ -156,7 +157,7 @@ fn window(snapshot: &Snapshot, n: u32, keep: bool) -> f64 {
     for i in 0..n {
         let output = one(snapshot, i);
         if keep {
-            kept.push((output.credits.into_boxed_slice(), output.actions.into_boxed_slice()));
+            kept.push((output.stats_targets.into_boxed_slice(), output.actions.into_boxed_slice()));
         }
     }
     start.elapsed().as_nanos() as f64 / f64::from(n)

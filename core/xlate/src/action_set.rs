@@ -1,21 +1,21 @@
 //! The action set (OpenFlow 1.3.5 §5.10): `write_actions` fills it, and the end of the pipeline executes it.
 
 use crate::messages::{open_trace, report};
-use crate::trace::Kind;
+use crate::trace::LineKind;
 use crate::walk::Walk;
 use openflow::action::Action;
 use units::OfPort;
 
-/// The position of an action in the order of the set.
+/// When an action of the set is executed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Slot {
-    /// Executed at this position; the last action of each kind counts.
+    /// At this position; only the last written action with this position is executed.
     Once(usize),
-    /// Executed after those, in the order in which they were written.
+    /// After the `Once` actions, in the order in which the actions were written.
     Set,
-    /// Not allowed in a set, so not executed.
+    /// Never: the action is not allowed in a set.
     Never,
-    /// The action with the highest rank is executed at the end; without one nothing is executed.
+    /// At the end. Only the action with the highest rank is executed; without such an action the set does nothing.
     Final(usize),
 }
 
@@ -59,7 +59,7 @@ fn slot(action: &Action) -> Slot {
     }
 }
 
-/// The list of actions that executes a set.
+/// The actions of a set, in the order in which they are executed.
 pub(crate) fn in_order(set: &[Action]) -> Vec<Action> {
     let mut once: [Option<&Action>; 9] = [None; 9];
     let mut sets = Vec::new();
@@ -101,7 +101,7 @@ impl Walk<'_> {
     }
 
     pub(crate) fn report_action_set(&mut self, verb: &str) {
-        // The cost of ordering the set depends on its size.
+        // Ordering the set takes time, so it is ordered only for a trace that is not full.
         if open_trace(self.out).is_none() {
             return;
         }
@@ -109,7 +109,7 @@ impl Walk<'_> {
         if list.is_empty() {
             report!(self, Detail, "action set {verb} empty");
         } else {
-            self.report_actions(Kind::Detail, &format!("action set {verb}"), &list);
+            self.report_actions(LineKind::Detail, &format!("action set {verb}"), &list);
         }
     }
 
@@ -120,7 +120,7 @@ impl Walk<'_> {
             return;
         }
         self.progress.in_action_set = true;
-        let back = self.nest(Kind::Table, || "--. Executing action set:".into());
+        let back = self.nest(LineKind::Table, || "--. Executing action set:".into());
         self.actions(&list, true, false);
         self.unnest(back);
         self.progress.in_action_set = false;

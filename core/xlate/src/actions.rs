@@ -1,15 +1,15 @@
-//! Translates one list of actions, in order.
+//! Translates a list of actions, in order.
 //!
-//! An action that this switch does not support makes the packet's translation fail, so that the failure is visible
-//! and counted. No action is ignored silently.
+//! No action is ignored silently: an action that the switch does not support makes the translation fail, and the packet
+//! is counted as dropped.
 
 use crate::changed::may_change;
-use crate::fields::look_at;
+use crate::fields::unwildcard_subfield;
 use crate::frozen::Step;
-use crate::lookup::Search;
+use crate::lookup::LookupParams;
 use crate::messages::report;
-use crate::outcome::{Credit, Effect, FinTimeout};
-use crate::trace::Kind;
+use crate::outcome::{Effect, FinTimeout, StatsTarget};
+use crate::trace::LineKind;
 use crate::walk::Walk;
 use dpif::DpAction;
 use flow::FieldId;
@@ -17,27 +17,27 @@ use openflow::action::Action;
 use std::sync::Arc;
 use units::OfPort;
 
-/// How the list continues after an action.
-pub(crate) enum Then {
-    /// With the next action.
+/// What is executed after an action.
+pub(crate) enum AfterAction {
+    /// The next action.
     Next,
-    /// The rest of the list is skipped.
+    /// Nothing: the rest of the list is skipped.
     Stop,
-    /// After recirculation, starting with this action.
-    Again,
-    /// After recirculation, with the next action.
-    Later,
+    /// This action again, after recirculation.
+    RepeatLater,
+    /// The next action, after recirculation.
+    NextLater,
 }
 
 impl Walk<'_> {
-    /// Translates a list of actions. `last`: nothing follows the list. Returns false if an action ended the list
-    /// early.
+    /// Translates a list of actions. `last`: no action follows the list. Returns false if an action or a limit ended the
+    /// list before its end.
     pub(crate) fn actions(&mut self, actions: &[Action], last: bool, in_bucket: bool) -> bool {
         if actions.is_empty() {
             report!(self, Action, "drop");
         }
         for (i, action) in actions.iter().enumerate() {
-            if !self.spend(1) {
+            if !self.add_work(1) {
                 return false;
             }
             self.freeze_for_mpls(action);
@@ -48,7 +48,7 @@ impl Walk<'_> {
                 return true;
             }
             self.forget_mirrored(action);
-            self.report_actions(Kind::Action, "", std::slice::from_ref(action));
+            self.report_actions(LineKind::Action, "", std::slice::from_ref(action));
             if let Action::CheckPktLarger { len, dst } = action {
                 if self.check_pkt_larger(*len, *dst, &actions[i + 1..]) {
                     return true;
@@ -59,21 +59,21 @@ impl Walk<'_> {
             let then = match may_change(action) {
                 Some(words) => {
                     let then = self.action(action, final_one, in_bucket);
-                    self.doubt_words(words);
+                    self.mark_words_changed(words);
                     then
                 }
                 None => {
-                    self.doubt_all_words();
+                    self.mark_all_words_changed();
                     let then = self.action(action, final_one, in_bucket);
-                    self.doubt_all_words();
+                    self.mark_all_words_changed();
                     then
                 }
             };
             let rest = match then {
-                Then::Next => continue,
-                Then::Stop => return false,
-                Then::Again => &actions[i..],
-                Then::Later => &actions[i + 1..],
+                AfterAction::Next => continue,
+                AfterAction::Stop => return false,
+                AfterAction::RepeatLater => &actions[i..],
+                AfterAction::NextLater => &actions[i + 1..],
             };
             if self.freezing.active && self.out.error.is_none() {
                 self.freeze_rest(rest);
@@ -83,7 +83,7 @@ impl Walk<'_> {
         true
     }
 
-    fn action(&mut self, action: &Action, last: bool, in_bucket: bool) -> Then {
+    fn action(&mut self, action: &Action, last: bool, in_bucket: bool) -> AfterAction {
         match action {
             Action::Output { port, max_len } => self.output(*port, *max_len, last, in_bucket),
             Action::OutputReg { src, max_len } => {
@@ -91,24 +91,24 @@ impl Walk<'_> {
                 match u16::try_from(port) {
                     Ok(number) => {
                         report!(self, Detail, "output port is {port}");
-                        look_at(*src, &mut self.mask);
+                        unwildcard_subfield(*src, &mut self.mask);
                         self.output(OfPort(number), *max_len, last, in_bucket);
                     }
                     Err(_) => report!(self, Warn, "output port {port} is out of range"),
                 }
             }
-            Action::OutputTrunc { port, max_len } => self.output_cut(*port, *max_len, last, in_bucket),
+            Action::OutputTrunc { port, max_len } => self.output_truncated(*port, *max_len, last, in_bucket),
             Action::Controller(c) => {
                 if c.pause {
                     self.freezing.pause = Some(c.clone());
                     self.freeze();
-                    return Then::Later;
+                    return AfterAction::NextLater;
                 }
                 self.controller(c);
             }
             Action::Group(id) => {
                 if !self.group(*id, last) {
-                    return Then::Stop;
+                    return AfterAction::Stop;
                 }
             }
             Action::Enqueue { port, queue } => self.enqueue(*port, *queue, last),
@@ -116,19 +116,19 @@ impl Walk<'_> {
             Action::Resubmit { port, table, with_ct } => {
                 let port =
                     port.filter(|p| *p != OfPort::IN_PORT).map_or(self.flow.in_port, |p| u32::from(p.0));
-                let table = table.unwrap_or(self.place.table_id);
-                let internal = self.place.rule.as_ref().is_some_and(|r| r.table == ofproto::TABLE_INTERNAL);
-                self.table(Search {
+                let table = table.unwrap_or(self.current.table_id);
+                let internal = self.current.rule.as_ref().is_some_and(|r| r.table == ofproto::TABLE_INTERNAL);
+                self.resubmit(LookupParams {
                     may_packet_in: internal,
                     honor_miss: internal,
                     with_ct: *with_ct,
                     last,
-                    ..Search::first(port, table)
+                    ..LookupParams::first(port, table)
                 });
                 return self.after_table();
             }
             Action::GotoTable(table) => {
-                self.table(Search { last, ..Search::first(self.flow.in_port, *table) });
+                self.resubmit(LookupParams { last, ..LookupParams::first(self.flow.in_port, *table) });
                 return self.after_table();
             }
             Action::Clone(list) => self.isolated(list, last),
@@ -137,47 +137,47 @@ impl Walk<'_> {
                 self.mask.nw_ttl = u8::MAX;
                 self.mask.nw_proto = u8::MAX;
                 if self.dec_ttl(ids) {
-                    return Then::Stop;
+                    return AfterAction::Stop;
                 }
             }
             Action::DecMplsTtl => {
                 if self.dec_mpls_ttl() {
-                    return Then::Stop;
+                    return AfterAction::Stop;
                 }
             }
             Action::DecNshTtl => {
                 if self.dec_nsh_ttl() {
-                    return Then::Stop;
+                    return AfterAction::Stop;
                 }
             }
             Action::Encap(encap) => self.encap(encap),
             Action::Decap { packet_type } => {
                 if self.decap(*packet_type) {
                     self.freeze();
-                    return Then::Later;
+                    return AfterAction::NextLater;
                 }
             }
             Action::Exit => {
                 self.progress.exit = true;
-                return Then::Stop;
+                return AfterAction::Stop;
             }
             Action::DebugRecirc => {
                 self.freeze();
-                return Then::Later;
+                return AfterAction::NextLater;
             }
             _ => return self.header_action(action),
         }
         self.after_freezing()
     }
 
-    /// Translates the other actions, including unsupported ones.
-    pub(crate) fn other_action(&mut self, action: &Action) -> Then {
+    /// Translates the remaining kinds of actions.
+    pub(crate) fn other_action(&mut self, action: &Action) -> AfterAction {
         match action {
             Action::Learn(learn) => self.learn(learn),
             Action::Multipath(mp) => self.multipath(mp),
             Action::FinTimeout { idle, hard } => self.fin_timeout(*idle, *hard),
             Action::ClearActions => self.clear_actions(),
-            Action::WriteActions(list) if !self.spend(list.len()) => {}
+            Action::WriteActions(list) if !self.add_work(list.len()) => {}
             Action::WriteActions(list) => {
                 self.write_actions(list);
                 self.report_action_set("is");
@@ -200,26 +200,28 @@ impl Walk<'_> {
                 debug_assert!(false, "{other:?} is done elsewhere");
             }
         }
-        Then::Next
+        AfterAction::Next
     }
 
-    /// The rule that was found has been executed: it must not be executed again after recirculation.
-    fn after_table(&self) -> Then {
-        if self.progress.exit { Then::Later } else { Then::Next }
+    /// After a look-up: the rule has been executed, so it must not be executed again after recirculation.
+    fn after_table(&self) -> AfterAction {
+        if self.progress.exit { AfterAction::NextLater } else { AfterAction::Next }
     }
 
-    /// An action that froze the walk is executed after recirculation, except for its deferred part.
-    fn after_freezing(&self) -> Then {
+    /// After an action that may have frozen the walk. If the action recorded no steps, it is repeated after recirculation;
+    /// otherwise the recorded steps are its remaining part.
+    fn after_freezing(&self) -> AfterAction {
         match self.progress.exit && self.freezing.active {
-            true if self.freezing.steps.is_empty() => Then::Again,
-            true => Then::Later,
-            false => Then::Next,
+            true if self.freezing.steps.is_empty() => AfterAction::RepeatLater,
+            true => AfterAction::NextLater,
+            false => AfterAction::Next,
         }
     }
 
+    /// Records actions as steps that are executed after recirculation.
     fn freeze_rest(&mut self, actions: &[Action]) {
         for action in actions {
-            let tells_rule = match action {
+            let reports_rule = match action {
                 Action::Output { .. }
                 | Action::OutputReg { .. }
                 | Action::OutputTrunc { .. }
@@ -231,7 +233,7 @@ impl Walk<'_> {
                 Action::Resubmit { table, .. } => table.is_none(),
                 _ => false,
             };
-            if tells_rule {
+            if reports_rule {
                 self.freeze_unroll();
             }
             // Instructions are replaced by equivalent actions.
@@ -250,15 +252,17 @@ impl Walk<'_> {
         }
     }
 
+    /// Records the current table and cookie, unless the last `Unroll` step has the same.
     fn freeze_unroll(&mut self) {
-        let now = Step::Unroll { table: self.place.table_id, cookie: self.place.rule_cookie };
+        let now = Step::Unroll { table: self.current.table_id, cookie: self.current.rule_cookie };
         let known = self.freezing.steps.iter().rev().find(|s| matches!(s, Step::Unroll { .. }));
         if known != Some(&now) {
             self.freezing.steps.push(now);
         }
     }
 
-    /// After the last label is popped, the payload must be parsed before it can be used.
+    /// After the last MPLS label is popped, the payload's fields are unknown until the packet is recirculated. So the walk
+    /// is frozen before an action that needs them.
     fn freeze_for_mpls(&mut self, action: &Action) {
         if self.progress.exit || !self.packet_state.was_mpls {
             return;
@@ -292,11 +296,11 @@ impl Walk<'_> {
         if self.flow.nw_proto != 6 || !self.flow.is_ip() {
             return;
         }
-        let Some(rule) = self.place.rule else { return };
+        let Some(rule) = self.current.rule else { return };
         let end = FinTimeout { rule: Arc::clone(rule), idle, hard };
         if self.flow.tcp_flags & FIN_OR_RST != 0 && self.received.side_effects {
             self.out.effects.push(Effect::FinTimeout(end.clone()));
         }
-        self.out.credits.push(Credit::FinTimeout(end));
+        self.out.stats_targets.push(StatsTarget::FinTimeout(end));
     }
 }

@@ -1,11 +1,11 @@
-//! Bonds: selection of the output link, and acceptance of received packets.
+//! Bonds: selects the output link, and decides whether a received packet is accepted.
 
 use crate::frozen::Frozen;
 use crate::messages::report;
 use crate::normal::{Ingress, is_gratuitous_arp};
-use crate::outcome::Credit;
+use crate::outcome::StatsTarget;
 use crate::snapshot::Bundle;
-use crate::walk::{ByConnection, Walk};
+use crate::walk::{BondHash, Walk};
 use bond::{Admission, Choice, View};
 use bridge::BundleId;
 use dpif::{DpAction, HashAlg, LbOutput};
@@ -13,35 +13,37 @@ use std::sync::Arc;
 use units::OfPort;
 
 impl<'a> Walk<'a> {
-    /// The output link for a packet of a VLAN, or how it is found after recirculation; `None`: there is no link.
-    /// Source address and VLAN are in the mask already, because NORMAL consulted them.
+    /// The output link of a packet. If a hash of the connection selects the link, the returned link is any link, and the
+    /// second value describes the hash. `None`: no link is usable. The source address and the VLAN are in the mask already,
+    /// because NORMAL consulted them.
     pub(crate) fn link_of(
         &mut self,
         bundle: &'a Bundle,
         view: &Arc<View>,
         vlan: u16,
-    ) -> Option<(OfPort, Option<ByConnection>)> {
+    ) -> Option<(OfPort, Option<BondHash>)> {
         match view.choice() {
             Choice::Nowhere => None,
             Choice::Link(port) => Some((port, None)),
             Choice::ByStation => {
                 let bucket = view.bucket_of(self.flow.dl_src, vlan);
                 let port = view.owner(bucket)?;
-                self.out.credits.push(Credit::Bond { tally: Arc::clone(view.tally()), bucket });
+                self.out.stats_targets.push(StatsTarget::Bond { tally: Arc::clone(view.tally()), bucket });
                 Some((port, None))
             }
             Choice::ByConnection => {
                 let in_datapath = view.is_in_datapath();
-                let shared = ByConnection { bundle: bundle.id, basis: view.basis(), in_datapath };
-                // Any link of the bond will do: the checks before the output give the same result for all.
+                let shared = BondHash { bundle: bundle.id, basis: view.basis(), in_datapath };
+                // Any link of the bond can be returned: the checks before the output have the same result for all links.
                 Some((view.owner(0)?, Some(shared)))
             }
         }
     }
 
-    /// Outputs to the bond by the hash of the connection: with `lb_output`, if the datapath has the bond's buckets,
-    /// otherwise by hashing and recirculation. Both carry the identifier of the bond's frozen state, which the megaflow holds.
-    pub(crate) fn push_shared(&mut self, shared: ByConnection) {
+    /// Outputs to a bond whose link a hash of the connection selects: by `lb_output` if the datapath has the bond's buckets,
+    /// otherwise by hashing and recirculation. Both actions contain the id of the bond's frozen state, to which the megaflow
+    /// has a reference.
+    pub(crate) fn push_shared(&mut self, shared: BondHash) {
         let Some(id) = self.store_frozen(Frozen::of_bond(self.bridge.id, shared.bundle)) else { return };
         if shared.in_datapath {
             return self.out.actions.push(DpAction::LbOutput(LbOutput { bond_id: id }));
@@ -50,13 +52,13 @@ impl<'a> Walk<'a> {
         self.out.actions.push(DpAction::Recirc(id));
     }
 
-    /// Sends a packet that was recirculated with its hash.
+    /// Outputs a packet that was recirculated with its hash to the link that owns the hash's bucket.
     pub(crate) fn output_bucket(&mut self, bundle: BundleId) {
         self.mask.dp_hash |= 0xff;
         let bucket = self.flow.dp_hash as u8;
         let view = self.bridge.bundle(bundle).and_then(|b| b.bond.as_ref());
         let Some((view, port)) = view.and_then(|view| Some((view, view.owner(bucket)?))) else { return };
-        self.out.credits.push(Credit::Bond { tally: Arc::clone(view.tally()), bucket });
+        self.out.stats_targets.push(StatsTarget::Bond { tally: Arc::clone(view.tally()), bucket });
         self.output_port(port, true, true, false);
     }
 
@@ -82,9 +84,9 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Returns whether the packet's source is known at another port. A station that announces itself has moved here,
-    /// unless it has just announced itself at the other port: then this packet is that announcement, received again
-    /// on another link.
+    /// Returns whether the packet's source address is learned at another port, so that the packet may be a copy of a packet
+    /// that this switch sent. A gratuitous ARP packet means instead that the station has moved here, unless the station has
+    /// just announced itself at the other port: then the packet is that announcement, received again on another link.
     fn has_moved(&mut self, here: BundleId, vlan: u16) -> bool {
         let source = self.flow.dl_src;
         if self.station(vlan, source).is_none_or(|at| at == here) {

@@ -1,5 +1,5 @@
-//! The number of a bridge.
+//! The identity of a bridge.
 
-/// A bridge; the number is never used again for another one.
+/// The number of a bridge; it is never reused for another bridge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BridgeId(pub u32);

@@ -1,49 +1,52 @@
-//! Tracks which words of the flow differ from the received packet.
+//! Tracks which words of the walk's flow differ from the received packet.
 //!
-//! Every look-up needs this, and few words change between two look-ups: the walk reports words that may have changed
-//! ([`Changed::doubt`]), and only those are compared. Code that cannot tell which words it changes reports all words.
+//! Every look-up needs the set of these words, and few words change between two look-ups. So the walk marks the words that
+//! may have changed ([`ChangedWords::mark`]), and [`ChangedWords::update`] compares only the marked words. Code that cannot
+//! tell which words it changes marks all words.
 //!
-//! **Invariant**: a word that has become different or equal is reported before the next comparison. Debug builds
-//! compare all words each time.
+//! **Invariant**: a word that has become different or equal is marked before the next update. Debug builds compare all
+//! words at each update.
 
 use flow::{FLOW_WORDS, FieldId, Flow};
 use openflow::action::Action;
 
 /// All words.
-const ANY: u128 = u128::MAX;
+const ALL: u128 = u128::MAX;
 
-/// The words of the flow that differ from the received packet.
+/// The words of the flow that differ from the received packet, as a bit set.
 #[derive(Debug)]
-pub(crate) struct Changed {
+pub(crate) struct ChangedWords {
+    /// The words that differed at the last update.
     words: u128,
-    doubt: u128,
+    /// The words that may have changed since the last update.
+    marked: u128,
 }
 
-impl Changed {
+impl ChangedWords {
     /// No word differs: the flow is a copy of the received packet.
-    pub(crate) fn nothing() -> Changed {
-        Changed { words: 0, doubt: 0 }
+    pub(crate) fn nothing() -> ChangedWords {
+        ChangedWords { words: 0, marked: 0 }
     }
 
-    /// These words may have changed, or changed back.
-    pub(crate) fn doubt(&mut self, words: u128) {
-        self.doubt |= words;
+    /// Marks words that may have changed, or changed back.
+    pub(crate) fn mark(&mut self, words: u128) {
+        self.marked |= words;
     }
 
-    /// Any word may have changed.
-    pub(crate) fn doubt_all(&mut self) {
-        self.doubt = ANY;
+    /// Marks all words.
+    pub(crate) fn mark_all(&mut self) {
+        self.marked = ALL;
     }
 
-    /// The words that differ now.
-    pub(crate) fn settle(&mut self, before: &Flow, now: &Flow) -> u128 {
-        let doubt = std::mem::take(&mut self.doubt);
-        if doubt == ANY {
+    /// Compares the marked words, and returns the words that differ now.
+    pub(crate) fn update(&mut self, before: &Flow, now: &Flow) -> u128 {
+        let marked = std::mem::take(&mut self.marked);
+        if marked == ALL {
             self.words = differences(before, now);
             return self.words;
         }
-        self.words &= !doubt;
-        for (first, mut rest) in [(0, doubt as u64), (64, (doubt >> 64) as u64)] {
+        self.words &= !marked;
+        for (first, mut rest) in [(0, marked as u64), (64, (marked >> 64) as u64)] {
             let mut differ = 0;
             while rest != 0 {
                 let bit = rest.trailing_zeros();
@@ -66,7 +69,7 @@ pub(crate) fn differences(a: &Flow, b: &Flow) -> u128 {
     set
 }
 
-/// The words that an action itself may change, without the actions that it leads to; `None`: any.
+/// The words that an action itself may change, without the actions of a table that it looks up; `None`: any word.
 pub(crate) fn may_change(action: &Action) -> Option<u128> {
     match action {
         Action::SetField { field, .. } => field.words(),
@@ -102,13 +105,13 @@ mod tests {
 
     #[test]
     fn what_is_in_doubt_is_compared() {
-        let (before, mut now, mut changed) = (Flow::ZERO, Flow::ZERO, Changed::nothing());
-        assert_eq!(changed.settle(&before, &now), 0);
+        let (before, mut now, mut changed) = (Flow::ZERO, Flow::ZERO, ChangedWords::nothing());
+        assert_eq!(changed.update(&before, &now), 0);
         let ttl = FieldId::IpTtl.words().unwrap();
         for (value, words) in [(64, ttl), (63, ttl), (0, 0)] {
             FieldId::IpTtl.set(&mut now, value);
-            changed.doubt(ttl);
-            assert_eq!(changed.settle(&before, &now), words);
+            changed.mark(ttl);
+            assert_eq!(changed.update(&before, &now), words);
         }
     }
 }

@@ -1,12 +1,11 @@
-//! Commit: before a packet is sent, the difference between its present and its intended fields becomes actions.
+//! Commit: before a packet is sent, emits the datapath actions that give the packet its intended fields.
 //!
-//! The pipeline changes only a `Flow`. `base` is the packet after the actions emitted so far; `commit` emits the
-//! actions that change it into `flow`. So changes that no output sees cost nothing, and each header needs one action.
-//! The order is that of Open vSwitch (visible in `dpctl/dump-flows`): the outermost header, Ethernet, NSH, network,
-//! transport, MPLS, VLAN, priority, mark.
+//! OpenFlow actions change only a `Flow`. `base` is the packet after the datapath actions emitted so far; `commit` emits
+//! the actions that change `base` into `flow`. So a change that is undone before the output costs nothing, and each header
+//! needs one action. The order is that of Open vSwitch (visible in `dpctl/dump-flows`): the outermost header, Ethernet,
+//! NSH, network, transport, MPLS, VLAN, priority, mark.
 //!
-//! **Invariant**: every bit in which `flow` and `base` differ is in the mask, because it was read or written on the
-//! way.
+//! **Invariant**: every bit in which `flow` and `base` differ is in the mask, because the walk read or wrote this bit.
 
 use crate::commit_mpls::commit_mpls;
 use crate::commit_outer::{Pending, commit_nsh, commit_outer};
@@ -17,7 +16,7 @@ use dpif::{
 };
 use flow::{Flow, Mac, Vlan};
 
-/// Values with a bitwise mask.
+/// Field values that a bitwise mask applies to.
 trait Bits: Copy + PartialEq {
     const NONE: Self;
     const ALL: Self;
@@ -51,7 +50,7 @@ impl Bits for Mac {
     }
 }
 
-/// The write that changes the header `base` into `key`, or none. Unchanged fields are removed from the mask.
+/// The write that changes the header `base` into `key`; `None` if they are equal. Unchanged fields are removed from the mask.
 macro_rules! header_write {
     ($key:expr, $base:expr, $mask:expr; $($field:ident),*) => {{
         let (mut key, base, mut mask) = ($key, $base, $mask);
@@ -68,7 +67,7 @@ macro_rules! header_write {
     }};
 }
 
-/// Emits the actions that change `base` into `flow`, and makes them equal. Returns a reason for the slow path if a
+/// Emits the actions that change `base` into `flow`, and sets `base` to `flow`. Returns a reason for the slow path if a
 /// field changes that Open vSwitch's datapath cannot write.
 pub(crate) fn commit(
     flow: &Flow,
@@ -209,7 +208,7 @@ fn commit_ports(flow: &Flow, base: &mut Flow, mask: &Flow, out: &mut Vec<DpActio
     }
 }
 
-/// Type and code are written together, so both are matched.
+/// Commits type and code of an ICMP header. Both are written together, so both are added to the mask.
 fn commit_icmp(flow: &Flow, base: &mut Flow, mask: &mut Flow, out: &mut Vec<DpAction>) -> SlowReason {
     let set: fn(Masked<IcmpKey>) -> SetField = match (flow.dl_type, flow.nw_proto) {
         (0x0800, 1) => SetField::Icmp,

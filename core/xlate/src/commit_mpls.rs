@@ -4,14 +4,14 @@ use crate::header::{is_mpls, mpls_count, pop_mpls, push_mpls};
 use dpif::{DpAction, Masked, SetField};
 use flow::Flow;
 
-/// Number of equal entries at the bottom of both stacks.
+/// Number of equal entries at the bottom of both label stacks.
 fn common_labels(flow: &Flow, flow_n: usize, base: &Flow, base_n: usize) -> usize {
     let (a, b) = (&flow.mpls_lse[..flow_n], &base.mpls_lse[..base_n]);
     a.iter().rev().zip(b.iter().rev()).take_while(|(x, y)| x == y).count()
 }
 
-/// Emits the actions that change the labels of `base` to those of `flow`. `in_front`: push labels in front of
-/// all headers, an Ethernet header included.
+/// Emits the actions that change the label stack of `base` into that of `flow`. `in_front`: labels are pushed in front of
+/// all headers, including the Ethernet header.
 pub(crate) fn commit_mpls(flow: &Flow, base: &mut Flow, out: &mut Vec<DpAction>, in_front: bool) {
     let (flow_n, mut base_n) = (mpls_count(flow, None), mpls_count(base, None));
     let mut common = common_labels(flow, flow_n, base, base_n);
@@ -39,7 +39,8 @@ pub(crate) fn commit_mpls(flow: &Flow, base: &mut Flow, out: &mut Vec<DpAction>,
             true => DpAction::AddMpls { ethertype, lse },
             false => DpAction::PushMpls { ethertype, lse },
         });
-        // Keep the network header: the flow may be restored to its state before the push.
+        // The network fields of `base` are not cleared: the flow may be restored to its state before the push, and then they
+        // are valid again.
         push_mpls(base, base_n, flow.dl_type, None, false);
         base.mpls_lse[0] = lse;
         base_n += 1;

@@ -1,8 +1,8 @@
 //! Commit of the outermost header: `push_eth`, `push_nsh`, `add_mpls` and the actions that remove them.
 //!
-//! Two flows with different packet types differ in the outermost header. Either an action changed it (`Pending`), or
-//! the flow was restored to an earlier state (after a bucket of a group, or after output to a port that takes only
-//! layer 3): then the header is restored as well.
+//! If `flow` and `base` have different packet types, they differ in the outermost header. Either an action changed the
+//! header (`Pending`), or the flow was restored to an earlier state (after a bucket of a group, or after output to a
+//! layer 3 port): then the packet's header is restored as well.
 
 use crate::commit_mpls::commit_mpls;
 use crate::header::{is_mpls, keep_metadata};
@@ -11,28 +11,28 @@ use dpif::{DpAction, Masked, PushNsh, SetField};
 use flow::nsh::MD_TYPE_1;
 use flow::{Flow, Nsh};
 
-/// What the next commit has to do about the outermost header.
+/// The change of the outermost header that the next commit emits.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum Pending {
-    /// Nothing, unless the packet types differ.
+    /// No change, unless the packet types differ.
     #[default]
     Nothing,
-    /// The flow has an outer header that the packet has not; with the context headers of type 2 of a service header.
+    /// The outer header of the flow is added to the packet. For NSH: the encoded context headers of metadata type 2.
     Encap(Vec<u8>),
-    /// The packet has an outer header that the flow has not.
+    /// The outer header of the packet, which the flow no longer has, is removed.
     Decap,
 }
 
 pub(crate) fn commit_outer(flow: &Flow, base: &mut Flow, pending: Pending, out: &mut Vec<DpAction>) {
     match pending {
-        Pending::Encap(md2) => push(flow, base, md2, out),
-        Pending::Decap => pop(flow, base, out),
-        Pending::Nothing if flow.packet_type != base.packet_type => change(flow, base, out),
+        Pending::Encap(md2) => push_outer(flow, base, md2, out),
+        Pending::Decap => pop_outer(flow, base, out),
+        Pending::Nothing if flow.packet_type != base.packet_type => change_packet_type(flow, base, out),
         Pending::Nothing => {}
     }
 }
 
-fn push(flow: &Flow, base: &mut Flow, md2: Vec<u8>, out: &mut Vec<DpAction>) {
+fn push_outer(flow: &Flow, base: &mut Flow, md2: Vec<u8>, out: &mut Vec<DpAction>) {
     match flow.packet_type {
         ETHERNET => push_ethernet(flow, base, out),
         NSH => {
@@ -49,8 +49,9 @@ fn push_ethernet(flow: &Flow, base: &mut Flow, out: &mut Vec<DpAction>) {
     (base.packet_type, base.dl_src, base.dl_dst) = (ETHERNET, flow.dl_src, flow.dl_dst);
 }
 
-/// After a service header or the last label is removed, the packet is parsed again: `base` is not used any more.
-fn pop(flow: &Flow, base: &mut Flow, out: &mut Vec<DpAction>) {
+/// Removes the outermost header. After an NSH or the last label is removed, the packet is recirculated and parsed again, so
+/// `base` need not have the fields of its payload.
+fn pop_outer(flow: &Flow, base: &mut Flow, out: &mut Vec<DpAction>) {
     match (base.packet_type, base.packet_type as u16) {
         (ETHERNET, _) => {
             out.push(DpAction::PopEth);
@@ -66,19 +67,20 @@ fn pop(flow: &Flow, base: &mut Flow, out: &mut Vec<DpAction>) {
     }
 }
 
-/// Handles packet types that differ without a pending action.
-fn change(flow: &Flow, base: &mut Flow, out: &mut Vec<DpAction>) {
+/// Changes the packet type of the packet to that of the flow, although no action is pending.
+fn change_packet_type(flow: &Flow, base: &mut Flow, out: &mut Vec<DpAction>) {
     let same_inside = base.packet_type == layer_3(flow.dl_type);
     if flow.packet_type == ETHERNET && same_inside {
         return push_ethernet(flow, base, out);
     }
-    pop(flow, base, out);
-    // The headers around the packet are removed, and the inner packet is unchanged.
+    pop_outer(flow, base, out);
+    // Only the headers around the inner packet were removed, so its fields are those of the flow.
     *base = keep_metadata(*flow, base);
     base.packet_type = flow.packet_type;
 }
 
-/// Fields of the service header. If some bits cannot be written, the whole header is replaced.
+/// Commits the fields of the NSH. All fields are written if the datapath does not support masked writes, or if the mask has
+/// all of them.
 pub(crate) fn commit_nsh(
     flow: &Flow,
     base: &mut Flow,
@@ -101,7 +103,7 @@ pub(crate) fn commit_nsh(
 }
 
 trait Writable {
-    /// The fields without those that no action can write.
+    /// Clears the fields that no action can write.
     fn writable(self, md_type: u8) -> Self;
 }
 

@@ -1,11 +1,10 @@
-//! `ct`: passes the packet to connection tracking, and optionally continues with a recirculated copy that has the
-//! connection's state.
+//! `ct`: passes the packet to connection tracking, and optionally recirculates a copy that has the state of the connection.
 //!
 //! The recirculated copy continues in another table. The actions after `ct` in the list apply to the original packet,
-//! which has no connection state. If the datapath does not support all parameters, it drops the packet and counts the
+//! which has no connection state. If the datapath does not support a parameter, it drops the packet and counts the
 //! drop; a warning was logged when the flow was added.
 
-use crate::fields::look_at;
+use crate::fields::unwildcard_subfield;
 use crate::messages::report;
 use crate::outcome::Fork;
 use crate::walk::Walk;
@@ -22,12 +21,12 @@ impl Walk<'_> {
         let zone = match ct.zone {
             NumberOrField::Number(n) => n as u16,
             NumberOrField::Field(src) => {
-                look_at(src, &mut self.mask);
+                unwildcard_subfield(src, &mut self.mask);
                 src.get(&self.flow) as u16
             }
         };
         self.commit();
-        // What the nested actions write is found by starting with an empty mask.
+        // The mask starts empty, so after the nested actions it has the bits of mark and label that they wrote.
         let seen = (self.mask.ct_mark, self.mask.ct_label);
         (self.mask.ct_mark, self.mask.ct_label) = (0, [0; 2]);
         self.actions(&ct.actions, last, false);
@@ -58,7 +57,7 @@ impl Walk<'_> {
         report!(self, Detail, "Sets the packet to an untracked state, and clears all the conntrack fields.");
     }
 
-    /// The timeout policy of a zone, for the protocols that policies cover.
+    /// The timeout policy of a zone, if the packet's protocol is one that policies cover.
     fn timeout(&mut self, zone: u16) -> Option<CtTimeout> {
         let number = *self.snapshot.timeouts.get(&zone)?;
         self.mask.nw_proto = u8::MAX;
@@ -67,6 +66,7 @@ impl Walk<'_> {
         covered.then(|| CtTimeout { name: number.to_string(), id: number.into() })
     }
 
+    /// The name of a helper. `alg`: the port number by which OpenFlow identifies the helper.
     fn helper(&mut self, alg: u16) -> Option<String> {
         match alg {
             0 => None,
@@ -79,7 +79,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Recirculates a copy to `table`; this walk continues.
+    /// Recirculates a copy of the packet, which continues in `table`. This walk continues with the original packet.
     fn fork(&mut self, table: u8, zone: u16, nat: Option<Nat>) {
         let state = self.frozen_state(Vec::new(), self.pipeline.action_set.clone(), Vec::new());
         let state = crate::Frozen { table_id: table, ..state };

@@ -1,4 +1,4 @@
-//! Sending packets to controllers.
+//! Actions that send packets to controllers.
 
 use crate::outcome::metered;
 use crate::walk::Walk;
@@ -7,7 +7,7 @@ use dpif::{DpAction, Userspace, UserspaceCookie};
 use openflow::action::{Action, Controller};
 use openflow::meter::METER_CONTROLLER;
 
-/// `OFPR_*` (OpenFlow 1.5.1 §7.4.1); the last two are internal and are sent as "action" or "no match".
+/// Values of `OFPR_*` (OpenFlow 1.5.1 §7.4.1). `EXPLICIT_MISS` is internal: it is sent as "action" or "no match".
 mod reason {
     pub const ACTION: u8 = 1;
     pub const INVALID_TTL: u8 = 2;
@@ -32,7 +32,7 @@ impl Walk<'_> {
         self.controller(&Controller { max_len, reason, ..Controller::default() });
     }
 
-    /// Reports an expired TTL.
+    /// Sends the packet to controllers because its TTL is exceeded.
     pub(crate) fn invalid_ttl(&mut self, controller_id: u16) {
         self.controller(&Controller { controller_id, reason: reason::INVALID_TTL, ..Controller::default() });
     }
@@ -41,7 +41,7 @@ impl Walk<'_> {
     pub(crate) fn controller(&mut self, c: &Controller) {
         self.commit();
         let table_miss =
-            self.place.rule.as_ref().is_some_and(|r| r.priority() == 0 && r.matching().mask().is_empty());
+            self.current.rule.as_ref().is_some_and(|r| r.priority() == 0 && r.matching().mask().is_empty());
         let reason = if c.reason == reason::ACTION && table_miss { reason::EXPLICIT_MISS } else { c.reason };
         let state = self.frozen_state(Vec::new(), Vec::<Action>::new(), c.userdata.clone());
         if let Some(id) = self.store_frozen(state) {
@@ -58,11 +58,11 @@ impl Walk<'_> {
         continuation: bool,
     ) {
         let cookie = UserspaceCookie::Controller {
-            dont_send: self.input.pretend,
+            dont_send: self.input.dry_run,
             continuation,
             reason,
             recirc_id,
-            rule_cookie: self.place.rule_cookie,
+            rule_cookie: self.current.rule_cookie,
             controller_id: c.controller_id,
             max_len: c.max_len,
         };

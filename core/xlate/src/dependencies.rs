@@ -1,15 +1,15 @@
-//! Dependencies of translations: what a translation consulted, to find the megaflows that a change may affect (ADR
-//! 16).
+//! Dependencies of translations: the tables and states that a translation consulted. They tell which megaflows a change
+//! may affect (ADR 16).
 //!
 //! [`Dependencies`] contains the tables, groups and learning tables that a walk consulted, and for each table the
-//! words of the flow that differed from the received packet. There are many megaflows and few sets of dependencies: a
+//! words of the flow that differed from the received packet. There are many megaflows and few sets of dependencies, so a
 //! megaflow stores the number of its set, which [`DependencySets`] assigns.
 //!
-//! **A change affects a megaflow** if its walk consulted the table of the changed rule, and no bit that both the rule
-//! and the megaflow match has different values. Bits in words that the walk had changed before are ignored, because
-//! they do not tell anything about the received packet. All packets of a megaflow take the same walk (see `walk`), so
-//! the result for the packet that created it is valid for all. The test may find too many megaflows, but never too
-//! few; those found are translated again.
+//! **A changed rule affects a megaflow** if the walk of the megaflow consulted the rule's table, and no bit that both the
+//! rule and the megaflow match has different values. Words that the walk had changed before the look-up are ignored,
+//! because their values tell nothing about the received packet. All packets of a megaflow are translated by the same steps
+//! (see `walk`), so the dependencies of the packet that created the megaflow are valid for all. The test may find too many
+//! megaflows, but never too few; the megaflows found are translated again.
 
 use crate::BridgeId;
 use classifier::of::SparseMatch;
@@ -27,30 +27,30 @@ mod text;
 
 const _: () = assert!(FLOW_WORDS <= 128, "one bit for each word");
 
-/// Something that a walk consulted.
+/// A table or state that a walk consulted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Dependency {
-    /// A table, for a packet with this port and metadata. `changed`: bit set of the words that the walk had changed.
+    /// A table, looked up for a packet with this in port and metadata. `changed`: the words that the walk had changed.
     Table { bridge: BridgeId, table: u8, in_port: u32, metadata: u64, changed: Words },
-    /// Which flows of a table were learned, and their number.
+    /// The learned flows of a table, for the limit of a `learn` action.
     Limit { bridge: BridgeId, table: u8 },
     /// A group, or its liveness.
     Group { bridge: BridgeId, group: u32 },
     /// The learning table, for the packet's addresses.
     Stations { bridge: BridgeId, changed: Words },
-    /// The spanning tree state of a port; `None`: those of all ports.
+    /// The spanning tree state of a port; `None`: of all ports.
     PortState { bridge: BridgeId, port: Option<OfPort> },
     /// The members of multicast groups and the router ports, for the packet's destination.
     Multicast { bridge: BridgeId, changed: Words },
-    /// The route of a tunnel.
+    /// The routes of the host.
     Routes,
-    /// Whether a tunnel ends at a port.
+    /// The addresses of the host, which tell whether a port has tunnel endpoints.
     Addresses,
     /// The Ethernet address of a next hop of tunnels.
     Neighbour { ip: IpAddr },
 }
 
-/// A bit for each word of a flow, in two halves, because a `u128` would be padded in each element of the list.
+/// A bit for each word of a flow. Two halves, because the alignment of a `u128` would make each [`Dependency`] longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Words([u64; 2]);
 
@@ -66,10 +66,10 @@ impl From<Words> for u128 {
     }
 }
 
-/// Everything that a walk consulted, in order.
+/// All tables and states that a walk consulted, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dependencies {
-    /// Hash of `list`, updated by each push, so that a look-up by hash does not read the list.
+    /// Hash of `list`. Each push updates it, so hashing a set does not read the list.
     hash: u64,
     list: Vec<Dependency>,
 }
@@ -80,72 +80,72 @@ impl Hash for Dependencies {
     }
 }
 
-/// A change of something that walks consult.
+/// A change of a table or state that walks consult.
 #[derive(Clone, Debug)]
 pub enum Change {
     /// A rule with this match was added, deleted, or changed its actions.
     Rule {
-        /// In this bridge.
+        /// The bridge of the rule.
         bridge: BridgeId,
-        /// In this table.
+        /// The table of the rule.
         table: u8,
-        /// Its match.
+        /// The match of the rule.
         matching: SparseMatch,
     },
     /// A group was added, deleted or changed.
     Group {
-        /// In this bridge.
+        /// The bridge of the group.
         bridge: BridgeId,
-        /// Its id.
+        /// The group's id.
         group: u32,
     },
-    /// A station is at another port, or not known any more.
+    /// A station moved to another port, was learned, or was removed.
     Station {
-        /// In the learning table of this bridge.
+        /// The bridge of the learning table.
         bridge: BridgeId,
-        /// Its address.
+        /// The station's MAC address.
         mac: Mac,
     },
-    /// All stations were removed, or those of a port.
+    /// All stations of a learning table were removed, or all stations of a port.
     Stations {
-        /// From the learning table of this bridge.
+        /// The bridge of the learning table.
         bridge: BridgeId,
     },
-    /// A port has another spanning tree state.
+    /// The spanning tree state of a port has changed.
     PortState {
-        /// In this bridge.
+        /// The bridge of the port.
         bridge: BridgeId,
-        /// Its number.
+        /// The port's OpenFlow number.
         port: OfPort,
     },
     /// The members of a multicast group have changed.
     MulticastGroup {
-        /// In this bridge.
+        /// The bridge of the group.
         bridge: BridgeId,
-        /// Its address; one of IPv4 is mapped into IPv6.
+        /// The group's address; an IPv4 address is mapped into IPv6.
         group: Ipv6Addr,
     },
-    /// The ports behind which multicast routers are have changed.
+    /// The set of router ports has changed.
     MulticastRouters {
-        /// In this bridge.
+        /// The bridge of the ports.
         bridge: BridgeId,
     },
     /// Routes or policy rules of the host have changed.
     Routes,
     /// Addresses of the host have changed.
     Addresses,
-    /// A next hop of tunnels was added, removed, or has another Ethernet address.
+    /// A next hop of tunnels was added or removed, or its Ethernet address has changed.
     Neighbour {
-        /// Its address.
+        /// IP address of the next hop.
         ip: IpAddr,
     },
 }
 
 impl Dependencies {
-    /// The received packets that a change affects, among those whose walks had these dependencies: a match on packets
-    /// as they were received, for each dependency that the change concerns.
-    pub fn concerned_by(&self, change: &Change) -> Vec<Match> {
-        self.list.iter().flat_map(|d| d.concerned_by(change)).collect()
+    /// Matches on the packets that the change may affect, among the packets whose walks have these dependencies. There is one
+    /// match for each affected dependency; it applies to the packets as they were received.
+    pub fn affected_by(&self, change: &Change) -> Vec<Match> {
+        self.list.iter().flat_map(|d| d.affected_by(change)).collect()
     }
 
     fn push(&mut self, chain: &Chain, dependency: Dependency) {
@@ -157,8 +157,8 @@ impl Dependencies {
 }
 
 impl Dependency {
-    /// A hash of few operations, because each look-up of a walk computes it. Packets may determine metadata, so the
-    /// hash is keyed.
+    /// The hash of a list, which had this hash, after this dependency is appended. Each look-up of a walk computes it, so it
+    /// has few operations. Packets may determine the metadata, so the hash is keyed against crafted collisions.
     fn hashed_after(&self, chain: &Chain, hash: u64) -> u64 {
         let name = |bridge: &BridgeId, low: u32| u64::from(bridge.0) << 32 | u64::from(low);
         let words = match self {
@@ -188,14 +188,14 @@ impl Dependency {
         words.into_iter().fold(hash, |hash, word| chain.step(hash, word))
     }
 
-    fn concerned_by(&self, change: &Change) -> Vec<Match> {
+    fn affected_by(&self, change: &Change) -> Vec<Match> {
         match (self, change) {
             (
                 Dependency::Table { bridge, table, in_port, metadata, changed },
                 Change::Rule { bridge: b, table: t, matching },
             ) if (bridge, table) == (b, t) => {
-                let known = Flow { in_port: *in_port, metadata: *metadata, ..Flow::ZERO };
-                of_rule(matching, &known, (*changed).into()).into_iter().collect()
+                let consulted = Flow { in_port: *in_port, metadata: *metadata, ..Flow::ZERO };
+                rule_match(matching, &consulted, (*changed).into()).into_iter().collect()
             }
             (Dependency::Limit { bridge, table }, Change::Rule { bridge: b, table: t, .. })
                 if (bridge, table) == (b, t) =>
@@ -208,7 +208,7 @@ impl Dependency {
                 vec![Match::CATCHALL]
             }
             (Dependency::Stations { bridge, changed }, Change::Station { bridge: b, mac }) if bridge == b => {
-                of_station(*mac, (*changed).into()).to_vec()
+                station_matches(*mac, (*changed).into()).to_vec()
             }
             (Dependency::Stations { bridge, .. }, Change::Stations { bridge: b }) if bridge == b => {
                 vec![Match::CATCHALL]
@@ -221,7 +221,7 @@ impl Dependency {
             (Dependency::Multicast { bridge, changed }, Change::MulticastGroup { bridge: b, group })
                 if bridge == b =>
             {
-                vec![to_group(*group, (*changed).into())]
+                vec![group_match(*group, (*changed).into())]
             }
             (Dependency::Multicast { bridge, .. }, Change::MulticastRouters { bridge: b }) if bridge == b => {
                 vec![Match::CATCHALL]
@@ -237,27 +237,28 @@ impl Dependency {
     }
 }
 
-/// The rule's match on the received packet; `None`: its port or metadata differ.
-fn of_rule(matching: &SparseMatch, known: &Flow, changed: u128) -> Option<Match> {
+/// The rule's match on the received packet, as far as words are unchanged; `None`: the rule matches another in port or other
+/// metadata than those of the look-up.
+fn rule_match(matching: &SparseMatch, consulted: &Flow, changed: u128) -> Option<Match> {
     let mask = matching.mask().expand();
-    let known_mask = Flow { in_port: mask.in_port, metadata: mask.metadata, ..Flow::ZERO };
+    let consulted_mask = Flow { in_port: mask.in_port, metadata: mask.metadata, ..Flow::ZERO };
     let value = matching.expand_flow();
-    if !value.equal_under(known, &known_mask) {
+    if !value.equal_under(consulted, &consulted_mask) {
         return None;
     }
     let mask = Flow { in_port: 0, metadata: 0, ..mask };
     Some(Match::new(&value, &unchanged(&mask, changed)))
 }
 
-/// Packets from a station and packets to it.
-fn of_station(mac: Mac, changed: u128) -> [Match; 2] {
+/// Matches on the packets to a station and from this station.
+fn station_matches(mac: Mac, changed: u128) -> [Match; 2] {
     let to = (Flow { dl_dst: mac, ..Flow::ZERO }, Flow { dl_dst: Mac::BROADCAST, ..Flow::ZERO });
     let from = (Flow { dl_src: mac, ..Flow::ZERO }, Flow { dl_src: Mac::BROADCAST, ..Flow::ZERO });
     [to, from].map(|(value, mask)| Match::new(&value, &unchanged(&mask, changed)))
 }
 
-/// Packets to a multicast group.
-fn to_group(group: Ipv6Addr, changed: u128) -> Match {
+/// The match on packets to a multicast group.
+fn group_match(group: Ipv6Addr, changed: u128) -> Match {
     let (value, mask) = match group.to_ipv4_mapped() {
         Some(v4) => (Flow { nw_dst: v4.to_bits(), ..Flow::ZERO }, Flow { nw_dst: u32::MAX, ..Flow::ZERO }),
         None => {
@@ -267,7 +268,7 @@ fn to_group(group: Ipv6Addr, changed: u128) -> Match {
     Match::new(&value, &unchanged(&mask, changed))
 }
 
-/// A mask without the words that were changed.
+/// A mask without the words that the walk had changed.
 fn unchanged(mask: &Flow, changed: u128) -> Flow {
     let mut mask = *mask;
     for (i, word) in mask.words_mut().iter_mut().enumerate() {
@@ -278,10 +279,11 @@ fn unchanged(mask: &Flow, changed: u128) -> Flow {
     mask
 }
 
-/// Sets that are kept. The megaflow of a walk with another one gets number 0, and every change concerns it.
+/// Maximum number of sets that are stored. If there are more, the megaflow of a walk with a new set gets number 0, and
+/// every change affects this megaflow.
 const DEPENDENCY_SETS_MAX: usize = 16 * 1024;
 
-/// Assigns numbers to sets of dependencies. A number is never reused; 0 means no set.
+/// Assigns numbers to sets of dependencies. A number is never reused. 0 means that the set is not stored.
 #[derive(Debug, Default)]
 pub struct DependencySets {
     numbers: ByHash<Arc<Dependencies>, u32>,
@@ -289,7 +291,7 @@ pub struct DependencySets {
 }
 
 impl DependencySets {
-    /// The number of a set; 0 if there are [`DEPENDENCY_SETS_MAX`] others.
+    /// The number of a set; 0 if the set is new and [`DEPENDENCY_SETS_MAX`] sets are stored.
     pub fn number(&mut self, dependencies: &Dependencies) -> u32 {
         if let Some(number) = self.numbers.get(dependencies) {
             return *number;
@@ -312,13 +314,13 @@ impl DependencySets {
         self.numbers.iter().map(|(dependencies, number)| (*number, Arc::clone(dependencies))).collect()
     }
 
-    /// Returns whether three quarters of the numbers are in use.
+    /// Returns whether more than three quarters of [`DEPENDENCY_SETS_MAX`] sets are stored.
     pub fn is_crowded(&self) -> bool {
         self.numbers.len() > DEPENDENCY_SETS_MAX / 4 * 3
     }
 
-    /// Removes the sets that no megaflow has. The set of a megaflow that is being installed may be removed, too;
-    /// every change then affects that megaflow.
+    /// Removes the sets whose numbers are not in `used`. This may remove the set of a megaflow that is just being installed;
+    /// every change then affects this megaflow.
     pub fn retain(&mut self, used: &HashSet<u32>) {
         self.numbers.retain(|_, number| used.contains(number));
     }

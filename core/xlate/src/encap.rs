@@ -1,16 +1,16 @@
 //! `encap`, `decap` and related actions: headers around the packet, and the packet type.
 //!
-//! The packet type tells what the packet begins with: 0 an Ethernet frame, `1 << 16 | ethertype` that header
-//! (OpenFlow 1.5.1 §7.2.3.11). `encap` describes the new outer header in the flow, and later actions of the list may
-//! still change it; the next commit emits the datapath's action. The payload of a header other than Ethernet is not
-//! known before the datapath has removed the header: after `decap` of such a header the packet is recirculated.
+//! The packet type tells which header the packet begins with: 0 is Ethernet, `1 << 16 | ethertype` is the header with that
+//! ethertype (OpenFlow 1.5.1 §7.2.3.11). `encap` writes the new outer header to the flow, later actions of the list may
+//! change it, and the next commit emits the datapath's action. The payload of a header other than Ethernet is unknown
+//! until the datapath has removed the header, so after `decap` of such a header the packet is recirculated.
 
 use crate::commit_outer::Pending;
 use crate::header::{is_mpls, keep_metadata, mpls_count, pop_mpls, push_mpls};
 use crate::messages::report;
 use crate::outcome::Failure;
 use crate::packet_type::{ETHERNET, ETHERTYPE_NSH, NSH, layer_3};
-use crate::trace::Kind;
+use crate::trace::LineKind;
 use crate::walk::Walk;
 use bridge::tunnel::PacketTypes;
 use dpif::SlowReason;
@@ -23,18 +23,18 @@ use units::OfPort;
 
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
-/// The "ethertype" of a frame below a label ("transparent Ethernet bridging").
+/// The ethertype of an Ethernet frame as payload ("transparent Ethernet bridging").
 const TEB: u16 = 0x6558;
 
 impl Walk<'_> {
-    /// Packets from ports that carry only layer 3 enter the tables as Ethernet packets.
-    pub(crate) fn take_from_layer_3_port(&mut self) {
+    /// Turns a packet from a layer 3 port into an Ethernet packet, as which it enters the tables.
+    pub(crate) fn accept_layer_3_packet(&mut self) {
         let port = self.bridge.port(OfPort(self.committed.base.in_port as u16));
         let layer_3_port = port.is_some_and(|p| p.packet_types() == PacketTypes::Layer3);
-        if layer_3_port && self.flow.packet_type != ETHERNET && self.place.table_id == 0 {
+        if layer_3_port && self.flow.packet_type != ETHERNET && self.current.table_id == 0 {
             self.flow.packet_type = ETHERNET;
             (self.flow.dl_src, self.flow.dl_dst) = Default::default();
-            self.doubt_all_words();
+            self.mark_all_words_changed();
             self.committed.pending = Pending::Encap(Vec::new());
         }
     }
@@ -96,14 +96,14 @@ impl Walk<'_> {
             ));
             return None;
         }
-        // The labels of a frame become payload. A label that is pushed in front of them is treated as in Open
-        // vSwitch: as one more label above unknown ones.
+        // The labels behind the Ethernet header become payload, so they are unknown. As in Open vSwitch, the new label
+        // counts in addition to them.
         if self.flow.packet_type == ETHERNET && is_mpls(self.flow.dl_type) {
             for f in [&mut self.flow, &mut self.committed.base, &mut self.mask] {
                 f.mpls_lse = Default::default();
             }
         }
-        // The first label does not copy TOS and TTL of the inner packet.
+        // `push_mpls` copies TOS and TTL of the flow to the first label; `encap` must not copy them.
         (self.flow.nw_tos, self.flow.nw_ttl) = (0, 0);
         push_mpls(&mut self.flow, n, ethertype, Some(&mut self.mask).filter(|_| n > 0), true);
         self.flow.packet_type = layer_3(ethertype);
@@ -112,7 +112,7 @@ impl Walk<'_> {
         Some(Vec::new())
     }
 
-    /// Makes packets take the slow path unless the datapath has the capability that an action needs.
+    /// Selects the slow path unless the datapath is `capable` of an action.
     pub(crate) fn slow_unless(&mut self, capable: bool) {
         if !capable {
             self.out.slow |= SlowReason::ACTION;
@@ -163,7 +163,7 @@ impl Walk<'_> {
         let n = mpls_count(&self.flow, Some(&mut self.mask));
         let below = self.flow.packet_type;
         let new_type = match new_type {
-            // After a label that is not the last there is another label; after the last there may be anything.
+            // A label that is not the last is followed by another label. The last label may be followed by anything.
             PACKET_TYPE_NEXT if n > 1 => below,
             PACKET_TYPE_NEXT => {
                 self.unsupported(format_args!(
@@ -191,7 +191,7 @@ impl Walk<'_> {
         false
     }
 
-    /// Translates `dec_nsh_ttl`. Returns true if it ends the list.
+    /// Translates `dec_nsh_ttl`. Returns true if the action ends the list, because the TTL is exceeded or there is no NSH.
     pub(crate) fn dec_nsh_ttl(&mut self) -> bool {
         if self.flow.packet_type == NSH || self.flow.dl_type == ETHERTYPE_NSH {
             self.mask.nsh.ttl = u8::MAX;
@@ -206,12 +206,12 @@ impl Walk<'_> {
     }
 
     fn unsupported(&mut self, text: Arguments<'_>) {
-        self.debug_as(Kind::Action, text);
+        self.debug_as(LineKind::Action, text);
         self.out.error = Some(Failure::UnsupportedPacketType);
     }
 }
 
-/// The metadata type of the properties, and the context headers of type 2.
+/// The metadata type of an `encap(nsh)`, and the encoded context headers (only metadata type 2 has them).
 fn service_header(properties: &[EncapProperty]) -> (u8, Vec<u8>) {
     let (mut md_type, mut md2) = (MD_TYPE_1, Vec::new());
     for property in properties {

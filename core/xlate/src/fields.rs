@@ -1,10 +1,10 @@
-//! Reads and writes fields during a translation: the bits that are read or written are added to the mask.
+//! Reads and writes fields during a translation, and adds the bits that are read or written to the mask.
 //!
-//! Written bits are matched too. So a megaflow whose packets have the value already need not write it, and another
-//! one writes exactly these bits.
+//! Written bits are matched because a commit emits no write if the packet already has the value: then the megaflow is
+//! right only for packets with this value.
 
 use crate::messages::{open_trace, report};
-use crate::trace::Kind;
+use crate::trace::LineKind;
 use crate::walk::Walk;
 use flow::field::Prereq;
 use flow::text::bytes_text;
@@ -12,7 +12,7 @@ use flow::tlv::TlvValue;
 use flow::{FieldId, Flow, Subfield, VLAN_CFI};
 use openflow::action::SetTlv;
 
-/// Returns whether the packet has the field. The fields that decide this are added to the mask.
+/// Returns whether the packet has the field. Adds the fields on which this depends to the mask.
 #[inline]
 pub fn prereqs_ok(field: FieldId, flow: &Flow, mask: &mut Flow) -> bool {
     let prereq = field.info().prereq;
@@ -48,7 +48,8 @@ fn note_prereq(prereq: Prereq, field: FieldId, flow: &Flow, mask: &mut Flow) -> 
     field.prereqs_ok(flow)
 }
 
-/// Writing a network field requires matching the protocol: the datapath writes a header only if it knows its type.
+/// Adds the IP protocol to the mask if a network field is written: the datapath writes a network header only in a megaflow
+/// that matches the protocol.
 fn unwildcard_l3_prereqs(field: FieldId, flow: &Flow, mask: &mut Flow) {
     use FieldId::*;
     let l3 = matches!(field, Ipv4Src | Ipv4Dst | Ipv6Src | Ipv6Dst | Ipv6Label | IpDscp | IpEcn | IpTtl);
@@ -64,8 +65,8 @@ fn unwildcard_bits(field: FieldId, bits: u128, mask: &mut Flow) {
     narrow(field, mask);
 }
 
-/// After a read or a write only the bits of the header are set in the mask, and not all bits of the field as after a
-/// match: they are printed differently.
+/// Removes bits from the mask that the header does not have. After a match a mask has all bits of the field, but after a
+/// read or a write only the bits of the header, because traces print these two masks differently.
 fn narrow(field: FieldId, mask: &mut Flow) {
     match field {
         FieldId::Ipv6Label => mask.ipv6_label &= 0xf_ffff,
@@ -75,14 +76,14 @@ fn narrow(field: FieldId, mask: &mut Flow) {
     }
 }
 
-/// Adds bits that are read or written to the mask.
-pub(crate) fn look_at(part: Subfield, mask: &mut Flow) {
+/// Adds the bits of a subfield that is read or written to the mask.
+pub(crate) fn unwildcard_subfield(part: Subfield, mask: &mut Flow) {
     part.unwildcard(mask);
     narrow(part.field, mask);
 }
 
 impl Walk<'_> {
-    /// `set_field` and `load`.
+    /// Translates `set_field` and `load`.
     pub(crate) fn set_field(&mut self, field: FieldId, value: u128, bits: u128) {
         if !prereqs_ok(field, &self.flow, &mut self.mask) {
             report!(self, Warn, "unmet prerequisites for {}, set_field ignored", field.info().name);
@@ -118,7 +119,7 @@ impl Walk<'_> {
     pub(crate) fn move_bits(&mut self, src: Subfield, dst: Subfield) {
         let (flow, mask) = (&self.flow, &mut self.mask);
         if prereqs_ok(dst.field, flow, mask) && prereqs_ok(src.field, flow, mask) {
-            look_at(src, mask);
+            unwildcard_subfield(src, mask);
             if src.n_bits <= 128 {
                 let value = src.get(flow);
                 self.write(dst, value);
@@ -136,21 +137,21 @@ impl Walk<'_> {
             return self.write_bytes(dst, &value.to_be_bytes());
         }
         if !dst.field.is_tunnel() {
-            look_at(dst, &mut self.mask);
+            unwildcard_subfield(dst, &mut self.mask);
         }
         dst.set(&mut self.flow, value);
     }
 
     fn write_bytes(&mut self, dst: Subfield, value: &[u8]) {
         if !dst.field.is_tunnel() {
-            look_at(dst, &mut self.mask);
+            unwildcard_subfield(dst, &mut self.mask);
         }
         dst.set_bytes(&mut self.flow, value);
     }
 
     /// `push`
     pub(crate) fn stack_push(&mut self, src: Subfield) {
-        look_at(src, &mut self.mask);
+        unwildcard_subfield(src, &mut self.mask);
         self.pipeline.stack.push(src.bytes(&self.flow));
     }
 
@@ -179,7 +180,7 @@ impl Walk<'_> {
                 v => format!("{v:#x}"),
             }
         };
-        trace.report(Kind::Detail, format!("{sf} is now {value}"));
+        trace.report(LineKind::Detail, format!("{sf} is now {value}"));
     }
 }
 
@@ -190,8 +191,8 @@ mod tests {
     #[test]
     fn what_is_looked_at_has_the_bits_that_its_header_has() {
         let mut mask = Flow { tp_src: 0xffff, tp_dst: 0xffff, ..Flow::ZERO };
-        look_at(Subfield::whole(FieldId::Icmpv4Type), &mut mask);
-        look_at(Subfield::whole(FieldId::TcpDst), &mut mask);
+        unwildcard_subfield(Subfield::whole(FieldId::Icmpv4Type), &mut mask);
+        unwildcard_subfield(Subfield::whole(FieldId::TcpDst), &mut mask);
         assert_eq!((mask.tp_src, mask.tp_dst), (0xff, 0xffff));
     }
 }

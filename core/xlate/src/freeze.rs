@@ -1,11 +1,11 @@
-//! Freezing: if the walk can continue only after the datapath has executed the actions so far, its state is
-//! stored and the packet is recirculated.
+//! Freezing: if the walk can continue only after the datapath has executed the actions so far, the walk's state is stored
+//! under a recirculation id and the packet is recirculated. Thawing is the continuation with the stored state.
 
 use crate::frozen::{Frozen, FrozenMetadata, Step};
 use crate::limits::FREEZE_WORK;
 use crate::messages::{open_trace, report};
 use crate::outcome::Failure;
-use crate::trace::Kind;
+use crate::trace::LineKind;
 use crate::walk::{Freezing, Start, Walk};
 use dpif::DpAction;
 use flow::text::hex;
@@ -20,13 +20,13 @@ impl Walk<'_> {
     /// Continues the walk of a recirculated packet.
     pub(crate) fn thaw(&mut self) {
         let id = self.flow.recirc_id;
-        let Some(state) = self.input.recirc.hold(id) else {
+        let Some(state) = self.input.recirc.state_ref(id) else {
             self.error(format_args!("Recirculation context not found for ID {id:x}"));
             self.out.error = Some(Failure::NoRecirculationContext);
             return;
         };
         self.out.recircs.push(id);
-        let back = self.nest(Kind::Thaw, || "thaw".into());
+        let back = self.nest(LineKind::Thaw, || "thaw".into());
         if matches!(self.input.start, Start::Actions(_)) {
             self.error(format_args!("Recirculation conflict (actions)!"));
             self.out.error = Some(Failure::RecirculationConflict);
@@ -42,10 +42,10 @@ impl Walk<'_> {
         }
         self.restore(&state);
         self.unnest(back);
-        self.take_from_layer_3_port();
+        self.accept_layer_3_packet();
         if state.steps.is_empty() {
             self.first_table();
-        } else if self.may_begin() {
+        } else if self.ingress_accepts() {
             self.mirror_arrival();
             self.steps(&state.steps);
             self.finish_actions();
@@ -53,9 +53,9 @@ impl Walk<'_> {
     }
 
     fn restore(&mut self, state: &Frozen) {
-        self.doubt_all_words();
-        self.place.table_id = state.table_id;
-        report!(self, Thaw, "Resuming from table {}", self.place.table_id);
+        self.mark_all_words_changed();
+        self.current.table_id = state.table_id;
+        report!(self, Thaw, "Resuming from table {}", self.current.table_id);
         self.packet_state.conntracked = state.conntracked;
         self.mirrored = state.mirrored;
         if !state.conntracked {
@@ -66,7 +66,7 @@ impl Walk<'_> {
         self.mask.layout = self.flow.layout;
         self.pipeline.stack.clone_from(&state.stack);
         if !state.action_set.is_empty() {
-            self.report_actions(Kind::Thaw, "Restoring action set", &state.action_set);
+            self.report_actions(LineKind::Thaw, "Restoring action set", &state.action_set);
             self.flow.actset_output = OfPort::UNSET.0;
             self.write_actions(&state.action_set);
         }
@@ -84,7 +84,7 @@ impl Walk<'_> {
             Step::Bond(_) => "bond".to_owned(),
         };
         let list: Vec<String> = steps.iter().map(one).collect();
-        trace.report(Kind::Thaw, format!("Restoring actions: {}", list.join(",")));
+        trace.report(LineKind::Thaw, format!("Restoring actions: {}", list.join(",")));
     }
 
     /// Executes the remaining steps; `Unroll` steps restore the table and cookie of the actions that follow.
@@ -99,7 +99,7 @@ impl Walk<'_> {
                         }
                     } else {
                         report!(self, Action, "{}", unroll_text(*table, *cookie));
-                        (self.place.table_id, self.place.rule_cookie) = (*table, *cookie);
+                        (self.current.table_id, self.current.rule_cookie) = (*table, *cookie);
                         let cookie = hex((*cookie).into());
                         report!(self, Thaw, "restored state: table={table}, cookie={cookie}");
                     }
@@ -126,7 +126,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Stops the walk; it continues after recirculation.
+    /// Stops the walk; it continues after recirculation, with the steps that are recorded from now on.
     pub(crate) fn freeze(&mut self) {
         self.progress.exit = true;
         self.freezing.active = true;
@@ -145,7 +145,7 @@ impl Walk<'_> {
     ) -> Frozen {
         Frozen {
             bridge: self.bridge.id,
-            table_id: self.place.table_id,
+            table_id: self.current.table_id,
             metadata: FrozenMetadata::of(&self.flow),
             stack: self.pipeline.stack.clone(),
             conntracked: self.packet_state.conntracked,
@@ -158,8 +158,8 @@ impl Walk<'_> {
 
     /// Stores a state and returns its id; `None`: no id is free, and the packet is dropped.
     pub(crate) fn store_frozen(&mut self, state: Frozen) -> Option<u32> {
-        // The state has copies of the stack and of the action set.
-        if !self.spend(FREEZE_WORK + state.stack.len() + state.action_set.len() + state.steps.len()) {
+        // The state contains copies of the stack, the action set and the steps, so their lengths count as work.
+        if !self.add_work(FREEZE_WORK + state.stack.len() + state.action_set.len() + state.steps.len()) {
             return None;
         }
         let id = self.input.recirc.freeze(state);
@@ -173,6 +173,7 @@ impl Walk<'_> {
         id
     }
 
+    /// Stores the frozen state, and emits the recirculation or, for `controller(pause)`, the packet-in.
     pub(crate) fn finish_freezing(&mut self) {
         self.commit();
         let steps = std::mem::take(&mut self.freezing.steps);
@@ -181,8 +182,8 @@ impl Walk<'_> {
             Frozen { table_id: 0, ..self.frozen_state(steps, self.pipeline.action_set.clone(), userdata) };
         if let Some(id) = self.store_frozen(state) {
             if let Some(c) = self.freezing.pause.take() {
-                // Without a packet there is nothing that a controller could continue.
-                if !self.input.pretend {
+                // A dry run has no packet, so there is none that a controller could resume.
+                if !self.input.dry_run {
                     self.send_to_controller(&c, c.reason, id, true);
                 }
             } else {

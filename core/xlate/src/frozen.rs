@@ -1,13 +1,13 @@
-//! Frozen translations: the state from which the translation of a recirculated packet, or of a packet-in, continues.
+//! Frozen states: the state from which the translation of a recirculated packet, or of a resumed packet-in, continues.
 //!
 //! A translation that cannot continue before the datapath has done something (popped a label, computed a hash) stores
-//! its state under a recirculation id; the packet is recirculated with the id, and the translation continues from the
+//! its state under a recirculation id. The packet is recirculated with this id, and its translation continues from the
 //! state. The `controller` action uses the same ids to keep the metadata of its packet. Equal states share one id, so
-//! that the megaflows of equal packets are equal.
+//! that equal packets get equal megaflows.
 //!
-//! **Invariant**: a state exists as long as there are references to it; [`Recirc::freeze`] and [`Recirc::hold`]
-//! create one each. The megaflow that recirculates a packet has one, and so has the megaflow of the recirculated
-//! packet: without it the second megaflow could not be translated again after the first one is gone.
+//! **Invariant**: a state exists as long as there are references to it; [`Recirc::freeze`] and [`Recirc::state_ref`]
+//! create one reference each. The megaflow that recirculates a packet has a reference, and the megaflow of the
+//! recirculated packet has another: otherwise the second megaflow could not be revalidated after the first is removed.
 
 use crate::BridgeId;
 use bridge::BundleId;
@@ -25,13 +25,13 @@ use units::OfPort;
 pub struct FrozenMetadata {
     /// Outer header.
     pub tunnel: Tunnel,
-    /// Its options, and the places of their fields.
+    /// Options of the outer header, and the layout of the fields in them.
     pub options: Option<Box<(Tlv, Layout)>>,
     /// OpenFlow metadata.
     pub metadata: u64,
     /// Registers.
     pub regs: [u32; flow::flow::REGS],
-    /// OpenFlow port.
+    /// The in port, as an OpenFlow port number.
     pub in_port: OfPort,
 }
 
@@ -47,7 +47,7 @@ impl FrozenMetadata {
         }
     }
 
-    /// Writes it to a flow.
+    /// Writes the metadata to a flow.
     pub fn restore(&self, flow: &mut Flow) {
         flow.tunnel = self.tunnel;
         flow.tlv = Tlv::NONE;
@@ -60,7 +60,7 @@ impl FrozenMetadata {
     }
 }
 
-/// One remaining step.
+/// A step of the remaining translation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// An action.
@@ -72,7 +72,7 @@ pub enum Step {
         /// Cookie.
         cookie: u64,
     },
-    /// Send to the link of a bond that owns the bucket of the packet's hash.
+    /// Output to the link of this bond that the packet's hash selects.
     Bond(BundleId),
 }
 
@@ -81,7 +81,7 @@ pub enum Step {
 pub struct Frozen {
     /// The bridge.
     pub bridge: BridgeId,
-    /// The table, if there are no actions.
+    /// The table of the next look-up, if there are no steps. Packet-ins contain it.
     pub table_id: u8,
     /// Metadata of the packet.
     pub metadata: FrozenMetadata,
@@ -89,19 +89,19 @@ pub struct Frozen {
     pub stack: Vec<Vec<u8>>,
     /// The packet was sent through connection tracking.
     pub conntracked: bool,
-    /// The mirrors that have copied the packet in its present form, as a bit set.
+    /// The mirrors that have copied the packet since its last change, as a bit set.
     pub mirrored: u32,
     /// Remaining steps.
     pub steps: Vec<Step>,
     /// The action set.
     pub action_set: Vec<Action>,
-    /// User data of a packet-in.
+    /// The `userdata` of a packet-in.
     pub userdata: Vec<u8>,
 }
 
 impl Frozen {
-    /// The state for a packet that is recirculated with the hash of its bond: it only has to be sent. Equal for all
-    /// packets.
+    /// The state for packets that are recirculated to be hashed for a bond. The only remaining step is the output to the
+    /// bond. The state is equal for all packets, so a bond needs only one recirculation id.
     pub fn of_bond(bridge: BridgeId, bond: BundleId) -> Frozen {
         Frozen {
             bridge,
@@ -109,7 +109,7 @@ impl Frozen {
             metadata: FrozenMetadata::of(&Flow { in_port: u32::from(OfPort::NONE.0), ..Flow::ZERO }),
             stack: Vec::new(),
             conntracked: false,
-            // Mirrors have their copies already.
+            // All mirrors have copied the packet before recirculation.
             mirrored: u32::MAX,
             steps: vec![Step::Bond(bond)],
             action_set: Vec::new(),
@@ -118,15 +118,15 @@ impl Frozen {
     }
 }
 
-/// Stores frozen states. The switch implements it by its locked table, a test by a plain one.
+/// The store of frozen states. The switch and the tests implement it with a [`RecircTable`] behind a lock.
 pub trait Recirc {
     /// Returns the id of a state, new or shared, with one more reference that the caller must release. `None` if no
     /// id is free.
     fn freeze(&self, state: Frozen) -> Option<u32>;
     /// The state with an id.
-    fn thaw(&self, id: u32) -> Option<Arc<Frozen>>;
+    fn state(&self, id: u32) -> Option<Arc<Frozen>>;
     /// The state with an id, with one more reference that the caller must release.
-    fn hold(&self, id: u32) -> Option<Arc<Frozen>>;
+    fn state_ref(&self, id: u32) -> Option<Arc<Frozen>>;
 }
 
 /// A state and its number of references.
@@ -138,19 +138,21 @@ struct Entry {
     unused_since: u64,
 }
 
-/// Number of calls of [`RecircTable::expire`] for which a state without references is kept.
+/// Number of calls of [`RecircTable::expire`] after which a state without references is removed.
 const ROUNDS: u64 = 2;
 
 /// States by id, with their numbers of references.
 #[derive(Debug, Default)]
 pub struct RecircTable {
     states: HashMap<u32, Entry>,
-    /// The states that equal ones may share. A state without references is not among them until it is held again.
+    /// Ids by the hash of their state, to find an equal state. A state without references is not among them, so it is not
+    /// shared, until it gets a reference again.
     by_hash: HashMap<u64, Vec<u32>>,
+    /// The id that was assigned last.
     last: u32,
     /// Increases with each [`RecircTable::expire`].
     round: u64,
-    /// States without references and the round in which they lost the last one, in that order.
+    /// The round in which a state lost its last reference, and the state's id; in order of the rounds.
     unused: VecDeque<(u64, u32)>,
 }
 
@@ -194,12 +196,12 @@ impl RecircTable {
     }
 
     /// The state of an id.
-    pub fn thaw(&self, id: u32) -> Option<Arc<Frozen>> {
+    pub fn state(&self, id: u32) -> Option<Arc<Frozen>> {
         self.states.get(&id).map(|entry| Arc::clone(&entry.frozen))
     }
 
     /// The state of an id, with one more reference.
-    pub fn hold(&mut self, id: u32) -> Option<Arc<Frozen>> {
+    pub fn state_ref(&mut self, id: u32) -> Option<Arc<Frozen>> {
         let entry = self.states.get_mut(&id)?;
         if entry.refs == 0 {
             self.by_hash.entry(hash_of(&entry.frozen)).or_default().push(id);
@@ -232,7 +234,7 @@ impl RecircTable {
         self.round += 1;
         while let Some((since, id)) = self.unused.front().copied().filter(|(s, _)| s + ROUNDS <= self.round) {
             self.unused.pop_front();
-            // A state that was held meanwhile stays, or has another place in the queue.
+            // A state that got a reference meanwhile stays. If it has lost that one as well, a later entry removes the state.
             if self.states.get(&id).is_some_and(|entry| entry.refs == 0 && entry.unused_since == since) {
                 self.states.remove(&id);
             }
@@ -275,15 +277,15 @@ mod tests {
         assert_eq!(t.freeze(state(2)), Some(2));
         assert_eq!(t.freeze(state(1)), Some(1));
         t.release(1);
-        assert!(t.thaw(1).is_some());
+        assert!(t.state(1).is_some());
         t.release(1);
-        assert!(t.thaw(1).is_some() && t.by_hash.len() == 1, "for packets on their way");
+        assert!(t.state(1).is_some() && t.by_hash.len() == 1, "for packets on their way");
         assert_eq!(t.freeze(state(1)), Some(3));
         t.expire();
-        assert!(t.thaw(1).is_some());
+        assert!(t.state(1).is_some());
         t.release(1);
         t.expire();
-        assert!(t.thaw(1).is_none() && t.len() == 2 && t.by_hash.len() == 2);
+        assert!(t.state(1).is_none() && t.len() == 2 && t.by_hash.len() == 2);
     }
 
     #[test]
@@ -291,20 +293,20 @@ mod tests {
         let mut t = RecircTable::default();
         assert_eq!(t.freeze(state(1)), Some(1));
         t.release(1);
-        assert!(t.hold(1).is_some(), "nothing refers to it, but it is there");
+        assert!(t.state_ref(1).is_some(), "nothing refers to it, but it is there");
         (0..3).for_each(|_| t.expire());
-        assert!(t.thaw(1).is_some());
+        assert!(t.state(1).is_some());
         assert_eq!(t.freeze(state(1)), Some(1), "equal states share it again");
         t.release(1);
         t.release(1);
         t.expire();
-        assert!(t.hold(1).is_some());
+        assert!(t.state_ref(1).is_some());
         t.release(1);
         t.expire();
-        assert!(t.thaw(1).is_some(), "the time begins anew with the last reference");
+        assert!(t.state(1).is_some(), "the time begins anew with the last reference");
         t.expire();
         assert!(t.is_empty() && t.by_hash.is_empty() && t.unused.is_empty());
-        assert!(t.hold(1).is_none());
+        assert!(t.state_ref(1).is_none());
     }
 
     #[test]

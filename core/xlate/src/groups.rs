@@ -1,12 +1,12 @@
-//! Groups: selection of the buckets of a packet.
+//! Groups: selects the buckets of a packet and executes them.
 //!
-//! A select group hashes. By default the datapath computes the hash (`dp_hash`) and the packet is recirculated with
-//! it, so that one megaflow per bucket serves all connections. With `selection_method=hash`, and if the weights need
-//! more than 256 slots, the fields are hashed here and matched exactly.
+//! A select group selects by a hash. By default the datapath computes the hash (`dp_hash`) and the packet is recirculated
+//! with it, so the megaflows match the hash and serve all connections. With `selection_method=hash`, or if the weights need
+//! more than 256 slots, the translation hashes the fields, and the megaflow matches them exactly.
 
 use crate::messages::report;
-use crate::outcome::Credit;
-use crate::trace::Kind;
+use crate::outcome::StatsTarget;
+use crate::trace::LineKind;
 use crate::walk::Walk;
 use crate::{fields, hash};
 use dpif::HashAlg;
@@ -21,14 +21,15 @@ use units::OfPort;
 
 /// Maximum length of a chain of groups that watch each other.
 const MAX_LIVENESS_DEPTH: u32 = 128;
-/// Maximum number of slots of the table from hash to bucket.
+/// Maximum number of slots of the table that maps a hash to a bucket.
 const MAX_SLOTS: usize = 256;
+/// Minimum number of slots.
 const MIN_SLOTS: usize = 16;
 
 impl Walk<'_> {
     /// Translates `group`. Returns false if there is no such group, which ends the list of actions.
     pub(crate) fn group(&mut self, id: u32, last: bool) -> bool {
-        if !self.within_limits() {
+        if !self.check_limits() {
             return true;
         }
         self.depends_on_group(id);
@@ -41,7 +42,7 @@ impl Walk<'_> {
                 for (i, bucket) in group.buckets.iter().enumerate() {
                     self.bucket(bucket, last && i + 1 == group.buckets.len());
                 }
-                self.out.credits.push(Credit::Group { group: Arc::clone(&group), bucket: None });
+                self.out.stats_targets.push(StatsTarget::Group { group: Arc::clone(&group), bucket: None });
             }
             GroupType::Select => self.one_bucket(&group, Walk::select, last),
             GroupType::FastFailover => self.one_bucket(&group, Walk::first_live, last),
@@ -55,25 +56,27 @@ impl Walk<'_> {
             Some((index, bucket)) => {
                 report!(self, Detail, "using bucket {}", bucket.id);
                 self.bucket(bucket, last);
-                self.out.credits.push(Credit::Group { group: Arc::clone(group), bucket: Some(index as u32) });
+                self.out
+                    .stats_targets
+                    .push(StatsTarget::Group { group: Arc::clone(group), bucket: Some(index as u32) });
             }
             None if !self.freezing.active => report!(self, Detail, "no live bucket"),
             None => {}
         }
     }
 
-    /// Executes a bucket as an action set on a copy.
+    /// Executes a bucket's actions in the order of an action set. Their changes do not affect other buckets or later actions.
     fn bucket(&mut self, bucket: &Bucket, last: bool) {
-        // A trace names every bucket, also after the translation has failed.
-        let back = self.nest(Kind::Bucket, || format!("bucket {}", bucket.id));
-        if !self.spend(1) {
+        // Reported before the check for failure, because a trace names every bucket even after the translation has failed.
+        let back = self.nest(LineKind::Bucket, || format!("bucket {}", bucket.id));
+        if !self.add_work(1) {
             return self.unnest(back);
         }
         let flow = Box::new(self.flow);
         let was_mpls = self.packet_state.was_mpls;
         let list = crate::action_set::in_order(&bucket.actions);
         self.effort.depth += 1;
-        self.given_back(last, |walk| {
+        self.with_flow_restored(last, |walk| {
             walk.actions(&list, last, true);
             if walk.freezing.active {
                 walk.finish_freezing();
@@ -81,11 +84,11 @@ impl Walk<'_> {
         });
         self.effort.depth -= 1;
         self.flow = *flow;
-        self.doubt_all_words();
+        self.mark_all_words_changed();
         self.packet_state.was_mpls = was_mpls;
         self.progress.exit = false;
-        // A failure of one bucket does not affect the others; limits of the whole walk stay reached.
-        if self.out.error.is_some_and(|e| e.is_of_bucket()) {
+        // A failure of one bucket does not affect other buckets; a limit of the walk stays a failure of the walk.
+        if self.out.error.is_some_and(|e| e.affects_only_bucket()) {
             self.out.error = None;
         }
         self.unnest(back);
@@ -97,7 +100,7 @@ impl Walk<'_> {
             return false;
         }
         // Each watched group may in turn watch several groups.
-        if !self.spend(1) {
+        if !self.add_work(1) {
             return false;
         }
         if group.kind == GroupType::Select && bucket.weight == 0 {
@@ -154,7 +157,7 @@ impl Walk<'_> {
                 let basis = self.hash_chosen_fields(group);
                 self.best_live(group, basis)
             }
-            "" | "dp_hash" if !self.spend(group.buckets.len()) => None,
+            "" | "dp_hash" if !self.add_work(group.buckets.len()) => None,
             "" | "dp_hash" => match select_slots(&group.buckets) {
                 Ok(slots) => {
                     let symmetric = default || s.param >> 32 == 1;
@@ -185,7 +188,8 @@ impl Walk<'_> {
             basis =
                 of_bytes(&bytes[bytes.len() - usize::from(field.info().n_bytes).min(bytes.len())..], basis);
             if field == FieldId::Ipv6Label {
-                // Only the bits of the header, and not the whole field as after a match: it is printed differently.
+                // Only the bits of the header are set, not all bits of the field as after a match, because traces print these
+                // two masks differently.
                 self.mask.ipv6_label |= (bits & field.ones()) as u32;
                 continue;
             }
@@ -218,7 +222,7 @@ impl Walk<'_> {
         alg: HashAlg,
         basis: u32,
     ) -> Option<usize> {
-        // The datapath never computes 0.
+        // The datapath never computes hash 0, so 0 means that the packet has no hash yet.
         if self.flow.dp_hash == 0 {
             self.freeze();
             self.freezing.hash = Some((alg, basis));
@@ -240,8 +244,9 @@ impl Walk<'_> {
     }
 }
 
-/// Maps each value of the hash to a bucket: a power of two of slots, divided by weight after Sainte-Laguë. Fails with
-/// the number of slots that the weights would need if that is too large (0: no bucket has weight).
+/// The bucket of each slot. The number of slots is a power of two, and the slots are divided in proportion to the weights
+/// (Sainte-Laguë method). If the weights need more than 256 slots, the error is the number that they need; it is 0
+/// if no bucket has a weight.
 pub fn select_slots(buckets: &[Bucket]) -> Result<Vec<usize>, usize> {
     let weights = || buckets.iter().map(|b| usize::from(b.weight));
     let least = weights().filter(|w| *w > 0).min().ok_or(0usize)?;
@@ -254,7 +259,7 @@ pub fn select_slots(buckets: &[Bucket]) -> Result<Vec<usize>, usize> {
     let mut divisors = vec![1usize; buckets.len()];
     let mut out = Vec::with_capacity(wanted);
     for _ in 0..wanted {
-        // Compares weight / divisor without fractions; of equal ones the first is chosen.
+        // Compares weight / divisor without fractions. Of equal quotients the first bucket wins.
         let mut best = 0;
         for (i, w) in weights().enumerate() {
             if w * divisors[best] > usize::from(buckets[best].weight) * divisors[i] {

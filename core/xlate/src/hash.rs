@@ -1,8 +1,8 @@
 //! Hashes over fields of a flow, for `multipath`, `bundle` and select groups.
 //!
-//! The choice of fields is that of `enum nx_hash_fields`; "symmetric" hashes are equal for both directions of a
-//! connection. Controllers can see which link a flow takes and may depend on it, so the hashes are those of Open
-//! vSwitch, over the same bytes: lookup3 (`packet::lookup3`) and MurmurHash3 (`packet::murmur`).
+//! Which fields are hashed is defined by `enum nx_hash_fields`. "Symmetric" hashes are equal for both directions of a
+//! connection. Controllers can see which link a flow uses and may rely on it, so the hashes are those of Open vSwitch, over
+//! the same bytes: lookup3 (`packet::lookup3`) and MurmurHash3 (`packet::murmur`).
 
 use crate::packet_type::ETHERNET;
 use flow::{Flow, Mac, VLAN_CFI};
@@ -15,13 +15,13 @@ pub fn of_two(a: u32, b: u32) -> u32 {
     finish(add(add(a, 0), b), 8)
 }
 
-/// The part of the Ethernet addresses and VLANs that is equal in both directions.
+/// The XOR of the two Ethernet addresses, which is equal for both directions, and the XOR of the VLAN ids.
 fn layer2(flow: &Flow) -> ([u8; 6], u16) {
     let vids = flow.vlans.iter().fold(0, |x, v| x ^ v.tci & 0xfff);
     (std::array::from_fn(|i| flow.dl_src.0[i] ^ flow.dl_dst.0[i]), vids)
 }
 
-/// The same of the IP addresses: 4 bytes, 16 or none.
+/// The XOR of the two IP addresses: 4 bytes for IPv4, 16 for IPv6, otherwise none.
 fn layer3(flow: &Flow) -> Vec<u8> {
     match flow.dl_type {
         0x0800 => (flow.nw_src ^ flow.nw_dst).to_be_bytes().to_vec(),
@@ -30,7 +30,7 @@ fn layer3(flow: &Flow) -> Vec<u8> {
     }
 }
 
-/// The same of the ports, if those of the protocol are hashed.
+/// The XOR of the two ports, if the ports of this protocol are hashed. `udp`: UDP ports are hashed as well.
 fn ports(flow: &Flow, udp: bool) -> Option<[u8; 2]> {
     let hashed = matches!(flow.nw_proto, 6 | 132) || udp && flow.nw_proto == 17;
     hashed.then(|| (flow.tp_src ^ flow.tp_dst).to_be_bytes())
@@ -134,7 +134,7 @@ pub fn unwildcard(flow: &Flow, mask: &mut Flow, fields: HashFields) {
             (HashFields::SymmetricL4, 17) => {}
             // Type and code have eight bits, even if more bits were matched before.
             (HashFields::SymmetricL4, 1) => (mask.tp_src, mask.tp_dst) = (0xff, 0xff),
-            // For some protocols more than the hash reads, so that megaflows equal those of Open vSwitch.
+            // For some protocols the hash does not read the ports. They are matched so that megaflows equal those of Open vSwitch.
             (HashFields::SymmetricL4, _) => (mask.tp_src, mask.tp_dst) = (u16::MAX, u16::MAX),
             _ if ports(flow, fields == HashFields::SymmetricL3L4Udp).is_some() && flow.nw_frag == 0 => {
                 (mask.tp_src, mask.tp_dst) = (u16::MAX, u16::MAX);

@@ -1,6 +1,6 @@
-//! Pushes and pops headers of a `Flow`, so that it equals the fields of the changed packet.
+//! Pushes and pops headers of a `Flow`, which then has the fields of the changed packet.
 //!
-//! Bits of the original packet on which the result depends are added to the mask.
+//! The bits of the received packet on which the result depends are added to the mask.
 
 use flow::flow::{MPLS_MAX, VLANS_MAX};
 use flow::{Flow, VLAN_CFI, Vlan};
@@ -26,21 +26,21 @@ pub fn pop_vlan(flow: &mut Flow, mask: &mut Flow) {
     }
 }
 
-/// Pushes a tag with priority 0 and VLAN 0. The innermost tag is removed from a flow that is full, as extraction
-/// would do.
+/// Pushes a tag with priority 0 and VLAN 0. If the flow has the maximum number of tags, its innermost tag is dropped, as the
+/// extraction of such a packet would do.
 pub fn push_vlan(flow: &mut Flow, mask: &mut Flow, tpid: u16) {
     mask.vlans[..vlan_count(flow)].fill(ALL_TAG);
     flow.vlans.copy_within(..VLANS_MAX - 1, 1);
     flow.vlans[0] = Vlan { tpid, tci: VLAN_CFI };
 }
 
-/// Returns whether it is an Ethernet type of MPLS.
+/// Returns whether this is an Ethernet type of MPLS.
 pub fn is_mpls(dl_type: u16) -> bool {
     dl_type == 0x8847 || dl_type == 0x8848
 }
 
-/// Number of label stack entries that the flow has: up to the bottom of the stack, or the non-zero ones if the bottom
-/// is beyond the flow.
+/// Number of label stack entries that the flow has: the entries up to the bottom of the stack, or the non-zero entries if
+/// the flow does not reach to the bottom.
 pub fn mpls_count(flow: &Flow, mask: Option<&mut Flow>) -> usize {
     if !is_mpls(flow.dl_type) {
         return 0;
@@ -55,8 +55,8 @@ pub fn mpls_count(flow: &Flow, mask: Option<&mut Flow>) -> usize {
     bottom.map_or_else(|| flow.mpls_lse.iter().filter(|lse| **lse != 0).count(), |i| i + 1)
 }
 
-/// Pushes a copy of the outermost entry, or the first one. `n` is the previous count, below `MPLS_MAX`. `clear`: the
-/// network and transport fields become unknown, as in a match.
+/// Pushes a copy of the outermost entry; without labels, pushes an entry with TC and TTL of the IP header. `n` is the number
+/// of entries before, and less than `MPLS_MAX`. `clear`: with the first entry, network and transport fields are set to 0.
 pub fn push_mpls(flow: &mut Flow, n: usize, ethertype: u16, mask: Option<&mut Flow>, clear: bool) {
     if n > 0 {
         if let Some(mask) = mask {

@@ -1,6 +1,6 @@
 //! Actions that change fields, metadata and headers of the packet, except encapsulation.
 
-use crate::actions::Then;
+use crate::actions::AfterAction;
 use crate::header;
 use crate::messages::report;
 use crate::outcome::Failure;
@@ -11,7 +11,7 @@ use openflow::action::Action;
 
 impl Walk<'_> {
     /// Translates actions on fields and metadata.
-    pub(crate) fn header_action(&mut self, action: &Action) -> Then {
+    pub(crate) fn header_action(&mut self, action: &Action) -> AfterAction {
         match action {
             Action::SetField { field, value, mask } => self.set_field(*field, *value, *mask),
             Action::SetTlv(t) => self.set_tlv(t),
@@ -54,9 +54,10 @@ impl Walk<'_> {
             }
             _ => return self.other_action(action),
         }
-        Then::Next
+        AfterAction::Next
     }
 
+    /// Writes bits of the outer VLAN tag. `push`: adds a tag if the packet has none.
     fn set_tci(&mut self, bits: u16, value: u16, push: bool) {
         self.mask.vlans[0].tci |= bits | VLAN_CFI;
         let tag = &mut self.flow.vlans[0];
@@ -68,7 +69,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Writes a field of the IP header. `dl_type` 0: of either IP version.
+    /// Writes a field of the IP header if the packet has this `dl_type`; 0: IPv4 or IPv6.
     fn set_l3(&mut self, field: FieldId, value: u128, bits: u128, dl_type: u16) {
         if self.flow.dl_type == dl_type || dl_type == 0 && self.flow.is_ip() {
             let all = field.mask_of(&self.mask) | bits & field.ones();
@@ -94,6 +95,7 @@ impl Walk<'_> {
         }
     }
 
+    /// Translates `dec_ttl`. Returns true if the action ends the list, because the TTL is exceeded.
     pub(crate) fn dec_ttl(&mut self, controllers: &[u16]) -> bool {
         if !self.flow.is_ip() {
             return false;
@@ -140,6 +142,7 @@ impl Walk<'_> {
         }
     }
 
+    /// Fails because a flow cannot hold the labels. `about`: the flow that the error message shows.
     pub(crate) fn too_many_labels(&mut self, about: Flow, text: std::fmt::Arguments<'_>) {
         if self.received.packet.is_some() {
             self.error_about(about, text);
@@ -147,6 +150,7 @@ impl Walk<'_> {
         self.out.error = Some(Failure::TooManyMplsLabels);
     }
 
+    /// Writes bits of the outermost label stack entry, if there is one.
     fn set_lse(&mut self, bits: u32, value: u32) {
         if header::is_mpls(self.flow.dl_type) {
             self.mask.mpls_lse[0] |= bits;
@@ -154,6 +158,7 @@ impl Walk<'_> {
         }
     }
 
+    /// Translates `dec_mpls_ttl`. Returns true if the action ends the list, because the TTL is exceeded or there is no label.
     pub(crate) fn dec_mpls_ttl(&mut self) -> bool {
         if header::is_mpls(self.flow.dl_type) {
             self.mask.mpls_lse[0] |= 0xff;

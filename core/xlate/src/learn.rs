@@ -1,10 +1,10 @@
-//! `learn`: adds flows that are derived from packets.
+//! `learn`: adds flows whose match and actions are derived from the packet.
 
-use crate::fields::look_at;
+use crate::fields::unwildcard_subfield;
 use crate::limits::LEARN_WORK;
 use crate::messages::{open_trace, report};
-use crate::outcome::{Credit, Effect, LearnedFlow};
-use crate::trace::Kind;
+use crate::outcome::{Effect, LearnedFlow, StatsTarget};
+use crate::trace::LineKind;
 use crate::walk::Walk;
 use flow::field::Prereq;
 use flow::{Flow, Match};
@@ -18,51 +18,51 @@ impl Walk<'_> {
     pub(crate) fn learn(&mut self, learn: &Learn) {
         for spec in &learn.specs {
             if let LearnSource::Field(src) = spec.src {
-                look_at(src, &mut self.mask);
+                unwildcard_subfield(src, &mut self.mask);
             }
         }
-        if self.input.pretend {
+        if self.input.dry_run {
             report!(self, Warn, "suppressing side effects, so learn action ignored");
             return;
         }
-        if !self.spend(LEARN_WORK) {
+        if !self.add_work(LEARN_WORK) {
             return;
         }
-        let flow_mod = make(learn, &self.flow);
+        let flow_mod = learned_flow_mod(learn, &self.flow);
         self.report_learned(&flow_mod);
         let learned = Arc::new(LearnedFlow { bridge: self.bridge.id, flow_mod, limit: learn.limit });
         if learn.limit != 0 {
             self.depends_on_limit(learn.table);
         }
-        let room = self.has_room_for(&learned);
+        let may_learn = self.may_add_learned(&learned);
         if let Some(dst) = learn.result_dst {
-            self.write(dst, u128::from(room));
+            self.write(dst, u128::from(may_learn));
             self.report_subfield(dst);
         }
-        if !room {
+        if !may_learn {
             report!(self, Detail, "Limit exceeded, learn failed");
             return;
         }
         if self.received.side_effects {
             self.out.effects.push(Effect::Learn(Arc::clone(&learned)));
         }
-        self.out.credits.push(Credit::Learn(learned));
+        self.out.stats_targets.push(StatsTarget::Learn(learned));
     }
 
-    /// Returns whether the flow can be learned, or exists already. With a packet this is checked again when the flow
-    /// is added.
-    fn has_room_for(&mut self, learned: &LearnedFlow) -> bool {
+    /// Returns whether the flow can be learned within the limit, or exists already. If the flow is really added, this is
+    /// checked again.
+    fn may_add_learned(&mut self, learned: &LearnedFlow) -> bool {
         let LearnedFlow { flow_mod, limit, .. } = learned;
         let tables = &self.bridge.tables;
         if *limit == 0 {
             return true;
         }
-        let room = tables.may_learn(flow_mod, *limit);
-        // Without a packet nothing is learned. The result is not cached if it depends on a learned flow that
-        // was removed, because the next packet adds that flow again. If the limit prevents learning, the
-        // result holds until the table changes.
-        self.out.avoid_caching |= room && !self.received.side_effects && !tables.has_learned(flow_mod);
-        room
+        let may_learn = tables.may_learn(flow_mod, *limit);
+        // A translation without side effects learns nothing. If the learned flow does not exist, the result must not be
+        // cached: the next packet has to be translated, to add the flow. If the limit prevents learning, the result is
+        // valid until the table changes.
+        self.out.avoid_caching |= may_learn && !self.received.side_effects && !tables.has_learned(flow_mod);
+        may_learn
     }
 
     fn report_learned(&mut self, f: &FlowMod) {
@@ -82,12 +82,12 @@ impl Walk<'_> {
             line.push_str(" send_flow_rem");
         }
         line.push_str(&format!(" actions={}", text.actions(self.bridge, &f.actions)));
-        trace.report(Kind::Detail, line);
+        trace.report(LineKind::Detail, line);
     }
 }
 
-/// The flow that is learned from a packet.
-fn make(learn: &Learn, flow: &Flow) -> FlowMod {
+/// The request that adds the flow learned from a packet.
+fn learned_flow_mod(learn: &Learn, flow: &Flow) -> FlowMod {
     let (mut matching, mut actions) = (Match::CATCHALL, Vec::new());
     matching.set_layout(flow.layout);
     if learn.fin_idle_timeout != 0 || learn.fin_hard_timeout != 0 {
@@ -101,7 +101,7 @@ fn make(learn: &Learn, flow: &Flow) -> FlowMod {
         match spec.dst {
             LearnTarget::Match(dst) if dst.field.tlv_index().is_some() => {
                 dst.unwildcard(&mut matching.mask);
-                dst.set_bytes(&mut matching.flow, &wide(&spec.src, flow));
+                dst.set_bytes(&mut matching.flow, &learned_bytes(&spec.src, flow));
             }
             LearnTarget::Match(dst) => {
                 let (old, mask) = matching.get(dst.field);
@@ -113,7 +113,7 @@ fn make(learn: &Learn, flow: &Flow) -> FlowMod {
             }
             // Values of more than 128 bits are loaded in parts.
             LearnTarget::Load(dst) if dst.n_bits > 128 => {
-                let bytes = wide(&spec.src, flow);
+                let bytes = learned_bytes(&spec.src, flow);
                 let number = |part: &[u8]| part.iter().fold(0, |v, b| v << 8 | u128::from(*b));
                 let parts = dst.parts().zip(bytes.rchunks(16));
                 actions.extend(parts.map(|(dst, part)| Action::RegLoad { dst, value: number(part) }));
@@ -137,15 +137,15 @@ fn make(learn: &Learn, flow: &Flow) -> FlowMod {
     }
 }
 
-/// The bytes to be learned, of any length.
-fn wide(src: &LearnSource, flow: &Flow) -> Vec<u8> {
+/// The value of a source as bytes; fields of tunnel options may be longer than 128 bits.
+fn learned_bytes(src: &LearnSource, flow: &Flow) -> Vec<u8> {
     match src {
         LearnSource::Field(src) => src.bytes(flow),
         LearnSource::Value(v) => v.to_be_bytes().to_vec(),
     }
 }
 
-/// Restricts the ports to which a learned flow may output.
+/// The output action of a learned flow; `None` if a learned flow must not output to this port.
 fn output(value: u128) -> Option<Action> {
     let port = OfPort(u16::try_from(value).ok()?);
     let allowed =

@@ -1,14 +1,14 @@
 //! Translation: walks a packet's flow through the OpenFlow pipeline and returns datapath actions.
 //!
-//! A pure function of a [`Snapshot`] and an [`Input`]. It changes nothing: besides the actions and the mask of the
-//! consulted bits it returns the side effects ([`Effect`]) and statistics to credit ([`Credit`]). Several threads may
-//! translate at the same time: the snapshot is immutable, and state that changes (learning tables, frozen states) is
-//! read through traits.
+//! A translation is a function of a [`Snapshot`] and an [`Input`]. It changes nothing, except that it stores frozen states
+//! through [`Recirc`]. It returns the actions, the mask of the consulted bits, the side effects ([`Effect`]) and the
+//! statistics to update ([`StatsTarget`]). Several threads may translate at the same time: the snapshot is immutable, and
+//! state that changes (learning tables, frozen states) is accessed through traits.
 //!
-//! `translate` begins and ends a translation, `walk` is its state, `freeze` stores that, `lookup` finds
-//! rules, `actions` executes their actions, `ports`, `normal` and `multicast` output, `commit` writes headers before each
-//! output. Actions and their effects: OpenFlow 1.0 to 1.5 and ovs-actions(7). The text of a [`Trace`] and of
-//! errors is that of Open vSwitch 3.7, because scripts parse it.
+//! `translate` begins and ends a translation, `walk` is its state, `freeze` stores this state for recirculation,
+//! `lookup` finds rules, `actions` executes their actions, `ports`, `normal` and `multicast` output, `commit` emits the
+//! header changes before each output. Actions and their effects: OpenFlow 1.0 to 1.5 and ovs-actions(7). The text of a
+//! [`Trace`] and of errors is that of Open vSwitch 3.7, because scripts parse it.
 
 mod action_set;
 mod actions;
@@ -31,11 +31,11 @@ mod header;
 mod header_actions;
 mod learn;
 mod limits;
-mod links;
 mod lookup;
 mod messages;
 mod mirror;
 mod multicast;
+mod multipath;
 mod native;
 mod next_hop;
 mod normal;
@@ -63,16 +63,17 @@ pub use groups::select_slots;
 pub use mirror::{MIRRORS_MAX, Mirror, MirrorTally, MirrorTo};
 pub use normal::is_reserved;
 pub use outcome::{
-    Credit, Effect, Failure, FinTimeout, Fork, Held, LearnedFlow, Level, LogLine, Output, Solicitation,
+    Effect, Failure, FinTimeout, Fork, HeldOutput, LearnedFlow, Level, LogLine, Output, Solicitation,
+    StatsTarget,
 };
 pub use report::trace_report;
 pub use sampled::{BridgeIpfix, Sampling};
 pub use snapshot::{Attachment, Bridge, Bundle, Fragments, Port, PortFlags, Snapshot, Snooping};
-pub use trace::{Kind, Trace};
+pub use trace::{LineKind, Trace};
 pub use translate::translate;
 pub use tunnel_ports::{TunnelPort, TunnelPorts};
-pub use underlay::{HoldCapacity, HostPort, Listener, Neighbours, Termini, Underlay};
-pub use walk::{Input, Start, Text};
+pub use underlay::{HoldCapacity, HostPort, Listener, Neighbours, TunnelEndpoints, Underlay};
+pub use walk::{Input, Start, TraceFormat};
 
 #[cfg(test)]
 mod tests;

@@ -1,12 +1,12 @@
-//! Tables: finds the next rule and executes it.
+//! Table look-ups: finds the rule of a packet and executes its actions.
 //!
-//! A look-up without a match still has a rule: one of the switch's internal rules, which sends the packet to the
-//! controller or drops it. Limits of depth and number of look-ups end loops of flows.
+//! A look-up always returns a rule. If no flow of the table matches, it is one of the switch's internal rules, which sends
+//! the packet to the controller or drops it. Limits of nesting depth and of the number of look-ups end resubmit loops.
 
 use crate::messages::report;
-use crate::outcome::Credit;
+use crate::outcome::StatsTarget;
 use crate::snapshot::{Fragments, PortFlags};
-use crate::trace::{Kind, Trace};
+use crate::trace::{LineKind, Trace};
 use crate::walk::Walk;
 use classifier::of::Classified;
 use flow::FieldId;
@@ -16,7 +16,7 @@ use openflow::table::TableMiss;
 use std::sync::{Arc, LazyLock};
 use units::OfPort;
 
-/// Words of the ports that a look-up may find changed.
+/// The words of the flow that [`Walk::find_rule`] changes for a look-up: the ingress port and the transport ports.
 static PORT_WORDS: LazyLock<u128> = LazyLock::new(|| {
     let fields = [FieldId::InPort, FieldId::TcpSrc, FieldId::TcpDst];
     fields.iter().filter_map(|field| field.words()).fold(0, |all, words| all | words)
@@ -24,27 +24,27 @@ static PORT_WORDS: LazyLock<u128> = LazyLock::new(|| {
 
 /// Parameters of a look-up.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Search {
-    /// The ingress port for this look-up.
+pub(crate) struct LookupParams {
+    /// The ingress port that this look-up matches: `resubmit` may name another one.
     pub port: u32,
     /// The table.
     pub table: u8,
-    /// A miss may be sent to the controller.
+    /// If no rule matches, the packet may be sent to the controller.
     pub may_packet_in: bool,
-    /// A miss is handled as the table's configuration says.
+    /// If no rule matches, the miss configuration of the table applies.
     pub honor_miss: bool,
-    /// Use the addresses and ports of the connection's original direction.
+    /// Match the addresses and ports of the connection's original direction.
     pub with_ct: bool,
-    /// Nothing follows, so no copy is needed.
+    /// No action follows, so the rule's actions need not be executed on a copy.
     pub last: bool,
-    /// Later actions do not see the changes.
+    /// Later actions do not see the changes that the rule's actions make.
     pub isolated: bool,
 }
 
-impl Search {
-    /// For a packet that enters a bridge.
-    pub(crate) fn first(port: u32, table: u8) -> Search {
-        Search {
+impl LookupParams {
+    /// The parameters for a packet that enters a bridge.
+    pub(crate) fn first(port: u32, table: u8) -> LookupParams {
+        LookupParams {
             port,
             table,
             may_packet_in: true,
@@ -57,53 +57,54 @@ impl Search {
 }
 
 impl<'a> Walk<'a> {
-    /// The first look-up of a packet.
+    /// Does the first look-up of a packet, and executes the rule if the ingress port accepts the packet.
     pub(crate) fn first_table(&mut self) {
-        let table = self.place.table_id;
-        let rule = self.find(&Search::first(self.flow.in_port, table));
-        let shown = self.place.table_id;
+        let table = self.current.table_id;
+        let rule = self.find_rule(&LookupParams::first(self.flow.in_port, table));
+        let shown = self.current.table_id;
         self.report_rule(rule, shown);
-        if self.may_begin() {
-            (self.place.rule, self.place.rule_cookie) = (Some(rule), rule.cookie);
+        if self.ingress_accepts() {
+            (self.current.rule, self.current.rule_cookie) = (Some(rule), rule.cookie);
             self.begin(&rule.actions);
         }
     }
 
     /// Looks up a rule and executes it.
-    pub(crate) fn table(&mut self, search: Search) {
+    pub(crate) fn resubmit(&mut self, search: LookupParams) {
         if self.packet_state.was_mpls {
             self.freeze();
             return;
         }
-        if !self.within_limits() {
+        if !self.check_limits() {
             return;
         }
-        let before = self.place;
-        self.place.table_id = search.table;
+        let before = self.current;
+        self.current.table_id = search.table;
         if search.with_ct {
             if self.flow.ct_nw_proto == 0 || !self.flow.is_ip() {
                 self.error(format_args!("resubmit(ct) with non-tracked or non-IP packet!"));
-                self.place = before;
+                self.current = before;
                 return;
             }
             self.swap_tuples();
         }
-        let rule = self.find(&search);
+        let rule = self.find_rule(&search);
         if search.with_ct {
             self.swap_tuples();
         }
         let back = self.out.trace.as_ref().map(|t| t.cursor());
         self.report_rule(rule, search.table);
-        self.descend(rule, search.table <= before.table_id, &search);
+        self.execute_rule(rule, search.table <= before.table_id, &search);
         self.unnest(back);
-        self.place = before;
+        self.current = before;
     }
 
-    /// Executes the rule. The caller restores the place.
-    fn descend(&mut self, rule: &'a Arc<Rule>, deepens: bool, search: &Search) {
+    /// Executes the rule's actions. The caller restores `current`. `deepens`: the table's number is not higher than
+    /// the current one, so the look-up may be part of a loop and counts towards the nesting depth.
+    fn execute_rule(&mut self, rule: &'a Arc<Rule>, deepens: bool, search: &LookupParams) {
         self.effort.resubmits += 1;
         self.effort.depth += u32::from(deepens);
-        (self.place.rule, self.place.rule_cookie) = (Some(rule), rule.cookie);
+        (self.current.rule, self.current.rule_cookie) = (Some(rule), rule.cookie);
         if search.isolated {
             self.isolated(&rule.actions, search.last);
         } else {
@@ -112,13 +113,13 @@ impl<'a> Walk<'a> {
         self.effort.depth -= u32::from(deepens);
     }
 
-    /// The rule for the packet, which always exists; it will be credited. Sets `table_id` to the table where it was
-    /// found.
-    fn find(&mut self, search: &Search) -> &'a Arc<Rule> {
+    /// Looks up the packet's rule, which always exists, and makes it a statistics target. Sets `table_id` to the table in
+    /// which the rule was found.
+    fn find_rule(&mut self, search: &LookupParams) -> &'a Arc<Rule> {
         let own = (self.flow.in_port, self.flow.tp_src, self.flow.tp_dst);
         let is_fragment = self.flow.nw_frag & frag::ANY != 0;
-        let doubt = if is_fragment || search.port != own.0 { *PORT_WORDS } else { 0 };
-        self.doubt_words(doubt);
+        let changed = if is_fragment || search.port != own.0 { *PORT_WORDS } else { 0 };
+        self.mark_words_changed(changed);
         self.flow.in_port = search.port;
         if is_fragment && self.bridge.fragments == Fragments::Normal {
             (self.flow.tp_src, self.flow.tp_dst) = (0, 0);
@@ -126,7 +127,7 @@ impl<'a> Walk<'a> {
         let dropped = is_fragment && self.bridge.fragments == Fragments::Drop;
         let found = if dropped { None } else { Some(self.find_in_tables(search)) };
         (self.flow.in_port, self.flow.tp_src, self.flow.tp_dst) = own;
-        self.doubt_words(doubt);
+        self.mark_words_changed(changed);
         let internal = self.bridge.tables.internal();
         let (bridge, rule) = match found {
             Some(Ok(rule)) => (Some(self.bridge.id), rule),
@@ -135,26 +136,26 @@ impl<'a> Walk<'a> {
             None => (None, &internal.drop_frags),
         };
         let credited = Arc::clone(rule);
-        self.out.credits.push(match bridge {
-            Some(bridge) => Credit::Match { bridge, rule: credited },
-            None => Credit::Rule(credited),
+        self.out.stats_targets.push(match bridge {
+            Some(bridge) => StatsTarget::Match { bridge, rule: credited },
+            None => StatsTarget::Rule(credited),
         });
         rule
     }
 
-    /// A rule of a table, or how to handle the miss.
-    fn find_in_tables(&mut self, search: &Search) -> Result<&'a Arc<Rule>, TableMiss> {
+    /// The matching rule of the table, or of a later table if misses continue there; otherwise how to handle the miss.
+    fn find_in_tables(&mut self, search: &LookupParams) -> Result<&'a Arc<Rule>, TableMiss> {
         let mut miss = TableMiss::Continue;
         for id in
             (search.table..TABLE_INTERNAL).chain((search.table == TABLE_INTERNAL).then_some(TABLE_INTERNAL))
         {
-            self.place.table_id = id;
-            self.spend(1);
+            self.current.table_id = id;
+            self.add_work(1);
             self.depends_on_table(id, search.with_ct);
-            if let Some(rule) = self.best(id) {
+            if let Some(rule) = self.best_rule(id) {
                 return Ok(rule);
             }
-            self.out.credits.push(Credit::Miss { bridge: self.bridge.id, table: id });
+            self.out.stats_targets.push(StatsTarget::Miss { bridge: self.bridge.id, table: id });
             if search.honor_miss {
                 miss = self.bridge.tables.table(id).map_or(TableMiss::Default, |t| t.config().miss);
                 if miss == TableMiss::Continue {
@@ -166,8 +167,8 @@ impl<'a> Walk<'a> {
         Err(miss)
     }
 
-    /// The best rule of a table. For a trace, the parts of a matching conjunction are kept.
-    fn best(&mut self, table: u8) -> Option<&'a Arc<Rule>> {
+    /// The matching rule of a table with the highest priority. For a trace, the flows of a matching conjunction are stored.
+    fn best_rule(&mut self, table: u8) -> Option<&'a Arc<Rule>> {
         let tables = &self.bridge.tables;
         if self.out.trace.is_none() {
             return tables.lookup(table, &self.flow, Some(&mut self.mask));
@@ -179,7 +180,7 @@ impl<'a> Walk<'a> {
         found
     }
 
-    fn wants_packet_in(&self, search: &Search, miss: TableMiss) -> bool {
+    fn wants_packet_in(&self, search: &LookupParams, miss: TableMiss) -> bool {
         if !search.may_packet_in {
             return false;
         }
@@ -193,7 +194,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Reports a look-up in the trace; later lines are below it.
+    /// Reports a look-up in the trace; later lines are nested below it.
     fn report_rule(&mut self, rule: &Arc<Rule>, table: u8) {
         let full = self.out.trace.as_ref().is_some_and(Trace::is_full);
         let Some(text) = self.input.trace.filter(|_| !full) else { return };
@@ -215,7 +216,7 @@ impl<'a> Walk<'a> {
             }
             line
         };
-        self.nest(Kind::Table, || format!("{table:2}. {line}"));
+        self.nest(LineKind::Table, || format!("{table:2}. {line}"));
         for part in std::mem::take(&mut self.conjunction) {
             let matching = text.matching(bridge, &part.full_match());
             let line = match part.priority() {
@@ -227,8 +228,9 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Swaps the packet's addresses and ports with those of the connection's original direction, in the flow and the mask.
     fn swap_tuples(&mut self) {
-        self.doubt_all_words();
+        self.mark_all_words_changed();
         let ipv4 = self.flow.dl_type == 0x0800;
         for f in [&mut self.flow, &mut self.mask] {
             std::mem::swap(&mut f.nw_proto, &mut f.ct_nw_proto);

@@ -1,7 +1,7 @@
-//! Messages of a walk: lines of its trace, or lines for the log.
+//! Messages of a walk: lines of its trace or, without a trace, lines for the log.
 
 use crate::outcome::{Level, LogLine, Output};
-use crate::trace::{Cursor, Kind, Trace};
+use crate::trace::{Cursor, LineKind, Trace};
 use crate::walk::Walk;
 use flow::Flow;
 use openflow::action::Action;
@@ -11,7 +11,7 @@ use std::fmt::Arguments;
 macro_rules! report {
     ($walk:expr, $kind:ident, $($text:tt)*) => {
         if let Some(trace) = $walk.out.trace.as_mut().filter(|trace| !trace.is_full()) {
-            trace.report($crate::trace::Kind::$kind, format!($($text)*));
+            trace.report($crate::trace::LineKind::$kind, format!($($text)*));
         }
     };
 }
@@ -26,8 +26,9 @@ pub(crate) fn open_trace(out: &mut Output) -> Option<&mut Trace> {
 }
 
 impl Walk<'_> {
-    /// Adds a line below which the next lines are placed; returns the previous position.
-    pub(crate) fn nest(&mut self, kind: Kind, text: impl FnOnce() -> String) -> Option<Cursor> {
+    /// Adds a line to the trace, below which the next lines are placed; returns the previous position for
+    /// [`unnest`](Self::unnest).
+    pub(crate) fn nest(&mut self, kind: LineKind, text: impl FnOnce() -> String) -> Option<Cursor> {
         let trace = self.out.trace.as_mut()?;
         let back = trace.cursor();
         if trace.is_full() {
@@ -38,30 +39,31 @@ impl Walk<'_> {
         Some(back)
     }
 
+    /// Places the next lines at a previous position.
     pub(crate) fn unnest(&mut self, back: Option<Cursor>) {
         if let (Some(trace), Some(back)) = (&mut self.out.trace, back) {
             trace.go(back);
         }
     }
 
-    /// Adds the trace line of the present bridge.
+    /// Adds the trace line of the current bridge; the next lines are placed below it.
     pub(crate) fn enter_bridge(&mut self) -> Option<Cursor> {
         let name = &self.bridge.name;
-        self.nest(Kind::Bridge, || format!("bridge(\"{name}\")"))
+        self.nest(LineKind::Bridge, || format!("bridge(\"{name}\")"))
     }
 
-    pub(crate) fn report_actions(&mut self, kind: Kind, title: &str, actions: &[Action]) {
+    pub(crate) fn report_actions(&mut self, kind: LineKind, title: &str, actions: &[Action]) {
         if let (Some(trace), Some(text)) = (open_trace(self.out), self.input.trace) {
             let list = text.actions(self.bridge, actions);
             trace.report(kind, if title.is_empty() { list } else { format!("{title}: {list}") });
         }
     }
 
-    fn say(&mut self, kind: Kind, level: Level, text: Arguments<'_>) {
-        self.say_about(self.committed.base, kind, level, text);
+    fn trace_or_log(&mut self, kind: LineKind, level: Level, text: Arguments<'_>) {
+        self.trace_or_log_about(self.committed.base, kind, level, text);
     }
 
-    fn say_about(&mut self, flow: Flow, kind: Kind, level: Level, text: Arguments<'_>) {
+    fn trace_or_log_about(&mut self, flow: Flow, kind: LineKind, level: Level, text: Arguments<'_>) {
         if let Some(trace) = &mut self.out.trace {
             trace.report(kind, text.to_string());
         } else if self.received.packet.is_some() && self.out.log.len() <= LOG_LINES_MAX {
@@ -74,7 +76,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Adds a line for the log, up to the limit and one line that reports the limit.
+    /// Adds a line for the log. At the limit it adds one line that says so, beyond the limit none.
     fn push_log(&mut self, line: LogLine) {
         let left = LOG_LINES_MAX.checked_sub(self.out.log.len());
         self.out.log.extend(match left {
@@ -88,33 +90,33 @@ impl Walk<'_> {
         });
     }
 
-    /// Reports an error for this flow, in the log even without a trace.
+    /// Reports an error about this flow: in the trace if there is one, otherwise in the log.
     pub(crate) fn error_about(&mut self, flow: Flow, text: Arguments<'_>) {
-        self.say_about(flow, Kind::Error, Level::Warn, text);
+        self.trace_or_log_about(flow, LineKind::Error, Level::Warn, text);
     }
 
-    /// Reports an error, in the log even without a trace.
+    /// Reports an error: in the trace if there is one, otherwise in the log.
     pub(crate) fn error(&mut self, text: Arguments<'_>) {
-        self.say(Kind::Error, Level::Warn, text);
+        self.trace_or_log(LineKind::Error, Level::Warn, text);
     }
 
-    /// Reports an error only in the log: a trace does not contain it.
-    pub(crate) fn quiet_error(&mut self, text: Arguments<'_>) {
+    /// Reports an error in the log only, as Open vSwitch does: a trace does not contain it.
+    pub(crate) fn log_error(&mut self, text: Arguments<'_>) {
         self.push_log(LogLine { level: Level::Warn, text: text.to_string(), flow: self.committed.base });
     }
 
-    /// Reports something without effect.
+    /// Reports that an action has no effect.
     pub(crate) fn info(&mut self, text: Arguments<'_>) {
-        self.say(Kind::Warn, Level::Info, text);
+        self.trace_or_log(LineKind::Warn, Level::Info, text);
     }
 
     /// Reports debugging information.
     pub(crate) fn debug(&mut self, text: Arguments<'_>) {
-        self.debug_as(Kind::Detail, text);
+        self.debug_as(LineKind::Detail, text);
     }
 
-    /// As `debug`, on a line of this kind.
-    pub(crate) fn debug_as(&mut self, kind: Kind, text: Arguments<'_>) {
-        self.say(kind, Level::Debug, text);
+    /// Reports debugging information; the trace line is of this kind.
+    pub(crate) fn debug_as(&mut self, kind: LineKind, text: Arguments<'_>) {
+        self.trace_or_log(kind, Level::Debug, text);
     }
 }

@@ -1,4 +1,4 @@
-//! Mirrors of a bridge: what they select, and where copies go.
+//! Mirrors of a bridge: which packets they copy, and where they send the copies.
 
 use bridge::{BundleId, VlanSet};
 use flow::{FieldId, Flow};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 mod copy;
 
-/// Maximum number of mirrors of a bridge: one bit each.
+/// Maximum number of mirrors of a bridge: sets of mirrors are bit sets in a `u32`.
 pub const MIRRORS_MAX: usize = 32;
 
 /// The destination of copies.
@@ -19,7 +19,7 @@ pub enum MirrorTo {
     Vlan(u16),
 }
 
-/// Counters of a mirror.
+/// The counters of a mirror.
 #[derive(Debug, Default)]
 pub struct MirrorTally {
     packets: AtomicU64,
@@ -46,9 +46,9 @@ pub struct Mirror {
     pub from: Vec<BundleId>,
     /// Copies packets that these ports send.
     pub to: Vec<BundleId>,
-    /// Only in these VLANs.
+    /// Copies only packets of these VLANs; `None`: of all.
     pub vlans: Option<VlanSet>,
-    /// Only packets that equal the flow (first) in the bits of the mask (second).
+    /// Copies only packets that equal this flow in the bits of this mask; `None`: all packets.
     pub filter: Option<Arc<(Flow, Flow)>>,
     /// The destination of copies.
     pub out: MirrorTo,
@@ -60,7 +60,7 @@ pub struct Mirror {
 
 impl Mirror {
     /// Returns whether the packet passes the filter; adds the filter's bits to the mask.
-    fn wants(&self, flow: &Flow, mask: &mut Flow) -> bool {
+    fn selects(&self, flow: &Flow, mask: &mut Flow) -> bool {
         let Some((wanted, bits)) = self.filter.as_deref() else { return true };
         FieldId::all().filter(|f| f.mask_of(bits) != 0).all(|field| {
             let relevant = field.mask_of(bits);

@@ -1,8 +1,8 @@
 //! NORMAL in a bridge with multicast snooping: multicast IP packets are sent to the ports that joined their group
 //! (RFC 4541).
 //!
-//! Messages of IGMP and MLD take the slow path, so that each one renews what the table has learned. A port gets one
-//! copy of a packet, and only if it carries the packet's VLAN.
+//! IGMP and MLD messages take the slow path, so that each message renews the entries of the group table. A port gets at
+//! most one copy of a packet, and only if the port carries the packet's VLAN.
 
 use crate::messages::report;
 use crate::normal::Ingress;
@@ -20,16 +20,16 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 /// All nodes of a link (RFC 4291 §2.7.1).
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
-/// A message of group membership in a packet.
+/// The kind of a group membership message (IGMP, MLD).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Query,
     Report,
-    /// IGMP for other purposes.
+    /// An IGMP message of another type.
     Other,
 }
 
-/// The ports that get a packet, each once.
+/// The ports that get a packet; each port is contained once.
 #[derive(Default)]
 struct Targets<'a> {
     bundles: Vec<&'a Bundle>,
@@ -44,33 +44,33 @@ impl<'a> Targets<'a> {
     }
 }
 
-/// The words of a trace that depend on why a packet goes to a port.
-struct Words {
+/// The trace texts for a port, which depend on why the packet is sent to this port.
+struct TraceTexts {
     forwarded: &'static str,
     unknown: &'static str,
     ingress: &'static str,
     other_vlan: &'static str,
 }
 
-const TO_MEMBER: Words = Words {
+const TO_MEMBER: TraceTexts = TraceTexts {
     forwarded: "forwarding to mcast group port",
     unknown: "mcast group port is unknown, dropping",
     ingress: "mcast group port is input port, dropping",
     other_vlan: "mcast group port is on another vlan, dropping",
 };
-const TO_ROUTER: Words = Words {
+const TO_ROUTER: TraceTexts = TraceTexts {
     forwarded: "forwarding to mcast router port",
     unknown: "mcast router port is unknown, dropping",
     ingress: "mcast router port is input port, dropping",
     other_vlan: "mcast router is on another vlan, dropping",
 };
-const TO_FLOOD_PORT: Words = Words {
+const TO_FLOOD_PORT: TraceTexts = TraceTexts {
     forwarded: "forwarding to mcast flood port",
     unknown: "mcast flood port is unknown, dropping",
     ingress: "mcast flood port is input port, dropping",
     other_vlan: "mcast flood port is on another vlan, dropping",
 };
-const REPORT: Words = Words {
+const REPORT: TraceTexts = TraceTexts {
     forwarded: "forwarding report to mcast flagged port",
     unknown: "mcast port is unknown, dropping the report",
     ingress: "mcast port is input port, dropping the Report",
@@ -78,7 +78,7 @@ const REPORT: Words = Words {
 };
 
 impl<'a> Walk<'a> {
-    /// Forwards a multicast IP packet if the bridge has multicast snooping; otherwise returns false.
+    /// Forwards a multicast IP packet if the bridge has multicast snooping. Returns whether it forwarded the packet.
     pub(crate) fn forward_multicast(&mut self, ingress: &Ingress<'_>, tags: &VlanTags) -> bool {
         let bridge = self.bridge;
         let Some(snooping) = &bridge.snooping else { return false };
@@ -89,7 +89,7 @@ impl<'a> Walk<'a> {
         if !matches!(self.flow.dl_type, ethertype::IPV4 | ethertype::IPV6) {
             return false;
         }
-        if let Some(kind) = self.membership() {
+        if let Some(kind) = self.membership_message() {
             self.out.slow |= SlowReason::ACTION;
             self.learn_membership(snooping, ingress, tags, kind);
             self.forward_membership(snooping, ingress, tags, kind);
@@ -122,8 +122,8 @@ impl<'a> Walk<'a> {
         true
     }
 
-    /// The group to which the packet is addressed, and whether all ports get its packets. `None`: it is addressed to
-    /// a single host, although its Ethernet address is a group's.
+    /// The destination group, and whether the group's packets are flooded. `None`: the IP destination is a single host,
+    /// although the Ethernet destination is a multicast address.
     fn multicast_group(&mut self) -> (Option<Ipv6Addr>, bool) {
         if self.flow.dl_type == ethertype::IPV4 {
             self.mask.nw_dst = u32::MAX;
@@ -136,10 +136,10 @@ impl<'a> Walk<'a> {
         (Some(group).filter(Ipv6Addr::is_multicast), group == ALL_NODES)
     }
 
-    /// The kind of message, if the packet is IGMP or MLD.
-    fn membership(&mut self) -> Option<Kind> {
+    /// The kind of the group membership message; `None` if the packet is no such message.
+    fn membership_message(&mut self) -> Option<Kind> {
         self.mask.nw_proto = u8::MAX;
-        // Only the low byte of a type or a code is ever set.
+        // Type and code of a message have 8 bits, so the high byte of the flow's field is 0.
         let kind = self.flow.tp_src as u8;
         match (self.flow.dl_type, self.flow.nw_proto) {
             (ethertype::IPV4, ipproto::IGMP) => Some(match kind {
@@ -156,7 +156,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Learns from a message. A port that gets all multicast joins no group.
+    /// Learns from a message. A port to which all multicast is flooded need not join groups, so its messages are ignored.
     fn learn_membership(&mut self, snooping: &Snooping, ingress: &Ingress<'_>, tags: &VlanTags, kind: Kind) {
         let (Some(bundle), Some(packet)) =
             (ingress.bundle, self.received.packet.filter(|_| self.received.side_effects))
@@ -180,7 +180,7 @@ impl<'a> Walk<'a> {
         };
         let news = snooping.groups.news(vlan, port, &message);
         if news != 0 {
-            self.tell_news(&message, news, &bundle.name, vlan);
+            self.log_changes(&message, news, &bundle.name, vlan);
         }
         self.out.effects.push(Effect::Snoop {
             bridge: self.bridge.id,
@@ -190,7 +190,8 @@ impl<'a> Walk<'a> {
         });
     }
 
-    fn tell_news(&mut self, message: &Message, news: usize, port: &str, vlan: u16) {
+    /// Logs the changes that a message makes to the group table. `news`: their number.
+    fn log_changes(&mut self, message: &Message, news: usize, port: &str, vlan: u16) {
         let place = format!("port {port} in VLAN {vlan}");
         match message {
             Message::AnonymousQuery => {}
@@ -212,7 +213,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Sends reports to routers and to the ports that get all reports (RFC 4541 §2.1.1 item 1), other messages to all.
+    /// Sends a report to the router ports and to the ports that get all reports (RFC 4541 §2.1.1 item 1); floods other messages.
     fn forward_membership(
         &mut self,
         snooping: &Snooping,
@@ -238,7 +239,7 @@ impl<'a> Walk<'a> {
         if self.out.trace.is_none() {
             return self.add_targets(targets, &snooping.groups.routers_of(vlan), at, &TO_ROUTER);
         }
-        // A trace contains the routers of other VLANs, too.
+        // A trace also names the router ports of other VLANs, as skipped.
         for (of, port) in snooping.groups.routers() {
             if of == vlan || self.bridge.bundle(port).is_none() {
                 self.add_targets(targets, &[port], at, &TO_ROUTER);
@@ -248,30 +249,30 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Adds those ports to which the packet may be sent.
+    /// Adds the ports that may send the packet to `targets`, and reports each port in the trace.
     fn add_targets(
         &mut self,
         targets: &mut Targets<'a>,
         ports: &[BundleId],
         (ingress, tags): (&Ingress<'_>, &VlanTags),
-        words: &Words,
+        texts: &TraceTexts,
     ) {
         for &port in ports {
             let Some(bundle) = self.bridge.bundle(port) else {
-                report!(self, Warn, "{}", words.unknown);
+                report!(self, Warn, "{}", texts.unknown);
                 continue;
             };
             if bundle.vlan.reads_cvlan() {
                 self.mask.vlans[1].tci = u16::MAX;
             }
             if ingress.id() == Some(port) {
-                report!(self, Detail, "{}", words.ingress);
+                report!(self, Detail, "{}", texts.ingress);
             } else if self.is_mirror_port(port) {
                 report!(self, Warn, "mcast port is a mirror port, dropping");
             } else if !bundle.vlan.includes(tags) {
-                report!(self, Detail, "{}", words.other_vlan);
+                report!(self, Detail, "{}", texts.other_vlan);
             } else {
-                report!(self, Detail, "{}", words.forwarded);
+                report!(self, Detail, "{}", texts.forwarded);
                 targets.add(bundle);
             }
         }

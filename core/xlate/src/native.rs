@@ -1,12 +1,12 @@
-//! Tunnels whose headers the switch itself adds and removes.
+//! Native tunnels: the switch itself adds and removes the outer headers.
 //!
-//! A packet that is output to a tunnel port gets a prepared outer header. The translation continues with it as
-//! another packet in the bridge of the route's device, as if the port of that device had received it. A packet that
-//! is output to a port with an address at which a tunnel receives is decapsulated instead, and then received on the
-//! tunnel port.
+//! A packet that is output to a tunnel port gets a precomputed outer header. Then the translation continues with the
+//! encapsulated packet, in the bridge that contains the route's device, as if the port of that device had received the
+//! packet. A packet that is output to a port whose IP address is a tunnel's local address is decapsulated instead, and
+//! then received on the tunnel port.
 
 use crate::messages::report;
-use crate::outcome::{Credit, Effect};
+use crate::outcome::{Effect, StatsTarget};
 use crate::snapshot::Port;
 use crate::underlay::HostPort;
 use crate::walk::Walk;
@@ -14,20 +14,20 @@ use bridge::TunnelConfig;
 use bridge::tunnel::Choice;
 use dpif::{DpAction, DropReason, TunnelHeader, TunnelPush};
 use flow::{Flow, Mac, Tunnel};
-use router::Hop;
+use router::ResolvedRoute;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use tunnel::{Built, Kind, Request, Shape};
+use tunnel::{BuiltHeader, Kind, Request, Shape};
 use units::PortNo;
 
 /// The route and the next hop of a tunnel's packets.
 pub(crate) struct TunnelHop {
-    /// The output port, in this or another bridge.
+    /// The output port of the encapsulated packets, in this or another bridge.
     pub(crate) host: HostPort,
-    /// Its number in the datapath.
-    pub(crate) number: PortNo,
-    /// The name of its bridge.
+    /// The output port's number in the datapath.
+    pub(crate) datapath_port: PortNo,
+    /// The name of the output port's bridge.
     pub(crate) bridge: String,
-    /// The next hop.
+    /// IP address of the next hop.
     pub(crate) next: IpAddr,
     /// Source address of the outer packets.
     pub(crate) source: IpAddr,
@@ -36,7 +36,7 @@ pub(crate) struct TunnelHop {
 /// Why a packet cannot be sent to a tunnel.
 struct Unreachable(DropReason);
 
-/// The remote end in a tunnel's fields.
+/// The remote address in a tunnel's fields.
 fn remote(t: &Tunnel) -> IpAddr {
     match t.ip_dst {
         0 => Ipv6Addr::from(t.ipv6_dst).into(),
@@ -44,7 +44,7 @@ fn remote(t: &Tunnel) -> IpAddr {
     }
 }
 
-/// The local end, if it is set.
+/// The local address in a tunnel's fields, if it is set.
 fn local(t: &Tunnel) -> Option<IpAddr> {
     match (t.ip_src, t.ipv6_src) {
         (0, [0, ..]) if t.ipv6_src == [0; 16] => None,
@@ -54,25 +54,27 @@ fn local(t: &Tunnel) -> Option<IpAddr> {
 }
 
 impl Walk<'_> {
-    /// Outputs to a tunnel. The flow has the fields of the outer header.
+    /// Outputs to a tunnel port, whose number in the datapath is `tunnel_port`. `self.flow` has the fields of the outer header,
+    /// `inner` is the flow before they were set. `last`: no action follows; `truncated`: the packet is truncated before.
     pub(crate) fn push_tunnel(
         &mut self,
-        (port, number): (&Port, PortNo),
+        (port, tunnel_port): (&Port, PortNo),
         config: &TunnelConfig,
         options: &[u8],
-        (unwrapped, last, cut): (&Flow, bool, bool),
+        (inner, last, truncated): (&Flow, bool, bool),
     ) {
         self.commit();
-        match self.header_for(config, options, (port, unwrapped, cut)) {
-            Ok((hop, built)) if cut => {
-                // The flows of the underlay must count the truncated packet, whose length is known only then.
-                let list = vec![push_of(number, &hop, built), DpAction::Recirc(0)];
+        match self.route_and_build_header(config, options, (port, inner, truncated)) {
+            Ok((hop, built)) if truncated => {
+                // Megaflows of the underlay must count the length of the truncated packet, which is known only after the
+                // datapath has truncated the packet: so recirculate.
+                let list = vec![push_action(tunnel_port, &hop, built), DpAction::Recirc(0)];
                 match last {
                     true => self.out.actions.extend(list),
                     false => self.out.actions.push(DpAction::Clone(list)),
                 }
             }
-            Ok((hop, built)) => self.go_on_below(number, &hop, built, last),
+            Ok((hop, built)) => self.translate_in_underlay(tunnel_port, &hop, built, last),
             Err(Unreachable(reason)) if self.snapshot.capabilities.explicit_drop => {
                 let drop = DpAction::Drop(reason);
                 self.out.actions.push(if last { drop } else { DpAction::Clone(vec![drop]) });
@@ -81,12 +83,13 @@ impl Walk<'_> {
         }
     }
 
-    fn header_for(
+    /// Finds the route and the next hop, and builds the outer header. Requests an unknown next hop.
+    fn route_and_build_header(
         &mut self,
         config: &TunnelConfig,
         options: &[u8],
-        (port, unwrapped, cut): (&Port, &Flow, bool),
-    ) -> Result<(TunnelHop, Built), Unreachable> {
+        (port, inner, truncated): (&Port, &Flow, bool),
+    ) -> Result<(TunnelHop, BuiltHeader), Unreachable> {
         let hop = self.route().ok_or_else(|| {
             report!(self, Warn, "native tunnel routing failed");
             Unreachable(DropReason::ActionTunnelRoutingFailed)
@@ -99,13 +102,13 @@ impl Walk<'_> {
         }
         let Some(dst_mac) = self.snapshot.underlay.neighbours.mac_of(&hop.bridge, hop.next) else {
             self.solicit(&hop);
-            // A packet that is kept has its whole length.
-            if !cut {
-                self.hold(&hop, port, unwrapped);
+            // A held packet would later be sent untruncated, so a truncated packet is dropped.
+            if !truncated {
+                self.hold_packet(&hop, port, inner);
             }
             return Err(Unreachable(DropReason::ActionTunnelNeighCacheMiss));
         };
-        self.out.credits.push(Credit::Neighbour { bridge: hop.bridge.clone(), ip: hop.next });
+        self.out.stats_targets.push(StatsTarget::Neighbour { bridge: hop.bridge.clone(), ip: hop.next });
         let (src_mac, source) = (hop.host.mac, hop.source);
         report!(self, Detail, "tunneling from {src_mac} {source} to {dst_mac} {}", hop.next);
         let built = self.build(config, options, &hop, dst_mac).ok_or_else(|| {
@@ -115,28 +118,36 @@ impl Walk<'_> {
         Ok((hop, built))
     }
 
+    /// The name of the route's device.
     pub(crate) fn device(&self, hop: &TunnelHop) -> String {
         let (bridge, port) = hop.host.at;
         let port = self.snapshot.bridge(bridge).and_then(|b| b.port(port));
         port.map_or_else(String::new, |p| p.name.clone())
     }
 
-    /// Looks up the route to the remote end that the flow names.
+    /// Looks up the route to the remote address of the flow's tunnel fields.
     fn route(&mut self) -> Option<TunnelHop> {
         let t = self.flow.tunnel;
         let dst = remote(&t);
         self.depends_on_routes();
         let underlay = &self.snapshot.underlay;
-        let Hop { dev, gateway, source } = underlay.router.lookup(self.flow.pkt_mark, dst, local(&t))?;
+        let ResolvedRoute { dev, gateway, source } =
+            underlay.router.lookup(self.flow.pkt_mark, dst, local(&t))?;
         let host = underlay.ports.get(&*dev)?.clone();
         let bridge = self.snapshot.bridge(host.at.0)?;
-        let number = bridge.datapath_port(host.at.1)?;
+        let datapath_port = bridge.datapath_port(host.at.1)?;
         let next = gateway.filter(|g| !g.is_unspecified()).unwrap_or(dst);
         self.depends_on_neighbour(next);
-        Some(TunnelHop { host, number, bridge: bridge.name.clone(), next, source })
+        Some(TunnelHop { host, datapath_port, bridge: bridge.name.clone(), next, source })
     }
 
-    fn build(&self, config: &TunnelConfig, options: &[u8], hop: &TunnelHop, dst_mac: Mac) -> Option<Built> {
+    fn build(
+        &self,
+        config: &TunnelConfig,
+        options: &[u8],
+        hop: &TunnelHop,
+        dst_mac: Mac,
+    ) -> Option<BuiltHeader> {
         let flow = &self.flow;
         let shape = Shape {
             key: config.out_key != Choice::Unset,
@@ -161,31 +172,38 @@ impl Walk<'_> {
         tunnel::build(&request).ok()
     }
 
-    /// Adds the header and continues with the packet in the bridge of the route's device. Its translation does not
-    /// change the state of this one.
-    fn go_on_below(&mut self, number: PortNo, hop: &TunnelHop, built: Built, last: bool) {
+    /// Adds the header and translates the encapsulated packet in the bridge of the route's device. This leaves the
+    /// translation state of the inner packet unchanged.
+    fn translate_in_underlay(
+        &mut self,
+        tunnel_port: PortNo,
+        hop: &TunnelHop,
+        built: BuiltHeader,
+        last: bool,
+    ) {
         let saved = Box::new((self.flow, self.committed.base, self.mask));
         let received = std::mem::take(&mut self.received);
-        let above = std::mem::take(&mut self.out.actions);
+        let overlay_actions = std::mem::take(&mut self.out.actions);
         let len = built.bytes.len();
-        self.become_outer(&built, hop);
-        self.out.credits.push(Credit::Header { longer_by: len as i64 });
-        self.without_noting(|walk| {
+        self.replace_flow_by_outer(&built, hop);
+        self.out.stats_targets.push(StatsTarget::Header { longer_by: len as i64 });
+        self.without_sample_reports(|walk| {
             walk.enter(hop.host.at, last);
         });
-        self.out.credits.push(Credit::Header { longer_by: -(len as i64) });
-        let below = std::mem::replace(&mut self.out.actions, above);
-        let seen = self.mask;
+        self.out.stats_targets.push(StatsTarget::Header { longer_by: -(len as i64) });
+        let underlay_actions = std::mem::replace(&mut self.out.actions, overlay_actions);
+        let underlay_mask = self.mask;
         self.received = received;
         (self.flow, self.committed.base, self.mask) = *saved;
-        // Metadata besides the packet's bytes is the same for the outer packet.
-        self.mask.pkt_mark |= seen.pkt_mark;
-        self.mask.skb_priority |= seen.skb_priority;
-        self.doubt_all_words();
-        if below.is_empty() {
+        // The encapsulated packet has the same metadata as the inner packet, so the mask must include the metadata that the
+        // translation in the underlay consulted.
+        self.mask.pkt_mark |= underlay_mask.pkt_mark;
+        self.mask.skb_priority |= underlay_mask.skb_priority;
+        self.mark_all_words_changed();
+        if underlay_actions.is_empty() {
             return;
         }
-        let list = std::iter::once(push_of(number, hop, built)).chain(below);
+        let list = std::iter::once(push_action(tunnel_port, hop, built)).chain(underlay_actions);
         if last {
             self.out.actions.extend(list);
         } else {
@@ -193,12 +211,13 @@ impl Walk<'_> {
         }
     }
 
-    /// Replaces the flow by that of the packet with its header.
-    fn become_outer(&mut self, built: &Built, hop: &TunnelHop) {
+    /// Replaces the flow by the outer flow of the encapsulated packet.
+    fn replace_flow_by_outer(&mut self, built: &BuiltHeader, hop: &TunnelHop) {
         let t = self.flow.tunnel;
         let mac = |at: usize| Mac(std::array::from_fn(|i| built.bytes.get(at + i).copied().unwrap_or(0)));
         let v4 = t.ip_dst != 0;
-        let proto = built.bytes.get(if v4 { 23 } else { 20 }).copied().unwrap_or(0);
+        let proto =
+            built.bytes.get(if v4 { IPV4_PROTO_AT } else { IPV6_NEXT_HEADER_AT }).copied().unwrap_or(0);
         let (nw_src, ipv6_src) = match hop.source {
             IpAddr::V4(a) => (a.to_bits(), [0; 16]),
             IpAddr::V6(a) => (0, a.octets()),
@@ -212,7 +231,7 @@ impl Walk<'_> {
             nw_dst: t.ip_dst,
             ipv6_src,
             ipv6_dst: t.ipv6_dst,
-            nw_proto: if proto == ROUTING { self.carried() } else { proto },
+            nw_proto: if proto == ROUTING_HEADER { self.protocol_after_routing_header() } else { proto },
             nw_tos: t.ip_tos,
             nw_ttl: t.ip_ttl,
             tp_src: t.tp_src,
@@ -223,26 +242,26 @@ impl Walk<'_> {
         self.committed.base =
             Flow { packet_type: 0, ..crate::header::keep_metadata(outer, &self.committed.base) };
         self.mask = Flow { layout: self.mask.layout, ..Flow::ZERO };
-        self.doubt_all_words();
+        self.mark_all_words_changed();
     }
 
-    /// The protocol after a routing header.
-    fn carried(&self) -> u8 {
+    /// The protocol number that follows a routing header: IPv4 (4) or IPv6 (41) of the inner packet.
+    fn protocol_after_routing_header(&self) -> u8 {
         if self.flow.dl_type == 0x0800 { 4 } else { 41 }
     }
 
-    /// Decapsulates a packet that is sent to a port with an address of the host, if it belongs to a tunnel. From ARP
-    /// and ND answers and from tunnel packets it also learns the addresses of neighbours.
+    /// Decapsulates a packet that is output to a port with an address of the host, if the packet belongs to a tunnel; returns
+    /// whether it does. Also learns neighbours, from ARP and ND answers and from the tunnel packets.
     pub(crate) fn pop_tunnel(&mut self, port: &Port) -> bool {
         let underlay = &self.snapshot.underlay;
-        if !self.snapshot.capabilities.tunnels || underlay.termini.is_empty() {
+        if !self.snapshot.capabilities.tunnels || underlay.endpoints.is_empty() {
             return false;
         }
         self.depends_on_addresses();
         if !underlay.has_addresses(&port.name) {
             return false;
         }
-        let Some(number) = underlay.termini.lookup(&self.flow, &mut self.mask) else {
+        let Some(tunnel_port) = underlay.endpoints.lookup(&self.flow, &mut self.mask) else {
             self.snoop(port);
             return false;
         };
@@ -254,20 +273,24 @@ impl Walk<'_> {
             let (bridge, mac) = (self.bridge.name.clone(), self.flow.dl_src);
             self.out.effects.push(Effect::Neighbour { bridge, ip: from, mac });
         }
-        self.out.actions.push(DpAction::TunnelPop(number));
+        self.out.actions.push(DpAction::TunnelPop(tunnel_port));
         true
     }
 }
 
-/// The action that adds a header, for this tunnel port of the datapath.
-fn push_of(tunnel_port: PortNo, hop: &TunnelHop, built: Built) -> DpAction {
+/// The action that adds the outer header of this tunnel port.
+fn push_action(tunnel_port: PortNo, hop: &TunnelHop, built: BuiltHeader) -> DpAction {
     DpAction::TunnelPush(Box::new(TunnelPush {
         tunnel_port,
-        out_port: hop.number,
+        out_port: hop.datapath_port,
         tunnel_type: built.tunnel_type,
         header: TunnelHeader(built.bytes),
     }))
 }
 
-/// The protocol number of a routing header.
-const ROUTING: u8 = 43;
+/// The protocol number of an IPv6 routing header.
+const ROUTING_HEADER: u8 = 43;
+/// Offset of the protocol number in a frame with an IPv4 header.
+const IPV4_PROTO_AT: usize = 14 + 9;
+/// Offset of the next header field in a frame with an IPv6 header.
+const IPV6_NEXT_HEADER_AT: usize = 14 + 6;

@@ -1,9 +1,9 @@
-//! Next hops of tunnels: requests for unknown ones, packets that wait for them, and answers.
+//! Next hops of tunnels: requests for unknown next hops, packets that are held for them, and answers to the requests.
 
 use crate::header::vlan_count;
 use crate::messages::report;
 use crate::native::TunnelHop;
-use crate::outcome::{Credit, Effect, Held, Solicitation};
+use crate::outcome::{Effect, HeldOutput, Solicitation, StatsTarget};
 use crate::snapshot::Port;
 use crate::underlay::HoldCapacity;
 use crate::walk::Walk;
@@ -29,7 +29,7 @@ impl Walk<'_> {
         let source = self.snapshot.underlay.router.addresses.source_for(&device, hop.next);
         let solicitation = Arc::new(Solicitation {
             at: hop.host.at,
-            number: hop.number,
+            number: hop.datapath_port,
             mac: hop.host.mac,
             source: source.unwrap_or(hop.source),
             target: hop.next,
@@ -37,44 +37,47 @@ impl Walk<'_> {
         if self.received.side_effects {
             self.out.effects.push(Effect::Solicit(Arc::clone(&solicitation)));
         }
-        self.out.credits.push(Credit::Solicit(solicitation));
+        self.out.stats_targets.push(StatsTarget::Solicit(solicitation));
     }
 
-    /// Keeps the packet until the next hop is known. A packet to which a header was added, or from which one was
-    /// removed, cannot be kept.
-    pub(crate) fn hold(&mut self, hop: &TunnelHop, port: &Port, unwrapped: &Flow) {
-        let same_kind =
-            self.committed.rewrapped == 0 && unwrapped.packet_type == self.out.initial.packet_type;
-        if !same_kind {
+    /// Holds the packet until the next hop is known. A packet to which a header was added, or from which a header was
+    /// removed, is not held: its output is repeated from the received packet, and a commit cannot repeat such a change.
+    pub(crate) fn hold_packet(&mut self, hop: &TunnelHop, port: &Port, inner: &Flow) {
+        let can_be_held =
+            self.committed.headers_changed == 0 && inner.packet_type == self.out.initial.packet_type;
+        if !can_be_held {
             return;
         }
         let capacity = self.snapshot.underlay.neighbours.hold_capacity(&hop.bridge, hop.next);
-        // Later packets must be kept, too, as soon as there is space.
+        // A megaflow would drop later packets although they can be held, now or as soon as capacity is free. Only for
+        // `HopFull` the end of this state is reported as a change.
         self.out.avoid_caching |= capacity != HoldCapacity::HopFull;
         if self.received.side_effects && capacity == HoldCapacity::Free {
-            self.out.effects.push(Effect::Hold(Box::new(Held {
+            self.out.effects.push(Effect::Hold(Box::new(HeldOutput {
                 next_bridge: hop.bridge.clone(),
                 next: hop.next,
                 at: (self.bridge.id, port.ofport),
                 initial: self.out.initial,
-                flow: *unwrapped,
+                flow: *inner,
                 mask: self.mask,
             })));
         }
     }
 
-    /// Sends a packet that was kept. Mirrors have copied it, and the port has counted it already.
-    pub(crate) fn send_held(&mut self, held: &Held) {
+    /// Outputs a held packet to its tunnel port. Before it was held, mirrors copied it and the tunnel port counted it.
+    pub(crate) fn send_held(&mut self, held: &HeldOutput) {
         self.mirrored = u32::MAX;
         (self.flow, self.mask) = (held.flow, held.mask);
-        self.doubt_all_words();
+        self.mark_all_words_changed();
         self.output_port(held.at.1, true, true, false);
-        self.out.credits.retain(|c| !matches!(c, Credit::Tunnel { at, out: true } if *at == held.at));
+        self.out
+            .stats_targets
+            .retain(|c| !matches!(c, StatsTarget::Tunnel { at, out: true } if *at == held.at));
         self.progress.tables_done = true;
     }
 
-    /// Learns from an ARP or ND answer or announcement. One with a VLAN tag is of a network that the port's device is
-    /// not in: its sender, which may be a guest, must not take over the address of a tunnel's other end.
+    /// Learns a neighbour from an ARP or ND answer or announcement. A packet with a VLAN tag is ignored: its sender, which may
+    /// be a guest, is not in the network of the port's device and must not take over the address of a remote endpoint.
     pub(crate) fn snoop(&mut self, port: &Port) {
         let is_arp = self.flow.dl_type == ETHERTYPE_ARP;
         if !is_arp && (self.flow.dl_type, self.flow.nw_proto) != (0x86dd, ICMPV6) {
@@ -84,25 +87,27 @@ impl Walk<'_> {
         if vlan_count(&self.flow) > 0 {
             return;
         }
-        let known = if is_arp { self.snooped_arp(port) } else { self.snooped_nd(port) };
-        let Some((ip, mac)) = known else { return };
+        let neighbour = if is_arp { self.snooped_arp(port) } else { self.snooped_nd(port) };
+        let Some((ip, mac)) = neighbour else { return };
         let bridge = self.bridge.name.clone();
-        // A new address must be learned at once, not when a megaflow's statistics are read.
+        // A new address must be learned from the packet itself. With a megaflow it would be learned later, when the
+        // megaflow's statistics are read.
         self.depends_on_neighbour(ip);
         self.out.avoid_caching |= self.snapshot.underlay.neighbours.mac_of(&bridge, ip) != Some(mac);
         if self.received.side_effects {
             self.out.effects.push(Effect::Neighbour { bridge: bridge.clone(), ip, mac });
         }
-        self.out.credits.push(Credit::Heard { bridge, ip, mac });
+        self.out.stats_targets.push(StatsTarget::NeighbourSeen { bridge, ip, mac });
     }
 
-    /// Returns whether it is an address of the bridge's ports.
+    /// Returns whether one of the bridge's ports has this IP address.
     fn is_own(&self, port: &Port, ip: IpAddr) -> bool {
         let addresses = &self.snapshot.underlay.router.addresses;
         let has = |name: &str| addresses.of(name).iter().any(|a| a.addr() == ip);
         has(&port.name) || self.bridge.ports.values().any(|p| has(&p.name))
     }
 
+    /// The neighbour that an ARP packet announces, if it is an answer to this bridge or gratuitous.
     fn snooped_arp(&mut self, port: &Port) -> Option<(IpAddr, Mac)> {
         const REPLY: u8 = 2;
         let ip = |bits: u32| IpAddr::from(Ipv4Addr::from_bits(bits));
@@ -119,6 +124,7 @@ impl Walk<'_> {
         (self.flow.arp_sha != Mac::default()).then(|| (ip(self.flow.nw_src), self.flow.arp_sha))
     }
 
+    /// The neighbour that an ND packet announces, if it is an advertisement to an address of this bridge.
     fn snooped_nd(&mut self, port: &Port) -> Option<(IpAddr, Mac)> {
         const ADVERTISEMENT: u16 = 136;
         let dst = Ipv6Addr::from(self.flow.ipv6_dst);
@@ -132,11 +138,11 @@ impl Walk<'_> {
         }
         (self.mask.tp_dst, self.mask.arp_tha) = (u16::MAX, Mac::BROADCAST);
         (self.mask.ipv6_src, self.mask.nd_target) = ([0xff; 16], [0xff; 16]);
-        let known = self.flow.tp_dst == 0 && self.flow.arp_tha != Mac::default();
-        known.then(|| (Ipv6Addr::from(self.flow.nd_target).into(), self.flow.arp_tha))
+        let has_address = self.flow.tp_dst == 0 && self.flow.arp_tha != Mac::default();
+        has_address.then(|| (Ipv6Addr::from(self.flow.nd_target).into(), self.flow.arp_tha))
     }
 
-    /// Returns whether it is the solicited-node group (RFC 4291 §2.7.1) of an address of the bridge's ports.
+    /// Returns whether this is the solicited-node group (RFC 4291 §2.7.1) of an address of the bridge's ports.
     fn is_own_solicited(&self, port: &Port, group: Ipv6Addr) -> bool {
         let group = group.octets();
         let is_link_local_group = group[0] == 0xff && group[1] & 0x0f == 2 && group[11..13] == [1, 0xff];

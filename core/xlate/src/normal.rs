@@ -1,22 +1,22 @@
-//! NORMAL: forwarding as by a learning switch (IEEE 802.1D §7.7 and 7.8, 802.1Q §8).
+//! NORMAL: forwards like a learning switch (IEEE 802.1D §7.7 and 7.8, 802.1Q §8).
 //!
-//! **Invariant**: the fields that decide are in the mask: both addresses, the VLAN, and the fields by which an ARP
-//! packet is gratuitous.
+//! **Invariant**: the fields on which forwarding depends are in the mask: both Ethernet addresses, the VLAN, and the
+//! fields that tell whether an ARP packet is gratuitous.
 
 use crate::messages::report;
-use crate::outcome::{Credit, Effect};
+use crate::outcome::{Effect, StatsTarget};
 use crate::snapshot::Bundle;
 use crate::walk::Walk;
 use bridge::tunnel::PacketTypes;
-use bridge::{BundleId, LearnNeed, PriorityTags, Refusal, VlanConfig, VlanTags};
+use bridge::{BundleId, MacObservation, PriorityTags, Refusal, VlanConfig, VlanTags};
 use flow::{Flow, Mac, VLAN_CFI};
 use units::OfPort;
 
-/// The ingress of a packet for NORMAL.
+/// Where a packet entered the bridge, for NORMAL.
 pub(crate) struct Ingress<'a> {
-    /// `None` for packets that a controller sends without a port.
+    /// The ingress bundle; `None` for packets that a controller sends without an in port.
     pub(crate) bundle: Option<&'a Bundle>,
-    /// Whether there is an ingress port.
+    /// The bridge has the in port.
     has_port: bool,
 }
 
@@ -30,8 +30,8 @@ impl Ingress<'_> {
     }
 }
 
-/// Returns whether the address is reserved: 01:80:c2:00:00:00 to 0f, and addresses of other link protocols that a
-/// switch does not forward.
+/// Returns whether a switch does not forward packets to this address: 01:80:c2:00:00:00 to 01:80:c2:00:00:0f, and the
+/// addresses of other link protocols.
 pub fn is_reserved(mac: Mac) -> bool {
     const EXACT: [u64; 7] = [
         0x00e0_2b00_0000,
@@ -48,7 +48,8 @@ pub fn is_reserved(mac: Mac) -> bool {
     EXACT.contains(&m) || RANGES.iter().any(|(a, b)| (*a..=*b).contains(&m))
 }
 
-/// Returns whether a station announces itself. Consults as few fields as possible.
+/// Returns whether the packet is a gratuitous ARP packet, by which a station announces itself. Consults as few fields as
+/// possible.
 pub(crate) fn is_gratuitous_arp(flow: &Flow, mask: &mut Flow) -> bool {
     if flow.dl_type != 0x0806 {
         return false;
@@ -69,7 +70,7 @@ pub(crate) fn is_gratuitous_arp(flow: &Flow, mask: &mut Flow) -> bool {
 }
 
 impl<'a> Walk<'a> {
-    /// The bundle of an ingress port; `None`, after a report, if there is none.
+    /// The packet's ingress; `None`, after an error message, if the bridge does not have the in port.
     fn ingress(&mut self) -> Option<Ingress<'a>> {
         let number = OfPort(self.flow.in_port as u16);
         let port = self.bridge.port(number);
@@ -131,7 +132,7 @@ impl<'a> Walk<'a> {
         ingress.bundle.is_none_or(|bundle| self.admits_at(bundle, vid))
     }
 
-    /// Returns whether a packet of this VLAN may be received by the port; adds the reason why not to the trace.
+    /// Returns whether the port may receive a packet of this VLAN; if not, reports why.
     pub(crate) fn admits_at(&mut self, bundle: &Bundle, vid: u16) -> bool {
         let name = &bundle.name;
         match bundle.vlan.admit(vid) {
@@ -153,7 +154,7 @@ impl<'a> Walk<'a> {
         let grat_arp = is_gratuitous_arp(&self.flow, &mut self.mask);
         let Some(bundle) = ingress.bundle else { return };
         let mac = self.flow.dl_src;
-        let need = LearnNeed { mac, vlan, port: bundle.id, grat_arp, bond: bundle.ports.len() > 1 };
+        let need = MacObservation { mac, vlan, port: bundle.id, grat_arp, bond: bundle.ports.len() > 1 };
         let id = self.bridge.id;
         let number = OfPort(self.flow.in_port as u16);
         let knows_addresses =
@@ -169,10 +170,10 @@ impl<'a> Walk<'a> {
             }
             self.out.effects.push(Effect::MacLearn { bridge: id, need });
         }
-        self.out.credits.push(Credit::Mac { bridge: id, need });
+        self.out.stats_targets.push(StatsTarget::Mac { bridge: id, need });
     }
 
-    /// The port of a station, including what was learned from this packet.
+    /// The port of a station, including an address that this packet's translation learns.
     pub(crate) fn station(&self, vlan: u16, mac: Mac) -> Option<BundleId> {
         let macs = &self.bridge.macs;
         let taught = self.out.effects.iter().rev().find_map(|e| match e {
@@ -220,10 +221,10 @@ impl<'a> Walk<'a> {
                 self.normal_output(bundle, tags);
             }
         }
-        self.note_flood();
+        self.record_flood();
     }
 
-    /// Sends to a bundle with the right tags.
+    /// Outputs to a bundle, with the VLAN tags that its configuration demands.
     pub(crate) fn normal_output(&mut self, bundle: &'a Bundle, tags: &VlanTags) {
         let vlan: &VlanConfig = &bundle.vlan;
         if vlan.reads_cvlan() {
@@ -240,9 +241,9 @@ impl<'a> Walk<'a> {
         let Some((port, shared)) = by else { return };
         let kept = self.flow.vlans;
         tags.put(&mut self.flow, vlan.priority_tags);
-        self.output_mode.by_connection = shared;
+        self.output_mode.bond_hash = shared;
         self.output_port(port, true, false, false);
-        self.output_mode.by_connection = None;
+        self.output_mode.bond_hash = None;
         self.flow.vlans = kept;
     }
 }

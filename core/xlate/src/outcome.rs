@@ -1,17 +1,17 @@
-//! The result of a translation: actions, mask, side effects and credits.
+//! The result of a translation: actions, mask, side effects and statistics targets.
 //!
-//! The caller carries out the effects, once, if there was a packet. Credits apply to every packet that the resulting
-//! megaflow forwards.
+//! The caller carries out the side effects once, for the packet that was translated. The statistics targets count every
+//! packet of the resulting megaflow.
 
 use crate::BridgeId;
 use crate::dependencies::Dependencies;
 use crate::header;
 use crate::mirror::MirrorTally;
 use crate::packet_type::ETHERTYPE_NSH;
-use crate::sampled::Reported;
+use crate::sampled::ReportedOutputs;
 use crate::trace::Trace;
 use bridge::snooping::message::Message;
-use bridge::{BundleId, LearnNeed};
+use bridge::{BundleId, MacObservation};
 use dpif::{DpAction, DropReason, Sample, SlowReason, Userspace};
 use exporter::netflow;
 use flow::flow::frag;
@@ -30,7 +30,7 @@ pub enum Failure {
     /// The bridge does not exist any more.
     #[error("Bridge not found")]
     BridgeNotFound,
-    /// Tables are nested too deeply.
+    /// Resubmits or groups are nested too deeply.
     #[error("Recursion too deep")]
     RecursionTooDeep,
     /// Too many look-ups.
@@ -42,7 +42,7 @@ pub enum Failure {
     /// The recirculation id is unknown, or none is free.
     #[error("No recirculation context")]
     NoRecirculationContext,
-    /// A recirculated packet of another bridge.
+    /// A recirculated packet was translated with given actions (a packet-out) instead of its frozen state.
     #[error("Recirculation conflict")]
     RecirculationConflict,
     /// More labels than a flow can hold.
@@ -57,12 +57,12 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Returns whether the failure affects only one bucket of a group, not the walk.
-    pub(crate) fn is_of_bucket(self) -> bool {
+    /// Returns whether the failure ends only one bucket of a group and not the walk.
+    pub(crate) fn affects_only_bucket(self) -> bool {
         matches!(self, Failure::TooManyMplsLabels | Failure::UnsupportedPacketType)
     }
 
-    /// The drop reason under which its packets are counted.
+    /// The drop reason that counts the packets of this failure.
     pub fn drop_reason(self) -> DropReason {
         match self {
             Failure::BridgeNotFound => DropReason::ActionBridgeNotFound,
@@ -78,19 +78,19 @@ impl Failure {
     }
 }
 
-/// A side effect that is carried out once for the packet.
+/// A side effect, which is carried out once for the translated packet.
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// Learn a MAC address.
     MacLearn {
-        /// In this bridge.
+        /// The bridge whose learning table gets the address.
         bridge: BridgeId,
-        /// What to learn.
-        need: LearnNeed,
+        /// The entry to learn.
+        need: MacObservation,
     },
     /// Learn the members of multicast groups, or a router port.
     Snoop {
-        /// In this bridge.
+        /// The bridge that received the message.
         bridge: BridgeId,
         /// The VLAN of the message.
         vlan: u16,
@@ -105,14 +105,14 @@ pub enum Effect {
     FinTimeout(FinTimeout),
     /// Pass the packet, a BFD message, to a session.
     Bfd {
-        /// The session of this port.
+        /// The port of the session.
         at: (BridgeId, OfPort),
         /// Time to live of the received packet.
         ttl: u8,
     },
     /// Pass the packet, a CFM message, to a session.
     Cfm {
-        /// The session of this port.
+        /// The port of the session.
         at: (BridgeId, OfPort),
     },
     /// Pass the packet, a LACP message, to the port's bond.
@@ -127,66 +127,66 @@ pub enum Effect {
     },
     /// Learn the Ethernet address of a next hop of tunnels.
     Neighbour {
-        /// In the network of this bridge.
+        /// Name of the bridge in whose network the next hop is.
         bridge: String,
-        /// Its address.
+        /// IP address of the next hop.
         ip: IpAddr,
-        /// Its Ethernet address.
+        /// Ethernet address of the next hop.
         mac: Mac,
     },
     /// Request the Ethernet address of a next hop of tunnels.
     Solicit(Arc<Solicitation>),
-    /// Keep the packet until the next hop of a tunnel is known.
-    Hold(Box<Held>),
+    /// Hold the packet until the next hop of its tunnel is known.
+    Hold(Box<HeldOutput>),
 }
 
-/// A packet for a tunnel whose next hop is unknown.
+/// The output of a packet to a tunnel whose next hop is unknown: the packet is held until the next hop is known.
 #[derive(Clone, Debug)]
-pub struct Held {
-    /// In the network of this bridge.
+pub struct HeldOutput {
+    /// Name of the bridge in whose network the next hop is.
     pub next_bridge: String,
-    /// The next hop.
+    /// IP address of the next hop.
     pub next: IpAddr,
     /// The tunnel port.
     pub at: (BridgeId, OfPort),
-    /// The packet as received, with its OpenFlow port.
+    /// The fields of the received packet, with its OpenFlow port.
     pub initial: Flow,
-    /// The packet to be sent, with the fields of the outer header.
+    /// The fields of the packet to be sent, before encapsulation, with the tunnel fields that actions set.
     pub flow: Flow,
-    /// Every bit in which both differ, so that the difference can be committed.
+    /// The mask at that point of the walk. It contains every bit in which `initial` and `flow` differ, as a commit requires.
     pub mask: Flow,
 }
 
 /// A request for an Ethernet address, by ARP or ND.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Solicitation {
-    /// The port from which it is sent.
+    /// The port that sends the request.
     pub at: (BridgeId, OfPort),
-    /// The number of that port in the datapath.
+    /// The number of this port in the datapath.
     pub number: PortNo,
-    /// Its Ethernet address.
+    /// The Ethernet address of this port.
     pub mac: Mac,
-    /// Its address in the network of the next hop.
+    /// The IP address of this port in the network of the next hop.
     pub source: IpAddr,
     /// The requested address.
     pub target: IpAddr,
 }
 
-/// Shortens the timeouts of a rule.
+/// Shortens the timeouts of a rule when a connection ends (`fin_timeout`).
 #[derive(Clone, Debug)]
 pub struct FinTimeout {
     /// The rule.
     pub rule: Arc<Rule>,
-    /// New idle timeout, if not 0 and shorter.
+    /// New idle timeout in seconds, if not 0 and shorter than the present one.
     pub idle: u16,
-    /// New hard timeout, if not 0 and shorter.
+    /// New hard timeout in seconds, if not 0 and shorter than the present one.
     pub hard: u16,
 }
 
 /// A flow made by a `learn` action.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LearnedFlow {
-    /// In this bridge.
+    /// The bridge whose tables get the flow.
     pub bridge: BridgeId,
     /// The request that adds it or replaces a flow with the same match and priority.
     pub flow_mod: FlowMod,
@@ -194,19 +194,19 @@ pub struct LearnedFlow {
     pub limit: u32,
 }
 
-/// Statistics to update for every packet of the megaflow.
+/// An object whose statistics count every packet of the megaflow, or whose use every packet of the megaflow renews.
 #[derive(Clone, Debug)]
-pub enum Credit {
+pub enum StatsTarget {
     /// A rule that matched.
     Match {
-        /// In this bridge.
+        /// The bridge of the rule.
         bridge: BridgeId,
         /// The rule.
         rule: Arc<Rule>,
     },
     /// A table in which no rule matched.
     Miss {
-        /// In this bridge.
+        /// The bridge of the table.
         bridge: BridgeId,
         /// The table.
         table: u8,
@@ -234,64 +234,65 @@ pub enum Credit {
         /// True if the packet was sent to it, false if it was received on it.
         out: bool,
     },
-    /// From here on packets are longer by this number of bytes, because they have another outer header.
+    /// No target: for the targets that follow, the length of each packet changes, because a tunnel header was added
+    /// (or, with a negative number, removed).
     Header {
-        /// Bytes of each packet.
+        /// Change of the length of each packet in bytes.
         longer_by: i64,
     },
-    /// A next hop of tunnels that is in use.
+    /// A next hop of tunnels that the packets use.
     Neighbour {
-        /// In the network of this bridge.
+        /// Name of the bridge in whose network the next hop is.
         bridge: String,
-        /// Its address.
+        /// IP address of the next hop.
         ip: IpAddr,
     },
-    /// The Ethernet address of a next hop, learned from the packet.
-    Heard {
-        /// In the network of this bridge.
+    /// A next hop whose Ethernet address is learned from the packets.
+    NeighbourSeen {
+        /// Name of the bridge in whose network the next hop is.
         bridge: String,
-        /// Its address.
+        /// IP address of the next hop.
         ip: IpAddr,
-        /// Its Ethernet address.
+        /// Ethernet address of the next hop.
         mac: Mac,
     },
-    /// The packet was dropped because a next hop is unknown.
+    /// A next hop that is unknown, so that the packets are dropped: its address is requested.
     Solicit(Arc<Solicitation>),
     /// A mirror that copied the packet.
     Mirror(Arc<MirrorTally>),
     /// A bond that sent the packet.
     Bond {
-        /// Counters by bucket.
+        /// The bond's counters, one for each bucket.
         tally: Arc<bond::Tally>,
-        /// The packet's bucket.
+        /// The bucket of the packet's hash.
         bucket: u8,
     },
-    /// A MAC address whose age is renewed.
+    /// A MAC address whose age the packets renew.
     Mac {
-        /// In the learning table of this bridge.
+        /// The bridge of the learning table.
         bridge: BridgeId,
         /// The entry.
-        need: LearnNeed,
+        need: MacObservation,
     },
-    /// A learned flow that is in use.
+    /// A flow that a `learn` action adds, or whose age it renews.
     Learn(Arc<LearnedFlow>),
     /// A flow that NetFlow reports.
     NetFlow {
-        /// By the exporter of this bridge.
+        /// The bridge of the exporter.
         bridge: BridgeId,
         /// The flow.
         key: netflow::Key,
-        /// Its output.
+        /// The output of the flow, as NetFlow reports it.
         output: u16,
     },
-    /// For packets with FIN or RST: the connection ends.
+    /// A rule whose timeouts are shortened by a packet with FIN or RST.
     FinTimeout(FinTimeout),
 }
 
-/// A copy of the packet that is recirculated after connection tracking.
+/// A copy of the packet that `ct` recirculates.
 #[derive(Clone, Debug)]
 pub struct Fork {
-    /// Its fields, except for the state of its connection.
+    /// The fields of the copy. Those of the connection's state are unknown, because only the datapath finds them.
     pub flow: Flow,
     /// The requested address translation.
     pub nat: Option<Nat>,
@@ -308,7 +309,7 @@ pub enum Level {
     Debug,
 }
 
-/// A line for the log. The log limits the rate.
+/// A line for the log, which limits the rate of such lines.
 #[derive(Clone, Debug)]
 pub struct LogLine {
     /// Severity.
@@ -324,47 +325,47 @@ pub struct LogLine {
 pub struct Output {
     /// The actions of the datapath.
     pub actions: Vec<DpAction>,
-    /// The consulted bits; for a failed translation including bits that no megaflow can match.
+    /// The consulted bits. If the translation failed, it may include bits that no megaflow can match.
     pub mask: Flow,
-    /// The IPv4 destination was consulted, but is not in `mask`.
+    /// The IPv4 destination was consulted, but is left out of `mask`, because `ofproto/trace` does not show it.
     pub unshown_nw_dst: bool,
     /// The flow at the end of the pipeline, with its OpenFlow port.
     pub flow: Flow,
     /// The flow at the start of the pipeline.
     pub initial: Flow,
-    /// Carried out once.
+    /// Side effects, which the caller carries out once.
     pub effects: Vec<Effect>,
-    /// Updated for every packet.
-    pub credits: Vec<Credit>,
-    /// Copies that are recirculated after connection tracking.
+    /// Statistics that every packet of the megaflow updates.
+    pub stats_targets: Vec<StatsTarget>,
+    /// Copies of the packet that `ct` recirculates.
     pub forks: Vec<Fork>,
-    /// Recirculation ids in the actions, and the one with which the packet was recirculated; each has a reference
-    /// that belongs to the megaflow.
+    /// Recirculation ids in the actions, and the id with which the packet was recirculated. The translation has taken a
+    /// reference to the frozen state of each; the megaflow owns these references.
     pub recircs: Vec<u32>,
     /// If not empty, packets must be translated and executed one by one, for this reason.
     pub slow: SlowReason,
-    /// The datapath's meter that such packets pass.
+    /// The datapath's meter for packets of the slow path.
     pub slow_meter: Option<u32>,
-    /// The result depends on something that is not in the mask: no megaflow may be installed.
+    /// The result depends on state that is not in the mask, so no megaflow may be installed.
     pub avoid_caching: bool,
-    /// Why the packet is dropped.
+    /// Why the translation failed; the packet is then dropped.
     pub error: Option<Failure>,
-    /// Why a packet that is sent nowhere is dropped, if that is neither an error nor what the tables say.
+    /// Why the packet is dropped, if the reason is neither a failure nor the actions of the tables.
     pub dropped_for: Option<DropReason>,
     /// Lines for the log.
     pub log: Vec<LogLine>,
     /// Dependencies of the translation.
     pub dependencies: Dependencies,
-    /// What has been output so far.
-    pub(crate) reported: Reported,
+    /// The outputs so far, for samples and NetFlow.
+    pub(crate) reported: ReportedOutputs,
     /// The trace, if requested.
     pub trace: Option<Trace>,
 }
 
 impl Output {
-    /// The mask of the megaflow. `mask` leaves out that a packet has no VLAN tag, as `ofproto/trace` does; in the
-    /// datapath this is a match like any other: a megaflow that does not match a tag is for packets without one, or
-    /// with one of the same VLAN. The same holds for the match that a packet does not belong to a BFD session.
+    /// The mask of the megaflow. It has bits that `mask` leaves out because `ofproto/trace` does not show them: the VLAN
+    /// tags, as every megaflow matches the VLAN of a tag or that there is none; and the IPv4 destination, by which the
+    /// packet is known not to belong to a BFD session.
     pub fn megaflow_mask(&self) -> Box<Flow> {
         let mut mask = Box::new(self.mask);
         self.restrict(&mut mask);
@@ -386,7 +387,7 @@ impl Output {
         mask
     }
 
-    /// Removes bits from a mask that a megaflow cannot or need not match.
+    /// Removes the bits from a mask that a megaflow cannot match or need not match.
     pub(crate) fn restrict(&self, mask: &mut Flow) {
         let initial = &self.initial;
         (mask.metadata, mask.regs, mask.actset_output, mask.conj_id) = (0, [0; flow::flow::REGS], 0, 0);
@@ -420,7 +421,7 @@ impl Output {
         }
     }
 
-    /// The actions of the megaflow; for the slow path, those that pass packets to the control half.
+    /// The actions of the megaflow. For the slow path these are the actions that pass its packets to the control half.
     pub fn megaflow_actions(&self) -> Vec<DpAction> {
         if self.slow.is_empty() {
             self.actions.clone()
@@ -433,7 +434,8 @@ impl Output {
         }
     }
 
-    /// The actions for the packet itself; none if the switch consumed the packet.
+    /// Takes the actions for the translated packet itself. If a protocol of the switch consumed the packet, the last of
+    /// them is the `userspace` action of the slow path, for which the packet is not translated again.
     pub fn packet_actions(&mut self) -> Vec<DpAction> {
         let mut actions = std::mem::take(&mut self.actions);
         if self.slow.intersects(SlowReason::PROTOCOLS) {
@@ -451,7 +453,7 @@ impl Output {
             flow: initial,
             initial,
             effects: Vec::new(),
-            credits: Vec::new(),
+            stats_targets: Vec::new(),
             forks: Vec::new(),
             recircs: Vec::new(),
             slow: SlowReason::empty(),
@@ -461,13 +463,13 @@ impl Output {
             error: None,
             log: Vec::new(),
             dependencies: Dependencies::default(),
-            reported: Reported::default(),
+            reported: ReportedOutputs::default(),
             trace,
         })
     }
 }
 
-/// Sends a copy of the packet through a meter, and then to the control half.
+/// An action that passes a copy of the packet through a meter and then executes `send`.
 pub(crate) fn metered(meter: u32, send: DpAction) -> DpAction {
     DpAction::Sample(Box::new(Sample { probability: u32::MAX, actions: vec![DpAction::Meter(meter), send] }))
 }

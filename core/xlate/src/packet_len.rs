@@ -1,7 +1,7 @@
-//! `check_pkt_larger`: the walk forks, because the length of a packet is not a field that a megaflow can match.
+//! `check_pkt_larger`: a megaflow cannot match the length of a packet, so the rest of the list is translated twice.
 //!
-//! The datapath checks the length; the rest of the list is translated once for each result. If the datapath does not
-//! support this, the control half handles the packets one by one.
+//! The datapath checks the length, and executes one of two lists of actions: one was translated for longer packets, the
+//! other for shorter ones. If the datapath does not support this, the packets take the slow path.
 
 use crate::walk::Walk;
 use dpif::{CheckPktLen, DpAction, SlowReason};
@@ -9,21 +9,22 @@ use flow::Subfield;
 use openflow::action::Action;
 
 impl Walk<'_> {
-    /// Translates `check_pkt_larger` and the rest of the list. Returns false if the rest is still to be translated.
+    /// Translates `check_pkt_larger` and the rest of the list. Returns false if the caller must translate the rest.
     pub(crate) fn check_pkt_larger(&mut self, len: u16, dst: Subfield, rest: &[Action]) -> bool {
         if !self.snapshot.capabilities.check_pkt_len {
             let larger = self.received.packet.is_some_and(|p| p.len() > usize::from(len));
             dst.set(&mut self.flow, u128::from(larger));
-            self.doubt_all_words();
+            self.mark_all_words_changed();
             self.out.slow |= SlowReason::ACTION;
             return false;
         }
         let flow = Box::new(self.flow);
-        // As in a clone: earlier writes are executed once, after the fork.
+        // As in a clone, both branches start with an empty action set and stack. The action set that was written before is
+        // executed once, after both branches.
         let pipeline = std::mem::take(&mut self.pipeline);
         self.commit();
         let outside = std::mem::take(&mut self.out.actions);
-        // Headers that one branch adds to its packet, or has still to add, are not on the other branch's packet.
+        // Headers that one branch adds, or leaves pending, are not on the packet of the other branch.
         let committed = Box::new(self.committed.clone());
         let packet_state = self.packet_state;
         let mut ended = false;
@@ -33,7 +34,7 @@ impl Walk<'_> {
             (self.packet_state, self.progress.exit) = (packet_state, false);
             self.pipeline.clear();
             dst.set(&mut self.flow, larger);
-            self.doubt_all_words();
+            self.mark_all_words_changed();
             self.actions(rest, true, false);
             self.end_list();
             ended |= self.progress.exit && larger == 1;
@@ -46,7 +47,7 @@ impl Walk<'_> {
             less_equal,
         })));
         (self.flow, self.committed) = (*flow, *committed);
-        self.doubt_all_words();
+        self.mark_all_words_changed();
         (self.packet_state, self.progress.exit) = (packet_state, ended);
         self.pipeline = pipeline;
         true

@@ -1,11 +1,11 @@
-//! The packet type: what the first byte of a packet belongs to (OpenFlow 1.5.1 §7.2.3.11).
+//! The packet type: which header a packet begins with (OpenFlow 1.5.1 §7.2.3.11).
 
-/// The ethertype of a service header.
+/// The ethertype of a network service header (NSH).
 pub(crate) const ETHERTYPE_NSH: u16 = 0x894f;
 
-/// An Ethernet frame.
+/// The packet type of an Ethernet frame.
 pub(crate) const ETHERNET: u32 = 0;
-/// A packet that begins with a network service header.
+/// The packet type of a packet that begins with an NSH.
 pub(crate) const NSH: u32 = layer_3(ETHERTYPE_NSH);
 
 /// The packet type of a packet that begins with the header of this ethertype.

@@ -1,9 +1,9 @@
-//! Output to ports, and entering the next bridge through patch ports.
+//! Output to ports; patch ports lead to the next bridge.
 
 use crate::commit_outer::Pending;
-use crate::lookup::Search;
+use crate::lookup::LookupParams;
 use crate::messages::report;
-use crate::outcome::Credit;
+use crate::outcome::StatsTarget;
 use crate::packet_type::{ETHERNET, layer_3};
 use crate::snapshot::{Attachment, Bundle, Port, PortFlags};
 use crate::spanning_tree::is_stp;
@@ -15,8 +15,8 @@ use flow::{Mac, Tlv};
 use openflow::action::Action;
 use units::{OfPort, PortNo};
 
-/// Nesting of samples that other actions of a pipeline may need; a copy made by `sample` must leave this much of the
-/// limit.
+/// Levels of nested `sample` actions that the other actions of a pipeline may need. A clone that is emulated by `sample` is
+/// allowed only if the datapath supports more levels than this.
 const SAMPLES_TAKEN: usize = 3;
 
 impl<'a> Walk<'a> {
@@ -30,14 +30,15 @@ impl<'a> Walk<'a> {
         !port.flags.contains(no) && self.may_learn(port)
     }
 
-    /// Returns whether the ingress port, if there is one, accepts the packet.
-    pub(crate) fn may_begin(&mut self) -> bool {
+    /// Returns whether the ingress port, if there is one, accepts the packet. Also counts and samples the arrival, and
+    /// consumes a packet for the switch itself.
+    pub(crate) fn ingress_accepts(&mut self) -> bool {
         let bridge = self.bridge;
         let port = bridge.port(OfPort(self.flow.in_port as u16));
-        // A recirculated packet was checked before.
+        // A recirculated packet was counted and checked when it arrived.
         if let Some(port) = port.filter(|_| self.out.initial.recirc_id == 0) {
             if port.tunnel.is_some() {
-                self.out.credits.push(Credit::Tunnel { at: (bridge.id, port.ofport), out: false });
+                self.out.stats_targets.push(StatsTarget::Tunnel { at: (bridge.id, port.ofport), out: false });
             }
             if self.is_for_switch(port) {
                 self.mirror_arrival();
@@ -66,19 +67,19 @@ impl<'a> Walk<'a> {
 
     /// `output`
     pub(crate) fn output(&mut self, port: OfPort, max_len: u16, last: bool, in_bucket: bool) {
-        self.output_maybe_cut(port, max_len, last, false, in_bucket);
+        self.output_any(port, max_len, last, false, in_bucket);
     }
 
-    fn output_maybe_cut(&mut self, port: OfPort, max_len: u16, last: bool, cut: bool, in_bucket: bool) {
-        self.noting_output(|walk| walk.output_to(port, (max_len, cut), last, in_bucket));
+    fn output_any(&mut self, port: OfPort, max_len: u16, last: bool, truncated: bool, in_bucket: bool) {
+        self.merging_netflow_output(|walk| walk.output_to(port, (max_len, truncated), last, in_bucket));
     }
 
-    fn output_to(&mut self, port: OfPort, (max_len, cut): (u16, bool), last: bool, in_bucket: bool) {
+    fn output_to(&mut self, port: OfPort, (max_len, truncated): (u16, bool), last: bool, in_bucket: bool) {
         let in_port = OfPort(self.flow.in_port as u16);
         match port {
-            OfPort::IN_PORT => self.output_port(in_port, true, last, cut),
+            OfPort::IN_PORT => self.output_port(in_port, true, last, truncated),
             OfPort::TABLE => {
-                self.table(Search { last: false, ..Search::first(self.flow.in_port, 0) });
+                self.resubmit(LookupParams { last: false, ..LookupParams::first(self.flow.in_port, 0) });
             }
             OfPort::NORMAL => self.normal(),
             OfPort::FLOOD => self.flood(false, last),
@@ -86,12 +87,12 @@ impl<'a> Walk<'a> {
             OfPort::CONTROLLER => self.output_controller(max_len, in_bucket),
             OfPort::NONE => {}
             _ if port == in_port => self.info(format_args!("skipping output to input port")),
-            _ => self.output_port(port, true, last, cut),
+            _ => self.output_port(port, true, last, truncated),
         }
     }
 
     /// `output(port=..,max_len=..)`
-    pub(crate) fn output_cut(&mut self, port: OfPort, max_len: u32, last: bool, in_bucket: bool) {
+    pub(crate) fn output_truncated(&mut self, port: OfPort, max_len: u32, last: bool, in_bucket: bool) {
         let in_port = OfPort(self.flow.in_port as u16);
         match port {
             OfPort::TABLE
@@ -111,7 +112,7 @@ impl<'a> Walk<'a> {
                 }
                 self.slow_unless(self.snapshot.capabilities.trunc);
                 self.out.actions.push(DpAction::Trunc(max_len));
-                self.output_maybe_cut(port, 0, last, true, in_bucket);
+                self.output_any(port, 0, last, true, in_bucket);
             }
         }
     }
@@ -126,7 +127,7 @@ impl<'a> Walk<'a> {
             let final_one = last && ports.peek().is_none();
             self.output_port(port.ofport, !all, final_one, false);
         }
-        self.note_flood();
+        self.record_flood();
     }
 
     fn is_between_protected(&self, out: &Port) -> bool {
@@ -136,9 +137,9 @@ impl<'a> Walk<'a> {
         protected(out) && self.bridge.port(OfPort(self.flow.in_port as u16)).is_some_and(protected)
     }
 
-    /// Outputs to a port, if that forwards the packet. `by_tree`: spanning tree decides, too.
-    pub(crate) fn output_port(&mut self, number: OfPort, by_tree: bool, last: bool, cut: bool) {
-        if !self.spend(1) {
+    /// Outputs to a port if the port's settings allow it. `by_tree`: its spanning tree state must allow it as well.
+    pub(crate) fn output_port(&mut self, number: OfPort, by_tree: bool, last: bool, truncated: bool) {
+        if !self.add_work(1) {
             return;
         }
         let Some(port) = self.bridge.port(number) else {
@@ -170,24 +171,24 @@ impl<'a> Walk<'a> {
             return;
         }
         if mode == PacketTypes::Layer3 && self.flow.packet_type == ETHERNET {
-            return self.output_layer_3(port, last, cut);
+            return self.output_layer_3(port, last, truncated);
         }
-        self.output_attached(port, last, cut);
+        self.output_attached(port, last, truncated);
     }
 
-    /// Outputs without an Ethernet header. A header that was not added yet is only deferred.
-    fn output_layer_3(&mut self, port: &Port, last: bool, cut: bool) {
+    /// Outputs without an Ethernet header. A pending change of the outermost header is kept for the next output.
+    fn output_layer_3(&mut self, port: &Port, last: bool, truncated: bool) {
         let kept = std::mem::take(&mut self.committed.pending);
         self.flow.packet_type = layer_3(self.flow.dl_type);
-        self.output_attached(port, last, cut);
+        self.output_attached(port, last, truncated);
         self.flow.packet_type = ETHERNET;
         self.committed.pending = kept;
     }
 
-    fn output_attached(&mut self, port: &Port, last: bool, cut: bool) {
+    fn output_attached(&mut self, port: &Port, last: bool, truncated: bool) {
         match port.attachment {
             Attachment::Patch(bridge, peer) => {
-                if cut {
+                if truncated {
                     self.error(format_args!("Cannot truncate output to patch port"));
                 }
                 self.cross(port, bridge, peer, last);
@@ -196,16 +197,16 @@ impl<'a> Walk<'a> {
                 let tos = self.flow.nw_tos;
                 self.mark_dscp(port);
                 if let Some(config) = &port.tunnel {
-                    self.output_tunnel((port, no), config, (last, cut));
+                    self.output_tunnel((port, no), config, (last, truncated));
                 } else {
                     self.commit();
-                    if let Some(shared) = self.output_mode.by_connection.take() {
+                    if let Some(shared) = self.output_mode.bond_hash.take() {
                         self.push_shared(shared);
                     } else if !self.pop_tunnel(port) {
                         self.sample_output(no, None);
                         self.push_output(no);
                     }
-                    self.note_output(port.ofport, no);
+                    self.record_output(port.ofport, no);
                 }
                 self.mirror_departure(port);
                 self.flow.nw_tos = tos;
@@ -214,7 +215,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Emits the output, truncated for a mirror's copy.
+    /// Emits an output action; a mirror's copy is truncated before.
     pub(crate) fn push_output(&mut self, number: PortNo) {
         if !matches!(self.output_mode.snaplen, 0 | u16::MAX) {
             self.slow_unless(self.snapshot.capabilities.trunc);
@@ -223,7 +224,7 @@ impl<'a> Walk<'a> {
         self.out.actions.push(DpAction::Output(number));
     }
 
-    /// Marks the packet with the DSCP of its queue.
+    /// Writes the DSCP that the port has configured for the packet's queue.
     fn mark_dscp(&mut self, port: &Port) {
         if port.queue_dscp.is_empty() {
             return;
@@ -236,24 +237,23 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Crosses a patch port: the next bridge receives a new packet, and its changes do not affect this bridge.
+    /// Outputs to a patch port: the next bridge receives a copy of the packet, so changes there do not affect this bridge.
     fn cross(&mut self, from: &Port, to: BridgeId, peer: OfPort, last: bool) {
         let home = self.bridge.id;
         if self.enter((to, peer), last) {
             let rx = (to, peer);
-            self.out.credits.push(Credit::Patch { tx: (home, from.ofport), rx });
+            self.out.stats_targets.push(StatsTarget::Patch { tx: (home, from.ofport), rx });
         }
     }
 
-    /// Continues in another bridge, as if this port of it had received the packet. Returns false if there is no such
-    /// port.
+    /// Continues in bridge `to` as if its port `peer` had received the packet. Returns false if there is no such port.
     pub(crate) fn enter(&mut self, (to, peer): (BridgeId, OfPort), last: bool) -> bool {
         let Some(bridge) = self.snapshot.bridge(to) else { return false };
         let Some(port) = bridge.port(peer) else { return false };
         let home = self.bridge;
         let saved = Box::new((self.flow, self.mask.tunnel, self.mask.tlv));
         let (pipeline, packet_state) = (std::mem::take(&mut self.pipeline), self.packet_state);
-        // Another bridge has its own mirrors.
+        // `mirrored` refers to the mirrors of one bridge.
         let mirrored = self.mirrored;
         if to != home.id {
             self.mirrored = 0;
@@ -268,16 +268,16 @@ impl<'a> Walk<'a> {
         self.flow.regs = [0; flow::flow::REGS];
         self.flow.actset_output = OfPort::UNSET.0;
         self.clear_conntrack();
-        self.doubt_all_words();
+        self.mark_all_words_changed();
         self.bridge = bridge;
         let back = self.enter_bridge();
         if !self.is_for_switch(port) && self.may_receive(port) {
-            let search = Search { last, isolated: true, ..Search::first(self.flow.in_port, 0) };
+            let search = LookupParams { last, isolated: true, ..LookupParams::first(self.flow.in_port, 0) };
             if self.forwards_from(port) {
-                self.table(search);
+                self.resubmit(search);
                 self.end_list();
             } else {
-                self.only_learn(|walk| walk.table(search));
+                self.only_learn(|walk| walk.resubmit(search));
             }
         }
         self.unnest(back);
@@ -286,7 +286,7 @@ impl<'a> Walk<'a> {
         }
         self.bridge = home;
         (self.flow, self.mask.tunnel, self.mask.tlv) = *saved;
-        self.doubt_all_words();
+        self.mark_all_words_changed();
         self.mask.layout = self.flow.layout;
         (self.pipeline, self.packet_state) = (pipeline, packet_state);
         // An exit or an error in the next bridge does not affect this one.
@@ -295,12 +295,12 @@ impl<'a> Walk<'a> {
         true
     }
 
-    /// Executes actions whose changes are not visible afterwards: those of the next bridge, or of `clone`.
+    /// Executes actions whose changes later actions do not see: those of the next bridge, or of `clone`.
     pub(crate) fn isolated(&mut self, actions: &[Action], last: bool) {
         let flow = Box::new(self.flow);
         let pipeline = std::mem::take(&mut self.pipeline);
         if last || is_reversible(actions) {
-            self.given_back(last, |walk| {
+            self.with_flow_restored(last, |walk| {
                 walk.actions(actions, last, false);
                 walk.end_list();
             });
@@ -308,7 +308,7 @@ impl<'a> Walk<'a> {
             self.copy_in_datapath(actions);
         }
         self.flow = *flow;
-        self.doubt_all_words();
+        self.mark_all_words_changed();
         self.pipeline = pipeline;
     }
 
@@ -322,7 +322,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Executes actions that no other action can undo on a copy.
+    /// Lets the datapath execute these actions on a copy of the packet, because other actions cannot undo their changes.
     fn copy_in_datapath(&mut self, actions: &[Action]) {
         self.commit();
         let capabilities = self.snapshot.capabilities;
@@ -344,14 +344,14 @@ impl<'a> Walk<'a> {
         (self.committed, self.packet_state) = (*committed, packet_state);
     }
 
-    /// Runs `run`, after which the flow is restored. If `run` adds or removes a header, which writing fields cannot
-    /// undo, its actions are executed on a copy. `last`: the packet is not used afterwards.
-    pub(crate) fn given_back(&mut self, last: bool, run: impl FnOnce(&mut Self)) {
-        // A header that is not added yet stays pending.
+    /// Runs `run`, after which the caller restores the flow. If `run` adds or removes a header, which later writes of fields
+    /// cannot undo, the datapath executes the actions of `run` on a copy. `last`: the packet is not used afterwards.
+    pub(crate) fn with_flow_restored(&mut self, last: bool, run: impl FnOnce(&mut Self)) {
+        // A header that is pending now may be committed by `run`; that alone needs no copy.
         let waits = u32::from(self.committed.pending != Pending::Nothing);
         let (emitted, kept) = (self.out.actions.len(), (!last).then(|| Box::new(self.committed.clone())));
         run(self);
-        if let Some(kept) = kept.filter(|kept| self.committed.rewrapped > kept.rewrapped + waits)
+        if let Some(kept) = kept.filter(|kept| self.committed.headers_changed > kept.headers_changed + waits)
             && emitted < self.out.actions.len()
         {
             let inside = self.out.actions.split_off(emitted);
@@ -370,7 +370,7 @@ impl<'a> Walk<'a> {
             _ => port,
         };
         let old = std::mem::replace(&mut self.flow.skb_priority, queue);
-        self.noting_output(|walk| walk.output_port(port, true, last, false));
+        self.merging_netflow_output(|walk| walk.output_port(port, true, last, false));
         self.flow.skb_priority = old;
     }
 
@@ -380,7 +380,7 @@ impl<'a> Walk<'a> {
         self.flow.skb_priority = queue;
     }
 
-    /// Returns whether the switch itself sends the packet.
+    /// Returns whether the switch itself made the packet.
     pub(crate) fn is_own_frame(&self) -> bool {
         !self.input.packet_out && matches!(self.input.start, Start::Actions(_))
     }
@@ -391,7 +391,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Returns whether another action can undo all changes of these actions.
+/// Returns whether later actions can undo all changes that these actions make to the packet.
 fn is_reversible(actions: &[Action]) -> bool {
     !actions.iter().any(|a| {
         matches!(

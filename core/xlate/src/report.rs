@@ -33,11 +33,11 @@ pub fn trace_report(
     let mut mask = output.mask;
     let arrives = input.packet.is_some() && output.initial.recirc_id == 0;
     if arrives && output.initial.tlv.present == 0 {
-        // For a packet without options, missing options are not shown before it is recirculated.
+        // The trace of a received packet without options does not show matches on missing options.
         mask.tlv = Tlv::NONE;
     }
-    // If the translation failed, its consulted bits stay in the mask, with the action set's output as it was at the
-    // start.
+    // If the translation failed, bits of `actset_output` may still be in the mask; the trace then shows the value of the
+    // input.
     let initial = Flow { actset_output: input.flow.actset_output, ..output.initial };
     let megaflow = Match::new(&initial, &mask).text(names);
     let mut actions = actions_text(&output.actions, datapath_names);

@@ -1,11 +1,11 @@
-//! Sampling: actions that pass some packets to the exporters of sFlow and IPFIX, and the credits of NetFlow.
+//! Sampling: actions that pass some packets to the exporters of sFlow and IPFIX, and the statistics target of NetFlow.
 //!
-//! A bridge with sFlow or IPFIX samples packets when they arrive, before the tables, and with IPFIX also before each output. The
-//! `sample` action samples where it stands. What a sample reports of the packet's way through the bridge is known only at the end
-//! of the translation, and added then.
+//! A bridge with sFlow or IPFIX samples packets when they arrive, before the tables, and with IPFIX also before each output. A
+//! `sample` action samples the packet at its position in the list of actions. A sample also reports where the packet is sent;
+//! that is known only at the end of the translation, so [`Walk::finish_sampling`] adds it to the samples.
 
-use crate::outcome::Credit;
-use crate::sampled::{Reported, Sampling};
+use crate::outcome::StatsTarget;
+use crate::sampled::{ReportedOutputs, Sampling};
 use crate::snapshot::Bridge;
 use crate::walk::Walk;
 use dpif::{DpAction, Egress, Userspace, UserspaceCookie};
@@ -16,7 +16,7 @@ use openflow::action::{NumberOrField, Sample, SampleDirection};
 use std::sync::Arc;
 use units::{OfPort, PortNo};
 
-/// Whether samples report the outer header of a tunnel of this kind.
+/// Whether samples contain the outer header of a tunnel of this kind.
 fn is_reported(kind: &str) -> bool {
     exporter::TunnelKind::of(kind) != exporter::TunnelKind::Other
 }
@@ -35,7 +35,7 @@ impl<'a> Walk<'a> {
         self.bridge.sampling.as_deref()
     }
 
-    /// Samples a packet that arrives; not again after recirculation.
+    /// Samples a packet that arrives. A recirculated packet has been sampled on arrival, so it is not sampled again.
     pub(crate) fn sample_arrival(&mut self) {
         let Some(sampling) = self.sampling() else { return };
         if self.flow.in_port as u16 == OfPort::NONE.0 || self.out.initial.recirc_id != 0 {
@@ -44,7 +44,7 @@ impl<'a> Walk<'a> {
         if sampling.sflow != 0 {
             let cookie = UserspaceCookie::Sflow { vlan_tci: 0, output: 0 };
             let userspace = Userspace { include_actions: true, ..self.userspace(cookie) };
-            self.out.reported.sflow = Some(self.out.actions.len());
+            self.out.reported.sflow_index = Some(self.out.actions.len());
             self.push_sample(sampling.sflow, userspace);
         }
         if let Some(ipfix) = sampling.ipfix.filter(|ipfix| ipfix.input) {
@@ -67,12 +67,12 @@ impl<'a> Walk<'a> {
         Userspace::sample(cookie, self.bridge.id.0)
     }
 
-    /// Emits an action for a share of the packets, which pass the meter of the slow path.
+    /// Emits an action that passes a share of the packets to an exporter, through the meter of the slow path if there is one.
     fn push_sample(&mut self, probability: u32, userspace: Userspace) {
         if probability == 0 {
             return;
         }
-        self.out.reported.any = true;
+        self.out.reported.has_samples = true;
         let send = DpAction::Userspace(Box::new(userspace));
         self.out.actions.push(match self.out.slow_meter {
             None if probability == u32::MAX => send,
@@ -128,29 +128,30 @@ impl<'a> Walk<'a> {
         match id {
             NumberOrField::Number(number) => number,
             NumberOrField::Field(field) => {
-                crate::fields::look_at(field, &mut self.mask);
+                crate::fields::unwildcard_subfield(field, &mut self.mask);
                 field.get(&self.flow) as u32
             }
         }
     }
 
     /// Records an output to a port of the datapath.
-    pub(crate) fn note_output(&mut self, ofport: OfPort, port: PortNo) {
+    pub(crate) fn record_output(&mut self, ofport: OfPort, port: PortNo) {
         let reported = &mut self.out.reported;
-        (reported.ports, reported.last, reported.netflow) = (reported.ports + 1, port, ofport.0);
+        (reported.ports, reported.last_port, reported.netflow_output) = (reported.ports + 1, port, ofport.0);
     }
 
     /// Records that the packet was flooded.
-    pub(crate) fn note_flood(&mut self) {
-        self.out.reported.netflow = output::FLOOD;
+    pub(crate) fn record_flood(&mut self) {
+        self.out.reported.netflow_output = output::FLOOD;
     }
 
-    /// Runs one action that outputs, which changes what NetFlow reports only if it did output.
-    pub(crate) fn noting_output(&mut self, run: impl FnOnce(&mut Self)) {
-        let before = std::mem::replace(&mut self.out.reported.netflow, output::DROP);
+    /// Runs one action that may output, and merges its output with the earlier ones into what NetFlow reports: flooding wins;
+    /// outputs of two actions are reported as "multiple".
+    pub(crate) fn merging_netflow_output(&mut self, run: impl FnOnce(&mut Self)) {
+        let before = std::mem::replace(&mut self.out.reported.netflow_output, output::DROP);
         run(self);
-        let after = self.out.reported.netflow;
-        self.out.reported.netflow = match (before, after) {
+        let after = self.out.reported.netflow_output;
+        self.out.reported.netflow_output = match (before, after) {
             (output::FLOOD, _) => output::FLOOD,
             (before, output::DROP) => before,
             (output::DROP, after) | (_, after @ output::FLOOD) => after,
@@ -158,25 +159,25 @@ impl<'a> Walk<'a> {
         };
     }
 
-    /// Runs outputs of another packet, one with the header of a tunnel, which samples of this one do not report.
-    pub(crate) fn without_noting(&mut self, run: impl FnOnce(&mut Self)) {
-        let Reported { ports, last, netflow, .. } = self.out.reported;
+    /// Runs `run`, which outputs the encapsulated packet: its outputs are not reported by samples of the inner packet.
+    pub(crate) fn without_sample_reports(&mut self, run: impl FnOnce(&mut Self)) {
+        let ReportedOutputs { ports, last_port, netflow_output, .. } = self.out.reported;
         run(self);
-        self.out.reported = Reported { ports, last, netflow, ..self.out.reported };
+        self.out.reported = ReportedOutputs { ports, last_port, netflow_output, ..self.out.reported };
     }
 
-    /// Completes samples, and credits NetFlow.
+    /// Adds to the samples where the packet is sent, and adds the statistics target of NetFlow.
     pub(crate) fn finish_sampling(&mut self) {
         if self.out.initial.recirc_id == 0 && self.sampling().is_some_and(|s| s.netflow) {
             self.credit_netflow();
         }
         let reported = self.out.reported;
-        if !reported.any {
+        if !reported.has_samples {
             return;
         }
-        if let Some(at) = reported.sflow {
+        if let Some(at) = reported.sflow_index {
             let word = self.sflow_output().word();
-            // Tags that were pushed, not those that the flow would still get.
+            // The tag of the packet after the emitted actions: `flow` may have tags that no action has pushed.
             let tci = self.committed.base.vlans[0].tci;
             if let Some(action) = self.out.actions.get_mut(at) {
                 complete_sflow(action, tci, word);
@@ -188,8 +189,8 @@ impl<'a> Walk<'a> {
 
     /// Where the packet is sent, as sFlow reports it.
     fn sflow_output(&self) -> sflow::Output {
-        let Reported { ports, last, .. } = self.out.reported;
-        let own = self.snapshot.ingress.get(&last).filter(|(bridge, _)| *bridge == self.bridge.id);
+        let ReportedOutputs { ports, last_port, .. } = self.out.reported;
+        let own = self.snapshot.ingress.get(&last_port).filter(|(bridge, _)| *bridge == self.bridge.id);
         let ifindex = own.and_then(|(_, port)| self.bridge.port(*port)).map_or(0, |port| port.ifindex);
         match ports {
             0 => sflow::Output::Dropped,
@@ -212,17 +213,17 @@ impl<'a> Walk<'a> {
             tp_src: flow.tp_src,
             tp_dst: flow.tp_dst,
         };
-        let output = self.out.reported.netflow;
-        self.out.credits.push(Credit::NetFlow { bridge: self.bridge.id, key, output });
+        let output = self.out.reported.netflow_output;
+        self.out.stats_targets.push(StatsTarget::NetFlow { bridge: self.bridge.id, key, output });
     }
 
-    /// Whether the last action only observes the packet, which is dropped then.
+    /// Whether the last action only samples the packet, so that the packet is dropped after it.
     pub(crate) fn ends_with_sample(&self) -> bool {
-        self.out.reported.any && self.out.actions.last().is_some_and(observes)
+        self.out.reported.has_samples && self.out.actions.last().is_some_and(observes)
     }
 }
 
-/// Whether an action is one of those that `push_sample` emits.
+/// Whether an action is a sample, as `push_sample` emits it.
 fn observes(action: &DpAction) -> bool {
     match action {
         DpAction::Userspace(userspace) => userspace.sampled.is_some(),

@@ -1,8 +1,8 @@
 //! The state of the switch that translations read: bridges, their ports and tables, as one immutable structure.
 //!
-//! The switch publishes a new snapshot for each change, which shares unchanged parts with the previous one; a
-//! translation uses one snapshot from beginning to end. Learning tables change with traffic, so a snapshot contains
-//! references through which they are read.
+//! The switch publishes a new snapshot for each change; it shares unchanged parts with the previous snapshot. A
+//! translation uses one snapshot from beginning to end. Traffic changes the learning tables, so a snapshot has references
+//! to them.
 
 use crate::bridge_id::BridgeId;
 use crate::mirror::Mirror;
@@ -16,7 +16,7 @@ use bridge::{BundleId, GroupRead, MacRead, TunnelConfig, VlanConfig, bfd, cfm};
 use cpu::Chain;
 use dpif::Capabilities;
 use flow::{Flow, Tunnel};
-use numbered::Numbered;
+use numbered::NumberedTable;
 use ofproto::Tables;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ bitflags! {
         const PORT_DOWN = 1 << 0;
         /// No spanning tree on the port.
         const NO_STP = 1 << 1;
-        /// Drop received packets, except for spanning tree.
+        /// Drop received packets, except for spanning tree packets.
         const NO_RECV = 1 << 2;
         /// Drop received spanning tree packets.
         const NO_RECV_STP = 1 << 3;
@@ -48,45 +48,46 @@ bitflags! {
 pub enum Attachment {
     /// A port of the datapath.
     Datapath(PortNo),
-    /// Another bridge, as if received on this port of it.
+    /// Another bridge, as if its port with this number had received the packet.
     Patch(BridgeId, OfPort),
-    /// None: a patch port without its peer, or a device that does not exist.
+    /// No destination: a patch port without its peer, or a device that does not exist.
     None,
 }
 
 /// An OpenFlow port of a bridge.
 #[derive(Clone, Debug)]
 pub struct Port {
-    /// Its number.
+    /// OpenFlow port number.
     pub ofport: OfPort,
-    /// Its name.
+    /// Name of the port.
     pub name: String,
     /// The bridge's port (bundle) to which it belongs.
     pub bundle: Option<BundleId>,
-    /// Its destination.
+    /// The destination of packets that are output to the port.
     pub attachment: Attachment,
-    /// Port modifications.
+    /// Settings made by port modifications.
     pub flags: PortFlags,
-    /// It is up, for groups and `bundle` actions.
+    /// Groups and `bundle` actions may select the port, because its link is up.
     pub may_enable: bool,
     /// Configuration, if it is a tunnel.
     pub tunnel: Option<Arc<TunnelConfig>>,
-    /// The packets for its BFD session, if it has one.
+    /// Selects the packets for the port's BFD session, if it has one.
     pub bfd: Option<bfd::Filter>,
-    /// The packets for its CFM session, if it has one.
+    /// Selects the packets for the port's CFM session, if it has one.
     pub cfm: Option<cfm::Filter>,
-    /// LACP is enabled on it.
+    /// LACP is enabled on the port.
     pub lacp: bool,
-    /// Spanning tree, if the port takes part.
+    /// The port's state in the spanning tree, if it takes part.
     pub tree: Option<PortTree>,
-    /// Its interface index; 0: it has none.
+    /// The interface index, for sFlow; 0: the port has none.
     pub ifindex: u32,
-    /// DSCP for packets of a queue: queue priority, DSCP shifted to its place in the TOS byte.
+    /// DSCP for the packets of a queue: the queue's priority, and the DSCP in the upper six bits of a TOS byte.
     pub queue_dscp: Vec<(u32, u8)>,
 }
 
 impl Port {
-    /// The packet types that it accepts and sends. Packets to a patch port are checked in the other bridge.
+    /// The packet types that the port accepts and sends. A patch port accepts all types: the ports of the other bridge check
+    /// them.
     pub fn packet_types(&self) -> PacketTypes {
         match (&self.attachment, &self.tunnel) {
             (Attachment::Patch(..), _) => PacketTypes::Aware,
@@ -115,16 +116,16 @@ impl Port {
     }
 }
 
-/// A port of a bridge as NORMAL sees it.
+/// A port of a bridge (a row of table Port), with one interface or several; NORMAL forwards between bundles.
 #[derive(Clone, Debug)]
 pub struct Bundle {
-    /// Its identity.
+    /// The identity of the bundle.
     pub id: BundleId,
     /// Name of the row in table Port.
     pub name: String,
-    /// Its interfaces.
+    /// The OpenFlow ports of its interfaces.
     pub ports: Vec<OfPort>,
-    /// VLANs.
+    /// The VLAN configuration.
     pub vlan: VlanConfig,
     /// Packets are flooded to it.
     pub floodable: bool,
@@ -137,12 +138,12 @@ pub struct Bundle {
 /// Handling of IP fragments in look-ups (OpenFlow 1.0 §5.3.2, `OFPC_FRAG_*`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fragments {
-    /// Fragments have no transport ports.
+    /// A look-up matches transport ports 0 for every fragment.
     #[default]
     Normal,
     /// Fragments are dropped.
     Drop,
-    /// First fragments have their ports (`nx-match`).
+    /// A look-up matches the transport ports of first fragments (`nx-match`).
     Match,
 }
 
@@ -162,31 +163,32 @@ pub struct Snooping {
 /// One bridge.
 #[derive(Clone)]
 pub struct Bridge {
-    /// Its identity.
+    /// The identity of the bridge.
     pub id: BridgeId,
-    /// Its name.
+    /// Name of the bridge.
     pub name: String,
-    /// Its OpenFlow tables and groups.
+    /// OpenFlow tables, groups and meters.
     pub tables: Arc<Tables>,
-    /// Its learning table.
+    /// The MAC learning table.
     pub macs: Arc<dyn MacRead + Send + Sync>,
     /// Multicast snooping, if it is enabled.
     pub snooping: Option<Snooping>,
-    /// Its OpenFlow ports.
-    pub ports: Numbered<OfPort, Port>,
-    /// Its ports, in the order in which NORMAL floods.
-    pub bundles: Numbered<BundleId, Bundle>,
-    /// Its mirrors.
+    /// OpenFlow ports.
+    pub ports: NumberedTable<OfPort, Port>,
+    /// Bundles, in the order in which NORMAL floods.
+    pub bundles: NumberedTable<BundleId, Bundle>,
+    /// Mirrors.
     pub mirrors: Vec<Mirror>,
-    /// What it samples; `None`: nothing.
+    /// Sampling settings; `None`: nothing is sampled.
     pub sampling: Option<Arc<Sampling>>,
     /// Frames to reserved multicast addresses are forwarded.
     pub forward_bpdu: bool,
-    /// The bridge's spanning tree protocol: it takes all BPDUs.
+    /// The bridge's spanning tree protocol, if it has one. The protocol consumes all BPDUs.
     pub tree: Option<Protocol>,
     /// Handling of fragments in look-ups.
     pub fragments: Fragments,
-    /// It reaches controllers through itself: answers of DHCP go to its own device, too.
+    /// In-band control: the bridge reaches its controllers through its own ports, so DHCP answers are also sent to its own
+    /// device.
     pub in_band: bool,
     /// A controller requests packets that no flow matches (OpenFlow 1.0 to 1.2).
     pub packet_in_on_miss: bool,
@@ -220,18 +222,18 @@ pub struct Snapshot {
     /// All bridges.
     pub bridges: BTreeMap<BridgeId, Arc<Bridge>>,
     /// The bridge and OpenFlow port of each datapath port.
-    pub ingress: Numbered<PortNo, (BridgeId, OfPort)>,
+    pub ingress: NumberedTable<PortNo, (BridgeId, OfPort)>,
     /// Tunnel ports.
     pub tunnels: TunnelPorts,
-    /// The network under tunnels.
+    /// The underlay network of tunnels.
     pub underlay: Underlay,
     /// Capabilities of the datapath.
     pub capabilities: Capabilities,
-    /// Packets that are dropped after a sample of them was taken are dropped by an action, which counts them.
+    /// A packet that is dropped after a sample was taken is dropped by an explicit `drop` action, which counts it.
     pub explicit_sampled_drops: bool,
-    /// The numbers of the zones' timeout policies.
+    /// The number of the timeout policy of each connection tracking zone that has one.
     pub timeouts: Arc<BTreeMap<u16, u16>>,
-    /// Hashes dependencies, with secrets of the process. The default has fixed secrets, for tests.
+    /// Hashes dependencies with secrets of the process. The default has fixed secrets, for tests.
     pub chain: Chain,
 }
 
@@ -239,7 +241,7 @@ impl Default for Snapshot {
     fn default() -> Snapshot {
         Snapshot {
             bridges: BTreeMap::new(),
-            ingress: Numbered::default(),
+            ingress: NumberedTable::default(),
             tunnels: TunnelPorts::default(),
             underlay: Underlay::default(),
             capabilities: Capabilities::USERSPACE,
@@ -256,7 +258,8 @@ impl Snapshot {
         self.bridges.get(&id).map(|b| &**b)
     }
 
-    /// The mask of a megaflow that drops packets of no tunnel port: those that [`receive`](Self::receive) does not find a port for.
+    /// The mask of the outer header for a megaflow that drops tunnel packets for which [`receive`](Self::receive) finds no
+    /// port.
     pub fn mask_of_no_tunnel(&self, datapath_flow: &Flow) -> Tunnel {
         self.tunnels.mask_of_none(datapath_flow)
     }
@@ -271,7 +274,7 @@ impl Snapshot {
         };
         let mut flow = Flow { in_port: u32::from(port.0), ..*datapath_flow };
         if let Some(bridge) = self.bridge(bridge) {
-            bridge.take_in_options(&mut flow);
+            bridge.decode_tunnel_options(&mut flow);
         }
         Some((bridge, flow))
     }

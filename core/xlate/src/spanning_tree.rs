@@ -1,7 +1,7 @@
 //! Ports that a spanning tree keeps from forwarding (IEEE 802.1D-2004 §7.7, §7.8).
 //!
-//! **Invariant**: a walk that consults the state of a port depends on it, so that a change of the state concerns only
-//! megaflows of such walks.
+//! **Invariant**: a walk that consults the state of a port records it as a dependency, so that a change of the state
+//! affects only the megaflows of such walks.
 
 use crate::messages::report;
 use crate::outcome::Effect;
@@ -13,13 +13,13 @@ use flow::Flow;
 use packet::ethertype;
 use units::OfPort;
 
-/// Returns whether it is a spanning tree packet.
+/// Returns whether this is a spanning tree packet.
 pub(crate) fn is_stp(flow: &Flow) -> bool {
     flow.dl_type == ethertype::NONE && flow.dl_dst == DESTINATION
 }
 
 impl Walk<'_> {
-    /// Returns whether packets that the port received are used for learning, if not for more.
+    /// Returns whether packets that the port receives are used for learning. They may still not be forwarded.
     pub(crate) fn may_learn(&mut self, port: &Port) -> bool {
         self.depends_on_state(port);
         let learns = port.tree.is_none_or(|tree| tree.state.learns());
@@ -29,19 +29,19 @@ impl Walk<'_> {
         learns
     }
 
-    /// Returns whether packets that the port received are forwarded.
+    /// Returns whether packets that the port receives are forwarded.
     pub(crate) fn forwards_from(&mut self, port: &Port) -> bool {
         port.tree.is_none_or(|tree| tree.state.forwards())
     }
 
-    /// The same for the ingress port, if there is one.
+    /// Returns whether packets that the ingress port receives are forwarded; true if there is no ingress port.
     pub(crate) fn forwards_from_ingress(&mut self) -> bool {
         let port = self.bridge.port(OfPort(self.flow.in_port as u16));
         port.is_none_or(|port| self.forwards_from(port))
     }
 
-    /// Returns whether the packet may leave by the port; adds the reason why not to the trace. Messages that check the link
-    /// may leave by any port.
+    /// Returns whether the port may send the packet; if not, reports why in the trace. Every port may send messages that check
+    /// its link (BFD, CFM).
     pub(crate) fn may_leave(&mut self, port: &Port) -> bool {
         let Some(tree) = port.tree else { return true };
         self.depends_on_state(port);
@@ -60,7 +60,8 @@ impl Walk<'_> {
         false
     }
 
-    /// Runs `run`, of which only what it learns remains: the packet is not forwarded.
+    /// Runs `run`, but keeps only the side effects that learn: its other effects and its actions are removed, so the packet is
+    /// not forwarded.
     pub(crate) fn only_learn(&mut self, run: impl FnOnce(&mut Self)) {
         let kept = Box::new(self.committed.clone());
         let (mirrored, slow) = (self.mirrored, self.out.slow);

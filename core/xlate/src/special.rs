@@ -1,6 +1,5 @@
-//! Packets for the switch itself: those of a protocol that it runs on the ingress port. They do not enter the tables.
-//!
-//! They take the slow path, because each of them must be processed.
+//! Packets for the switch itself: messages of a protocol that the switch runs on the ingress port. They do not enter the
+//! tables, and they take the slow path because the protocol must receive each of them.
 
 use crate::messages::report;
 use crate::outcome::Effect;
@@ -16,7 +15,7 @@ use packet::{dhcp_port, ethertype, ipproto};
 use units::OfPort;
 
 impl Walk<'_> {
-    /// Consumes the packet, received on this port, if it is for the switch. Returns whether it was.
+    /// Consumes the packet, which this port received, if it is for the switch itself. Returns whether it is.
     pub(crate) fn is_for_switch(&mut self, port: &Port) -> bool {
         let is_bfd = port.bfd.as_ref().is_some_and(|filter| self.is_bfd(filter));
         if is_bfd {
@@ -29,13 +28,13 @@ impl Walk<'_> {
         is_bfd || self.is_cfm(port) || self.is_lacp(port) || self.is_bpdu(port)
     }
 
-    /// Whether it is a message that checks the link of a port.
+    /// Whether the packet is a message that checks the link of this port (BFD, CFM).
     pub(crate) fn is_link_check(&mut self, port: &Port) -> bool {
-        port.bfd.as_ref().is_some_and(|filter| self.is_bfd(filter)) || self.is_to_point(port)
+        port.bfd.as_ref().is_some_and(|filter| self.is_bfd(filter)) || self.is_cfm_message(port)
     }
 
     fn is_cfm(&mut self, port: &Port) -> bool {
-        let is_cfm = self.is_to_point(port);
+        let is_cfm = self.is_cfm_message(port);
         if is_cfm {
             self.out.slow |= SlowReason::CFM;
             if self.received.side_effects {
@@ -45,8 +44,8 @@ impl Walk<'_> {
         is_cfm
     }
 
-    /// Whether it is a message of CFM, of those that the port's session sends and receives.
-    fn is_to_point(&mut self, port: &Port) -> bool {
+    /// Whether the packet is a CFM message of the port's session.
+    fn is_cfm_message(&mut self, port: &Port) -> bool {
         let Some(filter) = port.cfm.as_ref().filter(|_| self.flow.dl_type == cfm::ETHERTYPE) else {
             return false;
         };
@@ -54,7 +53,8 @@ impl Walk<'_> {
         self.flow.dl_dst == filter.eth_dst && self.has_key_0(filter.check_tnl_key)
     }
 
-    /// With in-band control no flow can keep answers of DHCP from the bridge's own device, which may have its address from there.
+    /// With in-band control, outputs DHCP answers to the bridge's own device as well, whatever the flows do: the device may get
+    /// its address by DHCP, and without an address the controller cannot be reached.
     pub(crate) fn send_dhcp_to_local(&mut self) {
         let is_answer = self.bridge.in_band
             && self.flow.dl_type == ethertype::IPV4
@@ -71,7 +71,8 @@ impl Walk<'_> {
         self.output_port(OfPort::LOCAL, true, false, false);
     }
 
-    /// BPDUs do not leave a bridge with a spanning tree, whether the port takes part or not.
+    /// Whether the packet is a BPDU for the bridge's spanning tree, which consumes it even if the port takes no part in the
+    /// tree.
     fn is_bpdu(&mut self, port: &Port) -> bool {
         if self.bridge.tree.is_none() || self.flow.dl_type != ethertype::NONE {
             return false;
@@ -113,10 +114,13 @@ impl Walk<'_> {
             return false;
         }
         self.mask.tp_dst = u16::MAX;
-        self.flow.tp_dst == UDP_PORT && self.is_to(filter) && self.has_key_0(filter.check_tnl_key)
+        self.flow.tp_dst == UDP_PORT
+            && self.has_bfd_destination(filter)
+            && self.has_key_0(filter.check_tnl_key)
     }
 
-    fn is_to(&mut self, filter: &Filter) -> bool {
+    /// Whether the IPv4 destination is that of the port's BFD session; the default address of the session accepts any.
+    fn has_bfd_destination(&mut self, filter: &Filter) -> bool {
         if self.flow.nw_dst == filter.ip.to_bits() {
             self.mask.nw_dst = u32::MAX;
             return true;
@@ -126,7 +130,7 @@ impl Walk<'_> {
         any
     }
 
-    /// Whether the tunnel key is 0, if that is to be checked.
+    /// Whether the tunnel key is 0; always true if `check` is not set.
     fn has_key_0(&mut self, check: bool) -> bool {
         if check {
             self.mask.tunnel.tun_id = u64::MAX;

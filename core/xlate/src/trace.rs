@@ -1,20 +1,20 @@
 //! The trace of a translation: the tree that `ofproto/trace` prints.
 //!
-//! Scripts read the text, so its layout is that of Open vSwitch 3.7, byte for byte. A node is placed below the
-//! current one; bridges, tables and thaws become current for the lines that follow in them.
+//! Scripts parse the text, so its layout is that of Open vSwitch 3.7, byte for byte. A new line is added below the current
+//! line; the lines of bridges, tables, buckets and thaws become current while their contents are reported.
 
 use std::fmt::Write;
 
-/// Approximate maximum of text bytes in a trace: the trace of a loop would have gigabytes.
+/// Approximate maximum length of a trace in bytes: the trace of a resubmit loop would have gigabytes.
 const BYTES_MAX: usize = 1 << 20;
-/// Overhead per line: its node, and the newline.
+/// Bytes that a line counts in addition to its text: the node in memory, and the newline.
 const OVERHEAD: usize = 64;
-/// Number of errors that are kept after a trace is full: the one that ended the walk is among the first.
+/// Number of errors that are stored after a trace is full: the error that ended the walk is among the first.
 const ERRORS_MAX: usize = 16;
 
 /// The kind of a trace line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum LineKind {
     /// Entry to a bridge.
     Bridge,
     /// A table look-up.
@@ -33,19 +33,20 @@ pub enum Kind {
     Error,
 }
 
-impl Kind {
-    /// Lines below it are indented once more if it is the only child.
+impl LineKind {
+    /// Whether the lines below a line of this kind are indented more than the line even if it has no later sibling.
     fn is_terminal(self) -> bool {
-        !matches!(self, Kind::Bridge | Kind::Table | Kind::Thaw)
+        !matches!(self, LineKind::Bridge | LineKind::Table | LineKind::Thaw)
     }
 }
 
 #[derive(Clone, Debug)]
 struct Node {
-    kind: Kind,
+    kind: LineKind,
     text: String,
+    /// Indices of the lines below it.
     subs: Vec<usize>,
-    /// Number of lines below it.
+    /// Number of lines that it is nested in.
     depth: usize,
 }
 
@@ -58,12 +59,13 @@ pub struct Cursor(Option<usize>);
 pub struct Trace {
     nodes: Vec<Node>,
     roots: Vec<usize>,
+    /// The current position: new lines are added below this line.
     at: Cursor,
     /// An upper bound of the length of `text`.
     bytes: usize,
-    /// A line was left out because the trace is full.
+    /// A line was shortened or left out because the trace is full.
     cut: bool,
-    /// Errors after that.
+    /// Errors that were reported when the trace was full.
     late_errors: Vec<String>,
 }
 
@@ -88,10 +90,10 @@ impl Trace {
 
     /// Adds a line below the current one, and returns the position below the new line. A full trace accepts only
     /// errors.
-    pub fn report(&mut self, kind: Kind, mut text: String) -> Cursor {
+    pub fn report(&mut self, kind: LineKind, mut text: String) -> Cursor {
         if self.is_full() {
             self.cut = true;
-            if kind == Kind::Error && self.late_errors.len() < ERRORS_MAX {
+            if kind == LineKind::Error && self.late_errors.len() < ERRORS_MAX {
                 self.late_errors.push(text);
             }
             return self.at;
@@ -101,8 +103,8 @@ impl Trace {
             self.cut = true;
         }
         let depth = self.at.0.and_then(|p| self.nodes.get(p)).map_or(0, |parent| parent.depth + 1);
-        // A level is indented by at most eight columns; the line of a bridge is underlined.
-        let lines = if kind == Kind::Bridge { 2 } else { 1 };
+        // Each level is indented by at most eight columns. The line of a bridge is followed by a rule of the same length.
+        let lines = if kind == LineKind::Bridge { 2 } else { 1 };
         self.bytes += lines * (text.len() + 8 * (depth + 1)) + OVERHEAD;
         let id = self.nodes.len();
         self.nodes.push(Node { kind, text, subs: Vec::new(), depth });
@@ -150,14 +152,16 @@ fn write_node(out: &mut String, node: &Node, indent: usize) {
     let text = &node.text;
     // Writing to a String cannot fail.
     let _ = match node.kind {
-        Kind::Detail => writeln!(out, "{:indent$} -> {text}", ""),
-        Kind::Warn => writeln!(out, "{:indent$} >> {text}", ""),
-        Kind::Error => writeln!(out, "{:indent$} >>>> {text} <<<<", ""),
-        Kind::Bridge => {
+        LineKind::Detail => writeln!(out, "{:indent$} -> {text}", ""),
+        LineKind::Warn => writeln!(out, "{:indent$} >> {text}", ""),
+        LineKind::Error => writeln!(out, "{:indent$} >>>> {text} <<<<", ""),
+        LineKind::Bridge => {
             let rule = "-".repeat(text.len());
             writeln!(out, "\n{:indent$}{text}\n{:indent$}{rule}", "", "")
         }
-        Kind::Table | Kind::Bucket | Kind::Thaw | Kind::Action => writeln!(out, "{:indent$}{text}", ""),
+        LineKind::Table | LineKind::Bucket | LineKind::Thaw | LineKind::Action => {
+            writeln!(out, "{:indent$}{text}", "")
+        }
     };
 }
 
@@ -168,13 +172,13 @@ mod tests {
     #[test]
     fn nests_as_the_tools_expect() {
         let mut t = Trace::default();
-        let bridge = t.report(Kind::Bridge, "bridge(\"br0\")".into());
+        let bridge = t.report(LineKind::Bridge, "bridge(\"br0\")".into());
         t.go(bridge);
-        let table = t.report(Kind::Table, " 0. in_port=1, priority 32768".into());
+        let table = t.report(LineKind::Table, " 0. in_port=1, priority 32768".into());
         t.go(table);
-        t.report(Kind::Action, "output:2".into());
-        t.report(Kind::Action, "NORMAL".into());
-        t.report(Kind::Detail, "no learned MAC for destination, flooding".into());
+        t.report(LineKind::Action, "output:2".into());
+        t.report(LineKind::Action, "NORMAL".into());
+        t.report(LineKind::Detail, "no learned MAC for destination, flooding".into());
         let expected = "
 bridge(\"br0\")
 -------------
@@ -190,11 +194,11 @@ bridge(\"br0\")
     fn a_trace_is_cut_and_says_so_and_keeps_the_error() {
         let mut t = Trace::default();
         for i in 0..BYTES_MAX {
-            let inside = t.report(Kind::Table, format!("{i}. priority 1"));
+            let inside = t.report(LineKind::Table, format!("{i}. priority 1"));
             t.go(inside);
         }
-        t.report(Kind::Action, "x".repeat(2 * BYTES_MAX));
-        t.report(Kind::Error, "over max translation depth 64".into());
+        t.report(LineKind::Action, "x".repeat(2 * BYTES_MAX));
+        t.report(LineKind::Error, "over max translation depth 64".into());
         let text = t.text();
         assert!(text.len() < BYTES_MAX + 1000, "{}", text.len());
         assert!(t.nodes.len() * OVERHEAD <= BYTES_MAX);
@@ -205,7 +209,7 @@ bridge(\"br0\")
     #[test]
     fn one_line_of_any_length_is_cut() {
         let mut t = Trace::default();
-        t.report(Kind::Action, "é".repeat(BYTES_MAX));
+        t.report(LineKind::Action, "é".repeat(BYTES_MAX));
         assert!(t.text().len() < BYTES_MAX + 1000);
         assert!(t.is_full() && t.text().ends_with("the trace is cut after 1024 kB\n"));
     }
@@ -213,14 +217,14 @@ bridge(\"br0\")
     #[test]
     fn a_table_before_others_is_indented() {
         let mut t = Trace::default();
-        let bridge = t.report(Kind::Bridge, "bridge(\"br0\")".into());
+        let bridge = t.report(LineKind::Bridge, "bridge(\"br0\")".into());
         t.go(bridge);
-        t.report(Kind::Action, "resubmit(,1)".into());
-        let table = t.report(Kind::Table, " 1. No match.".into());
+        t.report(LineKind::Action, "resubmit(,1)".into());
+        let table = t.report(LineKind::Table, " 1. No match.".into());
         t.go(table);
-        t.report(Kind::Action, "drop".into());
+        t.report(LineKind::Action, "drop".into());
         t.go(bridge);
-        t.report(Kind::Action, "output:3".into());
+        t.report(LineKind::Action, "output:3".into());
         let expected = "
 bridge(\"br0\")
 -------------

@@ -1,14 +1,14 @@
-//! Translates a packet: how a walk begins and ends.
+//! Translates a packet: the beginning and the end of a walk.
 
-use crate::changed::Changed;
+use crate::changed::ChangedWords;
 use crate::commit::commit;
 use crate::commit_outer::Pending;
 use crate::outcome::{Failure, Output};
 use crate::snapshot::{Bridge, Snapshot};
 use crate::trace::Trace;
 use crate::walk::{
-    Committed, Effort, Freezing, Input, OutputMode, PacketState, PipelineState, Place, Progress, Received,
-    Start, Walk,
+    Committed, CurrentRule, Effort, Freezing, Input, OutputMode, PacketState, PipelineState, Progress,
+    ReceivedPacket, Start, Walk,
 };
 use dpif::{DpAction, DropReason, SlowReason};
 use flow::flow::frag;
@@ -18,14 +18,15 @@ use openflow::action::Action;
 use openflow::meter::METER_SLOWPATH;
 use units::OfPort;
 
-/// Maximum number of actions of a megaflow: with at least 8 bytes each in Netlink, more would exceed 64 kB.
-/// Packets with more actions are translated one by one.
+/// Maximum number of actions of a megaflow: an action has at least 8 bytes in Netlink, so more would exceed 64 kB.
+/// Packets with more actions take the slow path: each of them is translated.
 const ACTIONS_MAX: usize = 65_535 / 8;
 
-fn count(actions: &[DpAction]) -> usize {
+/// Number of actions, including nested ones.
+fn count_actions(actions: &[DpAction]) -> usize {
     let inside = |a: &DpAction| match a {
-        DpAction::Clone(list) => count(list),
-        DpAction::CheckPktLen(c) => count(&c.greater) + count(&c.less_equal),
+        DpAction::Clone(list) => count_actions(list),
+        DpAction::CheckPktLen(c) => count_actions(&c.greater) + count_actions(&c.less_equal),
         _ => 0,
     };
     actions.len() + actions.iter().map(inside).sum::<usize>()
@@ -42,8 +43,8 @@ pub fn translate(snapshot: &Snapshot, input: &Input<'_>) -> Box<Output> {
     out
 }
 
-/// Prepares the flow for the tunnel option fields of the bridge. The options of a recirculated packet are in
-/// the frozen state.
+/// Gives the flow the bridge's layout of tunnel option fields. Raw options of a recirculated packet are dropped, because
+/// its frozen state has them.
 fn set_option_layout(flow: &mut Flow, bridge: &Bridge) {
     if flow.recirc_id != 0 && flow.has_raw_options() {
         flow.tlv = Tlv::NONE;
@@ -53,7 +54,7 @@ fn set_option_layout(flow: &mut Flow, bridge: &Bridge) {
     }
 }
 
-/// The fields that are always matched.
+/// The fields that every megaflow of the bridge matches.
 fn first_mask(flow: &Flow, bridge: &Bridge) -> Flow {
     let mut mask = Flow {
         packet_type: u32::MAX,
@@ -68,11 +69,11 @@ fn first_mask(flow: &Flow, bridge: &Bridge) -> Flow {
     mask
 }
 
-/// The packet before any action. Tunnel metadata is not part of a packet: an output must set it again. Options are in
-/// the datapath's form.
-fn nothing_committed(initial: &Flow) -> Committed {
+/// The state before any action is emitted. `base` has no tunnel metadata: the outer header of the received packet was
+/// removed, so an output to a tunnel must set it.
+fn initially_committed(initial: &Flow) -> Committed {
     let base = Flow { tunnel: Default::default(), tlv: Tlv::NONE, layout: Layout::EMPTY, ..*initial };
-    Committed { base, pending: Pending::Nothing, rewrapped: 0 }
+    Committed { base, pending: Pending::Nothing, headers_changed: 0 }
 }
 
 impl<'a> Walk<'a> {
@@ -90,10 +91,10 @@ impl<'a> Walk<'a> {
             bridge,
             flow: *initial,
             mask: Flow { layout: initial.layout, ..first_mask(initial, bridge) },
-            changed: Changed::nothing(),
-            committed: nothing_committed(initial),
+            changed: ChangedWords::nothing(),
+            committed: initially_committed(initial),
             effort: Effort::default(),
-            place: Place { table_id: 0, rule: None, rule_cookie: u64::MAX },
+            current: CurrentRule { table_id: 0, rule: None, rule_cookie: u64::MAX },
             conjunction: Vec::new(),
             pipeline: PipelineState::default(),
             action_set_has_group: false,
@@ -104,13 +105,13 @@ impl<'a> Walk<'a> {
                 conntracked: initial.ct_state & flow::flow::ct_state::TRACKED != 0,
             },
             mirrored: 0,
-            received: Received { packet: input.packet, side_effects: input.side_effects },
+            received: ReceivedPacket { packet: input.packet, side_effects: input.side_effects },
             output_mode: OutputMode::default(),
             out,
         }
     }
 
-    /// Translates the packet from its arrival to the end.
+    /// Translates the packet from its arrival to the end of the pipeline.
     fn run_to_end(&mut self) {
         self.out.slow_meter = self.meter(METER_SLOWPATH);
         self.enter_bridge();
@@ -127,19 +128,20 @@ impl<'a> Walk<'a> {
             self.out.error = Some(Failure::InvalidTunnelMetadata);
             return;
         }
-        self.take_from_layer_3_port();
+        self.accept_layer_3_packet();
         match self.input.start {
             Start::Actions(actions) => {
-                if self.may_begin() {
+                if self.ingress_accepts() {
                     self.begin(actions);
                 }
             }
             Start::Tables => self.first_table(),
-            Start::Held(held) => self.send_held(held),
+            Start::TunnelOutput(held) => self.send_held(held),
         }
     }
 
-    /// Executes the first actions of a packet, which may begin.
+    /// Executes the first actions of a packet that its ingress port has accepted. If the port is not in forwarding state,
+    /// only the learning of these actions has an effect.
     pub(crate) fn begin(&mut self, actions: &[Action]) {
         let run = |walk: &mut Self| {
             walk.mirror_arrival();
@@ -153,7 +155,7 @@ impl<'a> Walk<'a> {
         self.finish_actions();
     }
 
-    /// As [`end_list`](Self::end_list), after the tables, unless the walk has failed.
+    /// Calls [`end_list`](Self::end_list) at the end of the tables, unless the walk has failed.
     pub(crate) fn finish_actions(&mut self) {
         if self.out.error.is_some() {
             return;
@@ -165,16 +167,16 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Emits the actions that change the packet into the current flow.
+    /// Emits the actions that change the committed packet into the current flow.
     pub(crate) fn commit(&mut self) {
-        self.committed.rewrapped += u32::from(self.committed.pending != Pending::Nothing);
+        self.committed.headers_changed += u32::from(self.committed.pending != Pending::Nothing);
         let how = (std::mem::take(&mut self.committed.pending), self.snapshot.capabilities.masked_set);
         self.out.slow |=
             commit(&self.flow, &mut self.committed.base, &mut self.mask, how, &mut self.out.actions);
     }
 
     fn finish(&mut self) {
-        if count(&self.out.actions) > ACTIONS_MAX {
+        if count_actions(&self.out.actions) > ACTIONS_MAX {
             self.out.slow |= SlowReason::ACTION;
         }
         self.out.flow = self.flow;
@@ -189,7 +191,7 @@ impl<'a> Walk<'a> {
             self.finish_sampling();
         }
         if let Some(DpAction::Clone(_)) = self.out.actions.last() {
-            // No actions follow that could see the copy's changes, so no copy is needed.
+            // No action follows the clone, so its actions can change the packet itself.
             if let Some(DpAction::Clone(list)) = self.out.actions.pop() {
                 self.out.actions.extend(list);
             }
@@ -197,8 +199,8 @@ impl<'a> Walk<'a> {
         if self.snapshot.explicit_sampled_drops && self.ends_with_sample() {
             self.out.actions.push(DpAction::Drop(DropReason::ActionOfPipeline));
         }
-        let taken = self.out.slow.intersects(SlowReason::PROTOCOLS);
-        if self.out.actions.is_empty() && self.snapshot.capabilities.explicit_drop && !taken {
+        let is_consumed = self.out.slow.intersects(SlowReason::PROTOCOLS);
+        if self.out.actions.is_empty() && self.snapshot.capabilities.explicit_drop && !is_consumed {
             let otherwise = self.out.dropped_for.unwrap_or(DropReason::ActionOfPipeline);
             let reason = self.out.error.map_or(otherwise, Failure::drop_reason);
             self.out.actions.push(DpAction::Drop(reason));

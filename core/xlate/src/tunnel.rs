@@ -1,11 +1,11 @@
 //! Tunnel ports in a translation: the port of a received tunnel packet, and the outer header of a packet to be sent.
 //!
-//! The datapath stores the outer header beside the packet: that of a received packet is in the flow, that of a packet
-//! to be sent is set before the output. All tunnels of one kind share a datapath port.
+//! The datapath stores the outer header beside the packet. The outer header of a received packet is in the flow; the outer
+//! header of a packet to be sent is set before the output. All tunnels of one kind share a datapath port.
 
 use crate::BridgeId;
 use crate::messages::report;
-use crate::outcome::Credit;
+use crate::outcome::StatsTarget;
 use crate::snapshot::{Bridge, Port, Snapshot};
 use crate::walk::Walk;
 use bridge::tunnel::{self, Choice, Inherit, TunnelConfig};
@@ -14,13 +14,16 @@ use flow::tlv::{Layout, OPTIONS_MAX};
 use flow::{Flow, Tlv, Tunnel};
 use units::{OfPort, PortNo};
 
-/// Bits of [`Tunnel::flags`].
+/// Bit of [`Tunnel::flags`]: "don't fragment" in the outer IPv4 header.
 const DF: u16 = 2;
+/// Bit of [`Tunnel::flags`]: the tunnel header has a checksum.
 const CSUM: u16 = 4;
+/// Bit of [`Tunnel::flags`]: the tunnel header has a key.
 const KEY: u16 = 8;
-/// The flags that actions can set; the others follow from the port.
+/// The bits of [`Tunnel::flags`] that actions can set; the configuration of the port determines the other bits.
 const PUBLIC: u16 = 1;
 
+/// The two ECN bits of a TOS byte (RFC 3168 §5).
 const ECN: u8 = 3;
 const ECN_CE: u8 = 3;
 const ECN_ECT_0: u8 = 2;
@@ -33,9 +36,9 @@ impl Snapshot {
 }
 
 impl Bridge {
-    /// Converts the options of a packet's outer header to fields of its bridge. Options that the bridge cannot decode
-    /// are left unchanged.
-    pub fn take_in_options(&self, flow: &mut Flow) {
+    /// Converts the options of a packet's outer header to the tunnel option fields of this bridge. Options that the bridge
+    /// cannot decode stay raw.
+    pub fn decode_tunnel_options(&self, flow: &mut Flow) {
         let (raw, table) = (flow.tlv, self.tables.tlv());
         if flow.has_raw_options() {
             if table.to_fields(&raw, flow).is_err() {
@@ -46,8 +49,8 @@ impl Bridge {
         }
     }
 
-    /// The mask of a datapath flow's options, from a mask of fields. Tunnel packets without options are distinguished
-    /// from others only if some field was consulted.
+    /// Converts a mask of tunnel option fields to a mask of the datapath flow's options. The mask of a packet without options
+    /// is empty unless some field was consulted.
     pub fn options_mask(&self, datapath_flow: &Flow, mask: &Flow) -> Tlv {
         let options = datapath_flow.tlv.present != 0;
         let tunnelled = tunnel::is_tunnelled(&datapath_flow.tunnel);
@@ -58,7 +61,7 @@ impl Bridge {
     }
 }
 
-/// The fields of the outer header that are always matched.
+/// Adds the fields of the outer header that every megaflow of tunnel packets matches.
 pub(crate) fn first_mask(flow: &Flow, mask: &mut Flow) {
     if !tunnel::is_tunnelled(&flow.tunnel) {
         return;
@@ -76,29 +79,29 @@ pub(crate) fn first_mask(flow: &Flow, mask: &mut Flow) {
 }
 
 impl Walk<'_> {
-    /// Copies congestion marks of the outer header to the packet (RFC 6040 §4.2). Returns false if the packet cannot
-    /// be marked and must be dropped.
+    /// Copies the congestion mark of the outer header to the packet (RFC 6040 §4.2). Returns false if the packet does not
+    /// support congestion marks and must be dropped.
     pub(crate) fn receive_congestion(&mut self) -> bool {
         let outer = &self.flow.tunnel;
         if !tunnel::is_tunnelled(outer) || !self.flow.is_ip() || outer.ip_tos & ECN != ECN_CE {
             return true;
         }
         if self.flow.nw_tos & ECN == 0 {
-            self.quiet_error(format_args!("dropping tunnel packet marked ECN CE but is not ECN capable"));
+            self.log_error(format_args!("dropping tunnel packet marked ECN CE but is not ECN capable"));
             return false;
         }
         self.flow.nw_tos |= ECN_CE;
         true
     }
 
-    /// Outputs to a tunnel. `cut`: the packet is truncated before.
+    /// Outputs to a tunnel. `last`: no action follows. `truncated`: the packet is truncated before.
     pub(crate) fn output_tunnel(
         &mut self,
         (port, number): (&Port, PortNo),
         config: &TunnelConfig,
-        (last, cut): (bool, bool),
+        (last, truncated): (bool, bool),
     ) {
-        let unwrapped = Box::new(self.flow);
+        let inner = Box::new(self.flow);
         let kept = self.flow.tunnel;
         let options = self.options_for(config);
         self.wrap(config);
@@ -108,12 +111,12 @@ impl Walk<'_> {
             report!(self, Warn, "Not tunneling to our own address");
             return;
         }
-        self.note_output(port.ofport, number);
+        self.record_output(port.ofport, number);
         let at = (self.bridge.id, port.ofport);
-        self.out.credits.push(Credit::Tunnel { at, out: true });
+        self.out.stats_targets.push(StatsTarget::Tunnel { at, out: true });
         if self.snapshot.capabilities.tunnels {
             report!(self, Detail, "output to native tunnel");
-            self.push_tunnel((port, number), config, &options, (&unwrapped, last, cut));
+            self.push_tunnel((port, number), config, &options, (&inner, last, truncated));
             self.flow.tunnel = kept;
             return;
         }
@@ -125,17 +128,17 @@ impl Walk<'_> {
         self.push_output(number);
     }
 
-    /// Sets the outer header for samples that report it. The fields of the tunnel stay in the flow.
+    /// Sets the outer header for a sample that contains it. The tunnel fields stay in the flow.
     pub(crate) fn set_tunnel(&mut self, config: &TunnelConfig) {
         let options = self.options_for(config);
         self.wrap(config);
-        self.doubt_all_words();
+        self.mark_all_words_changed();
         if !self.snapshot.capabilities.tunnels {
             self.commit_tunnel(config, options);
         }
     }
 
-    /// Emits the action that sets the outer header, if it differs from what was set last.
+    /// Emits the action that sets the outer header, if the header differs from the one that was set last.
     fn commit_tunnel(&mut self, config: &TunnelConfig, options: Vec<u8>) {
         let outer = self.flow.tunnel;
         let changed = outer != self.committed.base.tunnel || options != self.committed.base.tlv.options();
@@ -154,7 +157,7 @@ impl Walk<'_> {
         if all.len() <= OPTIONS_MAX { all } else { Vec::new() }
     }
 
-    /// Sets the fields of the outer header that the port's configuration determines.
+    /// Sets the tunnel fields of the flow that the port's configuration determines.
     fn wrap(&mut self, config: &TunnelConfig) {
         let is_ip = self.flow.is_ip();
         let (nw_tos, nw_ttl) = (self.flow.nw_tos, self.flow.nw_ttl);
@@ -207,6 +210,7 @@ impl Walk<'_> {
     }
 }
 
+/// Writes the configured value to a field, unless flows set the field.
 fn fix<T: Copy + Default>(field: &mut T, choice: Choice<T>) {
     if !matches!(choice, Choice::Flow) {
         *field = choice.value();
@@ -221,7 +225,7 @@ fn split(a: tunnel::Address) -> (u32, [u8; 16]) {
     }
 }
 
-/// The fields that a header of this kind has.
+/// The tunnel fields, without those that a header of this kind does not have.
 fn shown(outer: Tunnel, kind: &str) -> Tunnel {
     let mut t = outer;
     if kind != "vxlan" {

@@ -1,7 +1,7 @@
-//! Tunnel ports, found by the outer headers of received packets.
+//! Finds the tunnel port of a received packet by its outer header.
 //!
-//! Of 10,000 tunnel ports only few match a packet. Ports are indexed by key and remote end, each either fixed or set
-//! by flows, so that four look-ups find all candidates.
+//! A bridge may have 10,000 tunnel ports, of which only few match a packet. So ports are indexed by key and remote address.
+//! Each of these is either fixed or set by flows, so four look-ups find all candidates.
 
 use crate::BridgeId;
 use bridge::TunnelConfig;
@@ -11,19 +11,19 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use units::{OfPort, PortNo};
 
-/// A tunnel port, with the data for look-ups of received packets.
+/// A tunnel port with its configuration, by which received packets are assigned to it.
 #[derive(Clone, Debug)]
 pub struct TunnelPort {
-    /// The datapath's port.
+    /// The datapath port; all tunnels of one kind share it.
     pub number: PortNo,
-    /// The bridge and its OpenFlow port.
+    /// The bridge and the OpenFlow port.
     pub at: (BridgeId, OfPort),
-    /// The packets that it receives.
+    /// The configuration, which determines the packets that the port receives.
     pub config: Arc<TunnelConfig>,
 }
 
-/// Datapath port, key and remote end; `None`: set by flows.
-type Place = (PortNo, Option<u64>, Option<Address>);
+/// Datapath port, key and remote address; `None`: set by flows.
+type IndexKey = (PortNo, Option<u64>, Option<Address>);
 
 /// All tunnel ports.
 #[derive(Clone, Debug, Default)]
@@ -31,13 +31,13 @@ pub struct TunnelPorts(Arc<Index>);
 
 #[derive(Clone, Debug, Default)]
 struct Index {
-    places: HashMap<Place, Vec<TunnelPort>>,
-    /// The fixed remote ends of each datapath port.
+    ports: HashMap<IndexKey, Vec<TunnelPort>>,
+    /// The fixed remote addresses of the tunnel ports of each datapath port.
     remotes: BTreeSet<(PortNo, u128)>,
-    /// The fixed keys of the ports whose remote end flows set.
+    /// The fixed keys of the tunnel ports whose remote address flows set.
     keys: BTreeSet<(PortNo, u128)>,
-    /// Datapath ports that have a port for any key and any remote end.
-    any: BTreeSet<PortNo>,
+    /// Datapath ports that have a tunnel port for any key and any remote address.
+    catchall: BTreeSet<PortNo>,
 }
 
 /// The fixed value of a setting; `None` if flows set it.
@@ -53,46 +53,47 @@ impl TunnelPorts {
         match (key, remote) {
             (_, Some(remote)) => drop(index.remotes.insert((number, u128::from_be_bytes(remote)))),
             (Some(key), None) => drop(index.keys.insert((number, key.into()))),
-            (None, None) => drop(index.any.insert(number)),
+            (None, None) => drop(index.catchall.insert(number)),
         }
-        index.places.entry((number, key, remote)).or_default().push(port);
+        index.ports.entry((number, key, remote)).or_default().push(port);
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no tunnel ports.
     pub fn is_empty(&self) -> bool {
-        self.0.places.is_empty()
+        self.0.ports.is_empty()
     }
 
-    /// The port of a packet that was received from a tunnel.
+    /// The tunnel port that receives this packet.
     pub(crate) fn find(&self, flow: &Flow) -> Option<(BridgeId, OfPort)> {
         let (number, outer) = (PortNo(flow.in_port), &flow.tunnel);
         let (key, remote) = (Some(outer.tun_id), Some(tunnel::source(outer)));
-        let places = [(key, remote), (key, None), (None, remote), (None, None)];
-        let there = places.into_iter().filter_map(|(key, remote)| self.0.places.get(&(number, key, remote)));
+        let ports = [(key, remote), (key, None), (None, remote), (None, None)];
+        let there = ports.into_iter().filter_map(|(key, remote)| self.0.ports.get(&(number, key, remote)));
         let fit = |t: &TunnelPort| Some((t.config.fits(outer, flow.packet_type)?, t.at));
         there.flatten().filter_map(fit).min_by_key(|(rank, _)| *rank).map(|(_, at)| at)
     }
 
-    /// The bits of the outer header of a packet that fits no port which no packet of a port has: of the source as many as distinguish it
-    /// from all remote ends, so that packets of a million forged sources need few megaflows. These megaflows do not overlap.
+    /// The mask of the outer header for a megaflow that drops a packet for which there is no tunnel port. The mask has only as
+    /// many leading bits of the source address and of the key as distinguish them from those of all tunnel ports. So few
+    /// megaflows drop the packets of a million forged sources. These megaflows do not overlap.
     pub(crate) fn mask_of_none(&self, flow: &Flow) -> Tunnel {
         let (number, outer, index) = (PortNo(flow.in_port), &flow.tunnel, &*self.0);
         let source = u128::from_be_bytes(tunnel::source(outer));
-        let mut source_bits = distinct(&index.remotes, number, source);
-        let mut key_bits = match distinct(&index.keys, number, outer.tun_id.into()) {
+        let mut source_bits = distinguishing_bits(&index.remotes, number, source);
+        let mut key_bits = match distinguishing_bits(&index.keys, number, outer.tun_id.into()) {
             0 => 0,
-            bits => bits.saturating_sub(KEY_AT),
+            bits => bits.saturating_sub(KEY_OFFSET),
         };
-        // A port for this source or key lacks something else.
+        // There is a tunnel port for this source or key, which does not match the packet for another reason: match exactly.
         let is_known = index.remotes.contains(&(number, source))
             || index.keys.contains(&(number, outer.tun_id.into()))
-            || index.any.contains(&number);
+            || index.catchall.contains(&number);
         if is_known {
             (source_bits, key_bits) = (u128::BITS, u64::BITS);
         }
         let over_ipv4 = outer.ip_dst != 0;
         let (v4_bits, v6_bits) = if over_ipv4 {
-            (source_bits.saturating_sub(V4_AT), u128::BITS)
+            (source_bits.saturating_sub(V4_OFFSET), u128::BITS)
         } else {
             (u32::BITS, source_bits)
         };
@@ -107,12 +108,14 @@ impl TunnelPorts {
     }
 }
 
-/// Bits before an IPv4 address in its mapped form, and before a key of 64 bits in 128.
-const V4_AT: u32 = 96;
-const KEY_AT: u32 = 64;
+/// Bits before the IPv4 address in an IPv6-mapped address.
+const V4_OFFSET: u32 = 96;
+/// Bits before the 64-bit key in a `u128`.
+const KEY_OFFSET: u32 = 64;
 
-/// How many leading bits distinguish `value` from all other values of this port: one more than it has in common with the nearest.
-fn distinct(values: &BTreeSet<(PortNo, u128)>, number: PortNo, value: u128) -> u32 {
+/// How many leading bits distinguish `value` from all values of this datapath port: one more than `value` has in common with
+/// the nearest value. 0 if the port has no values.
+fn distinguishing_bits(values: &BTreeSet<(PortNo, u128)>, number: PortNo, value: u128) -> u32 {
     let at = (number, value);
     let near = [values.range(..at).next_back(), values.range(at..).next()];
     let of_port = near.into_iter().flatten().filter(|(other, _)| *other == number);

@@ -1,4 +1,4 @@
-//! The network below tunnels: routes, next hops, and the addresses where tunnels end.
+//! The underlay network of tunnels: routes, next hops, and the local endpoints of the tunnels.
 
 use crate::BridgeId;
 use flow::flow::frag;
@@ -9,29 +9,29 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use units::{OfPort, PortNo};
 
-/// Ethernet addresses of next hops. They change with traffic, so a snapshot contains a reference through which they
-/// are read.
+/// Ethernet addresses of next hops. Traffic changes these addresses, so a snapshot has a reference to their table.
 pub trait Neighbours: Send + Sync {
     /// The Ethernet address of `ip` in the network of a bridge.
     fn mac_of(&self, bridge: &str, ip: IpAddr) -> Option<Mac>;
 
-    /// Returns whether a packet can be kept until this neighbour is known.
+    /// Returns whether a packet can be held until this neighbour is known.
     fn hold_capacity(&self, bridge: &str, ip: IpAddr) -> HoldCapacity;
 }
 
-/// Whether packets can be kept for a next hop.
+/// Whether packets can be held for a next hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HoldCapacity {
-    /// One more packet can be kept.
+    /// One more packet can be held.
     Free,
-    /// The limit for this next hop is reached, and further packets are dropped. This is a state of the neighbour:
-    /// when there is space again, it is reported as a change.
+    /// The maximum number of packets is held for this next hop, so further packets are dropped. When packets can be held
+    /// again, this is reported as a change of the neighbour, so megaflows may depend on it.
     HopFull,
-    /// The limit of next hops is reached, and packets for others are dropped for now.
+    /// Packets are held for the maximum number of next hops, and this next hop is not one of them. No change is reported
+    /// when this ends, so no megaflow may depend on it.
     Full,
 }
 
-/// No neighbours are known.
+/// A table without neighbours.
 struct NoNeighbours;
 
 impl Neighbours for NoNeighbours {
@@ -49,16 +49,16 @@ impl Neighbours for NoNeighbours {
 pub struct HostPort {
     /// The bridge and its OpenFlow port.
     pub at: (BridgeId, OfPort),
-    /// Its Ethernet address.
+    /// The port's Ethernet address.
     pub mac: Mac,
 }
 
-/// A tunnel that receives at addresses of this host.
+/// A tunnel that receives packets at the addresses of this host.
 #[derive(Clone, Debug)]
 pub struct Listener {
     /// The tunnel's datapath port.
     pub number: PortNo,
-    /// Its name.
+    /// The name of this port.
     pub name: String,
     /// Protocol of the outer IP header.
     pub proto: u8,
@@ -66,17 +66,17 @@ pub struct Listener {
     pub tp_dst: u16,
 }
 
-/// The network below tunnels.
+/// The underlay network of tunnels.
 #[derive(Clone)]
 pub struct Underlay {
     /// Routes, rules and addresses.
     pub router: Router,
     /// Next hops.
     pub neighbours: Arc<dyn Neighbours>,
-    /// Ports of bridges by the name of their device; only those to which a route leads or that have addresses.
+    /// Ports of bridges by the name of their device; only ports to which a route leads or that have addresses.
     pub ports: HashMap<String, HostPort>,
-    /// The addresses where tunnels end.
-    pub termini: Termini,
+    /// The local endpoints of the tunnels.
+    pub endpoints: TunnelEndpoints,
 }
 
 impl Default for Underlay {
@@ -85,126 +85,137 @@ impl Default for Underlay {
             router: Router::default(),
             neighbours: Arc::new(NoNeighbours),
             ports: HashMap::new(),
-            termini: Termini::default(),
+            endpoints: TunnelEndpoints::default(),
         }
     }
 }
 
 impl Underlay {
-    /// Returns whether the device has an address and is a port of a bridge, so that tunnels may end there.
+    /// Returns whether the device has an address, so that tunnels may have endpoints there.
     pub(crate) fn has_addresses(&self, device: &str) -> bool {
         !self.router.addresses.of(device).is_empty()
     }
 }
 
-/// The fields of an outer header by which a group of tunnel ends is found.
+/// Which fields of an outer header identify the endpoints of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Shape {
+    /// The outer header is IPv4, otherwise IPv6.
     v4: bool,
+    /// The protocol has a destination port, which is part of the look-up.
     ports: bool,
 }
 
-/// Address and protocol of a tunnel end.
+/// A local tunnel endpoint, without its UDP port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Place {
+struct TunnelEndpoint {
     mac: Mac,
     ip: IpAddr,
     proto: u8,
 }
 
-/// The tunnel ends that are found by the same fields.
+/// The endpoints that the same fields identify.
 #[derive(Clone, Debug, Default)]
 struct Group {
     macs: HashSet<Mac>,
-    places: HashSet<Place>,
-    ends: HashMap<(Place, u16), PortNo>,
+    endpoints: HashSet<TunnelEndpoint>,
+    /// The tunnel's datapath port by endpoint and UDP destination port.
+    ports: HashMap<(TunnelEndpoint, u16), PortNo>,
 }
 
-/// The tunnel ends. Look-ups compare the Ethernet address, then IP address and protocol, then the UDP port, so that
-/// other packets are excluded by as few fields as possible.
+/// All local tunnel endpoints. A look-up compares the Ethernet address, then IP address and protocol, then the UDP port, so
+/// that as few fields as possible get into the mask of packets that are not for a tunnel.
 #[derive(Clone, Debug, Default)]
-pub struct Termini {
+pub struct TunnelEndpoints {
     groups: Vec<(Shape, Group)>,
     listeners: Arc<[Listener]>,
 }
 
-impl Termini {
-    /// The listeners at all addresses of these ports.
-    pub fn new(listeners: Vec<Listener>, ports: &HashMap<String, HostPort>, router: &Router) -> Termini {
-        let mut out = Termini { groups: Vec::new(), listeners: listeners.into() };
+impl TunnelEndpoints {
+    /// Endpoints for all listeners at all addresses of these ports.
+    pub fn new(
+        listeners: Vec<Listener>,
+        ports: &HashMap<String, HostPort>,
+        router: &Router,
+    ) -> TunnelEndpoints {
+        let mut out = TunnelEndpoints { groups: Vec::new(), listeners: listeners.into() };
         let mut devices: Vec<_> = ports.iter().collect();
         devices.sort_by(|a, b| a.0.cmp(b.0));
         for (device, port) in devices {
             for address in router.addresses.of(device) {
                 for listener in out.listeners.clone().iter() {
-                    out.add(listener, Place { mac: port.mac, ip: address.addr(), proto: listener.proto });
+                    out.add(
+                        listener,
+                        TunnelEndpoint { mac: port.mac, ip: address.addr(), proto: listener.proto },
+                    );
                 }
             }
         }
         out
     }
 
-    fn add(&mut self, listener: &Listener, place: Place) {
-        let shape = Shape { v4: place.ip.is_ipv4(), ports: listener.tp_dst != 0 };
+    fn add(&mut self, listener: &Listener, endpoint: TunnelEndpoint) {
+        let shape = Shape { v4: endpoint.ip.is_ipv4(), ports: listener.tp_dst != 0 };
         let at = self.groups.iter().position(|(s, _)| *s == shape).unwrap_or_else(|| {
             self.groups.push((shape, Group::default()));
             self.groups.len() - 1
         });
         let group = &mut self.groups[at].1;
-        group.macs.insert(place.mac);
-        group.places.insert(place);
-        // If two tunnels receive at the same address and port, the first one gets the packets.
-        group.ends.entry((place, listener.tp_dst)).or_insert(listener.number);
+        group.macs.insert(endpoint.mac);
+        group.endpoints.insert(endpoint);
+        // If two tunnels receive at the same address and port, the first listener gets the packets.
+        group.ports.entry((endpoint, listener.tp_dst)).or_insert(listener.number);
     }
 
-    /// Returns whether no tunnel receives.
+    /// Returns whether there are no listeners.
     pub fn is_empty(&self) -> bool {
         self.listeners.is_empty()
     }
 
-    /// The tunnels that receive.
+    /// The tunnels that receive packets.
     pub fn listeners(&self) -> &[Listener] {
         &self.listeners
     }
 
-    /// All tunnel ends as flows, each with the name and number of its port, and the mask of the consulted fields.
+    /// All endpoints with their UDP ports: the listener, the endpoint as a flow, and the mask of the fields that a look-up
+    /// consults.
     pub fn flows(&self) -> Vec<(&Listener, Flow, Flow)> {
         let mut out = Vec::new();
         for (shape, group) in &self.groups {
-            for ((place, tp_dst), number) in &group.ends {
+            for ((endpoint, tp_dst), number) in &group.ports {
                 let Some(listener) = self.listeners.iter().find(|l| l.number == *number) else { continue };
                 let mut mask = Flow::ZERO;
-                shape.look_at_ethernet(&mut mask);
-                shape.look_at_ip(&mut mask);
-                shape.look_at_ports(&mut mask);
+                shape.unwildcard_ethernet(&mut mask);
+                shape.unwildcard_ip(&mut mask);
+                shape.unwildcard_ports(&mut mask);
                 mask.nw_frag = frag::ANY | frag::LATER;
-                out.push((listener, place.flow(*tp_dst), mask));
+                out.push((listener, endpoint.flow(*tp_dst), mask));
             }
         }
         out.sort_by_key(|(l, f, _)| (l.number, f.nw_dst, f.ipv6_dst));
         out
     }
 
-    /// The tunnel port for a packet. Adds the consulted fields to the mask.
+    /// The datapath port of the tunnel that receives the packet. Adds the consulted fields to the mask.
     pub(crate) fn lookup(&self, flow: &Flow, mask: &mut Flow) -> Option<PortNo> {
         self.groups.iter().find_map(|(shape, group)| {
-            shape.look_at_ethernet(mask);
+            shape.unwildcard_ethernet(mask);
             let untagged = flow.vlans[0] == Vlan::default();
             if !untagged || flow.dl_type != shape.ethertype() || !group.macs.contains(&flow.dl_dst) {
                 return None;
             }
-            shape.look_at_ip(mask);
+            shape.unwildcard_ip(mask);
             let ip: IpAddr = match shape.v4 {
                 true => Ipv4Addr::from_bits(flow.nw_dst).into(),
                 false => Ipv6Addr::from(flow.ipv6_dst).into(),
             };
-            let place = Place { mac: flow.dl_dst, ip, proto: flow.nw_proto };
-            if flow.nw_frag != 0 || !group.places.contains(&place) {
+            let endpoint = TunnelEndpoint { mac: flow.dl_dst, ip, proto: flow.nw_proto };
+            if flow.nw_frag != 0 || !group.endpoints.contains(&endpoint) {
                 return None;
             }
-            shape.look_at_ports(mask);
+            shape.unwildcard_ports(mask);
             let port = if shape.ports { flow.tp_dst } else { 0 };
-            group.ends.get(&(place, port)).copied()
+            group.ports.get(&(endpoint, port)).copied()
         })
     }
 }
@@ -214,12 +225,12 @@ impl Shape {
         if self.v4 { 0x0800 } else { 0x86dd }
     }
 
-    fn look_at_ethernet(self, mask: &mut Flow) {
+    fn unwildcard_ethernet(self, mask: &mut Flow) {
         (mask.dl_dst, mask.dl_type) = (Mac::BROADCAST, u16::MAX);
         mask.vlans[0].tci = u16::MAX;
     }
 
-    fn look_at_ip(self, mask: &mut Flow) {
+    fn unwildcard_ip(self, mask: &mut Flow) {
         mask.nw_proto = u8::MAX;
         match self.v4 {
             true => mask.nw_dst = u32::MAX,
@@ -227,14 +238,14 @@ impl Shape {
         }
     }
 
-    fn look_at_ports(self, mask: &mut Flow) {
+    fn unwildcard_ports(self, mask: &mut Flow) {
         if self.ports {
             mask.tp_dst = u16::MAX;
         }
     }
 }
 
-impl Place {
+impl TunnelEndpoint {
     fn flow(&self, tp_dst: u16) -> Flow {
         let flow = Flow { dl_dst: self.mac, nw_proto: self.proto, tp_dst, ..Flow::ZERO };
         match self.ip {
@@ -259,12 +270,12 @@ mod tests {
         let listener =
             |number, proto, tp_dst| Listener { number: PortNo(number), name: String::new(), proto, tp_dst };
         let listeners = vec![listener(4789, 17, 4789), listener(3, 47, 0)];
-        let termini = Termini::new(listeners, &ports, &router);
+        let endpoints = TunnelEndpoints::new(listeners, &ports, &router);
         let vxlan = Flow { dl_dst: mac, dl_type: 0x0800, nw_dst: 0x0101_0258, nw_proto: 17, ..Flow::ZERO };
         let vxlan = Flow { tp_dst: 4789, ..vxlan };
         let ask = |flow: Flow| {
             let mut mask = Flow::ZERO;
-            let found = termini.lookup(&flow, &mut mask).map(|n| n.0);
+            let found = endpoints.lookup(&flow, &mut mask).map(|n| n.0);
             (found, mask.dl_dst == Mac::BROADCAST, mask.nw_proto != 0, mask.tp_dst != 0)
         };
         assert_eq!(ask(vxlan), (Some(4789), true, true, true));
@@ -273,6 +284,6 @@ mod tests {
         assert_eq!(ask(Flow { nw_dst: 1, ..vxlan }), (None, true, true, false));
         assert_eq!(ask(Flow { tp_dst: 9, ..vxlan }), (None, true, true, true));
         assert_eq!(ask(Flow { nw_frag: 1, ..vxlan }).0, None);
-        assert_eq!(termini.flows().len(), 2);
+        assert_eq!(endpoints.flows().len(), 2);
     }
 }

@@ -1,15 +1,15 @@
-//! The walk through the pipeline: its input and its state.
+//! A walk is one packet's translation through the OpenFlow pipeline; this module has its input and its state.
 //!
-//! A walk has two flows. `flow` is the packet as the tables see it and as actions change it; `committed.base` is the packet
-//! after the datapath actions emitted so far (`commit` changes it into `flow`). `mask` collects every consulted bit
-//! of the original packet.
+//! A walk has two flows. `flow` is the packet as the tables match it and as actions change it; `committed.base` is the packet
+//! after the datapath actions emitted so far (`commit` emits the actions that change `base` into `flow`). `mask` collects
+//! every consulted bit of the received packet.
 //!
-//! **Invariant**: two packets that are equal under the mask take the same walk, so that one megaflow can serve both.
+//! **Invariant**: two packets that are equal under the mask are translated by the same steps, so one megaflow serves both.
 
 use crate::bridge_id::BridgeId;
-use crate::changed::Changed;
+use crate::changed::ChangedWords;
 use crate::frozen::Recirc;
-use crate::outcome::{Held, Output};
+use crate::outcome::{HeldOutput, Output};
 use crate::snapshot::{Bridge, Snapshot};
 use flow::text::NoNames;
 use flow::{FieldId, Flow, Match};
@@ -19,12 +19,12 @@ use std::sync::Arc;
 
 mod state;
 pub(crate) use state::{
-    ByConnection, Committed, Effort, Freezing, OutputMode, PacketState, PipelineState, Place, Progress,
-    Received,
+    BondHash, Committed, CurrentRule, Effort, Freezing, OutputMode, PacketState, PipelineState, Progress,
+    ReceivedPacket,
 };
 
-/// Formats the parts of a trace, including names of ports.
-pub trait Text {
+/// Formats actions, matches and field values for a trace.
+pub trait TraceFormat {
     /// A list of actions, separated by commas.
     fn actions(&self, bridge: &Bridge, actions: &[Action]) -> String;
     /// A match without its priority.
@@ -37,79 +37,83 @@ pub trait Text {
     }
 }
 
-/// How to start.
+/// Where a translation starts.
 #[derive(Clone, Copy, Debug)]
 pub enum Start<'a> {
     /// Look up table 0, or continue a frozen translation.
     Tables,
     /// Execute these actions: a packet-out.
     Actions(&'a [Action]),
-    /// Send a packet that was kept for a tunnel.
-    Held(&'a Held),
+    /// Send a packet to its tunnel port: the packet was held until the tunnel's next hop was known.
+    TunnelOutput(&'a HeldOutput),
 }
 
 /// A packet to be translated.
 #[derive(Clone, Copy)]
 pub struct Input<'a> {
-    /// The bridge.
+    /// The bridge that received the packet.
     pub bridge: BridgeId,
-    /// Its fields; `in_port` is an OpenFlow number.
+    /// The packet's fields; `in_port` is an OpenFlow port number.
     pub flow: &'a Flow,
-    /// The packet itself, if there is one.
+    /// The packet's bytes, if there is a packet.
     pub packet: Option<&'a [u8]>,
-    /// How to start.
+    /// Where the translation starts.
     pub start: Start<'a>,
-    /// The packet is from a controller.
+    /// The packet comes from a controller.
     pub packet_out: bool,
-    /// Return side effects: there is a packet.
+    /// The side effects of the packet are returned in [`Output::effects`].
     pub side_effects: bool,
-    /// The result is not used: a trace without a packet.
-    pub pretend: bool,
+    /// A trace without a packet: no flow is learned, and no packet-in is sent.
+    pub dry_run: bool,
     /// Storage of frozen states.
     pub recirc: &'a dyn Recirc,
-    /// If set, a trace is made, and this formats its parts.
-    pub trace: Option<&'a dyn Text>,
+    /// If set, the translation returns a trace, whose parts this formatter writes.
+    pub trace: Option<&'a dyn TraceFormat>,
 }
 
 /// The state of a translation.
 pub(crate) struct Walk<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) input: &'a Input<'a>,
+    /// The bridge whose tables the packet is in.
     pub(crate) bridge: &'a Bridge,
+    /// The packet as the tables match it.
     pub(crate) flow: Flow,
+    /// The consulted bits of the received packet.
     pub(crate) mask: Flow,
-    pub(crate) changed: Changed,
+    /// The words in which `flow` differs from the received packet.
+    pub(crate) changed: ChangedWords,
     pub(crate) committed: Committed,
     pub(crate) out: &'a mut Output,
     pub(crate) effort: Effort,
-    pub(crate) place: Place<'a>,
-    /// The parts of the conjunction that the last look-up matched, for the trace.
+    pub(crate) current: CurrentRule<'a>,
+    /// The flows of the conjunction that the last look-up matched, for the trace.
     pub(crate) conjunction: Vec<&'a Arc<Rule>>,
     pub(crate) pipeline: PipelineState,
     pub(crate) action_set_has_group: bool,
     pub(crate) progress: Progress,
     pub(crate) freezing: Freezing,
     pub(crate) packet_state: PacketState,
-    /// The mirrors that have copied the packet in its present form.
+    /// The mirrors that have copied the packet since its last change, as a bit set.
     pub(crate) mirrored: u32,
-    pub(crate) received: Received<'a>,
+    pub(crate) received: ReceivedPacket<'a>,
     pub(crate) output_mode: OutputMode,
 }
 
 impl Walk<'_> {
-    /// Reports that these words may have been changed.
-    pub(crate) fn doubt_words(&mut self, words: u128) {
-        self.changed.doubt(words);
+    /// Must be called when these words of the flow may have changed; see `changed`.
+    pub(crate) fn mark_words_changed(&mut self, words: u128) {
+        self.changed.mark(words);
     }
 
-    /// Reports that any word may have been changed.
-    pub(crate) fn doubt_all_words(&mut self) {
-        self.changed.doubt_all();
+    /// Must be called when any word of the flow may have changed.
+    pub(crate) fn mark_all_words_changed(&mut self) {
+        self.changed.mark_all();
     }
 
-    /// The words in which the packet differs from the received one.
+    /// The words in which the flow differs from that of the received packet, as a bit set.
     pub(crate) fn changed_words(&mut self) -> u128 {
-        self.changed.settle(&self.out.initial, &self.flow)
+        self.changed.update(&self.out.initial, &self.flow)
     }
 
     /// Clears the connection tracking fields.

@@ -1,4 +1,4 @@
-//! Captured packets as pcapng: each port is an interface, and a packet's comment has the metadata of the switch.
+//! Encodes captured packets as pcapng: each port is an interface, and the comment of a packet contains the switch's metadata.
 
 use crate::names::Names;
 use datapath::capture::{Capture, Record, Side};
@@ -6,11 +6,11 @@ use pcapng::{Direction, ETHERNET, PacketBlock, RAW_IP, Writer};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Turns packets into blocks.
+/// Converts captured packets to pcapng blocks.
 pub(crate) struct Encoder<'a> {
     writer: Writer,
     names: &'a Names,
-    /// Numbers of interfaces by port and link type.
+    /// The numbers of interfaces by port and link type.
     interfaces: BTreeMap<(u32, u16), u32>,
     snaplen: u32,
     /// Time of the last packet.
@@ -18,7 +18,7 @@ pub(crate) struct Encoder<'a> {
 }
 
 impl<'a> Encoder<'a> {
-    /// Begins with the interfaces of the ports that were named, so that a reader can show them before the first packet.
+    /// Begins with the interfaces of the ports that the capture's specification lists, so that a reader can show them before the first packet.
     pub(crate) fn new(capture: &Capture, names: &'a Names) -> Encoder<'a> {
         let application = concat!("sluiced ", env!("CARGO_PKG_VERSION"));
         let snaplen = u32::try_from(capture.spec().snaplen).unwrap_or(u32::MAX);
@@ -42,7 +42,7 @@ impl<'a> Encoder<'a> {
         number
     }
 
-    /// Takes the packets that wait.
+    /// Encodes the packets that wait in the capture.
     pub(crate) fn take(&mut self, capture: &Capture) {
         for (record, bytes) in capture.take().iter() {
             let interface = self.interface(record.port, if record.is_l3 { RAW_IP } else { ETHERNET });
@@ -60,7 +60,7 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// Takes the last packets and ends with the statistics, under the first interface.
+    /// Encodes the last packets, and then the statistics, under the first interface.
     pub(crate) fn finish(&mut self, capture: &Capture) {
         self.take(capture);
         if self.writer.interfaces() == 0 {
@@ -87,7 +87,7 @@ impl<'a> Encoder<'a> {
     }
 }
 
-/// The metadata of a packet, as words `name=value`.
+/// The metadata of a packet as words `name=value`.
 fn comment(record: &Record) -> String {
     let mut out = match record.side {
         Side::Rx => "side=rx".to_owned(),

@@ -1,14 +1,14 @@
 //! Serves the packets of a capture to one client: pcapng over a Unix socket.
 //!
 //! [`start`] starts the capture and a thread that waits for the client. The socket is in the daemon's run directory and has the
-//! mode of the control socket. The first client gets the packets; then the socket's file is removed. The capture ends when the
-//! client closes its connection or ends its sending direction. In the second case it still gets the waiting packets and the
-//! statistics. The capture also ends if no client connects within [`CONNECT_TIME`].
+//! mode of the control socket. The first client receives the packets; then the file of the socket is removed. The capture ends when the
+//! client closes its connection or shuts down its sending direction. In the second case the client still receives the waiting packets and
+//! the statistics. The capture also ends if no client connects within [`CONNECT_TIME`].
 //!
-//! **Bounds**: [`WAITING_MAX`] bytes that the client has not read yet, in addition to the memory of the capture. A client that
-//! stops reading loses packets of its own capture, and nothing else.
+//! **Bounds**: at most about [`WAITING_MAX`] bytes wait for the client, in addition to the memory of the capture. A client that
+//! does not read loses packets of its own capture, and nothing else.
 //!
-//! **Threads**: one for each capture. It takes no lock that a worker waits for.
+//! **Threads**: one for each capture. It holds no lock for which a worker waits.
 
 mod encode;
 mod names;
@@ -29,16 +29,16 @@ use units::Nanos;
 
 static LOG: runtime::Module = runtime::Module::new("capture");
 
-/// How long the daemon waits for the client.
+/// Time limit for a client to connect.
 pub const CONNECT_TIME: Duration = Duration::from_secs(10);
-/// Packets are taken only while fewer encoded bytes than this wait for the client.
+/// Packets are taken from the capture only while fewer encoded bytes than this wait for the client.
 const WAITING_MAX: usize = 1 << 20;
-/// How often packets are taken. A shorter time would wake an idle capture more often, a longer one delays what a user sees.
-const TURN: Duration = Duration::from_millis(20);
-/// How long a client that has ended its sending direction may take to read the rest.
+/// Interval at which packets are taken. A shorter interval would wake an idle capture more often; a longer one delays the user's output.
+const TAKE_INTERVAL: Duration = Duration::from_millis(20);
+/// Time limit for a client that has shut down its sending direction to read the remaining packets.
 const DRAIN_TIME: Duration = Duration::from_secs(5);
 
-/// The clock of captures: it reads nanoseconds since an instant, and knows when that was.
+/// The clock of captures: a monotonic clock, converted to nanoseconds since 1970.
 #[derive(Clone, Copy, Debug)]
 pub struct WallClock {
     start: Instant,
@@ -46,7 +46,7 @@ pub struct WallClock {
 }
 
 impl WallClock {
-    /// A clock that starts now.
+    /// Reads the system time once; from then on the monotonic clock counts.
     pub fn new() -> WallClock {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         WallClock { start: Instant::now(), since_1970: now.map_or(0, |d| d.as_nanos() as u64) }
@@ -64,7 +64,7 @@ impl Default for WallClock {
     }
 }
 
-/// Starts a capture, and the thread that serves it at this socket.
+/// Starts a capture, and the thread that serves it at the socket `path`.
 pub fn start(datapath: Arc<Datapath>, capture: Arc<Capture>, names: Names, path: &Path) -> io::Result<()> {
     let listener = Listener::bind(&Target::PUnix(path.to_path_buf()))?;
     if datapath.start_capture(&capture).is_err() {
@@ -75,7 +75,7 @@ pub fn start(datapath: Arc<Datapath>, capture: Arc<Capture>, names: Names, path:
     let thread = std::thread::Builder::new().name("capture".to_owned());
     let started = thread.spawn(move || {
         serve(&listener, &one, &names, || data.stop_capture(&one));
-        // Also if no client came, or the connection failed.
+        // Again, in case no client connected or the connection failed.
         data.stop_capture(&one);
     });
     if started.is_err() {
@@ -84,7 +84,7 @@ pub fn start(datapath: Arc<Datapath>, capture: Arc<Capture>, names: Names, path:
     started.map(|_| ())
 }
 
-/// Waits until one of these events, or for this long.
+/// Waits for one of these events, at most for this time.
 fn wait(fd: impl AsFd, flags: PollFlags, within: Duration) {
     let time = Timespec { tv_sec: within.as_secs() as i64, tv_nsec: within.subsec_nanos().into() };
     // If a signal interrupts the call, the caller's loop calls it again.
@@ -108,7 +108,7 @@ fn serve(listener: &Listener, capture: &Capture, names: &Names, stop: impl Fn())
     }
 }
 
-/// Sends packets until the client ends. `stop` ends the capture.
+/// Sends packets until the client shuts down its sending direction. Then calls `stop`, which ends the capture, and sends the rest.
 fn stream_packets(mut client: Stream, capture: &Capture, names: &Names, stop: impl Fn()) -> io::Result<()> {
     let mut encoder = Encoder::new(capture, names);
     while !has_ended(&mut client)? {
@@ -117,22 +117,22 @@ fn stream_packets(mut client: Stream, capture: &Capture, names: &Names, stop: im
         }
         send(&mut client, &mut encoder)?;
         let flags = if encoder.waiting() == 0 { PollFlags::empty() } else { PollFlags::OUT };
-        // New packets do not wake this thread: they are taken once in each turn.
-        wait(&client, flags | PollFlags::IN, TURN);
+        // New packets do not wake this thread: they are taken once in each `TAKE_INTERVAL`.
+        wait(&client, flags | PollFlags::IN, TAKE_INTERVAL);
     }
     stop();
-    // Workers see in their next iteration that the capture has ended. A worker that sleeps in `poll(2)` adds no packet.
-    std::thread::sleep(TURN);
+    // Workers notice in their next iteration that the capture has ended. A worker that sleeps in `poll(2)` adds no packet.
+    std::thread::sleep(TAKE_INTERVAL);
     encoder.finish(capture);
     let deadline = Instant::now() + DRAIN_TIME;
     while encoder.waiting() != 0 && Instant::now() < deadline {
         send(&mut client, &mut encoder)?;
-        wait(&client, PollFlags::OUT, TURN);
+        wait(&client, PollFlags::OUT, TAKE_INTERVAL);
     }
     Ok(())
 }
 
-/// Whether the client has ended its sending direction. What it sends is ignored.
+/// Whether the client has shut down its sending direction. Data from the client are ignored.
 fn has_ended(client: &mut Stream) -> io::Result<bool> {
     match client.read(&mut [0; 256]) {
         Ok(0) => Ok(true),

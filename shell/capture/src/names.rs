@@ -1,4 +1,4 @@
-//! Names in the output of a capture.
+//! Names of ports in the output of a capture.
 
 use std::collections::BTreeMap;
 

@@ -78,7 +78,7 @@ fn a_client_that_does_not_read_loses_packets_only_and_its_end_ends_the_capture()
         assert!(Instant::now() < deadline, "no packet was lost");
         lose(&datapath, 1000);
     }
-    // What the thread and the socket held, and the capture.
+    // Upper limit of the number of packets that the thread, the socket and the capture can hold.
     let most = (WAITING_MAX + 2 * memory + (1 << 20)) / 64;
     assert!(capture.counts().kept < most as u64, "{:?}", capture.counts());
     drop(client);

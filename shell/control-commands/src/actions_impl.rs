@@ -1,5 +1,5 @@
-//! `odp-execute/action-impl-*`: the implementation of actions. Sluice has one, which adapts to the processor: it can be selected by
-//! the name `scalar`; the others of Open vSwitch are not in the list and are refused.
+//! `odp-execute/action-impl-*`: the implementation of actions. Sluice has one implementation, which adapts to the processor. It can be selected by
+//! the name `scalar`; the other names of Open vSwitch are not listed and are refused.
 
 use ctl::names;
 

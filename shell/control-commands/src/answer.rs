@@ -8,9 +8,9 @@ use unixctl::{LongText, Reply, RequestId};
 pub enum Answer {
     /// The result.
     Now(Result<Reply, String>),
-    /// Text that is made while the client reads it.
+    /// Text that is produced while the client reads it.
     Long(LongText),
-    /// The reply is sent after this has happened.
+    /// The reply is sent later, when this event has happened.
     Later(Wait),
 }
 
@@ -50,32 +50,32 @@ impl From<Result<Reply, String>> for Answer {
     }
 }
 
-/// Cannot happen unless the tables of commands and modules disagree.
+/// The reply to an unknown command. It occurs only if the table of commands and the dispatcher disagree.
 pub(crate) fn unknown(name: &str) -> Answer {
     Answer::Now(Err(format!("\"{name}\" is not a valid command")))
 }
 
-/// A command without reply yet.
+/// A command that has not been answered yet.
 pub struct Pending {
     /// Identifies the request.
     pub id: RequestId,
-    /// What it waits for.
+    /// What the command waits for.
     pub wait: Wait,
 }
 
 /// What a command waits for.
 pub enum Wait {
-    /// Virtual time, step by step.
+    /// A warp: virtual time advances step by step.
     Warp(Warp),
     /// The main loop's next iteration, after the last step of a warp.
     Warped,
     /// Revalidation of all megaflows.
     Revalidated {
-        /// An iteration of the main loop has begun since.
+        /// An iteration of the main loop has begun since the command.
         turned: bool,
     },
-    /// A comparison of all megaflows with the tables.
+    /// The comparison of all megaflows with the tables.
     Verified(Verify),
-    /// The end of the process: `exit` is answered when everything is closed.
+    /// The end of the process: the reply is sent when everything is closed.
     Exit,
 }

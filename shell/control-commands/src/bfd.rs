@@ -1,4 +1,4 @@
-//! `bfd/*`: sessions of BFD.
+//! `bfd/*`: BFD sessions.
 
 use crate::answer::{Answer, unknown};
 use crate::forced::force;

@@ -34,8 +34,8 @@ fn dump_flows(switch: &mut Switch, args: &[String]) -> Result<String, String> {
     Ok(own.chain(rules.map(|(recirc, rule)| bucket_line(recirc, &rule, offload, now) + "\n")).collect())
 }
 
-/// What sends the packets of a bond that come back with their hash. It is not in a table: translations know it of the bond.
-/// Its place and priority are those that Open vSwitch gives it.
+/// The line of a rule that sends recirculated packets of a bond by their hash. The rule is in no table, because translations read it from the bond;
+/// its table and priority in the line are those of Open vSwitch.
 fn bucket_line(recirc: u32, rule: &BucketRule, offload: bool, now: Millis) -> String {
     let BucketRule { bucket, link, packets, bytes, created } = rule;
     let counters = Counters { packets: *packets, bytes: *bytes, created: *created };
@@ -46,7 +46,7 @@ fn bucket_line(recirc: u32, rule: &BucketRule, offload: bool, now: Millis) -> St
     )
 }
 
-/// What a flow has counted.
+/// The counters of a flow.
 struct Counters {
     packets: u64,
     bytes: u64,
@@ -61,7 +61,7 @@ impl Counters {
     }
 }
 
-/// A flow of a table, including hidden ones, whose priorities no message can express.
+/// The line of a flow. It may be a hidden flow, whose priority no OpenFlow message can contain.
 pub(crate) fn rule_line(rule: &Rule, offload: bool, now: Millis) -> String {
     let mut line = String::new();
     if rule.cookie != 0 {

@@ -1,10 +1,10 @@
-//! `dpif/show-caches`: the flow cache of each worker, its memory pages, and the length of megaflow look-ups.
+//! `dpif/show-caches`: the flow cache of each worker, its memory pages, and the cost of megaflow look-ups.
 //!
 //! Sluice's own command. Whether the kernel provided huge pages is read from `/proc/self/smaps`.
 
 use datapath::CacheView;
 use ovsdb::Json;
-use poll_threads::WorkerPlace;
+use poll_threads::WorkerInfo;
 use serde_json::json;
 use switch::{Backer, Switch};
 use units::CoreId;
@@ -19,24 +19,24 @@ pub(crate) fn show(switch: &Switch, format: Format) -> Reply {
     }
 }
 
-fn places(backer: &Backer) -> Vec<WorkerPlace> {
-    let mut places = backer.workers.places();
-    places.sort_by_key(|p| p.core);
-    places
+fn worker_infos(backer: &Backer) -> Vec<WorkerInfo> {
+    let mut infos = backer.workers.infos();
+    infos.sort_by_key(|p| p.core);
+    infos
 }
 
 fn object(backer: &Backer, smaps: &str) -> Json {
-    let thread = |place: WorkerPlace| {
-        let cache = backer.datapath.worker_cache(place.id);
+    let thread = |info: WorkerInfo| {
+        let cache = backer.datapath.worker_cache(info.id);
         json!({
-            "core": (place.core != CoreId::UNPINNED).then_some(place.core.0),
-            "numa": place.numa,
+            "core": (info.core != CoreId::UNPINNED).then_some(info.core.0),
+            "numa": info.numa,
             "entries": cache.entries,
             "bytes": cache.bytes,
             "huge-kilobytes": huge_kb(smaps, cache.address),
         })
     };
-    let threads: Vec<Json> = places(backer).into_iter().map(thread).collect();
+    let threads: Vec<Json> = worker_infos(backer).into_iter().map(thread).collect();
     let probes = backer.datapath.probes();
     json!({
         "flow-cache": backer.datapath.flow_cache().kind.name(),
@@ -59,12 +59,12 @@ fn datapath(backer: &Backer, smaps: &str) -> String {
         probes.mean(),
         probes.longest
     );
-    for place in places(backer) {
-        let who = match place.core {
+    for info in worker_infos(backer) {
+        let who = match info.core {
             CoreId::UNPINNED => "main thread".to_owned(),
-            CoreId(core) => format!("pmd thread numa_id {} core_id {core}", place.numa),
+            CoreId(core) => format!("pmd thread numa_id {} core_id {core}", info.numa),
         };
-        text += &format!("  {who}: {}\n", line(&backer.datapath.worker_cache(place.id), smaps));
+        text += &format!("  {who}: {}\n", line(&backer.datapath.worker_cache(info.id), smaps));
     }
     text
 }
@@ -77,7 +77,7 @@ fn line(cache: &CacheView, smaps: &str) -> String {
     format!("{} entries, {} kB, {huge}", cache.entries, cache.bytes / 1024)
 }
 
-/// Kilobytes of transparent huge pages in the mapping that contains this address.
+/// Kilobytes of transparent huge pages in the memory mapping that contains the address.
 fn huge_kb(smaps: &str, address: u64) -> u64 {
     let mut inside = false;
     for line in smaps.lines() {
@@ -90,7 +90,7 @@ fn huge_kb(smaps: &str, address: u64) -> u64 {
     0
 }
 
-/// Parses `7f0000000000-7f0000400000 rw-p ...`.
+/// Parses the address range in a line such as `7f0000000000-7f0000400000 rw-p ...`.
 fn range(line: &str) -> Option<(u64, u64)> {
     let (from, to) = line.split(' ').next()?.split_once('-')?;
     Some((u64::from_str_radix(from, 16).ok()?, u64::from_str_radix(to, 16).ok()?))

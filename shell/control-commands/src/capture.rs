@@ -1,7 +1,7 @@
 //! `capture/start` and `capture/show`: Sluice's own commands for `sluice capture`.
 //!
-//! `capture/start NAME=VALUE...` starts a capture and replies with the path of the socket from which one client reads it as
-//! pcapng; the capture ends with the client (crate `capture`). `capture/show` lists ports and captures.
+//! `capture/start NAME=VALUE...` starts a capture and replies with the path of a socket, from which one client reads the packets as pcapng. The
+//! capture ends when the client closes the socket (crate `capture`). `capture/show` lists ports and captures.
 
 use crate::dpctl_flows::split_ufid;
 use crate::names::DatapathNames;
@@ -22,17 +22,17 @@ use switch::{Backer, Switch};
 use units::{PortNo, Ufid};
 use unixctl::Reply;
 
-/// Numbers the sockets.
+/// The number in the name of the next socket.
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// Bytes of a packet that are kept if nothing else is asked, and at most.
+/// Maximum and default number of bytes that are kept of a packet.
 const SNAPLEN: usize = 1 << 18;
-/// Bytes that wait for the client if nothing else is asked, and at most.
+/// Default and maximum number of bytes that wait for the client.
 const MEMORY: (usize, usize) = (8 << 20, 256 << 20);
 
-/// The words of a call.
+/// The arguments of `capture/start`.
 #[derive(Default)]
-struct Asked {
+struct StartArguments {
     datapath: Option<String>,
     ports: Vec<String>,
     sides: Option<String>,
@@ -46,9 +46,9 @@ struct Asked {
     memory: Option<usize>,
 }
 
-impl Asked {
-    fn parse(args: &[String]) -> Result<Asked, String> {
-        let mut asked = Asked::default();
+impl StartArguments {
+    fn parse(args: &[String]) -> Result<StartArguments, String> {
+        let mut arguments = StartArguments::default();
         for arg in args {
             let (name, value) =
                 arg.split_once('=').ok_or_else(|| format!("{arg}: not of the form NAME=VALUE"))?;
@@ -57,30 +57,30 @@ impl Asked {
                 value.parse::<u32>().map_err(|_| format!("{name}: \"{value}\" is not a number below 2^32"))
             };
             match name {
-                "datapath" => asked.datapath = text(),
-                "port" => asked.ports.push(value.to_owned()),
-                "sides" => asked.sides = text(),
-                "reason" => asked.reason = text(),
-                "flow" => asked.flow = text(),
-                "megaflow" => asked.megaflow = text(),
+                "datapath" => arguments.datapath = text(),
+                "port" => arguments.ports.push(value.to_owned()),
+                "sides" => arguments.sides = text(),
+                "reason" => arguments.reason = text(),
+                "flow" => arguments.flow = text(),
+                "megaflow" => arguments.megaflow = text(),
                 "passes" => {
-                    asked.passes = match value {
+                    arguments.passes = match value {
                         "all" => true,
                         "first" => false,
                         _ => return Err(format!("passes: \"{value}\" is neither all nor first")),
                     }
                 }
-                "snaplen" => asked.snaplen = Some(number()? as usize),
-                "every" => asked.every = number()?.into(),
-                "rate" => asked.rate = number()?.into(),
-                "memory" => asked.memory = Some(number()? as usize),
+                "snaplen" => arguments.snaplen = Some(number()? as usize),
+                "every" => arguments.every = number()?.into(),
+                "rate" => arguments.rate = number()?.into(),
+                "memory" => arguments.memory = Some(number()? as usize),
                 _ => return Err(format!("{name}: not known to capture/start")),
             }
         }
-        Ok(asked)
+        Ok(arguments)
     }
 
-    /// The datapath that is named, or that has the ports, or the only one.
+    /// The datapath of the capture: the named one, else the one that has the ports, else the only one.
     fn backer<'s>(&self, switch: &'s Switch) -> Result<&'s Backer, String> {
         let has_ports = |b: &&Backer| self.ports.iter().all(|port| number_of(b, port).is_some());
         let all = || switch.datapaths.all();
@@ -102,7 +102,7 @@ impl Asked {
         }
     }
 
-    /// What is captured. `number` gives the number of a port.
+    /// The specification of the capture. `number`: returns the number of a port.
     fn spec(&self, number: impl Fn(&str) -> Option<u32>) -> Result<CaptureSpec, String> {
         let (rx, tx, drops) = sides(self.sides.as_deref())?;
         let ports: BTreeSet<u32> = self.ports.iter().filter_map(|port| number(port)).collect();
@@ -118,7 +118,7 @@ impl Asked {
         Ok(CaptureSpec {
             ports,
             rx,
-            // Which megaflow a packet hit is known at its look-up only.
+            // The megaflow of a packet is known only when the packet is looked up.
             tx: tx && megaflow.is_none(),
             drops: drops && megaflow.is_none(),
             reasons: reasons(self.reason.as_deref())?,
@@ -139,13 +139,13 @@ fn number_of(backer: &Backer, port: &str) -> Option<u32> {
     DatapathNames(backer).number(port).map(|no| no.0).or_else(by_number)
 }
 
-/// The identifier of a megaflow, with `ufid:` before it or without.
+/// Parses the ufid of a megaflow, with or without the prefix `ufid:`.
 fn ufid(text: &str) -> Option<Ufid> {
     let text = if text.starts_with("ufid:") { text.to_owned() } else { format!("ufid:{text}") };
     split_ufid(&text).ok().filter(|(_, rest)| rest.is_empty())?.0
 }
 
-/// `rx`, `tx` and `drops`, separated by commas; all if none is named.
+/// Parses a list of `rx`, `tx` and `drops`, separated by commas. Without a list, all of them.
 fn sides(text: Option<&str>) -> Result<(bool, bool, bool), String> {
     let Some(text) = text else { return Ok((true, true, true)) };
     let mut sides = (false, false, false);
@@ -160,7 +160,7 @@ fn sides(text: Option<&str>) -> Result<(bool, bool, bool), String> {
     Ok(sides)
 }
 
-/// The reasons whose names contain this; empty: all.
+/// The drop reasons whose names contain the text. Empty: all reasons.
 fn reasons(part: Option<&str>) -> Result<BTreeSet<DropReason>, String> {
     let Some(part) = part else { return Ok(BTreeSet::new()) };
     let found: BTreeSet<DropReason> =
@@ -171,7 +171,7 @@ fn reasons(part: Option<&str>) -> Result<BTreeSet<DropReason>, String> {
     Ok(found)
 }
 
-/// A match in the syntax of flows, on fields that are in packets.
+/// Parses a match in the syntax of flows, which may match only fields of packets.
 pub(crate) fn filter(text: &str) -> Result<Match, String> {
     let (request, _) = parse_flow(text, &NoNames).map_err(|e| format!("{text}: {e}"))?;
     let plain = FlowStatsRequest { matching: request.matching, ..FlowStatsRequest::default() };
@@ -185,9 +185,9 @@ pub(crate) fn filter(text: &str) -> Result<Match, String> {
 }
 
 pub(crate) fn start(switch: &Switch, args: &[String]) -> Result<Reply, String> {
-    let asked = Asked::parse(args)?;
-    let backer = asked.backer(switch)?;
-    let spec = asked.spec(|port| number_of(backer, port))?;
+    let arguments = StartArguments::parse(args)?;
+    let backer = arguments.backer(switch)?;
+    let spec = arguments.spec(|port| number_of(backer, port))?;
     let clock = WallClock::new();
     let capture = Arc::new(Capture::new(spec, Arc::new(move || clock.now())));
     let ports = backer.ports.iter().map(|(no, port)| (no.0, port.name.clone())).collect();
@@ -196,7 +196,7 @@ pub(crate) fn start(switch: &Switch, args: &[String]) -> Result<Reply, String> {
     let names = Names { ports, datapath: backer.name() };
     capture::start(Arc::clone(&backer.datapath), capture, names, &path)
         .map_err(|e| format!("cannot start a capture: {}", runtime::error_text(&e)))?;
-    // A sleeping worker takes notice in its next iteration.
+    // A sleeping worker sees the new capture in its next iteration.
     Ok(Reply::Json(json!({ "socket": path.display().to_string() })))
 }
 
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A value of any name, right or wrong.
+    /// An argument with any name and value, valid or invalid.
     fn value() -> impl Strategy<Value = String> {
         prop_oneof![
             any::<u64>().prop_map(|n| n.to_string()),
@@ -243,14 +243,14 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a client of the control socket asks for is refused with a text, or is within the bounds of a capture.
+        /// Every request of a client of the control socket is refused with a text, or is within the limits of a capture.
         #[test]
         fn any_words_are_refused_or_bounded(words in proptest::collection::vec(word(), 0..6)) {
-            let found = Asked::parse(&words).and_then(|asked| {
-                let spec = asked.spec(|port| port.parse().ok())?;
-                Ok((asked, spec))
+            let found = StartArguments::parse(&words).and_then(|arguments| {
+                let spec = arguments.spec(|port| port.parse().ok())?;
+                Ok((arguments, spec))
             });
-            let (asked, spec) = match found {
+            let (arguments, spec) = match found {
                 Ok(found) => found,
                 Err(text) => {
                     prop_assert!(!text.is_empty());
@@ -261,19 +261,23 @@ mod tests {
             prop_assert!(spec.rx || spec.tx || spec.drops);
             prop_assert!(spec.megaflow.is_none() || (spec.rx && !spec.tx && !spec.drops));
             prop_assert!(spec.every <= u32::MAX.into() && spec.rate <= u32::MAX.into());
-            prop_assert_eq!(spec.megaflow.is_some(), asked.megaflow.is_some());
-            prop_assert_eq!(spec.filter.is_some(), asked.flow.is_some());
+            prop_assert_eq!(spec.megaflow.is_some(), arguments.megaflow.is_some());
+            prop_assert_eq!(spec.filter.is_some(), arguments.flow.is_some());
             prop_assert!(spec.filter.is_none_or(|filter| filter.mask.in_port == 0));
-            prop_assert!(asked.reason.is_none_or(|part| !spec.reasons.is_empty()
+            prop_assert!(arguments.reason.is_none_or(|part| !spec.reasons.is_empty()
                 && spec.reasons.iter().all(|reason| reason.name().contains(&part))));
         }
     }
 
     #[test]
     fn words() {
-        let parse = |words: &str| Asked::parse(&words.split(' ').map(str::to_owned).collect::<Vec<_>>());
-        let asked = parse("port=p1 port=p2 flow=tcp,tp_dst=80 rate=7").unwrap();
-        assert_eq!((asked.ports.len(), asked.flow.as_deref(), asked.rate), (2, Some("tcp,tp_dst=80"), 7));
+        let parse =
+            |words: &str| StartArguments::parse(&words.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        let arguments = parse("port=p1 port=p2 flow=tcp,tp_dst=80 rate=7").unwrap();
+        assert_eq!(
+            (arguments.ports.len(), arguments.flow.as_deref(), arguments.rate),
+            (2, Some("tcp,tp_dst=80"), 7)
+        );
         for wrong in ["p1", "rate=-1", "rate=4294967296", "nosuch=1", "passes=", "passes=every"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }

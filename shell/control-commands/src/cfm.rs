@@ -1,4 +1,4 @@
-//! `cfm/*`: sessions of connectivity fault management.
+//! `cfm/*`: CFM sessions.
 
 use crate::answer::{Answer, unknown};
 use crate::forced::force;

@@ -17,8 +17,8 @@ pub struct Commands {
 }
 
 impl Commands {
-    /// Executes the commands that arrived since the last call, after all earlier packets. To be called once in each
-    /// iteration of the main loop, after all other work.
+    /// Executes the commands that arrived since the last call. All packets that arrived before a command are forwarded
+    /// first. The main loop calls this function once in each iteration, after all other work.
     pub fn run(&mut self, switch: &mut Switch, control: &mut Server) {
         for request in control.run() {
             switch.run_packets();
@@ -34,19 +34,19 @@ impl Commands {
         }
     }
 
-    /// Adds what ends the next sleep of the main loop.
+    /// Keeps the main loop from sleeping while commands wait.
     pub fn wait(&self, set: &mut WaitSet<'_>) {
         if !self.pending.is_empty() {
             set.wake_now();
         }
     }
 
-    /// Whether `exit` was called: `Some(true)` with clean-up.
+    /// `Some` if `exit` was called: true with `--cleanup`.
     pub fn exiting(&self) -> Option<bool> {
         self.requested.exiting
     }
 
-    /// Continues each waiting command; returns the replies.
+    /// Continues each waiting command. Returns the replies of those that are done.
     fn poll_pending(&mut self, switch: &mut Switch) -> Vec<(RequestId, Result<Reply, String>)> {
         let mut answers = Vec::new();
         for Pending { id, wait } in std::mem::take(&mut self.pending) {
@@ -63,7 +63,7 @@ impl Commands {
         answers
     }
 
-    /// Takes the calls of `exit`, to be answered when everything is closed.
+    /// Removes and returns the requests of `exit`, which are answered when everything is closed.
     pub fn take_exits(&mut self) -> Vec<RequestId> {
         let is_exit = |p: &Pending| matches!(p.wait, Wait::Exit);
         let ids = self.pending.iter().filter(|p| is_exit(p)).map(|p| p.id).collect();

@@ -12,7 +12,7 @@ use std::any::Any;
 use switch::{Backer, Switch};
 use translation::Owner;
 use units::{Millis, Ufid};
-use xlate::Credit;
+use xlate::StatsTarget;
 
 pub(crate) fn execute(switch: &Switch, args: &[String]) -> Result<String, String> {
     let [ufid, pmd @ ..] = args else { return Err("failed to parse ufid".to_owned()) };
@@ -25,7 +25,7 @@ pub(crate) fn execute(switch: &Switch, args: &[String]) -> Result<String, String
     Ok(switch.datapaths.all().map(|b| of_datapath(b, ufid, core, now)).collect())
 }
 
-/// Text after the number is ignored.
+/// Parses `pmd=N`. Text after the number is ignored.
 fn pmd_id(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("pmd=")?;
     digits[..digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len())].parse().ok()
@@ -37,29 +37,29 @@ fn of_datapath(backer: &Backer, ufid: Ufid, core: Option<u32>, now: Millis) -> S
     };
     let owner: &dyn FlowOwner = &*flow.owner;
     match (owner as &dyn Any).downcast_ref::<Owner>() {
-        Some(owner) => owner.credits().iter().filter_map(|credit| line(credit, now)).collect(),
-        // The flow was added by a command.
+        Some(owner) => owner.stats_targets().iter().filter_map(|target| line(target, now)).collect(),
+        // A command added the flow, so no rules are known.
         None => format!("Cache was not found for {}\n", backer.name()),
     }
 }
 
-/// All workers share a flow; the flow belongs to a core if that has counted a packet of it.
+/// Finds a flow. All workers share the flows; with `core`, the flow must have counted a packet on that core.
 fn find(backer: &Backer, ufid: Ufid, core: Option<u32>, now: Millis) -> Option<DpFlow> {
     let Some(core) = core else { return backer.datapath.flow_get(ufid, now) };
-    let worker = backer.workers.places().into_iter().find(|p| p.core.0 == core)?.id;
+    let worker = backer.workers.infos().into_iter().find(|p| p.core.0 == core)?.id;
     let mut flows = backer.datapath.flow_dump_by_worker(poll_threads::MAIN, now).into_iter();
     flows.find(|f| f.ufid == ufid && f.worker == Some(worker))
 }
 
-fn line(credit: &Credit, now: Millis) -> Option<String> {
-    match credit {
-        Credit::Rule(rule) | Credit::Match { rule, .. } => Some(rule_line(rule, true, now) + "\n"),
-        Credit::Group { group, bucket } => Some(group_text(group, bucket.map(|i| i as usize))),
+fn line(target: &StatsTarget, now: Millis) -> Option<String> {
+    match target {
+        StatsTarget::Rule(rule) | StatsTarget::Match { rule, .. } => Some(rule_line(rule, true, now) + "\n"),
+        StatsTarget::Group { group, bucket } => Some(group_text(group, bucket.map(|i| i as usize))),
         _ => None,
     }
 }
 
-/// A group with the selected bucket, or all buckets.
+/// The text of a group with the selected bucket, or with all buckets.
 fn group_text(group: &Group, bucket: Option<usize>) -> String {
     let whole = group.desc();
     let chosen = bucket.and_then(|i| whole.buckets.get(i).cloned());

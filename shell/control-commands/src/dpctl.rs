@@ -88,7 +88,7 @@ fn connections(switch: &Switch, call: &mut Call, name: &str, args: &[String]) ->
     })
 }
 
-/// Whether the last argument of `del-flows` is a file of flows: it is unless it names a datapath.
+/// Whether the last argument of `del-flows` is a flow file. It is one unless the only argument names a datapath.
 fn is_file(switch: &Switch, args: &[String]) -> bool {
     match args {
         [] => false,
@@ -97,7 +97,7 @@ fn is_file(switch: &Switch, args: &[String]) -> bool {
     }
 }
 
-/// Without hardware offload there is nothing below the headline.
+/// Without hardware offload the output is only the headline.
 fn offload_stats(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
     open(switch, call, args, 1)?;
     call.text += "HW Offload stats:\n";
@@ -168,8 +168,8 @@ const LISTED: [&str; 41] = [
     names::DPCTL_PARSE_ACTIONS,
 ];
 
-/// A datapath by its name; the error says why there is none.
-fn named<'s>(switch: &'s Switch, name: &str) -> Result<&'s Backer, &'static str> {
+/// The datapath with this name. The error says why there is none.
+fn find_datapath<'s>(switch: &'s Switch, name: &str) -> Result<&'s Backer, &'static str> {
     find(switch, name).ok_or_else(|| {
         let kind = name.split_once('@').map_or("system", |(kind, _)| kind);
         match switch.options.datapath_types().contains(&kind) {
@@ -179,10 +179,10 @@ fn named<'s>(switch: &'s Switch, name: &str) -> Result<&'s Backer, &'static str>
     })
 }
 
-/// The caches that these commands know are those of kernel datapaths: a userspace datapath has none of them.
+/// The caches in these commands exist in kernel datapaths only; a userspace datapath has none of them.
 fn cache_sizes(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
     let wanted: Vec<Result<&Backer, &str>> = match args {
-        [name, ..] => vec![named(switch, name)],
+        [name, ..] => vec![find_datapath(switch, name)],
         [] => all(switch).map(Ok).collect(),
     };
     for datapath in wanted {
@@ -199,7 +199,7 @@ fn set_cache_size(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(
     if !size.starts_with(|c: char| c.is_ascii_digit()) {
         return Err(call.error("size is malformed", Some(EINVAL)));
     }
-    Err(match named(switch, name) {
+    Err(match find_datapath(switch, name) {
         Ok(_) => call.error("Setting caches not supported", Some("Operation not supported")),
         Err(why) => call.error(&format!("Opening datapath {name} failed"), Some(why)),
     })
@@ -213,7 +213,7 @@ fn show(switch: &mut Switch, call: &mut Call, args: &[String]) -> Result<(), Fai
     }
     let mut done = Ok(());
     for name in args {
-        match named(switch, name).map(Backer::name) {
+        match find_datapath(switch, name).map(Backer::name) {
             Ok(name) => show_one(switch, call, &name),
             Err(why) => done = Err(call.error(&format!("opening datapath {name} failed"), Some(why))),
         }
@@ -221,7 +221,8 @@ fn show(switch: &mut Switch, call: &mut Call, args: &[String]) -> Result<(), Fai
     done
 }
 
-/// The options of a port that tunnels share, as Open vSwitch shows them. A UDP port is at the end of its name.
+/// The options of a datapath port that tunnels share, as Open vSwitch shows them. The UDP port is at the end of the
+/// port's name.
 fn tunnel_options(port: &PortInfo) -> BTreeMap<String, String> {
     let mut options = BTreeMap::from([("packet_type".to_owned(), "ptap".to_owned())]);
     if port.kind.ends_with("erspan") {

@@ -1,10 +1,10 @@
-//! A call of a `dpctl/*` command: options, output, and datapath.
+//! A call of a `dpctl/*` command: parses its options, holds its output, and finds its datapath.
 
 use switch::{Backer, Switch};
 
 pub(crate) const EINVAL: &str = "Invalid argument";
 
-/// Options of a call, and its output so far.
+/// The options of a call and its output so far.
 pub(crate) struct Call {
     pub(crate) verbose: bool,
     pub(crate) names: bool,
@@ -14,12 +14,12 @@ pub(crate) struct Call {
     pub(crate) text: String,
 }
 
-/// The call failed; the reason is in its output.
+/// The call failed; the reason is in the call's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Failed;
 
 impl Call {
-    /// Parses the options; the error is the text of the reply.
+    /// Parses the options. Returns the other arguments, too. The error is the text of the reply.
     pub(crate) fn new<'a>(progname: &str, args: &'a [String]) -> Result<(Call, &'a [String]), String> {
         let (mut verbose, mut names, mut statistics, mut may_create) = (false, None, false, false);
         let mut rest = args;
@@ -60,24 +60,25 @@ impl Call {
     }
 }
 
-/// `TYPE@NAME`; without a type it is `system`.
+/// The full name `TYPE@NAME`. Without a type, `system` is assumed.
 pub(crate) fn full_name(name: &str) -> String {
     if name.contains('@') { name.to_owned() } else { format!("system@{name}") }
 }
 
-/// All datapaths, those of bridges first.
+/// All datapaths; the datapaths of bridges come first.
 pub(crate) fn all(switch: &Switch) -> impl Iterator<Item = &Backer> {
     switch.datapaths.all()
 }
 
-/// The datapath of this name, if it exists.
+/// The datapath with this name, if it exists.
 pub(crate) fn find<'s>(switch: &'s Switch, name: &str) -> Option<&'s Backer> {
     let name = full_name(name);
     all(switch).find(|b| b.name() == name)
 }
 
-/// The datapath of a command, and its other arguments: the first argument if it names one; otherwise the only
-/// datapath, unless there are so many arguments (`most`) that the first must be a name.
+/// The datapath of a command, and the other arguments. If the first argument names a datapath, it is that one.
+/// Otherwise it is the only datapath, unless there are as many arguments as the command allows (`most`): then the first
+/// argument must be a name.
 pub(crate) fn open<'s, 'a>(
     switch: &'s Switch,
     call: &mut Call,

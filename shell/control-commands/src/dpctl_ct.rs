@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use switch::{Backer, Switch, connections};
 
-/// Protocols that are counted by name.
+/// The protocols that are counted separately, by name.
 const PROTOCOLS: [(&str, u8); 6] = [
     ("UDP", ipproto::UDP),
     ("UDPLITE", 136),
@@ -17,28 +17,28 @@ const PROTOCOLS: [(&str, u8); 6] = [
     ("DCCP", 33),
     ("IGMP", ipproto::IGMP),
 ];
-/// Shards per line of `ct-bkts`.
-const IN_A_LINE: usize = 8;
+/// Number of shards in a line of `ct-bkts`.
+const SHARDS_PER_LINE: usize = 8;
 
-/// Parses the number that a text begins with.
-pub(crate) fn leading<T: std::str::FromStr>(text: &str) -> Option<T> {
+/// Parses the number at the beginning of a text.
+pub(crate) fn leading_number<T: std::str::FromStr>(text: &str) -> Option<T> {
     text[..text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len())].parse().ok()
 }
 
 fn zone_of(arg: &str) -> Option<u16> {
-    leading(arg.strip_prefix("zone=")?)
+    leading_number(arg.strip_prefix("zone=")?)
 }
 
-/// Takes a zone from the end of the arguments.
-pub(crate) fn with_zone(args: &[String]) -> (Option<u16>, &[String]) {
+/// The zone at the end of the arguments, if there is one, and the arguments before it.
+pub(crate) fn split_zone(args: &[String]) -> (Option<u16>, &[String]) {
     match args {
         [before @ .., last] if zone_of(last).is_some() => (zone_of(last), before),
         _ => (None, args),
     }
 }
 
-/// The arguments after the datapath's name, if that is given.
-pub(crate) fn behind_name<'a>(switch: &Switch, args: &'a [String]) -> &'a [String] {
+/// The arguments after the datapath's name, if the first argument is such a name.
+pub(crate) fn after_datapath_name<'a>(switch: &Switch, args: &'a [String]) -> &'a [String] {
     match args {
         [name, rest @ ..] if find(switch, name).is_some() => rest,
         _ => args,
@@ -50,7 +50,7 @@ fn entries(switch: &Switch, backer: &Backer, zone: Option<u16>) -> Vec<Entry> {
 }
 
 pub(crate) fn dump(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
-    let (zone, args) = with_zone(args);
+    let (zone, args) = split_zone(args);
     let (backer, _) = open(switch, call, args, 1)?;
     let (verbose, statistics) = (call.verbose, call.statistics);
     let lines = entries(switch, backer, zone);
@@ -59,7 +59,7 @@ pub(crate) fn dump(switch: &Switch, call: &mut Call, args: &[String]) -> Result<
 }
 
 pub(crate) fn dump_expected(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
-    let (zone, args) = with_zone(args);
+    let (zone, args) = split_zone(args);
     let (backer, _) = open(switch, call, args, 1)?;
     let lines = backer.datapath.conntrack().dump_expected(zone);
     call.text.extend(lines.iter().map(|e| e.to_string() + "\n"));
@@ -75,7 +75,7 @@ pub(crate) fn stats(switch: &Switch, call: &mut Call, args: &[String]) -> Result
     Ok(())
 }
 
-/// The arguments of `ct-stats-show`: verbose, zone, the others.
+/// The arguments of `ct-stats-show`: whether it is verbose, the zone, and the other arguments.
 pub(crate) fn stats_args<'a>(call: &Call, args: &'a [String]) -> (bool, Option<u16>, &'a [String]) {
     let (mut rest, mut zone, mut verbose) = (args, None, call.verbose);
     while let [before @ .., last] = rest {
@@ -89,7 +89,7 @@ pub(crate) fn stats_args<'a>(call: &Call, args: &'a [String]) -> (bool, Option<u
     (verbose, zone, rest)
 }
 
-/// Numbers of connections by protocol, and of TCP by state.
+/// Numbers of connections by protocol, and of TCP connections by state.
 #[derive(Default)]
 pub(crate) struct Counts {
     protocols: BTreeMap<u8, usize>,
@@ -117,7 +117,7 @@ impl Counts {
             }
         }
         text.extend(PROTOCOLS.iter().map(|(name, proto)| line(name, of(*proto))));
-        // Connections of ICMPv6 count only in the total, as in Open vSwitch.
+        // As in Open vSwitch, connections of ICMPv6 count only in the total.
         let named =
             [ipproto::TCP, ipproto::ICMPV6].into_iter().chain(PROTOCOLS.iter().map(|(_, proto)| *proto));
         text + &line("Other", total - named.map(of).sum::<usize>())
@@ -126,7 +126,7 @@ impl Counts {
 
 pub(crate) fn buckets(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
     let (threshold, args) = match args {
-        [before @ .., last] => match last.strip_prefix("gt=").and_then(leading::<usize>) {
+        [before @ .., last] => match last.strip_prefix("gt=").and_then(leading_number::<usize>) {
             Some(n) => (n, before),
             None => (0, args),
         },
@@ -147,9 +147,9 @@ fn buckets_text(lens: &[usize], threshold: usize) -> String {
     text += rule;
     text += "|  Buckets  |         Connections per Buckets         |\n";
     text += rule.trim_end();
-    for (i, line) in lens.chunks(IN_A_LINE).enumerate() {
-        let first = i * IN_A_LINE;
-        let _ = write!(text, "\n {first:3}..{:3}   | ", first + IN_A_LINE - 1);
+    for (i, line) in lens.chunks(SHARDS_PER_LINE).enumerate() {
+        let first = i * SHARDS_PER_LINE;
+        let _ = write!(text, "\n {first:3}..{:3}   | ", first + SHARDS_PER_LINE - 1);
         for n in line {
             match *n > threshold {
                 true => _ = write!(text, "{n:5}"),
@@ -162,7 +162,7 @@ fn buckets_text(lens: &[usize], threshold: usize) -> String {
 
 pub(crate) fn set_max(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
     let (backer, _) = open(switch, call, args, 2)?;
-    let max = args.last().and_then(|arg| leading(arg));
+    let max = args.last().and_then(|arg| leading_number(arg));
     let max = max.ok_or_else(|| call.error("maxconns missing or malformed", Some(EINVAL)))?;
     backer.datapath.conntrack().set_max(max);
     call.text += "setting maxconns successful";
@@ -205,7 +205,7 @@ pub(crate) fn get_strict(switch: &Switch, call: &mut Call, args: &[String]) -> R
 
 pub(crate) fn set_sweep(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
     let (backer, _) = open(switch, call, args, 2)?;
-    let millis = args.last().and_then(|arg| leading(arg)).filter(|n| *n != 0);
+    let millis = args.last().and_then(|arg| leading_number(arg)).filter(|n| *n != 0);
     let millis = millis.ok_or_else(|| call.error("invalid sweep value", Some(EINVAL)))?;
     backer.datapath.conntrack().set_sweep_interval(millis);
     call.text += "setting sweep interval successful\n";
@@ -219,9 +219,9 @@ pub(crate) fn get_sweep(switch: &Switch, call: &mut Call, args: &[String]) -> Re
 }
 
 /// A requested limit: the zone (`None`: the default), and the number of connections.
-type Wanted = (Option<u16>, u32);
+type LimitRequest = (Option<u16>, u32);
 
-fn parse_limits(args: &[String]) -> Result<Vec<Wanted>, String> {
+fn parse_limits(args: &[String]) -> Result<Vec<LimitRequest>, String> {
     let (default, zones) = match args {
         [] => return Err("too few arguments".to_owned()),
         [first, rest @ ..] => match first.strip_prefix("default=") {
@@ -233,7 +233,7 @@ fn parse_limits(args: &[String]) -> Result<Vec<Wanted>, String> {
     default.into_iter().chain(zones.iter().map(|text| parse_limit(text))).collect()
 }
 
-fn parse_limit(text: &str) -> Result<Wanted, String> {
+fn parse_limit(text: &str) -> Result<LimitRequest, String> {
     let (mut rest, mut zone, mut limit) = (text, None, None);
     while let Some((key, value)) = next_key_value(&mut rest) {
         let failed = |_| format!("failed to parse field {key}");
@@ -247,15 +247,15 @@ fn parse_limit(text: &str) -> Result<Wanted, String> {
     Ok((Some(zone.ok_or("failed to parse zone limit")?), limit.ok_or("failed to parse zone limit")?))
 }
 
-/// `zone=N1,N2`
+/// Parses `zone=N1,N2...`.
 fn parse_zones(text: &str) -> Result<Vec<u16>, String> {
     let list = text.strip_prefix("zone=").ok_or_else(|| format!("invalid argument {text}"))?;
     let zones = list.split(',').filter(|zone| !zone.is_empty());
-    zones.map(|zone| leading(zone).ok_or_else(|| "invalid zone".to_owned())).collect()
+    zones.map(|zone| leading_number(zone).ok_or_else(|| "invalid zone".to_owned())).collect()
 }
 
-/// Limits can be set by commands only if the database has none.
-fn by_command(call: &mut Call, backer: &Backer, verb: &str) -> Result<(), Failed> {
+/// Refuses a command that changes limits if the database has limits.
+fn refuse_if_limits_in_database(call: &mut Call, backer: &Backer, verb: &str) -> Result<(), Failed> {
     if !backer.config.has_limits() {
         return Ok(());
     }
@@ -265,19 +265,19 @@ fn by_command(call: &mut Call, backer: &Backer, verb: &str) -> Result<(), Failed
 }
 
 pub(crate) fn set_limits(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
-    let wanted = behind_name(switch, args);
+    let wanted = after_datapath_name(switch, args);
     if wanted.is_empty() {
         return Err(call.error("too few arguments", Some(EINVAL)));
     }
     let (backer, _) = open(switch, call, args, usize::MAX)?;
     let limits = parse_limits(wanted).map_err(|e| call.error(&e, Some(EINVAL)))?;
-    by_command(call, backer, "set")?;
+    refuse_if_limits_in_database(call, backer, "set")?;
     limits.into_iter().for_each(|(zone, limit)| connections::set_limit(backer, zone, limit));
     Ok(())
 }
 
 pub(crate) fn del_limits(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
-    let wanted = behind_name(switch, args);
+    let wanted = after_datapath_name(switch, args);
     if wanted.is_empty() {
         return Err(call.error("too few arguments", Some(EINVAL)));
     }
@@ -288,7 +288,7 @@ pub(crate) fn del_limits(switch: &Switch, call: &mut Call, args: &[String]) -> R
     };
     let zones = rest.first().map_or(Ok(Vec::new()), |text| parse_zones(text));
     let zones = zones.map_err(|e| call.error(&e, Some(EINVAL)))?;
-    by_command(call, backer, "del")?;
+    refuse_if_limits_in_database(call, backer, "del")?;
     let all = default.then_some(None).into_iter().chain(zones.into_iter().map(Some));
     all.for_each(|zone| connections::remove_limit(backer, zone));
     Ok(())
@@ -297,7 +297,7 @@ pub(crate) fn del_limits(switch: &Switch, call: &mut Call, args: &[String]) -> R
 pub(crate) fn get_limits(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
     let (backer, _) = open(switch, call, args, 2)?;
     let table = backer.datapath.conntrack();
-    let limits = match behind_name(switch, args).first() {
+    let limits = match after_datapath_name(switch, args).first() {
         None => table.limits(),
         Some(text) => {
             let zones = parse_zones(text).map_err(|e| call.error(&e, Some(EINVAL)))?;

@@ -1,24 +1,25 @@
-//! Commands that visit each of many connections: lists, counts and flushes. They do it in steps of the main loop, between which the switch
-//! does everything else. Packets are not delayed: a list takes no lock that they take, and a removal takes one for itself.
+//! Commands that visit each of many connections: lists, counts and flushes. They run in steps of the main loop, between which the switch does all
+//! other work. Packets are not delayed: a list takes no lock that packets need, and a removal takes a lock for one connection at a time.
 
 use crate::answer::Answer;
 use crate::dpctl_call::{Call, EINVAL, Failed, open};
-use crate::dpctl_ct::{Counts, behind_name, stats_args, with_zone};
+use crate::dpctl_ct::{Counts, after_datapath_name, split_zone, stats_args};
 use conntrack::{Conntrack, Entry};
 use ctl::names;
 use openflow::text::parse_ct_flush;
 use std::sync::Arc;
-use switch::connections::{Flushed, NotFound};
+use switch::connections::{FlushOutcome, NotFound};
 use switch::{Backer, Switch, connections, step};
 use units::Millis;
 use unixctl::LongText;
 
-/// Number of connections from which a command takes steps. Lists have no order then.
+/// With this number of connections or more, a command runs in steps. Lists are not sorted then.
 const MANY: u32 = 20_000;
-/// Records between two looks at the clock.
-const IN_A_ROW: u32 = 32;
+/// Records that are visited before the clock is read again.
+const RECORDS_PER_CLOCK_READ: u32 = 32;
 
-/// Executes a command in steps. `None`: there are few connections, the command visits none, or the arguments are wrong.
+/// Executes a command in steps. `None`: there are few connections, the command does not visit connections, or its arguments are wrong; then the
+/// command is executed in the ordinary way.
 pub(crate) fn execute(switch: &Switch, call: &mut Call, name: &str, args: &[String]) -> Option<LongText> {
     let errors = call.text.len();
     let found = match name {
@@ -32,14 +33,14 @@ pub(crate) fn execute(switch: &Switch, call: &mut Call, name: &str, args: &[Stri
     found
 }
 
-/// The datapath of a command, if it has many connections.
+/// The datapath of a command, if the datapath has many connections.
 fn large<'s>(switch: &'s Switch, call: &mut Call, args: &[String], most: usize) -> Option<&'s Backer> {
     let (backer, _) = open(switch, call, args, most).ok()?;
     (backer.datapath.conntrack().count() >= MANY).then_some(backer)
 }
 
 fn dump(switch: &Switch, call: &mut Call, args: &[String]) -> Option<LongText> {
-    let (zone, args) = with_zone(args);
+    let (zone, args) = split_zone(args);
     let backer = large(switch, call, args, 1)?;
     let (verbose, statistics) = (call.verbose, call.statistics);
     let mut visit = visit(zone, switch.clock.now());
@@ -64,45 +65,46 @@ fn stats(switch: &Switch, call: &mut Call, args: &[String]) -> Option<LongText> 
     }))
 }
 
-/// Removes connections: one at once, those that match filters in steps.
+/// Removes connections: a single connection immediately, the connections that match a filter in steps.
 pub(crate) fn flush(switch: &Switch, call: &mut Call, args: &[String]) -> Result<Answer, Failed> {
-    let wanted = parse_ct_flush(behind_name(switch, args));
+    let wanted = parse_ct_flush(after_datapath_name(switch, args));
     let wanted = wanted.map_err(|e| call.error(&e.to_string(), Some(EINVAL)))?;
     let (backer, _) = open(switch, call, args, 4)?;
     match connections::flush(backer, &wanted, switch.clock.now()) {
-        Flushed::One(Ok(())) => Ok(call.text.as_str().into()),
-        Flushed::One(Err(NotFound)) => {
+        FlushOutcome::One(Ok(())) => Ok(call.text.as_str().into()),
+        FlushOutcome::One(Err(NotFound)) => {
             Err(call.error("failed to flush conntrack", Some("No such file or directory")))
         }
-        Flushed::Many(mut flush) => {
+        FlushOutcome::Many(mut flush) => {
             let datapath = Arc::downgrade(&backer.datapath);
-            // The datapath may be deleted meanwhile.
+            // The datapath may be deleted between two steps.
             Ok(Answer::Long(LongText::new(move |_| {
-                datapath.upgrade().is_some_and(|datapath| flush.some(datapath.conntrack()))
+                datapath.upgrade().is_some_and(|datapath| flush.run_step(datapath.conntrack()))
             })))
         }
     }
 }
 
-/// Calls a function for some entries from a record number on; returns the number to continue from, or 0.
+/// Returns a function that visits some connections from a record number on and calls a function for each. It returns the record number to continue
+/// from, or 0.
 fn visit(
     zone: Option<u16>,
     now: Millis,
 ) -> impl FnMut(&Conntrack, u32, &mut dyn FnMut(Entry)) -> u32 + 'static {
-    move |table, next, each| table.dump_some((next, IN_A_ROW), zone, now, each)
+    move |table, next, each| table.dump_some((next, RECORDS_PER_CLOCK_READ), zone, now, each)
 }
 
-/// Text that a function adds to, each time for some records from a number on. It returns the number to continue from, or 0.
+/// Text that is produced in steps: `add_text` adds the text for some records from a record number on, and returns the number to continue from, or 0.
 fn in_steps(
     backer: &Backer,
-    mut some: impl FnMut(&Conntrack, u32, &mut String) -> u32 + 'static,
+    mut add_text: impl FnMut(&Conntrack, u32, &mut String) -> u32 + 'static,
 ) -> LongText {
     let (datapath, mut next) = (Arc::downgrade(&backer.datapath), 0);
     LongText::new(move |text| {
-        // The datapath may be deleted meanwhile.
+        // The datapath may be deleted between two steps.
         let Some(datapath) = datapath.upgrade() else { return false };
         step(|| {
-            next = some(datapath.conntrack(), next, text);
+            next = add_text(datapath.conntrack(), next, text);
             next != 0
         })
     })

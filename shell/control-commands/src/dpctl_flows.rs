@@ -36,8 +36,8 @@ struct Filter<'a> {
     core: Option<CoreId>,
 }
 
-/// Takes the filters from the end of the arguments.
-fn filters(args: &[String]) -> Result<(Filter<'_>, &[String]), Failed> {
+/// Parses the filters at the end of the arguments. Returns the filters and the arguments before them.
+fn parse_filters(args: &[String]) -> Result<(Filter<'_>, &[String]), Failed> {
     let (mut rest, mut filter) = (args, Filter::default());
     while let [before @ .., last] = rest {
         match last.split_once('=') {
@@ -54,42 +54,44 @@ fn filters(args: &[String]) -> Result<(Filter<'_>, &[String]), Failed> {
     Ok((filter, rest))
 }
 
-/// Nothing is offloaded: returns whether a list of types includes flows of the userspace datapath.
-fn wants_ours(types: &str) -> Result<bool, &str> {
-    let mut ours = false;
+/// Whether a list of flow types includes the flows of the userspace datapath; no flows are offloaded to hardware. The error is the first unknown
+/// type.
+fn includes_userspace(types: &str) -> Result<bool, &str> {
+    let mut is_userspace_listed = false;
     for name in types.split(',').filter(|t| !t.is_empty()) {
         match name {
-            "ovs" | "non-offloaded" | "all" => ours = true,
+            "ovs" | "non-offloaded" | "all" => is_userspace_listed = true,
             "tc" | "dpdk" | "offloaded" | "partially-offloaded" => {}
             _ => return Err(name),
         }
     }
-    Ok(ours)
+    Ok(is_userspace_listed)
 }
 
 pub(crate) fn dump(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
-    let (filter, rest) = filters(args)?;
+    let (filter, rest) = parse_filters(args)?;
     let (backer, _) = open(switch, call, rest, 1)?;
     let names = DatapathNames(backer);
     let wanted =
         filter.flow.map(|text| flow::text::parse_exact_flow(text, &names, &Layout::EMPTY)).transpose();
     let wanted = wanted.map_err(|e| call.error(&format!("Failed to parse filter ({e})"), None))?;
-    let ours = filter.types.map_or(Ok(true), wants_ours);
-    let ours = ours.map_err(|name| call.error(&format!("Failed to parse type ({name})"), Some(EINVAL)))?;
+    let is_userspace_listed = filter.types.map_or(Ok(true), includes_userspace);
+    let is_userspace_listed = is_userspace_listed
+        .map_err(|name| call.error(&format!("Failed to parse type ({name})"), Some(EINVAL)))?;
     let now = switch.clock.now();
     for (core, flows) in by_core(backer, now) {
         let mut flows = flows;
-        flows.retain(|f| wanted.as_ref().is_none_or(|w| passes(f, w)));
+        flows.retain(|f| wanted.as_ref().is_none_or(|w| matches_filter(f, w)));
         if flows.is_empty() || filter.core.is_some_and(|c| c != core) {
             continue;
         }
-        if filter.core.is_none() && ours {
+        if filter.core.is_none() && is_userspace_listed {
             call.text += &match core {
                 CoreId::UNPINNED => "flow-dump from the main thread:\n".to_owned(),
                 CoreId(core) => format!("flow-dump from pmd on cpu core: {core}\n"),
             };
         }
-        if ours {
+        if is_userspace_listed {
             let lines: String = flows
                 .iter()
                 .map(|f| flow_line(f, style(call, &names, &DatapathNumbers(backer), now)) + "\n")
@@ -100,28 +102,28 @@ pub(crate) fn dump(switch: &Switch, call: &mut Call, args: &[String]) -> Result<
     Ok(())
 }
 
-/// The flows of each core; those of workers without a core (kernel ports, the control half) first.
+/// The flows of each core, with the counters of that core. The flows of workers without a core (kernel ports, the control half) come first.
 fn by_core(backer: &Backer, now: Millis) -> Vec<(CoreId, Vec<DpFlow>)> {
-    let places = backer.workers.places();
+    let infos = backer.workers.infos();
     let core_of = |worker: Option<WorkerId>| {
-        let place = places.iter().find(|p| Some(p.id) == worker);
-        place.map_or(CoreId::UNPINNED, |p| p.core)
+        let info = infos.iter().find(|p| Some(p.id) == worker);
+        info.map_or(CoreId::UNPINNED, |p| p.core)
     };
     backer.datapath.maintain(now);
     let mut all: Vec<(CoreId, Vec<DpFlow>)> = vec![(CoreId::UNPINNED, Vec::new())];
     let mut known: HashMap<(CoreId, Ufid), usize> = HashMap::new();
     let counted = backer.datapath.flow_dump_by_worker(poll_threads::MAIN, now);
-    // A flow that was added by a command belongs to all workers, also without packets.
-    let by_hand = |flow: &&DpFlow| flow.created.is_none();
-    let put: Vec<DpFlow> = places
+    // A flow that was added by a command is shown for all workers, even if it has counted no packets.
+    let is_added_by_command = |flow: &&DpFlow| flow.created.is_none();
+    let added_by_command: Vec<DpFlow> = infos
         .iter()
-        .flat_map(|place| {
+        .flat_map(|info| {
             let uncounted =
-                |f: &DpFlow| DpFlow { worker: Some(place.id), stats: Default::default(), ..f.clone() };
-            counted.iter().filter(by_hand).map(uncounted).collect::<Vec<_>>()
+                |f: &DpFlow| DpFlow { worker: Some(info.id), stats: Default::default(), ..f.clone() };
+            counted.iter().filter(is_added_by_command).map(uncounted).collect::<Vec<_>>()
         })
         .collect();
-    for flow in put.into_iter().chain(counted) {
+    for flow in added_by_command.into_iter().chain(counted) {
         let core = core_of(flow.worker);
         let at = all.iter().position(|(c, _)| *c == core).unwrap_or_else(|| {
             all.push((core, Vec::new()));
@@ -139,14 +141,14 @@ fn by_core(backer: &Backer, now: Millis) -> Vec<(CoreId, Vec<DpFlow>)> {
     all
 }
 
-/// Whether filter and flow agree in all bits that both match.
-fn passes(flow: &DpFlow, (wanted, mask): &(Flow, Flow)) -> bool {
+/// Whether the filter and the flow agree in all bits that both of them match.
+fn matches_filter(flow: &DpFlow, (wanted, mask): &(Flow, Flow)) -> bool {
     let bits = flow.mask.words().iter().zip(mask.words()).map(|(a, b)| a & b);
     let differ = flow.key.words().iter().zip(wanted.words()).map(|(a, b)| a ^ b);
     bits.zip(differ).all(|(bits, differ)| bits & differ == 0)
 }
 
-/// Splits `ufid:...` from a text. An error: the ufid is invalid.
+/// Splits `ufid:...` from the beginning of a text. The error: the ufid is invalid.
 pub(crate) fn split_ufid(text: &str) -> Result<(Option<Ufid>, &str), ()> {
     let Some(after) = text.strip_prefix("ufid:") else { return Ok((None, text)) };
     let (ufid, rest) = after.split_at_checked(36).ok_or(())?;
@@ -168,7 +170,7 @@ pub(crate) fn put(switch: &Switch, call: &mut Call, args: &[String], modify: boo
     let known = ufid.unwrap_or_else(|| datapath.ufid(&key, &mask));
     let modified = modify
         && datapath.flow_modify(known, Arc::clone(&actions), Some((Arc::new(NoOwner), 0)), now).is_ok();
-    // Every flow of a userspace datapath needs an in port.
+    // Every flow of a userspace datapath must match its input port.
     if PortNo(key.in_port) == PortNo::NONE {
         runtime::err!(LOG, "failed to put flow: in_port is not an exact match");
         return Err(call.error("updating flow table", Some("Invalid argument")));
@@ -248,25 +250,25 @@ pub(crate) fn del(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(
     Ok(())
 }
 
-/// The operation of a line in a file of flows.
+/// The operation of a line in a flow file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileOp {
     /// Add the flow.
     Add,
-    /// Replace its actions.
+    /// Replace the actions of the flow.
     Modify,
     /// Remove the flow.
     Delete,
 }
 
-/// A line of a file: `[add|modify|delete] FLOW [ACTIONS]`. A comment begins with `#`, or is the whole line.
+/// A line of a flow file: `[add|modify|delete] FLOW [ACTIONS]`. A comment begins with `#`, at the beginning of the line or after the flow.
 #[derive(Debug, PartialEq, Eq)]
 enum FileLine<'a> {
-    /// Nothing, or a comment.
+    /// The line is empty, or a comment only.
     Empty,
-    /// The parts do not fit the operation.
+    /// The line lacks a part that the operation needs, or has one too many.
     Malformed,
-    /// An operation, its flow, and the actions unless it deletes.
+    /// An operation, its flow, and its actions (empty for `Delete`).
     Operation(FileOp, &'a str, &'a str),
 }
 
@@ -277,8 +279,8 @@ fn file_line(line: &str, default: FileOp) -> FileLine<'_> {
     }
     let words = [("add", FileOp::Add), ("modify", FileOp::Modify), ("delete", FileOp::Delete)];
     let word = |text: &str| text.find(char::is_whitespace).unwrap_or(text.len());
-    let said = words.iter().find(|(name, _)| *name == &line[..word(line)]);
-    let (op, rest) = said.map_or((default, line), |(name, op)| (*op, line[name.len()..].trim_start()));
+    let operation = words.iter().find(|(name, _)| *name == &line[..word(line)]);
+    let (op, rest) = operation.map_or((default, line), |(name, op)| (*op, line[name.len()..].trim_start()));
     let (flow, actions) = rest.split_at(flow_len(rest));
     match (op, flow, actions.trim_start()) {
         (FileOp::Delete, flow, "") if !flow.is_empty() => FileLine::Operation(op, flow, ""),
@@ -287,7 +289,7 @@ fn file_line(line: &str, default: FileOp) -> FileLine<'_> {
     }
 }
 
-/// Length of the flow at the beginning of a text: one word, or two in a list of flows, which has a blank after `ufid:...,`.
+/// Length of the flow at the beginning of a text: one word, or two words in the format of `dump-flows`, which has a blank after `ufid:...,`.
 fn flow_len(text: &str) -> usize {
     let word = text.find(char::is_whitespace).unwrap_or(text.len());
     if text.starts_with("ufid:") && text[..word].ends_with(',') {
@@ -299,7 +301,7 @@ fn flow_len(text: &str) -> usize {
     word
 }
 
-/// Carries out the operations of a file. As with Open vSwitch, lines that fail are reported and skipped, and the command succeeds.
+/// Carries out the operations of a flow file. As in Open vSwitch, lines that fail are reported and skipped, and the command succeeds.
 pub(crate) fn from_file(
     switch: &Switch,
     call: &mut Call,
@@ -317,7 +319,7 @@ pub(crate) fn from_file(
         }
     };
     for (number, line) in text.lines().enumerate() {
-        // A failure is part of the output.
+        // The text of a failure is already in the output.
         let _ = match file_line(line, default) {
             FileLine::Empty => Ok(()),
             FileLine::Malformed => {
@@ -346,9 +348,9 @@ mod tests {
     #[test]
     fn filters_are_at_the_end() {
         let args: Vec<String> = ["dp", "filter=tcp", "pmd=-1"].iter().map(|s| (*s).to_owned()).collect();
-        let (filter, rest) = filters(&args).unwrap_or_else(|e| panic!("{e:?}"));
+        let (filter, rest) = parse_filters(&args).unwrap_or_else(|e| panic!("{e:?}"));
         assert_eq!((filter.flow, filter.core, rest.len()), (Some("tcp"), Some(CoreId::UNPINNED), 1));
-        assert!(filters(&["pmd=x".to_owned()]).is_err());
+        assert!(parse_filters(&["pmd=x".to_owned()]).is_err());
     }
 
     #[test]
@@ -367,9 +369,9 @@ mod tests {
 
     #[test]
     fn types_of_flows() {
-        assert_eq!(wants_ours("tc,ovs"), Ok(true));
-        assert_eq!(wants_ours("offloaded"), Ok(false));
-        assert_eq!(wants_ours("ovs,foo"), Err("foo"));
+        assert_eq!(includes_userspace("tc,ovs"), Ok(true));
+        assert_eq!(includes_userspace("offloaded"), Ok(false));
+        assert_eq!(includes_userspace("ovs,foo"), Err("foo"));
     }
 
     #[test]

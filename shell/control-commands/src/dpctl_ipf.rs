@@ -1,11 +1,11 @@
 //! `dpctl/ipf-*`: settings, limits and counters of IP reassembly.
 
 use crate::dpctl_call::{Call, EINVAL, Failed, open};
-use crate::dpctl_ct::leading;
+use crate::dpctl_ct::leading_number;
 use reassembly::{Entry, Family, FamilyStatus, Status};
 use switch::Switch;
 
-/// The error for a number that cannot be set.
+/// The error for a number that is out of range.
 const EPERM: &str = "Operation not permitted";
 
 fn family(arg: &str) -> Option<Family> {
@@ -42,7 +42,7 @@ pub(crate) fn set_min_size(switch: &Switch, call: &mut Call, args: &[String]) ->
     let missing = "parameter missing: v4 for IPv4 or v6 for IPv6";
     let family = family(version).ok_or_else(|| call.error(missing, Some(EINVAL)))?;
     let missing = "parameter missing for minimum fragment size";
-    let bytes = leading(size).ok_or_else(|| call.error(missing, Some(EINVAL)))?;
+    let bytes = leading_number(size).ok_or_else(|| call.error(missing, Some(EINVAL)))?;
     if !backer.datapath.reassembly().set_min_size(family, bytes) {
         let small = "requested minimum fragment size too small; see documentation";
         return Err(call.error(small, Some(EPERM)));
@@ -53,7 +53,7 @@ pub(crate) fn set_min_size(switch: &Switch, call: &mut Call, args: &[String]) ->
 
 pub(crate) fn set_max(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
     let (backer, _) = open(switch, call, args, 2)?;
-    let max = args.last().and_then(|arg| leading(arg));
+    let max = args.last().and_then(|arg| leading_number(arg));
     let max = max.ok_or_else(|| call.error("parameter missing for maximum fragments", Some(EINVAL)))?;
     if !backer.datapath.reassembly().set_max_fragments(max) {
         return Err(call.error("setting maximum fragments failed", Some(EPERM)));

@@ -37,20 +37,20 @@ pub(crate) fn add_dp(switch: &mut Switch, call: &mut Call, args: &[String]) -> R
     );
     let backer = backer.map_err(|e| call.error("add_dp", Some(&runtime::error_text(&e))))?;
     let made = UnbridgedDatapath::new(backer, short);
-    switch.datapaths.add_made(made);
+    switch.datapaths.add_unbridged(made);
     if args.len() > 1 { add_if(switch, call, args) } else { Ok(()) }
 }
 
-/// Ends a datapath that a command added. As in Open vSwitch, the datapath of bridges stays until its last bridge is removed, and the
-/// command succeeds.
+/// Removes a datapath that a command added. As in Open vSwitch, the command succeeds for a datapath of bridges, too, but that datapath remains until
+/// its last bridge is removed.
 pub(crate) fn del_dp(switch: &mut Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
-    let name = opened(switch, call, args)?;
-    switch.datapaths.remove_made(&name);
+    let name = datapath_name(switch, call, args)?;
+    switch.datapaths.remove_unbridged(&name);
     Ok(())
 }
 
 /// The full name of the datapath in the first argument.
-fn opened(switch: &Switch, call: &mut Call, args: &[String]) -> Result<String, Failed> {
+fn datapath_name(switch: &Switch, call: &mut Call, args: &[String]) -> Result<String, Failed> {
     let name = args.first().map(String::as_str).unwrap_or_default();
     match find(switch, name) {
         Some(backer) => Ok(backer.name()),
@@ -58,7 +58,7 @@ fn opened(switch: &Switch, call: &mut Call, args: &[String]) -> Result<String, F
     }
 }
 
-/// A port in the arguments.
+/// A port argument of a command.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct PortArgument<'a> {
     name: &'a str,
@@ -67,7 +67,7 @@ struct PortArgument<'a> {
     options: BTreeMap<String, String>,
 }
 
-/// `NAME[,type=TYPE][,port_no=N][,OPTION=VALUE]...`
+/// Parses `NAME[,type=TYPE][,port_no=N][,OPTION=VALUE]...`.
 fn port_argument(arg: &str) -> PortArgument<'_> {
     let mut words = arg.split(',').filter(|w| !w.is_empty());
     let mut port_argument =
@@ -82,14 +82,17 @@ fn port_argument(arg: &str) -> PortArgument<'_> {
     port_argument
 }
 
-/// Calls `act` for each argument; a failure does not stop the others.
-fn each<'a>(args: &'a [String], mut act: impl FnMut(&'a str) -> Result<(), Failed>) -> Result<(), Failed> {
+/// Calls `act` for each argument after the first. After a failure the other arguments are still processed.
+fn for_each_port<'a>(
+    args: &'a [String],
+    mut act: impl FnMut(&'a str) -> Result<(), Failed>,
+) -> Result<(), Failed> {
     args.iter().skip(1).map(|arg| act(arg)).fold(Ok(()), Result::and)
 }
 
 pub(crate) fn add_if(switch: &mut Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
-    let dp = opened(switch, call, args)?;
-    each(args, |arg| {
+    let dp = datapath_name(switch, call, args)?;
+    for_each_port(args, |arg| {
         let port_argument = port_argument(arg);
         let name = port_argument.name;
         if name.is_empty() {
@@ -104,8 +107,8 @@ pub(crate) fn add_if(switch: &mut Switch, call: &mut Call, args: &[String]) -> R
             );
             call.error(&format!("adding {name} to {dp} failed"), Some(why))
         };
-        // The ports of bridges are configured in the database.
-        let Some(made) = switch.datapaths.made_mut(&dp) else { return Err(failed(call, BUSY)) };
+        // Ports cannot be added to a datapath of bridges: its ports are configured in the database.
+        let Some(made) = switch.datapaths.unbridged_named_mut(&dp) else { return Err(failed(call, BUSY)) };
         if made.backer.ports.values().any(|p| p.name == name) {
             return Err(failed(call, EXISTS));
         }
@@ -131,7 +134,7 @@ pub(crate) fn add_if(switch: &mut Switch, call: &mut Call, args: &[String]) -> R
     })
 }
 
-/// The device of a port. The datapath's own port may have none.
+/// The device of a datapath port. The datapath's own port may have no device.
 pub(crate) fn device<'a>(
     switch: &'a mut Switch,
     dp: &str,
@@ -139,18 +142,18 @@ pub(crate) fn device<'a>(
 ) -> Option<&'a mut Box<dyn Netdev>> {
     let of_bridges = switch.datapaths.of_bridges().find(|b| b.name() == dp);
     let Some(kind) = of_bridges.map(|b| b.kind.as_str()) else {
-        return switch.datapaths.made_mut(dp)?.devices.get_mut(&number);
+        return switch.datapaths.unbridged_named_mut(dp)?.devices.get_mut(&number);
     };
     let mut bridges = switch.bridges.values_mut().filter(|b| b.config.datapath_type == kind);
     bridges.find_map(|bridge| {
         let ofport = bridge.ports.values().find(|p| p.number() == Some(number))?.ofport;
-        bridge.ports.to_ask(&ofport)?.netdev()
+        bridge.ports.get_mut_unmarked(&ofport)?.netdev()
     })
 }
 
 pub(crate) fn set_if(switch: &mut Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
-    let dp = opened(switch, call, args)?;
-    each(args, |arg| {
+    let dp = datapath_name(switch, call, args)?;
+    for_each_port(args, |arg| {
         let port_argument = port_argument(arg);
         let name = port_argument.name;
         let port = find(switch, &dp).and_then(|b| b.ports.iter().find(|(_, p)| p.name == name));
@@ -171,17 +174,17 @@ pub(crate) fn set_if(switch: &mut Switch, call: &mut Call, args: &[String]) -> R
         options.extend(port_argument.options);
         options.retain(|_, value| !value.is_empty());
         let renewed = device.set_options(&options).map_err(|e| call.error(&e.to_string(), None))?;
-        if renewed && let Some(made) = switch.datapaths.made_mut(&dp) {
+        if renewed && let Some(made) = switch.datapaths.unbridged_named_mut(&dp) {
             let device = made.devices.get_mut(&number);
-            device.into_iter().for_each(|d| made.backer.renew_queues(number, &mut **d));
+            device.into_iter().for_each(|d| made.backer.replace_queues(number, &mut **d));
         }
         Ok(())
     })
 }
 
 pub(crate) fn del_if(switch: &mut Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
-    let dp = opened(switch, call, args)?;
-    each(args, |name| {
+    let dp = datapath_name(switch, call, args)?;
+    for_each_port(args, |name| {
         let Some(backer) = find(switch, &dp) else { return Err(Failed) };
         let number = match name.parse() {
             Ok(number) => PortNo(number),
@@ -190,7 +193,7 @@ pub(crate) fn del_if(switch: &mut Switch, call: &mut Call, args: &[String]) -> R
                 None => return Err(call.error(&format!("no port named {name}"), None)),
             },
         };
-        take(switch, &dp, number).map_err(|why| {
+        remove_port(switch, &dp, number).map_err(|why| {
             runtime::log_rl!(
                 LOG,
                 LIMIT,
@@ -203,12 +206,12 @@ pub(crate) fn del_if(switch: &mut Switch, call: &mut Call, args: &[String]) -> R
     })
 }
 
-/// Removes a port. A port of a bridge returns with the next reconfiguration.
-fn take(switch: &mut Switch, dp: &str, number: PortNo) -> Result<(), &'static str> {
+/// Removes a port. The next reconfiguration adds a port of a bridge again.
+fn remove_port(switch: &mut Switch, dp: &str, number: PortNo) -> Result<(), &'static str> {
     if number == PortNo::LOCAL {
         return Err(EINVAL);
     }
-    if let Some(made) = switch.datapaths.made_mut(dp) {
+    if let Some(made) = switch.datapaths.unbridged_named_mut(dp) {
         if !made.backer.ports.contains_key(&number) {
             return Err("No such file or directory");
         }
@@ -220,7 +223,7 @@ fn take(switch: &mut Switch, dp: &str, number: PortNo) -> Result<(), &'static st
     let bridge = switch.bridges.values().find(|b| b.port_named(&name).is_some());
     let bridge = bridge.map(|b| b.name.clone()).ok_or(NO_DEVICE)?;
     switch.remove_interface(&bridge, &name);
-    switch.taken.insert((bridge, name));
+    switch.removed_by_command.insert((bridge, name));
     Ok(())
 }
 

@@ -25,7 +25,8 @@ fn dumped(text: Option<String>) -> Answer {
     text.ok_or_else(|| "Unable to open memstream: Cannot allocate memory.".to_owned()).into()
 }
 
-/// `level` applies to all components, `pattern:level` to matching ones; without arguments everything is logged.
+/// Sets log levels of DPDK. `level` applies to all components, `pattern:level` to those that match; without arguments
+/// everything is logged.
 fn log_set(args: &[String]) -> Result<String, String> {
     if args.is_empty() {
         log::set_level("*", Level::Debug);

@@ -1,4 +1,4 @@
-//! `dpif/show`, `dpif/dump-dps`, `dpif/dump-flows`: datapaths from the bridges' view.
+//! `dpif/show`, `dpif/dump-dps`, `dpif/dump-flows`: datapaths, ordered by bridges.
 
 use crate::answer::{Answer, unknown};
 use crate::names::{DatapathNames, DatapathNumbers};
@@ -61,7 +61,8 @@ fn ports(bridge: &Bridge) -> Vec<PortRow> {
     all
 }
 
-/// The configuration of a port as text that follows its type, for example `: n_rxq=1, n_txq=1`; empty if there is none.
+/// The configuration of a port as text after the port's type, for example `: n_rxq=1, n_txq=1`. The text is empty if
+/// the port has no configuration.
 pub(crate) fn config_text(config: &BTreeMap<String, String>) -> String {
     let pairs: Vec<String> = config.iter().map(|(key, value)| format!("{key}={value}")).collect();
     if pairs.is_empty() { String::new() } else { format!(": {}", pairs.join(", ")) }
@@ -143,11 +144,11 @@ fn dump_flows(switch: &mut Switch, args: &[String]) -> Result<String, String> {
     Ok(flows.iter().map(|f| flow_line(f, style) + "\n").collect())
 }
 
-/// The bridge of a datapath flow.
+/// The bridge that translates the packets of a datapath flow.
 pub(crate) fn bridge_of(backer: &switch::Backer, key: &flow::Flow) -> Option<BridgeId> {
     use xlate::Recirc;
     if key.recirc_id != 0 {
-        return backer.shared.thaw(key.recirc_id).map(|state| state.bridge);
+        return backer.shared.state(key.recirc_id).map(|state| state.bridge);
     }
     backer.shared.published().snapshot.receive(key).map(|(bridge, _)| bridge)
 }

@@ -1,9 +1,9 @@
-//! `dpif/show-drops [recent=N] [flow=FLOW]`: drops by port and reason, and the packets that were dropped recently with the rule that
-//! decides. Sluice's own command, in JSON; `sluice drops` prints it.
+//! `dpif/show-drops [recent=N] [flow=FLOW]`: drops by port and reason, and the packets that were dropped recently, each with the rule that decided.
+//! Sluice's own command with a JSON reply; `sluice drops` presents it as text.
 
 use crate::capture::filter;
 use crate::ingress_bridge::{ingress_bridge, tunnel_text};
-use crate::last_drop::{Found, deciding_about, port_of, recent};
+use crate::last_drop::{FoundDrop, deciding_rule_of, port_of, recent};
 use crate::names::DatapathNames;
 use datapath::DropCounts;
 use datapath::last_drop::DropPort;
@@ -16,7 +16,7 @@ use switch::{Backer, Switch};
 use units::PortNo;
 use unixctl::Reply;
 
-/// Recent packets if nothing else is asked, and at most: each takes a trace of the main thread.
+/// Default and maximum number of recent packets in a reply: each requires a trace in the main thread.
 const RECENT: (usize, usize) = (10, 64);
 
 pub(crate) fn show(switch: &Switch, args: &[String]) -> Result<Reply, String> {
@@ -64,7 +64,7 @@ fn port(switch: &Switch, backer: &Backer, drop_port: DropPort, counts: &DropCoun
     })
 }
 
-/// The name of a port; null if it is gone.
+/// The name of a port; `None` if the port does not exist any more.
 fn port_name(backer: &Backer, drop_port: DropPort) -> Option<String> {
     DatapathNames(backer).name(PortNo(drop_port.port()))
 }
@@ -76,9 +76,9 @@ fn way(drop_port: DropPort) -> &'static str {
     }
 }
 
-pub(crate) fn packet(switch: &Switch, found: &Found<'_>) -> Json {
+pub(crate) fn packet(switch: &Switch, found: &FoundDrop<'_>) -> Json {
     let drop = &found.drop;
-    let rule = deciding_about(switch, found).map(|by| {
+    let rule = deciding_rule_of(switch, found).map(|by| {
         json!({
             "bridge": by.bridge, "table": by.table, "cookie": by.cookie, "rule": by.what, "drops-now": by.drops,
         })
@@ -98,9 +98,9 @@ pub(crate) fn packet(switch: &Switch, found: &Found<'_>) -> Json {
     })
 }
 
-/// Why no bridge takes a packet. A packet that was recirculated has been in a bridge.
-fn problem(found: &Found<'_>) -> Option<String> {
-    let Found { backer, drop, .. } = found;
+/// Why no bridge receives a packet. `None` for a recirculated packet, because a bridge has already received it.
+fn problem(found: &FoundDrop<'_>) -> Option<String> {
+    let FoundDrop { backer, drop, .. } = found;
     let (DropPort::In(_), DropReason::ActionOfPipeline) = (drop.port, drop.reason) else { return None };
     let key = drop.flow();
     if drop.len == 0 || key.recirc_id != 0 {

@@ -1,4 +1,4 @@
-//! `netdev-dummy/*` and `dpif-dummy/*`: packets, addresses, links and numbers of dummy ports.
+//! `netdev-dummy/*` and `dpif-dummy/*`: packets, addresses, link states and port numbers of dummy ports.
 
 use crate::answer::{Answer, unknown};
 use ctl::names;
@@ -11,10 +11,10 @@ use switch::Switch;
 use units::PortNo;
 
 const UNKNOWN: &str = "Unknown Dummy Interface";
-/// The shortest Ethernet frame (IEEE 802.3), without its check sequence.
-const SHORTEST: u16 = 60;
-/// Payload bytes of a packet without a requested size.
-const PAYLOAD: usize = 64;
+/// Length of the shortest Ethernet frame (IEEE 802.3) in bytes, without the frame check sequence.
+const FRAME_MIN: u16 = 60;
+/// Default length of the payload of a composed packet in bytes.
+const DEFAULT_PAYLOAD: usize = 64;
 
 pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answer {
     match (name, args) {
@@ -30,7 +30,7 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
     }
 }
 
-/// Gives a port another number in its dummy datapath.
+/// Changes the number of a port in its dummy datapath.
 fn change_port_number(switch: &mut Switch, dp: &str, port: &str, wanted: &str) -> Result<String, String> {
     let backer = switch.datapaths.of_bridges().find(|b| b.kind == "dummy" && b.dp_name == dp);
     let backer = backer.ok_or("unknown datapath")?;
@@ -48,7 +48,7 @@ fn change_port_number(switch: &mut Switch, dp: &str, port: &str, wanted: &str) -
     Ok(String::new())
 }
 
-/// Parses the number that a text begins with, 0 if there is none.
+/// Parses the number at the beginning of a text; 0 if there is none.
 fn number(text: &str) -> i64 {
     let text = text.trim_start();
     let (sign, digits) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
@@ -86,15 +86,15 @@ fn receive(switch: &Switch, device: &str, args: &[String]) -> Result<String, Str
 }
 
 fn frame_size(text: &str) -> Result<u16, String> {
-    let size = u16::try_from(number(text)).ok().filter(|n| *n >= SHORTEST);
+    let size = u16::try_from(number(text)).ok().filter(|n| *n >= FRAME_MIN);
     size.ok_or_else(|| "too small packet len".to_owned())
 }
 
-/// A packet with the fields of a datapath flow.
+/// Composes a packet with the fields of a datapath flow.
 fn frame_of(text: &str, size: Option<u16>) -> Result<Vec<u8>, String> {
     let (key, _) = dpif::text::parse_key(text, &dpif::text::NoNames).map_err(|e| e.to_string())?;
     match size {
-        None => Ok(flow::compose::compose_len(&key, PAYLOAD)),
+        None => Ok(flow::compose::compose_len(&key, DEFAULT_PAYLOAD)),
         Some(size) => compose_sized(&key, size),
     }
 }
@@ -164,14 +164,14 @@ fn add_address(switch: &mut Switch, device: &str, address: Prefix) -> Result<Str
     Ok("OK".to_owned())
 }
 
-/// Parses an address with a prefix length, with a contiguous mask, or alone.
+/// Parses an IPv4 address, alone or with a prefix length or a contiguous mask.
 fn parse_ip4(text: &str) -> Result<(Ipv4Addr, u8), String> {
     let (addr, mask) = parse_ipv4_masked(text).map_err(|e| e.to_string())?;
     let len = prefix_len(mask.into(), 32).ok_or_else(|| format!("{text}: CIDR network required"))?;
     Ok((addr.into(), len as u8))
 }
 
-/// As [`parse_ip4`].
+/// Parses an IPv6 address, alone or with a prefix length or a contiguous mask.
 fn parse_ip6(text: &str) -> Result<(Ipv6Addr, u8), String> {
     let (addr, mask) = parse_ipv6_masked(text).map_err(|e| e.to_string())?;
     let len = prefix_len(mask, 128).ok_or_else(|| format!("{text}: IPv6 CIDR network required"))?;

@@ -11,14 +11,14 @@ use ctl::names;
 use switch::Switch;
 use unixctl::Format;
 
-/// Requests a panic, and wakes threads that might sleep for ever without traffic.
+/// Requests a panic in a thread (for tests), and wakes threads that may sleep for a long time without traffic.
 fn order_panic(switch: &Switch, thread: &str) {
     runtime::ordered_panic::order(thread);
     switch.datapaths.of_bridges().for_each(|b| b.handler.wakeup.wake());
-    runtime::background::run(runtime::ordered_panic::obey);
+    runtime::background::run(runtime::ordered_panic::panic_if_ordered);
 }
 
-/// Executes a command. The number of `args` was checked.
+/// Executes a command. The caller has checked the number of arguments.
 pub(crate) fn execute(
     requested: &mut LastingRequests,
     switch: &mut Switch,

@@ -24,7 +24,7 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String], format: 
     }
 }
 
-/// Parses the number that a text begins with, 0 if there is none.
+/// Parses the number at the beginning of a text; 0 if there is none.
 fn number(text: &str) -> u16 {
     let digits = text.trim_start().split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
     digits.parse::<u64>().map_or(0, |n| n as u16)
@@ -33,7 +33,7 @@ fn number(text: &str) -> u16 {
 fn show(switch: &mut Switch, name: &str, format: Format) -> Result<Reply, String> {
     let now = switch.clock.now();
     let bridge = switch.bridges.get(name).ok_or(NO_BRIDGE)?;
-    // Collects statistics: packets that megaflows forwarded renew stations.
+    // Collect statistics first, because packets that megaflows forwarded refresh the entries of their stations.
     if let Some(backer) = switch.datapaths.of_bridge(bridge) {
         backer.datapath.maintain(now);
     }
@@ -65,7 +65,7 @@ fn parse_mac(text: &str) -> Result<Mac, String> {
     flow::text::address::parse_mac(text).ok_or_else(|| "bad MAC address".to_owned())
 }
 
-/// Changes the learning table of a bridge; affected translations are made again.
+/// Changes the learning table of a bridge, and records the change so that affected megaflows are revalidated.
 fn change<T>(switch: &Switch, name: &str, change: impl FnOnce(&mut MacTable) -> T) -> Result<T, String> {
     let bridge = switch.bridges.get(name).ok_or(NO_BRIDGE)?;
     Ok(match switch.datapaths.of_bridge(bridge) {
@@ -104,8 +104,8 @@ fn del(switch: &Switch, name: &str, vlan: u16, mac: &str) -> Result<String, Stri
     }
 }
 
-/// The bridges of a command: one, or all.
-fn meant(switch: &Switch, name: Option<&String>) -> Result<Vec<String>, String> {
+/// The bridges to which a command applies: the named one, or all.
+fn selected_bridges(switch: &Switch, name: Option<&String>) -> Result<Vec<String>, String> {
     match name {
         Some(name) if !switch.bridges.contains_key(name) => Err(NO_BRIDGE.to_owned()),
         Some(name) => Ok(vec![name.clone()]),
@@ -114,14 +114,14 @@ fn meant(switch: &Switch, name: Option<&String>) -> Result<Vec<String>, String> 
 }
 
 fn flush(switch: &Switch, name: Option<&String>) -> Result<String, String> {
-    for name in meant(switch, name)? {
+    for name in selected_bridges(switch, name)? {
         change(switch, &name, MacTable::flush)?;
     }
     Ok("table successfully flushed".to_owned())
 }
 
 fn stats_clear(switch: &mut Switch, name: Option<&String>) -> Result<String, String> {
-    for name in meant(switch, name)? {
+    for name in selected_bridges(switch, name)? {
         if let Some(bridge) = switch.bridges.get(&name) {
             bridge.macs.lock().clear_stats();
         }
@@ -131,7 +131,7 @@ fn stats_clear(switch: &mut Switch, name: Option<&String>) -> Result<String, Str
 
 fn stats_show(switch: &mut Switch, name: &str) -> Result<String, String> {
     let table = switch.bridges.get(name).ok_or(NO_BRIDGE)?.macs.lock();
-    Ok(stats_text(name, (table.len(), table.size(), table.statics()), table.stats()))
+    Ok(stats_text(name, (table.len(), table.size(), table.static_count()), table.stats()))
 }
 
 fn stats_text(bridge: &str, (now, max, statics): (usize, usize, usize), s: MacStats) -> String {
@@ -150,14 +150,14 @@ fn stats_text(bridge: &str, (now, max, statics): (usize, usize, usize), s: MacSt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ::bridge::{BundleId, LearnNeed};
+    use ::bridge::{BundleId, MacObservation};
     use units::Millis;
 
     #[test]
     fn entries_as_scripts_read_them() {
         let mut table = MacTable::default();
         let mac = Mac([0x50, 0x54, 0, 0, 0, 5]);
-        let need = LearnNeed { mac, vlan: 9, port: BundleId(0), grat_arp: false, bond: false };
+        let need = MacObservation { mac, vlan: 9, port: BundleId(0), grat_arp: false, bond: false };
         table.update(&need, Millis(1000));
         let e = table.iter().next().copied().unwrap();
         let age = table.age(&e, Millis(4000));

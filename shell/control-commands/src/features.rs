@@ -1,11 +1,11 @@
-//! `dpif/show-dp-features` and `dpif/set-dp-features`: shows the datapath's features, and disables some for
-//! translations.
+//! `dpif/show-dp-features` and `dpif/set-dp-features`: shows the datapath's features, and enables or disables features
+//! for translations.
 
 use crate::answer::{Answer, unknown};
 use ctl::names;
 use dpif::Capabilities;
 use switch::Switch;
-use switch::capabilities::{FEATURES, Slot, slot, value_text};
+use switch::capabilities::{FEATURES, FeatureValue, feature_value, value_text};
 
 pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answer {
     match name {
@@ -17,7 +17,7 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
 
 fn show_text(mut c: Capabilities) -> String {
     let line = |(name, title): &(&str, &str)| {
-        format!("{title}: {}\n", value_text(&slot(&mut c, name), ["Yes", "No"]))
+        format!("{title}: {}\n", value_text(&feature_value(&mut c, name), ["Yes", "No"]))
     };
     FEATURES.iter().map(line).collect()
 }
@@ -30,27 +30,27 @@ fn show(switch: &Switch, args: &[String]) -> Result<String, String> {
 
 fn field_text((name, title): (&str, &str), now: &mut Capabilities) -> String {
     let words = ["true", "false"];
-    let run = value_text(&slot(now, name), words);
-    let boot = value_text(&slot(&mut Capabilities::USERSPACE.clone(), name), words);
+    let run = value_text(&feature_value(now, name), words);
+    let boot = value_text(&feature_value(&mut Capabilities::USERSPACE.clone(), name), words);
     format!("{name} ({title}) : [run time]:{run}, [boot time]:{boot}\n")
 }
 
-/// Sets a feature. `Err`: the reason why not, which is a text and not an error of the command.
+/// Sets a feature. `Err`: the reason why this is not possible; it is the text of a successful reply.
 fn set_feature(c: &mut Capabilities, name: &str, value: &str, force: bool) -> Result<(), &'static str> {
     const BEYOND: &str = "Can not set value beyond the datapath capability";
     let mut boot = Capabilities::USERSPACE;
-    match (slot(c, name), slot(&mut boot, name)) {
-        (Slot::Flag(now), boot) => match value.to_ascii_lowercase().as_str() {
-            "true" if force || matches!(boot, Slot::Flag(&mut true)) => *now = true,
+    match (feature_value(c, name), feature_value(&mut boot, name)) {
+        (FeatureValue::Flag(now), boot) => match value.to_ascii_lowercase().as_str() {
+            "true" if force || matches!(boot, FeatureValue::Flag(&mut true)) => *now = true,
             "true" => return Err("Can not enable features not supported by the datapath"),
             "false" => *now = false,
             _ => return Err("Boolean value expected"),
         },
-        (Slot::Size(now), Slot::Size(most)) => {
+        (FeatureValue::Size(now), FeatureValue::Size(most)) => {
             let wanted = size(value)?;
             *now = Some(wanted).filter(|n| *n <= *most).ok_or(BEYOND)?;
         }
-        (Slot::Number(now), Slot::Number(most)) => {
+        (FeatureValue::Number(now), FeatureValue::Number(most)) => {
             let wanted = u32::try_from(size(value)?).map_err(|_| BEYOND)?;
             *now = Some(wanted).filter(|n| *n <= *most).ok_or(BEYOND)?;
         }

@@ -1,10 +1,10 @@
-//! `bfd/set-forwarding` and `cfm/set-fault`: a command decides in the place of a session.
+//! `bfd/set-forwarding` and `cfm/set-fault`: a command decides in place of a session.
 
 use switch::{Backer, Switch};
 use units::Millis;
 
-/// Forces a state on the sessions of an interface, or of all. `word`: the state, or `normal` to let sessions decide again. `set`
-/// returns whether the datapath has the interface; `missing` is the error if none has it.
+/// Forces a state on the sessions of one interface or of all interfaces. `word`: the state, or `normal` to let sessions decide again. `set`: applies
+/// the state in a datapath, and returns whether the datapath has such a session. `missing`: the error if no datapath has one.
 pub(crate) fn force(
     switch: &Switch,
     interface: Option<&String>,

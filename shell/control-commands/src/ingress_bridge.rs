@@ -1,24 +1,23 @@
-//! The bridge that receives the packets of a datapath flow, and the flow as OpenFlow sees it there.
+//! Finds the bridge that receives the packets of a datapath flow, and the flow as OpenFlow sees it there.
 
 use flow::{Flow, Tunnel};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use switch::Backer;
-use translation::Published;
+use translation::PublishedState;
 use units::PortNo;
 use xlate::{BridgeId, Recirc};
 
-/// The bridge that receives the packets of a datapath flow, and the flow as that bridge sees it. The error says why no bridge receives
-/// them.
+/// The bridge that receives the packets of a datapath flow, and the flow as that bridge sees it. The error says why no bridge receives the packets.
 pub(crate) fn ingress_bridge(
     backer: &Backer,
-    published: &Published,
+    published: &PublishedState,
     key: &Flow,
 ) -> Result<(BridgeId, Flow), String> {
     if key.recirc_id != 0 {
-        let state = backer.shared.thaw(key.recirc_id);
+        let state = backer.shared.state(key.recirc_id);
         let state =
             state.ok_or_else(|| format!("no recirculation data for recirc_id {:#x}", key.recirc_id))?;
-        // The rest of the frozen state is restored during translation: the datapath did not report it.
+        // Translation restores the rest of the frozen state, which the datapath did not report.
         return Ok((state.bridge, Flow { in_port: state.metadata.in_port.0.into(), ..*key }));
     }
     let found = published.snapshot.receive(key);
@@ -31,7 +30,7 @@ pub(crate) fn ingress_bridge(
     })
 }
 
-/// The outer addresses and the key of a packet that came in a tunnel, for messages: tunnel ports are found by these.
+/// Text about the outer addresses and the key of a packet that came from a tunnel: by these its tunnel port is found.
 pub(crate) fn tunnel_text(outer: &Tunnel) -> Option<String> {
     use bridge::tunnel::{as_ipv4, destination, source};
     let text =

@@ -1,9 +1,9 @@
-//! `ofproto/trace --last-drop [BRIDGE|DATAPATH [PORT]]`: why a packet was dropped recently.
+//! `ofproto/trace --last-drop [BRIDGE|DATAPATH [PORT]]`: explains why a packet was dropped recently.
 //!
-//! Sluice's own command. Each worker remembers, of each flow, the newest packet dropped at a port for a reason
-//! (`datapath::last_drop`); options select among them. A received packet is traced through the current tables, without
-//! side effects; they may have changed since. A packet that a port's device did not accept has passed the tables
-//! already: the state of that port is shown instead.
+//! Sluice's own command. For each flow, port and drop reason, each worker keeps the newest packet that was dropped
+//! (`datapath::last_drop`); options select among these packets. A received packet is traced through the current tables,
+//! without side effects; the tables may have changed since the drop. A packet that the device of an output port did not
+//! accept has already passed the tables, so the state of that port is shown instead.
 
 use crate::bridge::rule_line;
 use crate::ingress_bridge::ingress_bridge;
@@ -20,16 +20,16 @@ use openflow::text::parse_flow;
 use openflow_service::BridgePort;
 use std::sync::Arc;
 use switch::{Backer, Switch};
-use translation::Published;
+use translation::PublishedState;
 use units::PortNo;
-use xlate::{BridgeId, Credit, Output};
+use xlate::{BridgeId, Output, StatsTarget};
 
 /// The selected ports.
 struct Selection<'a> {
-    /// Text for messages.
+    /// Description of the selection, for messages.
     what: String,
     ports: Vec<(&'a Backer, PortNo)>,
-    /// No port was named: packets of ports that no longer exist count, too.
+    /// No port was named: packets of all ports are selected, also of ports that no longer exist.
     any: bool,
 }
 
@@ -37,11 +37,11 @@ struct Selection<'a> {
 #[derive(Default)]
 struct Options {
     names: bool,
-    /// Only packets that this matches.
+    /// Only packets that match.
     filter: Option<Match>,
-    /// Only packets dropped for a reason whose name contains this.
+    /// Only packets whose drop reason has a name that contains this text.
     reason: Option<String>,
-    /// One line for each packet instead of the newest only.
+    /// Print one line for each packet, instead of explaining the newest packet only.
     list: bool,
 }
 
@@ -69,15 +69,15 @@ impl Options {
         Ok((options, plain))
     }
 
-    fn wants(&self, drop: &LastDrop, fields: &Flow) -> bool {
+    fn selects(&self, drop: &LastDrop, fields: &Flow) -> bool {
         let reason = self.reason.as_ref().is_none_or(|part| drop.reason.name().contains(part.as_str()));
-        // The fields of a packet without bytes are unknown.
+        // If no bytes of the packet are known, its fields are unknown.
         let fits = |m: &Match| drop.len != 0 && m.flow.masked(&m.mask) == fields.masked(&m.mask);
         reason && self.filter.as_ref().is_none_or(fits)
     }
 
-    /// Whether some packets are left out.
-    fn choose(&self) -> bool {
+    /// Whether options restrict the selection.
+    fn is_restricted(&self) -> bool {
         self.filter.is_some() || self.reason.is_some()
     }
 }
@@ -93,38 +93,38 @@ fn filter(text: &str) -> Result<Match, String> {
 }
 
 /// A packet that was dropped in a datapath.
-pub(crate) struct Found<'a> {
+pub(crate) struct FoundDrop<'a> {
     pub(crate) backer: &'a Backer,
     pub(crate) drop: LastDrop,
-    /// Its fields; `in_port` is an OpenFlow port number if the port belongs to a bridge.
+    /// The fields of the packet; `in_port` is an OpenFlow port number if the port belongs to a bridge.
     pub(crate) fields: Flow,
 }
 
-/// Executes the command; `args` without the option.
+/// Executes the command. `args`: the arguments without `--last-drop`.
 pub(crate) fn trace(switch: &Switch, args: &[String]) -> Result<String, String> {
     let (options, args) = Options::parse(args)?;
     let selection = selection(switch, &args)?;
     let found = find(switch, &selection, &options);
     if found.is_empty() {
-        let such = if options.choose() { "no such packet" } else { "no packet" };
+        let such = if options.is_restricted() { "no such packet" } else { "no packet" };
         return Err(format!("{such} of {} was dropped", selection.what));
     }
     if options.list {
         return Ok(found.iter().map(|one| line(switch, one)).collect());
     }
-    // A port that is down drops all flooded packets: other drops are shown first.
-    let expected = |one: &&Found<'_>| !is_to_port_that_is_down(switch, one);
+    // A port that is down drops all flooded packets, so other drops are preferred.
+    let expected = |one: &&FoundDrop<'_>| !is_to_port_that_is_down(switch, one);
     describe(switch, found.iter().find(expected).unwrap_or(&found[0]), options.names)
 }
 
-/// All packets that were dropped recently and match, the newest first.
-pub(crate) fn recent(switch: &Switch, filter: Option<Match>) -> Vec<Found<'_>> {
+/// All packets that were dropped recently and match the filter, the newest first.
+pub(crate) fn recent(switch: &Switch, filter: Option<Match>) -> Vec<FoundDrop<'_>> {
     let any = Selection { what: String::new(), ports: Vec::new(), any: true };
     find(switch, &any, &Options { filter, ..Options::default() })
 }
 
 /// The selected packets, the newest first.
-fn find<'a>(switch: &'a Switch, selection: &Selection<'a>, options: &Options) -> Vec<Found<'a>> {
+fn find<'a>(switch: &'a Switch, selection: &Selection<'a>, options: &Options) -> Vec<FoundDrop<'a>> {
     let mut found = Vec::new();
     for backer in switch.datapaths.of_bridges() {
         let meant = |port: u32| {
@@ -138,8 +138,8 @@ fn find<'a>(switch: &'a Switch, selection: &Selection<'a>, options: &Options) ->
             }
             let flow = drop.flow();
             let fields = ingress_bridge(backer, &published, &flow).map_or(flow, |(_, flow)| flow);
-            if options.wants(&drop, &fields) {
-                found.push(Found { backer, drop, fields });
+            if options.selects(&drop, &fields) {
+                found.push(FoundDrop { backer, drop, fields });
             }
         }
     }
@@ -148,16 +148,16 @@ fn find<'a>(switch: &'a Switch, selection: &Selection<'a>, options: &Options) ->
 }
 
 /// The full text about one packet.
-fn describe(switch: &Switch, found: &Found<'_>, names: bool) -> Result<String, String> {
-    let Found { backer, drop, .. } = found;
-    let head = head(switch, found);
+fn describe(switch: &Switch, found: &FoundDrop<'_>, names: bool) -> Result<String, String> {
+    let FoundDrop { backer, drop, .. } = found;
+    let head = header_text(switch, found);
     if drop.len == 0 {
         return Ok(format!(
             "{head}The device had the packet and could not deliver it; its bytes are not known.\n"
         ));
     }
     if let DropPort::Out(port) = drop.port {
-        return Ok(format!("{head}{}\n", unsent(switch, found, PortNo(port))));
+        return Ok(format!("{head}{}\n", unsent_text(switch, found, PortNo(port))));
     }
     let published = backer.shared.published();
     let (bridge, flow) =
@@ -167,7 +167,7 @@ fn describe(switch: &Switch, found: &Found<'_>, names: bool) -> Result<String, S
 }
 
 /// One line about a packet.
-fn line(switch: &Switch, found: &Found<'_>) -> String {
+fn line(switch: &Switch, found: &FoundDrop<'_>) -> String {
     let packet = match found.drop.len {
         0 => "unknown packet".to_owned(),
         n => format!("{n} bytes, {}", flow_text(&found.fields, &NoNames)),
@@ -175,7 +175,7 @@ fn line(switch: &Switch, found: &Found<'_>) -> String {
     format!("{}: {packet}\n", place_and_time(switch, found))
 }
 
-fn place_and_time(switch: &Switch, found: &Found<'_>) -> String {
+fn place_and_time(switch: &Switch, found: &FoundDrop<'_>) -> String {
     let (backer, drop) = (found.backer, &found.drop);
     let port = drop.port.port();
     let name = DatapathNames(backer).name(PortNo(port)).unwrap_or_default();
@@ -186,7 +186,7 @@ fn place_and_time(switch: &Switch, found: &Found<'_>) -> String {
     format!("{way}{name} ({port} of {dp}), {}.{:03} s ago: {}", ago / 1000, ago % 1000, drop.reason.name())
 }
 
-fn head(switch: &Switch, found: &Found<'_>) -> String {
+fn header_text(switch: &Switch, found: &FoundDrop<'_>) -> String {
     let drop = &found.drop;
     let hex: String = drop.bytes.iter().map(|b| format!("{b:02x}")).collect();
     let packet = match drop.len {
@@ -199,8 +199,8 @@ fn head(switch: &Switch, found: &Found<'_>) -> String {
     format!("{}\n{}\n{packet}", place_and_time(switch, found), drop.reason.help())
 }
 
-/// The packet as a port got it and did not send it, and what is known of that port now.
-fn unsent(switch: &Switch, found: &Found<'_>, no: PortNo) -> String {
+/// Text about a packet that a port did not send: the packet as the port received it, and the current state of the port.
+fn unsent_text(switch: &Switch, found: &FoundDrop<'_>, no: PortNo) -> String {
     let flow = flow_text(&Flow { in_port: 0, ..found.fields }, &NoNames);
     let port = port_of(switch, found.backer, no);
     let facts = port.and_then(|p| p.facts.as_ref());
@@ -218,7 +218,7 @@ fn unsent(switch: &Switch, found: &Found<'_>, no: PortNo) -> String {
     format!("Flow as it was to be sent: {flow}\nThe tables sent it to this port, which did not send it.{why}")
 }
 
-fn is_to_port_that_is_down(switch: &Switch, found: &Found<'_>) -> bool {
+fn is_to_port_that_is_down(switch: &Switch, found: &FoundDrop<'_>) -> bool {
     let DropPort::Out(port) = found.drop.port else { return false };
     let port = port_of(switch, found.backer, PortNo(port));
     found.drop.reason == DropReason::TxFailed && port.is_some_and(|p| !p.is_up())
@@ -248,7 +248,7 @@ fn selection<'a>(switch: &'a Switch, args: &[&String]) -> Result<Selection<'a>, 
             None => true,
         };
         let ports = bridge.ports.values().filter(|p| wanted(p)).filter_map(|p| Some((backer, p.number()?)));
-        return some(place, port, ports.collect());
+        return selection_of(place, port, ports.collect());
     }
     let short = place.rsplit('@').next().unwrap_or(place);
     let backer = switch.datapaths.of_bridges().find(|b| b.dp_name == short);
@@ -258,10 +258,10 @@ fn selection<'a>(switch: &'a Switch, args: &[&String]) -> Result<Selection<'a>, 
         None => true,
     };
     let ports = backer.ports.keys().copied().filter(|no| wanted(*no));
-    some(place, port, ports.map(|no| (backer, no)).collect())
+    selection_of(place, port, ports.map(|no| (backer, no)).collect())
 }
 
-fn some<'a>(
+fn selection_of<'a>(
     place: &str,
     port: Option<&str>,
     ports: Vec<(&'a Backer, PortNo)>,
@@ -273,42 +273,43 @@ fn some<'a>(
     }
 }
 
-fn verdict(switch: &Switch, published: &Published, outputs: &[Output]) -> String {
-    let Deciding { drops, bridge, what, .. } = deciding(switch, published, outputs);
+fn verdict(switch: &Switch, published: &PublishedState, outputs: &[Output]) -> String {
+    let DecidingRule { drops, bridge, what, .. } = deciding_rule(switch, published, outputs);
     let again = if drops { "Dropped" } else { "Not dropped" };
     format!("{again} by the tables as they are now. The last word, bridge {bridge}: {what}\n")
 }
 
-/// The rule that a packet would match last in the present tables.
-pub(crate) struct Deciding {
+/// The last rule that a packet matches in the current tables.
+pub(crate) struct DecidingRule {
     /// The packet would be dropped again.
     pub(crate) drops: bool,
     pub(crate) bridge: String,
-    /// The last table that was looked up, and the cookie of the rule that matched there.
+    /// The last table that was looked up.
     pub(crate) table: Option<u8>,
+    /// The cookie of the rule that matched in that table.
     pub(crate) cookie: Option<u64>,
-    /// The rule, or what happened instead.
+    /// The text of the rule, or of what happened instead.
     pub(crate) what: String,
 }
 
-/// Whether the packet would be dropped again, and the last rule that it matched.
-pub(crate) fn deciding(switch: &Switch, published: &Published, outputs: &[Output]) -> Deciding {
+/// Whether the packet would be dropped again, and the last rule that it matched. `outputs`: the results of its trace.
+pub(crate) fn deciding_rule(switch: &Switch, published: &PublishedState, outputs: &[Output]) -> DecidingRule {
     let drops = outputs.iter().all(|o| drops(&o.actions));
-    let credits = outputs.last().map(|o| o.credits.as_slice()).unwrap_or_default();
+    let targets = outputs.last().map(|o| o.stats_targets.as_slice()).unwrap_or_default();
     let now = switch.clock.now();
     let name = |id: Option<BridgeId>| {
         id.and_then(|id| published.snapshot.bridge(id)).map_or("none".to_owned(), |b| b.name.clone())
     };
-    let of_rule = |bridge: Option<BridgeId>, rule: &Rule| Deciding {
+    let of_rule = |bridge: Option<BridgeId>, rule: &Rule| DecidingRule {
         drops,
         bridge: name(bridge),
         table: Some(rule.table),
         cookie: Some(rule.cookie),
         what: rule_line(rule, false, now),
     };
-    let in_tables = credits.iter().rev().find_map(|c| match c {
-        Credit::Match { bridge, rule } => Some(of_rule(Some(*bridge), rule)),
-        Credit::Miss { bridge, table } => Some(Deciding {
+    let in_tables = targets.iter().rev().find_map(|c| match c {
+        StatsTarget::Match { bridge, rule } => Some(of_rule(Some(*bridge), rule)),
+        StatsTarget::Miss { bridge, table } => Some(DecidingRule {
             drops,
             bridge: name(Some(*bridge)),
             table: Some(*table),
@@ -318,12 +319,12 @@ pub(crate) fn deciding(switch: &Switch, published: &Published, outputs: &[Output
         _ => None,
     });
     let before_them = || {
-        credits.iter().find_map(|c| match c {
-            Credit::Rule(rule) => Some(of_rule(None, rule)),
+        targets.iter().find_map(|c| match c {
+            StatsTarget::Rule(rule) => Some(of_rule(None, rule)),
             _ => None,
         })
     };
-    let nothing = || Deciding {
+    let nothing = || DecidingRule {
         drops,
         bridge: name(None),
         table: None,
@@ -333,23 +334,24 @@ pub(crate) fn deciding(switch: &Switch, published: &Published, outputs: &[Output
     in_tables.or_else(before_them).unwrap_or_else(nothing)
 }
 
-/// The rule that a dropped packet, which a port received, would match last in the present tables.
-pub(crate) fn deciding_about(switch: &Switch, found: &Found<'_>) -> Option<Deciding> {
+/// The last rule that a dropped packet would match in the current tables. `None`: the packet was not dropped where it
+/// was received.
+pub(crate) fn deciding_rule_of(switch: &Switch, found: &FoundDrop<'_>) -> Option<DecidingRule> {
     let DropPort::In(_) = found.drop.port else { return None };
     let backer = found.backer;
     let published = backer.shared.published();
     let (bridge, flow) = ingress_bridge(backer, &published, &found.drop.flow()).ok()?;
     let traced = traced(&published, bridge, flow, false);
     let result = run(backer, traced, switch.clock.now());
-    Some(deciding(switch, &published, &result.outputs))
+    Some(deciding_rule(switch, &published, &result.outputs))
 }
 
-pub(crate) fn traced(published: &Arc<Published>, bridge: BridgeId, flow: Flow, names: bool) -> Traced {
+pub(crate) fn traced(published: &Arc<PublishedState>, bridge: BridgeId, flow: Flow, names: bool) -> Traced {
     let published = Arc::clone(published);
     Traced { published, bridge, flow, packet: None, actions: None, names, ct_next: Vec::new() }
 }
 
-/// Whether the actions have no visible effect on the packet.
+/// Whether the actions neither send the packet nor recirculate it nor pass it to a controller.
 fn drops(actions: &[DpAction]) -> bool {
     actions.iter().all(|a| match a {
         DpAction::Output(_) | DpAction::Userspace(_) | DpAction::Recirc(_) => false,

@@ -2,11 +2,11 @@
 
 use crate::perf_log::PerfLog;
 
-/// Requests of commands whose effect lasts beyond the reply.
+/// Requests of commands whose effect continues after the reply.
 #[derive(Debug, Default)]
 pub(crate) struct LastingRequests {
     /// Which iterations of PMD threads are logged.
     pub(crate) perf_log: PerfLog,
-    /// `exit` was called: true with clean-up.
+    /// `Some` if `exit` was called: true with `--cleanup`.
     pub(crate) exiting: Option<bool>,
 }

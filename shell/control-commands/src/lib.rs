@@ -1,11 +1,11 @@
 //! The control commands of the switch (`ovs-appctl`): arguments, effects and text of each.
 //!
-//! Names and numbers of arguments are checked before (`ctl::check`); `version`, `list-commands` and `set-options`
-//! belong to the control socket. Scripts compare the text, so it is that of Open vSwitch 3.7 byte for byte.
+//! `ctl::check` checks names and numbers of arguments before. `version`, `list-commands` and `set-options` belong to
+//! the control socket. Scripts compare the text of replies, so it is that of Open vSwitch 3.7 byte for byte.
 //!
-//! `commands.rs` receives commands, `execute.rs` dispatches them, the other files implement them by subject.
+//! `commands.rs` receives commands, `execute.rs` dispatches them, and the other files implement them by subject.
 //!
-//! **Thread**: the main loop. All packets that arrived before a command have been forwarded when it runs.
+//! **Thread**: the main loop. When a command runs, all packets that arrived before it have been forwarded.
 
 mod actions_impl;
 mod answer;

@@ -6,7 +6,8 @@ use switch::Switch;
 static IMPLS: Module = Module::new("dpif_netdev_lookup");
 static NETDEV: Module = Module::new("dpif_netdev");
 
-/// Parses a priority as the peer does: the digits that a text begins with. `None`: it is negative or above 255.
+/// Parses a priority as Open vSwitch does: the digits at the beginning of a text. `None`: the number is negative or
+/// above 255.
 fn number(text: &str) -> Option<u8> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     match &text[..end] {

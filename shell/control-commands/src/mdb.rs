@@ -23,7 +23,7 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String], format: 
     }
 }
 
-/// A bridge with multicast snooping.
+/// The bridge with a name, if multicast snooping is enabled there.
 fn snooping<'a>(switch: &'a Switch, name: &str) -> Result<&'a Bridge, String> {
     let bridge = switch.bridges.get(name).ok_or(NO_BRIDGE)?;
     match bridge.config.snooping {

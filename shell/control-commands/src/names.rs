@@ -1,4 +1,4 @@
-//! Names of the ports of a datapath, for text.
+//! Names of the ports of a datapath, to parse and print datapath flows.
 
 use dpif::text::DpPortNames;
 use flow::text::NameMap;
@@ -9,7 +9,7 @@ fn is_geneve(backer: &Backer, port: PortNo) -> bool {
     backer.ports.get(&port).is_some_and(|p| p.tunnels > 0 && p.kind == "geneve")
 }
 
-/// The ports of a datapath.
+/// The port names of a datapath.
 pub struct DatapathNames<'a>(pub &'a Backer);
 
 impl DpPortNames for DatapathNames<'_> {
@@ -26,7 +26,7 @@ impl DpPortNames for DatapathNames<'_> {
     }
 }
 
-/// The ports of a datapath by number only.
+/// The ports of a datapath, by number only: no port has a name.
 pub struct DatapathNumbers<'a>(pub &'a Backer);
 
 impl DpPortNames for DatapathNumbers<'_> {

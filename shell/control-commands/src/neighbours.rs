@@ -1,4 +1,4 @@
-//! `tnl/neigh/*`, and its old name `tnl/arp/*`: the next hops of tunnels.
+//! `tnl/neigh/*`, also under its old name `tnl/arp/*`: the neighbours that tunnels use as next hops.
 
 use crate::answer::{Answer, unknown};
 use std::net::IpAddr;

@@ -1,8 +1,8 @@
 //! `dpif/show-accounting`: packet accounting of each datapath.
 //!
-//! Sluice's own command, for operators and tests: each packet that was received or created was sent, delivered,
-//! dropped for a counted reason, or waits. While traffic runs, the counters of several threads are read one after
-//! another, so a few packets appear as on their way; without traffic there are none.
+//! Sluice's own command, for operators and tests. Each packet that was received or created was sent, delivered, dropped
+//! for a counted reason, or waits. The counters of the threads are read one after another, so under traffic a few
+//! packets appear as "on their way"; without traffic there are none.
 
 use datapath::{Event, Tally};
 use ovsdb::Json;

@@ -1,7 +1,7 @@
 //! `dpif-netdev/pmd-perf-log-set`: which iterations of PMD threads are logged as suspicious.
 
 use pmd::metrics::Watch;
-use pmd::metrics::sample::REMEMBERED;
+use pmd::metrics::sample::HISTORY_LEN;
 use poll_threads::cycles;
 use runtime::Module;
 
@@ -10,14 +10,14 @@ static LOG: Module = Module::new("pmd_perf");
 const USAGE: &str = "Usage: ovs-appctl dpif-netdev/pmd-perf-log-set [on|off] [-b before] [-a after] [-e|-ne] [-us \
                      usec] [-q qlen]";
 
-/// Iterations that can be logged at a time.
-const MOST: usize = REMEMBERED - 2;
+/// Maximum number of iterations that are logged before and after a suspicious iteration, together.
+const LOGGED_MAX: usize = HISTORY_LEN - 2;
 
 /// The settings made by commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PerfLog {
     watch: Watch,
-    /// The time from which `watch.cycles` was computed, in microseconds.
+    /// The threshold in microseconds from which `watch.cycles` was computed.
     micros: u32,
 }
 
@@ -28,7 +28,8 @@ impl Default for PerfLog {
 }
 
 impl PerfLog {
-    /// Applies the arguments of a command; other settings stay.
+    /// The settings after a command. Settings that the arguments do not name are unchanged. `None`: the arguments are
+    /// wrong.
     fn changed(mut self, args: &[String]) -> Option<PerfLog> {
         let watch = &mut self.watch;
         let mut rest = args;
@@ -43,8 +44,8 @@ impl PerfLog {
                     let [value, more @ ..] = more else { return None };
                     let value: u32 = value.parse().ok()?;
                     match option {
-                        "-a" => watch.after = (value as usize).min(MOST),
-                        "-b" => watch.before = (value as usize).min(MOST),
+                        "-a" => watch.after = (value as usize).min(LOGGED_MAX),
+                        "-b" => watch.before = (value as usize).min(LOGGED_MAX),
                         "-q" => watch.queued = value.into(),
                         "-us" => self.micros = value,
                         _ => return None,
@@ -53,12 +54,12 @@ impl PerfLog {
                 }
             }
         }
-        watch.after = watch.after.min(MOST - watch.before);
+        watch.after = watch.after.min(LOGGED_MAX - watch.before);
         Some(self)
     }
 }
 
-/// Executes the command; returns the new settings of recorders.
+/// Executes the command. Returns the new settings of recorders.
 pub(crate) fn set(present: &mut PerfLog, args: &[String]) -> Result<Watch, String> {
     let mut new = present.changed(args).ok_or(USAGE)?;
     let micros = new.micros;

@@ -2,20 +2,20 @@
 
 use crate::answer::{Answer, unknown};
 use crate::perf_log::PerfLog;
-use crate::pmd_perf::{Measured, Wanted};
+use crate::pmd_perf::{Measurement, ShownParts};
 use crate::{lookups, pmd_impl, pmd_txq};
 use ctl::names;
 use datapath::{Event, Tally};
 use pmd::load::intervals_of;
 use poll_threads::cycles;
-use poll_threads::{RxqView, WorkerPlace};
+use poll_threads::{RxqView, WorkerInfo};
 use switch::{Backer, Switch};
 use units::{CoreId, Millis};
 use unixctl::Format;
 
-/// Seconds over which the usage of queues is measured by default.
+/// Default time over which the usage of queues is measured, in seconds.
 const SECONDS: u64 = 60;
-/// Seconds of an interval; measurements cover whole intervals.
+/// Length of a measurement interval in seconds; a measurement covers complete intervals.
 const INTERVAL: u64 = 5;
 
 const NO_DATAPATH: &str = "please specify an existing datapath";
@@ -45,8 +45,8 @@ pub(crate) fn execute(
         _ => {}
     }
     let cores = || {
-        let places = switch.datapaths.of_bridges().flat_map(|b| b.workers.places());
-        places.filter(|p| p.core != CoreId::UNPINNED).map(|p| p.core.0).collect::<Vec<_>>()
+        let infos = switch.datapaths.of_bridges().flat_map(|b| b.workers.infos());
+        infos.filter(|p| p.core != CoreId::UNPINNED).map(|p| p.core.0).collect::<Vec<_>>()
     };
     if let Some(result) = pmd_impl::execute(name, args, &cores()) {
         return result.into();
@@ -58,7 +58,7 @@ pub(crate) fn execute(
         let watch = crate::perf_log::set(perf_log, args);
         return watch
             .map(|watch| {
-                switch.watch_turns(watch);
+                switch.watch_iterations(watch);
                 String::new()
             })
             .into();
@@ -67,7 +67,7 @@ pub(crate) fn execute(
         return clear(switch, args).into();
     }
     let perf = name == names::DPIF_NETDEV_PMD_PERF_SHOW;
-    let (wanted, args) = if perf { Wanted::parse(args) } else { (Wanted::default(), args) };
+    let (wanted, args) = if perf { ShownParts::parse(args) } else { (ShownParts::default(), args) };
     let now = switch.clock.now();
     let result =
         arguments(switch, args, name == names::DPIF_NETDEV_PMD_RXQ_SHOW).map(|arguments| match name {
@@ -106,7 +106,7 @@ fn arguments<'a>(switch: &'a Switch, args: &[String], rxqs: bool) -> Result<Argu
     Ok(Arguments { backer, core, seconds })
 }
 
-/// `dpif-netdev/bond-show`: the bonds that a datapath shares without a second look-up.
+/// `dpif-netdev/bond-show`: the bonds whose links the datapath selects without a second look-up.
 fn bond_show(switch: &Switch, args: &[String]) -> Result<String, String> {
     let named = args.first().map(|name| switch.datapaths.all().find(|b| b.dp_name == *name));
     let backer = named.unwrap_or_else(|| switch.datapaths.only()).ok_or(NO_DATAPATH)?;
@@ -122,7 +122,7 @@ fn bond_show(switch: &Switch, args: &[String]) -> Result<String, String> {
     Ok(out)
 }
 
-/// Reassigns all rx queues before the next command.
+/// Requests that all rx queues are reassigned. This happens before the next command.
 fn rebalance(switch: &mut Switch, args: &[String]) -> Result<String, String> {
     let name = arguments(switch, args, false)?.backer.dp_name.clone();
     if args.first().is_some_and(|given| *given != name) {
@@ -134,26 +134,26 @@ fn rebalance(switch: &mut Switch, args: &[String]) -> Result<String, String> {
     Ok("pmd rxq rebalance requested.\n".to_owned())
 }
 
-/// Clears counters and recordings.
+/// Clears the counters and recordings of workers.
 fn clear(switch: &mut Switch, args: &[String]) -> Result<String, String> {
     let now = switch.clock.now();
     let arguments = arguments(switch, args, false)?;
-    let (name, places) = (arguments.backer.dp_name.clone(), places(&arguments));
+    let (name, infos) = (arguments.backer.dp_name.clone(), worker_infos(&arguments));
     for backer in switch.datapaths.all_mut().filter(|b| b.dp_name == name) {
-        for place in &places {
-            backer.handler.command_settings.clear(place.id, backer.datapath.worker_tally(place.id), now);
-            backer.workers.clear_record(place.id, now);
+        for info in &infos {
+            backer.handler.command_settings.clear(info.id, backer.datapath.worker_tally(info.id), now);
+            backer.workers.clear_record(info.id, now);
         }
     }
     Ok(String::new())
 }
 
-fn perf_show(arguments: &Arguments<'_>, wanted: &Wanted, now: Millis) -> String {
+fn perf_show(arguments: &Arguments<'_>, wanted: &ShownParts, now: Millis) -> String {
     let mut text = String::new();
-    for place in places(arguments).into_iter().filter(|p| p.core != CoreId::UNPINNED) {
+    for info in worker_infos(arguments).into_iter().filter(|p| p.core != CoreId::UNPINNED) {
         let settings = &arguments.backer.handler.command_settings;
-        let tally = arguments.backer.datapath.worker_tally(place.id).since(&settings.cleared(place.id));
-        let since = settings.cleared_at(place.id).map_or(place.since, |at| at.max(place.since));
+        let tally = arguments.backer.datapath.worker_tally(info.id).since(&settings.cleared(info.id));
+        let since = settings.cleared_at(info.id).map_or(info.since, |at| at.max(info.since));
         let seconds = now.since(since).0 as f64 / 1000.0;
         let ms = runtime::clock::wall_ms();
         let (s, ms) = (ms / 1000, ms % 1000);
@@ -162,11 +162,11 @@ fn perf_show(arguments: &Arguments<'_>, wanted: &Wanted, now: Millis) -> String 
             "\nTime: {hour:02}:{minute:02}:{:02}.{ms:03}\nMeasurement duration: {seconds:.3} s\n\npmd thread \
              numa_id {} core_id {}:\n\n",
             s % 60,
-            place.numa,
-            place.core.0
+            info.numa,
+            info.core.0
         );
-        text += &Measured { tally, seconds, hz: cycles::per_second() }.text();
-        if let Some(recorder) = arguments.backer.workers.recorded(place.id) {
+        text += &Measurement { tally, seconds, hz: cycles::per_second() }.text();
+        if let Some(recorder) = arguments.backer.workers.copy_of_recorder(info.id) {
             text += &wanted.text(&recorder);
         }
     }
@@ -177,38 +177,38 @@ fn sleep_show(arguments: &Arguments<'_>) -> String {
     let sleep = arguments.backer.workers.sleep();
     let latency = arguments.backer.workers.latency();
     let mut text = format!("Default max sleep: {:4} us\n", sleep.default.0);
-    for place in places(arguments).into_iter().filter(|p| p.core != CoreId::UNPINNED) {
-        let (core, max) = (place.core.0, sleep.of(place.core).0);
-        text += &format!("pmd thread numa_id {} core_id {core}:\n  max sleep: {max:4} us\n", place.numa);
-        if let target @ 1.. = latency.of(place.core).0 {
+    for info in worker_infos(arguments).into_iter().filter(|p| p.core != CoreId::UNPINNED) {
+        let (core, max) = (info.core.0, sleep.of(info.core).0);
+        text += &format!("pmd thread numa_id {} core_id {core}:\n  max sleep: {max:4} us\n", info.numa);
+        if let target @ 1.. = latency.of(info.core).0 {
             text += &format!("  latency target: {target:4} us\n");
         }
     }
     text
 }
 
-/// The requested workers, the one of kernel ports last.
-fn places(arguments: &Arguments<'_>) -> Vec<WorkerPlace> {
-    let mut places = arguments.backer.workers.places();
-    places.retain(|p| arguments.core.is_none_or(|core| p.core.0 == core));
-    places.sort_by_key(|p| p.core);
-    places
+/// The requested workers, by core; the worker of kernel ports is last.
+fn worker_infos(arguments: &Arguments<'_>) -> Vec<WorkerInfo> {
+    let mut infos = arguments.backer.workers.infos();
+    infos.retain(|p| arguments.core.is_none_or(|core| p.core.0 == core));
+    infos.sort_by_key(|p| p.core);
+    infos
 }
 
 fn stats_show(arguments: &Arguments<'_>) -> String {
-    let text = |place: WorkerPlace| {
-        let counted = arguments.backer.datapath.worker_tally(place.id);
-        let tally = counted.since(&arguments.backer.handler.command_settings.cleared(place.id));
-        match place.core {
-            // Its cycles are not shown: it sleeps when it is idle.
+    let text = |info: WorkerInfo| {
+        let counted = arguments.backer.datapath.worker_tally(info.id);
+        let tally = counted.since(&arguments.backer.handler.command_settings.cleared(info.id));
+        match info.core {
+            // The cycles of this worker are not shown, because it sleeps when it is idle.
             CoreId::UNPINNED => format!("main thread:\n{}", tally_text(&tally)),
             CoreId(core) => {
-                let title = format!("pmd thread numa_id {} core_id {core}:\n", place.numa);
+                let title = format!("pmd thread numa_id {} core_id {core}:\n", info.numa);
                 title + &tally_text(&tally) + &cycles_text(&tally)
             }
         }
     };
-    places(arguments).into_iter().map(text).collect()
+    worker_infos(arguments).into_iter().map(text).collect()
 }
 
 fn ratio(a: u64, b: u64) -> f64 {
@@ -218,7 +218,7 @@ fn ratio(a: u64, b: u64) -> f64 {
 fn tally_text(tally: &Tally) -> String {
     let n = |event| tally.get(event);
     let received = n(Event::Received);
-    // Hits of the flow cache are shown as SMC hits, those of the cache in front of it as EMC hits.
+    // Hits of the flow cache are shown as SMC hits, hits of the cache in front of the flow cache as EMC hits.
     let passes = ratio(received + n(Event::Recirculated), received);
     format!(
         "  packets received: {received}\n  packet recirculations: {}\n  \
@@ -258,20 +258,20 @@ fn cycles_text(tally: &Tally) -> String {
     text
 }
 
-/// A queue as shown.
+/// A queue in the form of the output.
 struct QueueRow {
     port: String,
     queue: u16,
     enabled: bool,
-    /// Cycles spent on its packets, and cycles that passed.
+    /// Cycles spent on packets of the queue, and all cycles in that time.
     usage: (u64, u64),
 }
 
-/// A PMD thread, with its queues as shown.
+/// A PMD thread and its queues in the form of the output.
 struct Thread {
-    place: WorkerPlace,
+    info: WorkerInfo,
     rxqs: Vec<QueueRow>,
-    /// Cycles of iterations with packets, and cycles that passed; 0 passed: not measured yet.
+    /// Cycles of iterations with packets, and all cycles in that time; (0, 0): not measured yet.
     usage: (u64, u64),
 }
 
@@ -283,11 +283,11 @@ fn rxq_show(switch: &Switch, arguments: &Arguments<'_>) -> String {
     let intervals = intervals_of(seconds);
     let workers = &arguments.backer.workers;
     let mut text = String::new();
-    for place in places(arguments) {
+    for info in worker_infos(arguments) {
         if text.is_empty() {
             text = format!("Displaying last {seconds} seconds pmd usage %\n");
         }
-        if place.core == CoreId::UNPINNED {
+        if info.core == CoreId::UNPINNED {
             continue;
         }
         let shown = |q: RxqView<'_>| QueueRow {
@@ -296,19 +296,19 @@ fn rxq_show(switch: &Switch, arguments: &Arguments<'_>) -> String {
             enabled: switch.is_rxq_enabled(arguments.backer, q.no, q.queue),
             usage: q.usage(intervals),
         };
-        let mut rxqs: Vec<QueueRow> = workers.rxqs(place.id).map(shown).collect();
+        let mut rxqs: Vec<QueueRow> = workers.rxqs(info.id).map(shown).collect();
         rxqs.sort_by(|a, b| (&a.port, a.queue).cmp(&(&b.port, b.queue)));
-        let tally = arguments.backer.datapath.worker_tally(place.id);
-        // Before the first interval has ended there is no measurement, as in Open vSwitch.
-        let load = workers.load(place.id).filter(|load| load.elapsed() != 0);
+        let tally = arguments.backer.datapath.worker_tally(info.id);
+        // As in Open vSwitch, there is no measurement before the first interval has ended.
+        let load = workers.load(info.id).filter(|load| load.elapsed() != 0);
         let usage = load.map_or((0, 0), |load| load.usage(intervals, &tally));
-        text += &thread_text(&Thread { place, rxqs, usage });
+        text += &thread_text(&Thread { info, rxqs, usage });
     }
     text
 }
 
 fn thread_text(thread: &Thread) -> String {
-    let WorkerPlace { core, numa, isolated, .. } = thread.place;
+    let WorkerInfo { core, numa, isolated, .. } = thread.info;
     let (busy, all) = thread.usage;
     let share = |(cycles, of): (u64, u64)| match all {
         0 => "NOT AVAIL".to_owned(),
@@ -357,11 +357,11 @@ mod tests {
 
     #[test]
     fn queues_as_scripts_read_them() {
-        let place =
-            WorkerPlace { id: WorkerId(2), core: CoreId(1), numa: 0, isolated: false, since: Millis(0) };
+        let info =
+            WorkerInfo { id: WorkerId(2), core: CoreId(1), numa: 0, isolated: false, since: Millis(0) };
         let rxq =
             |queue, enabled, used| QueueRow { port: "p2".to_owned(), queue, enabled, usage: (used, 1000) };
-        let mut thread = Thread { place, rxqs: vec![rxq(0, true, 0)], usage: (0, 0) };
+        let mut thread = Thread { info, rxqs: vec![rxq(0, true, 0)], usage: (0, 0) };
         assert_eq!(
             thread_text(&thread),
             "pmd thread numa_id 0 core_id 1:
@@ -370,7 +370,7 @@ mod tests {
   overhead: NOT AVAIL
 "
         );
-        thread.place.isolated = true;
+        thread.info.isolated = true;
         thread.rxqs = vec![rxq(0, true, 250), rxq(11, false, 40)];
         thread.usage = (310, 1000);
         assert_eq!(

@@ -1,13 +1,14 @@
-//! Commands that select implementations of a stage. Sluice has one of each, which adapts to the processor: it can be
-//! selected by its name in Open vSwitch, all others are refused.
+//! Commands that select the implementation of a stage. Sluice has one implementation of each stage, which adapts to the
+//! processor. It can be selected by its name in Open vSwitch; all other names are refused.
 
 use ctl::names;
 use runtime::Module;
 
 static LOG: Module = Module::new("dpif_netdev");
 
-/// The only implementations.
+/// The name of the only DPIF implementation.
 const DPIF: &str = "dpif_scalar";
+/// The name of the only parser implementation.
 const PARSER: &str = "scalar";
 
 pub(crate) fn execute(name: &str, args: &[String], cores: &[u32]) -> Option<Result<String, String>> {
@@ -40,7 +41,7 @@ fn set_dpif(args: &[String]) -> Result<String, String> {
     }
 }
 
-/// `[-pmd CORE] NAME`; `cores`: the cores of PMD threads.
+/// Handles the arguments `[-pmd CORE] NAME`. `cores`: the cores of PMD threads.
 fn set_parser(args: &[String], cores: &[u32]) -> Result<String, String> {
     let fail = |text: String| Err(refused(format!("Error: {text}")));
     let (core, rest) = match args {
@@ -75,7 +76,7 @@ fn set_parser(args: &[String], cores: &[u32]) -> Result<String, String> {
     }
 }
 
-/// Errors are logged, too.
+/// Logs the error and returns it.
 fn refused(text: String) -> String {
     runtime::err!(LOG, "{}", text.trim_end());
     text

@@ -1,27 +1,27 @@
-//! `dpif-netdev/pmd-perf-show`: how a PMD thread spends its time; scripts parse the columns.
+//! `dpif-netdev/pmd-perf-show`: how a PMD thread spends its time. Scripts parse the columns.
 
 use datapath::{Event, Tally};
-use pmd::metrics::sample::REMEMBERED;
+use pmd::metrics::sample::HISTORY_LEN;
 use pmd::metrics::{Recorder, text};
 
-/// Which parts of the recording are shown.
+/// The parts of the recording that are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct ShownParts {
     histograms: bool,
-    turns: usize,
+    iterations: usize,
     millis: usize,
 }
 
-impl Default for Wanted {
-    fn default() -> Wanted {
-        Wanted { histograms: true, turns: 0, millis: 0 }
+impl Default for ShownParts {
+    fn default() -> ShownParts {
+        ShownParts { histograms: true, iterations: 0, millis: 0 }
     }
 }
 
-impl Wanted {
-    /// Parses the first arguments; returns the others.
-    pub(crate) fn parse(args: &[String]) -> (Wanted, &[String]) {
-        let mut wanted = Wanted::default();
+impl ShownParts {
+    /// Parses the options at the beginning of the arguments. Returns the other arguments, too.
+    pub(crate) fn parse(args: &[String]) -> (ShownParts, &[String]) {
+        let mut wanted = ShownParts::default();
         let mut rest = args;
         loop {
             rest = match rest {
@@ -30,7 +30,7 @@ impl Wanted {
                     rest
                 }
                 [option, n, rest @ ..] if option == "-it" => {
-                    wanted.turns = count(n);
+                    wanted.iterations = count(n);
                     rest
                 }
                 [option, n, rest @ ..] if option == "-ms" => {
@@ -42,14 +42,14 @@ impl Wanted {
         }
     }
 
-    /// Tables of the recording.
+    /// The text of the requested tables.
     pub(crate) fn text(&self, recorder: &Recorder) -> String {
         let mut out = String::new();
         if self.histograms {
             out += &format!("\n{}", text::histograms(recorder));
         }
-        if self.turns > 0 {
-            out += &format!("\n{}", text::turns(&recorder.last_turns(self.turns)));
+        if self.iterations > 0 {
+            out += &format!("\n{}", text::iterations(&recorder.last_iterations(self.iterations)));
         }
         if self.millis > 0 {
             out += &format!("\n{}", text::millis(&recorder.last_millis(self.millis)));
@@ -58,16 +58,16 @@ impl Wanted {
     }
 }
 
-/// A number of samples; text that is no number means none.
+/// Parses a number of samples; 0 if the text is not a number.
 fn count(text: &str) -> usize {
-    text.parse().map_or(0, |n: i64| n.clamp(0, REMEMBERED as i64) as usize)
+    text.parse().map_or(0, |n: i64| n.clamp(0, HISTORY_LEN as i64) as usize)
 }
 
-/// The counters of a thread, and the time that they cover.
-pub(crate) struct Measured {
+/// The counters of a thread and the time that they cover.
+pub(crate) struct Measurement {
     /// Counters since they were cleared.
     pub(crate) tally: Tally,
-    /// Seconds since then.
+    /// Seconds since the counters were cleared.
     pub(crate) seconds: f64,
     /// Cycles per second.
     pub(crate) hz: u64,
@@ -77,7 +77,7 @@ fn ratio(a: f64, b: f64) -> f64 {
     if b == 0.0 { 0.0 } else { a / b }
 }
 
-impl Measured {
+impl Measurement {
     fn n(&self, event: Event) -> u64 {
         self.tally.get(event)
     }
@@ -86,7 +86,7 @@ impl Measured {
         cycles as f64 * 1e6 / self.hz.max(1) as f64
     }
 
-    /// The whole text. Without elapsed time it is empty.
+    /// The complete text; empty if no time has passed.
     pub(crate) fn text(&self) -> String {
         if self.seconds == 0.0 {
             return String::new();
@@ -138,7 +138,8 @@ impl Measured {
         text += &hits("MFEX Opt hits:", 0);
         let simple = self.n(Event::SimpleHit);
         text += &hits("Simple Match hits:", simple);
-        // As in `pmd-stats-show`: hits of the cache in front of the flow cache, and of the flow cache.
+        // As in `pmd-stats-show`, hits of the cache in front of the flow cache are shown as EMC hits, hits of the flow
+        // cache as SMC hits.
         let front = self.n(Event::FrontHit);
         text += &hits("EMC hits:", front.saturating_sub(simple));
         text += &hits("SMC hits:", self.n(Event::CacheHit).saturating_sub(front));
@@ -174,11 +175,14 @@ mod tests {
     #[test]
     fn histories_are_asked_for_first() {
         let args = ["-nh", "-it", "5000", "-ms", "-3", "-pmd", "1"].map(str::to_owned);
-        let (wanted, rest) = Wanted::parse(&args);
-        assert_eq!((wanted, rest), (Wanted { histograms: false, turns: 1000, millis: 0 }, &args[5..]));
+        let (wanted, rest) = ShownParts::parse(&args);
+        assert_eq!(
+            (wanted, rest),
+            (ShownParts { histograms: false, iterations: 1000, millis: 0 }, &args[5..])
+        );
         let recorder = Recorder::new(units::Millis(0), Default::default());
-        assert!(Wanted::default().text(&recorder).starts_with("\nHistograms\n   cycles/it  "));
-        assert_eq!(Wanted { turns: 2, ..wanted }.text(&recorder).lines().count(), 4);
+        assert!(ShownParts::default().text(&recorder).starts_with("\nHistograms\n   cycles/it  "));
+        assert_eq!(ShownParts { iterations: 2, ..wanted }.text(&recorder).lines().count(), 4);
     }
 
     #[test]
@@ -204,7 +208,7 @@ mod tests {
         ] {
             tally.add(event, n);
         }
-        let text = Measured { tally, seconds: 2.0, hz: 1_000_000_000 }.text();
+        let text = Measurement { tally, seconds: 2.0, hz: 1_000_000_000 }.text();
         assert_eq!(
             text,
             "  Iterations:                 1000  (2000.00 us/it)
@@ -231,12 +235,12 @@ mod tests {
 
     #[test]
     fn an_idle_thread_has_no_packets() {
-        let measured = Measured { tally: Tally::default(), seconds: 1.0, hz: 1 };
+        let measured = Measurement { tally: Tally::default(), seconds: 1.0, hz: 1 };
         assert!(
             measured
                 .text()
                 .ends_with("  Rx packets:                    0\n  Tx packets:                    0\n\n")
         );
-        assert_eq!(Measured { seconds: 0.0, ..measured }.text(), "");
+        assert_eq!(Measurement { seconds: 0.0, ..measured }.text(), "");
     }
 }

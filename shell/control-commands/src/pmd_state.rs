@@ -1,12 +1,12 @@
 //! `dpif-netdev/pmd-state` and `dpif-netdev/pmd-plan`: Sluice's own commands for `sluice top` and `sluice pmd`.
 //!
-//! The state consists of increasing counters, as JSON: clients compute rates from two replies. The plan shows the
-//! effect of a rebalance, by forecast and by `pmd-rxq-assign`, without executing it.
+//! The state consists of increasing counters in JSON; clients compute rates from two replies. The plan shows the effect
+//! of a rebalance, by forecast and by `pmd-rxq-assign`, without executing it.
 
 use datapath::Event;
 use ovsdb::Json;
 use poll_threads::cycles;
-use poll_threads::{Planned, RxqView, WorkerPlace};
+use poll_threads::{PlannedMove, RxqView, WorkerInfo};
 use serde_json::json;
 use switch::{Backer, Switch};
 use units::CoreId;
@@ -24,28 +24,27 @@ pub(crate) fn state(switch: &Switch) -> Reply {
 
 fn datapath(switch: &Switch, backer: &Backer) -> Json {
     let workers = &backer.workers;
-    let threads: Vec<Json> =
-        workers.places().into_iter().map(|place| thread(switch, backer, place)).collect();
+    let threads: Vec<Json> = workers.infos().into_iter().map(|info| thread(switch, backer, info)).collect();
     json!({
-        "auto-lb": workers.balances(),
+        "auto-lb": workers.is_auto_lb_on(),
         "policy": workers.policy().name(),
-        "moves": workers.moves(),
+        "moves": workers.moves_made(),
         "threads": threads,
     })
 }
 
-fn thread(switch: &Switch, backer: &Backer, place: WorkerPlace) -> Json {
-    let tally = backer.datapath.worker_tally(place.id);
+fn thread(switch: &Switch, backer: &Backer, info: WorkerInfo) -> Json {
+    let tally = backer.datapath.worker_tally(info.id);
     let n = |event| tally.get(event);
     let drops: Json = tally.drops().map(|(reason, n)| (reason.name(), Json::from(n))).collect();
     let workers = &backer.workers;
-    let rxqs: Vec<Json> = workers.all_rxqs(place.id).map(|q| rxq(switch, backer, &q)).collect();
+    let rxqs: Vec<Json> = workers.all_rxqs(info.id).map(|q| rxq(switch, backer, &q)).collect();
     json!({
-        "core": (place.core != CoreId::UNPINNED).then_some(place.core.0),
-        "numa": place.numa,
-        "isolated": place.isolated,
-        "sleep-max": workers.sleep().of(place.core).0,
-        "latency-target": workers.latency().of(place.core).0,
+        "core": (info.core != CoreId::UNPINNED).then_some(info.core.0),
+        "numa": info.numa,
+        "isolated": info.isolated,
+        "sleep-max": workers.sleep().of(info.core).0,
+        "latency-target": workers.latency().of(info.core).0,
         "iterations": n(Event::Iterations),
         "sleeps": n(Event::SleepIterations),
         "busy-cycles": n(Event::BusyCycles),
@@ -89,24 +88,24 @@ fn percent(load: f64) -> f64 {
 fn plan_text(backer: &Backer) -> String {
     let workers = &backer.workers;
     let (plan, moves) = workers.preview();
-    let auto = if workers.balances() { "on" } else { "off" };
+    let auto = if workers.is_auto_lb_on() { "on" } else { "off" };
     let mut text = format!("{}: pmd-auto-lb is {auto}, policy {}\n", backer.name(), workers.policy().name());
     for node in &plan.nodes {
-        let (before, after, bound) = (percent(node.before), percent(node.after), percent(node.bound));
+        let (before, after, bound) = (percent(node.before), percent(node.after), percent(node.even_load));
         text += &format!(
             "  numa node {}: busiest core {before:.0} % -> {after:.0} % by {} moves, bound {bound:.0} %\n",
             node.numa.0, node.moves
         );
     }
     moves.iter().for_each(|m| text += &move_text(m));
-    let given = workers.rebalanced();
+    let given = workers.preview_reassignment();
     let name = workers.polling().algorithm.name();
     text += &format!("  dpif-netdev/pmd-rxq-rebalance ({name}) would move {}\n", given.len());
     given.iter().for_each(|m| text += &move_text(m));
     text
 }
 
-fn move_text(m: &Planned) -> String {
+fn move_text(m: &PlannedMove) -> String {
     let (from, to) = (m.from.0, m.to.0);
     format!("    port {} rx queue {} ({:.0} %): core {from} -> core {to}\n", m.port, m.queue, percent(m.load))
 }
@@ -114,13 +113,13 @@ fn move_text(m: &Planned) -> String {
 fn plan_object(backer: &Backer) -> Json {
     let workers = &backer.workers;
     let (plan, moves) = workers.preview();
-    let node = |n: &pmd::plan::Outcome| json!({ "numa": n.numa.0, "before": n.before, "after": n.after, "bound": n.bound, "moves": n.moves });
+    let node = |n: &pmd::plan::Outcome| json!({ "numa": n.numa.0, "before": n.before, "after": n.after, "bound": n.even_load, "moves": n.moves });
     let nodes: Vec<Json> = plan.nodes.iter().map(node).collect();
-    let object = |m: &Planned| json!({ "port": m.port, "queue": m.queue, "from": m.from.0, "to": m.to.0, "load": m.load });
+    let object = |m: &PlannedMove| json!({ "port": m.port, "queue": m.queue, "from": m.from.0, "to": m.to.0, "load": m.load });
     let moves: Vec<Json> = moves.iter().map(object).collect();
-    let given: Vec<Json> = workers.rebalanced().iter().map(object).collect();
+    let given: Vec<Json> = workers.preview_reassignment().iter().map(object).collect();
     json!({
-        "auto-lb": workers.balances(),
+        "auto-lb": workers.is_auto_lb_on(),
         "policy": workers.policy().name(),
         "nodes": nodes,
         "moves": moves,

@@ -1,4 +1,4 @@
-//! `qos/*`.
+//! `qos/*`: QoS of interfaces.
 
 use crate::answer::{Answer, unknown};
 use ctl::names;

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use switch::Switch;
 use unixctl::{Format, Reply};
 
-/// The tables that are shown by default.
+/// The routing tables that are shown by default.
 const SHOWN: [u32; 3] = [TABLE_LOCAL, TABLE_MAIN, TABLE_DEFAULT];
 
 pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String], format: Format) -> Answer {
@@ -23,13 +23,13 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String], format: 
     }
 }
 
-/// The number after `key=`. `Err`: the text after it is no number.
+/// The number after `key=`; `None`: the text does not begin with `key=`. `Err`: the text after it is not a number.
 fn numbered(text: &str, key: &str) -> Option<Result<u32, ()>> {
     let value = text.strip_prefix(key)?.strip_prefix('=')?;
     Some(value.parse().map_err(|_| ()))
 }
 
-/// Options after the prefix in the arguments of `ovs/route/*`.
+/// The options after the prefix in the arguments of `ovs/route/*`.
 #[derive(Default)]
 struct Options {
     mark: u32,
@@ -39,7 +39,7 @@ struct Options {
 }
 
 impl Options {
-    /// Parses options. `wrong`: the error for an unknown argument.
+    /// Parses options. `wrong`: the error text for an unknown argument.
     fn parse(args: &[String], ipv4: bool, wrong: &str) -> Result<Options, String> {
         let mut out = Options::default();
         let address = |text: &str| text.parse::<IpAddr>().ok().filter(|a| a.is_ipv4() == ipv4);
@@ -114,7 +114,7 @@ fn lookup(switch: &Switch, to: &str, options: &[String]) -> Result<String, Strin
     Ok(format!("src {}\ngateway {gateway}\ndev {}\n", hop.source, hop.dev))
 }
 
-/// The table of `ovs/route/show`.
+/// The tables that `ovs/route/show` shows.
 enum WhichTables {
     Standard,
     All,
@@ -144,7 +144,7 @@ fn show(switch: &Switch, which: Option<&String>, format: Format) -> Result<Reply
         let objects = routes.flat_map(|(n, table)| table.sorted().into_iter().map(move |r| object(r, n)));
         return Ok(Reply::Json(objects.collect()));
     }
-    // The title precedes the first table; there is none if lines name their tables.
+    // The title precedes the first table. There is no title if each line names its table.
     let named = matches!(tables, WhichTables::All);
     let mut out = String::new();
     for (i, number) in numbers.into_iter().enumerate() {
@@ -202,7 +202,7 @@ fn rule_object(rule: &Rule) -> Json {
     .collect()
 }
 
-/// Parses a rule; priority 0: none is given.
+/// Parses a rule. Priority 0 means that no priority is given.
 fn parse_rule(args: &[String]) -> Result<Rule, String> {
     let mut args = args.iter().map(String::as_str).peekable();
     let mut ipv4 = args.next_if(|a| *a == "-6").is_none();

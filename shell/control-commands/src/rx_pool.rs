@@ -1,4 +1,4 @@
-//! `rxpool/show`: the pools of receive buffers, and what each queue holds of them. Sluice's own command.
+//! `rxpool/show`: the pools of receive buffers, and how many buffers each queue holds. Sluice's own command.
 
 use netdev::rx_buffers::QueueUse;
 use netdev::shared_rx::{Shape, Usage};
@@ -25,7 +25,7 @@ pub(crate) fn show(switch: &Switch, format: Format) -> Reply {
         }
         Format::Text => {
             let pools = pools.iter().map(|(name, lines)| text(name, lines));
-            Reply::Text(pools.chain(shared.iter().map(Shared::text)).collect())
+            Reply::Text(pools.chain(shared.iter().map(SharedQueues::text)).collect())
         }
         Format::Json => {
             let pools = pools.iter().map(|(name, lines)| (name.clone(), object(lines)));
@@ -35,20 +35,20 @@ pub(crate) fn show(switch: &Switch, format: Format) -> Reply {
 }
 
 /// The rx queues that the ports of a datapath share.
-struct Shared {
+struct SharedQueues {
     name: String,
     shape: Shape,
     ports: Vec<String>,
     queues: Vec<Usage>,
 }
 
-/// The datapaths that have such queues.
-fn shared(switch: &Switch) -> Vec<Shared> {
+/// The shared rx queues of each datapath that has any.
+fn shared(switch: &Switch) -> Vec<SharedQueues> {
     let of = |backer: &Backer| {
         let name = |number: PortNo| Some(backer.ports.get(&number)?.name.clone());
         let mut ports: Vec<String> = backer.shared_rx.members().filter_map(name).collect();
         ports.sort_unstable();
-        Shared {
+        SharedQueues {
             name: format!("basic.{}", backer.kind),
             shape: backer.shared_rx.shape(),
             ports,
@@ -58,9 +58,9 @@ fn shared(switch: &Switch) -> Vec<Shared> {
     switch.datapaths.all().map(of).filter(|shared| !shared.ports.is_empty()).collect()
 }
 
-impl Shared {
+impl SharedQueues {
     fn text(&self) -> String {
-        let Shared { name, shape, ports, queues } = self;
+        let SharedQueues { name, shape, ports, queues } = self;
         let (n, hash) = (queues.len(), shape.hash());
         let mut out = format!("pool {name}: {n} queues by {hash}, {} ports\n", ports.len());
         out += "  queue      packets       lost waiting\n";
@@ -77,7 +77,7 @@ impl Shared {
     }
 }
 
-/// The queues by the name of their pool, sorted by port.
+/// The rx queues by the name of their pool, sorted by port.
 fn by_pool(switch: &Switch) -> BTreeMap<String, Vec<Line>> {
     let mut pools: BTreeMap<String, Vec<Line>> = BTreeMap::new();
     for port in switch.bridges.values().flat_map(|bridge| bridge.ports.values()) {
@@ -91,7 +91,7 @@ fn by_pool(switch: &Switch) -> BTreeMap<String, Vec<Line>> {
     pools
 }
 
-/// Buffers of a pool, and how many are held.
+/// The number of buffers of a pool, and how many of them are held.
 fn of_pool(lines: &[Line]) -> (u32, u32) {
     lines.first().map_or((0, 0), |line| line.usage.of_pool)
 }

@@ -1,6 +1,6 @@
 //! `dpif/show-shadow`: results of shadow checks (`other_config:shadow-check`).
 //!
-//! Sluice's own command. "unsettled" counts checks during which the tables changed; "wrong" must be 0, and the log has
+//! Sluice's own command. "unsettled" counts checks during which the tables changed. "wrong" must be 0; the log contains
 //! each wrong megaflow.
 
 use crate::answer::Answer;

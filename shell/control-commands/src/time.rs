@@ -1,7 +1,7 @@
 //! Commands that are answered later: `time/warp`, `revalidator/wait`, `revalidator/verify`, `exit`; and `time/stop`.
 //!
-//! A waiting command is checked once in each iteration of the main loop. It is answered one whole iteration after the
-//! event, so that all consequences of that are complete when the client gets the reply.
+//! A waiting command is checked once in each iteration of the main loop. It is answered one complete iteration after
+//! the event, so that all consequences of the event are complete when the client receives the reply.
 
 use crate::answer::{Answer, Wait, unknown};
 use crate::verify::Verify;
@@ -46,7 +46,7 @@ fn begin(switch: &Switch, mut warp: Warp) -> Wait {
     if warp.step(&switch.clock) { Wait::Warped } else { Wait::Warp(warp) }
 }
 
-/// The reply, or what the command still waits for.
+/// Continues a waiting command: returns the reply, or (`Err`) what the command still waits for.
 pub(crate) fn step(switch: &mut Switch, wait: Wait) -> Result<String, Wait> {
     match wait {
         Wait::Warp(warp) => Err(begin(switch, warp)),
@@ -61,7 +61,7 @@ pub(crate) fn step(switch: &mut Switch, wait: Wait) -> Result<String, Wait> {
     }
 }
 
-/// Publishes, revalidates and expires immediately. Returns false if that is still in progress.
+/// Publishes, revalidates and expires immediately. Returns false if revalidation is still in progress.
 fn revalidate_all(switch: &mut Switch) -> bool {
     let now = switch.clock.now();
     switch.publish_changes();

@@ -1,4 +1,4 @@
-//! `dpif/top PAGE`: the counters of a page of `sluice top`: `ports`, `flows` or `connections`. Sluice's own command, in JSON; clients
+//! `dpif/top PAGE`: the counters on a page of `sluice top`: `ports`, `flows` or `connections`. Sluice's own command with a JSON reply; clients
 //! compute rates from two replies.
 
 use crate::last_drop::port_of;
@@ -14,14 +14,14 @@ use switch::{Backer, Switch};
 use units::PortNo;
 use unixctl::Reply;
 
-/// Megaflows or connections that are looked through at most: more would hold up the main thread.
+/// Megaflows or connections are not listed if there are more than this: a search would block the main thread for too long.
 const SEARCHED_MAX: usize = 50_000;
-/// Megaflows in a reply: those with the most packets among those that were used lately.
-const FLOWS: usize = 256;
-/// A megaflow was used lately if it was within this many milliseconds: the longest time between two samples, about.
-const LATELY: u64 = 5_000;
-/// Connections in a reply.
-const CONNECTIONS: usize = 64;
+/// Maximum number of megaflows in a reply: those with the most packets among the recently used ones.
+const FLOWS_MAX: usize = 256;
+/// A megaflow counts as recently used if it was used within this many milliseconds, which is about the longest time between two samples.
+const RECENT_MS: u64 = 5_000;
+/// Maximum number of connections in a reply.
+const CONNECTIONS_MAX: usize = 64;
 
 pub(crate) fn show(switch: &Switch, args: &[String]) -> Result<Reply, String> {
     let page: fn(&Switch, &Backer) -> Json = match args {
@@ -70,7 +70,7 @@ fn flows(switch: &Switch, backer: &Backer) -> Json {
     }
     let now = switch.clock.now();
     let mut all = backer.datapath.flow_dump(now);
-    all.retain(|f| f.stats.used.is_some_and(|used| now.since(used).0 <= LATELY));
+    all.retain(|f| f.stats.used.is_some_and(|used| now.since(used).0 <= RECENT_MS));
     all.sort_by_key(|f| std::cmp::Reverse(f.stats.packets));
     let one = |f: &dpif::DpFlow| {
         json!({
@@ -80,7 +80,7 @@ fn flows(switch: &Switch, backer: &Backer) -> Json {
             "age": f.created.map(|created| now.since(created).0),
         })
     };
-    out["flows"] = all.iter().take(FLOWS).map(one).collect();
+    out["flows"] = all.iter().take(FLOWS_MAX).map(one).collect();
     out
 }
 
@@ -101,11 +101,11 @@ fn connections(switch: &Switch, backer: &Backer) -> Json {
     let zone = |(zone, n): (&u16, &u64)| json!({ "zone": zone, "count": n, "limit": table.limit(Some(*zone)).limit });
     out["zones"] = zones.iter().map(zone).collect();
     out["kinds"] = kinds.into_iter().map(|(kind, n)| (kind, Json::from(n))).collect();
-    out["connections"] = all.iter().take(CONNECTIONS).map(|e| Json::from(e.text(false, false))).collect();
+    out["connections"] = all.iter().take(CONNECTIONS_MAX).map(|e| Json::from(e.text(false, false))).collect();
     out
 }
 
-/// Protocol, and of TCP the state.
+/// The protocol of a connection, for TCP with the state.
 fn kind(entry: &Entry) -> String {
     match (entry.original.proto(), entry.tcp_state()) {
         (_, Some(state)) => format!("tcp {}", state.name()),

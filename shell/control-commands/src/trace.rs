@@ -1,4 +1,4 @@
-//! `ofproto/trace` and `ofproto/trace-packet-out`: selects the packet to trace.
+//! `ofproto/trace` and `ofproto/trace-packet-out`: parses the arguments and selects the packet to trace.
 
 use crate::answer::{Answer, unknown};
 use crate::ingress_bridge::ingress_bridge;
@@ -15,8 +15,8 @@ use openflow::action::Action;
 use openflow::wire::check::{Limits, consistency};
 use std::sync::Arc;
 use switch::{Backer, Switch, publish};
-use translation::Published;
-use translation::trace_text::ViewNames;
+use translation::PublishedState;
+use translation::trace_text::BridgePortNames;
 use units::OfPort;
 use xlate::BridgeId;
 
@@ -29,7 +29,7 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
     }
 }
 
-/// `ofproto/trace` for clients that may not change anything: the options that would send the packet are refused.
+/// `ofproto/trace` for clients that may not change anything: options that have side effects are refused.
 pub fn read_only(switch: &mut Switch, args: &[String]) -> Result<String, String> {
     if args.iter().any(|arg| arg.trim_start_matches('-').starts_with("generate") && arg.starts_with('-')) {
         return Err("this trace has no effects: the option is not accepted".to_owned());
@@ -38,7 +38,7 @@ pub fn read_only(switch: &mut Switch, args: &[String]) -> Result<String, String>
     trace(switch, args)
 }
 
-/// Publishes pending changes first, so that the trace uses the configuration as it is now.
+/// Publishes pending changes, so that a trace uses the current configuration.
 pub(crate) fn publish_all(switch: &mut Switch) {
     for backer in switch.datapaths.of_bridges_mut().filter(|b| !b.changes.is_empty()) {
         publish(backer, &mut switch.bridges, &switch.underlay);
@@ -67,7 +67,7 @@ fn packet_out(switch: &Switch, args: &[String]) -> Result<String, String> {
     Ok(run(backer, traced, switch.clock.now()).text)
 }
 
-/// The name of an instruction that a packet-out cannot have.
+/// The name of the action if it is an instruction, which a packet-out cannot have.
 fn instruction(action: &Action) -> Option<&'static str> {
     match action {
         Action::ClearActions => Some("clear_actions"),
@@ -78,19 +78,19 @@ fn instruction(action: &Action) -> Option<&'static str> {
     }
 }
 
-/// Checks that the actions fit the packet and the switch, and that the groups and meters exist.
+/// Checks that the actions are consistent with the packet and the switch, and that their groups and meters exist.
 fn check(switch: &Switch, traced: &Traced, consistent: bool) -> Result<(), openflow::OfError> {
     let actions = traced.actions.as_deref().unwrap_or_default();
     let matching = Match::new(&traced.flow, &flow::text::exact_mask(&traced.flow));
     let limits = Limits { max_port: OfPort::MAX, table: 0, n_tables: u8::MAX };
-    // In OpenFlow 1.0 actions that do not fit are allowed and do nothing.
+    // In OpenFlow 1.0, actions that do not fit the packet are allowed and have no effect.
     let version = if consistent { Version::V13 } else { Version::V10 };
     consistency(actions, &matching, limits, version)?;
     let bridge = switch.bridges.values().find(|b| b.id == traced.bridge);
     bridge.map_or(Ok(()), |b| b.ofproto.check_actions(actions))
 }
 
-/// The datapath to use if no bridge is named.
+/// The datapath to use if the arguments name no bridge.
 fn backer_for<'a>(switch: &'a Switch, plain: &[String]) -> Option<&'a Backer> {
     match plain {
         [name, _] => switch.datapaths.of(name.strip_prefix("ovs-").unwrap_or(name)),
@@ -131,7 +131,7 @@ fn traced(
     Ok((backer, Traced { published, bridge, flow, packet, actions, names, ct_next }))
 }
 
-/// Removes VLAN tags beyond the limit that the datapath parses, and everything behind them.
+/// Removes the VLAN tags that the datapath does not parse because of the VLAN limit, and all fields behind them.
 fn limit_tags(key: &mut Flow, limit: u8) {
     let seen = usize::from(limit);
     let Some(next) = key.vlans.get(seen).filter(|v| v.tci & flow::VLAN_CFI != 0).copied() else { return };
@@ -151,22 +151,23 @@ fn limit_tags(key: &mut Flow, limit: u8) {
     *key = kept.masked(&mask);
 }
 
-type Found<'a> = (&'a Backer, Arc<Published>, BridgeId, Flow);
+type Found<'a> = (&'a Backer, Arc<PublishedState>, BridgeId, Flow);
 
-/// Parses a flow in the syntax of ovs-ofctl(8), in the bridge of this name.
+/// Parses a flow in the syntax of ovs-ofctl(8), with the ports of the named bridge.
 fn of_bridge<'a>(switch: &'a Switch, name: &str, text: &str) -> Result<Found<'a>, String> {
     let no_bridge = || format!("{name}: unknown bridge");
     let bridge = switch.bridges.get(name).ok_or_else(no_bridge)?;
     let backer = switch.datapaths.of_bridge(bridge).ok_or_else(no_bridge)?;
     let published = backer.shared.published();
     let view = published.snapshot.bridge(bridge.id).ok_or_else(no_bridge)?;
-    let parsed = parse_exact_flow(text, &ViewNames(view), view.tables.tlv().layout());
+    let parsed = parse_exact_flow(text, &BridgePortNames(view), view.tables.tlv().layout());
     let (flow, _) = parsed.map_err(|e| format!("Bad openflow flow syntax: {e}"))?;
     let id = view.id;
     Ok((backer, published, id, flow))
 }
 
-/// With a packet, the flow is extracted from it; metadata stay, but registers are zero as for a received packet.
+/// If a packet is given, its header fields replace those of the flow. Metadata of the flow stay, but registers become
+/// zero, as for a received packet. With `--generate`, a packet is composed from the flow.
 fn with_packet(flow: Flow, packet: Option<Vec<u8>>, args: &Args, vlans: u8) -> (Flow, Option<Vec<u8>>) {
     match packet {
         Some(packet) => {

@@ -1,9 +1,9 @@
-//! Arguments of `ofproto/trace`: options at any position, and the packet to trace.
+//! Parses the arguments of `ofproto/trace`: options at any position, and the packet to trace.
 
 use flow::flow::ct_state;
 use flow::text::flags;
 
-/// Bytes of generated payload at most.
+/// Maximum length of a generated payload in bytes.
 const MAX_DATA: usize = 64_000;
 
 /// The payload of a generated packet.
@@ -18,13 +18,13 @@ pub(crate) enum Data {
 /// The parsed arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Args {
-    /// Up to three: datapath or bridge, flow, packet.
+    /// The arguments that are not options, up to three: datapath or bridge, flow, packet.
     pub(crate) plain: Vec<String>,
     /// Generate a packet.
     pub(crate) generate: bool,
-    /// The payload of that packet.
+    /// The payload of the generated packet.
     pub(crate) data: Data,
-    /// Actions have to fit the flow.
+    /// The actions must be consistent with the flow.
     pub(crate) consistent: bool,
     /// Show ports by name.
     pub(crate) names: bool,
@@ -33,7 +33,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Parses the arguments; with `packet_out` there is one more option. The error is the text of the reply.
+    /// Parses the arguments. `packet_out`: option `--consistent` is allowed. The error is the text of the reply.
     pub(crate) fn parse(args: &[String], packet_out: bool) -> Result<Args, String> {
         let mut out = Args {
             plain: Vec::new(),
@@ -64,7 +64,7 @@ impl Args {
         Ok(out)
     }
 
-    /// Takes the packet, if there is one, from the end of the plain arguments.
+    /// Removes the packet from the end of the plain arguments, if there is one, and returns it.
     pub(crate) fn take_packet(&mut self) -> Result<Option<Vec<u8>>, String> {
         if self.generate || self.plain.len() < 2 {
             return Ok(None);
@@ -75,7 +75,7 @@ impl Args {
                 self.plain.pop();
                 Ok(Some(packet))
             }
-            // Only with three arguments the last one must be a packet.
+            // With three arguments, the last one must be a packet.
             Err(e) if self.plain.len() > 2 => Err(e.to_owned()),
             Err(_) => Ok(None),
         }

@@ -1,4 +1,4 @@
-//! Traces a packet through the tables, again for each recirculation.
+//! Traces a packet through the tables: once, and again for each recirculation.
 
 use crate::names::DatapathNames;
 use dpif::DpAction;
@@ -11,25 +11,26 @@ use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use switch::Backer;
-use translation::published::Published;
-use translation::trace_text::{TraceText, ViewNames};
+use translation::published::PublishedState;
+use translation::trace_text::{BridgePortNames, TraceText};
 use units::{Millis, OfPort, PortNo};
 use xlate::{BridgeId, Fork, Input, Output, Start, trace_report};
 
-/// Recirculations at which a trace ends.
+/// Maximum number of recirculations in a trace.
 const MAX_RECIRCULATIONS: usize = 4096;
-/// Bytes of text after which no further recirculation is traced; one trace may have as many.
+/// If the text has more than this number of bytes, no further recirculation is traced. The text of a single translation
+/// may be as long.
 const TEXT_MAX: usize = 1 << 20;
 
 /// The packet to trace.
 pub(crate) struct Traced {
     /// The snapshot to use.
-    pub(crate) published: Arc<Published>,
+    pub(crate) published: Arc<PublishedState>,
     /// The bridge where the trace begins.
     pub(crate) bridge: BridgeId,
     /// The packet's fields.
     pub(crate) flow: Flow,
-    /// The packet, if side effects are to be carried out.
+    /// The packet's bytes, if side effects must be carried out.
     pub(crate) packet: Option<Vec<u8>>,
     /// Actions to execute instead of the tables.
     pub(crate) actions: Option<Vec<Action>>,
@@ -41,17 +42,17 @@ pub(crate) struct Traced {
 
 /// The result of a trace.
 pub(crate) struct TraceResult {
-    /// The whole text.
+    /// The complete text.
     pub(crate) text: String,
     /// The outputs of all translations, without effects and recirculations.
     pub(crate) outputs: Vec<Output>,
 }
 
-/// Runs the trace.
+/// Runs a trace.
 pub(crate) fn run(backer: &Backer, traced: Traced, now: Millis) -> TraceResult {
     let mut ct_next = VecDeque::from(traced.ct_next.clone());
     let mut queue = VecDeque::new();
-    let (mut text, output) = one(backer, &traced, &traced.flow, now, &mut queue);
+    let (mut text, output) = translate_once(backer, &traced, &traced.flow, now, &mut queue);
     let mut outputs = vec![output];
     let mut recirculations = 0;
     while let Some(mut again) = queue.pop_front() {
@@ -76,19 +77,19 @@ pub(crate) fn run(backer: &Backer, traced: Traced, now: Millis) -> TraceResult {
         recirculations += 1;
         let mut why = resume(&mut again.flow, ct_next.pop_front());
         if let Some(nat) = &again.nat {
-            why += &translated(&mut again.flow, nat);
+            why += &simulate_nat(&mut again.flow, nat);
         }
         text += &format!("\n\n{line}\nrecirc({:#x}){why}\n{line}\n\n", again.flow.recirc_id);
-        let (more, output) = one(backer, &traced, &again.flow, now, &mut queue);
+        let (more, output) = translate_once(backer, &traced, &again.flow, now, &mut queue);
         text += &more;
         outputs.push(output);
     }
-    // Each recirculation's state was held until the packet had been resumed.
+    // The frozen states of all recirculations are released after the last of them was traced.
     outputs.iter().for_each(|o| backer.shared.release(&o.recircs));
     TraceResult { text, outputs }
 }
 
-/// Sets the result of connection tracking in the flow.
+/// Sets the result of connection tracking in the flow. Returns the text about it.
 fn resume(flow: &mut Flow, next: Option<u8>) -> String {
     flow.ct_state = next.unwrap_or(ct_state::TRACKED | ct_state::NEW);
     match next {
@@ -100,7 +101,7 @@ fn resume(flow: &mut Flow, next: Option<u8>) -> String {
     }
 }
 
-fn one(
+fn translate_once(
     backer: &Backer,
     traced: &Traced,
     flow: &Flow,
@@ -116,29 +117,29 @@ fn one(
         start: traced.actions.as_deref().map_or(Start::Tables, Start::Actions),
         packet_out: false,
         side_effects: traced.packet.is_some(),
-        pretend: traced.packet.is_none(),
+        dry_run: traced.packet.is_none(),
         recirc: &*backer.shared,
         trace: Some(&words),
     };
     let view = snapshot.bridge(traced.bridge).filter(|_| traced.names);
-    let view = view.map(ViewNames);
+    let view = view.map(BridgePortNames);
     let names: &dyn NameMap = view.as_ref().map_or(&NoNames, |v| v);
     let datapath_names = DatapathNames(backer);
     let datapath_names: &dyn DpPortNames = if traced.names { &datapath_names } else { &dpif::text::NoNames };
     let (text, mut output) = trace_report(snapshot, &input, names, datapath_names);
-    // The text contains it already.
+    // The text already contains the trace.
     output.trace = None;
     let packet = traced.packet.as_deref().unwrap_or_default();
     backer.handler.carry_out(&traced.published, std::mem::take(&mut output.effects), packet, now);
     if let Some(packet) = traced.packet.as_deref().filter(|_| output.error.is_none()) {
-        deliver(backer, traced, packet, &output, now);
+        execute_side_effects(backer, traced, packet, &output, now);
     }
     queue.extend(output.forks.drain(..));
     (text, *output)
 }
 
-/// Executes the side effects (packet-ins and the like) without output actions.
-fn deliver(backer: &Backer, traced: &Traced, packet: &[u8], output: &Output, now: Millis) {
+/// Executes the actions that have side effects (such as packet-ins), without the output actions.
+fn execute_side_effects(backer: &Backer, traced: &Traced, packet: &[u8], output: &Output, now: Millis) {
     let actions = without_outputs(&output.actions);
     if !has_userspace(&actions) {
         return;
@@ -166,8 +167,8 @@ fn has_userspace(actions: &[DpAction]) -> bool {
     })
 }
 
-/// Replaces addresses and ports by the first ones of the NAT range, as an example.
-fn translated(flow: &mut Flow, nat: &Nat) -> String {
+/// Simulates NAT: replaces addresses and ports by the first ones of the NAT range. Returns the text about it.
+fn simulate_nat(flow: &mut Flow, nat: &Nat) -> String {
     let before = addresses(flow, nat.range);
     let (low, _) = nat.ports;
     match nat.range {
@@ -213,7 +214,7 @@ mod tests {
     fn nat_uses_the_first_address_and_port() {
         let mut flow = Flow { nw_src: 0x0101_0101, nw_dst: 0x0202_0202, tp_src: 7, tp_dst: 8, ..Flow::ZERO };
         let range = NatRange::V4([10, 0, 0, 1].into(), [10, 0, 0, 9].into());
-        let text = translated(&mut flow, &Nat { src: true, range, ports: (1000, 1001), ..Nat::default() });
+        let text = simulate_nat(&mut flow, &Nat { src: true, range, ports: (1000, 1001), ..Nat::default() });
         assert_eq!((flow.nw_src, flow.tp_src), (0x0a00_0001, 1000));
         assert!(
             text.ends_with(" Modified flow: nw_src=10.0.0.1,tp_src=1000,nw_dst=2.2.2.2,tp_dst=8"),

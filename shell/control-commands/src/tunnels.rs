@@ -24,7 +24,7 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
     }
 }
 
-/// Parses the number that a text begins with, if it can be a port.
+/// Parses the port number at the beginning of a text; `None` if it is not between 1 and 65,535.
 fn port_number(text: &str) -> Option<u16> {
     let digits = text.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
     digits.parse().ok().filter(|n| *n != 0)
@@ -48,7 +48,7 @@ fn show_ports(switch: &Switch, ends: bool) -> String {
     for backer in switch.datapaths.of_bridges() {
         if ends {
             let published = backer.shared.published();
-            for (listener, flow, mask) in published.snapshot.underlay.termini.flows() {
+            for (listener, flow, mask) in published.snapshot.underlay.endpoints.flows() {
                 let key = key_text(&flow, Some(&mask), false, &NoNames);
                 let _ = writeln!(out, "{} ({}) : {key}", listener.name, listener.number);
             }
@@ -68,7 +68,8 @@ fn address(a: Address) -> String {
     as_ipv4(a).map_or_else(|| Ipv6Addr::from(a).to_string(), |v4| Ipv4Addr::from_bits(v4).to_string())
 }
 
-/// The criteria that select packets of the port, for example `1.1.1.1->2.2.2.2, key=0x5, legacy_l2, dp port=1`.
+/// The criteria by which received packets belong to the port, for example `1.1.1.1->2.2.2.2, key=0x5, legacy_l2, dp
+/// port=1`.
 fn matching(config: &TunnelConfig, number: PortNo) -> String {
     let ends = match (config.local, config.remote) {
         (Choice::Flow, _) => "flow->flow".to_owned(),

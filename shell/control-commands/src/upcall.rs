@@ -1,4 +1,5 @@
-//! `upcall/*`, `revalidator/purge`, `pause` and `resume`: creation and revalidation of megaflows.
+//! `upcall/*`, `revalidator/purge`, `revalidator/pause` and `revalidator/resume`: creation and revalidation of
+//! megaflows.
 
 use crate::answer::{Answer, unknown};
 use ctl::names;
@@ -43,7 +44,7 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
     }
 }
 
-/// Parses the number that a text begins with, as `unsigned int`; 0 if there is none.
+/// Parses the number at the beginning of a text, limited to 32 bits; 0 if there is none.
 fn number(text: &str) -> u32 {
     let digits = text.trim_start().split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
     digits.parse::<u64>().map_or(0, |n| u32::try_from(n).unwrap_or(u32::MAX))
@@ -57,13 +58,13 @@ fn show(backer: &Backer) -> String {
     let current = backer.datapath.flow_count() as u64;
     let max = backer.revalidator.flows_max().max(current);
     let settings = &backer.handler.command_settings;
-    // If memory is the limit, this is an estimate.
+    // If memory limits the number of megaflows, the limit is an estimate.
     let sizes = (current, max, backer.datapath.flow_capacity() as u64);
     show_text(&backer.name(), sizes, backer.revalidator.took_ms(), settings.ufid())
 }
 
 fn show_text(name: &str, (current, max, limit): (u64, u64, u64), sweep_ms: u64, ufid: bool) -> String {
-    // One revalidator handles all flows, so there is one line, under the number of the main thread.
+    // One revalidator handles all flows, so there is one line. It has the number 0, that of the main thread.
     format!(
         "{name}:\n  flows         : (current {current}) (avg {current}) (max {max}) (limit {limit})\n  \
          dump duration : {sweep_ms}ms\n  ufid enabled : {ufid}\n\n  0: (keys {current})\n"

@@ -1,4 +1,4 @@
-//! `bond/*` and `lacp/*`.
+//! `bond/*` and `lacp/*`: bonds and LACP.
 
 use crate::answer::{Answer, unknown};
 use bond::{BUCKETS, station_hash};
@@ -35,7 +35,7 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
     }
 }
 
-/// The bucket that a station hashes to.
+/// `bond/hash`: the bucket of a station.
 fn hash(args: &[&str]) -> Result<String, &'static str> {
     let number = |i: usize, error| match args.get(i) {
         None => Ok(0),

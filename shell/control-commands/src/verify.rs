@@ -1,7 +1,8 @@
-//! `revalidator/verify`: translates every megaflow again and compares the results, when nothing is changing.
+//! `revalidator/verify`: translates every megaflow again and compares the results with the megaflows, while no change
+//! is pending.
 //!
-//! Sluice's own command. A difference is a bug of the switch (a dependency that a translation does not record), or a
-//! megaflow that was changed by `dpctl/mod-flow`. Nothing is repaired, so that it can be examined. Tests end with this
+//! Sluice's own command. A difference is a bug of the switch (a translation did not record a dependency), or a megaflow
+//! that `dpctl/mod-flow` changed. Nothing is repaired, so that the difference can be examined. Tests end with this
 //! command.
 //!
 //! The megaflows are compared in steps, one per iteration of the main loop, so that the loop is not blocked.
@@ -12,30 +13,31 @@ use std::collections::BTreeMap;
 use switch::{Backer, Switch};
 use translation::compare;
 
-/// Indices of megaflows per step: at some 5 µs per translation a step takes 20 ms at most.
+/// Number of megaflow indices per step: at about 5 µs per translation, a step takes at most 20 ms.
 const STEP: u32 = 4096;
-/// Megaflows that are listed for each datapath; all are counted.
+/// Maximum number of wrong megaflows that are listed for each datapath; all of them are counted.
 const LISTED: usize = 20;
 
 /// Progress of the comparison.
 #[derive(Default)]
 pub struct Verify {
-    /// The current datapath, in the order of types, and the next index there.
+    /// The position of the current datapath in the order of types.
     datapath: usize,
+    /// The next megaflow index in that datapath.
     next: u32,
-    found: BTreeMap<String, Found>,
+    found: BTreeMap<String, Comparison>,
 }
 
 /// Differences in a datapath.
 #[derive(Default)]
-struct Found {
+struct Comparison {
     right: u64,
     wrong: u64,
     lines: String,
 }
 
 impl Verify {
-    /// Does one step; returns the reply when all megaflows were compared.
+    /// Runs one step. Returns the reply when all megaflows were compared.
     pub(crate) fn step(mut self, switch: &mut Switch) -> Result<String, Verify> {
         switch.publish_changes();
         if !switch.paused && switch.datapaths.of_bridges().any(Backer::is_unsettled) {
@@ -43,12 +45,13 @@ impl Verify {
         }
         let Some(backer) = switch.datapaths.of_bridges().nth(self.datapath) else { return Ok(self.text()) };
         let found = self.found.entry(backer.name()).or_default();
-        let mut step = Found::default();
+        let mut step = Comparison::default();
         for flow in backer.datapath.flows_at(self.next..self.next + STEP) {
             step.compare_one(backer, &flow);
         }
         if step.wrong > 0 && !switch.paused && backer.is_unsettled() {
-            // A station moved meanwhile: compare the same megaflows again when that change is complete.
+            // A learned address may have moved during the step: compare the same megaflows again when that change is
+            // revalidated.
             return Err(self);
         }
         found.add(step);
@@ -60,7 +63,7 @@ impl Verify {
     }
 
     fn text(&self) -> String {
-        let one = |(name, found): (&String, &Found)| {
+        let one = |(name, found): (&String, &Comparison)| {
             format!(
                 "{name}: {} megaflows as the tables say, {} not\n{}",
                 found.right, found.wrong, found.lines
@@ -70,7 +73,7 @@ impl Verify {
     }
 }
 
-impl Found {
+impl Comparison {
     fn compare_one(&mut self, backer: &Backer, flow: &DpFlow) {
         let finding = compare(&backer.handler, &backer.shared.published(), flow);
         if !finding.is_wrong() {
@@ -82,9 +85,9 @@ impl Found {
         self.lines += &format!("  {}: does {did}, should do {}\n", ufid_text(flow.ufid), finding.wanted());
     }
 
-    fn add(&mut self, step: Found) {
-        let room = LISTED.saturating_sub(self.lines.lines().count());
-        self.lines.extend(step.lines.split_inclusive('\n').take(room));
+    fn add(&mut self, step: Comparison) {
+        let lines_left = LISTED.saturating_sub(self.lines.lines().count());
+        self.lines.extend(step.lines.split_inclusive('\n').take(lines_left));
         (self.right, self.wrong) = (self.right + step.right, self.wrong + step.wrong);
     }
 }
@@ -99,7 +102,7 @@ mod tests {
         let found = verify.found.entry("dummy@ovs-dummy".to_owned()).or_default();
         for _ in 0..2 {
             let lines = "  x\n".repeat(15);
-            found.add(Found { right: 2, wrong: 15, lines });
+            found.add(Comparison { right: 2, wrong: 15, lines });
         }
         let text = verify.text();
         assert!(text.starts_with("dummy@ovs-dummy: 4 megaflows as the tables say, 30 not\n  x\n"), "{text}");

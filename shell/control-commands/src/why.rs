@@ -1,11 +1,11 @@
-//! `ofproto/why port=NAME {packet=HEX | flow=FLOW}`: what the switch does with a packet of a port, and the state of what it meets: rule,
-//! ports, connections. Sluice's own command, in JSON; `sluice why` makes sentences of it. `ofproto/why removed`: the ports that were
-//! removed last.
+//! `ofproto/why port=NAME {packet=HEX | flow=FLOW}`: what the switch does with a packet that a port receives, and the state of the rule, ports and
+//! connections that the packet uses. Sluice's own command with a JSON reply; `sluice why` presents it as text. `ofproto/why removed`: the ports that
+//! were removed last.
 
 use crate::capture::filter;
 use crate::drops;
 use crate::ingress_bridge::ingress_bridge;
-use crate::last_drop::{deciding, port_of, recent, traced};
+use crate::last_drop::{deciding_rule, port_of, recent, traced};
 use crate::names::DatapathNames;
 use crate::trace::publish_all;
 use crate::trace_run::run;
@@ -27,17 +27,17 @@ use switch::{Backer, Switch};
 use units::PortNo;
 use unixctl::Reply;
 
-/// Connections that are searched at most: more would hold up the main thread.
+/// The connections are not searched if there are more than this: a search would block the main thread for too long.
 const SEARCHED_MAX: u32 = 50_000;
-/// Passes of a packet through connection tracking for which a state is assumed.
-const PASSES: usize = 8;
-/// The longest packet.
+/// Number of `ct` actions in a trace for which the packet's connection state is assumed.
+const CT_ACTIONS_MAX: usize = 8;
+/// The longest packet in bytes.
 const PACKET_MAX: usize = 1 << 16;
-/// Recent drops in an answer about a flow: each takes a trace of the main thread.
-const DROPS: usize = 4;
+/// Maximum number of recent drops in a reply about a flow: each requires a trace in the main thread.
+const DROPS_MAX: usize = 4;
 
-/// What happens to the packets of a flow, without effects: their recent drops with the rule that decided, and what the present tables do
-/// with them if `port` received them.
+/// What happens to the packets of a flow, without side effects: their recent drops with the rule that decided, and, if `port` is given, what the
+/// current tables do with such a packet from that port.
 pub fn about(switch: &mut Switch, port: Option<&str>, flow: &str) -> Result<Json, String> {
     publish_all(switch);
     let matching = filter(flow)?;
@@ -45,7 +45,7 @@ pub fn about(switch: &mut Switch, port: Option<&str>, flow: &str) -> Result<Json
     let at = port.map(|port| port_named(switch, port)).transpose()?;
     let tables = at.map(|at| received_by(switch, at, &packet));
     let packets = recent(switch, Some(matching));
-    let packets: Vec<Json> = packets.iter().take(DROPS).map(|one| drops::packet(switch, one)).collect();
+    let packets: Vec<Json> = packets.iter().take(DROPS_MAX).map(|one| drops::packet(switch, one)).collect();
     Ok(json!({ "tables": tables, "recent-drops": packets }))
 }
 
@@ -79,14 +79,14 @@ fn port_named<'s>(switch: &'s Switch, port: &str) -> Result<(&'s Backer, PortNo)
     found.ok_or_else(|| format!("{port}: no datapath has such a port"))
 }
 
-/// What the present tables do with a packet that a port receives.
+/// What the current tables do with a packet that a port receives.
 fn received_by(switch: &Switch, (backer, number): (&Backer, PortNo), packet: &[u8]) -> Json {
     let mut key = Flow { in_port: number.0, ..Flow::ZERO };
     flow::extract::extract(packet, VLANS_MAX, &mut key);
     explain(switch, backer, number, (&key, packet.len()))
 }
 
-/// A packet with the fields of a match, which names a VLAN without the type of its tag.
+/// A packet with the fields of a match. A match on a VLAN does not contain the type of the tag, so 802.1Q is assumed.
 fn packet_of(mut fields: Flow) -> Vec<u8> {
     let tags = fields.vlans.iter_mut().filter(|tag| tag.tci & VLAN_CFI != 0 && tag.tpid == 0);
     tags.for_each(|tag| tag.tpid = ethertype::VLAN);
@@ -132,9 +132,9 @@ fn explain(switch: &Switch, backer: &Backer, number: PortNo, (key, len): (&Flow,
         }
     };
     let mut request = traced(&published, bridge, seen, true);
-    request.ct_next = vec![state; PASSES];
+    request.ct_next = vec![state; CT_ACTIONS_MAX];
     let result = run(backer, request, now);
-    let by = deciding(switch, &published, &result.outputs);
+    let by = deciding_rule(switch, &published, &result.outputs);
     let mut effects = Effects::default();
     result.outputs.iter().for_each(|output| effects.add(&output.actions));
     let error =
@@ -162,7 +162,7 @@ fn explain(switch: &Switch, backer: &Backer, number: PortNo, (key, len): (&Flow,
     out
 }
 
-/// The VLAN in which NORMAL forwards the packet, the ports of the bridge that carry it, and those that do not.
+/// Adds the VLAN in which NORMAL forwards the packet, the ports of the bridge that carry the VLAN, and the ports that do not.
 fn vlan(switch: &Switch, number: PortNo, seen: &Flow, out: &mut Json) {
     let Some(bridge) = out["bridge"].as_str().and_then(|name| switch.bridges.get(name)) else { return };
     let config = |port: &BridgePort| bridge.config.ports.get(&port.port_row).map(|row| &row.vlan);
@@ -189,7 +189,7 @@ fn vlan_text(vlan: &VlanConfig) -> String {
     }
 }
 
-/// What actions do.
+/// The effects of datapath actions.
 #[derive(Default)]
 struct Effects {
     ports: BTreeSet<PortNo>,
@@ -218,7 +218,7 @@ impl Effects {
     }
 }
 
-/// The state of a port, and its drops at one side.
+/// The state of a port, and its drops in one direction.
 fn port(switch: &Switch, backer: &Backer, no: PortNo, drop_port: DropPort) -> Json {
     let known = port_of(switch, backer, no);
     let facts = known.and_then(|port| port.facts.as_ref());
@@ -244,7 +244,7 @@ fn port(switch: &Switch, backer: &Backer, no: PortNo, drop_port: DropPort) -> Js
     })
 }
 
-/// The connections of a packet as text, and the state that connection tracking would give the packet.
+/// The connections of a packet as text, and the `ct_state` that connection tracking would give the packet.
 fn connections(switch: &Switch, backer: &Backer, key: &Flow) -> (Json, u8) {
     let (table, fresh) = (backer.datapath.conntrack(), ct_state::TRACKED | ct_state::NEW);
     if table.count() > SEARCHED_MAX {

@@ -1,39 +1,39 @@
-//! The arguments of DPDK's environment, from `Open_vSwitch.other_config`.
+//! The arguments of DPDK's environment abstraction layer ("the environment"), from `Open_vSwitch.other_config`.
 //!
-//! `dpdk-extra` comes first and takes precedence: what it sets is not set again. Names, meaning and defaults are those
-//! of Open vSwitch (ovs-vswitchd.conf.db(5)), with one addition: if the kernel has no free huge page and the user did
-//! not choose, the environment gets ordinary memory instead of failing.
+//! `dpdk-extra` comes first and has precedence: an option in it is not set again. Names, meaning and defaults are those
+//! of Open vSwitch (ovs-vswitchd.conf.db(5)), with one addition: if the kernel has no free huge page and the user has
+//! not chosen the kind of memory, the environment uses ordinary memory instead of failing.
 
 use crate::log::{Level, Note};
 use std::collections::BTreeMap;
 
-/// Megabytes of ordinary memory if the user sets no amount. They are allocated at first use.
+/// Megabytes of ordinary memory if the user sets no amount. The kernel allocates them at first use.
 const PLAIN_MEGABYTES: u64 = 1024;
-/// Lcores that DPDK supports (`RTE_MAX_LCORE`).
+/// Maximum number of lcores in DPDK (`RTE_MAX_LCORE`).
 const LCORES_MAX: usize = 128;
 
 /// Facts about the machine that the arguments depend on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Machine {
-    /// Cores that are online, ascending.
+    /// Cores that are online, in ascending order.
     pub cores: Vec<u32>,
-    /// Cores that this process may use, ascending.
+    /// Cores that this process may use, in ascending order.
     pub allowed: Vec<u32>,
     /// Whether the kernel has free huge pages.
     pub has_huge_pages: bool,
 }
 
-/// The arguments, the program's name first, and messages about them.
+/// The arguments, beginning with the program's name, and messages about them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Arguments {
     /// The arguments.
     pub words: Vec<String>,
-    /// Messages to log, in order.
+    /// Messages for the log, in order.
     pub notes: Vec<Note>,
 }
 
 impl Arguments {
-    /// Builds the arguments.
+    /// Builds the arguments from `config`. They begin with `program`.
     pub fn new(program: &str, config: &BTreeMap<String, String>, machine: &Machine) -> Arguments {
         let mut made = Arguments { words: vec![program.to_owned()], notes: Vec::new() };
         let get = |key: &str| config.get(key).map(String::as_str);
@@ -59,7 +59,7 @@ impl Arguments {
         self.notes.push(Note { level, text });
     }
 
-    /// Whether one of the options is present, either as an argument of its own or with its value attached.
+    /// Whether one of the options is present, either as a separate argument or with its value attached.
     fn has(&self, options: &[&str]) -> bool {
         self.words.iter().skip(1).any(|word| {
             options.iter().any(|option| match word.strip_prefix(option) {
@@ -85,7 +85,7 @@ impl Arguments {
         }
     }
 
-    /// Adds options for ordinary memory if the user or the machine requires it. Returns whether it does.
+    /// Adds options for ordinary memory if the user or the machine requires it. Returns whether ordinary memory is used.
     fn choose_memory<'a>(&mut self, get: impl Fn(&str) -> Option<&'a str>, machine: &Machine) -> bool {
         let asked = self.has(&["--no-huge"]);
         if !asked && (machine.has_huge_pages || self.has(&["-m", "--socket-mem", "--huge-dir"])) {
@@ -103,7 +103,7 @@ impl Arguments {
             let megabytes = plain_megabytes(get);
             self.words.extend(["-m".to_owned(), megabytes.to_string()]);
         }
-        // Allows several processes at a time, as `--in-memory` would.
+        // Allows several processes at the same time, as `--in-memory` would.
         if !self.has(&["--no-shconf", "--file-prefix", "--proc-type"]) {
             self.words.push("--no-shconf".to_owned());
         }
@@ -136,7 +136,7 @@ impl Arguments {
         self.words.extend(["--lcores".to_owned(), list.join(",")]);
     }
 
-    /// Adds `dpdk-alloc-mem` or `dpdk-socket-mem`; if both are set, the latter.
+    /// Adds `dpdk-alloc-mem` or `dpdk-socket-mem`. If both are set, `dpdk-socket-mem` is used.
     fn add_huge_memory<'a>(&mut self, get: impl Fn(&str) -> Option<&'a str>) {
         let given = |key| get(key).filter(|v| !v.is_empty());
         let (all, by_node) = (given("dpdk-alloc-mem"), given("dpdk-socket-mem"));
@@ -156,13 +156,13 @@ impl Arguments {
     }
 }
 
-/// Whether the process would be a secondary one of DPDK. It would wait for its primary process for ever, and no thread
+/// Whether these arguments start a secondary process of DPDK. Such a process would wait for its primary process for ever, and no thread
 /// could be registered in it.
 pub(crate) fn is_secondary(words: &[String]) -> bool {
     values(words, "--proc-type").any(|value| value != "primary")
 }
 
-/// The values of an option that takes one, in order: the next argument, or the text attached to the option.
+/// The values of an option that needs one, in order: the next argument, or the text attached to the option.
 pub(crate) fn values<'a>(words: &'a [String], option: &'a str) -> impl Iterator<Item = &'a str> {
     let with_next = words.iter().zip(words.iter().skip(1).map(String::as_str).chain([""]));
     with_next.filter_map(move |(word, next)| match word.strip_prefix(option)? {
@@ -171,7 +171,7 @@ pub(crate) fn values<'a>(words: &'a [String], option: &'a str) -> impl Iterator<
     })
 }
 
-/// Megabytes of ordinary memory that replace the huge pages that the database requests.
+/// Megabytes of ordinary memory: as many as the database requests in huge pages.
 fn plain_megabytes<'a>(get: impl Fn(&str) -> Option<&'a str>) -> u64 {
     let sum = |key| {
         let numbers = get(key)?.split(',').map(|n| n.trim().parse::<u32>());
@@ -180,7 +180,7 @@ fn plain_megabytes<'a>(get: impl Fn(&str) -> Option<&'a str>) -> u64 {
     sum("dpdk-socket-mem").or_else(|| sum("dpdk-alloc-mem")).unwrap_or(PLAIN_MEGABYTES)
 }
 
-/// The cores of a hexadecimal mask, ascending; `None` if the text is not a mask.
+/// The cores in a hexadecimal mask, in ascending order; `None` if the text is not a mask.
 fn cores_of_mask(mask: &str) -> Option<Vec<u32>> {
     let digits = mask.strip_prefix("0x").or_else(|| mask.strip_prefix("0X")).unwrap_or(mask);
     let mut cores = Vec::new();
@@ -191,7 +191,7 @@ fn cores_of_mask(mask: &str) -> Option<Vec<u32>> {
     Some(cores)
 }
 
-/// Splits text as a shell does: at white space, except in quotes or after a backslash.
+/// Splits text into words as a shell does: at white space, except in quotes or after a backslash.
 fn split_words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

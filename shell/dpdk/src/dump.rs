@@ -1,4 +1,4 @@
-//! State of DPDK as text. `None` before the environment is initialized.
+//! State of DPDK as text; `None` before the environment is initialized.
 
 use crate::{eal, memstream};
 use dpdk_sys as sys;
@@ -7,31 +7,30 @@ fn text(print: unsafe fn(*mut sys::FILE)) -> Option<String> {
     if !eal::initialized() {
         return None;
     }
-    // SAFETY: the environment is initialized, and the stream is open while this runs: that is all that the functions
-    // below require.
-    memstream::written(|stream| unsafe { print(stream) })
+    // SAFETY: the environment is initialized, and the stream is open while `print` runs. The functions below require nothing else.
+    memstream::capture_text(|stream| unsafe { print(stream) })
 }
 
-/// The lcores: main, workers, registered threads (`rte_lcore_dump`).
+/// The lcores: main lcore, workers, registered threads (`rte_lcore_dump`).
 pub fn lcores() -> Option<String> {
-    // SAFETY: as `text` says.
+    // SAFETY: `text` ensures the requirements.
     text(|stream| unsafe { sys::rte_lcore_dump(stream) })
 }
 
 /// The log levels (`rte_log_dump`).
 pub fn log_levels() -> Option<String> {
-    // SAFETY: as `text` says.
+    // SAFETY: `text` ensures the requirements.
     text(|stream| unsafe { sys::rte_log_dump(stream) })
 }
 
 /// The heaps (`rte_malloc_dump_stats`).
 pub fn malloc_stats() -> Option<String> {
-    // SAFETY: as `text` says; a null type means all types.
+    // SAFETY: `text` ensures the requirements; a null type means all types.
     text(|stream| unsafe { sys::rte_malloc_dump_stats(stream, std::ptr::null()) })
 }
 
 /// The memory zones (`rte_memzone_dump`).
 pub fn memzones() -> Option<String> {
-    // SAFETY: as `text` says.
+    // SAFETY: `text` ensures the requirements.
     text(|stream| unsafe { sys::rte_memzone_dump(stream) })
 }

@@ -1,12 +1,12 @@
-//! DPDK's environment: memory, buses, its own threads.
+//! DPDK's environment abstraction layer (EAL), "the environment": memory, buses, DPDK's own threads.
 //!
-//! It is started once per process, on a thread of its own: the environment pins the starting thread to its main lcore.
-//! That thread then sleeps for ever, so no other thread's affinity changes. A failed start cannot be repeated, and
-//! some errors would end the process: see `trial_start`.
+//! The environment is started once per process, on a thread of its own, because it pins the starting thread to its main lcore.
+//! That thread then sleeps for ever, so the affinity of no other thread changes. A failed start cannot be repeated, and
+//! some errors would end the process, so a child process tries the start first: see `trial_start`.
 
 use crate::args::{self, Arguments, Machine};
 use crate::bring_up::bring_up;
-use crate::log::{self, Level, Note, Sink, Speaker};
+use crate::log::{self, Level, Note, Origin, Sink};
 use crate::memory_headroom;
 use crate::settings::{self, Settings};
 use crate::trial_start;
@@ -18,13 +18,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Longest duration of a start. Clearing many gigabytes of huge pages takes long.
+/// Time limit of a start. Clearing many gigabytes of huge pages takes long.
 const LIMIT: Duration = Duration::from_secs(60);
 
 static INITIALIZED: AtomicBool = AtomicBool::new(false);
 static STARTED: AtomicBool = AtomicBool::new(false);
 
-/// Whether the environment is initialized. It stays so until the process ends.
+/// Whether the environment is initialized. If so, it stays initialized until the process ends.
 pub fn initialized() -> bool {
     INITIALIZED.load(Ordering::Acquire)
 }
@@ -43,7 +43,7 @@ pub struct EalOptions {
     pub config: BTreeMap<String, String>,
     /// The run directory, for sockets.
     pub rundir: PathBuf,
-    /// Receives DPDK's log, and our messages about it.
+    /// The function that receives DPDK's log messages and the switch's messages about DPDK.
     pub sink: Sink,
 }
 
@@ -59,35 +59,35 @@ impl fmt::Display for EalError {
 
 impl std::error::Error for EalError {}
 
-/// Starts the environment; blocks until it is initialized or has failed. A second call in a process fails.
+/// Starts the environment. Blocks until it is initialized or the start has failed. A second call in a process fails.
 pub fn init(options: &EalOptions) -> Result<(), EalError> {
     if STARTED.swap(true, Ordering::AcqRel) {
         return Err(EalError("DPDK was started before in this process".to_owned()));
     }
     sys::library::load().map_err(EalError)?;
     let tell =
-        |who: Speaker, notes: Vec<Note>| notes.iter().for_each(|n| (options.sink)(who, n.level, &n.text));
+        |who: Origin, notes: Vec<Note>| notes.iter().for_each(|n| (options.sink)(who, n.level, &n.text));
     let Arguments { words, notes } = Arguments::new(&options.program, &options.config, &Machine::read());
-    tell(Speaker::Environment, notes);
-    (options.sink)(Speaker::Environment, Level::Info, &format!("EAL ARGS: {}", words.join(" ")));
+    tell(Origin::Environment, notes);
+    (options.sink)(Origin::Environment, Level::Info, &format!("EAL ARGS: {}", words.join(" ")));
     if args::is_secondary(&words) {
         return Err(EalError("a secondary process of DPDK cannot run the switch".to_owned()));
     }
     run_trial(&words, options.sink).map_err(EalError)?;
     let (settings, notes) = Settings::read(&options.config, &options.rundir);
-    memory_headroom::note(&words);
+    memory_headroom::record_arguments(&words);
     start(words, options.sink).map_err(EalError)?;
-    tell(Speaker::Ports, notes);
-    settings::put_in_force(settings);
+    tell(Origin::Ports, notes);
+    settings::set_settings(settings);
     INITIALIZED.store(true, Ordering::Release);
     Ok(())
 }
 
 fn run_trial(words: &[String], sink: Sink) -> Result<(), String> {
     let outcome = trial_start::run_trial(words, LIMIT);
-    // A successful start logs the same lines again.
+    // If the trial succeeds, its lines are not logged, because the real start logs the same lines.
     if outcome.failure.is_some() {
-        outcome.lines.iter().for_each(|(level, line)| sink(Speaker::Environment, *level, line));
+        outcome.lines.iter().for_each(|(level, line)| sink(Origin::Environment, *level, line));
     }
     outcome.failure.map_or(Ok(()), Err)
 }
@@ -99,7 +99,7 @@ fn start(words: Vec<String>, sink: Sink) -> Result<(), String> {
         let result = bring_up(&words);
         let up = result.is_ok();
         let _ = tell.send(result);
-        // The environment regards the thread as alive as long as it is initialized.
+        // The thread must exist as long as the environment is initialized.
         if up {
             loop {
                 std::thread::park();

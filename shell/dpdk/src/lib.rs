@@ -1,7 +1,7 @@
-//! Safe interface to DPDK.
+//! A safe interface to DPDK.
 //!
-//! `eal` initializes the environment, once per process. Before that, or without it, the functions here return errors
-//! or `None` instead of failing in C. Threads that use packet buffers hold a `thread::Registration`.
+//! `eal` initializes DPDK's environment, once per process. Before that, or without it, the functions here return errors
+//! or `None` and do not fail in C. A thread that uses packet buffers should hold a `thread::Registration`.
 
 pub mod args;
 mod bring_up;

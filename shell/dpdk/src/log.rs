@@ -1,13 +1,13 @@
-//! Messages of DPDK, and ours about it.
+//! Log messages of DPDK, and messages of the switch about DPDK.
 //!
-//! DPDK writes to a stream of the C library. Our stream passes each line to a function of the program, on the thread
-//! that logs. The last severe messages are kept to explain why something failed.
+//! DPDK writes its log to a stream of the C library. Our stream passes each line to a function of the program, on the thread
+//! that logs. The last severe messages are stored, so that they can explain why something failed.
 
 use dpdk_sys as sys;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// Severity of a message, by DPDK's names; lower is more severe.
+/// Severity of a message, with DPDK's names; lower is more severe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Level {
@@ -41,12 +41,12 @@ impl Level {
         (Level::Debug, "debug"),
     ];
 
-    /// The level of DPDK's number; unknown numbers count as `Debug`.
+    /// The level with this number in DPDK; an unknown number counts as `Debug`.
     pub fn from_number(n: u32) -> Level {
         Level::ALL.iter().map(|(level, _)| *level).find(|l| *l as u32 == n).unwrap_or(Level::Debug)
     }
 
-    /// The level of DPDK's name.
+    /// The level with this name in DPDK.
     pub fn from_name(name: &str) -> Option<Level> {
         Level::ALL.iter().find(|(_, n)| *n == name).map(|(level, _)| *level)
     }
@@ -61,47 +61,47 @@ pub struct Note {
     pub text: String,
 }
 
-/// Origin of a message. Open vSwitch logs the two under separate modules, which scripts refer to.
+/// Origin of a message. Open vSwitch logs the two origins under separate modules, whose names scripts use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Speaker {
-    /// DPDK itself, and our messages about its start.
+pub enum Origin {
+    /// DPDK itself, or the switch's messages about its start.
     Environment,
-    /// Our ports that use DPDK.
+    /// The switch's ports that use DPDK.
     Ports,
 }
 
-/// Receives log lines. It must not call DPDK.
-pub type Sink = fn(Speaker, Level, &str);
+/// A function that receives log lines. It must not call DPDK.
+pub type Sink = fn(Origin, Level, &str);
 
-/// Severe messages that are kept.
-const KEPT: usize = 3;
+/// Number of severe messages that are stored.
+const SEVERE_MAX: usize = 3;
 
 static SINK: OnceLock<Sink> = OnceLock::new();
 static SEVERE: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Redirects DPDK's log to `sink` for the rest of the process. Later calls do nothing.
+/// Redirects DPDK's log to `sink` for the rest of the process. Further calls do nothing.
 pub(crate) fn divert(sink: Sink) {
     if SINK.set(sink).is_err() {
         return;
     }
     let io = CookieIo { read: None, write: Some(write), seek: None, close: None };
-    // SAFETY: the mode is a C string, and `io` has the layout of `cookie_io_functions_t`; `write` follows the contract
-    // and does not use the cookie, which may thus be null.
+    // SAFETY: the mode is a C string, and `io` has the layout of `cookie_io_functions_t`. `write` has the required signature
+    // and does not use the cookie, so the cookie may be null.
     let stream = unsafe { fopencookie(std::ptr::null_mut(), c"w".as_ptr(), io) };
     if !stream.is_null() {
-        // SAFETY: an open stream that is never closed. May be called before the environment is initialized.
+        // SAFETY: the stream is open and never closed. The call is allowed before the environment is initialized.
         unsafe { sys::rte_openlog_stream(stream) };
     }
 }
 
-/// Logs a line of ours about ports; may be called on any thread.
+/// Logs a message about ports. May be called on any thread.
 pub fn say(level: Level, text: &str) {
     if let Some(sink) = SINK.get() {
-        sink(Speaker::Ports, level, text);
+        sink(Origin::Ports, level, text);
     }
 }
 
-/// The last severe messages in one line; empty if there are none.
+/// The stored severe messages in one line; empty if there are none.
 pub(crate) fn severe() -> String {
     SEVERE.lock().unwrap_or_else(PoisonError::into_inner).join("; ")
 }
@@ -119,46 +119,46 @@ unsafe extern "C" {
     fn fopencookie(cookie: *mut c_void, mode: *const c_char, io: CookieIo) -> *mut sys::FILE;
 }
 
-/// Called by the stream with buffered text: one message, because DPDK flushes after each.
+/// Called by the stream with buffered text. The text is one message, because DPDK flushes the stream after each.
 unsafe extern "C" fn write(_: *mut c_void, text: *const c_char, n: usize) -> isize {
-    // SAFETY: the stream passes `n` bytes that stay valid until this returns.
+    // SAFETY: the stream passes `n` bytes that are valid until this function returns.
     let bytes = unsafe { std::slice::from_raw_parts(text.cast::<u8>(), n) };
-    // SAFETY: reads a thread-local variable.
+    // SAFETY: the function only reads a thread-local variable.
     let level = Level::from_number(unsafe { sys::rte_log_cur_msg_loglevel() } as u32);
     let text = String::from_utf8_lossy(bytes);
     for line in text.lines().map(str::trim_end).filter(|line| !line.is_empty()) {
         if level <= Level::Error {
-            keep(&mut SEVERE.lock().unwrap_or_else(PoisonError::into_inner), line);
+            store_severe(&mut SEVERE.lock().unwrap_or_else(PoisonError::into_inner), line);
         }
         if let Some(sink) = SINK.get() {
-            sink(Speaker::Environment, level, line);
+            sink(Origin::Environment, level, line);
         }
     }
     n as isize
 }
 
-/// Appends a line to the kept ones unless it is there: the environment logs its last error twice, once as fatal.
-pub(crate) fn keep(lines: &mut Vec<String>, line: &str) {
+/// Stores a severe message, unless it is stored already: the environment logs its last error twice, the second time as fatal.
+pub(crate) fn store_severe(lines: &mut Vec<String>, line: &str) {
     let line = line.replacen(" FATAL: ", " ", 1);
     if lines.contains(&line) {
         return;
     }
-    if lines.len() == KEPT {
+    if lines.len() == SEVERE_MAX {
         lines.remove(0);
     }
     lines.push(line);
 }
 
-/// Sets the level of the components whose names match a shell pattern. Returns false if DPDK refuses.
+/// Sets the level of the components whose names match a shell pattern. Returns false if DPDK refuses the pattern.
 pub fn set_level(pattern: &str, level: Level) -> bool {
     let Ok(pattern) = CString::new(pattern) else { return false };
-    // SAFETY: a C string that lives during the call.
+    // SAFETY: the pattern is a C string that lives until the call returns.
     unsafe { sys::rte_log_set_level_pattern(pattern.as_ptr(), level as u32) >= 0 }
 }
 
 /// DPDK's text for an error number, positive or negative.
 pub fn error_text(number: c_int) -> String {
-    // SAFETY: returns a string of the library or of this thread, which is copied before anything can change it.
+    // SAFETY: the function returns a string of the library or of this thread, which is copied before anything can change it.
     let text = unsafe { CStr::from_ptr(sys::rte_strerror(number.saturating_abs())) };
     text.to_string_lossy().into_owned()
 }
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn the_last_grave_lines_are_kept() {
         let mut lines = Vec::new();
-        ["a", "b", "E: FATAL: c", "E: c", "d"].iter().for_each(|l| keep(&mut lines, l));
+        ["a", "b", "E: FATAL: c", "E: c", "d"].iter().for_each(|l| store_severe(&mut lines, l));
         assert_eq!(lines, ["b", "E: c", "d"]);
     }
 }

@@ -3,11 +3,11 @@
 use crate::args::Machine;
 use std::fs;
 
-/// More cores than any kernel supports; bounds the memory used for a list.
+/// Limit of core numbers, higher than that of any kernel, so that memory is bounded.
 const CORES_MAX: u32 = 1 << 16;
 
 impl Machine {
-    /// Reads the facts. `allowed` is that of the calling thread.
+    /// Reads the facts. `allowed`: the cores of the calling thread.
     pub fn read() -> Machine {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let status = read("/proc/thread-self/status");
@@ -20,7 +20,7 @@ impl Machine {
     }
 }
 
-/// Parses a list like `0-3,8`.
+/// Parses a list such as `0-3,8`.
 fn cores(list: &str) -> Vec<u32> {
     let number = |text: &str| text.trim().parse::<u32>().ok().filter(|n| *n < CORES_MAX);
     let range = |part: &str| match part.split_once('-') {
@@ -30,7 +30,7 @@ fn cores(list: &str) -> Vec<u32> {
     list.split(',').filter_map(range).flatten().collect()
 }
 
-/// Whether huge pages of any size are free.
+/// Whether any huge page, of any size, is free.
 fn has_huge_pages() -> bool {
     let Ok(sizes) = fs::read_dir("/sys/kernel/mm/hugepages") else { return false };
     let free = |size: fs::DirEntry| {

@@ -1,15 +1,15 @@
 //! Conversion between DPDK's packets (mbufs) and frames.
 //!
-//! A packet in one segment becomes a frame by passing on its buffer, without a copy. A packet in several segments, or
-//! one whose bytes may be shared (a clone, memory outside its pool), is copied. In the other direction, a frame whose
-//! buffer is an mbuf gets its length and offset written to the mbuf; any other frame is copied into one.
+//! A received packet in one segment becomes a frame with the same buffer, without a copy. A packet in several segments, or
+//! one whose bytes may be shared (a clone, or memory outside its pool), is copied. When a frame is sent whose buffer is an mbuf, its length
+//! and offset are written to the mbuf; any other frame is copied into a new mbuf.
 //!
 //! # Invariants
 //!
-//! - A handle of [`SOURCE`] points to a whole packet: one reference, one segment, and its bytes are those of its pool
-//!   or memory that was allocated for it alone. [`is_whole`] checks this, and nothing else has the pointer afterwards.
+//! - A handle of [`SOURCE`] points to an *exclusive* packet: it has one reference and one segment, and its bytes are in its pool
+//!   or in memory that was allocated for it alone. [`is_exclusive`] checks this. After the conversion nothing else uses the pointer.
 //!
-//! Runs on the thread that polls the queue.
+//! Runs on the thread that polls the queue or sends.
 
 use crate::mempool::{HEADROOM, Mempool};
 use crate::offload_request::OffloadRequest;
@@ -20,30 +20,30 @@ use packet::queue::RX_BURST;
 use std::ptr::NonNull;
 use std::vec::Drain;
 
-/// An mbuf that we own.
+/// An mbuf that the holder of this pointer owns.
 pub(crate) type Mbuf = NonNull<sys::rte_mbuf>;
 
-/// The source of frames that lie in mbufs.
+/// The source of frames whose buffers are mbufs.
 pub(crate) static SOURCE: Source = Source { name: "dpdk", free, another };
 
-/// Segments that a packet may have when it is sent.
+/// Maximum number of segments of a packet that is sent.
 const SEGMENTS_MAX: usize = 64;
-/// Flags of a packet whose bytes may be shared.
-const FOREIGN: u64 = EXTERNAL | sys::SLUICE_RTE_MBUF_F_INDIRECT;
-/// Flag of a packet whose bytes are outside its pool: it is freed differently.
+/// Flags of a packet whose bytes may be shared with another packet.
+const SHARED_FLAGS: u64 = EXTERNAL | sys::SLUICE_RTE_MBUF_F_INDIRECT;
+/// Flag of a packet whose bytes are outside its pool. DPDK frees such memory differently.
 const EXTERNAL: u64 = sys::SLUICE_RTE_MBUF_F_EXTERNAL;
-/// Reference count and number of segments of a whole packet, read as one word.
-const WHOLE: u32 = 0x0001_0001;
+/// Reference count 1 and number of segments 1, read as one word.
+const ONE_REFERENCE_ONE_SEGMENT: u32 = 0x0001_0001;
 
 unsafe fn free(handles: &[Handle]) {
     let mbufs = handles.as_ptr().cast_mut().cast::<*mut sys::rte_mbuf>();
-    // SAFETY: a handle is exactly a pointer; the caller owns these packets. The array is only read.
+    // SAFETY: a `Handle` has the layout of a pointer, and the caller owns these packets. The array is only read.
     unsafe { sys::sluice_free_bulk(mbufs, handles.len() as u32) }
 }
 
 unsafe fn another(handle: Handle) -> Option<Memory> {
     let like: Mbuf = handle.0.cast();
-    // SAFETY: the caller owns the packet, so its pool is alive; the new packet is ours.
+    // SAFETY: the caller owns the packet, so its pool is alive. The new packet is exclusive, and this function owns it.
     unsafe {
         let mbuf = NonNull::new(sys::sluice_alloc((*like.as_ptr()).pool))?;
         Some(memory_of(mbuf))
@@ -52,10 +52,10 @@ unsafe fn another(handle: Handle) -> Option<Memory> {
 
 /// # Safety
 ///
-/// `mbuf` is whole.
+/// `mbuf` is exclusive.
 #[inline]
 unsafe fn memory_of(mbuf: Mbuf) -> Memory {
-    // SAFETY: the caller's promise. A packet's buffer is never null.
+    // SAFETY: the caller guarantees a valid mbuf. Its buffer is never null.
     unsafe {
         let m = mbuf.as_ptr();
         let base = NonNull::new_unchecked((*m).buf_addr.cast());
@@ -63,64 +63,64 @@ unsafe fn memory_of(mbuf: Mbuf) -> Memory {
     }
 }
 
-/// Whether the packet is whole and its bytes lie within its buffer. None of the `foreign` flags may be set.
+/// Whether the packet is exclusive and its bytes are inside its buffer. If one of the flags `foreign` is set, it is not exclusive.
 ///
 /// # Safety
 ///
-/// The caller owns `mbuf`, which is a packet as a driver returns it.
+/// The caller owns `mbuf`, which is as a driver returns it.
 #[inline(always)]
-unsafe fn is_whole(mbuf: Mbuf, foreign: u64) -> bool {
+unsafe fn is_exclusive(mbuf: Mbuf, foreign: u64) -> bool {
     let m = mbuf.as_ptr();
-    // SAFETY: the caller's promise. The two numbers are adjacent (asserted below). The owner of a clone may change the
-    // first number concurrently, but then the word read differs from `WHOLE` in any case.
+    // SAFETY: the caller guarantees a valid mbuf. The two numbers are adjacent (asserted below). The owner of a clone may change the
+    // first number at the same time, but then the word differs from `ONE_REFERENCE_ONE_SEGMENT` before and after.
     unsafe {
-        let whole = (&raw const (*m).refcnt).cast::<u32>().read_unaligned() == WHOLE;
+        let exclusive = (&raw const (*m).refcnt).cast::<u32>().read_unaligned() == ONE_REFERENCE_ONE_SEGMENT;
         let fits = u32::from((*m).data_off) + u32::from((*m).data_len) <= u32::from((*m).buf_len);
-        whole & fits & ((*m).ol_flags & foreign == 0)
+        exclusive & fits & ((*m).ol_flags & foreign == 0)
     }
 }
 
 /// Appends the frames of received packets to `out`. Returns how many packets were freed because they are malformed or
 /// longer than any packet may be.
 ///
-/// Frames are built for all packets on the assumption that all are whole, and are used only if that is the case.
+/// First, frames are built as if all packets were exclusive. They are used only if that is the case.
 ///
 /// # Safety
 ///
-/// The caller owns `mbufs`, which are packets as a driver returns them (not null), and does not use them afterwards.
+/// The caller owns `mbufs`, which are not null and as a driver returns them, and does not use them afterwards.
 #[inline]
 pub(crate) unsafe fn append(
     mbufs: &[*mut sys::rte_mbuf],
     pool: &mut FramePool,
     out: &mut FrameBatch,
 ) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that no pointer is null.
     let packets = mbufs.iter().map(|&m| unsafe { NonNull::new_unchecked(m) });
     out.reserve(mbufs.len());
-    let mut whole = true;
+    let mut exclusive = true;
     for (slot, m) in out.spare_capacity_mut().iter_mut().zip(packets.clone()) {
-        // SAFETY: the caller's promise. Frames of packets that are not whole are discarded below without being used.
+        // SAFETY: the caller guarantees valid packets. Frames of packets that are not exclusive are discarded below without being used.
         unsafe {
-            whole &= is_whole(m, FOREIGN);
+            exclusive &= is_exclusive(m, SHARED_FLAGS);
             slot.write(frame_of(m));
         }
     }
-    if !whole {
-        // SAFETY: the caller's promise.
-        return packets.filter(|&m| unsafe { !append_any(m, FOREIGN, pool, out) }).count();
+    if !exclusive {
+        // SAFETY: the caller guarantees owned packets; each is passed once.
+        return packets.filter(|&m| unsafe { !append_one(m, SHARED_FLAGS, pool, out) }).count();
     }
-    // SAFETY: that many frames were written, of whole packets that nothing else uses.
+    // SAFETY: that many frames were written. Their packets are exclusive, and nothing else uses them.
     unsafe { out.set_len(out.len() + mbufs.len()) };
     0
 }
 
 /// # Safety
 ///
-/// `mbuf` is a packet as a driver returns it. The frame may be used only if the packet is whole, and the caller owns
-/// it and does not use it afterwards.
+/// `mbuf` is as a driver returns it. The frame may be used only if the packet is exclusive, and if the caller owns
+/// the packet and does not use it afterwards.
 #[inline(always)]
 unsafe fn frame_of(mbuf: Mbuf) -> Frame {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees a valid mbuf.
     unsafe {
         let m = mbuf.as_ptr();
         let (start, len) = (usize::from((*m).data_off), usize::from((*m).data_len));
@@ -128,30 +128,31 @@ unsafe fn frame_of(mbuf: Mbuf) -> Frame {
     }
 }
 
-/// Appends the frame of one packet whose memory, in its pool or not, is not shared. Returns true if the packet made no
-/// frame and was freed.
+/// Appends the frame of one packet whose memory, inside its pool or not, is not shared. Returns true if no frame could be made of the
+/// packet and it was freed.
 ///
 /// # Safety
 ///
-/// As for [`append`]; memory outside its pool was allocated for this packet alone.
-pub(crate) unsafe fn append_alone(
+/// As for [`append`]. If the packet's memory is outside its pool, it was allocated for this packet alone.
+pub(crate) unsafe fn append_unshared(
     mbuf: *mut sys::rte_mbuf,
     pool: &mut FramePool,
     out: &mut FrameBatch,
 ) -> bool {
-    // SAFETY: the caller's promise.
-    unsafe { !append_any(NonNull::new_unchecked(mbuf), FOREIGN & !EXTERNAL, pool, out) }
+    // SAFETY: the caller guarantees an owned packet with memory of its own, so `EXTERNAL` does not mean that the memory is shared.
+    unsafe { !append_one(NonNull::new_unchecked(mbuf), SHARED_FLAGS & !EXTERNAL, pool, out) }
 }
 
-/// Appends the frame of one packet, a copy if it is not whole. Returns false if the packet made no frame.
+/// Appends the frame of one packet; if the packet is not exclusive, the frame is a copy. Returns false if no frame could be made.
 ///
 /// # Safety
 ///
-/// As for [`append`]; if `foreign` lacks the flag for memory outside the pool, as for [`append_alone`].
+/// As for [`append`]. If `foreign` lacks [`EXTERNAL`], as for [`append_unshared`].
 #[cold]
-unsafe fn append_any(mbuf: Mbuf, foreign: u64, pool: &mut FramePool, out: &mut FrameBatch) -> bool {
-    // SAFETY: the caller's promise.
-    let frame = unsafe { if is_whole(mbuf, foreign) { Some(frame_of(mbuf)) } else { joined(mbuf, pool) } };
+unsafe fn append_one(mbuf: Mbuf, foreign: u64, pool: &mut FramePool, out: &mut FrameBatch) -> bool {
+    // SAFETY: the caller guarantees an owned packet, which is passed on once.
+    let frame =
+        unsafe { if is_exclusive(mbuf, foreign) { Some(frame_of(mbuf)) } else { join_segments(mbuf, pool) } };
     let made = frame.is_some();
     out.extend(frame);
     made
@@ -162,14 +163,14 @@ const _: () = assert!(
     "read as one word"
 );
 
-/// Copies a packet's segments into a frame of the switch's arena and frees the packet.
+/// Copies a packet's segments into a frame of the switch's own memory, and frees the packet.
 ///
 /// # Safety
 ///
 /// As for [`append`].
-unsafe fn joined(mbuf: Mbuf, pool: &mut FramePool) -> Option<Frame> {
-    // SAFETY: the segments of a packet live as long as it does, and it is checked that the bytes of each lie within
-    // its buffer; the loop ends where the chain ends or exceeds the announced number of segments.
+unsafe fn join_segments(mbuf: Mbuf, pool: &mut FramePool) -> Option<Frame> {
+    // SAFETY: the segments of a packet live as long as the packet. For each segment it is checked that its bytes are inside
+    // its buffer. The loop ends at the end of the chain, or after the number of segments in the first mbuf.
     unsafe {
         let len = (*mbuf.as_ptr()).pkt_len as usize;
         let mut frame = pool.alloc(len);
@@ -197,12 +198,12 @@ unsafe fn joined(mbuf: Mbuf, pool: &mut FramePool) -> Option<Frame> {
 ///
 /// # Safety
 ///
-/// The caller owns the packet, which is whole.
+/// The caller owns the packet, which has no other owner.
 #[cold]
 unsafe fn copy_out(mbuf: *const sys::rte_mbuf, out: &mut Vec<u8>) {
     out.clear();
-    // SAFETY: the segments of a packet live as long as it does, and it is checked that the bytes of each lie within
-    // its buffer; the loop ends where the chain ends or exceeds the announced number of segments.
+    // SAFETY: the segments of a packet live as long as the packet. For each segment it is checked that its bytes are inside
+    // its buffer. The loop ends at the end of the chain, or after the number of segments in the first mbuf.
     unsafe {
         let mut segment = mbuf;
         for _ in 0..(*mbuf).nb_segs {
@@ -218,13 +219,13 @@ unsafe fn copy_out(mbuf: *const sys::rte_mbuf, out: &mut Vec<u8>) {
     }
 }
 
-/// An array of mbuf pointers, as DPDK's burst functions take it.
+/// An array of mbuf pointers, as DPDK's burst functions need it. The burst owns the mbufs.
 pub(crate) struct Burst {
     mbufs: [*mut sys::rte_mbuf; RX_BURST],
     len: usize,
 }
 
-// SAFETY: the owner of the burst owns its packets.
+// SAFETY: the burst owns its packets, and mbufs are not bound to a thread.
 unsafe impl Send for Burst {}
 
 impl Burst {
@@ -247,26 +248,26 @@ impl Burst {
         self.len += 1;
     }
 
-    /// Moves frames to the end of the burst as long as there is room and the frame lies in an mbuf, is at most
-    /// `longest` bytes long and has no offload request. Returns the sum of their bytes, and the first frame that does
-    /// not qualify.
+    /// Moves frames to the end of the burst as long as the burst has space and the frame is in an mbuf, is at most
+    /// `max_len` bytes long and has no offload request. Returns the sum of the lengths, and the first frame that does
+    /// not meet these conditions.
     ///
-    /// The sum and length are kept in local variables until the end: updates in memory would make each packet wait for
+    /// Sum and number are kept in local variables until the end: with updates in memory, each packet would wait for
     /// the previous one.
     #[inline(always)]
-    pub(crate) fn fill(&mut self, frames: &mut Drain<'_, Frame>, longest: usize) -> (u64, Option<Frame>) {
-        let (mut n, mut bytes, mut odd) = (0, 0, None);
+    pub(crate) fn fill(&mut self, frames: &mut Drain<'_, Frame>, max_len: usize) -> (u64, Option<Frame>) {
+        let (mut n, mut bytes, mut special) = (0, 0, None);
         for slot in &mut self.mbufs[self.len..] {
             let Some(frame) = frames.next() else { break };
             let len = frame.len();
-            if frame.has_offload_state() | (len > longest) {
-                odd = Some(frame);
+            if frame.has_offload_state() | (len > max_len) {
+                special = Some(frame);
                 break;
             }
-            match in_place(frame) {
+            match into_mbuf(frame) {
                 Ok(mbuf) => *slot = mbuf.as_ptr(),
                 Err(frame) => {
-                    odd = Some(frame);
+                    special = Some(frame);
                     break;
                 }
             }
@@ -274,21 +275,22 @@ impl Burst {
             bytes += len as u64;
         }
         self.len += n;
-        (bytes, odd)
+        (bytes, special)
     }
 
-    /// Copies frames, at most as many as there is room for, into new packets at the end of the burst, each in one segment. Returns the
-    /// sum of their bytes; `None`, and nothing was copied: the pool has too few packets, or a frame needs several segments.
+    /// Copies frames, at most as many as the burst has space for, into new packets of one segment at the end of the burst. Returns the
+    /// sum of the lengths. `None`, and nothing was copied: the pool has too few packets, or a frame needs several segments.
     pub(crate) fn copy(&mut self, frames: &[Frame], pool: &Mempool) -> Option<u64> {
         let new = self.mbufs[self.len..].get_mut(..frames.len())?;
-        // SAFETY: the pool is alive and of packets, and there is room for that many pointers.
+        // SAFETY: the pool is alive and contains mbufs, and `new` has space for that many pointers.
         if unsafe { sys::sluice_alloc_bulk(pool.raw(), new.as_mut_ptr(), new.len() as u32) } != 0 {
             return None;
         }
         let mut bytes = 0;
         for (frame, &mut m) in frames.iter().zip(&mut *new) {
             let len = frame.len();
-            // SAFETY: the packet is ours and whole. Its bytes begin at its offset, and `room` of them are in its buffer.
+            // SAFETY: the packet was just allocated, so this function owns it. Its data begin at its offset, and `room` bytes of them are in
+            // its buffer.
             let fits = unsafe {
                 let room = usize::from((*m).buf_len) - usize::from((*m).data_off);
                 if len <= room {
@@ -300,7 +302,7 @@ impl Burst {
                 len <= room
             };
             if !fits {
-                // SAFETY: the packets are ours, and not yet in the burst.
+                // SAFETY: this function owns the packets, which are not in the burst yet.
                 unsafe { sys::sluice_free_bulk(new.as_mut_ptr(), new.len() as u32) };
                 return None;
             }
@@ -310,17 +312,17 @@ impl Burst {
         Some(bytes)
     }
 
-    /// Number of packets for which there is room.
+    /// Number of packets for which the burst has space.
     pub(crate) fn room(&self) -> usize {
         RX_BURST - self.len
     }
 
     /// Calls `receive`, which writes up to `max` pointers and returns their number, and appends their frames to `out`.
-    /// Returns the numbers of packets and of those that made no frame. The burst must be empty, and stays so.
+    /// Returns the number of packets, and how many of them could not be converted to a frame. The burst must be empty, and stays empty.
     ///
     /// # Safety
     ///
-    /// The caller owns the packets that `receive` writes, which are as a driver returns them.
+    /// The caller owns the packets whose pointers `receive` writes. They are as a driver returns them.
     #[inline]
     pub(crate) unsafe fn receive(
         &mut self,
@@ -330,17 +332,20 @@ impl Burst {
         receive: impl FnOnce(*mut *mut sys::rte_mbuf, u16) -> u16,
     ) -> (usize, usize) {
         let n = usize::from(receive(self.mbufs.as_mut_ptr(), max.min(RX_BURST) as u16)).min(RX_BURST);
-        // SAFETY: the caller's promise: pointers to packets, which are never null.
+        // SAFETY: the caller guarantees owned packets, whose pointers are never null.
         (n, unsafe { append(&self.mbufs[..n], pool, out) })
     }
 
-    /// Frees each packet that `accept` rejects: `accept` returns how many of the first packets it accepts. Returns the
-    /// bytes of the freed packets.
+    /// Frees each packet that `accept` rejects. `accept` returns how many of the first packets it accepts. Returns the total length of
+    /// the freed packets.
     ///
     /// # Safety
     ///
-    /// `accept` keeps no pointer, and the packets stay whole.
-    pub(crate) unsafe fn keep(&mut self, accept: impl Fn(*mut *mut sys::rte_mbuf, u16) -> u16) -> u64 {
+    /// `accept` stores no pointer, and does not change owner or segments of the packets.
+    pub(crate) unsafe fn retain_accepted(
+        &mut self,
+        accept: impl Fn(*mut *mut sys::rte_mbuf, u16) -> u16,
+    ) -> u64 {
         let (mut good, mut freed) = (0, 0);
         while good < self.len {
             let rest = &mut self.mbufs[good..self.len];
@@ -348,7 +353,7 @@ impl Burst {
             if good == self.len {
                 break;
             }
-            // SAFETY: the packet is ours and leaves the array: the ones behind it move up.
+            // SAFETY: the burst owns the packet, and it is removed from the array: the packets after it move up.
             unsafe {
                 freed += u64::from((*self.mbufs[good]).pkt_len);
                 sys::sluice_free_bulk(&raw mut self.mbufs[good], 1);
@@ -359,13 +364,13 @@ impl Burst {
         freed
     }
 
-    /// Calls `send`, which returns how many of the first packets it took, until it takes none, and frees the rest.
-    /// Returns the number of packets taken and the bytes of those that were not. `refused` is replaced by the bytes of
-    /// the first packet that was not taken.
+    /// Calls `send`, which returns how many of the first packets it accepted, until it accepts none, and frees the rest.
+    /// Returns the number of accepted packets, and the total length of the others. The bytes of the first packet that was not
+    /// accepted are stored in `refused`.
     ///
     /// # Safety
     ///
-    /// The caller no longer owns the packets that `send` took.
+    /// After `send`, the caller does not own the packets that `send` accepted.
     #[inline]
     pub(crate) unsafe fn send(
         &mut self,
@@ -385,7 +390,7 @@ impl Burst {
         if left.is_empty() {
             return (sent, 0);
         }
-        // SAFETY: the packets are ours and no longer in the burst: its length is 0.
+        // SAFETY: this function owns the packets; they are not in the burst any more, because its length is 0.
         unsafe {
             copy_out(left[0], refused);
             let bytes = left.iter().map(|m| u64::from((**m).pkt_len)).sum();
@@ -398,30 +403,30 @@ impl Burst {
 impl Drop for Burst {
     fn drop(&mut self) {
         if self.len > 0 {
-            // SAFETY: the packets are ours, and nothing uses them afterwards.
+            // SAFETY: the burst owns the packets, and nothing uses them afterwards.
             unsafe { sys::sluice_free_bulk(self.mbufs.as_mut_ptr(), self.len as u32) };
         }
     }
 }
 
-/// Whether the frame lies in an mbuf.
+/// Whether the frame's buffer is an mbuf.
 #[inline]
-pub(crate) fn is_ours(frame: &Frame) -> bool {
+pub(crate) fn is_in_mbuf(frame: &Frame) -> bool {
     frame.source().is_some_and(|s| std::ptr::eq(s, &SOURCE))
 }
 
-/// The mbuf that a frame lies in; `Err` if it lies in none.
+/// The mbuf that is the frame's buffer; `Err`: its buffer is no mbuf.
 ///
-/// The frame's `offload` is not copied: the mbuf's flags request no offload.
+/// The frame's offload request is not copied: the mbuf's flags request no offload.
 #[inline]
-pub(crate) fn in_place(frame: Frame) -> Result<Mbuf, Frame> {
-    if !is_ours(&frame) {
+pub(crate) fn into_mbuf(frame: Frame) -> Result<Mbuf, Frame> {
+    if !is_in_mbuf(&frame) {
         return Err(frame);
     }
     let len = frame.len();
     let (buffer, start) = frame.into_buffer();
     let mbuf: Mbuf = buffer.into_handle(&SOURCE).map_err(|_| ()).expect("its source was looked at").0.cast();
-    // SAFETY: a whole packet that we own. Both numbers are at most its buffer's length, which has 16 bits.
+    // SAFETY: the packet is exclusive, and this function owns it. Both numbers are at most its buffer's length, which has 16 bits.
     unsafe {
         let m = mbuf.as_ptr();
         (*m).data_off = start as u16;
@@ -432,9 +437,9 @@ pub(crate) fn in_place(frame: Frame) -> Result<Mbuf, Frame> {
     Ok(mbuf)
 }
 
-/// Writes an offload request to a packet. Returns whether it requests anything.
+/// Writes an offload request to a packet. Returns whether the request has any flag.
 pub(crate) fn set_offload(mbuf: Mbuf, request: &OffloadRequest) -> bool {
-    // SAFETY: we own the packet. Both words are plain numbers.
+    // SAFETY: the caller owns the packet. Both fields are integers.
     unsafe {
         let m = mbuf.as_ptr();
         (*m).ol_flags |= request.flags;
@@ -443,20 +448,20 @@ pub(crate) fn set_offload(mbuf: Mbuf, request: &OffloadRequest) -> bool {
     request.flags != 0
 }
 
-/// Copies bytes into a new packet, with as many segments as needed. `None`: the pool is empty, or there are too many
+/// Copies bytes into a new packet with as many segments as needed. `None`: the pool is empty, or there are too many
 /// bytes.
-pub(crate) fn copied(bytes: &[u8], pool: &Mempool) -> Option<Mbuf> {
-    filled(bytes.len(), pool, |at, to| to.copy_from_slice(&bytes[at..at + to.len()]))
+pub(crate) fn copy_to_mbuf(bytes: &[u8], pool: &Mempool) -> Option<Mbuf> {
+    fill_new_mbuf(bytes.len(), pool, |at, to| to.copy_from_slice(&bytes[at..at + to.len()]))
 }
 
-/// As [`copied`], of a frame, whose tail is copied into the packet buffer directly if it is absent.
-pub(crate) fn copied_frame(frame: &Frame, pool: &Mempool) -> Option<Mbuf> {
-    filled(frame.len(), pool, |at, to| frame.read_at(at, to))
+/// As [`copy_to_mbuf`], for a frame. An absent tail is copied directly into the packet.
+pub(crate) fn copy_frame_to_mbuf(frame: &Frame, pool: &Mempool) -> Option<Mbuf> {
+    fill_new_mbuf(frame.len(), pool, |at, to| frame.read_at(at, to))
 }
 
-/// A packet of `len` bytes, which `fill` writes piece by piece: it gets where a piece begins.
-fn filled(len: usize, pool: &Mempool, fill: impl Fn(usize, &mut [u8])) -> Option<Mbuf> {
-    // SAFETY: the pool is alive and of packets; packets that it returns are ours and whole.
+/// A new packet of `len` bytes. `fill` writes each piece; its arguments are the piece's offset in the packet and its memory.
+fn fill_new_mbuf(len: usize, pool: &Mempool, fill: impl Fn(usize, &mut [u8])) -> Option<Mbuf> {
+    // SAFETY: the pool is alive and contains mbufs. Packets that it returns are exclusive, and this function owns them.
     unsafe {
         let first = NonNull::new(sys::sluice_alloc(pool.raw()))?;
         let room = usize::from((*first.as_ptr()).buf_len) - HEADROOM as usize;

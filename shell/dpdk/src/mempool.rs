@@ -1,15 +1,15 @@
-//! `Mempool`: the memory of packets of DPDK devices.
+//! `Mempool`: a pool of packet buffers (mbufs) for DPDK devices.
 //!
-//! As in Open vSwitch: ports on one NUMA node whose MTUs need the same buffer size share a pool; with
-//! `per-port-memory`, each port has its own, sized for its queues. If memory is short, half the wanted size is tried,
-//! then a quarter, and so on down to [`MIN_MBUFS`]; only the last attempt may use [`memory_headroom::RESERVE`].
+//! As in Open vSwitch, ports on one NUMA node whose MTUs need the same buffer size share a pool. With
+//! `per-port-memory`, each port has its own pool, sized for its queues. If memory is short, half the wanted size is tried,
+//! then a quarter, and so on down to [`MIN_MBUFS`]. Only the last attempt may use [`memory_headroom::RESERVE`].
 //!
 //! # Invariants
 //!
-//! - A pool is freed only when no [`Mempool`] refers to it and all its packets have been returned: frames in flight,
-//!   and in the rings of other ports' devices, point into it. A pool that waits for packets is checked whenever
-//!   another pool is requested or released, and is reused by a port with the same requirements.
-//! - The list's lock is held while a pool is created, found, or freed; never while packets are forwarded.
+//! - A pool is freed only when no [`Mempool`] refers to it and all its packets have been returned, because frames in flight
+//!   and packets in the rings of other ports' devices point into it. An unreferenced pool with missing packets is checked whenever
+//!   another pool is requested or released, and a port with the same requirements uses it again.
+//! - The lock of the list is held while a pool is created, found, or freed, but never while packets are forwarded.
 //!
 //! Source: Open vSwitch's `Documentation/topics/dpdk/memory.rst`.
 
@@ -22,26 +22,30 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use units::NumaId;
 
-/// Packets in a shared pool with buffers for a full Ethernet MTU.
-const MAX_MBUFS: u32 = 4096 * 64;
-/// The smallest pool; also what a port's own pool has in addition to the packets for its queues.
+/// Number of packets of a shared pool whose buffers hold a full Ethernet MTU.
+const SHARED_POOL_MBUFS: u32 = 4096 * 64;
+/// Number of packets of the smallest pool. A port's own pool has this number in addition to the packets for its queues.
 const MIN_MBUFS: u32 = 4096 * 4;
-/// Upper limit for one pool: the pool's name has room for 7 digits, and no machine has memory for more.
+/// Maximum number of packets of a pool: the pool's name has space for 7 digits, and no machine has memory for more.
 const MBUFS_MAX: u32 = 9_999_999;
-/// Packets cached per lcore: more than a burst, few enough to stay in the core's cache.
+/// Number of packets cached per lcore: more than a burst, but few enough to stay in the core's cache.
 const CACHE: u32 = 256;
-/// Bytes in front of a packet, as drivers expect them.
+/// Bytes in front of a packet, which drivers expect to be free.
 pub const HEADROOM: u32 = 128;
+/// Buffer sizes without headroom are multiples of this number of bytes, so that similar MTUs share a pool.
 const ALIGN: u32 = 1024;
-/// Bytes of the Ethernet header and the check sequence.
-const ETHER: u32 = 18;
-/// The same with two VLAN tags.
-const ETHER_MAX: u32 = ETHER + 8;
+/// Bytes of a frame that the MTU does not include: Ethernet header (14) and check sequence (4).
+const ETHERNET_OVERHEAD: u32 = 18;
+/// The same bytes with two VLAN tags (8).
+const ETHERNET_OVERHEAD_MAX: u32 = ETHERNET_OVERHEAD + 8;
+/// The MTU of Ethernet in bytes.
 const ETHER_MTU: u32 = 1500;
+/// Number of packets that each receive queue may have in a burst, added to the size of a port's own pool.
 const BURST: u32 = 32;
+/// Maximum number of lcores in DPDK (`RTE_MAX_LCORE`).
 const MAX_LCORE: u32 = 128;
 
-/// What a port needs of its pool.
+/// The requirements of a port on its pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MempoolRequest {
     /// The port's name.
@@ -50,17 +54,17 @@ pub struct MempoolRequest {
     pub mtu: u32,
     /// NUMA node of the device.
     pub numa: NumaId,
-    /// Receive queues.
+    /// Number of receive queues.
     pub n_rxq: u32,
-    /// Descriptors of each receive queue.
+    /// Number of descriptors of each receive queue.
     pub n_rxq_desc: u32,
-    /// Transmit queues.
+    /// Number of transmit queues.
     pub n_txq: u32,
-    /// Descriptors of each transmit queue.
+    /// Number of descriptors of each transmit queue.
     pub n_txq_desc: u32,
 }
 
-/// No pool could be created, not even of the smallest size.
+/// The error that no pool could be created, not even of the smallest size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MempoolError {
     /// The port's name.
@@ -78,7 +82,7 @@ impl MempoolError {
         MempoolError { port: request.port.clone(), mtu: request.mtu, numa: request.numa, why }
     }
 
-    /// Error: the port's queues need more packets than a pool can have.
+    /// The error that the port's queues need more packets than a pool can have.
     fn too_many(request: &MempoolRequest, n: u32) -> MempoolError {
         let queues = |n: u32, desc: u32| format!("{n} of {desc}");
         let (rx, tx) = (queues(request.n_rxq, request.n_rxq_desc), queues(request.n_txq, request.n_txq_desc));
@@ -101,20 +105,20 @@ impl fmt::Display for MempoolError {
 
 impl std::error::Error for MempoolError {}
 
-/// A pool in use.
+/// A pool to which a [`Mempool`] refers.
 struct Pool {
     raw: NonNull<sys::rte_mempool>,
 }
 
-// SAFETY: a pool is used through DPDK's functions, which are thread-safe; it is freed only under the list's lock when
+// SAFETY: a pool is used through DPDK's functions, which are thread-safe. It is freed only under the lock of the list, when
 // no `Pool` refers to it.
 unsafe impl Send for Pool {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Pool {}
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        list().sweep();
+        list().free_unused();
     }
 }
 
@@ -129,14 +133,14 @@ impl fmt::Debug for Mempool {
 }
 
 impl Mempool {
-    /// Returns the pool for these requirements, by the settings in force.
+    /// Finds or creates the pool for these requirements, by the settings of DPDK.
     pub fn request(request: &MempoolRequest) -> Result<Mempool, MempoolError> {
         if !eal::initialized() {
             return Err(MempoolError::new(request, log::error_text(libc::ENODEV)));
         }
         let settings = settings();
         let size = buffer_size(request, settings);
-        // The owner of a pool that is not shared.
+        // The port that owns the pool alone; `None`: the pool is shared.
         let owner = settings.per_port_memory.then(|| request.port.clone());
         let n = n_mbufs(request, size, settings);
         if n > MBUFS_MAX {
@@ -147,8 +151,8 @@ impl Mempool {
         if let Some(found) = list.find(&key) {
             return Ok(found);
         }
-        // Unused pools may hold the memory that is missing.
-        list.sweep();
+        // Unused pools may occupy the memory that is needed.
+        list.free_unused();
         let raw = create(&key, request)?;
         let pool = Arc::new(Pool { raw });
         list.entries.push(Entry { key, raw: Raw(raw), references: Arc::downgrade(&pool) });
@@ -161,22 +165,22 @@ impl Mempool {
         self.0.raw.as_ptr()
     }
 
-    /// Packets that are free.
+    /// Number of free packets.
     pub fn available(&self) -> u32 {
-        // SAFETY: the pool lives while a reference exists.
+        // SAFETY: the pool lives as long as `self` refers to it.
         unsafe { sys::rte_mempool_avail_count(self.raw()) }
     }
 
-    /// Packets in use.
+    /// Number of packets in use.
     pub fn in_use(&self) -> u32 {
-        // SAFETY: as above.
+        // SAFETY: the pool lives as long as `self` refers to it.
         unsafe { sys::rte_mempool_in_use_count(self.raw()) }
     }
 
     /// The text of `netdev-dpdk/get-mempool-info` for this pool.
     pub fn info(&self) -> String {
-        // SAFETY: the pool lives while a reference exists; the stream while the closure runs.
-        let dump = memstream::written(|f| unsafe { sys::rte_mempool_dump(f, self.raw()) });
+        // SAFETY: the pool lives as long as `self` refers to it; the stream is open while the closure runs.
+        let dump = memstream::capture_text(|f| unsafe { sys::rte_mempool_dump(f, self.raw()) });
         let (available, used) = (self.available(), self.in_use());
         format!("{}    count: avail ({available}), in use ({used})\n", dump.unwrap_or_default())
     }
@@ -188,8 +192,8 @@ pub fn info_of_all() -> String {
         return String::new();
     }
     let _list = list();
-    // SAFETY: no pool of ours is freed while the list is locked; the stream is valid while the closure runs.
-    memstream::written(|f| unsafe { sys::rte_mempool_list_dump(f) }).unwrap_or_default()
+    // SAFETY: none of our pools is freed while the list is locked; the stream is open while the closure runs.
+    memstream::capture_text(|f| unsafe { sys::rte_mempool_list_dump(f) }).unwrap_or_default()
 }
 
 /// Name, size and packets in use of each pool.
@@ -197,7 +201,7 @@ pub fn usage() -> Vec<(String, u32, u32)> {
     let list = list();
     let pools = list.entries.iter().map(|entry| {
         let raw = entry.raw.0.as_ptr();
-        // SAFETY: no pool is freed while the list is locked; `name` of a pool ends with a zero byte.
+        // SAFETY: no pool is freed while the list is locked; the `name` of a pool ends with a zero byte.
         unsafe {
             let name = std::ffi::CStr::from_ptr((*raw).name.as_ptr());
             (name.to_string_lossy().into_owned(), (*raw).size, sys::rte_mempool_in_use_count(raw))
@@ -206,7 +210,7 @@ pub fn usage() -> Vec<(String, u32, u32)> {
     pools.collect()
 }
 
-/// Ports whose requirements have equal keys share a pool.
+/// Identifies a pool: ports whose requirements have equal keys share one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Key {
     size: u32,
@@ -215,16 +219,16 @@ struct Key {
     n: u32,
 }
 
-/// A pool's address, in the list.
+/// A pool's address in the list.
 struct Raw(NonNull<sys::rte_mempool>);
 
-// SAFETY: used only with the list's lock held, see `Pool`.
+// SAFETY: the address is used only while the lock of the list is held, see `Pool`.
 unsafe impl Send for Raw {}
 
 struct Entry {
     key: Key,
     raw: Raw,
-    /// The references; if none is left, the pool waits for its packets.
+    /// The references to the pool. Without any, the pool is freed when all its packets have been returned.
     references: Weak<Pool>,
 }
 
@@ -247,14 +251,14 @@ impl List {
     }
 
     /// Frees unreferenced pools whose packets have all been returned.
-    fn sweep(&mut self) {
+    fn free_unused(&mut self) {
         self.entries.retain(|entry| {
             if entry.references.strong_count() > 0 {
                 return true;
             }
             let raw = entry.raw.0.as_ptr();
-            // SAFETY: freed only here, and then removed from the list. No reference exists (they are created only
-            // under this lock), so no packet leaves the pool any more; if all packets are available, none is in use.
+            // SAFETY: pools are freed only here, and then removed from the list. No reference exists (references are created only
+            // under this lock), so no packet is allocated from the pool any more. If all packets are available, none is in use.
             unsafe {
                 if sys::rte_mempool_avail_count(raw) < (*raw).size {
                     return true;
@@ -266,26 +270,28 @@ impl List {
     }
 }
 
-/// Bytes of a buffer, with its headroom.
+/// Bytes of a buffer, including its headroom.
 fn buffer_size(request: &MempoolRequest, settings: &Settings) -> u32 {
     let size = aligned(request.mtu);
     if settings.per_port_memory {
         return size;
     }
-    let of_node =
+    let pools_of_node =
         settings.shared_pools.iter().filter(|pool| pool.numa.is_none_or(|numa| numa == request.numa.0));
-    of_node.map(|pool| aligned(pool.mtu)).filter(|wished| *wished >= size).min().unwrap_or(size)
+    pools_of_node.map(|pool| aligned(pool.mtu)).filter(|configured| *configured >= size).min().unwrap_or(size)
 }
 
 fn aligned(mtu: u32) -> u32 {
-    mtu.saturating_add(ETHER_MAX).min(u32::from(u16::MAX) - ALIGN - HEADROOM).next_multiple_of(ALIGN)
+    mtu.saturating_add(ETHERNET_OVERHEAD_MAX)
+        .min(u32::from(u16::MAX) - ALIGN - HEADROOM)
+        .next_multiple_of(ALIGN)
         + HEADROOM
 }
 
-/// Packets in the pool for these requirements.
+/// Number of packets of the pool for these requirements.
 fn n_mbufs(request: &MempoolRequest, size: u32, settings: &Settings) -> u32 {
     match settings.per_port_memory {
-        false if size - ETHER >= ETHER_MTU => MAX_MBUFS,
+        false if size - ETHERNET_OVERHEAD >= ETHER_MTU => SHARED_POOL_MBUFS,
         false => MIN_MBUFS,
         true => {
             let queues = request.n_rxq * request.n_rxq_desc + request.n_txq * request.n_txq_desc;
@@ -294,22 +300,22 @@ fn n_mbufs(request: &MempoolRequest, size: u32, settings: &Settings) -> u32 {
     }
 }
 
-/// Creates a pool, smaller than wanted if memory is short.
+/// Creates a pool. It is smaller than `key.n` if memory is short.
 fn create(key: &Key, request: &MempoolRequest) -> Result<NonNull<sys::rte_mempool>, MempoolError> {
-    let (mut n, left) = (key.n, memory_headroom::left(key.numa));
-    while n / 2 >= MIN_MBUFS && left < bytes(n, key.size) + memory_headroom::RESERVE {
+    let (mut n, headroom) = (key.n, memory_headroom::headroom(key.numa));
+    while n / 2 >= MIN_MBUFS && headroom < bytes(n, key.size) + memory_headroom::RESERVE {
         n /= 2;
     }
     loop {
         let name = name_of(key, &request.port, n);
-        // SAFETY: the name outlives the call.
+        // SAFETY: the name lives until the call returns.
         let raw = unsafe {
             sys::rte_pktmbuf_pool_create(name.as_ptr(), n, CACHE, 0, key.size as u16, key.numa.0 as i32)
         };
         if let Some(raw) = NonNull::new(raw) {
             return Ok(raw);
         }
-        // SAFETY: reads a thread-local variable.
+        // SAFETY: the function only reads a thread-local variable.
         let errno = unsafe { sys::sluice_errno() };
         n /= 2;
         if ![libc::ENOMEM, libc::ENOBUFS].contains(&errno) || n < MIN_MBUFS {
@@ -318,12 +324,12 @@ fn create(key: &Key, request: &MempoolRequest) -> Result<NonNull<sys::rte_mempoo
     }
 }
 
-/// Bytes of memory that a pool of `n` packets takes.
+/// Bytes of memory that a pool of `n` packets needs.
 fn bytes(n: u32, size: u32) -> u64 {
     let element = size + size_of::<sys::rte_mbuf>() as u32;
-    // SAFETY: only computes; a null pointer requests no details.
+    // SAFETY: the function only computes a size; the null pointer requests no details.
     let object = unsafe { sys::rte_mempool_calc_obj_size(element, 0, std::ptr::null_mut()) };
-    // The ring has a pointer to each packet, and a power of two of entries; 1/64 is added for unused space at the ends
+    // The pool's ring has a pointer to each packet, and a power of two of entries. 1/64 is added for unused space at the ends
     // of pages.
     let (objects, ring) = (u64::from(n) * u64::from(object), u64::from(n.next_power_of_two()) * 8);
     objects + objects / 64 + ring
@@ -331,9 +337,9 @@ fn bytes(n: u32, size: u32) -> u64 {
 
 /// A unique name of at most 25 bytes.
 fn name_of(key: &Key, port: &str, n: u32) -> CString {
-    // FNV-1a, to distinguish the pools of two ports.
+    // FNV-1a hash of the port's name, so that the pools of two ports have different names.
     let hash = port.bytes().fold(0x811c_9dc5u32, |h, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193));
-    CString::new(format!("ovs{hash:08x}{:02}{:05}{n:07}", key.numa.0 % 100, key.size - ETHER))
+    CString::new(format!("ovs{hash:08x}{:02}{:05}{n:07}", key.numa.0 % 100, key.size - ETHERNET_OVERHEAD))
         .unwrap_or_default()
 }
 
@@ -383,8 +389,8 @@ mod tests {
 
     #[test]
     fn names_fit() {
-        let key = Key { size: 64_640, numa: NumaId(3), owner: None, n: MAX_MBUFS };
-        let name = name_of(&key, "a port with a long name", MAX_MBUFS);
+        let key = Key { size: 64_640, numa: NumaId(3), owner: None, n: SHARED_POOL_MBUFS };
+        let name = name_of(&key, "a port with a long name", SHARED_POOL_MBUFS);
         assert_eq!(name.as_bytes().len(), 25);
         assert!(name.to_str().unwrap().ends_with("03646220262144"));
         assert_eq!(name_of(&key, "p0", MBUFS_MAX).as_bytes().len(), 25);

@@ -1,6 +1,6 @@
 //! A packet's offload request in DPDK's form: flags and header lengths of an `rte_mbuf`.
 //!
-//! A sender checks first whether the receiver (a device or a guest) supports the request.
+//! The sender has to check first whether the receiver (a device or a guest) supports the request.
 //!
 //! Source: rte_mbuf_core.h.
 
@@ -8,20 +8,21 @@ use dpdk_sys as sys;
 use packet::offload::{GsoKind, Offload};
 use packet::segment;
 
-/// Position of the 16-bit `tso_segsz` in the word `tx_offload`: after 7 bits of `l2_len`, 9 of `l3_len`, 8 of
-/// `l4_len`.
+/// Position of the 16-bit field `tso_segsz` in the word `tx_offload`: after `l2_len` (7 bits), `l3_len` (9 bits) and
+/// `l4_len` (8 bits).
 pub(crate) const SEGMENT_SIZE_SHIFT: u32 = 24;
 
-/// Minimum header lengths in bytes.
+/// Minimum length of a TCP header in bytes.
 const TCP_HEADER: usize = 20;
+/// Length of a UDP header in bytes.
 const UDP_HEADER: usize = 8;
 
-/// An offload request; the default requests nothing.
+/// An offload request. The default requests nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OffloadRequest {
     /// The mbuf's `ol_flags`.
     pub(crate) flags: u64,
-    /// The mbuf's `tx_offload`: header lengths, and payload bytes of a segment.
+    /// The mbuf's `tx_offload`: header lengths, and the payload bytes of each segment.
     pub(crate) lengths: u64,
     /// Offset of the transport header.
     pub(crate) l4: usize,
@@ -30,7 +31,7 @@ pub(crate) struct OffloadRequest {
 }
 
 impl OffloadRequest {
-    /// Translates a frame's offload request. `None`: DPDK cannot express it, or it does not fit the packet.
+    /// Translates a frame's offload request. `None`: DPDK cannot express the request, or the request does not fit the packet.
     pub(crate) fn of(bytes: &[u8], offload: &Offload) -> Option<OffloadRequest> {
         let (csum, layout) = (offload.csum?, segment::layout(bytes)?);
         let kind = layout.kind()?;

@@ -11,12 +11,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The longest file name (Linux: `NAME_MAX`).
+/// Maximum length of a file name in Linux (`NAME_MAX`).
 const NAME_MAX: usize = 255;
-/// More pools than any machine has; bounds what is read from the database.
+/// Limit of the number of pools that are read from the database, higher than any machine needs, so that memory is bounded.
 const POOLS_MAX: usize = 1024;
 
-/// A pool that ports with this MTU or less shall share.
+/// The configuration of a pool that ports with this MTU or a smaller one share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedPool {
     /// The MTU in bytes as configured, before rounding to a buffer size.
@@ -34,11 +34,11 @@ pub struct Settings {
     pub vhost_iommu: bool,
     /// `vhost-postcopy-support`
     pub vhost_postcopy: bool,
-    /// Guests are served by DPDK's library (`vhost-backend`).
+    /// Whether DPDK's library serves the guests (`vhost-backend`).
     pub vhost_library: bool,
     /// `per-port-memory`
     pub per_port_memory: bool,
-    /// Inverse of `userspace-tso-enable`: devices are not asked to segment TCP, because their drivers may then send
+    /// Inverse of `userspace-tso-enable`: devices do not segment TCP, because without this offload their drivers may send
     /// small packets faster.
     pub segment_in_software: bool,
     /// `shared-mempool-config`, in the order of the setting.
@@ -47,19 +47,19 @@ pub struct Settings {
 
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
-/// The settings in force; the defaults if DPDK was not initialized.
+/// The settings that DPDK was started with; the defaults if it was not started.
 pub fn settings() -> &'static Settings {
     static DEFAULT: OnceLock<Settings> = OnceLock::new();
     SETTINGS.get().unwrap_or_else(|| DEFAULT.get_or_init(Settings::default))
 }
 
-/// Puts settings in force; later calls do nothing.
-pub(crate) fn put_in_force(settings: Settings) {
+/// Sets the settings. Further calls do nothing.
+pub(crate) fn set_settings(settings: Settings) {
     let _ = SETTINGS.set(settings);
 }
 
 impl Settings {
-    /// Reads `other_config`. Invalid settings keep their defaults and are reported in the notes.
+    /// Reads `other_config`. An invalid setting keeps its default and is reported in the notes.
     pub fn read(config: &BTreeMap<String, String>, rundir: &Path) -> (Settings, Vec<Note>) {
         let mut notes = Vec::new();
         let mut note = |level, text| notes.push(Note { level, text });
@@ -73,7 +73,7 @@ impl Settings {
         note(Level::Info, format!("IOMMU support for vhost-user-client {}.", word(vhost_iommu)));
         let vhost_postcopy = VHOST_POSTCOPY_SUPPORT.flag_of(config);
         note(Level::Info, format!("POSTCOPY support for vhost-user-client {}.", word(vhost_postcopy)));
-        // Only the library has these two; a backend that is asked for is used all the same.
+        // Only the library supports these two. If `vhost-backend` is set, it decides nevertheless.
         let vhost_library = match VHOST_BACKEND.get(config) {
             None => vhost_iommu || vhost_postcopy,
             Some(_) => VHOST_BACKEND.word(config) == "dpdk",
@@ -114,14 +114,14 @@ impl Settings {
     }
 }
 
-/// The directory of the sockets of `dpdkvhostuser` ports while DPDK is not used, and lines for the log.
+/// The directory of the sockets of `dpdkvhostuser` ports while DPDK is not used, and messages for the log.
 pub fn sock_dir_without_dpdk(config: &BTreeMap<String, String>, rundir: &Path) -> (PathBuf, Vec<String>) {
     let (dir, told) = sock_dir(VHOST_SOCK_DIR.get(config), rundir);
     let told = told.into_iter().filter(|(level, _)| *level <= Level::Warning).map(|(_, text)| text);
     (dir, told.chain(without_library(config)).collect())
 }
 
-/// Settings that only DPDK's library knows, in words for the log.
+/// Log messages about settings that have no effect without DPDK's library.
 fn without_library(config: &BTreeMap<String, String>) -> Vec<String> {
     [VHOST_IOMMU_SUPPORT, VHOST_POSTCOPY_SUPPORT]
         .iter()
@@ -147,7 +147,7 @@ fn sock_dir(asked: Option<&str>, rundir: &Path) -> (PathBuf, Vec<(Level, String)
         ));
         return (rundir.to_owned(), told);
     }
-    // Below the run directory even where it starts with a slash.
+    // The directory is below the run directory, even if the setting starts with a slash.
     let dir = rundir.join(asked.trim_start_matches('/'));
     if !dir.exists() {
         let text = format!("vhost-user sock directory '{}' does not exist.", dir.display());
@@ -156,7 +156,7 @@ fn sock_dir(asked: Option<&str>, rundir: &Path) -> (PathBuf, Vec<(Level, String)
     (dir, told)
 }
 
-/// `<mtu>[:<node>],…`; the error names what is wrong.
+/// Parses `<mtu>[:<node>],…`. The error names the invalid part.
 fn shared_pools(text: &str) -> Result<Vec<SharedPool>, &'static str> {
     let mut pools = Vec::new();
     for part in text.split(|c: char| c == ',' || c.is_whitespace()).filter(|p| !p.is_empty()) {

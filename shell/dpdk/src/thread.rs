@@ -1,7 +1,7 @@
 //! Registration of threads that use packet buffers.
 //!
-//! A registered thread has an lcore number of its own, and with it a cache in every memory pool. An unregistered
-//! thread works as well, but gets and frees each buffer through the pool's shared ring.
+//! A registered thread has its own lcore number, and so a cache in every memory pool. An unregistered
+//! thread works as well, but allocates and frees each buffer through the pool's shared ring.
 
 use crate::eal;
 use dpdk_sys as sys;
@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 /// The result of `sluice_lcore_id` for a thread without lcore number (`LCORE_ID_ANY`).
 const NO_LCORE: u32 = u32::MAX;
 
-/// Keeps the current thread registered with DPDK until it is dropped. It must be dropped on the same thread, so it is
+/// Keeps the current thread registered with DPDK. It must be dropped on the same thread, so it is
 /// not `Send`.
 #[derive(Debug)]
 pub struct Registration {
@@ -19,14 +19,14 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// Registers the calling thread. `None` if DPDK is not initialized, if the thread is registered already, or if no
-    /// lcore number is free (DPDK has 128): the thread then works without caches.
+    /// Registers the calling thread. `None`: DPDK is not initialized, the thread is registered already, or no
+    /// lcore number is free (DPDK has 128). Then the thread works without caches.
     pub fn new() -> Option<Registration> {
         if !eal::initialized() || lcore() != NO_LCORE {
             return None;
         }
-        // SAFETY: the environment is initialized, and the thread is not registered yet; a second registration would
-        // leak the first lcore number.
+        // SAFETY: the environment is initialized, and the thread is not registered yet. (A second registration would
+        // leak the first lcore number.)
         if unsafe { sys::rte_thread_register() } < 0 {
             return None;
         }
@@ -41,14 +41,14 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        // SAFETY: this is the thread that `new` registered (the guard cannot move to another thread), and only this
+        // SAFETY: this is the thread that `new` registered, because the guard cannot move to another thread. Only this
         // drop unregisters it.
         unsafe { sys::rte_thread_unregister() }
     }
 }
 
 fn lcore() -> u32 {
-    // SAFETY: reads a thread-local variable that always exists. The callers have checked that DPDK is loaded.
+    // SAFETY: the function reads a thread-local variable that always exists. The callers have checked that DPDK is loaded.
     unsafe { sys::sluice_lcore_id() }
 }
 

@@ -1,9 +1,9 @@
-//! Trial start of the environment in a child process.
+//! Tries the start of the environment in a child process.
 //!
-//! On some errors DPDK ends the process: an argument that it takes for a request for help, memory that it cannot map,
-//! a driver that gives up. So the program first starts itself (`/proc/self/exe`) with a hidden first argument and the
-//! environment's arguments. This child starts the environment without probing physical devices (which must be touched
-//! only once), reports success on its standard output, and exits. Only then the real process starts the environment.
+//! On some errors DPDK ends the process: an argument that it interprets as a request for help, memory that it cannot map,
+//! a driver that fails. So the program first starts itself (`/proc/self/exe`) with a hidden first argument and the
+//! environment's arguments. This child starts the environment without probing PCI devices (which must be probed
+//! only once), reports success on its standard output, and exits. Only then the program itself starts the environment.
 //! The child logs to its standard error, each line preceded by its level.
 
 use crate::bring_up::bring_up;
@@ -17,22 +17,22 @@ use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// The hidden argument.
-const ROLE: &str = "--dpdk-role=trial";
-/// The child writes this when its environment is initialized.
+const TRIAL_ARGUMENT: &str = "--dpdk-role=trial";
+/// The line that the child writes when its environment is initialized.
 const UP: &str = "dpdk is up\n";
-/// Bytes that are read of a child's output, from its end.
+/// Maximum number of bytes that are read from the end of the child's output.
 const OUTPUT_MAX: u64 = 64 * 1024;
 /// Interval at which the parent checks whether the child has exited.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// To be called first in `main`: if this process is a child of `run_trial`, runs the trial and returns its exit code.
+/// Must be called first in `main`. If this process is a child of `run_trial`, runs the trial and returns the exit code.
 pub fn run_if_child(argv: &[String]) -> Option<ExitCode> {
     let (role, words) = argv.get(1..)?.split_first()?;
-    (role == ROLE).then(|| play(argv.first(), words))
+    (role == TRIAL_ARGUMENT).then(|| run_trial_child(argv.first(), words))
 }
 
-fn play(program: Option<&String>, words: &[String]) -> ExitCode {
-    // The child must not outlive its parent, nor leave its memory in a core file if it crashes.
+fn run_trial_child(program: Option<&String>, words: &[String]) -> ExitCode {
+    // The child must not outlive its parent. If it crashes, its memory must not be written to a core file.
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
     let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
@@ -43,7 +43,7 @@ fn play(program: Option<&String>, words: &[String]) -> ExitCode {
     log::divert(|_, level, line| eprintln!("<{}>{line}", level as u8));
     let words: Vec<String> = program.into_iter().chain(words).cloned().collect();
     if let Err(text) = bring_up(&words) {
-        // Severe messages are logged already.
+        // If there are severe messages, they are logged already and explain more.
         if log::severe().is_empty() {
             eprintln!("<{}>{text}", Level::Error as u8);
         }
@@ -51,20 +51,20 @@ fn play(program: Option<&String>, words: &[String]) -> ExitCode {
     }
     let mut out = std::io::stdout();
     let _ = out.write_all(UP.as_bytes()).and_then(|()| out.flush());
-    // SAFETY: the environment is initialized, and no other thread uses it. This also removes its files.
+    // SAFETY: the environment is initialized, and no other thread uses it. This call also removes its files.
     unsafe { sys::rte_eal_cleanup() };
     ExitCode::SUCCESS
 }
 
 /// The result of a trial start.
 pub(crate) struct Outcome {
-    /// The child's log: level and line.
+    /// The child's log: level and text of each line.
     pub lines: Vec<(Level, String)>,
     /// Why the start failed; `None` if it succeeded.
     pub failure: Option<String>,
 }
 
-/// Starts the environment in a child process, for at most `limit`.
+/// Starts the environment in a child process. The child is killed after `limit`.
 pub(crate) fn run_trial(words: &[String], limit: Duration) -> Outcome {
     let failed = |text: String| Outcome { lines: Vec::new(), failure: Some(text) };
     let file = |name| rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC).map(File::from);
@@ -78,7 +78,7 @@ pub(crate) fn run_trial(words: &[String], limit: Duration) -> Outcome {
     let ended = wait(child, limit);
     let lines = log_lines(&end_of(&mut err));
     let failure = match ended {
-        // The environment was initialized; a bad exit afterwards does not matter.
+        // The environment was initialized. A failure of the child afterwards does not matter.
         Some(_) if end_of(&mut out).ends_with(UP) => None,
         Some(status) => Some(why(&lines, &status_text(status))),
         None => Some(why(&lines, &format!("it was not up after {} seconds", limit.as_secs()))),
@@ -89,14 +89,14 @@ pub(crate) fn run_trial(words: &[String], limit: Duration) -> Outcome {
 fn launch(words: &[String], out: &File, err: &File) -> std::io::Result<Child> {
     let (program, words) = words.split_first().ok_or(std::io::ErrorKind::InvalidInput)?;
     let mut command = Command::new("/proc/self/exe");
-    command.arg0(program).arg(ROLE).args(words);
+    command.arg0(program).arg(TRIAL_ARGUMENT).args(words);
     if !words.iter().any(|w| w == "--no-pci") {
         command.arg("--no-pci");
     }
     command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(err.try_clone()?).spawn()
 }
 
-/// Waits for the child to exit; `None` if it had to be killed.
+/// Waits until the child exits; `None`: it was killed after `limit`.
 fn wait(mut child: Child, limit: Duration) -> Option<ExitStatus> {
     let started = Instant::now();
     while started.elapsed() < limit {
@@ -119,7 +119,7 @@ fn end_of(file: &mut File) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Log lines with their levels. A line without a level was printed by a library on an error.
+/// Parses log lines with their levels. A line without a level was printed by a library, so it counts as an error.
 fn log_lines(text: &str) -> Vec<(Level, String)> {
     let line = |line: &str| {
         let marked = line.strip_prefix('<').and_then(|l| l.split_once('>'));
@@ -131,10 +131,13 @@ fn log_lines(text: &str) -> Vec<(Level, String)> {
     text.lines().filter(|l| !l.trim().is_empty()).map(line).collect()
 }
 
-/// The last severe messages, or how the child ended.
+/// The last severe messages; if there are none, `end`, which describes how the child ended.
 fn why(lines: &[(Level, String)], end: &str) -> String {
     let mut kept = Vec::new();
-    lines.iter().filter(|(level, _)| *level <= Level::Error).for_each(|(_, line)| log::keep(&mut kept, line));
+    lines
+        .iter()
+        .filter(|(level, _)| *level <= Level::Error)
+        .for_each(|(_, line)| log::store_severe(&mut kept, line));
     if kept.is_empty() { end.to_owned() } else { kept.join("; ") }
 }
 

@@ -1,7 +1,7 @@
-//! A pool that is larger than the memory there is leaves others theirs, also while it is tried.
+//! An attempt to create a pool that is larger than the free memory leaves memory to other users, also during the attempt.
 //!
-//! A program of its own and no harness: the environment comes up once per process, and starts the program again to see
-//! whether it can. Where it cannot come up, the test says why and passes.
+//! This is a program without a test harness, because the environment is initialized only once per process, and because it starts
+//! the program again to try its start. If the environment cannot be started, the test prints the reason and passes.
 
 use dpdk::eal::{self, EalOptions};
 use dpdk::mempool::{Mempool, MempoolRequest};
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use units::NumaId;
 
-/// What the rings of a guest with many queues take.
+/// Bytes of memory that the rings of a guest with many queues need.
 const PIECE: usize = 1 << 20;
 
 fn main() -> ExitCode {
@@ -40,7 +40,7 @@ fn others_are_left_theirs() {
     let others = || {
         let mut tries = 0u64;
         while !made.load(Ordering::Acquire) {
-            // SAFETY: the environment is up.
+            // SAFETY: the environment is initialized.
             let there = unsafe { dpdk_sys::sluice_heap_has(PIECE, 0) };
             assert!(there, "after {tries} tries there was no memory");
             tries += 1;
@@ -49,7 +49,7 @@ fn others_are_left_theirs() {
     };
     thread::scope(|scope| {
         let others = scope.spawn(others);
-        // Four times the memory; an eighth of the packets fits.
+        // The pool needs four times the memory, so an eighth of its packets fits.
         let pool = Mempool::request(&request(9000));
         made.store(true, Ordering::Release);
         assert!(others.join().is_ok_and(|tries| tries > 0));

@@ -1,32 +1,33 @@
-//! Continues in a child process: fork(2) for a process that has one thread.
+//! Safe fork(2) for a process that has only one thread.
 //!
-//! A forked child has only the thread that called fork. A lock that another thread held then stays locked in the child, so
-//! a process with other threads must not continue after a fork. [`fork`] refuses that.
+//! A forked child has only the thread that called fork. If another thread held a lock at that time, the lock stays locked
+//! in the child forever. So a child of a process with several threads cannot continue safely. [`fork`] refuses to fork
+//! such a process.
 
 use std::io;
 
-/// What [`fork`] did.
+/// The result of [`fork`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Forked {
-    /// This is the child.
+pub enum ForkResult {
+    /// This process is the child.
     Child,
-    /// This is the parent, and the process ID of its child.
+    /// This process is the parent; the value is the process ID of the child.
     Parent(i32),
-    /// Nothing: the process has other threads, or /proc does not tell.
+    /// The process was not forked: it has other threads, or their number could not be read from /proc.
     HasThreads,
 }
 
 /// Forks this process if it has no other thread.
-pub fn fork() -> io::Result<Forked> {
+pub fn fork() -> io::Result<ForkResult> {
     if !has_one_thread() {
-        return Ok(Forked::HasThreads);
+        return Ok(ForkResult::HasThreads);
     }
-    // SAFETY: this thread is the only one, and no other can appear, since only this thread could start it. So no lock is
-    // held by a thread that the child lacks, and both processes may continue with whatever they own.
+    // SAFETY: this is the only thread of the process, and only this thread could start another one. So no lock is held by a
+    // thread that does not exist in the child, and both processes may continue with all that they own.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
-        0 => Ok(Forked::Child),
-        pid => Ok(Forked::Parent(pid)),
+        0 => Ok(ForkResult::Child),
+        pid => Ok(ForkResult::Parent(pid)),
     }
 }
 
@@ -38,9 +39,9 @@ fn has_one_thread() -> bool {
 mod tests {
     use super::*;
 
-    /// Tests run in a thread of their own, beside the main thread.
+    /// The test harness runs each test in a separate thread, so this process has at least two threads.
     #[test]
     fn a_process_with_threads_does_not_fork() {
-        assert_eq!(fork().unwrap(), Forked::HasThreads);
+        assert_eq!(fork().unwrap(), ForkResult::HasThreads);
     }
 }

@@ -1,8 +1,8 @@
-//! Forwards between two guests' ports without a switch in between: the cost of the vhost path alone.
+//! Forwards packets between two guests' ports without a datapath, to measure the cost of the vhost path alone.
 //!
 //! `vhost_loop <socket> <socket> [seconds]` connects to two sockets (for example of testpmd's virtio-user devices with
-//! `server=1`) and prints, each second, packets per second of the thread's own time. DPDK's options are taken from
-//! `DPDK_EXTRA`, the back-end from `VHOST_BACKEND` (`own` or `dpdk`).
+//! `server=1`) and prints, each second, the packets per second of the thread's CPU time. The environment variable `DPDK_EXTRA`
+//! contains DPDK's options, `VHOST_BACKEND` the back-end (`own` or `dpdk`).
 
 use dpdk::eal::{self, EalOptions};
 use netdev::device::Netdev;

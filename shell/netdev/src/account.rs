@@ -1,13 +1,13 @@
-//! A queue's account in a pool of credits. A credit allows one buffer, which is allocated elsewhere: by the kernel, or on
+//! A queue's account in a pool of quota. One unit of quota allows one buffer, which is allocated elsewhere: by the kernel, or on
 //! the heap.
 
 use crate::rx_buffers::{QueueUse, RxBuffers};
 use buffer::Release;
-use rxpool::{Place, Pool};
+use rxpool::{Pool, PoolSlot};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A pool of credits, and the settings by which queues find it.
+/// A pool, and the settings by which queues find it.
 struct Entry {
     kind: &'static str,
     buffers: u32,
@@ -18,27 +18,27 @@ struct Entry {
 
 static POOLS: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 
-/// The account of a queue; its place in the pool is closed when the account is dropped.
+/// The account of a queue. Dropping it releases its quota and closes its slot in the pool.
 pub struct Account {
     name: String,
     /// The pool.
     pub pool: Arc<Pool>,
-    /// Its place there.
-    pub place: Place,
-    /// The settings.
+    /// Its slot in the pool.
+    pub slot: PoolSlot,
+    /// The settings of receive buffers.
     pub wanted: RxBuffers,
     /// Whether the queue is busy.
     pub busy: AtomicBool,
     /// How often it became busy.
     pub woken: AtomicU64,
-    /// Packets lost when it became busy.
+    /// Packets that were lost when it became busy.
     pub first_burst_lost: AtomicU64,
     high: u32,
     lost: AtomicU64,
 }
 
 impl Account {
-    /// Opens a place; `None`: the reserves of a pool exceed its size.
+    /// Opens an account; `None`: the reserves of a pool exceed its size.
     pub fn open(kind: &'static str, wanted: &RxBuffers, high: u32) -> Option<Arc<Account>> {
         let RxBuffers { pool_size: buffers, pool_queues: queues, reserve, .. } = *wanted;
         let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -46,25 +46,25 @@ impl Account {
         let fits = |e: &Entry| (e.kind, e.buffers, e.queues, e.reserve) == shape;
         let found = pools.iter().enumerate().filter(|(_, e)| fits(e));
         let found = found.map(|(i, e)| (i, Arc::clone(&e.pool))).find_map(|(i, pool)| {
-            let place = pool.open(reserve)?;
-            Some((i, pool, place))
+            let slot = pool.open(reserve)?;
+            Some((i, pool, slot))
         });
-        let (number, pool, place) = match found {
+        let (number, pool, slot) = match found {
             Some(found) => found,
             None => {
                 if queues.saturating_mul(reserve) >= buffers {
                     return None;
                 }
                 let pool = Arc::new(Pool::new(buffers, queues));
-                let place = pool.open(reserve)?;
+                let slot = pool.open(reserve)?;
                 pools.push(Entry { kind, buffers, queues, reserve, pool: Arc::clone(&pool) });
-                (pools.len() - 1, pool, place)
+                (pools.len() - 1, pool, slot)
             }
         };
         Some(Arc::new(Account {
             name: format!("{kind}.{number}"),
             pool,
-            place,
+            slot,
             wanted: *wanted,
             high,
             busy: AtomicBool::new(false),
@@ -74,22 +74,22 @@ impl Account {
         }))
     }
 
-    /// Counts packets for which the socket had no space.
+    /// Adds packets for which the socket had no space.
     pub fn count_lost(&self, n: u64) {
         self.lost.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// The credit of the queue at this moment.
+    /// The quota that the queue uses now.
     pub fn usage(&self) -> QueueUse {
-        let held = self.pool.held(self.place);
+        let held = self.pool.held(self.slot);
         QueueUse {
             pool: self.name.clone(),
             of_pool: (self.pool.buffers(), self.pool.held_by_all()),
             held,
             sending: 0,
             posted: held,
-            peak: self.pool.peak(self.place),
-            allowance: self.pool.allowance(self.place, self.wanted.alpha),
+            peak: self.pool.peak(self.slot),
+            allowance: self.pool.allowance(self.slot, self.wanted.alpha),
             reserve: self.wanted.reserve,
             high: self.high,
             busy: self.busy.load(Ordering::Relaxed),
@@ -102,13 +102,13 @@ impl Account {
 
 impl Drop for Account {
     fn drop(&mut self) {
-        self.pool.refund(self.place, self.pool.held(self.place));
-        self.pool.close(self.place);
+        self.pool.release(self.slot, self.pool.held(self.slot));
+        self.pool.close(self.slot);
     }
 }
 
 impl Release for Account {
     fn release(&self) {
-        self.pool.refund(self.place, 1);
+        self.pool.release(self.slot, 1);
     }
 }

@@ -1,4 +1,4 @@
-//! Mode `spp` of ports that copy packets when they receive them (vhost-user, tap). The copy is charged to a pool until it
+//! Mode `spp` of ports that copy packets on reception (vhost-user, tap). The copy counts in the quota of a pool until it
 //! is freed, wherever it waits. A queue that has used up its allowance is not read, so its packets wait at their sender.
 
 use crate::account::Account;
@@ -8,7 +8,7 @@ use packet::queue::{RxQueue, RxResult};
 use rxpool::Mode;
 use std::sync::Arc;
 
-/// The name of pools for such ports.
+/// The name of the pools for such ports.
 const KIND: &str = "received";
 
 /// The accounts of a port's queues.
@@ -19,7 +19,7 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// Sets the settings. Returns true if they changed: the caller must then take the queues again.
+    /// Sets the settings. Returns true if they changed: then the caller must take the queues again.
     pub fn set(&mut self, wanted: &RxBuffers) -> bool {
         let wanted = if wanted.mode == Mode::Spp { *wanted } else { RxBuffers::default() };
         std::mem::replace(&mut self.wanted, wanted) != wanted
@@ -30,24 +30,24 @@ impl Accounts {
         self.queues.clear();
     }
 
-    /// The next queue of the port, charged if the port is in mode `spp`.
+    /// Wraps the next queue of the port. In mode `spp` the frames of the wrapped queue count in its quota.
     pub fn wrap(&mut self, queue: Box<dyn RxQueue>) -> Box<dyn RxQueue> {
         if self.wanted.mode != Mode::Spp {
             return queue;
         }
-        // Without a place in the pool the queue is as in mode `none`.
+        // If there is no pool with a free slot, the queue works as in mode `none`.
         let Some(account) = Account::open(KIND, &self.wanted, self.wanted.pool_size) else { return queue };
         self.queues.push(Arc::clone(&account));
         Box::new(ChargedRx { inner: queue, account })
     }
 
-    /// What the queues hold.
+    /// The number of buffers that each queue uses.
     pub fn usage(&self) -> Vec<QueueUse> {
         self.queues.iter().map(|account| QueueUse { posted: 0, ..account.usage() }).collect()
     }
 }
 
-/// A queue whose frames are charged.
+/// A queue whose frames count in a quota.
 struct ChargedRx {
     inner: Box<dyn RxQueue>,
     account: Arc<Account>,
@@ -55,35 +55,35 @@ struct ChargedRx {
 
 impl RxQueue for ChargedRx {
     fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult {
-        let Account { pool: shared, place, wanted, .. } = &*self.account;
-        let allowance = shared.allowance(*place, wanted.alpha);
-        let room = shared.charge(*place, max as u32, allowance);
+        let Account { pool: shared, slot, wanted, .. } = &*self.account;
+        let allowance = shared.allowance(*slot, wanted.alpha);
+        let room = shared.acquire(*slot, max as u32, allowance);
         if room == 0 {
             return RxResult { more: true, ..RxResult::default() };
         }
         let before = out.len();
         let result = self.inner.rx(pool, out, room as usize);
         let received = out.len() - before;
-        shared.refund(*place, room - received as u32);
+        shared.release(*slot, room - received as u32);
         let charged: Vec<Frame> =
             out.drain(before..).map(|frame| frame.charged(self.account.clone())).collect();
         out.extend(charged);
         result
     }
 
-    fn give_back(&mut self) -> bool {
-        self.inner.give_back()
+    fn return_buffers(&mut self) -> bool {
+        self.inner.return_buffers()
     }
 
     fn waiting(&mut self) -> Option<u32> {
         self.inner.waiting()
     }
 
-    /// While its frames use up the allowance, the descriptor may not be readable, so the queue must be polled: it
-    /// receives again when they are freed.
+    /// While frames use up the allowance, the file descriptor may not become readable. Then the worker must poll the queue, which
+    /// receives again when frames are freed.
     fn arm(&mut self, on: bool) -> bool {
-        let Account { pool, place, wanted, .. } = &*self.account;
-        self.inner.arm(on) && pool.held(*place) < pool.allowance(*place, wanted.alpha)
+        let Account { pool, slot, wanted, .. } = &*self.account;
+        self.inner.arm(on) && pool.held(*slot) < pool.allowance(*slot, wanted.alpha)
     }
 }
 
@@ -126,7 +126,7 @@ mod tests {
         }
     }
 
-    /// What a queue may take now, by the formula of the threshold alone.
+    /// The number of buffers that a queue may acquire now, by the formula of the threshold alone.
     fn allowed(held: &[u32], at: usize, alpha: f64) -> u32 {
         let beyond = |held: u32| held.saturating_sub(RESERVE);
         let shared = SIZE - 4 * RESERVE;
@@ -136,8 +136,8 @@ mod tests {
         (RESERVE + share).saturating_sub(held[at]).min(64)
     }
 
-    /// For any order of polls and of frames that are freed, by seed, queues receive what the formula allows; no frame is lost
-    /// from the account, and each queue finds its reserve.
+    /// For random orders of polls and freed frames, queues receive as many packets as the formula allows. The quota counts each frame,
+    /// and each queue can always use its reserve.
     #[test]
     fn queues_receive_what_the_formula_allows() {
         for seed in 0..60u64 {

@@ -1,8 +1,8 @@
-//! The interface of all kinds of ports.
+//! The interface of all types of ports.
 //!
-//! The main thread (or a helper of it) owns the `Netdev` for facts and settings. Each queue is given once, to the
-//! worker that polls it. Dropping the `Netdev` closes the port; queues that a worker still holds then receive nothing
-//! and drop everything, until the worker drops them.
+//! The main thread (or a helper thread of it) owns the `Netdev` and reads facts and changes settings through it. Each queue is handed over
+//! once, to the worker that polls it. Dropping the `Netdev` closes the port. Queues that a worker still holds then receive nothing
+//! and drop all packets, until the worker drops the queues.
 
 use crate::dummy::DummyHandle;
 use crate::error::NetdevError;
@@ -16,11 +16,11 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use units::{NumaId, QueueId};
 
-/// A receive queue, and the descriptor that is readable while it has frames.
+/// A receive queue, and a file descriptor that is readable while the queue has frames.
 pub struct RxHandle {
     /// The queue that the worker polls.
     pub queue: Box<dyn RxQueue>,
-    /// The descriptor that it sleeps on; `None` if packets can only be detected by polling.
+    /// The file descriptor for which a sleeping worker waits; `None` if packets can only be detected by polling.
     pub poll_fd: Option<Arc<OwnedFd>>,
 }
 
@@ -29,17 +29,17 @@ pub struct RxHandle {
 pub struct LinkModes {
     /// Megabits per second.
     pub speed_mbps: Option<u32>,
-    /// Full, not half.
+    /// Whether the link is full-duplex.
     pub full_duplex: Option<bool>,
-    /// In use, in the bits of OpenFlow 1.1's `ofp_port_features`.
+    /// Modes in use, as bits of OpenFlow 1.1's `ofp_port_features`.
     pub current: u32,
-    /// Advertised, the same bits.
+    /// Advertised modes, in the same bits.
     pub advertised: u32,
-    /// Possible, the same bits.
+    /// Supported modes, in the same bits.
     pub supported: u32,
 }
 
-/// Offloads that a port performs on transmission; others are performed before.
+/// Offloads that a port performs when it sends. The switch performs other offloads before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TxWork {
     /// The checksum of an IPv4 header.
@@ -53,11 +53,11 @@ pub struct TxWork {
 }
 
 impl TxWork {
-    /// Kernel devices: what the device cannot do, the kernel does.
+    /// Kernel devices: the kernel performs what the device does not support.
     pub const KERNEL: TxWork =
         TxWork { ip_checksum: false, checksum: true, sctp_checksum: true, segmentation: true };
 
-    /// The offloads in the `status` column. Offloads inside of tunnels are never used.
+    /// The offloads in the `status` column. Offloads for packets inside tunnels are never used.
     pub fn status(self) -> BTreeMap<String, String> {
         [
             ("ip_csum", self.ip_checksum),
@@ -77,7 +77,7 @@ impl TxWork {
     }
 }
 
-/// Where a port's packets are queued and policed.
+/// Where the packets of a port's QoS are queued and policed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QosPlace {
     /// No QoS.
@@ -85,7 +85,7 @@ pub enum QosPlace {
     None,
     /// In the kernel: the device has a queueing discipline.
     Kernel,
-    /// In the datapath, before packets get to the device.
+    /// In the datapath, before packets are passed to the device.
     Datapath,
 }
 
@@ -98,9 +98,9 @@ pub struct Facts {
     pub mac: [u8; 6],
     /// MTU.
     pub mtu: u32,
-    /// Administratively up.
+    /// Whether it is administratively up.
     pub admin_up: bool,
-    /// The link is up.
+    /// Whether the link is up.
     pub link_up: bool,
     /// How often the link changed since the port was opened.
     pub link_resets: u64,
@@ -108,18 +108,19 @@ pub struct Facts {
     pub modes: LinkModes,
     /// Its offloads on transmission.
     pub tx_work: TxWork,
-    /// Why it is out of service, for the `error` column; `None` if it works.
+    /// Why the port is out of service, for the `error` column; `None` if it works.
     pub trouble: Option<String>,
     /// The `status` column without offloads: driver and versions.
     pub status: BTreeMap<String, String>,
 }
 
-/// Counters of a kernel device. Readers of many devices get the kernel's part for all of them at once (`/proc/net/dev`).
+/// How the counters of a kernel device are computed. A reader of many devices reads the kernel's part for all of them at once
+/// (`/proc/net/dev`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelCounters {
-    /// The kernel's side is the other end: what it transmits, the switch receives.
+    /// Whether the kernel counts from the other side: packets that the kernel transmits are received by the switch.
     pub is_other_end: bool,
-    /// Packets that the port itself dropped on reception, and on transmission, which the kernel does not count.
+    /// Packets that the port itself dropped on reception and on transmission. The kernel does not count them.
     pub dropped: (u64, u64),
 }
 
@@ -127,9 +128,9 @@ pub struct KernelCounters {
 pub trait Netdev: Send {
     /// Its name.
     fn name(&self) -> &str;
-    /// Its type, as it was opened.
+    /// Its type with which it was opened.
     fn kind(&self) -> &str;
-    /// Polled by PMD threads, not by the worker of kernel ports.
+    /// Whether PMD threads poll it, and not the worker of kernel ports.
     fn is_pmd(&self) -> bool {
         false
     }
@@ -145,35 +146,35 @@ pub trait Netdev: Send {
     fn numa_id(&self) -> NumaId {
         NumaId(0)
     }
-    /// Whether the queue is in use: a guest may use fewer queues than there are.
+    /// Whether the queue is in use. A guest may use fewer queues than the port has.
     fn rxq_enabled(&self, _queue: QueueId) -> bool {
         true
     }
-    /// Announces the number of workers that will send, each with a queue of its own if the device supports that. Takes
+    /// Announces the number of workers that will send. Each gets its own queue if the device supports that. Takes
     /// effect with `restart`.
     fn set_senders(&mut self, _workers: usize) {}
-    /// Whether settings wait for a `restart`.
+    /// Whether changed settings need a `restart`.
     fn needs_restart(&self) -> bool {
         false
     }
-    /// Stops the device, applies waiting settings, and starts it. To be called when no worker has a queue of it any
-    /// more: the device waits, for a bounded time, until all queues have been dropped. Afterwards its queues are to be
-    /// taken again, also if it failed (it then has none).
+    /// Stops the device, applies changed settings, and starts it. Call it only when no worker uses a queue of the device any more: it
+    /// waits, for a limited time, until all queues have been dropped. Afterwards the caller must take the queues again, also after an
+    /// error (then there are none).
     fn restart(&mut self) -> Result<(), NetdevError> {
         Ok(())
     }
-    /// The receive queues, by number. Returned once after opening and once after each `restart`; other calls return
-    /// none.
+    /// The receive queues, by number. Returned once after opening and once after each `restart`; further calls return
+    /// an empty list.
     fn take_rx_queues(&mut self) -> Vec<RxHandle>;
-    /// A transmit queue, one for each caller.
+    /// Creates a transmit queue for one worker.
     fn tx_queue(&self) -> Box<dyn TxQueue>;
-    /// Reads its state. May ask the kernel: call it when something changed, not per packet.
+    /// Reads the state of the device. May make system calls, so call it only when something has changed.
     fn facts(&mut self) -> Result<Facts, NetdevError>;
-    /// A number that changes whenever `stats` does, if the device has one that is cheaper than `stats`.
+    /// A number that changes whenever `stats` does; `None` if the device has no such number that is cheaper to read than `stats`.
     fn activity(&self) -> Option<u64> {
         None
     }
-    /// For a device whose counters the kernel has: what `stats` makes of those.
+    /// For a device whose packets the kernel counts: how `stats` are computed from the kernel's counters.
     fn kernel_counters(&self) -> Option<KernelCounters> {
         None
     }
@@ -185,16 +186,16 @@ pub trait Netdev: Send {
     fn set_mac(&mut self, mac: [u8; 6]) -> Result<(), NetdevError>;
     /// Sets it up or down.
     fn set_admin(&mut self, up: bool) -> Result<(), NetdevError>;
-    /// Applies the `options` column. Returns true if the number of queues changed: earlier queues are then dead and
-    /// are to be taken again.
+    /// Applies the `options` column. Returns true if the number of queues changed: then the caller must drop earlier queues, which do not
+    /// work any more, and take the queues again.
     fn set_options(&mut self, options: &BTreeMap<String, String>) -> Result<bool, NetdevError>;
-    /// The options in force (`netdev` configuration as `dpctl/show` prints it).
+    /// The options that the device uses (`netdev` configuration as `dpctl/show` prints it).
     fn options(&self) -> BTreeMap<String, String> {
         BTreeMap::new()
     }
-    /// Sets how the port gets its receive buffers; takes effect now or with `restart`. Returns true if earlier queues are
-    /// dead and are to be taken again. If the device cannot do that, the error says why, and the port stays as it is or has
-    /// rings of its own.
+    /// Sets how the port gets its receive buffers. Takes effect now or with `restart`. Returns true if the caller must drop earlier
+    /// queues, which do not work any more, and take the queues again. If the device does not support these settings, the error contains the
+    /// reason, and the port is unchanged or uses its own rings.
     fn set_rx_buffers(&mut self, wanted: &RxBuffers) -> Result<bool, NetdevError> {
         match wanted.mode {
             Mode::None => Ok(false),
@@ -204,15 +205,15 @@ pub trait Netdev: Send {
             }
         }
     }
-    /// Its part in the datapath's shared rx queues, if it receives by those; it has no queue of its own then.
+    /// Its membership in the datapath's shared rx queues, if it receives by them; then it has no own rx queue.
     fn shared_member(&self) -> Option<Arc<Member>> {
         None
     }
-    /// The use of shared receive buffers by its rx queues; empty if it has rings of its own.
+    /// Use of shared receive buffers, for each of its rx queues; empty if it has its own rings.
     fn rx_buffers(&self) -> Vec<QueueUse> {
         Vec::new()
     }
-    /// Whether `look`, `change_seq` and `needs_restart` have to be called regularly. Changes of other devices are
+    /// Whether `check_for_change`, `change_seq` and `needs_restart` must be called regularly. Changes of other devices are
     /// reported by the kernel or by [`crate::open::Netdevs::take_changed`].
     fn is_watched(&self) -> bool {
         false
@@ -221,16 +222,16 @@ pub trait Netdev: Send {
     fn change_seq(&self) -> u64 {
         0
     }
-    /// Checks for a change of state if the device has no events; called regularly. A change shows in `change_seq`.
-    fn look(&mut self) {}
-    /// The process ends: a device that it made stays, for the next process.
-    fn leave(&mut self) {}
-    /// Its memory pool in the text of `netdev-dpdk/get-mempool-info`, empty while it has none; `None` for a device
-    /// that is not DPDK's.
+    /// Checks for a change of the device's state, for devices that report no events. Called regularly; a change increases `change_seq`.
+    fn check_for_change(&mut self) {}
+    /// Called before the process ends: a device that the port created must stay, for the next process.
+    fn keep_device(&mut self) {}
+    /// Its memory pool in the format of `netdev-dpdk/get-mempool-info`, empty while it has no pool; `None` for a port
+    /// that does not use DPDK.
     fn mempool_info(&self) -> Option<String> {
         None
     }
-    /// Where its packets are queued and policed.
+    /// Where the packets of its QoS are queued and policed.
     fn qos_place(&self) -> QosPlace {
         QosPlace::None
     }

@@ -1,4 +1,4 @@
-//! Why a port could not be created or changed, in the texts that scripts compare.
+//! Errors of creating or changing a port, with the texts that Open vSwitch uses and scripts compare.
 
 use std::fmt;
 use std::io;
@@ -17,12 +17,12 @@ impl NetdevError {
     pub(crate) const INVALID: i32 = 22;
     pub(crate) const NO_DEVICE: i32 = 19;
 
-    /// Device `name` could not be opened.
+    /// The error if device `name` could not be opened.
     pub(crate) fn open(name: &str, errno: i32) -> NetdevError {
         NetdevError::other(&format!("could not open network device {name}"), errno)
     }
 
-    /// The device of a port no longer exists.
+    /// The error if the device of a port no longer exists.
     pub fn gone(name: &str) -> NetdevError {
         NetdevError::open(name, NetdevError::NO_DEVICE)
     }
@@ -32,23 +32,23 @@ impl NetdevError {
         self.errno == NetdevError::NO_DEVICE
     }
 
-    /// Another operation failed.
+    /// The error of another operation. `what` and the text of `errno` make up the message.
     pub(crate) fn other(what: &str, errno: i32) -> NetdevError {
         NetdevError { errno, message: format!("{what} ({})", strerror(errno)), detail: None }
     }
 
-    /// A failure without an error number.
+    /// An error without an error number. `what` is the message.
     pub fn plain(what: &str) -> NetdevError {
         NetdevError { errno: NetdevError::INVALID, message: what.to_owned(), detail: None }
     }
 
-    /// The options of `name` are wrong; scripts expect no details, so `why` only goes to the log.
+    /// The error for invalid options of `name`. Scripts expect a message without details, so `why` is only logged.
     pub(crate) fn configuration(name: &str, why: &str) -> NetdevError {
         let error = NetdevError::other(&format!("{name}: could not set configuration"), NetdevError::INVALID);
         NetdevError { detail: Some(format!("{name}: {why}")), ..error }
     }
 
-    /// The device cannot have its receive buffers in this mode.
+    /// The error if the device does not support receive buffers in this mode.
     pub(crate) fn rx_pool(name: &str, mode: &str, why: &str) -> NetdevError {
         NetdevError::plain(&format!("{name}: rx-pool={mode} is not possible: {why}"))
     }
@@ -57,12 +57,12 @@ impl NetdevError {
         NetdevError::other(what, errno_of(error))
     }
 
-    /// Details that only go to the log.
+    /// Details that are only logged.
     pub fn detail(&self) -> Option<&str> {
         self.detail.as_deref()
     }
 
-    /// Whether the type of port is unknown or not available.
+    /// Whether the port type is unknown or not available.
     pub fn is_unknown_type(&self) -> bool {
         self.errno == NetdevError::UNKNOWN_TYPE
     }
@@ -81,13 +81,13 @@ impl fmt::Display for NetdevError {
 
 impl std::error::Error for NetdevError {}
 
-/// The error number in `error`; `EIO` if it has none.
+/// The error number of `error`; `EIO` if it has none.
 pub(crate) fn errno_of(error: &io::Error) -> i32 {
     const EIO: i32 = 5;
     error.raw_os_error().unwrap_or(EIO)
 }
 
-/// The system's text for an error number, as `strerror(3)` gives it.
+/// The system's text for an error number, as `strerror(3)` returns it.
 pub fn strerror(errno: i32) -> String {
     let text = io::Error::from_raw_os_error(errno).to_string();
     match text.rfind(" (os error ") {

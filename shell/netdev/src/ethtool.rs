@@ -1,4 +1,4 @@
-//! Reads the answers of ethtool's commands: modes of a link, name and versions of a driver.
+//! Parses the replies of ethtool's commands: modes of a link, name and versions of a driver.
 //!
 //! Source: linux/ethtool.h, `struct ethtool_cmd` and `struct ethtool_drvinfo`.
 
@@ -14,7 +14,7 @@ const F_COPPER: u32 = 1 << 11;
 const F_FIBER: u32 = 1 << 12;
 const F_AUTONEG: u32 = 1 << 13;
 
-/// Bits of ethtool's mode mask, and the features of OpenFlow that they mean.
+/// Bit numbers of ethtool's mode mask, and the corresponding features of OpenFlow.
 const MODES: [(u32, u32); 22] = [
     (0, 1),
     (1, 1 << 1),
@@ -44,7 +44,7 @@ fn features(modes: u32) -> u32 {
     MODES.iter().filter(|(bit, _)| modes >> bit & 1 != 0).fold(0, |all, (_, feature)| all | feature)
 }
 
-/// The feature that means a speed in Mbit/s, `F_OTHER` for one that has no feature of its own.
+/// The OpenFlow feature of a speed in Mbit/s; `F_OTHER` if there is none.
 fn speed_feature(speed: u32, full: bool) -> u32 {
     match (speed, full) {
         (10, false) => 1,
@@ -61,7 +61,7 @@ fn speed_feature(speed: u32, full: bool) -> u32 {
     }
 }
 
-/// The modes of a link.
+/// The modes of a link, from `struct ethtool_cmd`.
 pub fn modes(answer: &[u8; 44]) -> LinkModes {
     let u32_at = |i: usize| u32::from_ne_bytes([answer[i], answer[i + 1], answer[i + 2], answer[i + 3]]);
     let u16_at = |i: usize| u16::from_ne_bytes([answer[i], answer[i + 1]]);
@@ -85,7 +85,7 @@ pub fn modes(answer: &[u8; 44]) -> LinkModes {
     }
 }
 
-/// The `status` column.
+/// The `status` column, from `struct ethtool_drvinfo`.
 pub fn driver(answer: &[u8; 196]) -> BTreeMap<String, String> {
     let text = |from: usize| {
         let field = &answer[from..from + 32];

@@ -1,7 +1,7 @@
-//! Common part of `system` and `tap` devices: facts and settings that the kernel keeps.
+//! Common part of ports on kernel devices (`system`, `tap`, `afxdp`): facts and settings that the kernel stores.
 //!
-//! The device is identified by its index. Requests by name look the index up first, so that a device that was replaced
-//! by another of the same name is reported as gone.
+//! A device is identified by its index. Before a request by name, the name is looked up by the index. So if the device was replaced
+//! by another one of the same name, the port's device is reported as gone.
 
 use crate::device::{Facts, LinkModes, TxWork};
 use crate::error::{NetdevError, errno_of};
@@ -11,7 +11,7 @@ use crate::rtnl::{self, Link};
 use std::collections::BTreeMap;
 use std::io;
 
-/// The part of a port's `Netdev` that its field `device` answers: names and settings, which the kernel keeps.
+/// The methods of `Netdev` that only use the field `device`: names and settings that the kernel stores.
 macro_rules! settings_in_the_kernel {
     () => {
         fn name(&self) -> &str {
@@ -95,12 +95,12 @@ impl KernelDevice {
         rtnl::link_by_index(self.ifindex).map_err(|e| NetdevError::from_io(&self.name, &e))
     }
 
-    /// Its facts, regardless of its current name.
+    /// Its facts, whatever its current name.
     pub fn facts(&self) -> Result<Facts, NetdevError> {
         Ok(self.facts_of(&self.link()?))
     }
 
-    /// Its facts, if it still has the name by which it was opened: a port belongs to the device of its name.
+    /// Its facts, if it still has the name by which it was opened. A `system` port belongs to the device with its name.
     pub fn named_facts(&self) -> Result<Facts, NetdevError> {
         match self.link()? {
             link if link.name == self.name => Ok(self.facts_of(&link)),
@@ -125,7 +125,7 @@ impl KernelDevice {
         }
     }
 
-    /// Performs a request that identifies the device by name.
+    /// Performs a request that identifies the device by its current name.
     fn by_name(&self, what: &str, request: impl FnOnce(&str) -> io::Result<()>) -> Result<(), NetdevError> {
         let name = self.link()?.name;
         request(&name).map_err(|e| NetdevError::other(&format!("{name}: {what} failed"), errno_of(&e)))
@@ -136,7 +136,7 @@ impl KernelDevice {
         self.by_name("setting the MTU", |name| ifreq::set_mtu(name, mtu))
     }
 
-    /// Sets the Ethernet address. Some drivers refuse that while up; then the device is set down briefly.
+    /// Sets the Ethernet address. Some drivers refuse that while the device is up; then it is set down briefly.
     pub fn set_mac(&self, mac: [u8; 6]) -> Result<(), NetdevError> {
         const EBUSY: i32 = 16;
         let link = self.link()?;
@@ -160,7 +160,7 @@ impl KernelDevice {
     }
 }
 
-/// Kernel devices have no options; the peer also only warns.
+/// Refuses any options, because kernel devices have none. Open vSwitch only logs a warning, too.
 pub fn refuse_options(name: &str, options: &BTreeMap<String, String>) -> Result<bool, NetdevError> {
     if options.is_empty() {
         return Ok(false);

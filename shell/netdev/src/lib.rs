@@ -1,11 +1,11 @@
-//! Ports: AF_PACKET, AF_XDP, tap and internal, DPDK, dummy.
+//! Ports: kernel devices by AF_PACKET or AF_XDP, tap and internal devices, vhost-user, DPDK, dummies.
 //!
-//! [`open::Netdevs`] opens a device by name and type. The main thread queries and configures it through
-//! [`device::Netdev`]; its queues go to workers and implement the traits of `packet::queue`. [`rtnl::LinkMonitor`]
-//! reports changes that others make to kernel devices. Nothing here blocks for longer than the kernel takes to create
+//! [`open::Netdevs`] opens a device by name and type. The main thread queries and configures the device through
+//! [`device::Netdev`]; workers own its queues, which implement the traits of `packet::queue`. [`rtnl::LinkMonitor`]
+//! reports changes that other programs make to kernel devices. Nothing here blocks for longer than the kernel needs to create
 //! or delete a device.
 //!
-//! `linux` is the one module that may be unsafe.
+//! `linux` is the only module with unsafe code.
 #![deny(unsafe_code)]
 
 mod account;
@@ -30,11 +30,11 @@ pub mod rx_buffers;
 mod shared;
 pub mod shared_member;
 pub mod shared_rx;
-mod socket_credit;
+mod socket_limit;
 pub mod stats;
 mod system;
 mod tap;
 mod vhost;
 
 pub use ::vhost::log as guest_log;
-pub use linux::pages::{advise_huge, collect, give_back};
+pub use linux::pages::{advise_huge, collect_freed_memory, return_freed_memory};

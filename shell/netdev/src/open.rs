@@ -1,7 +1,7 @@
 //! The types of ports, and opening a port.
 
 use crate::afxdp::Afxdp;
-use crate::deletions::{Deletions, Together};
+use crate::deletions::{DeletionGuard, Deletions};
 use crate::device::Netdev;
 use crate::dpdk::Dpdk;
 use crate::dummy::{ChangedDummies, Dummy, DummyHandle};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use units::Millis;
 use vhost::Notify;
 
-/// Which types are dummies (`--enable-dummy`).
+/// The port types that are opened as dummies (`--enable-dummy`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DummyLevel {
     /// No type.
@@ -53,14 +53,14 @@ const REAL_TYPES: [(&str, Class); 8] = [
 ];
 const DUMMY_TYPES: [&str; 3] = ["dummy", "dummy-internal", "dummy-pmd"];
 
-/// Opens ports. One for the whole switch: names are unique in it, and it numbers the dummies.
+/// Opens ports. There is one for the complete switch, because device names are unique in it, and because it numbers the dummies.
 #[derive(Default)]
 pub struct Netdevs {
     dummy: DummyLevel,
     dummies_made: u32,
     dummies: Vec<DummyHandle>,
-    /// Number of entries at which closed dummies are removed from the list.
-    forget_at: usize,
+    /// Number of entries of `dummies` at which closed ones are removed from the list.
+    cleanup_at: usize,
     dummy_changes: Arc<ChangedDummies>,
     notify: Notify,
     /// Directory of the sockets of `dpdkvhostuser` ports while DPDK is not used.
@@ -69,14 +69,14 @@ pub struct Netdevs {
 }
 
 impl Netdevs {
-    /// Opens dummies according to this level.
+    /// Creates the opener; `dummy`: the types that are opened as dummies.
     pub fn new(dummy: DummyLevel) -> Netdevs {
         // Number 0 is the datapath's own port.
         Netdevs { dummy, dummies_made: 1, ..Netdevs::default() }
     }
 
-    /// Devices opened from now on call this from their own threads when [`Netdev::change_seq`] or
-    /// [`Netdev::needs_restart`] may have changed, for example because a guest connected. It must be quick and must
+    /// Sets a callback. Devices opened from now on call it from their own threads when [`Netdev::change_seq`] or
+    /// [`Netdev::needs_restart`] may have changed, for example because a guest connected. The callback must be fast and must
     /// not block.
     pub fn set_notify(&mut self, call: impl Fn() + Send + Sync + 'static) {
         self.notify = Notify::new(call);
@@ -87,8 +87,8 @@ impl Netdevs {
         self.sock_dir = dir;
     }
 
-    /// Until the value is dropped, the kernel devices of closed ports stay; then all are deleted at once.
-    pub fn delete_together(&self) -> Together {
+    /// Defers the deletion of the kernel devices of closed ports. When the returned value is dropped, all are deleted at once.
+    pub fn delete_together(&self) -> DeletionGuard {
         self.deletions.collect()
     }
 
@@ -111,7 +111,7 @@ impl Netdevs {
         self.class(kind) == Some(Class::Dummy)
     }
 
-    /// The types that `open` knows, sorted. Patch ports and tunnels are not devices.
+    /// The port types that `open` supports, sorted. Patch ports and tunnels are not devices.
     pub fn types(&self) -> Vec<&'static str> {
         let all = REAL_TYPES.iter().map(|(name, _)| *name).chain(DUMMY_TYPES);
         let mut known: Vec<_> = all.filter(|name| self.class(name).is_some()).collect();
@@ -119,8 +119,8 @@ impl Netdevs {
         known
     }
 
-    /// Opens device `name` of type `kind` (empty: `system`) and applies its options. If only the options failed, their
-    /// error is returned with the device, which works with the options that were understood.
+    /// Opens device `name` of type `kind` (empty: `system`) and applies its options. If only the options are invalid, the
+    /// error is returned with the device, which uses the valid options.
     pub fn open(
         &mut self,
         name: &str,
@@ -130,7 +130,7 @@ impl Netdevs {
         self.open_with(name, kind, options, &RxBuffers::default())
     }
 
-    /// As `open`, with receive buffers as wanted. If the device cannot have them so, that error is returned with it.
+    /// As `open`, with these receive buffers. If the device does not support them, the error is returned with the device.
     pub fn open_with(
         &mut self,
         name: &str,
@@ -160,9 +160,9 @@ impl Netdevs {
             Some(Class::Dummy) => {
                 let dummy = Dummy::new(name, kind, self.dummies_made, &self.dummy_changes)?;
                 self.dummies_made += 1;
-                if self.dummies.len() >= self.forget_at {
+                if self.dummies.len() >= self.cleanup_at {
                     self.dummies.retain(DummyHandle::is_open);
-                    self.forget_at = 2 * self.dummies.len() + 16;
+                    self.cleanup_at = 2 * self.dummies.len() + 16;
                 }
                 self.dummies.extend(dummy.dummy().cloned());
                 Box::new(dummy)
@@ -177,7 +177,7 @@ impl Netdevs {
         self.dummy_changes.take_changed()
     }
 
-    /// Serves the connections of dummies; to be called in each iteration of the main loop.
+    /// Serves the connections of dummies. The main loop must call this in each turn.
     pub fn run(&self, now: Millis) {
         self.dummy_changes.run(now);
     }

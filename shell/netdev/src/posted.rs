@@ -1,35 +1,38 @@
-//! The buffers that a receive queue offers to the kernel.
+//! The buffers into which the kernel receives packets for a queue.
 //!
-//! The kernel needs a buffer before it tells the frame's length. Posting 64 KB each time would evict small packets
-//! from the CPU's caches; posting 2 KB would copy every TCP segment once more. So small frames are posted, each with a
-//! spare buffer for the rest of a long packet. After a long packet, large frames are posted until 64 bursts in sequence
-//! had no long packet.
+//! The kernel needs a buffer before the length of the frame is known. Posting 64 KB each time would evict small packets
+//! from the CPU's caches; posting 2 KB would require another copy of every TCP segment. So small frames are posted, each with a
+//! spare buffer for the rest of a long packet. After a long packet, large frames are posted until 64 consecutive bursts
+//! contained no long packet.
 
 use crate::linux::zeroed::Zeroed;
 use packet::frame::{DATA_ROOM, FRAME_MAX, Frame, FramePool};
 
-/// Bursts without a long packet after which small frames are posted again.
+/// Number of consecutive bursts without a long packet after which small frames are posted again.
 const SMALL_AGAIN_AFTER: u32 = 64;
 
-/// Frames ready to be written to.
+/// Frames into which the kernel can receive.
 pub struct Posted {
     frames: Vec<Option<Frame>>,
-    /// The spare buffers in sequence.
+    /// The spare buffers, one after another.
     spare: Zeroed,
+    /// Whether large frames are posted.
     large: bool,
+    /// Whether the current burst contained a long packet.
     long_seen: bool,
-    idle_bursts: u32,
+    /// Number of consecutive bursts without a long packet.
+    bursts_without_long: u32,
 }
 
 impl Posted {
-    /// Space for `n` frames.
+    /// Creates an object for `n` frames.
     pub fn new(n: usize) -> Posted {
         Posted {
             frames: (0..n).map(|_| None).collect(),
             spare: Zeroed::new(n * FRAME_MAX),
             large: false,
             long_seen: false,
-            idle_bursts: 0,
+            bursts_without_long: 0,
         }
     }
 
@@ -37,7 +40,7 @@ impl Posted {
         if self.large { FRAME_MAX } else { DATA_ROOM }
     }
 
-    /// Allocates the first `n` frames as needed. Returns false if the pool is empty.
+    /// Allocates those of the first `n` frames that are missing. Returns false if the pool is empty.
     pub fn fill(&mut self, pool: &mut FramePool, n: usize) -> bool {
         let size = self.size();
         for slot in self.frames.iter_mut().take(n) {
@@ -51,28 +54,28 @@ impl Posted {
         true
     }
 
-    /// Calls `receive` with the first `n` frames (at most `MOST`), each with its spare buffer.
-    pub fn with_buffers<const MOST: usize>(
+    /// Calls `receive` with the first `n` frames (at most `N_MAX`), each with its spare buffer.
+    pub fn with_buffers<const N_MAX: usize>(
         &mut self,
         n: usize,
         receive: impl FnOnce(&mut [[&mut [u8]; 2]]) -> usize,
     ) -> usize {
-        let mut buffers: [[&mut [u8]; 2]; MOST] = std::array::from_fn(|_| [&mut [][..], &mut [][..]]);
-        let n = n.min(MOST);
+        let mut buffers: [[&mut [u8]; 2]; N_MAX] = std::array::from_fn(|_| [&mut [][..], &mut [][..]]);
+        let n = n.min(N_MAX);
         let spares = self.spare.bytes_mut().chunks_mut(FRAME_MAX);
-        let mut lent = 0;
+        let mut n_buffers = 0;
         for ((buffer, frame), spare) in
             buffers.iter_mut().zip(self.frames.iter_mut().flatten()).zip(spares).take(n)
         {
             let room = FRAME_MAX - frame.len();
             *buffer = [frame.bytes_mut(), &mut spare[..room]];
-            lent += 1;
+            n_buffers += 1;
         }
-        receive(&mut buffers[..lent])
+        receive(&mut buffers[..n_buffers])
     }
 
-    /// Takes frame `i`, into which `len` bytes were received.
-    pub fn take(&mut self, pool: &mut FramePool, i: usize, len: usize) -> Option<Frame> {
+    /// Removes and returns frame `i`, into which `len` bytes were received. `None`: the pool is empty.
+    pub fn take_frame(&mut self, pool: &mut FramePool, i: usize, len: usize) -> Option<Frame> {
         let mut frame = self.frames.get_mut(i)?.take()?;
         self.long_seen |= len > DATA_ROOM;
         let room = frame.len();
@@ -80,18 +83,23 @@ impl Posted {
             frame.trim(len);
             return Some(frame);
         }
-        let mut whole = pool.alloc(len)?;
-        let (front, back) = whole.bytes_mut().split_at_mut(room);
+        let mut complete = pool.alloc(len)?;
+        let (front, back) = complete.bytes_mut().split_at_mut(room);
         front.copy_from_slice(frame.bytes());
         back.copy_from_slice(self.spare.bytes().get(i * FRAME_MAX..i * FRAME_MAX + back.len())?);
         pool.free(frame);
-        Some(whole)
+        Some(complete)
     }
 
-    /// Adapts the size of frames to the packets seen.
+    /// Adapts the size of posted frames to the lengths of the received packets.
     pub fn end_of_burst(&mut self, pool: &mut FramePool) {
-        self.idle_bursts = if std::mem::take(&mut self.long_seen) { 0 } else { self.idle_bursts + 1 };
-        let large = if self.large { self.idle_bursts < SMALL_AGAIN_AFTER } else { self.idle_bursts == 0 };
+        self.bursts_without_long =
+            if std::mem::take(&mut self.long_seen) { 0 } else { self.bursts_without_long + 1 };
+        let large = if self.large {
+            self.bursts_without_long < SMALL_AGAIN_AFTER
+        } else {
+            self.bursts_without_long == 0
+        };
         if large != self.large {
             self.large = large;
             for frame in self.frames.iter_mut().filter_map(Option::take) {
@@ -118,7 +126,7 @@ mod tests {
             1
         });
         assert_eq!(n, 1);
-        let frame = posted.take(pool, 0, len).unwrap();
+        let frame = posted.take_frame(pool, 0, len).unwrap();
         posted.end_of_burst(pool);
         let bytes = frame.bytes().to_vec();
         pool.free(frame);

@@ -1,14 +1,14 @@
-//! A frame from a packet socket and its metadata become one frame.
+//! Makes a frame from the bytes and the metadata that a packet socket delivered.
 
-use crate::linux::mmsg::Received;
+use crate::linux::mmsg::FrameMetadata;
 use packet::frame::Frame;
 use packet::vnet;
 
 const VLAN_BYTES: usize = 4;
 const ADDRESSES: usize = 12;
 
-/// Inserts the tag that the kernel removed, and sets the frame's offload request.
-pub fn finish(mut frame: Frame, meta: &Received) -> Option<Frame> {
+/// Inserts the VLAN tag that the kernel removed, and sets the frame's offload request. `None`: the frame is invalid.
+pub fn frame_with_metadata(mut frame: Frame, meta: &FrameMetadata) -> Option<Frame> {
     if meta.damaged {
         return None;
     }

@@ -1,6 +1,6 @@
 //! Route netlink: the kernel's state of interfaces, and notifications of changes.
 //!
-//! Parsing is pure and total: any message is either understood or skipped. Nothing blocks: the reply to a request is
+//! Parsing has no side effects and accepts any input: a message that is not understood is skipped. Nothing blocks: the reply to a request is
 //! in the socket when `send` returns. Sources: RFC 3549; rtnetlink(7).
 
 use crate::stats::Stats;
@@ -26,7 +26,7 @@ const IFLA_GROUP: u16 = 27;
 const IFLA_CARRIER: u16 = 33;
 const IFLA_CARRIER_CHANGES: u16 = 35;
 
-/// The group of devices that are about to be deleted. Any number that nothing else uses; groups that people set are small.
+/// The group of devices that are about to be deleted. The number is arbitrary but large, because groups that administrators set are small.
 const DELETED_GROUP: u32 = 0x736c_7563;
 
 const HEADER: usize = 16;
@@ -35,7 +35,7 @@ const RECEIVE_BYTES: usize = 32 << 10;
 const IFF_UP: u32 = 1;
 const IFF_LOOPBACK: u32 = 8;
 
-/// An interface as the kernel describes it.
+/// An interface and its state in the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Link {
     /// Interface index; not reused while the system runs.
@@ -44,9 +44,9 @@ pub struct Link {
     pub name: String,
     /// Administratively up.
     pub up: bool,
-    /// A loopback device: packets sent to it come back.
+    /// Whether it is a loopback device: packets sent to it are received again.
     pub loopback: bool,
-    /// It has a carrier.
+    /// Whether it has a carrier.
     pub carrier: bool,
     /// How often the carrier was gained or lost.
     pub carrier_changes: u32,
@@ -54,7 +54,7 @@ pub struct Link {
     pub mtu: u32,
     /// The Ethernet address, if it has one.
     pub mac: Option<[u8; 6]>,
-    /// The kernel's counters, from the kernel's side.
+    /// The kernel's counters, from the kernel's point of view.
     pub stats: Stats,
 }
 
@@ -63,14 +63,14 @@ pub struct Link {
 pub enum LinkEvent {
     /// The interface is new, or a property changed.
     Changed(Box<Link>),
-    /// The interface left this namespace. A tap that was moved to another namespace lives on: see `Netdev::facts`.
+    /// The interface left this network namespace. A tap that was moved to another namespace continues to work: see `Netdev::facts`.
     Removed {
         /// Its index.
         ifindex: u32,
         /// Its name.
         name: String,
     },
-    /// Notifications were lost: all interfaces have to be read again.
+    /// Notifications were lost: the caller must read all interfaces again.
     Lost,
 }
 
@@ -83,26 +83,26 @@ pub fn link_by_name(name: &str) -> io::Result<Link> {
     get_link(0, &attributes)
 }
 
-/// Looks an interface up by number.
+/// Looks an interface up by index.
 pub fn link_by_index(ifindex: u32) -> io::Result<Link> {
     get_link(ifindex, &[])
 }
 
-/// Deletes an interface; it is gone when this returns.
+/// Deletes an interface. It no longer exists when this returns.
 pub fn delete_link(ifindex: u32) -> io::Result<()> {
     let socket = open(0)?;
     transact(&socket, &request(RTM_DELLINK, NLM_F_REQUEST | NLM_F_ACK, ifindex, &[]))?;
     Ok(())
 }
 
-/// Deletes interfaces in one transaction; they are gone when this returns, as far as they were there.
+/// Deletes interfaces, in one transaction if possible. They no longer exist when this returns; errors are ignored.
 pub fn delete_links(ifindices: &[u32]) {
     if ifindices.len() < 2 || delete_as_group(ifindices).is_err() {
         ifindices.iter().for_each(|ifindex| _ = delete_link(*ifindex));
     }
 }
 
-/// The kernel deletes several devices at once if they are a group.
+/// Puts the devices into a group and deletes the group: the kernel deletes all devices of a group at once.
 fn delete_as_group(ifindices: &[u32]) -> io::Result<()> {
     let socket = open(0)?;
     let mut group = Vec::new();
@@ -110,7 +110,7 @@ fn delete_as_group(ifindices: &[u32]) -> io::Result<()> {
     const ACKED: u16 = NLM_F_REQUEST | NLM_F_ACK;
     let mut found = false;
     for ifindex in ifindices {
-        // Another program may have deleted it meanwhile.
+        // Fails if another program has deleted the device meanwhile.
         found |= transact(&socket, &request(RTM_SETLINK, ACKED, *ifindex, &group)).is_ok();
     }
     if found {
@@ -138,7 +138,7 @@ pub struct LinkMonitor {
     buffer: Vec<u8>,
 }
 
-/// Readable when there is an event.
+/// The file descriptor is readable when there is an event.
 impl AsFd for LinkMonitor {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
@@ -151,7 +151,7 @@ impl LinkMonitor {
         Ok(LinkMonitor { socket: open(RTMGRP_LINK)?, buffer: vec![0; RECEIVE_BYTES] })
     }
 
-    /// Reads at most `limit` datagrams without blocking.
+    /// Appends the events of at most `limit` datagrams to `events`, without blocking.
     pub fn take(&mut self, limit: usize, events: &mut Vec<LinkEvent>) {
         for _ in 0..limit {
             match rustix::net::recv(&self.socket, &mut self.buffer[..], RecvFlags::DONTWAIT) {
@@ -182,7 +182,7 @@ pub(crate) fn open(groups: u32) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Sends one request; returns the first datagram of the reply, or the error that it reports.
+/// Sends one request. Returns the first datagram of the reply, or the error that the reply contains.
 pub(crate) fn transact(socket: &OwnedFd, request: &[u8]) -> io::Result<Vec<u8>> {
     rustix::net::send(socket, request, SendFlags::empty())?;
     let mut buffer = vec![0; RECEIVE_BYTES];
@@ -215,7 +215,7 @@ fn request(kind: u16, flags: u16, ifindex: u32, attributes: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A dump request for all objects of a kind, of every address family.
+/// A dump request for all objects of a kind, of all address families.
 pub(crate) fn request_dump(kind: u16, flags: u16) -> Vec<u8> {
     request(kind, flags, 0, &[])
 }
@@ -232,7 +232,7 @@ pub(crate) struct Message<'a> {
     pub(crate) body: &'a [u8],
 }
 
-/// The messages of a datagram; ends at the first that is incomplete.
+/// Iterates over the messages of a datagram; ends at the first incomplete one.
 pub(crate) struct Messages<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Iterator for Messages<'a> {
@@ -247,7 +247,7 @@ impl<'a> Iterator for Messages<'a> {
     }
 }
 
-/// The attributes of a message; ends at the first that is incomplete.
+/// Iterates over the attributes of a message; ends at the first incomplete one.
 pub(crate) struct Attributes<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Iterator for Attributes<'a> {

@@ -1,4 +1,4 @@
-//! How a port gets its receive buffers: settings of the database, and what `rxpool/show` prints.
+//! The receive buffers of a port: settings of the database, and the values that `rxpool/show` prints.
 
 use crate::error::NetdevError;
 use rxpool::{Alpha, LOW_WATERMARK, Mode};
@@ -6,7 +6,7 @@ use settings::interface::{RX_POOL, RX_POOL_ALPHA, RX_POOL_DRAIN, RX_POOL_RESERVE
 use settings::root::{RX_POOL_QUEUES, RX_POOL_SIZE};
 use std::collections::BTreeMap;
 
-/// The settings of one port, and the size of pools that are made from now on.
+/// The settings of one port, and the sizes of pools that are created from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RxBuffers {
     /// `other_config:rx-pool`.
@@ -15,11 +15,11 @@ pub struct RxBuffers {
     pub alpha: Alpha,
     /// Whether the threshold is weighted by the drain rate.
     pub by_drain: bool,
-    /// Buffers that each rx queue is certain to get.
+    /// Number of buffers reserved for each rx queue.
     pub reserve: u32,
-    /// Buffers of a new pool.
+    /// Number of buffers of a new pool.
     pub pool_size: u32,
-    /// Rx queues that a new pool has places for.
+    /// Maximum number of rx queues of a new pool.
     pub pool_queues: u32,
 }
 
@@ -60,7 +60,7 @@ impl RxBuffers {
 }
 
 impl RxBuffers {
-    /// Refuses `basic`, for this reason, and a pool that is too small for its reserves.
+    /// Refuses mode `basic`, with reason `why`, and mode `spp` if the reserves exceed the pool.
     pub fn check(&self, name: &str, why: &str) -> Result<(), NetdevError> {
         let why = match self.mode {
             Mode::Basic => why,
@@ -73,33 +73,33 @@ impl RxBuffers {
     }
 }
 
-/// The buffers of one rx queue at this moment.
+/// The buffers that one rx queue uses now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueUse {
-    /// The pool that it shares; empty if it shares none.
+    /// The name of its pool; empty if it uses none.
     pub pool: String,
-    /// The number of buffers in that pool, and how many of them all queues hold together.
+    /// The number of buffers in that pool, and the number that all its queues use together.
     pub of_pool: (u32, u32),
-    /// Buffers that it holds: posted, or in packets that it received.
+    /// Buffers that it uses: posted, or with packets that it received.
     pub held: u32,
-    /// Buffers with copies of packets that it sends, which it received elsewhere than in this pool.
+    /// Buffers with copies of packets that it sends and that were not received into this pool.
     pub sending: u32,
     /// Buffers that are posted.
     pub posted: u32,
-    /// The most that it held.
+    /// The largest number that it has used.
     pub peak: u32,
-    /// Buffers that it may hold at this moment.
+    /// Maximum number of buffers that it may use at this moment.
     pub allowance: u32,
-    /// Buffers that it is certain to get.
+    /// Number of buffers reserved for it.
     pub reserve: u32,
-    /// High watermark: the most that are posted.
+    /// High watermark: maximum number of posted buffers.
     pub high: u32,
-    /// Whether it is busy: then its allowance is posted, otherwise the low watermark.
+    /// Whether it is busy. Then its allowance is posted, otherwise the low watermark.
     pub busy: bool,
     /// How often it became busy.
     pub woken: u64,
     /// Packets that were lost when it became busy, because only the low watermark was posted.
     pub first_burst_lost: u64,
-    /// Packets that found no buffer, those of first bursts included.
+    /// Packets for which there was no buffer, including those of `first_burst_lost`.
     pub lost: u64,
 }

@@ -1,4 +1,4 @@
-//! State shared by a port's `Netdev` and its queues: counters of drops, and usually a descriptor.
+//! State shared by a port's `Netdev` and its queues: counters, and for kernel devices a file descriptor and the MTU.
 
 use crate::device::KernelCounters;
 use crate::stats::Stats;
@@ -9,16 +9,16 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// Ethernet's header: addresses and type.
+/// Bytes of an Ethernet header: both addresses and the EtherType.
 pub const ETHERNET_HEADER: usize = 14;
 const VLAN_BYTES: usize = 4;
 const ETHERTYPE_VLAN: [u8; 2] = [0x81, 0x00];
 
 /// Stores a frame that a device did not accept, for `TxQueue::refused`.
 #[cold]
-pub fn keep(place: &mut Vec<u8>, frame: &[u8]) {
-    place.clear();
-    place.extend_from_slice(frame);
+pub fn store_refused(buffer: &mut Vec<u8>, frame: &[u8]) {
+    buffer.clear();
+    buffer.extend_from_slice(frame);
 }
 
 /// The counters of a port, updated with relaxed ordering.
@@ -33,7 +33,7 @@ pub struct PortCounters {
     tx_dropped: AtomicU64,
 }
 
-/// A descriptor of a kernel device, with counters.
+/// The file descriptor of a kernel device, with the port's counters.
 pub struct Shared {
     fd: Arc<OwnedFd>,
     counters: PortCounters,
@@ -49,12 +49,12 @@ impl Deref for Shared {
 }
 
 impl Shared {
-    /// Takes the descriptor.
+    /// Creates the state of a port with this file descriptor.
     pub fn new(fd: impl Into<Arc<OwnedFd>>) -> Arc<Shared> {
         Arc::new(Shared { fd: fd.into(), counters: PortCounters::default(), mtu: AtomicU32::new(u32::MAX) })
     }
 
-    /// The state of the same port with another descriptor; its own drops count on.
+    /// The state of the same port with another file descriptor. The port's own drop counters continue.
     pub fn successor(&self, fd: impl Into<Arc<OwnedFd>>) -> Arc<Shared> {
         let next = Shared::new(fd);
         next.set_mtu(self.mtu.load(Ordering::Relaxed));
@@ -71,8 +71,8 @@ impl Shared {
     }
 
     /// Whether segments of this frame would be longer than the MTU. The kernel checks the length only of packets that
-    /// it need not segment, and would pass such segments on.
-    pub fn cuts_too_long(&self, frame: &Frame) -> bool {
+    /// it need not segment, and would forward segments that are too long.
+    pub fn has_too_long_segments(&self, frame: &Frame) -> bool {
         if !frame.has_offload_state() {
             return false;
         }
@@ -87,14 +87,14 @@ impl Shared {
     }
 }
 
-/// The longest frame of this kind that the MTU allows: a VLAN tag does not count.
+/// Maximum length of this frame with this MTU. A VLAN tag does not count towards the MTU.
 pub fn longest(frame: &[u8], mtu: usize) -> usize {
     let tag = if frame.get(12..14) == Some(&ETHERTYPE_VLAN) { VLAN_BYTES } else { 0 };
     mtu.saturating_add(ETHERNET_HEADER + tag)
 }
 
 impl PortCounters {
-    /// Marks the port as closed; its queues then receive and send nothing.
+    /// Marks the port as closed. Then its queues receive and send nothing.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Release);
     }
@@ -127,7 +127,7 @@ impl PortCounters {
         }
     }
 
-    /// Our own counters, for a device whose kernel counters cannot be read.
+    /// The port's own counters, for a device whose kernel counters cannot be read.
     pub fn own_stats(&self) -> Stats {
         let read = |n: &AtomicU64| Some(n.load(Ordering::Relaxed));
         Stats {
@@ -139,13 +139,13 @@ impl PortCounters {
         }
     }
 
-    /// Our own drops, for readers that have the kernel's counters.
-    pub fn beside_kernel(&self, is_other_end: bool) -> KernelCounters {
+    /// The port's own drops, for readers that read the kernel's counters themselves.
+    pub fn own_drops(&self, is_other_end: bool) -> KernelCounters {
         let read = |n: &AtomicU64| n.load(Ordering::Relaxed);
         KernelCounters { is_other_end, dropped: (read(&self.rx_dropped), read(&self.tx_dropped)) }
     }
 
-    /// Adds our own drops to the kernel's counters.
+    /// Adds the port's own drops to the kernel's counters.
     pub fn add_drops(&self, stats: &mut Stats) {
         let add =
             |to: &mut Option<u64>, n: &AtomicU64| *to = Some(to.unwrap_or(0) + n.load(Ordering::Relaxed));

@@ -1,14 +1,14 @@
-//! A kernel device that shares its rx queues with others (mode `basic`), and the socket by which all of these send.
+//! A kernel device that shares its rx queues with others (mode `basic`), and the socket by which all such devices send.
 
 use crate::linux::packet_socket;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// The socket by which all members send. It also makes their devices promiscuous, which the kernel ends when the socket is closed.
+/// The socket by which all members send. It also makes their devices promiscuous, until it is closed.
 static SENDER: Mutex<Weak<OwnedFd>> = Mutex::new(Weak::new());
 
-/// A device in mode `basic`; it is promiscuous until the value is dropped.
+/// A device in mode `basic`. It is promiscuous until the value is dropped.
 pub struct Member {
     ifindex: u32,
     sender: Arc<OwnedFd>,
@@ -16,14 +16,14 @@ pub struct Member {
 }
 
 impl Member {
-    /// Makes the device promiscuous, and opens the common socket if this is the first member.
+    /// Makes the device promiscuous, and opens the shared socket if this is the first member.
     pub fn new(ifindex: u32) -> io::Result<Arc<Member>> {
-        let mut place = SENDER.lock().unwrap_or_else(PoisonError::into_inner);
-        let sender = match place.upgrade() {
+        let mut shared_sender = SENDER.lock().unwrap_or_else(PoisonError::into_inner);
+        let sender = match shared_sender.upgrade() {
             Some(sender) => sender,
             None => {
                 let new = Arc::new(packet_socket::open_shared_sender()?);
-                *place = Arc::downgrade(&new);
+                *shared_sender = Arc::downgrade(&new);
                 new
             }
         };
@@ -31,7 +31,7 @@ impl Member {
         Ok(Arc::new(Member { ifindex, sender, fault: Mutex::default() }))
     }
 
-    /// The socket to send by.
+    /// The socket by which the device sends.
     pub fn sender(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.sender)
     }
@@ -41,7 +41,7 @@ impl Member {
         self.ifindex
     }
 
-    /// Sets why the device receives nothing; `None` if it receives.
+    /// Sets the reason why the device receives nothing; `None` if it receives.
     pub(crate) fn set_fault(&self, fault: Option<&str>) {
         *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault.map(str::to_owned);
     }

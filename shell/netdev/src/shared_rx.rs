@@ -1,18 +1,18 @@
-//! Mode `basic` of kernel devices: a few packet sockets receive for all of them; the metadata of a packet tells its device.
+//! Mode `basic` of kernel devices: a few packet sockets receive for all of them. The metadata of a packet contains its device.
 //!
-//! [`SharedRx`] is the set of a datapath's sockets, owned by the main thread. The sockets are bound to no device, and a
-//! filter lets the packets of the members pass. With several sockets the kernel divides the packets among them, by flow or
-//! by device. Each socket is one rx queue ([`SharedQueue`]), whoever its members are, so 1,000 ports cost no more polls than
+//! [`SharedRx`] is the set of a datapath's sockets, owned by the main thread. The sockets are not bound to a device, and a
+//! filter accepts only packets of the members. If there are several sockets, the kernel distributes the packets over them, by flow or
+//! by device. Each socket is one rx queue ([`SharedQueue`]), however many members there are, so 1,000 ports need no more polls than
 //! one. All members send by one socket.
 //!
-//! As in the source, nothing isolates members from each other: a flood to one fills its socket, and the packets of all ports
-//! that hash to it are lost. That is what mode `spp` is for.
+//! Members are not isolated from each other: a flood to one member fills the socket, and packets of all ports that are distributed to
+//! this socket are lost. Mode `spp` avoids that (ADR 35).
 
 use crate::device::RxHandle;
 use crate::linux::mmsg::{BATCH, Mmsg};
 use crate::linux::{packet_socket, shared_filter};
 use crate::posted::Posted;
-use crate::received::finish;
+use crate::received::frame_with_metadata;
 use crate::shared_member::Member;
 use packet::frame::{Frame, FrameBatch, FramePool};
 use packet::queue::{RxQueue, RxResult};
@@ -26,17 +26,17 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use sync::Snapshot;
 use units::PortNo;
 
-/// Bursts that are read at once: their packets are sorted by port, so that the path gets batches.
+/// Maximum number of bursts that are read at once. Their packets are sorted by port, so that the datapath gets larger batches of a port.
 const BURSTS: usize = 4;
 
-/// How many queues there are, and how packets are divided.
+/// The number of shared queues, and how packets are distributed over them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Number of queues.
     pub queues: u16,
-    /// The device selects the queue, and not the flow.
+    /// Whether the device selects the queue; otherwise the flow does.
     pub by_port: bool,
-    /// Poll threads poll the queues, and not the worker of kernel ports.
+    /// Whether PMD threads poll the queues; otherwise the worker of kernel ports does.
     pub pmd: bool,
 }
 
@@ -62,17 +62,17 @@ impl Shape {
     }
 }
 
-/// Port numbers by interface index, as the queues read them.
-type Numbers = BTreeMap<u32, NonZeroU32>;
+/// Port numbers by interface index. Published to the queues.
+type PortNumbers = BTreeMap<u32, NonZeroU32>;
 
-/// What a queue did, for tables.
+/// Counters of a queue, for display.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Packets that it delivered.
+    /// Packets that were passed to the worker.
     pub packets: u64,
     /// Packets that the kernel dropped because the socket was full.
     pub lost: u64,
-    /// Packets that were read from the socket and not yet taken by the worker.
+    /// Packets that were read from the socket but not yet passed to the worker.
     pub waiting: u32,
 }
 
@@ -88,16 +88,19 @@ struct Counters {
 pub struct SharedRx {
     shape: Shape,
     members: BTreeMap<PortNo, Arc<Member>>,
-    numbers: Arc<Snapshot<Numbers>>,
+    port_numbers: Arc<Snapshot<PortNumbers>>,
+    /// The sockets, each with the counters of its queue.
     queues: Vec<(Arc<OwnedFd>, Arc<Counters>)>,
-    /// Members have come or gone since the filter was set.
+    /// Whether members joined or left since the filter was set.
     changed: bool,
+    /// Whether the shape changed since the sockets were opened.
     reshaped: bool,
+    /// Why the sockets could not be opened.
     fault: Option<String>,
 }
 
 impl SharedRx {
-    /// Sets the shape; in force after `follow`.
+    /// Sets the shape. It takes effect in `follow`.
     pub fn configure(&mut self, shape: Shape) {
         self.reshaped |= shape != self.shape;
         self.shape = shape;
@@ -108,18 +111,18 @@ impl SharedRx {
         self.shape
     }
 
-    /// A port receives by the shared queues from the next `follow` on.
+    /// Adds a member port. It receives by the shared queues after the next `follow`.
     pub fn join(&mut self, port: PortNo, member: Arc<Member>) {
         self.members.insert(port, member);
         self.changed = true;
     }
 
-    /// A port is no member any more.
+    /// Removes a member port.
     pub fn leave(&mut self, port: PortNo) {
         self.changed |= self.members.remove(&port).is_some();
     }
 
-    /// Why the members have no queue.
+    /// Why the sockets could not be opened; `None`: they are open.
     pub fn fault(&self) -> Option<&str> {
         self.fault.as_deref()
     }
@@ -129,7 +132,7 @@ impl SharedRx {
         self.members.keys().copied()
     }
 
-    /// What each queue did.
+    /// The counters of each queue.
     pub fn usage(&self) -> Vec<Usage> {
         let of = |(fd, counters): &(Arc<OwnedFd>, Arc<Counters>)| {
             let lost = packet_socket::take_drops(fd).unwrap_or(0);
@@ -142,19 +145,19 @@ impl SharedRx {
         self.queues.iter().map(of).collect()
     }
 
-    /// Follows changes of members and shape. Returns the queues if they were replaced: earlier ones are to be dropped. If
-    /// that fails there are none, and each member knows why.
+    /// Applies changes of members and shape. Returns the new queues if they were replaced: then the caller must drop the earlier ones. If
+    /// the sockets cannot be opened, there are no queues, and the error is stored in each member.
     pub fn follow(&mut self) -> Option<Vec<RxHandle>> {
         if !self.changed && !self.reshaped {
             return None;
         }
         self.changed = false;
-        // The kernel gives a new device an index that is not in use.
+        // An interface index identifies one member: the kernel gives a new device an index that is not in use.
         let index =
             |(port, member): (&PortNo, &Arc<Member>)| Some((member.ifindex(), NonZeroU32::new(port.0)?));
-        let numbers: Numbers = self.members.iter().filter_map(index).collect();
-        let mut filter = shared_filter::accept(&numbers.keys().copied().collect::<Vec<u32>>());
-        self.numbers.store(Arc::new(numbers));
+        let port_numbers: PortNumbers = self.members.iter().filter_map(index).collect();
+        let mut filter = shared_filter::accept(&port_numbers.keys().copied().collect::<Vec<u32>>());
+        self.port_numbers.store(Arc::new(port_numbers));
         let wanted = if self.members.is_empty() { 0 } else { usize::from(self.shape.queues) };
         let reshaped = std::mem::take(&mut self.reshaped);
         let keep = self.queues.len() == wanted && !reshaped;
@@ -172,7 +175,7 @@ impl SharedRx {
         let failed = fault.is_some();
         self.fault = fault;
         if failed {
-            // The next change tries to open them again.
+            // The next change of members or shape tries to open the sockets again.
             self.queues.clear();
         }
         (failed || !keep).then(|| self.handles())
@@ -183,13 +186,13 @@ impl SharedRx {
         let sockets: Vec<OwnedFd> =
             (0..n).map(|_| packet_socket::open_unbound()).collect::<io::Result<_>>()?;
         for socket in &sockets {
-            // Each bound socket receives everything until it is in the group.
+            // Until it is in the group, each bound socket would receive all packets. So its filter rejects all packets first.
             packet_socket::set_filter(socket, &mut shared_filter::accept(&[]))?;
             packet_socket::bind_all(socket)?;
         }
         if n > 1 {
             let mut select = self.shape.by_port.then(shared_filter::by_interface);
-            packet_socket::group(&sockets, select.as_deref_mut())?;
+            packet_socket::join_fanout_group(&sockets, select.as_deref_mut())?;
         }
         sockets.iter().try_for_each(|socket| packet_socket::set_filter(socket, filter))?;
         self.queues = sockets.into_iter().map(|socket| (Arc::new(socket), Arc::default())).collect();
@@ -201,7 +204,7 @@ impl SharedRx {
             queue: Box::new(SharedQueue {
                 fd: Arc::clone(fd),
                 counters: Arc::clone(counters),
-                numbers: Arc::clone(&self.numbers),
+                port_numbers: Arc::clone(&self.port_numbers),
                 mmsg: Mmsg::new(),
                 posted: Posted::new(BATCH),
                 waiting: VecDeque::with_capacity(BURSTS * BATCH),
@@ -212,23 +215,23 @@ impl SharedRx {
     }
 }
 
-/// One shared queue. Each call returns packets of one port; those of other ports wait for the next calls, and the socket is
-/// read again when none waits. So a worker that has found no packet may sleep on the socket.
+/// One shared queue. Each call of `rx` returns packets of one port; those of other ports stay in `waiting` for the next calls. The socket is
+/// read again when `waiting` is empty. So a worker that has received no packet may sleep until the socket is readable.
 struct SharedQueue {
     fd: Arc<OwnedFd>,
     counters: Arc<Counters>,
-    numbers: Arc<Snapshot<Numbers>>,
+    port_numbers: Arc<Snapshot<PortNumbers>>,
     mmsg: Box<Mmsg>,
     posted: Posted,
-    /// By port, in the order of arrival for each of them.
+    /// Packets sorted by port; those of one port in the order of arrival.
     waiting: VecDeque<(NonZeroU32, Frame)>,
 }
 
 impl SharedQueue {
-    /// Reads bursts until one is not full. Returns how many packets could not be delivered.
+    /// Reads bursts until one is not full. Returns how many packets were dropped.
     fn read(&mut self, pool: &mut FramePool) -> u32 {
         let mut dropped = 0;
-        let numbers = self.numbers.load();
+        let port_numbers = self.port_numbers.load();
         for _ in 0..BURSTS {
             if !self.posted.fill(pool, BATCH) {
                 break;
@@ -237,11 +240,15 @@ impl SharedQueue {
             let receive = |buffers: &mut [[&mut [u8]; 2]]| mmsg.receive(fd, buffers).unwrap_or(0);
             let received = self.posted.with_buffers::<BATCH>(BATCH, receive);
             for i in 0..received {
-                let meta = self.mmsg.received(i);
-                // A device that has left may still have packets in the socket.
-                let port = numbers.get(&self.mmsg.device(i)).filter(|_| !meta.outgoing);
+                let meta = self.mmsg.metadata(i);
+                // The socket may still contain packets of a device that is not a member any more.
+                let port = port_numbers.get(&self.mmsg.ifindex_of(i)).filter(|_| !meta.outgoing);
                 let Some(port) = port.copied() else { continue };
-                match self.posted.take(pool, i, meta.len).and_then(|frame| finish(frame, &meta)) {
+                match self
+                    .posted
+                    .take_frame(pool, i, meta.len)
+                    .and_then(|frame| frame_with_metadata(frame, &meta))
+                {
                     Some(frame) => self.waiting.push_back((port, frame)),
                     None => dropped += 1,
                 }
@@ -271,6 +278,6 @@ impl RxQueue for SharedQueue {
             self.counters.packets.fetch_add(n as u64, Ordering::Relaxed);
             self.counters.waiting.store(self.waiting.len() as u32, Ordering::Relaxed);
         }
-        RxResult { dropped, more: !self.waiting.is_empty(), port, lent: false }
+        RxResult { dropped, more: !self.waiting.is_empty(), port, needs_return: false }
     }
 }

@@ -1,6 +1,6 @@
-//! The counters of a port, with the keys under which the database shows them.
+//! The counters of a port, with their keys in the database.
 
-/// Counters of a port. `None`: this kind of port does not have the counter.
+/// Counters of a port. `None`: this type of port does not have the counter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Stats {
@@ -18,12 +18,12 @@ pub struct Stats {
     pub rx_missed_errors: Option<u64>,
     pub collisions: Option<u64>,
     pub multicast: Option<u64>,
-    /// Counters that only this kind of port has.
+    /// Counters that only this type of port has.
     pub custom: Vec<(String, u64)>,
 }
 
 impl Stats {
-    /// The pairs of the `statistics` column of `Interface`.
+    /// The key-value pairs of the `statistics` column of `Interface`.
     pub fn pairs(&self) -> Vec<(String, u64)> {
         [
             ("rx_packets", self.rx_packets),
@@ -47,7 +47,7 @@ impl Stats {
         .collect()
     }
 
-    /// Adds packets dropped by policers and shapers in front of the device.
+    /// Adds packets that policers and shapers dropped in front of the device.
     pub fn add_qos(&mut self, received: u64, sent: u64) {
         let keys = [("ovs_rx_qos_drops", received), ("ovs_tx_qos_drops", sent)];
         for (key, dropped) in keys {
@@ -62,10 +62,10 @@ impl Stats {
         }
     }
 
-    /// The counters of a tap device from the switch's side: packets that the host transmits are received by the
+    /// The counters of a tap device from the switch's point of view: packets that the host transmits are received by the
     /// switch.
     ///
-    /// Errors that only a physical receiver can detect (CRC and the like) are 0: there is no wire.
+    /// Errors that only a physical receiver can detect (such as CRC errors) are 0, because there is no wire.
     pub fn seen_from_the_switch(self) -> Stats {
         Stats {
             rx_packets: self.tx_packets,

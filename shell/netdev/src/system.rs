@@ -1,8 +1,8 @@
-//! `system`: a port on a device that the kernel has, through one packet socket.
+//! `system`: a port on an existing kernel device, through one packet socket.
 //!
-//! Frames keep their offload requests, so TCP between two such ports crosses in segments of 64 KB without their
-//! payload being touched. The rx and tx queues share the socket; it is closed, and the device no longer promiscuous
-//! because of us, when the last of them is dropped.
+//! Frames keep their offload requests, so TCP between two such ports is forwarded in segments of 64 KB without access to the
+//! payload. The rx and tx queues share the socket. When the last of them is dropped, the socket is closed, and the device is no longer
+//! promiscuous because of this port.
 
 use crate::account::Account;
 use crate::device::{Facts, KernelCounters, Netdev, RxHandle};
@@ -12,11 +12,11 @@ use crate::linux::mmsg::{BATCH, Mmsg};
 use crate::linux::packet_socket;
 use crate::posted::Posted;
 use crate::qdisc;
-use crate::received::finish;
+use crate::received::frame_with_metadata;
 use crate::rx_buffers::{QueueUse, RxBuffers};
-use crate::shared::{Shared, keep};
+use crate::shared::{Shared, store_refused};
 use crate::shared_member::Member;
-use crate::socket_credit::{Credit, HIGH};
+use crate::socket_limit::{HIGH, SocketLimit};
 use crate::stats::Stats;
 use packet::frame::{Frame, FrameBatch, FramePool};
 use packet::queue::{RxQueue, RxResult, TxQueue, TxResult};
@@ -33,18 +33,18 @@ pub struct System {
     device: KernelDevice,
     kind: String,
     shared: Arc<Shared>,
-    rx_given: bool,
+    rx_taken: bool,
     buffers: RxBuffers,
     receive_mode: ReceiveMode,
 }
 
-/// How the port receives.
+/// How the port receives packets.
 enum ReceiveMode {
-    /// Through a socket of its own.
+    /// Through its own socket.
     Own,
-    /// Through a socket of its own, whose buffer limit is charged to a pool.
+    /// Through its own socket, whose buffer limit counts in the quota of a pool.
     Pooled(Arc<Account>),
-    /// Through sockets that the datapath's devices share. It also sends through a shared one.
+    /// Through sockets that the datapath's devices share. Such a port also sends through a shared socket.
     Member(Arc<Member>),
 }
 
@@ -60,13 +60,13 @@ impl System {
             device,
             kind: kind.to_owned(),
             shared,
-            rx_given: false,
+            rx_taken: false,
             buffers,
             receive_mode: ReceiveMode::Own,
         })
     }
 
-    /// Replaces the socket by one for this mode; the queues are to be taken again.
+    /// Replaces the socket by one for this mode. Then the caller must take the queues again.
     fn change_receive_mode(&mut self, wanted: &RxBuffers) -> Result<(), NetdevError> {
         let (name, ifindex) = (self.device.name(), self.device.ifindex());
         let failed = |e: std::io::Error| {
@@ -88,7 +88,7 @@ impl System {
         };
         let next = self.shared.successor(socket.map_err(failed)?);
         std::mem::replace(&mut self.shared, next).end();
-        (self.receive_mode, self.buffers, self.rx_given) = (receive_mode, *wanted, false);
+        (self.receive_mode, self.buffers, self.rx_taken) = (receive_mode, *wanted, false);
         Ok(())
     }
 }
@@ -103,18 +103,18 @@ impl Netdev for System {
     settings_in_the_kernel!();
 
     fn take_rx_queues(&mut self) -> Vec<RxHandle> {
-        if std::mem::replace(&mut self.rx_given, true) {
+        if std::mem::replace(&mut self.rx_taken, true) {
             return Vec::new();
         }
         let fd = self.shared.fd();
-        let own = |credit| {
+        let own = |limit| {
             let shared = Arc::clone(&self.shared);
-            SystemRx { shared, mmsg: Mmsg::new(), posted: Posted::new(BATCH), credit }
+            SystemRx { shared, mmsg: Mmsg::new(), posted: Posted::new(BATCH), limit }
         };
         match &self.receive_mode {
             ReceiveMode::Own => vec![RxHandle { queue: Box::new(own(None)), poll_fd: Some(fd) }],
             ReceiveMode::Pooled(account) => {
-                let queue = own(Some(Credit::new(Arc::clone(account), &fd)));
+                let queue = own(Some(SocketLimit::new(Arc::clone(account), &fd)));
                 vec![RxHandle { queue: Box::new(queue), poll_fd: Some(fd) }]
             }
             ReceiveMode::Member(_) => Vec::new(),
@@ -127,7 +127,7 @@ impl Netdev for System {
             refused: Vec::new(),
             ifindex: self.device.ifindex(),
             is_bound: !matches!(self.receive_mode, ReceiveMode::Member(_)),
-            classed: None,
+            qos_socket: None,
         })
     }
     fn facts(&mut self) -> Result<Facts, NetdevError> {
@@ -146,11 +146,11 @@ impl Netdev for System {
         Ok(facts)
     }
     fn kernel_counters(&self) -> Option<KernelCounters> {
-        Some(self.shared.beside_kernel(false))
+        Some(self.shared.own_drops(false))
     }
     fn stats(&mut self) -> Result<Stats, NetdevError> {
         let mut stats = self.device.link()?.stats;
-        // The drops of shared queues belong to no port.
+        // Packets that shared sockets dropped cannot be assigned to a port.
         if !matches!(self.receive_mode, ReceiveMode::Member(_))
             && let Ok(drops) = packet_socket::take_drops(&self.shared.fd())
         {
@@ -191,8 +191,8 @@ struct SystemRx {
     shared: Arc<Shared>,
     mmsg: Box<Mmsg>,
     posted: Posted,
-    /// The limit of the socket, if it is adjustable.
-    credit: Option<Credit>,
+    /// Adjusts the limit of the socket, in mode `spp`.
+    limit: Option<SocketLimit>,
 }
 
 impl RxQueue for SystemRx {
@@ -204,14 +204,14 @@ impl RxQueue for SystemRx {
         }
         let fd: Arc<OwnedFd> = self.shared.fd();
         let mmsg = &mut self.mmsg;
-        // An error concerns the device (down or gone): the main thread learns of it by netlink; for the worker the
+        // An error concerns the device (down or gone); the main thread is notified of that by netlink. For the worker the
         // queue is empty.
         let received =
             self.posted.with_buffers::<BATCH>(want, |buffers| mmsg.receive(&fd, buffers).unwrap_or(0));
         for i in 0..received {
-            let meta = self.mmsg.received(i);
-            let frame = if meta.outgoing { continue } else { self.posted.take(pool, i, meta.len) };
-            match frame.and_then(|frame| finish(frame, &meta)) {
+            let meta = self.mmsg.metadata(i);
+            let frame = if meta.outgoing { continue } else { self.posted.take_frame(pool, i, meta.len) };
+            match frame.and_then(|frame| frame_with_metadata(frame, &meta)) {
                 Some(frame) => out.push(frame),
                 None => result.dropped += 1,
             }
@@ -219,9 +219,9 @@ impl RxQueue for SystemRx {
         self.posted.end_of_burst(pool);
         self.shared.count_rx_dropped(u64::from(result.dropped));
         result.more = received == want;
-        if let Some(credit) = &mut self.credit {
+        if let Some(limit) = &mut self.limit {
             let bytes = out.iter().skip(before).map(|frame| frame.len() as u64).sum();
-            self.shared.count_rx_dropped(credit.polled(&fd, result.more, bytes));
+            self.shared.count_rx_dropped(limit.record_poll(&fd, result.more, bytes));
         }
         result
     }
@@ -230,13 +230,13 @@ impl RxQueue for SystemRx {
 struct SystemTx {
     shared: Arc<Shared>,
     mmsg: Box<Mmsg>,
-    /// The last frame that the device did not accept.
+    /// A copy of the last frame that the device did not accept.
     refused: Vec<u8>,
     ifindex: u32,
-    /// The socket sends by this device only.
+    /// Whether the socket is bound to this device.
     is_bound: bool,
-    /// The socket for frames with a QoS queue, and the queue that it is set to.
-    classed: Option<(Arc<OwnedFd>, u32)>,
+    /// The socket for frames with a QoS queue, and the queue that its priority selects now.
+    qos_socket: Option<(Arc<OwnedFd>, u32)>,
 }
 
 impl TxQueue for SystemTx {
@@ -250,19 +250,19 @@ impl TxQueue for SystemTx {
         result
     }
 
-    fn takes_large(&self) -> bool {
+    fn accepts_large(&self) -> bool {
         true
     }
 
-    /// The kernel chooses the class by the socket's priority, which is set for each run of frames with the same queue.
+    /// The kernel selects the class by the socket's priority, which is set for each run of frames with the same queue.
     fn tx_queued(&mut self, frames: &mut FrameBatch, queues: &[u32]) -> TxResult {
         let mut result = TxResult::default();
         let mut rest = &frames[..];
         for run in queues.chunk_by(|a, b| a == b) {
             let (same, others) = rest.split_at(run.len().min(rest.len()));
             rest = others;
-            // Without such a socket the frames use the default queue.
-            let (fd, to) = match self.classed(run[0]) {
+            // If the socket cannot be opened, the frames use the default queue.
+            let (fd, to) = match self.qos_socket(run[0]) {
                 Some(fd) => (fd, None),
                 None => (self.shared.fd(), self.device()),
             };
@@ -280,14 +280,14 @@ impl TxQueue for SystemTx {
 }
 
 impl SystemTx {
-    /// The socket whose packets use QoS queue `queue`.
-    fn classed(&mut self, queue: u32) -> Option<Arc<OwnedFd>> {
-        if self.classed.is_none() {
+    /// The socket whose packets use QoS queue `queue`. Its priority is changed if necessary.
+    fn qos_socket(&mut self, queue: u32) -> Option<Arc<OwnedFd>> {
+        if self.qos_socket.is_none() {
             let fd = packet_socket::open_sender(self.ifindex).ok()?;
             packet_socket::set_priority(&fd, qdisc::priority(queue)).ok()?;
-            self.classed = Some((Arc::new(fd), queue));
+            self.qos_socket = Some((Arc::new(fd), queue));
         }
-        let (fd, known) = self.classed.as_mut()?;
+        let (fd, known) = self.qos_socket.as_mut()?;
         if *known != queue {
             packet_socket::set_priority(fd, qdisc::priority(queue)).ok()?;
             *known = queue;
@@ -295,23 +295,23 @@ impl SystemTx {
         Some(Arc::clone(fd))
     }
 
-    /// The device that a shared socket must be told.
+    /// The interface index that each packet needs if the socket is not bound to the device.
     fn device(&self) -> Option<u32> {
         (!self.is_bound).then_some(self.ifindex)
     }
 
     fn send(&mut self, (fd, to): (&OwnedFd, Option<u32>), frames: &[Frame], result: &mut TxResult) {
         let mut slots = [([0; vnet::LEN], &[][..]); BATCH];
-        let mut given = 0;
+        let mut n_slots = 0;
         for frame in frames {
-            if self.shared.cuts_too_long(frame) {
+            if self.shared.has_too_long_segments(frame) {
                 result.too_long += 1;
                 continue;
             }
-            slots[given] = (vnet::encode(&frame.offload(), frame.bytes()), frame.bytes());
-            given += 1;
+            slots[n_slots] = (vnet::encode(&frame.offload(), frame.bytes()), frame.bytes());
+            n_slots += 1;
         }
-        let mut rest = &slots[..given];
+        let mut rest = &slots[..n_slots];
         while !rest.is_empty() && !self.shared.ended() {
             match self.mmsg.send(fd, to, rest) {
                 Ok(n) if n > 0 => {
@@ -320,7 +320,7 @@ impl SystemTx {
                     result.sent_bytes += sent.iter().map(|(_, bytes)| bytes.len() as u64).sum::<u64>();
                     rest = left;
                 }
-                // The send buffer or the device's queue is full: the next calls would fail, too.
+                // The send buffer or the device's queue is full. Further calls would fail, too.
                 Ok(_) => break,
                 Err(e) if e.kind() == std::io::ErrorKind::WouldBlock || e.raw_os_error() == Some(ENOBUFS) => {
                     break;
@@ -330,7 +330,7 @@ impl SystemTx {
                         Some(EMSGSIZE) => result.too_long += 1,
                         _ => {
                             result.dropped += 1;
-                            keep(&mut self.refused, rest[0].1);
+                            store_refused(&mut self.refused, rest[0].1);
                         }
                     }
                     rest = &rest[1..];
@@ -339,7 +339,7 @@ impl SystemTx {
         }
         result.dropped += rest.len() as u32;
         if let Some((_, frame)) = rest.last() {
-            keep(&mut self.refused, frame);
+            store_refused(&mut self.refused, frame);
         }
     }
 }

@@ -1,12 +1,12 @@
-//! `tap` and `internal`: a TAP device that the switch creates; its other end is the host's network stack.
+//! `tap` and `internal`: a TAP device that the switch creates. Its other side is the host's network stack.
 //!
-//! The device is deleted when the port is closed, even if a worker still holds a queue: its name is free again at once. If
-//! the process ends without closing the port, the device stays with its addresses and routes, and the next process adopts it.
-//! Packets that the host sends are received by the port, so the kernel's
-//! counters are swapped.
+//! The device is deleted when the port is closed, even if a worker still holds a queue, so its name is free again at once. If
+//! the process ends without closing the port, the device stays with its addresses and routes, and the next process attaches to it.
+//! The port receives the packets that the host sends, so the kernel's receive and transmit counters are swapped.
 //!
-//! The host may move the device to another network namespace, which rtnetlink does not reach. The port keeps working
-//! with the facts last read and its own counters. Such a device ends with the process: the next one could not find it.
+//! The host may move the device to another network namespace, which rtnetlink does not reach. The port continues to work,
+//! and reports the facts that were read last and its own counters. Such a device is deleted when the process ends, because the next process
+//! could not find it.
 
 use crate::charged::Accounts;
 use crate::deletions::Deletions;
@@ -17,7 +17,7 @@ use crate::linux::mmsg::BATCH;
 use crate::linux::tun;
 use crate::posted::Posted;
 use crate::rx_buffers::{QueueUse, RxBuffers};
-use crate::shared::{Shared, keep};
+use crate::shared::{Shared, store_refused};
 use crate::stats::Stats;
 use packet::frame::{Frame, FrameBatch, FramePool};
 use packet::queue::{RxQueue, RxResult, TxQueue, TxResult};
@@ -29,9 +29,9 @@ use std::time::{Duration, Instant};
 
 const EMSGSIZE: i32 = 90;
 const EIO: i32 = 5;
-/// Frames read from a tap before the worker polls its other queues; each frame needs a system call.
+/// Maximum number of frames read from a tap before the worker polls its other queues. Each frame needs a system call.
 const READS: usize = 16;
-/// How long frames are dropped without a system call after one that the device refused because it was down.
+/// Time for which frames are dropped without a system call after the device refused a frame because it was down.
 const DOWN_PAUSE: Duration = Duration::from_millis(1);
 
 /// A TAP device as a port.
@@ -39,20 +39,20 @@ pub struct Tap {
     device: KernelDevice,
     kind: String,
     shared: Arc<Shared>,
-    rx_given: bool,
+    rx_taken: bool,
     last_facts: Facts,
-    /// How often the facts were read: after each notification of the kernel about the device.
+    /// How often the facts were read. They are read after each notification of the kernel about the device.
     facts_read: Arc<AtomicU32>,
     accounts: Accounts,
     deletions: Deletions,
-    /// The host moved the device to another network namespace.
+    /// Whether the host moved the device to another network namespace.
     moved: bool,
-    /// The process ends, and the device stays.
-    left: bool,
+    /// Whether the device must stay when the port is dropped, because the process ends.
+    leaves_device: bool,
 }
 
 impl Tap {
-    /// Makes or adopts the device `name`.
+    /// Creates the device `name`, or attaches to an existing one.
     pub(crate) fn open(name: &str, kind: &str, deletions: &Deletions) -> Result<Tap, NetdevError> {
         let error = |e: std::io::Error| NetdevError::open(name, errno_of(&e));
         if matches!(name, "default" | "all") {
@@ -64,14 +64,25 @@ impl Tap {
         tun::set_persistent(&fd, true).map_err(error)?;
         let (kind, shared, accounts) = (kind.to_owned(), Shared::new(fd), Accounts::default());
         let (facts_read, deletions) = (Arc::default(), deletions.clone());
-        let (rx_given, moved, left) = (false, false, false);
-        Ok(Tap { device, kind, shared, rx_given, last_facts, facts_read, accounts, deletions, moved, left })
+        let (rx_taken, moved, leaves_device) = (false, false, false);
+        Ok(Tap {
+            device,
+            kind,
+            shared,
+            rx_taken,
+            last_facts,
+            facts_read,
+            accounts,
+            deletions,
+            moved,
+            leaves_device,
+        })
     }
 
-    /// Records whether the device is in another namespace, where it must not outlive the process.
+    /// Records whether the device is in another network namespace. There it must not outlive the process.
     fn note_moved(&mut self, moved: bool) {
         if std::mem::replace(&mut self.moved, moved) != moved {
-            // Cannot fail: the descriptor is attached.
+            // Cannot fail: the file descriptor is attached to a device.
             let _ = tun::set_persistent(&self.shared.fd(), !moved);
         }
     }
@@ -80,15 +91,15 @@ impl Tap {
 impl Drop for Tap {
     fn drop(&mut self) {
         self.shared.end();
-        if self.left {
+        if self.leaves_device {
             return;
         }
-        // In another namespace the index may belong to another device, so the name is compared. A device that was
-        // moved or renamed is deleted with the last of its queues.
+        // In another namespace the index may belong to another device, so the name is compared, too. A device that was
+        // moved or renamed is deleted when the last of its queues is dropped.
         if self.device.link().is_ok_and(|link| link.name == self.device.name()) {
             self.deletions.delete(self.device.ifindex());
         } else {
-            // Fails if the device was deleted by others.
+            // Fails if another program has deleted the device.
             let _ = tun::set_persistent(&self.shared.fd(), false);
         }
     }
@@ -98,7 +109,7 @@ impl Netdev for Tap {
     settings_in_the_kernel!();
 
     fn take_rx_queues(&mut self) -> Vec<RxHandle> {
-        if std::mem::replace(&mut self.rx_given, true) {
+        if std::mem::replace(&mut self.rx_taken, true) {
             return Vec::new();
         }
         let queue = TapRx { shared: Arc::clone(&self.shared), posted: Posted::new(1) };
@@ -125,10 +136,10 @@ impl Netdev for Tap {
         }
     }
     fn kernel_counters(&self) -> Option<KernelCounters> {
-        Some(self.shared.beside_kernel(true))
+        Some(self.shared.own_drops(true))
     }
-    fn leave(&mut self) {
-        self.left = !self.moved;
+    fn keep_device(&mut self) {
+        self.leaves_device = !self.moved;
     }
     fn stats(&mut self) -> Result<Stats, NetdevError> {
         let mut stats = match self.device.link() {
@@ -144,7 +155,7 @@ impl Netdev for Tap {
         let changed = self.accounts.set(wanted);
         if changed {
             self.accounts.clear();
-            self.rx_given = false;
+            self.rx_taken = false;
         }
         Ok(changed)
     }
@@ -174,9 +185,9 @@ impl RxQueue for TapRx {
                 len = tun::read(&fd, &mut header, &mut buffers[0]).ok();
                 usize::from(len.is_some())
             });
-            // An error counts as an empty queue; the main thread learns of a lost device by netlink.
+            // An error counts as an empty queue. The main thread is notified by netlink if the device is gone.
             let Some(len) = len else { break };
-            let frame = self.posted.take(pool, 0, len).and_then(|mut frame| {
+            let frame = self.posted.take_frame(pool, 0, len).and_then(|mut frame| {
                 let offload = vnet::decode(&header, frame.bytes_mut())?;
                 frame.set_offload(offload);
                 Some(frame)
@@ -197,20 +208,20 @@ impl RxQueue for TapRx {
     }
 }
 
-/// Avoids system calls for a device that is down. The device of a bridge's local port usually is, and every broadcast of
+/// Avoids system calls for a device that is down. The device of a bridge's local port usually is down, and every broadcast of
 /// the bridge is sent to it.
 ///
-/// After a send fails because the device is down, frames are dropped for a millisecond, or until the kernel reports a
-/// change of the device to the main thread. No such report comes for a device in another network namespace, so that only
-/// the millisecond ends the pause there.
+/// After a send has failed because the device is down, frames are dropped for a millisecond, or until the kernel reports a
+/// change of the device to the main thread. For a device in another network namespace no such report comes, so there the pause always
+/// lasts for the millisecond.
 struct DownState {
     facts_read: Arc<AtomicU32>,
-    /// The value of `facts_read` before the last frame that the device refused, and the end of the pause after it.
+    /// The value of `facts_read` before the last frame that the device refused, and the end of the pause; `None`: no pause.
     refused: Option<(u32, Instant)>,
 }
 
 impl DownState {
-    /// Whether frames are to be dropped now.
+    /// Whether frames must be dropped now.
     fn is_pausing(&mut self) -> bool {
         let Some((facts_read, end)) = self.refused else { return false };
         if self.facts_read.load(Ordering::Relaxed) != facts_read || Instant::now() >= end {
@@ -222,7 +233,7 @@ impl DownState {
 
 struct TapTx {
     shared: Arc<Shared>,
-    /// The last frame that the device did not accept.
+    /// A copy of the last frame that the device did not accept.
     refused: Vec<u8>,
     down: DownState,
 }
@@ -241,11 +252,11 @@ impl TapTx {
             Err(e) if e.raw_os_error() == Some(EIO) => {
                 self.down.refused = Some((facts_read, Instant::now() + DOWN_PAUSE));
             }
-            // Its queue is full.
+            // The device's queue is full.
             Err(_) => {}
         }
         result.dropped += 1;
-        keep(&mut self.refused, frame.bytes());
+        store_refused(&mut self.refused, frame.bytes());
     }
 }
 
@@ -256,11 +267,11 @@ impl TxQueue for TapTx {
         if self.down.is_pausing() {
             result.dropped += frames.len() as u32;
             if let Some(frame) = frames.last() {
-                keep(&mut self.refused, frame.bytes());
+                store_refused(&mut self.refused, frame.bytes());
             }
         } else {
             for frame in frames.iter() {
-                if self.shared.cuts_too_long(frame) {
+                if self.shared.has_too_long_segments(frame) {
                     result.too_long += 1;
                 } else {
                     self.write(&fd, frame, &mut result);
@@ -271,7 +282,7 @@ impl TxQueue for TapTx {
         result
     }
 
-    fn takes_large(&self) -> bool {
+    fn accepts_large(&self) -> bool {
         true
     }
 

@@ -89,7 +89,7 @@ fn the_device_is_as_before_when_the_port_is_gone() {
     assert!(a.take_rx_queues().is_empty());
     drop(a);
     assert!(!program_on(&name));
-    // What a worker still holds has fallen silent.
+    // Queues that a worker still holds receive and send nothing.
     let mut pool = FramePool::new(4);
     let mut batch = vec![frame_of(&mut pool, &[], 60)];
     assert_eq!(tx.tx(&mut batch).dropped, 1);
@@ -195,7 +195,7 @@ fn a_copy_of_the_link_keeps_no_program() {
     drop((peer, copies));
 }
 
-/// What a process that another thread starts has between its `fork` and its `exec`.
+/// Copies of file descriptors, as a child process of another thread has them between `fork` and `exec`.
 fn copies_of_bpf_links() -> Vec<OwnedFd> {
     let me = pidfd_open(getpid(), PidfdFlags::empty()).unwrap();
     let links = std::fs::read_dir("/proc/self/fd").unwrap().flatten().filter(|entry| {

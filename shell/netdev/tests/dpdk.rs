@@ -1,7 +1,7 @@
-//! Ports of type `dpdk` on devices that need no hardware, with the real environment in memory of its own.
+//! Ports of type `dpdk` on devices that need no hardware, with the real environment in ordinary memory.
 //!
-//! A program of its own and no harness: the environment comes up once per process, and starts the program again to see
-//! whether it can. Where it cannot come up, the test says why and passes.
+//! This is a program without a test harness, because the environment is initialized only once per process, and because it starts
+//! the program again to try its start. If the environment cannot be started, the test prints the reason and passes.
 
 use dpdk::eal::{self, EalOptions};
 use netdev::device::Netdev;
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     let words = "--no-huge -m 512 --no-shconf --no-pci --no-telemetry";
     let options = EalOptions {
         program: "netdev-test".to_owned(),
-        // Small pools: there is little memory, and what it takes to lay one out grows with it.
+        // Small pools, because there is little memory.
         config: BTreeMap::from(
             [("dpdk-extra", words), ("per-port-memory", "true")].map(|(k, v)| (k.to_owned(), v.to_owned())),
         ),
@@ -88,7 +88,7 @@ fn refusals(netdevs: &mut Netdevs) {
     assert_eq!(error(open(netdevs, "p3", &lsc)), "'p3': link status interrupt is not supported.");
 }
 
-/// What is sent by a ring device it receives.
+/// A ring device receives what it sends.
 fn packets_cross_a_ring(netdevs: &mut Netdevs) {
     let mut port = started(netdevs, "ring", "net_ring0");
     let mut rx = port.take_rx_queues();
@@ -102,7 +102,7 @@ fn packets_cross_a_ring(netdevs: &mut Netdevs) {
     assert!(rx[0].queue.rx(&mut pool, &mut came, 32).more);
     assert!(!rx[0].queue.rx(&mut pool, &mut came, 32).more);
     assert!(came.iter().enumerate().all(|(i, f)| f.bytes() == [i as u8; 100]));
-    // A frame that came from a device goes to one as it is, longer in front and shorter behind.
+    // A frame that was received from a device is sent without a copy, after bytes were added in front and removed at its end.
     let bytes = came[3].bytes().as_ptr();
     came[3].push_front(4).unwrap().copy_from_slice(b"vlan");
     came[3].trim(54);
@@ -112,7 +112,7 @@ fn packets_cross_a_ring(netdevs: &mut Netdevs) {
     assert_eq!(rx[0].queue.rx(&mut pool, &mut back, 32).dropped, 0);
     assert_eq!(back[0].bytes()[4..].as_ptr(), bytes);
     assert_eq!((back[0].bytes(), back[0].len()), (back[1].bytes(), 54));
-    // Copies before and after frames of a device keep their order, and are returned.
+    // Frames that are copied keep their order among frames of a device, and are returned to the caller.
     let mut mixed: FrameBatch = (0..3u8).map(|i| pool.frame_of(&[i; 60]).unwrap()).collect();
     mixed.insert(2, back.swap_remove(0));
     back.clear();
@@ -122,7 +122,7 @@ fn packets_cross_a_ring(netdevs: &mut Netdevs) {
         back.iter().map(|f| (f.len(), f.bytes()[59.min(f.len() - 1)])).collect::<Vec<_>>(),
         [(60, 0), (60, 1), (54, 3), (60, 2)]
     );
-    // A checksum that is left undone is completed.
+    // A checksum that the sender left to the device is completed.
     let mut partial = pool.frame_of(&[0; 60]).unwrap();
     partial.set_offload(Offload { csum: Some(PartialChecksum { start: 34, offset: 16 }), gso: None });
     tx.tx(&mut vec![partial]);
@@ -184,7 +184,7 @@ fn cycles(netdevs: &mut Netdevs) {
     }
 }
 
-/// Nanoseconds a packet, from device to device: for whoever reads the output.
+/// Prints the time per packet from device to device in nanoseconds.
 fn rates(netdevs: &mut Netdevs) {
     let mut a = started(netdevs, "a", "net_null0");
     let mut b = started(netdevs, "b", "net_null1");

@@ -93,8 +93,8 @@ fn a_dummy_with_a_segment_size_receives_and_sends_long_pieces() {
     }
 }
 
-/// If a packet has changed since the device stated its checksum to be right, the checksum is computed again when it is sent; a device
-/// that only offers to compute it sends the received one.
+/// If a packet has changed since the device reported its checksum as right, the checksum is computed again when the packet is sent. A
+/// device that only offers to compute it sends the received checksum.
 #[test]
 fn a_dummy_computes_or_leaves_checksums_that_were_stated_to_be_right() {
     let sum = |frame: &[u8], at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);

@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use units::PortNo;
 
-/// Pools belong to the process. A test that expects the size of what is free has a `pool_queues` of its own, and so a
-/// pool of its own.
+/// Pools belong to the process. A test that expects a certain number of free buffers uses a unique `pool_queues`, and so has its own
+/// pool.
 const SPP: RxBuffers = RxBuffers {
     mode: Mode::Spp,
     alpha: Alpha::ONE,
@@ -39,7 +39,7 @@ fn usage(device: &dyn Netdev) -> QueueUse {
     device.rx_buffers().remove(0)
 }
 
-/// Receives in full bursts until `n` frames of ours are there, at most two seconds.
+/// Receives in full bursts until `n` frames of this test have arrived, for at most two seconds.
 fn receive(queue: &mut dyn RxQueue, pool: &mut FramePool, n: usize) -> Vec<Frame> {
     let (mut all, end) = (Vec::new(), Instant::now() + Duration::from_secs(2));
     while all.len() < n && Instant::now() < end {
@@ -58,7 +58,7 @@ fn pass(tx: &mut dyn TxQueue, rx: &mut dyn RxQueue, pool: &mut FramePool, n: usi
     receive(rx, pool, n)
 }
 
-/// Frames keep their buffers charged to the port that received them until they are dropped, also on the way out.
+/// The buffers of frames count for the port that received them until the frames are dropped, also while they are sent.
 #[test]
 fn a_frame_is_charged_to_its_source() {
     if !can_make_devices() {
@@ -77,13 +77,13 @@ fn a_frame_is_charged_to_its_source() {
     assert_eq!(usage(&*b).pool, usage(&*c).pool);
     let held = pass(&mut *tx, &mut *rx, &mut pool, 40);
     assert!(held.iter().all(|f| f.source().is_some() && f.headroom() >= 128));
-    // Held frames count; the port posts what is left of its allowance.
+    // Held frames count; the port posts the rest of its allowance.
     assert_eq!((usage(&*b).posted, usage(&*b).held), (128, 168));
     let expected: Vec<_> = held.iter().map(|f| f.bytes().to_vec()).collect();
     let mut held = held;
     let sent = out.tx(&mut held);
     assert_eq!((sent.sent, held.len()), (40, 0));
-    // They were passed on in their buffers, so the sender needs none.
+    // The frames were passed on in their buffers, so the sender needs no other buffers.
     assert_eq!((usage(&*c).sending, usage(&*c).held), (0, 128));
     let got = receive(&mut *far, &mut pool, 40);
     assert!(got.iter().map(|f| f.bytes().to_vec()).eq(expected));
@@ -91,7 +91,7 @@ fn a_frame_is_charged_to_its_source() {
     // A call without frames frees what was sent.
     out.tx(&mut Vec::new());
     assert_eq!(usage(&*b).held, 128);
-    // A frame of other memory needs a buffer of the sender while the kernel has it.
+    // A frame in other memory uses a buffer of the sender until the kernel has sent it.
     let mut foreign = vec![frame_of(&mut pool, &[], 100)];
     assert_eq!((out.tx(&mut foreign).sent, foreign.len()), (1, 1));
     assert_eq!(receive(&mut *far, &mut pool, 1).len(), 1);
@@ -99,7 +99,7 @@ fn a_frame_is_charged_to_its_source() {
     assert_eq!(usage(&*c).sending, 0);
 }
 
-/// A queue that gets full bursts grows to its allowance; what did not find a buffer in the first one is counted.
+/// A queue that receives full bursts posts its allowance; packets of the first burst that found no buffer are counted.
 #[test]
 fn a_busy_queue_grows_and_the_first_burst_is_counted() {
     if !can_make_devices() {
@@ -132,7 +132,7 @@ fn a_busy_queue_grows_and_the_first_burst_is_counted() {
     flood(&mut *tx, &mut pool, 20);
     assert!(soon(|| usage(&*b).lost == now.lost + 1280 - 1072), "{:?}", usage(&*b));
     drop(receive(&mut *rx, &mut pool, 1072));
-    // Idle again: packets use up what is posted beyond the low watermark.
+    // The queue becomes idle: packets use up the buffers that are posted beyond the low watermark.
     let mut none = Vec::new();
     for _ in 0..1100 {
         rx.rx(&mut pool, &mut none, 64);
@@ -140,13 +140,13 @@ fn a_busy_queue_grows_and_the_first_burst_is_counted() {
     assert!(none.is_empty() && !usage(&*b).busy);
 }
 
-/// Buffers that are posted for an idle queue go back to the pool when others need them.
+/// Buffers that are posted for an idle queue are released to the pool when other queues need them.
 #[test]
 fn an_idle_queue_gives_back_what_others_need() {
     if !can_make_devices() {
         return;
     }
-    // With this factor a queue may hold four fifths of what is left.
+    // With this factor a queue may use four fifths of the free buffers.
     let greedy = RxBuffers { alpha: Alpha::new(4.0), pool_queues: 6, ..SPP };
     let (a, b, _veth) = veth("ri");
     let (c, d, _other) = veth("rj");
@@ -154,7 +154,7 @@ fn an_idle_queue_gives_back_what_others_need() {
     let ((mut b, _), (mut d, _)) = (open(&b, &greedy), open(&d, &greedy));
     let mut pool = FramePool::new(64);
     let (mut rx_b, mut rx_d) = (queue(&mut *b), queue(&mut *d));
-    // More than the low watermark, so that the loss tells when all have arrived.
+    // More packets than the low watermark, so that the number of lost packets shows when all have arrived.
     let mut fill = |tx: &mut dyn TxQueue, rx: &mut dyn RxQueue, device: &dyn Netdev| {
         for _ in 0..4 {
             let mut batch: Vec<Frame> = (0..64).map(|_| frame_of(&mut pool, &[], 60)).collect();
@@ -167,7 +167,7 @@ fn an_idle_queue_gives_back_what_others_need() {
     fill(&mut *c.tx_queue(), &mut *rx_d, &*d);
     let (most, rest) = (usage(&*b), usage(&*d));
     assert!(most.busy && most.posted > 3 * rest.posted && rest.posted > 128, "{most:?} {rest:?}");
-    // Busy queues keep what they have.
+    // Busy queues keep their buffers.
     assert!(!b.needs_restart());
     let mut idle_pool = FramePool::new(64);
     for _ in 0..1100 {
@@ -182,7 +182,7 @@ fn an_idle_queue_gives_back_what_others_need() {
     assert!(soon(|| usage(&*d).allowance > 2 * rest.allowance), "{rest:?} {:?}", usage(&*d));
 }
 
-/// Ports come, change their mode and go, with packets under way: no buffer is lost.
+/// Ports are opened, change their mode and are closed, while packets are in flight: no buffer is lost.
 #[test]
 fn modes_change_and_nothing_leaks() {
     if !can_make_devices() {
@@ -211,14 +211,14 @@ fn modes_change_and_nothing_leaks() {
     drop(b);
     let pooled = kept.iter().filter(|f| f.source().is_some()).count();
     assert_eq!((pooled, kept.len()), (3, 6));
-    // The frames that are kept are still charged, to places that are closed; all other buffers are free.
+    // The frames that are kept still count, for slots that are closed; all other buffers are free.
     let held = || usage(&*keeper).of_pool;
     assert!(soon(|| held() == (1024, 128 + 3)), "{:?}", held());
     drop(kept);
     assert_eq!(held(), (1024, 128));
 }
 
-/// More queues than a pool has places get another pool; a mode that is not possible is refused with its reason.
+/// If a pool has no free slots, further queues get another pool. A mode that is not possible is refused with a reason.
 #[test]
 fn pools_have_places_and_modes_have_limits() {
     if !can_make_devices() {
@@ -250,7 +250,7 @@ fn shared_by(devices: &mut [Box<dyn Netdev>], shape: Shape) -> SharedRx {
     shared
 }
 
-/// The packets of ours that arrive in all of the queues until there are `n`, by port and queue.
+/// Receives from all queues until `n` packets of this test have arrived. Returns their number by port and queue.
 fn sorted(queues: &mut [RxHandle], n: usize) -> BTreeMap<u32, Vec<usize>> {
     let (mut pool, mut by_port) = (FramePool::new(64), BTreeMap::<u32, Vec<usize>>::new());
     soon(|| {
@@ -266,7 +266,7 @@ fn sorted(queues: &mut [RxHandle], n: usize) -> BTreeMap<u32, Vec<usize>> {
     by_port
 }
 
-/// Frames of UDP over IPv4, one of each of `n` flows.
+/// UDP frames over IPv4, one for each of `n` flows.
 fn flows(pool: &mut FramePool, n: u16) -> Vec<Frame> {
     let mut ip = [0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2].to_vec();
     ip.extend([0; 26]);
@@ -282,8 +282,8 @@ fn flows(pool: &mut FramePool, n: u16) -> Vec<Frame> {
 
 const BASIC: RxBuffers = RxBuffers { mode: Mode::Basic, ..SPP };
 
-/// Shared queues receive for two devices, each packet as of its device; by flow they divide the packets of one device, by
-/// port they do not. A device that leaves gets nothing more, and one that stays sends by the shared socket.
+/// Shared queues receive for two devices and report each packet's device. By flow, the packets of one device are distributed over the
+/// queues; by port, they are not. A device that leaves receives nothing more, and one that stays sends by the shared socket.
 #[test]
 fn kernel_devices_share_queues() {
     if !can_make_devices() {
@@ -340,7 +340,7 @@ fn kernel_devices_share_queues() {
     assert!(d.set_rx_buffers(&RxBuffers::default()).unwrap() && d.shared_member().is_none());
 }
 
-/// The limit of a socket grows when bursts fill it, and what was lost before is counted.
+/// The limit of a socket grows when bursts fill it, and packets that were lost before are counted.
 #[test]
 fn the_limit_of_a_socket_is_adjusted() {
     if !can_make_devices() {
@@ -370,7 +370,7 @@ fn the_limit_of_a_socket_is_adjusted() {
     assert_eq!((usage(&*b).busy, usage(&*b).held), (false, 128));
 }
 
-/// A tap port stops reading when its frames use up what it may hold, and goes on when they are freed.
+/// A tap port stops reading when its frames use up its allowance, and continues when they are freed.
 #[test]
 fn frames_of_a_tap_are_charged() {
     if !can_make_devices() {

@@ -1,4 +1,4 @@
-//! `tap` and `internal` ports: devices that we make.
+//! `tap` and `internal` ports, whose devices the switch creates.
 
 mod common;
 
@@ -57,10 +57,10 @@ fn a_device_that_is_left_keeps_its_address_for_the_next() {
     let name = unique("l");
     let mut tap = open(&name, "internal");
     let index = rtnl::link_by_name(&name).unwrap().ifindex;
-    tap.leave();
+    tap.keep_device();
     drop(tap);
     assert_eq!(rtnl::link_by_name(&name).unwrap().ifindex, index);
-    // Until a process that another test starts has closed its copy of the descriptor, the device is busy.
+    // The device is busy until a process that another test starts has closed its copy of the file descriptor.
     let mut netdevs = Netdevs::new(DummyLevel::Off);
     assert!(soon(|| netdevs.open(&name, "internal", &BTreeMap::new()).is_ok()), "the next one has it");
     assert!(rtnl::link_by_name(&name).is_err(), "the next one deletes it");
@@ -106,9 +106,9 @@ fn a_tap_that_moved_to_a_namespace_lives_on() {
     let mut tap = open(&name, "internal");
     ip(&format!("link set {name} netns {ns}"));
     tap.facts().unwrap();
-    tap.leave();
+    tap.keep_device();
     drop(tap);
-    // The name is free there when the device is gone.
+    // When the device is deleted, its name is free in that namespace.
     ip(&format!("-n {ns} link add {name} type veth"));
 }
 

@@ -1,4 +1,4 @@
-//! TCP between two namespaces, through ports as they are: whole segments with unfinished checksums.
+//! TCP between two namespaces, through ports without changed offload settings: large segments with partial checksums.
 
 mod common;
 
@@ -56,7 +56,7 @@ fn send() {
     assert_eq!(answer, "done");
 }
 
-/// The two ends: this test binary again, in a namespace.
+/// Client and server: this test binary again, in a namespace.
 #[test]
 fn end_of_the_connection() {
     match std::env::var(ROLE).as_deref() {
@@ -97,7 +97,7 @@ fn tcp_crosses_in_large_pieces_and_whole() {
     assert!(longest > 10_000, "TCP came in wire-sized pieces: {longest}");
 }
 
-/// The namespaces leave checksums to their devices, and AF_XDP does not say so.
+/// The namespaces leave checksums to their devices, but AF_XDP does not report that.
 #[test]
 fn tcp_crosses_af_xdp_without_help() {
     if !can_make_devices() {
@@ -107,7 +107,7 @@ fn tcp_crosses_af_xdp_without_help() {
     assert!(longest <= 1514, "longer than the MTU: {longest}");
 }
 
-/// Moves the data between two ports of this type; gives the length of the longest frame.
+/// Transfers the data between two ports of this type. Returns the length of the longest frame.
 fn tcp_crosses(kind: &str, tag: &str, net: u8) -> usize {
     let mut cleanup = Vec::new();
     let mut ports = Vec::new();

@@ -1,10 +1,10 @@
-//! The paths that are served, and the content of each.
+//! The served paths and their content.
 //!
 //! | path | what |
 //! |---|---|
 //! | `/` | the web page |
 //! | `/metrics` | for Prometheus |
-//! | `/api/metrics?name=PREFIX` | the same as JSON; `name` may be repeated |
+//! | `/api/metrics?name=PREFIX` | metrics as JSON; `name` may be repeated |
 //! | `/api/drops` | drop reasons with their numbers, and the packets that were dropped last |
 //! | `/api/megaflows` | the megaflows with the most packets |
 //! | `/api/trace?bridge=BRIDGE&flow=FLOW` | `ofproto/trace`, without effects |
@@ -16,7 +16,7 @@ use crate::drops;
 use crate::http::conn::Answer;
 use crate::megaflows::Megaflows;
 use crate::samples::{Sampler, ServerCounters};
-use crate::shared::{Answered, Question, Shared};
+use crate::shared::{AnswerResult, Question, Shared};
 use crate::view::View;
 use http_request::Request;
 use metrics::{Format, Samples};
@@ -25,13 +25,13 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
-/// The age in nanoseconds at which a view is replaced: with a scrape every second the main thread makes one view a second.
+/// Maximum age of a view, in ns: with a scrape every second the main thread builds one view per second.
 const VIEW_MAX: u64 = 900_000_000;
-/// The age in nanoseconds at which samples are made again: at most four times a second, however many clients there are.
+/// Maximum age of samples, in ns: they are built at most four times a second, for any number of clients.
 const SAMPLES_MAX: u64 = 250_000_000;
-/// The rate of traces in each second, and the burst: a trace can cost the main thread some milliseconds.
+/// Limit of traces: per second, and in a burst. A trace can cost the main thread some milliseconds.
 const TRACES: (f64, f64) = (20.0, 10.0);
-/// An answer to `/api/why` costs as much as this many traces: it searches the tracked connections and traces recent drops.
+/// An answer to `/api/why` counts as this many traces: the tracked connections are searched and recent drops traced.
 const WHY_COST: f64 = 5.0;
 /// Maximum length of a trace's flow in bytes.
 const FLOW_MAX: usize = 4096;
@@ -42,21 +42,21 @@ const STYLE: &str = include_str!("page/style.css");
 const SCRIPT: &str = include_str!("page/script.js");
 
 /// The result of serving a request.
-pub enum Served {
+pub enum ServeResult {
     /// The answer.
     Answer(Answer),
-    /// The main thread has to trace first; it sends the result here.
-    Trace(Receiver<Answered>),
+    /// The main thread must execute a trace first, and sends its result to this channel.
+    Trace(Receiver<AnswerResult>),
     /// A newer view is needed first.
     Outdated,
 }
 
-/// What the server remembers between requests.
+/// The state of the server that is kept between requests.
 pub struct Api {
     /// Counters of the server itself.
-    pub own: ServerCounters,
+    pub server_counters: ServerCounters,
     sampler: Sampler,
-    samples: Option<Rendered>,
+    samples: Option<RenderedSamples>,
     megaflows: Megaflows,
     traces: Budget,
 }
@@ -64,7 +64,7 @@ pub struct Api {
 impl Default for Api {
     fn default() -> Api {
         Api {
-            own: ServerCounters::default(),
+            server_counters: ServerCounters::default(),
             sampler: Sampler::default(),
             samples: None,
             megaflows: Megaflows::default(),
@@ -73,36 +73,40 @@ impl Default for Api {
     }
 }
 
-/// Samples, and the texts that were made from them.
-struct Rendered {
+/// Samples, and the texts that were generated from them.
+struct RenderedSamples {
+    /// When the samples were built, in ns.
     at: u64,
+    /// Number of the view from which the samples were built.
     serial: u64,
     samples: Samples,
+    /// The text in each format, if it was requested.
     texts: [Option<Arc<Vec<u8>>>; 2],
 }
 
 impl Api {
-    /// Serves a request, or returns what it has to wait for.
-    pub(crate) fn serve(&mut self, shared: &Shared, request: &Request, view: Option<&View>) -> Served {
+    /// Serves a request, or returns what the request must wait for.
+    pub(crate) fn serve(&mut self, shared: &Shared, request: &Request, view: Option<&View>) -> ServeResult {
         match request.path.as_str() {
-            "/" => Served::Answer(Answer::new(200, "text/html; charset=utf-8", page())),
+            "/" => ServeResult::Answer(Answer::new(200, "text/html; charset=utf-8", page())),
             "/metrics" | "/api/metrics" | "/api/drops" | "/api/megaflows" => {
                 let age = |view: &View| cpu_time::monotonic().saturating_sub(view.taken);
                 match view.filter(|view| age(view) < VIEW_MAX) {
-                    Some(view) => Served::Answer(self.answer_from(request, view)),
-                    None => Served::Outdated,
+                    Some(view) => ServeResult::Answer(self.answer_from(request, view)),
+                    None => ServeResult::Outdated,
                 }
             }
             "/api/trace" | "/api/last-drop" | "/api/why" => {
                 let cost = if request.path == "/api/why" { WHY_COST } else { 1.0 };
-                match self.traces.take(cost, cpu_time::monotonic()) {
+                match self.traces.try_spend(cost, cpu_time::monotonic()) {
                     true => trace(shared, request),
-                    false => {
-                        Served::Answer(problem(503, "too many traces are asked for: try again in a second"))
-                    }
+                    false => ServeResult::Answer(error_answer(
+                        503,
+                        "too many traces are asked for: try again in a second",
+                    )),
                 }
             }
-            _ => Served::Answer(Answer::text(404, "no such page; see / and /metrics")),
+            _ => ServeResult::Answer(Answer::text(404, "no such page; see / and /metrics")),
         }
     }
 
@@ -126,30 +130,30 @@ impl Api {
         }
     }
 
-    fn rendered(&mut self, view: &View) -> &mut Rendered {
+    fn rendered(&mut self, view: &View) -> &mut RenderedSamples {
         let now = cpu_time::monotonic();
-        let fresh = |rendered: &Rendered| {
+        let fresh = |rendered: &RenderedSamples| {
             rendered.serial == view.serial && now.saturating_sub(rendered.at) < SAMPLES_MAX
         };
         if !self.samples.as_ref().is_some_and(fresh) {
             self.samples = None;
         }
-        self.samples.get_or_insert_with(|| Rendered {
+        self.samples.get_or_insert_with(|| RenderedSamples {
             at: now,
             serial: view.serial,
-            samples: self.sampler.samples(view, &self.own),
+            samples: self.sampler.samples(view, &self.server_counters),
             texts: [None, None],
         })
     }
 }
 
-/// The web page: one file, with its style and script in it.
+/// The web page: one file that contains style and script.
 fn page() -> String {
     PAGE.replace("/* style.css */", STYLE).replace("/* script.js */", SCRIPT)
 }
 
-/// Only these questions can be asked: none has an effect.
-fn question(request: &Request) -> Result<Question, &'static str> {
+/// The trace that a request asks for. Only traces without effects can be requested.
+fn parse_question(request: &Request) -> Result<Question, &'static str> {
     let value = |name: &str| {
         let found = request.query.iter().find(|(key, _)| key == name);
         found.map(|(_, value)| value.trim().to_owned()).filter(|value| !value.is_empty())
@@ -172,32 +176,32 @@ fn question(request: &Request) -> Result<Question, &'static str> {
     Ok(Question::Trace(vec![bridge, flow]))
 }
 
-fn trace(shared: &Shared, request: &Request) -> Served {
-    let question = match question(request) {
+fn trace(shared: &Shared, request: &Request) -> ServeResult {
+    let question = match parse_question(request) {
         Ok(question) => question,
-        Err(why) => return Served::Answer(traced(Err(why.to_owned()))),
+        Err(why) => return ServeResult::Answer(trace_answer(Err(why.to_owned()))),
     };
     let (send, receive) = sync_channel(1);
     match shared.trace(question, send) {
-        true => Served::Trace(receive),
-        false => Served::Answer(problem(503, "too many traces are waiting: try again in a second")),
+        true => ServeResult::Trace(receive),
+        false => ServeResult::Answer(error_answer(503, "too many traces are waiting: try again in a second")),
     }
 }
 
-/// The answer with the result of a trace.
-pub fn traced(result: Result<Value, String>) -> Answer {
+/// The answer to a trace request.
+pub fn trace_answer(result: Result<Value, String>) -> Answer {
     match result {
         Ok(Value::String(text)) => Answer::new(200, JSON, json!({ "schema": 1, "text": text }).to_string()),
         Ok(mut object) => {
             object["schema"] = Value::from(1);
             Answer::new(200, JSON, object.to_string())
         }
-        Err(why) => problem(400, &why),
+        Err(why) => error_answer(400, &why),
     }
 }
 
-/// The answer with an error.
-pub fn problem(code: u16, why: &str) -> Answer {
+/// An answer that reports an error.
+pub fn error_answer(code: u16, why: &str) -> Answer {
     Answer::new(code, JSON, json!({ "schema": 1, "error": why }).to_string())
 }
 
@@ -210,7 +214,7 @@ mod tests {
         let trace = |words: &[&str]| Question::Trace(words.iter().map(|w| (*w).to_owned()).collect());
         let ask = |path: &str, query: &[(&str, &str)]| {
             let query = query.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-            question(&Request { path: path.to_owned(), query, ..Request::default() })
+            parse_question(&Request { path: path.to_owned(), query, ..Request::default() })
         };
         assert_eq!(
             ask("/api/trace", &[("bridge", "br0"), ("flow", " in_port=1 ")]).unwrap(),

@@ -1,10 +1,12 @@
 //! A token bucket.
 
-/// Grants `rate` units a second, and up to `burst` that were not used before.
+/// A token bucket: allows `rate` units per second, and up to `burst` units at once.
 pub(crate) struct Budget {
     rate: f64,
     burst: f64,
+    /// Units that were used and are not refilled yet.
     used: f64,
+    /// Time of the last update, in ns.
     at: u64,
 }
 
@@ -13,22 +15,23 @@ impl Budget {
         Budget { rate, burst, used: 0.0, at: 0 }
     }
 
-    fn pass(&mut self, now: u64) {
+    /// Refills the bucket for the time that has passed.
+    fn refill(&mut self, now: u64) {
         let passed = now.saturating_sub(self.at) as f64 / 1e9;
         (self.used, self.at) = ((self.used - passed * self.rate).max(0.0), now);
     }
 
-    /// Whether this many units are granted at this time, in nanoseconds.
-    pub(crate) fn take(&mut self, units: f64, now: u64) -> bool {
-        self.pass(now);
+    /// Uses units if they are available, and returns whether they were. `now`: in ns.
+    pub(crate) fn try_spend(&mut self, units: f64, now: u64) -> bool {
+        self.refill(now);
         let allowed = self.used + units <= self.burst;
         self.used += if allowed { units } else { 0.0 };
         allowed
     }
 
-    /// Notes that `units` have been used, and returns the nanoseconds until no more than `burst` are owed.
+    /// Uses units even if they are not available. Returns the time in ns until at most `burst` units are missing.
     pub(crate) fn spend(&mut self, units: f64, now: u64) -> u64 {
-        self.pass(now);
+        self.refill(now);
         self.used += units;
         ((self.used - self.burst).max(0.0) / self.rate * 1e9) as u64
     }
@@ -43,8 +46,8 @@ mod tests {
     #[test]
     fn what_is_granted() {
         let mut budget = Budget::new(20.0, 10.0);
-        assert_eq!((0..50).filter(|_| budget.take(1.0, NOW)).count(), 10);
-        assert_eq!((0..50).filter(|_| budget.take(1.0, NOW + 100_000_000)).count(), 2);
+        assert_eq!((0..50).filter(|_| budget.try_spend(1.0, NOW)).count(), 10);
+        assert_eq!((0..50).filter(|_| budget.try_spend(1.0, NOW + 100_000_000)).count(), 2);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Builds a view on the main thread, in slices, so that a turn of the main loop reads at most [`SLICE`] ports.
+//! Builds a view on the main thread, in slices, so that one iteration of the main loop reads at most [`SLICE`] ports.
 
 use crate::view::{BridgeView, Counters, DatapathView, PortView, RxqView, View};
 use bridge::vlan::VlanMode;
@@ -10,37 +10,38 @@ use std::sync::Arc;
 use switch::{Backer, Switch};
 use units::{OfPort, PortNo, QueueId};
 
-/// The cost of a slice, in units of a port whose counters need not be read: about 1 µs each.
+/// Maximum cost of a slice. The unit is a port whose counters need not be read: about 1 µs.
 const SLICE: usize = 1024;
-/// The cost of reading the counters of a device, in the same units.
+/// Cost of a port whose device counters must be read, in the same unit.
 const READ_COST: usize = 4;
-/// The most meters of a bridge.
+/// Maximum number of meters that are shown of a bridge.
 const METERS_MAX: usize = 1024;
-/// All meters, in OpenFlow.
+/// The meter number that means all meters in OpenFlow.
 const METER_ALL: u32 = 0xffff_ffff;
 
 /// A view in progress.
 #[derive(Default)]
 pub struct ViewBuilder {
     view: View,
-    /// The name of the next bridge, and the last of its ports that was read.
+    /// The name of the next bridge, and the last port of this bridge that was read.
     next: (String, Option<OfPort>),
+    /// A view is in progress.
     started: bool,
 }
 
 impl ViewBuilder {
-    /// Continues; returns the view when it is complete.
+    /// Builds the next slice; returns the view when it is complete.
     pub fn run(&mut self, switch: &mut Switch) -> Option<View> {
         if !self.started {
             self.started = true;
             self.view.datapaths = switch.datapaths.all().map(datapath).collect();
         }
-        if !self.ports(switch) {
+        if !self.read_ports(switch) {
             return None;
         }
         let mut view = std::mem::take(&mut self.view);
         *self = ViewBuilder::default();
-        disable(&mut view);
+        mark_disabled_rxqs(&mut view);
         view.bonds = bonds(switch);
         view.configured = switch.is_up();
         view.database = switch.db.replica.is_synced();
@@ -60,7 +61,7 @@ impl ViewBuilder {
     }
 
     /// Reads the next ports; returns true if there are no more.
-    fn ports(&mut self, switch: &mut Switch) -> bool {
+    fn read_ports(&mut self, switch: &mut Switch) -> bool {
         let mut left = SLICE;
         loop {
             let (name, after) = &mut self.next;
@@ -79,7 +80,7 @@ impl ViewBuilder {
             let ports: Vec<OfPort> = bridge.ports.after(*after).take(left).collect();
             for ofport in &ports {
                 let id = bridge.id;
-                let Some(port) = bridge.ports.to_ask(ofport) else { continue };
+                let Some(port) = bridge.ports.get_mut_unmarked(ofport) else { continue };
                 let counters = counters(port, backer, id);
                 left = left.saturating_sub(if matches!(counters, Counters::Read(_)) { READ_COST } else { 1 });
                 let logical =
@@ -92,16 +93,18 @@ impl ViewBuilder {
                     return false;
                 }
             }
-            // The next bridge in the order of names: no name sorts between this one and the same name with a zero byte after it.
+            // Continue with the next bridge in the order of names: no name sorts between this name and this name followed by a
+            // zero byte.
             (*name, *after) = (format!("{name}\0"), None);
         }
     }
 }
 
 fn datapath(backer: &Backer) -> DatapathView {
-    let workers = backer.workers.places();
+    let workers = backer.workers.infos();
     let mut rxqs = Vec::new();
-    // The worker of kernel ports is the first; its queues come last, because the number of queues shown is limited.
+    // The worker of kernel ports is the first. Its queues are added last, because the number of queues that are shown is
+    // limited.
     for (at, place) in workers.iter().enumerate().rev() {
         rxqs.extend(backer.workers.all_rxqs(place.id).map(|q| RxqView {
             no: q.no,
@@ -123,12 +126,12 @@ fn datapath(backer: &Backer) -> DatapathView {
         handlers: backer.handlers.count(),
         behind: backer.revalidator.is_behind(),
         pass_ms: backer.revalidator.took_ms(),
-        moves: backer.workers.moves(),
+        moves: backer.workers.moves_made(),
     }
 }
 
-/// Marks the rx queues that their ports do not use.
-fn disable(view: &mut View) {
+/// Marks the rx queues that are disabled.
+fn mark_disabled_rxqs(view: &mut View) {
     for port in view.ports.iter().filter(|p| !p.disabled_rxqs.is_empty()) {
         let Some(datapath) = view.datapaths.get_mut(port.datapath) else { continue };
         let of_port = datapath.rxqs.iter_mut().filter(|q| Some(q.no) == port.number);
@@ -189,7 +192,7 @@ fn counters(port: &mut BridgePort, backer: Option<&Backer>, bridge: xlate::Bridg
     }
 }
 
-fn disabled(netdev: &dyn Netdev) -> Vec<QueueId> {
+fn disabled_rxqs_of(netdev: &dyn Netdev) -> Vec<QueueId> {
     if !netdev.is_pmd() {
         return Vec::new();
     }
@@ -201,7 +204,7 @@ fn port_view(port: &BridgePort, bridge: &Arc<str>, datapath: usize, counters: Co
     let text = |key: &str| port.bfd.as_ref().and_then(|bfd| bfd.status.get(key)).map(String::as_str);
     let flaps = || text("flap_count").and_then(|n| n.parse().ok()).unwrap_or(0);
     let (number, disabled_rxqs): (Option<PortNo>, _) = match &port.backing {
-        Backing::Device { netdev, number } => (Some(*number), disabled(&**netdev)),
+        Backing::Device { netdev, number } => (Some(*number), disabled_rxqs_of(&**netdev)),
         Backing::Tunnel { .. } | Backing::Patch { .. } => (None, Vec::new()),
     };
     PortView {

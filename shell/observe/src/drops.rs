@@ -1,4 +1,4 @@
-//! `/api/drops`: where packets are lost, and why.
+//! `/api/drops`: where packets are dropped, and why.
 
 use crate::samples::{direction, name_of_worker, reason_name};
 use crate::view::{DatapathView, PortView, View};
@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use units::PortNo;
 
-/// Packets that are listed.
+/// Maximum number of dropped packets that are listed.
 const RECENT_MAX: usize = 50;
 
-/// Ports that are listed for a reason, those with the most drops.
+/// Maximum number of ports that are listed for a reason: those with the most drops.
 const PORTS_MAX: usize = 10;
 
-/// Reasons with their numbers, and the packets that were dropped last.
+/// The drop reasons with their counters, and the packets that were dropped last.
 pub fn json(view: &View) -> Value {
     let tallies: Vec<_> = view.datapaths.iter().map(|d| (&d.name, d.datapath.tally())).collect();
     let places: Vec<_> = view.datapaths.iter().map(|d| (d, d.datapath.port_drops())).collect();
@@ -47,7 +47,7 @@ pub fn json(view: &View) -> Value {
             "counter": reason.name(),
             "stage": reason.stage().name(),
             "help": reason.help(),
-            "look": reason.look(),
+            "look": reason.diagnostic_command(),
             "ports": ports(*reason),
             "packets": tallies.iter().map(of).collect::<Value>(),
         })
@@ -55,10 +55,10 @@ pub fn json(view: &View) -> Value {
     let mut recent: Vec<(u64, Value)> = Vec::new();
     for datapath in &view.datapaths {
         let last = datapath.datapath.last_drops();
-        recent.extend(last.iter().take(RECENT_MAX).map(|drop| (drop.at.0, one(view, datapath, drop))));
+        recent.extend(last.iter().take(RECENT_MAX).map(|drop| (drop.at.0, drop_json(view, datapath, drop))));
     }
     recent.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
-    // Each thread records one packet of a flow; of several threads, the newest is listed.
+    // Each thread records one packet of a flow. If several threads have recorded packets of a flow, the newest is listed.
     let mut seen = BTreeSet::new();
     recent.retain(|(_, drop)| {
         let key = ["datapath", "reason", "direction", "port", "flow"].map(|name| drop[name].to_string());
@@ -71,7 +71,7 @@ pub fn json(view: &View) -> Value {
     })
 }
 
-fn one(view: &View, datapath: &DatapathView, drop: &LastDrop) -> Value {
+fn drop_json(view: &View, datapath: &DatapathView, drop: &LastDrop) -> Value {
     let number = PortNo(drop.port.port());
     let is_here = |p: &&PortView| {
         p.number == Some(number) && view.datapaths.get(p.datapath).is_some_and(|d| std::ptr::eq(d, datapath))
@@ -95,7 +95,7 @@ fn one(view: &View, datapath: &DatapathView, drop: &LastDrop) -> Value {
     })
 }
 
-/// A hint from the fields of the packet, which the drop reason alone does not give.
+/// A hint about the cause that the packet's fields give in addition to the drop reason.
 fn hint(reason: DropReason, flow: &Flow) -> Option<&'static str> {
     if flow.ct_state & ct_state::INVALID != 0 {
         Some("invalid for connection tracking")

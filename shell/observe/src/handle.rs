@@ -1,55 +1,60 @@
-//! The main thread's part: it makes views and traces when the server asks for them.
+//! The main thread's handle of the metrics server: builds views when the server requests them.
 
 use crate::build_view::ViewBuilder;
 use crate::http::server;
-use crate::shared::{Listen, Shared, Trace};
+use crate::shared::{ListenSettings, Shared, Trace};
 use runtime::{Clock, Dirs, PollLoop, WaitSet, Waker, cpu_time};
 use settings::root::{METRICS_HOSTS, METRICS_LISTEN};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use switch::Switch;
 
-/// The server of metrics, as the main thread has it. Dropping it ends the server's thread.
-pub struct Observe {
+/// The main thread's handle of the metrics server. Dropping it ends the server's thread.
+pub struct MetricsServer {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
     builder: ViewBuilder,
+    /// Number of the last view.
     serial: u64,
+    /// CPU time of the main thread for all views, in ns.
     cost: u64,
-    listen: Listen,
+    /// The settings that were last applied.
+    listen: ListenSettings,
 }
 
-impl Observe {
-    /// Starts the server. Its Unix socket is `PROGRAM.metrics.sock` in the run directory. If the socket cannot be made, the log says
-    /// why, and the switch works without it. `main` wakes the main loop.
-    pub fn start(dirs: &Dirs, main: Waker) -> std::io::Result<Observe> {
-        // The server has a clock of its own, because a test may stop the switch's clock.
+impl MetricsServer {
+    /// Starts the server. Its Unix socket is `PROGRAM.metrics.sock` in the run directory. If the socket cannot be created, the
+    /// server logs the reason, runs without the socket, and tries again every 10 s. `main`: wakes the main loop.
+    pub fn start(dirs: &Dirs, main: Waker) -> std::io::Result<MetricsServer> {
+        // The server has its own clock, because tests stop the switch's clock.
         let poll = PollLoop::new(Clock::new())?;
         let shared = Arc::new(Shared::new(main, poll.waker()));
-        let (theirs, path) = (Arc::clone(&shared), dirs.in_run(&format!("{}.metrics.sock", dirs.progname)));
+        let (shared_with_server, path) =
+            (Arc::clone(&shared), dirs.in_run(&format!("{}.metrics.sock", dirs.progname)));
         let thread = std::thread::Builder::new().name("observe".to_owned()).spawn(move || {
             runtime::log::set_thread_name("observe");
-            server::run(&theirs, &poll, &path);
+            server::run(&shared_with_server, &poll, &path);
         })?;
-        Ok(Observe {
+        Ok(MetricsServer {
             shared,
             thread: Some(thread),
             builder: ViewBuilder::default(),
             serial: 0,
             cost: 0,
-            listen: Listen::default(),
+            listen: ListenSettings::default(),
         })
     }
 
-    /// Applies `metrics-listen`, and makes a slice of a view if the server wants one. Called once in each turn of the main loop.
+    /// Applies `metrics-listen`, and builds a slice of a view if the server has requested one. Called in each iteration of the main
+    /// loop.
     pub fn run(&mut self, switch: &mut Switch) {
         let set = &switch.applied.other_config;
-        let listen = Listen::new(METRICS_LISTEN.get(set), METRICS_HOSTS.get(set));
+        let listen = ListenSettings::new(METRICS_LISTEN.get(set), METRICS_HOSTS.get(set));
         if listen != self.listen {
             self.listen = listen;
             self.shared.set_listen(self.listen.clone());
         }
-        if !self.shared.is_wanted() && !self.builder.is_running() {
+        if !self.shared.is_view_requested() && !self.builder.is_running() {
             return;
         }
         let start = cpu_time::thread_time();
@@ -62,12 +67,12 @@ impl Observe {
         }
     }
 
-    /// The next trace that a client asks for.
+    /// The next trace that a client has requested.
     pub fn next_trace(&self) -> Option<Trace> {
         self.shared.next_trace()
     }
 
-    /// Adds what ends the next sleep of the main loop.
+    /// Makes the main loop continue without a sleep while a view is in progress.
     pub fn wait(&self, set: &mut WaitSet<'_>) {
         if self.builder.is_running() {
             set.wake_now();
@@ -75,7 +80,7 @@ impl Observe {
     }
 }
 
-impl Drop for Observe {
+impl Drop for MetricsServer {
     fn drop(&mut self) {
         self.shared.end();
         if let Some(thread) = self.thread.take() {

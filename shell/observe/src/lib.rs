@@ -2,14 +2,14 @@
 //!
 //! | where | what |
 //! |---|---|
-//! | `handle.rs`, `build_view.rs` | the main thread: publishes a view of what it owns, at most once a second and only after a request |
-//! | `view.rs`, `shared.rs` | the view, and how it gets to the server |
-//! | `samples/` | from the view to samples of metrics (crate `metrics`); counters of poll threads are read in place |
+//! | `handle.rs`, `build_view.rs` | the main thread: publishes a view of its state, at most once a second and only after a request |
+//! | `view.rs`, `shared.rs` | the view, and how it is passed to the server |
+//! | `samples/` | builds samples of metrics (crate `metrics`) from the view; counters of workers are read directly |
 //! | `http/` | the server |
-//! | `api.rs`, `drops.rs`, `megaflows.rs` | what it serves |
+//! | `api.rs`, `drops.rs`, `megaflows.rs` | the content that it serves |
 //! | `page/` | the web page |
 //!
-//! Nothing here changes the switch, and no poll thread waits for it.
+//! Nothing in this crate changes the switch, and no worker waits for it.
 
 mod api;
 mod budget;
@@ -23,5 +23,5 @@ mod samples;
 mod shared;
 mod view;
 
-pub use handle::Observe;
+pub use handle::MetricsServer;
 pub use shared::{Question, Trace};

@@ -1,7 +1,7 @@
 //! `/api/megaflows`: the megaflows that packets use most.
 //!
-//! A walk visits at most [`VISITED_MAX`] megaflows, in steps of [`STEP`], because threads that publish megaflows wait for a step. The
-//! rate of a megaflow is known from the second walk on.
+//! A walk visits at most [`VISITED_MAX`] megaflows, in steps of [`STEP`] megaflows, because threads that publish megaflows
+//! wait while a step runs. The rate of a megaflow is known from the second walk on.
 
 use crate::view::{DatapathView, View};
 use dpif::text::{DpPortNames, actions_text, key_text};
@@ -10,20 +10,22 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use units::{Millis, PortNo, Ufid};
 
-/// Megaflows that a walk visits.
+/// Maximum number of megaflows that a walk visits.
 const VISITED_MAX: u32 = 32_768;
-/// Megaflows that are visited while other threads wait.
+/// Number of megaflows of a step.
 const STEP: u32 = 512;
-/// Megaflows that are listed.
+/// Number of megaflows that are listed.
 const LISTED: usize = 50;
-/// Time between two walks; requests in between get the last answer.
+/// Time between two walks; requests between them get the last answer.
 const INTERVAL: Millis = Millis(1_000);
 
 /// The results of the last walk.
 #[derive(Default)]
 pub struct Megaflows {
     at: Millis,
+    /// Packets of each visited megaflow.
     packets: HashMap<Ufid, u64>,
+    /// The answer.
     last: Option<Value>,
 }
 
@@ -70,7 +72,7 @@ impl Megaflows {
             rb.total_cmp(&ra).then(pb.cmp(&pa))
         });
         let listed: Vec<Value> =
-            all.iter().take(LISTED).map(|(rate, d, flow)| one(*rate, d, flow, view.now)).collect();
+            all.iter().take(LISTED).map(|(rate, d, flow)| megaflow_json(*rate, d, flow, view.now)).collect();
         let masks: Vec<Value> = view.datapaths.iter().filter_map(most_masks).collect();
         let answer = json!({ "schema": 1, "total": total, "visited": visited, "most_masks": masks, "megaflows": listed });
         self.at = view.now;
@@ -86,7 +88,7 @@ fn most_masks(datapath: &DatapathView) -> Option<Value> {
     Some(json!({ "datapath": datapath.name, "port": port, "masks": masks, "limit": datapath::PORT_MASKS }))
 }
 
-fn one(rate: Option<f64>, datapath: &DatapathView, flow: &DpFlow, now: Millis) -> Value {
+fn megaflow_json(rate: Option<f64>, datapath: &DatapathView, flow: &DpFlow, now: Millis) -> Value {
     let names = Names(&datapath.names);
     let drop = flow.actions.iter().find_map(|action| match action {
         dpif::DpAction::Drop(reason) => Some(*reason),

@@ -1,6 +1,6 @@
-//! The requests and replies that the main thread and the server's thread exchange.
+//! The state that the main thread and the server's thread share: requests and replies.
 //!
-//! The main thread never waits here: locks are held while a few words are moved.
+//! The main thread practically never waits here: locks are only held while a few words are copied.
 
 use crate::view::View;
 use runtime::Waker;
@@ -10,46 +10,48 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Traces that wait for the main thread; more are refused.
+/// Maximum number of traces that wait for the main thread; further ones are refused.
 const TRACES_MAX: usize = 4;
 
-/// What the main thread is asked.
+/// A question to the main thread.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Question {
     /// The text of `ofproto/trace` with these arguments.
     Trace(Vec<String>),
     /// What happens to the packets of a flow, as JSON.
     Why {
-        /// The port that receives them, if it is known.
+        /// The port that receives the packets, if it is known.
         port: Option<String>,
         /// The flow, in the syntax of flows.
         flow: String,
     },
 }
 
-/// The main thread's answer: text or JSON, or why there is none.
-pub(crate) type Answered = Result<Value, String>;
+/// The main thread's answer: text or JSON, or an error.
+pub(crate) type AnswerResult = Result<Value, String>;
 
-/// A question to the main thread.
+/// A question to the main thread that waits for its answer.
 pub struct Trace {
     /// The question.
     pub question: Question,
-    pub(crate) answer: SyncSender<Answered>,
+    pub(crate) answer: SyncSender<AnswerResult>,
     pub(crate) server: Waker,
 }
 
 impl Trace {
-    /// Gives the answer.
+    /// Sends the answer to the server's thread.
     pub fn answer(self, result: Result<Value, String>) {
-        // The client may have gone.
+        // This fails if the client has disconnected.
         let _ = self.answer.try_send(result);
         self.server.wake();
     }
 }
 
-/// State of both threads.
+/// The state that both threads share.
 pub(crate) struct Shared {
-    wanted: AtomicBool,
+    /// A new view is requested.
+    view_requested: AtomicBool,
+    /// The server must end.
     ending: AtomicBool,
     state: Mutex<State>,
     main: Waker,
@@ -60,29 +62,32 @@ pub(crate) struct Shared {
 struct State {
     view: Option<Arc<View>>,
     traces: VecDeque<Trace>,
-    listen: Listen,
+    listen: ListenSettings,
 }
 
 /// Settings of the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Listen {
+pub(crate) struct ListenSettings {
     /// `other_config:metrics-listen`
     pub(crate) address: Option<String>,
-    /// `other_config:metrics-hosts`, in small letters.
+    /// `other_config:metrics-hosts`, in lower case.
     pub(crate) hosts: Vec<String>,
 }
 
-impl Listen {
-    pub(crate) fn new(address: Option<&str>, hosts: Option<&str>) -> Listen {
+impl ListenSettings {
+    pub(crate) fn new(address: Option<&str>, hosts: Option<&str>) -> ListenSettings {
         let names = hosts.unwrap_or_default().split([' ', ',']).filter(|name| !name.is_empty());
-        Listen { address: address.map(str::to_owned), hosts: names.map(str::to_ascii_lowercase).collect() }
+        ListenSettings {
+            address: address.map(str::to_owned),
+            hosts: names.map(str::to_ascii_lowercase).collect(),
+        }
     }
 }
 
 impl Shared {
     pub(crate) fn new(main: Waker, server: Waker) -> Shared {
         Shared {
-            wanted: AtomicBool::new(false),
+            view_requested: AtomicBool::new(false),
             ending: AtomicBool::new(false),
             state: Mutex::default(),
             main,
@@ -90,29 +95,30 @@ impl Shared {
         }
     }
 
-    /// Locks the state. A poisoned lock is used all the same: no change of the state can be interrupted half-way.
+    /// Locks the state, even after a panic of the other thread: the state is consistent, because no change of it can panic
+    /// halfway.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the main thread for a new view.
-    pub(crate) fn want(&self) {
-        if !self.wanted.swap(true, Ordering::AcqRel) {
+    /// Requests a new view from the main thread.
+    pub(crate) fn request_view(&self) {
+        if !self.view_requested.swap(true, Ordering::AcqRel) {
             self.main.wake();
         }
     }
 
-    /// Whether a view was asked for. One load in each turn of the main loop.
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.wanted.load(Ordering::Acquire)
+    /// Whether a new view is requested. Costs one load in each iteration of the main loop.
+    pub(crate) fn is_view_requested(&self) -> bool {
+        self.view_requested.load(Ordering::Acquire)
     }
 
     /// Publishes a view.
     pub(crate) fn publish(&self, view: View) {
         let before = self.state().view.replace(Arc::new(view));
-        self.wanted.store(false, Ordering::Release);
+        self.view_requested.store(false, Ordering::Release);
         self.server.wake();
-        // The old view is freed here, after the lock was released.
+        // The old view is freed after the lock was released.
         drop(before);
     }
 
@@ -121,8 +127,8 @@ impl Shared {
         self.state().view.clone()
     }
 
-    /// Queues a trace; false if too many wait.
-    pub(crate) fn trace(&self, question: Question, answer: SyncSender<Answered>) -> bool {
+    /// Queues a question for the main thread; returns false if too many are waiting.
+    pub(crate) fn trace(&self, question: Question, answer: SyncSender<AnswerResult>) -> bool {
         let mut state = self.state();
         if state.traces.len() == TRACES_MAX {
             return false;
@@ -137,17 +143,17 @@ impl Shared {
         self.state().traces.pop_front()
     }
 
-    /// Sets the address to listen at, and the host's names.
-    pub(crate) fn set_listen(&self, listen: Listen) {
+    /// Sets the address on which the server listens, and the names of the host.
+    pub(crate) fn set_listen(&self, listen: ListenSettings) {
         self.state().listen = listen;
         self.server.wake();
     }
 
-    pub(crate) fn listen(&self) -> Listen {
+    pub(crate) fn listen(&self) -> ListenSettings {
         self.state().listen.clone()
     }
 
-    /// Ends the server.
+    /// Makes the server's thread end.
     pub(crate) fn end(&self) {
         self.ending.store(true, Ordering::Release);
         self.server.wake();

@@ -1,12 +1,13 @@
-//! The view that the main thread publishes for the metrics: names, states and counters of the objects that it owns.
+//! The view: the state of the switch that the main thread publishes for the metrics. It contains names, states and counters
+//! of the objects that the main thread owns.
 //!
-//! The counters of poll threads, rx queues, megaflows and connections are not copied: the view has references to them, and the server
-//! reads them for each request.
+//! The counters of workers, rx queues, megaflows and connections are not copied: the view has references to them, and the
+//! server reads them for each request.
 
 use datapath::{Datapath, RxqLoad};
 use netdev::device::KernelCounters;
 use netdev::stats::Stats;
-use poll_threads::WorkerPlace;
+use poll_threads::WorkerInfo;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use units::{Millis, OfPort, PortNo, QueueId};
@@ -16,11 +17,11 @@ use units::{Millis, OfPort, PortNo, QueueId};
 pub struct View {
     /// Increases with each view.
     pub serial: u64,
-    /// When it was complete, by `runtime::cpu_time::monotonic`.
+    /// When the view was complete: `runtime::cpu_time::monotonic`, in ns.
     pub taken: u64,
-    /// The time of the switch's clock then.
+    /// When the view was complete, by the switch's clock.
     pub now: Millis,
-    /// The configuration is in force.
+    /// The configuration of the database is applied.
     pub configured: bool,
     /// The database is connected.
     pub database: bool,
@@ -28,9 +29,9 @@ pub struct View {
     pub wanted_configuration: i64,
     /// Interfaces without a device.
     pub failed: usize,
-    /// CPU time of the main thread for all views, in nanoseconds.
+    /// CPU time that the main thread has used for all views, in ns.
     pub cost: u64,
-    /// Cores that this process may use and on which no poll thread runs.
+    /// Cores that this process may use and that have no PMD thread.
     pub free_cores: BTreeSet<u32>,
     /// Datapaths.
     pub datapaths: Vec<DatapathView>,
@@ -44,43 +45,43 @@ pub struct View {
 
 /// A datapath.
 pub struct DatapathView {
-    /// As in `netdev@ovs-netdev`.
+    /// Name, for example `netdev@ovs-netdev`.
     pub name: String,
-    /// Its type, by which bridges select it.
+    /// `datapath_type` of its bridges.
     pub kind: String,
     /// The datapath.
     pub datapath: Arc<Datapath>,
-    /// Its workers.
-    pub workers: Vec<WorkerPlace>,
-    /// Its rx queues: first those that poll threads poll.
+    /// The workers.
+    pub workers: Vec<WorkerInfo>,
+    /// The rx queues: first those that PMD threads poll.
     pub rxqs: Vec<RxqView>,
-    /// Names of its ports.
+    /// Names of the ports.
     pub names: BTreeMap<PortNo, String>,
-    /// Handler threads.
+    /// Number of handlers.
     pub handlers: usize,
-    /// The revalidator has not handled all changes.
+    /// The revalidator has not handled all changes yet.
     pub behind: bool,
-    /// Duration of its last pass.
+    /// Duration of the revalidator's last round over all megaflows, in ms.
     pub pass_ms: u64,
-    /// Moves of rx queues.
+    /// Number of moves of rx queues by auto load balance.
     pub moves: u64,
 }
 
 /// An rx queue.
 pub struct RxqView {
-    /// Number of its port.
+    /// Port number.
     pub no: PortNo,
-    /// Name of its port.
+    /// Name of the port.
     pub port: String,
-    /// Its number.
+    /// Number of the queue in the port.
     pub queue: QueueId,
-    /// Place of its worker in `DatapathView::workers`.
+    /// Index of the queue's worker in `DatapathView::workers`.
     pub worker: usize,
-    /// Its counters.
+    /// Counters.
     pub load: Arc<RxqLoad>,
-    /// Forecast of its load.
+    /// Load forecast, in cores.
     pub forecast: f64,
-    /// Whether it is in use.
+    /// Whether the queue is in use.
     pub enabled: bool,
 }
 
@@ -96,11 +97,11 @@ pub struct BridgeView {
     pub macs: (usize, usize),
     /// Multicast groups, and their limit, if the bridge has multicast snooping.
     pub multicast: Option<(usize, usize)>,
-    /// Open connections, and bytes that wait for them.
+    /// Number of open OpenFlow connections, and of bytes that are not sent to them yet.
     pub connections: (usize, usize),
     /// Controllers, and whether they are connected.
     pub controllers: Vec<(String, bool)>,
-    /// Tables with flows: number, flows, packets that matched, packets that did not.
+    /// Tables in use: number, flows, packets that matched, packets that did not match.
     pub tables: Vec<(u8, u64, u64, u64)>,
     /// Meters: number, packets, bytes, packets above a band's rate.
     pub meters: Vec<(u32, u64, u64, u64)>,
@@ -108,46 +109,46 @@ pub struct BridgeView {
 
 /// A port of a bridge.
 pub struct PortView {
-    /// Its bridge.
+    /// Name of the port's bridge.
     pub bridge: Arc<str>,
-    /// Place of its datapath in `View::datapaths`.
+    /// Index of the port's datapath in `View::datapaths`.
     pub datapath: usize,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its type.
+    /// Type of the interface.
     pub kind: String,
-    /// The name that OVN has for it: its iface-id, or the chassis of a tunnel; empty if there is none.
+    /// The port's name in OVN: iface-id, or the chassis of a tunnel; empty if there is none.
     pub logical: String,
-    /// Its OpenFlow number.
+    /// OpenFlow port number.
     pub ofport: OfPort,
-    /// Its number in the datapath.
+    /// Port number in the datapath.
     pub number: Option<PortNo>,
-    /// Administratively up, with link.
+    /// The port is administratively up and has a link.
     pub up: bool,
-    /// Changes of its link.
+    /// Number of changes of the link.
     pub link_resets: u64,
-    /// Its MTU.
+    /// MTU.
     pub mtu: Option<u32>,
-    /// Its VLAN, unless it is a trunk without a native VLAN.
+    /// VLAN; `None` for a trunk without a native VLAN.
     pub vlan: Option<u16>,
-    /// Megabits per second.
+    /// Speed of the link in Mbit/s.
     pub speed_mbps: Option<u32>,
-    /// State of its BFD session: up, forwarding, changes of state.
+    /// BFD session: up, forwarding, number of state changes.
     pub bfd: Option<(bool, bool, u64)>,
-    /// Whether its LACP partner is current.
+    /// Whether the information of the LACP partner is current.
     pub lacp: Option<bool>,
-    /// Its counters.
+    /// Counters.
     pub counters: Counters,
-    /// Its rx queues that are not in use.
+    /// Rx queues that are not in use.
     pub disabled_rxqs: Vec<QueueId>,
 }
 
-/// Where the counters of a port are.
+/// The counters of a port.
 pub enum Counters {
-    /// In the kernel, with these beside them.
+    /// The observability thread reads the counters from the kernel, then corrects them with these.
     Kernel(KernelCounters),
-    /// Read by the main thread.
+    /// The main thread has read the counters.
     Read(Box<Stats>),
-    /// The device cannot be read.
+    /// The counters cannot be read.
     None,
 }

@@ -1,4 +1,4 @@
-//! The asynchronous messages that a connection gets (OpenFlow 1.3.5 §6.1.2, §A.3.10).
+//! Subscriptions of a connection to asynchronous messages (OpenFlow 1.3.5 §6.1.2, §A.3.10).
 
 use openflow::Version;
 use openflow::packet_io::PacketInReason::{self, *};
@@ -23,7 +23,7 @@ pub enum AsyncKind {
 
 const KINDS: usize = 6;
 
-/// Subscribed reasons as bits, for each kind: for the roles equal and primary, then for secondary.
+/// A bit mask of subscribed reasons for each kind of message. The first row is for the roles equal and primary, the second for secondary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AsyncMasks([[u32; KINDS]; 2]);
 
@@ -31,17 +31,17 @@ impl AsyncMasks {
     /// No messages.
     pub const NONE: AsyncMasks = AsyncMasks([[0; KINDS]; 2]);
 
-    /// The default of a version.
+    /// The default subscriptions of an OpenFlow version.
     pub fn default_for(version: Version) -> AsyncMasks {
         let bits = |reasons: &[PacketInReason]| reasons.iter().fold(0, |mask, r| mask | 1u32 << *r as u8);
-        // Reasons that only OpenFlow 1.4 distinguishes from "action" are "action" in older versions.
+        // `ActionSet`, `Group` and `PacketOut` exist since OpenFlow 1.4; in older versions the reason of these packet-ins is "action".
         let mut packet_in = bits(&[NoMatch, Action, ActionSet, Group, PacketOut, ExplicitMiss]);
         if version <= Version::V12 {
             // From 1.3 a table without a table-miss flow drops (OpenFlow 1.3.5 §5.4).
             packet_in |= bits(&[ImplicitMiss]);
         }
         let all_ports = 0b111;
-        // Idle timeout, hard timeout, delete; group delete, meter delete, eviction if the version has them.
+        // From the lowest bit: idle timeout, hard timeout, delete; from 1.3 group delete; from 1.4 meter delete and eviction.
         let removed = match version {
             Version::V10 | Version::V11 | Version::V12 => 0b00_0111,
             Version::V13 => 0b00_1111,
@@ -65,9 +65,9 @@ impl AsyncMasks {
         *mask = if on { *mask | bit } else { *mask & !bit };
     }
 
-    /// Applies a `SET_ASYNC` message; kinds that it does not mention stay. A subscription to misses includes packets
-    /// of table-miss flows, and before 1.3 packets without a flow. Before 1.4, a subscription to actions includes
-    /// action sets, groups and packet-outs, which those versions do not distinguish.
+    /// Applies a `SET_ASYNC` message; masks of kinds that the message does not contain stay as they are. A subscription to misses
+    /// includes packets of table-miss flows, and before 1.3 packets that match no flow. Before 1.4, a subscription to actions includes
+    /// action sets, groups and packet-outs, which have no reason of their own in those versions.
     pub fn apply(&mut self, config: &AsyncConfig, version: Version) {
         let misses = if version < Version::V13 { 0b1100_0000 } else { 0b0100_0000 };
         let actions = if version < Version::V14 { 0b11_1000 } else { 0 };
@@ -87,7 +87,7 @@ impl AsyncMasks {
         }
     }
 
-    /// As a `GET_ASYNC` reply, with the reasons that the version has.
+    /// The content of a `GET_ASYNC` reply, limited to the reasons that the version has.
     pub fn to_config(self, version: Version) -> AsyncConfig {
         let packet_in_reasons = if version >= Version::V14 { 0b11_1111 } else { 0b111 };
         let pair = |kind: AsyncKind| {

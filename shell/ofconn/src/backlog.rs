@@ -1,47 +1,48 @@
-//! The messages of one connection that wait between its sockets and its session, in both directions.
+//! Byte counts of the messages that wait between the socket and the session of one connection, in both directions.
 //!
-//! It limits both sides: the sockets stop reading while too many requests wait for the main loop, and the main loop takes no further
-//! requests of a peer that does not read its replies. A side that stops sets a flag, and the other side wakes it.
+//! The counts limit both directions: the sockets stop decoding while too many requests wait for the main loop, and the main loop executes
+//! no further requests of a peer that does not read its replies. A thread that stops sets a flag, and the other thread wakes it.
 //!
-//! **Threads**: both. Requests are counted once for each batch, under a lock that is held briefly. Bytes to be written are added for
-//! each message without the lock, because adding bytes never ends a wait. Every change that may end a wait is made under the lock.
+//! **Threads**: the main loop and the thread of the sockets. Requests are counted once for each batch, under a lock that is held briefly.
+//! Bytes to be written are added for each message without the lock, because adding bytes never ends a wait. Every change that may end a
+//! wait is made under the lock.
 
 use openflow::session::Role;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Bytes of requests that may wait for the main loop: enough for one of its turns.
+/// Bytes of requests that may wait for the main loop: enough for one turn of the main loop.
 const REQUESTS_MAX: usize = 256 << 10;
 
-/// If more bytes of replies than this wait, no request of the peer is taken.
+/// While this many bytes or more of output wait, no request of the peer is executed.
 pub(crate) const OUTPUT_MAX: usize = 512 << 10;
 
 /// The counts of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
-    waits: Mutex<Waits>,
-    /// Bytes of messages on their way to the sockets, estimated.
-    coming: AtomicUsize,
-    /// Bytes that are encoded and not written.
+    waits: Mutex<WaitState>,
+    /// Estimated bytes of messages that the session has issued and the sockets have not encoded.
+    pending: AtomicUsize,
+    /// Bytes that are encoded and not written to the socket.
     output: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
-struct Waits {
+struct WaitState {
     /// Bytes of requests that the main loop has not taken.
     requests: usize,
-    /// The sockets read nothing until the main loop has taken some of them.
+    /// The sockets decode no requests until the main loop has taken half of those that wait.
     is_full: bool,
-    /// The main loop waits until no more bytes than this are to be written.
+    /// The main loop waits until at most this many bytes are to be written.
     awaited: Option<usize>,
     /// The role of the peer, for snoopers.
     role: Role,
 }
 
-/// The side of the main loop.
+/// Methods of the main loop.
 impl Backlog {
-    /// Records that requests were taken. Returns whether the sockets wait for that.
-    pub(crate) fn taken(&self, memory: usize) -> bool {
+    /// Records that the main loop has taken requests. Returns whether the sockets wait for that and have to be woken.
+    pub(crate) fn requests_taken(&self, memory: usize) -> bool {
         let mut waits = self.lock();
         waits.requests = waits.requests.saturating_sub(memory);
         let go_on = waits.is_full && waits.requests <= REQUESTS_MAX / 2;
@@ -49,17 +50,17 @@ impl Backlog {
         go_on
     }
 
-    /// Records a message for the sockets.
-    pub(crate) fn ordered(&self, bytes: usize) {
-        self.coming.fetch_add(bytes, Ordering::Relaxed);
+    /// Records a message that was issued to the sockets; `bytes` is an estimate.
+    pub(crate) fn add_pending_output(&self, bytes: usize) {
+        self.pending.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Bytes to be written.
     pub(crate) fn output_len(&self) -> usize {
-        self.coming.load(Ordering::Acquire) + self.output.load(Ordering::Relaxed)
+        self.pending.load(Ordering::Acquire) + self.output.load(Ordering::Relaxed)
     }
 
-    /// Asks for a wake-up as soon as no more than `limit` bytes are to be written. Returns whether that is the case now.
+    /// Requests a wake-up as soon as at most `limit` bytes are to be written. Returns true if that is the case already.
     pub(crate) fn await_written(&self, limit: usize) -> bool {
         let mut waits = self.lock();
         let is_written = self.output_len() <= limit;
@@ -73,29 +74,30 @@ impl Backlog {
     }
 }
 
-/// The side of the sockets.
+/// Methods of the sockets.
 impl Backlog {
-    /// Records requests for the main loop. If no more may be decoded, `taken` reports when some may.
-    pub(crate) fn decoded(&self, memory: usize) {
+    /// Records requests for the main loop. If that fills the backlog, `requests_taken` tells the main loop when to wake the sockets.
+    pub(crate) fn requests_decoded(&self, memory: usize) {
         let mut waits = self.lock();
         waits.requests += memory;
         waits.is_full = waits.requests >= REQUESTS_MAX;
     }
 
     /// Bytes of requests that may be decoded now.
-    pub(crate) fn left(&self) -> usize {
+    pub(crate) fn request_space(&self) -> usize {
         let waits = self.lock();
         if waits.is_full { 0 } else { REQUESTS_MAX.saturating_sub(waits.requests) }
     }
 
-    /// Records that messages of `bytes` have arrived, and how many bytes are to be written now. Returns whether the main loop
-    /// waits for that.
-    pub(crate) fn written(&self, bytes: usize, output: usize) -> bool {
+    /// Records that issued messages of `bytes` (estimated) were encoded, and that `output` bytes are to be written now. Returns whether
+    /// the main loop waits for that and has to be woken.
+    pub(crate) fn update_output(&self, bytes: usize, output: usize) -> bool {
         let mut waits = self.lock();
-        // The encoded bytes are added before they are subtracted elsewhere, so that the sum is never too small.
+        // The output grows before the pending bytes shrink, so that a concurrent `output_len` never returns too little.
         self.output.store(output, Ordering::Relaxed);
-        let _ =
-            self.coming.fetch_update(Ordering::Release, Ordering::Relaxed, |c| Some(c.saturating_sub(bytes)));
+        let _ = self
+            .pending
+            .fetch_update(Ordering::Release, Ordering::Relaxed, |c| Some(c.saturating_sub(bytes)));
         let is_awaited = waits.awaited.is_some_and(|limit| self.output_len() <= limit);
         if is_awaited {
             waits.awaited = None;
@@ -110,7 +112,7 @@ impl Backlog {
 }
 
 impl Backlog {
-    fn lock(&self) -> MutexGuard<'_, Waits> {
+    fn lock(&self) -> MutexGuard<'_, WaitState> {
         self.waits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -123,22 +125,25 @@ mod tests {
     fn the_sockets_stop_until_half_is_taken() {
         let backlog = Backlog::default();
         let memory = REQUESTS_MAX / 8;
-        let decoded = (0..100).take_while(|_| backlog.left() > 0).map(|_| backlog.decoded(memory)).count();
+        let decoded = (0..100)
+            .take_while(|_| backlog.request_space() > 0)
+            .map(|_| backlog.requests_decoded(memory))
+            .count();
         assert_eq!(decoded, 8);
-        assert_eq!([(); 5].map(|()| backlog.taken(memory)), [false, false, false, true, false]);
-        assert_eq!(backlog.left(), 5 * memory);
-        assert!(!backlog.taken(memory));
+        assert_eq!([(); 5].map(|()| backlog.requests_taken(memory)), [false, false, false, true, false]);
+        assert_eq!(backlog.request_space(), 5 * memory);
+        assert!(!backlog.requests_taken(memory));
     }
 
     #[test]
     fn what_is_on_its_way_is_unwritten() {
         let backlog = Backlog::default();
-        backlog.ordered(100);
+        backlog.add_pending_output(100);
         assert!(!backlog.await_written(10));
-        assert!(!backlog.written(100, 90));
+        assert!(!backlog.update_output(100, 90));
         assert_eq!(backlog.output_len(), 90);
-        assert!(backlog.written(0, 10));
-        assert!(!backlog.written(0, 0));
+        assert!(backlog.update_output(0, 10));
+        assert!(!backlog.update_output(0, 0));
         assert!(backlog.await_written(0));
     }
 }

@@ -1,5 +1,5 @@
-//! Requests of one connection that cross from the thread of the sockets to the main loop together: one wake-up, one lock and one
-//! update of the [`Backlog`](crate::backlog::Backlog) for all of them.
+//! Batch of requests of one connection, which the thread of the sockets hands to the main loop. A batch needs one wake-up, one lock and
+//! one update of the [`Backlog`](crate::backlog::Backlog).
 
 use crate::request::Content;
 use openflow::{Message, Version, Xid};
@@ -14,23 +14,22 @@ use std::vec::IntoIter;
 pub(crate) enum Incoming {
     /// A request.
     Request(Version, Xid, Content),
-    /// The answer to a request that cannot be understood. The session sends it, so that it comes after the replies to earlier
-    /// requests.
+    /// The error reply to a request that cannot be decoded. The session sends it, so that it follows the replies to earlier requests.
     Refused(Box<Message>),
 }
 
-/// Bytes that a request takes in addition to its own length until it is executed, estimated.
+/// Estimated memory of a waiting request in addition to the bytes of its message.
 const OVERHEAD: usize = 256;
 
-/// A batch that is being filled.
+/// A batch to which the thread of the sockets adds requests.
 #[derive(Debug, Default)]
-pub(crate) struct Filling {
+pub(crate) struct BatchBuilder {
     incoming: Vec<(Incoming, usize)>,
-    /// The bytes of all requests, one after the other.
+    /// The concatenated bytes of all requests.
     raw: Vec<u8>,
 }
 
-impl Filling {
+impl BatchBuilder {
     /// Adds a request with its bytes.
     pub(crate) fn push(&mut self, incoming: Incoming, raw: &[u8]) {
         self.raw.extend_from_slice(raw);
@@ -42,7 +41,7 @@ impl Filling {
         self.incoming.len()
     }
 
-    /// Bytes that the requests take, estimated.
+    /// Estimated memory of the requests, in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.raw.len() + self.incoming.len() * OVERHEAD
     }
@@ -54,14 +53,14 @@ impl Filling {
     }
 }
 
-/// A batch that the main loop takes request by request.
+/// A complete batch, from which the main loop takes one request at a time.
 #[derive(Debug)]
 pub(crate) struct Batch {
     incoming: IntoIter<(Incoming, usize)>,
     raw: Vec<u8>,
-    /// Bytes in `raw` of requests that were taken.
+    /// Offset in `raw` of the next request.
     taken: usize,
-    /// Bytes that all its requests took, estimated.
+    /// Estimated memory of all requests of the batch, taken or not, in bytes.
     pub(crate) memory: usize,
 }
 
@@ -77,7 +76,7 @@ impl Batch {
     }
 
     /// Takes the next request, and writes its bytes into `raw`.
-    pub(crate) fn take(&mut self, raw: &mut Vec<u8>) -> Option<Incoming> {
+    pub(crate) fn take_next(&mut self, raw: &mut Vec<u8>) -> Option<Incoming> {
         let (incoming, len) = self.incoming.next()?;
         let end = self.taken + len;
         raw.clear();
@@ -95,14 +94,14 @@ mod tests {
     #[test]
     fn requests_are_taken_in_order_with_their_bytes() {
         let message = |xid| Box::new(Message::new(Version::V13, Xid(xid), Body::BarrierReply));
-        let mut filling = Filling::default();
+        let mut filling = BatchBuilder::default();
         [&b"one"[..], b"", b"three"]
             .iter()
             .zip(0..)
             .for_each(|(raw, xid)| filling.push(Incoming::Refused(message(xid)), raw));
         assert_eq!((filling.len(), filling.memory()), (3, 8 + 3 * OVERHEAD));
         let (mut batch, mut raw, mut taken) = (filling.finish(), b"earlier".to_vec(), Vec::new());
-        while let Some(Incoming::Refused(message)) = batch.take(&mut raw) {
+        while let Some(Incoming::Refused(message)) = batch.take_next(&mut raw) {
             taken.push((message.xid.0, raw.clone()));
         }
         assert_eq!(taken, [(0, b"one".to_vec()), (1, Vec::new()), (2, b"three".to_vec())]);

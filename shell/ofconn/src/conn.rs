@@ -1,13 +1,13 @@
 //! One connection with its socket: connecting, reading, writing, snooping.
 
 use crate::backlog::{Backlog, OUTPUT_MAX};
-use crate::batch::{Batch, Filling};
-use crate::channel::Channel;
-use crate::order::{Opened, Order, Parts};
+use crate::batch::{Batch, BatchBuilder};
+use crate::command::{Command, OpenedConn, Parts};
 use crate::packet_limit::{OVERFLOW, PacketKind, PacketLimit};
+use crate::protocol::ProtocolState;
 use crate::target::{ConnKind, ControllerTarget};
 use crate::trace::VCONN;
-use crate::unsent::{self, Unsent};
+use crate::unsent::{self, UnsentAges};
 use ofproto::Preparer;
 use openflow::message::ErrorBody;
 use openflow::session::Role;
@@ -24,16 +24,16 @@ use units::Millis;
 
 static RCONN: Module = Module::new("rconn");
 static CONNMGR: Module = Module::new("connmgr");
-/// Connections that were closed because the peer did not read.
+/// Number of connections that were closed because the peer did not read its output.
 static CUT_OFF: Counter = Counter::new("rconn_unsent_closed");
 static DROPS: RateLimit = RateLimit::new(5, 5);
 static REFUSALS: RateLimit = RateLimit::new(10, 10);
 static LIMIT: RateLimit = RateLimit::new(60, 600);
 
-/// Bytes that are received in advance of what is decoded. A turn decodes at most these and one read more, which takes about a
-/// millisecond, so that echo requests of other connections need not wait longer for their turn.
+/// While this many received bytes are not decoded, the socket is not read. So a turn decodes at most these bytes and one read more
+/// (about 1 ms), and echo requests of other connections wait no longer than that.
 const INPUT_MAX: usize = 64 << 10;
-/// While more bytes than this wait, no part of a long reply is made.
+/// While this many bytes or more wait to be written, no part of a long reply is made.
 const PARTS_OUTPUT_MAX: usize = 64 << 10;
 const READ_SIZE: usize = 64 << 10;
 
@@ -41,34 +41,34 @@ const READ_SIZE: usize = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct Conn {
     pub(crate) kind: ConnKind,
-    /// Its configuration; the target is empty for tools.
+    /// Settings of the connection; the target is empty for tools on the management socket.
     pub(crate) settings: ControllerTarget,
     pub(crate) reconnect: Reconnect,
-    /// Exists while the socket is connected.
-    channel: Option<Channel>,
-    /// What its session and it have for each other.
+    /// `None` while the socket is not connected.
+    protocol: Option<ProtocolState>,
+    /// Counts of the bytes that wait between this connection and its session.
     backlog: Arc<Backlog>,
-    /// The main loop waits for what was encoded since the last `flush`.
+    /// The main loop has to be woken: its limit on unwritten output was met since the last `flush`.
     is_awaited: bool,
-    /// Requests were left because too much output waits.
-    held_back: bool,
-    /// A long reply that is not complete.
+    /// Decoding stopped because [`OUTPUT_MAX`] bytes or more waited to be written.
+    input_paused: bool,
+    /// A long reply of which further parts are to be made.
     parts: Option<(Parts, Dialect)>,
-    /// Where to connect to; `None` for a connection that the peer opened.
+    /// Address to connect to; `None` for a connection that the peer opened.
     target: Option<Target>,
     versions: VersionSet,
     stream: Option<Stream>,
     debug_actions: bool,
     snoopers: Vec<Snooper>,
     pub(crate) packet_limit: PacketLimit,
-    unsent: Unsent,
+    unsent: UnsentAges,
 }
 
 /// A client of the snoop socket.
 #[derive(Debug)]
 pub(crate) struct Snooper {
     stream: Stream,
-    channel: Channel,
+    protocol: ProtocolState,
 }
 
 impl Conn {
@@ -90,10 +90,10 @@ impl Conn {
             kind,
             settings,
             reconnect,
-            channel: Some(Channel::new(&name, versions, debug_actions)),
+            protocol: Some(ProtocolState::new(&name, versions, debug_actions)),
             backlog: Arc::default(),
             is_awaited: false,
-            held_back: false,
+            input_paused: false,
             parts: None,
             target: None,
             versions,
@@ -101,7 +101,7 @@ impl Conn {
             debug_actions,
             snoopers: Vec::new(),
             packet_limit,
-            unsent: Unsent::default(),
+            unsent: UnsentAges::default(),
         }
     }
 
@@ -118,10 +118,10 @@ impl Conn {
             kind: ConnKind::Controller,
             reconnect: Reconnect::new(name, Wording::OpenFlow, now),
             settings: settings.clone(),
-            channel: None,
+            protocol: None,
             backlog: Arc::default(),
             is_awaited: false,
-            held_back: false,
+            input_paused: false,
             parts: None,
             target: Some(target),
             versions,
@@ -129,13 +129,13 @@ impl Conn {
             debug_actions,
             snoopers: Vec::new(),
             packet_limit: PacketLimit::default(),
-            unsent: Unsent::default(),
+            unsent: UnsentAges::default(),
         };
         conn.configure(settings);
         conn
     }
 
-    /// Applies settings that need no new connection.
+    /// Applies settings of the same target; the connection stays open.
     pub(crate) fn configure(&mut self, settings: ControllerTarget) {
         self.reconnect.set_max_backoff(settings.max_backoff.0);
         self.reconnect.set_probe_interval(settings.inactivity_probe.map_or(0, |p| p.0));
@@ -148,27 +148,27 @@ impl Conn {
         self.snoopers.len()
     }
 
-    /// Whether the switch opens the connection, and reopens it.
+    /// Whether the switch opens the connection, and reopens it after a loss.
     pub(crate) fn is_active(&self) -> bool {
         self.target.is_some()
     }
 
-    /// Whether the connection is closed for good.
+    /// Whether the connection is closed and will not be reopened.
     pub(crate) fn is_over(&self) -> bool {
         self.target.is_none() && self.stream.is_none()
     }
 
-    /// Whether a version is agreed on.
+    /// Whether version negotiation has succeeded.
     pub(crate) fn is_open(&self) -> bool {
-        self.channel.as_ref().is_some_and(Channel::is_open)
+        self.protocol.as_ref().is_some_and(ProtocolState::is_open)
     }
 
     /// Whether the socket is connected.
     pub(crate) fn is_connected(&self) -> bool {
-        self.channel.is_some()
+        self.protocol.is_some()
     }
 
-    /// The role of the peer, if it is open.
+    /// The role of the peer, if the connection is open.
     pub(crate) fn role(&self) -> Option<Role> {
         self.is_open().then(|| self.backlog.role())
     }
@@ -180,70 +180,70 @@ impl Conn {
         match self.reconnect.run(now) {
             Some(Action::Connect) => self.connect(now),
             Some(Action::Disconnect) => self.drop_stream(),
-            Some(Action::Probe) => self.channel.iter_mut().for_each(Channel::send_echo),
+            Some(Action::Probe) => self.protocol.iter_mut().for_each(ProtocolState::send_echo),
             None => {}
         }
-        for (kind, message, dialect) in self.packet_limit.due(now) {
+        for (kind, message, dialect) in self.packet_limit.take_due(now) {
             self.queue_packet_in(kind, &message, dialect);
         }
         self.write(now);
     }
 
-    /// Negotiates the version when the peer's hello arrives. Returns what its session needs, once.
-    pub(crate) fn open(&mut self, now: Millis) -> Option<Opened> {
-        let channel = self.channel.as_mut().filter(|c| !c.is_open())?;
-        channel.open();
-        if !channel.is_open() {
+    /// Negotiates the version when the peer's hello has arrived. Returns the data for a new session when that succeeds, otherwise `None`.
+    pub(crate) fn open(&mut self, now: Millis) -> Option<OpenedConn> {
+        let protocol = self.protocol.as_mut().filter(|c| !c.is_open())?;
+        protocol.open();
+        if !protocol.is_open() {
             return None;
         }
         self.reconnect.connected(now);
         self.backlog = Arc::default();
-        Some(Opened {
+        Some(OpenedConn {
             kind: self.kind,
             target: self.target.is_some().then(|| self.settings.target.clone()),
             name: self.reconnect.name().to_owned(),
-            version: channel.version(),
+            version: protocol.version(),
             asynchronous: self.settings.async_messages,
             backlog: Arc::clone(&self.backlog),
         })
     }
 
-    /// At most `count` next requests. `None`: none has arrived, or too much waits already.
+    /// Decodes at most `count` further requests. `None`: no complete request has arrived, or the backlog is full.
     pub(crate) fn decode(&mut self, count: usize, preparer: &mut Preparer) -> Option<Batch> {
-        let channel = self.channel.as_mut().filter(|c| c.is_open())?;
-        let mut filling = Filling::default();
-        channel.decode(&mut filling, preparer, (count, self.backlog.left()));
-        self.held_back = channel.output_len() >= OUTPUT_MAX;
+        let protocol = self.protocol.as_mut().filter(|c| c.is_open())?;
+        let mut filling = BatchBuilder::default();
+        protocol.decode(&mut filling, preparer, (count, self.backlog.request_space()));
+        self.input_paused = protocol.output_len() >= OUTPUT_MAX;
         if filling.len() == 0 {
             return None;
         }
         let batch = filling.finish();
-        self.backlog.decoded(batch.memory);
+        self.backlog.requests_decoded(batch.memory);
         Some(batch)
     }
 
-    /// Carries out what the session orders.
-    pub(crate) fn carry_out(&mut self, orders: Vec<Order>, now: Millis) {
-        let bytes = orders.iter().map(Order::bytes).sum();
-        for order in orders {
-            match order {
-                Order::Send(message, dialect) => {
+    /// Carries out commands of the session.
+    pub(crate) fn carry_out(&mut self, commands: Vec<Command>, now: Millis) {
+        let bytes = commands.iter().map(Command::bytes).sum();
+        for command in commands {
+            match command {
+                Command::Send(message, dialect) => {
                     self.log_refusal(&message);
-                    self.channel.iter_mut().for_each(|c| c.send_in(&message, dialect))
+                    self.protocol.iter_mut().for_each(|c| c.send_in(&message, dialect))
                 }
-                Order::PacketIn(kind, message, dialect) => {
+                Command::PacketIn(kind, message, dialect) => {
                     if let Some(message) = self.packet_limit.offer(kind, (message, dialect), now) {
                         self.queue_packet_in(kind, &message.0, message.1);
                     }
                 }
-                Order::DroppedPacketIn(kind) => self.packet_limit.overflow(kind),
-                Order::Parts(parts, dialect) => self.parts = self.is_open().then_some((parts, dialect)),
+                Command::DroppedPacketIn(kind) => self.packet_limit.count_overflow(kind),
+                Command::Parts(parts, dialect) => self.parts = self.is_open().then_some((parts, dialect)),
             }
         }
-        self.is_awaited |= self.backlog.written(bytes, self.output_len());
+        self.is_awaited |= self.backlog.update_output(bytes, self.output_len());
     }
 
-    /// Logs that a request is answered with an error.
+    /// Logs `reply` if it is an error reply.
     fn log_refusal(&self, reply: &Message) {
         if let Body::Error(ErrorBody { error: Some(error), data, .. }) = &reply.body {
             let name = self.reconnect.name();
@@ -258,14 +258,14 @@ impl Conn {
         }
     }
 
-    /// Makes the next parts of a long reply. Returns whether the last one was made now.
+    /// Makes the next parts of a long reply. Returns whether this call found that no parts are left.
     pub(crate) fn make_parts(&mut self, now: Millis) -> bool {
-        let (Some((parts, dialect)), Some(channel)) = (&mut self.parts, &mut self.channel) else {
+        let (Some((parts, dialect)), Some(protocol)) = (&mut self.parts, &mut self.protocol) else {
             return false;
         };
-        while channel.output_len() < PARTS_OUTPUT_MAX {
+        while protocol.output_len() < PARTS_OUTPUT_MAX {
             match parts.next(now) {
-                Some(part) => channel.send_in(&part, *dialect),
+                Some(part) => protocol.send_in(&part, *dialect),
                 None => {
                     self.parts = None;
                     return true;
@@ -275,25 +275,25 @@ impl Conn {
         false
     }
 
-    /// Queues a packet-in for the socket, unless the peer has left too many unread.
+    /// Queues a packet-in for the socket, unless `queue_size` earlier ones are not written yet.
     fn queue_packet_in(&mut self, kind: PacketKind, message: &Message, dialect: Dialect) {
-        let (Some(stream), Some(channel)) = (&mut self.stream, &mut self.channel) else { return };
-        if channel.waiting_packet_ins() >= self.settings.queue_size {
-            // They may only be waiting for the end of this iteration. An error will show there.
-            _ = channel.flush(stream);
+        let (Some(stream), Some(protocol)) = (&mut self.stream, &mut self.protocol) else { return };
+        if protocol.waiting_packet_ins() >= self.settings.queue_size {
+            // The socket may be writable: output is usually written at the end of the turn only. A write error occurs there again.
+            _ = protocol.flush(stream);
         }
-        if channel.waiting_packet_ins() >= self.settings.queue_size {
+        if protocol.waiting_packet_ins() >= self.settings.queue_size {
             OVERFLOW.hit();
-            self.packet_limit.overflow(kind);
+            self.packet_limit.count_overflow(kind);
             let name = self.reconnect.name();
             runtime::log_rl!(CONNMGR, DROPS, Level::Info, "{name}: dropping packet-in due to queue overflow");
             return;
         }
-        channel.send_packet_in(message, dialect);
+        protocol.send_packet_in(message, dialect);
     }
 
     fn output_len(&self) -> usize {
-        self.channel.as_ref().map_or(0, Channel::output_len)
+        self.protocol.as_ref().map_or(0, ProtocolState::output_len)
     }
 
     fn connect(&mut self, now: Millis) {
@@ -305,17 +305,18 @@ impl Conn {
         self.progress(now);
     }
 
-    /// Begins the session when the socket is connected.
+    /// Creates the protocol state when the socket is connected, which also queues the hello.
     fn progress(&mut self, now: Millis) {
-        if self.channel.is_some() {
+        if self.protocol.is_some() {
             return;
         }
         let Some(stream) = &mut self.stream else { return };
         match stream.connect_progress() {
             Ok(true) => {
-                let mut channel = Channel::new(&self.settings.target, self.versions, self.debug_actions);
-                channel.set_tap(!self.snoopers.is_empty());
-                self.channel = Some(channel);
+                let mut protocol =
+                    ProtocolState::new(&self.settings.target, self.versions, self.debug_actions);
+                protocol.set_snooped(!self.snoopers.is_empty());
+                self.protocol = Some(protocol);
             }
             Ok(false) => {}
             Err(e) => {
@@ -326,14 +327,14 @@ impl Conn {
     }
 
     fn read(&mut self, now: Millis) {
-        let (Some(stream), Some(channel)) = (&mut self.stream, &mut self.channel) else { return };
+        let (Some(stream), Some(protocol)) = (&mut self.stream, &mut self.protocol) else { return };
         let mut buffer = [0; READ_SIZE];
-        while channel.backlog() < INPUT_MAX && channel.output_len() < OUTPUT_MAX {
+        while protocol.backlog() < INPUT_MAX && protocol.output_len() < OUTPUT_MAX {
             match stream.read(&mut buffer) {
                 Ok(0) => return self.lost(now, Loss::Closed),
                 Ok(n) => {
                     self.reconnect.activity(now);
-                    channel.receive(buffer.get(..n).unwrap_or_default());
+                    protocol.receive(buffer.get(..n).unwrap_or_default());
                 }
                 Err(e) if e.kind() == ErrorKind::WouldBlock => break,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
@@ -342,26 +343,26 @@ impl Conn {
         }
     }
 
-    /// Writes what is queued; ends a connection that has failed. Returns whether the main loop waits for that.
+    /// Writes queued output; closes a connection that has failed. Returns whether the main loop waits for output to be written.
     pub(crate) fn flush(&mut self, now: Millis) -> bool {
         self.write(now);
         let is_awaited = std::mem::take(&mut self.is_awaited);
-        self.backlog.written(0, self.output_len()) | is_awaited
+        self.backlog.update_output(0, self.output_len()) | is_awaited
     }
 
     fn write(&mut self, now: Millis) {
-        let copies = self.channel.as_mut().map(Channel::take_tap).unwrap_or_default();
+        let copies = self.protocol.as_mut().map(ProtocolState::take_snoop_copies).unwrap_or_default();
         self.snoopers.retain_mut(|s| s.turn(&copies));
-        let (Some(stream), Some(channel)) = (&mut self.stream, &mut self.channel) else { return };
-        channel.set_tap(!self.snoopers.is_empty());
-        let written = channel.flush(stream);
-        if let Some(why) = channel.failure() {
-            runtime::warn_rl!(VCONN, LIMIT, "{}: {why}", channel.name);
+        let (Some(stream), Some(protocol)) = (&mut self.stream, &mut self.protocol) else { return };
+        protocol.set_snooped(!self.snoopers.is_empty());
+        let written = protocol.flush(stream);
+        if let Some(why) = protocol.failure() {
+            runtime::warn_rl!(VCONN, LIMIT, "{}: {why}", protocol.name);
             return self.lost(now, Loss::from(&io::Error::from_raw_os_error(EPROTO)));
         }
-        self.unsent.note(channel.output(), now);
-        let patience = unsent::patience(self.settings.inactivity_probe);
-        match (written, self.unsent.verdict(channel.output_len(), patience, now)) {
+        self.unsent.record(protocol.output(), now);
+        let age_limit = unsent::age_limit(self.settings.inactivity_probe);
+        match (written, self.unsent.disconnect_reason(protocol.output_len(), age_limit, now)) {
             (Ok(()), None) => {}
             (Ok(()), Some(why)) => {
                 CUT_OFF.hit();
@@ -378,8 +379,8 @@ impl Conn {
     }
 
     fn drop_stream(&mut self) {
-        (self.stream, self.channel, self.parts) = (None, None, None);
-        self.unsent = Unsent::default();
+        (self.stream, self.protocol, self.parts) = (None, None, None);
+        self.unsent = UnsentAges::default();
         self.packet_limit.clear();
     }
 
@@ -388,10 +389,10 @@ impl Conn {
     }
 
     pub(crate) fn add_snooper(&mut self, stream: Stream) {
-        let channel = Channel::new(stream.name(), VersionSet::ALL, false);
-        self.snoopers.push(Snooper { stream, channel });
-        if let Some(channel) = &mut self.channel {
-            channel.set_tap(true);
+        let protocol = ProtocolState::new(stream.name(), VersionSet::ALL, false);
+        self.snoopers.push(Snooper { stream, protocol });
+        if let Some(protocol) = &mut self.protocol {
+            protocol.set_snooped(true);
         }
     }
 
@@ -399,7 +400,7 @@ impl Conn {
         let output = self.output_len();
         let limits = [
             self.packet_limit.deadline(),
-            self.unsent.deadline(output, unsent::patience(self.settings.inactivity_probe)),
+            self.unsent.deadline(output, unsent::age_limit(self.settings.inactivity_probe)),
         ];
         let deadlines = self.reconnect.deadline(now).into_iter().chain(limits.into_iter().flatten());
         deadlines.for_each(|deadline| set.deadline(deadline));
@@ -407,22 +408,22 @@ impl Conn {
             set.fd(&snooper.stream, snooper.interest());
         }
         let Some(stream) = &self.stream else { return };
-        let Some(channel) = &self.channel else {
+        let Some(protocol) = &self.protocol else {
             let write = stream.connect_waits_for_write();
             set.fd(stream, if write { Interest::Write } else { Interest::Read });
             return;
         };
-        let writes = channel.output_len() > 0;
-        let reads = channel.backlog() < INPUT_MAX && channel.output_len() < OUTPUT_MAX;
+        let writes = protocol.output_len() > 0;
+        let reads = protocol.backlog() < INPUT_MAX && protocol.output_len() < OUTPUT_MAX;
         match (reads, writes) {
             (true, true) => drop(set.fd(stream, Interest::Both)),
             (false, true) => drop(set.fd(stream, Interest::Write)),
             (true, false) => drop(set.fd(stream, Interest::Read)),
-            // The main loop wakes this thread when it has taken requests. Until then events are not polled for: an event could not
-            // be handled, and would be reported again at once.
+            // The main loop wakes this thread after it has taken requests. Until then the socket is not polled: the thread could not
+            // handle its events, and poll would report them again at once.
             (false, false) => {}
         }
-        if self.held_back && output < OUTPUT_MAX || self.parts.is_some() && output < PARTS_OUTPUT_MAX {
+        if self.input_paused && output < OUTPUT_MAX || self.parts.is_some() && output < PARTS_OUTPUT_MAX {
             set.wake_now();
         }
     }
@@ -433,33 +434,32 @@ const EPROTO: i32 = 71;
 
 impl Snooper {
     fn interest(&self) -> Interest {
-        match self.channel.output_len() {
+        match self.protocol.output_len() {
             0 => Interest::Read,
             1..OUTPUT_MAX => Interest::Both,
             _ => Interest::Write,
         }
     }
 
-    /// Exchanges hellos and writes copies. Returns false if the snooper is gone.
+    /// Exchanges hellos and writes copies of the connection's messages. Returns false if the snooper has disconnected or failed.
     fn turn(&mut self, copies: &[u8]) -> bool {
         let mut buffer = [0; 4096];
-        // One read per iteration, and none while replies to its echo requests wait: a snooper cannot take time from
-        // others.
-        if self.channel.output_len() < OUTPUT_MAX {
+        // One read per turn, and none while much output waits, so that a snooper cannot delay other connections.
+        if self.protocol.output_len() < OUTPUT_MAX {
             match self.stream.read(&mut buffer) {
                 Ok(0) => return false,
-                Ok(n) => self.channel.receive(buffer.get(..n).unwrap_or_default()),
+                Ok(n) => self.protocol.receive(buffer.get(..n).unwrap_or_default()),
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
                 Err(_) => return false,
             }
         }
-        self.channel.open();
+        self.protocol.open();
         // Messages of a snooper after its hello are ignored.
-        self.channel.ignore_messages();
-        if self.channel.is_open() && self.channel.output_len() < OUTPUT_MAX {
-            self.channel.send_raw(copies);
+        self.protocol.ignore_messages();
+        if self.protocol.is_open() && self.protocol.output_len() < OUTPUT_MAX {
+            self.protocol.send_raw(copies);
         }
-        self.channel.failure().is_none() && self.channel.flush(&mut self.stream).is_ok()
+        self.protocol.failure().is_none() && self.protocol.flush(&mut self.stream).is_ok()
     }
 }
 

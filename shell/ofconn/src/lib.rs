@@ -2,34 +2,34 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `manager.rs` | the main loop's side: all connections, requests in turn |
-//! | `session.rs`, `role.rs`, `asynchronous.rs` | a connection with what its peer has set |
-//! | `packet_in.rs`, `status.rs` | messages to subscribers; state for the database |
-//! | `link.rs`, `order.rs`, `backlog.rs` | between both sides: what they tell each other, and how much of it may wait |
+//! | `manager.rs` | in the main loop: all connections of a bridge; serves their requests in turn |
+//! | `session.rs`, `role.rs`, `asynchronous.rs` | in the main loop: one connection, its role, subscriptions and bundles |
+//! | `packet_in.rs`, `status.rs` | messages to subscribers; state of controllers for the database |
+//! | `socket_server.rs`, `command.rs`, `backlog.rs` | commands to the sockets, events from the sockets; limits on waiting bytes in both directions |
 //! | `batch.rs`, `request.rs` | requests on their way to the main loop |
-//! | `thread.rs` | the sockets' side: the thread that serves all bridges |
-//! | `sockets.rs`, `listener.rs`, `conn.rs` | the sockets of a bridge; one connection with its socket |
-//! | `channel.rs` | a connection without its socket: bytes and messages, hello, echo |
-//! | `packet_limit.rs`, `unsent.rs`, `trace.rs`, `target.rs` | limits, log, settings |
+//! | `thread.rs` | the thread that serves the sockets of all bridges |
+//! | `sockets.rs`, `listener.rs`, `conn.rs` | on that thread: the sockets of a bridge; one connection with its socket |
+//! | `protocol.rs` | protocol state of one connection, without its socket: framing, hello, version negotiation, echo |
+//! | `packet_limit.rs`, `unsent.rs`, `trace.rs`, `target.rs` | limit on packet-ins, limit on unread output, log, settings |
 //!
-//! None of them knows flow tables: requests go to the caller, which puts replies into the session of the request. The thread reads,
-//! decodes, checks and converts flow mods, answers probes, encodes and writes, so a busy main loop delays none of these. In dummy mode
-//! there is no thread: the main loop serves the sockets itself, in a fixed order.
+//! This crate does not use flow tables: the caller executes requests and puts replies into the session of the request. The thread
+//! reads, decodes, checks and converts flow mods, answers echo requests, encodes and writes, so a busy main loop delays none of these.
+//! In dummy mode there is no thread: the main loop serves the sockets itself, in a fixed order.
 
 mod asynchronous;
 mod backlog;
 mod batch;
-mod channel;
+mod command;
 mod conn;
-mod link;
 mod listener;
 mod manager;
-mod order;
 mod packet_in;
 mod packet_limit;
+mod protocol;
 mod request;
 mod role;
 mod session;
+mod socket_server;
 mod sockets;
 mod status;
 mod target;
@@ -41,12 +41,12 @@ mod unsent;
 mod tests;
 
 pub use asynchronous::{AsyncKind, AsyncMasks};
-pub use channel::error_body;
+pub use command::{ConnId, Parts};
 pub use manager::{ConnManager, Request};
-pub use order::{ConnId, Parts};
 pub use packet_in::PacketInEvent;
-pub use request::{Bundled, BundledMessage, Content};
+pub use protocol::error_body;
+pub use request::{BundledMessage, BundledRequest, Content};
 pub use session::{OpenBundle, Session};
 pub use status::ControllerStatus;
 pub use target::{ConnKind, ControllerTarget, ManagerConfig};
-pub use thread::Serving;
+pub use thread::SocketThread;

@@ -10,10 +10,10 @@ use transport::{Listener, Stream, Target};
 static LOG: Module = Module::new("connmgr");
 static LIMIT: RateLimit = RateLimit::new(1, 5);
 
-/// Connections accepted on one socket per iteration, so that a flood of them does not delay other sockets.
+/// Connections accepted on one socket per turn, so that a flood of connections does not delay other sockets.
 const ACCEPT_MAX: usize = 16;
 
-/// The clients of a passive socket.
+/// The kind of clients that connect to a passive socket.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Purpose {
     /// Tools (`<bridge>.mgmt`).
@@ -26,7 +26,7 @@ pub(crate) enum Purpose {
 
 /// One passive socket.
 #[derive(Debug)]
-pub(crate) struct Passive {
+pub(crate) struct PassiveSocket {
     pub(crate) purpose: Purpose,
     /// The target as configured.
     pub(crate) target: String,
@@ -35,21 +35,21 @@ pub(crate) struct Passive {
     listener: Listener,
 }
 
-impl Passive {
-    /// Listens; the error is text for the log.
+impl PassiveSocket {
+    /// Opens the socket and listens on it. The error is a text for the log.
     pub(crate) fn bind(
         purpose: Purpose,
         target: &str,
         versions: VersionSet,
         rundir: &Path,
-    ) -> Result<Passive, String> {
+    ) -> Result<PassiveSocket, String> {
         let parsed = Target::parse(target, transport::OPENFLOW_PORT).map_err(|e| e.to_string())?;
         let listener = Listener::bind(&parsed.within(rundir))
             .map_err(|e| format!("failed to listen on {target}: {}", runtime::error_text(&e)))?;
-        Ok(Passive { purpose, target: target.to_owned(), versions, listener })
+        Ok(PassiveSocket { purpose, target: target.to_owned(), versions, listener })
     }
 
-    /// New connections.
+    /// Accepts at most [`ACCEPT_MAX`] new connections.
     pub(crate) fn accept(&self) -> Vec<Stream> {
         let mut out = Vec::new();
         while out.len() < ACCEPT_MAX {

@@ -1,30 +1,30 @@
-//! The connections of one bridge, on the side of the main loop.
+//! The connections of one bridge, as the main loop sees them.
 //!
-//! A turn is `run`, `next_request` until it returns `None`, then `flush`. Requests come one at a time, a bounded number of each
-//! connection per turn, so that no connection starves; the caller answers each through the session of its connection before it
-//! takes the next. Roles, bundles and subscriptions end with their connection.
+//! A turn is `run`, `next_request` until it returns `None`, then `flush`. `next_request` returns one request at a time, a bounded number
+//! per connection and turn, so that no connection starves. The caller answers each request through the session of its connection before
+//! it calls `next_request` again. Roles, bundles and subscriptions end with their connection.
 //!
-//! **Threads**: one, which owns the bridge. The sockets are behind a [`Link`].
+//! **Threads**: the thread that owns the bridge. It reaches the sockets through a [`SocketServer`].
 
 use crate::backlog::OUTPUT_MAX;
 use crate::batch::Incoming;
-use crate::link::Link;
-use crate::order::{ConnId, Event};
+use crate::command::{ConnId, Event};
 use crate::request::Content;
 use crate::session::{BUNDLE_IDLE, Session};
+use crate::socket_server::SocketServer;
 use crate::target::{ManagerConfig, is_passive};
-use crate::thread::Serving;
+use crate::thread::SocketThread;
 use openflow::{Version, Xid};
 use runtime::WaitSet;
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
 use units::Millis;
 
-/// Messages of one connection per turn: enough to make the cost of a turn small.
+/// Requests of one connection that are executed per turn: so many that the fixed cost of a turn is small per request.
 const TURN_MAX: u32 = 256;
 
-/// Connections that have ended and whose requests are still executed. The requests of further ones are discarded, so that a client
-/// which connects, sends requests and disconnects again and again does not fill the memory.
+/// Number of ended connections whose remaining requests are still executed. The requests of further ended connections are discarded,
+/// so that a client which connects, sends requests and disconnects again and again cannot fill the memory.
 const ENDED_MAX: usize = 64;
 
 /// A request received on a connection.
@@ -32,11 +32,11 @@ const ENDED_MAX: usize = 64;
 pub struct Request {
     /// The connection.
     pub conn: ConnId,
-    /// Its version.
+    /// The OpenFlow version of the connection.
     pub version: Version,
-    /// Its transaction id.
+    /// The transaction id.
     pub xid: Xid,
-    /// What it asks for.
+    /// The decoded request.
     pub content: Content,
     /// The request's bytes, which errors quote.
     pub raw: Vec<u8>,
@@ -46,38 +46,38 @@ pub struct Request {
 #[derive(Debug)]
 pub struct ConnManager {
     bridge: String,
-    pub(crate) link: Link,
-    /// The configuration in force, if there was no error.
+    pub(crate) socket_server: SocketServer,
+    /// The last configuration, if it was applied without an error.
     applied: Option<ManagerConfig>,
     debug_actions: bool,
-    /// Targets of controllers.
+    /// Targets of the configured controllers.
     pub(crate) controllers: Vec<String>,
     bundle_idle: Millis,
     pub(crate) sessions: BTreeMap<ConnId, Session>,
-    /// The connection that is served next.
+    /// The connection whose request is returned next.
     next_turn: ConnId,
-    /// The caller ended the turn before it had taken all requests.
+    /// The caller ended the turn before all requests were executed.
     postponed: bool,
-    /// For the bytes of the next request.
+    /// Reused allocation for the bytes of the next request.
     raw: Vec<u8>,
     pub(crate) generation_id: Option<u64>,
 }
 
 impl ConnManager {
-    /// No connections yet; `bridge` names the sockets. They are served by the caller's thread.
+    /// A manager without connections; `bridge` names the sockets. The caller's thread serves the sockets.
     pub fn new(bridge: &str) -> ConnManager {
-        ConnManager::with_link(bridge, Link::here(bridge))
+        ConnManager::with_socket_server(bridge, SocketServer::local(bridge))
     }
 
-    /// As `new`: the sockets are served by a thread of their own.
-    pub fn served_by(bridge: &str, serving: &Serving) -> ConnManager {
-        ConnManager::with_link(bridge, Link::elsewhere(bridge, serving))
+    /// A manager without connections, whose sockets the thread `serving` serves.
+    pub fn served_by(bridge: &str, serving: &SocketThread) -> ConnManager {
+        ConnManager::with_socket_server(bridge, SocketServer::remote(bridge, serving))
     }
 
-    fn with_link(bridge: &str, link: Link) -> ConnManager {
+    fn with_socket_server(bridge: &str, socket_server: SocketServer) -> ConnManager {
         ConnManager {
             bridge: bridge.to_owned(),
-            link,
+            socket_server,
             applied: None,
             debug_actions: false,
             controllers: Vec::new(),
@@ -90,8 +90,8 @@ impl ConnManager {
         }
     }
 
-    /// Applies a configuration. Unchanged connections stay. Returns error texts; a target that cannot be listened on
-    /// is tried again at the next call.
+    /// Applies a configuration. Unchanged connections stay open. Returns error texts; the next call tries again to listen on a target
+    /// where that failed.
     pub fn configure(&mut self, config: &ManagerConfig, now: Millis) -> Vec<String> {
         if self.applied.as_ref() == Some(config) {
             return Vec::new();
@@ -99,29 +99,30 @@ impl ConnManager {
         self.debug_actions = config.debug_actions;
         self.controllers = config.controllers.iter().map(|c| c.target.clone()).collect();
         let wanted = config.clone();
-        let errors = self.link.call(move |sockets| sockets.configure(&wanted, now)).unwrap_or_default();
+        let errors =
+            self.socket_server.call(move |sockets| sockets.configure(&wanted, now)).unwrap_or_default();
         self.applied = errors.is_empty().then(|| config.clone());
-        self.take_events();
+        self.handle_events();
         errors
     }
 
-    /// Begins a turn: takes news of the sockets, runs timers.
+    /// Begins a turn: handles events of the sockets, runs timers.
     pub fn run(&mut self, now: Millis) {
         self.postponed = false;
-        self.link.run(now);
-        self.take_events();
+        self.socket_server.run(now);
+        self.handle_events();
         let idle = self.bundle_idle;
         for session in self.sessions.values_mut() {
-            session.queues.left = TURN_MAX;
+            session.queues.turn_quota = TURN_MAX;
             session.queues.awaits_written = false;
             session.expire_bundles(idle, now);
             session.report_flow_mods(now);
         }
     }
 
-    /// Takes news of the sockets. Returns whether there were any.
-    fn take_events(&mut self) -> bool {
-        let events = self.link.take_events();
+    /// Handles events of the sockets. Returns whether there were any.
+    fn handle_events(&mut self) -> bool {
+        let events = self.socket_server.take_events();
         let any = !events.is_empty();
         let mut ended = self.sessions.values().filter(|s| s.queues.has_ended).count();
         for (id, event) in events {
@@ -145,10 +146,10 @@ impl ConnManager {
 
     /// The next request. `None` ends the turn.
     pub fn next_request(&mut self, now: Millis) -> Option<Request> {
-        self.next_of_all(now).or_else(|| self.take_events().then(|| self.next_of_all(now)).flatten())
+        self.next_of_all(now).or_else(|| self.handle_events().then(|| self.next_of_all(now)).flatten())
     }
 
-    /// The next request of the connections in turn.
+    /// The next request; connections take turns.
     fn next_of_all(&mut self, now: Millis) -> Option<Request> {
         let at_or_after = self.sessions.range(self.next_turn..).next();
         let first = *at_or_after.or(self.sessions.first_key_value())?.0;
@@ -166,33 +167,33 @@ impl ConnManager {
         }
     }
 
-    /// The next request of a connection, until this turn's share is used up.
+    /// The next request of a connection. `None`: no request, its quota of this turn is used up, it is busy, or much output waits.
     fn next_of(&mut self, id: ConnId, now: Millis) -> Option<Request> {
         loop {
-            let session = self.sessions.get_mut(&id).filter(|s| s.queues.left > 0)?;
-            if self.link.is_here() {
-                // Replies so far come before what is decoded next, and its output counts.
-                self.link.order(id, session.queues.take_outgoing());
-                self.link.deliver(now);
+            let session = self.sessions.get_mut(&id).filter(|s| s.queues.turn_quota > 0)?;
+            if self.socket_server.is_local() {
+                // Encode the replies so far: they precede the output of the next decoded message, and must count in `output_len`.
+                self.socket_server.collect(id, session.queues.take_outgoing());
+                self.socket_server.deliver(now);
             }
             if session.output_len() >= OUTPUT_MAX && !session.queues.has_ended {
-                session.queues.left = 0;
+                session.queues.turn_quota = 0;
                 return None;
             }
-            if !session.queues.has_incoming() && self.link.decode(id) {
-                self.take_events();
+            if !session.queues.has_incoming() && self.socket_server.decode(id) {
+                self.handle_events();
             }
             let session = self.sessions.get_mut(&id).filter(|s| !s.busy)?;
             let Some((incoming, is_awaited)) = session.queues.take_incoming(&mut self.raw) else {
-                session.queues.left = TURN_MAX;
+                session.queues.turn_quota = TURN_MAX;
                 return None;
             };
             if is_awaited {
-                self.link.wake();
+                self.socket_server.wake();
             }
             match incoming {
                 Incoming::Request(version, xid, content) => {
-                    session.queues.left -= 1;
+                    session.queues.turn_quota -= 1;
                     let raw = std::mem::take(&mut self.raw);
                     return Some(Request { conn: id, version, xid, content, raw });
                 }
@@ -201,12 +202,12 @@ impl ConnManager {
         }
     }
 
-    /// Takes back the memory of a request's bytes for the next request.
+    /// Reuses the allocation of an executed request's bytes for the next request.
     pub fn reuse(&mut self, raw: Vec<u8>) {
         self.raw = raw;
     }
 
-    /// Ends the turn although requests may be left; they are served in the next one, which begins at once.
+    /// Records that the caller ends the turn although requests may be left. The next turn begins at once and executes them.
     pub fn postpone(&mut self) {
         self.postponed = true;
     }
@@ -215,12 +216,12 @@ impl ConnManager {
     pub fn flush(&mut self, now: Millis) {
         for (id, session) in &mut self.sessions {
             session.queues.backlog.set_role(session.role);
-            self.link.order(*id, session.queues.take_outgoing());
+            self.socket_server.collect(*id, session.queues.take_outgoing());
         }
-        self.link.deliver(now);
-        self.link.flush(now);
-        self.take_events();
-        // If a connection ends during a long job, the result has no receiver.
+        self.socket_server.deliver(now);
+        self.socket_server.flush(now);
+        self.handle_events();
+        // A busy connection that has ended is removed, too: the result of its long job has no receiver.
         let is_over = |s: &Session| s.queues.has_ended && (s.busy || !s.queues.has_incoming());
         self.sessions.retain(|_, session| {
             if is_over(session) {
@@ -230,13 +231,13 @@ impl ConnManager {
         });
     }
 
-    /// Adds what ends the next sleep.
+    /// Adds the file descriptors and deadlines that end the next sleep.
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) {
-        self.link.wait(set, now);
+        self.socket_server.wait(set, now);
         for session in self.sessions.values() {
             let queues = &session.queues;
             session.deadline(self.bundle_idle).into_iter().for_each(|deadline| set.deadline(deadline));
-            let is_left = queues.left == 0 || queues.has_incoming() && !session.busy;
+            let is_left = queues.turn_quota == 0 || queues.has_incoming() && !session.busy;
             let goes_on = is_left && (queues.has_ended || queues.backlog.await_written(OUTPUT_MAX - 1));
             let is_written = queues.awaits_written && queues.backlog.await_written(0);
             if goes_on || is_written || queues.has_outgoing() {
@@ -248,27 +249,27 @@ impl ConnManager {
         }
     }
 
-    /// Sets the time after which unused bundles are discarded; `None`: the default.
+    /// Sets the time after which unused bundles are discarded; `None` sets the default.
     pub fn set_bundle_idle(&mut self, idle: Option<Millis>) {
         self.bundle_idle = idle.unwrap_or(BUNDLE_IDLE);
     }
 
-    /// Ends all connections; active ones are reconnected (`bridge/reconnect`).
+    /// Closes all connections and reopens those that the switch opens (`bridge/reconnect`).
     pub fn reconnect_all(&mut self) {
-        self.link.call(|sockets| sockets.reconnect_all());
+        self.socket_server.call(|sockets| sockets.reconnect_all());
     }
 
-    /// The session of a connection that is up.
+    /// The session of a connection.
     pub fn session(&mut self, id: ConnId) -> Option<&mut Session> {
         self.sessions.get_mut(&id)
     }
 
-    /// All sessions that are up.
+    /// All sessions, including those of ended connections with requests to execute.
     pub fn sessions(&mut self) -> impl Iterator<Item = (ConnId, &mut Session)> {
         self.sessions.iter_mut().map(|(id, session)| (*id, session))
     }
 
-    /// Holds connections: while held, only their echo requests are answered.
+    /// Sets for each connection whether its requests are held. On a held connection only echo requests are answered.
     pub fn hold(&mut self, held: impl Fn(ConnId) -> bool) {
         self.sessions().for_each(|(id, session)| session.busy = held(id));
     }
@@ -276,10 +277,10 @@ impl ConnManager {
     /// Bytes that wait to be written to a connection, including those of the messages queued last.
     pub fn output_len(&mut self, id: ConnId, now: Millis) -> usize {
         let Some(session) = self.sessions.get_mut(&id) else { return 0 };
-        if self.link.is_here() {
-            // The exact number, where it costs nothing.
-            self.link.order(id, session.queues.take_outgoing());
-            self.link.deliver(now);
+        if self.socket_server.is_local() {
+            // Encode the queued messages now, so that the number is exact and not estimated.
+            self.socket_server.collect(id, session.queues.take_outgoing());
+            self.socket_server.deliver(now);
         }
         session.output_len()
     }
@@ -294,13 +295,13 @@ impl ConnManager {
         self.sessions.get(&id).is_none_or(|s| s.output_len() == 0)
     }
 
-    /// The number of open connections, and the bytes that wait to be written to them.
+    /// The number of open connections, and the sum of the bytes that wait to be written to them.
     pub fn open_counts(&self) -> (usize, usize) {
         let open = self.sessions.values().filter(|s| !s.queues.has_ended);
         open.fold((0, 0), |(n, bytes), session| (n + 1, bytes + session.output_len()))
     }
 
-    /// The controllers that we connect to, and whether they are connected.
+    /// The controllers that the switch connects to, and whether they are connected.
     pub fn controllers(&self) -> impl Iterator<Item = (&str, bool)> {
         let is_up = |target: &str| {
             let mut sessions = self.sessions.values();
@@ -310,7 +311,7 @@ impl ConnManager {
         active.map(move |target| (target.as_str(), is_up(target)))
     }
 
-    /// The name of its bridge.
+    /// The name of the bridge.
     pub fn bridge(&self) -> &str {
         &self.bridge
     }
@@ -320,7 +321,7 @@ impl ConnManager {
         !self.controllers.is_empty()
     }
 
-    /// Whether a controller is connected, so that the bridge need not act on its own.
+    /// Whether a controller is connected. If none is, the bridge may have to forward on its own (`fail_mode`).
     pub fn any_connected(&self) -> bool {
         self.sessions.values().any(|s| !s.service && !s.queues.has_ended)
     }

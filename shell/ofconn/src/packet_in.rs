@@ -1,11 +1,11 @@
 //! Asynchronous messages of the switch to the connections that subscribed to them.
 //!
-//! Packets are sent whole regardless of `max_len` and `miss_send_len`, because the switch does not buffer packets;
+//! A packet-in contains the complete packet regardless of `max_len` and `miss_send_len`, because the switch does not buffer packets.
 //! Open vSwitch does the same since it removed buffers.
 
 use crate::asynchronous::AsyncKind;
+use crate::command::ConnId;
 use crate::manager::ConnManager;
-use crate::order::ConnId;
 use crate::packet_limit::PacketKind;
 use openflow::flow_mod::FlowRemoved;
 use openflow::packet_io::{PacketIn, PacketInFormat};
@@ -16,16 +16,16 @@ use openflow::{Body, Continuation, Message, Version, Xid};
 /// A packet for controllers.
 #[derive(Clone, Debug)]
 pub struct PacketInEvent {
-    /// Only connections with this controller id get it.
+    /// Only connections with this controller id get the packet.
     pub controller_id: u16,
-    /// The message, with the whole packet.
+    /// The message, with the complete packet.
     pub message: PacketIn,
-    /// State of a paused packet: a controller with `NXT_PACKET_IN2` gets it to resume the packet.
+    /// State of a paused packet. Controllers that use `NXT_PACKET_IN2` get this state and can resume the packet with it.
     pub continuation: Option<Continuation>,
 }
 
 impl ConnManager {
-    /// Sends a packet to its subscribers, within their limits; returns the number of subscribers.
+    /// Sends a packet to its subscribers, subject to the packet-in limits of each connection. Returns the number of subscribers.
     pub fn send_packet_in(&mut self, event: &PacketInEvent) -> usize {
         let reason = event.message.reason as u8;
         let mut sent = 0;
@@ -38,16 +38,16 @@ impl ConnManager {
                 }
                 let body = Body::PacketIn(Box::new(message), format);
                 let message = Message::new(session.version(), Xid(0), body);
-                session.send_packet_in(PacketKind::of(event.message.reason), message);
+                session.send_packet_in(PacketKind::from_reason(event.message.reason), message);
                 sent += 1;
             }
         }
         sent
     }
 
-    /// Reports that a port was added, removed or changed. `old`: the port before a change; connections that would see
-    /// no difference get no message. `source`: the connection that caused the change; before OpenFlow 1.5 it gets no
-    /// message.
+    /// Reports that a port was added, removed or changed. `old` is the port before a change; a connection in whose version the old and the
+    /// new port have the same encoding gets no message. `source` is the connection that caused the change; before OpenFlow 1.5 that
+    /// connection gets no message.
     pub fn send_port_status(
         &mut self,
         reason: PortReason,

@@ -1,9 +1,9 @@
 //! Limits on the packet-ins of one connection: `controller_queue_size`, `controller_rate_limit`, `controller_burst_limit`.
 //!
-//! Without a rate, a packet-in is queued for the socket unless `queue_size` of them wait there; then it is dropped.
+//! Without a rate, a packet-in is queued for the socket; if `queue_size` packet-ins wait there already, it is dropped.
 //! With a rate, table misses and `controller` actions each have a token bucket in front of that queue. A packet-in
-//! without a token waits in a queue of its in port. The ports are served in turn, so that a port that floods the
-//! controller does not delay others. If as many wait as the burst allows, the oldest of the longest queue is dropped.
+//! for which there is no token waits in a queue of its in port. The ports are served in turn, so that a port that floods the
+//! controller does not delay others. If as many packet-ins wait as the burst allows, the oldest one of the longest queue is dropped.
 
 use crate::target::ControllerTarget;
 use openflow::packet_io::PacketInReason;
@@ -15,15 +15,15 @@ use units::Millis;
 /// Packet-ins that were dropped because the peer did not read earlier ones.
 pub(crate) static OVERFLOW: Counter = Counter::new("rconn_overflow");
 
-/// A packet-in, and how it is to be encoded.
-pub(crate) type Packet = (Message, Dialect);
+/// A packet-in, and the variant of the wire format in which it is encoded.
+pub(crate) type QueuedPacketIn = (Message, Dialect);
 
 /// Kinds of packet-ins; each has its own scheduler and counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PacketKind {
     /// A `controller` action sent it.
     Action,
-    /// No flow matched, or a table-miss flow.
+    /// The packet matched no flow or a table-miss flow.
     Miss,
 }
 
@@ -31,7 +31,7 @@ impl PacketKind {
     /// All kinds, in the order of their numbers.
     pub(crate) const ALL: [PacketKind; 2] = [PacketKind::Action, PacketKind::Miss];
 
-    pub(crate) fn of(reason: PacketInReason) -> PacketKind {
+    pub(crate) fn from_reason(reason: PacketInReason) -> PacketKind {
         match reason {
             PacketInReason::NoMatch | PacketInReason::ExplicitMiss | PacketInReason::ImplicitMiss => {
                 PacketKind::Miss
@@ -40,7 +40,7 @@ impl PacketKind {
         }
     }
 
-    /// As in `packet-in-TYPE-…` of the database.
+    /// The name in the database keys `packet-in-TYPE-…`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             PacketKind::Action => "action",
@@ -52,13 +52,13 @@ impl PacketKind {
 /// Counters of packet-ins of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PacketCounts {
-    /// Sent at once, within the rate.
+    /// Number of packet-ins sent at once, within the rate.
     pub(crate) bypassed: u64,
-    /// Queued because of the rate.
+    /// Number queued because the rate was exceeded.
     pub(crate) queued: u64,
-    /// Dropped, by the rate or because the peer did not read.
+    /// Number dropped, because a queue was full or the peer did not read.
     pub(crate) dropped: u64,
-    /// In the queues now.
+    /// Number that wait in the queues now.
     pub(crate) backlog: usize,
 }
 
@@ -82,15 +82,20 @@ impl PacketLimit {
     }
 
     /// Returns the packet-in if it may be sent at once; otherwise it is queued.
-    pub(crate) fn offer(&mut self, kind: PacketKind, message: Packet, now: Millis) -> Option<Packet> {
+    pub(crate) fn offer(
+        &mut self,
+        kind: PacketKind,
+        message: QueuedPacketIn,
+        now: Millis,
+    ) -> Option<QueuedPacketIn> {
         match &mut self.schedulers {
             Some(schedulers) => schedulers[kind as usize].offer(message, now),
             None => Some(message),
         }
     }
 
-    /// A bounded number of queued packet-ins that may be sent now.
-    pub(crate) fn due(&mut self, now: Millis) -> Vec<(PacketKind, Message, Dialect)> {
+    /// Removes and returns queued packet-ins that may be sent now, at most [`DUE_MAX`] of each kind.
+    pub(crate) fn take_due(&mut self, now: Millis) -> Vec<(PacketKind, Message, Dialect)> {
         let Some(schedulers) = &mut self.schedulers else { return Vec::new() };
         let of = |(kind, s): (PacketKind, &mut Scheduler)| {
             s.due(now).into_iter().map(move |(m, dialect)| (kind, m, dialect))
@@ -109,7 +114,7 @@ impl PacketLimit {
     }
 
     /// Counts a packet-in that was dropped because the peer did not read.
-    pub(crate) fn overflow(&mut self, kind: PacketKind) {
+    pub(crate) fn count_overflow(&mut self, kind: PacketKind) {
         self.overflowed[kind as usize] += 1;
     }
 
@@ -123,20 +128,20 @@ impl PacketLimit {
     }
 }
 
-/// Packet-ins released by one call at most, so that other work is not delayed.
+/// Limit of packet-ins of one kind that one call returns, so that other work is not delayed.
 const DUE_MAX: usize = 50;
-/// Tokens are counted in thousandths: a rate per second is as many thousandths per millisecond.
+/// One token. Tokens are counted in thousandths, because a rate of `n` tokens per second is `n` thousandths per millisecond.
 const TOKEN: u64 = 1000;
 
-/// The token bucket of one kind, and the queues behind it.
+/// The token bucket of one kind, and the queues of packet-ins that wait for tokens.
 #[derive(Debug, Default)]
 struct Scheduler {
     rate: u64,
     burst: usize,
     tokens: u64,
     filled: Option<Millis>,
-    /// By in port; none of them is empty.
-    queues: BTreeMap<u32, VecDeque<Packet>>,
+    /// Non-empty queues by in port.
+    queues: BTreeMap<u32, VecDeque<QueuedPacketIn>>,
     /// The port that was served last.
     served: u32,
     waiting: usize,
@@ -163,7 +168,7 @@ impl Scheduler {
         enough
     }
 
-    fn offer(&mut self, message: Packet, now: Millis) -> Option<Packet> {
+    fn offer(&mut self, message: QueuedPacketIn, now: Millis) -> Option<QueuedPacketIn> {
         if self.waiting == 0 && self.take_token(now) {
             self.counts.bypassed += 1;
             return Some(message);
@@ -177,7 +182,7 @@ impl Scheduler {
         None
     }
 
-    fn due(&mut self, now: Millis) -> Vec<Packet> {
+    fn due(&mut self, now: Millis) -> Vec<QueuedPacketIn> {
         let mut out = Vec::new();
         while self.waiting > 0 && out.len() < DUE_MAX && self.take_token(now) {
             let next =
@@ -189,7 +194,7 @@ impl Scheduler {
         out
     }
 
-    fn take_from(&mut self, port: u32) -> Option<Packet> {
+    fn take_from(&mut self, port: u32) -> Option<QueuedPacketIn> {
         let queue = self.queues.get_mut(&port)?;
         let message = queue.pop_front();
         if queue.is_empty() {
@@ -218,7 +223,7 @@ impl Scheduler {
     }
 }
 
-fn in_port((message, _): &Packet) -> u32 {
+fn in_port((message, _): &QueuedPacketIn) -> u32 {
     match &message.body {
         Body::PacketIn(packet, _) => packet.metadata.flow.in_port,
         _ => 0,
@@ -231,7 +236,7 @@ mod tests {
     use openflow::packet_io::{PacketIn, PacketInFormat};
     use openflow::{Version, Xid};
 
-    fn packet(port: u32) -> Packet {
+    fn packet(port: u32) -> QueuedPacketIn {
         let mut packet = PacketIn::default();
         packet.metadata.flow.in_port = port;
         let body = Body::PacketIn(Box::new(packet), PacketInFormat::Standard);

@@ -1,29 +1,30 @@
-//! A request as the main loop gets it: decoded, and converted as far as that does not need the bridge.
+//! A request in the form in which the main loop receives it: decoded, and converted as far as possible without the bridge's tables.
 //!
-//! The thread of the sockets does this. A converted flow mod has a sixth of the size of a decoded one, so it is faster to hand over.
+//! The thread of the sockets decodes and converts. A converted flow mod has a sixth of the size of a decoded one, so it is faster to
+//! hand over.
 
 use ofproto::{FlowRequest, Preparer};
 use openflow::session::BundleAdd;
 use openflow::{Body, Dialect, Message, OfError, Xid};
 
-/// What a request asks for.
+/// The decoded content of a request.
 #[derive(Debug)]
 #[allow(
     clippy::large_enum_variant,
     reason = "most requests are flow mods, and a box for each would cost an allocation"
 )]
 pub enum Content {
-    /// A request that is only decoded.
+    /// A request that was decoded and not converted.
     Message(Message),
     /// A flow mod, or the error that a check without the tables found.
     FlowMod(Result<FlowRequest, OfError>),
     /// A message for a bundle.
-    BundleAdd(Bundled),
+    BundleAdd(BundledRequest),
 }
 
 /// A message for a bundle (OpenFlow 1.4.1 §7.3.9.2).
 #[derive(Debug)]
-pub struct Bundled {
+pub struct BundledRequest {
     /// The bundle's number.
     pub bundle: u32,
     /// `openflow::session::bundle_flags`
@@ -41,19 +42,19 @@ pub struct Bundled {
 pub enum BundledMessage {
     /// A flow mod.
     FlowMod(FlowRequest),
-    /// A message that is only decoded.
+    /// A message that was decoded and not converted.
     Other(Box<Message>),
 }
 
 impl Content {
-    /// Converts a message of a peer that speaks `dialect`.
+    /// Converts a message of a controller that speaks `dialect`.
     pub(crate) fn new(message: Message, dialect: Dialect, preparer: &mut Preparer) -> Content {
         match &message.body {
             Body::FlowMod(fm) => match preparer.prepare(fm, message.version) {
                 Some(prepared) => Content::FlowMod(prepared),
                 None => Content::Message(message),
             },
-            Body::BundleAdd(add) => Content::BundleAdd(Bundled {
+            Body::BundleAdd(add) => Content::BundleAdd(BundledRequest {
                 bundle: add.bundle,
                 flags: add.flags,
                 message: bundled(add, &message, dialect, preparer),
@@ -72,7 +73,7 @@ fn bundled(
 ) -> Result<BundledMessage, OfError> {
     check_envelope(&add.message, outer)?;
     let inner = openflow::decode(&add.message, dialect).map_err(|e| match e {
-        // The type of the message is unknown: the error would be taken for one about the bundle.
+        // The type of the inner message is unknown. The controller would relate a "bad type" error to the bundle message, so use another error.
         OfError::BrcBadType | OfError::BrcBadVendor | OfError::BrcBadSubtype | OfError::BrcBadStat => {
             OfError::BfcMsgUnsup
         }
@@ -86,7 +87,7 @@ fn bundled(
     Ok(BundledMessage::Other(Box::new(inner)))
 }
 
-/// Checks version, length and transaction id of a message in a bundle.
+/// Checks that a message in a bundle has the version and transaction id of `outer`, and the 8 bytes of a header.
 fn check_envelope(inner: &[u8], outer: &Message) -> Result<(), OfError> {
     if inner.first() != Some(&outer.version.wire()) {
         return Err(OfError::BfcBadVersion);

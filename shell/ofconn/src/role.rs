@@ -1,7 +1,7 @@
-//! Roles of controllers (OpenFlow 1.3.5 §6.3.6): at most one is primary, and requests with an older generation fail.
+//! Roles of controllers (OpenFlow 1.3.5 §6.3.6): at most one controller is primary, and role requests with an older generation id fail.
 
+use crate::command::ConnId;
 use crate::manager::ConnManager;
-use crate::order::ConnId;
 use openflow::session::{Role, RoleReply, RoleStatus};
 use openflow::{Body, OfError, Version};
 
@@ -9,7 +9,7 @@ use openflow::{Body, OfError, Version};
 const ANOTHER_IS_PRIMARY: u8 = 0;
 
 impl ConnManager {
-    /// Executes a role request and gives the reply.
+    /// Executes a role request and returns the reply.
     pub fn request_role(&mut self, id: ConnId, request: &RoleReply) -> Result<RoleReply, OfError> {
         if !matches!(request.role, Role::NoChange | Role::Equal)
             && let Some(generation) = request.generation_id
@@ -25,7 +25,8 @@ impl ConnManager {
         Ok(RoleReply { role, generation_id: self.generation_id, controller_id: None })
     }
 
-    /// Generations wrap around: one is older if it is less than 2^63 behind.
+    /// Stores the generation id. Fails if it is older than the stored one; because generation ids wrap around, it is older if it is
+    /// less than 2^63 behind.
     fn advance_generation(&mut self, generation: u64) -> Result<(), OfError> {
         if self.generation_id.is_some_and(|last| (generation.wrapping_sub(last) as i64) < 0) {
             return Err(OfError::RrfcStale);

@@ -1,11 +1,11 @@
-//! One OpenFlow connection as the main loop sees it: requests to be answered, messages to be sent, and what the peer has set.
+//! One OpenFlow connection as the main loop sees it: requests to be answered, messages to be sent, and the state that the peer has set.
 
 use crate::asynchronous::{AsyncKind, AsyncMasks};
 use crate::backlog::Backlog;
 use crate::batch::{Batch, Incoming};
-use crate::channel::error_message;
-use crate::order::{Opened, Order, Parts};
+use crate::command::{Command, OpenedConn, Parts};
 use crate::packet_limit::{OVERFLOW, PacketKind};
+use crate::protocol::error_message;
 use crate::target::ConnKind;
 use crate::trace::FlowModCounts;
 use openflow::flow_mod::FlowCommand;
@@ -18,11 +18,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use units::Millis;
 
-/// Packet-ins are dropped while more bytes than this wait for the thread of the sockets.
+/// Packet-ins are dropped while more bytes of output than this are not written, so that a flood of packet-ins cannot fill the memory.
 const PACKET_INS_MAX: usize = 8 << 20;
-/// Packets of this many bytes go to a configured controller on a miss until it says otherwise (OpenFlow 1.0 §5.2.3).
+/// `miss_send_len` of a configured controller until it sends `SET_CONFIG`, in bytes (OpenFlow 1.0 §5.2.3).
 const MISS_SEND_LEN_DEFAULT: u16 = 128;
-/// `other_config:bundle-idle-timeout` of the switch, where it is not set.
+/// Default of `other_config:bundle-idle-timeout` of the switch.
 pub(crate) const BUNDLE_IDLE: Millis = Millis::from_secs(10);
 
 /// A bundle that a controller is filling (OpenFlow 1.4.1 §6.9). The switch executes its messages.
@@ -30,30 +30,30 @@ pub(crate) const BUNDLE_IDLE: Millis = Millis::from_secs(10);
 pub struct OpenBundle {
     /// `openflow::session::bundle_flags`
     pub flags: u16,
-    /// Closed: it takes no more messages.
+    /// Whether the controller has closed the bundle; a closed bundle accepts no more messages.
     pub closed: bool,
-    /// Its messages, in the switch's own form.
+    /// The messages of the bundle, in a type that only the code which executes bundles knows.
     pub messages: Box<dyn Any + Send>,
-    /// An estimate of the bytes that its messages take.
+    /// Estimated memory of the messages, in bytes.
     pub memory: usize,
-    /// When it was last used.
+    /// When the controller last sent a message about this bundle.
     pub used: Millis,
-    /// The request that opened it.
+    /// The bytes of the request that opened the bundle, for error replies.
     pub request: Vec<u8>,
 }
 
 /// State of one connection.
 #[derive(Debug)]
 pub struct Session {
-    /// A client connected to the management socket; otherwise the configuration names the controller.
+    /// Whether the peer is a client of the management socket; otherwise it is a controller of the configuration.
     pub service: bool,
-    /// Its role.
+    /// The role of the peer.
     pub role: Role,
-    /// The asynchronous messages it asked for.
+    /// The asynchronous messages that the peer has subscribed to.
     pub masks: AsyncMasks,
-    /// The format of its packet-ins.
+    /// The format of packet-ins to the peer.
     pub packet_in_format: PacketInFormat,
-    /// Packet-ins go to the controller whose id the action names.
+    /// The peer's controller id. A `controller` action sends packet-ins to the connections whose id it names.
     pub controller_id: u16,
     /// The last `SET_CONFIG`.
     pub config: SwitchConfig,
@@ -61,41 +61,41 @@ pub struct Session {
     pub dialect: Dialect,
     /// Bundles by number.
     pub bundles: BTreeMap<u32, OpenBundle>,
-    /// Its next request waits for a long job of an earlier one. Probes are still answered.
+    /// The next request waits until a long job of an earlier request is done. Echo requests are still answered.
     pub busy: bool,
-    /// The first parts of a request to set table features.
+    /// Tables of a multipart request to set table features, of which the last part has not arrived.
     pub table_features: Vec<TableFeatures>,
-    /// OpenFlow 1.0 with Nicira's flow format.
+    /// Flow messages use Nicira's extended match format instead of that of OpenFlow 1.0.
     pub nxm: bool,
     version: Version,
-    /// The target of a controller that we connect to.
+    /// The target, if the switch opened the connection.
     pub(crate) target: Option<String>,
     name: String,
     flow_mods: FlowModCounts,
     pub(crate) queues: Queues,
 }
 
-/// What waits in both directions.
+/// Requests and commands that wait in the session.
 #[derive(Debug)]
 pub(crate) struct Queues {
-    /// Requests that are not executed.
+    /// Requests that are not executed yet.
     incoming: VecDeque<Batch>,
-    /// Orders that the sockets do not have yet.
-    outgoing: Vec<Order>,
-    /// All parts of a long reply are not queued yet.
+    /// Commands that were not handed to the sockets yet.
+    outgoing: Vec<Command>,
+    /// Some parts of a long reply are not encoded yet.
     is_sending: bool,
-    /// Requests that may be taken in this turn.
-    pub(crate) left: u32,
+    /// Number of requests that the connection may still have executed in this turn.
+    pub(crate) turn_quota: u32,
     /// The connection has ended.
     pub(crate) has_ended: bool,
-    /// The main loop is to be woken when all output is written.
+    /// The main loop has to be woken when all output is written.
     pub(crate) awaits_written: bool,
-    /// The counts that the sockets share.
+    /// Byte counts, shared with the sockets.
     pub(crate) backlog: Arc<Backlog>,
 }
 
 impl Session {
-    pub(crate) fn new(opened: Opened, debug_actions: bool) -> Session {
+    pub(crate) fn new(opened: OpenedConn, debug_actions: bool) -> Session {
         let service = opened.kind == ConnKind::Service;
         let miss_send_len = if service { 0 } else { MISS_SEND_LEN_DEFAULT };
         let masks = match opened.asynchronous {
@@ -122,7 +122,7 @@ impl Session {
                 incoming: VecDeque::new(),
                 outgoing: Vec::new(),
                 is_sending: false,
-                left: 0,
+                turn_quota: 0,
                 has_ended: false,
                 awaits_written: false,
                 backlog: opened.backlog,
@@ -135,14 +135,14 @@ impl Session {
         self.version
     }
 
-    /// Bytes to be written, as far as they are encoded; those of other messages are estimated.
+    /// Bytes that wait to be written: exact for encoded messages, estimated for the other ones.
     pub fn output_len(&self) -> usize {
         self.queues.backlog.output_len()
     }
 
     /// Queues a message. A message that the version cannot express is not sent; flows that are too large for it are left out.
     pub fn send(&mut self, message: Message) {
-        self.queues.order(Order::Send(message, self.dialect));
+        self.queues.push(Command::Send(message, self.dialect));
     }
 
     /// Queues an unsolicited message in the negotiated version.
@@ -158,7 +158,7 @@ impl Session {
     /// Sends a long reply. Until [`is_sending`](Self::is_sending) is false, no other reply may be sent.
     pub fn send_parts(&mut self, parts: Parts) {
         self.queues.is_sending = true;
-        self.queues.order(Order::Parts(parts, self.dialect));
+        self.queues.push(Command::Parts(parts, self.dialect));
     }
 
     /// Whether parts of a long reply are left.
@@ -168,12 +168,12 @@ impl Session {
 
     /// Queues a packet-in.
     pub(crate) fn send_packet_in(&mut self, kind: PacketKind, message: Message) {
-        // Those that the peer leaves unread count too, but there are few: `queue_size` of its settings.
+        // Packet-ins that the peer leaves unread are included, but the sockets limit their number to `queue_size`.
         if self.output_len() > PACKET_INS_MAX {
             OVERFLOW.hit();
-            self.queues.order(Order::DroppedPacketIn(kind));
+            self.queues.push(Command::DroppedPacketIn(kind));
         } else {
-            self.queues.order(Order::PacketIn(kind, message, self.dialect));
+            self.queues.push(Command::PacketIn(kind, message, self.dialect));
         }
     }
 
@@ -182,7 +182,7 @@ impl Session {
         self.flow_mods.count(command, now);
     }
 
-    /// Logs how many flow mods there were, if that is due or the connection has ended.
+    /// Logs the number of flow mods if a report is due or the connection has ended.
     pub(crate) fn report_flow_mods(&mut self, now: Millis) {
         if self.queues.has_ended || self.flow_mods.due().is_some_and(|due| now >= due) {
             self.flow_mods.report(&self.name, now);
@@ -191,7 +191,7 @@ impl Session {
 
     /// Whether the connection gets messages of this kind for this reason (OpenFlow 1.3.5 §6.3).
     ///
-    /// A client of the management socket gets none until it asks for packets, so that tools which only query are not disturbed.
+    /// A client of the management socket gets none until it sets `miss_send_len`, so that tools which only query get only replies.
     pub fn wants(&self, kind: AsyncKind, reason: u8) -> bool {
         (!self.service || self.config.miss_send_len != 0) && self.masks.wants(self.role, kind, reason)
     }
@@ -207,7 +207,7 @@ impl Session {
         }
     }
 
-    /// When a bundle expires or flow mods are to be logged.
+    /// When the next bundle expires or a report of flow mods is due.
     pub(crate) fn deadline(&self, bundle_idle: Millis) -> Option<Millis> {
         let bundles = self.bundles.values().map(|b| b.used + bundle_idle).min();
         bundles.into_iter().chain(self.flow_mods.due()).min()
@@ -215,17 +215,17 @@ impl Session {
 }
 
 impl Queues {
-    fn order(&mut self, order: Order) {
-        self.backlog.ordered(order.bytes());
-        self.outgoing.push(order);
+    fn push(&mut self, command: Command) {
+        self.backlog.add_pending_output(command.bytes());
+        self.outgoing.push(command);
     }
 
-    /// The orders since the last call.
-    pub(crate) fn take_outgoing(&mut self) -> Vec<Order> {
+    /// The commands since the last call.
+    pub(crate) fn take_outgoing(&mut self) -> Vec<Command> {
         std::mem::take(&mut self.outgoing)
     }
 
-    /// Whether there are any.
+    /// Whether commands wait to be handed to the sockets.
     pub(crate) fn has_outgoing(&self) -> bool {
         !self.outgoing.is_empty()
     }
@@ -238,20 +238,20 @@ impl Queues {
         !self.incoming.is_empty()
     }
 
-    /// The next request or refusal; its bytes are written into `raw`. The flag: the sockets had
-    /// stopped reading requests, and there is space for more now.
+    /// The next request or refusal; the bytes of the message are written into `raw`. The flag tells the caller to wake the sockets:
+    /// they had stopped decoding because the backlog was full, and it has space again.
     pub(crate) fn take_incoming(&mut self, raw: &mut Vec<u8>) -> Option<(Incoming, bool)> {
         let batch = self.incoming.front_mut()?;
-        let incoming = batch.take(raw)?;
+        let incoming = batch.take_next(raw)?;
         let mut is_awaited = false;
         if batch.is_empty() {
-            is_awaited = self.backlog.taken(batch.memory);
+            is_awaited = self.backlog.requests_taken(batch.memory);
             self.incoming.pop_front();
         }
         Some((incoming, is_awaited))
     }
 
-    /// The connection has ended. `keep`: requests that were received before are still executed.
+    /// Records that the connection has ended. With `keep`, requests that were received before are still executed.
     pub(crate) fn end(&mut self, keep: bool) {
         self.has_ended = true;
         if !keep {

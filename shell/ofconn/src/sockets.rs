@@ -1,14 +1,14 @@
-//! All sockets of one bridge: those that listen, and connections.
+//! All sockets of one bridge: passive sockets and connections.
 //!
-//! A turn is `carry_out` for each session with orders, `run` (accept, connect, read, timers), `decode`, then `flush`; events
-//! are taken in between. A reconnected connection has a new id; ids are never reused.
+//! A turn is `carry_out` for each session with commands, `run` (accept, connect, read, timers), `decode`, then `flush`; the caller takes
+//! events in between. A reconnected connection has a new id; ids are never reused.
 //!
-//! **Threads**: the thread of the sockets; in dummy mode the main loop.
+//! **Threads**: the thread `ofconn`; in dummy mode the main loop.
 
 use crate::batch::Batch;
+use crate::command::{Command, ConnId, Event};
 use crate::conn::{Conn, parse};
-use crate::listener::{Passive, Purpose};
-use crate::order::{ConnId, Event, Order};
+use crate::listener::{PassiveSocket, Purpose};
 use crate::target::{ConnKind, ControllerTarget, ManagerConfig};
 use ofproto::Preparer;
 use openflow::VersionSet;
@@ -20,18 +20,18 @@ use units::Millis;
 
 static LOG: Module = Module::new("connmgr");
 static LIMIT: RateLimit = RateLimit::new(60, 600);
-/// Connections that were closed because the bridge has its maximum.
+/// Number of connections that were closed because the bridge had reached its maximum.
 static REFUSED: Counter = Counter::new("ofconn_refused");
 
-/// Connections to one bridge that tools opened, and as many that controllers opened. Each can use some megabytes for
-/// requests and replies, and a file descriptor of the daemon.
+/// Limit of connections to one bridge that tools opened, and separately of those that controllers opened. Each connection uses up to some
+/// megabytes for requests and replies, and a file descriptor of the daemon.
 const ACCEPTED_MAX: usize = 256;
-/// Connections to the snoop socket of one bridge.
+/// Limit of connections to the snoop socket of one bridge.
 const SNOOPERS_MAX: usize = 32;
 
-/// Requests of one connection that are decoded before the main loop gets them: it executes these while the next ones are decoded.
-/// Fewer would wake it more often, which costs it a turn each time.
-const PORTION: usize = 256;
+/// Requests of one connection in a batch for the main loop, which executes a batch while the thread decodes the next one. Smaller batches
+/// would wake the main loop more often, and each wake-up costs a turn.
+const BATCH_SIZE: usize = 256;
 
 /// All sockets of one bridge.
 #[derive(Debug, Default)]
@@ -40,29 +40,29 @@ pub(crate) struct Sockets {
     versions: VersionSet,
     debug_actions: bool,
     queue_size: usize,
-    passive: Vec<Passive>,
-    /// Targets that cannot be used, with the reason that was logged.
+    passive: Vec<PassiveSocket>,
+    /// Targets that cannot be used, with the error that was logged.
     refused: BTreeMap<String, String>,
     pub(crate) conns: BTreeMap<ConnId, Conn>,
-    /// Connections that the main loop knows.
+    /// Connections that were reported to the main loop as open.
     open: BTreeSet<ConnId>,
-    /// News for the main loop.
+    /// Events that the main loop has not received.
     events: Vec<(ConnId, Event)>,
     next_id: u64,
     preparer: Preparer,
 }
 
 impl Sockets {
-    /// No sockets yet; `bridge` names them.
+    /// Creates the object without sockets; `bridge` names the sockets.
     pub(crate) fn new(bridge: &str) -> Sockets {
         Sockets { bridge: bridge.to_owned(), ..Sockets::default() }
     }
 
-    /// Applies a configuration. Unchanged connections stay. Returns error texts; a target that cannot be listened on
-    /// is tried again at the next call.
+    /// Applies a configuration. Unchanged connections stay open. Returns error texts; the next call tries again to listen on a target
+    /// where that failed.
     pub(crate) fn configure(&mut self, config: &ManagerConfig, now: Millis) -> Vec<String> {
         if self.versions != config.versions {
-            // The agreed versions may no longer be allowed: every connection has to negotiate again.
+            // The negotiated version of a connection may no longer be allowed, so every connection negotiates again.
             self.reconnect_all();
             self.passive.clear();
             self.versions = config.versions;
@@ -82,7 +82,7 @@ impl Sockets {
         for controller in &config.controllers {
             self.configure_controller(controller, config, now, &mut errors);
         }
-        self.note_ends();
+        self.report_closed();
         errors
     }
 
@@ -97,7 +97,7 @@ impl Sockets {
         self.refused.retain(|t, _| is_wanted(t));
     }
 
-    /// Targets of existing controllers, connected or not.
+    /// Targets of all controllers that have a passive socket or an active connection, connected or not.
     fn controller_targets(&self) -> Vec<String> {
         let passive = self.passive.iter().filter(|p| matches!(p.purpose, Purpose::Controller(_)));
         let active = self.conns.values().filter(|c| c.is_active());
@@ -138,7 +138,7 @@ impl Sockets {
         self.refused.remove(name);
     }
 
-    /// Makes a socket listen unless it does. Returns whether it began now.
+    /// Opens a passive socket unless one exists for `target`. Returns whether a socket was opened.
     fn listen(
         &mut self,
         purpose: Purpose,
@@ -151,7 +151,7 @@ impl Sockets {
             there.purpose = purpose;
             return false;
         }
-        match Passive::bind(purpose, target, versions, &config.rundir) {
+        match PassiveSocket::bind(purpose, target, versions, &config.rundir) {
             Ok(passive) => {
                 self.passive.push(passive);
                 true
@@ -163,7 +163,7 @@ impl Sockets {
         }
     }
 
-    /// Reports once why a target cannot be used.
+    /// Records why a target cannot be used, and logs a new reason once.
     fn refuse(&mut self, target: &str, why: String, errors: &mut Vec<String>) {
         if self.refused.get(target) != Some(&why) {
             runtime::err!(LOG, "{}: {why}", self.bridge);
@@ -198,43 +198,44 @@ impl Sockets {
                 self.events.push((*id, Event::Opened(Box::new(opened))));
             }
         }
-        renew.into_iter().for_each(|id| self.renew(id));
-        self.note_ends();
+        renew.into_iter().for_each(|id| self.assign_new_id(id));
+        self.report_closed();
     }
 
-    /// Decodes what arrived; `give` takes the events in portions.
+    /// Decodes the requests that have arrived, and passes events to `give` after each batch.
     pub(crate) fn decode(&mut self, give: &mut dyn FnMut(Vec<(ConnId, Event)>)) {
         for id in self.open.clone() {
-            // Until there is no request: less than a portion may have ended at a limit that the main loop has lifted since.
-            while self.decode_of(id, PORTION) > 0 {
+            // Repeat until no request is decoded, also after a small batch: the limit that ended the batch may have been lifted since
+            // by the main loop.
+            while self.decode_conn(id, BATCH_SIZE) > 0 {
                 give(self.take_events());
             }
         }
         give(self.take_events());
     }
 
-    /// Decodes at most `count` next requests of a connection. Returns how many there were.
-    pub(crate) fn decode_of(&mut self, id: ConnId, count: usize) -> usize {
+    /// Decodes at most `count` further requests of a connection. Returns the number of decoded requests.
+    pub(crate) fn decode_conn(&mut self, id: ConnId, count: usize) -> usize {
         let batch = self.conns.get_mut(&id).and_then(|conn| conn.decode(count, &mut self.preparer));
         let n = batch.as_ref().map_or(0, Batch::len);
         self.events.extend(batch.map(|batch| (id, Event::Requests(batch))));
         n
     }
 
-    /// Carries out orders for a connection; if it has ended, nothing happens.
-    pub(crate) fn carry_out(&mut self, id: ConnId, orders: Vec<Order>, now: Millis) {
+    /// Carries out commands for a connection; if the connection has ended, they are discarded.
+    pub(crate) fn carry_out(&mut self, id: ConnId, commands: Vec<Command>, now: Millis) {
         if let Some(conn) = self.conns.get_mut(&id) {
-            conn.carry_out(orders, now);
+            conn.carry_out(commands, now);
         }
     }
 
-    /// News for the main loop.
+    /// The events since the last call.
     pub(crate) fn take_events(&mut self) -> Vec<(ConnId, Event)> {
         std::mem::take(&mut self.events)
     }
 
-    /// Reports connections that are not open any more.
-    fn note_ends(&mut self) {
+    /// Adds an event for each connection that is no longer open.
+    fn report_closed(&mut self) {
         let conns = &self.conns;
         let is_open = |id: &ConnId| conns.get(id).is_some_and(Conn::is_open);
         let ended: Vec<ConnId> = self.open.iter().copied().filter(|id| !is_open(id)).collect();
@@ -244,8 +245,8 @@ impl Sockets {
         }
     }
 
-    /// Gives a lost connection that will be reconnected a new id.
-    fn renew(&mut self, id: ConnId) {
+    /// Assigns a new id to a lost connection that will be reconnected.
+    fn assign_new_id(&mut self, id: ConnId) {
         if let Some(conn) = self.conns.remove(&id) {
             self.insert(conn);
         }
@@ -271,7 +272,7 @@ impl Sockets {
         for conn in new {
             let of_kind = self.conns.values().filter(|c| c.kind == conn.kind && !c.is_active()).count();
             if of_kind >= ACCEPTED_MAX {
-                // Older connections may be in use, so the new one is closed.
+                // Close the new connection and not an older one, which may be in use.
                 REFUSED.hit();
                 runtime::warn_rl!(
                     LOG,
@@ -309,7 +310,7 @@ impl Sockets {
         }
     }
 
-    /// Ends a turn: writes, removes closed connections. Returns whether the main loop waits for something that was written.
+    /// Ends a turn: writes output, removes closed connections. Returns whether the main loop waits for output to be written.
     pub(crate) fn flush(&mut self, now: Millis) -> bool {
         let (mut renew, mut is_awaited) = (Vec::new(), false);
         for (id, conn) in &mut self.conns {
@@ -323,24 +324,24 @@ impl Sockets {
                 renew.push(*id);
             }
         }
-        renew.into_iter().for_each(|id| self.renew(id));
+        renew.into_iter().for_each(|id| self.assign_new_id(id));
         self.conns.retain(|_, c| !c.is_over());
-        self.note_ends();
+        self.report_closed();
         is_awaited
     }
 
-    /// Adds what ends the next sleep.
+    /// Adds the file descriptors and deadlines that end the next sleep.
     pub(crate) fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) {
         self.passive.iter().for_each(|p| p.wait(set));
         self.conns.values().for_each(|c| c.wait(set, now));
     }
 
-    /// Ends all connections; active ones are reconnected.
+    /// Closes all connections and reopens those that the switch opens.
     pub(crate) fn reconnect_all(&mut self) {
         self.conns.values_mut().for_each(|c| c.reconnect.force_reconnect());
     }
 
-    /// The connection that snoopers see: of the controllers that we connect to, the one with the highest role.
+    /// The connection whose messages a new snooper gets: of the connections that the switch opens, the one with the highest role.
     fn best_to_snoop(&mut self) -> Option<&mut Conn> {
         let rank = |c: &Conn| match c.role() {
             Some(Role::Primary) => 3,

@@ -1,7 +1,7 @@
 //! State of controllers for the database.
 
+use crate::command::ConnId;
 use crate::manager::ConnManager;
-use crate::order::ConnId;
 use crate::packet_limit::PacketKind;
 use crate::sockets::Sockets;
 use crate::target::is_passive;
@@ -16,7 +16,7 @@ pub struct ControllerStatus {
     pub target: String,
     /// `is_connected`
     pub is_connected: bool,
-    /// `role`; `None` while it has none.
+    /// `role`; `None` while the controller is not connected.
     pub role: Option<Role>,
     /// `status`
     pub status: BTreeMap<String, String>,
@@ -35,13 +35,12 @@ impl ControllerStatus {
 }
 
 impl ConnManager {
-    /// The controllers that we connect to, with their state. Controllers that connect to us have no state of their
-    /// own.
+    /// The controllers that the switch connects to, with their state. Controllers that connect to the switch have no state in the database.
     pub fn status(&mut self, now: Millis) -> Vec<ControllerStatus> {
         if self.controllers.iter().all(|target| is_passive(target)) {
             return Vec::new();
         }
-        let known = self.link.call(move |sockets| sockets.status(now)).unwrap_or_default();
+        let known = self.socket_server.call(move |sockets| sockets.status(now)).unwrap_or_default();
         let of_session = |id: &ConnId| self.sessions.get(id).filter(|s| !s.queues.has_ended).map(|s| s.role);
         let with_role = |(id, status): (Option<ConnId>, _)| ControllerStatus {
             role: id.as_ref().and_then(of_session),
@@ -52,7 +51,7 @@ impl ConnManager {
 }
 
 impl Sockets {
-    /// The state of controllers that we connect to, without their role. Those whose target cannot be used have no connection.
+    /// The state of the controllers that the switch connects to, without their role. The id is `None` if the target cannot be used.
     fn status(&self, now: Millis) -> Vec<(Option<ConnId>, ControllerStatus)> {
         let controllers = self.conns.iter().filter(|(_, c)| c.is_active());
         controllers
@@ -76,7 +75,7 @@ impl Sockets {
                         put(&key("bypassed"), Some(counts.bypassed.to_string()));
                         put(&key("queued"), Some(counts.queued.to_string()));
                     }
-                    // Open vSwitch has this key only with a rate; but drops of the plain queue should be visible, too.
+                    // Open vSwitch sets this key only if a rate is configured. Drops without a rate are reported here, too.
                     put(&key("dropped"), (limited || counts.dropped > 0).then(|| counts.dropped.to_string()));
                 }
                 let (target, is_connected) = (c.settings.target.clone(), r.is_connected());
@@ -91,7 +90,7 @@ impl Sockets {
     }
 }
 
-/// The state of a controller with a target that cannot be used. Open vSwitch has the reason under the same key.
+/// The state of a controller with a target that cannot be used. Open vSwitch reports the reason under the same key.
 fn unusable(target: &str, why: &str) -> ControllerStatus {
     let pairs = [("last_error", why), ("state", "VOID")];
     let status = pairs.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();

@@ -22,13 +22,13 @@ pub struct ControllerTarget {
     pub max_backoff: Millis,
     /// An idle connection is probed after this time; `None`: never.
     pub inactivity_probe: Option<Millis>,
-    /// It gets asynchronous messages by default.
+    /// Whether the controller gets asynchronous messages by default.
     pub async_messages: bool,
-    /// Packet-ins that may wait for it.
+    /// Limit of packet-ins that wait to be written to the controller.
     pub queue_size: usize,
-    /// Packet-ins per second, for misses and actions each; `None`: unlimited.
+    /// Packet-ins per second, separately for misses and actions; `None` or 0: unlimited.
     pub rate_limit: Option<u32>,
-    /// Packet-ins that may exceed the rate at once, and that may wait for it; `None`: a quarter of the rate.
+    /// Size of the token bucket, and limit of the packet-ins that wait for a token; `None`: a quarter of the rate.
     pub burst_limit: Option<u32>,
 }
 
@@ -51,19 +51,19 @@ impl ControllerTarget {
 /// Configuration of a bridge's connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagerConfig {
-    /// Directory of the sockets.
+    /// Directory in which the sockets are created.
     pub rundir: PathBuf,
     /// OpenFlow versions of the bridge.
     pub versions: VersionSet,
-    /// Controllers.
+    /// Settings of each controller.
     pub controllers: Vec<ControllerTarget>,
-    /// Packet-ins that may wait for a tool on the management socket.
+    /// Limit of packet-ins that wait to be written to a tool on the management socket.
     pub queue_size: usize,
     /// Accept actions for tests (`--enable-dummy`).
     pub debug_actions: bool,
 }
 
-/// Whether a controller connects to us.
+/// Whether the target is one where the controller connects to the switch.
 pub(crate) fn is_passive(target: &str) -> bool {
     ["ptcp:", "pssl:", "punix:"].iter().any(|kind| target.starts_with(kind))
 }

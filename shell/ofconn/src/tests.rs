@@ -1,6 +1,6 @@
-//! Whole connections over real sockets.
+//! Tests of complete connections over real sockets.
 
-use crate::{ConnManager, Content, ControllerTarget, ManagerConfig, Parts, Request, Serving};
+use crate::{ConnManager, Content, ControllerTarget, ManagerConfig, Parts, Request, SocketThread};
 use openflow::flow_mod::{Duration, FlowRemoved, RemovedReason};
 use openflow::message::Hello;
 use openflow::packet_io::PacketIn;
@@ -191,7 +191,7 @@ fn a_turn_is_shared() {
     let mut busy = test.open("br0.mgmt", Version::V10);
     let mut other = test.open("br0.mgmt", Version::V10);
     let barrier = |n| Message::new(Version::V10, Xid(n), Body::BarrierRequest);
-    // All at once: the kernel would not buffer so many separate writes.
+    // Send all messages in one write, because the kernel would not buffer so many separate writes.
     let frames = (0..300).flat_map(|n| openflow::encode(&barrier(n), Dialect::default()).unwrap());
     busy.stream.write_all(&frames.collect::<Vec<_>>().concat()).unwrap();
     other.send(&barrier(999));
@@ -387,9 +387,9 @@ fn the_limit_of_tools_affects_only_new_connections() {
 }
 
 /// A bridge whose sockets a thread serves, and the waker of its main loop.
-fn served(name: &str) -> (TestBridge, Serving, PollLoop) {
+fn served(name: &str) -> (TestBridge, SocketThread, PollLoop) {
     let poll = PollLoop::new(Clock::new()).unwrap();
-    let serving = Serving::start(poll.clock().clone(), poll.waker()).unwrap();
+    let serving = SocketThread::start(poll.clock().clone(), poll.waker()).unwrap();
     let mut test = TestBridge::with(name, &["punix:ctl"], ConnManager::served_by("br0", &serving));
     test.now = poll.clock().now();
     (test, serving, poll)
@@ -507,7 +507,7 @@ fn a_peer_that_does_not_read_gets_no_more_requests_executed() {
     let frame = openflow::encode(&request, Dialect::default()).unwrap().concat();
     let big = Body::EchoReply(vec![0; 60_000]);
     let mut executed = 0;
-    // Until the switch takes no more.
+    // Send until the switch accepts no more bytes.
     let mut sent = 0;
     while sent < 10 * 256 {
         match peer.stream.write_all(&frame) {
@@ -522,7 +522,7 @@ fn a_peer_that_does_not_read_gets_no_more_requests_executed() {
         executed += n;
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
-    // The socket takes some hundred kilobytes, and half a megabyte may wait.
+    // The kernel buffers some hundred kilobytes of replies, and half a megabyte may wait in the switch.
     assert!(executed < sent / 2, "{executed} of {sent}");
     // When it reads, all are answered.
     let reader = std::thread::spawn(move || peer.hear(sent));
@@ -542,7 +542,7 @@ fn a_thread_sleeps_while_the_main_loop_takes_nothing() {
     let frame = openflow::encode(&request, Dialect::default()).unwrap().concat();
     let frames = frame.repeat(1 << 20 >> 3);
     let (mut rest, end) = (&frames[..], std::time::Instant::now() + std::time::Duration::from_secs(20));
-    // Until neither the thread nor the socket takes more.
+    // Send until neither the thread nor the socket accepts more bytes.
     let mut idle = 0;
     while idle < 100 {
         assert!(std::time::Instant::now() < end && !rest.is_empty(), "it takes all");

@@ -1,12 +1,12 @@
 //! The thread that serves the OpenFlow sockets of all bridges.
 //!
-//! A turn carries out what main loops ordered, then serves each bridge. The main loop is woken once for each batch of events that it
-//! finds in an empty queue, and the thread once for each batch of orders. Neither spins.
+//! A turn carries out the commands of the main loop, then serves each bridge. A queue's reader is woken when the queue was empty
+//! before: the main loop for events, this thread for commands. Both threads sleep while there is nothing to do.
 //!
-//! **Bounds**: requests by [`Backlog`](crate::backlog::Backlog), orders by what the main loop produces in a turn: it takes no
-//! request of a connection whose output waits.
+//! **Bounds**: [`Backlog`](crate::backlog::Backlog) limits waiting requests. Commands are limited by what the main loop issues in a turn:
+//! the main loop executes no request of a connection with much unwritten output.
 
-use crate::order::{ConnId, Event, Order};
+use crate::command::{Command, ConnId, Event};
 use crate::sockets::Sockets;
 use runtime::{Clock, PollLoop, WaitSet, Waker};
 use std::collections::BTreeMap;
@@ -17,22 +17,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use units::Millis;
 
-/// Work on the sockets of a bridge.
+/// A function that is called with the sockets of a bridge.
 type Work = Box<dyn FnOnce(&mut Sockets) + Send>;
 type Events = Vec<(ConnId, Event)>;
 
-/// What the main loop requests of the thread.
+/// A request of the main loop to the thread. The number identifies the bridge.
 enum ThreadRequest {
     /// Serve these sockets.
     Serve(u64, Box<Sockets>, Arc<Mutex<Events>>),
-    /// Close them. The sender is dropped when that is done.
+    /// Close the sockets of the bridge. The sender is dropped when they are closed.
     Close(u64, SyncSender<()>),
-    Orders(u64, Vec<(ConnId, Vec<Order>)>),
+    Commands(u64, Vec<(ConnId, Vec<Command>)>),
     Call(u64, Work),
     End,
 }
 
-/// What the main loop and the thread share.
+/// State that the main loop and the thread share.
 pub(crate) struct Shared {
     inbox: Mutex<Inbox>,
     /// Wakes the thread.
@@ -42,11 +42,11 @@ pub(crate) struct Shared {
 #[derive(Default)]
 struct Inbox {
     requests: Vec<ThreadRequest>,
-    /// The number of the latest bridge.
+    /// The number of the bridge that was added last.
     bridges: u64,
     /// Turns of the thread.
     turns: u64,
-    /// The thread has ended, and takes nothing any more.
+    /// The thread has ended and accepts no requests.
     ended: bool,
 }
 
@@ -76,17 +76,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The sockets of one bridge, as the main loop sees them.
+/// Handle of the main loop for the sockets of one bridge, which the thread serves.
 #[derive(Debug)]
-pub(crate) struct Remote {
+pub(crate) struct RemoteSockets {
     shared: Arc<Shared>,
     bridge: u64,
     events: Arc<Mutex<Events>>,
-    collected: Vec<(ConnId, Vec<Order>)>,
+    collected: Vec<(ConnId, Vec<Command>)>,
 }
 
-impl Remote {
-    /// Does something with the sockets, and waits for it.
+impl RemoteSockets {
+    /// Calls `work` on the thread with the sockets and waits for the result. `None`: the thread has ended.
     pub(crate) fn call<T: Send + 'static>(
         &mut self,
         work: impl FnOnce(&mut Sockets) -> T + Send + 'static,
@@ -95,7 +95,7 @@ impl Remote {
         self.shared.send(ThreadRequest::Call(
             self.bridge,
             Box::new(move |sockets| {
-                // Fails if the main loop is ending.
+                // Fails if the main loop no longer waits, which happens at the end of the process.
                 let _ = give.send(work(sockets));
             }),
         ));
@@ -106,13 +106,13 @@ impl Remote {
         std::mem::take(&mut *lock(&self.events))
     }
 
-    pub(crate) fn order(&mut self, id: ConnId, orders: Vec<Order>) {
-        self.collected.push((id, orders));
+    pub(crate) fn collect(&mut self, id: ConnId, commands: Vec<Command>) {
+        self.collected.push((id, commands));
     }
 
     pub(crate) fn deliver(&mut self) {
         if !self.collected.is_empty() {
-            self.shared.send(ThreadRequest::Orders(self.bridge, std::mem::take(&mut self.collected)));
+            self.shared.send(ThreadRequest::Commands(self.bridge, std::mem::take(&mut self.collected)));
         }
     }
 
@@ -121,8 +121,8 @@ impl Remote {
     }
 }
 
-impl Drop for Remote {
-    /// Waits until the sockets are closed: another bridge of the same name may be made next.
+impl Drop for RemoteSockets {
+    /// Waits until the sockets are closed, because the next bridge may have the same name and thus the same socket paths.
     fn drop(&mut self) {
         let (give, done) = sync_channel(1);
         self.shared.send(ThreadRequest::Close(self.bridge, give));
@@ -130,29 +130,29 @@ impl Drop for Remote {
     }
 }
 
-/// The thread of all bridges' sockets. It ends when this is dropped, which comes after all bridges.
+/// Handle of the thread that serves the sockets of all bridges. Dropping the handle ends the thread; all bridges are dropped before.
 #[derive(Debug)]
-pub struct Serving {
+pub struct SocketThread {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Serving {
+impl SocketThread {
     /// Starts the thread. `main` wakes the main loop.
-    pub fn start(clock: Clock, main: Waker) -> io::Result<Serving> {
+    pub fn start(clock: Clock, main: Waker) -> io::Result<SocketThread> {
         let poll = PollLoop::new(clock)?;
         let shared = Arc::new(Shared { inbox: Mutex::default(), waker: poll.waker() });
         let of_thread = Arc::clone(&shared);
-        // Without a thread name for the log: lines are those of Open vSwitch, where the main thread writes them.
+        // The log gets no name for this thread: in Open vSwitch the main thread writes these lines, without a thread name.
         let builder = std::thread::Builder::new().name("ofconn".to_owned());
         let thread = builder.spawn(move || {
-            let mut service = Service { poll, main, bridges: BTreeMap::new() };
-            while service.turn(&of_thread) {}
+            let mut state = ThreadState { poll, main, bridges: BTreeMap::new() };
+            while state.turn(&of_thread) {}
             let mut inbox = lock(&of_thread.inbox);
             inbox.ended = true;
             inbox.requests.clear();
         })?;
-        Ok(Serving { shared, thread: Some(thread) })
+        Ok(SocketThread { shared, thread: Some(thread) })
     }
 
     /// The number of turns so far.
@@ -162,7 +162,7 @@ impl Serving {
     }
 
     /// Hands sockets to the thread.
-    pub(crate) fn serve(&self, sockets: Sockets) -> Remote {
+    pub(crate) fn serve(&self, sockets: Sockets) -> RemoteSockets {
         let bridge = {
             let mut inbox = lock(&self.shared.inbox);
             inbox.bridges += 1;
@@ -170,39 +170,38 @@ impl Serving {
         };
         let events = Arc::default();
         self.shared.send(ThreadRequest::Serve(bridge, Box::new(sockets), Arc::clone(&events)));
-        Remote { shared: Arc::clone(&self.shared), bridge, events, collected: Vec::new() }
+        RemoteSockets { shared: Arc::clone(&self.shared), bridge, events, collected: Vec::new() }
     }
 }
 
-impl Drop for Serving {
+impl Drop for SocketThread {
     fn drop(&mut self) {
         self.shared.send(ThreadRequest::End);
-        // A panic has ended the process.
+        // `join` fails after a panic of the thread only, and a panic ends the process.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
-struct Service {
+struct ThreadState {
     poll: PollLoop,
     main: Waker,
-    bridges: BTreeMap<u64, Served>,
+    bridges: BTreeMap<u64, ServedBridge>,
 }
 
-struct Served {
+struct ServedBridge {
     sockets: Box<Sockets>,
     events: Arc<Mutex<Events>>,
 }
 
-impl Service {
-    /// One turn, and the sleep after it. Returns false at the end.
+impl ThreadState {
+    /// One turn, and the sleep after it. Returns false when the thread has to end.
     fn turn(&mut self, shared: &Shared) -> bool {
-        runtime::ordered_panic::obey();
+        runtime::ordered_panic::panic_if_ordered();
         if !self.do_requests(shared) {
             return false;
         }
         let now = self.poll.clock().now();
         for served in self.bridges.values_mut() {
-            // Between bridges, so that no caller waits for all of them.
             served.turn(now, &self.main);
         }
         let mut set = WaitSet::new();
@@ -221,15 +220,17 @@ impl Service {
         for request in requests {
             match request {
                 ThreadRequest::Serve(bridge, sockets, events) => {
-                    self.bridges.insert(bridge, Served { sockets, events });
+                    self.bridges.insert(bridge, ServedBridge { sockets, events });
                 }
                 ThreadRequest::Close(bridge, done) => {
                     self.bridges.remove(&bridge);
                     drop(done);
                 }
-                ThreadRequest::Orders(bridge, orders) => {
+                ThreadRequest::Commands(bridge, commands) => {
                     let Some(served) = self.bridges.get_mut(&bridge) else { continue };
-                    orders.into_iter().for_each(|(id, orders)| served.sockets.carry_out(id, orders, now));
+                    commands
+                        .into_iter()
+                        .for_each(|(id, commands)| served.sockets.carry_out(id, commands, now));
                 }
                 ThreadRequest::Call(bridge, work) => {
                     let Some(served) = self.bridges.get_mut(&bridge) else { continue };
@@ -242,11 +243,11 @@ impl Service {
     }
 }
 
-impl Served {
+impl ServedBridge {
     fn turn(&mut self, now: Millis, main: &Waker) {
         let events = &self.events;
         let mut give = |new: Events| {
-            if give_to(events, new) {
+            if append_events(events, new) {
                 main.wake();
             }
         };
@@ -261,7 +262,7 @@ impl Served {
 }
 
 /// Adds events. Returns whether there were none before.
-fn give_to(events: &Mutex<Events>, new: Events) -> bool {
+fn append_events(events: &Mutex<Events>, new: Events) -> bool {
     if new.is_empty() {
         return false;
     }

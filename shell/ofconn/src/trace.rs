@@ -1,4 +1,4 @@
-//! Debug logs of messages on a connection, and periodic log lines about the flow mods it sent.
+//! Debug log of the messages on a connection, and periodic log lines about the flow mods of the peer.
 
 use openflow::flow_mod::FlowCommand;
 use openflow::stats::FlowStats;
@@ -15,21 +15,21 @@ static CONNMGR: Module = Module::new("connmgr");
 static OFP_FLOW: Module = Module::new("ofp_flow");
 static OVERSIZED: RateLimit = RateLimit::new(1, 5);
 
-/// A message as text; formatted only if it is logged.
-struct Text<'a>(&'a [u8]);
+/// An encoded message that is formatted as text only if it is logged, because formatting is expensive.
+struct MessageText<'a>(&'a [u8]);
 
-impl fmt::Display for Text<'_> {
+impl fmt::Display for MessageText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(openflow::text::message_text(self.0, &NoNames, 1).trim_end())
     }
 }
 
 pub(crate) fn sent(name: &str, bytes: &[u8]) {
-    runtime::log_rl!(VCONN, MESSAGES, Level::Dbg, "{name}: sent (Success): {}", Text(bytes));
+    runtime::log_rl!(VCONN, MESSAGES, Level::Dbg, "{name}: sent (Success): {}", MessageText(bytes));
 }
 
 pub(crate) fn received(name: &str, bytes: &[u8]) {
-    runtime::log_rl!(VCONN, MESSAGES, Level::Dbg, "{name}: received: {}", Text(bytes));
+    runtime::log_rl!(VCONN, MESSAGES, Level::Dbg, "{name}: received: {}", MessageText(bytes));
 }
 
 pub(crate) fn negotiated(name: &str, agreed: Version, ours: VersionSet, peers: VersionSet) {
@@ -42,7 +42,7 @@ pub(crate) fn negotiated(name: &str, agreed: Version, ours: VersionSet, peers: V
     );
 }
 
-/// If a flow is too large for a reply, flow statistics are sent without that flow. `None`: no flow is too large.
+/// Encodes a reply with flow statistics without the flows that are too large for a message. `None` for other messages, or if that fails.
 pub(crate) fn without_oversized(message: &Message, dialect: Dialect) -> Option<Vec<Vec<u8>>> {
     let Body::FlowStatsReply(all) = &message.body else { return None };
     let reply = |flows: Vec<FlowStats>| message.reply(Body::FlowStatsReply(flows));
@@ -61,7 +61,7 @@ pub(crate) fn without_oversized(message: &Message, dialect: Dialect) -> Option<V
     openflow::encode(&reply(kept), dialect).ok()
 }
 
-/// Versions as text.
+/// A set of versions as text for log lines and error messages.
 pub(crate) fn versions(set: VersionSet) -> String {
     let all: Vec<u8> = set.iter().map(|v| v.wire()).collect();
     match all[..] {
@@ -74,8 +74,9 @@ pub(crate) fn versions(set: VersionSet) -> String {
     }
 }
 
-/// Time from the first flow mod to the first report, and between later reports.
+/// Shortest time from the first unreported flow mod to the report.
 const FIRST_REPORT: Millis = Millis::from_secs(10);
+/// Shortest time between two reports.
 const REPORT_INTERVAL: Millis = Millis::from_secs(60);
 
 /// Flow mods of a connection since the last report.

@@ -8,8 +8,8 @@ use ofproto::Effects;
 use openflow::Xid;
 use units::Millis;
 
-/// Sends flow monitor updates and flow-removed messages. `own`: the connection and transaction that caused the
-/// changes.
+/// Sends flow monitor updates, table-status messages and flow-removed messages. `own`: connection and transaction id of the request that
+/// caused the changes.
 pub fn announce(bridge: &mut Bridge, effects: &Effects, own: Option<(ConnId, Xid)>, now: Millis) {
     monitor::report(bridge, effects, own, now);
     table::report_vacancy(bridge, effects);

@@ -1,11 +1,11 @@
 //! Barriers (OpenFlow 1.3.5 §7.3.8): the reply means that all earlier requests are complete.
 //!
-//! A change of flows is complete when no packet can use a megaflow that was made before it. The revalidator thread
-//! ensures that, so the reply waits until it has finished the version in which the changes were published. Requests
+//! A change of flows is complete when no packet can use a megaflow that was made before the change. The revalidator thread
+//! ensures that, so the reply waits until the revalidator has finished the version in which the changes were published. Requests
 //! after the barrier wait, too.
 //!
-//! **Bounds**: one barrier per connection, and no reply is delayed beyond `Barrier::deadline`: a change that concerns
-//! hundreds of thousands of megaflows may take longer.
+//! **Bounds**: one barrier per connection. The reply is sent at `Barrier::deadline` at the latest, even if a change that affects
+//! hundreds of thousands of megaflows is not complete then.
 
 use crate::bridge::Bridge;
 use crate::host::Host;
@@ -14,7 +14,7 @@ use crate::unfinished::{Barrier, Unfinished};
 use openflow::{Body, Message};
 
 impl Service<'_> {
-    /// There is no reply yet while megaflows are being revalidated.
+    /// Returns no reply while megaflows are being revalidated; the reply is sent later.
     pub(crate) fn barrier(&mut self, request: &Message) -> Answer {
         let version = self.host.next_version();
         if self.host.is_done(version) {
@@ -26,7 +26,7 @@ impl Service<'_> {
     }
 }
 
-/// Sends the replies that need not wait any longer.
+/// Sends the replies of barriers that are complete or have reached their deadline.
 pub(crate) fn run(bridge: &mut Bridge, host: &dyn Host) {
     let now = host.now();
     let Bridge { conns, unfinished: Unfinished { barriers, .. }, .. } = bridge;

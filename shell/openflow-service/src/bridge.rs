@@ -1,6 +1,6 @@
 //! One bridge at run time: its OpenFlow state, its ports, its connections.
 //!
-//! **Threads**: the main loop only. What other threads need of it is in the published snapshot.
+//! **Threads**: the main loop only. Other threads read the published snapshot, which has a copy of the state that they need.
 
 use crate::bridge_mirror::BridgeMirror;
 use crate::controller_state::ControllerState;
@@ -23,22 +23,22 @@ use xlate::BridgeId;
 
 /// A bridge.
 pub struct Bridge {
-    /// Never reused for another bridge.
+    /// Identifies the bridge; never reused for another bridge.
     pub id: BridgeId,
-    /// Its name, and that of its local port.
+    /// The name of the bridge and of its local port.
     pub name: String,
-    /// Its configuration.
+    /// The configuration from the database.
     pub config: BridgeConfig,
-    /// Tables and groups.
+    /// OpenFlow tables, groups and meters.
     pub ofproto: Ofproto,
-    /// Learning table.
+    /// MAC learning table.
     pub macs: Arc<SharedMacs>,
-    /// Multicast groups; empty without multicast snooping.
+    /// Multicast groups that snooping has learned; empty without multicast snooping.
     pub groups: Arc<SharedGroupTable>,
     /// OpenFlow ports.
     pub ports: Ports,
-    /// Ports with changes that are not completely reported to controllers.
-    pub port_news: BTreeSet<OfPort>,
+    /// Ports with changes that are not completely reported to controllers; see [`BridgePort::reported_state`].
+    pub unreported_ports: BTreeSet<OfPort>,
     /// Connections.
     pub conns: ConnManager,
     /// Flow monitors of connections.
@@ -51,13 +51,13 @@ pub struct Bridge {
     pub frags: FragMode,
     /// Interfaces that could not be created, or whose device is gone, by name.
     pub failed: BTreeMap<String, Failed>,
-    /// State of the connections to controllers, and its consequences.
+    /// Whether controllers are connected, and the state that depends on it.
     pub controllers: ControllerState,
     /// State that depends on all ports.
     pub common: Common,
-    /// Its mirrors.
+    /// The mirrors of the bridge.
     pub mirrors: Vec<BridgeMirror>,
-    /// It was configured at least once.
+    /// Whether the bridge was configured at least once.
     pub configured: bool,
     /// Work in progress.
     pub unfinished: Unfinished,
@@ -69,28 +69,28 @@ pub struct Bridge {
 pub struct Common {
     /// Candidates for the bridge's address, by row of table Port.
     pub addresses: SortedValues<String, Mac>,
-    /// The bridge's address if no port provides one: derived from its first row.
+    /// The bridge's address if no port provides one, derived from the UUID of the row with which the bridge was created.
     pub default_mac: Mac,
     /// Rows of table Port that stand for fake bridges.
     pub fake_bridges: BTreeSet<String>,
     /// MTUs of the ports that do not follow the bridge's MTU.
     pub mtus: SortedValues<OfPort, u32>,
-    /// The ports that follow it.
+    /// Ports whose MTU follows the bridge's MTU.
     pub followers: BTreeSet<OfPort>,
-    /// The MTU that was last set on these.
+    /// The MTU that was last set on the ports in `followers`.
     pub mtu: Option<u32>,
-    /// Ports that request another number than they have, by name.
+    /// Names of ports that request another number than they have.
     pub misnumbered: BTreeSet<String>,
-    /// The ports that were removed last.
+    /// Ports that were removed recently.
     pub removed: RemovedPorts,
 }
 
-/// Numbers of ports and bundles.
+/// Assigned numbers of bundles, and released port numbers.
 #[derive(Default)]
 struct Numbers {
     bundles: HashMap<String, BundleId>,
-    /// When a port number was released: it is reused only if no other is free.
-    retired: HashMap<OfPort, Millis>,
+    /// Port numbers that are held back, with the time from which on they are; see [`Bridge::hold_back_ofport`].
+    held_back: HashMap<OfPort, Millis>,
     next_port: u16,
 }
 
@@ -99,12 +99,11 @@ struct Numbers {
 pub struct Failed {
     /// The text of its `error` column.
     pub why: String,
-    /// The OpenFlow port number that it had; it gets that again unless another port has requested it meanwhile.
+    /// The OpenFlow port number that the interface had. It gets this number again unless another port has requested it meanwhile.
     pub ofport: Option<OfPort>,
 }
 
-/// A released OpenFlow port number is not reused for this time (one hour), so that flows for the old port do not apply
-/// to a new one.
+/// A released OpenFlow port number is not reused for this time (one hour), so that flows for the old port do not apply to a new port.
 const REUSE_AFTER: Millis = Millis(3_600_000);
 
 /// The highest number that is assigned without a request.
@@ -120,7 +119,7 @@ impl Bridge {
             macs: Arc::default(),
             groups: Arc::default(),
             ports: Ports::default(),
-            port_news: BTreeSet::new(),
+            unreported_ports: BTreeSet::new(),
             conns,
             monitors: BTreeMap::new(),
             datapath_id: 0,
@@ -139,25 +138,25 @@ impl Bridge {
 
     /// Whether there is work in progress.
     pub fn is_at_work(&self) -> bool {
-        self.unfinished.any()
+        self.unfinished.has_work()
     }
 
-    /// Whether work in progress can continue.
-    pub fn can_go_on(&self) -> bool {
+    /// Whether a dump can send its next part.
+    pub fn can_continue(&self) -> bool {
         self.unfinished.dumps.iter().any(|(conn, dump)| dump.is_ready() && self.conns.is_written(*conn))
     }
 
-    /// A port by the name of its device.
+    /// The port with a device of this name.
     pub fn port_named(&self, name: &str) -> Option<&BridgePort> {
         self.ports.named(name)
     }
 
-    /// The same, mutable.
+    /// The port with a device of this name, mutable.
     pub fn port_named_mut(&mut self, name: &str) -> Option<&mut BridgePort> {
         self.ports.named_mut(name)
     }
 
-    /// The bundle of a row of table Port; the same for a name as long as the bridge exists.
+    /// The bundle id of a row of table Port. It is assigned at the first call, and stays the same as long as the bridge exists.
     pub fn bundle_id(&mut self, port_row: &str) -> BundleId {
         self.known_bundle(port_row).unwrap_or_else(|| {
             let next = BundleId(self.numbers.bundles.len() as u32);
@@ -166,12 +165,12 @@ impl Bridge {
         })
     }
 
-    /// The same, if the row has one.
+    /// The bundle id of a row of table Port, if one was assigned.
     pub fn known_bundle(&self, port_row: &str) -> Option<BundleId> {
         self.numbers.bundles.get(port_row).copied()
     }
 
-    /// The name of the row behind a bundle.
+    /// The name of the row of table Port that has this bundle id.
     pub fn bundle_name(&self, id: BundleId) -> Option<&str> {
         self.numbers.bundles.iter().find(|(_, b)| **b == id).map(|(name, _)| name.as_str())
     }
@@ -182,48 +181,49 @@ impl Bridge {
         self.ports.values().find(|p| p.port_row == row).map(|p| p.ofport)
     }
 
-    /// Records that an interface cannot be created, or lost its device.
+    /// Records that an interface could not be created or has lost its device.
     pub fn fail(&mut self, name: &str, failed: Failed) {
         self.failed.insert(name.to_owned(), failed);
         self.ports.touch_status(name);
     }
 
-    /// Chooses the number of a new port: the first of `wanted` that is free, otherwise the next free one. Numbers that
-    /// were in use within the last hour come last, the one released first first.
+    /// Chooses the number of a new port: the first free number of `wanted`, otherwise the next free number that is not held back,
+    /// otherwise the free number that has been held back for the longest time.
     pub fn allocate_ofport(&mut self, name: &str, wanted: &[OfPort], now: Millis) -> Option<OfPort> {
         if name == self.name {
             return (!self.ports.contains_key(&OfPort::LOCAL)).then_some(OfPort::LOCAL);
         }
         let is_free = |p: &OfPort| p.is_ordinary() && !self.ports.contains_key(p);
         if let Some(port) = wanted.iter().copied().find(is_free) {
-            self.numbers.retired.remove(&port);
+            self.numbers.held_back.remove(&port);
             return Some(port);
         }
-        // The upper half is reserved for requests.
+        // Numbers above `AUTOMATIC_MAX` are assigned on request only.
         let last = AUTOMATIC_MAX;
         let free = (1..=last).map(|i| OfPort((self.numbers.next_port + i - 1) % last + 1)).filter(is_free);
-        let rested = |p: &OfPort| self.numbers.retired.get(p).is_none_or(|&t| now.since(t) >= REUSE_AFTER);
+        let rested = |p: &OfPort| self.numbers.held_back.get(p).is_none_or(|&t| now.since(t) >= REUSE_AFTER);
         let port = match free.clone().find(rested) {
             Some(port) => {
                 self.numbers.next_port = port.0;
                 port
             }
-            None => free.min_by_key(|p| self.numbers.retired.get(p).copied())?,
+            None => free.min_by_key(|p| self.numbers.held_back.get(p).copied())?,
         };
-        self.numbers.retired.remove(&port);
+        self.numbers.held_back.remove(&port);
         Some(port)
     }
 
-    /// Releases the number of a removed port.
-    pub fn retire_ofport(&mut self, port: OfPort, now: Millis) {
+    /// Holds back the number of a removed or failed port: within [`REUSE_AFTER`], a port that does not request this number gets it only if
+    /// no other number is free.
+    pub fn hold_back_ofport(&mut self, port: OfPort, now: Millis) {
         if port != OfPort::LOCAL {
-            self.numbers.retired.insert(port, now);
+            self.numbers.held_back.insert(port, now);
         }
     }
 }
 
-/// The default address of a bridge: constant over restarts and equal to Open vSwitch's, which derives it from the
-/// row's UUID as machine words, in memory order.
+/// The default address of a bridge. It is constant over restarts and equal to the address that Open vSwitch derives from the row's UUID,
+/// which it stores as 32-bit words in the byte order of the machine.
 fn address_of_row(row: ovsdb::Uuid) -> Mac {
     let bytes = row.as_bytes();
     let [a, b, c, d, e, f, g, h, ..] = *bytes;
@@ -233,7 +233,7 @@ fn address_of_row(row: ovsdb::Uuid) -> Mac {
     Mac([a & !1 | 2, b, c, d, e, f])
 }
 
-/// The names of a bridge's ports, for text.
+/// Maps port numbers of a bridge to names and back, for formatting and parsing text.
 pub struct Names<'a>(pub &'a Bridge);
 
 impl flow::text::NameMap for Names<'_> {
@@ -281,7 +281,7 @@ mod tests {
             add(&mut b, name, None, 0);
         }
         b.ports.remove(&OfPort(1));
-        b.retire_ofport(OfPort(1), Millis(0));
+        b.hold_back_ofport(OfPort(1), Millis(0));
         assert_eq!(add(&mut b, "c", None, 1000), OfPort(3));
         // A port that requests the number gets it nevertheless.
         assert_eq!(add(&mut b, "d", Some(1), 1000), OfPort(1));

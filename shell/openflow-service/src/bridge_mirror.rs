@@ -7,12 +7,12 @@ use xlate::MirrorTally;
 
 /// A mirror at run time.
 pub struct BridgeMirror {
-    /// Its row.
+    /// The UUID of the mirror's row.
     pub row: Uuid,
     /// The flow and the mask of column `filter`.
     pub filter: Option<Arc<(Flow, Flow)>>,
-    /// Its counters.
+    /// Counters of the mirrored packets.
     pub tally: Arc<MirrorTally>,
-    /// Whether its configuration is usable.
+    /// Whether the configuration of the mirror is usable.
     pub usable: bool,
 }

@@ -1,12 +1,12 @@
 //! Bundles (OpenFlow 1.4.1 §6.9, §7.3.9): many requests that are executed together.
 //!
-//! Requests are checked when they are added, as far as possible without executing them. The commit tries all of them
-//! on a copy of the tables (`commit`).
+//! A request is checked when it is added, as far as possible without executing it. The commit executes all requests on a copy of the
+//! tables first (`commit`).
 
 use crate::bundle_messages::{BundleMessages, Work};
 use crate::packet_out::check_packet_out;
 use crate::service::{Answer, Service};
-use ofconn::{Bundled, BundledMessage, OpenBundle};
+use ofconn::{BundledMessage, BundledRequest, OpenBundle};
 use ofproto::check_flow_mod;
 use ofproto::tlv::fields_used;
 use openflow::flow_mod::FlowCommand;
@@ -14,11 +14,11 @@ use openflow::session::{BundleControl, BundleControlType};
 use openflow::{Body, Message, OfError, Version};
 use units::Millis;
 
-/// Bundles of one connection at a time.
+/// Limit of open bundles of one connection.
 const BUNDLES_MAX: usize = 1024;
-/// Bytes of all open bundles of a bridge's connections: 2 GiB are three million flows.
+/// Limit of the memory of all open bundles of a bridge, in bytes: 2 GiB hold three million flows.
 const MEMORY_MAX: usize = 2 << 30;
-/// Bytes of a decoded message in addition to its own length.
+/// Estimated memory of a message in a bundle in addition to its encoded length, in bytes.
 const MESSAGE_OVERHEAD: usize = 512;
 
 impl Service<'_> {
@@ -66,8 +66,8 @@ impl Service<'_> {
         Err(error)
     }
 
-    /// Checks a message as far as possible without executing it.
-    fn work(&mut self, body: Body, version: Version) -> Result<Work, OfError> {
+    /// Checks a message as far as possible without executing it, and returns it in the form in which the commit executes it.
+    fn check_body(&mut self, body: Body, version: Version) -> Result<Work, OfError> {
         Ok(match body {
             Body::FlowMod(fm) => {
                 check_flow_mod(&fm, version)?;
@@ -86,8 +86,8 @@ impl Service<'_> {
         })
     }
 
-    /// The step for a message of a connection that speaks `version`, and the fields of tunnel options that it uses.
-    fn step(&mut self, message: BundledMessage, version: Version) -> Result<(Work, u64), OfError> {
+    /// Checks a message of a connection that uses `version`. Also returns a bit mask of the tunnel option fields that the message uses.
+    fn check_message(&mut self, message: BundledMessage, version: Version) -> Result<(Work, u64), OfError> {
         let inner = match message {
             BundledMessage::FlowMod(request) => {
                 self.bridge.ofproto.check_addition(&request)?;
@@ -95,14 +95,19 @@ impl Service<'_> {
             }
             BundledMessage::Other(message) => message,
         };
-        let body = self.laid_out(&inner)?.unwrap_or(inner.body);
+        let body = self.with_tlv_layout(&inner)?.unwrap_or(inner.body);
         let fields = fields_of_rules(&body);
-        Ok((self.work(body, version)?, fields))
+        Ok((self.check_body(body, version)?, fields))
     }
 
-    pub(crate) fn bundle_add(&mut self, add: Bundled, version: Version, raw: &[u8]) -> Result<(), OfError> {
+    pub(crate) fn bundle_add(
+        &mut self,
+        add: BundledRequest,
+        version: Version,
+        raw: &[u8],
+    ) -> Result<(), OfError> {
         self.refuse_secondary()?;
-        let (work, fields) = self.step(add.message?, version)?;
+        let (work, fields) = self.check_message(add.message?, version)?;
         let now = self.now;
         let cost = raw.len() + MESSAGE_OVERHEAD;
         let open = self.bridge.conns.sessions().flat_map(|(_, s)| s.bundles.values().map(|b| b.memory));
@@ -132,13 +137,13 @@ impl Service<'_> {
     }
 }
 
-/// A new bundle, with the request that opened it.
+/// A new bundle; `raw` is the request that opened it.
 fn new_bundle(flags: u16, raw: &[u8], now: Millis) -> OpenBundle {
     let messages = Box::new(BundleMessages::default());
     OpenBundle { flags, closed: false, messages, memory: 0, used: now, request: raw.to_vec() }
 }
 
-/// The fields of tunnel options used by flows that a message adds or modifies.
+/// Bit mask of the tunnel option fields that a flow uses which the message adds or modifies.
 fn fields_of_rules(body: &Body) -> u64 {
     match body {
         Body::FlowMod(fm) if !matches!(fm.command, FlowCommand::Delete | FlowCommand::DeleteStrict) => {

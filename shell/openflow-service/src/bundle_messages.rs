@@ -1,8 +1,8 @@
 //! The messages of a bundle while it waits for its commit.
 //!
-//! A bundle may have millions. They are stored in consecutive pieces, each larger than the previous one, which are
-//! freed one by one as the commit progresses. The allocator gets larger pieces directly from the kernel, and returns
-//! them at once regardless of the thread that frees them.
+//! A bundle may have millions of messages. They are stored in consecutive pieces, which grow up to a limit and are freed one by one as the
+//! commit progresses. The allocator gets large pieces directly from the kernel, and so returns them to the kernel at once, whichever
+//! thread frees them.
 
 use ofproto::FlowRequest;
 use openflow::group::GroupMod;
@@ -10,12 +10,14 @@ use openflow::meter::MeterMod;
 use openflow::packet_io::PacketOut;
 use openflow::port::PortMod;
 
-/// Messages of the first piece and of the largest, and the growth factor.
-const PIECE: usize = 64;
+/// Messages of the first piece.
+const PIECE_MIN: usize = 64;
+/// Messages of the largest piece.
 const PIECE_MAX: usize = 1 << 17;
+/// Factor by which each piece is larger than the previous one.
 const GROWTH: usize = 4;
-/// Typical bytes of a request that changes a flow.
-const REQUEST: usize = 128;
+/// Typical length of a request that changes a flow, in bytes.
+const REQUEST_LEN: usize = 128;
 
 /// The content of a message in a bundle.
 pub(crate) enum Work {
@@ -34,11 +36,12 @@ pub(crate) struct BundleMessages {
     fields: u64,
 }
 
-/// Consecutive messages with the requests that added them, to which errors refer.
+/// Consecutive messages, with the bytes of the requests that added them, which error replies quote.
 pub(crate) struct Piece {
     works: Vec<Work>,
-    /// The requests' bytes in sequence, and where each ends.
+    /// The concatenated bytes of the requests.
     requests: Vec<u8>,
+    /// The offset in `requests` where each request ends.
     ends: Vec<usize>,
 }
 
@@ -47,16 +50,17 @@ impl BundleMessages {
         self.len
     }
 
-    /// The fields of tunnel options that its flows will use, one bit each.
+    /// Bit mask of the tunnel option fields that flows of the bundle use.
     pub(crate) fn fields(&self) -> u64 {
         self.fields
     }
 
-    /// Adds a message that uses these fields.
+    /// Adds a message; `fields` is the bit mask of the tunnel option fields that it uses.
     pub(crate) fn push(&mut self, work: Work, fields: u64, request: &[u8]) {
         if self.pieces.last().is_none_or(|last| last.works.len() == last.works.capacity()) {
-            let room = self.pieces.last().map_or(PIECE, |last| (last.works.len() * GROWTH).min(PIECE_MAX));
-            self.pieces.push(Piece::new(room));
+            let capacity =
+                self.pieces.last().map_or(PIECE_MIN, |last| (last.works.len() * GROWTH).min(PIECE_MAX));
+            self.pieces.push(Piece::new(capacity));
         }
         let Some(piece) = self.pieces.last_mut() else { return };
         piece.works.push(work);
@@ -71,24 +75,24 @@ impl BundleMessages {
         self.pieces.iter().flat_map(|piece| &piece.works)
     }
 
-    /// The pieces in order; each is freed when it is dropped.
+    /// The pieces in order. The caller can drop each one before it takes the next.
     pub(crate) fn into_pieces(self) -> impl Iterator<Item = Piece> {
         self.pieces.into_iter()
     }
 }
 
 impl Piece {
-    fn new(room: usize) -> Piece {
-        let requests = Vec::with_capacity(room * REQUEST);
-        Piece { works: Vec::with_capacity(room), requests, ends: Vec::with_capacity(room) }
+    fn new(capacity: usize) -> Piece {
+        let requests = Vec::with_capacity(capacity * REQUEST_LEN);
+        Piece { works: Vec::with_capacity(capacity), requests, ends: Vec::with_capacity(capacity) }
     }
 
-    /// Takes the messages.
-    pub(crate) fn take(&mut self) -> Vec<Work> {
+    /// Takes the messages out of the piece; the requests stay.
+    pub(crate) fn take_messages(&mut self) -> Vec<Work> {
         std::mem::take(&mut self.works)
     }
 
-    /// The request that added message `at`.
+    /// The bytes of the request that added the message with index `at`.
     pub(crate) fn request(&self, at: usize) -> &[u8] {
         let start = at.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
         let end = self.ends.get(at).copied().unwrap_or(start);

@@ -1,13 +1,13 @@
 //! The commit of a bundle.
 //!
-//! All changes of the bundle are tried on a copy of the tables, on another thread if they are many: meanwhile the main
-//! loop answers probes and serves other bridges, but nothing else changes the tables. Then the tables are replaced at
-//! once. Packet-outs are sent after that, each with the tables at its position in the bundle.
+//! All changes of the bundle are tried on a copy of the tables. Many changes are tried on another thread; meanwhile the main
+//! loop serves other bridges, but nothing else changes the tables of this bridge. Then the tables are replaced at
+//! once. Packet-outs are sent afterwards; each uses the tables that the messages before it in the bundle have produced.
 
 use crate::bundle_messages::{BundleMessages, Work};
 use crate::reclaim;
 use crate::service::{Answer, Service};
-use crate::unfinished::{Commit, Later, Request, Tried};
+use crate::unfinished::{AfterCommit, Commit, Request, TrialResult};
 use ofproto::Bundle;
 use openflow::flow_mod::FlowCommand;
 use openflow::group::GroupCommand;
@@ -19,27 +19,28 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{TryRecvError, sync_channel};
 use units::Millis;
 
-/// Bundles that change less are tried on the main thread.
-const LONG: usize = 500;
-/// One message may delete or change this many flows in the time that [`LONG`] messages take.
-const FLOWS: usize = 10_000;
+/// Bundles with fewer messages than this are tried on the main thread, unless a message may change many flows.
+const BACKGROUND_MESSAGES: usize = 500;
+/// A message that may change all flows is tried on another thread if the tables have at least this many flows: deleting or changing them
+/// takes as long as [`BACKGROUND_MESSAGES`] messages.
+const BACKGROUND_FLOWS: usize = 10_000;
 
-/// Input of a trial.
+/// A trial: the copy of the tables and the messages that are executed on it.
 struct Trial {
     bundle: Bundle,
     messages: BundleMessages,
-    /// Messages about ports that are refused, by position.
+    /// Errors of refused port mods, by position in the bundle.
     refused: BTreeMap<usize, OfError>,
     now: Millis,
 }
 
 impl Trial {
-    /// Tries all messages in order; the first one that fails ends the trial.
-    fn run(mut self) -> Tried {
+    /// Executes all messages in order on the copy; the first message that fails ends the trial.
+    fn run(mut self) -> TrialResult {
         let mut later = Vec::new();
         let mut n = 0;
         for mut piece in std::mem::take(&mut self.messages).into_pieces() {
-            for (at, work) in piece.take().into_iter().enumerate() {
+            for (at, work) in piece.take_messages().into_iter().enumerate() {
                 self.step(n, work, &mut later).map_err(|e| (e, piece.request(at).to_vec()))?;
                 n += 1;
             }
@@ -47,22 +48,22 @@ impl Trial {
         Ok((self.bundle, later))
     }
 
-    fn step(&mut self, i: usize, work: Work, later: &mut Vec<Later>) -> Result<(), OfError> {
+    fn step(&mut self, i: usize, work: Work, later: &mut Vec<AfterCommit>) -> Result<(), OfError> {
         match work {
             Work::Flow(request) => {
                 let command = request.command();
                 self.bundle.flow_mod(request, self.now)?;
-                later.push(Later::Count(command));
+                later.push(AfterCommit::Count(command));
             }
             Work::Group(gm) => self.bundle.group_mod(&gm, self.now)?,
             Work::Meter(mm) => self.bundle.meter_mod(&mm, self.now)?,
             Work::Port(pm) => {
                 self.refused.remove(&i).map_or(Ok(()), Err)?;
-                later.push(Later::Port(pm));
+                later.push(AfterCommit::Port(pm));
             }
             Work::Packet(po) => {
                 self.bundle.check_actions(&po.actions)?;
-                later.push(Later::Packet(po, self.bundle.tables()));
+                later.push(AfterCommit::Packet(po, self.bundle.tables()));
             }
         }
         Ok(())
@@ -79,8 +80,8 @@ impl Service<'_> {
         let opened = bundle.request.clone();
         let messages = *bundle.messages.downcast::<BundleMessages>().map_err(|_| OfError::BfcUnknown)?;
         let request = Request { bundle: control.bundle, committed: raw.to_vec(), opened };
-        let is_long = messages.len() >= LONG
-            || self.bridge.ofproto.flow_count() >= FLOWS && messages.works().any(may_change_many);
+        let is_long = messages.len() >= BACKGROUND_MESSAGES
+            || self.bridge.ofproto.flow_count() >= BACKGROUND_FLOWS && messages.works().any(may_change_many);
         let waker = self.host.waker().filter(|_| is_long);
         let trial = self.trial(messages, bundle.flags);
         let Some(waker) = waker else {
@@ -112,8 +113,8 @@ impl Service<'_> {
         Trial { bundle: self.bridge.ofproto.begin(), messages, refused, now: self.now }
     }
 
-    /// Puts the result of a successful trial in force.
-    fn finish(&mut self, tried: Tried, request: &Request) -> Answer {
+    /// Replaces the tables with the result of a successful trial; reports the error of a failed trial.
+    fn finish(&mut self, tried: TrialResult, request: &Request) -> Answer {
         let before = self.bridge.ofproto.publish();
         let tried = tried.and_then(|(bundle, later)| {
             let effects = self.bridge.ofproto.commit(bundle, self.now);
@@ -129,21 +130,21 @@ impl Service<'_> {
         self.after(&effects);
         let n = effects.flows.len();
         // Frees the messages.
-        reclaim::freed(n);
-        reclaim::let_go(n, effects);
-        reclaim::let_go_last(n, before);
+        reclaim::count_freed(n);
+        reclaim::drop_in_background(n, effects);
+        reclaim::drop_when_unshared(n, before);
         let now = self.now;
         for step in later {
             match step {
-                Later::Count(command) => {
+                AfterCommit::Count(command) => {
                     self.bridge
                         .conns
                         .session(self.conn)
                         .into_iter()
                         .for_each(|s| s.count_flow_mod(command, now));
                 }
-                Later::Port(pm) => self.apply_port_mod(&pm),
-                Later::Packet(po, tables) => self.host.packet_out(&po, Some(tables)),
+                AfterCommit::Port(pm) => self.apply_port_mod(&pm),
+                AfterCommit::Packet(po, tables) => self.host.packet_out(&po, Some(tables)),
             }
         }
         let kind = BundleControlType::CommitReply;
@@ -161,16 +162,15 @@ fn may_change_many(work: &Work) -> bool {
     }
 }
 
-/// Continues a commit that takes several iterations, if its trial is complete (`wait`: waits for it). Returns false if
-/// it is not.
-pub(crate) fn go_on(service: &mut Service<'_>, commit: Commit, wait: bool) -> bool {
+/// Completes a commit whose trial runs on another thread. Returns false if the trial is not complete. With `wait`, waits for the trial.
+pub(crate) fn continue_commit(service: &mut Service<'_>, commit: Commit, wait: bool) -> bool {
     let tried = match if wait { commit.tried.recv().map_err(Into::into) } else { commit.tried.try_recv() } {
         Ok(tried) => tried,
         Err(TryRecvError::Empty) => {
             service.bridge.unfinished.commit = Some(commit);
             return false;
         }
-        // The thread has failed; nothing has changed.
+        // The thread has panicked; the tables have not changed.
         Err(TryRecvError::Disconnected) => Err((OfError::BfcUnknown, commit.request.opened.clone())),
     };
     let answer = service.finish(tried, &commit.request);

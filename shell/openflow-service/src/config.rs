@@ -1,4 +1,4 @@
-//! Switch configuration and asynchronous configuration of a connection.
+//! Switch configuration, and the subscriptions of a connection to asynchronous messages.
 
 use crate::service::{Answer, Service};
 use ofconn::AsyncKind;

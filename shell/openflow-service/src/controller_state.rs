@@ -1,19 +1,19 @@
-//! State of the connections to a bridge's controllers, and its consequences.
+//! Whether a bridge's controllers are connected, and the state that depends on it.
 
 use crate::in_band::InBand;
 use units::Millis;
 
-/// State of the connections to controllers.
+/// Whether a bridge's controllers are connected, and the state that depends on it.
 #[derive(Clone, Debug, Default)]
 pub struct ControllerState {
-    /// At least one controller is connected.
+    /// Whether at least one controller is connected.
     pub alive: bool,
-    /// Since when no controller is connected.
+    /// The time since which no controller is connected; `None` while one is connected or the bridge needs none.
     pub alone_since: Option<Millis>,
-    /// The standalone fallback flow is installed: the bridge forwards without a controller.
+    /// Whether the standalone fallback flow is installed, with which the bridge forwards without a controller.
     pub fallback: bool,
-    /// A connection subscribed to packets that match no flow.
+    /// Whether a connection has subscribed to packets that match no flow.
     pub packet_in_on_miss: bool,
-    /// The flows by which controllers are reached through the bridge.
+    /// In-band control: hidden flows through which the switch reaches its controllers over the bridge.
     pub in_band: InBand,
 }

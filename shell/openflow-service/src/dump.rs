@@ -1,16 +1,16 @@
-//! Dumps of many flows and of the statistics of many ports, sent in parts as the connection takes them.
+//! Dumps of many flows and of the statistics of many ports, sent in parts as fast as the peer reads them.
 //!
-//! Flows are selected from a published version of the tables by a thread of its own. Their parts are made on the thread of the
-//! sockets, so that a dump of a million flows costs the main loop nothing. Devices are asked for their statistics by the main loop,
-//! by a system call or two each, so a turn asks few of them.
+//! A background thread selects the flows from a published version of the tables. The thread of the sockets makes the parts of the reply,
+//! so that a dump of a million flows takes no time of the main loop. The main loop reads the statistics of devices, with one or two
+//! system calls for each device, so it reads only some devices per turn.
 //!
-//! **Bounds**: a dump of flows holds a version of the tables and a pointer to each flow, one of ports their numbers; so much output
-//! waits as one part makes. Counters are those of the moment when a part is sent.
+//! **Bounds**: a dump of flows holds a version of the tables and a pointer to each flow; a dump of ports holds their numbers. Output waits
+//! for one part only. Counters are read when the part that contains them is made.
 
 use crate::bridge::Bridge;
 use crate::host::Host;
 use crate::service::{Answer, Service};
-use crate::stats::{PORTS, port_stats};
+use crate::stats::{PORTS_PER_TURN, port_stats};
 use crate::unfinished::{Dump, RestOfDump};
 use ofconn::{ConnId, Parts};
 use ofproto::{Criteria, N_TABLES, Rule};
@@ -20,21 +20,21 @@ use std::sync::Arc;
 use std::sync::mpsc::{TryRecvError, sync_channel};
 use units::Millis;
 
-/// Dumps of tables with fewer flows than this are made at once.
-const LONG: usize = 512;
-/// Flows in one part.
-const PART: usize = 256;
-/// While more bytes than this wait, no ports are asked.
+/// If the tables have fewer flows than this, a dump is made at once on the main thread.
+const BACKGROUND_FLOWS: usize = 512;
+/// Number of flows in one part.
+const FLOWS_PER_PART: usize = 256;
+/// While this many bytes or more wait to be written, no part of a dump of ports is made.
 const OUTPUT_MAX: usize = 64 << 10;
 
 impl Service<'_> {
-    /// `OFPMP_FLOW`. There is no reply yet if the dump takes several iterations.
+    /// `OFPMP_FLOW`. Returns no reply if there are many flows: the reply is then sent in parts.
     pub(crate) fn flow_stats(&mut self, criteria: Criteria, message: &Message, raw: &[u8]) -> Answer {
         self.host.fold_statistics();
         let ofproto = &mut self.bridge.ofproto;
         let flows: usize =
             (0..N_TABLES as u8).filter_map(|t| ofproto.table(t)).map(|t| t.classifier().len()).sum();
-        let Some(waker) = self.host.waker().filter(|_| flows >= LONG) else {
+        let Some(waker) = self.host.waker().filter(|_| flows >= BACKGROUND_FLOWS) else {
             return Ok(Some(Body::FlowStatsReply(ofproto.flow_stats(&criteria, self.now)?)));
         };
         let tables = ofproto.publish();
@@ -53,15 +53,21 @@ impl Service<'_> {
     }
 }
 
-/// Sends the next parts.
+/// Sends the next parts of all dumps.
 pub(crate) fn run(bridge: &mut Bridge, host: &mut dyn Host, now: Millis) {
     let mut dumps = std::mem::take(&mut bridge.unfinished.dumps);
-    dumps.retain(|conn, dump| go_on(bridge, host, *conn, dump, now));
+    dumps.retain(|conn, dump| continue_dump(bridge, host, *conn, dump, now));
     bridge.unfinished.dumps = dumps;
 }
 
-/// Goes on with one dump. False: it has ended.
-fn go_on(bridge: &mut Bridge, host: &mut dyn Host, conn: ConnId, dump: &mut Dump, now: Millis) -> bool {
+/// Continues one dump. Returns false when it has ended.
+fn continue_dump(
+    bridge: &mut Bridge,
+    host: &mut dyn Host,
+    conn: ConnId,
+    dump: &mut Dump,
+    now: Millis,
+) -> bool {
     let Some(session) = bridge.conns.session(conn) else { return false };
     match &mut dump.rest {
         RestOfDump::Awaited(selected) => match selected.try_recv() {
@@ -71,7 +77,7 @@ fn go_on(bridge: &mut Bridge, host: &mut dyn Host, conn: ConnId, dump: &mut Dump
                 true
             }
             Err(TryRecvError::Empty) => true,
-            // Without a word: the thread has failed.
+            // The selection failed, or the sender was dropped because the thread has panicked.
             failed => {
                 let error = failed.ok().and_then(Result::err).unwrap_or(OfError::BrcEperm);
                 session.send_error(error, &dump.raw);
@@ -84,7 +90,7 @@ fn go_on(bridge: &mut Bridge, host: &mut dyn Host, conn: ConnId, dump: &mut Dump
                 bridge.conns.await_written(conn);
                 return true;
             }
-            let part = ports.split_off(ports.len().saturating_sub(PORTS));
+            let part = ports.split_off(ports.len().saturating_sub(PORTS_PER_TURN));
             let more = !ports.is_empty();
             let body = Body::PortStatsReply(port_stats(bridge, host, part.into_iter().rev(), now));
             let reply = Message { more, ..dump.request.reply(body) };
@@ -97,14 +103,14 @@ fn go_on(bridge: &mut Bridge, host: &mut dyn Host, conn: ConnId, dump: &mut Dump
     }
 }
 
-/// The replies with these flows, the last first.
+/// Generator of the replies. `rules` are in reverse order: the last one is sent first.
 fn flows(request: Message, mut rules: Vec<Arc<Rule>>) -> Parts {
     let mut more = true;
     Parts::new(move |now| {
         if !more {
             return None;
         }
-        let part = rules.split_off(rules.len().saturating_sub(PART));
+        let part = rules.split_off(rules.len().saturating_sub(FLOWS_PER_PART));
         more = !rules.is_empty();
         let stats = part.iter().rev().map(|r| r.stats(now)).collect();
         Some(Message { more, ..request.reply(Body::FlowStatsReply(stats)) })

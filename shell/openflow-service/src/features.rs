@@ -28,12 +28,12 @@ impl Service<'_> {
             bundles: true,
             ..Capabilities::default()
         };
-        // From 1.3 on, ports are requested separately.
+        // From 1.3 on, a controller requests the ports separately.
         let ports = if version < Version::V13 { self.port_messages() } else { Vec::new() };
         Ok(Some(Body::FeaturesReply(SwitchFeatures {
             datapath_id: self.bridge.datapath_id,
             n_buffers: 0,
-            // Without the internal table.
+            // The internal table, which is the last one, is not included.
             n_tables: TABLE_INTERNAL,
             auxiliary_id: 0,
             capabilities,
@@ -58,7 +58,7 @@ impl Service<'_> {
     }
 }
 
-/// A port in OpenFlow's form. A patch port is always up and has no speed.
+/// The OpenFlow description of a port. A patch port has always a link and has no speed.
 pub fn port_message(port: &BridgePort) -> Port {
     let facts = port.facts.as_ref();
     let down = facts.map_or(port.config.port_down, |f| !f.admin_up);
@@ -97,20 +97,20 @@ fn stp_state(port: &BridgePort) -> StpState {
 }
 
 impl Bridge {
-    /// Changes a port, and reports to controllers the part of the change that they can see. If controllers do not know the
-    /// port yet, one later report contains everything.
+    /// Changes a port, and sends controllers a port status message if the change is visible in OpenFlow. If a report about the port is
+    /// outstanding ([`BridgePort::reported_state`]), that report will include this change.
     pub fn change_port(&mut self, number: OfPort, change: impl FnOnce(&mut BridgePort)) {
         let Some(port) = self.ports.get_mut(&number) else { return };
         let old = port_message(port);
         change(port);
-        if port.told.is_none() {
+        if port.reported_state.is_none() {
             let new = port_message(port);
             self.conns.send_port_status(PortReason::Modify, &new, Some(&old), None);
         }
     }
 }
 
-/// The fastest of some features.
+/// The highest speed of a set of OpenFlow port features, in Mbit/s; 0 if the set contains no speed.
 fn fastest_mbps(bits: u32) -> u32 {
     let speeds = [
         (features::FD_1TB, 1_000_000),

@@ -31,18 +31,19 @@ impl Service<'_> {
         let before = Arc::clone(self.bridge.ofproto.published());
         let effects = self.bridge.ofproto.execute(request, self.now)?;
         self.after(&effects);
-        // A deletion may concern a million flows.
+        // A deletion may affect a million flows, which take long to free.
         let n = effects.flows.len();
-        reclaim::let_go(n, effects);
-        reclaim::let_go_last(n, before);
+        reclaim::drop_in_background(n, effects);
+        reclaim::drop_when_unshared(n, before);
         let now = self.now;
         self.session()?.count_flow_mod(command, now);
         Ok(())
     }
 
-    /// Collects final counters, sends messages about changed flows, and reports the change to translations.
+    /// Reads final counters if flow-removed messages are due, sends messages about changes to controllers, and reports the changes to
+    /// translations.
     pub(crate) fn after(&mut self, effects: &Effects) {
-        if effects.tells() {
+        if effects.sends_flow_removed() {
             self.host.fold_statistics();
         }
         announce(self.bridge, effects, Some((self.conn, self.xid)), self.now);

@@ -1,6 +1,6 @@
 //! Debug log of the selection method of select groups.
 //!
-//! The texts are those of Open vSwitch, which operators search for when a group does not distribute as expected.
+//! The texts are the same as in Open vSwitch, because operators search for them when a group does not distribute as expected.
 
 use ofproto::Group;
 use openflow::group::{Bucket, GroupCommand, GroupMod, GroupType, Selection};
@@ -59,7 +59,7 @@ fn selection(s: &Selection, buckets: &[Bucket]) {
     }
 }
 
-/// Logs each bucket's share of the hash values. Returns the number of values; `None`: they cannot be distributed.
+/// Logs each bucket's share of the hash values. Returns the number of hash values; `None`: the buckets do not allow `dp_hash`.
 fn shares(buckets: &[Bucket]) -> Option<usize> {
     let total: u64 = buckets.iter().map(|b| u64::from(b.weight)).sum();
     if buckets.is_empty() {

@@ -1,4 +1,4 @@
-//! The environment of the service besides the bridge: the datapath, its counters, devices.
+//! Interface to the parts of the switch that are not in the bridge: the datapath, its counters, devices.
 
 use crate::port::BridgePort;
 use flow::Flow;
@@ -15,50 +15,50 @@ use xlate::{BridgeId, Frozen};
 /// Counters of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueCounts {
-    /// Packets.
+    /// Packets sent.
     pub packets: u64,
-    /// Bytes.
+    /// Bytes sent.
     pub bytes: u64,
-    /// Packets that were dropped.
+    /// Packets dropped.
     pub dropped: u64,
 }
 
-/// What the service needs besides the bridge.
+/// Operations on the switch outside the bridge.
 pub trait Host {
     /// The time.
     fn now(&self) -> Millis;
-    /// The statistics of the IPFIX exporter of a bridge, or of its `sample` actions. `None`: it has none.
+    /// Statistics of a bridge's IPFIX exporter, or with `of_flows` of its exporters for `sample` actions. `None`: IPFIX is not configured.
     fn ipfix_stats(&mut self, bridge: BridgeId, of_flows: bool) -> Option<Vec<IpfixStats>>;
-    /// Wakes the main loop when another thread has done some work; `None`: other threads must not be used.
+    /// The waker by which another thread wakes the main loop when its work is done; `None`: other threads must not be used.
     fn waker(&self) -> Option<Waker>;
-    /// Credits the datapath's counters to rules, groups and ports.
+    /// Adds the datapath's counters to the counters of rules, groups and ports.
     fn fold_statistics(&mut self);
     /// The counters of a port.
     fn port_stats(&mut self, bridge: BridgeId, port: &mut BridgePort) -> PortStats;
-    /// Counters of a queue of a port; `None`: unknown.
+    /// Counters of a queue of a port; `None`: the queue has no counters.
     fn queue_counts(&mut self, port: &BridgePort, queue: u32) -> Option<QueueCounts>;
-    /// Sets a device up or down, and updates `facts`. Returns false if that failed.
+    /// Sets a device up or down, and updates the port's `facts`. Returns false if that failed.
     fn set_port_admin(&mut self, port: &mut BridgePort, up: bool) -> bool;
     /// The version with which all changes so far will be published.
     fn next_version(&self) -> u64;
-    /// Whether all megaflows are at least of this version. If not, the main loop is woken when they are.
+    /// Whether all megaflows correspond to this version or a later one. If not, the main loop is woken when they do.
     fn is_done(&self, version: u64) -> bool;
     /// Reports a change of tables, groups or ports that translations depend on.
     fn changed(&mut self);
     /// Reports a change of the tables of a bridge.
     fn changed_by(&mut self, bridge: BridgeId, effects: &Effects);
-    /// Executes a checked list of actions on a packet, with these tables of the bridge or the current ones.
+    /// Executes a packet-out whose actions were checked. `tables`: the bridge's tables to use; `None`: the current ones.
     fn packet_out(&mut self, packet: &PacketOut, tables: Option<Arc<Tables>>);
-    /// Removes tracked connections. Returns the number of this removal if it takes longer: the main loop goes on with it.
+    /// Removes tracked connections. If that is not complete at once, returns the number of the removal, which the main loop continues.
     fn flush_connections(&mut self, wanted: &CtFlush) -> Option<u64>;
     /// Whether a removal of tracked connections is done.
     fn is_flushed(&self, number: u64) -> bool;
-    /// Resumes a packet where its translation was frozen.
-    fn resume(&mut self, packet: Resumed) -> Result<(), OfError>;
+    /// Continues the translation of a packet that was frozen when the packet was sent to a controller.
+    fn resume(&mut self, packet: ResumedPacket) -> Result<(), OfError>;
 }
 
 /// A packet that a controller resumes.
-pub struct Resumed {
+pub struct ResumedPacket {
     /// The packet's bytes.
     pub packet: Vec<u8>,
     /// The packet's metadata.

@@ -1,9 +1,9 @@
-//! In-band control: hidden flows by which the switch reaches its controllers and the managers of its database through the bridge
-//! itself, whatever flows a controller adds, or before it has added any.
+//! In-band control: hidden flows through which the switch reaches its controllers and database managers over the bridge itself, whatever
+//! flows a controller adds, and also before a controller has added any.
 //!
-//! They let pass, by NORMAL: DHCP and ARP of the bridge's own device, ARP of the next hops towards the controllers and of the
-//! controllers, and TCP from and to the controllers' ports. DHCP answers also reach the bridge's own device
-//! (`xlate`). Only IPv4, as in Open vSwitch.
+//! The flows forward with NORMAL: DHCP and ARP of the bridge's own device, ARP of the next hops towards the controllers and of the
+//! controllers, and TCP from and to the controllers' ports. Another rule (in `xlate`) delivers DHCP answers to the bridge's own device.
+//! Only IPv4 is supported, as in Open vSwitch.
 
 use flow::{Flow, Mac, Match};
 use openflow::FlowMod;
@@ -13,22 +13,23 @@ use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use units::{Millis, OfPort};
 
-/// Above all priorities of OpenFlow. Each kind of flow has one of its own from here on, which tells them apart in
-/// `bridge/dump-flows`.
+/// Lowest priority of the flows, above all priorities of OpenFlow. Each kind of flow has its own priority from here on, which
+/// distinguishes the kinds in `bridge/dump-flows`.
 const PRIORITY: u32 = 180_000;
 
-/// Operations of ARP (RFC 826).
+/// ARP operation "request" (RFC 826).
 const REQUEST: u8 = 1;
+/// ARP operation "reply".
 const REPLY: u8 = 2;
 
-/// What the flows are made of.
+/// The addresses and settings from which the flows are generated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InBandInput {
-    /// Address of the bridge's own device, if known.
+    /// MAC address of the bridge's own device, if known.
     pub local: Option<Mac>,
-    /// Controllers and managers.
+    /// Addresses of controllers and managers.
     pub remotes: BTreeSet<SocketAddrV4>,
-    /// The next hops towards them, as far as known.
+    /// MAC addresses of the next hops towards `remotes`, as far as known.
     pub next_hops: BTreeSet<Mac>,
     /// The queue that the flows use.
     pub queue: Option<u32>,
@@ -37,11 +38,11 @@ pub struct InBandInput {
 /// In-band control of a bridge.
 #[derive(Clone, Debug, Default)]
 pub struct InBand {
-    /// What the flows should be made of.
+    /// Input of the flows that should be installed.
     pub wanted: InBandInput,
-    /// What those that are there are made of.
+    /// Input of the flows that are installed.
     pub applied: InBandInput,
-    /// When the next hops are looked up again.
+    /// When the next hops have to be looked up again.
     pub next_look: Millis,
 }
 
@@ -112,7 +113,7 @@ impl InBandInput {
     }
 }
 
-/// Requests of DHCP from the bridge's own device.
+/// DHCP requests of the bridge's own device.
 fn dhcp_of(local: Mac) -> Match {
     let flow = Flow {
         in_port: u32::from(OfPort::LOCAL.0),
@@ -135,7 +136,7 @@ fn dhcp_of(local: Mac) -> Match {
     Match::new(&flow, &mask)
 }
 
-/// Packets of ARP with this operation.
+/// ARP packets with this operation.
 fn arp(operation: u8, flow: Flow, mask: Flow) -> Match {
     of_type(ethertype::ARP, operation, flow, mask)
 }

@@ -1,32 +1,31 @@
 //! The OpenFlow service: a bridge at run time, which executes requests of its connections.
 //!
-//! `handle` executes one request (`requests.rs`); the other files implement requests by subject. What needs more than
-//! the bridge (the datapath, its counters, devices) is provided by a [`Host`]. Errors are those of Open vSwitch in the
-//! same case.
+//! `handle` executes one request (`requests.rs`); the other files implement requests by subject. A [`Host`] provides access to the
+//! datapath, its counters and devices, which are not part of the bridge. Error codes are those of Open vSwitch in the same case.
 //!
 //! | file | what |
 //! |---|---|
 //! | `bridge.rs`, `port.rs`, `port_session.rs`, `bridge_mirror.rs`, `controller_state.rs`, `removed_ports.rs` | a bridge with its ports |
 //! | `in_band.rs` | the flows of in-band control |
-//! | `unfinished.rs` | work of several iterations: commits, dumps, barriers |
+//! | `unfinished.rs` | work that takes several turns: commits, dumps, barriers |
 //! | `requests.rs`, `service.rs`, `host.rs` | a request, its execution, and its environment |
 //! | `flow_mod.rs`, `groups.rs`, `table.rs`, `tlv.rs`, `port_mod.rs` | requests that change the bridge |
-//! | `bundle.rs`, `bundle_messages.rs`, `commit.rs` | many requests as one |
-//! | `features.rs`, `stats.rs`, `dump.rs`, `config.rs`, `role.rs` | requests that ask |
+//! | `bundle.rs`, `bundle_messages.rs`, `commit.rs` | bundles: many requests that are executed together |
+//! | `features.rs`, `stats.rs`, `dump.rs`, `config.rs`, `role.rs` | queries, settings of a connection, roles |
 //! | `packet_out.rs`, `nicira.rs`, `barrier.rs`, `monitor.rs` | packets, extensions, barriers, flow monitors |
 //! | `announce.rs`, `group_log.rs` | messages to controllers and the log about changes |
 //! | `reclaim.rs` | frees large objects without delaying the main loop |
 //!
-//! Long work does not hold up the main loop: sockets have a thread of their own, which answers probes, decodes and encodes, and makes
-//! the parts of a dump of flows (`ofconn`; docs/adr/0037); bundles are tried and flows selected by threads of their own; statistics of
-//! ports are asked for in parts; requests are taken for 5 ms in a turn. Statistics and descriptions of groups, meters, queues and
-//! tables are collected by the main loop at once.
+//! Long work does not delay the main loop. The thread `ofconn` serves the sockets: it answers echo requests, decodes and encodes, and
+//! makes the parts of a dump of flows (docs/adr/0037). Background threads try bundles and select the flows of a dump. The main loop reads
+//! the statistics of many ports in several turns, and executes requests for 5 ms per turn. It collects statistics and descriptions of
+//! groups, meters, queues and tables at once.
 //!
-//! Requests are executed in the main loop because the database's plan, status, control commands and learning change the same
-//! [`Bridge`], and packets of controllers see all that was changed before them.
+//! The main loop executes the requests because database changes, status, control commands and learning change the same
+//! [`Bridge`], and because a packet-out must see all changes that were requested before it.
 //!
-//! **Threads**: the main loop. **Order**: a request has had all its effects on the bridge's own state, and all messages
-//! that it causes are queued, before its reply is queued. A barrier waits for the datapath as well.
+//! **Threads**: the main loop. **Order**: when the reply to a request is queued, all effects of the request on the bridge's own state have
+//! happened, and all messages that it causes are queued. A barrier waits for the datapath as well.
 
 mod announce;
 mod barrier;
@@ -69,7 +68,7 @@ pub use bridge::{Bridge, Common, Failed, Names};
 pub use bridge_mirror::BridgeMirror;
 pub use controller_state::ControllerState;
 pub use features::{current_mbps, port_message};
-pub use host::{Host, QueueCounts, Resumed};
+pub use host::{Host, QueueCounts, ResumedPacket};
 pub use in_band::{InBand, InBandInput};
 pub use monitor::run as run_monitors;
 pub use port::{Backing, BridgePort};
@@ -78,7 +77,7 @@ pub use port_qos::{Details, PortQos, PortQueue};
 pub use port_session::{PortBfd, PortCfm};
 pub use ports::{Ports, Touched};
 pub use removed_ports::{RemovedPort, RemovedPorts};
-pub use requests::{go_on, handle};
+pub use requests::{continue_work, handle};
 pub use sorted_values::SortedValues;
 pub use unfinished::{Barrier, Unfinished};
 

@@ -1,7 +1,7 @@
 //! Flow monitors: requests of connections, and updates to them.
 //!
-//! **Back pressure**: monitoring of a connection that does not read is paused at 128 KiB of waiting output, and
-//! resumed when it has read everything.
+//! **Back pressure**: if the peer does not read, updates are paused when more than 128 KiB of output wait, and resumed when all output
+//! is written.
 
 use crate::bridge::Bridge;
 use crate::service::{Answer, Service};
@@ -11,8 +11,8 @@ use openflow::monitor::FlowMonitorRequest;
 use openflow::{Body, Xid};
 use units::Millis;
 
-/// A connection with more output than this is paused, as in Open vSwitch.
-const PAUSE_AT: usize = 128 * 1024;
+/// Updates to a connection are paused if more bytes than this wait to be written, as in Open vSwitch.
+const PAUSE_OUTPUT: usize = 128 * 1024;
 
 impl Service<'_> {
     pub(crate) fn flow_monitor(&mut self, requests: &[FlowMonitorRequest]) -> Answer {
@@ -27,22 +27,22 @@ impl Service<'_> {
     }
 }
 
-/// Sends changes to the connections that monitor them. `own`: the connection and transaction that caused the changes.
+/// Sends changes to the connections that monitor them. `own`: connection and transaction id of the request that caused the changes.
 pub fn report(bridge: &mut Bridge, effects: &Effects, own: Option<(ConnId, Xid)>, now: Millis) {
     for (id, monitors) in &mut bridge.monitors {
         let xid = own.filter(|(conn, _)| conn == id).map(|(_, xid)| xid);
         let updates = monitors.report(effects, xid);
         let Some(session) = bridge.conns.session(*id).filter(|_| !updates.is_empty()) else { continue };
         session.send_own(Body::FlowMonitorReply(updates));
-        if !monitors.is_paused() && bridge.conns.output_len(*id, now) > PAUSE_AT {
+        if !monitors.is_paused() && bridge.conns.output_len(*id, now) > PAUSE_OUTPUT {
             monitors.pause(&bridge.ofproto);
             bridge.conns.session(*id).into_iter().for_each(|s| s.send_own(Body::FlowMonitorPaused));
         }
     }
 }
 
-/// Removes the monitors of closed connections, and resumes paused ones. To be called when output has been written;
-/// returns true if there is more to do.
+/// Removes the monitors of closed connections, and resumes paused monitors whose output is written. Called after output has been written.
+/// Returns whether a monitor was resumed, and so has output to write.
 pub fn run(bridge: &mut Bridge) -> bool {
     let Bridge { monitors, conns, ofproto, .. } = bridge;
     let mut any = false;

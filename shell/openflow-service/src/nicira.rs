@@ -1,6 +1,6 @@
-//! Nicira's extensions: settings of a connection, packets and tracked connections.
+//! Nicira's extensions: settings of a connection, resumed packets, tunnel options, removal of tracked connections.
 
-use crate::host::Resumed;
+use crate::host::ResumedPacket;
 use crate::service::{Answer, Service};
 use openflow::packet_io::PacketIn;
 use openflow::{Body, Continuation};
@@ -18,26 +18,26 @@ impl Service<'_> {
             Body::TlvTableMod(change) => return self.change_tlv_table(change),
             Body::TlvTableRequest => return Ok(Some(Body::TlvTableReply(self.tlv_table()))),
             Body::FlowMonitorCancel(id) => return self.cancel_monitor(*id),
-            // The connection's next requests wait until it is done.
+            // Further requests of the connection wait until the removal is done.
             Body::CtFlush(wanted) => {
                 if let Some(number) = self.host.flush_connections(wanted) {
                     self.bridge.unfinished.flushes.insert(self.conn, number);
                 }
             }
-            // Flow ages are always in the reply.
+            // `FlowAge` requests flow ages in replies, which always contain them.
             _ => {}
         }
         Ok(None)
     }
 
-    /// A controller returns a packet that `controller(pause)` sent to it.
+    /// Continues a packet that `controller(pause)` sent to a controller and that the controller returned.
     fn resume(&mut self, pin: &PacketIn) -> Answer {
         let session = self.session()?;
         let (version, debug) = (session.version(), session.dialect.debug_actions);
         let continuation = Continuation::decode(&pin.continuation, version, debug)?;
         let port = PortNo(continuation.datapath_port);
         let (packet, metadata) = (pin.packet.clone(), pin.metadata.flow);
-        self.host.resume(Resumed { packet, metadata, state: thawed(pin, continuation)?, port })?;
+        self.host.resume(ResumedPacket { packet, metadata, state: thawed(pin, continuation)?, port })?;
         Ok(None)
     }
 }

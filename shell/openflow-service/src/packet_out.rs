@@ -1,4 +1,4 @@
-//! Packet-outs.
+//! Packet-outs: packets of controllers.
 
 use crate::service::{Answer, Service};
 use flow::{Flow, Match};
@@ -17,7 +17,7 @@ impl Service<'_> {
     }
 }
 
-/// Checks of a packet-out that do not need the tables.
+/// Checks a packet-out as far as possible without the tables.
 pub(crate) fn check_packet_out(po: &PacketOut, version: Version) -> Result<(), OfError> {
     if (OfPort::MAX..OfPort::UNSET).contains(&po.in_port()) {
         return Err(OfError::BrcBadPort);

@@ -12,23 +12,23 @@ use ovsdb::Uuid;
 use std::sync::Arc;
 use units::{Millis, OfPort, PortNo};
 
-/// The kind of a port.
+/// The kind of a port, with the object that sends and receives its packets.
 pub enum Backing {
     /// A device that is a port of the datapath.
     Device {
         /// The device.
         netdev: Box<dyn Netdev>,
-        /// Its number in the datapath.
+        /// The device's port number in the datapath.
         number: PortNo,
     },
-    /// A tunnel, which uses the datapath's port for its kind.
+    /// A tunnel. All tunnels of the same kind share a port of the datapath.
     Tunnel {
         /// The tunnel's configuration.
         config: Arc<TunnelConfig>,
-        /// The number of that port in the datapath.
+        /// The number of the shared port in the datapath.
         number: PortNo,
     },
-    /// A patch port, with the name of its peer.
+    /// A patch port.
     Patch {
         /// `options:peer`
         peer: String,
@@ -37,49 +37,49 @@ pub enum Backing {
 
 /// A port of a bridge.
 pub struct BridgePort {
-    /// Its row in table Interface.
+    /// The UUID of the port's row in table Interface.
     pub uuid: Uuid,
-    /// The name of its device.
+    /// The name of the device.
     pub name: String,
-    /// Its type in the row.
+    /// Column `type` of the row.
     pub kind: String,
-    /// Its row of table Port, by name.
+    /// The name of the row of table Port that contains the interface.
     pub port_row: String,
-    /// Its OpenFlow number.
+    /// The OpenFlow port number.
     pub ofport: OfPort,
     /// The kind of the port.
     pub backing: Backing,
     /// Configuration by controllers (`OFPT_PORT_MOD`).
     pub config: PortConfig,
-    /// Facts of the device when last read; `None` for patch ports.
+    /// Facts of the device, as they were read last; `None` for patch ports.
     pub facts: Option<Facts>,
-    /// `Netdev::change_seq` when the facts were read.
+    /// `Netdev::change_seq` at the time when the facts were read.
     pub change_seq: u64,
-    /// The state that was last reported to controllers, if the report was incomplete: a change of the configuration and
-    /// the resulting change of the link are reported one after the other.
-    pub told: Option<Port>,
-    /// When it was added.
+    /// The state that was last reported to controllers, if a second report has to follow: a change of the configuration and the
+    /// resulting change of the link are reported separately. `None`: controllers know the current state.
+    pub reported_state: Option<Port>,
+    /// When the port was added.
     pub created: Millis,
-    /// Whether its statistics were shown before.
-    pub counted: bool,
-    /// Identifies the statistics that its row has (`Netdev::activity`, or a hash); `None`: the row may have others.
-    pub shown: Option<u64>,
-    /// Its BFD session.
+    /// Whether the statistics were read for the current row in the database at least once.
+    pub stats_read: bool,
+    /// Identifies the statistics that the row in the database has (`Netdev::activity`, or a hash); `None`: they have to be written.
+    pub database_stats: Option<u64>,
+    /// The BFD session, if the row enables BFD.
     pub bfd: Option<PortBfd>,
-    /// Its CFM session.
+    /// The CFM session, if the row enables CFM.
     pub cfm: Option<PortCfm>,
-    /// LACP, if its row enables it.
+    /// LACP, if the row enables it.
     pub lacp: Option<PortLacp>,
-    /// Spanning tree, if the port takes part.
+    /// State in the spanning tree; `None` if the port is not part of one.
     pub tree: Option<PortTree>,
     /// QoS of the port.
     pub qos: PortQos,
-    /// Refused settings, for the `error` column; the device works nevertheless.
+    /// Why some settings were refused, for the `error` column; the device works without these settings.
     pub warning: Option<String>,
 }
 
 impl BridgePort {
-    /// Its number in the datapath.
+    /// The port number in the datapath; patch ports have none.
     pub fn number(&self) -> Option<PortNo> {
         match self.backing {
             Backing::Device { number, .. } | Backing::Tunnel { number, .. } => Some(number),
@@ -87,12 +87,12 @@ impl BridgePort {
         }
     }
 
-    /// Whether its device is the kernel device with this index.
+    /// Whether the port's device is the kernel device with this index.
     pub fn has_ifindex(&self, ifindex: u32) -> bool {
         self.facts.as_ref().is_some_and(|f| f.ifindex == Some(ifindex))
     }
 
-    /// The device.
+    /// The device; tunnels and patch ports have none.
     pub fn netdev(&mut self) -> Option<&mut Box<dyn Netdev>> {
         match &mut self.backing {
             Backing::Device { netdev, .. } => Some(netdev),
@@ -100,7 +100,7 @@ impl BridgePort {
         }
     }
 
-    /// Its peer's name if it is a patch port.
+    /// The name of the peer if the port is a patch port.
     pub fn peer(&self) -> Option<&str> {
         match &self.backing {
             Backing::Patch { peer } => Some(peer),
@@ -108,7 +108,7 @@ impl BridgePort {
         }
     }
 
-    /// Its configuration if it is a tunnel.
+    /// The tunnel configuration if the port is a tunnel.
     pub fn tunnel(&self) -> Option<&Arc<TunnelConfig>> {
         match &self.backing {
             Backing::Tunnel { config, .. } => Some(config),
@@ -116,23 +116,23 @@ impl BridgePort {
         }
     }
 
-    /// Its Ethernet address.
+    /// The Ethernet address of the device; zero if there is no device.
     pub fn mac(&self) -> Mac {
         self.facts.as_ref().map(|f| Mac(f.mac)).unwrap_or_default()
     }
 
-    /// Whether it is administratively up with a link; always true for patch ports.
+    /// Whether the port is administratively up and has a link; always true for patch ports.
     pub fn is_up(&self) -> bool {
         self.facts.as_ref().is_none_or(|f| f.admin_up && f.link_up)
     }
 
-    /// Whether one of the sessions of BFD and CFM allows it, if there is any.
+    /// Whether BFD and CFM allow forwarding: the port has no session, or at least one session allows it.
     pub fn sessions_allow(&self) -> bool {
         let (bfd, cfm) = (self.bfd.as_ref().map(|s| s.forwarding), self.cfm.as_ref().map(|s| s.forwarding));
         bfd.is_none() && cfm.is_none() || bfd == Some(true) || cfm == Some(true)
     }
 
-    /// Whether packets may be sent through it: it is up, and BFD or CFM, and LACP, if enabled, allow it.
+    /// Whether packets may be sent through the port: it is up, and its BFD or CFM session and its LACP, as far as enabled, allow it.
     pub fn may_enable(&self) -> bool {
         self.is_up() && self.sessions_allow() && self.lacp.as_ref().is_none_or(|lacp| lacp.may_enable)
     }
@@ -142,12 +142,12 @@ impl BridgePort {
         LacpFacts { mac: self.hw_addr(), up: self.is_up() }
     }
 
-    /// The MAC address that is shown.
+    /// The MAC address that is reported to controllers and the database.
     pub fn hw_addr(&self) -> Mac {
         if self.facts.is_some() { self.mac() } else { self.patch_mac() }
     }
 
-    /// The MAC address shown for a patch port, which has no device: local, unicast, and derived from the name.
+    /// The MAC address that is reported for a patch port, which has no device: locally administered, unicast, derived from the name.
     pub fn patch_mac(&self) -> Mac {
         let hash = self
             .name

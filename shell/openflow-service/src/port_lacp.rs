@@ -2,22 +2,22 @@
 
 use flow::Mac;
 
-/// LACP of a port.
+/// The result of LACP for a port, and the input that was last passed to LACP.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortLacp {
-    /// Packets may be sent through the port.
+    /// Whether LACP allows that packets are sent through the port.
     pub may_enable: bool,
-    /// The partner's information is current.
+    /// Whether the partner's information is current.
     pub is_current: bool,
     /// Facts about the link as they were last passed to LACP.
     pub facts: LacpFacts,
 }
 
-/// Facts about a link for LACP.
+/// State of a link that LACP needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LacpFacts {
-    /// MAC address.
+    /// MAC address of the port.
     pub mac: Mac,
-    /// The link has a carrier.
+    /// Whether the port is up and has a carrier.
     pub up: bool,
 }

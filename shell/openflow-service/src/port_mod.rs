@@ -1,4 +1,4 @@
-//! Port mods.
+//! Port mods: changes of a port's configuration by controllers.
 
 use crate::features::port_message;
 use crate::service::{Answer, Service};
@@ -29,8 +29,8 @@ impl Service<'_> {
         if new != old {
             self.host.changed();
             new.state = PortState { live: old.state.live && new.state.live, ..old.state };
-            port.told = Some(new.clone());
-            self.bridge.port_news.insert(pm.number);
+            port.reported_state = Some(new.clone());
+            self.bridge.unreported_ports.insert(pm.number);
             self.bridge.conns.send_port_status(PortReason::Modify, &new, Some(&old), Some(self.conn));
         }
     }

@@ -1,4 +1,4 @@
-//! The sessions of a port: BFD, CFM.
+//! State of a port's BFD and CFM sessions.
 
 use bridge::{bfd, cfm};
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub struct PortBfd {
     /// Selects the packets of the session.
     pub filter: bfd::Filter,
-    /// Packets may be sent through the port.
+    /// Whether the session allows that packets are sent through the port.
     pub forwarding: bool,
     /// Column `bfd_status`.
     pub status: BTreeMap<String, String>,
@@ -19,8 +19,8 @@ pub struct PortBfd {
 pub struct PortCfm {
     /// Selects the packets of the session.
     pub filter: cfm::Filter,
-    /// Packets may be sent through the port.
+    /// Whether the session allows that packets are sent through the port.
     pub forwarding: bool,
-    /// What the columns of the database show.
+    /// Values of the `cfm_…` columns of the database.
     pub status: cfm::Status,
 }

@@ -1,7 +1,7 @@
 //! The OpenFlow ports of a bridge, by number and name, with a record of changes.
 //!
-//! Mutable access to a port marks it as changed. So state that is derived from ports (the snapshot, rows of the
-//! database, addresses and MTUs of the bridge) is updated without visiting all ports.
+//! Mutable access to a port marks the port as changed. So state that is derived from ports (the snapshot, rows of the
+//! database, the bridge's address and MTU) is updated without visiting all ports.
 
 use crate::port::{Backing, BridgePort};
 use netdev::device::Netdev;
@@ -9,19 +9,19 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Index;
 use units::OfPort;
 
-/// What may have changed since the last call.
+/// Ports and rows that may have changed since the record was last taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Touched {
     /// Ports, including removed ones.
     pub ports: BTreeSet<OfPort>,
     /// Rows of table Port, by name.
     pub rows: BTreeSet<String>,
-    /// Interfaces without a port.
+    /// Names of interfaces without a port.
     pub without_port: BTreeSet<String>,
 }
 
 impl Touched {
-    /// Nothing changed.
+    /// Whether nothing has changed.
     pub fn is_empty(&self) -> bool {
         self.ports.is_empty() && self.rows.is_empty() && self.without_port.is_empty()
     }
@@ -32,13 +32,13 @@ impl Touched {
 pub struct Ports {
     by_number: BTreeMap<OfPort, BridgePort>,
     by_name: HashMap<String, OfPort>,
-    /// Patch ports.
+    /// Numbers of the patch ports.
     patches: BTreeSet<OfPort>,
-    /// Tunnels.
+    /// Numbers of the tunnels.
     tunnels: BTreeSet<OfPort>,
-    /// Ports whose devices have to be checked regularly.
+    /// Numbers of ports whose devices have to be checked regularly for changes.
     watched: BTreeSet<OfPort>,
-    for_view: Touched,
+    for_snapshot: Touched,
     for_status: Touched,
     for_bridge: Touched,
     for_qos: Touched,
@@ -60,7 +60,8 @@ impl Ports {
     pub fn get_mut(&mut self, port: &OfPort) -> Option<&mut BridgePort> {
         let found = self.by_number.get_mut(port)?;
         self.for_tree.insert(*port);
-        for touched in [&mut self.for_view, &mut self.for_status, &mut self.for_bridge, &mut self.for_qos] {
+        for touched in [&mut self.for_snapshot, &mut self.for_status, &mut self.for_bridge, &mut self.for_qos]
+        {
             touched.ports.insert(*port);
             touched.rows.insert(found.port_row.clone());
         }
@@ -73,12 +74,12 @@ impl Ports {
         self.get_mut(&port)
     }
 
-    /// A port for queries to its device; nothing else of it may be changed.
-    pub fn to_ask(&mut self, port: &OfPort) -> Option<&mut BridgePort> {
+    /// A port, mutable, without marking it as changed: for state that no consumer of the change records reads (queries to its device, QoS).
+    pub fn get_mut_unmarked(&mut self, port: &OfPort) -> Option<&mut BridgePort> {
         self.by_number.get_mut(port)
     }
 
-    /// All devices, for queries and changes of the devices themselves.
+    /// All devices, mutable, without marking their ports as changed.
     pub fn devices(&mut self) -> impl Iterator<Item = (OfPort, &mut Box<dyn Netdev>)> {
         self.by_number.iter_mut().filter_map(|(number, port)| Some((*number, port.netdev()?)))
     }
@@ -98,7 +99,7 @@ impl Ports {
         self.by_number.keys()
     }
 
-    /// The numbers after `port`, in order.
+    /// The port numbers greater than `port`, in order; all numbers if `port` is `None`.
     pub fn after(&self, port: Option<OfPort>) -> impl Iterator<Item = OfPort> {
         let from = port.map_or(0, |port| u32::from(port.0) + 1);
         let from = u16::try_from(from).map(OfPort);
@@ -159,12 +160,13 @@ impl Ports {
 
     /// Marks a row of table Port as changed.
     pub fn touch_row(&mut self, row: &str) {
-        for touched in [&mut self.for_view, &mut self.for_status, &mut self.for_bridge, &mut self.for_qos] {
+        for touched in [&mut self.for_snapshot, &mut self.for_status, &mut self.for_bridge, &mut self.for_qos]
+        {
             touched.rows.insert(row.to_owned());
         }
     }
 
-    /// Marks the status of an interface as changed, also of one without a port.
+    /// Marks the status of an interface as changed. The interface need not have a port.
     pub fn touch_status(&mut self, interface: &str) {
         match self.by_name.get(interface) {
             Some(port) => drop(self.for_status.ports.insert(*port)),
@@ -172,7 +174,7 @@ impl Ports {
         }
     }
 
-    /// Marks a port as changed for translations and its row.
+    /// Marks a port as changed.
     pub fn touch(&mut self, port: OfPort) {
         self.get_mut(&port);
     }
@@ -182,27 +184,27 @@ impl Ports {
         self.for_status.ports.extend(self.by_number.keys());
     }
 
-    /// Takes the changes that the snapshot does not have yet.
-    pub fn take_for_view(&mut self) -> Touched {
-        std::mem::take(&mut self.for_view)
+    /// Takes the changes since the last call, for the snapshot.
+    pub fn take_for_snapshot(&mut self) -> Touched {
+        std::mem::take(&mut self.for_snapshot)
     }
 
-    /// The changes that are not in the database yet.
+    /// Takes the changes since the last call, for the status in the database.
     pub fn take_for_status(&mut self) -> Touched {
         std::mem::take(&mut self.for_status)
     }
 
-    /// Takes the changes that the bridge's address and MTU do not reflect yet.
+    /// Takes the changes since the last call, for the bridge's address and MTU.
     pub fn take_for_bridge(&mut self) -> Touched {
         std::mem::take(&mut self.for_bridge)
     }
 
-    /// Takes the ports whose changes since the last call may concern a spanning tree.
+    /// Takes the ports that may have changed since the last call, for the spanning tree.
     pub fn take_for_tree(&mut self) -> BTreeSet<OfPort> {
         std::mem::take(&mut self.for_tree)
     }
 
-    /// Takes the changes since the last call that may concern QoS.
+    /// Takes the changes since the last call, for QoS.
     pub fn take_for_qos(&mut self) -> Touched {
         std::mem::take(&mut self.for_qos)
     }

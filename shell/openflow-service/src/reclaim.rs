@@ -1,4 +1,4 @@
-//! Freeing large objects without delaying the main loop.
+//! Frees large objects without delaying the main loop.
 
 use runtime::background::run;
 use std::sync::Arc;
@@ -6,43 +6,45 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
 
-/// Objects with at least this many parts take long to drop.
+/// Objects with at least this many parts are dropped on another thread, because dropping them takes long.
 const LARGE: usize = 1000;
-/// Interval and number of checks whether all other references are gone.
+/// Interval of the checks whether all other references to an object are gone.
 const CHECK_INTERVAL: Duration = Duration::from_millis(5);
+/// Maximum number of checks: 400 checks take 2 s.
 const CHECKS_MAX: usize = 400;
 
-/// Much memory was freed since the last [`tidy`].
+/// Whether a large object was freed since the last [`tidy`].
 static FREED: AtomicBool = AtomicBool::new(false);
 
-/// Reports that `n` objects were freed; may be called on any thread.
-pub fn freed(n: usize) {
+/// Records that `n` objects were freed. Called on any thread.
+pub fn count_freed(n: usize) {
     if n >= LARGE {
         FREED.store(true, Release);
     }
 }
 
-/// Returns freed memory to the system if it was much. To be called by the main loop, which allocated most of it.
+/// Returns freed memory to the system if a large object was freed. The main loop calls this, because it allocated most of the memory, and
+/// the allocator collects memory that other threads freed only on the thread that allocated it.
 pub fn tidy() {
     if FREED.swap(false, Acquire) {
-        netdev::collect();
-        run(netdev::give_back);
+        netdev::collect_freed_memory();
+        run(netdev::return_freed_memory);
     }
 }
 
-/// Drops an object with `n` parts, on another thread if they are many.
-pub fn let_go(n: usize, what: impl Send + 'static) {
+/// Drops an object with `n` parts, on another thread if `n` is at least [`LARGE`].
+pub fn drop_in_background(n: usize, what: impl Send + 'static) {
     if n >= LARGE {
         run(move || {
             drop(what);
-            freed(n);
+            count_freed(n);
         });
     }
 }
 
-/// Drops a shared object with `n` parts on another thread, after all other references are gone, for a bounded time, so
-/// that no other thread has to free it.
-pub fn let_go_last<T: Send + Sync + 'static>(n: usize, what: Arc<T>) {
+/// Drops a shared object with `n` parts. If it is large, another thread waits up to 2 s until all other references are gone and then drops
+/// it, so that no other thread has to free the object.
+pub fn drop_when_unshared<T: Send + Sync + 'static>(n: usize, what: Arc<T>) {
     if n >= LARGE {
         run(move || {
             for _ in 0..CHECKS_MAX {
@@ -52,7 +54,7 @@ pub fn let_go_last<T: Send + Sync + 'static>(n: usize, what: Arc<T>) {
                 std::thread::sleep(CHECK_INTERVAL);
             }
             drop(what);
-            freed(n);
+            count_freed(n);
         });
     }
 }
@@ -77,12 +79,12 @@ mod tests {
         let (give, told) = channel();
         let here = std::thread::current().id();
         let shared = Arc::new(Tell(give.clone()));
-        let_go_last(LARGE, Arc::clone(&shared));
+        drop_when_unshared(LARGE, Arc::clone(&shared));
         drop(shared);
         assert_ne!(told.recv().unwrap(), here);
-        let_go(LARGE, Tell(give.clone()));
+        drop_in_background(LARGE, Tell(give.clone()));
         assert_ne!(told.recv().unwrap(), here);
-        let_go(1, Tell(give));
+        drop_in_background(1, Tell(give));
         assert_eq!(told.recv().unwrap(), here);
     }
 }

@@ -34,13 +34,13 @@ pub fn handle(bridge: &mut Bridge, host: &mut dyn Host, request: Request) {
     }
 }
 
-/// Goes on with what takes several turns: the commit of a bundle, if its trial is done or `wait` for it, dumps,
-/// barriers, and removals of tracked connections. What connections ask meanwhile waits.
-pub fn go_on(bridge: &mut Bridge, host: &mut dyn Host, wait: bool) {
+/// Continues work that takes several turns: the commit of a bundle (with `wait`, waits for its trial), dumps, barriers, and removals of
+/// tracked connections. Requests that arrive on the same connections meanwhile wait.
+pub fn continue_work(bridge: &mut Bridge, host: &mut dyn Host, wait: bool) {
     let now = host.now();
     if let Some(commit) = bridge.unfinished.commit.take() {
         let (conn, xid) = (commit.conn, commit.message.xid);
-        commit::go_on(&mut Service { bridge, host, conn, xid, now }, commit, wait);
+        commit::continue_commit(&mut Service { bridge, host, conn, xid, now }, commit, wait);
     }
     dump::run(bridge, host, now);
     barrier::run(bridge, host);
@@ -48,7 +48,8 @@ pub fn go_on(bridge: &mut Bridge, host: &mut dyn Host, wait: bool) {
     hold(bridge);
 }
 
-/// Holds connections during long work: all during a commit, each during its own dump, barrier and removal of tracked connections.
+/// Holds requests during long work: of all connections during a commit, of one connection during its own dump, barrier or removal of
+/// tracked connections.
 fn hold(bridge: &mut Bridge) {
     let Bridge { conns, unfinished: Unfinished { commit, dumps, barriers, flushes, .. }, .. } = bridge;
     let is_at_work = |id| dumps.contains_key(&id) || barriers.contains_key(&id) || flushes.contains_key(&id);
@@ -63,8 +64,8 @@ impl Service<'_> {
         if message.more && !matches!(message.body, Body::TableFeaturesRequest(_)) {
             return Err(OfError::BrcBadStat);
         }
-        let laid_out = self.laid_out(message)?;
-        match laid_out.as_ref().unwrap_or(&message.body) {
+        let with_tlv_layout = self.with_tlv_layout(message)?;
+        match with_tlv_layout.as_ref().unwrap_or(&message.body) {
             Body::FeaturesRequest => self.features(message.version),
             Body::BarrierRequest => self.barrier(message),
             Body::GetConfigRequest => self.get_config(),
@@ -88,9 +89,9 @@ impl Service<'_> {
             | Body::TlvTableMod(_)
             | Body::TlvTableRequest
             | Body::FlowMonitorCancel(_)
-            | Body::CtFlush(_) => self.nicira(laid_out.as_ref().unwrap_or(&message.body)),
+            | Body::CtFlush(_) => self.nicira(with_tlv_layout.as_ref().unwrap_or(&message.body)),
             Body::FlowStatsRequest(request) => self.flow_stats(Criteria::from(&**request), message, raw),
-            _ => match laid_out {
+            _ => match with_tlv_layout {
                 Some(body) => self.multipart(&Message { body, ..message.clone() }),
                 None => self.multipart(message),
             },
@@ -98,7 +99,7 @@ impl Service<'_> {
     }
 }
 
-/// Requests that a secondary controller may not make (OpenFlow 1.3.5 §6.3.6).
+/// Whether a secondary controller must not send this request (OpenFlow 1.3.5 §6.3.6).
 fn changes_the_switch(body: &Body) -> bool {
     matches!(
         body,

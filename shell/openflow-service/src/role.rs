@@ -1,4 +1,4 @@
-//! Roles.
+//! Role requests, and messages about requests of other controllers.
 
 use crate::service::{Answer, Service};
 use ofconn::AsyncKind;
@@ -11,8 +11,8 @@ impl Service<'_> {
         Ok(Some(Body::RoleReply(reply)))
     }
 
-    /// Forwards a request that changed groups (reason 0) or meters (1) to other controllers that subscribed (OpenFlow
-    /// 1.4.1 §7.4.6).
+    /// Forwards a request that changed groups (reason 0) or meters (reason 1) to the other controllers that have subscribed to such
+    /// messages (OpenFlow 1.4.1 §7.4.6).
     pub(crate) fn forward(&mut self, message: &Message, reason: u8) {
         let source = self.conn;
         for (id, session) in self.bridge.conns.sessions() {

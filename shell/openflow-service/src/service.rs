@@ -1,4 +1,4 @@
-//! Execution of one request. The files for the kinds of requests implement it.
+//! Context in which one request is executed. Other files add the methods for the kinds of requests.
 
 use crate::bridge::Bridge;
 use crate::host::Host;
@@ -7,7 +7,7 @@ use openflow::session::Role;
 use openflow::{Body, Message, OfError, Xid};
 use units::Millis;
 
-/// A reply, or `None` if none is due.
+/// The result of a request: a reply, `None` if there is no reply or it is sent later, or an error.
 pub(crate) type Answer = Result<Option<Body>, OfError>;
 
 /// A request that is being executed.
@@ -39,7 +39,7 @@ impl Service<'_> {
         }
     }
 
-    /// The session that sent the request. It is up: its request has just been read.
+    /// The session of the connection that sent the request. It exists, because its request is being executed.
     pub(crate) fn session(&mut self) -> Result<&mut Session, OfError> {
         self.bridge.conns.session(self.conn).ok_or(OfError::BrcEperm)
     }

@@ -14,11 +14,11 @@ use openflow::table::actions_in_11;
 use openflow::{Body, Message, OfError, Version};
 use units::{Millis, OfPort};
 
-/// Ports that are asked for their statistics in one turn: at 10 µs a device that takes 1 ms.
-pub(crate) const PORTS: usize = 100;
+/// Ports whose statistics are read in one turn: at 10 µs per device this takes 1 ms.
+pub(crate) const PORTS_PER_TURN: usize = 100;
 
-/// Output, set-queue, group, set-field, and the VLAN, MPLS and TTL actions except copying TTLs, as bits of OpenFlow
-/// 1.3.
+/// Actions of buckets, as bits of OpenFlow 1.3: output, set-queue, group, set-field, and the VLAN, MPLS and TTL actions except those that
+/// copy a TTL.
 const BUCKET_ACTIONS: u32 = 1 | 0x7ff << 15;
 
 impl Service<'_> {
@@ -72,7 +72,7 @@ impl Service<'_> {
             Body::IpfixBridgeRequest => Body::IpfixBridgeReply(self.ipfix_stats(false)?),
             Body::IpfixFlowRequest => Body::IpfixFlowReply(self.ipfix_stats(true)?),
             Body::FlowMonitorRequest(requests) => return self.flow_monitor(requests),
-            // Messages that only a switch sends.
+            // Replies, which only a switch may send.
             _ => return Err(OfError::BrcBadType),
         };
         Ok(Some(reply))
@@ -82,9 +82,9 @@ impl Service<'_> {
         self.host.ipfix_stats(self.bridge.id, of_flows).ok_or(OfError::NxstNotConfigured)
     }
 
-    /// `OFPMP_PORT_STATS`. There is no answer yet where many devices are to be asked.
+    /// `OFPMP_PORT_STATS`. Returns no reply if there are many ports: a dump then sends it in parts.
     fn port_stats(&mut self, wanted: OfPort, message: &Message) -> Answer {
-        // Devices count for themselves.
+        // Devices have their own counters; those of tunnels and patch ports are fetched from the datapath.
         let is_meant = |p: &BridgePort| wanted == OfPort::NONE || p.ofport == wanted;
         let is_counted_here = |p: &BridgePort| is_meant(p) && !matches!(p.backing, Backing::Device { .. });
         if self.bridge.ports.values().any(is_counted_here) {
@@ -92,7 +92,7 @@ impl Service<'_> {
         }
         let mut ports: Vec<OfPort> =
             local_first(&self.bridge.ports).filter(|p| is_meant(p)).map(|p| p.ofport).collect();
-        if ports.len() <= PORTS || self.host.waker().is_none() {
+        if ports.len() <= PORTS_PER_TURN || self.host.waker().is_none() {
             let stats = port_stats(self.bridge, self.host, ports.into_iter(), self.now);
             return Ok(Some(Body::PortStatsReply(stats)));
         }
@@ -115,7 +115,7 @@ impl Service<'_> {
         }
     }
 
-    /// The requested queues, by port.
+    /// The requested queues as pairs of port and queue, the local port first.
     fn queues(&self, request: &QueueRequest) -> Result<Vec<(OfPort, u32)>, OfError> {
         let ports = &self.bridge.ports;
         if !matches!(request.port, OfPort::ALL | OfPort::NONE) {
@@ -127,7 +127,7 @@ impl Service<'_> {
     }
 }
 
-/// The statistics of ports; one that is gone has none.
+/// The statistics of ports. Ports that have been removed are left out.
 pub(crate) fn port_stats(
     bridge: &mut Bridge,
     host: &mut dyn Host,
@@ -136,19 +136,19 @@ pub(crate) fn port_stats(
 ) -> Vec<PortStats> {
     let id = bridge.id;
     let stats = ports.filter_map(|ofport| {
-        let port = bridge.ports.to_ask(&ofport)?;
+        let port = bridge.ports.get_mut_unmarked(&ofport)?;
         let duration = ofproto::duration(port.created, now);
         Some(PortStats { port: ofport, duration, ..host.port_stats(id, port) })
     });
     stats.collect()
 }
 
-/// The local port, then the others by number.
+/// The local port, then the other ports by number.
 fn local_first(ports: &Ports) -> impl Iterator<Item = &BridgePort> {
     ports.get(&OfPort::LOCAL).into_iter().chain(ports.values().filter(|p| p.ofport != OfPort::LOCAL))
 }
 
-/// Queues of a port; a dummy has one. `None`: the requested queue does not exist.
+/// Queues of a port; a dummy device has one queue. `None`: the requested queue does not exist.
 fn queues_of(port: &BridgePort, wanted: u32) -> Option<Vec<(OfPort, u32)>> {
     let dummy = matches!(&port.backing, Backing::Device { netdev, .. } if netdev.dummy().is_some());
     let queues = port.qos.queues.keys().map(|queue| (port.ofport, *queue));
@@ -159,7 +159,7 @@ fn queues_of(port: &BridgePort, wanted: u32) -> Option<Vec<(OfPort, u32)>> {
     }
 }
 
-/// A dummy has no queue counters.
+/// Statistics of a queue without counters, as on a dummy device.
 fn unknown_stats(port: OfPort, queue: u32) -> QueueStats {
     QueueStats {
         port,

@@ -8,7 +8,7 @@ use openflow::table::{
 };
 use openflow::{Body, OfError};
 
-/// `OFPTMPEF14_OTHER | _IMPORTANCE | _LIFETIME`: the criteria of eviction.
+/// `OFPTMPEF14_OTHER | _IMPORTANCE | _LIFETIME`: the criteria by which flows are evicted.
 const EVICTION_FLAGS: u32 = 0b111;
 
 impl Service<'_> {
@@ -25,7 +25,7 @@ impl Service<'_> {
         (0..TABLE_INTERNAL).filter_map(|id| desc(self.bridge, id)).collect()
     }
 
-    /// A query if `features` is empty; otherwise, perhaps in several parts, a request to set them.
+    /// Handles a query (`features` is empty), or one part of a request to set table features (`more`: further parts follow).
     pub(crate) fn table_features(&mut self, features: &[TableFeatures], more: bool) -> Answer {
         let parts = &mut self.session()?.table_features;
         for f in features {
@@ -45,7 +45,8 @@ impl Service<'_> {
         Ok(Some(Body::TableFeaturesReply(self.bridge.ofproto.table_features())))
     }
 
-    /// Only names can be set. A request that replaces all tables must have all of them, because none can be disabled.
+    /// Sets table features; only names can be changed. A request that replaces the tables must contain all of them, because no table can
+    /// be disabled.
     fn set_table_features(&mut self, wanted: &[TableFeatures]) -> Result<(), OfError> {
         let ofproto = &mut self.bridge.ofproto;
         let old = ofproto.table_features();
@@ -88,7 +89,7 @@ fn desc(bridge: &Bridge, table: u8) -> Option<TableConfig> {
     })
 }
 
-/// Sends table-status messages for tables whose vacancy these changes affected.
+/// Sends table-status messages for tables whose vacancy has crossed a threshold because of `effects`.
 pub fn report_vacancy(bridge: &mut Bridge, effects: &Effects) {
     for (table, event) in bridge.ofproto.vacancy_events(effects) {
         let reason = match event {
@@ -101,7 +102,7 @@ pub fn report_vacancy(bridge: &mut Bridge, effects: &Effects) {
     }
 }
 
-/// Whether more is requested than the table supports.
+/// Whether `new` requests features that the table does not support.
 fn exceeds(new: &TableFeatures, old: &TableFeatures) -> bool {
     let more_instructions = |n: &openflow::table::InstructionFeatures,
                              o: &openflow::table::InstructionFeatures| {

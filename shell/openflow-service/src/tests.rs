@@ -1,6 +1,6 @@
 //! Requests and their replies over a real socket, with a host that does nothing.
 
-use super::{Backing, Bridge, BridgePort, Host, QueueCounts, go_on, handle};
+use super::{Backing, Bridge, BridgePort, Host, QueueCounts, continue_work, handle};
 use flow::{FieldId, Match, Subfield};
 use ofconn::{ConnManager, ManagerConfig};
 use ofproto::Tables;
@@ -28,13 +28,13 @@ struct Idle {
     folded: usize,
     changed: usize,
     sent: Vec<PacketOut>,
-    /// Ports whose statistics were asked for.
+    /// Ports whose statistics were read.
     asked: usize,
     flushed: Vec<openflow::session::CtFlush>,
     /// Number of a removal of connections in progress.
     flushing: u64,
     waker: Option<runtime::Waker>,
-    /// The version that the datapath has reached, and the one that it should reach.
+    /// The version that the datapath has reached, and the version that it has to reach.
     done: u64,
     published: u64,
 }
@@ -81,7 +81,7 @@ impl Host for Idle {
     fn is_flushed(&self, number: u64) -> bool {
         self.flushing != number
     }
-    fn resume(&mut self, _: super::Resumed) -> Result<(), OfError> {
+    fn resume(&mut self, _: super::ResumedPacket) -> Result<(), OfError> {
         Err(OfError::NxrStale)
     }
 
@@ -135,15 +135,15 @@ pub(crate) fn port(number: u16) -> BridgePort {
         config: PortConfig::default(),
         facts: None,
         change_seq: 0,
-        told: None,
+        reported_state: None,
         bfd: None,
         cfm: None,
         lacp: None,
         tree: None,
         qos: Default::default(),
         created: NOW,
-        counted: false,
-        shown: None,
+        stats_read: false,
+        database_stats: None,
         warning: None,
     }
 }
@@ -185,10 +185,10 @@ impl TestBridge {
         self.replies()
     }
 
-    /// An iteration of the main loop without a new request; a commit is completed.
+    /// A turn of the main loop without a new request; it completes a commit.
     fn turn(&mut self) -> Vec<Body> {
         self.bridge.conns.run(NOW);
-        go_on(&mut self.bridge, &mut self.host, true);
+        continue_work(&mut self.bridge, &mut self.host, true);
         while let Some(request) = self.bridge.conns.next_request(NOW) {
             handle(&mut self.bridge, &mut self.host, request);
         }
@@ -304,7 +304,7 @@ fn a_flow_removed_message_precedes_the_barrier_reply() {
     assert_eq!(test.ask(Body::BarrierRequest), [Body::BarrierReply]);
 }
 
-/// A removal of connections that takes several turns delays what the same connection asks later.
+/// A removal of tracked connections that takes several turns delays later requests of the same OpenFlow connection.
 #[test]
 fn requests_wait_for_a_removal_of_connections() {
     let mut test = TestBridge::new("ctflush", Version::V13);
@@ -471,7 +471,7 @@ fn statistics_of_many_ports_come_a_few_a_turn() {
     assert_eq!(test.ask(Body::EchoRequest(vec![5])), [Body::EchoReply(vec![5])]);
     let (mut seen, mut turns) = (Vec::new(), 0);
     while seen.len() < 999 {
-        // One that goes meanwhile is left out.
+        // A port that is removed meanwhile is left out.
         if turns == 1 {
             test.bridge.ports.remove(&OfPort(900));
         }
@@ -493,7 +493,7 @@ fn options_are_mapped_before_messages_name_their_fields() {
     let mut test = TestBridge::new("tlv", Version::V15);
     let map = TlvMap { class: 0x102, kind: 0x80, len: 4, index: 0 };
     let mut with_field = flow(1, vec![Action::DeleteField(Subfield::whole(FieldId::TunMetadata0))]);
-    with_field.matching.place_tlv(0, &[5], None).unwrap();
+    with_field.matching.allocate_tlv(0, &[5], None).unwrap();
     let request = FlowStatsRequest { matching: with_field.matching, ..FlowStatsRequest::default() };
     let ask_flows = || Body::FlowStatsRequest(Box::new(request.clone()));
     let unmapped = [OfError::NxfmfcInvalidTlvField];

@@ -1,7 +1,7 @@
-//! The table of tunnel options (`NXT_TLV_TABLE_MOD`), and messages that name its fields.
+//! The table that maps tunnel options to fields (`NXT_TLV_TABLE_MOD`), and messages that use such fields.
 //!
-//! A message is translated according to the table before it is executed, and refused if a field is not mapped.
-//! Packet-outs are not refused, as in Open vSwitch: fields of their metadata that are not mapped are ignored.
+//! Before a message is executed, its fields are converted according to the table. A message with a field that is not mapped is refused.
+//! Packet-outs are not refused: as in Open vSwitch, metadata fields that are not mapped are ignored.
 
 use crate::bundle_messages::BundleMessages;
 use crate::service::{Answer, Service};
@@ -20,7 +20,7 @@ impl Service<'_> {
         Ok(None)
     }
 
-    /// The fields used by flow mods in open bundles of all connections: these use the current mapping.
+    /// Bit mask of the fields that flow mods in open bundles of all connections use. These flow mods depend on the current mapping.
     fn fields_in_bundles(&mut self) -> u64 {
         let bundles = self.bridge.conns.sessions().flat_map(|(_, session)| session.bundles.values());
         let fields = |bundle: &OpenBundle| bundle.messages.downcast_ref().map_or(0, BundleMessages::fields);
@@ -41,13 +41,13 @@ impl Service<'_> {
         }
     }
 
-    /// The body translated according to the table; `None`: it uses none of its fields.
-    pub(crate) fn laid_out(&self, message: &Message) -> Result<Option<Body>, OfError> {
+    /// The body with its fields converted according to the table; `None`: the message uses no field of the table.
+    pub(crate) fn with_tlv_layout(&self, message: &Message) -> Result<Option<Body>, OfError> {
         let ofproto = &self.bridge.ofproto;
         let table = ofproto.tlv();
         Ok(match &message.body {
             Body::FlowMod(fm) if uses_fields(&fm.matching, &fm.actions) => {
-                Some(Body::FlowMod(Box::new(ofproto.laid_out(fm)?)))
+                Some(Body::FlowMod(Box::new(ofproto.with_tlv_layout(fm)?)))
             }
             Body::FlowStatsRequest(r) if uses_fields(&r.matching, &[]) => {
                 let matching = lay_out_match(&r.matching, table)?;
@@ -71,11 +71,11 @@ impl Service<'_> {
                 Some(Body::FlowMonitorRequest(all))
             }
             Body::PacketOut(po) if uses_fields(&po.metadata, &[]) => {
-                let metadata = po.metadata.laid_out(table.layout());
+                let metadata = po.metadata.with_tlv_layout(table.layout());
                 Some(Body::PacketOut(Box::new(openflow::packet_io::PacketOut { metadata, ..*po.clone() })))
             }
             Body::Resume(pin) if uses_fields(&pin.metadata, &[]) => {
-                let metadata = pin.metadata.laid_out(table.layout());
+                let metadata = pin.metadata.with_tlv_layout(table.layout());
                 Some(Body::Resume(Box::new(openflow::packet_io::PacketIn { metadata, ..*pin.clone() })))
             }
             _ => None,

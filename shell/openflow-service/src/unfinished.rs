@@ -1,4 +1,4 @@
-//! Work of a bridge that takes several iterations of the main loop: a bundle's commit, dumps of flows, barriers, removals of tracked connections.
+//! Work of a bridge that takes several turns of the main loop: the commit of a bundle, dumps, barriers, removals of tracked connections.
 
 use ofconn::ConnId;
 use ofproto::{Bundle, Rule, Tables};
@@ -15,7 +15,7 @@ use units::{Millis, OfPort};
 /// Work in progress.
 #[derive(Default)]
 pub struct Unfinished {
-    /// The commit of a bundle.
+    /// The commit of a bundle whose trial runs on another thread.
     pub commit: Option<Commit>,
     /// Side effects of packets that wait for the end of the commit.
     pub deferred: Vec<SideEffect>,
@@ -23,30 +23,30 @@ pub struct Unfinished {
     pub dumps: BTreeMap<ConnId, Dump>,
     /// Barriers that wait for the datapath.
     pub barriers: BTreeMap<ConnId, Barrier>,
-    /// Numbers of the removals of tracked connections that connections have requested.
+    /// Numbers of the removals of tracked connections, by the OpenFlow connection that requested them.
     pub flushes: BTreeMap<ConnId, u64>,
 }
 
 impl Unfinished {
-    /// Whether there is any.
-    pub fn any(&self) -> bool {
+    /// Whether work is in progress that holds requests.
+    pub fn has_work(&self) -> bool {
         let Unfinished { commit, dumps, barriers, flushes, .. } = self;
         commit.is_some() || !dumps.is_empty() || !barriers.is_empty() || !flushes.is_empty()
     }
 }
 
-/// Actions after the tables were replaced, in order.
-pub(crate) enum Later {
+/// A step that follows after the tables were replaced. The steps are executed in the order of the messages.
+pub(crate) enum AfterCommit {
     /// Count a flow mod of this kind.
     Count(FlowCommand),
     /// Change a port.
     Port(Box<PortMod>),
-    /// Send a packet, on these tables.
+    /// Execute a packet-out with these tables.
     Packet(Box<PacketOut>, Arc<Tables>),
 }
 
-/// Result of a trial: an error comes with the request that caused it.
-pub(crate) type Tried = Result<(Bundle, Vec<Later>), (OfError, Vec<u8>)>;
+/// Result of a trial: an error has the bytes of the request that caused it.
+pub(crate) type TrialResult = Result<(Bundle, Vec<AfterCommit>), (OfError, Vec<u8>)>;
 
 /// A commit in progress.
 #[derive(Debug)]
@@ -54,10 +54,10 @@ pub struct Commit {
     pub(crate) conn: ConnId,
     pub(crate) message: Message,
     pub(crate) request: Request,
-    pub(crate) tried: Receiver<Tried>,
+    pub(crate) tried: Receiver<TrialResult>,
 }
 
-/// The requests that errors refer to.
+/// The bytes of requests that error replies quote.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) bundle: u32,
@@ -65,7 +65,7 @@ pub(crate) struct Request {
     pub(crate) opened: Vec<u8>,
 }
 
-/// A dump of flows or of the statistics of ports on its way.
+/// A dump of flows or of the statistics of ports in progress.
 #[derive(Debug)]
 pub struct Dump {
     pub(crate) request: Message,
@@ -76,25 +76,25 @@ pub struct Dump {
 /// The part of a dump that is not sent yet.
 #[derive(Debug)]
 pub(crate) enum RestOfDump {
-    /// Flows that are being selected.
+    /// A background thread selects the flows.
     Awaited(Receiver<Result<Vec<Arc<Rule>>, OfError>>),
-    /// Flows whose parts are made on the thread of the sockets.
+    /// The thread of the sockets makes the parts of the reply.
     Flows,
-    /// Ports whose statistics are asked for, the last first.
+    /// Ports whose statistics are not read yet, in reverse order: the last one is read first.
     Ports(Vec<OfPort>),
 }
 
 impl Dump {
-    /// Whether it continues on the main thread when its connection takes more.
+    /// Whether the main thread makes the parts, and so has to continue when the peer has read the previous ones.
     pub fn is_ready(&self) -> bool {
         matches!(self.rest, RestOfDump::Ports(_))
     }
 }
 
 /// Longest delay of a barrier's reply.
-const LIMIT: Millis = Millis(1000);
+const BARRIER_DELAY_MAX: Millis = Millis(1000);
 
-/// A barrier without reply yet.
+/// A barrier whose reply was not sent yet.
 #[derive(Debug)]
 pub struct Barrier {
     pub(crate) request: Message,
@@ -104,8 +104,8 @@ pub struct Barrier {
 }
 
 impl Barrier {
-    /// When the reply is sent at the latest.
+    /// When the reply is sent even if the datapath has not reached the version.
     pub fn deadline(&self) -> Millis {
-        self.since + LIMIT
+        self.since + BARRIER_DELAY_MAX
     }
 }

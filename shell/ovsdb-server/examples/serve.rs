@@ -1,4 +1,4 @@
-//! The program `ovsdb-server` alone, for tests; the daemon's binary acts like it under that name.
+//! The program `ovsdb-server` alone, for tests. The binary `sluice` also does this if it is called by that name.
 
 use runtime::Dirs;
 use std::process::ExitCode;

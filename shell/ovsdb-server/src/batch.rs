@@ -1,8 +1,8 @@
-//! One served database, and its executed transactions that are not stored yet.
+//! One served database, and the batch of its executed transactions that are not stored yet.
 //!
-//! Transactions that arrive together are stored with one write and one sync: they are executed one after
-//! another in memory, and are answered and sent to monitors only after all of them are stored. If storing
-//! fails, memory is reset to the state before the batch.
+//! Transactions that arrive together are stored with one write and one sync. They are executed one after another in
+//! memory. Replies and updates for monitors are sent only after all of them are stored. If storing fails, the database in
+//! memory is reset to its state before the batch.
 
 use crate::file::{DatabaseFile, now_ms};
 use crate::identity;
@@ -15,50 +15,56 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// An executed transaction that is not stored yet.
-pub struct Pending {
-    /// The session, and the ID of the request; `None` for a transaction of the server itself.
-    pub asked: Option<(SessionId, Json)>,
+pub struct ExecutedTransaction {
+    /// The session and the ID of the request; `None` for a transaction of the server itself.
+    pub request: Option<(SessionId, Json)>,
     /// The results for the reply.
     pub results: Vec<Json>,
-    /// Its ID and its changes; `None` if it failed.
+    /// ID and changes of the transaction; `None` if it failed or changed nothing.
     pub changes: Option<(Uuid, Arc<Changes>)>,
 }
 
 /// The state of a requested compaction.
 #[derive(Default)]
-enum Compacted {
+enum CompactionState {
+    /// No compaction is requested.
     #[default]
-    NotAsked,
-    Awaited,
+    NotRequested,
+    /// The file is being rewritten.
+    Running,
+    /// The compaction has ended.
     Done(io::Result<()>),
 }
 
 /// A database, its file, and the current batch.
-pub struct Served {
+pub struct ServedDatabase {
     pub db: Database,
-    /// `None` for databases in memory only.
+    /// The file; `None` for a database in memory only.
     file: Option<DatabaseFile>,
+    /// Snapshot of the database before the batch; `None`: the batch changes nothing.
     before_batch: Option<Database>,
+    /// The encoded records of the batch.
     records: Vec<u8>,
-    /// Whether a transaction of the batch must be on disk when it is answered.
+    /// Whether the batch must be on disk before it is answered.
     durable: bool,
-    pending: Vec<Pending>,
-    compacted: Compacted,
-    /// Number of stored changes, so that waiting transactions are retried after a change.
+    /// The transactions of the batch.
+    pending: Vec<ExecutedTransaction>,
+    compaction: CompactionState,
+    /// Increases with every stored change. After a change, blocked transactions are retried.
     pub generation: u64,
 }
 
-impl Served {
+impl ServedDatabase {
     /// Serves `db` from `file`.
-    pub fn new(db: Database, file: Option<DatabaseFile>) -> Served {
-        Served {
+    pub fn new(db: Database, file: Option<DatabaseFile>) -> ServedDatabase {
+        ServedDatabase {
             db,
             file,
             before_batch: None,
             records: Vec::new(),
             durable: false,
             pending: Vec::new(),
-            compacted: Compacted::NotAsked,
+            compaction: CompactionState::NotRequested,
             generation: 0,
         }
     }
@@ -73,15 +79,16 @@ impl Served {
         self.file.as_ref().map(DatabaseFile::path)
     }
 
-    /// Starts to rewrite the file; [`Served::take_compacted`] returns the result. No transaction may be
+    /// Starts to rewrite the file; [`ServedDatabase::take_compaction_result`] returns the result. No transaction may be
     /// pending.
     pub fn compact(&mut self) {
-        let begun = self.file.as_mut().map_or(Ok(()), |file| file.begin_rewriting(&self.db));
+        let begun = self.file.as_mut().map_or(Ok(()), |file| file.start_rewriting_once(&self.db));
         let Err(error) = begun else {
-            self.compacted = if self.is_compacting() { Compacted::Awaited } else { Compacted::Done(Ok(())) };
+            self.compaction =
+                if self.is_compacting() { CompactionState::Running } else { CompactionState::Done(Ok(())) };
             return;
         };
-        self.compacted = Compacted::Done(Err(error));
+        self.compaction = CompactionState::Done(Err(error));
     }
 
     /// Returns whether the file is being rewritten.
@@ -89,32 +96,32 @@ impl Served {
         self.file.as_ref().is_some_and(DatabaseFile::is_rewriting)
     }
 
-    /// Returns whether a new file is complete. Replacing the old one may wait for the disk.
-    pub fn is_compacted(&self) -> bool {
-        self.file.as_ref().is_some_and(DatabaseFile::is_rewritten)
+    /// Returns whether the new file is complete. Replacing the old file may then block on the disk.
+    pub fn is_file_rewritten(&self) -> bool {
+        self.file.as_ref().is_some_and(DatabaseFile::is_new_file_complete)
     }
 
-    /// Replaces the old file if the new one is complete.
-    pub fn progress(&mut self) {
-        if let Some(done) = self.file.as_mut().and_then(DatabaseFile::progress)
-            && matches!(self.compacted, Compacted::Awaited)
+    /// Replaces the old file if the new file is complete.
+    pub fn replace_file_if_rewritten(&mut self) {
+        if let Some(done) = self.file.as_mut().and_then(DatabaseFile::replace_if_rewritten)
+            && matches!(self.compaction, CompactionState::Running)
         {
-            self.compacted = Compacted::Done(done);
+            self.compaction = CompactionState::Done(done);
         }
     }
 
-    /// The result of the requested compaction, once it has ended; returned once.
-    pub fn take_compacted(&mut self) -> Option<io::Result<()>> {
-        // A conversion rewrites the file, too, and thereby ends a compaction.
-        if matches!(self.compacted, Compacted::Awaited) && !self.is_compacting() {
-            self.compacted = Compacted::Done(Ok(()));
+    /// The result of the requested compaction if it has ended; `None`: it is running.
+    pub fn take_compaction_result(&mut self) -> Option<io::Result<()>> {
+        // A conversion rewrites the file, too, and so ends a running compaction.
+        if matches!(self.compaction, CompactionState::Running) && !self.is_compacting() {
+            self.compaction = CompactionState::Done(Ok(()));
         }
-        match std::mem::take(&mut self.compacted) {
-            Compacted::Done(result) => Some(result),
-            // The result has already been returned to another request.
-            Compacted::NotAsked => Some(Ok(())),
-            Compacted::Awaited => {
-                self.compacted = Compacted::Awaited;
+        match std::mem::take(&mut self.compaction) {
+            CompactionState::Done(result) => Some(result),
+            // The result was already returned to another request.
+            CompactionState::NotRequested => Some(Ok(())),
+            CompactionState::Running => {
+                self.compaction = CompactionState::Running;
                 None
             }
         }
@@ -123,7 +130,7 @@ impl Served {
     /// Converts the database to another schema, in the file and in memory; on failure both are unchanged. No
     /// transaction may be pending.
     pub fn convert(&mut self, schema: Arc<Schema>) -> Result<(), Error> {
-        let converted = convert::convert(&self.db, schema, &mut identity::fresh)?;
+        let converted = convert::convert(&self.db, schema, &mut identity::random_uuid)?;
         if let Some(file) = &mut self.file {
             file.rewrite(&converted)
                 .map_err(|cause| Error::io("schema could not be stored", runtime::error_text(&cause)))?;
@@ -133,54 +140,54 @@ impl Served {
         Ok(())
     }
 
-    /// Adds a failed transaction, so that its reply keeps its place among the others.
+    /// Adds a transaction that failed or changes nothing to the batch, so that replies keep the order of the requests.
     pub fn add_failed(&mut self, session: SessionId, id: Json, results: Vec<Json>) {
-        self.pending.push(Pending { asked: Some((session, id)), results, changes: None });
+        self.pending.push(ExecutedTransaction { request: Some((session, id)), results, changes: None });
     }
 
-    /// Adds a transaction that can commit.
+    /// Applies a transaction in memory and adds it to the batch.
     pub fn add(&mut self, session: SessionId, id: Json, prepared: Prepared) {
         let Prepared { results, commit, comment, durable } = prepared;
         self.durable |= durable;
         if commit.changes.is_empty() {
             return self.add_failed(session, id, results);
         }
-        self.execute(Some((session, id)), results, commit, &comment);
+        self.apply(Some((session, id)), results, commit, &comment);
     }
 
-    /// Adds a transaction of the server itself. An error is a bug of the server.
-    pub fn add_own(&mut self, operations: &[Operation]) -> Result<(), Error> {
-        let commit = transaction::apply_own(&self.db, operations, &mut identity::fresh)?;
+    /// Executes a transaction of the server itself and adds it to the batch. An error is a bug of the server.
+    pub fn add_server_transaction(&mut self, operations: &[Operation]) -> Result<(), Error> {
+        let commit = transaction::apply_own(&self.db, operations, &mut identity::random_uuid)?;
         if !commit.changes.is_empty() {
-            self.execute(None, Vec::new(), commit, "");
+            self.apply(None, Vec::new(), commit, "");
         }
         Ok(())
     }
 
-    fn execute(
+    fn apply(
         &mut self,
-        asked: Option<(SessionId, Json)>,
+        request: Option<(SessionId, Json)>,
         results: Vec<Json>,
         commit: Commit,
         comment: &str,
     ) {
         let changes = commit.changes.clone();
         if let Some(body) = log::transaction_text(self.db.schema(), &changes, now_ms(), comment) {
-            self.records.extend(log::record_of(&body));
+            self.records.extend(log::record_of_text(&body));
         }
         self.before_batch.get_or_insert_with(|| self.db.checkpoint());
-        let transaction = identity::fresh();
+        let transaction = identity::random_uuid();
         self.db.apply(commit, transaction);
-        self.pending.push(Pending { asked, results, changes: Some((transaction, changes)) });
+        self.pending.push(ExecutedTransaction { request, results, changes: Some((transaction, changes)) });
     }
 
-    /// Returns whether transactions wait to be stored.
+    /// Returns whether there are transactions that are not stored yet.
     pub fn has_pending(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// Stores the batch and returns its transactions, which may then be answered.
-    pub fn store(&mut self) -> Vec<Pending> {
+    /// Stores the batch and returns its transactions, to which the caller can now reply.
+    pub fn store(&mut self) -> Vec<ExecutedTransaction> {
         let mut pending = std::mem::take(&mut self.pending);
         let records = std::mem::take(&mut self.records);
         let before = self.before_batch.take();
@@ -195,7 +202,7 @@ impl Served {
             Ok(()) if before.is_some() => {
                 self.generation += 1;
                 if let Some(file) = &mut self.file {
-                    // On failure the long file remains in use; the next commit tries again.
+                    // On failure the old, long file remains in use; the next commit tries again.
                     _ = file.compact_if_long(&self.db);
                 }
             }

@@ -1,7 +1,7 @@
-//! Settings in columns (`db:DATABASE,TABLE,COLUMN`): remotes and TLS files. Also writes the status of remotes
-//! to the database.
+//! Settings that are read from columns of a database (`db:DATABASE,TABLE,COLUMN`): remotes and TLS files. Also writes the
+//! status of remotes to the database.
 
-use crate::remotes::{End, RemoteNames, RemoteOptions};
+use crate::remotes::{RemoteNames, RemoteOptions, RemoteSocket};
 use crate::server::Server;
 use crate::tls_names::TlsNames;
 use ovsdb::database::Table;
@@ -20,13 +20,13 @@ static LOG: Module = Module::new("ovsdb_server");
 const STATUS_INTERVAL_MS: u64 = 2_500;
 
 /// A column of a database.
-pub(crate) struct Place<'a> {
+pub(crate) struct ColumnRef<'a> {
     db: &'a Database,
     table: usize,
     column: usize,
 }
 
-/// The string in a column; of a set, the first one.
+/// The string in a column; the first one if the column is a set.
 pub(crate) fn text<'r>(schema: &Schema, table: &str, row: &'r Row, column: &str) -> Option<&'r str> {
     value(schema, table, row, column)?.first()?.as_str()
 }
@@ -35,7 +35,7 @@ fn value<'r>(schema: &Schema, table: &str, row: &'r Row, column: &str) -> Option
     Some(row.field(schema.table(table)?.column_index(column)?))
 }
 
-impl Place<'_> {
+impl ColumnRef<'_> {
     fn rows(&self) -> impl Iterator<Item = &Arc<Row>> {
         self.db.tables()[self.table].rows().values()
     }
@@ -44,7 +44,7 @@ impl Place<'_> {
         self.rows().flat_map(|row| row.field(self.column).keys())
     }
 
-    /// The table to which the column's references point.
+    /// The table to which references in the column point.
     fn refers_to(&self) -> Option<usize> {
         let ty = &self.db.schema().tables[self.table].columns[self.column].ty;
         ty.key.refers_to.as_ref().filter(|_| ty.value.is_none()).map(|to| to.index)
@@ -57,8 +57,8 @@ impl Place<'_> {
 }
 
 impl Server {
-    /// Finds the column that `db:DATABASE,TABLE,COLUMN` names.
-    pub(crate) fn place(&self, name: &str) -> Result<Place<'_>, String> {
+    /// Finds the column with the name `db:DATABASE,TABLE,COLUMN`.
+    pub(crate) fn find_column(&self, name: &str) -> Result<ColumnRef<'_>, String> {
         let mut parts =
             name.strip_prefix("db:").unwrap_or_default().split(',').filter(|part| !part.is_empty());
         let (Some(db), Some(table), Some(column)) = (parts.next(), parts.next(), parts.next()) else {
@@ -71,13 +71,13 @@ impl Server {
         let column = schema.tables[index]
             .column_index(column)
             .ok_or_else(|| format!("\"{name}\": table \"{table}\" has no column \"{column}\""))?;
-        Ok(Place { db: &served.db, table: index, column })
+        Ok(ColumnRef { db: &served.db, table: index, column })
     }
 
-    /// Checks a remote's name against the present databases.
+    /// Returns an error if the remote is named by a column that does not exist.
     pub fn check_remote(&mut self, name: &str) -> Result<(), String> {
         _ = self.core();
-        if name.starts_with("db:") { self.place(name).map(drop) } else { Ok(()) }
+        if name.starts_with("db:") { self.find_column(name).map(drop) } else { Ok(()) }
     }
 
     /// Sets the names of the TLS files.
@@ -86,33 +86,33 @@ impl Server {
         _ = self.remotes_mut();
     }
 
-    /// Returns whether any setting is in a column.
+    /// Returns whether any setting is read from a column.
     pub(crate) fn reads_settings(&self) -> bool {
         let files = [&self.tls.private_key, &self.tls.certificate, &self.tls.ca_cert];
         let choices = [&self.tls.protocols, &self.tls.ciphers, &self.tls.ciphersuites];
-        let names = files.into_iter().chain(choices).chain(self.remotes.wanted.keys());
+        let names = files.into_iter().chain(choices).chain(self.remotes.configured.keys());
         names.into_iter().any(|name| name.starts_with("db:"))
     }
 
-    /// The wanted targets, and errors of their names. Also configures TLS.
-    pub(crate) fn resolve(&self) -> (RemoteNames, Vec<String>) {
+    /// Returns the configured targets and configuration errors. Also configures TLS.
+    pub(crate) fn resolve_settings(&self) -> (RemoteNames, Vec<String>) {
         let mut targets = RemoteNames::new();
-        let mut complaints = Vec::new();
-        for (name, options) in &self.remotes.wanted {
+        let mut errors = Vec::new();
+        for (name, options) in &self.remotes.configured {
             if !name.starts_with("db:") {
                 targets.entry(name.clone()).or_insert_with(|| options.clone());
                 continue;
             }
-            match self.place(name) {
-                Ok(place) => add_targets(&place, &mut targets),
-                Err(complaint) => complaints.push(complaint),
+            match self.find_column(name) {
+                Ok(column) => add_targets(&column, &mut targets),
+                Err(error) => errors.push(error),
             }
         }
-        self.set_up_tls(&mut complaints);
-        (targets, complaints)
+        self.set_up_tls(&mut errors);
+        (targets, errors)
     }
 
-    fn set_up_tls(&self, complaints: &mut Vec<String>) {
+    fn set_up_tls(&self, errors: &mut Vec<String>) {
         if self.tls == TlsNames::default() {
             return;
         }
@@ -120,17 +120,17 @@ impl Server {
             if !name.starts_with("db:") {
                 return name.to_owned();
             }
-            match self.place(name) {
-                Ok(place) if place.holds_strings() => {
-                    let found = place.values().filter_map(Atom::as_str).find(|text| !text.is_empty());
+            match self.find_column(name) {
+                Ok(column) if column.holds_strings() => {
+                    let found = column.values().filter_map(Atom::as_str).find(|text| !text.is_empty());
                     found.unwrap_or_default().to_owned()
                 }
                 Ok(_) => {
-                    complaints.push(format!("\"{name}\": not string or set of strings"));
+                    errors.push(format!("\"{name}\": not string or set of strings"));
                     String::new()
                 }
-                Err(complaint) => {
-                    complaints.push(complaint);
+                Err(error) => {
+                    errors.push(error);
                     String::new()
                 }
             }
@@ -147,24 +147,23 @@ impl Server {
         let incomplete =
             [&files.private_key, &files.certificate, &files.ca_cert].iter().any(|f| f.as_os_str().is_empty());
         match tls::configure(&files) {
-            // No message while columns are empty: they may be set later, and until then no TLS connection can
-            // be made.
-            Err(complaint) if !incomplete => complaints.push(complaint),
+            // No error while columns are empty: they may be set later. Until then no TLS connection can be made.
+            Err(error) if !incomplete => errors.push(error),
             _ => {}
         }
     }
 
-    /// Logs the configuration errors that were not logged before.
-    pub(crate) fn log_errors(&mut self, complaints: Vec<String>) {
-        let new = complaints.iter().filter(|text| !self.complaints.contains(text));
+    /// Logs configuration errors that are new since the last call.
+    pub(crate) fn log_errors(&mut self, errors: Vec<String>) {
+        let new = errors.iter().filter(|text| !self.errors.contains(text));
         new.for_each(|text| runtime::warn!(LOG, "{text}"));
-        self.complaints = complaints;
+        self.errors = errors;
     }
 
-    /// Writes the status of remotes to the rows that configure them.
+    /// Writes the status of remotes to the rows that configure them, every 2.5 s.
     pub(crate) fn write_status(&mut self, now: Millis) {
         let names: Vec<_> =
-            self.remotes.wanted.keys().filter(|name| name.starts_with("db:")).cloned().collect();
+            self.remotes.configured.keys().filter(|name| name.starts_with("db:")).cloned().collect();
         if names.is_empty() {
             self.status_due = None;
             return;
@@ -175,13 +174,13 @@ impl Server {
         self.status_due = Some(Millis(now.0 + STATUS_INTERVAL_MS));
         let mut writes: BTreeMap<String, Vec<Operation>> = BTreeMap::new();
         for name in names {
-            let Ok(place) = self.place(&name) else { continue };
-            let Some(to) = place.refers_to() else { continue };
-            let schema = place.db.schema();
-            for row in place
+            let Ok(column) = self.find_column(&name) else { continue };
+            let Some(to) = column.refers_to() else { continue };
+            let schema = column.db.schema();
+            for row in column
                 .values()
                 .filter_map(Atom::as_uuid)
-                .filter_map(|uuid| place.db.tables()[to].rows().get(&uuid))
+                .filter_map(|uuid| column.db.tables()[to].rows().get(&uuid))
             {
                 let update = self.status_of(schema, &schema.tables[to].name, row, now);
                 writes.entry(schema.name.clone()).or_default().extend(update);
@@ -189,7 +188,7 @@ impl Server {
         }
         for (name, operations) in writes {
             let Some(served) = self.core.databases.get_mut(&name) else { continue };
-            if let Err(error) = served.add_own(&operations) {
+            if let Err(error) = served.add_server_transaction(&operations) {
                 runtime::err!(LOG, "Failed to update remote status: {error}");
             }
         }
@@ -218,10 +217,10 @@ impl Server {
             }
         };
         let sessions: Vec<_> = self.conns.iter().filter(|(_, s)| s.remote == target && !s.closed).collect();
-        let end = self.remotes.active.get(target).map(|remote| &remote.end);
-        let link = match (sessions.first(), end) {
+        let socket = self.remotes.active.get(target).map(|remote| &remote.socket);
+        let link = match (sessions.first(), socket) {
             (Some((_, session)), _) => Some(&session.link),
-            (None, Some(End::Calling { link: Some(link), .. })) => Some(&**link),
+            (None, Some(RemoteSocket::Connecting { link: Some(link), .. })) => Some(&**link),
             _ => None,
         };
         if let Some(link) = link {
@@ -237,7 +236,7 @@ impl Server {
             put("locks_lost", Some(lost));
         }
         put("n_connections", (sessions.len() > 1).then(|| sessions.len().to_string()));
-        if let Some(End::Listening(listener)) = end {
+        if let Some(RemoteSocket::Listening(listener)) = socket {
             put("bound_port", listener.local_addr().map(|address| address.port().to_string()));
         }
         (!sessions.is_empty(), status)
@@ -245,19 +244,19 @@ impl Server {
 }
 
 /// Adds the targets that a column contains: strings, or references to rows like those of table Manager.
-fn add_targets(place: &Place, targets: &mut RemoteNames) {
-    if place.holds_strings() {
-        for target in place.values().filter_map(Atom::as_str) {
+fn add_targets(column: &ColumnRef, targets: &mut RemoteNames) {
+    if column.holds_strings() {
+        for target in column.values().filter_map(Atom::as_str) {
             let options = || RemoteOptions::default_for(target);
             targets.entry(target.to_owned()).or_insert_with(options);
         }
         return;
     }
-    let Some(to) = place.refers_to() else { return };
-    let schema = place.db.schema();
+    let Some(to) = column.refers_to() else { return };
+    let schema = column.db.schema();
     let table = &schema.tables[to].name;
-    let rows = place.db.tables()[to].rows();
-    for row in place.values().filter_map(Atom::as_uuid).filter_map(|uuid| rows.get(&uuid)) {
+    let rows = column.db.tables()[to].rows();
+    for row in column.values().filter_map(Atom::as_uuid).filter_map(|uuid| rows.get(&uuid)) {
         let Some(target) = text(schema, table, row, "target").filter(|target| !target.is_empty()) else {
             continue;
         };
@@ -272,7 +271,7 @@ fn add_targets(place: &Place, targets: &mut RemoteNames) {
     }
 }
 
-/// Number of rows of a table that are counted for a report; the others are extrapolated.
+/// For a report, this many rows of a table are counted, and the count is extrapolated to all rows.
 const SAMPLE: usize = 4096;
 
 /// Number of values in a database, for reports.

@@ -1,13 +1,12 @@
-//! The socket side of a client: stream, received requests that are not executed yet, and output.
+//! The socket side of a client: its stream, its received requests that are not executed yet, and its output.
 //!
-//! Requests of a client are executed in the order of their arrival. The exception is `echo`: while a job has
-//! the databases, it is answered before waiting requests, since clients use it to check that the server is
-//! alive.
+//! Requests of a client are executed in the order of their arrival. The exception is `echo`: while a job has the core, an
+//! `echo` is answered before other pending requests, since clients use it to check that the server is alive.
 
 use crate::limits::Limits;
-use crate::remotes::{Arrival, RemoteOptions};
+use crate::remotes::{NewConnection, RemoteOptions};
 use ovsdb::stream::{self, StreamError};
-use ovsdb::{Json, Long, Message, Splitter};
+use ovsdb::{ClientMessage, Json, Message, Splitter};
 use runtime::{Module, RateLimit};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read};
@@ -21,35 +20,36 @@ static JSONRPC: Module = Module::new("jsonrpc");
 static TLS: Module = Module::new("stream_ssl");
 static LIMIT: RateLimit = RateLimit::new(5, 5);
 
-/// If this many bytes of output wait, the server reads nothing more from the client.
+/// While a client has this many bytes of unsent output, the server reads no further input from it.
 const BUSY_BACKLOG_LEN: usize = 1 << 20;
-/// If requests of this many bytes wait, the server reads nothing more from their client.
+/// While a client has pending requests of this many bytes, the server reads no further input from it.
 const BUSY_QUEUE_LEN: usize = 256 << 10;
-/// A job parses longer messages, in bytes: 64 KiB take about 0.5 ms.
+/// Messages that are longer than this, in bytes, are parsed by a job: parsing 64 KiB takes about 0.5 ms.
 pub const LONG_MESSAGE: usize = 64 << 10;
-/// Maximum number of bytes read from one client per turn.
+/// Maximum number of bytes read from one client per iteration.
 pub const READ_LEN: usize = 64 << 10;
 
-/// A request that waits for its execution.
-pub struct Waiting {
-    pub message: Long,
+/// A received request that is not executed yet.
+pub struct PendingRequest {
+    pub message: ClientMessage,
     /// Length of its text, in bytes.
     len: usize,
 }
 
-impl Waiting {
-    /// Returns whether the message is long, so that its execution takes long, too.
+impl PendingRequest {
+    /// Returns whether the message is so long that its execution may take long, too.
     pub fn is_long(&self) -> bool {
         self.len > LONG_MESSAGE
     }
 }
 
-/// The parsing of a long message.
+/// The state of a long message that a job must parse.
 enum Parsing {
+    /// There is none.
     Nothing,
-    /// The text, which no job has taken yet.
+    /// The message's text, which is not passed to a job yet.
     Text(Vec<u8>),
-    /// The length of the text that a job is parsing.
+    /// A job is parsing the message. The value is the length of its text.
     InJob(usize),
 }
 
@@ -58,30 +58,34 @@ pub struct Conn {
     pub stream: Stream,
     /// The state machine of the connection: probes, and log messages.
     pub link: Reconnect,
-    /// The remote of the connection, and its options.
+    /// Name of the remote of the connection.
     pub remote: String,
+    /// Options of the remote.
     pub options: RemoteOptions,
     splitter: Splitter,
     parsing: Parsing,
-    queue: VecDeque<Waiting>,
+    /// The pending requests.
+    queue: VecDeque<PendingRequest>,
+    /// Length of the texts of all pending requests, in bytes.
     queued_len: usize,
     /// The time since which a long message is incomplete.
-    pub unfinished: Option<Millis>,
+    pub incomplete_since: Option<Millis>,
     outbox: Outbox,
-    /// Whether data may be available although the socket does not show it.
-    pub unread: bool,
+    /// Whether data may be available although the socket is not readable.
+    pub may_have_data: bool,
     /// Whether the connection has ended.
     pub closed: bool,
-    /// Why no more input will arrive; requests received before are still executed.
-    last: Option<Loss>,
+    /// Why no further input will arrive. Requests received before are still executed.
+    input_end: Option<Loss>,
+    /// Why the connection has ended.
     loss: Option<Loss>,
-    /// Whether the client has disconnected; shared with the session, which may be in a job.
+    /// Whether the client has disconnected. Shared with the session, which a job may have.
     pub hung_up: Arc<AtomicBool>,
 }
 
 impl Conn {
-    pub fn new(arrival: Arrival, limits: &Limits) -> Conn {
-        let Arrival { stream, link, remote, options } = arrival;
+    pub fn new(arrival: NewConnection, limits: &Limits) -> Conn {
+        let NewConnection { stream, link, remote, options } = arrival;
         Conn {
             stream,
             link,
@@ -91,35 +95,34 @@ impl Conn {
             parsing: Parsing::Nothing,
             queue: VecDeque::new(),
             queued_len: 0,
-            unfinished: None,
+            incomplete_since: None,
             outbox: Outbox::new(),
-            unread: true,
+            may_have_data: true,
             closed: false,
-            last: None,
+            input_end: None,
             loss: None,
             hung_up: Arc::default(),
         }
     }
 
-    /// Detects that a client which had ended its sending direction, or did so just now, has closed the
-    /// connection.
-    pub fn notice_hangup(&self) {
-        if self.last.is_some() && self.stream.has_hung_up() {
+    /// Checks whether a client that has ended its sending direction has closed the connection, too.
+    pub fn check_hangup(&self) {
+        if self.input_end.is_some() && self.stream.has_hung_up() {
             self.hung_up.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Returns whether output waits.
+    /// Returns whether there is unsent output.
     pub fn has_output(&self) -> bool {
         !self.outbox.is_empty()
     }
 
-    /// Number of bytes of output that wait.
+    /// Length of the unsent output, in bytes.
     pub fn backlog(&self) -> usize {
         self.outbox.len()
     }
 
-    /// Number of bytes of incomplete and waiting requests.
+    /// Length of incomplete and pending requests, in bytes.
     pub fn input_len(&self) -> usize {
         let parsing = match &self.parsing {
             Parsing::Nothing => 0,
@@ -129,11 +132,11 @@ impl Conn {
         self.splitter.len() + self.queued_len + parsing
     }
 
-    /// Returns whether to read from the client: not while much output or many requests wait.
-    pub fn wants_input(&self) -> bool {
+    /// Returns whether to read from the client: not while there is much unsent output or many pending requests.
+    pub fn accepts_input(&self) -> bool {
         self.outbox.len() < BUSY_BACKLOG_LEN
             && self.queued_len < BUSY_QUEUE_LEN
-            && self.last.is_none()
+            && self.input_end.is_none()
             && matches!(self.parsing, Parsing::Nothing)
     }
 
@@ -142,43 +145,43 @@ impl Conn {
         self.outbox.push_owned(message.into_bytes());
     }
 
-    /// Reads available bytes and queues the complete messages.
+    /// Reads available bytes and queues complete messages. `buffer`: a buffer for the read, with any content.
     pub fn receive(&mut self, now: Millis, buffer: &mut [u8]) {
-        self.unread = false;
+        self.may_have_data = false;
         match self.stream.read(buffer) {
-            // Messages before the end of the stream are still processed.
-            Ok(0) => self.last = Some(Loss::Closed),
+            // Messages that were received before the end of the stream are still processed.
+            Ok(0) => self.input_end = Some(Loss::Closed),
             Ok(len) => {
                 self.link.activity(now);
-                // The socket shows whether it has more data, but not what TLS has already decrypted.
-                self.unread = len == buffer.len();
+                // The socket is readable if the kernel has data, but not if only the TLS library has decrypted data.
+                self.may_have_data = len == buffer.len();
                 self.splitter.push(buffer.get(..len).unwrap_or_default());
-                self.split();
-                self.unfinished = match self.splitter.len() {
+                self.split_messages();
+                self.incomplete_since = match self.splitter.len() {
                     ..LONG_MESSAGE => None,
-                    _ => self.unfinished.or(Some(now)),
+                    _ => self.incomplete_since.or(Some(now)),
                 };
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-            Err(error) if error.kind() == ErrorKind::Interrupted => self.unread = true,
+            Err(error) if error.kind() == ErrorKind::Interrupted => self.may_have_data = true,
             Err(error) => self.fail(&error),
         }
     }
 
-    /// Splits off complete messages, up to one that a job must parse.
-    fn split(&mut self) {
-        while matches!(self.parsing, Parsing::Nothing) && self.last.is_none() {
+    /// Queues the complete messages in the buffer, up to the first one that a job must parse.
+    fn split_messages(&mut self) {
+        while matches!(self.parsing, Parsing::Nothing) && self.input_end.is_none() {
             match self.splitter.next_text() {
                 Ok(None) => return,
                 Ok(Some(text)) if text.len() > LONG_MESSAGE => self.parsing = Parsing::Text(text),
-                Ok(Some(text)) => self.parsed(text.len(), parse(&text).map(Long::Message)),
+                Ok(Some(text)) => self.queue_parsed(text.len(), parse(&text).map(ClientMessage::Message)),
                 Err(error) => self.refuse(&error),
             }
         }
     }
 
-    /// Takes a long message for a job; [`Conn::parsed_long`] must follow.
-    pub fn take_long(&mut self) -> Option<Vec<u8>> {
+    /// Returns a long message that a job must parse. The caller must pass the result to [`Conn::queue_parsed_long`].
+    pub fn take_long_text(&mut self) -> Option<Vec<u8>> {
         match std::mem::replace(&mut self.parsing, Parsing::Nothing) {
             Parsing::Text(text) => {
                 self.parsing = Parsing::InJob(text.len());
@@ -191,18 +194,18 @@ impl Conn {
         }
     }
 
-    /// Adds the message that a job has parsed, or handles its error.
-    pub fn parsed_long(&mut self, parsed: Result<Long, StreamError>) {
+    /// Queues a message that a job has parsed, or handles its error.
+    pub fn queue_parsed_long(&mut self, parsed: Result<ClientMessage, StreamError>) {
         if let Parsing::InJob(len) = std::mem::replace(&mut self.parsing, Parsing::Nothing) {
-            self.parsed(len, parsed);
+            self.queue_parsed(len, parsed);
         }
-        self.split();
+        self.split_messages();
     }
 
-    fn parsed(&mut self, len: usize, parsed: Result<Long, StreamError>) {
+    fn queue_parsed(&mut self, len: usize, parsed: Result<ClientMessage, StreamError>) {
         match parsed {
             Ok(message) => {
-                self.queue.push_back(Waiting { message, len });
+                self.queue.push_back(PendingRequest { message, len });
                 self.queued_len += len;
             }
             Err(error) => self.refuse(&error),
@@ -211,40 +214,40 @@ impl Conn {
 
     fn refuse(&mut self, error: &StreamError) {
         runtime::warn_rl!(JSONRPC, LIMIT, "{}: error parsing stream: {error}", self.stream.name());
-        self.last = Some(Loss::Error("Protocol error".to_owned()));
+        self.input_end = Some(Loss::Error("Protocol error".to_owned()));
     }
 
-    /// Takes the next request to execute.
-    pub fn next_waiting(&mut self) -> Option<Waiting> {
+    /// Removes and returns the next pending request.
+    pub fn next_request(&mut self) -> Option<PendingRequest> {
         let next = self.queue.pop_front()?;
         self.queued_len -= next.len;
         Some(next)
     }
 
-    /// Returns whether requests wait.
-    pub fn has_waiting(&self) -> bool {
+    /// Returns whether there are pending requests.
+    pub fn has_requests(&self) -> bool {
         !self.queue.is_empty()
     }
 
-    /// Answers the `echo` requests among the waiting requests.
+    /// Answers the `echo` requests among the pending requests.
     pub fn answer_probes(&mut self) {
-        for waiting in std::mem::take(&mut self.queue) {
-            match waiting.message {
-                Long::Message(Message::Request { method, params, id }) if method == "echo" => {
-                    self.queued_len -= waiting.len;
+        for pending in std::mem::take(&mut self.queue) {
+            match pending.message {
+                ClientMessage::Message(Message::Request { method, params, id }) if method == "echo" => {
+                    self.queued_len -= pending.len;
                     self.send_text(Message::Reply { result: params, id }.to_string());
                 }
-                message => self.queue.push_back(Waiting { message, len: waiting.len }),
+                message => self.queue.push_back(PendingRequest { message, len: pending.len }),
             }
         }
     }
 
-    /// Ends the connection if no more input will arrive, and all requests are executed and answered.
+    /// Ends the connection if no further input will arrive, and all requests are executed and answered.
     pub fn end_if_done(&mut self) {
         if self.queue.is_empty()
             && !self.has_output()
             && matches!(self.parsing, Parsing::Nothing)
-            && let Some(loss) = self.last.take()
+            && let Some(loss) = self.input_end.take()
         {
             self.end(loss);
         }
@@ -280,7 +283,7 @@ impl Conn {
         self.end(Loss::from(error));
     }
 
-    /// Ends the connection in this turn.
+    /// Ends the connection in this iteration.
     pub fn end(&mut self, loss: Loss) {
         if !self.closed {
             self.closed = true;
@@ -288,7 +291,7 @@ impl Conn {
         }
     }
 
-    /// The state machine of the connection, after the end of the connection was reported to it.
+    /// Reports the end of the connection to its state machine, and returns the state machine.
     pub fn into_link(mut self, now: Millis) -> Reconnect {
         self.hung_up.store(true, Ordering::Relaxed);
         if let Some(loss) = self.loss.take() {

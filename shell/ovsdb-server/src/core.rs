@@ -1,38 +1,38 @@
-//! The databases and the sessions of their clients: all state that requests read and change.
+//! The core: the databases and the sessions of their clients, which is all state that requests read and change.
 //!
-//! The core has no sockets, so it can be moved to a job: while a long request is executed, the socket thread
-//! continues to read, write and answer probes. Requests are executed one after another, by the current owner
-//! of the core.
+//! The core has no sockets, so it can be moved to a job: while the job executes a long request, the socket thread
+//! continues to read, write and answer probes. Requests are executed one after another, by the current owner of the core.
 
-use crate::batch::Served;
+use crate::batch::ServedDatabase;
 use crate::limits::Limits;
 use crate::session::{Session, SessionId};
-use ovsdb::{LockTable, Long, Uuid};
+use ovsdb::{ClientMessage, LockTable, Uuid};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
 /// The databases, sessions and locks.
 pub struct Core {
-    pub databases: BTreeMap<String, Served>,
+    pub databases: BTreeMap<String, ServedDatabase>,
     pub sessions: BTreeMap<SessionId, Session>,
     pub locks: LockTable<SessionId>,
+    /// The server's ID (`get_server_id`).
     pub id: Uuid,
     pub limits: Limits,
-    /// The sum of generations at the last retry of waiting transactions.
-    seen: u64,
+    /// The value of [`Core::generation`] when blocked transactions were last retried.
+    retried_generation: u64,
 }
 
-/// The work of one turn or job.
+/// The work of one iteration or job.
 #[derive(Default)]
 pub struct Work {
-    /// Requests, in order.
-    pub requests: Vec<(SessionId, Long)>,
-    /// Sessions whose clients have read their output, and can get the changes that were held back.
-    pub release: Vec<SessionId>,
+    /// Requests to execute, in this order.
+    pub requests: Vec<(SessionId, ClientMessage)>,
+    /// Sessions whose held changes can be sent, because their clients have read all output.
+    pub send_held: Vec<SessionId>,
 }
 
 impl Core {
-    /// An empty core. It is the placeholder while a job has the real one, and is not used.
+    /// An empty core. It is also the unused placeholder while a job has the real core.
     pub fn new(limits: Limits) -> Core {
         Core {
             databases: BTreeMap::new(),
@@ -40,30 +40,31 @@ impl Core {
             locks: LockTable::new(),
             id: Uuid::new_v4(),
             limits,
-            seen: 0,
+            retried_generation: 0,
         }
     }
 
-    /// Executes requests; [`Core::settle`] must follow.
-    pub fn carry_out(&mut self, work: Work) {
-        for id in work.release {
+    /// Executes requests and sends held changes. The caller must then call [`Core::finish_work`].
+    pub fn execute_work(&mut self, work: Work) {
+        for id in work.send_held {
             let databases = &self.databases;
             if let Some(session) = self.sessions.get_mut(&id).filter(|s| s.can_send_held()) {
-                session.release(|name| databases.get(name).map(|served| served.db.schema().as_ref()));
+                session
+                    .send_held_changes(|name| databases.get(name).map(|served| served.db.schema().as_ref()));
             }
         }
         for (id, message) in work.requests {
-            // Requests before the end of a session are still executed; later ones are not.
+            // A request may end its session; later requests of that session are not executed.
             if self.sessions.get(&id).is_some_and(|s| !s.is_over()) {
                 self.handle(id, message);
             }
         }
     }
 
-    /// Stores the changes, sends replies, and retries waiting transactions.
-    pub fn settle(&mut self) {
-        self.answer();
-        self.databases.values_mut().for_each(Served::progress);
+    /// Stores the changes, sends replies and updates, and retries blocked transactions.
+    pub fn finish_work(&mut self) {
+        self.store_and_reply();
+        self.databases.values_mut().for_each(ServedDatabase::replace_file_if_rewritten);
         self.retry_blocked();
     }
 
@@ -72,31 +73,34 @@ impl Core {
         self.databases.values().map(|served| served.generation).sum()
     }
 
-    /// Returns whether waiting transactions would be retried.
+    /// Returns whether blocked transactions would be retried now.
     pub fn may_retry(&self) -> bool {
         let waits = self.sessions.values().any(|s| !s.blocked.is_empty());
-        let changed = || self.seen != self.generation() || self.databases.values().any(Served::has_pending);
-        waits && (changed() || self.patience().is_some_and(|at| at <= Instant::now()))
+        let changed = || {
+            self.retried_generation != self.generation()
+                || self.databases.values().any(ServedDatabase::has_pending)
+        };
+        waits && (changed() || self.earliest_deadline().is_some_and(|at| at <= Instant::now()))
     }
 
-    /// The earliest timeout of a waiting transaction.
-    pub fn patience(&self) -> Option<Instant> {
+    /// The earliest timeout of a blocked transaction.
+    pub fn earliest_deadline(&self) -> Option<Instant> {
         self.sessions.values().flat_map(|s| s.blocked.iter().filter_map(|b| b.deadline)).min()
     }
 
-    /// Retries waiting transactions: all after a change, else those whose time is over.
+    /// Retries blocked transactions: all after a change, otherwise those that have timed out.
     fn retry_blocked(&mut self) {
         loop {
             let generation = self.generation();
-            let changed = std::mem::replace(&mut self.seen, generation) != generation;
+            let changed = std::mem::replace(&mut self.retried_generation, generation) != generation;
             let now = Instant::now();
             let mut due = Vec::new();
             for (id, session) in &mut self.sessions {
-                let (ripe, rest) = std::mem::take(&mut session.blocked)
+                let (now_due, rest) = std::mem::take(&mut session.blocked)
                     .into_iter()
                     .partition(|b| changed || b.deadline.is_some_and(|at| at <= now));
                 session.blocked = rest;
-                due.extend(Vec::into_iter(ripe).map(|blocked| (*id, blocked)));
+                due.extend(Vec::into_iter(now_due).map(|blocked| (*id, blocked)));
             }
             if due.is_empty() {
                 return;
@@ -104,15 +108,15 @@ impl Core {
             for (id, blocked) in due {
                 self.transact(id, blocked.id, blocked.params, blocked.since);
             }
-            self.answer();
+            self.store_and_reply();
         }
     }
 
-    /// Removes a session.
+    /// Removes a session, and notifies the sessions that now own its locks.
     pub fn end_session(&mut self, id: SessionId) {
         self.sessions.remove(&id);
-        for (lock, heir) in self.locks.end_session(id) {
-            self.notify_lock(heir, "locked", &lock);
+        for (lock, new_owner) in self.locks.end_session(id) {
+            self.notify_lock(new_owner, "locked", &lock);
         }
     }
 }

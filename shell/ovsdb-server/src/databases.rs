@@ -1,10 +1,10 @@
-//! Adds, removes and converts databases while the server runs, and maintains `_Server`, which describes them.
+//! Adds, removes and converts databases while the server runs, and maintains `_Server`, the database that describes them.
 //!
-//! RFC 7047 has no notification for that. Clients that sent `set_db_change_aware` watch `_Server`, and are
-//! notified which of their monitors and transactions were cancelled. Other clients are disconnected, and find
-//! the new state when they reconnect.
+//! RFC 7047 has no notification for such changes. Clients that sent `set_db_change_aware` monitor `_Server`, and are
+//! notified which of their monitors and transactions were cancelled. Other clients are disconnected, and see the new
+//! state when they reconnect.
 
-use crate::batch::Served;
+use crate::batch::ServedDatabase;
 use crate::core::Core;
 use crate::file::{DatabaseFile, OpenError};
 use crate::server::Server;
@@ -58,20 +58,20 @@ impl Server {
         self.core().databases.iter().map(|(name, served)| (name.as_str(), served.path())).collect()
     }
 
-    /// Starts to rewrite the file of a database; [`Server::take_compacted`] returns the result.
+    /// Starts to rewrite the file of a database; [`Server::take_compaction_result`] returns the result.
     pub fn compact(&mut self, name: &str) {
         let core = self.core();
-        core.answer();
+        core.store_and_reply();
         if let Some(served) = core.databases.get_mut(name) {
             served.compact();
         }
         self.take_output();
     }
 
-    /// The result of a requested compaction, once it has ended.
-    pub fn take_compacted(&mut self, name: &str) -> Option<std::io::Result<()>> {
+    /// The result of a requested compaction if it has ended; `None`: it is running.
+    pub fn take_compaction_result(&mut self, name: &str) -> Option<std::io::Result<()>> {
         match self.core().databases.get_mut(name) {
-            Some(served) => served.take_compacted(),
+            Some(served) => served.take_compaction_result(),
             // The database was removed meanwhile.
             None => Some(Ok(())),
         }
@@ -81,7 +81,7 @@ impl Server {
 impl Core {
     fn add_database(&mut self, path: &Path, schema_if_absent: Option<&Schema>) -> Result<String, AddError> {
         let same = |a: &Path| matches!((a.canonicalize(), path.canonicalize()), (Ok(a), Ok(b)) if a == b);
-        if self.databases.values().filter_map(Served::path).any(same) {
+        if self.databases.values().filter_map(ServedDatabase::path).any(same) {
             return Err(AddError::AlreadyOpen(path.to_owned()));
         }
         let (file, db) = DatabaseFile::open(path, schema_if_absent)?;
@@ -92,11 +92,11 @@ impl Core {
         if self.databases.contains_key(&name) {
             return Err(AddError::Duplicate(name));
         }
-        self.cut_off_unaware(None);
-        let mut served = Served::new(db, Some(file));
+        self.disconnect_unaware(None);
+        let mut served = ServedDatabase::new(db, Some(file));
         served.generation = 1;
         self.databases.insert(name.clone(), served);
-        self.describe();
+        self.update_server_database();
         Ok(name)
     }
 
@@ -104,20 +104,20 @@ impl Core {
         if name.starts_with('_') || !self.databases.contains_key(name) {
             return false;
         }
-        self.answer();
-        self.cut_off_unaware(None);
-        self.cancel_all(name);
+        self.store_and_reply();
+        self.disconnect_unaware(None);
+        self.cancel_requests_of(name);
         if let Some(gone) = self.databases.remove(name) {
-            // The sum of all generations must never return to an earlier value.
-            self.bump(gone.generation + 1);
+            // The sum of all generations must never return to an earlier value: blocked transactions would not be retried.
+            self.add_generations(gone.generation + 1);
         }
-        self.describe();
+        self.update_server_database();
         true
     }
 
     /// `convert`: converts the database to the schema in the request.
     pub(crate) fn convert(&mut self, session: SessionId, name: &str, params: &Json) -> Result<Json, Error> {
-        self.answer();
+        self.store_and_reply();
         let options = self.sessions.get(&session).map(|s| &s.options);
         if let Some(role) = options.map(|o| &o.role).filter(|role| !role.is_empty()) {
             let text = format!("clients of role \"{role}\" may not convert database {name}");
@@ -127,22 +127,22 @@ impl Core {
             let text = format!("conversion is not allowed for read-only database {name}");
             return Err(Error::new("not allowed", text));
         }
-        let Some([_, wanted]) = params.as_array().map(Vec::as_slice) else {
+        let Some([_, requested]) = params.as_array().map(Vec::as_slice) else {
             return Err(Error::syntax(params, "array expected"));
         };
-        let schema = Arc::new(Schema::from_json(wanted)?);
+        let schema = Arc::new(Schema::from_json(requested)?);
         let Some(served) = self.databases.get_mut(name).filter(|served| !served.is_reserved()) else {
             return Err(Error::new("not allowed", format!("{name} cannot be converted")));
         };
         served.convert(schema)?;
-        self.cut_off_unaware(Some(session));
-        self.cancel_all(name);
-        self.describe();
+        self.disconnect_unaware(Some(session));
+        self.cancel_requests_of(name);
+        self.update_server_database();
         Ok(json!({}))
     }
 
-    /// Ends the sessions that would not notice that the databases have changed.
-    fn cut_off_unaware(&mut self, except: Option<SessionId>) {
+    /// Disconnects the clients that would not notice that the databases have changed.
+    fn disconnect_unaware(&mut self, except: Option<SessionId>) {
         for (id, session) in &mut self.sessions {
             if !session.change_aware && Some(*id) != except {
                 session.end(Loss::Dropped);
@@ -150,10 +150,10 @@ impl Core {
         }
     }
 
-    /// Cancels the monitors and waiting transactions of a database, and notifies their sessions.
-    fn cancel_all(&mut self, name: &str) {
+    /// Cancels the monitors and blocked transactions of a database, and notifies their clients.
+    fn cancel_requests_of(&mut self, name: &str) {
         for session in self.sessions.values_mut().filter(|s| !s.is_over()) {
-            for id in session.leave(name) {
+            for id in session.remove_monitors_of(name) {
                 session.send(&Message::notify("monitor_canceled", json!([id])));
             }
             let of_it = |params: &Parameters| params.database() == Some(name);
@@ -166,28 +166,29 @@ impl Core {
         }
     }
 
-    fn bump(&mut self, generations: u64) {
-        if let Some(about) = self.databases.get_mut(ABOUT) {
-            about.generation += generations;
+    /// Increases the sum of all generations.
+    fn add_generations(&mut self, generations: u64) {
+        if let Some(server_database) = self.databases.get_mut(SERVER_DATABASE) {
+            server_database.generation += generations;
         }
     }
 
     /// Creates `_Server`.
-    pub(crate) fn add_about(&mut self) {
-        let about = Database::new(schema::server(), Uuid::new_v4());
-        self.databases.insert(ABOUT.to_owned(), Served::new(about, None));
-        self.describe();
+    pub(crate) fn add_server_database(&mut self) {
+        let server_database = Database::new(schema::server(), Uuid::new_v4());
+        self.databases.insert(SERVER_DATABASE.to_owned(), ServedDatabase::new(server_database, None));
+        self.update_server_database();
     }
 
-    /// Updates `_Server`.
-    fn describe(&mut self) {
-        let mut wanted: BTreeMap<String, String> =
+    /// Updates the rows of `_Server`.
+    fn update_server_database(&mut self) {
+        let mut schemas: BTreeMap<String, String> =
             self.databases.iter().map(|(name, served)| (name.clone(), schema_text(&served.db))).collect();
-        let Some(about) = self.databases.get_mut(ABOUT) else { return };
+        let Some(server_database) = self.databases.get_mut(SERVER_DATABASE) else { return };
         let mut operations = Vec::new();
-        for row in about.db.rows("Database").into_iter().flat_map(|rows| rows.values()) {
-            let text = |column| crate::columns::text(about.db.schema(), "Database", row, column);
-            match wanted.remove(text("name").unwrap_or_default()) {
+        for row in server_database.db.rows("Database").into_iter().flat_map(|rows| rows.values()) {
+            let text = |column| crate::columns::text(server_database.db.schema(), "Database", row, column);
+            match schemas.remove(text("name").unwrap_or_default()) {
                 None => operations.push(Operation::delete("Database", row.uuid())),
                 Some(schema) if text("schema") != Some(&schema) => {
                     operations.push(Operation::update("Database", row.uuid()).set("schema", schema));
@@ -195,17 +196,17 @@ impl Core {
                 Some(_) => {}
             }
         }
-        for (name, schema) in wanted {
+        for (name, schema) in schemas {
             let row = Operation::insert("Database", "").set("name", name).set("model", "standalone");
             operations.push(row.set("connected", true).set("leader", true).set("schema", schema));
         }
-        // Cannot fail: the schema is built in and fits the rows.
-        _ = about.add_own(&operations);
+        // This cannot fail: the schema is built in, and the rows fit it.
+        _ = server_database.add_server_transaction(&operations);
     }
 }
 
-/// The database that describes the others.
-const ABOUT: &str = "_Server";
+/// Name of the database that describes the others.
+const SERVER_DATABASE: &str = "_Server";
 
 fn schema_text(db: &Database) -> String {
     ovsdb::json::sorted_string(&db.schema().to_json())

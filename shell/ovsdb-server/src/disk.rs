@@ -1,7 +1,7 @@
 //! The disk operations of a database file, and their implementation on this host.
 //!
-//! [`crate::file`] uses only [`Disk`], so that its tests can substitute a disk that fails at any byte, sync
-//! or rename, and loses data like a power failure.
+//! [`crate::file`] accesses files only through [`Disk`]. So tests can use a simulated disk that fails at any byte, sync
+//! or rename, and that loses data as in a power failure.
 
 use std::fs::File;
 use std::io;
@@ -16,15 +16,15 @@ pub trait DiskFile: Send + Sync {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
     /// Truncates or extends the file.
     fn set_len(&self, len: u64) -> io::Result<()>;
-    /// Waits until the content is on disk. After a failure it is unknown which part is.
+    /// Waits until the content is on disk. After a failure it is unknown which part is on disk.
     fn sync(&self) -> io::Result<()>;
 }
 
-/// Work in the background.
-pub trait Work: Send {
-    /// Returns whether it has ended.
+/// A task in the background.
+pub trait BackgroundTask: Send {
+    /// Returns whether the task has ended.
     fn is_finished(&self) -> bool;
-    /// Waits until it has ended.
+    /// Waits until the task has ended.
     fn wait(self: Box<Self>);
 }
 
@@ -46,8 +46,8 @@ pub trait Disk: Send + Sync {
     fn sync_folder(&self, path: &Path) -> io::Result<()>;
     /// The path of the file itself, with symbolic links resolved.
     fn real_path(&self, path: &Path) -> PathBuf;
-    /// Runs work in the background.
-    fn spawn(&self, work: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Work>>;
+    /// Runs a task in the background.
+    fn spawn(&self, work: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn BackgroundTask>>;
 }
 
 /// The file system of this host.
@@ -67,13 +67,13 @@ impl DiskFile for File {
     }
 }
 
-impl Work for JoinHandle<()> {
+impl BackgroundTask for JoinHandle<()> {
     fn is_finished(&self) -> bool {
         JoinHandle::is_finished(self)
     }
 
     fn wait(self: Box<Self>) {
-        // Work that panicked sends no result, which its user sees.
+        // A task that panicked sends no result, which its user notices.
         _ = self.join();
     }
 }
@@ -92,7 +92,7 @@ impl Disk for HostDisk {
     }
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-        // Like other database tools: not readable for others, since it may contain keys.
+        // Not readable for other users, as with other database tools, since the file may contain keys.
         Ok(Arc::new(File::options().write(true).create(true).truncate(true).mode(0o640).open(path)?))
     }
 
@@ -114,9 +114,9 @@ impl Disk for HostDisk {
         path.canonicalize().unwrap_or_else(|_| path.to_owned())
     }
 
-    fn spawn(&self, work: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Work>> {
+    fn spawn(&self, work: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn BackgroundTask>> {
         let work = || {
-            runtime::ordered_panic::obey();
+            runtime::ordered_panic::panic_if_ordered();
             work();
         };
         Ok(Box::new(std::thread::Builder::new().name("compact".into()).spawn(work)?))

@@ -1,14 +1,13 @@
 //! The database file: opening, appending, compacting.
 //!
-//! Invariant: the bytes up to `good_len` are whole records, which are on disk or will be synced. A failed
-//! append truncates the file to `good_len`. After a failed sync it is unknown what is on disk: the file is
-//! then rewritten, and nothing is stored before that has succeeded.
+//! Invariant: the bytes up to `good_len` are complete records, which are on disk or will be synced. After a failed append
+//! the file is truncated to `good_len`. After a failed sync it is unknown which part of the file is on disk: the file is
+//! then rewritten, and nothing is stored before rewriting has succeeded.
 //!
-//! A file that has grown long is compacted: a background thread writes a new file from a snapshot; records
-//! that are appended meanwhile go to both files. Until the new file replaces the old one, the old one is the
-//! database.
+//! A file that has grown long is compacted: a background thread writes a new file from a snapshot; records that are
+//! appended meanwhile are written to both files. Until the new file replaces the old file, the old file is the database.
 
-use crate::disk::{Disk, DiskFile, HostDisk, Work};
+use crate::disk::{BackgroundTask, Disk, DiskFile, HostDisk};
 use crate::identity;
 use crate::lockfile::LockFile;
 use crate::syncer::{DeferredSync, Syncer};
@@ -71,23 +70,26 @@ pub struct DatabaseFile {
     syncer: Box<dyn DeferredSync>,
     /// Whether the file must be rewritten before anything is appended.
     must_rewrite: bool,
+    /// Length of the valid records, in bytes.
     good_len: u64,
     /// Minimum length for automatic compaction, in bytes.
     compact_min_len: u64,
     /// The length at which the next compaction starts.
     compact_at: u64,
-    /// Whether the file's name is on disk, so that it survives a crash.
+    /// Whether the file's name is on disk, so that the file exists after a power failure.
     folder_synced: bool,
     /// Whether bytes of a failed append may follow the first `good_len` bytes.
     tail_dirty: bool,
-    rewriting: Option<Rewriting>,
+    rewriting: Option<RunningCompaction>,
     _lock: LockFile,
 }
 
 /// A compaction in progress.
-struct Rewriting {
-    work: Box<dyn Work>,
+struct RunningCompaction {
+    task: Box<dyn BackgroundTask>,
+    /// Delivers the new file and its length.
     written: Receiver<io::Result<(Arc<dyn DiskFile>, u64)>>,
+    /// Path of the new file.
     temporary: PathBuf,
     /// The records appended since the snapshot.
     tail: Vec<u8>,
@@ -100,7 +102,8 @@ impl DatabaseFile {
         Self::open_on(Arc::new(HostDisk), Box::new(syncer), path, schema, COMPACT_MIN_LEN)
     }
 
-    /// The same on another disk, with another implementation of deferred syncs.
+    /// Like [`DatabaseFile::open`], with another disk, another implementation of deferred syncs and another minimum
+    /// length for compaction.
     pub(crate) fn open_on(
         disk: Arc<dyn Disk>,
         syncer: Box<dyn DeferredSync>,
@@ -120,9 +123,9 @@ impl DatabaseFile {
         }
         let file = disk.open(path).map_err(io_error)?;
         let (db, good_len) = load(path, &records)?;
-        // Cut off records that their writer never confirmed, and an invalid last record. This is not synced
-        // here: if the sync failed, data that the last process had not synced could be lost unnoticed. The
-        // first durable commit syncs everything.
+        // Cut off an incomplete or invalid last record, which was never confirmed to a client. The file is not synced here: if
+        // the sync failed, data that the last process had not synced could be lost unnoticed. The first durable commit
+        // syncs everything.
         let tail_dirty = good_len < bytes.len() && file.set_len(good_len as u64).is_err();
         let mut this = DatabaseFile {
             disk,
@@ -139,9 +142,9 @@ impl DatabaseFile {
             rewriting: None,
             _lock: lock,
         };
-        this.expect_growth(log::estimated_len(&db));
+        this.set_compact_at(log::estimated_len(&db));
         if this.good_len >= this.compact_at {
-            // On failure the long file remains in use.
+            // On failure the old, long file remains in use.
             _ = this.rewrite(&db).inspect_err(|e| this.log_errors("compaction failed", e));
         }
         Ok((this, db))
@@ -156,8 +159,8 @@ impl DatabaseFile {
         runtime::warn!(LOG, "{}: {what} ({})", self.path.display(), runtime::error_text(error));
     }
 
-    /// Appends records that lead from `before` to the present state. On success they are in the file, and on
-    /// disk if `durable`; on failure the file is unchanged.
+    /// Appends records. `before`: the database before these records. On success the records are in the file, and on disk
+    /// if `durable`. On failure the file is unchanged.
     pub fn append(&mut self, records: &[u8], durable: bool, before: &Database) -> io::Result<()> {
         self.must_rewrite |= self.syncer.take_failure();
         if self.must_rewrite {
@@ -181,8 +184,8 @@ impl DatabaseFile {
             }
         });
         if let Err(error) = synced {
-            // The failed append must not be read back. If it cannot be cut off now, it is cut off before the
-            // next append.
+            // The bytes of the failed append must not be read by the next process. If they cannot be cut off now, they
+            // are cut off before the next append.
             self.tail_dirty = self.file.set_len(self.good_len).is_err();
             return Err(error);
         }
@@ -194,17 +197,17 @@ impl DatabaseFile {
     }
 
     /// Sets the length for the next compaction after the file was compacted to `compact_len` bytes.
-    fn expect_growth(&mut self, compact_len: u64) {
+    fn set_compact_at(&mut self, compact_len: u64) {
         self.compact_at = self.compact_min_len.max(compact_len.saturating_mul(COMPACT_GROWTH));
     }
 
     /// Starts a compaction if the file has grown much longer than its content.
     pub fn compact_if_long(&mut self, db: &Database) -> io::Result<()> {
-        if self.good_len >= self.compact_at { self.begin_rewriting(db) } else { Ok(()) }
+        if self.good_len >= self.compact_at { self.start_rewriting_once(db) } else { Ok(()) }
     }
 
     /// Starts a compaction, unless one is in progress.
-    pub fn begin_rewriting(&mut self, db: &Database) -> io::Result<()> {
+    pub fn start_rewriting_once(&mut self, db: &Database) -> io::Result<()> {
         if self.rewriting.is_some() { Ok(()) } else { self.start_rewriting(db) }
     }
 
@@ -213,21 +216,21 @@ impl DatabaseFile {
         self.rewriting.is_some()
     }
 
-    /// Returns whether the new file is complete and has not replaced the old one yet.
-    pub fn is_rewritten(&self) -> bool {
-        self.rewriting.as_ref().is_some_and(|rewriting| rewriting.work.is_finished())
+    /// Returns whether the new file is complete and has not replaced the old file yet.
+    pub fn is_new_file_complete(&self) -> bool {
+        self.rewriting.as_ref().is_some_and(|rewriting| rewriting.task.is_finished())
     }
 
-    /// Replaces the old file by the new one if that is complete; returns the result.
-    pub fn progress(&mut self) -> Option<io::Result<()>> {
-        self.is_rewritten().then(|| self.finish_rewriting())
+    /// Replaces the old file if the new file is complete; returns the result of the compaction.
+    pub fn replace_if_rewritten(&mut self) -> Option<io::Result<()>> {
+        self.is_new_file_complete().then(|| self.finish_rewriting())
     }
 
     /// Rewrites the file now.
     pub fn rewrite(&mut self, db: &Database) -> io::Result<()> {
-        // A compaction in progress may have started before other changes, or with another schema: discard it.
+        // A compaction in progress may have started before the last changes, or with another schema: discard its result.
         if let Some(rewriting) = self.rewriting.take() {
-            rewriting.work.wait();
+            rewriting.task.wait();
         }
         self.start_rewriting(db)?;
         self.finish_rewriting()?;
@@ -239,22 +242,24 @@ impl DatabaseFile {
     fn start_rewriting(&mut self, db: &Database) -> io::Result<()> {
         let temporary = temporary_name(&self.disk.real_path(&self.path));
         let (db, path, disk) = (db.clone(), temporary.clone(), Arc::clone(&self.disk));
-        let (tell, written) = channel();
-        let work = self.disk.spawn(Box::new(move || {
+        let (sender, written) = channel();
+        let task = self.disk.spawn(Box::new(move || {
             let bytes = log::snapshot(&db, now_ms());
             let new = write_new(disk.as_ref(), &path, &bytes).map(|file| (file, bytes.len() as u64));
             // Fails if the file was closed meanwhile.
-            _ = tell.send(new);
+            _ = sender.send(new);
         }))?;
-        self.rewriting = Some(Rewriting { work, written, temporary, tail: Vec::new() });
+        self.rewriting = Some(RunningCompaction { task, written, temporary, tail: Vec::new() });
         Ok(())
     }
 
     fn finish_rewriting(&mut self) -> io::Result<()> {
-        let Some(Rewriting { work, written, temporary, tail }) = self.rewriting.take() else { return Ok(()) };
-        work.wait();
+        let Some(RunningCompaction { task, written, temporary, tail }) = self.rewriting.take() else {
+            return Ok(());
+        };
+        task.wait();
         let written = written.try_recv().unwrap_or_else(|_| Err(io::Error::other("compaction failed")));
-        let placed = written.and_then(|(file, len)| {
+        let replaced = written.and_then(|(file, len)| {
             if !tail.is_empty() {
                 file.write_at(&tail, len)?;
                 file.sync()?;
@@ -262,25 +267,25 @@ impl DatabaseFile {
             self.disk.rename(&temporary, &self.disk.real_path(&self.path))?;
             Ok((file, len))
         });
-        let (file, len) = placed.inspect_err(|_| {
+        let (file, len) = replaced.inspect_err(|_| {
             self.compact_at = self.good_len + self.good_len / COMPACT_AGAIN;
             _ = self.disk.remove(&temporary);
         })?;
         self.file = file;
         self.folder_synced = false;
         self.tail_dirty = false;
-        // All of the new file is on disk; failed syncs of the old one do not matter any more.
+        // The new file is completely on disk; failed syncs of the old file do not matter any more.
         self.must_rewrite = false;
         self.good_len = len + tail.len() as u64;
-        self.expect_growth(len);
+        self.set_compact_at(len);
         Ok(())
     }
 }
 
 impl Drop for DatabaseFile {
     fn drop(&mut self) {
-        if let Some(Rewriting { work, temporary, .. }) = self.rewriting.take() {
-            work.wait();
+        if let Some(RunningCompaction { task, temporary, .. }) = self.rewriting.take() {
+            task.wait();
             _ = self.disk.remove(&temporary);
         }
     }
@@ -293,7 +298,7 @@ pub fn read(path: &Path) -> Result<Database, OpenError> {
     Ok(load(path, &records)?.0)
 }
 
-/// The database, and the length of the valid records.
+/// Reads the database from its records; also returns the length of the valid records in bytes.
 fn load(path: &Path, records: &log::Records) -> Result<(Database, usize), OpenError> {
     let content =
         |offset, cause| OpenError::Content { path: path.to_owned(), offset, cause: Box::new(cause) };
@@ -301,11 +306,11 @@ fn load(path: &Path, records: &log::Records) -> Result<(Database, usize), OpenEr
     let schema = Schema::from_json(schema).map_err(|cause| content(0, cause))?;
     let mut db = Database::new(Arc::new(schema), Uuid::new_v4());
     let mut good_len = records.good_len;
-    for (place, (offset, body)) in records.records.iter().enumerate().skip(1) {
-        match log::replay(&db, body, &mut identity::fresh) {
-            Ok(commit) => db.apply(commit, identity::fresh()),
-            // No server wrote the last record; the records before it are complete.
-            Err(cause) if place + 1 == records.records.len() => {
+    for (index, (offset, body)) in records.records.iter().enumerate().skip(1) {
+        match log::replay(&db, body, &mut identity::random_uuid) {
+            Ok(commit) => db.apply(commit, identity::random_uuid()),
+            // A last record that cannot be applied was not written by a server: ignore it.
+            Err(cause) if index + 1 == records.records.len() => {
                 runtime::warn!(LOG, "{}: {cause}", path.display());
                 good_len = *offset;
             }

@@ -1,5 +1,5 @@
-//! New random UUIDs (version 4). Random bytes are read for many UUIDs at once, since a transaction needs
-//! three.
+//! Generates random UUIDs (version 4). Random bytes for 64 UUIDs are read at once, since a transaction needs three UUIDs
+//! and each read is a system call.
 
 use ovsdb::Uuid;
 use std::cell::RefCell;
@@ -39,9 +39,9 @@ impl Pool {
 }
 
 /// A new UUID.
-pub fn fresh() -> Uuid {
+pub fn random_uuid() -> Uuid {
     let bytes = POOL.with_borrow_mut(Pool::take);
-    // Without the random device, each UUID needs a system call.
+    // If the random device cannot be read, each UUID costs a system call.
     bytes.map_or_else(|_| Uuid::new_v4(), |bytes| uuid::Builder::from_random_bytes(bytes).into_uuid())
 }
 
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn all_are_random_and_different() {
-        let all: BTreeSet<Uuid> = (0..1000).map(|_| fresh()).collect();
+        let all: BTreeSet<Uuid> = (0..1000).map(|_| random_uuid()).collect();
         assert_eq!(all.len(), 1000);
         assert!(all.iter().all(|uuid| uuid.get_version_num() == 4));
     }

@@ -1,11 +1,11 @@
-//! Threads for long work: parsing a long message, or executing requests that read or write many rows.
+//! Jobs: threads that parse a long message, or execute requests that read or write many rows.
 //!
-//! A job owns its data and returns it, so nothing is shared or locked. At most one job has the core, and at
-//! most [`PARSERS`] jobs parse. If no thread can be started, the caller does the work at once.
+//! A job owns its data and returns it, so nothing is shared or locked. At most one job has the core, and at most
+//! [`PARSERS`] jobs parse. If no thread can be started, the calling thread executes the job.
 
 use crate::core::{Core, Work};
 use crate::session::SessionId;
-use ovsdb::Long;
+use ovsdb::ClientMessage;
 use ovsdb::stream::{STACK, StreamError};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,35 +15,37 @@ use std::thread::Builder;
 const PARSERS: usize = 2;
 
 /// The result of a job.
-pub enum Done {
+pub enum JobResult {
     /// The parsed message of a session, or its error.
-    Parsed(SessionId, Result<Long, StreamError>),
+    Parsed(SessionId, Result<ClientMessage, StreamError>),
     /// The core, after it has executed its work.
     Core(Box<Core>),
 }
 
 /// The running jobs of a server.
 pub struct Jobs {
-    tell: Sender<Done>,
-    done: Receiver<Done>,
+    sender: Sender<JobResult>,
+    results: Receiver<JobResult>,
+    /// Number of jobs that parse.
     parsing: usize,
-    working: bool,
+    /// A job has the core.
+    has_core: bool,
 }
 
 impl Jobs {
     pub fn new() -> Jobs {
-        let (tell, done) = channel();
-        Jobs { tell, done, parsing: 0, working: false }
+        let (sender, results) = channel();
+        Jobs { sender, results, parsing: 0, has_core: false }
     }
 
     /// Returns whether jobs are running.
-    pub fn any(&self) -> bool {
-        self.parsing > 0 || self.working
+    pub fn any_running(&self) -> bool {
+        self.parsing > 0 || self.has_core
     }
 
     /// Returns whether a job has the core.
     pub fn has_core(&self) -> bool {
-        self.working
+        self.has_core
     }
 
     /// Returns whether another message may be parsed.
@@ -54,54 +56,54 @@ impl Jobs {
     /// Starts a job that parses a message.
     pub fn parse(&mut self, session: SessionId, text: Vec<u8>) {
         self.parsing += 1;
-        self.start("ovsdb-parse", move || Done::Parsed(session, Long::parse(text)));
+        self.start("ovsdb-parse", move || JobResult::Parsed(session, ClientMessage::parse(text)));
     }
 
-    /// Starts a job that executes requests.
-    pub fn work(&mut self, mut core: Box<Core>, work: Work) {
-        self.working = true;
+    /// Starts a job that executes requests and then returns the core.
+    pub fn execute(&mut self, mut core: Box<Core>, work: Work) {
+        self.has_core = true;
         self.start("ovsdb-work", move || {
-            core.carry_out(work);
-            core.settle();
-            Done::Core(core)
+            core.execute_work(work);
+            core.finish_work();
+            JobResult::Core(core)
         });
     }
 
-    fn start(&mut self, name: &str, job: impl FnOnce() -> Done + Send + 'static) {
-        // Shared with the thread: if it cannot be started, the job is still available.
-        let place: Arc<Mutex<Option<Job>>> = Arc::new(Mutex::new(Some(Box::new(job))));
-        let (of_thread, tell) = (Arc::clone(&place), self.tell.clone());
+    fn start(&mut self, name: &str, job: impl FnOnce() -> JobResult + Send + 'static) {
+        // Shared with the thread: if the thread cannot be started, the job is still here.
+        let shared_job: Arc<Mutex<Option<Job>>> = Arc::new(Mutex::new(Some(Box::new(job))));
+        let (job_of_thread, sender) = (Arc::clone(&shared_job), self.sender.clone());
         if Builder::new()
             .name(name.to_owned())
             .stack_size(STACK)
-            .spawn(move || run(&of_thread, &tell))
+            .spawn(move || run(&job_of_thread, &sender))
             .is_err()
         {
-            run(&place, &self.tell);
+            run(&shared_job, &self.sender);
         }
     }
 
-    /// The next result, if there is one; with `wait`, waits for it if a job is running.
-    pub fn next(&mut self, wait: bool) -> Option<Done> {
-        let done = match wait && self.any() {
-            true => self.done.recv().ok(),
-            false => self.done.try_recv().ok(),
+    /// The next result of a job, if there is one. `wait`: if jobs are running, wait until one ends.
+    pub fn next_result(&mut self, wait: bool) -> Option<JobResult> {
+        let results = match wait && self.any_running() {
+            true => self.results.recv().ok(),
+            false => self.results.try_recv().ok(),
         };
-        match &done {
-            Some(Done::Parsed(..)) => self.parsing -= 1,
-            Some(Done::Core(_)) => self.working = false,
+        match &results {
+            Some(JobResult::Parsed(..)) => self.parsing -= 1,
+            Some(JobResult::Core(_)) => self.has_core = false,
             None => {}
         }
-        done
+        results
     }
 }
 
-type Job = Box<dyn FnOnce() -> Done + Send>;
+type Job = Box<dyn FnOnce() -> JobResult + Send>;
 
-fn run(place: &Mutex<Option<Job>>, tell: &Sender<Done>) {
-    let job = place.lock().unwrap_or_else(PoisonError::into_inner).take();
+fn run(shared_job: &Mutex<Option<Job>>, sender: &Sender<JobResult>) {
+    let job = shared_job.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(job) = job {
         // Fails if the server has ended.
-        _ = tell.send(job());
+        _ = sender.send(job());
     }
 }

@@ -4,12 +4,11 @@
 //! by connecting to its clients. It is a single thread around `poll`: a daemon embeds it with
 //! [`Server::spawn`], a program calls [`Server::run`] in its own loop, as [`program`] does.
 //!
-//! Guarantees: a transaction is in its file before it is answered or sent to a monitor; it is on disk then if
-//! it asked for that (`durable`), or else soon after. A transaction that cannot be stored gets an `I/O
-//! error`; memory is reset to the state before it and the file to its last valid record. A client that sends
-//! too much, or reads too little, loses its own connection only. Long work is done by jobs ([`core`],
-//! [`jobs`]), so that probes of other clients are answered meanwhile.
-//! other clients are answered meanwhile.
+//! Guarantees: a transaction is in its file before it is answered or sent to a monitor. If the client requested that
+//! (`durable`), it is also on disk by then, otherwise soon after. A transaction that cannot be stored gets an `I/O error`;
+//! the database in memory is reset to its state before the transaction, and the file to its last valid record. A client
+//! that sends too much, or reads too little, only loses its own connection. Jobs ([`core`], [`jobs`]) execute long
+//! requests, so that probes of other clients are answered meanwhile.
 
 mod batch;
 mod columns;
@@ -21,6 +20,7 @@ mod disk;
 mod faults;
 mod file;
 mod identity;
+mod job_decision;
 mod jobs;
 mod limits;
 mod lockfile;
@@ -33,7 +33,6 @@ mod session;
 mod syncer;
 mod thread;
 mod tls_names;
-mod weight;
 
 pub use databases::AddError;
 pub use file::{DatabaseFile, OpenError, now_ms, read};

@@ -5,13 +5,13 @@ use ovsdb::stream;
 /// The limits of remotes: those of `--ovsdb-limits`, or the defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum bytes of a message.
+    /// Maximum length of a message in bytes.
     pub bytes: usize,
-    /// Maximum JSON values in a message.
+    /// Maximum number of JSON values in a message.
     pub values: usize,
-    /// Maximum operations of a transaction.
+    /// Maximum number of operations of a transaction.
     pub operations: usize,
-    /// Maximum clients of a remote at a time.
+    /// Maximum number of connected clients of a remote.
     pub sessions: usize,
 }
 

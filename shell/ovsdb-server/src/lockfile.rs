@@ -1,7 +1,7 @@
 //! The lock that lets only one process open a database file.
 //!
-//! It is a record lock (`fcntl`) on `.NAME.~lock~` next to the file, compatible with other database tools.
-//! Such locks do not exclude the process that holds them, hence the list of locks of this process.
+//! It is a record lock (`fcntl`) on the file `.NAME.~lock~` in the same directory, as other database tools use it. The
+//! kernel grants a record lock again to the process that holds it, so this process has a list of its own locks.
 
 use runtime::daemon::{await_end, written_pid};
 use rustix::fs::{FlockOperation, fcntl_lock};
@@ -14,7 +14,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-static HELD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+/// The locks of this process.
+static OWN_LOCKS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// A lock, held until dropped.
 pub struct LockFile {
@@ -23,10 +24,11 @@ pub struct LockFile {
 }
 
 impl LockFile {
-    /// Takes the lock for the database at `path`; fails at once if a process that is alive holds it.
+    /// Acquires the lock for the database at `path`. Fails if a process holds it; waits if that process was killed and is
+    /// about to end.
     pub fn take(path: &Path) -> io::Result<LockFile> {
         let name = lock_name(path);
-        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = OWN_LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
         let busy = || {
             io::Error::new(
                 io::ErrorKind::WouldBlock,
@@ -42,26 +44,26 @@ impl LockFile {
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => Ok(false),
             Err(errno) => Err(io::Error::from(errno)),
         };
-        let locked = lock()? || (its_owner_ends(&file)? && lock()?);
+        let locked = lock()? || (owner_has_ended(&file)? && lock()?);
         if !locked {
             return Err(busy());
         }
-        leave_pid(&file);
+        replace_pid(&file);
         held.insert(name.clone());
         Ok(LockFile { name, _file: file })
     }
 }
 
-/// Returns whether the owner was killed and has ended meanwhile, or there is no owner any more.
-fn its_owner_ends(file: &File) -> io::Result<bool> {
+/// Returns whether the lock has no owner any more, or its owner was killed and has now ended.
+fn owner_has_ended(file: &File) -> io::Result<bool> {
     let held = fcntl_getlk(file, &Flock::from(FlockType::WriteLock))?;
     let owner = held.map(|lock| lock.pid.map_or(0, |pid| pid.as_raw_nonzero().get().unsigned_abs()));
     Ok(owner.is_none_or(await_end))
 }
 
-/// Waits for the end of the last owner, which may still have sockets and devices after its lock is released;
-/// then writes our process ID for the next owner.
-fn leave_pid(mut file: &File) {
+/// Waits until the last owner has ended: after the kernel has released its lock, it may still have sockets and devices.
+/// Then writes the ID of this process for the next owner.
+fn replace_pid(mut file: &File) {
     if let Some(last) = written_pid(&mut file).filter(|pid| *pid != std::process::id()) {
         await_end(last);
     }
@@ -71,7 +73,7 @@ fn leave_pid(mut file: &File) {
 
 impl Drop for LockFile {
     fn drop(&mut self) {
-        HELD.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.name);
+        OWN_LOCKS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.name);
     }
 }
 

@@ -8,7 +8,7 @@ const DEFAULT_MAX_BACKOFF_MS: u64 = 8_000;
 pub struct RemoteOptions {
     /// Longest wait between attempts to connect, in ms.
     pub max_backoff_ms: u64,
-    /// Idle time after which a client is probed, in ms; 0: never.
+    /// A client from which nothing was received for this time, in ms, is probed; 0: never.
     pub probe_interval_ms: u64,
     /// Whether transactions that change the database are refused.
     pub read_only: bool,

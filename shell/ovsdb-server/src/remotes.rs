@@ -1,8 +1,8 @@
-//! The remotes: listening sockets, and addresses that the server connects to.
+//! The remotes: listening sockets, and addresses to which the server connects.
 //!
-//! The wanted remotes are names: targets, or `db:DB,TABLE,COLUMN` for the targets in a column. When the
-//! configuration may have changed, they are resolved, and sockets are opened and closed accordingly. A socket
-//! that cannot be opened is retried, and logged once.
+//! Remotes are configured by names: targets, or `db:DB,TABLE,COLUMN` for the targets in a column. When the configuration
+//! may have changed, the names are resolved to targets, and sockets are opened and closed accordingly. If a socket cannot
+//! be opened, the server logs that once and tries again.
 
 pub use crate::remote_options::RemoteOptions;
 use crate::session::SessionId;
@@ -20,23 +20,24 @@ static LIMIT: RateLimit = RateLimit::new(1, 5);
 
 /// Time between two attempts to listen, in ms.
 const LISTEN_AGAIN_MS: u64 = 1_000;
-/// Targets or `db:` names, with their options.
+/// Targets or `db:` names, each with its options.
 pub type RemoteNames = BTreeMap<String, RemoteOptions>;
 
 /// One target in use.
 pub(crate) struct Remote {
     pub options: RemoteOptions,
-    pub end: End,
+    pub socket: RemoteSocket,
 }
 
 /// The socket of a target.
-pub(crate) enum End {
+pub(crate) enum RemoteSocket {
     /// A listening socket.
     Listening(Listener),
-    /// Opening the socket failed; the time of the next attempt, and the reason.
-    Failed { again: Millis, why: String },
-    /// An address to connect to. While there is a session, it has the state machine.
-    Calling {
+    /// Opening the socket failed for the reason `why`; `retry_at`: time of the next attempt.
+    Failed { retry_at: Millis, why: String },
+    /// An address to which the server connects. While there is a session, the session's connection has `link`, the state
+    /// machine.
+    Connecting {
         target: Target,
         link: Option<Box<Reconnect>>,
         stream: Option<Stream>,
@@ -44,15 +45,17 @@ pub(crate) enum End {
     },
 }
 
-/// All targets in use, by name.
+/// The configured remotes, and the targets in use.
 #[derive(Default)]
 pub(crate) struct Remotes {
-    pub wanted: RemoteNames,
+    /// The configured names.
+    pub configured: RemoteNames,
+    /// The targets in use, by name.
     pub active: BTreeMap<String, Remote>,
 }
 
 /// A new connection.
-pub(crate) struct Arrival {
+pub(crate) struct NewConnection {
     pub stream: Stream,
     pub link: Reconnect,
     pub remote: String,
@@ -60,8 +63,7 @@ pub(crate) struct Arrival {
 }
 
 impl Remotes {
-    /// Opens and closes sockets so that the targets in use are those of `resolved`; returns the removed
-    /// remotes.
+    /// Opens and closes sockets so that the targets in use are those of `resolved`; returns the names of removed targets.
     pub fn reconcile(&mut self, resolved: &RemoteNames, rundir: &Path, now: Millis) -> Vec<String> {
         let gone: Vec<String> =
             self.active.keys().filter(|name| !resolved.contains_key(*name)).cloned().collect();
@@ -70,15 +72,15 @@ impl Remotes {
             match self.active.get_mut(name) {
                 Some(remote) => {
                     remote.options = options.clone();
-                    if let End::Failed { again, why } = &remote.end
-                        && *again <= now
+                    if let RemoteSocket::Failed { retry_at, why } = &remote.socket
+                        && *retry_at <= now
                     {
-                        remote.end = open(name, rundir, now, why);
+                        remote.socket = open(name, rundir, now, why);
                     }
                 }
                 None => {
-                    let end = open(name, rundir, now, "");
-                    self.active.insert(name.clone(), Remote { options: options.clone(), end });
+                    let socket = open(name, rundir, now, "");
+                    self.active.insert(name.clone(), Remote { options: options.clone(), socket });
                 }
             }
         }
@@ -87,25 +89,25 @@ impl Remotes {
 
     /// The next time to retry failed targets, or to continue connection attempts.
     pub fn deadline(&self, now: Millis) -> Option<Millis> {
-        let of = |remote: &Remote| match &remote.end {
-            End::Failed { again, .. } => Some(*again),
-            End::Calling { link: Some(link), .. } => link.deadline(now),
+        let of = |remote: &Remote| match &remote.socket {
+            RemoteSocket::Failed { retry_at, .. } => Some(*retry_at),
+            RemoteSocket::Connecting { link: Some(link), .. } => link.deadline(now),
             _ => None,
         };
         self.active.values().filter_map(of).min()
     }
 
-    /// Registers the listening sockets and connection attempts. Sockets of remotes that have reached their
-    /// limit of clients are left out, so their clients wait. Returns the tokens of the listening sockets:
-    /// `accept` without an event would cost a system call.
-    pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>, has_room: impl Fn(&str) -> bool) -> Vec<Token> {
+    /// Registers the listening sockets and connection attempts. Sockets of remotes that have reached their limit of
+    /// clients are left out, so that further clients wait. Returns the tokens of the listening sockets, so that `accept`
+    /// is only called after an event: each call costs a system call.
+    pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>, has_capacity: impl Fn(&str) -> bool) -> Vec<Token> {
         let mut listeners = Vec::new();
         for (name, remote) in &self.active {
-            match &remote.end {
-                End::Listening(listener) if has_room(name) => {
+            match &remote.socket {
+                RemoteSocket::Listening(listener) if has_capacity(name) => {
                     listeners.push(set.fd(listener, Interest::Read))
                 }
-                End::Calling { stream: Some(stream), .. } => {
+                RemoteSocket::Connecting { stream: Some(stream), .. } => {
                     let write = stream.connect_waits_for_write();
                     set.fd(stream, if write { Interest::Write } else { Interest::Read });
                 }
@@ -117,16 +119,17 @@ impl Remotes {
 
     /// The targets that could not be opened, each with the reason.
     pub fn refused(&self) -> BTreeMap<String, String> {
-        let why = |(name, remote): (&String, &Remote)| match &remote.end {
-            End::Failed { why, .. } => Some((name.clone(), why.clone())),
-            End::Listening(_) | End::Calling { .. } => None,
+        let why = |(name, remote): (&String, &Remote)| match &remote.socket {
+            RemoteSocket::Failed { why, .. } => Some((name.clone(), why.clone())),
+            RemoteSocket::Listening(_) | RemoteSocket::Connecting { .. } => None,
         };
         self.active.iter().filter_map(why).collect()
     }
 
-    /// Takes the state machine back after a connection that the server made has ended.
-    pub fn ended(&mut self, name: &str, session: SessionId, link: Reconnect) {
-        if let Some(Remote { end: End::Calling { link: place, session: of, .. }, .. }) =
+    /// Called when a connection has ended. If the server had made the connection, stores its state machine for the next
+    /// attempt.
+    pub fn connection_ended(&mut self, name: &str, session: SessionId, link: Reconnect) {
+        if let Some(Remote { socket: RemoteSocket::Connecting { link: place, session: of, .. }, .. }) =
             self.active.get_mut(name)
             && *of == Some(session)
         {
@@ -135,11 +138,13 @@ impl Remotes {
         }
     }
 
-    /// Makes progress with connection attempts; returns the connections made since the last call.
-    pub fn call(&mut self, now: Millis) -> Vec<Arrival> {
+    /// Starts and continues connection attempts; returns the connections that are now established.
+    pub fn connect_targets(&mut self, now: Millis) -> Vec<NewConnection> {
         let mut up = Vec::new();
         for (name, remote) in &mut self.active {
-            let End::Calling { target, link: place, stream, .. } = &mut remote.end else { continue };
+            let RemoteSocket::Connecting { target, link: place, stream, .. } = &mut remote.socket else {
+                continue;
+            };
             let Some(link) = place else { continue };
             link.set_max_backoff(remote.options.max_backoff_ms);
             link.set_probe_interval(remote.options.probe_interval_ms);
@@ -164,19 +169,24 @@ impl Remotes {
                 && let (Some(stream), Some(link)) = (stream.take(), place.take())
             {
                 let options = remote.options.clone();
-                up.push(Arrival { stream, link: *link, remote: name.clone(), options });
+                up.push(NewConnection { stream, link: *link, remote: name.clone(), options });
             }
         }
         up
     }
 }
 
-/// An accepted client.
-pub(crate) fn arrived(stream: Stream, remote: &str, options: &RemoteOptions, now: Millis) -> Arrival {
+/// The connection of an accepted client.
+pub(crate) fn accepted_connection(
+    stream: Stream,
+    remote: &str,
+    options: &RemoteOptions,
+    now: Millis,
+) -> NewConnection {
     let mut link = Reconnect::accepted(stream.name(), Wording::Ovsdb, now);
     link.set_probe_interval(options.probe_interval_ms);
     link.connected(now);
-    Arrival { stream, link, remote: remote.to_owned(), options: options.clone() }
+    NewConnection { stream, link, remote: remote.to_owned(), options: options.clone() }
 }
 
 /// Logs an `accept` that failed.
@@ -184,14 +194,14 @@ pub(crate) fn log_accept_error(remote: &str, error: &std::io::Error) {
     runtime::warn_rl!(LOG, LIMIT, "{remote}: accept failed: {}", runtime::error_text(error));
 }
 
-fn open(name: &str, rundir: &Path, now: Millis, last_complaint: &str) -> End {
+fn open(name: &str, rundir: &Path, now: Millis, last_complaint: &str) -> RemoteSocket {
     let target = match Target::parse(name, OVSDB_PORT) {
         Ok(target) => target.within(rundir),
         Err(error) => return failed(name, now, last_complaint, error.to_string()),
     };
     if !target.is_passive() {
         let link = Some(Box::new(Reconnect::new(name, Wording::Ovsdb, now)));
-        return End::Calling { target, link, stream: None, session: None };
+        return RemoteSocket::Connecting { target, link, stream: None, session: None };
     }
     match Listener::bind(&target) {
         Ok(listener) => {
@@ -199,7 +209,7 @@ fn open(name: &str, rundir: &Path, now: Millis, last_complaint: &str) -> End {
             if let (Some(address), Some((_, place))) = (chosen, name.split_once(':')) {
                 runtime::info!(SOCKET, "{place}: listening on port {}", address.port());
             }
-            End::Listening(listener)
+            RemoteSocket::Listening(listener)
         }
         Err(error) => failed(name, now, last_complaint, runtime::error_text(&error)),
     }
@@ -212,9 +222,9 @@ fn port(target: &Target) -> Option<u16> {
     }
 }
 
-fn failed(name: &str, now: Millis, last_complaint: &str, why: String) -> End {
+fn failed(name: &str, now: Millis, last_complaint: &str, why: String) -> RemoteSocket {
     if why != last_complaint {
         runtime::err!(LOG, "{name}: listen failed: {why}");
     }
-    End::Failed { again: Millis(now.0 + LISTEN_AGAIN_MS), why }
+    RemoteSocket::Failed { retry_at: Millis(now.0 + LISTEN_AGAIN_MS), why }
 }

@@ -1,6 +1,6 @@
-//! The execution of each request (RFC 7047 section 4.1 and the extensions).
+//! Executes requests (RFC 7047 section 4.1 and the extensions of Open vSwitch).
 
-use crate::batch::Pending;
+use crate::batch::ExecutedTransaction;
 use crate::core::Core;
 use crate::session::{Blocked, MAX_BLOCKED, MAX_MONITORS, Session, SessionId, SharedUpdates};
 use ovsdb::json::is_id;
@@ -8,34 +8,34 @@ use ovsdb::lock::LockError;
 use ovsdb::monitor::Version;
 use ovsdb::rbac::Client;
 use ovsdb::transaction::{self, Context, Outcome};
-use ovsdb::{Error, Json, Long, Message, Monitor, Parameters};
+use ovsdb::{ClientMessage, Error, Json, Message, Monitor, Parameters};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use transport::Loss;
 
-/// Time limit of a transaction whose client has disconnected: after it the transaction is dropped. So a
-/// client may send a request and disconnect, but cannot keep the databases busy.
+/// A transaction whose client has disconnected is cancelled after this time. So a client may send a request and
+/// disconnect, but cannot keep the databases busy.
 const HUNG_UP_LIMIT: Duration = Duration::from_millis(100);
 
-/// The reply to a request; an error is its `error` member.
+/// The reply to a request: its `result` or `error` member.
 type Answer = Result<Json, Json>;
 
 impl Core {
     /// Handles one message of a session.
-    pub(crate) fn handle(&mut self, session: SessionId, message: Long) {
+    pub(crate) fn handle(&mut self, session: SessionId, message: ClientMessage) {
         let message = match message {
-            Long::Transact { id, operations } => {
-                return self.begin(session, id, Parameters::Text(operations));
+            ClientMessage::Transact { id, operations } => {
+                return self.begin_transaction(session, id, Parameters::Text(operations));
             }
-            Long::Message(message) => message,
+            ClientMessage::Message(message) => message,
         };
         match message {
             Message::Request { method, params, id } if method == "transact" => {
-                self.begin(session, id, Parameters::Tree(params));
+                self.begin_transaction(session, id, Parameters::Tree(params));
             }
             Message::Request { method, params, id } => {
-                // All other requests only see stored data.
-                self.answer();
+                // All other requests must only see stored data.
+                self.store_and_reply();
                 match Version::from_method(&method) {
                     Some(version) => self.monitor(session, version, (&method, &params), id),
                     None => {
@@ -50,7 +50,7 @@ impl Core {
                     self.reply(session, id, Err("canceled".into()));
                 }
             }
-            // The reply to our probe.
+            // The reply to a probe of this server.
             Message::Reply { id, .. } if id == "echo" => {}
             // A reply without a request: the peer does not follow the protocol.
             Message::Reply { .. } | Message::Error { .. } => {
@@ -62,12 +62,12 @@ impl Core {
         }
     }
 
-    /// Executes a new transaction if its database exists and it is within the limits.
-    fn begin(&mut self, session: SessionId, id: Json, params: Parameters) {
+    /// Executes a new transaction if its database exists and the number of operations is within the limit.
+    fn begin_transaction(&mut self, session: SessionId, id: Json, params: Parameters) {
         let known = match &params {
             Parameters::Tree(params) => self.database("transact", params).map(drop),
             Parameters::Text(_) => {
-                // Of such a long request, errors quote only the beginning.
+                // Errors about such a long request quote only its beginning.
                 let name = params.database().unwrap_or_default();
                 self.database("transact", &json!([name])).map(drop)
             }
@@ -97,8 +97,8 @@ impl Core {
     fn reply_text(&mut self, session: SessionId, message: String) {
         if let Some(session) = self.sessions.get_mut(&session) {
             let databases = &self.databases;
-            // Updates that precede the reply must be sent before it.
-            session.release(|name| databases.get(name).map(|served| served.db.schema().as_ref()));
+            // Held changes happened before the request was executed, so they must be sent before the reply.
+            session.send_held_changes(|name| databases.get(name).map(|served| served.db.schema().as_ref()));
             session.send_text(message);
         }
     }
@@ -116,22 +116,25 @@ impl Core {
         Err(Error::quoting("unknown database", params, text).to_json())
     }
 
-    /// Executes a transaction; the reply is sent with the batch, or when its `wait` has ended.
+    /// Executes a transaction. The reply is sent after the batch is stored. A blocked transaction is kept, and executed
+    /// again later. `since`: when the request was received.
     pub(crate) fn transact(&mut self, session: SessionId, id: Json, params: Parameters, since: Instant) {
         let name = params.database().unwrap_or_default();
         let Some(served) = self.databases.get_mut(name) else { return };
         let locks = &self.locks;
         let owns_lock = |lock: &str| locks.owns(lock, session);
         let elapsed_ms = i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX);
-        let asker = self.sessions.get(&session);
-        let client =
-            asker.map(|s| Client { role: &s.options.role, id: s.peer_id.as_deref() }).unwrap_or_default();
-        let read_only = asker.is_some_and(|s| s.options.read_only);
+        let client_session = self.sessions.get(&session);
+        let client = client_session
+            .map(|s| Client { role: &s.options.role, id: s.peer_id.as_deref() })
+            .unwrap_or_default();
+        let read_only = client_session.is_some_and(|s| s.options.read_only);
         let began = Instant::now();
-        let is_abandoned = || asker.is_none_or(Session::has_hung_up) && began.elapsed() > HUNG_UP_LIMIT;
+        let is_abandoned =
+            || client_session.is_none_or(Session::has_hung_up) && began.elapsed() > HUNG_UP_LIMIT;
         let context =
             Context { elapsed_ms, owns_lock: &owns_lock, read_only, client, is_abandoned: &is_abandoned };
-        match transaction::execute(&served.db, &params, &context, &mut crate::identity::fresh) {
+        match transaction::execute(&served.db, &params, &context, &mut crate::identity::random_uuid) {
             Outcome::Ready(prepared) => served.add(session, id, *prepared),
             Outcome::Failed(results) => served.add_failed(session, id, results),
             Outcome::Blocked { timeout_ms } => {
@@ -148,9 +151,9 @@ impl Core {
     }
 
     /// Stores all batches, updates monitors, and sends replies.
-    pub(crate) fn answer(&mut self) {
+    pub(crate) fn store_and_reply(&mut self) {
         for served in self.databases.values_mut() {
-            for Pending { asked, results, changes } in served.store() {
+            for ExecutedTransaction { request, results, changes } in served.store() {
                 let schema = served.db.schema();
                 if let Some((transaction, changes)) = changes {
                     let mut shared = SharedUpdates::new();
@@ -158,9 +161,10 @@ impl Core {
                         session.send_changes(schema, &changes, transaction, &mut shared);
                     }
                 }
-                let asker = asked.and_then(|(session, id)| Some((self.sessions.get_mut(&session)?, id)));
-                if let Some((session, id)) = asker {
-                    session.release(|name| (name == schema.name).then_some(schema.as_ref()));
+                let client_session =
+                    request.and_then(|(session, id)| Some((self.sessions.get_mut(&session)?, id)));
+                if let Some((session, id)) = client_session {
+                    session.send_held_changes(|name| (name == schema.name).then_some(schema.as_ref()));
                     session.send(&Message::Reply { result: Json::Array(results), id });
                 }
             }
@@ -241,8 +245,8 @@ impl Core {
             return Err(Error::syntax(&id, "unknown monitor session").to_json());
         };
         let databases = &self.databases;
-        // Changes that were held back must be sent with the previous conditions.
-        session.release(|name| databases.get(name).map(|served| served.db.schema().as_ref()));
+        // Held changes must be sent with the previous conditions.
+        session.send_held_changes(|name| databases.get(name).map(|served| served.db.schema().as_ref()));
         let mut monitor = session.monitors.swap_remove(at);
         let others = &session.monitors;
         let taken = |id: &Json| others.iter().any(|m| m.id() == id);
@@ -271,9 +275,9 @@ impl Core {
     fn lock(&mut self, session: SessionId, method: &str, params: &Json) -> Answer {
         let name = lock_name(method, params)?;
         let taken = match method {
-            "steal" => self.locks.steal(name, session).map(|victim| {
-                if let Some(victim) = victim {
-                    self.notify_lock(victim, "stolen", name);
+            "steal" => self.locks.steal(name, session).map(|old_owner| {
+                if let Some(old_owner) = old_owner {
+                    self.notify_lock(old_owner, "stolen", name);
                 }
                 true
             }),
@@ -287,9 +291,9 @@ impl Core {
     fn unlock(&mut self, session: SessionId, params: &Json) -> Answer {
         let name = lock_name("unlock", params)?;
         match self.locks.unlock(name, session) {
-            Ok(heir) => {
-                if let Some(heir) = heir {
-                    self.notify_lock(heir, "locked", name);
+            Ok(new_owner) => {
+                if let Some(new_owner) = new_owner {
+                    self.notify_lock(new_owner, "locked", name);
                 }
                 Ok(json!({}))
             }
@@ -299,7 +303,7 @@ impl Core {
         }
     }
 
-    /// Notifies a session that it got or lost a lock.
+    /// Notifies a client that it has got or lost a lock.
     pub(crate) fn notify_lock(&mut self, session: SessionId, event: &str, lock: &str) {
         if let Some(session) = self.sessions.get_mut(&session) {
             session.send(&Message::notify(event, json!([lock])));

@@ -1,19 +1,20 @@
-//! The server and its turn: configure, accept, read, execute, write.
+//! The server. In each iteration it configures remotes, accepts clients, reads, executes requests, and writes.
 //!
-//! One thread owns the sockets. Between turns its owner sleeps until an event that [`Server::wait`]
-//! registered, and passes the events to the next [`Server::run`]. The databases are in the [`Core`]. The
-//! thread itself executes requests that take at most a few milliseconds. For longer requests it gives the
-//! core to a job and continues without it: it reads, writes and answers probes, while other requests wait for
-//! the core.
+//! One thread owns the sockets. Between iterations it sleeps until one of the events that [`Server::wait`] registered, and
+//! passes the events to the next [`Server::run`]. The databases are in the [`Core`]. The thread itself executes requests
+//! that take at most a few milliseconds. For longer requests it moves the core to a job and continues without it: it
+//! reads, writes and answers probes, while other requests wait until the job returns the core.
 
-use crate::batch::Served;
+use crate::batch::ServedDatabase;
 use crate::conn::{Conn, READ_LEN};
 use crate::core::{Core, Work};
-use crate::jobs::{Done, Jobs};
+use crate::jobs::{JobResult, Jobs};
 use crate::limits::Limits;
-use crate::remotes::{Arrival, End, RemoteNames, Remotes, arrived, log_accept_error};
+use crate::remotes::{
+    NewConnection, RemoteNames, RemoteSocket, Remotes, accepted_connection, log_accept_error,
+};
 use crate::session::{Session, SessionId};
-use ovsdb::Long;
+use ovsdb::ClientMessage;
 use runtime::poll_loop::{Interest, Ready, Token, WaitSet};
 use runtime::{Module, RateLimit};
 use std::collections::{BTreeMap, VecDeque};
@@ -26,10 +27,10 @@ use units::Millis;
 static LOG: Module = Module::new("ovsdb_jsonrpc_server");
 static LIMIT: RateLimit = RateLimit::new(1, 5);
 
-/// Maximum number of clients; more wait in the listener's backlog.
+/// Maximum number of clients; further clients wait in the listener's backlog.
 const MAX_SESSIONS: usize = 4096;
 
-/// Maximum bytes of incomplete and waiting requests of all clients.
+/// Maximum length of incomplete and pending requests of all clients, in bytes.
 const MAX_INPUT_LEN: usize = 512 << 20;
 
 /// Interval for polling a running compaction, in ms.
@@ -41,10 +42,10 @@ const JOB_POLL_MS: u64 = 1;
 /// Maximum number of requests of one session in one job.
 const REQUESTS_PER_JOB: usize = 16;
 
-/// Longest time to execute requests before sockets are served again.
-const SHARE: Duration = Duration::from_millis(20);
+/// The thread executes requests for at most about this long before it serves the sockets again.
+const EXECUTION_TIME_MAX: Duration = Duration::from_millis(20);
 
-/// Time without `accept` after one failed, in ms.
+/// After a failed `accept`, the next one is called after this time, in ms.
 const ACCEPT_PAUSE_MS: u64 = 200;
 
 /// A database server.
@@ -53,25 +54,25 @@ pub struct Server {
     pub(crate) conns: BTreeMap<SessionId, Conn>,
     jobs: Jobs,
     /// Sessions that ended while a job had the core.
-    gone: Vec<SessionId>,
-    /// The session that was served last.
-    served: SessionId,
+    ended_sessions: Vec<SessionId>,
+    /// The session whose request was executed last.
+    last_served: SessionId,
     pub(crate) remotes: Remotes,
     pub(crate) tls: crate::tls_names::TlsNames,
     pub(crate) status_due: Option<Millis>,
     /// The configuration errors that were logged last.
-    pub(crate) complaints: Vec<String>,
-    /// The generation for which the remotes were resolved; `None`: resolve them in the next turn.
+    pub(crate) errors: Vec<String>,
+    /// The value of `settings_generation` when the settings were resolved; `None`: resolve them in the next iteration.
     resolved_at: Option<u64>,
     rundir: PathBuf,
     next_session: SessionId,
-    /// The time of the next `accept`, after the system ran out of file descriptors.
+    /// The time of the next `accept`, after one has failed (for example because there are no free file descriptors).
     accept_again: Option<Millis>,
     /// The read buffer.
     buffer: Vec<u8>,
 }
 
-/// The sockets that are readable in a turn.
+/// The sockets that are readable in an iteration.
 pub struct Readable {
     sessions: Vec<SessionId>,
     /// Whether clients may wait at a listening socket.
@@ -79,13 +80,13 @@ pub struct Readable {
 }
 
 impl Default for Readable {
-    /// Before the first sleep nothing is known: try `accept`.
+    /// Before the first sleep it is unknown whether clients wait: call `accept`.
     fn default() -> Readable {
         Readable { sessions: Vec::new(), clients_waiting: true }
     }
 }
 
-/// The registrations of a sleep.
+/// The events that were registered for a sleep.
 #[derive(Default)]
 pub struct Waits {
     sessions: Vec<(SessionId, Token)>,
@@ -102,21 +103,20 @@ impl Waits {
 }
 
 impl Server {
-    /// A server with only its own database `_Server`. Relative names of Unix sockets are relative to
-    /// `rundir`.
+    /// A server with only its own database `_Server`. Relative names of Unix sockets are relative to `rundir`.
     pub fn new(rundir: &Path, limits: Limits) -> Server {
         let mut core = Box::new(Core::new(limits));
-        core.add_about();
+        core.add_server_database();
         Server {
             core,
             conns: BTreeMap::new(),
             jobs: Jobs::new(),
-            gone: Vec::new(),
-            served: 0,
+            ended_sessions: Vec::new(),
+            last_served: 0,
             remotes: Remotes::default(),
             tls: crate::tls_names::TlsNames::default(),
             status_due: None,
-            complaints: Vec::new(),
+            errors: Vec::new(),
             resolved_at: None,
             rundir: rundir.to_owned(),
             next_session: 0,
@@ -125,35 +125,35 @@ impl Server {
         }
     }
 
-    /// The wanted remotes, for changes.
+    /// The configured remotes, for changes.
     pub fn remotes_mut(&mut self) -> &mut RemoteNames {
         self.resolved_at = None;
-        &mut self.remotes.wanted
+        &mut self.remotes.configured
     }
 
-    /// The wanted remotes.
+    /// The configured remotes.
     pub fn remotes(&self) -> &RemoteNames {
-        &self.remotes.wanted
+        &self.remotes.configured
     }
 
-    /// Returns whether a job has the databases; functions that need them wait for it.
+    /// Returns whether a job has the core. Functions that need the core wait for the job.
     pub fn is_busy(&self) -> bool {
         self.jobs.has_core()
     }
 
-    /// The core; waits for the job that has it, if any.
+    /// The core. If a job has it, waits for the job.
     pub(crate) fn core(&mut self) -> &mut Core {
         while self.jobs.has_core() {
-            let done = self.jobs.next(true);
-            self.take_done(done);
+            let done = self.jobs.next_result(true);
+            self.take_job_result(done);
         }
         &mut self.core
     }
 
-    /// Processes everything that is ready.
+    /// Runs one iteration: processes results of jobs, events and deadlines.
     pub fn run(&mut self, readable: &Readable, now: Millis) {
-        while let Some(done) = self.jobs.next(false) {
-            self.take_done(Some(done));
+        while let Some(done) = self.jobs.next_result(false) {
+            self.take_job_result(Some(done));
         }
         if !self.is_busy() {
             self.configure(now);
@@ -161,24 +161,24 @@ impl Server {
         if readable.clients_waiting || self.accept_again.is_some() {
             self.accept(now);
         }
-        for arrival in self.remotes.call(now) {
-            self.admit(arrival);
+        for arrival in self.remotes.connect_targets(now) {
+            self.add_connection(arrival);
         }
         self.read(readable, now);
         if !self.is_busy() {
             self.write_status(now);
-            self.carry_out();
+            self.execute_requests();
         }
         self.conns.values_mut().for_each(|conn| conn.probe(now));
         if self.is_busy() {
-            self.conns.values().for_each(Conn::notice_hangup);
+            self.conns.values().for_each(Conn::check_hangup);
             self.conns.values_mut().for_each(Conn::answer_probes);
         }
         self.conns.values_mut().for_each(Conn::flush);
         self.drop_closed(now);
     }
 
-    /// Opens and closes sockets as the user and columns require.
+    /// Opens and closes sockets according to the settings, if these may have changed.
     fn configure(&mut self, now: Millis) {
         let generation = self.settings_generation();
         let retry = self.remotes.deadline(now).is_some_and(|at| at <= now);
@@ -186,9 +186,9 @@ impl Server {
             return;
         }
         self.resolved_at = Some(generation);
-        let (resolved, complaints) = self.resolve();
-        for gone in self.remotes.reconcile(&resolved, &self.rundir, now) {
-            let of_it = self.conns.values_mut().filter(|s| s.remote == gone);
+        let (resolved, errors) = self.resolve_settings();
+        for removed in self.remotes.reconcile(&resolved, &self.rundir, now) {
+            let of_it = self.conns.values_mut().filter(|s| s.remote == removed);
             of_it.for_each(|conn| conn.end(Loss::Dropped));
         }
         for (id, conn) in &mut self.conns {
@@ -202,10 +202,10 @@ impl Server {
                 }
             }
         }
-        self.log_errors(complaints);
+        self.log_errors(errors);
     }
 
-    /// Changes when the settings of remotes and TLS may have changed.
+    /// A number that changes when the settings of remotes and TLS in columns may have changed.
     fn settings_generation(&self) -> u64 {
         if self.reads_settings() { self.core.generation() } else { 0 }
     }
@@ -213,44 +213,44 @@ impl Server {
     /// Registers the events and deadlines that end the caller's next sleep.
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) -> Waits {
         let full = self.conns.len() >= MAX_SESSIONS || self.accept_again.is_some();
-        let has_room = |name: &str| !full && self.clients_of(name) < self.core.limits.sessions;
-        let mut waits = Waits { listeners: self.remotes.wait(set, has_room), ..Waits::default() };
+        let has_capacity = |name: &str| !full && self.clients_of(name) < self.core.limits.sessions;
+        let mut waits = Waits { listeners: self.remotes.wait(set, has_capacity), ..Waits::default() };
         for (id, conn) in &self.conns {
             let held = self.core.sessions.get(id).is_some_and(Session::can_send_held);
-            if conn.unread && conn.wants_input() || (held || conn.has_waiting()) && !self.is_busy() {
+            if conn.may_have_data && conn.accepts_input() || (held || conn.has_requests()) && !self.is_busy()
+            {
                 set.wake_now();
             }
-            let interest = match (conn.wants_input(), conn.has_output()) {
+            let interest = match (conn.accepts_input(), conn.has_output()) {
                 (true, true) => Interest::Both,
                 (false, true) => Interest::Write,
                 (true, false) => Interest::Read,
-                // Not read until its requests have been executed.
+                // The client is not read until its pending requests have been executed.
                 (false, false) => {
                     conn.link.deadline(now).into_iter().for_each(|at| set.deadline(at));
                     continue;
                 }
             };
             let token = set.fd(&conn.stream, interest);
-            if conn.wants_input() {
+            if conn.accepts_input() {
                 waits.sessions.push((*id, token));
             }
             conn.link.deadline(now).into_iter().for_each(|at| set.deadline(at));
         }
-        if let Some(at) = self.core.patience() {
-            // One more millisecond, since the deadline is rounded down: it must have passed when the loop
-            // wakes.
+        if let Some(at) = self.core.earliest_deadline() {
+            // The deadline is rounded down to milliseconds and must have passed when the loop wakes: add one millisecond.
             let left = at.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
             set.deadline(Millis(now.0 + u64::try_from(left.as_millis()).unwrap_or(u64::MAX / 2)));
         }
-        if self.core.databases.values().any(Served::is_compacting) {
+        if self.core.databases.values().any(ServedDatabase::is_compacting) {
             set.deadline(Millis(now.0 + COMPACTION_POLL_MS));
         }
-        if self.jobs.any() {
+        if self.jobs.any_running() {
             set.deadline(Millis(now.0 + JOB_POLL_MS));
         } else if self.resolved_at != Some(self.settings_generation()) {
             set.wake_now();
         }
-        // Deadlines that need the core wait for it; running jobs are polled.
+        // While a job has the core, deadlines of work that needs the core are not registered; running jobs are polled.
         let of_core = [self.remotes.deadline(now), self.status_due].map(|at| at.filter(|_| !self.is_busy()));
         let others = [self.accept_again].into_iter().chain(of_core);
         others.flatten().for_each(|at| set.deadline(at));
@@ -268,15 +268,15 @@ impl Server {
         }
         let mut fresh = Vec::new();
         for (name, remote) in &self.remotes.active {
-            let End::Listening(listener) = &remote.end else { continue };
-            // A remote that has reached its limit does not affect the others.
+            let RemoteSocket::Listening(listener) = &remote.socket else { continue };
+            // A remote that has reached its limit of clients does not affect other remotes.
             let mut room = self.core.limits.sessions.saturating_sub(self.clients_of(name));
             while room > 0 && self.conns.len() + fresh.len() < MAX_SESSIONS {
                 match listener.accept() {
-                    Ok(Some(stream)) => fresh.push(arrived(stream, name, &remote.options, now)),
+                    Ok(Some(stream)) => fresh.push(accepted_connection(stream, name, &remote.options, now)),
                     Ok(None) => break,
                     Err(error) => {
-                        // The client is still waiting, so polling the listener would not sleep: pause.
+                        // The client is still waiting, so the listener stays readable and a sleep would end at once: pause.
                         log_accept_error(name, &error);
                         self.accept_again = Some(Millis(now.0 + ACCEPT_PAUSE_MS));
                         break;
@@ -285,14 +285,14 @@ impl Server {
                 room -= 1;
             }
         }
-        fresh.into_iter().for_each(|arrival| self.admit(arrival));
+        fresh.into_iter().for_each(|arrival| self.add_connection(arrival));
     }
 
-    fn admit(&mut self, arrival: Arrival) {
+    fn add_connection(&mut self, arrival: NewConnection) {
         self.next_session += 1;
         let id = self.next_session;
-        if let Some(End::Calling { session, .. }) =
-            self.remotes.active.get_mut(&arrival.remote).map(|r| &mut r.end)
+        if let Some(RemoteSocket::Connecting { session, .. }) =
+            self.remotes.active.get_mut(&arrival.remote).map(|r| &mut r.socket)
         {
             *session = Some(id);
         }
@@ -301,12 +301,12 @@ impl Server {
 
     /// Reads from the readable clients, and starts jobs for long messages.
     fn read(&mut self, readable: &Readable, now: Millis) {
-        let unread = self.conns.iter().filter(|(_, c)| c.unread).map(|(id, _)| *id);
-        let mut readable: Vec<SessionId> = readable.sessions.iter().copied().chain(unread).collect();
+        let with_data = self.conns.iter().filter(|(_, c)| c.may_have_data).map(|(id, _)| *id);
+        let mut readable: Vec<SessionId> = readable.sessions.iter().copied().chain(with_data).collect();
         readable.sort_unstable();
         readable.dedup();
         for id in readable {
-            if let Some(conn) = self.conns.get_mut(&id).filter(|c| !c.closed && c.wants_input()) {
+            if let Some(conn) = self.conns.get_mut(&id).filter(|c| !c.closed && c.accepts_input()) {
                 conn.receive(now, &mut self.buffer);
             }
         }
@@ -314,21 +314,21 @@ impl Server {
             if !self.jobs.can_parse() {
                 break;
             }
-            if let Some(text) = conn.take_long() {
+            if let Some(text) = conn.take_long_text() {
                 self.jobs.parse(*id, text);
             }
         }
-        self.bound_input();
+        self.limit_input();
     }
 
     /// If incomplete messages of all clients exceed the limit, disconnects the client whose message has been
     /// incomplete for longest.
-    fn bound_input(&mut self) {
+    fn limit_input(&mut self) {
         if self.conns.values().map(Conn::input_len).sum::<usize>() <= MAX_INPUT_LEN {
             return;
         }
-        let unfinished = self.conns.values_mut().filter(|c| c.unfinished.is_some() && !c.closed);
-        if let Some(conn) = unfinished.min_by_key(|c| c.unfinished) {
+        let incomplete = self.conns.values_mut().filter(|c| c.incomplete_since.is_some() && !c.closed);
+        if let Some(conn) = incomplete.min_by_key(|c| c.incomplete_since) {
             runtime::warn_rl!(
                 LOG,
                 LIMIT,
@@ -339,74 +339,74 @@ impl Server {
         }
     }
 
-    /// Executes requests, one of each session in turn, until none waits, the time share is used up or a job
-    /// has the core.
-    fn carry_out(&mut self) {
+    /// Executes pending requests, one of each session in turn, until there is none, the time limit has passed or a job has
+    /// the core.
+    fn execute_requests(&mut self) {
         let began = Instant::now();
         self.join_sessions();
-        let ready = self.conns.iter().filter(|(_, c)| c.has_waiting() && !c.closed).map(|(id, _)| *id);
-        let (before, after): (Vec<_>, Vec<_>) = ready.partition(|id| *id <= self.served);
+        let ready = self.conns.iter().filter(|(_, c)| c.has_requests() && !c.closed).map(|(id, _)| *id);
+        let (before, after): (Vec<_>, Vec<_>) = ready.partition(|id| *id <= self.last_served);
         let mut ready = VecDeque::from([after, before].concat());
         while let Some(id) = ready.pop_front() {
             let Some(conn) = self.conns.get_mut(&id) else { continue };
-            let Some(next) = conn.next_waiting() else { continue };
-            self.served = id;
-            if self.core.is_heavy(&next) {
+            let Some(next) = conn.next_request() else { continue };
+            self.last_served = id;
+            if self.core.needs_job(&next) {
                 ready.push_front(id);
                 let work = self.collect_work((id, next.message), ready);
-                return self.finish(work, true);
+                return self.finish_turn(work, true);
             }
-            if conn.has_waiting() {
+            if conn.has_requests() {
                 ready.push_back(id);
             }
-            self.core.carry_out(Work { requests: vec![(id, next.message)], ..Work::default() });
-            if began.elapsed() > SHARE {
+            self.core.execute_work(Work { requests: vec![(id, next.message)], ..Work::default() });
+            if began.elapsed() > EXECUTION_TIME_MAX {
                 break;
             }
         }
-        self.finish(Work::default(), false);
+        self.finish_turn(Work::default(), false);
     }
 
-    /// The work for one job: the request that needs it, and some more of each session, so that short requests
+    /// The work for one job: the request that needs a job, and up to 16 requests of each session, so that short requests
     /// to a large database share the cost of a job.
-    fn collect_work(&mut self, first: (SessionId, Long), ready: VecDeque<SessionId>) -> Work {
+    fn collect_work(&mut self, first: (SessionId, ClientMessage), ready: VecDeque<SessionId>) -> Work {
         let mut work = Work { requests: vec![first], ..Work::default() };
         for id in ready {
             let Some(conn) = self.conns.get_mut(&id) else { continue };
-            // A probe is answered before the job, even if it arrived in the same turn.
+            // A probe is answered before the job starts, even if it arrived in the same iteration as the request.
             conn.answer_probes();
-            let some = std::iter::from_fn(|| conn.next_waiting()).take(REQUESTS_PER_JOB);
+            let some = std::iter::from_fn(|| conn.next_request()).take(REQUESTS_PER_JOB);
             work.requests.extend(some.map(|waiting| (id, waiting.message)));
         }
         work
     }
 
-    /// Ends a turn of the core: in a last job if the remaining work is heavy, else here.
-    fn finish(&mut self, mut work: Work, mut heavy: bool) {
+    /// Does the remaining work of an iteration that needs the core: in a job if it may take long, otherwise at once.
+    fn finish_turn(&mut self, mut work: Work, mut needs_job: bool) {
         for (id, session) in self.core.sessions.iter().filter(|(_, s)| s.can_send_held()) {
-            heavy |= Core::is_heavy_to_tell(session);
-            work.release.push(*id);
+            needs_job |= Core::needs_job_to_send_changes(session);
+            work.send_held.push(*id);
         }
-        heavy |= self.core.databases.values().any(Served::is_compacted);
-        heavy |= self.core.may_retry() && self.core.is_heavy_to_retry();
-        if heavy {
+        needs_job |= self.core.databases.values().any(ServedDatabase::is_file_rewritten);
+        needs_job |= self.core.may_retry() && self.core.needs_job_to_retry();
+        if needs_job {
             let limits = self.core.limits;
             let core = std::mem::replace(&mut self.core, Box::new(Core::new(limits)));
-            return self.jobs.work(core, work);
+            return self.jobs.execute(core, work);
         }
-        self.core.carry_out(work);
-        self.core.settle();
+        self.core.execute_work(work);
+        self.core.finish_work();
         self.take_output();
     }
 
-    fn take_done(&mut self, done: Option<Done>) {
+    fn take_job_result(&mut self, done: Option<JobResult>) {
         match done {
-            Some(Done::Parsed(id, parsed)) => {
+            Some(JobResult::Parsed(id, parsed)) => {
                 if let Some(conn) = self.conns.get_mut(&id) {
-                    conn.parsed_long(parsed);
+                    conn.queue_parsed_long(parsed);
                 }
             }
-            Some(Done::Core(core)) => {
+            Some(JobResult::Core(core)) => {
                 self.core = core;
                 self.take_output();
             }
@@ -414,10 +414,10 @@ impl Server {
         }
     }
 
-    /// Adds sessions for new connections to the core, removes those of ended connections, and updates the
-    /// backlog of the others.
+    /// Adds sessions for new connections to the core, removes sessions of ended connections, and updates the backlog of
+    /// all others.
     fn join_sessions(&mut self) {
-        for id in std::mem::take(&mut self.gone) {
+        for id in std::mem::take(&mut self.ended_sessions) {
             self.core.end_session(id);
         }
         for (id, conn) in &self.conns {
@@ -430,7 +430,7 @@ impl Server {
         }
     }
 
-    /// Moves the sessions' output to their connections, and ends connections whose session has ended.
+    /// Moves the output of sessions to their connections, and ends the connections whose session has ended.
     pub(crate) fn take_output(&mut self) {
         for (id, conn) in &mut self.conns {
             let Some(session) = self.core.sessions.get_mut(id) else { continue };
@@ -449,9 +449,9 @@ impl Server {
         for id in closed {
             if let Some(mut conn) = self.conns.remove(&id) {
                 let name = std::mem::take(&mut conn.remote);
-                self.remotes.ended(&name, id, conn.into_link(now));
+                self.remotes.connection_ended(&name, id, conn.into_link(now));
             }
-            self.gone.push(id);
+            self.ended_sessions.push(id);
         }
         if !self.is_busy() {
             self.join_sessions();
@@ -459,7 +459,7 @@ impl Server {
         }
     }
 
-    /// Ends all connections; the server reconnects those that it made.
+    /// Ends all connections. The server then connects again to the addresses to which it had connected.
     pub fn reconnect(&mut self) {
         self.conns.values_mut().for_each(|conn| conn.end(Loss::Dropped));
     }

@@ -1,8 +1,8 @@
-//! The database side of a client: its monitors, waiting transactions and output.
+//! The database side of a client: its monitors, blocked transactions and output.
 //!
-//! A client that reads slowly does not get every update: while output waits for it, changes are merged row by
-//! row, and it gets one update with all of them once it has read its output. So the size of the database
-//! limits the memory that a client can occupy.
+//! A client that reads slowly does not get every update. While it has unsent output, changes are held and merged, one
+//! change per row; when it has read its output, it gets one update with all of them. So the size of the database limits
+//! the memory that a client can use.
 
 use crate::remote_options::RemoteOptions;
 use ovsdb::{Change, Changes, Json, Message, Monitor, Parameters, Schema, Uuid};
@@ -16,55 +16,56 @@ use transport::Loss;
 static JSONRPC: Module = Module::new("jsonrpc");
 static LIMIT: RateLimit = RateLimit::new(5, 5);
 
-/// If more bytes than this wait for a client, it is disconnected.
+/// A client with more unsent output than this, in bytes, is disconnected.
 const MAX_BACKLOG_LEN: usize = 256 << 20;
 /// Maximum number of monitors of one session.
 pub const MAX_MONITORS: usize = 1000;
-/// Maximum number of transactions of one session that wait for a condition.
+/// Maximum number of blocked transactions of one session.
 pub const MAX_BLOCKED: usize = 1000;
 
 /// Identifies a session; never reused.
 pub type SessionId = u64;
 
-/// A transaction that waits for its condition.
+/// A transaction that is blocked by a `wait` operation until its condition holds.
 pub struct Blocked {
     /// The ID of the request.
     pub id: Json,
     /// The parameters of the request.
     pub params: Parameters,
-    /// When it was received.
+    /// When the request was received.
     pub since: Instant,
-    /// When it times out.
+    /// When the `wait` times out; `None`: never.
     pub deadline: Option<Instant>,
 }
 
-/// Changes of one database that are held back from a slow client.
-struct Held {
+/// Changes of one database that are not sent to a slow client yet, merged to one change per row.
+struct HeldChanges {
     changes: BTreeMap<(usize, Uuid), Change>,
+    /// ID of the last transaction.
     last: Uuid,
 }
 
-/// The encoded updates of one transaction, by kind of monitor.
+/// The encoded updates of one transaction, by [`Monitor::request_hash`].
 pub type SharedUpdates = BTreeMap<u128, Option<String>>;
 
 /// One client.
 pub struct Session {
     /// The name in log messages.
     name: String,
-    /// The common name in its certificate.
+    /// The common name in the client's certificate.
     pub peer_id: Option<String>,
-    /// The options of its remote.
+    /// The options of the client's remote.
     pub options: RemoteOptions,
     pub monitors: Vec<Monitor>,
     pub blocked: Vec<Blocked>,
-    held: BTreeMap<String, Held>,
+    held: BTreeMap<String, HeldChanges>,
     /// Whether the client handles changes of the set of databases (`set_db_change_aware`).
     pub change_aware: bool,
     /// Messages for the connection to send.
     pub output: Vec<String>,
-    /// Number of bytes that wait to be written, including `output`.
+    /// Length of all unsent output, in bytes, including `output`.
     pub backlog: usize,
-    /// Why the connection must end.
+    /// Why the connection must end; `None`: it need not end.
     pub loss: Option<Loss>,
     /// Set by the socket thread when the client has disconnected, even while a job has the session.
     hung_up: Arc<AtomicBool>,
@@ -102,7 +103,7 @@ impl Session {
         self.send_text(message.to_string());
     }
 
-    /// Queues an encoded message. It may have any length, since it may be the whole database.
+    /// Queues an encoded message. A single message may have any length, since it may contain the complete database.
     pub fn send_text(&mut self, message: String) {
         if self.backlog > MAX_BACKLOG_LEN {
             if self.loss.is_none() {
@@ -114,8 +115,8 @@ impl Session {
         self.output.push(message);
     }
 
-    /// Sends a transaction's changes to the monitors, now or once the client has read its output. `shared`:
-    /// updates already encoded for other sessions.
+    /// Sends a transaction's changes to the client's monitors, or holds them if the client has unsent output. `shared`:
+    /// updates that were already encoded for other sessions.
     pub fn send_changes(
         &mut self,
         schema: &Schema,
@@ -128,9 +129,9 @@ impl Session {
             return;
         }
         if !self.has_output() && self.held.is_empty() {
-            return self.update(schema, changes, transaction, shared);
+            return self.queue_updates(schema, changes, transaction, shared);
         }
-        let fresh = || Held { changes: BTreeMap::new(), last: transaction };
+        let fresh = || HeldChanges { changes: BTreeMap::new(), last: transaction };
         let held = self.held.entry(schema.name.clone()).or_insert_with(fresh);
         held.last = transaction;
         for change in changes {
@@ -141,13 +142,20 @@ impl Session {
         }
     }
 
-    fn update(&mut self, schema: &Schema, changes: &Changes, transaction: Uuid, shared: &mut SharedUpdates) {
+    /// Queues the updates of all monitors of a database.
+    fn queue_updates(
+        &mut self,
+        schema: &Schema,
+        changes: &Changes,
+        transaction: Uuid,
+        shared: &mut SharedUpdates,
+    ) {
         let mut updates = Vec::new();
         for monitor in self.monitors.iter().filter(|m| m.database() == schema.name) {
             let compose = || monitor.shared_part(schema, changes);
             let own;
-            let part = match monitor.kind() {
-                Some(kind) => shared.entry(kind).or_insert_with(compose),
+            let part = match monitor.request_hash() {
+                Some(hash) => shared.entry(hash).or_insert_with(compose),
                 None => {
                     own = compose();
                     &own
@@ -158,30 +166,30 @@ impl Session {
         updates.into_iter().for_each(|update| self.send_text(update));
     }
 
-    /// The number of changes held back; changes of long values count more.
-    pub fn held_changes(&self) -> usize {
+    /// The number of held changes; a change of long values counts as several (see [`Change::weight`]).
+    pub fn held_change_count(&self) -> usize {
         self.held.values().flat_map(|held| held.changes.values()).map(Change::weight).sum()
     }
 
-    /// Returns whether held-back changes can be sent now.
+    /// Returns whether there are held changes that can be sent now.
     pub fn can_send_held(&self) -> bool {
         !self.held.is_empty() && !self.has_output()
     }
 
-    /// Sends held-back changes of the databases that `schema_of` finds.
-    pub fn release<'s>(&mut self, schema_of: impl Fn(&str) -> Option<&'s Schema>) {
-        for (database, Held { changes, last }) in std::mem::take(&mut self.held) {
+    /// Queues the updates for held changes of all databases for which `schema_of` returns a schema.
+    pub fn send_held_changes<'s>(&mut self, schema_of: impl Fn(&str) -> Option<&'s Schema>) {
+        for (database, HeldChanges { changes, last }) in std::mem::take(&mut self.held) {
             let Some(schema) = schema_of(&database) else {
-                self.held.insert(database, Held { changes, last });
+                self.held.insert(database, HeldChanges { changes, last });
                 continue;
             };
             let changes = changes.into_values().filter(|c| c.old.is_some() || c.new.is_some()).collect();
-            self.update(schema, &changes, last, &mut SharedUpdates::new());
+            self.queue_updates(schema, &changes, last, &mut SharedUpdates::new());
         }
     }
 
-    /// Removes the monitors and changes of a database; returns the IDs of the monitors.
-    pub fn leave(&mut self, database: &str) -> Vec<Json> {
+    /// Removes the monitors and held changes of a database; returns the IDs of the monitors.
+    pub fn remove_monitors_of(&mut self, database: &str) -> Vec<Json> {
         self.held.remove(database);
         let (gone, rest) =
             std::mem::take(&mut self.monitors).into_iter().partition(|m: &Monitor| m.database() == database);
@@ -189,7 +197,7 @@ impl Session {
         gone.iter().map(|m| m.id().clone()).collect()
     }
 
-    /// Ends the connection in this turn.
+    /// Ends the connection in this iteration.
     pub fn end(&mut self, loss: Loss) {
         self.loss.get_or_insert(loss);
     }
@@ -199,7 +207,7 @@ impl Session {
         self.loss.is_some()
     }
 
-    /// Cancels a waiting transaction; returns whether there was one.
+    /// Cancels a blocked transaction; returns whether there was one with this request ID.
     pub fn cancel(&mut self, id: &Json) -> bool {
         let before = self.blocked.len();
         self.blocked.retain(|blocked| blocked.id != *id);

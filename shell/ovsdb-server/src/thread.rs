@@ -1,4 +1,4 @@
-//! A server in its own thread, for a daemon with other tasks.
+//! Runs a server in a thread of its own, for a daemon that has other tasks, too.
 
 use crate::server::{Readable, Server};
 use ovsdb::stream::STACK;
@@ -20,7 +20,7 @@ pub struct Handle {
 impl Server {
     /// Starts the server in a new thread. Its sockets are open on return.
     pub fn spawn(mut self) -> io::Result<Handle> {
-        // A clock of its own: virtual time stops the switch, not its database.
+        // The thread has its own clock: in tests the virtual time of the switch stops, but not the database server.
         let poll = PollLoop::new(Clock::new())?;
         let waker = poll.waker();
         let stop = Arc::new(AtomicBool::new(false));
@@ -30,7 +30,7 @@ impl Server {
         let thread = std::thread::Builder::new().name("ovsdb".into()).stack_size(STACK).spawn(move || {
             let mut readable = Readable::default();
             while !stopped.load(Ordering::Acquire) {
-                runtime::ordered_panic::obey();
+                runtime::ordered_panic::panic_if_ordered();
                 let now = poll.clock().now();
                 self.run(&readable, now);
                 let mut set = WaitSet::new();
@@ -43,7 +43,7 @@ impl Server {
 }
 
 impl Handle {
-    /// Why the server could not listen at this remote when it started; it keeps trying.
+    /// Why the server could not listen on this remote when it started. The server keeps trying.
     pub fn refused(&self, remote: &str) -> Option<&str> {
         self.refused.get(remote).map(String::as_str)
     }

@@ -1,6 +1,6 @@
 //! The names of TLS files.
 
-use transport::tls::Names;
+use transport::tls::TlsSettings;
 
-/// The TLS settings as file names and values, or as `db:` names of columns.
-pub type TlsNames = Names<String>;
+/// The TLS settings: file names and values, or `db:` names of columns that contain them.
+pub type TlsNames = TlsSettings<String>;

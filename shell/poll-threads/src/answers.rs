@@ -1,4 +1,4 @@
-//! Answers of workers to orders of the main thread, and a record of those that did not arrive in time.
+//! Answers of workers to orders of the main thread, and which answers did not arrive in time.
 
 use crate::log::LOG;
 use crate::mailbox::Done;
@@ -9,21 +9,22 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use units::{CoreId, PortNo, WorkerId};
 
-/// How long an answer is waited for: a thousand times a long turn, and longer than a busy machine delays a thread.
+/// How long the main thread waits for an answer: a thousand times a long iteration, and longer than a busy machine
+/// delays a thread.
 pub(crate) const LIMIT: Duration = Duration::from_secs(2);
 
-/// Workers that have not answered in time.
+/// An error: the workers of these cores have not answered in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Silent(pub(crate) Vec<CoreId>);
+pub struct WorkerTimeout(pub(crate) Vec<CoreId>);
 
 #[cfg(test)]
-impl Silent {
-    pub(crate) fn of(core: CoreId) -> Silent {
-        Silent(vec![core])
+impl WorkerTimeout {
+    pub(crate) fn of(core: CoreId) -> WorkerTimeout {
+        WorkerTimeout(vec![core])
     }
 }
 
-impl fmt::Display for Silent {
+impl fmt::Display for WorkerTimeout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = |core: &CoreId| match *core {
             CoreId::UNPINNED => "the worker of kernel ports".to_owned(),
@@ -34,18 +35,18 @@ impl fmt::Display for Silent {
     }
 }
 
-impl std::error::Error for Silent {}
+impl std::error::Error for WorkerTimeout {}
 
-/// The answer to an order: the channel is closed when the worker has carried it out.
+/// The answer to an order: the worker closes the channel when it has carried out the order.
 pub(crate) type Answer = Receiver<()>;
 
-/// The answers to a set of orders, by worker.
+/// The answers to orders to several workers: one channel for each worker.
 #[derive(Default)]
 pub(crate) struct Answers(BTreeMap<WorkerId, (Done, Answer)>);
 
 impl Answers {
-    /// The sender that goes with the next order to this worker.
-    pub(crate) fn of(&mut self, worker: WorkerId) -> Done {
+    /// The sender to attach to the next order to this worker.
+    pub(crate) fn sender_for(&mut self, worker: WorkerId) -> Done {
         self.0.entry(worker).or_insert_with(channel).0.clone()
     }
 
@@ -57,23 +58,23 @@ impl Answers {
 /// The answers that did not arrive in time.
 #[derive(Default)]
 pub(crate) struct Unanswered {
-    /// The last unanswered order of each worker.
+    /// The last unanswered order to each worker.
     pub(crate) workers: BTreeMap<WorkerId, Answer>,
     /// Ports whose queues were not dropped in time.
     pub(crate) ports: BTreeMap<PortNo, Vec<(WorkerId, Answer)>>,
 }
 
 impl Unanswered {
-    /// Whether the worker has still not answered the order that it did not answer in time.
-    pub(crate) fn is_silent(&mut self, worker: WorkerId) -> bool {
-        let silent = self.workers.get(&worker).is_some_and(|a| a.try_recv() == Err(TryRecvError::Empty));
-        if !silent && self.workers.remove(&worker).is_some() {
+    /// Whether the worker still has not answered its last late order.
+    pub(crate) fn is_late(&mut self, worker: WorkerId) -> bool {
+        let is_late = self.workers.get(&worker).is_some_and(|a| a.try_recv() == Err(TryRecvError::Empty));
+        if !is_late && self.workers.remove(&worker).is_some() {
             runtime::info!(LOG, "worker {} answers again", worker.0);
         }
-        silent
+        is_late
     }
 
-    /// The port was removed.
+    /// Called when the port was removed.
     pub(crate) fn forget(&mut self, no: PortNo) {
         self.ports.remove(&no);
     }
@@ -84,7 +85,7 @@ pub(crate) fn join(thread: JoinHandle<()>, core: CoreId) {
     let deadline = Instant::now() + LIMIT;
     while !thread.is_finished() {
         if Instant::now() >= deadline {
-            runtime::err!(LOG, "{}: its thread ends when it continues", Silent(vec![core]));
+            runtime::err!(LOG, "{}: its thread ends when it continues", WorkerTimeout(vec![core]));
             return;
         }
         std::thread::sleep(Duration::from_micros(100));

@@ -1,22 +1,22 @@
-//! Auto load balance (`pmd-auto-lb`): collects the loads for core/pmd, which decides, and carries out the decision.
+//! Auto load balance (`pmd-auto-lb`): passes the loads to the crate `pmd`, which decides, and carries out the decision.
 
 use crate::handle::{MAIN, WorkerHandle, worker_of};
 use crate::log::LOG;
 use crate::workers::Workers;
 use datapath::{Datapath, Event};
-use pmd::balance::{Polling, Settings, try_out};
+use pmd::balance::{DryRunCore, Settings, dry_run};
 use runtime::log::Level;
 use units::{CoreId, Cycles, Millis, NumaId, WorkerId};
 
 impl Workers {
-    /// The settings of the database.
+    /// Applies the settings of auto load balance.
     pub(crate) fn set_balance(&mut self, settings: Settings) {
         for line in self.balancer.configure(settings) {
             runtime::info!(LOG, "{line}");
         }
     }
 
-    /// Stores the load of queues and workers at the end of an interval.
+    /// Stores the load of queues and workers at the end of an interval of 5 s.
     pub(crate) fn sample(&mut self, datapath: &Datapath) {
         self.ports.sample();
         let settings = self.balancer.settings();
@@ -34,43 +34,48 @@ impl Workers {
         }
     }
 
-    /// Reassigns the queues if a dry run promises an improvement.
+    /// Reassigns the queues if a dry run reaches the configured improvement.
     pub(crate) fn balance(&mut self, now: Millis) {
-        if !self.balancer.is_time(now) || self.due || !self.poll_threads().any(|s| s.load.overload.lasts()) {
+        if !self.balancer.is_time(now)
+            || self.due
+            || !self.pmd_threads().any(|s| s.load.overload.lasts_a_minute())
+        {
             return;
         }
         let queues = |handle: &WorkerHandle| self.ports.of_worker(handle.place.id, false).count();
-        let cores: Vec<(Polling, usize)> = self.poll_threads().map(|s| (polling(s), queues(s))).collect();
-        if let Err(why) = self.balancer.is_promising(self.polling.algorithm, &cores) {
+        let cores: Vec<(DryRunCore, usize)> = self.pmd_threads().map(|s| (polling(s), queues(s))).collect();
+        if let Err(why) = self.balancer.can_improve(self.polling.algorithm, &cores) {
             runtime::debug!(LOG, "PMD auto load balance nothing to do, {why}");
             return;
         }
         runtime::debug!(LOG, "PMD auto load balance performing dry run.");
-        let cores: Vec<Polling> = cores.into_iter().map(|(core, _)| core).collect();
-        let rxqs = self.ports.polled();
+        let cores: Vec<DryRunCore> = cores.into_iter().map(|(core, _)| core).collect();
+        let rxqs = self.ports.pmd_queues();
         let owners: Vec<_> = rxqs.iter().map(|q| self.core_of(self.ports.owner((q.no, q.queue))?)).collect();
         let how = (self.polling.algorithm, self.polling.isolate);
-        let trial = try_out(&cores, &rxqs, &owners, how, self.balancer.settings().improvement);
-        for line in trial.lines.iter().filter(|_| LOG.enabled(Level::Dbg)) {
+        let dry_run_result = dry_run(&cores, &rxqs, &owners, how, self.balancer.settings().improvement);
+        for line in dry_run_result.lines.iter().filter(|_| LOG.enabled(Level::Dbg)) {
             runtime::debug!(LOG, "{line}");
         }
-        if trial.worthwhile {
+        if dry_run_result.worthwhile {
             runtime::info!(LOG, "PMD auto load balance dry run. Requesting datapath reconfigure.");
             self.rebalance();
         }
     }
 
-    fn poll_threads(&self) -> impl Iterator<Item = &WorkerHandle> {
+    /// The PMD threads.
+    fn pmd_threads(&self) -> impl Iterator<Item = &WorkerHandle> {
         self.handles.values().filter(|s| s.place.id != MAIN)
     }
 
+    /// The core of a PMD thread; `None` for the worker of kernel ports.
     pub(crate) fn core_of(&self, worker: WorkerId) -> Option<CoreId> {
-        self.poll_threads().map(|s| s.place.core).find(|core| worker_of(*core) == worker)
+        self.pmd_threads().map(|s| s.place.core).find(|core| worker_of(*core) == worker)
     }
 }
 
-fn polling(handle: &WorkerHandle) -> Polling {
+fn polling(handle: &WorkerHandle) -> DryRunCore {
     let place = &handle.place;
     let core = pmd::Core { id: place.core, numa: NumaId(place.numa) };
-    Polling { core, isolated: place.isolated, cycles: handle.load.elapsed() }
+    DryRunCore { core, isolated: place.isolated, cycles: handle.load.elapsed() }
 }

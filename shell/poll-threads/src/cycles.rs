@@ -1,21 +1,21 @@
 //! The cycle counter.
 //!
-//! It is the processor's time-stamp counter if that has a constant rate, otherwise the raw monotonic clock in nanoseconds. The
-//! number of cycles in a second is measured.
+//! It is the CPU's time-stamp counter if that counter has a constant rate, otherwise the raw monotonic clock in
+//! nanoseconds. The number of cycles per second is measured.
 
 use runtime::cpu_time::monotonic;
 use std::sync::OnceLock;
 use std::time::Duration;
 use units::Cycles;
 
-/// The shortest time that a measurement covers.
-const SPAN: Duration = Duration::from_millis(20);
+/// The shortest time over which the rate is measured.
+const MEASURED_TIME_MIN: Duration = Duration::from_millis(20);
 const SECOND: u64 = 1_000_000_000;
 
-/// Nanoseconds and cycles at the first read; cycles are `None` if the counter is the clock itself.
+/// Clock (in nanoseconds) and counter at the first call of [`now`]; `None` if the clock serves as the counter.
 static START: OnceLock<Option<(u64, Cycles)>> = OnceLock::new();
 
-/// Now.
+/// The present value of the counter.
 #[inline]
 pub fn now() -> Cycles {
     match START.get_or_init(start) {
@@ -24,19 +24,19 @@ pub fn now() -> Cycles {
     }
 }
 
-/// Cycles in a second, as measured since the first call of `now`. A call soon after that one sleeps for a moment.
+/// Cycles per second, measured since the first call of `now`. Sleeps 20 ms if that call was less than 20 ms ago.
 pub fn per_second() -> u64 {
     let Some((since, first)) = *START.get_or_init(start) else { return SECOND };
     let mut elapsed = monotonic().saturating_sub(since);
-    if elapsed < SPAN.as_nanos() as u64 {
-        std::thread::sleep(SPAN);
+    if elapsed < MEASURED_TIME_MIN.as_nanos() as u64 {
+        std::thread::sleep(MEASURED_TIME_MIN);
         elapsed = monotonic().saturating_sub(since);
     }
     let cycles = (dpdk::cycles::now() - first).0;
     (u128::from(cycles) * u128::from(SECOND) / u128::from(elapsed.max(1))) as u64
 }
 
-/// Whole milliseconds.
+/// Converts cycles to milliseconds, rounded down.
 pub fn millis(cycles: Cycles) -> u64 {
     match START.get_or_init(start) {
         Some(_) => (u128::from(cycles.0) * 1000 / u128::from(per_second().max(1))) as u64,
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn cycles_and_the_clock_agree() {
         let (n, c) = (monotonic(), now());
-        std::thread::sleep(SPAN);
+        std::thread::sleep(MEASURED_TIME_MIN);
         let (n, c) = (monotonic() - n, now() - c);
         let told = u128::from(c.0) * u128::from(SECOND) / u128::from(per_second());
         let off = told.abs_diff(u128::from(n));

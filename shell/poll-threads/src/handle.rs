@@ -10,34 +10,34 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use units::{CoreId, Millis, WorkerId};
 
-/// The worker of the kernel's ports ("main thread" in `pmd-stats-show`).
+/// The worker of kernel ports (`pmd-stats-show` calls it "main thread").
 pub const MAIN: WorkerId = WorkerId(0);
 
-/// The worker of a core.
+/// The worker of the PMD thread on a core.
 pub(crate) fn worker_of(core: CoreId) -> WorkerId {
     WorkerId(1 + core.0 as u16)
 }
 
-/// Where a worker runs, for tables.
+/// A worker and the core that it runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WorkerPlace {
-    /// Which worker.
+pub struct WorkerInfo {
+    /// The worker.
     pub id: WorkerId,
-    /// The core it is pinned to; `UNPINNED` for the worker of kernel ports.
+    /// The core to which its thread is pinned; `UNPINNED` for the worker of kernel ports.
     pub core: CoreId,
     /// The NUMA node of that core.
     pub numa: u32,
     /// The core polls pinned queues only.
     pub isolated: bool,
-    /// When it was started.
+    /// When the worker was started.
     pub since: Millis,
 }
 
 /// How workers run.
 pub(crate) enum Mode {
-    /// In the main loop; true: handler threads translate their misses.
+    /// In the main loop (dummy mode). True: handlers translate the misses.
     Inline(bool),
-    /// On threads of their own.
+    /// Each worker on a thread of its own.
     Threads(Clock),
 }
 
@@ -49,22 +49,22 @@ pub(crate) enum Runner {
 
 /// The main thread's handle of a worker.
 pub(crate) struct WorkerHandle {
-    pub(crate) place: WorkerPlace,
+    pub(crate) place: WorkerInfo,
     pub(crate) mailbox: Arc<Mailbox>,
     pub(crate) runner: Runner,
     pub(crate) load: WorkerLoad,
-    /// The worker records its turns.
+    /// The worker records its iterations.
     pub(crate) recorded: bool,
 }
 
-/// A worker whose misses handler threads translate.
+/// Configures a worker to park misses while handlers translate them; an answer wakes the worker by its mailbox.
 pub(crate) fn parking(mut worker: Worker, mailbox: &Arc<Mailbox>) -> Worker {
     let wakeup = Arc::clone(mailbox);
     worker.park_misses(datapath::park::Limits::default(), Arc::new(move || wakeup.wake()), cycles::now);
     worker
 }
 
-/// A worker on a thread of its own.
+/// Configures a worker that runs on a thread of its own.
 pub(crate) fn threaded(worker: Worker, mailbox: &Arc<Mailbox>) -> Worker {
     let mut worker = parking(worker, mailbox);
     worker.set_tick(cycles::per_second() / 1000);
@@ -72,7 +72,7 @@ pub(crate) fn threaded(worker: Worker, mailbox: &Arc<Mailbox>) -> Worker {
     worker
 }
 
-/// A worker of the main loop, where time is virtual. Handler threads translate its misses if the mode says so.
+/// Configures a worker that the main loop runs, in virtual time. `park`: handlers translate its misses.
 pub(crate) fn inline(worker: Worker, mailbox: &Arc<Mailbox>, park: bool) -> Worker {
     if park { parking(worker, mailbox) } else { worker }
 }

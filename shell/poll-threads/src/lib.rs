@@ -1,30 +1,30 @@
-//! Poll threads: on cores of their own for poll-mode ports, one thread that may sleep for the kernel's ports, or (in dummy
-//! mode) the main loop itself.
+//! The threads of workers: a PMD thread on each selected core for poll-mode ports, and one thread for kernel ports, which
+//! sleeps while there are no packets. In dummy mode the main loop runs the workers itself.
 //!
 //! ```text
-//! workers.rs        all workers of a datapath, as the main thread has them: settings, ports, waiting
-//!   ├ handle.rs       one worker as the main thread knows it
-//!   ├ ports.rs        the ports and their queues, and which worker has each
-//!   ├ reconfigure.rs  makes and ends threads, assigns queues (core/pmd decides) and moves them
-//!   ├ balance.rs      reassigns queues when a core has too much to do
-//!   ├ predict.rs      the same by forecast, each second (state: forecast.rs)
-//!   ├ metrics.rs      records of turns are switched on and read
+//! workers.rs        all workers of a datapath, as the main thread manages them: settings, ports, waiting
+//!   ├ handle.rs       the main thread's handle of one worker
+//!   ├ ports.rs        the ports, their queues, and which worker has each queue
+//!   ├ reconfigure.rs  starts and ends threads, assigns queues (core/pmd decides) and moves them
+//!   ├ balance.rs      reassigns queues when a core is overloaded (`pmd-auto-lb-policy=variance`)
+//!   ├ predict.rs      moves queues by a load forecast, once a second (`predictive`; state: forecast.rs)
+//!   ├ metrics.rs      switches recordings of iterations on and reads them
 //!   └ waits.rs        waits for a worker's answer, for a limited time (state: answers.rs)
-//! mailbox.rs        orders from the main thread to a worker; one load tells that there are none
+//! mailbox.rs        orders from the main thread to a worker; checking an empty mailbox costs one load
 //! threads.rs        the loops of the threads: polling, sleeping
-//!   ├ thread_state.rs   what a thread has: its worker, its queues, and how it obeys orders between two turns
+//!   ├ thread_state.rs   the state of a thread: worker, queues; carries out orders between two iterations
 //!   ├ latency_sleep.rs  latency-target sleep
-//!   └ recording.rs      records each turn while that is switched on
+//!   └ recording.rs      records each iteration while that is switched on
 //! cycles.rs         the cycle counter
 //! topology.rs       the cores of the machine
 //! ```
 //!
-//! Changes are recorded and carried out together by `reconfigure`. No worker stops, except one that gives away or
-//! takes a queue, between two of its iterations. Removing a port waits for the worker's answer, so that a device is
-//! never closed while it is polled; a worker that does not answer keeps what it has, and everything else continues.
+//! `reconfigure` carries out all recorded changes together. No worker stops meanwhile: a worker hands queues over
+//! between two of its iterations. Before a port's device is closed, the main thread waits until the workers have dropped
+//! the port's queues. If a worker does not answer in time, the device stays open, and everything else continues.
 //!
-//! In dummy mode time is virtual and scheduling must not be visible: in each iteration, the main loop polls every
-//! worker until none has anything to do. The workers of poll-mode ports exist all the same.
+//! In dummy mode time is virtual, and results must not depend on scheduling: in each iteration, the main loop polls every
+//! worker until none has anything to do. There is a worker for each core with a PMD thread in this mode, too.
 
 mod answers;
 mod balance;
@@ -36,7 +36,7 @@ mod load;
 mod log;
 mod mailbox;
 mod metrics;
-mod polling;
+mod pmd_settings;
 mod ports;
 mod predict;
 mod readiness;
@@ -48,11 +48,11 @@ pub mod topology;
 mod waits;
 mod workers;
 
-pub use answers::Silent;
-pub use forecast::Planned;
-pub use handle::{MAIN, WorkerPlace};
+pub use answers::WorkerTimeout;
+pub use forecast::PlannedMove;
+pub use handle::{MAIN, WorkerInfo};
 pub use load::WorkerLoad;
-pub use polling::Polling;
+pub use pmd_settings::PmdSettings;
 pub use ports::{PolledPort, RxqView};
 pub use workers::Workers;
 

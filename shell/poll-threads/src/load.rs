@@ -8,9 +8,9 @@ use units::Cycles;
 /// The load of a worker in the last minute.
 #[derive(Clone, Debug, Default)]
 pub struct WorkerLoad {
-    /// Cycles of turns that found packets.
+    /// Cycles of iterations that found packets.
     pub busy: History,
-    /// Cycles of all turns.
+    /// Cycles of all iterations, without sleeps.
     pub all: History,
     /// Cycles spent asleep.
     pub(crate) asleep: History,
@@ -18,13 +18,13 @@ pub struct WorkerLoad {
 }
 
 impl WorkerLoad {
-    /// Cycles that passed in the last interval.
+    /// Cycles that passed in the last interval, including sleeps.
     pub fn elapsed(&self) -> u64 {
         self.all.last() + self.asleep.last()
     }
 
-    /// Cycles of turns with packets during the last `intervals` intervals and since their end, and cycles that passed.
-    /// `tally`: the worker's counters now.
+    /// Returns the cycles of iterations with packets and the cycles that passed, both during the last `intervals`
+    /// intervals and the present interval so far. `tally`: the present counters of the worker.
     pub fn usage(&self, intervals: usize, tally: &Tally) -> (u64, u64) {
         let n = |event| Cycles(tally.get(event));
         let busy = self.busy.recent(intervals, n(Event::BusyCycles));

@@ -1,4 +1,4 @@
-//! The module of log messages about poll threads, which is that of Open vSwitch.
+//! The log module of messages about PMD threads; its name is that of Open vSwitch.
 
 use runtime::Module;
 

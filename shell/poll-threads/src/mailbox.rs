@@ -1,5 +1,5 @@
-//! Orders of the main thread to a worker. Checking an empty mailbox costs the worker one load, so it checks in every
-//! iteration.
+//! Orders of the main thread to a worker. Checking an empty mailbox costs the worker one load, so the worker checks its
+//! mailbox in every iteration.
 
 use datapath::Rxq;
 use pmd::metrics::{Recorder, Watch};
@@ -12,44 +12,44 @@ use std::thread::Thread;
 use sync::SleepFlag;
 use units::{Micros, PortNo, QueueId};
 
-/// Dropped when an order has been carried out; the thread that waits for the answer sees the channel close.
+/// The worker drops this when it has carried out the order. That closes the channel on which the main thread waits.
 pub(crate) type Done = Sender<()>;
 
-/// Names a queue.
+/// Identifies a queue: port and number in the port.
 pub(crate) type Key = (PortNo, QueueId);
 
-/// A queue on its way to a worker.
+/// A queue that is being handed over to a worker.
 pub(crate) struct MovingQueue {
     pub(crate) rxq: Rxq,
-    /// The descriptor that a sleeping worker waits for.
+    /// File descriptor that is readable while the queue has packets: a sleeping worker waits for it.
     pub(crate) fd: Option<Arc<OwnedFd>>,
-    /// The worker polls it; otherwise it only keeps it.
+    /// The worker polls the queue; false: it only holds the queue.
     pub(crate) polled: bool,
 }
 
 /// An order to a worker.
 pub(crate) enum Order {
-    /// Take a queue.
+    /// Add a queue to this worker.
     Take(MovingQueue),
-    /// Give a queue to another worker, which polls it (true) or only keeps it.
+    /// Hand a queue over to another worker, which polls it (true) or only holds it (false).
     Give(Key, Arc<Mailbox>, bool),
     /// Drop a queue.
     Drop(Key, Done),
-    /// Answer once the worker holds nothing that was replaced before this order.
+    /// Answer when the worker holds no part of the datapath that was replaced before this order.
     Settle(Done),
-    /// Send by the tx queues of this number from now on.
+    /// Send to the tx queue of this number of each port from now on.
     TxQueue(usize),
     /// The longest load-based sleep (`pmd-sleep-max`).
     SleepMax(Micros),
-    /// The latency target of sleeps (`pmd-latency-target`); 0: only load-based sleep.
+    /// The latency target (`pmd-latency-target`); 0: only load-based sleep.
     LatencyTarget(Micros),
-    /// Record every turn here from now on; `None`: stop recording.
+    /// Record every iteration in this recorder from now on; `None`: stop recording.
     Record(Option<Box<Recorder>>),
-    /// Send a copy of what was recorded.
-    Recorded(SyncSender<Recorder>),
-    /// Log suspicious turns.
+    /// Send a copy of the recorder.
+    CopyRecorder(SyncSender<Recorder>),
+    /// Sets which iterations are logged as suspicious.
     Watch(Watch),
-    /// End the thread once its last queue is gone.
+    /// End the thread when its last queue has been handed over or dropped.
     Stop,
 }
 
@@ -64,7 +64,7 @@ impl fmt::Debug for Order {
             Order::SleepMax(max) => write!(f, "SleepMax({})", max.0),
             Order::LatencyTarget(target) => write!(f, "LatencyTarget({})", target.0),
             Order::Record(recorder) => write!(f, "Record({})", recorder.is_some()),
-            Order::Recorded(_) => f.write_str("Recorded"),
+            Order::CopyRecorder(_) => f.write_str("Recorded"),
             Order::Watch(watch) => write!(f, "Watch({})", watch.on),
             Order::Stop => f.write_str("Stop"),
         }
@@ -74,12 +74,12 @@ impl fmt::Debug for Order {
 /// How an idle worker is woken for an order.
 #[derive(Debug)]
 pub(crate) enum Wakeup {
-    /// Not at all: the thread that posts also runs the worker.
+    /// Not at all: the thread that posts the order also runs the worker (dummy mode).
     None,
-    /// It sleeps in `poll(2)`.
+    /// By a waker: the worker of kernel ports sleeps in `poll(2)`.
     Waker(Waker),
-    /// It polls. It is parked while it has no queue or sleeps by the clock, and while devices are to wake it (`armed`) it
-    /// sleeps in `poll(2)`.
+    /// A PMD thread. While it has no queue and in timer sleeps it is parked, so `unpark` wakes it. While device events
+    /// are armed (`armed`) it sleeps in `poll(2)`, so the waker wakes it.
     Poller { thread: OnceLock<Thread>, waker: Waker, armed: SleepFlag },
 }
 
@@ -119,7 +119,8 @@ impl Mailbox {
         }
     }
 
-    /// Called by the worker before (true) and after a sleep in `poll(2)`. It must look for work between this call and the sleep.
+    /// Called by the worker before (true) and after (false) a sleep in `poll(2)`. Between the call with true and the
+    /// sleep, the worker must check for orders and packets: they may have arrived before the call.
     pub(crate) fn arm(&self, on: bool) {
         if let Wakeup::Poller { armed, .. } = &self.wakeup {
             match on {
@@ -129,24 +130,24 @@ impl Mailbox {
         }
     }
 
-    /// Whether there is an order. It may return false shortly after a post; a later call then returns true.
+    /// Whether there is an order. May return false shortly after a post; a later call then returns true.
     #[inline]
     pub(crate) fn has_mail(&self) -> bool {
         self.orders.has_mail()
     }
 
-    /// Whether there is certainly no order: asked before the worker parks.
+    /// Whether there is certainly no order. The worker checks this before it parks.
     pub(crate) fn is_empty(&self) -> bool {
         self.orders.is_empty()
     }
 
-    /// The next order.
+    /// Removes and returns the next order.
     pub(crate) fn take(&self) -> Option<Order> {
         self.orders.take()
     }
 
-    /// Makes the calling thread the reader of this mailbox, to be unparked for an order.
-    pub(crate) fn read_here(&self) {
+    /// Makes the calling thread the reader of this mailbox: orders unpark this thread.
+    pub(crate) fn set_reader(&self) {
         if let Wakeup::Poller { thread, .. } = &self.wakeup {
             let _ = thread.set(std::thread::current());
         }

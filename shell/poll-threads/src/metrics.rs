@@ -1,8 +1,7 @@
-//! Recording of every iteration of the PMD threads (`pmd-perf-metrics`): switching it on, reading it, and logging
-//! suspicious iterations.
+//! Recording of every iteration of the PMD threads (`pmd-perf-metrics`), as the main thread controls it.
 //!
-//! Each poll thread owns a recorder while the setting is on, so it takes no lock. A command orders a copy, which the thread sends
-//! between two turns, and waits for it.
+//! While the setting is on, each PMD thread owns a recorder, so recording needs no lock. A command orders a copy of the
+//! recorder and waits until the thread sends the copy between two iterations.
 
 use crate::handle::{MAIN, Runner, WorkerHandle};
 use crate::mailbox::Order;
@@ -13,7 +12,7 @@ use std::sync::mpsc::sync_channel;
 use units::{Millis, WorkerId};
 
 impl Metrics {
-    /// Sends the settings to a worker.
+    /// Switches the recording of a PMD thread on or off, if it differs from the setting.
     pub(crate) fn apply(self, handle: &mut WorkerHandle, now: Millis) {
         if handle.place.id == MAIN || self.on == handle.recorded {
             return;
@@ -25,7 +24,7 @@ impl Metrics {
 
 impl Workers {
     /// Switches the recording of iterations on or off.
-    pub(crate) fn record(&mut self, on: bool) {
+    pub(crate) fn set_recording(&mut self, on: bool) {
         self.metrics.on = on;
         for handle in self.handles.values_mut() {
             self.metrics.apply(handle, self.now);
@@ -34,28 +33,28 @@ impl Workers {
     }
 
     /// Sets which iterations are logged as suspicious.
-    pub fn watch(&mut self, watch: Watch) {
+    pub fn set_watch(&mut self, watch: Watch) {
         self.metrics.watch = watch;
         self.handles.values().filter(|s| s.recorded).for_each(|s| s.mailbox.post(Order::Watch(watch)));
         self.deliver();
     }
 
-    /// A copy of what a worker recorded.
-    pub fn recorded(&self, worker: WorkerId) -> Option<Recorder> {
+    /// A copy of a worker's recorder; `None`: the worker does not record, or does not answer in time.
+    pub fn copy_of_recorder(&self, worker: WorkerId) -> Option<Recorder> {
         let handle = self.handles.get(&worker).filter(|s| s.recorded)?;
         if let Runner::Inline(state) = &handle.runner {
-            return state.recorded();
+            return state.copy_of_recorder();
         }
         let (copy, answer) = sync_channel(1);
-        handle.mailbox.post(Order::Recorded(copy));
-        self.hear(handle, &answer)
+        handle.mailbox.post(Order::CopyRecorder(copy));
+        self.wait_for_value(handle, &answer)
     }
 
-    /// Clears what a worker recorded.
+    /// Clears a worker's recorder.
     pub fn clear_record(&mut self, worker: WorkerId, now: Millis) {
         if let Some(handle) = self.handles.get(&worker).filter(|s| s.recorded) {
-            let fresh = Recorder::new(now, self.metrics.watch);
-            handle.mailbox.post(Order::Record(Some(Box::new(fresh))));
+            let empty = Recorder::new(now, self.metrics.watch);
+            handle.mailbox.post(Order::Record(Some(Box::new(empty))));
         }
         self.deliver();
     }

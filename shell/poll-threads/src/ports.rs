@@ -1,32 +1,32 @@
-//! The ports of a datapath, and which worker has each of their rx queues, as the main thread records it.
+//! The main thread's record of a datapath's ports and of the worker that has each of their rx queues.
 
 use crate::cycles;
 use crate::mailbox::{Key, MovingQueue};
 use datapath::{Rxq, RxqLoad};
 use netdev::device::RxHandle;
 use pmd::History;
-use pmd::forecast::{Counted, Forecast};
+use pmd::forecast::{Forecast, QueueCounters};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use units::{CoreId, NumaId, PortNo, QueueId, WorkerId};
 
-/// What scheduling needs to know of a port.
+/// The properties of a port that scheduling needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolledPort {
-    /// Its name, for messages and tables.
+    /// Name of the port, for messages and tables.
     pub name: String,
-    /// The NUMA node of its memory.
+    /// NUMA node of the port's memory.
     pub numa: NumaId,
-    /// Poll threads poll it; otherwise the worker of kernel ports does.
+    /// PMD threads poll the port; false: the worker of kernel ports does.
     pub is_pmd: bool,
 }
 
-/// Which worker has a queue once all orders have been carried out.
+/// Which worker has a queue when all orders have been carried out.
 pub(crate) enum QueueOwner {
-    /// No worker has it yet.
+    /// No worker has the queue yet.
     Unassigned(Box<MovingQueue>),
-    /// A worker has it.
+    /// This worker has the queue.
     Worker(WorkerId),
 }
 
@@ -35,41 +35,51 @@ struct Queue {
     load: Arc<RxqLoad>,
     /// The worker that had the queue of this number before the port's queues were replaced.
     before: Option<WorkerId>,
+    /// Cycles that were spent on the queue's packets.
     history: History,
     /// Cycles that passed during the intervals of `history`.
     elapsed: History,
     forecast: Forecast,
 }
 
-/// What is remembered of a queue when its port's queues are replaced.
+/// The state of a queue that is kept while its port's queues are replaced: the new queue of this number gets it.
 #[derive(Default)]
-struct Past {
+struct KeptQueueState {
     owner: Option<WorkerId>,
     history: History,
     elapsed: History,
     forecast: Forecast,
 }
 
-impl Past {
-    fn of(queue: Queue) -> Past {
-        let owner = queue.owner();
-        Past { owner, history: queue.history, elapsed: queue.elapsed, forecast: queue.forecast }
+impl KeptQueueState {
+    fn of(queue: Queue) -> KeptQueueState {
+        let owner = queue.last_owner();
+        KeptQueueState { owner, history: queue.history, elapsed: queue.elapsed, forecast: queue.forecast }
     }
 }
 
 impl Queue {
-    fn new(rxq: Rxq, fd: Option<Arc<OwnedFd>>, past: Option<Past>) -> Queue {
+    fn new(rxq: Rxq, fd: Option<Arc<OwnedFd>>, kept: Option<KeptQueueState>) -> Queue {
         let load = rxq.load();
         let owner = QueueOwner::Unassigned(Box::new(MovingQueue { rxq, fd, polled: true }));
-        let Past { owner: before, mut history, mut elapsed, mut forecast } = past.unwrap_or_default();
+        let KeptQueueState { owner: before, mut history, mut elapsed, mut forecast } =
+            kept.unwrap_or_default();
         history.rebase(load.cycles());
         elapsed.rebase(cycles::now());
         forecast.rebase();
         Queue { owner, load, before, history, elapsed, forecast }
     }
 
-    /// The worker that has it, or had it last.
+    /// The worker that has the queue; `None`: no worker has it yet.
     fn owner(&self) -> Option<WorkerId> {
+        match self.owner {
+            QueueOwner::Unassigned(_) => None,
+            QueueOwner::Worker(worker) => Some(worker),
+        }
+    }
+
+    /// The worker that has the queue; for a queue that no worker has yet, the worker that had the queue of its number before.
+    fn last_owner(&self) -> Option<WorkerId> {
         match self.owner {
             QueueOwner::Unassigned(_) => self.before,
             QueueOwner::Worker(worker) => Some(worker),
@@ -81,32 +91,33 @@ struct Port {
     about: PolledPort,
     affinity: BTreeMap<QueueId, CoreId>,
     queues: Vec<Queue>,
-    /// Remembered from the queues that were taken back, until there are new ones.
-    past: Vec<Past>,
+    /// State of the withdrawn queues, until the port gets new queues.
+    kept: Vec<KeptQueueState>,
     /// Packets that the device dropped because they were not fetched in time.
-    missed: u64,
+    device_drops: u64,
 }
 
 /// A queue, for tables.
 #[derive(Clone, Copy, Debug)]
 pub struct RxqView<'a> {
-    /// Its port.
+    /// Port number.
     pub no: PortNo,
-    /// Name of its port.
+    /// Name of the port.
     pub port: &'a str,
-    /// Its number there.
+    /// Number of the queue in the port.
     pub queue: QueueId,
     history: &'a History,
     elapsed: &'a History,
-    /// Its counters since it exists.
+    /// Counters since the queue was created.
     pub load: &'a Arc<RxqLoad>,
-    /// Its load forecast.
+    /// Load forecast of the queue.
     pub forecast: &'a Forecast,
 }
 
 impl RxqView<'_> {
-    /// Cycles spent on its packets during the last `intervals` intervals and since their end, and cycles that passed. A queue
-    /// that is younger is measured since it exists.
+    /// Returns the cycles that were spent on the queue's packets and the cycles that passed, both during the last
+    /// `intervals` intervals (5 s each) and the present interval so far. A younger queue has fewer intervals; they include
+    /// those of the queue that it replaced.
     pub fn usage(&self, intervals: usize) -> (u64, u64) {
         let (used, passed) = (self.load.cycles(), cycles::now());
         (self.history.recent(intervals, used), self.elapsed.recent(intervals, passed))
@@ -114,13 +125,13 @@ impl RxqView<'_> {
 }
 
 /// A queue with its load forecast.
-pub(crate) struct Forecasted<'a> {
+pub(crate) struct QueueForecast<'a> {
     pub(crate) key: Key,
-    /// Name of its port.
+    /// Name of the port.
     pub(crate) port: &'a str,
-    /// How many queues the port has.
+    /// Number of queues of the port.
     pub(crate) queues: usize,
-    /// An administrator pinned it to a core.
+    /// An administrator pinned the queue to a core.
     pub(crate) pinned: bool,
     pub(crate) owner: Option<WorkerId>,
     pub(crate) forecast: &'a Forecast,
@@ -131,9 +142,9 @@ pub(crate) struct Forecasted<'a> {
 pub(crate) struct Ports {
     by_no: BTreeMap<PortNo, Port>,
     /// Ports that PMD threads poll.
-    polled: BTreeSet<PortNo>,
-    /// Kernel ports with queues that no worker has yet.
-    unpolled: BTreeSet<PortNo>,
+    pmd_ports: BTreeSet<PortNo>,
+    /// Kernel ports whose queues no worker has yet.
+    unassigned_kernel_ports: BTreeSet<PortNo>,
 }
 
 fn number(i: usize) -> QueueId {
@@ -141,21 +152,22 @@ fn number(i: usize) -> QueueId {
 }
 
 impl Ports {
+    /// Adds a port and its queues, or new queues of a port whose queues were withdrawn.
     pub(crate) fn add(&mut self, no: PortNo, about: PolledPort, handles: Vec<RxHandle>) {
-        // Pinned queues stay pinned when a port's queues are renewed, and their history is kept.
+        // When a port's queues are replaced, the pinning and the load history are kept.
         let old = self.by_no.remove(&no);
-        let (affinity, past) = old.map(|p| (p.affinity, p.past)).unwrap_or_default();
-        let mut past = past.into_iter();
+        let (affinity, kept) = old.map(|p| (p.affinity, p.kept)).unwrap_or_default();
+        let mut kept = kept.into_iter();
         let queue = |(i, handle): (usize, RxHandle)| {
-            Queue::new(Rxq::new(no, number(i), handle.queue), handle.poll_fd, past.next())
+            Queue::new(Rxq::new(no, number(i), handle.queue), handle.poll_fd, kept.next())
         };
         let queues = handles.into_iter().enumerate().map(queue).collect();
-        let set = if about.is_pmd { &mut self.polled } else { &mut self.unpolled };
+        let set = if about.is_pmd { &mut self.pmd_ports } else { &mut self.unassigned_kernel_ports };
         set.insert(no);
-        self.by_no.insert(no, Port { about, affinity, queues, past: Vec::new(), missed: 0 });
+        self.by_no.insert(no, Port { about, affinity, queues, kept: Vec::new(), device_drops: 0 });
     }
 
-    /// Returns whether that changed anything.
+    /// Sets which queues of a port are pinned to cores. Returns whether queues must be reassigned because of that.
     pub(crate) fn pin(&mut self, no: PortNo, affinity: BTreeMap<QueueId, CoreId>) -> bool {
         match self.by_no.get_mut(&no) {
             Some(port) if port.affinity != affinity => {
@@ -166,7 +178,7 @@ impl Ports {
         }
     }
 
-    /// Sets the NUMA node of a port's memory. Returns whether that changed anything.
+    /// Sets the NUMA node of a port's memory. Returns whether queues must be reassigned because of that.
     pub(crate) fn set_numa(&mut self, no: PortNo, numa: NumaId) -> bool {
         match self.by_no.get_mut(&no) {
             Some(port) if port.about.numa != numa => {
@@ -177,17 +189,17 @@ impl Ports {
         }
     }
 
-    /// Removes a port. Returns whether PMD threads are concerned.
+    /// Removes a port. Returns whether PMD threads polled it.
     pub(crate) fn remove(&mut self, no: PortNo) -> bool {
-        self.unpolled.remove(&no);
-        self.polled.remove(&no);
+        self.unassigned_kernel_ports.remove(&no);
+        self.pmd_ports.remove(&no);
         self.by_no.remove(&no).is_some_and(|p| p.about.is_pmd)
     }
 
-    /// Removes its queues; the port stays.
-    pub(crate) fn clear(&mut self, no: PortNo) {
+    /// Withdraws the queues of a port. The port stays, and the state of the queues is kept for the port's new queues.
+    pub(crate) fn withdraw_queues(&mut self, no: PortNo) {
         if let Some(port) = self.by_no.get_mut(&no) {
-            port.past = std::mem::take(&mut port.queues).into_iter().map(Past::of).collect();
+            port.kept = std::mem::take(&mut port.queues).into_iter().map(KeptQueueState::of).collect();
         }
     }
 
@@ -195,23 +207,19 @@ impl Ports {
         self.by_no.keys().copied().collect()
     }
 
-    pub(crate) fn any_polled(&self) -> bool {
-        !self.polled.is_empty()
+    pub(crate) fn has_pmd_ports(&self) -> bool {
+        !self.pmd_ports.is_empty()
     }
 
-    /// The ports that poll threads poll.
-    fn of_poll_threads(&self) -> impl Iterator<Item = (&PortNo, &Port)> {
-        self.polled.iter().filter_map(|no| self.by_no.get_key_value(no))
+    /// The ports that PMD threads poll.
+    fn pmd_ports(&self) -> impl Iterator<Item = (&PortNo, &Port)> {
+        self.pmd_ports.iter().filter_map(|no| self.by_no.get_key_value(no))
     }
 
-    /// The queues of a port with the worker that has each.
+    /// The queues of a port, each with the worker that has it.
     pub(crate) fn queues_of(&self, no: PortNo) -> impl Iterator<Item = (QueueId, Option<WorkerId>)> {
-        let owner = |q: &Queue| match q.owner {
-            QueueOwner::Unassigned(_) => None,
-            QueueOwner::Worker(worker) => Some(worker),
-        };
         let queues = self.by_no.get(&no).into_iter().flat_map(|p| &p.queues);
-        queues.enumerate().map(move |(i, q)| (number(i), owner(q)))
+        queues.enumerate().map(move |(i, q)| (number(i), q.owner()))
     }
 
     /// The worker that has a queue.
@@ -223,9 +231,9 @@ impl Ports {
         self.by_no.get_mut(&no)?.queues.get_mut(usize::from(id.0)).map(|q| &mut q.owner)
     }
 
-    /// The queues for poll threads.
-    pub(crate) fn polled(&self) -> Vec<pmd::Rxq> {
-        let ports = self.of_poll_threads();
+    /// The queues of the ports that PMD threads poll.
+    pub(crate) fn pmd_queues(&self) -> Vec<pmd::Rxq> {
+        let ports = self.pmd_ports();
         ports
             .flat_map(|(no, port)| {
                 port.queues.iter().enumerate().map(|(i, q)| pmd::Rxq {
@@ -240,20 +248,21 @@ impl Ports {
             .collect()
     }
 
-    /// The owner of each queue of [`Self::polled`]; of a new queue, the worker that had the queue of its number before.
-    pub(crate) fn owners(&self) -> Vec<Option<WorkerId>> {
-        self.of_poll_threads().flat_map(|(_, port)| port.queues.iter().map(Queue::owner)).collect()
+    /// The last owner of each queue of [`Self::pmd_queues`]: for a queue that no worker has yet, the worker that had the
+    /// queue of its number before.
+    pub(crate) fn last_owners(&self) -> Vec<Option<WorkerId>> {
+        self.pmd_ports().flat_map(|(_, port)| port.queues.iter().map(Queue::last_owner)).collect()
     }
 
-    /// The queues of kernel ports that no worker has yet.
-    pub(crate) fn take_unpolled(&mut self) -> Vec<Key> {
+    /// Returns the queues of kernel ports that no worker has yet, and clears `unassigned_kernel_ports`.
+    pub(crate) fn take_unassigned_kernel_queues(&mut self) -> Vec<Key> {
         let of = |no: PortNo| self.queues_of(no).map(move |(queue, _)| (no, queue)).collect::<Vec<_>>();
-        let keys = self.unpolled.iter().copied().flat_map(of).collect();
-        self.unpolled.clear();
+        let keys = self.unassigned_kernel_ports.iter().copied().flat_map(of).collect();
+        self.unassigned_kernel_ports.clear();
         keys
     }
 
-    /// The queues that a worker has. `all`: also those of kernel ports.
+    /// The queues that a worker has. `all`: also the queues of kernel ports.
     pub(crate) fn of_worker(&self, worker: WorkerId, all: bool) -> impl Iterator<Item = RxqView<'_>> {
         let ports = self.by_no.iter().filter(move |(_, p)| all || p.about.is_pmd);
         ports.flat_map(move |(no, port)| {
@@ -272,40 +281,38 @@ impl Ports {
     }
 
     /// Sets how many packets the device has dropped because they were not fetched in time.
-    pub(crate) fn missed(&mut self, no: PortNo, missed: u64) {
-        self.by_no.get_mut(&no).into_iter().for_each(|p| p.missed = missed);
+    pub(crate) fn set_device_drops(&mut self, no: PortNo, drops: u64) {
+        self.by_no.get_mut(&no).into_iter().for_each(|p| p.device_drops = drops);
     }
 
-    /// Updates the forecasts at the end of a second of `elapsed` cycles. `saturated`: the worker was never idle in it.
-    pub(crate) fn second(&mut self, elapsed: u64, saturated: impl Fn(WorkerId) -> bool) {
-        for no in &self.polled {
+    /// Updates the forecasts at the end of a second of `elapsed` cycles. `saturated`: the worker was never idle during
+    /// that second.
+    pub(crate) fn add_second(&mut self, elapsed: u64, saturated: impl Fn(WorkerId) -> bool) {
+        for no in &self.pmd_ports {
             let Some(port) = self.by_no.get_mut(no) else { continue };
             let all: u64 = port.queues.iter().map(|q| q.load.packets()).sum();
             for queue in &mut port.queues {
                 let (bursts, full) = queue.load.bursts();
                 let packets = queue.load.packets();
-                // Devices count drops for all queues together.
-                let share = u128::from(port.missed) * u128::from(packets) / u128::from(all.max(1));
+                // A device counts drops for all queues together: each queue gets a share in proportion to its packets.
+                let share = u128::from(port.device_drops) * u128::from(packets) / u128::from(all.max(1));
                 let cycles = queue.load.cycles().0;
-                let counted = Counted { cycles, bursts, full, packets, dropped: share as u64 };
+                let counters = QueueCounters { cycles, bursts, full, packets, dropped: share as u64 };
                 let saturated = matches!(queue.owner, QueueOwner::Worker(worker) if saturated(worker));
-                queue.forecast.read(counted, elapsed, saturated);
+                queue.forecast.add_counters(counters, elapsed, saturated);
             }
         }
     }
 
     /// The forecasts of the queues of poll-mode ports.
-    pub(crate) fn forecasts(&self) -> impl Iterator<Item = Forecasted<'_>> {
-        self.of_poll_threads().flat_map(|(no, port)| {
-            port.queues.iter().enumerate().map(|(i, q)| Forecasted {
+    pub(crate) fn forecasts(&self) -> impl Iterator<Item = QueueForecast<'_>> {
+        self.pmd_ports().flat_map(|(no, port)| {
+            port.queues.iter().enumerate().map(|(i, q)| QueueForecast {
                 key: (*no, number(i)),
                 port: &port.about.name,
                 queues: port.queues.len(),
                 pinned: port.affinity.contains_key(&number(i)),
-                owner: match q.owner {
-                    QueueOwner::Unassigned(_) => None,
-                    QueueOwner::Worker(worker) => Some(worker),
-                },
+                owner: q.owner(),
                 forecast: &q.forecast,
             })
         })

@@ -1,14 +1,14 @@
-//! Auto load balance by forecast (`pmd-auto-lb-policy=predictive`): once a second core/pmd gets the counters, and the moves that it
-//! decides are carried out.
+//! Auto load balance by forecast (`pmd-auto-lb-policy=predictive`): once a second, passes the load counters to the crate
+//! `pmd` and executes the moves that it returns.
 //!
-//! A move is a hand-over of one queue: no thread stops, histories stay, and no packet is lost or overtaken. In dummy mode time is
-//! virtual and loads mean nothing, so this policy runs only if it is configured.
+//! A move is a hand-over of one queue: no thread stops, the queue keeps its load history, and no packet is lost or
+//! reordered. In dummy mode time is virtual and loads have no meaning, so this policy runs only if it is configured.
 
 use crate::cycles;
-use crate::forecast::Planned;
+use crate::forecast::PlannedMove;
 use crate::handle::{MAIN, Mode, worker_of};
 use crate::log::LOG;
-use crate::ports::Forecasted;
+use crate::ports::QueueForecast;
 use crate::workers::Workers;
 use datapath::{Datapath, Event};
 use pmd::plan::{Plan, PollingCore, Queue};
@@ -19,75 +19,83 @@ use units::PortNo;
 use units::{CoreId, Millis, NumaId, WorkerId};
 
 const SECOND: Millis = Millis(1000);
-/// A worker that was idle for less than 1/33 of a second counts as never idle.
-const IDLE_PARTS: u64 = 33;
+/// A worker that was idle for less than 1/33 (3 %) of the second counts as saturated.
+const SATURATED_IDLE_DIVISOR: u64 = 33;
 
 static ELEPHANTS: RateLimit = RateLimit::new(10, 10);
 
 impl Workers {
-    /// The policy in force.
+    /// The configured policy, or the default: predictive, in dummy mode variance.
     pub fn policy(&self) -> Policy {
-        let by_itself = match self.mode {
+        let default = match self.mode {
             Mode::Inline(_) => Policy::Variance,
             Mode::Threads(_) => Policy::Predictive,
         };
-        self.balancer.settings().policy.unwrap_or(by_itself)
+        self.balancer.settings().policy.unwrap_or(default)
     }
 
-    pub(crate) fn predicts(&self) -> bool {
+    /// Whether auto load balance is on with the predictive policy.
+    pub(crate) fn is_predictive(&self) -> bool {
         self.balancer.settings().on && self.policy() == Policy::Predictive
     }
 
-    /// When the main loop must call again.
+    /// When the main loop must call [`predict`](Self::predict) next; `None`: never.
     pub(crate) fn next_forecast(&self) -> Option<Millis> {
-        self.predict.next.filter(|_| self.reads())
+        self.predict.next.filter(|_| self.reads_counters())
     }
 
-    /// Whether loads are read each second. With threads they always are, for commands that preview a rebalance; in dummy mode only
-    /// while the policy is in force.
-    fn reads(&self) -> bool {
+    /// Whether the load counters are read each second. With PMD threads they always are, for commands that preview a
+    /// rebalance; in dummy mode only while the predictive policy is on.
+    fn reads_counters(&self) -> bool {
         let threads = matches!(self.mode, Mode::Threads(_)) && self.handles.len() > 1;
-        threads || self.predicts()
+        threads || self.is_predictive()
     }
 
-    /// Whether a second has ended, so that the drop counters of devices must be read.
+    /// Whether a second has ended, so that the caller must pass the drop counters of the devices
+    /// ([`set_device_drops`](Self::set_device_drops)).
     pub fn forecast_due(&self, now: Millis) -> bool {
-        self.reads() && self.predict.next.is_none_or(|next| now >= next)
+        self.reads_counters() && self.predict.next.is_none_or(|next| now >= next)
     }
 
     /// Whether auto load balance is on.
-    pub fn balances(&self) -> bool {
+    pub fn is_auto_lb_on(&self) -> bool {
         self.balancer.settings().on
     }
 
     /// Sets how many packets a port's device has dropped because they were not fetched in time.
-    pub fn missed(&mut self, no: PortNo, packets: u64) {
-        self.ports.missed(no, packets);
+    pub fn set_device_drops(&mut self, no: PortNo, packets: u64) {
+        self.ports.set_device_drops(no, packets);
     }
 
-    /// Moves that this policy has made so far.
-    pub fn moves(&self) -> u64 {
+    /// Number of moves that the predictive policy has made so far.
+    pub fn moves_made(&self) -> u64 {
         self.predict.moves
     }
 
-    /// The moves that would balance the loads now.
-    pub fn preview(&self) -> (Plan, Vec<Planned>) {
+    /// The moves that would balance the forecast loads now.
+    pub fn preview(&self) -> (Plan, Vec<PlannedMove>) {
         let plan = preview(&self.polling_cores(), &self.plan_queues());
-        let moves = self.named(&plan);
+        let moves = self.with_port_names(&plan);
         (plan, moves)
     }
 
-    /// The queues that would change their core if all were assigned by `pmd-rxq-assign` now.
-    pub fn rebalanced(&self) -> Vec<Planned> {
+    /// The moves that a reassignment of all queues (`pmd-rxq-assign`) would make now.
+    pub fn preview_reassignment(&self) -> Vec<PlannedMove> {
         let cores: Vec<pmd::Core> = self.polling_cores().iter().map(|s| s.core).collect();
-        let rxqs = self.ports.polled();
+        let rxqs = self.ports.pmd_queues();
         let how = &self.polling;
         let given = pmd::assign::assign(&cores, &rxqs, how.algorithm, how.isolate).cores;
         let forecasts = self.ports.forecasts();
-        let planned = |((rxq, to), f): ((&pmd::Rxq, &Option<CoreId>), Forecasted<'_>)| {
+        let planned = |((rxq, to), f): ((&pmd::Rxq, &Option<CoreId>), QueueForecast<'_>)| {
             let from = self.handles.get(&f.owner?)?.place.core;
             let to = to.filter(|to| *to != from)?;
-            Some(Planned { port: rxq.port.clone(), queue: rxq.queue.0, from, to, load: f.forecast.next() })
+            Some(PlannedMove {
+                port: rxq.port.clone(),
+                queue: rxq.queue.0,
+                from,
+                to,
+                load: f.forecast.next(),
+            })
         };
         rxqs.iter().zip(&given).zip(forecasts).filter_map(planned).collect()
     }
@@ -98,14 +106,14 @@ impl Workers {
             return;
         }
         self.predict.next = Some(now + SECOND);
-        self.read(datapath);
-        if self.due || !self.predicts() {
-            // Queues are about to be reassigned anyway, or the other policy is in force.
+        self.read_counters(datapath);
+        if self.due || !self.is_predictive() {
+            // `reconfigure` is about to reassign queues anyway, or this policy is off.
             return;
         }
-        let (handles, queues) = (self.polling_cores(), self.plan_queues());
+        let (cores, queues) = (self.polling_cores(), self.plan_queues());
         self.log_elephants();
-        let plan = self.predict.predictor.second(&handles, &queues, self.balancer.settings().hot);
+        let plan = self.predict.balancer.plan_moves(&cores, &queues, self.balancer.settings().load_limit);
         for node in plan.nodes.iter().filter(|n| n.moves != 0) {
             runtime::info!(
                 LOG,
@@ -114,10 +122,10 @@ impl Workers {
                 node.numa.0,
                 node.before * 100.0,
                 node.after * 100.0,
-                node.bound * 100.0
+                node.even_load * 100.0
             );
         }
-        for step in self.named(&plan) {
+        for step in self.with_port_names(&plan) {
             runtime::info!(
                 LOG,
                 "PMD auto load balance moves port '{}' rx queue {} ({:.0}%) from core {} to core {}.",
@@ -129,14 +137,15 @@ impl Workers {
             );
         }
         self.predict.moves += plan.moves.len() as u64;
-        let keys: Vec<_> = self.movable().map(|f| f.key).collect();
+        let keys: Vec<_> = self.queues_of_pmd_threads().map(|f| f.key).collect();
         for step in &plan.moves {
-            self.send(keys[step.queue], worker_of(step.to), true);
+            self.move_queue(keys[step.queue], worker_of(step.to), true);
         }
         self.deliver();
     }
 
-    fn read(&mut self, datapath: &Datapath) {
+    /// Reads the load counters and updates the forecasts.
+    fn read_counters(&mut self, datapath: &Datapath) {
         let at = cycles::now();
         let elapsed = (at - std::mem::replace(&mut self.predict.read_at, at)).0;
         let mut saturated = BTreeMap::new();
@@ -144,9 +153,9 @@ impl Workers {
             let tally = datapath.worker_tally(*id);
             let idle = tally.get(Event::IdleCycles) + tally.get(Event::SleepCycles);
             let before = self.predict.idle.insert(*id, idle).unwrap_or(0);
-            saturated.insert(*id, idle.saturating_sub(before) < elapsed / IDLE_PARTS);
+            saturated.insert(*id, idle.saturating_sub(before) < elapsed / SATURATED_IDLE_DIVISOR);
         }
-        self.ports.second(elapsed, |id| saturated.get(&id).copied().unwrap_or(false));
+        self.ports.add_second(elapsed, |id| saturated.get(&id).copied().unwrap_or(false));
     }
 
     fn polling_cores(&self) -> Vec<PollingCore> {
@@ -160,39 +169,41 @@ impl Workers {
             .collect()
     }
 
-    /// The polled queues, in the order of `Ports::forecasts`.
-    fn movable(&self) -> impl Iterator<Item = Forecasted<'_>> {
+    /// The queues that PMD threads poll, in the order of `Ports::forecasts`.
+    fn queues_of_pmd_threads(&self) -> impl Iterator<Item = QueueForecast<'_>> {
         self.ports.forecasts().filter(|f| f.owner.is_some_and(|owner| owner != MAIN))
     }
 
+    /// The queues that PMD threads poll, as the planner needs them.
     fn plan_queues(&self) -> Vec<Queue> {
         let core = |id: WorkerId| self.handles.get(&id).map_or(CoreId::UNPINNED, |s| s.place.core);
-        self.movable()
+        self.queues_of_pmd_threads()
             .map(|f| Queue {
                 owner: f.owner.map_or(CoreId::UNPINNED, core),
                 pinned: f.pinned,
                 load: f.forecast.next(),
-                doubt: f.forecast.doubt(),
+                deviation: f.forecast.deviation(),
             })
             .collect()
     }
 
-    fn named(&self, plan: &Plan) -> Vec<Planned> {
-        let queues: Vec<_> = self.movable().collect();
+    /// The moves of a plan, with the names of the ports.
+    fn with_port_names(&self, plan: &Plan) -> Vec<PlannedMove> {
+        let queues: Vec<_> = self.queues_of_pmd_threads().collect();
         let planned = |step: &pmd::plan::Move| {
             let queue = queues.get(step.queue)?;
             let port = queue.port.to_owned();
             let load = queue.forecast.next();
-            Some(Planned { port, queue: queue.key.1.0, from: step.from, to: step.to, load })
+            Some(PlannedMove { port, queue: queue.key.1.0, from: step.from, to: step.to, load })
         };
         plan.moves.iter().filter_map(planned).collect()
     }
 
-    /// Logs queues that are too much for any core alone: an administrator has to split them.
+    /// Logs each queue whose load is more than a core can serve. Only the administrator can help, by more rx queues.
     fn log_elephants(&mut self) {
         for f in self.ports.forecasts() {
             let load = f.forecast.level();
-            if self.predict.predictor.is_elephant(f.key, load) {
+            if self.predict.balancer.is_elephant(f.key, load) {
                 runtime::warn_rl!(
                     LOG,
                     ELEPHANTS,

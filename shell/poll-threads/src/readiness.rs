@@ -1,5 +1,5 @@
-//! Readiness of rx queues, for a worker that sleeps while no queue has packets: with many ports it polls only the queues
-//! that have packets, and it sleeps on one descriptor.
+//! Readiness of rx queues (epoll), for a worker that sleeps while no queue has packets. With many ports the worker polls
+//! only the queues that have packets, and it sleeps on one file descriptor.
 
 use crate::mailbox::Key;
 use rustix::buffer::spare_capacity;
@@ -8,58 +8,58 @@ use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use units::{PortNo, QueueId};
 
-/// Events read at a time; further ones are returned by the next call.
+/// Number of events that one call reads; the next call returns further events.
 const EVENTS_MAX: usize = 256;
 
 /// An epoll instance of a worker's queues.
 pub(crate) struct Readiness {
     epoll: OwnedFd,
-    known: BTreeSet<Key>,
+    watched: BTreeSet<Key>,
 }
 
 impl Readiness {
     pub(crate) fn new() -> std::io::Result<Readiness> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        Ok(Readiness { epoll, known: BTreeSet::new() })
+        Ok(Readiness { epoll, watched: BTreeSet::new() })
     }
 
-    /// The descriptor that is readable while some queue has packets.
+    /// The epoll descriptor: it is readable while a watched queue has packets.
     pub(crate) fn fd(&self) -> &OwnedFd {
         &self.epoll
     }
 
-    /// Number of queues that it watches.
+    /// Number of watched queues.
     pub(crate) fn len(&self) -> usize {
-        self.known.len()
+        self.watched.len()
     }
 
-    /// Whether it watches this queue.
-    pub(crate) fn watches(&self, key: Key) -> bool {
-        self.known.contains(&key)
+    /// Whether this queue is watched.
+    pub(crate) fn is_watched(&self, key: Key) -> bool {
+        self.watched.contains(&key)
     }
 
-    /// Watches a queue, unless another queue has the same descriptor.
+    /// Watches a queue. Does nothing if another queue has the same descriptor.
     pub(crate) fn add(&mut self, key: Key, fd: &OwnedFd) {
         let (PortNo(port), QueueId(queue)) = key;
         let data = epoll::EventData::new_u64(u64::from(port) << 16 | u64::from(queue));
         if epoll::add(&self.epoll, fd, data, epoll::EventFlags::IN).is_ok() {
-            self.known.insert(key);
+            self.watched.insert(key);
         }
     }
 
     /// Stops watching a queue.
     pub(crate) fn remove(&mut self, key: Key, fd: &OwnedFd) {
-        if self.known.remove(&key) {
-            // Fails if the descriptor was closed: then it is removed already.
+        if self.watched.remove(&key) {
+            // This fails if the descriptor was closed; then the kernel has removed it already.
             let _ = epoll::delete(&self.epoll, fd);
         }
     }
 
-    /// The queues that have packets, by port.
+    /// The queues that have packets, sorted by port.
     pub(crate) fn ready(&self) -> Vec<Key> {
         let mut events: Vec<epoll::Event> = Vec::with_capacity(EVENTS_MAX);
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        // If a signal interrupts this, the next call returns the events.
+        // If a signal interrupts the system call, the next call returns the events.
         let _ = epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&at_once));
         let key = |event: &epoll::Event| {
             let data = event.data.u64();

@@ -1,7 +1,7 @@
-//! Reconfiguration: starts and ends poll threads, and moves rx queues to the threads that are to poll them.
+//! Reconfiguration: starts and ends PMD threads, and moves rx queues to the threads that are to poll them.
 
 use crate::answers::join;
-use crate::handle::{MAIN, Mode, Runner, WorkerHandle, WorkerPlace, inline, threaded, worker_of};
+use crate::handle::{MAIN, Mode, Runner, WorkerHandle, WorkerInfo, inline, threaded, worker_of};
 use crate::load::WorkerLoad;
 use crate::log::LOG;
 use crate::mailbox::{Key, Mailbox, Order, Wakeup};
@@ -13,26 +13,28 @@ use datapath::{Datapath, Worker};
 use pmd::Core;
 use pmd::assign::assign;
 use pmd::assign::keep::keep;
-use pmd::cores::{Wanted, per_node, wanted};
+use pmd::cores::{SelectedCores, per_node, wanted};
 use runtime::PollLoop;
 use std::sync::Arc;
 use units::{CoreId, WorkerId};
 
 impl Workers {
-    pub(crate) fn wanted(&self, polled: bool) -> Wanted {
-        match polled || self.ports.any_polled() {
+    /// The cores that get a PMD thread. `polled`: count as if there were a poll-mode port.
+    pub(crate) fn wanted(&self, polled: bool) -> SelectedCores {
+        match polled || self.ports.has_pmd_ports() {
             true => wanted(&self.topology, self.polling.mask.as_deref()),
-            // A poll thread uses its core completely, so there are none without a poll-mode port.
-            false => Wanted::default(),
+            // A PMD thread uses its core completely, so there are no PMD threads without a poll-mode port.
+            false => SelectedCores::default(),
         }
     }
 
-    /// Starts and ends poll threads according to the mask, and moves every queue to the worker that is to poll it.
+    /// Starts and ends PMD threads according to the mask, and moves every queue to the worker that is to poll it. Does
+    /// nothing if no change is recorded.
     pub fn reconfigure(&mut self, datapath: &Datapath) {
         if !std::mem::take(&mut self.due) {
             return;
         }
-        self.balancer.changed();
+        self.balancer.configuration_changed();
         let wanted = self.wanted(false);
         wanted.warnings.iter().for_each(|text| runtime::warn!(LOG, "{text}"));
         let surplus: Vec<WorkerId> = self
@@ -42,7 +44,7 @@ impl Workers {
             .map(|(id, _)| *id)
             .collect();
         for id in &surplus {
-            let Some(WorkerPlace { core, numa, .. }) = self.handles.get(id).map(|s| s.place) else {
+            let Some(WorkerInfo { core, numa, .. }) = self.handles.get(id).map(|s| s.place) else {
                 continue;
             };
             runtime::info!(LOG, "PMD thread on numa_id: {numa}, core id: {:2} destroyed.", core.0);
@@ -79,8 +81,7 @@ impl Workers {
             if self.handles.contains_key(&id) {
                 continue;
             }
-            let place =
-                WorkerPlace { id, core: core.id, numa: core.numa.0, isolated: false, since: self.now };
+            let place = WorkerInfo { id, core: core.id, numa: core.numa.0, isolated: false, since: self.now };
             match self.start(place, datapath.worker(id, self.handles.len())) {
                 Ok(handle) => {
                     self.log_sleep(&handle);
@@ -99,7 +100,8 @@ impl Workers {
         created
     }
 
-    fn start(&self, place: WorkerPlace, worker: Worker) -> std::io::Result<WorkerHandle> {
+    /// Starts a PMD thread; in dummy mode only creates its state.
+    fn start(&self, place: WorkerInfo, worker: Worker) -> std::io::Result<WorkerHandle> {
         let (mailbox, runner) = match &self.mode {
             Mode::Inline(park) => {
                 let mailbox = Arc::new(Mailbox::new(Wakeup::None));
@@ -110,7 +112,7 @@ impl Workers {
                 let poll = PollLoop::new(clock.clone())?;
                 let mailbox = Arc::new(Mailbox::new(Wakeup::poller(poll.waker())));
                 let state = ThreadState::new(threaded(worker, &mailbox), Arc::clone(&mailbox));
-                (mailbox, Runner::Thread(threads::polling(state, poll, place.core)?))
+                (mailbox, Runner::Thread(threads::start_pmd_thread(state, poll, place.core)?))
             }
         };
         let mut handle =
@@ -119,13 +121,13 @@ impl Workers {
         Ok(handle)
     }
 
-    /// Assigns the queues, and moves them.
+    /// Assigns all queues to workers, and moves the queues whose worker changes.
     fn assign(&mut self, cores: &[Core]) {
         // A core whose thread could not be started has no handle.
         let cores: Vec<Core> =
             cores.iter().copied().filter(|c| self.handles.contains_key(&worker_of(c.id))).collect();
-        let rxqs = self.ports.polled();
-        let reassign = std::mem::take(&mut self.reassign) || !self.predicts();
+        let rxqs = self.ports.pmd_queues();
+        let reassign = std::mem::take(&mut self.reassign) || !self.is_predictive();
         let assignment = match reassign {
             true => assign(&cores, &rxqs, self.polling.algorithm, self.polling.isolate),
             false => keep(&cores, &rxqs, &self.owning_cores(), self.polling.isolate),
@@ -140,21 +142,21 @@ impl Workers {
             handle.place.isolated = assignment.isolated.contains(&handle.place.core);
         }
         for (rxq, core) in rxqs.iter().zip(&assignment.cores) {
-            self.send((rxq.no, rxq.queue), core.map_or(MAIN, worker_of), core.is_some());
+            self.move_queue((rxq.no, rxq.queue), core.map_or(MAIN, worker_of), core.is_some());
         }
-        for key in self.ports.take_unpolled() {
-            self.send(key, MAIN, true);
+        for key in self.ports.take_unassigned_kernel_queues() {
+            self.move_queue(key, MAIN, true);
         }
     }
 
-    /// The core that has each polled queue.
+    /// The core that polls each queue of `Ports::pmd_queues`.
     fn owning_cores(&self) -> Vec<Option<CoreId>> {
         let core = |owner: Option<WorkerId>| self.core_of(owner?);
-        self.ports.owners().into_iter().map(core).collect()
+        self.ports.last_owners().into_iter().map(core).collect()
     }
 
-    /// Moves a queue to a worker.
-    pub(crate) fn send(&mut self, key: Key, to: WorkerId, polled: bool) {
+    /// Moves a queue to a worker. `polled`: that worker polls the queue; otherwise it only holds the queue.
+    pub(crate) fn move_queue(&mut self, key: Key, to: WorkerId, polled: bool) {
         let Some(owner) = self.ports.owner_mut(key) else { return };
         let Some(handle) = self.handles.get(&to) else { return };
         match std::mem::replace(owner, QueueOwner::Worker(to)) {

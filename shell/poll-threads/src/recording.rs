@@ -2,7 +2,7 @@
 
 use crate::cycles;
 use datapath::{Event, Worker};
-use pmd::metrics::sample::Counted;
+use pmd::metrics::sample::IterationCounters;
 use pmd::metrics::{Burst, Recorder, Suspicion, Watch, text};
 use runtime::Module;
 use runtime::log::RateLimit;
@@ -11,26 +11,26 @@ use units::Millis;
 static LOG: Module = Module::new("pmd_perf");
 static LIMIT: RateLimit = RateLimit::new(600, 600);
 
-/// The recording settings of all poll threads.
+/// The settings of recording, for all PMD threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Metrics {
     pub(crate) on: bool,
     pub(crate) watch: Watch,
 }
 
-/// Records the turn that a worker just took.
+/// Records the last iteration of a worker.
 #[cold]
 pub(crate) fn record(recorder: &mut Recorder, worker: &mut Worker, now: Millis) {
     let tally = worker.tally();
-    let counted = Counted {
-        turns: tally.get(Event::Iterations),
+    let counters = IterationCounters {
+        iterations: tally.get(Event::Iterations),
         cycles: tally.get(Event::BusyCycles) + tally.get(Event::IdleCycles),
         packets: tally.get(Event::Received),
         upcalls: tally.get(Event::Missed),
         upcall_cycles: tally.get(Event::UpcallCycles),
     };
     let bursts = worker.bursts().map(|(packets, waiting)| Burst { packets, waiting: waiting.map(u64::from) });
-    if let Some(suspicion) = recorder.turn(counted, bursts, now) {
+    if let Some(suspicion) = recorder.add_iteration(counters, bursts, now) {
         log_suspicion(&suspicion);
     }
 }
@@ -40,7 +40,7 @@ fn log_suspicion(suspicion: &Suspicion) {
     let us = (u128::from(*cycles) * 1_000_000 / u128::from(cycles::per_second().max(1))) as u64;
     runtime::warn_rl!(LOG, LIMIT, "Suspicious iteration ({reason}): iter={turn} duration={us} us");
     if !around.is_empty() {
-        let table = text::turns(around);
+        let table = text::iterations(around);
         runtime::warn_rl!(
             LOG,
             LIMIT,

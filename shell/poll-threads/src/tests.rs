@@ -46,7 +46,7 @@ impl RxQueue for Source {
     }
 }
 
-/// Packets received of each queue, and how many were out of order.
+/// The number of packets received from each queue, and the number of those out of order.
 #[derive(Default)]
 struct Arrived {
     next: [AtomicU64; QUEUES],
@@ -71,7 +71,7 @@ impl TxQueue for Sink {
     }
 }
 
-/// Two PMD threads, a source with some queues, a sink with a tx queue for each worker.
+/// Two PMD threads, a source with some rx queues, and a sink with a tx queue for each worker.
 struct Setup {
     datapath: Arc<Datapath>,
     workers: Workers,
@@ -93,7 +93,7 @@ fn set_up(queues: usize) -> Setup {
     datapath.flow_put(&key, &mask, Arc::new([DpAction::Output(OUT)]), Arc::new(NoOwner)).unwrap();
     let topology = Arc::new(Topology::parse("0,0").unwrap());
     let mut workers = Workers::threads(&datapath, &topology, &Clock::new()).unwrap();
-    workers.configure(&Polling { mask: Some("3".to_owned()), ..Polling::default() });
+    workers.configure(&PmdSettings { mask: Some("3".to_owned()), ..PmdSettings::default() });
     let made: Arc<[AtomicU64; QUEUES]> = Arc::default();
     let mut setup = Setup { datapath, workers, made, arrived };
     setup.add(IN, queues);
@@ -113,7 +113,7 @@ impl Setup {
         self.workers.reconfigure(&self.datapath);
     }
 
-    /// The queues of the first port that a core polls.
+    /// Returns the queues of the first port that a core polls.
     fn of_core(&self, core: u32) -> Vec<u16> {
         let rxqs = self.workers.rxqs(worker_of(CoreId(core)));
         rxqs.filter(|q| q.no == IN).map(|q| q.queue.0).collect()
@@ -129,10 +129,10 @@ impl Setup {
         }
     }
 
-    /// Removes the port; all packets it returned must have arrived.
+    /// Removes the source. All packets that it returned must have arrived at the sink.
     fn finish(mut self, queues: usize) {
         self.workers.remove(IN);
-        self.workers.settle().unwrap();
+        self.workers.wait_for_release().unwrap();
         for q in 0..queues {
             let (made, arrived) = (&self.made[q], &self.arrived.next[q]);
             assert_eq!(made.load(Ordering::Relaxed), arrived.load(Ordering::Relaxed), "queue {q}");
@@ -151,7 +151,7 @@ fn ten_thousand_queues_change_hands_in_order() {
     let workers = [worker_of(CoreId(0)), worker_of(CoreId(1))];
     for i in 0..10_000usize {
         let queue = QueueId((i % QUEUES) as u16);
-        setup.workers.send((IN, queue), workers[i / QUEUES % 2], true);
+        setup.workers.move_queue((IN, queue), workers[i / QUEUES % 2], true);
         if i % 100 == 0 {
             setup.wait_for_packets(QUEUES);
         }
@@ -164,9 +164,9 @@ fn ten_thousand_queues_change_hands_in_order() {
 fn poll_threads_come_and_go_with_the_mask() {
     let mut setup = set_up(2);
     for mask in ["1", "3", "2", "1", "3"] {
-        setup.workers.configure(&Polling { mask: Some(mask.to_owned()), ..Polling::default() });
+        setup.workers.configure(&PmdSettings { mask: Some(mask.to_owned()), ..PmdSettings::default() });
         setup.workers.reconfigure(&setup.datapath);
-        let cores: u32 = setup.workers.places().iter().filter(|p| p.id != MAIN).map(|p| 1 << p.core.0).sum();
+        let cores: u32 = setup.workers.infos().iter().filter(|p| p.id != MAIN).map(|p| 1 << p.core.0).sum();
         assert_eq!(format!("{cores:x}"), mask);
         setup.wait_for_packets(2);
     }
@@ -180,7 +180,7 @@ fn new_tx_queues_and_old_ones_dropped() {
     let old = Arc::strong_count(&setup.arrived);
     let sink = Box::new(Sink(Arc::clone(&setup.arrived)));
     setup.datapath.set_tx_queues(OUT, vec![sink]).unwrap();
-    setup.workers.settle().unwrap();
+    setup.workers.wait_for_release().unwrap();
     // Three tx queues were dropped and one was created.
     assert_eq!(Arc::strong_count(&setup.arrived), old - 2);
     setup.wait_for_packets(1);
@@ -192,9 +192,9 @@ fn a_core_that_was_busy_for_a_minute_gives_queues_away() {
     let mut setup = set_up(QUEUES);
     let busy = worker_of(CoreId(1));
     for queue in 0..QUEUES as u16 {
-        setup.workers.send((IN, QueueId(queue)), busy, true);
+        setup.workers.move_queue((IN, QueueId(queue)), busy, true);
     }
-    let polling = Polling { mask: Some("3".to_owned()), ..Polling::default() };
+    let polling = PmdSettings { mask: Some("3".to_owned()), ..PmdSettings::default() };
     let policy = Some(Policy::Variance);
     let balance = Settings { on: true, load: 50, policy, ..Settings::default() };
     let mut now = Millis(0);
@@ -209,7 +209,7 @@ fn a_core_that_was_busy_for_a_minute_gives_queues_away() {
         QUEUES - setup.workers.rxqs(busy).count()
     };
     assert_eq!((minute(&mut setup), minute(&mut setup)), (0, 0));
-    setup.workers.configure(&Polling { balance, ..polling });
+    setup.workers.configure(&PmdSettings { balance, ..polling });
     assert_eq!(minute(&mut setup), 0);
     assert!((0..30).any(|_| minute(&mut setup) > 0));
     setup.wait_for_packets(QUEUES);
@@ -221,10 +221,10 @@ fn a_core_that_has_too_much_to_do_is_relieved_within_seconds() {
     let mut setup = set_up(QUEUES);
     let busy = worker_of(CoreId(1));
     for queue in 0..QUEUES as u16 {
-        setup.workers.send((IN, QueueId(queue)), busy, true);
+        setup.workers.move_queue((IN, QueueId(queue)), busy, true);
     }
-    let balance = Settings { on: true, hot: 50, ..Settings::default() };
-    setup.workers.configure(&Polling { mask: Some("3".to_owned()), balance, ..Polling::default() });
+    let balance = Settings { on: true, load_limit: 50, ..Settings::default() };
+    setup.workers.configure(&PmdSettings { mask: Some("3".to_owned()), balance, ..PmdSettings::default() });
     assert_eq!(setup.workers.policy(), Policy::Predictive);
     let second = |setup: &mut Setup, n: u64| {
         setup.wait_for_packets(QUEUES);
@@ -234,7 +234,7 @@ fn a_core_that_has_too_much_to_do_is_relieved_within_seconds() {
     // The first call only starts counting.
     assert_eq!(second(&mut setup, 1), QUEUES);
     assert!((2..60).any(|n| second(&mut setup, n) < QUEUES));
-    assert!(setup.workers.moves() >= 1 && !setup.workers.is_due());
+    assert!(setup.workers.moves_made() >= 1 && !setup.workers.is_due());
     setup.wait_for_packets(QUEUES);
     setup.finish(QUEUES);
 }
@@ -242,23 +242,23 @@ fn a_core_that_has_too_much_to_do_is_relieved_within_seconds() {
 #[test]
 fn with_a_forecast_a_change_moves_as_few_queues_as_possible() {
     let mut setup = set_up(2);
-    let polling = Polling { mask: Some("3".to_owned()), ..Polling::default() };
-    let balance = Settings { on: true, hot: 100, ..Settings::default() };
-    setup.workers.configure(&Polling { balance, ..polling.clone() });
-    setup.workers.send((IN, QueueId(0)), worker_of(CoreId(1)), true);
-    setup.workers.send((IN, QueueId(1)), worker_of(CoreId(1)), true);
-    // An idle port is added; its packets belong to no flow.
+    let polling = PmdSettings { mask: Some("3".to_owned()), ..PmdSettings::default() };
+    let balance = Settings { on: true, load_limit: 100, ..Settings::default() };
+    setup.workers.configure(&PmdSettings { balance, ..polling.clone() });
+    setup.workers.move_queue((IN, QueueId(0)), worker_of(CoreId(1)), true);
+    setup.workers.move_queue((IN, QueueId(1)), worker_of(CoreId(1)), true);
+    // A port without load is added. Its packets match no flow.
     let idle = PolledPort { name: "idle".to_owned(), is_pmd: true, ..PolledPort::default() };
     setup.workers.add(PortNo(3), idle, vec![]);
     setup.workers.reconfigure(&setup.datapath);
     assert_eq!(setup.of_core(1), [0, 1]);
-    // Its queues are renewed: existing ones return to their core.
-    setup.workers.take_back(IN).unwrap();
+    // The number of the source's queues changes. The existing queues return to their cores.
+    setup.workers.withdraw_queues(IN).unwrap();
     setup.made.iter().for_each(|made| made.store(0, Ordering::Relaxed));
     setup.arrived.next.iter().for_each(|next| next.store(0, Ordering::Relaxed));
     setup.add(IN, 3);
     assert_eq!((setup.of_core(0), setup.of_core(1)), (vec![2], vec![0, 1]));
-    // An explicit rebalance assigns them by the algorithm, and so does the other policy.
+    // An explicit rebalance and the other policy assign the queues by the algorithm.
     setup.workers.rebalance();
     setup.workers.reconfigure(&setup.datapath);
     assert_eq!(setup.of_core(0).len() + setup.of_core(1).len(), 3);
@@ -290,7 +290,7 @@ impl Trap {
     /// Sets a trap for the worker of the second core.
     fn set(setup: &mut Setup) -> Trap {
         let trap = Trap::default();
-        setup.workers.send((IN, QueueId(0)), worker_of(CoreId(0)), true);
+        setup.workers.move_queue((IN, QueueId(0)), worker_of(CoreId(0)), true);
         let about = PolledPort { name: "trap".to_owned(), is_pmd: true, ..PolledPort::default() };
         setup.workers.add(TRAP, about, vec![RxHandle { queue: Box::new(trap.clone()), poll_fd: None }]);
         setup.workers.pin(TRAP, BTreeMap::from([(QueueId(0), CoreId(1))]));
@@ -308,13 +308,13 @@ impl Trap {
 fn a_blocked_worker_does_not_delay_others() {
     let mut setup = set_up(1);
     let trap = Trap::set(&mut setup);
-    let held_up = Silent::of(CoreId(1));
+    let timeout = WorkerTimeout::of(CoreId(1));
     let start = Instant::now();
-    assert_eq!(setup.workers.take_back(TRAP), Err(held_up.clone()));
-    // The main thread waits for it only once.
+    assert_eq!(setup.workers.withdraw_queues(TRAP), Err(timeout.clone()));
+    // The main thread waits for the blocked worker only once.
     for _ in 0..100 {
-        assert_eq!(setup.workers.take_back(TRAP), Err(held_up.clone()));
-        assert_eq!(setup.workers.settle(), Err(held_up.clone()));
+        assert_eq!(setup.workers.withdraw_queues(TRAP), Err(timeout.clone()));
+        assert_eq!(setup.workers.wait_for_release(), Err(timeout.clone()));
     }
     assert!(start.elapsed() < 3 * LIMIT, "{:?}", start.elapsed());
     // The other worker continues.
@@ -322,7 +322,7 @@ fn a_blocked_worker_does_not_delay_others() {
     assert!(Arc::strong_count(&trap.open) > 1, "its queue is still there");
     trap.open.store(true, Ordering::Relaxed);
     let start = Instant::now();
-    while setup.workers.take_back(TRAP).is_err() || setup.workers.settle().is_err() {
+    while setup.workers.withdraw_queues(TRAP).is_err() || setup.workers.wait_for_release().is_err() {
         assert!(start.elapsed() < Duration::from_secs(20), "it is back and not heard");
     }
     assert_eq!(Arc::strong_count(&trap.open), 1, "its queue is gone");
@@ -389,7 +389,7 @@ fn idle_kernel_ports_are_polled_rarely_and_lose_nothing() {
             std::thread::yield_now();
         }
     };
-    // All sleep; then one is busy for good.
+    // All devices are idle; then one is busy without end.
     wait(&|| counts.iter().all(|(polls, _)| value(polls) > 0));
     ends[0].send(&[1]).unwrap();
     let busy_before = value(&counts[0].0);
@@ -398,7 +398,7 @@ fn idle_kernel_ports_are_polled_rarely_and_lose_nothing() {
     let busy = value(&counts[0].0) - busy_before;
     let idle: u64 = counts[1..].iter().map(|(polls, _)| value(polls)).sum::<u64>() - idle_before;
     assert!(idle / (PORTS as u64 - 1) < busy / 32, "{idle} polls of idle ports in {busy} iterations");
-    // The others are served beside it.
+    // The packets of the other devices are still received.
     for round in 1..=50 {
         for end in &ends[1..] {
             end.send(&[1]).unwrap();

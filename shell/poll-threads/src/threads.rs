@@ -1,4 +1,4 @@
-//! The loops of threads: the worker of kernel ports sleeps when there are no packets, a poll thread polls.
+//! The loops of the threads: the thread of kernel ports sleeps when there are no packets, a PMD thread polls.
 
 use crate::cycles;
 use crate::latency_sleep::LatencySleeper;
@@ -16,25 +16,26 @@ use units::{CoreId, Cycles};
 
 static LOG: Module = Module::new("ovs_numa");
 
-/// The number at the end of a thread's name.
+/// The number at the end of the next thread's name.
 static NEXT_ID: AtomicU32 = AtomicU32::new(1);
 
-/// The thread sleeps after this many polls without a packet: the next packets of a burst often follow soon.
+/// The thread of kernel ports sleeps only after this many iterations without a packet, because the next packets of a
+/// burst often follow soon.
 const IDLE_POLLS: u32 = 4;
 
-/// Cycles after which a poll thread reads the clock again: some tens of microseconds.
+/// A PMD thread reads the clock again after this many cycles: some tens of microseconds.
 const CLOCK_CYCLES: Cycles = Cycles(100_000);
 
-/// Timer slack of poll threads in ns: their sleeps last microseconds and must not end much later.
+/// Timer slack of PMD threads, in ns. Their sleeps last microseconds; the default slack of 50 µs would prolong them.
 const TIMER_SLACK: NonZeroU64 = NonZeroU64::new(1000).unwrap();
 
-/// Starts the worker of kernel ports, which sleeps in `poll(2)` while there are no packets.
-pub(crate) fn sleeping(mut state: ThreadState, poll: PollLoop) -> std::io::Result<JoinHandle<()>> {
+/// Starts the thread of kernel ports, which sleeps in `poll(2)` while there are no packets.
+pub(crate) fn start_kernel_thread(mut state: ThreadState, poll: PollLoop) -> std::io::Result<JoinHandle<()>> {
     std::thread::Builder::new().name("worker".to_owned()).spawn(move || {
         runtime::log::never_wait();
         let mut idle = 0;
         loop {
-            runtime::ordered_panic::obey();
+            runtime::ordered_panic::panic_if_ordered();
             if state.mailbox.has_mail() && !state.carry_out_orders(poll.clock().now()) {
                 return;
             }
@@ -45,7 +46,7 @@ pub(crate) fn sleeping(mut state: ThreadState, poll: PollLoop) -> std::io::Resul
             idle += 1;
             if idle >= IDLE_POLLS {
                 idle = 0;
-                state.worker.rest();
+                state.worker.go_idle();
                 let mut set = WaitSet::new();
                 for fd in state.fds() {
                     set.fd(fd, Interest::Read);
@@ -56,21 +57,27 @@ pub(crate) fn sleeping(mut state: ThreadState, poll: PollLoop) -> std::io::Resul
     })
 }
 
-/// Starts a poll thread on a core of its own. Its name is that of Open vSwitch, which people look for in `top`.
-pub(crate) fn polling(state: ThreadState, poll: PollLoop, core: CoreId) -> std::io::Result<JoinHandle<()>> {
+/// Starts a PMD thread, pinned to a core. Its name has the form of Open vSwitch, because administrators look for it in
+/// `top`.
+pub(crate) fn start_pmd_thread(
+    state: ThreadState,
+    poll: PollLoop,
+    core: CoreId,
+) -> std::io::Result<JoinHandle<()>> {
     let name = format!("pmd-c{:02}/id:{}", core.0, NEXT_ID.fetch_add(1, Ordering::Relaxed));
     let short: String = name.chars().take(15).collect();
     std::thread::Builder::new().name(short).spawn(move || {
         runtime::log::set_thread_name(&name);
         runtime::log::never_wait();
-        state.mailbox.read_here();
+        state.mailbox.set_reader();
         pin(core);
         let _ = set_current_timer_slack(Some(TIMER_SLACK));
-        turns(state, poll);
+        run_pmd_thread(state, poll);
     })
 }
 
-fn turns(mut state: ThreadState, poll: PollLoop) {
+/// The main loop of a PMD thread.
+fn run_pmd_thread(mut state: ThreadState, poll: PollLoop) {
     let clock = poll.clock().clone();
     let mut sleeper = LatencySleeper::new(poll);
     let mailbox = Arc::clone(&state.mailbox);
@@ -78,17 +85,17 @@ fn turns(mut state: ThreadState, poll: PollLoop) {
     let mut now = clock.now();
     let mut read_at = cycles::now();
     loop {
-        runtime::ordered_panic::obey();
+        runtime::ordered_panic::panic_if_ordered();
         if mailbox.has_mail() {
             sleeper.disarm(&mut state);
             if !state.carry_out_orders(clock.now()) {
                 return;
             }
-            // DPDK may have been started since.
+            // DPDK may have been started meanwhile: a thread must be registered with it.
             registration = registration.or_else(Registration::new);
         }
         if !state.has_queues() && !state.worker.holds_frames() {
-            state.worker.rest();
+            state.worker.go_idle();
             if mailbox.is_empty() {
                 std::thread::park();
             }
@@ -109,7 +116,7 @@ fn turns(mut state: ThreadState, poll: PollLoop) {
         {
             state.worker.send_held();
             let asleep = cycles::now();
-            // An order ends the sleep.
+            // An order unparks the thread, which ends the sleep.
             std::thread::park_timeout(Duration::from_micros(time.0));
             let woke = cycles::now();
             state.worker.slept(woke - asleep);
@@ -118,7 +125,8 @@ fn turns(mut state: ThreadState, poll: PollLoop) {
     }
 }
 
-/// Pins the calling thread to a core. If the kernel refuses (a container may have fewer cores), the thread runs on any.
+/// Pins the calling thread to a core. If the kernel refuses that (a container may have fewer cores), the thread runs on
+/// any core.
 fn pin(core: CoreId) {
     let mut set = CpuSet::new();
     if (core.0 as usize) < CpuSet::MAX_CPU {

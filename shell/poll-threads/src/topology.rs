@@ -1,4 +1,4 @@
-//! The cores of the machine, read from sysfs, or as a test describes them.
+//! The cores of the machine: read from sysfs, or as a test describes them.
 
 use pmd::{Core, Topology};
 use runtime::Module;
@@ -7,7 +7,7 @@ use units::{CoreId, NumaId};
 
 static LOG: Module = Module::new("ovs_numa");
 
-/// The number behind a prefix, as in `node0` and `cpu12`.
+/// The number after a prefix, as in `node0` and `cpu12`.
 fn number(name: &str, prefix: &str) -> Option<u32> {
     name.strip_prefix(prefix)?.parse().ok()
 }
@@ -33,21 +33,21 @@ fn discover(system: &Path) -> Topology {
             .flat_map(|n| cores(&nodes.join(format!("node{n}")), n))
             .collect(),
     };
-    let threads = |core: Core| {
+    let siblings_of = |core: Core| {
         let list = system.join(format!("cpu/cpu{}/topology/thread_siblings_list", core.id.0));
-        pair(&std::fs::read_to_string(list).ok()?)
+        parse_pair(&std::fs::read_to_string(list).ok()?)
     };
-    let pairs: Vec<(CoreId, CoreId)> = all.cores().filter_map(threads).collect();
+    let pairs: Vec<(CoreId, CoreId)> = all.cores().filter_map(siblings_of).collect();
     all.with_siblings(pairs)
 }
 
 /// The two hyperthreads that a list names, as in `2,34` and `2-3`.
-fn pair(list: &str) -> Option<(CoreId, CoreId)> {
+fn parse_pair(list: &str) -> Option<(CoreId, CoreId)> {
     let (a, b) = list.trim().split_once([',', '-'])?;
     Some((CoreId(a.parse().ok()?), CoreId(b.parse().ok()?)))
 }
 
-/// The cores of this machine; logs them. `described`: a list of NUMA nodes, one for each core, that replaces them in tests.
+/// The cores of this machine; logs their number. `described`: the cores of a simulated machine, for tests.
 pub fn topology(described: Option<&Topology>) -> Topology {
     let topology = described.cloned().unwrap_or_else(|| discover(Path::new("/sys/devices/system")));
     let nodes = topology.nodes();
@@ -73,9 +73,9 @@ mod tests {
 
     #[test]
     fn hyperthreads() {
-        let pair = |list| pair(list).map(|(a, b)| (a.0, b.0));
+        let parse_pair = |list| parse_pair(list).map(|(a, b)| (a.0, b.0));
         assert_eq!(
-            (pair("2,34\n"), pair("2-3"), pair("7"), pair("0-3,8")),
+            (parse_pair("2,34\n"), parse_pair("2-3"), parse_pair("7"), parse_pair("0-3,8")),
             (Some((2, 34)), Some((2, 3)), None, None)
         );
     }

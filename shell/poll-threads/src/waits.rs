@@ -1,10 +1,10 @@
-//! Time limits of the main thread for answers of workers.
+//! The main thread waits for answers of workers, but only for a limited time.
 //!
-//! A worker answers between two turns, which take microseconds. A worker that a device or a guest holds up does not answer. After
-//! [`LIMIT`] the main thread logs that and goes on; what the worker holds stays as it is until the worker continues. The main thread
-//! does not wait for it again until it has answered.
+//! A worker answers between two iterations, which take microseconds. A worker that is blocked by a device or a guest does
+//! not answer. After [`LIMIT`] the main thread logs this and continues. The worker's queues stay unchanged until it
+//! continues. Until the worker has answered, the main thread does not wait for it again.
 
-use crate::answers::{Answer, Answers, LIMIT, Silent};
+use crate::answers::{Answer, Answers, LIMIT, WorkerTimeout};
 use crate::handle::WorkerHandle;
 use crate::log::LOG;
 use crate::mailbox::Order;
@@ -14,37 +14,39 @@ use std::time::{Duration, Instant};
 use units::{CoreId, PortNo, WorkerId};
 
 impl Workers {
-    /// Waits until a port's queues have been dropped, also those of an earlier order that was not answered in time.
-    pub(crate) fn await_queues(&mut self, no: PortNo, answers: Answers) -> Result<(), Silent> {
+    /// Waits until the workers have dropped a port's queues, including queues of earlier orders that were not answered in
+    /// time.
+    pub(crate) fn await_queues(&mut self, no: PortNo, answers: Answers) -> Result<(), WorkerTimeout> {
         let mut awaited = self.unanswered.ports.remove(&no).unwrap_or_default();
         awaited.extend(answers.into_awaited());
         let late = self.wait_for(awaited);
-        let silent = self.name(&late);
+        let result = self.timeout_of(&late);
         if !late.is_empty() {
             self.unanswered.ports.insert(no, late);
         }
-        silent
+        result
     }
 
-    /// Waits until all orders have been carried out.
-    pub(crate) fn await_answers_of(&mut self, answers: Answers) -> Result<(), Silent> {
+    /// Waits until the workers have carried out these orders.
+    pub(crate) fn await_answers_of(&mut self, answers: Answers) -> Result<(), WorkerTimeout> {
         let late = self.wait_for(answers.into_awaited());
-        self.name(&late)
+        self.timeout_of(&late)
     }
 
-    fn name(&self, late: &[(WorkerId, Answer)]) -> Result<(), Silent> {
+    /// The error that names the workers of these answers; `Ok` if there are none.
+    fn timeout_of(&self, late: &[(WorkerId, Answer)]) -> Result<(), WorkerTimeout> {
         let mut cores: Vec<CoreId> =
             late.iter().filter_map(|(id, _)| Some(self.handles.get(id)?.place.core)).collect();
         cores.dedup();
-        if late.is_empty() { Ok(()) } else { Err(Silent(cores)) }
+        if late.is_empty() { Ok(()) } else { Err(WorkerTimeout(cores)) }
     }
 
-    /// Returns the answers that did not arrive in time.
+    /// Waits for the answers; returns those that did not arrive in time.
     fn wait_for(&mut self, awaited: Vec<(WorkerId, Answer)>) -> Vec<(WorkerId, Answer)> {
         let deadline = Instant::now() + LIMIT;
         let mut late = Vec::new();
         for (worker, answer) in awaited {
-            let limit = match self.unanswered.is_silent(worker) {
+            let limit = match self.unanswered.is_late(worker) {
                 true => Duration::ZERO,
                 false => deadline.saturating_duration_since(Instant::now()),
             };
@@ -53,13 +55,13 @@ impl Workers {
             }
         }
         for worker in late.iter().map(|(worker, _)| *worker).collect::<Vec<_>>() {
-            self.ask(worker);
+            self.watch_late_worker(worker);
         }
         late
     }
 
-    /// Orders a late worker to answer when it continues.
-    fn ask(&mut self, worker: WorkerId) {
+    /// Logs a late worker and orders it to answer when it continues.
+    fn watch_late_worker(&mut self, worker: WorkerId) {
         let Some(handle) =
             self.handles.get(&worker).filter(|_| !self.unanswered.workers.contains_key(&worker))
         else {
@@ -68,15 +70,15 @@ impl Workers {
         runtime::err!(
             LOG,
             "{}: the queues that it has stay unchanged until it answers",
-            Silent(vec![handle.place.core])
+            WorkerTimeout(vec![handle.place.core])
         );
         let (sender, answer) = channel();
         handle.mailbox.post(Order::Settle(sender));
         self.unanswered.workers.insert(worker, answer);
     }
 
-    /// Waits for an answer that carries a value.
-    pub(crate) fn hear<T>(&self, handle: &WorkerHandle, answer: &Receiver<T>) -> Option<T> {
+    /// Waits for a worker's answer that carries a value; `None`: it did not arrive in time.
+    pub(crate) fn wait_for_value<T>(&self, handle: &WorkerHandle, answer: &Receiver<T>) -> Option<T> {
         let known = self.unanswered.workers.get(&handle.place.id);
         let silent = known.is_some_and(|a| a.try_recv() == Err(TryRecvError::Empty));
         answer.recv_timeout(if silent { Duration::ZERO } else { LIMIT }).ok()

@@ -1,13 +1,13 @@
 //! All workers of one datapath, as the main thread manages them.
 
-use crate::answers::{Answers, Silent, Unanswered, join};
+use crate::answers::{Answers, Unanswered, WorkerTimeout, join};
 use crate::cycles;
-use crate::forecast::ForecastLoop;
-use crate::handle::{MAIN, Mode, Runner, WorkerHandle, WorkerPlace, inline, threaded};
+use crate::forecast::PredictiveState;
+use crate::handle::{MAIN, Mode, Runner, WorkerHandle, WorkerInfo, inline, threaded};
 use crate::load::WorkerLoad;
 use crate::log::LOG;
 use crate::mailbox::{Mailbox, Order, Wakeup};
-use crate::polling::Polling;
+use crate::pmd_settings::PmdSettings;
 use crate::ports::{PolledPort, Ports, RxqView};
 use crate::recording::Metrics;
 use crate::thread_state::ThreadState;
@@ -27,27 +27,28 @@ use units::{CoreId, Millis, NumaId, PortNo, QueueId, WorkerId};
 pub struct Workers {
     pub(crate) mode: Mode,
     pub(crate) topology: Arc<Topology>,
-    pub(crate) polling: Polling,
+    pub(crate) polling: PmdSettings,
     pub(crate) sleep: SleepMax,
     pub(crate) latency: LatencyTarget,
-    /// By identity: first the worker of kernel ports, then by core.
+    /// The workers: first the worker of kernel ports, then by core.
     pub(crate) handles: BTreeMap<WorkerId, WorkerHandle>,
     pub(crate) metrics: Metrics,
     pub(crate) ports: Ports,
     pub(crate) unanswered: Unanswered,
-    /// `reconfigure` has something to do.
+    /// There are recorded changes that `reconfigure` must carry out.
     pub(crate) due: bool,
-    /// The next reconfiguration reassigns every rx queue; without it queues keep their core where possible.
+    /// The next reconfiguration reassigns every rx queue. False: under the predictive policy, queues keep their core where
+    /// possible.
     pub(crate) reassign: bool,
     pub(crate) ticker: Ticker,
     pub(crate) balancer: Balancer,
-    pub(crate) predict: ForecastLoop,
-    /// As of the last `tick`.
+    pub(crate) predict: PredictiveState,
+    /// Time of the last `tick`.
     pub(crate) now: Millis,
 }
 
 impl Workers {
-    /// The workers run in the main loop; `park`: handler threads translate for them.
+    /// Creates workers that the main loop runs (dummy mode). `park`: handlers translate their misses.
     pub fn inline(datapath: &Datapath, topology: &Arc<Topology>, park: bool) -> Workers {
         let mailbox = Arc::new(Mailbox::new(Wakeup::None));
         let state =
@@ -55,23 +56,23 @@ impl Workers {
         Workers::new(Mode::Inline(park), topology, mailbox, Runner::Inline(Box::new(state)))
     }
 
-    /// Threads of their own.
+    /// Creates workers that run on threads of their own.
     pub fn threads(datapath: &Datapath, topology: &Arc<Topology>, clock: &Clock) -> std::io::Result<Workers> {
         let poll = PollLoop::new(clock.clone())?;
         let mailbox = Arc::new(Mailbox::new(Wakeup::Waker(poll.waker())));
         let worker = threaded(datapath.worker(MAIN, 0), &mailbox);
         let state = ThreadState::sleeping(worker, Arc::clone(&mailbox));
-        let thread = threads::sleeping(state, poll)?;
+        let thread = threads::start_kernel_thread(state, poll)?;
         Ok(Workers::new(Mode::Threads(clock.clone()), topology, mailbox, Runner::Thread(thread)))
     }
 
     fn new(mode: Mode, topology: &Arc<Topology>, mailbox: Arc<Mailbox>, runner: Runner) -> Workers {
         let place =
-            WorkerPlace { id: MAIN, core: CoreId::UNPINNED, numa: 0, isolated: false, since: Millis(0) };
+            WorkerInfo { id: MAIN, core: CoreId::UNPINNED, numa: 0, isolated: false, since: Millis(0) };
         Workers {
             mode,
             topology: Arc::clone(topology),
-            polling: Polling::default(),
+            polling: PmdSettings::default(),
             sleep: SleepMax::default(),
             latency: LatencyTarget::default(),
             handles: BTreeMap::from([(
@@ -85,22 +86,22 @@ impl Workers {
             reassign: false,
             ticker: Ticker::default(),
             balancer: Balancer::default(),
-            predict: ForecastLoop::default(),
+            predict: PredictiveState::default(),
             now: Millis(0),
         }
     }
 
-    /// The settings of the database; in force after `reconfigure`.
-    pub fn configure(&mut self, polling: &Polling) {
-        let scheduling = |p: &Polling| (p.mask.clone(), p.algorithm, p.isolate);
+    /// Records the settings of the database. Cores and assignment change at the next `reconfigure`.
+    pub fn configure(&mut self, polling: &PmdSettings) {
+        let scheduling = |p: &PmdSettings| (p.mask.clone(), p.algorithm, p.isolate);
         self.due |= scheduling(&self.polling) != scheduling(polling);
         self.reassign |= self.polling.algorithm != polling.algorithm;
         self.polling = polling.clone();
-        self.record(polling.metrics);
+        self.set_recording(polling.metrics);
         self.set_balance(polling.balance);
     }
 
-    /// Sets the longest load-based sleep; logs it.
+    /// Sets and logs the longest load-based sleep.
     pub fn set_sleep(&mut self, sleep: &SleepMax) {
         self.sleep = sleep.clone();
         runtime::info!(LOG, "Default PMD thread max sleep: {:4} us.", sleep.default.0);
@@ -110,7 +111,7 @@ impl Workers {
         self.deliver();
     }
 
-    /// Sets the latency target of sleeps; logs it.
+    /// Sets and logs the latency target.
     pub fn set_latency(&mut self, target: &LatencyTarget) {
         if *target == self.latency {
             return;
@@ -123,13 +124,14 @@ impl Workers {
         self.deliver();
     }
 
-    /// The latency target of sleeps.
+    /// The latency target.
     pub fn latency(&self) -> &LatencyTarget {
         &self.latency
     }
 
+    /// Logs the longest sleep of a PMD thread and sends it the settings of sleeps.
     pub(crate) fn log_sleep(&self, handle: &WorkerHandle) {
-        let WorkerPlace { core, numa, .. } = handle.place;
+        let WorkerInfo { core, numa, .. } = handle.place;
         let max = self.sleep.of(core);
         runtime::info!(
             LOG,
@@ -141,8 +143,8 @@ impl Workers {
         handle.mailbox.post(Order::LatencyTarget(self.latency.of(core)));
     }
 
-    /// The settings of the database.
-    pub fn polling(&self) -> &Polling {
+    /// The settings of PMD threads in the database.
+    pub fn polling(&self) -> &PmdSettings {
         &self.polling
     }
 
@@ -156,13 +158,13 @@ impl Workers {
         (self.due, self.reassign) = (true, true);
     }
 
-    /// Adds a port's queues; `reconfigure` gives them to workers.
+    /// Adds a port's queues; the next `reconfigure` assigns them to workers.
     pub fn add(&mut self, no: PortNo, port: PolledPort, handles: Vec<RxHandle>) {
         self.ports.add(no, port, handles);
         self.due = true;
     }
 
-    /// The queues of a port that an administrator pinned.
+    /// Sets which queues of a port are pinned to cores (`pmd-rxq-affinity`).
     pub fn pin(&mut self, no: PortNo, affinity: BTreeMap<QueueId, CoreId>) {
         self.due |= self.ports.pin(no, affinity);
     }
@@ -172,48 +174,49 @@ impl Workers {
         self.due |= self.ports.set_numa(no, numa);
     }
 
-    /// Removes a port. After this no worker uses its queues, except workers that have not answered in time: those drop the queues
-    /// when they continue.
+    /// Removes a port. After this call no worker uses its queues, except workers that did not answer in time: they drop
+    /// the queues when they continue.
     pub fn remove(&mut self, no: PortNo) {
-        let _ = self.take_back(no);
+        let _ = self.withdraw_queues(no);
         self.unanswered.forget(no);
         self.due |= self.ports.remove(no);
     }
 
-    /// Takes a port's queues back before it gets new ones. After this no worker uses the old ones. An error: a worker may still use
-    /// them; the next call asks it again.
-    pub fn take_back(&mut self, no: PortNo) -> Result<(), Silent> {
+    /// Withdraws a port's queues from the workers, before the port gets new queues. After `Ok` no worker uses the old
+    /// queues. After an error a worker may still use them; the next call waits for that worker again.
+    pub fn withdraw_queues(&mut self, no: PortNo) -> Result<(), WorkerTimeout> {
         let mut answers = Answers::default();
         for (id, owner) in self.ports.queues_of(no) {
             if let Some(handle) = owner.and_then(|owner| self.handles.get(&owner)) {
-                handle.mailbox.post(Order::Drop((no, id), answers.of(handle.place.id)));
+                handle.mailbox.post(Order::Drop((no, id), answers.sender_for(handle.place.id)));
             }
         }
         self.deliver();
-        self.ports.clear(no);
+        self.ports.withdraw_queues(no);
         self.await_queues(no, answers)
     }
 
-    /// Waits until no worker holds a part of the datapath that was replaced before. An error: a worker may still hold one.
-    pub fn settle(&mut self) -> Result<(), Silent> {
+    /// Waits until no worker holds a part of the datapath that was replaced before this call. After an error a worker may
+    /// still hold such a part.
+    pub fn wait_for_release(&mut self) -> Result<(), WorkerTimeout> {
         let mut answers = Answers::default();
-        self.handles.iter().for_each(|(id, s)| s.mailbox.post(Order::Settle(answers.of(*id))));
+        self.handles.iter().for_each(|(id, s)| s.mailbox.post(Order::Settle(answers.sender_for(*id))));
         self.deliver();
         self.await_answers_of(answers)
     }
 
-    /// The number of workers after `reconfigure`, each of which sends: a port with as many tx queues has one for each. `polled`: there
-    /// will be a poll-mode port.
-    pub fn senders(&self, polled: bool) -> usize {
+    /// The number of workers after `reconfigure`. Each worker sends, so a port with this many tx queues has one for each.
+    /// `polled`: count as if there were a poll-mode port.
+    pub fn worker_count(&self, polled: bool) -> usize {
         self.wanted(polled).cores.len() + 1
     }
 
-    /// Whether `reconfigure` has something to do.
+    /// Whether there are recorded changes that `reconfigure` must carry out.
     pub fn is_due(&self) -> bool {
         self.due
     }
 
-    /// Dummy mode: workers carry out their orders until no worker has any.
+    /// In dummy mode, the workers carry out orders until no mailbox has an order. Otherwise does nothing.
     pub(crate) fn deliver(&mut self) {
         loop {
             let mut busy = false;
@@ -231,20 +234,20 @@ impl Workers {
         }
     }
 
-    /// Dummy mode: polls each worker once. Returns whether there were packets.
+    /// In dummy mode, polls each worker once. Returns whether a worker had something to do.
     pub fn poll_inline(&mut self, clock: &Clock) -> bool {
         let now = clock.now();
         let mut busy = false;
         for handle in self.handles.values_mut() {
             if let Runner::Inline(state) = &mut handle.runner {
                 busy |= state.poll(now, cycles::now(), cycles::now);
-                state.worker.rest();
+                state.worker.go_idle();
             }
         }
         busy
     }
 
-    /// Dummy mode: whether a worker has packets that wait for an answer.
+    /// In dummy mode, whether a worker has parked packets.
     pub fn await_answers(&self) -> bool {
         self.handles.values().any(|s| match &s.runner {
             Runner::Inline(state) => state.worker.has_parked(),
@@ -252,7 +255,7 @@ impl Workers {
         })
     }
 
-    /// When the main loop must wake: for the next forecast; in dummy mode also for packets.
+    /// Adds the events for which the main loop must wake: the next forecast, and in dummy mode received packets.
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
         self.next_forecast().into_iter().for_each(|at| set.deadline(at));
         for handle in self.handles.values() {
@@ -264,12 +267,13 @@ impl Workers {
         }
     }
 
-    /// The workers: first the one of kernel ports, then by core.
-    pub fn places(&self) -> Vec<WorkerPlace> {
+    /// All workers: first the worker of kernel ports, then by core.
+    pub fn infos(&self) -> Vec<WorkerInfo> {
         self.handles.values().map(|s| s.place).collect()
     }
 
-    /// At the end of an interval, stores the load of queues and workers, and balances.
+    /// Called in every iteration of the main loop: stores the load of queues and workers at the end of each interval, and runs
+    /// auto load balance.
     pub fn tick(&mut self, datapath: &Datapath, now: Millis) {
         self.now = now;
         if self.ticker.due(now) {
@@ -281,7 +285,7 @@ impl Workers {
         self.predict(datapath, now);
     }
 
-    /// How busy a worker was.
+    /// The load of a worker in the last minute.
     pub fn load(&self, worker: WorkerId) -> Option<&WorkerLoad> {
         self.handles.get(&worker).map(|s| &s.load)
     }
@@ -291,7 +295,7 @@ impl Workers {
         self.ports.of_worker(worker, false)
     }
 
-    /// The same, with the queues of kernel ports.
+    /// The queues that a worker polls, including those of kernel ports.
     pub fn all_rxqs(&self, worker: WorkerId) -> impl Iterator<Item = RxqView<'_>> {
         self.ports.of_worker(worker, true)
     }

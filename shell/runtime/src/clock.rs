@@ -1,8 +1,8 @@
 //! The monotonic clock, with the virtual time of `time/stop` and `time/warp`.
 //!
-//! All threads share one `Clock`; a reading is two relaxed loads and a system call that the vDSO serves.
-//! `stop` freezes the reading; `advance` adds to it, stopped or not. As in Open vSwitch, wall-clock time is
-//! never warped, so log lines keep their real dates.
+//! All threads share one `Clock`. Reading it costs two loads and a system call that the vDSO serves. `stop` freezes the
+//! time; `advance` adds to it, whether it is stopped or not. As in Open vSwitch, wall-clock time is never warped, so log
+//! lines have real dates.
 
 use crate::waker::Waker;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,11 +12,15 @@ use units::Millis;
 
 #[derive(Debug)]
 struct Inner {
+    /// Monotonic time when the clock was created. This and all other times are in ms.
     boot: u64,
+    /// Sum of all warps.
     warp: AtomicU64,
     stopped: AtomicBool,
+    /// Monotonic time at which the clock was stopped.
     frozen: AtomicU64,
-    sleepers: Mutex<Vec<Waker>>,
+    /// The event loops to wake when virtual time changes.
+    subscribers: Mutex<Vec<Waker>>,
 }
 
 /// A handle on the process's clock; clones read the same time.
@@ -42,11 +46,11 @@ impl Clock {
             warp: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
             frozen: AtomicU64::new(0),
-            sleepers: Mutex::new(Vec::new()),
+            subscribers: Mutex::new(Vec::new()),
         }))
     }
 
-    /// Milliseconds of the monotonic clock plus all warps; frozen while stopped.
+    /// The monotonic time plus all warps; frozen while the clock is stopped.
     pub fn now(&self) -> Millis {
         let base = if self.0.stopped.load(Ordering::Acquire) {
             self.0.frozen.load(Ordering::Acquire)
@@ -56,7 +60,7 @@ impl Clock {
         Millis(base.saturating_add(self.0.warp.load(Ordering::Acquire)))
     }
 
-    /// The reading when the clock was created.
+    /// The time when the clock was created.
     pub fn boot(&self) -> Millis {
         Millis(self.0.boot)
     }
@@ -66,32 +70,31 @@ impl Clock {
         wall_ms()
     }
 
-    /// Freezes the clock (`time/stop`). As in Open vSwitch, a second call sets the frozen reading to the
-    /// present time.
+    /// Freezes the clock (`time/stop`). As in Open vSwitch, a second call sets the frozen time to the present time.
     pub fn stop(&self) {
         self.0.frozen.store(monotonic_ms(), Ordering::Release);
         self.0.stopped.store(true, Ordering::Release);
-        self.wake_sleepers();
+        self.wake_subscribers();
     }
 
-    /// Returns whether the clock is stopped: then deadlines are only reached by warping.
+    /// Returns whether the clock is stopped: then a deadline is only reached if time is warped.
     pub fn is_stopped(&self) -> bool {
         self.0.stopped.load(Ordering::Acquire)
     }
 
-    /// Advances the reading and wakes all subscribed event loops, so that they check their deadlines.
+    /// Advances the time and wakes all subscribed event loops, so that they check their deadlines.
     pub fn advance(&self, ms: u64) {
         self.0.warp.fetch_add(ms, Ordering::AcqRel);
-        self.wake_sleepers();
+        self.wake_subscribers();
     }
 
     /// Registers an event loop to be woken when virtual time changes.
     pub fn subscribe(&self, waker: Waker) {
-        self.0.sleepers.lock().unwrap_or_else(PoisonError::into_inner).push(waker);
+        self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner).push(waker);
     }
 
-    fn wake_sleepers(&self) {
-        for w in self.0.sleepers.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+    fn wake_subscribers(&self) {
+        for w in self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             w.wake();
         }
     }
@@ -102,8 +105,8 @@ pub fn wall_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64)
 }
 
-/// A running `time/warp [LARGE] STEP`: the main loop makes one step per turn, so that everything due in a
-/// step happens before the next one.
+/// A running `time/warp [LARGE] STEP` command. The main loop makes one step per iteration, so that everything that is due
+/// after a step happens before the next step.
 #[derive(Debug)]
 pub struct Warp {
     left: u64,
@@ -133,7 +136,7 @@ impl Warp {
     }
 }
 
-/// The integer at the beginning of a text, 0 if there is none: like the peer's parser for these arguments.
+/// The integer at the beginning of a text; 0 if there is none. Open vSwitch parses these arguments like that.
 fn leading_integer(s: &str) -> i64 {
     let s = s.trim_start();
     let (sign, digits) = match s.strip_prefix('-') {

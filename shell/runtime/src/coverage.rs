@@ -1,7 +1,7 @@
 //! Event counters and the text of `coverage/show`.
 //!
-//! A counter is a static that registers itself at its first hit; a hit is a relaxed atomic addition. The main
-//! loop calls `run`, which samples the rates every five seconds.
+//! A counter is a static that registers itself when it counts its first event; counting costs a relaxed atomic
+//! addition. The main loop calls `run`, which samples the totals every five seconds.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,8 +9,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use units::Millis;
 
+/// Time between two samples, in ms.
 const INTERVAL_MS: u64 = 5_000;
+/// Number of samples in a minute.
 const PER_MINUTE: usize = 12;
+/// Number of minutes in an hour.
 const PER_HOUR: usize = 60;
 
 /// An event counter: `static HITS: Counter = Counter::new("xlate_actions");`
@@ -18,19 +21,24 @@ const PER_HOUR: usize = 60;
 pub struct Counter {
     name: &'static str,
     total: AtomicU64,
-    known: AtomicBool,
+    registered: AtomicBool,
 }
 
 struct History {
     counter: &'static Counter,
+    /// Total at the last sample.
     last: u64,
+    /// Events in each interval of the last minute.
     minute: [u64; PER_MINUTE],
+    /// Events in each minute of the last hour.
     hour: [u64; PER_HOUR],
 }
 
 struct Registry {
     counters: BTreeMap<&'static str, History>,
+    /// Number of the next interval within the hour.
     slot: usize,
+    /// Time of the next sample, in ms.
     next_run: Option<u64>,
 }
 
@@ -40,7 +48,7 @@ static REGISTRY: Mutex<Registry> =
 impl Counter {
     /// A counter, for a static.
     pub const fn new(name: &'static str) -> Counter {
-        Counter { name, total: AtomicU64::new(0), known: AtomicBool::new(false) }
+        Counter { name, total: AtomicU64::new(0), registered: AtomicBool::new(false) }
     }
 
     /// Counts one event.
@@ -51,14 +59,15 @@ impl Counter {
     /// Counts `n` events.
     pub fn add(&'static self, n: u64) {
         self.total.fetch_add(n, Ordering::Relaxed);
-        if !self.known.load(Ordering::Relaxed) {
+        if !self.registered.load(Ordering::Relaxed) {
             self.register();
         }
     }
 
-    /// Lists the counter in `coverage/show` before its first hit.
+    /// Registers the counter before its first event: `coverage/read-counter` and [`totals`] know it, and `coverage/show` counts it among
+    /// the events never hit.
     pub fn register(&'static self) {
-        if !self.known.swap(true, Ordering::Relaxed) {
+        if !self.registered.swap(true, Ordering::Relaxed) {
             let fresh = History { counter: self, last: 0, minute: [0; PER_MINUTE], hour: [0; PER_HOUR] };
             registry().counters.entry(self.name).or_insert(fresh);
         }
@@ -69,19 +78,20 @@ fn registry() -> std::sync::MutexGuard<'static, Registry> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns whether `run` will take a sample at `now`, so that counters kept elsewhere can be updated before.
+/// Whether `run` takes a sample at `now`. Before the sample the caller updates the counters that it copies from other modules. The
+/// result is also true before the first `run`, which only starts the interval.
 pub fn is_due(now: Millis) -> bool {
     registry().next_run.is_none_or(|due| now.0 >= due)
 }
 
-/// Samples the rates if five seconds have passed since the last sample.
+/// Samples the totals of all counters if five seconds have passed since the last sample.
 pub fn run(now: Millis) {
     let mut r = registry();
     let due = *r.next_run.get_or_insert(now.0 + INTERVAL_MS);
     if now.0 < due {
         return;
     }
-    // After a long pause at most an hour of samples is filled in; older ones are not shown.
+    // After a long pause, the events are spread over the intervals that have passed, at most those of an hour.
     let slots = ((now.0 - due) / INTERVAL_MS + 1).min((PER_MINUTE * PER_HOUR) as u64);
     let first = r.slot;
     for h in r.counters.values_mut() {
@@ -104,6 +114,7 @@ pub fn show() -> String {
     let r = registry();
     let last = (r.slot + PER_MINUTE - 1) % PER_MINUTE;
     let mut body = String::new();
+    // The hash (FNV-1a) identifies the set of counters that are listed.
     let mut hash = 0x811c_9dc5_u32;
     let mut never = 0;
     for (name, h) in &r.counters {

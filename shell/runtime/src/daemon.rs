@@ -1,11 +1,15 @@
 //! Start-up as a daemon: the options of all daemons, detaching, monitoring and the pidfile.
 //!
-//! `--detach` forks before any thread is started: executing the program again would load and relocate it once more,
-//! which takes about a millisecond of processor time. The monitor executes the program again, with a hidden first argument that
-//! gives its role (an argument rather than an environment variable, so that the daemon's own children do not inherit
-//! it): a daemon that crashed is loaded at other addresses the next time. So does `--detach` in a process that has
-//! threads, where forking without exec is unsafe. Standard input of the child is the write end of a pipe. One byte in
-//! it means that the child is ready; end of file means that it has died. The parent exits with the child's result.
+//! `--detach` forks before any thread is started. Executing the program again instead would load and relocate it once
+//! more, which takes about a millisecond of CPU time.
+//!
+//! The monitor executes the program again, so that a daemon that crashed is loaded at other addresses the next time.
+//! `--detach` in a process that has threads also executes the program again, because forking without exec is unsafe
+//! there. A hidden first argument tells the new process its role. (It is not an environment variable, because the
+//! daemon's own children would inherit that.)
+//!
+//! The standard input of the child is the write end of a pipe. One byte in the pipe means that the child is ready; end of
+//! file means that it has died. The parent exits with the child's result.
 
 mod alias;
 mod args;
@@ -34,18 +38,18 @@ pub struct Daemon {
     state: Option<PathBuf>,
 }
 
-/// Returns whether an argument was added in front by the process that started this one.
+/// Returns whether an argument is a hidden one, which the process that started this process has added.
 pub fn is_own_argument(arg: &str) -> bool {
     [args::ROLE_MONITOR, args::ROLE_DAEMON].contains(&arg) || arg.starts_with(args::STATE)
 }
 
-/// Detaches, starts the monitor and creates the pidfile, as the command line says. Returns in the process
-/// that does the work; the error is for standard error, with exit status 1. `keeps`: capabilities to keep
-/// under `--user`.
+/// Detaches, starts the monitor and creates the pidfile, as the options require. Returns only in the process that does
+/// the work. The caller prints an error on standard error and exits with status 1. `keeps`: capabilities to keep with
+/// `--user`.
 pub fn start(args: &DaemonArgs, keeps: Capabilities) -> Result<Daemon, String> {
     let user = args.user.as_deref().map(user::User::parse).transpose()?;
     if args.role != Role::Foreground {
-        spawn::bear_own_name();
+        spawn::set_process_name();
     }
     match args.role {
         Role::Foreground if args.detach => {
@@ -72,7 +76,7 @@ pub fn start(args: &DaemonArgs, keeps: Capabilities) -> Result<Daemon, String> {
     }
     crate::signals::make_faults_fatal();
     if let Some(user) = user {
-        user.become_it(keeps, args.log_file.as_deref())?;
+        user.switch_to(keeps, args.log_file.as_deref())?;
     }
     if args.lock_memory {
         lock_memory();
@@ -91,7 +95,7 @@ pub fn start(args: &DaemonArgs, keeps: Capabilities) -> Result<Daemon, String> {
 }
 
 impl Daemon {
-    /// Tells the parent that the daemon is ready, and detaches from the terminal.
+    /// Notifies the parent that the daemon is ready, and detaches from the terminal.
     pub fn ready(&mut self) {
         self.ready_to_print();
         if self.detach {
@@ -99,7 +103,7 @@ impl Daemon {
         }
     }
 
-    /// Tells the parent that the daemon is ready; standard output stays open.
+    /// Notifies the parent that the daemon is ready; standard output stays open.
     pub fn ready_to_print(&mut self) {
         if self.role == Role::Daemon {
             spawn::notify_parent();
@@ -109,13 +113,13 @@ impl Daemon {
         }
     }
 
-    /// A file that the monitor process keeps open: its content survives a crash of the daemon and is found by
-    /// the next one. `None` without a monitor.
+    /// A file that the monitor process keeps open: its content survives a crash of the daemon, and the next daemon can
+    /// read it. `None` without a monitor.
     pub fn state(&self) -> Option<&Path> {
         self.state.as_deref()
     }
 
-    /// The pidfile's path, if there is one.
+    /// The pidfile, if there is one.
     pub fn pidfile(&self) -> Option<&Pidfile> {
         self.pidfile.as_ref()
     }

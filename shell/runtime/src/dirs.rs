@@ -1,5 +1,5 @@
-//! The directories of files: those of Debian's packages, each overridden by an environment variable of Open
-//! vSwitch, and the program's name, from which file names are made.
+//! The directories of files, and the program's name, from which file names are derived. The defaults are the directories of
+//! Debian's packages; environment variables of Open vSwitch override them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -20,12 +20,12 @@ pub struct Dirs {
 }
 
 impl Dirs {
-    /// Reads the environment; `argv0` names the program.
+    /// Reads the environment. `argv0`: path or name of the program.
     pub fn from_env(argv0: &str) -> Dirs {
         Dirs::from(argv0, |var| std::env::var_os(var).filter(|value| !value.is_empty()))
     }
 
-    /// The directories without environment variables, for manuals.
+    /// The default directories, for manuals.
     pub fn defaults(argv0: &str) -> Dirs {
         Dirs::from(argv0, |_| None)
     }

@@ -1,7 +1,7 @@
-//! Operating system services of every daemon and tool: the clock with virtual time, the event loop, the log,
+//! Operating system services for every daemon and tool: the clock with virtual time, the event loop, the log,
 //! start-up as a daemon, directories, coverage counters and memory reports.
 //!
-//! This crate knows nothing about switching.
+//! Nothing in this crate is specific to switching.
 
 pub mod background;
 pub mod clock;

@@ -1,12 +1,10 @@
 //! The log ("vlog"): modules with a level per destination, patterns, rate limits.
 //!
-//! A module is a static; a message that no destination accepts costs one relaxed load. State is process-wide,
-//! so that no function needs a log as an argument. Any thread may log. Lines and replies are those of Open
-//! vSwitch 3.7.
+//! A module is a static; a message that no destination accepts costs a few relaxed loads. The state is process-wide, so
+//! that no function needs a log as an argument. Any thread may log. Lines and replies are those of Open vSwitch 3.7.
 //!
-//! A [`line::Line`] contains the destinations that were configured when it was logged. It is written at once
-//! by the thread that logs, or, after [`start_writer`], by the writer thread. No lock is held while a line is
-//! formatted or written.
+//! A [`line::Line`] contains the destinations that were configured when it was logged. The thread that logs it writes it
+//! at once; after [`start_writer`] the writer thread writes it. No lock is held while a line is formatted or written.
 
 mod control;
 mod format;

@@ -1,6 +1,6 @@
 //! Memory reports: the line of `memory/show`, and log messages when the resident set grows.
 //!
-//! Only for the main thread. The caller supplies the counts.
+//! Used by the main thread only. The caller supplies the counts.
 
 use crate::clock::Clock;
 use crate::log::Module;
@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use units::Millis;
 
 static LOG: Module = Module::new("memory");
+/// Time between two checks of the resident set, in ms.
 const CHECK_EVERY_MS: u64 = 10_000;
 
-/// `name:count name:count …`, sorted by name.
+/// Formats counts as `name:count name:count …`, sorted by name.
 pub fn report(usage: &BTreeMap<String, u64>) -> String {
     usage.iter().map(|(k, v)| format!("{k}:{v}")).collect::<Vec<_>>().join(" ")
 }
@@ -18,13 +19,16 @@ pub fn report(usage: &BTreeMap<String, u64>) -> String {
 /// Monitors the peak resident set.
 #[derive(Debug)]
 pub struct MemoryMonitor {
+    /// Time of the next check, in ms.
     next_check: u64,
+    /// Time of the last report, in ms.
     last_report: u64,
+    /// Peak resident set at the last report, in KiB; 0: no report yet.
     last_peak_kb: u64,
 }
 
 impl MemoryMonitor {
-    /// A monitor that reports for the first time ten seconds after the clock was created.
+    /// A monitor whose first report is ten seconds after the clock was created.
     pub fn new(clock: &Clock) -> Self {
         let boot = clock.boot().0;
         Self { next_check: boot + CHECK_EVERY_MS, last_report: boot, last_peak_kb: 0 }

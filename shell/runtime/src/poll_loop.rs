@@ -1,9 +1,8 @@
-//! The waiting part of an event loop: components register in a `WaitSet` what they wait for (descriptors,
-//! deadlines), and `PollLoop::block` sleeps until one of them is ready.
+//! The waiting part of an event loop: components register descriptors and deadlines in a `WaitSet`, and
+//! `PollLoop::block` sleeps until a descriptor is ready or a deadline is reached.
 //!
-//! A component's `run` must not block and may be called at any time: a wake-up is only a hint. While virtual
-//! time is stopped, a deadline in the future is not reached by itself; the clock wakes the loop when it is
-//! warped.
+//! A component's `run` must not block and may be called at any time: a wake-up is only a hint. While virtual time is
+//! stopped, a deadline in the future is not reached; when time is warped, the clock wakes the loop.
 
 use crate::clock::Clock;
 pub use crate::waker::Waker;
@@ -20,7 +19,7 @@ pub enum Interest {
     Read,
     /// Space to write.
     Write,
-    /// Either.
+    /// One of the two.
     Both,
 }
 
@@ -32,13 +31,16 @@ pub struct Token(usize);
 #[derive(Debug, Default)]
 pub struct WaitSet<'fd> {
     fds: Vec<PollFd<'fd>>,
+    /// The earliest deadline.
     deadline: Option<Millis>,
+    /// Longest sleep in real time.
     most: Option<Duration>,
+    /// Do not sleep.
     immediate: bool,
 }
 
 impl<'fd> WaitSet<'fd> {
-    /// An empty set: `block` sleeps until the waker is used.
+    /// An empty set: `block` sleeps until another thread uses the waker.
     pub fn new() -> Self {
         Self::default()
     }
@@ -75,7 +77,7 @@ impl<'fd> WaitSet<'fd> {
     }
 }
 
-/// The registrations that were ready.
+/// For each registration, whether it was ready.
 #[derive(Debug, Default)]
 pub struct Ready(Vec<bool>);
 
@@ -99,7 +101,7 @@ pub struct PollLoop {
 }
 
 impl PollLoop {
-    /// An event loop that is woken when `clock` is stopped or warped.
+    /// Creates an event loop, which `clock` wakes when it is stopped or warped.
     pub fn new(clock: Clock) -> std::io::Result<PollLoop> {
         let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let waker = Waker(Arc::new(fd));
@@ -143,7 +145,7 @@ impl PollLoop {
         Some(Timespec { tv_sec: time.as_secs() as _, tv_nsec: time.subsec_nanos() as _ })
     }
 
-    /// The time until the deadline; `None` if there is none, or time is stopped before it.
+    /// The time until the deadline; `None` if there is no deadline, or time is stopped before it.
     fn left(&self, set: &WaitSet<'_>) -> Option<Duration> {
         let left = set.deadline?.0.saturating_sub(self.clock.now().0);
         (left == 0 || !self.clock.is_stopped()).then(|| Duration::from_millis(left.min(i32::MAX as u64)))

@@ -1,8 +1,8 @@
-//! The common start of the daemons' programs, from `main` to their loop.
+//! The common start-up of all daemon programs, from `main` to their main loop.
 //!
-//! Runs in the main thread. Options are parsed before anything is started, so that a wrong one has no side
-//! effects. The log is set up before the process detaches, so that it covers the daemon's whole life. Signal
-//! handlers are installed before the first thread is started.
+//! Runs in the main thread. Options are parsed before anything is started, so that an invalid option has no side effects.
+//! The log is set up before the process detaches, so that everything after that is logged. Signal handlers are installed
+//! before the first thread is started.
 
 use crate::daemon::{self, Capabilities, Daemon, DaemonArgs};
 use crate::signals::Signals;
@@ -18,7 +18,7 @@ pub struct Texts {
     pub version: fn(&Dirs) -> String,
 }
 
-/// A started program, before its own parts are started.
+/// A program after the common start-up.
 #[derive(Debug)]
 pub struct Program<O> {
     /// The options of all daemons.
@@ -29,14 +29,14 @@ pub struct Program<O> {
     pub clock: Clock,
     /// The daemon; the program must report to it that it is ready.
     pub daemon: Daemon,
-    /// The signals that ask the program to end.
+    /// The signals that end the program.
     pub signals: Signals,
     /// The event loop of the main thread.
     pub poll: PollLoop,
 }
 
-/// Starts a program. `parse` parses the program's own options, and returns the capabilities to keep under
-/// `--user`. Returns `None` after `--help` and the like, whose text has been printed.
+/// Starts a program. `parse`: parses the program's own options, and returns them with the capabilities to keep with
+/// `--user`. Returns `None` after `--help` and `--version`, whose text has been printed.
 pub fn start<O>(
     argv: &[String],
     dirs: &Dirs,

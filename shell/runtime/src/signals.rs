@@ -1,18 +1,20 @@
-//! Signals that end the daemon: SIGTERM, SIGINT and SIGHUP set a flag that the main loop checks, so that the
-//! loop can close files and remove the pidfile. (SIGPIPE is ignored by Rust's start-up code.)
+//! Signals that end the daemon: SIGTERM, SIGINT and SIGHUP set a flag that the main loop checks, so that the daemon can
+//! close files and remove the pidfile. (Rust's start-up code makes the process ignore SIGPIPE.)
 
 use crate::poll_loop::{Interest, WaitSet};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-const ENDING: [i32; 3] =
+const END_SIGNALS: [i32; 3] =
     [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT, signal_hook::consts::SIGHUP];
 
-/// Catches the ending signals from its creation on.
+/// Receives the signals that end the daemon.
 #[derive(Debug)]
 pub struct Signals {
+    /// The number of the last signal; 0: none.
     which: Arc<AtomicUsize>,
+    /// Readable after a signal, to wake the main loop.
     wake: UnixStream,
 }
 
@@ -22,14 +24,14 @@ impl Signals {
         let which = Arc::new(AtomicUsize::new(0));
         let (wake, tail) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
-        for sig in ENDING {
+        for sig in END_SIGNALS {
             signal_hook::flag::register_usize(sig, Arc::clone(&which), sig as usize)?;
             signal_hook::low_level::pipe::register(sig, tail.try_clone()?)?;
         }
         Ok(Signals { which, wake })
     }
 
-    /// The signal that asked the process to end, if one was received.
+    /// The number of the received signal, if there was one.
     pub fn received(&self) -> Option<i32> {
         match self.which.load(Ordering::Acquire) {
             0 => None,
@@ -42,7 +44,7 @@ impl Signals {
         set.fd(&self.wake, Interest::Read);
     }
 
-    /// Ends the process like the signal's default action would, after the caller has cleaned up.
+    /// Ends the process by the signal's default action, after the caller has cleaned up.
     pub fn die(signal: i32) -> ! {
         let _ = signal_hook::low_level::emulate_default_handler(signal);
         std::process::exit(128 + signal)
@@ -50,18 +52,18 @@ impl Signals {
 }
 
 /// The bits of SIGSEGV and of SIGBUS in the signal masks of `/proc/self/status`.
-const FAULTS: [(rustix::process::Signal, u64); 2] =
+const FAULT_SIGNALS: [(rustix::process::Signal, u64); 2] =
     [(rustix::process::Signal::SEGV, 1 << 10), (rustix::process::Signal::BUS, 1 << 6)];
 
 /// Makes SIGSEGV and SIGBUS fatal when another process sends them, as in a C program.
 ///
-/// Rust's start-up code catches both to distinguish a stack overflow from other faults. For another fault its
-/// handler restores the default action and returns, so that the instruction faults again. So the first signal
-/// that another process sends has no effect. This function sends that first signal itself. It must be called
-/// before threads are started.
+/// Rust's start-up code installs a handler for both, to distinguish a stack overflow from other faults. For another fault
+/// the handler restores the default action and returns, so that the instruction faults again. So the first signal that
+/// another process sends only restores the default action. This function sends that first signal to its own process.
+/// It must be called before threads are started.
 pub(crate) fn make_faults_fatal() {
     let Some(caught) = caught_signals() else { return };
-    for (signal, bit) in FAULTS {
+    for (signal, bit) in FAULT_SIGNALS {
         if caught & bit != 0 {
             let _ = rustix::process::kill_process(rustix::process::getpid(), signal);
         }

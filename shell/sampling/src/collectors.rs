@@ -1,4 +1,5 @@
-//! Sends datagrams to collectors. Sockets do not block: what the kernel does not take at once is lost and counted.
+//! Sends datagrams to collectors. Sockets are non-blocking: a datagram that the kernel does not accept at once is lost and
+//! counted.
 
 use runtime::{Module, RateLimit};
 use std::io;
@@ -31,17 +32,17 @@ impl Collectors {
         Collectors { targets: targets.to_vec(), sockets }
     }
 
-    /// Whether these are the targets, and each has a socket.
+    /// Whether these are the configured targets, and each of them has a socket.
     pub(crate) fn serves(&self, targets: &[String]) -> bool {
         self.targets == targets && self.sockets.len() == targets.len()
     }
 
-    /// Whether there is none.
+    /// Whether there is no socket.
     pub(crate) fn is_empty(&self) -> bool {
         self.sockets.is_empty()
     }
 
-    /// Sends datagrams to each collector. Returns how many were sent, and how many were not.
+    /// Sends datagrams to all collectors. Returns the numbers of sent datagrams and of failures.
     pub(crate) fn send(&self, datagrams: &[Vec<u8>]) -> (u64, u64) {
         let (mut sent, mut failed) = (0, 0);
         for datagram in datagrams {
@@ -60,7 +61,7 @@ impl Collectors {
     }
 }
 
-/// Connects a socket to `HOST:PORT` or `HOST`. A default port of 0: the target must have one.
+/// Opens a socket that is connected to `HOST:PORT` or `HOST`. If `default_port` is 0, the target must contain a port.
 fn open(target: &str, default_port: u16) -> Result<(SocketAddr, UdpSocket), String> {
     let address = match Target::parse(&format!("tcp:{target}"), default_port) {
         Ok(Target::Tcp(address)) => address,

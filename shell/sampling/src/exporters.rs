@@ -1,4 +1,4 @@
-//! The exporters of all bridges, as other threads see them, and the thread that runs them.
+//! The exporters of all bridges: the interface for other threads, and the exporter thread.
 
 use crate::netflows::Netflows;
 use crate::queue::{Queue, SampledPacket, lock};
@@ -18,11 +18,12 @@ use units::{Millis, PortNo};
 
 static LOG: Module = Module::new("sflow");
 
-/// Samples that are handled before the lock is released, so that the main loop waits for less than a millisecond.
+/// Number of samples that are processed before the lock is released, so that the main loop waits for the lock for less than a
+/// millisecond.
 const BATCH: usize = 64;
-/// The pause after some work: samples that come meanwhile cost the workers no wake-up.
+/// Pause of the thread after some work: samples that workers queue during the pause cost them no wake-up.
 const PAUSE: Duration = Duration::from_millis(5);
-/// The thread looks at its timers at least this often.
+/// The thread checks its timers at least in this interval.
 const SLEEP_MAX: Millis = Millis(1000);
 
 /// The exporters of all bridges.
@@ -30,17 +31,18 @@ pub struct Exporters {
     queue: Queue,
     samples: Mutex<Samples>,
     netflows: Mutex<Netflows>,
-    /// The bridges that have exporters, and what they sample.
+    /// The bridges that have exporters, and which packets they sample.
     enabled: Mutex<HashMap<u32, Enabled>>,
     clock: Clock,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// There is to be a thread.
+    /// A thread runs the exporters; false: the main loop does.
     threaded: bool,
+    /// The thread must end.
     close: AtomicBool,
 }
 
 impl Exporters {
-    /// No exporters. `threaded`: a thread runs them, otherwise the main loop.
+    /// Creates the state without exporters. `threaded`: a thread runs the exporters; otherwise the main loop does.
     pub fn new(clock: &Clock, threaded: bool) -> Arc<Exporters> {
         Arc::new(Exporters {
             queue: Queue::default(),
@@ -88,92 +90,93 @@ impl Exporters {
         lock(&self.enabled).keys().copied().collect()
     }
 
-    /// What a bridge has to sample; `None`: it has no exporters.
+    /// Which packets a bridge samples; `None`: it has no exporters.
     pub fn enabled(&self, bridge: u32) -> Option<Enabled> {
         lock(&self.enabled).get(&bridge).copied()
     }
 
-    /// Sets the ports of a bridge that samples.
+    /// Sets the ports of a bridge that has exporters.
     pub fn set_ports(&self, bridge: u32, ports: HashMap<PortNo, PortFacts>) {
         lock(&self.samples).set_ports(bridge, ports);
     }
 
-    /// Adds a sampled packet. Called by workers: never waits.
+    /// Queues a sampled packet. Called by workers; never waits.
     pub fn put(&self, packet: SampledPacket) {
         self.queue.put(packet);
     }
 
-    /// Adds what a megaflow has counted to a flow of NetFlow.
+    /// Adds the counts of a megaflow to a NetFlow flow.
     pub fn netflow(&self, bridge: u32, flow: (Key, u16), delta: Delta) {
         lock(&self.netflows).update(bridge, flow, delta, self.now());
         self.queue.wake();
     }
 
-    /// The megaflow of a flow of NetFlow is gone.
+    /// Called when the megaflow of a NetFlow flow was deleted.
     pub fn end_netflow(&self, bridge: u32, key: Key) {
-        lock(&self.netflows).clear(bridge, key, self.now());
+        lock(&self.netflows).end_flow(bridge, key, self.now());
         self.queue.wake();
     }
 
-    /// The sources of sFlow whose counters are due, by bridge. The main loop reads them and passes them to
-    /// [`counters`](Self::counters), then calls [`flush`](Self::flush).
+    /// The sFlow sources whose counters must be reported now, by bridge. The main loop reads the counters, passes them to
+    /// [`counters`](Self::counters), and then calls [`flush`](Self::flush).
     pub fn tick(&self) -> Option<Vec<(u32, Source)>> {
         let now = self.now();
         let mut samples = lock(&self.samples);
         let is_due = samples.next_tick().is_some_and(|tick| tick <= now.mono);
         is_due.then(|| {
-            self.take_some(&mut samples, now);
+            self.process_batch(&mut samples, now);
             samples.tick(now)
         })
     }
 
-    /// Adds counters to the datagram of a bridge.
+    /// Adds counters to the sFlow datagram of a bridge.
     pub fn counters(&self, bridge: u32, source: Source, blocks: &[Block]) {
         lock(&self.samples).counters(bridge, source, blocks);
     }
 
-    /// Ends the datagrams of sFlow.
+    /// Completes the sFlow datagrams.
     pub fn flush(&self) {
         lock(&self.samples).flush();
         self.queue.wake();
     }
 
-    /// When the main loop has to call [`tick`](Self::tick), or without a thread [`run`](Self::run).
+    /// When the main loop must call [`tick`](Self::tick); without a thread also when it must call [`run`](Self::run).
     pub fn deadline(&self) -> Option<Millis> {
         let samples = lock(&self.samples);
         let timers = (!self.threaded).then(|| [samples.deadline(), lock(&self.netflows).deadline()]);
         timers.into_iter().flatten().chain([samples.next_tick()]).flatten().min()
     }
 
-    /// The main loop's part: without a thread it does all the work.
+    /// Called by the main loop. Without a thread, does all the work of the thread.
     pub fn run(&self) {
         if !self.threaded {
             while self.work() {}
         }
     }
 
-    /// The statistics of a bridge's IPFIX, with all packets that were sampled before.
+    /// The statistics of a bridge's IPFIX exporter, including all packets that were sampled before this call.
     pub fn bridge_stats(&self, bridge: u32) -> Option<Stats> {
         self.catch_up();
         lock(&self.samples).bridge_stats(bridge)
     }
 
-    /// The same for its `sample` actions, by set of collectors.
+    /// The statistics of the exporters of a bridge's `sample` actions, by set of collectors.
     pub fn set_stats(&self, bridge: u32) -> Vec<(u32, Stats)> {
         self.catch_up();
         lock(&self.samples).set_stats(bridge)
     }
 
+    /// Processes all queued packets.
     fn catch_up(&self) {
         let now = self.now();
-        while self.take_some(&mut lock(&self.samples), now) {}
+        while self.process_batch(&mut lock(&self.samples), now) {}
         if !self.threaded {
             self.run();
         }
     }
 
-    /// Passes some packets to their exporters. Returns whether there were as many as it takes at once.
-    fn take_some(&self, samples: &mut Samples, now: Now) -> bool {
+    /// Passes up to [`BATCH`] queued packets to their exporters. Returns whether there may be more.
+    fn process_batch(&self, samples: &mut Samples, now: Now) -> bool {
         for _ in 0..BATCH {
             let Some(packet) = self.queue.take() else { return false };
             samples.sample(&packet, now);
@@ -181,12 +184,12 @@ impl Exporters {
         true
     }
 
-    /// Handles some packets, runs timers, sends what is complete. Returns whether more packets wait.
+    /// Processes some queued packets, runs timers, and sends complete datagrams. Returns whether there may be more packets.
     fn work(&self) -> bool {
         let now = self.now();
         let more = {
             let mut samples = lock(&self.samples);
-            let more = self.take_some(&mut samples, now);
+            let more = self.process_batch(&mut samples, now);
             samples.run(now);
             samples.send();
             more
@@ -214,14 +217,14 @@ impl Exporters {
         }
     }
 
-    /// The exporter thread.
+    /// The loop of the exporter thread.
     fn serve(&self) {
         while !self.close.load(Ordering::Acquire) {
-            runtime::ordered_panic::obey();
+            runtime::ordered_panic::panic_if_ordered();
             while self.work() {}
             std::thread::sleep(PAUSE);
             self.queue.set_idle(true);
-            // What came before the thread was marked as idle did not wake it.
+            // Samples that were queued before the thread was marked as idle did not wake it.
             if self.work() {
                 self.queue.set_idle(false);
                 continue;
@@ -237,12 +240,12 @@ impl Exporters {
         [lock(&self.samples).deadline(), lock(&self.netflows).deadline()].into_iter().flatten().min()
     }
 
-    /// Ends the exporters: caches are sent, and the thread ends.
+    /// Sends the records of all caches, and ends the exporters and the thread.
     pub fn close(&self) {
         let now = self.now();
         {
             let mut samples = lock(&self.samples);
-            while self.take_some(&mut samples, now) {}
+            while self.process_batch(&mut samples, now) {}
             samples.flush();
             samples.send();
             samples.bridges().into_iter().for_each(|bridge| samples.remove(bridge, now));

@@ -1,17 +1,18 @@
-//! Takes sampled packets from the datapath, passes them to the exporters of their bridge, and sends the datagrams to collectors.
+//! Receives sampled packets from the datapath, passes them to the exporters of their bridge, and sends the datagrams to
+//! collectors.
 //!
 //! | file | what | threads |
 //! |---|---|---|
-//! | `exporters.rs` | the exporters of all bridges: what other threads call | any |
-//! | `queue.rs` | the bounded queue of sampled packets | workers, handlers; the exporter thread takes |
+//! | `exporters.rs` | the exporters of all bridges: the interface for other threads | any |
+//! | `queue.rs` | the bounded queue of sampled packets | workers and handlers add; the exporter thread removes |
 //! | `samples.rs` | sFlow and IPFIX by bridge | exporter thread, main loop |
-//! | `netflows.rs` | NetFlow by bridge | threads that credit megaflows, exporter thread |
+//! | `netflows.rs` | NetFlow by bridge | threads that read megaflow counters, exporter thread |
 //! | `collectors.rs` | the sockets | exporter thread, main loop |
-//! | `settings.rs` | what the database configures | main loop |
+//! | `settings.rs` | the settings in the database | main loop |
 //!
-//! A worker never waits here: it copies the beginning of a packet into the queue, and drops the sample if the queue is full. In
-//! dummy mode there is no thread: the main loop does its work, so that all consequences of a packet are complete when a command
-//! is answered.
+//! A worker never waits in this crate: it copies the beginning of a packet into the queue, and drops the sample if the queue
+//! is full. In dummy mode there is no exporter thread: the main loop does its work, so that all effects of a packet are
+//! complete when a command is answered.
 
 mod collectors;
 mod exporters;

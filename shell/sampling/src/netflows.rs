@@ -36,13 +36,13 @@ impl Netflows {
         }
     }
 
-    pub(crate) fn clear(&mut self, bridge: u32, key: Key, now: Now) {
+    pub(crate) fn end_flow(&mut self, bridge: u32, key: Key, now: Now) {
         if let Some((exporter, _)) = self.0.get_mut(&bridge) {
-            exporter.clear(key, now);
+            exporter.end_flow(key, now);
         }
     }
 
-    /// Runs timers and sends what is complete.
+    /// Runs timers and sends complete datagrams.
     pub(crate) fn run(&mut self, now: Now) {
         for (exporter, collectors) in self.0.values_mut() {
             exporter.run(now);

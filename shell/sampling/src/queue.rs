@@ -1,7 +1,7 @@
-//! The queue of sampled packets: workers put, the exporter thread takes.
+//! The queue of sampled packets: workers add packets, the exporter thread removes them.
 //!
-//! Putting never waits. It wakes the exporter thread only if that has nothing to do: while it has, it looks again by itself, every
-//! few milliseconds, so that a worker under load does not pay for a wake-up with each sample.
+//! Adding a packet never waits. It wakes the exporter thread only if the thread is idle: a busy exporter thread checks the
+//! queue again by itself every few milliseconds, so that a worker under load need not pay for a wake-up per sample.
 
 use dpif::{Userspace, UserspaceCookie};
 use flow::Flow;
@@ -13,29 +13,30 @@ use std::thread::Thread;
 
 static LOST: Counter = Counter::new("sample_queue_full");
 
-/// Samples that may wait: of 1 kB each at most, together 4 MB.
+/// Maximum number of samples in the queue: of at most 1 kB each, together 4 MB.
 const SAMPLES_MAX: usize = 4096;
-/// Bytes of a packet that are kept. A sample of sFlow has at most 700 bytes.
+/// Number of bytes that are copied of a packet: an sFlow sample has at most 700 bytes.
 const HEADER_MAX: usize = 700;
 
 /// A sampled packet.
 pub struct SampledPacket {
-    /// What samples it.
+    /// The action that sampled the packet.
     pub cookie: UserspaceCookie,
-    /// The tunnel port whose outer header is reported.
+    /// The action names a tunnel port, whose outer header is to be reported.
     pub tunnel_out_port: bool,
-    /// What its megaflow does with it.
-    pub sampled: Arc<dpif::Sampled>,
-    /// Its fields; `in_port` is a number of the datapath.
+    /// The bridge, and what the packet's megaflow does with the packet.
+    pub sampled: Arc<dpif::SampleData>,
+    /// The fields of the packet; `in_port` is a port number of the datapath.
     pub flow: Flow,
-    /// Its first bytes.
+    /// The first bytes of the packet.
     pub header: Vec<u8>,
-    /// Its length.
+    /// Length of the packet in bytes.
     pub length: u32,
 }
 
 impl SampledPacket {
-    /// Copies what samples report of a packet. `bridge`: of a packet whose action was not made by a translation.
+    /// Copies the part of a packet that samples report. `bridge`: the bridge, for a packet whose action was not made by a
+    /// translation.
     pub fn new(
         packet: &[u8],
         flow: &Flow,
@@ -44,7 +45,7 @@ impl SampledPacket {
     ) -> Option<SampledPacket> {
         let sampled = match (&userspace.sampled, bridge) {
             (Some(sampled), _) => Arc::clone(sampled),
-            (None, bridge) => Arc::new(dpif::Sampled { bridge: bridge?, ..dpif::Sampled::default() }),
+            (None, bridge) => Arc::new(dpif::SampleData { bridge: bridge?, ..dpif::SampleData::default() }),
         };
         let header = match userspace.cookie {
             UserspaceCookie::Sflow { .. } => packet[..packet.len().min(HEADER_MAX)].to_vec(),
@@ -61,11 +62,11 @@ impl SampledPacket {
     }
 }
 
-/// The queue.
+/// The queue of sampled packets.
 pub(crate) struct Queue {
     sender: SyncSender<Box<SampledPacket>>,
     receiver: Mutex<Receiver<Box<SampledPacket>>>,
-    /// The exporter thread has nothing to do.
+    /// The exporter thread has nothing to do: it must be woken for a new packet.
     idle: AtomicBool,
     thread: Mutex<Option<Thread>>,
 }
@@ -91,17 +92,17 @@ impl Queue {
         }
     }
 
-    /// Takes a packet.
+    /// Removes and returns the next packet.
     pub(crate) fn take(&self) -> Option<Box<SampledPacket>> {
         lock(&self.receiver).try_recv().ok()
     }
 
-    /// The thread that takes; it is woken from now on.
+    /// Sets the thread that is to be woken for new packets.
     pub(crate) fn set_thread(&self, thread: Option<Thread>) {
         *lock(&self.thread) = thread;
     }
 
-    /// Reports whether the thread has nothing to do and is about to sleep.
+    /// Sets whether the thread has nothing to do and is about to sleep.
     pub(crate) fn set_idle(&self, idle: bool) {
         self.idle.store(idle, Ordering::SeqCst);
     }
@@ -109,7 +110,7 @@ impl Queue {
     /// Wakes the thread if it has nothing to do.
     pub(crate) fn wake(&self) {
         if self.idle.load(Ordering::SeqCst) && self.idle.swap(false, Ordering::SeqCst) {
-            // Nobody holds this lock for longer than it takes to copy a reference.
+            // This lock is only held while a reference is copied.
             if let Some(thread) = &*lock(&self.thread) {
                 thread.unpark();
             }
@@ -117,7 +118,7 @@ impl Queue {
     }
 }
 
-/// The state stays usable after a panic of another thread: each operation is complete.
+/// Locks a mutex, even after a panic of another thread: the state is consistent, because each operation on it is complete.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,7 +4,7 @@ use crate::collectors::Collectors;
 use crate::queue::SampledPacket;
 use crate::settings::{BridgeIpfix, BridgeSettings, Enabled, Ipfix, Sflow};
 use dpif::UserspaceCookie;
-use exporter::ipfix::{Direction, Exporter, Sampled, Stats, TunnelEnds};
+use exporter::ipfix::{Direction, Exporter, Sampled, Stats, TunnelEndpoints};
 use exporter::sflow::{Agent, Block, Outer, Output, Sample, Source};
 use exporter::{Now, PortFacts, TunnelKind};
 use runtime::{Module, RateLimit};
@@ -31,7 +31,7 @@ impl IpfixExporter {
         let messages = self.exporter.take();
         if !messages.is_empty() {
             let (sent, errors) = self.collectors.send(&messages);
-            self.exporter.sent(sent, errors);
+            self.exporter.add_sent(sent, errors);
         }
     }
 
@@ -43,7 +43,7 @@ impl IpfixExporter {
 
 /// The exporters of a bridge.
 #[derive(Default)]
-struct OfBridge {
+struct BridgeExporters {
     sflow: Option<(Agent, Collectors)>,
     ipfix: Option<(BridgeIpfix, IpfixExporter)>,
     sets: BTreeMap<u32, IpfixExporter>,
@@ -53,15 +53,15 @@ struct OfBridge {
 /// The exporters of all bridges.
 #[derive(Default)]
 pub(crate) struct Samples {
-    bridges: HashMap<u32, OfBridge>,
+    bridges: HashMap<u32, BridgeExporters>,
     /// Number of the last exporter of IPFIX.
     exporters: u32,
-    /// The bridge whose agent reports the counters of the datapaths.
+    /// The bridge whose agent also reports the counters of the datapaths.
     global: Option<u32>,
 }
 
 impl Samples {
-    /// Applies the settings of a bridge. `seed`: for the timers of counters.
+    /// Applies the settings of a bridge. `seed`: seed of the random start of the polling timers.
     pub(crate) fn configure(
         &mut self,
         bridge: u32,
@@ -76,12 +76,13 @@ impl Samples {
         }
         let known = of.ipfix.take();
         let wanted = settings.ipfix.as_ref().filter(|ipfix| !ipfix.ipfix.targets.is_empty());
-        let exporter = self.configured(known.map(|(_, exporter)| exporter), wanted.map(|i| &i.ipfix), now);
+        let exporter =
+            self.configured_exporter(known.map(|(_, exporter)| exporter), wanted.map(|i| &i.ipfix), now);
         of.ipfix = wanted.cloned().zip(exporter);
         let mut known = std::mem::take(&mut of.sets);
         for (id, ipfix) in &settings.sets {
             let wanted = Some(ipfix).filter(|ipfix| !ipfix.targets.is_empty());
-            let exporter = self.configured(known.remove(id), wanted, now);
+            let exporter = self.configured_exporter(known.remove(id), wanted, now);
             of.sets.extend(exporter.map(|exporter| (*id, exporter)));
         }
         known.into_values().for_each(|exporter| exporter.finish(now));
@@ -96,8 +97,8 @@ impl Samples {
         enabled
     }
 
-    /// An exporter with these settings; `None`: without settings, or without a collector.
-    fn configured(
+    /// Creates an exporter or changes the settings of `known`; `None`: there are no settings, or no collector can be reached.
+    fn configured_exporter(
         &mut self,
         known: Option<IpfixExporter>,
         wanted: Option<&Ipfix>,
@@ -129,12 +130,12 @@ impl Samples {
                 Exporter::new(wanted.exporter.clone(), self.exporters)
             }
         };
-        let mut configured = IpfixExporter { settings: wanted.clone(), exporter, collectors };
-        configured.send();
-        Some(configured)
+        let mut configured_exporter = IpfixExporter { settings: wanted.clone(), exporter, collectors };
+        configured_exporter.send();
+        Some(configured_exporter)
     }
 
-    /// Removes a bridge: its caches are sent.
+    /// Removes a bridge, and sends the records of its caches.
     pub(crate) fn remove(&mut self, bridge: u32, now: Now) {
         self.configure(bridge, &BridgeSettings::default(), now, 0);
     }
@@ -148,7 +149,7 @@ impl Samples {
     pub(crate) fn set_ports(&mut self, bridge: u32, ports: HashMap<PortNo, PortFacts>) {
         let Some(of) = self.bridges.get_mut(&bridge) else { return };
         of.ports = ports;
-        of.follow_ports();
+        of.update_interfaces();
     }
 
     /// Passes a sampled packet to its exporter.
@@ -169,7 +170,7 @@ impl Samples {
         self.ipfix_mut().for_each(|ipfix| ipfix.exporter.run(now));
     }
 
-    /// Sends what is complete.
+    /// Sends complete messages and datagrams.
     pub(crate) fn send(&mut self) {
         self.ipfix_mut().for_each(IpfixExporter::send);
         for (agent, collectors) in self.bridges.values_mut().filter_map(|of| of.sflow.as_mut()) {
@@ -183,19 +184,19 @@ impl Samples {
             .flat_map(|of| of.ipfix.iter_mut().map(|(_, i)| i).chain(of.sets.values_mut()))
     }
 
-    /// When timers of IPFIX are due.
+    /// When the next IPFIX timer is due.
     pub(crate) fn deadline(&self) -> Option<Millis> {
         let all =
             self.bridges.values().flat_map(|of| of.ipfix.iter().map(|(_, i)| i).chain(of.sets.values()));
         all.filter_map(|ipfix| ipfix.exporter.deadline()).min()
     }
 
-    /// When agents of sFlow count seconds.
+    /// When the next second of the sFlow agents ends.
     pub(crate) fn next_tick(&self) -> Option<Millis> {
         self.bridges.values().filter_map(|of| of.sflow.as_ref()).map(|(agent, _)| agent.next_tick()).min()
     }
 
-    /// The sources whose counters are due, by bridge. One bridge reports the counters of the datapaths.
+    /// The sources whose counters must be reported now, by bridge. Only one bridge reports the counters of the datapaths.
     pub(crate) fn tick(&mut self, now: Now) -> Vec<(u32, Source)> {
         let mut due = Vec::new();
         for (bridge, of) in &mut self.bridges {
@@ -221,7 +222,7 @@ impl Samples {
         self.bridges.get_mut(&bridge)?.sflow.as_mut()
     }
 
-    /// Ends the datagrams of all agents that have counted a second.
+    /// Completes the datagrams of all agents.
     pub(crate) fn flush(&mut self) {
         for (agent, _) in self.bridges.values_mut().filter_map(|of| of.sflow.as_mut()) {
             agent.flush();
@@ -232,7 +233,7 @@ impl Samples {
         }
     }
 
-    /// The statistics of a bridge's IPFIX; `None`: it has none.
+    /// The statistics of a bridge's IPFIX exporter; `None`: it has none.
     pub(crate) fn bridge_stats(&self, bridge: u32) -> Option<Stats> {
         self.bridges.get(&bridge)?.ipfix.as_ref().map(|(_, ipfix)| ipfix.exporter.stats())
     }
@@ -244,7 +245,7 @@ impl Samples {
     }
 }
 
-impl OfBridge {
+impl BridgeExporters {
     fn configure_sflow(&mut self, wanted: Option<&Sflow>, now: Now, seed: u64) {
         let wanted = wanted.filter(|sflow| !sflow.targets.is_empty() && sflow.agent.sampling != 0);
         let Some(wanted) = wanted else {
@@ -268,12 +269,12 @@ impl OfBridge {
             _ => {
                 runtime::info!(SFLOW, "creating sFlow agent {}", wanted.agent.number);
                 self.sflow = Some((Agent::new(wanted.agent.clone(), now, seed), collectors));
-                self.follow_ports();
+                self.update_interfaces();
             }
         }
     }
 
-    fn follow_ports(&mut self) {
+    fn update_interfaces(&mut self) {
         if let Some((agent, _)) = &mut self.sflow {
             let indexes: Vec<u32> = self.ports.values().map(|p| p.ifindex).filter(|i| *i != 0).collect();
             agent.set_interfaces(&indexes);
@@ -306,9 +307,11 @@ impl OfBridge {
 
     fn sample_bridge(&mut self, packet: &SampledPacket, output_port: PortNo, now: Now) {
         let Some((settings, ipfix)) = &mut self.ipfix else { return };
-        let seen = Seen { packet, ports: &self.ports, output_port, tunnels: ipfix.settings.tunnels };
+        let context =
+            SampleContext { packet, ports: &self.ports, output_port, tunnels: ipfix.settings.tunnels };
         let packets = u64::from(u32::MAX / settings.probability().max(1));
-        let sampled = Sampled { packets, domain: settings.domain, point: settings.point, ..seen.sampled() };
+        let sampled =
+            Sampled { packets, domain: settings.domain, point: settings.point, ..context.sampled() };
         if !sampled.is_bfd() {
             ipfix.exporter.sample(&sampled, now);
         }
@@ -327,31 +330,33 @@ impl OfBridge {
             return;
         };
         let Some(ipfix) = self.sets.get_mut(&collector_set_id) else { return };
-        let seen = Seen { packet, ports: &self.ports, output_port, tunnels: ipfix.settings.tunnels };
+        let context =
+            SampleContext { packet, ports: &self.ports, output_port, tunnels: ipfix.settings.tunnels };
         let direction = match direction {
             1 => Direction::Ingress,
             2 => Direction::Egress,
             _ => Direction::ByOutput,
         };
         let packets = u64::from(u16::MAX / probability.max(1));
-        ipfix.exporter.sample(&Sampled { packets, domain, point, direction, ..seen.sampled() }, now);
+        ipfix.exporter.sample(&Sampled { packets, domain, point, direction, ..context.sampled() }, now);
     }
 }
 
 /// A sampled packet, with the ports of its bridge.
-struct Seen<'a> {
+struct SampleContext<'a> {
     packet: &'a SampledPacket,
     ports: &'a HashMap<PortNo, PortFacts>,
     output_port: PortNo,
     tunnels: bool,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> SampleContext<'a> {
     fn sampled(&self) -> Sampled<'a> {
         let flow = &self.packet.flow;
         let has_output = self.output_port != PortNo::NONE;
         let (input, output) = (self.ports.get(&PortNo(flow.in_port)), self.ports.get(&self.output_port));
-        // The outer header is the received one, unless one was set for the output port.
+        // The outer header is that of the received packet, unless there is an output port: then it is that of the sent
+        // packet, if the port is a tunnel port.
         let port = match has_output {
             true => output.filter(|_| self.packet.tunnel_out_port),
             false => input,
@@ -368,7 +373,7 @@ impl<'a> Seen<'a> {
             input,
             has_output,
             output,
-            tunnel: is_reported.then_some(TunnelEnds { kind, outer: &flow.tunnel }),
+            tunnel: is_reported.then_some(TunnelEndpoints { kind, outer: &flow.tunnel }),
             forwarded: self.packet.sampled.egress.outputs,
         }
     }

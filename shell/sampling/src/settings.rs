@@ -1,4 +1,4 @@
-//! What the database configures for a bridge.
+//! The settings of a bridge's exporters in the database.
 
 use exporter::{ipfix, netflow, sflow};
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub struct Ipfix {
     pub targets: Vec<String>,
     /// The exporter.
     pub exporter: ipfix::Settings,
-    /// Reports outer headers.
+    /// Records contain the outer headers of tunnels.
     pub tunnels: bool,
 }
 
@@ -59,17 +59,17 @@ pub struct BridgeSettings {
 }
 
 impl BridgeIpfix {
-    /// The share of packets that is sampled; `u32::MAX` is all of them.
+    /// The sampling probability; `u32::MAX` means all packets.
     pub fn probability(&self) -> u32 {
         u32::MAX.checked_div(self.sampling).map_or(0, |share| share.max(1))
     }
 }
 
-/// Which packets a bridge has to sample.
+/// The sampling probabilities of a bridge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Enabled {
-    /// The share for sFlow; `u32::MAX` is all packets, 0 none.
+    /// Sampling probability for sFlow; `u32::MAX`: all packets; 0: none.
     pub sflow: u32,
-    /// The share for IPFIX.
+    /// Sampling probability for IPFIX, in the same unit.
     pub ipfix: u32,
 }

@@ -1,4 +1,4 @@
-//! Samples through real sockets.
+//! Sends samples through real sockets.
 
 use crate::*;
 use dpif::{Userspace, UserspaceCookie};
@@ -45,11 +45,11 @@ fn a_thread_sends_what_workers_put() {
     assert_eq!(exporters.configure(7, &ipfix(&target), 1), Enabled { sflow: 0, ipfix: u32::MAX / 2 });
     for _ in 0..3 {
         exporters.put(packet(7));
-        // Own statistics, templates, and the record of the flow.
+        // The exporter's statistics, the templates, and the record of the flow.
         let is_record = |datagram: &[u8]| datagram[16..18] != [0, 2] && datagram[16..18] != [0, 3];
         while !is_record(&receive(&socket)) {}
     }
-    // Packets of a bridge that does not sample any more.
+    // These packets are of a bridge that no longer samples.
     exporters.put(packet(8));
     let stats = exporters.bridge_stats(7).unwrap();
     assert_eq!((stats.packets, stats.ipv4), (3, 3));

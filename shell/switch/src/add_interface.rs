@@ -22,8 +22,8 @@ use units::{OfPort, PortNo};
 
 static DPIF: Module = Module::new("dpif_netdev");
 
-/// The configuration of an interface: its bridge, the name of its Port row, and the interface.
-fn wanted<'a>(
+/// Finds the configuration of an interface: its bridge, the name of its Port row, and the interface itself.
+fn find_config<'a>(
     desired: &'a Desired,
     bridge: &str,
     name: &str,
@@ -33,19 +33,19 @@ fn wanted<'a>(
     Some((config, row.name.as_str(), interface))
 }
 
-/// Adds an interface. The reason of a failure goes to the log and to the row.
+/// Adds an interface. If this fails, the reason goes to the log and to the interface's row.
 pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &str) {
-    let Some((_, row, interface)) = wanted(desired, bridge, name) else { return };
+    let Some((_, row, interface)) = find_config(desired, bridge, name) else { return };
     let (row, interface) = (row.to_owned(), interface.clone());
     let there = switch.bridges.get(bridge).and_then(|running| running.port_named(name));
     if let Some(there) = there {
-        // Several Port rows refer to this interface. If the device were opened twice, each port would receive a part
-        // of the packets.
+        // Several Port rows refer to this interface. If the device were opened once for each row, each port would
+        // receive only a part of the packets.
         runtime::warn!(LOG, "bridge {bridge}: interface {name} is in port {} already", there.port_row);
         return;
     }
-    let numbers = numbers(switch, desired, bridge, &interface);
-    let result = open(switch, bridge, &row, &interface, &desired.other_config, &numbers);
+    let numbers = preferred_numbers(switch, desired, bridge, &interface);
+    let result = open_port(switch, bridge, &row, &interface, &desired.other_config, &numbers);
     let known = is_known(switch, &interface.kind);
     let now = switch.clock.now();
     let Some(running) = switch.bridges.get_mut(bridge) else { return };
@@ -56,14 +56,14 @@ pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &s
             running.common.removed.forget(name);
             let mut message = openflow_service::port_message(&port);
             message.state.live = false;
-            port.told = Some(message.clone());
+            port.reported_state = Some(message.clone());
             running.ports.insert(port.ofport, port);
-            running.port_news.insert(message.number);
-            note_number(running, &interface);
+            running.unreported_ports.insert(message.number);
+            note_misnumbered(running, &interface);
             running.conns.send_port_status(PortReason::Add, &message, None, None);
             crate::port_sessions::configure(switch, bridge, &interface);
         }
-        // It is tried again at each change; a known failure is not logged again.
+        // A failed interface is tried again at each change; a failure with the same reason is not logged again.
         Err(refusal) if running.failed.get(name).is_some_and(|f| f.why == refusal.why) => {}
         Err(Refusal { why: text, logged }) => {
             if !known {
@@ -72,7 +72,7 @@ pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &s
             if !logged {
                 runtime::warn!(LOG, "{text}");
             }
-            if let Some(why) = crate::dpdk_start::why_not(&interface.kind, switch.machine.dpdk) {
+            if let Some(why) = crate::dpdk_start::why_unavailable(&interface.kind, switch.machine.dpdk) {
                 runtime::warn!(LOG, "{name}: {why}");
             }
             let ofport = numbers.last().copied();
@@ -81,30 +81,36 @@ pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &s
             ofport
                 .filter(|p| !running.ports.contains_key(p))
                 .iter()
-                .for_each(|p| running.retire_ofport(*p, now));
+                .for_each(|p| running.hold_back_ofport(*p, now));
             running.fail(name, Failed { why: text, ofport });
         }
     }
 }
 
-/// The OpenFlow port numbers for an interface in order of preference: the requested one, then the one that it had in
-/// this run, or (as its row says) before it.
-fn numbers(switch: &Switch, desired: &Desired, bridge: &str, interface: &InterfaceConfig) -> Vec<OfPort> {
+/// The OpenFlow port numbers to try for an interface, in order of preference: the requested number, then the number
+/// that the interface had in this run, or else the number in its row, from an earlier run.
+fn preferred_numbers(
+    switch: &Switch,
+    desired: &Desired,
+    bridge: &str,
+    interface: &InterfaceConfig,
+) -> Vec<OfPort> {
     let failed = switch.bridges.get(bridge).and_then(|b| b.failed.get(&interface.name));
     let held = failed.and_then(|f| f.ofport).or_else(|| desired.ofports.get(&interface.uuid).copied());
     interface.ofport_request.map(OfPort).into_iter().chain(held).collect()
 }
 
-/// Records that a port requests another number than it has. It gets the requested number when that becomes free.
-fn note_number(bridge: &mut Bridge, interface: &InterfaceConfig) {
+/// Records that a port requests another number than the one it has. It gets the requested number when that number
+/// becomes free.
+fn note_misnumbered(bridge: &mut Bridge, interface: &InterfaceConfig) {
     let has = bridge.port_named(&interface.name).map(|port| port.ofport);
     if interface.ofport_request.is_some_and(|wanted| has != Some(OfPort(wanted))) {
         bridge.common.misnumbered.insert(interface.name.clone());
     }
 }
 
-/// Opens the device and makes it a port of the datapath; the error is the text for the row.
-fn open(
+/// Opens the device and makes it a port of the datapath. The text of an error goes to the interface's row.
+fn open_port(
     switch: &mut Switch,
     bridge: &str,
     row: &str,
@@ -124,22 +130,22 @@ fn open(
     let is_local = name == bridge;
     let device_kind = if is_local && interface.kind == "system" { "internal" } else { &interface.kind };
     let (backing, facts, warning) = if interface.kind == "patch" {
-        (Backing::Patch { peer: peer(interface)? }, None, None)
+        (Backing::Patch { peer: patch_peer(interface)? }, None, None)
     } else if tunnels::is_kind(device_kind) {
         (tunnels::open(switch, &kind, interface)?, None, None)
     } else {
-        let opened = device(switch, &kind, device_kind, interface, root, is_local)?;
+        let opened = open_device(switch, &kind, device_kind, interface, root, is_local)?;
         let Opened { mut netdev, facts, warning } = opened;
         let backer = switch.datapaths.of_mut(&kind).ok_or("no datapath")?;
         let number = backer.free_number(name);
-        join(backer, number, &mut *netdev, interface)?;
+        add_to_datapath(backer, number, &mut *netdev, interface)?;
         police(backer, number, interface, now);
         (Backing::Device { netdev, number }, Some(facts), warning)
     };
     let running = switch.bridges.get_mut(bridge).ok_or("no bridge")?;
     let Some(ofport) = running.allocate_ofport(name, numbers, now) else {
         if let Some(backer) = switch.datapaths.of_mut(&kind) {
-            backer.leave(&backing);
+            backer.remove_backing(&backing);
         }
         return Err(
             format!("could not add network device {name} to ofproto (No space left on device)").into()
@@ -152,7 +158,7 @@ fn open(
         port_row: row.to_owned(),
         ofport,
         change_seq: 0,
-        told: None,
+        reported_state: None,
         backing,
         config: Default::default(),
         facts,
@@ -162,8 +168,8 @@ fn open(
         lacp: None,
         tree: None,
         qos: Default::default(),
-        counted: false,
-        shown: None,
+        stats_read: false,
+        database_stats: None,
         warning,
     })
 }
@@ -175,8 +181,8 @@ struct Opened {
     warning: Option<String>,
 }
 
-/// Opens a device for a datapath of type `kind` and applies the requests of the row.
-fn device(
+/// Opens a device for a datapath of type `kind` and applies the settings of the interface's row.
+fn open_device(
     switch: &mut Switch,
     kind: &str,
     device_kind: &str,
@@ -194,7 +200,7 @@ fn device(
     let (mut netdev, refused) =
         opened.map_err(|e| match e.is_unknown_type() && switch.options.own_versions {
             // The system's error text alone does not tell an operator what is wrong with the row.
-            true => format!("{}: {}", row_error(&e), not_there(switch, device_kind)),
+            true => format!("{}: {}", row_error(&e), why_unavailable(switch, device_kind)),
             false => row_error(&e),
         })?;
     let warning = refused.as_ref().map(row_error).or(fault);
@@ -205,7 +211,7 @@ fn device(
 }
 
 /// Makes an open device port `number` of the datapath.
-fn join(
+fn add_to_datapath(
     backer: &mut Backer,
     number: PortNo,
     netdev: &mut dyn Netdev,
@@ -218,12 +224,12 @@ fn join(
         }
         AddError::Device(e) => e.to_string(),
     })?;
-    pin(backer, number, interface);
-    steer(backer, number, interface);
+    set_rxq_affinity(backer, number, interface);
+    set_tx_steering(backer, number, interface);
     Ok(())
 }
 
-/// The row's text for an error; the rest goes to the log.
+/// The text of an error for the interface's row. The details are logged.
 fn row_error(error: &NetdevError) -> String {
     if let Some(detail) = error.detail() {
         runtime::err!(LOG, "{detail}");
@@ -231,7 +237,8 @@ fn row_error(error: &NetdevError) -> String {
     error.to_string()
 }
 
-/// Whether ports of this type exist or may exist later. Types of DPDK exist when DPDK is started.
+/// Whether the switch knows this type of ports. A type of Open vSwitch that is not built in counts as known; the types
+/// of DPDK are known after DPDK was started.
 fn is_known(switch: &Switch, kind: &str) -> bool {
     kind == "patch"
         || tunnels::is_kind(kind)
@@ -240,12 +247,13 @@ fn is_known(switch: &Switch, kind: &str) -> bool {
 }
 
 /// Why ports of this type cannot be created.
-fn not_there(switch: &Switch, kind: &str) -> String {
-    let dpdk = crate::dpdk_start::why_not(kind, switch.machine.dpdk).map(str::to_owned);
+fn why_unavailable(switch: &Switch, kind: &str) -> String {
+    let dpdk = crate::dpdk_start::why_unavailable(kind, switch.machine.dpdk).map(str::to_owned);
     dpdk.unwrap_or_else(|| format!("unknown type \"{kind}\""))
 }
 
-/// If the device refuses the MTU, that is logged: column `mtu` shows the actual one.
+/// Sets the MTU that the row requests. If the device refuses it, the error is only logged, because column `mtu` shows
+/// the actual MTU.
 fn request_mtu(netdev: &mut dyn Netdev, interface: &InterfaceConfig) {
     if let Some(mtu) = interface.mtu_request
         && let Err(e) = netdev.set_mtu(mtu)
@@ -254,7 +262,8 @@ fn request_mtu(netdev: &mut dyn Netdev, interface: &InterfaceConfig) {
     }
 }
 
-/// Column `mac` applies to internal ports. The bridge's own port has the bridge's address.
+/// Sets the address in column `mac`, which applies to internal ports only. The bridge's own port has the bridge's
+/// address.
 fn request_mac(netdev: &mut dyn Netdev, interface: &InterfaceConfig, is_local: bool) {
     let wanted = interface.mac.as_deref().and_then(parse_mac);
     let Some(mac) = wanted.filter(|_| interface.kind == "internal") else { return };
@@ -271,8 +280,8 @@ fn request_mac(netdev: &mut dyn Netdev, interface: &InterfaceConfig, is_local: b
     }
 }
 
-/// Applies `pmd-rxq-affinity`, the cores of rx queues. An invalid list changes nothing.
-fn pin(backer: &mut Backer, number: PortNo, interface: &InterfaceConfig) {
+/// Applies `pmd-rxq-affinity`, which assigns rx queues to cores. An invalid list is logged and changes nothing.
+fn set_rxq_affinity(backer: &mut Backer, number: PortNo, interface: &InterfaceConfig) {
     let text = PMD_RXQ_AFFINITY.get(&interface.other_config).unwrap_or_default();
     match pmd::affinity::parse(text) {
         Some(affinity) => backer.workers.pin(number, affinity),
@@ -280,8 +289,8 @@ fn pin(backer: &mut Backer, number: PortNo, interface: &InterfaceConfig) {
     }
 }
 
-/// Applies `tx-steering`, how tx queues are chosen.
-fn steer(backer: &mut Backer, number: PortNo, interface: &InterfaceConfig) {
+/// Applies `tx-steering`, which determines how the tx queue of a packet is chosen.
+fn set_tx_steering(backer: &mut Backer, number: PortNo, interface: &InterfaceConfig) {
     let by_hash = TX_STEERING.word(&interface.other_config) == "hash";
     if backer.datapath.set_tx_hash(number, by_hash) {
         let (name, mode) = (&interface.name, if by_hash { "hash" } else { "thread" });
@@ -289,7 +298,8 @@ fn steer(backer: &mut Backer, number: PortNo, interface: &InterfaceConfig) {
     }
 }
 
-/// The settings of receive buffers. If they are wrong, the port has rings of its own, and the row says why.
+/// The settings of receive buffers. If they are invalid, the port gets receive buffers of its own, and the reason is
+/// returned for the interface's row.
 fn rx_buffers(interface: &InterfaceConfig, root: &BTreeMap<String, String>) -> (RxBuffers, Option<String>) {
     match RxBuffers::read(&interface.other_config, root) {
         Ok(buffers) => (buffers, None),
@@ -298,7 +308,7 @@ fn rx_buffers(interface: &InterfaceConfig, root: &BTreeMap<String, String>) -> (
 }
 
 /// `options:peer` of a patch port.
-fn peer(interface: &InterfaceConfig) -> Result<String, String> {
+fn patch_peer(interface: &InterfaceConfig) -> Result<String, String> {
     let name = &interface.name;
     match PEER.get(&interface.options) {
         None => Err(format!("{name}: patch type requires valid 'peer' argument")),
@@ -307,36 +317,36 @@ fn peer(interface: &InterfaceConfig) -> Result<String, String> {
     }
 }
 
-/// Applies changed settings to an interface; one that could not be created is tried again.
+/// Applies changed settings to an interface. An interface that could not be created is tried again.
 pub(crate) fn change(switch: &mut Switch, desired: &Desired, bridge: &str, name: &str) {
-    let Some((_, row, interface)) = wanted(desired, bridge, name) else { return };
+    let Some((_, row, interface)) = find_config(desired, bridge, name) else { return };
     if switch.bridges.get(bridge).is_none_or(|b| b.port_named(name).is_none()) {
         return add(switch, desired, bridge, name);
     }
     let (row, interface) = (row.to_owned(), interface.clone());
-    adopt(switch, bridge, &row, &interface);
+    update_row_ids(switch, bridge, &row, &interface);
     if tunnels::is_kind(&interface.kind) {
         if let Err(refusal) = tunnels::change(switch, bridge, &interface) {
             remove_for_retry(switch, bridge, name, refusal);
         }
-    } else if let Err(text) = apply(switch, bridge, &interface, &desired.other_config) {
+    } else if let Err(text) = apply_settings(switch, bridge, &interface, &desired.other_config) {
         remove_for_retry(switch, bridge, name, text.into());
     }
     crate::port_sessions::configure(switch, bridge, &interface);
 }
 
-/// Updates the row ids of a port: rows may have been replaced by others of the same names.
-fn adopt(switch: &mut Switch, bridge: &str, row: &str, interface: &InterfaceConfig) {
+/// Updates the identities of a port's rows: rows may have been deleted and inserted again with the same names.
+fn update_row_ids(switch: &mut Switch, bridge: &str, row: &str, interface: &InterfaceConfig) {
     let Some(running) = switch.bridges.get_mut(bridge) else { return };
     let Some(port) = running.port_named_mut(&interface.name) else { return };
     port.port_row = row.to_owned();
     if port.uuid != interface.uuid {
         port.uuid = interface.uuid;
-        port.counted = false;
-        port.shown = None;
+        port.stats_read = false;
+        port.database_stats = None;
     }
     running.ports.touch_row(row);
-    note_number(running, interface);
+    note_misnumbered(running, interface);
 }
 
 /// Removes an interface from its bridge, to be tried again later with the same OpenFlow port number.
@@ -352,17 +362,17 @@ fn remove_for_retry(switch: &mut Switch, bridge: &str, name: &str, refusal: Refu
     }
 }
 
-/// The kernel device of a port was deleted, renamed or moved to another namespace. The port is out of service until a
-/// device of its name appears. Devices that the switch itself creates are created again at once.
+/// Removes a port whose kernel device was deleted, renamed or moved to another network namespace. The port is added
+/// again when a device of its name appears; a device that the switch itself creates is created again at once.
 pub(crate) fn vanished(switch: &mut Switch, bridge: &str, name: &str) {
     let why = NetdevError::gone(name).to_string();
     remove_for_retry(switch, bridge, name, why.into());
-    // A new device may have the name already.
+    // A new device of the same name may exist already.
     let desired = switch.applied.clone();
     add(switch, &desired, bridge, name);
 }
 
-fn apply(
+fn apply_settings(
     switch: &mut Switch,
     bridge: &str,
     interface: &InterfaceConfig,
@@ -373,7 +383,7 @@ fn apply(
     let mut backer = switch.datapaths.of_bridge_mut(running);
     let Some(port) = running.port_named_mut(&interface.name) else { return Ok(()) };
     match &mut port.backing {
-        Backing::Patch { peer: known } => *known = peer(interface)?,
+        Backing::Patch { peer: known } => *known = patch_peer(interface)?,
         // Tunnels are changed in `tunnels`.
         Backing::Tunnel { .. } => {}
         Backing::Device { netdev, number } => {
@@ -382,14 +392,14 @@ fn apply(
             if changed.contains(&Ok(true))
                 && let Some(backer) = &mut backer
             {
-                backer.renew_queues(*number, &mut **netdev);
+                backer.replace_queues(*number, &mut **netdev);
             }
             let mut faults =
                 changed.iter().filter_map(|change| change.as_ref().err().map(row_error)).chain(fault);
             let warning = faults.next();
             if let Some(backer) = backer {
-                pin(backer, *number, interface);
-                steer(backer, *number, interface);
+                set_rxq_affinity(backer, *number, interface);
+                set_tx_steering(backer, *number, interface);
                 police(backer, *number, interface, now);
                 backer.workers.set_numa(*number, netdev.numa_id());
             }

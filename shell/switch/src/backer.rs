@@ -1,4 +1,5 @@
-//! One datapath with everything that the bridges of its type share: ports by number, workers, the published snapshot.
+//! A backer (as in Open vSwitch: the object that backs all bridges of one datapath type): the datapath and everything that the bridges share, such as
+//! ports by number, workers and the published snapshot.
 
 use crate::log::LOG;
 use crate::next_snapshot::NextSnapshot;
@@ -15,7 +16,7 @@ use netdev::error::NetdevError;
 use netdev::shared_rx::SharedRx;
 use openflow_service::Backing;
 use pmd::Topology;
-use poll_threads::{PolledPort, Silent, Workers};
+use poll_threads::{PolledPort, WorkerTimeout, Workers};
 use runtime::{Clock, Waker};
 use sampling::Exporters;
 use std::collections::BTreeMap;
@@ -28,11 +29,11 @@ use units::{Millis, PortNo};
 /// A port of the datapath.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortInfo {
-    /// Name of its device.
+    /// Name of the port's device.
     pub name: String,
-    /// Its type in the datapath: an `internal` port is `tap` or `dummy-internal` there.
+    /// Type of the port in the datapath: an `internal` port is `tap` or `dummy-internal` there.
     pub kind: String,
-    /// Number of tunnels that share it; 0 for a port with a device.
+    /// Number of tunnels that share the port; 0 for a port with a device.
     pub tunnels: u32,
 }
 
@@ -40,7 +41,7 @@ pub struct PortInfo {
 pub struct Backer {
     /// `system`, `netdev` or `dummy`.
     pub kind: String,
-    /// The part of its name after `@`: `ovs-` and the type, except for datapaths created by commands.
+    /// The part of the datapath's name after `@`: `ovs-` and the type, except for datapaths created by commands.
     pub dp_name: String,
     /// The datapath.
     pub datapath: Arc<Datapath>,
@@ -56,25 +57,25 @@ pub struct Backer {
     pub handlers: Handlers,
     /// The PMD threads, or the main loop's worker.
     pub workers: Workers,
-    /// Its ports.
+    /// The ports of the datapath.
     pub ports: BTreeMap<PortNo, PortInfo>,
-    /// Changes that translations depend on, to be published and revalidated.
+    /// Changes that translations depend on and that are not published yet.
     pub changes: Changes,
     /// Revalidates megaflows.
     pub revalidator: Revalidator,
-    /// Devices whose last restart failed: time of the next attempt, and their `change_seq` after the failure.
+    /// Ports whose device failed to restart: the time of the next attempt, and the device's `change_seq` after the failure.
     pub retry: BTreeMap<PortNo, (Millis, u64)>,
-    /// Its configuration from the database.
+    /// The datapath's configuration from the database.
     pub config: DatapathConfig,
-    /// Timeouts of connections, by zone, and removals of connections that take several turns.
+    /// Timeouts of connections by zone, and flushes of connections that take several iterations.
     pub(crate) tracking: Tracking,
     /// The snapshot to be published next.
     pub(crate) next: NextSnapshot,
-    /// Which numbers new ports get.
+    /// Chooses the numbers of new ports.
     pub(crate) numbers: PortNumbers,
     /// Bonds, and ports that run LACP.
     pub uplinks: Uplinks,
-    /// Rx queues that ports share.
+    /// The rx queues that several ports share (`rx-pool=basic`).
     pub shared_rx: SharedRx,
 }
 
@@ -86,7 +87,7 @@ pub enum Threads {
     /// The main loop polls; handler threads translate.
     Handlers,
     /// PMD threads poll, handler threads translate.
-    Real,
+    PmdAndHandlers,
 }
 
 impl Backer {
@@ -112,16 +113,16 @@ impl Backer {
         let workers = match threads {
             Threads::None => Workers::inline(&datapath, topology, false),
             Threads::Handlers => Workers::inline(&datapath, topology, true),
-            Threads::Real => Workers::threads(&datapath, topology, clock)?,
+            Threads::PmdAndHandlers => Workers::threads(&datapath, topology, clock)?,
         };
         let kind = kind.to_owned();
         let dp_name = format!("ovs-{kind}");
         let name = format!("{kind}@{dp_name}");
         let revalidator = match threads {
             Threads::None | Threads::Handlers => Revalidator::inline(&name, &datapath, &shared, &handler),
-            Threads::Real => Revalidator::threaded(&name, &datapath, &shared, &handler, clock)?,
+            Threads::PmdAndHandlers => Revalidator::threaded(&name, &datapath, &shared, &handler, clock)?,
         };
-        let timers = Timers::new(&datapath, &handler, (threads == Threads::Real).then_some(clock));
+        let timers = Timers::new(&datapath, &handler, (threads == Threads::PmdAndHandlers).then_some(clock));
         let mut changes = Changes::default();
         changes.all();
         let local = PortInfo { name: dp_name.clone(), kind: internal_kind(&kind).to_owned(), tunnels: 0 };
@@ -134,7 +135,7 @@ impl Backer {
             timers,
             handlers: Handlers::default(),
             workers,
-            // The datapath's own port has a name and a number; no bridge uses it.
+            // The datapath's own port has a name and a number, but no bridge uses it.
             ports: BTreeMap::from([(PortNo::LOCAL, local)]),
             changes,
             revalidator,
@@ -149,29 +150,29 @@ impl Backer {
         })
     }
 
-    /// Records that everything that translations depend on may have changed.
+    /// Records that anything that translations depend on may have changed: all megaflows will be revalidated.
     pub fn changed(&mut self) {
         self.changes.all();
     }
 
-    /// Takes the changes of learning tables.
+    /// Adds the changes of learning tables, which handlers recorded, to [`changes`](Self::changes).
     pub fn take_live_changes(&mut self) {
-        if let Some(changes) = self.shared.live.take() {
+        if let Some(changes) = self.shared.live.take_changes() {
             self.changes.append(changes);
         }
     }
 
-    /// Whether some megaflows may differ from the tables because a change has not reached them yet.
+    /// Whether some megaflows may be outdated, because a change of the tables has not been revalidated yet.
     pub fn is_unsettled(&self) -> bool {
         !self.changes.is_empty() || self.revalidator.is_behind() || self.shared.live.is_ahead()
     }
 
-    /// The full name, for example `netdev@ovs-netdev`.
+    /// The full name of the datapath, for example `netdev@ovs-netdev`.
     pub fn name(&self) -> String {
         format!("{}@{}", self.kind, self.dp_name)
     }
 
-    /// The type by which the datapath opens and shows a device.
+    /// The type of a device in this datapath, by which the device is opened and shown.
     pub fn open_kind<'a>(&self, kind: &'a str) -> &'a str
     where
         'static: 'a,
@@ -185,42 +186,42 @@ impl Backer {
     }
 
     /// Records a port under its number.
-    fn take_number(&mut self, number: PortNo, info: PortInfo) {
+    fn record_port(&mut self, number: PortNo, info: PortInfo) {
         self.ports.insert(number, info);
-        self.numbers.taken(|n| self.ports.contains_key(&n));
+        self.numbers.note_used(|n| self.ports.contains_key(&n));
     }
 
     /// Releases a port number.
-    fn free(&mut self, number: PortNo) {
+    fn release_number(&mut self, number: PortNo) {
         self.ports.remove(&number);
         self.next.snapshot.ingress.remove(&number);
-        self.numbers.freed(number);
+        self.numbers.note_free(number);
     }
 
-    /// Removes what carried a bridge's port from the datapath.
-    pub(crate) fn leave(&mut self, backing: &Backing) {
+    /// Removes the datapath port of a bridge's port; a tunnel's datapath port only if no other tunnel shares it.
+    pub(crate) fn remove_backing(&mut self, backing: &Backing) {
         match backing {
             Backing::Device { number, .. } => self.remove_port(*number),
-            Backing::Tunnel { number, .. } => self.leave_tunnel(*number),
+            Backing::Tunnel { number, .. } => self.remove_tunnel(*number),
             Backing::Patch { .. } => {}
         }
     }
 
-    /// Makes an open device a port.
+    /// Makes an open device a port of the datapath.
     pub fn add_port(&mut self, number: PortNo, netdev: &mut dyn Netdev) -> Result<(), AddError> {
-        netdev.set_senders(self.workers.senders(netdev.is_pmd()));
+        netdev.set_senders(self.workers.worker_count(netdev.is_pmd()));
         if netdev.needs_restart() {
             netdev.restart().map_err(AddError::Device)?;
         }
         self.datapath.add_port(number, tx_queues(netdev)).map_err(|_| AddError::NoRoom)?;
         let info = PortInfo { name: netdev.name().to_owned(), kind: netdev.kind().to_owned(), tunnels: 0 };
-        self.take_number(number, info);
-        self.give_queues(number, netdev);
+        self.record_port(number, info);
+        self.pass_rx_queues(number, netdev);
         self.changed();
         Ok(())
     }
 
-    fn give_queues(&mut self, number: PortNo, netdev: &mut dyn Netdev) {
+    fn pass_rx_queues(&mut self, number: PortNo, netdev: &mut dyn Netdev) {
         match netdev.shared_member() {
             Some(member) => self.shared_rx.join(number, member),
             None => self.shared_rx.leave(number),
@@ -230,9 +231,9 @@ impl Backer {
         self.workers.add(number, port, netdev.take_rx_queues());
     }
 
-    /// Opens, replaces or closes the rx queues that ports share, as members and settings require. Returns whether something
-    /// changed that the members' state tells.
-    pub fn follow_shared_rx(&mut self) -> bool {
+    /// Opens, replaces or closes the shared rx queues as their members and the settings require. Returns whether the fault of the shared queues
+    /// changed, which the state of the members shows.
+    pub fn update_shared_rx(&mut self) -> bool {
         let before = self.shared_rx.fault().map(str::to_owned);
         let Some(handles) = self.shared_rx.follow() else { return false };
         let fault = self.shared_rx.fault();
@@ -250,7 +251,7 @@ impl Backer {
     }
 
     /// Adds a tunnel to the datapath's port for its kind; the first tunnel creates the port.
-    pub fn share_tunnel(&mut self, config: &TunnelConfig) -> PortNo {
+    pub fn add_tunnel(&mut self, config: &TunnelConfig) -> PortNo {
         self.changed();
         self.next.tunnels_changed = true;
         let name = config.datapath_name();
@@ -262,62 +263,61 @@ impl Backer {
             }
             None => {
                 let number = self.free_number(&name);
-                self.take_number(number, PortInfo { name, kind: config.kind.clone(), tunnels: 1 });
+                self.record_port(number, PortInfo { name, kind: config.kind.clone(), tunnels: 1 });
                 number
             }
         };
         if let Some(kind) = tunnel::Kind::of_name(&config.kind, config.gbp) {
-            // Cannot fail: the number is in range and free.
+            // Cannot fail: the number is in range and no other port has it.
             let _ = self.datapath.set_tunnel(number, kind);
         }
         number
     }
 
-    /// Removes a tunnel from such a port.
-    pub fn leave_tunnel(&mut self, number: PortNo) {
+    /// Removes a tunnel from the datapath port that it shares; the last tunnel removes the port.
+    pub fn remove_tunnel(&mut self, number: PortNo) {
         let Some(info) = self.ports.get_mut(&number).filter(|p| p.tunnels > 0) else { return };
         info.tunnels -= 1;
         self.next.tunnels_changed = true;
         if info.tunnels == 0 {
-            self.free(number);
+            self.release_number(number);
             self.datapath.del_tunnel(number);
         }
         self.changed();
     }
 
-    /// Removes a port; the device may be closed afterwards. If a worker does not answer, the queues that it still has
-    /// keep their resources of the device.
+    /// Removes a port; the device may be closed afterwards. If a worker does not answer, the rx queues that it still has keep the device's resources
+    /// alive.
     pub fn remove_port(&mut self, number: PortNo) {
         self.workers.remove(number);
         self.shared_rx.leave(number);
-        // Cannot fail: the port is in our list, and only this code removes ports.
+        // Cannot fail: `self.ports` contains the port, and only this code removes ports of the datapath.
         let _ = self.datapath.del_port(number);
-        let _ = self.workers.settle();
-        self.free(number);
+        let _ = self.workers.wait_for_release();
+        self.release_number(number);
         self.retry.remove(&number);
         self.changed();
     }
 
-    /// The device's queues were replaced: passes the new ones to the workers.
-    pub fn renew_queues(&mut self, number: PortNo, netdev: &mut dyn Netdev) {
-        // The old queues are dead, even if a worker still has them.
-        let _ = self.workers.take_back(number);
+    /// Passes the new queues of a device to the workers, after the device replaced its queues.
+    pub fn replace_queues(&mut self, number: PortNo, netdev: &mut dyn Netdev) {
+        // The device does not serve the old queues any more, so it does no harm if a worker keeps them.
+        let _ = self.workers.withdraw_queues(number);
         let _ = self.datapath.set_tx_queues(number, tx_queues(netdev));
-        self.give_queues(number, netdev);
+        self.pass_rx_queues(number, netdev);
     }
 
-    /// Stops a device, applies settings that need that, and starts it. Only this port pauses. After a failure the
-    /// device has no queues: it receives nothing, and packets sent to it are dropped and counted. Fails if a worker
-    /// that may be using the device does not answer.
+    /// Stops a device, applies settings that need a stopped device, and starts it. Other ports are not affected. After a failure the device has no
+    /// queues: it receives nothing, and packets sent to it are dropped and counted. Fails if a worker that may be using the device does not answer.
     pub fn restart(&mut self, number: PortNo, netdev: &mut dyn Netdev) -> Result<(), NetdevError> {
-        let held_up = |silent: Silent| NetdevError::plain(&silent.to_string());
-        self.workers.take_back(number).map_err(held_up)?;
-        // Cannot fail: the port is in our list.
+        let to_error = |timeout: WorkerTimeout| NetdevError::plain(&timeout.to_string());
+        self.workers.withdraw_queues(number).map_err(to_error)?;
+        // Cannot fail: `self.ports` contains the port.
         let _ = self.datapath.set_tx_queues(number, Vec::new());
-        self.workers.settle().map_err(held_up)?;
+        self.workers.wait_for_release().map_err(to_error)?;
         netdev.restart()?;
         let _ = self.datapath.set_tx_queues(number, tx_queues(netdev));
-        self.give_queues(number, netdev);
+        self.pass_rx_queues(number, netdev);
         Ok(())
     }
 }
@@ -327,7 +327,7 @@ impl Backer {
 pub enum AddError {
     /// No port number is free.
     NoRoom,
-    /// The device does not start.
+    /// The device cannot be started.
     Device(NetdevError),
 }
 

@@ -5,19 +5,19 @@ use runtime::Module;
 
 static LOG: Module = Module::new("ofproto_dpif");
 
-/// The value of a feature.
-pub enum Slot<'a> {
+/// The value of a feature, which some commands may change.
+pub enum FeatureValue<'a> {
     /// Supported or not.
     Flag(&'a mut bool),
-    /// A number of levels.
+    /// Number of levels.
     Size(&'a mut usize),
     /// The highest number of an algorithm.
     Number(&'a mut u32),
-    /// Fixed; no command can change it.
+    /// Supported or not; no command can change the value.
     Fixed(bool),
 }
 
-/// All features in order: the name in commands, the name in text.
+/// All features in the order of Open vSwitch: the name in commands, the name in text.
 pub const FEATURES: [(&str, &str); 27] = [
     ("masked_set_action", "Masked set action"),
     ("tnl_push_pop", "Tunnel push pop"),
@@ -48,39 +48,39 @@ pub const FEATURES: [(&str, &str); 27] = [
     ("nd_ext", "IPv6 ND Extension"),
 ];
 
-/// The value of a feature of that name.
-pub fn slot<'a>(c: &'a mut Capabilities, name: &str) -> Slot<'a> {
+/// The value of the feature with a name.
+pub fn feature_value<'a>(c: &'a mut Capabilities, name: &str) -> FeatureValue<'a> {
     match name {
-        "masked_set_action" => Slot::Flag(&mut c.masked_set),
-        "tnl_push_pop" => Slot::Flag(&mut c.tunnels),
-        "trunc" => Slot::Flag(&mut c.trunc),
-        "clone" => Slot::Flag(&mut c.clone),
-        "sample_nesting" => Slot::Size(&mut c.sample_nesting),
-        "max_hash_alg" => Slot::Number(&mut c.max_hash_alg),
-        "check_pkt_len" => Slot::Flag(&mut c.check_pkt_len),
-        "explicit_drop_action" => Slot::Flag(&mut c.explicit_drop),
-        "add_mpls" => Slot::Flag(&mut c.add_mpls),
-        "lb_output_action" => Slot::Flag(&mut c.lb_output),
-        "max_vlan_headers" => Slot::Size(&mut c.max_vlan_headers),
-        "max_mpls_depth" => Slot::Size(&mut c.max_mpls_depth),
-        "recirc" => Slot::Flag(&mut c.recirc),
-        // No connection events are sent, so an event mask is trivially respected.
-        "ufid" | "nd_ext" | "ct_eventmask" | "ct_timeout" => Slot::Fixed(true),
-        "psample" => Slot::Fixed(false),
-        "ct_state_nat" | "ct_zero_snat" => Slot::Flag(&mut c.ct_nat),
-        // The remaining features belong to connection tracking as a whole.
-        _ => Slot::Flag(&mut c.ct),
+        "masked_set_action" => FeatureValue::Flag(&mut c.masked_set),
+        "tnl_push_pop" => FeatureValue::Flag(&mut c.tunnels),
+        "trunc" => FeatureValue::Flag(&mut c.trunc),
+        "clone" => FeatureValue::Flag(&mut c.clone),
+        "sample_nesting" => FeatureValue::Size(&mut c.sample_nesting),
+        "max_hash_alg" => FeatureValue::Number(&mut c.max_hash_alg),
+        "check_pkt_len" => FeatureValue::Flag(&mut c.check_pkt_len),
+        "explicit_drop_action" => FeatureValue::Flag(&mut c.explicit_drop),
+        "add_mpls" => FeatureValue::Flag(&mut c.add_mpls),
+        "lb_output_action" => FeatureValue::Flag(&mut c.lb_output),
+        "max_vlan_headers" => FeatureValue::Size(&mut c.max_vlan_headers),
+        "max_mpls_depth" => FeatureValue::Size(&mut c.max_mpls_depth),
+        "recirc" => FeatureValue::Flag(&mut c.recirc),
+        // The switch sends no connection events, so every event mask is respected.
+        "ufid" | "nd_ext" | "ct_eventmask" | "ct_timeout" => FeatureValue::Fixed(true),
+        "psample" => FeatureValue::Fixed(false),
+        "ct_state_nat" | "ct_zero_snat" => FeatureValue::Flag(&mut c.ct_nat),
+        // All other features depend on connection tracking.
+        _ => FeatureValue::Flag(&mut c.ct),
     }
 }
 
-/// The value as text, with the given words for true and false.
-pub fn value_text(slot: &Slot<'_>, [yes, no]: [&str; 2]) -> String {
+/// The value of a feature as text. `[yes, no]`: the words for true and false.
+pub fn value_text(slot: &FeatureValue<'_>, [yes, no]: [&str; 2]) -> String {
     let word = |b: bool| if b { yes.to_owned() } else { no.to_owned() };
     match slot {
-        Slot::Flag(b) => word(**b),
-        Slot::Fixed(b) => word(*b),
-        Slot::Size(n) => n.to_string(),
-        Slot::Number(n) => n.to_string(),
+        FeatureValue::Flag(b) => word(**b),
+        FeatureValue::Fixed(b) => word(*b),
+        FeatureValue::Size(n) => n.to_string(),
+        FeatureValue::Number(n) => n.to_string(),
     }
 }
 
@@ -112,12 +112,16 @@ const LOGGED: [(&str, &str); 24] = [
     ("nd_ext", "IPv6 ND Extensions"),
 ];
 
-/// The log lines about the features of a new datapath: scripts search for them.
+/// The log lines about the features of a new datapath. Existing scripts search for these lines.
 fn announcement(datapath: &str) -> impl Iterator<Item = String> {
     let mut all = Capabilities::USERSPACE;
-    LOGGED.into_iter().map(move |(name, text)| match slot(&mut all, name) {
-        Slot::Flag(&mut true) | Slot::Fixed(true) => format!("{datapath}: Datapath supports {text}"),
-        Slot::Flag(_) | Slot::Fixed(_) => format!("{datapath}: Datapath does not support {text}"),
+    LOGGED.into_iter().map(move |(name, text)| match feature_value(&mut all, name) {
+        FeatureValue::Flag(&mut true) | FeatureValue::Fixed(true) => {
+            format!("{datapath}: Datapath supports {text}")
+        }
+        FeatureValue::Flag(_) | FeatureValue::Fixed(_) => {
+            format!("{datapath}: Datapath does not support {text}")
+        }
         size => format!("{datapath}: {text} {}", value_text(&size, ["", ""])),
     })
 }
@@ -127,13 +131,13 @@ pub(crate) fn announce(datapath: &str) {
     announcement(datapath).for_each(|line| runtime::info!(LOG, "{line}"));
 }
 
-/// The columns of a row of `Datapath` for this datapath.
+/// The key-value pairs of column `capabilities` in table Datapath.
 pub(crate) fn row() -> impl Iterator<Item = (&'static str, String)> {
     let text = |(name, _): (&'static str, _)| {
         let mut all = Capabilities::USERSPACE;
-        match slot(&mut all, name) {
-            // The row only tells whether it is supported.
-            Slot::Size(n) if name == "sample_nesting" => (name, (*n != 0).to_string()),
+        match feature_value(&mut all, name) {
+            // The row shows only whether nesting is supported.
+            FeatureValue::Size(n) if name == "sample_nesting" => (name, (*n != 0).to_string()),
             slot => (name, value_text(&slot, ["true", "false"])),
         }
     };

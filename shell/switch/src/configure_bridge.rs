@@ -1,4 +1,4 @@
-//! Configuration of a bridge except its ports: addresses, datapath id, connections, learning, table settings.
+//! Configuration of a bridge, without its ports: addresses, datapath id, connections, learning, table settings.
 
 use crate::controller_paths;
 use crate::log::LOG;
@@ -10,7 +10,7 @@ use config::{BridgeConfig, FailMode, InterfaceConfig, PortConfig};
 use flow::text::address::parse_mac;
 use flow::{FieldId, Mac, Match, Subfield};
 use netdev::error::NetdevError;
-use ofconn::{ConnManager, ControllerTarget, ManagerConfig, Serving};
+use ofconn::{ConnManager, ControllerTarget, ManagerConfig, SocketThread};
 use ofproto::TableSettings;
 use openflow::action::Action;
 use openflow::{FlowMod, Version, VersionSet};
@@ -24,14 +24,14 @@ static PATH_LIMIT: RateLimit = RateLimit::new(1, 5);
 static PREFIX_LIMIT: RateLimit = RateLimit::new(1, 5);
 
 /// Creates the connections of a new bridge.
-pub(crate) fn connections(name: &str, thread: Option<&Serving>) -> ConnManager {
+pub(crate) fn new_connections(name: &str, thread: Option<&SocketThread>) -> ConnManager {
     match thread {
         Some(thread) => ConnManager::served_by(name, thread),
         None => ConnManager::new(name),
     }
 }
 
-/// Applies the configuration of a bridge; the given ports' rows were added, removed or changed.
+/// Applies the configuration of a bridge. `ports`: the names of Port rows that were added, removed or changed.
 pub(crate) fn configure(
     bridge: &mut Bridge,
     (config, ports): (&BridgeConfig, &[String]),
@@ -41,13 +41,13 @@ pub(crate) fn configure(
 ) {
     let datapath_type = bridge.config.datapath_type.clone();
     let old = std::mem::replace(&mut bridge.config, BridgeConfig { datapath_type, ..config.clone() });
-    learning(bridge);
+    configure_learning(bridge);
     forget_stations(bridge, &old, ports);
     ports.iter().for_each(|row| bridge.ports.touch_row(row));
     connect(bridge, options, restoring, now);
     crate::mirrors::configure(bridge, &old);
     crate::snooping::configure(bridge, &old, ports);
-    tables(bridge, &old, now);
+    configure_tables(bridge, &old, now);
     default_flow(bridge, &old, now);
     bridge.configured = true;
 }
@@ -65,10 +65,10 @@ pub(crate) fn connect(bridge: &mut Bridge, options: &Options, restoring: bool, n
         runtime::log_rl!(LOG, PATH_LIMIT, Level::Err, "bridge {}: {why}", bridge.name);
     }
     let queue_size = CONTROLLER_QUEUE_SIZE.number(&config.other_config) as usize;
-    let targets = allowed.into_iter().map(|(c, _)| target(c, queue_size)).collect();
+    let targets = allowed.into_iter().map(|(c, _)| controller_target(c, queue_size)).collect();
     let manager = ManagerConfig {
         rundir: options.rundir.clone(),
-        versions: versions(config),
+        versions: allowed_versions(config),
         controllers: targets,
         queue_size,
         // For `debug_slow` and similar actions.
@@ -79,8 +79,8 @@ pub(crate) fn connect(bridge: &mut Bridge, options: &Options, restoring: bool, n
     }
 }
 
-/// `queue_size` is that of the bridge.
-fn target(c: &config::ControllerConfig, queue_size: usize) -> ControllerTarget {
+/// The settings of a controller connection. `queue_size`: the bridge's setting, used if the controller has none.
+fn controller_target(c: &config::ControllerConfig, queue_size: usize) -> ControllerTarget {
     ControllerTarget {
         target: c.target.clone(),
         max_backoff: c.max_backoff,
@@ -92,14 +92,14 @@ fn target(c: &config::ControllerConfig, queue_size: usize) -> ControllerTarget {
     }
 }
 
-/// `Bridge.protocols`; if empty, all versions.
-fn versions(config: &BridgeConfig) -> VersionSet {
+/// The OpenFlow versions of column `protocols`; all versions if the column names none.
+fn allowed_versions(config: &BridgeConfig) -> VersionSet {
     let named = config.protocols.iter().filter_map(|p| Version::from_name(p));
     let set = named.fold(VersionSet(0), VersionSet::with);
     if set.newest().is_none() { VersionSet::ALL } else { set }
 }
 
-fn learning(bridge: &mut Bridge) {
+fn configure_learning(bridge: &mut Bridge) {
     let config = &bridge.config;
     let flood: Option<VlanSet> =
         (!config.flood_vlans.is_empty()).then(|| config.flood_vlans.iter().copied().collect());
@@ -111,8 +111,8 @@ fn learning(bridge: &mut Bridge) {
     }
 }
 
-/// Removes stations behind ports whose VLANs changed: they were learned for the wrong VLAN. As in Open vSwitch, stations behind ports
-/// that became protected, or are no longer, are removed, too.
+/// Removes learned addresses behind ports whose VLANs changed, because they were learned for the wrong VLAN. As in Open vSwitch, addresses behind a
+/// port whose column `protected` changed are removed, too.
 fn forget_stations(bridge: &mut Bridge, old: &BridgeConfig, ports: &[String]) {
     for name in ports {
         let (Some(old), Some(new)) = (old.ports.get(name), bridge.config.ports.get(name)) else { continue };
@@ -124,7 +124,7 @@ fn forget_stations(bridge: &mut Bridge, old: &BridgeConfig, ports: &[String]) {
     }
 }
 
-fn tables(bridge: &mut Bridge, old: &BridgeConfig, now: Millis) {
+fn configure_tables(bridge: &mut Bridge, old: &BridgeConfig, now: Millis) {
     let ids: std::collections::BTreeSet<u8> =
         bridge.config.flow_tables.keys().chain(old.flow_tables.keys()).copied().collect();
     for id in ids {
@@ -132,13 +132,13 @@ fn tables(bridge: &mut Bridge, old: &BridgeConfig, now: Millis) {
         if old.flow_tables.get(&id).is_some_and(|o| *o == new) && bridge.configured {
             continue;
         }
-        let settings = settings(bridge, id, &new);
+        let settings = table_settings(bridge, id, &new);
         let effects = bridge.ofproto.configure_table(id, &settings, now);
         openflow_service::announce(bridge, &effects, None, now);
     }
 }
 
-fn settings(bridge: &Bridge, id: u8, config: &FlowTableConfig) -> TableSettings {
+fn table_settings(bridge: &Bridge, id: u8, config: &FlowTableConfig) -> TableSettings {
     let subfields = |names: &[String]| {
         names
             .iter()
@@ -151,7 +151,7 @@ fn settings(bridge: &Bridge, id: u8, config: &FlowTableConfig) -> TableSettings 
             })
             .collect::<Vec<_>>()
     };
-    let prefixes = config.prefixes.as_ref().and_then(|names| prefixes(&bridge.name, names));
+    let prefixes = config.prefixes.as_ref().and_then(|names| prefix_fields(&bridge.name, names));
     TableSettings {
         name: config.name.clone(),
         max_flows: config.flow_limit,
@@ -161,14 +161,14 @@ fn settings(bridge: &Bridge, id: u8, config: &FlowTableConfig) -> TableSettings 
     }
 }
 
-/// Whether a controller is configured that the bridge connects to. Targets of unknown kinds are ignored.
+/// Whether the bridge has a controller that it connects to. Targets of unknown kinds are ignored.
 fn has_controller(config: &BridgeConfig) -> bool {
     let is_active = |target: &str| ["tcp:", "ssl:", "unix:"].iter().any(|kind| target.starts_with(kind));
     config.controllers.iter().any(|c| is_active(&c.target))
 }
 
-/// The fields of column `prefixes`; `None` if it names none that is supported, unless it says "none".
-fn prefixes(bridge: &str, names: &[String]) -> Option<Vec<PrefixField>> {
+/// The fields of column `prefixes`. `None`: the column names no supported field; then the default applies. The word "none" in it means no fields.
+fn prefix_fields(bridge: &str, names: &[String]) -> Option<Vec<PrefixField>> {
     if names.iter().any(|n| n == "none") {
         return Some(Vec::new());
     }
@@ -184,8 +184,9 @@ fn prefixes(bridge: &str, names: &[String]) -> Option<Vec<PrefixField>> {
     (!fields.is_empty()).then_some(fields)
 }
 
-/// A bridge without controllers acts as a learning switch unless it is `secure`: by a flow that users can see and
-/// change. Whenever the bridge gets or loses its controllers, or changes the mode, the flows are reset.
+/// Installs the default flow. A bridge without controllers and with fail mode `standalone` acts as a learning switch, by a flow that users can see
+/// and change. All flows are removed when the bridge gets its first controller or loses its last one, or when its fail mode changes while it has
+/// none.
 fn default_flow(bridge: &mut Bridge, old: &BridgeConfig, now: Millis) {
     let had = has_controller(old);
     let has = has_controller(&bridge.config);
@@ -219,9 +220,9 @@ pub(crate) fn follow_ports(bridge: &mut Bridge) {
 
 /// Chooses the bridge's Ethernet address and datapath id.
 ///
-/// The address is `other_config:hwaddr`, or the lowest assigned address of its ports, or the one derived from the
-/// bridge's first row. Generated addresses of ports are not used, because they change with each creation of a device.
-/// Controllers identify a bridge by its datapath id, which is `other_config:datapath-id` or that address.
+/// The address is `other_config:hwaddr`, else the lowest universally administered address of its ports, else the address that was generated for the
+/// bridge. Locally administered addresses are not used, because devices with generated addresses get a new one at each creation. Controllers identify
+/// a bridge by its datapath id, which is `other_config:datapath-id`, else the bridge's address.
 fn pick_addresses(bridge: &mut Bridge) {
     let asked = bridge.config.hwaddr.as_deref().and_then(parse_mac);
     let name = &bridge.name;
@@ -237,7 +238,7 @@ fn pick_addresses(bridge: &mut Bridge) {
     }
     let of_ports =
         bridge.common.addresses.iter().find(|(row, _)| !is_mirror_output(bridge, row)).map(|(_, mac)| *mac);
-    let mac = asked.filter(usable).or(of_ports).unwrap_or(bridge.common.default_mac);
+    let mac = asked.filter(is_usable).or(of_ports).unwrap_or(bridge.common.default_mac);
     set_address(bridge, mac);
     let id = bridge.config.datapath_id.unwrap_or_else(|| mac.to_u64());
     if id != bridge.datapath_id {
@@ -247,19 +248,19 @@ fn pick_addresses(bridge: &mut Bridge) {
     }
 }
 
-/// Whether this can be the address of a device.
-fn usable(mac: &Mac) -> bool {
+/// Whether a device can have this address.
+fn is_usable(mac: &Mac) -> bool {
     !mac.is_multicast() && *mac != Mac::default()
 }
 
-/// Records the addresses that represent ports, as Open vSwitch chooses them: that of the Port row, else that of the
-/// row's first device by name. The bridge's own port and generated addresses do not count.
+/// Records the address of each Port row, as Open vSwitch chooses it: column `mac`, else the address of the row's first device by name. The bridge's
+/// own port and locally administered addresses are left out.
 fn note_addresses(bridge: &mut Bridge, touched: &Touched) {
     let of_device = |p: &PortConfig| {
         let device = p.interfaces.iter().find_map(|i| bridge.ports.named(&i.name));
         device.filter(|d| d.ofport != OfPort::LOCAL).map(|d| d.mac())
     };
-    let stands = |m: &Mac| usable(m) && !m.is_local() && !xlate::is_reserved(*m);
+    let may_represent = |m: &Mac| is_usable(m) && !m.is_local() && !xlate::is_reserved(*m);
     let now = touched.ports.iter().filter_map(|port| bridge.ports.get(port)).map(|port| &port.port_row);
     for row in touched.rows.iter().chain(now) {
         let port = bridge.config.ports.get(row);
@@ -268,7 +269,7 @@ fn note_addresses(bridge: &mut Bridge, touched: &Touched) {
         } else {
             bridge.common.fake_bridges.remove(row);
         }
-        let mac = port.and_then(|p| of_row(p).or_else(|| of_device(p))).filter(stands);
+        let mac = port.and_then(|p| row_address(p).or_else(|| of_device(p))).filter(may_represent);
         bridge.common.addresses.set(row, mac);
     }
 }
@@ -283,7 +284,7 @@ fn set_address(bridge: &mut Bridge, mac: Mac) {
     }
 }
 
-/// Sets the address of a port's device, if that has another one.
+/// Sets the address of a port's device, unless the device already has it.
 fn set_mac(port: &mut BridgePort, mac: Mac) -> Result<(), NetdevError> {
     if port.mac() == mac {
         return Ok(());
@@ -296,19 +297,20 @@ fn set_mac(port: &mut BridgePort, mac: Mac) -> Result<(), NetdevError> {
     Ok(())
 }
 
-/// The `mac` of a Port row, if it is an address.
-fn of_row(port: &PortConfig) -> Option<Mac> {
+/// Column `mac` of a Port row, if it is a valid address.
+fn row_address(port: &PortConfig) -> Option<Mac> {
     port.mac.as_deref().and_then(parse_mac)
 }
 
-/// Sets the addresses of internal ports that stand for fake bridges and have no address of their own in the database: the lowest of
-/// the ports with the same VLAN, or that which the bridge would have without ports.
+/// Sets the addresses of the internal ports of fake bridges that have no address in the database: the lowest address of the ports with the same VLAN,
+/// else the address that was generated for the bridge.
 fn set_fake_bridges(bridge: &mut Bridge) {
     for row in bridge.common.fake_bridges.clone() {
         let Some(fake) = bridge.config.ports.get(&row) else { continue };
         let is_candidate = |of: &String| {
             let other = bridge.config.ports.get(of);
-            !is_mirror_output(bridge, of) && other.is_some_and(|o| of_row(o).is_some() || fake.shares_tag(o))
+            !is_mirror_output(bridge, of)
+                && other.is_some_and(|o| row_address(o).is_some() || fake.shares_tag(o))
         };
         let found = bridge.common.addresses.iter().find(|(of, _)| is_candidate(of)).map(|(_, mac)| *mac);
         let mac = found.unwrap_or(bridge.common.default_mac);

@@ -1,4 +1,4 @@
-//! Settings of megaflows in `Open_vSwitch.other_config`.
+//! Limits of megaflows and other datapath settings in `Open_vSwitch.other_config`.
 
 use crate::switch::Switch;
 use config::Desired;
@@ -10,14 +10,14 @@ use settings::root::{
 use std::collections::BTreeMap;
 use units::Millis;
 
-/// `other_config:bundle-idle-timeout`, in seconds.
+/// `other_config:bundle-idle-timeout`, which is in seconds; `None` if it is not set.
 pub(crate) fn bundle_idle(config: &Desired) -> Option<Millis> {
     let secs = BUNDLE_IDLE_TIMEOUT.opt_number(&config.other_config)?;
     Some(Millis::from_secs(secs as u64))
 }
 
-/// `flow-cache`, and those settings of the peer's caches that the chosen cache uses: a change of others does not
-/// replace the cache.
+/// The chosen flow cache (`flow-cache`) and its settings. Settings that the chosen cache does not use are left out, so
+/// that a change of them does not replace the cache.
 fn flow_cache(config: &BTreeMap<String, String>) -> Choice {
     let kind = Kind::parse(FLOW_CACHE.word(config)).unwrap_or_default();
     match kind {
@@ -50,7 +50,7 @@ impl Switch {
         }
     }
 
-    /// Applies `vlan-limit`, the number of VLAN tags behind which a packet's type is parsed. All bridges share it.
+    /// Applies `vlan-limit`, the number of VLAN tags that are parsed in a packet. It applies to all bridges.
     fn configure_vlans(&mut self, config: &BTreeMap<String, String>) {
         let all = flow::flow::VLANS_MAX as u8;
         let vlans = match VLAN_LIMIT.number(config) {

@@ -1,4 +1,4 @@
-//! Removal of tracked connections on request of OpenFlow (`NXT_CT_FLUSH`) or a command, and the database's limits of
+//! Flushes tracked connections on request of OpenFlow (`NXT_CT_FLUSH`) or of a command, and applies the database's connection limits and timeouts of
 //! zones.
 //!
 //! **Thread**: the main loop.
@@ -18,40 +18,41 @@ static TABLE_LOG: Module = Module::new("conntrack");
 
 static EXHAUSTED: RateLimit = RateLimit::new(5, 5);
 
-/// Records between two looks at the clock: some microseconds, or 50 if all of them have expired.
-const IN_A_STEP: u32 = 128;
+/// Records that are visited before the clock is read again: this takes some microseconds, or 50 µs if all of the connections have expired.
+const RECORDS_PER_CLOCK_READ: u32 = 128;
 
 /// The requested connection does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotFound;
 
-/// What a request to flush connections leaves to do.
-pub enum Flushed {
-    /// The request names one connection, and this was done. In zone 0 if it names no zone, in both directions; it must exist.
+/// The result of a request to flush connections.
+pub enum FlushOutcome {
+    /// The request names a single connection by the endpoints of one direction, in zone 0 if it names no zone. That connection was removed, or it
+    /// does not exist.
     One(Result<(), NotFound>),
-    /// To be done in steps: [`Flush::some`].
+    /// The connections are removed in steps; the caller calls [`Flush::run_step`].
     Many(Flush),
 }
 
 /// Begins to remove the connections that match.
-pub fn flush(backer: &Backer, wanted: &CtFlush, now: Millis) -> Flushed {
+pub fn flush(backer: &Backer, wanted: &CtFlush, now: Millis) -> FlushOutcome {
     log_flush(backer, wanted);
-    match is_one(wanted) {
-        true => Flushed::One(flush_one(backer.datapath.conntrack(), wanted, now)),
-        false => Flushed::Many(Flush::new(wanted.zone, filter(wanted))),
+    match names_one_connection(wanted) {
+        true => FlushOutcome::One(flush_one(backer.datapath.conntrack(), wanted, now)),
+        false => FlushOutcome::Many(Flush::new(wanted.zone, filter(wanted))),
     }
 }
 
-/// Removes the connections that an OpenFlow connection wants to be removed. If that takes more than a step, the other steps are left to
-/// [`run_flushes`], and the number of the flush is returned.
+/// Removes the connections that a request of a controller names. If this takes more than one step, [`run_flushes`] does the other steps, and the
+/// number of the flush is returned.
 pub(crate) fn begin_flush(backer: &mut Backer, wanted: &CtFlush, now: Millis) -> Option<u64> {
-    // If a single connection does not exist, that is logged but not an error for the controller.
-    let Flushed::Many(mut flush) = flush(backer, wanted, now) else { return None };
-    let is_left = flush.some(backer.datapath.conntrack());
+    // If the single connection that is named does not exist, this is logged; the controller gets no error.
+    let FlushOutcome::Many(mut flush) = flush(backer, wanted, now) else { return None };
+    let is_left = flush.run_step(backer.datapath.conntrack());
     is_left.then(|| backer.tracking.flushes.add(flush))
 }
 
-/// Takes a step of the flush that was requested first. The main loop calls it in each turn, and until [`is_at_work`] is false.
+/// Runs a step of the oldest flush. The main loop calls this function in each turn, and does not sleep until [`is_at_work`] is false.
 pub(crate) fn run_flushes(backer: &mut Backer) {
     backer.tracking.flushes.run(backer.datapath.conntrack());
 }
@@ -87,18 +88,18 @@ pub fn configure(backer: &mut Backer, wanted: &DatapathConfig) {
     backer.config = wanted.clone();
 }
 
-/// Visits some of the records of connections that the sweep has to visit, and removes expired connections. The main loop calls it in each
-/// turn, and until [`is_at_work`] is false.
+/// Continues the connection sweep: visits some records and removes expired connections. The main loop calls this function in each turn, and does not
+/// sleep until [`is_at_work`] is false.
 pub fn sweep(backer: &Backer, now: Millis) {
-    step(|| backer.datapath.conntrack().sweep_some(IN_A_STEP, now));
+    step(|| backer.datapath.conntrack().sweep_some(RECORDS_PER_CLOCK_READ, now));
 }
 
-/// Whether the sweep or a flush has records to visit.
+/// Whether the connection sweep or a flush has more records to visit.
 pub(crate) fn is_at_work(backer: &Backer) -> bool {
     backer.datapath.conntrack().is_sweeping() || backer.tracking.flushes.any()
 }
 
-/// Begins to remove expired connections, and logs if connections found no free address or port for NAT.
+/// Begins a connection sweep. Logs if new connections found no free address or port for NAT since the last call.
 pub fn expire(backer: &Backer, now: Millis) {
     let table = backer.datapath.conntrack();
     table.begin_sweep(now);
@@ -112,7 +113,7 @@ pub fn expire(backer: &Backer, now: Millis) {
     }
 }
 
-/// Limits a zone, or all zones without a limit of their own.
+/// Limits the number of connections of a zone, or (`None`) of each zone that has no limit of its own.
 pub fn set_limit(backer: &Backer, zone: Option<u16>, limit: u32) {
     let known = backer.datapath.conntrack().set_limit(zone, limit);
     match (zone, known) {
@@ -122,7 +123,7 @@ pub fn set_limit(backer: &Backer, zone: Option<u16>, limit: u32) {
     }
 }
 
-/// Removes a limit.
+/// Removes the limit of a zone, or (`None`) the default limit.
 pub fn remove_limit(backer: &Backer, zone: Option<u16>) {
     let there = backer.datapath.conntrack().remove_limit(zone);
     match (zone, there) {
@@ -142,8 +143,8 @@ fn flush_one(table: &Conntrack, wanted: &CtFlush, now: Millis) -> Result<(), Not
     Ok(())
 }
 
-/// Whether both ends are given, and nothing else.
-fn is_one(wanted: &CtFlush) -> bool {
+/// Whether a request names exactly one connection: both endpoints of the original direction are given, and nothing else.
+fn names_one_connection(wanted: &CtFlush) -> bool {
     let CtTuple { src, dst, src_port, dst_port, .. } = wanted.original;
     let is_port = |port: Option<u16>| port.is_some_and(|port| port != 0);
     let ports = is_icmp(wanted.ip_proto) || is_port(src_port) && is_port(dst_port);
@@ -165,7 +166,8 @@ fn filter(wanted: &CtFlush) -> Filter {
     }
 }
 
-/// Zeros mean "any", except for ICMP between given ends: tools send zeros for values that were not given.
+/// The filter for a tuple. Zero means "any", because tools send zero for values that were not given; for ICMP with given addresses, zeros in id, type
+/// and code are values.
 fn tuple(t: &CtTuple) -> TupleFilter {
     let icmp = (t.icmp_id.unwrap_or(0), t.icmp_type.unwrap_or(0), t.icmp_code.unwrap_or(0));
     let told = t.icmp_id.is_some() || t.icmp_type.is_some() || t.icmp_code.is_some();
@@ -191,15 +193,15 @@ mod tests {
             CtTuple { src: "10.0.0.1".parse().ok(), dst: "10.0.0.2".parse().ok(), ..CtTuple::default() };
         let echo = CtTuple { icmp_id: Some(7), icmp_type: Some(8), icmp_code: Some(0), ..ends };
         let wanted = CtFlush { ip_proto: 1, original: echo, reply: zeros, ..CtFlush::default() };
-        assert!(is_one(&wanted));
+        assert!(names_one_connection(&wanted));
         assert_eq!(
             (filter(&wanted).reply, filter(&wanted).original.icmp),
             (TupleFilter::default(), Some((7, 8, 0)))
         );
-        assert!(!is_one(&CtFlush { mark: Some((0, 1)), ..wanted.clone() }));
-        assert!(!is_one(&CtFlush { ip_proto: 6, ..wanted }));
+        assert!(!names_one_connection(&CtFlush { mark: Some((0, 1)), ..wanted.clone() }));
+        assert!(!names_one_connection(&CtFlush { ip_proto: 6, ..wanted }));
         let ports = |src, dst| CtTuple { src_port: Some(src), dst_port: Some(dst), ..ends };
-        let of = |original| is_one(&CtFlush { ip_proto: 6, original, ..CtFlush::default() });
+        let of = |original| names_one_connection(&CtFlush { ip_proto: 6, original, ..CtFlush::default() });
         assert!(of(ports(1, 2)) && !of(ports(0, 2)) && !of(ports(1, 0)));
     }
 }

@@ -1,8 +1,8 @@
-//! The Unix sockets that a row of table `Controller` may name.
+//! Checks which Unix sockets a row of table `Controller` may name.
 //!
-//! Users who may write to the database may have no rights on this machine: a controller's target must not connect to
-//! sockets of other programs, nor create a file elsewhere. So it is either a socket in the run directory to connect
-//! to, or one to listen at there whose name begins with the bridge's name.
+//! Users who may write to the database may have no rights on this machine. So a controller's target must not connect to
+//! sockets of other programs, nor create files elsewhere. Allowed are sockets in the run directory to connect to, and
+//! sockets there to listen at whose name begins with the bridge's name.
 
 use std::path::Path;
 
@@ -34,7 +34,8 @@ pub(crate) fn refused(bridge: &str, target: &str, rundir: &Path) -> Option<Strin
     }
 }
 
-/// The rest of a target after the allowed prefix; several slashes in a row count as one.
+/// The rest of a target after the allowed prefix; `None` if the target has another prefix. Repeated slashes count as
+/// one.
 fn rest_after(target: &str, allowed: &str) -> Option<String> {
     let single = |text: &str| {
         let mut out = String::with_capacity(text.len());

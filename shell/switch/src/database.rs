@@ -1,7 +1,7 @@
-//! The connection to the database: keeps the replica current, and writes state of the switch to it.
+//! The connection to the database: keeps the replica current, and writes the state of the switch to the database.
 //!
 //! At most one transaction is in progress. After its reply, the next operations are computed from the state of the
-//! switch, so nothing needs to be remembered if the server disappears in between.
+//! switch, so nothing is lost if the server disappears before it replies.
 
 use config::{Desired, Follower, Touched};
 use ovsdb::Change;
@@ -42,33 +42,34 @@ const TABLES: [&str; 19] = [
     "Flow_Sample_Collector_Set",
 ];
 
-/// Only one daemon may act on a database at a time: the one that has this lock.
+/// Name of the database lock. Only one daemon may act on a database at a time: the daemon that holds this lock.
 const DAEMON_LOCK: &str = "ovs_vswitchd";
 /// The default port of a database server (RFC 7047 §6).
 pub(crate) const OVSDB_PORT: u16 = 6640;
-/// Bytes of the longest message that is accepted.
+/// The longest message that is accepted, in bytes (1 GiB).
 const MESSAGE_MAX: usize = 1 << 30;
-/// Bytes that are read in one iteration of the main loop at most.
+/// The most bytes that are read in one iteration of the main loop (1 MiB).
 const READ_MAX: usize = 1 << 20;
 
 /// The database client.
 pub struct DbClient {
-    /// The copy.
+    /// The local copy of the database.
     pub replica: Replica,
     /// Derives the desired configuration from the replica.
     follower: Follower,
     /// The addresses of the database: one server, or those of a cluster.
-    places: Vec<(String, Target)>,
+    servers: Vec<(String, Target)>,
     /// Index of the next address to try.
     next: usize,
     reconnect: Reconnect,
     connection: Option<Connection>,
     in_flight: Option<TransactionId>,
-    /// Operations of the last transaction if it failed; they are not repeated before something changes.
+    /// Operations of the last transaction if it failed or has no reply yet. They are not sent again after a failure,
+    /// because the server would refuse them again.
     refused: Option<Vec<String>>,
     warned_lock: bool,
-    /// Whether some transaction may not have been applied.
-    unsure: bool,
+    /// Whether a transaction may not have been applied: then all rows have to be compared.
+    outcome_unknown: bool,
 }
 
 struct Connection {
@@ -79,35 +80,36 @@ struct Connection {
 }
 
 impl DbClient {
-    /// Creates a client of `remote` (`unix:…`, `tcp:…`), or of a cluster whose servers are separated by commas.
+    /// Creates a client of the server at `remote` (`unix:…`, `tcp:…`), or of a cluster whose servers are separated by
+    /// commas.
     pub fn new(remote: &str, now: Millis) -> Result<DbClient, String> {
-        let place = |text: &str| Target::parse(text, OVSDB_PORT).map(|target| (text.to_owned(), target));
+        let server = |text: &str| Target::parse(text, OVSDB_PORT).map(|target| (text.to_owned(), target));
         let names = remote.split(',').map(str::trim).filter(|name| !name.is_empty());
-        let places: Vec<_> = names.map(place).collect::<Result<_, _>>().map_err(|e| e.to_string())?;
-        let (first, _) = places.first().ok_or_else(|| format!("{remote}: no server is named"))?;
-        let several = places.len() > 1;
+        let servers: Vec<_> = names.map(server).collect::<Result<_, _>>().map_err(|e| e.to_string())?;
+        let (first, _) = servers.first().ok_or_else(|| format!("{remote}: no server is named"))?;
+        let is_cluster = servers.len() > 1;
         let lock = Some(DAEMON_LOCK.to_owned());
-        let config = Config { lock, leader_only: several, ..Config::open_vswitch(&TABLES) };
+        let config = Config { lock, leader_only: is_cluster, ..Config::open_vswitch(&TABLES) };
         let mut reconnect = Reconnect::new(first, Wording::Ovsdb, now);
-        if places.iter().all(|(_, target)| matches!(target, Target::Unix(_))) {
-            // Over a local socket the kernel reports when the peer is gone.
+        if servers.iter().all(|(_, target)| matches!(target, Target::Unix(_))) {
+            // Over a local socket the kernel reports when the server is gone, so no probes are needed.
             reconnect.set_probe_interval(0);
         }
-        if several {
-            // In a cluster, a failure of one server does not delay the attempt to connect to the next.
+        if is_cluster {
+            // In a cluster, the next server is tried immediately after one server failed.
             reconnect.set_max_backoff(0);
         }
         Ok(DbClient {
             replica: Replica::new(config),
             follower: Follower::default(),
-            places,
+            servers,
             next: 0,
             reconnect,
             connection: None,
             in_flight: None,
             refused: None,
             warned_lock: false,
-            unsure: true,
+            outcome_unknown: true,
         })
     }
 
@@ -130,7 +132,7 @@ impl DbClient {
         self.replica.seqno() != before
     }
 
-    /// The desired configuration with what may have changed since the last call, and the rows that changed.
+    /// The desired configuration, what may have changed in it since the last call, and the rows that changed.
     pub fn follow(&mut self) -> (Desired, Touched, Vec<Change>) {
         let changes = self.replica.take_changes();
         let touched = self.follower.follow(&self.replica, &changes);
@@ -138,7 +140,7 @@ impl DbClient {
     }
 
     fn connect(&mut self, now: Millis) {
-        let Some((_, target)) = self.places.get(self.next) else { return };
+        let Some((_, target)) = self.servers.get(self.next) else { return };
         match Stream::connect(target) {
             Ok(stream) => {
                 let splitter = Splitter::new(Limits::of_bytes(MESSAGE_MAX));
@@ -156,8 +158,8 @@ impl DbClient {
         self.connection = None;
         self.replica.disconnected();
         self.reconnect.log_to(&LOG);
-        self.next = (self.next + 1) % self.places.len();
-        if let Some((name, _)) = self.places.get(self.next).filter(|_| self.places.len() > 1) {
+        self.next = (self.next + 1) % self.servers.len();
+        if let Some((name, _)) = self.servers.get(self.next).filter(|_| self.servers.len() > 1) {
             self.reconnect.set_name(name);
         }
     }
@@ -211,12 +213,12 @@ impl DbClient {
                 continue;
             }
             self.in_flight = None;
-            self.unsure |= !matches!(result, TransactionResult::Success(_));
+            self.outcome_unknown |= !matches!(result, TransactionResult::Success(_));
             match result {
                 TransactionResult::Failed(error) => {
                     runtime::err!(BRIDGE, "the database refuses a status update: {error}");
                 }
-                // Columns that are still to be written are found by the next comparison.
+                // The next comparison finds the columns that are still to be written.
                 _ => self.refused = None,
             }
         }
@@ -246,19 +248,19 @@ impl DbClient {
         self.in_flight.is_none() && self.replica.is_synced() && self.replica.has_lock()
     }
 
-    /// Whether a transaction since the last call may not have been applied: then all rows are to be compared.
-    pub fn take_unsure(&mut self) -> bool {
-        std::mem::take(&mut self.unsure)
+    /// Whether a transaction since the last call may not have been applied. If so, the caller compares all rows.
+    pub fn take_outcome_unknown(&mut self) -> bool {
+        std::mem::take(&mut self.outcome_unknown)
     }
 
-    /// Sends a transaction, unless it equals the one that failed last.
+    /// Sends a transaction, unless the same operations failed last.
     pub fn transact(&mut self, operations: &[Operation]) {
         let text: Vec<String> = operations.iter().map(|o| o.to_json().to_string()).collect();
         if operations.is_empty() {
             return;
         }
         if self.refused.as_ref() == Some(&text) {
-            self.unsure = true;
+            self.outcome_unknown = true;
             return;
         }
         self.in_flight = self.replica.transact(operations);
@@ -267,12 +269,12 @@ impl DbClient {
             while let Some(message) = self.replica.poll_send() {
                 c.out.push(message.to_json().to_string().as_bytes());
             }
-            // A failure is found by the next read.
+            // If the write fails, the next read fails, too, and closes the connection.
             let _ = c.out.flush(&mut c.stream);
         }
     }
 
-    /// Adds what ends the main loop's sleep.
+    /// Adds the socket and the deadline that end the main loop's sleep.
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) {
         if let Some(c) = &self.connection {
             let interest = match c.up {

@@ -1,4 +1,4 @@
-//! All datapaths: those of bridges, one for each type, and those created by commands.
+//! All datapaths: one for each type that bridges use, and those created by commands.
 
 use crate::backer::Backer;
 use crate::unbridged::UnbridgedDatapath;
@@ -7,13 +7,13 @@ use sampling::Exporters;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The datapaths. Iterations begin with those of bridges.
+/// All datapaths. Iterators return the datapaths of bridges first.
 pub struct Datapaths {
     /// The exporters of all bridges.
     pub exporters: Arc<Exporters>,
-    /// Those of bridges, by type.
+    /// The datapaths of bridges, by type.
     of_bridges: BTreeMap<String, Backer>,
-    /// Those of commands, by full name.
+    /// The datapaths created by commands, by full name.
     unbridged: BTreeMap<String, UnbridgedDatapath>,
 }
 
@@ -23,12 +23,12 @@ impl Datapaths {
         Datapaths { exporters, of_bridges: BTreeMap::new(), unbridged: BTreeMap::new() }
     }
 
-    /// The datapath of a type.
+    /// The datapath that bridges of a type use.
     pub fn of(&self, kind: &str) -> Option<&Backer> {
         self.of_bridges.get(kind)
     }
 
-    /// The same, mutable.
+    /// Like [`of`](Self::of), mutable.
     pub fn of_mut(&mut self, kind: &str) -> Option<&mut Backer> {
         self.of_bridges.get_mut(kind)
     }
@@ -38,7 +38,7 @@ impl Datapaths {
         self.of(&bridge.config.datapath_type)
     }
 
-    /// The same, mutable.
+    /// Like [`of_bridge`](Self::of_bridge), mutable.
     pub fn of_bridge_mut(&mut self, bridge: &Bridge) -> Option<&mut Backer> {
         self.of_mut(&bridge.config.datapath_type)
     }
@@ -48,12 +48,12 @@ impl Datapaths {
         self.of_bridges.values()
     }
 
-    /// The same, mutable.
+    /// Like [`of_bridges`](Self::of_bridges), mutable.
     pub fn of_bridges_mut(&mut self) -> impl Iterator<Item = &mut Backer> {
         self.of_bridges.values_mut()
     }
 
-    /// The only datapath of bridges, if there is exactly one.
+    /// The datapath of bridges, if there is exactly one.
     pub fn only(&self) -> Option<&Backer> {
         self.of_bridges.values().next().filter(|_| self.of_bridges.len() == 1)
     }
@@ -68,7 +68,7 @@ impl Datapaths {
         self.of_bridges.values().chain(self.unbridged.values().map(|u| &u.backer))
     }
 
-    /// The same, mutable.
+    /// Like [`all`](Self::all), mutable.
     pub fn all_mut(&mut self) -> impl Iterator<Item = &mut Backer> {
         self.of_bridges.values_mut().chain(self.unbridged.values_mut().map(|u| &mut u.backer))
     }
@@ -78,18 +78,18 @@ impl Datapaths {
         self.unbridged.values()
     }
 
-    /// The same, mutable.
+    /// Like [`unbridged`](Self::unbridged), mutable.
     pub fn unbridged_mut(&mut self) -> impl Iterator<Item = &mut UnbridgedDatapath> {
         self.unbridged.values_mut()
     }
 
-    /// A datapath created by a command, by full name.
-    pub fn made(&self, name: &str) -> Option<&UnbridgedDatapath> {
+    /// The datapath with a full name, if a command created it.
+    pub fn unbridged_named(&self, name: &str) -> Option<&UnbridgedDatapath> {
         self.unbridged.get(name)
     }
 
-    /// The same, mutable.
-    pub fn made_mut(&mut self, name: &str) -> Option<&mut UnbridgedDatapath> {
+    /// Like [`unbridged_named`](Self::unbridged_named), mutable.
+    pub fn unbridged_named_mut(&mut self, name: &str) -> Option<&mut UnbridgedDatapath> {
         self.unbridged.get_mut(name)
     }
 
@@ -99,21 +99,21 @@ impl Datapaths {
     }
 
     /// Adds a datapath created by a command.
-    pub fn add_made(&mut self, made: UnbridgedDatapath) {
+    pub fn add_unbridged(&mut self, made: UnbridgedDatapath) {
         self.unbridged.insert(made.backer.name(), made);
     }
 
     /// Removes a datapath created by a command.
-    pub fn remove_made(&mut self, name: &str) -> Option<UnbridgedDatapath> {
+    pub fn remove_unbridged(&mut self, name: &str) -> Option<UnbridgedDatapath> {
         self.unbridged.remove(name)
     }
 
-    /// Removes datapaths of types that no bridge has.
+    /// Removes the datapaths of types that no bridge has.
     pub(crate) fn retain_used(&mut self, bridges: &BTreeMap<String, Bridge>) {
         self.of_bridges.retain(|kind, _| bridges.values().any(|b| b.config.datapath_type == *kind));
     }
 
-    /// Ends the datapaths of bridges.
+    /// Removes the datapaths of bridges and ends the exporters.
     pub(crate) fn close(&mut self) {
         self.of_bridges.clear();
         self.exporters.close();

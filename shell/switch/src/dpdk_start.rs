@@ -1,8 +1,8 @@
-//! Starting DPDK when the database says so.
+//! Starts DPDK when the database requests it.
 //!
-//! `other_config:dpdk-init` requests it, at the start or later; it is tried once. If it fails, the switch runs on,
-//! with `true` as with `try`: ports that need DPDK are refused, and the log has the reason. The start blocks the main
-//! loop while memory is cleared and devices are probed.
+//! `other_config:dpdk-init` requests DPDK, at the start of the switch or later; the start of DPDK is tried once. If it
+//! fails, the switch continues without DPDK, with `true` as with `try`: ports that need DPDK are refused, and the log
+//! has the reason. The start blocks the main loop while memory is cleared and devices are probed.
 
 use crate::guest_log::PORTS;
 use crate::log::LOG as BRIDGE;
@@ -21,25 +21,25 @@ static LOG: Module = Module::new("dpdk");
 static LIMIT: RateLimit = RateLimit::new(600, 600);
 
 impl Switch {
-    /// Starts DPDK if the database requests it and it was not tried before. Returns true if it was started now.
+    /// Starts DPDK if the database requests it and this was not tried before. Returns true if DPDK was started now.
     pub(crate) fn start_dpdk(&mut self, desired: &Desired) -> bool {
         if self.machine.dpdk == DpdkStart::Tried {
             self.log_late_changes(desired);
             return false;
         }
-        if !asked_for(desired) {
+        if !is_requested(desired) {
             if self.machine.dpdk == DpdkStart::Unknown {
                 runtime::info!(LOG, "DPDK Disabled - Use other_config:dpdk-init to enable");
-                let (dir, told) =
+                let (dir, warnings) =
                     dpdk::settings::sock_dir_without_dpdk(&desired.other_config, &self.options.rundir);
-                told.iter().for_each(|text| runtime::warn!(PORTS, "{text}"));
+                warnings.iter().for_each(|text| runtime::warn!(PORTS, "{text}"));
                 self.devices.netdevs.set_sock_dir(dir);
             }
             self.machine.dpdk = DpdkStart::Off;
             return false;
         }
         self.machine.dpdk = DpdkStart::Tried;
-        // In force if DPDK does not start.
+        // This directory applies if DPDK does not start.
         let (dir, _) = dpdk::settings::sock_dir_without_dpdk(&desired.other_config, &self.options.rundir);
         self.devices.netdevs.set_sock_dir(dir);
         runtime::info!(LOG, "Using {}", eal::version());
@@ -65,8 +65,8 @@ impl Switch {
 
     fn log_late_changes(&self, desired: &Desired) {
         let (old, new) = (&self.applied.other_config, &desired.other_config);
-        let dpdks = |s: &Setting| s == &DPDK_INIT || s.when == When::Restart && s.effect == Effect::Full;
-        for setting in root::NAMED.iter().filter(|s| dpdks(s) && s.differs(old, new)) {
+        let is_of_dpdk = |s: &Setting| s == &DPDK_INIT || s.when == When::Restart && s.effect == Effect::Full;
+        for setting in root::NAMED.iter().filter(|s| is_of_dpdk(s) && s.differs(old, new)) {
             runtime::info!(
                 BRIDGE,
                 "{} changed: this takes effect when the daemon starts again",
@@ -76,8 +76,8 @@ impl Switch {
     }
 }
 
-/// Why ports of this type cannot be created, for the log: the row has only the text of Open vSwitch.
-pub(crate) fn why_not(kind: &str, start: DpdkStart) -> Option<&'static str> {
+/// Why ports of this type cannot be created, for the log: the interface's row has only the short text of Open vSwitch.
+pub(crate) fn why_unavailable(kind: &str, start: DpdkStart) -> Option<&'static str> {
     if kind != "dpdk" || eal::initialized() {
         return None;
     }
@@ -88,14 +88,14 @@ pub(crate) fn why_not(kind: &str, start: DpdkStart) -> Option<&'static str> {
 }
 
 /// Whether `dpdk-init` is `true` or `try`.
-fn asked_for(desired: &Desired) -> bool {
+fn is_requested(desired: &Desired) -> bool {
     let value = DPDK_INIT.word(&desired.other_config);
     value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("try")
 }
 
-/// Logs a line of DPDK, or of our ports that use it. Called on any thread.
-fn log_line(who: dpdk::log::Speaker, level: dpdk::log::Level, line: &str) {
-    use dpdk::log::{Level as Theirs, Speaker};
+/// Logs a line of DPDK, or of the code of ports that use DPDK. Called on any thread.
+fn log_line(who: dpdk::log::Origin, level: dpdk::log::Level, line: &str) {
+    use dpdk::log::{Level as Theirs, Origin};
     let level = match level {
         Theirs::Emergency | Theirs::Alert | Theirs::Critical => Level::Emer,
         Theirs::Error => Level::Err,
@@ -104,7 +104,7 @@ fn log_line(who: dpdk::log::Speaker, level: dpdk::log::Level, line: &str) {
         Theirs::Debug => Level::Dbg,
     };
     match who {
-        Speaker::Environment => runtime::log_rl!(LOG, LIMIT, level, "{line}"),
-        Speaker::Ports => runtime::log_at!(PORTS, level, "{line}"),
+        Origin::Environment => runtime::log_rl!(LOG, LIMIT, level, "{line}"),
+        Origin::Ports => runtime::log_at!(PORTS, level, "{line}"),
     }
 }

@@ -1,7 +1,7 @@
-//! Fail-open: a `standalone` bridge whose controllers are all unreachable forwards by itself.
+//! Fail-open: a bridge with fail mode `standalone` whose controllers are all unreachable forwards packets by itself.
 //!
-//! Meanwhile a hidden flow with a priority above all that controllers can use sends all packets to NORMAL. The
-//! controllers' flows remain and are used again when a controller is back.
+//! In this mode a hidden flow, with a priority above all priorities of controllers, sends all packets to NORMAL. The
+//! controllers' flows remain and are used again when a controller is connected.
 
 use config::FailMode;
 use flow::Match;
@@ -15,17 +15,17 @@ static LOG: Module = Module::new("fail_open");
 
 /// Above all priorities of OpenFlow.
 const PRIORITY: u32 = 0x00f0_f0f0;
-/// How long a bridge is without a controller before it forwards by itself: three probes at the default interval (5 s).
-const ALONE_MAX: Millis = Millis(15_000);
+/// How long a bridge has no controller before it forwards by itself: three probes at the default interval of 5 s.
+const NO_CONTROLLER_MAX: Millis = Millis(15_000);
 
-/// Enters or leaves the mode. Returns whether flows changed.
+/// Enters or leaves fail-open mode. Returns whether flows changed.
 pub(crate) fn run(bridge: &mut Bridge, now: Millis) -> bool {
     let lost = bridge.config.fail_mode == FailMode::Standalone
         && bridge.conns.has_controllers()
         && !bridge.conns.any_connected();
     let since = bridge.controllers.alone_since.filter(|_| lost).unwrap_or(now);
     bridge.controllers.alone_since = lost.then_some(since);
-    let wanted = lost && now.since(since) >= ALONE_MAX;
+    let wanted = lost && now.since(since) >= NO_CONTROLLER_MAX;
     if wanted == bridge.controllers.fallback {
         return false;
     }
@@ -47,11 +47,15 @@ pub(crate) fn run(bridge: &mut Bridge, now: Millis) -> bool {
         actions: vec![Action::output(OfPort::NORMAL)],
         ..FlowMod::default()
     };
-    // A flow of the switch itself: no limit applies.
+    // No limit applies to the switch's own flows, so this does not fail.
     bridge.ofproto.handle_own_flow(&fm, PRIORITY, wanted, now).is_ok()
 }
 
-/// When `run` has to be called next.
+/// When [`run`] must be called next.
 pub(crate) fn deadline(bridge: &Bridge) -> Option<Millis> {
-    bridge.controllers.alone_since.filter(|_| !bridge.controllers.fallback).map(|since| since + ALONE_MAX)
+    bridge
+        .controllers
+        .alone_since
+        .filter(|_| !bridge.controllers.fallback)
+        .map(|since| since + NO_CONTROLLER_MAX)
 }

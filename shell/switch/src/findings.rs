@@ -1,4 +1,4 @@
-//! Problems in settings: of each row, updated when rows change.
+//! The problems in the settings of each row, updated when rows change.
 
 use config::check::{Checker, Finding, Problem, TYPE};
 use ovsdb::replica::RowRef;
@@ -6,26 +6,26 @@ use ovsdb::{Change, Replica, Schema, Uuid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Rows with settings that have no effect: the text for their `error` or `status` column.
+/// By row: the text about settings without effect, for column `error` or `status`.
 pub(crate) type IneffectiveSettings = BTreeMap<Uuid, String>;
 
-/// The problems found so far.
+/// The problems that were found in the rows.
 #[derive(Default)]
 pub(crate) struct Findings {
     checkers: BTreeMap<&'static str, Checker>,
-    /// The schema that rows were checked with; `None`: all rows are to be checked.
+    /// The schema with which the rows were checked. `None`: all rows must be checked.
     schema: Option<Arc<Schema>>,
     of_rows: BTreeMap<Uuid, Vec<Finding>>,
-    /// In how many rows each problem occurs.
+    /// The number of rows in which each problem occurs.
     rows_with: BTreeMap<Finding, usize>,
-    /// Problems that occur in fewer rows than at the last call of `follow`.
+    /// Problems of rows that changed or disappeared since the last call of `follow`.
     forgotten: Vec<Finding>,
-    /// The rows' texts about settings without effect.
+    /// The texts about settings without effect, by row.
     pub(crate) ineffective: IneffectiveSettings,
 }
 
 impl Findings {
-    /// Requests a check of all rows: conditions outside of the rows changed.
+    /// Requests a check of all rows, because conditions outside of the rows changed.
     pub(crate) fn check_all(&mut self) {
         self.schema = None;
     }
@@ -60,7 +60,8 @@ impl Findings {
                 }
             }
         }
-        // A problem that disappeared and was found again is not new.
+        // Problems that no row has any more are forgotten only now: a problem that disappeared from one row and was
+        // found in the same call again is not new.
         for finding in std::mem::take(&mut self.forgotten) {
             if self.rows_with.get(&finding) == Some(&0) {
                 self.rows_with.remove(&finding);
@@ -78,7 +79,8 @@ impl Findings {
     ) {
         let Some(checker) = self.checkers.get(table) else { return };
         let mut found = row.map(|row| checker.row(|column| row.datum(column), is_dummy)).unwrap_or_default();
-        // A port whose type is not available reports that itself; in tests of translation the type is available.
+        // If the type of a port is not available, the port itself reports that. In dummy mode the type may be
+        // available.
         found.retain(|finding| finding.name != TYPE);
         for finding in self.of_rows.remove(&uuid).unwrap_or_default() {
             self.forget(finding);
@@ -107,7 +109,7 @@ impl Findings {
     }
 }
 
-/// The row's text about settings without effect.
+/// The text about the settings of a row that have no effect.
 fn ineffective(found: &[Finding]) -> Option<String> {
     let of_parts = found.iter().filter(|finding| matches!(finding.problem, Problem::NotBuilt(_)));
     let texts: Vec<String> =

@@ -6,7 +6,7 @@ use runtime::{Module, RateLimit};
 static LOG: Module = Module::new("ipf");
 static LIMIT: RateLimit = RateLimit::new(10, 10);
 
-/// Logs a datagram that was complete but too long, in the text that scripts search for.
+/// Logs a reassembled datagram that was too long, in the text that scripts search for.
 pub(crate) fn report(datapath: &Datapath) {
     let Some(oversize) = datapath.reassembly().take_oversize() else { return };
     let version = if oversize.v6 { "v6" } else { "v4" };

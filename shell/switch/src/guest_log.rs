@@ -1,4 +1,4 @@
-//! Lines about ports of guests and of DPDK, under the module where Open vSwitch logs them.
+//! Logs lines about ports of guests and of DPDK under the module name that Open vSwitch uses for them.
 
 use netdev::guest_log::Level as Theirs;
 use runtime::Module;

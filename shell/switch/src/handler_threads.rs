@@ -8,28 +8,28 @@ use translation::upcall::threads::Plan;
 use units::CoreId;
 
 /// `other_config:n-handler-threads`
-fn asked(config: &BTreeMap<String, String>) -> Option<usize> {
+fn configured_count(config: &BTreeMap<String, String>) -> Option<usize> {
     usize::try_from(N_HANDLER_THREADS.opt_number(config)?).ok()
 }
 
 impl Switch {
-    /// Starts and ends handler threads as the database and the PMD threads' cores require. To be called after these
-    /// changed.
+    /// Starts and ends handler threads as the database and the cores of PMD threads require. Must be called after
+    /// either changed.
     pub(crate) fn run_handlers(&mut self) {
         let threads = self.options.threads();
         if threads == Threads::None {
             return;
         }
-        let places = self.datapaths.all().flat_map(|b| b.workers.places());
-        // If the main loop polls, the cores of workers are nominal only.
-        let pinned = |core: &CoreId| *core != CoreId::UNPINNED && threads == Threads::Real;
-        let polled = places.map(|p| p.core).filter(pinned).map(|core| core.0).collect();
-        let plan = Plan::new(asked(&self.applied.other_config), &self.machine.cores, &polled);
+        let workers = self.datapaths.all().flat_map(|b| b.workers.infos());
+        // If the main loop polls, the core numbers of workers are only nominal.
+        let pinned = |core: &CoreId| *core != CoreId::UNPINNED && threads == Threads::PmdAndHandlers;
+        let polled = workers.map(|p| p.core).filter(pinned).map(|core| core.0).collect();
+        let plan = Plan::new(configured_count(&self.applied.other_config), &self.machine.cores, &polled);
         for backer in self.datapaths.all_mut() {
             backer.handlers.set(&backer.datapath, &plan);
             if !plan.cores.is_empty() {
-                backer.revalidator.stay_on(&plan.cores);
-                backer.timers.stay_on(&plan.cores);
+                backer.revalidator.pin_to_cores(&plan.cores);
+                backer.timers.pin_to_cores(&plan.cores);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The identity for TLS: table SSL if there is a row, the command line otherwise.
+//! The TLS identity of the switch: from table SSL if it has a row, else from the command line.
 
 use crate::switch::Switch;
 use config::Desired;
@@ -8,7 +8,7 @@ use transport::tls::{Files, configure};
 static LOG: Module = Module::new("stream_ssl");
 
 impl Switch {
-    /// Applies what the database says, when that changes.
+    /// Applies the TLS identity at the start, and when table SSL changed.
     pub(crate) fn configure_identity(&mut self, desired: &Desired) {
         if self.start.configured && desired.ssl == self.applied.ssl {
             return;

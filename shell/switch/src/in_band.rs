@@ -1,5 +1,4 @@
-//! In-band control: the hidden flows of `openflow_service::in_band` follow controllers, managers, addresses and routes.
-//! **Thread**: the main loop.
+//! In-band control: updates the hidden flows of `openflow_service::in_band` when controllers, managers, addresses or routes change.
 
 use crate::database::OVSDB_PORT;
 use crate::switch::Switch;
@@ -17,15 +16,17 @@ use units::{Millis, OfPort};
 static LOG: Module = Module::new("in_band");
 static LIMIT: RateLimit = RateLimit::new(60, 60);
 
-/// Interval between look-ups of the next hops, and the one while some of them are not known.
-const LOOK_INTERVAL: Millis = Millis(10_000);
-const LOOK_AGAIN: Millis = Millis(1000);
-/// The kernel's table of neighbours (IPv4), and the flag of a complete entry in it.
+/// Interval between look-ups of the next hops.
+const LOOKUP_INTERVAL: Millis = Millis(10_000);
+/// Interval between look-ups while the address of a next hop is unknown.
+const LOOKUP_RETRY_INTERVAL: Millis = Millis(1000);
+/// The kernel's table of IPv4 neighbours.
 const NEIGHBOURS: &str = "/proc/net/arp";
+/// Flag of a complete entry in that table (`ATF_COM`).
 const COMPLETE: u32 = 0x2;
 
 impl Switch {
-    /// Follows the rows of bridges, controllers and managers.
+    /// Derives the addresses for in-band control from the rows of bridges, controllers and managers.
     pub(crate) fn configure_in_band(&mut self, desired: &Desired) {
         let addresses = desired.in_band_managers.iter().filter_map(|target| address(target, OVSDB_PORT));
         let managers: BTreeSet<SocketAddrV4> =
@@ -44,7 +45,7 @@ impl Switch {
     }
 }
 
-/// What a bridge is to reach through itself.
+/// The addresses of controllers and managers that a bridge must reach through its own ports.
 fn remotes(config: &BridgeConfig, managers: &BTreeSet<SocketAddrV4>) -> BTreeSet<SocketAddrV4> {
     if DISABLE_IN_BAND.flag_of(&config.other_config) {
         return BTreeSet::new();
@@ -54,7 +55,7 @@ fn remotes(config: &BridgeConfig, managers: &BTreeSet<SocketAddrV4>) -> BTreeSet
     addresses.chain(managers.iter().copied()).collect()
 }
 
-/// The IPv4 address that a target connects to, if it is one.
+/// The IPv4 address and port of a target; `None` for other targets.
 fn address(target: &str, default_port: u16) -> Option<SocketAddrV4> {
     match Target::parse(target, default_port) {
         Ok(Target::Tcp(SocketAddr::V4(address)) | Target::Ssl(SocketAddr::V4(address))) => Some(address),
@@ -62,7 +63,7 @@ fn address(target: &str, default_port: u16) -> Option<SocketAddrV4> {
     }
 }
 
-/// Brings a bridge's flows in line with what is known. Returns whether flows changed.
+/// Updates the hidden flows of a bridge. Returns whether flows changed.
 pub(crate) fn run(bridge: &mut Bridge, router: &Router, now: Millis) -> bool {
     let in_band = &mut bridge.controllers.in_band;
     if in_band.wanted.remotes.is_empty() && in_band.applied.remotes.is_empty() {
@@ -73,7 +74,7 @@ pub(crate) fn run(bridge: &mut Bridge, router: &Router, now: Millis) -> bool {
     if now >= in_band.next_look {
         let (next_hops, complete) = next_hops(&bridge.name, &in_band.wanted.remotes, router);
         in_band.wanted.next_hops = next_hops;
-        in_band.next_look = now + if complete { LOOK_INTERVAL } else { LOOK_AGAIN };
+        in_band.next_look = now + if complete { LOOKUP_INTERVAL } else { LOOKUP_RETRY_INTERVAL };
     }
     if in_band.wanted == in_band.applied {
         return false;
@@ -81,7 +82,7 @@ pub(crate) fn run(bridge: &mut Bridge, router: &Router, now: Millis) -> bool {
     let old = std::mem::replace(&mut in_band.applied, in_band.wanted.clone()).flows();
     let new = in_band.applied.flows();
     for (flow, priority) in old.iter().filter(|flow| !new.contains(flow)) {
-        // It is there: nobody else can delete it.
+        // Cannot fail: the flow exists, because controllers cannot delete hidden flows.
         let _ = bridge.ofproto.handle_own_flow(flow, *priority, false, now);
     }
     for (flow, priority) in new.iter().filter(|flow| !old.contains(flow)) {
@@ -92,13 +93,13 @@ pub(crate) fn run(bridge: &mut Bridge, router: &Router, now: Millis) -> bool {
     true
 }
 
-/// When `run` has to be called next.
+/// When [`run`] must be called next.
 pub(crate) fn deadline(bridge: &Bridge) -> Option<Millis> {
     let in_band = &bridge.controllers.in_band;
     (!in_band.wanted.remotes.is_empty()).then_some(in_band.next_look)
 }
 
-/// Addresses of the next hops towards the remotes, and whether all of them are known.
+/// Ethernet addresses of the next hops towards the remotes, and whether the addresses of all next hops are known.
 fn next_hops(bridge: &str, remotes: &BTreeSet<SocketAddrV4>, router: &Router) -> (BTreeSet<Mac>, bool) {
     let mut wanted: BTreeSet<(Ipv4Addr, String)> = BTreeSet::new();
     let mut complete = true;
@@ -127,16 +128,16 @@ fn next_hops(bridge: &str, remotes: &BTreeSet<SocketAddrV4>, router: &Router) ->
     (found.into_iter().flatten().collect(), all)
 }
 
-/// The Ethernet address of a neighbour in the kernel's table: a line of it has IP address, type, flags, Ethernet address, mask
-/// and device (proc_net(5)).
+/// The Ethernet address of a neighbour in the kernel's table. The fields of a line are IP address, type, flags, Ethernet address, mask and device
+/// (proc_net(5)).
 fn neighbour(table: &str, ip: Ipv4Addr, device: &str) -> Option<Mac> {
     table.lines().skip(1).find_map(|line| {
         let mut words = line.split_whitespace();
         let (address, flags) = (words.next()?, words.nth(1)?);
         let (mac, of) = (words.next()?, words.nth(1)?);
         let flags = u32::from_str_radix(flags.trim_start_matches("0x"), 16).ok()?;
-        let is_it = of == device && flags & COMPLETE != 0 && address.parse() == Ok(ip);
-        is_it.then(|| flow::text::address::parse_mac(mac)).flatten().filter(|mac| *mac != Mac::default())
+        let is_match = of == device && flags & COMPLETE != 0 && address.parse() == Ok(ip);
+        is_match.then(|| flow::text::address::parse_mac(mac)).flatten().filter(|mac| *mac != Mac::default())
     })
 }
 

@@ -1,19 +1,20 @@
-//! Assembly: the database, the plan that it makes, its application to the running switch, and the status that goes back.
+//! The switch as a whole: reads the database, plans the differences to the running switch, applies them, and writes the resulting status to the
+//! database.
 //!
 //! | where | what |
 //! |---|---|
-//! | `run.rs` | an iteration of the main loop: everything below, in its order |
+//! | `run.rs` | one iteration of the main loop: calls everything below in order |
 //! | `database.rs` | the replica of the database, and transactions to it |
-//! | `reconfigure.rs`, `steps.rs` | the sequence from a change of the database to the running switch; the steps of its plan |
-//! | `add_interface.rs`, `tunnels.rs`, `mtu.rs`, `port_sessions/` | an interface: opened, changed, removed |
-//! | `configure_bridge.rs`, `mirrors.rs`, `controller_paths.rs`, `fail_open.rs`, `in_band.rs` | a bridge except its ports |
+//! | `reconfigure.rs`, `steps.rs` | the order in which a change of the database is applied; the steps of the plan |
+//! | `add_interface.rs`, `tunnels.rs`, `mtu.rs`, `port_sessions/` | opens, changes and removes interfaces |
+//! | `configure_bridge.rs`, `mirrors.rs`, `controller_paths.rs`, `fail_open.rs`, `in_band.rs` | configures a bridge, without its ports |
 //! | `datapaths.rs`, `backer.rs`, `unbridged.rs` | datapaths: ports by number, threads, the published snapshot |
 //! | `configure_limits.rs`, `polling.rs`, `handler_threads.rs`, `connections.rs`, `tracking.rs` | settings of datapaths and their threads |
 //! | `uplinks/`, `spanning_tree/` | bonds and LACP; spanning trees |
 //! | `qos/` | policers, shapers and queueing disciplines of ports |
-//! | `publish.rs` | the snapshot for translations, built from bridges |
-//! | `serve.rs`, `side_effects.rs` | requests of controllers (crate `openflow-service`); side effects of packets |
-//! | `status.rs`, `wanted_row.rs`, `settings.rs`, `findings.rs` | state written to the database; settings without effect |
+//! | `publish.rs` | builds the snapshot for translations from bridges |
+//! | `serve.rs`, `side_effects.rs` | serves requests of controllers (crate `openflow-service`); carries out side effects of packets |
+//! | `status.rs`, `row_values.rs`, `settings.rs`, `findings.rs` | writes state to the database; reports settings without effect |
 //! | `dpdk_start.rs`, `machine.rs`, `options.rs`, `switch.rs` | DPDK, the machine, the command line; ownership |
 //!
 //! The crate `poll-threads` forwards packets, `translation` serves upcalls and revalidates megaflows, `control-commands` serves
@@ -56,6 +57,7 @@ pub mod qos;
 mod reconfigure;
 mod refusal;
 mod reserved_name;
+mod row_values;
 mod run;
 mod sampling;
 mod serve;
@@ -72,7 +74,6 @@ mod tunnels;
 mod unbridged;
 pub mod underlay;
 pub mod uplinks;
-mod wanted_row;
 
 pub use backer::{AddError, Backer, PortInfo, Threads};
 pub use datapaths::Datapaths;

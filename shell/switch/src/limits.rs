@@ -5,24 +5,24 @@ use crate::lookups::Lookups;
 use flowcache::Choice;
 use units::Millis;
 
-/// The settings that `upcall/show` reports, among others.
+/// Settings of datapaths, some of which `upcall/show` reports.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Time after which an unused megaflow is removed.
     pub idle: Millis,
-    /// Megaflows at most; `None`: as many as there is memory for.
+    /// Maximum number of megaflows. `None`: only the memory limits the number.
     pub flows: Option<usize>,
-    /// Bytes of memory for megaflows at most.
+    /// Maximum memory for megaflows in bytes.
     pub bytes: usize,
-    /// VLAN tags of a packet that are parsed.
+    /// Maximum number of VLAN tags that are parsed in a packet.
     pub vlans: u8,
-    /// The look-up in subtables that is in use.
+    /// The implementation of the subtable look-up that is in use.
     pub lookups: Lookups,
     /// The flow cache of the workers.
     pub cache: Choice,
-    /// One of this many packets is translated again and compared; 0: none.
+    /// Shadow check: one of this many packets is translated again and compared with its megaflow; 0: none.
     pub shadow_check: u32,
-    /// Microseconds that packets to be sent wait for more.
+    /// How long packets wait in a tx burst for more packets, in microseconds.
     pub tx_hold: u32,
 }
 
@@ -42,7 +42,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Applies the limits of number and idle time of megaflows.
+    /// Applies the limits of number, memory and idle time of megaflows to a datapath.
     pub fn apply_flow_limits(&self, backer: &Backer) {
         backer.datapath.set_flow_limits(self.flows.unwrap_or(usize::MAX), self.bytes);
         backer.revalidator.set_idle(self.idle);

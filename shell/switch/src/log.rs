@@ -1,12 +1,12 @@
-//! The modules of log messages, which are those of Open vSwitch.
+//! The modules of log messages; the names are those of Open vSwitch.
 
 use runtime::Module;
 
-/// Bridges and their configuration.
+/// Messages about bridges and their configuration.
 pub(crate) static LOG: Module = Module::new("bridge");
-/// Devices.
+/// Messages about devices.
 pub(crate) static NETDEV: Module = Module::new("netdev");
-/// Tunnels and patch ports.
+/// Messages about the configuration of tunnels and patch ports.
 pub(crate) static NETDEV_VPORT: Module = Module::new("netdev_vport");
-/// Ports for tunnels.
+/// Messages about tunnel ports of a datapath.
 pub(crate) static TUNNEL: Module = Module::new("tunnel");

@@ -1,11 +1,11 @@
-//! OVN's name of a port, from `external_ids` of its rows. It is read when a command or a scrape asks for it; nothing is configured by it.
+//! OVN's name of a port, from `external_ids` of its rows. It is read when a command or a metrics scrape requests it; no configuration depends on it.
 
 use crate::database::DbClient;
 use crate::switch::Switch;
 use config::BridgeConfig;
 use openflow_service::{Backing, BridgePort};
 
-/// Keys of the port's row that tell what is behind a tunnel or a patch port.
+/// Keys of the Port row that name what is behind a tunnel or a patch port.
 const OF_PORT: [&str; 4] =
     ["ovn-chassis-id", "ovn-localnet-port", "ovn-l3gateway-port", "ovn-l2gateway-port"];
 
@@ -20,7 +20,7 @@ pub fn logical_name<'a>(db: &'a DbClient, bridge: &BridgeConfig, port: &BridgePo
 }
 
 impl Switch {
-    /// The same of a port of any bridge.
+    /// OVN's name of a port of any bridge.
     pub fn logical_name_of(&self, port: &BridgePort) -> Option<&str> {
         let of = |bridge: &&openflow_service::Bridge| bridge.config.ports.contains_key(&port.port_row);
         logical_name(&self.db, &self.bridges.values().find(of)?.config, port)

@@ -1,7 +1,7 @@
 //! The implementations of the subtable look-up, and which one is in use (`dpif-netdev/subtable-lookup-prio-set`).
 //!
-//! `generic` is the only real one; `autovalidator` compares each of its look-ups with a naive one and logs
-//! differences.
+//! `generic` is the only real implementation; `autovalidator` compares each of its results with a linear search and
+//! logs differences.
 
 const AUTOVALIDATOR: &str = "autovalidator";
 const GENERIC: &str = "generic";
@@ -20,12 +20,12 @@ impl Default for Lookups {
 }
 
 impl Lookups {
-    /// Whether look-ups are compared. At equal priority the first in the list is used.
+    /// Whether `autovalidator` is in use: at equal priority the first implementation in the list is chosen.
     pub fn validate(self) -> bool {
         self.autovalidator >= self.generic
     }
 
-    /// Sets a priority; `None`: there is no such implementation.
+    /// A copy with another priority of one implementation. `None`: there is no such implementation.
     pub fn with(mut self, name: &str, priority: u8) -> Option<Lookups> {
         match name {
             AUTOVALIDATOR => self.autovalidator = priority,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// Facts about the machine.
 pub struct Machine {
-    /// Its cores.
+    /// The cores of the machine.
     pub topology: Arc<Topology>,
     /// The cores that this process may use.
     pub cores: BTreeSet<u32>,
@@ -17,7 +17,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Reads the facts. `described`: use these cores instead of the real ones.
+    /// Reads the facts. `described`: cores to use instead of the real ones.
     pub(crate) fn new(described: Option<&Topology>) -> Machine {
         Machine {
             topology: Arc::new(poll_threads::topology::topology(described)),
@@ -28,8 +28,8 @@ impl Machine {
     }
 }
 
-/// Name and version of the operating system: those that ovs-ctl found or was given (`--system-type`), which it hands over in
-/// the environment, or the kernel's.
+/// Name and version of the operating system: the values that `ovs-ctl` found or was given (`--system-type`) and passes in the environment, or else
+/// the kernel's.
 fn system() -> (String, String) {
     let uname = rustix::system::uname();
     let given = |name| std::env::var(name).ok().filter(|text| !text.is_empty());
@@ -42,11 +42,11 @@ fn system() -> (String, String) {
 /// State of DPDK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DpdkStart {
-    /// The database was not read yet.
+    /// The database has not been read yet.
     #[default]
     Unknown,
-    /// Not requested; the log says so.
+    /// DPDK is not requested, which was logged.
     Off,
-    /// A start was tried; `eal::initialized` has the result.
+    /// The start of DPDK was tried; `eal::initialized` tells whether it succeeded.
     Tried,
 }

@@ -1,10 +1,10 @@
-//! Mirrors of a bridge: from rows to the snapshot, and their counters back to the rows.
+//! Mirrors of a bridge: derives the snapshot's view of them from database rows, and writes their counters to the rows.
 //!
-//! A mirror keeps its counters as long as its row exists. **Threads**: the main loop; counters are credited by the
-//! threads that collect statistics.
+//! A mirror keeps its counters as long as its row exists. **Threads**: the main loop; the threads that collect flow
+//! statistics add to the counters.
 
 use crate::log::LOG;
-use crate::wanted_row::Wanted;
+use crate::row_values::RowValues;
 use bridge::VlanSet;
 use config::{BridgeConfig, MirrorConfig};
 use flow::Flow;
@@ -16,9 +16,10 @@ use xlate::{Mirror, MirrorTo};
 
 static FILTER: Module = Module::new("ofproto_dpif_mirror");
 
-/// Applies the mirrors of a bridge's row.
+/// Applies the mirrors in a bridge's row.
 pub(crate) fn configure(bridge: &mut Bridge, old: &BridgeConfig) {
-    // When a port is added or removed, it is checked again whether mirrors are usable.
+    // When a port is added or removed, the mirrors are checked again, because their output may have appeared or
+    // disappeared.
     if bridge.configured
         && old.mirrors == bridge.config.mirrors
         && (old.mirrors.is_empty() || old.ports.keys().eq(bridge.config.ports.keys()))
@@ -44,7 +45,7 @@ pub(crate) fn configure(bridge: &mut Bridge, old: &BridgeConfig) {
     bridge.mirrors = mirrors;
 }
 
-/// Whether the mirror has a usable output; otherwise logs why not.
+/// Whether the mirror has a usable output. If not, the reason is logged.
 fn has_output(bridge: &Bridge, config: &MirrorConfig) -> bool {
     let (name, mirror) = (&bridge.name, &config.name);
     match (&config.output_port, config.output_vlan) {
@@ -69,7 +70,7 @@ fn has_output(bridge: &Bridge, config: &MirrorConfig) -> bool {
     }
 }
 
-/// The flow and the mask of column `filter`; an error is logged.
+/// The flow and the mask of column `filter`. An error is logged.
 fn filter(bridge: &Bridge, config: &MirrorConfig) -> Result<Option<Arc<(Flow, Flow)>>, ()> {
     let Some(text) = &config.filter else { return Ok(None) };
     match flow::text::parse_exact_flow(text, &Names(bridge), bridge.ofproto.tlv().layout()) {
@@ -85,7 +86,7 @@ fn filter(bridge: &Bridge, config: &MirrorConfig) -> Result<Option<Arc<(Flow, Fl
     }
 }
 
-/// The mirrors as translations see them.
+/// The mirrors of a bridge in the form that translations read.
 pub(crate) fn view(bridge: &mut Bridge) -> Vec<Mirror> {
     if bridge.config.mirrors.is_empty() {
         return Vec::new();
@@ -118,10 +119,10 @@ pub(crate) fn view(bridge: &mut Bridge) -> Vec<Mirror> {
     out
 }
 
-/// The counters, for column `statistics`.
-pub(crate) fn rows(bridge: &Bridge, wanted: &mut Vec<Wanted>) {
+/// Adds the counters of mirrors for column `statistics` to `wanted`.
+pub(crate) fn rows(bridge: &Bridge, wanted: &mut Vec<RowValues>) {
     for mirror in &bridge.mirrors {
-        let mut row = Wanted::new("Mirror", mirror.row);
+        let mut row = RowValues::new("Mirror", mirror.row);
         let (packets, bytes) = mirror.tally.get();
         let pairs =
             if mirror.usable { vec![("tx_bytes", bytes), ("tx_packets", packets)] } else { Vec::new() };

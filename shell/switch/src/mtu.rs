@@ -1,8 +1,8 @@
-//! MTU of internal ports: the smallest MTU of the bridge, so that a host does not send packets through it that do not
-//! fit.
+//! The MTU of internal ports: the smallest MTU of the bridge's ports, so that the host does not send packets that do
+//! not fit.
 //!
-//! An internal port whose row requests an MTU keeps that. An MTU that the administrator set by other means stays until
-//! the smallest MTU changes or becomes lower.
+//! An internal port whose row requests an MTU keeps the requested MTU. An MTU that the administrator set by other means
+//! stays until the smallest MTU of the bridge changes, or is lower than that MTU.
 
 use openflow_service::{Bridge, BridgePort};
 use runtime::Module;
@@ -11,13 +11,13 @@ use units::OfPort;
 
 static LOG: Module = Module::new("ofproto");
 
-/// The MTU of an Ethernet without ports.
-const ETHERNET: u32 = 1500;
+/// The MTU of a bridge without ports.
+const DEFAULT_MTU: u32 = 1500;
 
-/// Sets the MTU of a bridge's internal ports after these of its ports changed, by their rows or by the host.
+/// Sets the MTU of a bridge's internal ports. `touched`: ports that changed, by their rows or by the host.
 pub(crate) fn follow(bridge: &mut Bridge, touched: &BTreeSet<OfPort>) {
     touched.iter().for_each(|port| note(bridge, *port));
-    let least = bridge.common.mtus.iter().next().map_or(ETHERNET, |(_, mtu)| *mtu);
+    let least = bridge.common.mtus.iter().next().map_or(DEFAULT_MTU, |(_, mtu)| *mtu);
     let changed = bridge.common.mtu.replace(least).is_some_and(|old| old != least);
     let is_meant = |port: &&OfPort| changed || touched.contains(port);
     let followers: Vec<OfPort> = bridge.common.followers.iter().filter(is_meant).copied().collect();
@@ -38,7 +38,7 @@ pub(crate) fn follow(bridge: &mut Bridge, touched: &BTreeSet<OfPort>) {
     }
 }
 
-/// Records a port's effect on the MTU of its bridge.
+/// Records whether a port follows the bridge's MTU, or else the MTU with which it limits the bridge's MTU.
 fn note(bridge: &mut Bridge, ofport: OfPort) {
     let port = bridge.ports.get(&ofport);
     let asks = |p: &BridgePort| {

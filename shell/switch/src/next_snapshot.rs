@@ -6,18 +6,18 @@ use std::collections::HashMap;
 use units::OfPort;
 use xlate::{BridgeId, Snapshot};
 
-/// Patch ports and their peers.
+/// The peer of each patch port.
 pub(crate) type Peers = HashMap<(BridgeId, OfPort), (BridgeId, OfPort)>;
 
 /// The next snapshot.
 pub(crate) struct NextSnapshot {
-    /// The last published one, without datapath ports that were removed since.
+    /// The snapshot that was published last, without datapath ports that were removed since.
     pub(crate) snapshot: Snapshot,
-    /// The peers of its patch ports.
+    /// The peers of patch ports in the snapshot.
     pub(crate) peers: Peers,
     /// Tunnels were added, removed or changed.
     pub(crate) tunnels_changed: bool,
-    /// Ports that spanning trees stop with it.
+    /// Ports that spanning trees stop with the next snapshot.
     pub(crate) stopping: Stopping,
 }
 

@@ -7,7 +7,7 @@ use runtime::log::Level;
 use std::path::PathBuf;
 use transport::tls::Files;
 
-/// Options of the daemon beyond those of all daemons.
+/// Options of the switch, in addition to the options that all daemons have.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Directory of the sockets.
@@ -18,15 +18,15 @@ pub struct Options {
     pub database: String,
     /// `--enable-dummy[=…]`
     pub dummy: DummyLevel,
-    /// `--disable-system`: no datapath of type `system`; kernel devices can be used all the same.
+    /// `--disable-system`: there is no datapath of type `system`. Kernel devices can be used in other datapaths.
     pub disable_system: bool,
-    /// `--disable-system-route`: the kernel's routes, rules and addresses are not followed.
+    /// `--disable-system-route`: the switch does not follow the kernel's routes, rules and addresses.
     pub disable_system_route: bool,
-    /// The daemon writes `ovs_version` and the like itself, because no `ovs-ctl` started it.
+    /// The switch writes `ovs_version` and similar columns itself, because no `ovs-ctl` started it.
     pub own_versions: bool,
-    /// `--dummy-handlers`: handler threads translate in dummy mode, too, so that tests cover them.
+    /// `--dummy-handlers`: handler threads translate in dummy mode, too, so that tests cover handler threads.
     pub dummy_handlers: bool,
-    /// `--enable-panic`: offers the command `panic`, for tests.
+    /// `--enable-panic`: there is a command `panic`, for tests.
     pub panics: bool,
     /// `--dummy-numa=…`: cores to use instead of the real ones.
     pub topology: Option<Topology>,
@@ -47,7 +47,8 @@ impl Options {
         self.dummy != DummyLevel::Off
     }
 
-    /// The level of warnings that Open vSwitch does not log: scripts that test it fail on these.
+    /// The log level of warnings that Open vSwitch does not have: scripts that test Open vSwitch fail on unexpected
+    /// warnings, so the level is lower in dummy mode.
     pub fn complaint_level(&self) -> Level {
         if self.dummy_mode() { Level::Info } else { Level::Warn }
     }
@@ -55,13 +56,14 @@ impl Options {
     /// Which threads poll and translate.
     pub fn threads(&self) -> Threads {
         match (self.dummy_mode(), self.dummy_handlers) {
-            (false, _) => Threads::Real,
+            (false, _) => Threads::PmdAndHandlers,
             (true, false) => Threads::None,
             (true, true) => Threads::Handlers,
         }
     }
 
-    /// The datapath type for a bridge's type: with `--enable-dummy=override` always dummy.
+    /// The datapath type for the type in a bridge's row; with `--enable-dummy=override` always `dummy`. `None`: the
+    /// type is not available.
     pub fn datapath_type(&self, configured: &str) -> Option<&'static str> {
         match (configured, self.dummy) {
             ("dummy", DummyLevel::Off) => None,

@@ -1,6 +1,6 @@
 //! Settings of PMD threads, and restarts of devices that the settings require.
 //!
-//! A change of settings is recorded by the workers and carried out by `run_workers`, which the main loop calls in each
+//! The workers record a change of settings. `run_workers` applies it; the main loop calls this function in each
 //! iteration and around every command.
 
 use crate::backer::Backer;
@@ -10,9 +10,9 @@ use netdev::device::Netdev;
 use openflow_service::Backing;
 use pmd::balance::Settings;
 use pmd::metrics::Watch;
-use pmd::predictive::HOT;
+use pmd::predictive::DEFAULT_LOAD_LIMIT;
 use pmd::{Algorithm, LatencyTarget, Policy, SleepMax};
-use poll_threads::Polling;
+use poll_threads::PmdSettings;
 use runtime::Module;
 use runtime::log::Level;
 use settings::root::{
@@ -25,12 +25,12 @@ use units::{Millis, PortNo, QueueId};
 
 static DPIF: Module = Module::new("dpif_netdev");
 
-/// If the restart of a device failed, the next attempt is made after this time, or when the device changes: waiting
-/// for a device to stop blocks the main loop.
+/// After a failed restart of a device, the next attempt is made after this time, or when the device changes. Attempts
+/// are rare because waiting for a device to stop blocks the main loop.
 const RETRY: Millis = Millis(1000);
 
-/// Reads the settings. Settings that contradict each other are logged and ignored.
-fn read(config: &BTreeMap<String, String>) -> Polling {
+/// Reads the settings of PMD threads. A setting that contradicts another one is logged and ignored.
+fn read_pmd_settings(config: &BTreeMap<String, String>) -> PmdSettings {
     let algorithm = Algorithm::parse(PMD_RXQ_ASSIGN.word(config)).unwrap_or_else(|| {
         runtime::warn!(
             DPIF,
@@ -43,7 +43,7 @@ fn read(config: &BTreeMap<String, String>) -> Polling {
         runtime::warn!(DPIF, "pmd-rxq-isolate can only be set false when using pmd-rxq-assign=group");
         isolate = true;
     }
-    Polling {
+    PmdSettings {
         mask: PMD_CPU_MASK.get(config).map(str::to_owned),
         algorithm,
         isolate,
@@ -58,7 +58,7 @@ fn read_balance(config: &BTreeMap<String, String>) -> Settings {
     Settings {
         on: PMD_AUTO_LB.flag_of(config),
         load,
-        hot: if given { load } else { HOT },
+        load_limit: if given { load } else { DEFAULT_LOAD_LIMIT },
         policy: PMD_AUTO_LB_POLICY.get(config).map(|word| Policy::parse(word).unwrap_or(Policy::Predictive)),
         improvement: PMD_AUTO_LB_IMPROVEMENT_THRESHOLD.number(config) as u8,
         // 0 means the default, 1 minute.
@@ -77,7 +77,7 @@ fn read_sleep(config: &BTreeMap<String, String>, faults: &mut Vec<String>) -> Sl
 }
 
 /// Logs what changed.
-fn log_changes(old: &Polling, new: &Polling) {
+fn log_changes(old: &PmdSettings, new: &PmdSettings) {
     if old.algorithm != new.algorithm {
         runtime::info!(DPIF, "Rxq to PMD assignment mode changed to: '{}'.", new.algorithm.name());
     }
@@ -91,7 +91,7 @@ fn log_changes(old: &Polling, new: &Polling) {
 impl Switch {
     /// Applies the settings of PMD threads in `other_config`.
     pub(crate) fn configure_polling(&mut self, config: &BTreeMap<String, String>) {
-        let polling = read(config);
+        let polling = read_pmd_settings(config);
         log_changes(&self.poll.polling, &polling);
         for backer in self.datapaths.of_bridges_mut() {
             backer.workers.configure(&polling);
@@ -113,7 +113,7 @@ impl Switch {
         self.log_sleep_faults(faults);
     }
 
-    /// Logs each fault once, as long as it lasts.
+    /// Logs each fault when it appears, and again only after it was absent.
     fn log_sleep_faults(&mut self, faults: Vec<String>) {
         // Scripts that test Open vSwitch fail on warnings that it does not log.
         let level = if self.options.dummy_mode() { Level::Info } else { Level::Warn };
@@ -124,14 +124,14 @@ impl Switch {
     }
 
     /// Sets, for all PMD threads, which iterations are logged.
-    pub fn watch_turns(&mut self, watch: Watch) {
+    pub fn watch_iterations(&mut self, watch: Watch) {
         self.poll.watch = watch;
-        self.datapaths.all_mut().for_each(|b| b.workers.watch(watch));
+        self.datapaths.all_mut().for_each(|b| b.workers.set_watch(watch));
     }
 
     /// Whether the queue is in use: a guest may use fewer queues than the device has.
     pub fn is_rxq_enabled(&self, backer: &Backer, no: PortNo, queue: QueueId) -> bool {
-        let made = self.datapaths.made(&backer.name()).and_then(|m| m.devices.get(&no));
+        let made = self.datapaths.unbridged_named(&backer.name()).and_then(|m| m.devices.get(&no));
         let of_bridges = || {
             let bridges = self.bridges.values().filter(|b| b.config.datapath_type == backer.kind);
             bridges.flat_map(|b| b.ports.values()).find_map(|p| match &p.backing {
@@ -142,22 +142,23 @@ impl Switch {
         made.or_else(of_bridges).is_none_or(|netdev| netdev.rxq_enabled(queue))
     }
 
-    /// Carries out recorded changes: restarts devices that request it, starts and ends PMD threads, moves queues.
+    /// Applies recorded changes: restarts devices that request it, starts and ends PMD threads, moves rx queues.
     pub(crate) fn run_workers(&mut self) {
         let now = self.clock.now();
         for bridge in self.bridges.values_mut() {
             let Some(backer) = self.datapaths.of_bridge_mut(bridge) else { continue };
             for ofport in bridge.ports.watched() {
-                let Some(port) = bridge.ports.to_ask(&ofport) else { continue };
+                let Some(port) = bridge.ports.get_mut_unmarked(&ofport) else { continue };
                 let Backing::Device { netdev, number } = &mut port.backing else { continue };
                 if netdev.is_pmd() && backer.workers.forecast_due(now) {
                     let missed = netdev.stats().ok().and_then(|s| s.rx_missed_errors);
-                    missed.into_iter().for_each(|missed| backer.workers.missed(*number, missed));
+                    missed.into_iter().for_each(|missed| backer.workers.set_device_drops(*number, missed));
                 }
                 let had_failed = backer.retry.contains_key(number);
                 if let Some(result) = restart(backer, *number, &mut **netdev, now) {
                     self.status.due = true;
-                    // A setting that the device refused is still refused after a restart.
+                    // The warning about a setting that the device refused remains after a successful restart, unless
+                    // the previous restart failed.
                     if let Some(port) = bridge.ports.get_mut(&ofport)
                         && (had_failed || result.is_err())
                     {
@@ -174,7 +175,7 @@ impl Switch {
         let mut changed = false;
         for backer in self.datapaths.all_mut() {
             backer.workers.tick(&backer.datapath, now);
-            changed |= backer.follow_shared_rx();
+            changed |= backer.update_shared_rx();
             backer.workers.reconfigure(&backer.datapath);
         }
         if changed {
@@ -188,7 +189,7 @@ impl Switch {
     }
 }
 
-/// Restarts a device if it requests that; returns the result.
+/// Restarts a device if it requests that, unless a failed restart is too recent. Returns the result of the restart.
 fn restart(
     backer: &mut Backer,
     number: PortNo,
@@ -196,10 +197,10 @@ fn restart(
     now: Millis,
 ) -> Option<Result<(), String>> {
     if backer.workers.is_due() {
-        netdev.set_senders(backer.workers.senders(false));
+        netdev.set_senders(backer.workers.worker_count(false));
     }
-    let in_peace = |&(at, seq): &(Millis, u64)| now < at && netdev.change_seq() == seq;
-    if !netdev.needs_restart() || backer.retry.get(&number).is_some_and(in_peace) {
+    let is_waiting = |&(at, seq): &(Millis, u64)| now < at && netdev.change_seq() == seq;
+    if !netdev.needs_restart() || backer.retry.get(&number).is_some_and(is_waiting) {
         return None;
     }
     let result = backer.restart(number, netdev).map_err(|e| e.to_string());
@@ -215,13 +216,13 @@ fn restart(
 mod tests {
     use super::*;
 
-    fn of(pairs: &[(&str, &str)]) -> Polling {
-        read(&pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect())
+    fn of(pairs: &[(&str, &str)]) -> PmdSettings {
+        read_pmd_settings(&pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect())
     }
 
     #[test]
     fn settings_and_their_defaults() {
-        assert_eq!(of(&[]), Polling::default());
+        assert_eq!(of(&[]), PmdSettings::default());
         let group = of(&[("pmd-rxq-assign", "group"), ("pmd-rxq-isolate", "false"), ("pmd-cpu-mask", "3")]);
         assert_eq!(
             (group.algorithm, group.isolate, group.mask.as_deref()),
@@ -241,11 +242,11 @@ mod tests {
         ]);
         assert_eq!(
             all.balance,
-            Settings { on: true, load: 0, improvement: 100, minutes: 20_000, policy: None, hot: 0 }
+            Settings { on: true, load: 0, improvement: 100, minutes: 20_000, policy: None, load_limit: 0 }
         );
         for bad in ["101", "-1", "x"] {
             let bad = of(&[("pmd-auto-lb-load-threshold", bad), ("pmd-auto-lb-improvement-threshold", bad)]);
-            assert_eq!(bad.balance, Settings { hot: 95, ..Settings::default() });
+            assert_eq!(bad.balance, Settings { load_limit: 95, ..Settings::default() });
         }
         let policy = |word| of(&[("pmd-auto-lb-policy", word)]).balance.policy;
         assert_eq!(policy("variance"), Some(Policy::Variance));

@@ -1,52 +1,54 @@
-//! The choice of a number for a new port of a datapath.
+//! Chooses the number of a new port of a datapath.
 
 use std::collections::BTreeMap;
 use units::PortNo;
 
-/// What the choice depends on besides the ports that exist.
+/// The state on which the choice depends, besides the ports that exist.
 pub(crate) struct PortNumbers {
-    /// All lower numbers are in use.
+    /// All numbers below this one are in use.
     first_free: u32,
-    /// Numbers that ports of a dummy datapath get in the place of those in their names; set by a command for tests.
-    ordered: BTreeMap<String, PortNo>,
+    /// Numbers that a command requested for ports of a dummy datapath, by name of the port. They take precedence over
+    /// the numbers in names.
+    requested: BTreeMap<String, PortNo>,
 }
 
 impl PortNumbers {
     pub fn new() -> PortNumbers {
-        PortNumbers { first_free: 1, ordered: BTreeMap::new() }
+        PortNumbers { first_free: 1, requested: BTreeMap::new() }
     }
 
-    /// Gives a port this number when it is created the next time.
-    pub fn order(&mut self, name: &str, number: PortNo) {
-        self.ordered.insert(name.to_owned(), number);
+    /// Requests a number for a port, which applies when the port is created the next time.
+    pub fn request(&mut self, name: &str, number: PortNo) {
+        self.requested.insert(name.to_owned(), number);
     }
 
-    /// Chooses the number of a new port. In a dummy datapath it is the first number in the port's name, plus 100 if the
-    /// name begins with "br", so that tests can predict numbers; otherwise the lowest free one.
+    /// Chooses the number of a new port: the requested number or, in a dummy datapath, the first number in the port's
+    /// name (plus 100 if the name begins with "br"), so that tests can predict it. If that number is in use, or in
+    /// other datapaths, the lowest free number.
     pub fn choose(&self, name: &str, is_dummy: bool, is_used: impl Fn(PortNo) -> bool) -> PortNo {
-        let by_name = || in_name(name).filter(|_| is_dummy);
-        let wanted = self.ordered.get(name).copied().or_else(by_name);
+        let by_name = || number_in_name(name).filter(|_| is_dummy);
+        let wanted = self.requested.get(name).copied().or_else(by_name);
         let lowest = || (self.first_free..).map(PortNo).find(|n| !is_used(*n));
         wanted.filter(|n| !is_used(*n)).or_else(lowest).unwrap_or(PortNo::NONE)
     }
 
-    /// Records that `number` was given to a port.
-    pub fn taken(&mut self, is_used: impl Fn(PortNo) -> bool) {
+    /// Updates the lowest free number after a port was added.
+    pub fn note_used(&mut self, is_used: impl Fn(PortNo) -> bool) {
         while is_used(PortNo(self.first_free)) {
             self.first_free += 1;
         }
     }
 
     /// Records that no port has `number` any more.
-    pub fn freed(&mut self, number: PortNo) {
+    pub fn note_free(&mut self, number: PortNo) {
         if number.0 > 0 {
             self.first_free = self.first_free.min(number.0);
         }
     }
 }
 
-/// The number that the name of a port of a dummy datapath asks for.
-fn in_name(name: &str) -> Option<PortNo> {
+/// The number that the name of a port requests in a dummy datapath.
+fn number_in_name(name: &str) -> Option<PortNo> {
     let digits: String =
         name.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
     let base = if name.starts_with("br") { 100 } else { 0 };
@@ -62,13 +64,13 @@ mod tests {
     fn by_name_by_order_or_the_lowest() {
         let mut numbers = PortNumbers::new();
         let used = |n: PortNo| n.0 == 1;
-        numbers.taken(used);
+        numbers.note_used(used);
         let choose = |name: &str, is_dummy| numbers.choose(name, is_dummy, used).0;
         assert_eq!([choose("p7", true), choose("br0", true), choose("p1", true)], [7, 100, 2]);
         assert_eq!([choose("p7", false), choose("p4294967295", true), choose("p", true)], [2, 2, 2]);
-        numbers.order("p7", PortNo(9));
+        numbers.request("p7", PortNo(9));
         assert_eq!(numbers.choose("p7", true, used), PortNo(9));
-        numbers.freed(PortNo(1));
+        numbers.note_free(PortNo(1));
         assert_eq!(numbers.choose("x", false, |_| false), PortNo(1));
     }
 }

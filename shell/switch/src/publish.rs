@@ -1,14 +1,14 @@
 //! Publishes the snapshot that translations read.
 //!
-//! Only what changed since the last snapshot is updated (ports, rows, peers). The result equals a snapshot made from
-//! scratch (`tests::what_is_published_is_what_is_there`).
+//! Only the ports, Port rows and patch peers that changed since the last snapshot are updated. The result equals a
+//! snapshot made from scratch (`tests::what_is_published_is_what_is_there`).
 
 use crate::backer::Backer;
 use crate::next_snapshot::{NextSnapshot, Peers};
 use crate::underlay::Underlay;
 use crate::uplinks::Uplinks;
 use config::{FailMode, PortConfig};
-use numbered::Numbered;
+use numbered::NumberedTable;
 use openflow::session::FragMode;
 use openflow_service::Bridge;
 use openflow_service::{Backing, BridgePort, Touched};
@@ -23,7 +23,7 @@ pub fn publish(backer: &mut Backer, bridges: &mut BTreeMap<String, Bridge>, unde
     let next = &mut backer.next;
     let mut of_kind: Vec<&mut Bridge> =
         bridges.values_mut().filter(|b| b.config.datapath_type == backer.kind).collect();
-    follow_peers(&mut next.peers, &mut of_kind);
+    update_peers(&mut next.peers, &mut of_kind);
     let NextSnapshot { snapshot, peers, tunnels_changed, .. } = next;
     snapshot.capabilities = backer.handler.command_settings.capabilities();
     snapshot.timeouts = Arc::clone(backer.tracking.timeouts.zones());
@@ -34,7 +34,8 @@ pub fn publish(backer: &mut Backer, bridges: &mut BTreeMap<String, Bridge>, unde
         if bridge.config.snooping.is_some() {
             groups.insert(bridge.id, Arc::clone(&bridge.groups));
         }
-        *tunnels_changed |= follow(bridge, snapshot, peers, (&backer.uplinks, &backer.shared.exporters));
+        *tunnels_changed |=
+            update_bridge(bridge, snapshot, peers, (&backer.uplinks, &backer.shared.exporters));
     }
     snapshot.bridges.retain(|id, _| macs.contains_key(id));
     if std::mem::take(tunnels_changed) {
@@ -46,14 +47,14 @@ pub fn publish(backer: &mut Backer, bridges: &mut BTreeMap<String, Bridge>, unde
     backer.shared.publish(snapshot.clone(), macs, groups);
 }
 
-/// Updates a bridge in a snapshot. Returns whether a tunnel was among the changes.
-fn follow(
+/// Updates a bridge in the snapshot. Returns whether a tunnel port was among the changes.
+fn update_bridge(
     bridge: &mut Bridge,
     snapshot: &mut Snapshot,
     peers: &Peers,
     (uplinks, exporters): (&Uplinks, &Exporters),
 ) -> bool {
-    let touched = bridge.ports.take_for_view();
+    let touched = bridge.ports.take_for_snapshot();
     if !bridge.config.sampling.is_empty() && !touched.is_empty() {
         crate::sampling::follow_ports(bridge, exporters);
     }
@@ -66,7 +67,7 @@ fn follow(
         }
     }
     let before = snapshot.bridges.get(&bridge.id);
-    let mut shown = before.map(|b| Shown { ports: b.ports.clone(), bundles: b.bundles.clone() });
+    let mut shown = before.map(|b| PortViews { ports: b.ports.clone(), bundles: b.bundles.clone() });
     let sampling = crate::sampling::view(bridge, exporters);
     let view = view(bridge, shown.take().unwrap_or_default(), touched, (peers, uplinks));
     let view = xlate::Bridge { sampling, ..view };
@@ -87,9 +88,9 @@ fn tunnels(bridges: &[&mut Bridge]) -> TunnelPorts {
     tunnels
 }
 
-/// Finds the peers of patch ports: two ports that name each other, in bridges of one datapath. Ports whose peer
-/// changed are marked as changed.
-fn follow_peers(known: &mut Peers, bridges: &mut [&mut Bridge]) {
+/// Updates the peers of patch ports. Two patch ports are peers if they name each other and their bridges belong to the
+/// same datapath. Ports whose peer changed are marked as changed.
+fn update_peers(known: &mut Peers, bridges: &mut [&mut Bridge]) {
     let now = peers(bridges);
     let differs = |at: &(BridgeId, OfPort)| known.get(at) != now.get(at);
     let differ: BTreeSet<(BridgeId, OfPort)> =
@@ -119,14 +120,14 @@ fn peers(bridges: &[&mut Bridge]) -> Peers {
 
 /// The parts of a bridge's snapshot that describe ports.
 #[derive(Default)]
-struct Shown {
-    ports: Numbered<OfPort, Port>,
-    bundles: Numbered<bridge::BundleId, Bundle>,
+struct PortViews {
+    ports: NumberedTable<OfPort, Port>,
+    bundles: NumberedTable<bridge::BundleId, Bundle>,
 }
 
 fn view(
     bridge: &mut Bridge,
-    mut shown: Shown,
+    mut shown: PortViews,
     touched: Touched,
     (peers, uplinks): (&Peers, &Uplinks),
 ) -> xlate::Bridge {
@@ -137,7 +138,7 @@ fn view(
     rows.extend(numbered.iter().map(|(_, row)| row.clone()));
     number_bundles(bridge, numbered, &rows);
     let mirrors = crate::mirrors::view(bridge);
-    rows.iter().for_each(|row| show(bridge, row, &mut shown, (peers, uplinks)));
+    rows.iter().for_each(|row| update_port_row(bridge, row, &mut shown, (peers, uplinks)));
     xlate::Bridge {
         id: bridge.id,
         name: bridge.name.clone(),
@@ -161,8 +162,8 @@ fn view(
     }
 }
 
-/// Updates a row of table Port with its interfaces. Packets are flooded in the order in which rows were added.
-fn show(bridge: &Bridge, name: &str, shown: &mut Shown, (peers, uplinks): (&Peers, &Uplinks)) {
+/// Updates a Port row and its interfaces in the snapshot. Packets are flooded in the order in which rows were added.
+fn update_port_row(bridge: &Bridge, name: &str, shown: &mut PortViews, (peers, uplinks): (&Peers, &Uplinks)) {
     let Some(id) = bridge.known_bundle(name) else { return };
     let had = shown.bundles.get(&id).map(|bundle| bundle.ports.clone());
     for port in had.unwrap_or_default() {
@@ -209,14 +210,14 @@ fn show(bridge: &Bridge, name: &str, shown: &mut Shown, (peers, uplinks): (&Peer
     shown.bundles.insert(id, bundle);
 }
 
-/// The DSCP of queues, in its position in the TOS byte.
+/// The DSCP of each queue number, shifted to its position in the TOS byte.
 fn queue_dscp(row: &PortConfig) -> Vec<(u32, u8)> {
     let queues = row.qos.iter().flat_map(|qos| &qos.queues);
     queues.filter_map(|(number, queue)| Some((*number, queue.dscp? << 2))).collect()
 }
 
-/// Assigns numbers to bundles in order of arrival; among new ones the bridge's own is first, then by port number. Rows
-/// without a port are last.
+/// Assigns numbers to new bundles. The order is: the bundle of the bridge's own port, the others by port number, then
+/// Port rows without a port.
 fn number_bundles(bridge: &mut Bridge, mut ports: Vec<(OfPort, String)>, rows: &BTreeSet<String>) {
     ports.retain(|(_, row)| bridge.known_bundle(row).is_none());
     ports.sort_by_key(|(port, _)| port.0.wrapping_sub(OfPort::LOCAL.0));

@@ -1,4 +1,4 @@
-//! The sequence that applies the database to the running switch.
+//! The order in which the database's configuration is applied to the running switch.
 
 use crate::add_interface;
 use crate::configure_bridge;
@@ -19,26 +19,24 @@ impl Switch {
     ///
     /// The order matters:
     ///
-    /// 1. Commits of bundles are completed: their checks hold only while nothing else changes.
+    /// 1. Commits of bundles are completed: the checks of a commit hold only while nothing else changes.
     ///
-    /// 2. The plan: the differences between the database and the running switch.
+    /// 2. The plan is made: the differences between the database and the running switch.
     ///
-    /// 3. Prerequisites of ports and bridges: the TLS identity, and DPDK. Problems of settings are logged before their
-    ///    effects appear.
+    /// 3. Prerequisites of ports and bridges are prepared: the TLS identity, and DPDK. Problems of settings are logged before their effects appear.
     ///
-    /// 4. The steps of the plan: first those that remove, then ports that change numbers, then those that add and
-    ///    change. If an interface was removed or changed, interfaces that failed are tried again: it may have had what
+    /// 4. The steps of the plan are carried out: first those that remove, then changes of port numbers, then those that add and change. If an
+    ///    interface was removed or changed, interfaces that could not be created are tried again, because the interface may have used something that
     ///    they need, such as a device or the configuration of a tunnel.
     ///
-    /// 5. If flows have been restored, translation and connections to controllers begin. The bridges have their ports
-    ///    by then.
+    /// 5. If the restoring of flows ends now, translation and the connections to controllers begin: the bridges have their ports by then.
     ///
-    /// 6. Datapaths: those without a bridge end, the others follow their rows and `other_config`.
+    /// 6. Datapaths without a bridge are removed; the others are configured from their rows and `other_config`.
     ///
-    /// 7. What depends on the ports of bridges: addresses, MTUs, sessions, bonds, spanning trees, QoS. All of it is published in this
-    ///    iteration. Then the exporters of traffic records.
+    /// 7. Everything that depends on the ports of bridges is updated: addresses, MTUs, sessions, bonds, spanning trees, QoS. It is published in this
+    ///    iteration. The exporters follow.
     ///
-    /// 8. Interfaces that waited for DPDK are tried again, which needs the configuration in force.
+    /// 8. Interfaces that waited for DPDK are tried again. This needs the new configuration in `applied`.
     pub fn reconfigure(&mut self) -> bool {
         self.finish_commits();
         let (desired, touched, changes) = self.db.follow();
@@ -74,7 +72,7 @@ impl Switch {
         names.iter().for_each(|name| self.go_on(name, true));
     }
 
-    /// Logs the first lines about the switch, once there is a configuration.
+    /// Logs the version of the switch when the first configuration is applied.
     fn log_first_configuration(&mut self) {
         if !self.start.configured {
             runtime::info!(LOG, "{}", runtime::version_text(&self.options.progname));
@@ -82,7 +80,7 @@ impl Switch {
         }
     }
 
-    /// Whether flows were being restored and the database says that this is complete.
+    /// Ends the restoring of flows if the database says that it is complete. Returns whether it ended now.
     fn is_restored_by(&mut self, desired: &Desired) -> bool {
         let restored = self.start.restoring && !FLOW_RESTORE_WAIT.flag_of(&desired.other_config);
         self.start.restoring &= !restored;
@@ -93,7 +91,7 @@ impl Switch {
         if steps.is_empty() {
             return;
         }
-        // Learning tables change during the steps, long before all of it is published.
+        // The steps change learning tables long before the changes are published, so all megaflows are marked as outdated first.
         self.datapaths.of_bridges().for_each(|b| b.shared.live.note(Changes::everything()));
         let (leave, stay): (Vec<_>, Vec<_>) = steps
             .iter()
@@ -113,7 +111,7 @@ impl Switch {
         let default = DatapathConfig::default();
         let shared_rx = Shape::read(&desired.other_config);
         for backer in self.datapaths.of_bridges_mut() {
-            // With `--enable-dummy=system` the row of type `system` is that of the dummy datapath.
+            // With `--enable-dummy=system` the row of type `system` configures the dummy datapath.
             let is_own = |kind: &str| self.options.datapath_type(kind) == Some(&backer.kind);
             let row = desired.datapaths.iter().find(|(kind, _)| is_own(kind));
             connections::configure(backer, row.map_or(&default, |(_, config)| config));
@@ -127,7 +125,7 @@ impl Switch {
     }
 
     pub(crate) fn follow_ports(&mut self, desired: &Desired) {
-        for (bridge, name) in std::mem::take(&mut self.taken) {
+        for (bridge, name) in std::mem::take(&mut self.removed_by_command) {
             add_interface::change(self, desired, &bridge, &name);
         }
         for bridge in self.bridges.values_mut() {
@@ -140,7 +138,7 @@ impl Switch {
         self.mark_all_dirty();
     }
 
-    /// Ends the restoring of flows: begins to translate and to connect controllers.
+    /// Begins to translate packets and to connect to controllers, after flows have been restored.
     fn begin_to_forward(&mut self) {
         for backer in self.datapaths.of_bridges() {
             backer.datapath.set_handler(Arc::clone(&backer.handler) as Arc<dyn dpif::UpcallHandler>);
@@ -151,13 +149,13 @@ impl Switch {
         }
     }
 
-    /// Marks everything as changed, to be published again.
+    /// Marks everything as changed, so that new snapshots are published and all megaflows revalidated.
     pub fn mark_all_dirty(&mut self) {
         self.datapaths.of_bridges_mut().for_each(|b| b.changed());
     }
 }
 
-/// The interfaces that share a pool, if the size of pools has changed: they move to new pools.
+/// Steps that change the interfaces that share an rx pool, if the size of pools has changed: the interfaces need new pools.
 fn pools_changed(applied: &Desired, desired: &Desired, steps: &[Step]) -> Vec<Step> {
     let size =
         |of: &Desired| (RX_POOL_SIZE.number(&of.other_config), RX_POOL_QUEUES.number(&of.other_config));

@@ -2,9 +2,9 @@
 
 /// Why an interface could not be added.
 pub(crate) struct Refusal {
-    /// The text for the row.
+    /// The text for column `error` of the interface's row.
     pub why: String,
-    /// Whether the log has the reason already.
+    /// Whether the reason has been logged already.
     pub logged: bool,
 }
 

@@ -1,6 +1,6 @@
-//! Names that interfaces cannot have.
+//! Interface names that are reserved.
 
-/// Whether a datapath or a tunnel device of Open vSwitch has this name.
+/// Whether Open vSwitch uses this name for a datapath or a tunnel device.
 pub(crate) fn is_reserved(name: &str) -> bool {
     const TUNNELS: [&str; 9] = [
         "genev_sys",

@@ -23,23 +23,23 @@ use std::time::{Duration, Instant};
 use units::{Millis, OfPort};
 
 static LOG: Module = Module::new("bridge");
-/// Changes that every megaflow may depend on.
+/// Counts publications after which every megaflow is revalidated.
 static RECONFIGURED: Counter = Counter::new("rev_reconfigure");
-/// Links that go up and down all the time, and those of many ports at once.
+/// A single link that flaps, or the links of many ports that change at once, must not flood the log.
 static LINK_LIMIT: RateLimit = RateLimit::new(60, 120);
 
 /// Interval at which timeouts of flows are checked.
 const EXPIRY_INTERVAL: Millis = Millis(1000);
-/// Interval at which idle megaflows are searched.
+/// Interval at which the main loop does its part of megaflow expiry.
 const IDLE_INTERVAL: Millis = Millis(500);
-/// Time for requests to a bridge in one iteration. Their cost is the peer's choice (a dump of all groups, a bundle);
+/// The longest time for requests to one bridge in one iteration. The controller determines how long a request takes (a dump of all groups, a bundle);
 /// control commands, the database and other bridges wait meanwhile.
 const REQUESTS_TIME: Duration = Duration::from_millis(5);
-/// Interval at which devices are read that do not report link changes.
-const LOOK_INTERVAL: Millis = Millis(1000);
-/// Interval at which states are written that change without an event (how long a controller has been connected).
+/// Interval at which the state of devices is read that do not report link changes (guests, DPDK devices).
+const DEVICE_READ_INTERVAL: Millis = Millis(1000);
+/// Interval at which states that change without an event are written to the database (for example how long a controller has been connected).
 pub(crate) const STATUS_INTERVAL: Millis = Millis(1000);
-/// In dummy mode the workers are polled at most this often before other work: two dummy ports that send to each other
+/// In dummy mode, the largest number of polls of the workers before the main loop does other work: two dummy ports that send packets to each other
 /// must not block the loop.
 const INLINE_POLLS: usize = 1000;
 
@@ -58,11 +58,11 @@ fn log_link(name: &str, before: Option<&Facts>, now: &Facts) {
 }
 
 impl Switch {
-    /// One iteration, except for the commands of the control socket, which follow it. Returns whether DPDK was
+    /// One iteration of the main loop, except for the commands of the control socket, which are served after this function. Returns whether DPDK was
     /// started.
     pub fn run(&mut self) -> bool {
         let now = self.clock.now();
-        runtime::ordered_panic::obey();
+        runtime::ordered_panic::panic_if_ordered();
         if runtime::coverage::is_due(now) {
             publish_drops(self);
             runtime::coverage::run(now);
@@ -89,13 +89,13 @@ impl Switch {
         dpdk_came_up
     }
 
-    /// Ends an iteration, after commands have been served: returns freed memory to the system.
+    /// Ends an iteration after commands have been served: returns freed memory to the operating system.
     pub fn end_turn(&self) {
         openflow_service::reclaim::tidy();
     }
 
-    /// In dummy mode, forwards packets until nothing is left to do, so that all consequences are complete when this
-    /// returns. Otherwise other threads forward, and changes are published once per iteration.
+    /// In dummy mode, forwards packets until no work is left, so that all consequences of the packets are complete when this function returns.
+    /// Otherwise other threads forward packets, and the main loop publishes changes once per iteration.
     pub fn run_packets(&mut self) {
         self.run_workers();
         self.run_handlers();
@@ -126,7 +126,7 @@ impl Switch {
                 return;
             }
         }
-        // Packets are left: continue in the next iteration, at once.
+        // Packets are left: the next iteration begins at once and continues.
         self.waker.wake();
     }
 
@@ -146,7 +146,7 @@ impl Switch {
                 handler.cfm.ports.published(now);
                 handler.trees.published();
                 let version = backer.shared.version();
-                backer.revalidator.take(changes, version);
+                backer.revalidator.add_changes(changes, version);
                 backer.next.stopping.published(version);
                 backer.shared.live.handed_over();
             }
@@ -183,10 +183,10 @@ impl Switch {
         }
     }
 
-    /// Serves the sockets of dummies, and reads devices that change without a kernel event (guests and DPDK devices).
+    /// Serves the sockets of dummy devices, and reads the state of devices that change without a kernel event (guests and DPDK devices).
     fn run_devices(&mut self, now: Millis) {
         self.devices.netdevs.run(now);
-        let look = now.since(self.last.link_states) >= LOOK_INTERVAL;
+        let look = now.since(self.last.link_states) >= DEVICE_READ_INTERVAL;
         if look {
             self.last.link_states = now;
         }
@@ -196,10 +196,10 @@ impl Switch {
         }
         for bridge in self.bridges.values_mut() {
             for ofport in bridge.ports.watched() {
-                let Some(port) = bridge.ports.to_ask(&ofport) else { continue };
+                let Some(port) = bridge.ports.get_mut_unmarked(&ofport) else { continue };
                 let openflow_service::Backing::Device { netdev, .. } = &mut port.backing else { continue };
                 if look {
-                    netdev.look();
+                    netdev.check_for_change();
                 }
                 if netdev.change_seq() != port.change_seq {
                     changed.push((bridge.name.clone(), ofport));
@@ -209,13 +209,13 @@ impl Switch {
         self.refresh_devices(&changed);
     }
 
-    /// The ports of a name, each with its bridge.
+    /// The ports with a name, each with the name of its bridge.
     fn ports_named(&self, name: &str) -> Vec<(String, OfPort)> {
         let there = |b: &Bridge| Some((b.name.clone(), b.ports.named(name)?.ofport));
         self.bridges.values().filter_map(there).collect()
     }
 
-    /// The ports that `which` accepts, each with its bridge.
+    /// The ports that `which` accepts, each with the name of its bridge.
     pub(crate) fn ports_where(&self, which: impl Fn(&BridgePort) -> bool) -> Vec<(String, OfPort)> {
         let of = |b: &Bridge| {
             let ports = b.ports.values().filter(|port| which(port));
@@ -224,19 +224,20 @@ impl Switch {
         self.bridges.values().flat_map(of).collect()
     }
 
-    /// Sends controllers the remaining port status messages.
+    /// Sends controllers the port status messages about ports whose state changed since the last message.
     fn run_port_status(&mut self) {
         for bridge in self.bridges.values_mut() {
-            for ofport in std::mem::take(&mut bridge.port_news) {
-                let Some(port) = bridge.ports.to_ask(&ofport) else { continue };
-                let Some(old) = port.told.take() else { continue };
+            for ofport in std::mem::take(&mut bridge.unreported_ports) {
+                let Some(port) = bridge.ports.get_mut_unmarked(&ofport) else { continue };
+                let Some(old) = port.reported_state.take() else { continue };
                 let new = openflow_service::port_message(port);
                 bridge.conns.send_port_status(PortReason::Modify, &new, Some(&old), None);
             }
         }
     }
 
-    /// Reads some devices again and reports changes to controllers. Ports whose device is gone go out of service.
+    /// Reads the state of some devices again and reports changes to controllers. A port whose device is gone is removed until a device of its name
+    /// appears.
     pub(crate) fn refresh_devices(&mut self, ports: &[(String, OfPort)]) {
         if ports.is_empty() {
             return;
@@ -244,7 +245,7 @@ impl Switch {
         let mut vanished = Vec::new();
         for (name, ofport) in ports {
             let Some(bridge) = self.bridges.get_mut(name) else { continue };
-            let Some(port) = bridge.ports.to_ask(ofport) else { continue };
+            let Some(port) = bridge.ports.get_mut_unmarked(ofport) else { continue };
             let openflow_service::Backing::Device { netdev, .. } = &mut port.backing else { continue };
             port.change_seq = netdev.change_seq();
             let facts = match netdev.facts() {
@@ -315,7 +316,7 @@ impl Switch {
         }
     }
 
-    /// Expires flows, stations and megaflows.
+    /// Expires flows, learned addresses, megaflows, connections and neighbours.
     fn run_expiry(&mut self, now: Millis) {
         self.datapaths.all_mut().for_each(connections::run_flushes);
         if now.since(self.last.idle) >= IDLE_INTERVAL && !self.paused {
@@ -341,8 +342,8 @@ impl Switch {
         for bridge in self.bridges.values_mut().filter(|b| b.unfinished.commit.is_none()) {
             let Some(backer) = self.datapaths.of_bridge_mut(bridge) else { continue };
             if bridge.ofproto.next_deadline() <= now {
-                // Whether a flow is idle depends on credited statistics, whose collection takes long if there are many
-                // megaflows.
+                // Flow statistics must be current to decide whether a flow is idle. They are collected only when a flow may expire, because
+                // collecting them takes long if there are many megaflows.
                 backer.datapath.maintain(now);
             }
             let id = bridge.id;
@@ -354,14 +355,14 @@ impl Switch {
         }
     }
 
-    /// Tries again to create interfaces that failed, after something other than the database changed.
+    /// Tries again to create the interfaces that could not be created, after something other than the database changed.
     pub(crate) fn retry_failed(&mut self) {
         let desired = self.applied.clone();
         self.add_failed(&desired);
         self.ports_changed();
     }
 
-    /// Tries again to create interfaces that failed.
+    /// Tries again to create the interfaces that could not be created.
     pub(crate) fn add_failed(&mut self, desired: &Desired) {
         let failed: Vec<(String, String)> = self
             .bridges
@@ -373,7 +374,8 @@ impl Switch {
         }
     }
 
-    /// Updates what depends on the ports of bridges, after ports changed without a change of the database.
+    /// Updates everything that depends on the ports of bridges (addresses, bonds, spanning trees, snapshots) after ports changed without a change of
+    /// the database.
     fn ports_changed(&mut self) {
         self.bridges.values_mut().for_each(crate::configure_bridge::follow_ports);
         self.configure_uplinks();
@@ -383,11 +385,11 @@ impl Switch {
         self.status.changed();
     }
 
-    /// Adds what ends the next sleep.
+    /// Adds the file descriptors and deadlines that end the next sleep of the main loop.
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
         let now = self.clock.now();
         self.db.wait(set, now);
-        if self.status.round.is_some() && self.db.is_idle() {
+        if self.status.statistics.is_some() && self.db.is_idle() {
             set.wake_now();
         }
         if let Some(links) = &self.devices.links {
@@ -399,7 +401,7 @@ impl Switch {
         self.datapaths.of_bridges().for_each(|b| b.workers.wait(set));
         self.datapaths.unbridged().for_each(|m| m.backer.workers.wait(set));
         for bridge in self.bridges.values() {
-            if bridge.can_go_on() {
+            if bridge.can_continue() {
                 set.wake_now();
             }
             bridge.conns.wait(set, now);
@@ -421,19 +423,19 @@ impl Switch {
         protocols.for_each(|deadline| set.deadline(deadline));
     }
 
-    /// Whether the first configuration is in force.
+    /// Whether the first configuration has been applied.
     pub fn is_up(&self) -> bool {
         self.start.configured
     }
 
-    /// Ends the switch. Devices of internal ports stay, with the host's addresses on them: the next process adopts them. With
-    /// `cleanup`, ports are removed as if the database had requested it.
+    /// Ends the switch. Devices of internal ports and the host's addresses on them remain, so that the next process can use them. With `cleanup`,
+    /// ports are removed as if the database had requested it.
     pub fn close(&mut self, cleanup: bool) {
         runtime::debug!(LOG, "closing {} bridges", self.bridges.len());
         if !cleanup {
             let ports = self.bridges.values_mut().flat_map(|bridge| bridge.ports.devices());
-            ports.for_each(|(_, device)| device.leave());
-            // The workers are ended first: removing a device waits for the queues that they have.
+            ports.for_each(|(_, device)| device.keep_device());
+            // The workers end first, because the removal of a device waits until they have released its queues.
             self.datapaths.close();
             return;
         }

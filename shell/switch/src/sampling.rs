@@ -1,5 +1,5 @@
-//! Exporters of bridges (sFlow, IPFIX, NetFlow): from rows to their settings and to the snapshot, and the counters that sFlow
-//! reports. **Thread**: the main loop; the exporters themselves are in crate `sampling`.
+//! Exporters of bridges (sFlow, IPFIX, NetFlow): derives their settings and the snapshot's view of them from the database rows, and reads the
+//! counters that sFlow reports. **Thread**: the main loop. The exporters themselves are in crate `sampling`.
 
 use crate::switch::Switch;
 use config::{BridgeConfig, Desired, IpfixConfig, NetflowConfig, SflowConfig};
@@ -23,16 +23,16 @@ static LOG: Module = Module::new("bridge");
 static SFLOW: Module = Module::new("sflow");
 static LIMIT: RateLimit = RateLimit::new(1, 5);
 
-/// Datagrams of the kernel that are read for an address: they hold thousands.
-const DATAGRAMS: usize = 16;
-/// A link whose speed is not known, in bits per second.
-const SPEED: u64 = 100_000_000;
+/// The largest number of netlink datagrams that are read to find an address; one datagram can hold many addresses.
+const DATAGRAMS_MAX: usize = 16;
+/// The speed that is reported for a link whose speed is unknown, in bits per second (100 Mbit/s).
+const DEFAULT_SPEED_BPS: u64 = 100_000_000;
 const MEGABIT: u64 = 1_000_000;
-/// Ports whose numbers NetFlow can tell apart beside the engine id.
+/// The number of ports that NetFlow can distinguish if the engine id is added to the port number.
 const NETFLOW_PORTS: usize = 508;
 
 impl Switch {
-    /// Applies the settings of all bridges' exporters. What is unchanged goes on.
+    /// Applies the settings of all bridges' exporters. Exporters whose settings are unchanged continue without interruption.
     pub(crate) fn configure_sampling(&mut self, desired: &Desired) {
         let explicit = EXPLICIT_SAMPLED_DROPS.flag_of(&desired.other_config);
         for backer in self.datapaths.of_bridges_mut() {
@@ -64,7 +64,7 @@ impl Switch {
         gone.for_each(|bridge| self.datapaths.exporters.remove(bridge));
     }
 
-    /// `agents`: the number of the next agent of sFlow.
+    /// The settings of a bridge's exporters. `agents`: the number of the next sFlow agent; it is incremented if the bridge has one.
     fn settings_of(&self, config: &BridgeConfig, agents: &mut u32) -> BridgeSettings {
         let sampling = &config.sampling;
         let sflow = sampling.sflow.as_ref().and_then(|row| {
@@ -103,8 +103,8 @@ impl Switch {
         Some(Sflow { targets: row.targets.clone(), agent })
     }
 
-    /// The address of an agent: that of the device that the row names, or the address itself; else the one from which a collector
-    /// is reached, or that of the controllers' connections.
+    /// The address of an sFlow agent. Tried in this order: the address of the device that column `agent` names, the address in that column, the
+    /// source address of packets to a collector, the local address of the controller's connection.
     fn agent_address(&self, row: &SflowConfig) -> Option<IpAddr> {
         let router = &self.underlay.router;
         let agent = row.agent.as_deref();
@@ -123,7 +123,7 @@ impl Switch {
             .or_else(|| row.control.as_ref()?.parse().ok())
     }
 
-    /// Reports counters that are due, and without a thread does the exporters' work.
+    /// Passes the counters that are due to the exporters. In dummy mode it also runs the exporters, which have a thread of their own otherwise.
     pub(crate) fn run_sampling(&mut self) {
         let exporters = Arc::clone(&self.datapaths.exporters);
         if exporters.bridges().is_empty() {
@@ -172,7 +172,7 @@ impl Switch {
         let (ofport, datapath_id) = (port.ofport, bridge.datapath_id);
         let backer = self.datapaths.of(&bridge.config.datapath_type);
         let lacp = backer.and_then(|backer| backer.handler.lacp.link_report((id, ofport)));
-        let Some(port) = bridge.ports.to_ask(&ofport) else { return Vec::new() };
+        let Some(port) = bridge.ports.get_mut_unmarked(&ofport) else { return Vec::new() };
         let facts = port.facts.clone().unwrap_or_default();
         let name = port.name.clone();
         let Backing::Device { netdev, number } = &mut port.backing else { return Vec::new() };
@@ -182,7 +182,11 @@ impl Switch {
         let custom = |name: &str| stats.custom.iter().find(|(key, _)| key == name).map(|(_, value)| *value);
         let interface = IfCounters {
             index,
-            speed: facts.modes.speed_mbps.filter(|s| *s != 0).map_or(SPEED, |mbps| u64::from(mbps) * MEGABIT),
+            speed: facts
+                .modes
+                .speed_mbps
+                .filter(|s| *s != 0)
+                .map_or(DEFAULT_SPEED_BPS, |mbps| u64::from(mbps) * MEGABIT),
             direction: facts.modes.full_duplex.map_or(0, |full| if full { 1 } else { 2 }),
             admin_up: facts.admin_up,
             link_up: facts.link_up,
@@ -218,7 +222,7 @@ impl Switch {
     }
 }
 
-/// Whether a row of sFlow asks for anything.
+/// Whether a row of sFlow has a target and a sampling rate.
 fn is_active(row: &SflowConfig) -> bool {
     !row.targets.is_empty() && row.sampling != 0
 }
@@ -269,17 +273,18 @@ fn netflow_of(config: &BridgeConfig, row: &NetflowConfig) -> Netflow {
 fn kernel_address(device: &str) -> Option<IpAddr> {
     let link = netdev::rtnl::link_by_name(device).ok()?;
     let mut events = Vec::new();
-    RouteMonitor::open().ok()?.take(DATAGRAMS, &mut events);
+    RouteMonitor::open().ok()?.take(DATAGRAMS_MAX, &mut events);
     events.into_iter().find_map(|event| match event {
         RouteEvent::Address(address, true) if address.ifindex == link.ifindex => Some(address.addr),
         _ => None,
     })
 }
 
-/// The resources that this process uses.
+/// The CPU time and memory that this process uses.
 fn resources() -> Resources {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // After the name, which may contain spaces, fields 14 and 15 are ticks in user and kernel mode.
+    // The name in parentheses may contain spaces, so the fields are counted from its end: fields 14 and 15 are the ticks in user and kernel mode
+    // (proc_pid_stat(5)).
     let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
     let ticks = rustix::param::clock_ticks_per_second().max(1);
     let ms = |at: usize| fields.get(at).and_then(|f| f.parse::<u64>().ok()).unwrap_or(0) * 1000 / ticks;
@@ -287,7 +292,7 @@ fn resources() -> Resources {
     Resources { user: ms(11), system: ms(12), memory }
 }
 
-/// What a bridge samples, as translations see it.
+/// The sampling settings of a bridge in the form that translations read.
 pub(crate) fn view(bridge: &Bridge, exporters: &Exporters) -> Option<Arc<xlate::Sampling>> {
     let config = &bridge.config.sampling;
     if config.is_empty() {

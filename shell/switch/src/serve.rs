@@ -1,7 +1,8 @@
-//! The parts of the switch that an OpenFlow request of one bridge needs.
+//! Serves OpenFlow requests of a bridge: the switch is the [`Host`] of the request.
 //!
-//! The bridge is taken out of the switch while its request is served. Packet-outs wait until it is back, because they
-//! go through the published state of all bridges; they are still executed before the next request of any connection.
+//! The bridge is removed from the switch while its request is served, so that both can be changed. Packet-outs wait
+//! until the bridge is back, because they are translated with the published state of all bridges. They are executed
+//! before the next request of any connection.
 
 use crate::connections;
 use crate::switch::Switch;
@@ -14,7 +15,7 @@ use openflow::packet_io::PacketOut;
 use openflow::session::CtFlush;
 use openflow::stats::{IpfixStats, PortStats};
 use openflow_service::Bridge;
-use openflow_service::{self as service, Host, QueueCounts, Resumed};
+use openflow_service::{self as service, Host, QueueCounts, ResumedPacket};
 use openflow_service::{Backing, BridgePort};
 use runtime::Waker;
 use std::sync::Arc;
@@ -22,24 +23,24 @@ use std::time::Instant;
 use units::{Millis, PortNo};
 use xlate::{BridgeId, Input, Recirc, Snapshot, Start};
 
-/// The switch while one bridge is taken out of it to be served. Packets of requests are sent once the bridge is back.
+/// The switch without the bridge that is being served. The packets of the request are sent once the bridge is back.
 struct RestOfSwitch<'a> {
     switch: &'a mut Switch,
     kind: String,
     packet_outs: Vec<(PacketOut, Option<Arc<Tables>>)>,
-    resumes: Vec<Resumed>,
+    resumes: Vec<ResumedPacket>,
 }
 
 impl Switch {
-    /// Serves requests of a bridge's connections until `until`, or until one has an effect outside of the bridge; in
-    /// dummy mode only one. Returns false if no more are waiting.
+    /// Serves requests of a bridge's connections until the time `until`, or until a request has an effect outside of
+    /// the bridge; in dummy mode only one request. Returns false if no more requests are waiting or the time is up.
     pub(crate) fn serve(&mut self, name: &str, now: Millis, until: Instant) -> bool {
         let one_by_one = self.options.dummy_mode();
         let more = self.with_service(name, |bridge, rest| {
             while let Some(request) = bridge.conns.next_request(now) {
                 service::handle(bridge, rest, request);
                 if one_by_one
-                    || !bridge.port_news.is_empty()
+                    || !bridge.unreported_ports.is_empty()
                     || !rest.packet_outs.is_empty()
                     || !rest.resumes.is_empty()
                 {
@@ -55,10 +56,10 @@ impl Switch {
         more.unwrap_or(false)
     }
 
-    /// Continues work on a bridge that takes several iterations. `wait`: complete a commit.
+    /// Continues the work on a bridge that takes several iterations. `wait`: complete a commit, however long it takes.
     pub(crate) fn go_on(&mut self, name: &str, wait: bool) {
         if self.bridges.get(name).is_some_and(Bridge::is_at_work) {
-            self.with_service(name, |bridge, host| service::go_on(bridge, host, wait));
+            self.with_service(name, |bridge, host| service::continue_work(bridge, host, wait));
             self.do_deferred(name);
         }
     }
@@ -97,16 +98,16 @@ impl Switch {
         self.inject(from, packet_out.metadata.flow, &packet_out.packet);
     }
 
-    /// Resumes a packet that was sent to a controller.
-    fn resume(&mut self, kind: &str, resumed: Resumed) {
+    /// Resumes the translation of a packet that was paused for a controller (`NXT_RESUME`).
+    fn resume(&mut self, kind: &str, resumed: ResumedPacket) {
         let Some(backer) = self.datapaths.of(kind) else { return };
-        let Resumed { packet, metadata, state, port: number } = resumed;
+        let ResumedPacket { packet, metadata, state, port: number } = resumed;
         let bridge = state.bridge;
         let mut flow = Flow::ZERO;
         flow.copy_conntrack(&metadata);
         state.metadata.restore(&mut flow);
         let control = Arc::clone(&backer.shared);
-        // The state is restored like that of any recirculated packet.
+        // The state is restored like the state of a recirculated packet.
         let Some(id) = control.freeze(state) else { return };
         flow.recirc_id = id;
         let from = Origin { kind, bridge, number, start: Start::Tables, packet_out: false, tables: None };
@@ -128,7 +129,7 @@ impl Switch {
             start: from.start,
             packet_out: from.packet_out,
             side_effects: true,
-            pretend: false,
+            dry_run: false,
             recirc: &*backer.shared,
             trace: None,
         };
@@ -138,12 +139,12 @@ impl Switch {
     }
 }
 
-/// Where a controller's packet enters.
+/// Where the translation of a controller's packet begins.
 struct Origin<'a> {
     /// The datapath's type.
     kind: &'a str,
     bridge: BridgeId,
-    /// The datapath port that appears to have received it.
+    /// The datapath port that counts as the port that received the packet.
     number: PortNo,
     start: Start<'a>,
     packet_out: bool,
@@ -166,7 +167,7 @@ impl Host for RestOfSwitch<'_> {
     }
 
     fn waker(&self) -> Option<Waker> {
-        // In dummy mode, all consequences of a request are complete before its reply.
+        // In dummy mode, all consequences of a request are complete before its reply, so no waker is needed.
         (!self.switch.options.dummy_mode()).then(|| self.switch.waker.clone())
     }
 
@@ -229,7 +230,8 @@ impl Host for RestOfSwitch<'_> {
     }
 
     fn is_done(&self, version: u64) -> bool {
-        // In dummy mode revalidation is complete before anything else happens; while it is suspended, nothing is done.
+        // In dummy mode revalidation is complete before anything else happens. While revalidation is suspended by a
+        // command, waiting for it would never end.
         let backer = self.switch.datapaths.of(&self.kind);
         let waits = !self.switch.options.dummy_mode() && !self.switch.paused;
         !waits || backer.is_none_or(|b| b.revalidator.is_done(version))
@@ -260,7 +262,7 @@ impl Host for RestOfSwitch<'_> {
         self.packet_outs.push((packet.clone(), tables));
     }
 
-    fn resume(&mut self, packet: Resumed) -> Result<(), OfError> {
+    fn resume(&mut self, packet: ResumedPacket) -> Result<(), OfError> {
         let backer = self.switch.datapaths.of(&self.kind).ok_or(OfError::NxrStale)?;
         backer.shared.published().snapshot.bridge(packet.state.bridge).ok_or(OfError::NxrStale)?;
         self.resumes.push(packet);
@@ -268,7 +270,7 @@ impl Host for RestOfSwitch<'_> {
     }
 }
 
-/// The snapshot with other tables for one bridge.
+/// A copy of the snapshot in which one bridge has other tables.
 fn with_tables(snapshot: &Snapshot, bridge: BridgeId, tables: Arc<Tables>) -> Snapshot {
     let mut changed = snapshot.clone();
     if let Some(b) = changed.bridges.get_mut(&bridge) {
@@ -277,7 +279,7 @@ fn with_tables(snapshot: &Snapshot, bridge: BridgeId, tables: Arc<Tables>) -> Sn
     changed
 }
 
-/// A device's counters in OpenFlow's form; counters that the device does not have are unknown.
+/// A device's counters in OpenFlow's form. Counters that the device does not have are reported as unknown.
 fn device_stats(known: PortStats, s: &netdev::stats::Stats) -> PortStats {
     let n = |v: Option<u64>| v.unwrap_or(openflow::stats::UNKNOWN);
     PortStats {

@@ -1,6 +1,6 @@
-//! Log messages about settings that have no effect, or a different one than they say.
+//! Logs settings that have no effect, or another effect than they say.
 //!
-//! Each is logged once, and again when its value changes or it returns. **Thread**: the main loop.
+//! Each problem is logged once, and again when the value changes or the problem reappears. **Thread**: the main loop.
 
 use crate::log::LOG;
 use crate::switch::Switch;

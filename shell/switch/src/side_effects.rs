@@ -1,4 +1,5 @@
-//! Side effects of packets and flow changes in the main loop: learned flows, packet-ins, messages about removed flows.
+//! Carries out the side effects of translations in the main loop: learned flows, packet-ins, messages about removed
+//! flows.
 
 use crate::switch::Switch;
 use ofconn::PacketInEvent;
@@ -12,8 +13,8 @@ use xlate::{BridgeId, LearnedFlow};
 static LOG: Module = Module::new("ofproto_dpif");
 static LIMIT: RateLimit = RateLimit::new(1, 5);
 
-/// Queues a side effect until the tables can be changed. Beyond the bound it is dropped, as handlers do: later packets
-/// repeat the request.
+/// Queues a side effect until the commit of a bundle ends, because the tables cannot be changed meanwhile. If the queue
+/// is full, the side effect is dropped, as handlers do: later packets cause it again.
 fn defer(bridge: &mut Bridge, effect: SideEffect) {
     if bridge.unfinished.deferred.len() < SIDE_EFFECTS_MAX {
         bridge.unfinished.deferred.push(effect);
@@ -57,7 +58,7 @@ impl Switch {
                 _ => self.learn(&flow, used, now),
             },
             SideEffect::FinTimeout(fin) => {
-                // Only the bridge that has the rule acts on it.
+                // Only the bridge that has the rule changes its timeouts.
                 for bridge in self.bridges.values_mut() {
                     if bridge.unfinished.commit.is_some() {
                         defer(bridge, SideEffect::FinTimeout(fin.clone()));
@@ -77,7 +78,7 @@ impl Switch {
         }
     }
 
-    /// Carries out side effects that were queued for a bridge while its tables could not be changed.
+    /// Carries out the side effects that were queued for a bridge during the commit of a bundle.
     pub(crate) fn do_deferred(&mut self, name: &str) {
         let Some(bridge) = self.bridges.get_mut(name).filter(|b| b.unfinished.commit.is_none()) else {
             return;

@@ -1,4 +1,4 @@
-//! Multicast snooping of a bridge: from its rows to the table of groups, and to the snapshot.
+//! Multicast snooping of a bridge: applies its rows to the table of groups, and derives the snapshot's view.
 
 use bridge::{BundleId, GroupRead};
 use config::{BridgeConfig, PortConfig};
@@ -6,7 +6,7 @@ use openflow_service::Bridge;
 use std::sync::Arc;
 use xlate::Snooping;
 
-/// Applies the settings of a bridge; the given ports' rows were added, removed or changed.
+/// Applies the settings of a bridge. `ports`: the names of Port rows that were added, removed or changed.
 pub(crate) fn configure(bridge: &mut Bridge, old: &BridgeConfig, ports: &[String]) {
     let Some(config) = &bridge.config.snooping else {
         *bridge.groups.lock() = bridge::GroupTable::default();
@@ -17,7 +17,7 @@ pub(crate) fn configure(bridge: &mut Bridge, old: &BridgeConfig, ports: &[String
     table.set_size(config.table_size as usize);
     for name in ports {
         let (Some(old), Some(new)) = (old.ports.get(name), bridge.config.ports.get(name)) else { continue };
-        // What was learned of the port may be of other VLANs than it carries now.
+        // Groups that were learned at the port may belong to VLANs that it does not carry any more.
         if (&old.vlan, old.protected) != (&new.vlan, new.protected)
             && let Some(id) = bridge.known_bundle(name)
         {
@@ -31,14 +31,14 @@ pub(crate) fn configure(bridge: &mut Bridge, old: &BridgeConfig, ports: &[String
     }
 }
 
-/// Updates the settings of a port; `None`: it has no row or no interface.
+/// Updates the settings of a port. `row`: `None` if the port has no row or no interface.
 pub(crate) fn follow_port(bridge: &Bridge, row: Option<&PortConfig>, id: BundleId) {
     let config = row.filter(|_| bridge.config.snooping.is_some()).map(|port| port.snooping);
     let config = config.unwrap_or_default();
     bridge.groups.lock().set_port(id, config.flood, config.flood_reports);
 }
 
-/// Multicast snooping as translations see it.
+/// Multicast snooping in the form that translations read.
 pub(crate) fn view(bridge: &Bridge) -> Option<Snooping> {
     let config = bridge.config.snooping.as_ref()?;
     let table = bridge.groups.lock();

@@ -1,16 +1,16 @@
-//! State that the switch writes to the database: numbers, addresses, states, errors, counters.
+//! State that the switch writes to the database: port numbers, addresses, link states, errors, counters.
 //!
-//! Wanted values are computed from the running switch, for interfaces only if something changed on either side, and
-//! compared with the replica; differences go into one transaction. After a transaction whose outcome is unknown, all
-//! rows are compared. Columns that the server's schema lacks are left out.
+//! The values of the rows are computed from the running switch and compared with the replica; all differences are written in one transaction. For
+//! interfaces this is done only if the port or its row changed. If the outcome of a transaction is unknown, all rows are compared. Columns that the
+//! server's schema lacks are left out.
 
 use crate::backer::Backer;
 use crate::findings::IneffectiveSettings;
 use crate::next_snapshot::Peers;
+use crate::row_values::RowValues;
 use crate::run::STATUS_INTERVAL;
 use crate::spanning_tree;
-use crate::switch::{Round, Switch};
-use crate::wanted_row::Wanted;
+use crate::switch::{StatisticsPosition, Switch};
 use bridge::cfm::Status;
 use flow::Mac;
 use netdev::stats::Stats;
@@ -26,11 +26,11 @@ fn optional<T: Into<ovsdb::Atom>>(value: Option<T>) -> Datum {
     Datum::set(value)
 }
 
-/// Ports whose counters are read in one iteration of the main loop at most.
-const ROUND_MAX: usize = 256;
+/// The largest number of ports whose counters are read in one iteration of the main loop.
+const PORTS_PER_TURN: usize = 256;
 
 impl Switch {
-    /// Writes differences, unless a transaction is in progress.
+    /// Writes the rows that differ from the replica, unless a transaction is in progress.
     pub(crate) fn write_status(&mut self, now: Millis) {
         if !self.db.is_idle() {
             return;
@@ -44,7 +44,7 @@ impl Switch {
             }
             return;
         }
-        if self.db.take_unsure() || std::mem::take(&mut self.status.all) {
+        if self.db.take_outcome_unknown() || std::mem::take(&mut self.status.all) {
             self.status.tunnels = true;
             for bridge in self.bridges.values_mut() {
                 bridge.ports.touch_all_status();
@@ -57,8 +57,8 @@ impl Switch {
         self.db.transact(&operations);
     }
 
-    /// The rows that may differ from their wanted values.
-    pub(crate) fn wanted_rows(&mut self, now: Millis) -> Vec<Wanted> {
+    /// The values of all rows that may differ from the replica.
+    pub(crate) fn wanted_rows(&mut self, now: Millis) -> Vec<RowValues> {
         let mut wanted = Vec::new();
         self.root_row(&mut wanted);
         self.datapath_rows(&mut wanted);
@@ -73,7 +73,7 @@ impl Switch {
                 let Some(port) = bridge.ports.get(ofport) else { continue };
                 wanted.push(interface_row(bridge, port, &backer.next.peers, &self.findings.ineffective));
                 wanted.extend(spanning_tree::port_row(backer, bridge, port, now));
-                if !port.counted {
+                if !port.stats_read {
                     wanted.extend(statistics_row(bridge, *ofport, backer));
                 }
             }
@@ -84,22 +84,22 @@ impl Switch {
         wanted
     }
 
-    /// The `status` columns of tunnels. With thousands of tunnels this takes long, so it is done after changes only, and once in
+    /// The `status` columns of tunnels. With thousands of tunnels the computation takes long, so it is done only after changes, and at most once in
     /// [`STATUS_INTERVAL`].
-    fn tunnel_rows(&mut self, now: Millis, wanted: &mut Vec<Wanted>) {
+    fn tunnel_rows(&mut self, now: Millis, wanted: &mut Vec<RowValues>) {
         let is_soon = now.since(self.last.tunnel_status) < STATUS_INTERVAL && !self.options.dummy_mode();
         if is_soon || !std::mem::take(&mut self.status.tunnels) {
             return;
         }
         self.last.tunnel_status = now;
         for (row, status) in self.tunnel_status() {
-            let mut row = Wanted::new("Interface", row);
+            let mut row = RowValues::new("Interface", row);
             row.strings("status", &status);
             wanted.push(row);
         }
     }
 
-    /// Rows of interfaces and ports changed: compare them with their wanted values.
+    /// Marks the interfaces and ports whose rows changed: the next status update compares the rows with the values of the switch.
     pub(crate) fn note_rows(&mut self, changes: &[Change]) {
         let Some(schema) = self.db.replica.schema() else { return };
         for change in changes {
@@ -110,9 +110,9 @@ impl Switch {
                 match table {
                     "Interface" => {
                         if let Some(ofport) = bridge.port_named(name).map(|port| port.ofport)
-                            && let Some(port) = bridge.ports.to_ask(&ofport)
+                            && let Some(port) = bridge.ports.get_mut_unmarked(&ofport)
                         {
-                            port.shown = None;
+                            port.database_stats = None;
                         }
                         bridge.ports.touch_status(name);
                     }
@@ -123,8 +123,8 @@ impl Switch {
         }
     }
 
-    /// The active link of each bond, so that it is the same after a restart.
-    fn bond_rows(&self, wanted: &mut Vec<Wanted>) {
+    /// Records the active link of each bond in the database, so that the bond uses the same link after a restart.
+    fn bond_rows(&self, wanted: &mut Vec<RowValues>) {
         let bonds = self.datapaths.of_bridges().flat_map(|b| &b.uplinks.bonds);
         for (key, bond) in bonds {
             let mac = bond.bond.active_mac();
@@ -133,27 +133,27 @@ impl Switch {
             }
             let bridge = self.bridges.values().find(|b| b.id == key.0);
             let Some(port) = bridge.and_then(|b| b.config.ports.get(&key.1)) else { continue };
-            let mut row = Wanted::new("Port", port.uuid);
+            let mut row = RowValues::new("Port", port.uuid);
             row.set("bond_active_slave", Datum::scalar(mac.to_string().as_str()));
             wanted.push(row);
         }
     }
 
-    /// Features of a datapath are known while a bridge uses it.
-    fn datapath_rows(&self, wanted: &mut Vec<Wanted>) {
+    /// The features of the datapaths that a bridge uses. Without a bridge there is no datapath of the type.
+    fn datapath_rows(&self, wanted: &mut Vec<RowValues>) {
         let used = |kind: &str| {
             self.options.datapath_type(kind).is_some_and(|kind| self.datapaths.of(kind).is_some())
         };
         for (_, config) in self.applied.datapaths.iter().filter(|(kind, _)| used(kind)) {
-            let mut row = Wanted::new("Datapath", config.uuid);
+            let mut row = RowValues::new("Datapath", config.uuid);
             row.set("capabilities", Datum::map(crate::capabilities::row()));
             wanted.push(row);
         }
     }
 
-    fn root_row(&self, wanted: &mut Vec<Wanted>) {
+    fn root_row(&self, wanted: &mut Vec<RowValues>) {
         let Some(root) = self.applied.root else { return };
-        let mut row = Wanted::new("Open_vSwitch", root);
+        let mut row = RowValues::new("Open_vSwitch", root);
         row.set("cur_cfg", Datum::scalar(self.applied.next_cfg));
         row.set("datapath_types", Datum::set(self.options.datapath_types()));
         let tunnels = bridge::tunnel::KINDS.iter().copied();
@@ -173,17 +173,19 @@ impl Switch {
         wanted.push(row);
     }
 
-    /// The counters of the next ports.
-    fn statistics_rows(&mut self, now: Millis, wanted: &mut Vec<Wanted>) {
+    /// The counters of the next ports, at most [`PORTS_PER_TURN`] of them; the next iteration continues.
+    fn statistics_rows(&mut self, now: Millis, wanted: &mut Vec<RowValues>) {
         let interval = Millis(STATS_UPDATE_INTERVAL.number(&self.applied.other_config) as u64);
-        if self.status.round.is_none() && now.since(self.last.statistics) >= interval {
+        if self.status.statistics.is_none() && now.since(self.last.statistics) >= interval {
             self.last.statistics = now;
-            self.status.round = Some(Round::default());
+            self.status.statistics = Some(StatisticsPosition::default());
             self.datapaths.of_bridges().for_each(|backer| backer.datapath.maintain(now));
             self.bridges.values().for_each(|bridge| crate::mirrors::rows(bridge, wanted));
         }
-        let Some(Round { bridge: mut name, mut after }) = self.status.round.take() else { return };
-        let mut left = ROUND_MAX;
+        let Some(StatisticsPosition { bridge: mut name, mut after }) = self.status.statistics.take() else {
+            return;
+        };
+        let mut left = PORTS_PER_TURN;
         while left > 0 {
             let Some((at, bridge)) = self.bridges.range_mut(name.clone()..).next() else { return };
             if *at != name {
@@ -197,17 +199,17 @@ impl Switch {
             }
             match ports.last() {
                 Some(last) if ports.len() == left => after = Some(*last),
-                // No name sorts between a name and the same name followed by a zero byte.
+                // Go on with the next bridge: no name sorts between a name and the same name followed by a zero byte.
                 _ => (name, after) = (format!("{name}\0"), None),
             }
             left -= ports.len();
         }
-        self.status.round = Some(Round { bridge: name, after });
+        self.status.statistics = Some(StatisticsPosition { bridge: name, after });
         self.status.due = true;
     }
 }
 
-/// Changes that were not written yet, with the ports of changed rows.
+/// The changes of ports that were not written yet. Ports of changed Port rows are added.
 fn with_rows(bridge: &mut Bridge) -> Touched {
     let mut touched = bridge.ports.take_for_status();
     let rows = touched.rows.iter().filter_map(|row| bridge.config.ports.get(row));
@@ -216,10 +218,10 @@ fn with_rows(bridge: &mut Bridge) -> Touched {
     touched
 }
 
-/// The counters of a port, unless its row has them already.
-fn statistics_row(bridge: &mut Bridge, ofport: OfPort, backer: &Backer) -> Option<Wanted> {
+/// The counters of a port; `None` if they are the same as those written last.
+fn statistics_row(bridge: &mut Bridge, ofport: OfPort, backer: &Backer) -> Option<RowValues> {
     let id = bridge.id;
-    let port = bridge.ports.to_ask(&ofport)?;
+    let port = bridge.ports.get_mut_unmarked(&ofport)?;
     let activity = match &port.backing {
         Backing::Device { netdev, number } => netdev.activity().map(|activity| {
             let counted = backer.datapath.port_stats(*number).unwrap_or_default();
@@ -227,8 +229,8 @@ fn statistics_row(bridge: &mut Bridge, ofport: OfPort, backer: &Backer) -> Optio
         }),
         Backing::Patch { .. } | Backing::Tunnel { .. } => None,
     };
-    port.counted = true;
-    if activity.is_some() && port.shown == activity {
+    port.stats_read = true;
+    if activity.is_some() && port.database_stats == activity {
         return None;
     }
     let stats = match &mut port.backing {
@@ -251,25 +253,25 @@ fn statistics_row(bridge: &mut Bridge, ofport: OfPort, backer: &Backer) -> Optio
         stats.hash(&mut hasher);
         hasher.finish()
     });
-    if port.shown.replace(now) == Some(now) {
+    if port.database_stats.replace(now) == Some(now) {
         return None;
     }
     let pairs = stats.map(|stats| stats.pairs()).unwrap_or_default();
-    let mut row = Wanted::new("Interface", port.uuid);
+    let mut row = RowValues::new("Interface", port.uuid);
     row.set("statistics", Datum::map(pairs.iter().map(|(k, v)| (k.as_str(), *v as i64))));
     Some(row)
 }
 
-/// The key of a `status` column for settings of the row that have no effect.
+/// The key in a `status` column that lists the settings of the row that have no effect.
 const NOT_BUILT: &str = "not_built";
 
 fn bridge_row(
     bridge: &Bridge,
     [mut status, rstp_status]: [BTreeMap<String, String>; 2],
     ineffective: &IneffectiveSettings,
-    wanted: &mut Vec<Wanted>,
+    wanted: &mut Vec<RowValues>,
 ) {
-    let mut row = Wanted::new("Bridge", bridge.config.uuid);
+    let mut row = RowValues::new("Bridge", bridge.config.uuid);
     let text = ineffective.get(&bridge.config.uuid).map(|text| (NOT_BUILT.to_owned(), text.clone()));
     status.extend(text);
     row.strings("status", &status);
@@ -283,12 +285,12 @@ fn controller_rows(
     bridge: &mut Bridge,
     now: Millis,
     ineffective: &IneffectiveSettings,
-    wanted: &mut Vec<Wanted>,
+    wanted: &mut Vec<RowValues>,
 ) {
     let status = bridge.conns.status(now);
     for config in &bridge.config.controllers {
         let Some(s) = status.iter().find(|s| s.target == config.target) else { continue };
-        let mut row = Wanted::new("Controller", config.uuid);
+        let mut row = RowValues::new("Controller", config.uuid);
         row.set("is_connected", Datum::scalar(s.is_connected));
         row.set("role", optional(s.role_name()));
         let mut pairs = s.status.clone();
@@ -298,13 +300,13 @@ fn controller_rows(
     }
 }
 
-/// The row of an interface with a port.
+/// The row of an interface that is a port.
 fn interface_row(
     bridge: &Bridge,
     port: &BridgePort,
     peers: &Peers,
     ineffective: &IneffectiveSettings,
-) -> Wanted {
+) -> RowValues {
     let mut row = device_row(port);
     let of_port = bridge.config.ports.get(&port.port_row).map(|p| p.uuid);
     let of_rows =
@@ -323,10 +325,10 @@ fn interface_row(
 }
 
 /// The row of an interface that could not be created, or whose device is gone.
-fn failed_row(bridge: &Bridge, name: &str) -> Option<Wanted> {
+fn failed_row(bridge: &Bridge, name: &str) -> Option<RowValues> {
     let failed = bridge.failed.get(name)?;
     let (_, interface) = bridge.config.interface(name)?;
-    let mut row = Wanted::new("Interface", interface.uuid);
+    let mut row = RowValues::new("Interface", interface.uuid);
     row.set("ofport", Datum::scalar(-1));
     row.set("error", optional(Some(failed.why.as_str())));
     for column in ["admin_state", "link_state", "mac_in_use", "duplex"] {
@@ -341,8 +343,8 @@ fn failed_row(bridge: &Bridge, name: &str) -> Option<Wanted> {
     Some(row)
 }
 
-/// The columns of CFM, which are empty without it.
-fn cfm_columns(row: &mut Wanted, status: Option<&Status>) {
+/// The columns of CFM; they are empty for an interface without CFM.
+fn cfm_columns(row: &mut RowValues, status: Option<&Status>) {
     let (faults, ids) = status.map(|s| (s.faults.clone(), s.remote_ids.clone())).unwrap_or_default();
     let is_up = status.and_then(|s| s.remote_is_up);
     row.set("cfm_fault", optional(status.map(|s| !s.faults.is_empty())));
@@ -353,8 +355,8 @@ fn cfm_columns(row: &mut Wanted, status: Option<&Status>) {
     row.set("cfm_remote_opstate", optional(is_up.map(|is_up| if is_up { "up" } else { "down" })));
 }
 
-fn device_row(port: &BridgePort) -> Wanted {
-    let mut row = Wanted::new("Interface", port.uuid);
+fn device_row(port: &BridgePort) -> RowValues {
+    let mut row = RowValues::new("Interface", port.uuid);
     row.strings("bfd_status", &port.bfd.as_ref().map(|bfd| bfd.status.clone()).unwrap_or_default());
     cfm_columns(&mut row, port.cfm.as_ref().map(|cfm| &cfm.status));
     row.set("lacp_current", optional(port.lacp.as_ref().map(|lacp| lacp.is_current)));

@@ -1,7 +1,7 @@
-//! The steps of a plan.
+//! Carries out the steps of a configuration plan.
 //!
 //! Each step can fail independently: the reason goes to the log and to the row, and other steps are not affected. A
-//! device that could not be created is tried again whenever its row changes or its device appears.
+//! device that could not be created is tried again whenever its row changes or a device of its name appears.
 
 use crate::add_interface;
 use crate::configure_bridge;
@@ -15,9 +15,9 @@ use units::{OfPort, PortNo};
 use xlate::BridgeId;
 
 impl Switch {
-    /// Gives ports their requested numbers if those became free or are held by a port that did not request them. If
-    /// two ports request the same number, the present holder keeps it. A new port does not take a number from another
-    /// before the next change.
+    /// Changes OpenFlow port numbers to the requested ones, if a requested number is free or held by a port that did
+    /// not request it. If two ports request the same number, the present holder keeps it. A new port takes the number
+    /// of another port only at the next change of the configuration.
     pub(crate) fn renumber(&mut self, steps: &[Step], desired: &Desired) {
         for step in steps {
             if let Step::ChangeInterface { bridge, name } = step
@@ -54,14 +54,14 @@ impl Switch {
         }
     }
 
-    /// Gives a port of a dummy datapath another number there, as when the datapath of a kernel renumbers a port. Its
-    /// OpenFlow port number stays. The number must be free.
+    /// Changes the datapath number of a port of a dummy datapath, as the kernel's datapath may do. The OpenFlow port
+    /// number stays the same. The new number must be free.
     pub fn change_dummy_number(&mut self, bridge: &str, name: &str, number: PortNo) {
         let desired = self.applied.clone();
         let row = desired.bridges.get(bridge).and_then(|config| config.interface(name)).map(|(row, _)| row);
         let Some(running) = self.bridges.get(bridge) else { return };
         if let Some(backer) = self.datapaths.of_bridge_mut(running) {
-            backer.numbers.order(name, number);
+            backer.numbers.request(name, number);
         }
         self.remove_interface(bridge, name);
         add_interface::add(self, &desired, bridge, name);
@@ -99,7 +99,7 @@ impl Switch {
 
     fn add_bridge(&mut self, name: &str, desired: &Desired) {
         let Some(config) = desired.bridges.get(name) else { return };
-        // The name is used for sockets and files.
+        // The name becomes a part of file names and socket paths.
         if name.contains(['/', '\\']) {
             runtime::warn!(LOG, "ignoring bridge with invalid name \"{name}\"");
             return;
@@ -116,20 +116,21 @@ impl Switch {
         let id = BridgeId(self.next_bridge);
         self.next_bridge += 1;
         let now = self.clock.now();
-        let conns = configure_bridge::connections(name, self.openflow.as_ref());
+        let conns = configure_bridge::new_connections(name, self.openflow.as_ref());
         let mut bridge = Bridge::new(id, config.clone(), conns, now, self.options.seed);
         bridge.config.datapath_type = kind.to_owned();
-        // The numbers that its ports had before a restart are reserved for them until requested otherwise.
+        // The port numbers that the rows show from before a restart are reserved for the same interfaces, until another
+        // interface requests one of them.
         let rows = config.ports.values().flat_map(|p| &p.interfaces);
         let held = rows.filter_map(|i| desired.ofports.get(&i.uuid));
-        held.for_each(|number| bridge.retire_ofport(*number, now));
+        held.for_each(|number| bridge.hold_back_ofport(*number, now));
         if let Some(backer) = self.datapaths.of(kind) {
             bridge.ofproto.set_meters(Arc::clone(&backer.datapath) as Arc<dyn dpif::Meters>);
         }
         self.bridges.insert(name.to_owned(), bridge);
     }
 
-    /// Removes a device from its bridge and closes it.
+    /// Removes an interface from its bridge and closes its device.
     pub fn remove_interface(&mut self, bridge: &str, name: &str) {
         let now = self.clock.now();
         let Some(running) = self.bridges.get_mut(bridge) else { return };
@@ -137,7 +138,7 @@ impl Switch {
         let Some(ofport) = running.port_named(name).map(|p| p.ofport) else { return };
         let message = running.ports.get(&ofport).map(openflow_service::port_message);
         let Some(port) = running.ports.remove(&ofport) else { return };
-        running.retire_ofport(ofport, now);
+        running.hold_back_ofport(ofport, now);
         let bundle = running.bundle_id(&port.port_row);
         let mut stations = Vec::new();
         let row = running.config.ports.get(&port.port_row);
@@ -147,19 +148,20 @@ impl Switch {
             stations = running.macs.lock().flush_port(bundle);
             running.groups.lock().flush_port(bundle);
         }
-        running.common.removed.note(name, ofport, &stations, now);
+        running.common.removed.record(name, ofport, &stations, now);
         if let Some(message) = message {
             running.conns.send_port_status(PortReason::Delete, &message, None, None);
         }
         if let Some(backer) = self.datapaths.of_bridge_mut(running) {
             backer.patches.forget(running.id, ofport);
             crate::port_sessions::forget(backer, (running.id, ofport));
-            backer.leave(&port.backing);
+            backer.remove_backing(&port.backing);
             backer.changed();
         }
-        // When a virtual machine moves to another host, its address is removed from all bridges that learned it.
+        // The addresses behind the removed port are removed from all bridges that learned them: the virtual machine may
+        // have moved to another host.
         for other in self.bridges.values().filter(|_| !stations.is_empty()) {
-            // The bridge may belong to another datapath, whose megaflows have to be revalidated as well.
+            // The bridge may belong to another datapath, whose megaflows must be revalidated, too.
             let Some(backer) = self.datapaths.of_bridge(other) else { continue };
             other.macs.change(&backer.shared.live, |table| {
                 stations.iter().for_each(|(vlan, mac)| table.forget(*vlan, *mac));

@@ -1,4 +1,4 @@
-//! The switch: owns all state, and runs in the main loop.
+//! The switch: owns all state of the control half, and runs in the main loop.
 
 use crate::backer::{Backer, Threads};
 use crate::database::DbClient;
@@ -14,28 +14,28 @@ use netdev::rtnl::LinkMonitor;
 use openflow_service::Bridge;
 use pmd::metrics::Watch;
 use pmd::{LatencyTarget, SleepMax};
-use poll_threads::Polling;
+use poll_threads::PmdSettings;
 use runtime::{Clock, Waker};
 use sampling::Exporters;
 use std::collections::{BTreeMap, BTreeSet};
 use units::{Millis, OfPort};
 
-/// The switch. Fields are in the order in which they are dropped.
+/// The switch. The order of the fields is the order in which they are dropped.
 pub struct Switch {
     /// Options from the command line.
     pub options: Options,
-    /// The time.
+    /// The clock: real or virtual time.
     pub clock: Clock,
     /// Wakes the main loop.
     pub waker: Waker,
     /// Bridges by name.
     pub bridges: BTreeMap<String, Bridge>,
-    /// The thread of their OpenFlow sockets. `None`: the main loop serves them, as in dummy mode.
-    pub(crate) openflow: Option<ofconn::Serving>,
-    /// Datapaths.
+    /// The thread that serves the OpenFlow sockets of bridges. `None` (dummy mode): the main loop serves them.
+    pub(crate) openflow: Option<ofconn::SocketThread>,
+    /// All datapaths.
     pub datapaths: Datapaths,
-    /// Ports (bridge, name) that a command removed from the datapath, until the next reconfiguration.
-    pub taken: BTreeSet<(String, String)>,
+    /// Ports (bridge, name) that a command removed from the datapath. The next reconfiguration adds them again.
+    pub removed_by_command: BTreeSet<(String, String)>,
     /// Settings of PMD threads.
     pub(crate) poll: PollSettings,
     /// Opens devices, and reports their changes.
@@ -44,11 +44,11 @@ pub struct Switch {
     pub underlay: Underlay,
     /// The database client.
     pub db: DbClient,
-    /// The configuration that is in force.
+    /// The configuration that was applied last.
     pub applied: Desired,
     /// Limits of megaflows, and other settings of datapaths.
     pub limits: Limits,
-    /// The next bridge's identity.
+    /// The identity of the next new bridge.
     pub(crate) next_bridge: u32,
     /// When periodic work was last done.
     pub(crate) last: Periodic,
@@ -56,7 +56,7 @@ pub struct Switch {
     pub paused: bool,
     /// State to be written to the database.
     pub status: StatusDue,
-    /// How far the start is.
+    /// Progress of the start of the switch.
     pub(crate) start: Start,
     /// Problems that were found in settings.
     pub(crate) findings: Findings,
@@ -64,12 +64,12 @@ pub struct Switch {
     pub machine: Machine,
 }
 
-/// How far the start is.
+/// Progress of the start of the switch.
 pub(crate) struct Start {
     /// The first configuration was applied.
     pub(crate) configured: bool,
-    /// Flows are being restored (`flow-restore-wait`): nothing is translated, and controllers are not connected.
-    /// Happens at most once.
+    /// Flows are being restored (`flow-restore-wait`): packets are not translated, and controllers are not connected.
+    /// This happens at most once, at the start.
     pub(crate) restoring: bool,
 }
 
@@ -77,14 +77,14 @@ pub(crate) struct Start {
 #[derive(Default)]
 pub(crate) struct PollSettings {
     /// Settings from the database.
-    pub(crate) polling: Polling,
+    pub(crate) polling: PmdSettings,
     /// The longest sleep, `pmd-sleep-max`.
     pub(crate) sleep: SleepMax,
     /// The longest time that packets may wait for a sleeping thread, `pmd-latency-target`.
     pub(crate) latency: LatencyTarget,
-    /// Faults in the settings of both.
+    /// Faults in `pmd-sleep-max` and `pmd-latency-target`.
     pub(crate) faults: Vec<String>,
-    /// Which iterations are logged.
+    /// Which iterations of PMD threads are logged.
     pub(crate) watch: Watch,
 }
 
@@ -99,29 +99,30 @@ pub struct Devices {
 /// State to be written to the database by the next transaction.
 #[derive(Debug, Default)]
 pub struct StatusDue {
-    /// A state changed that the database shows.
+    /// A state that the database shows has changed.
     pub due: bool,
-    /// All rows are to be compared.
+    /// All rows have to be compared.
     pub(crate) all: bool,
-    /// Progress of the pass over the counters of all ports, if one is in progress.
-    pub(crate) round: Option<Round>,
+    /// The position in the list of all ports, while the counters of all ports are being written.
+    pub(crate) statistics: Option<StatisticsPosition>,
     /// Routes, links, ports or rows changed since the status of tunnels was last computed.
     pub(crate) tunnels: bool,
 }
 
 impl StatusDue {
-    /// Ports, links or rows changed: the database gets the new states, those of tunnels too.
+    /// Records that ports, links or rows changed: the new states, including those of tunnels, are written to the
+    /// database.
     pub(crate) fn changed(&mut self) {
         (self.due, self.tunnels) = (true, true);
     }
 }
 
-/// A position in the list of all bridges and ports.
+/// A position in the list of all ports of all bridges.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Round {
+pub(crate) struct StatisticsPosition {
     /// The bridge, by name.
     pub(crate) bridge: String,
-    /// The last port of the bridge that was handled.
+    /// The last port of the bridge whose counters were written.
     pub(crate) after: Option<OfPort>,
 }
 
@@ -148,10 +149,10 @@ impl Switch {
     /// Creates a switch that follows the database of `options`. It does nothing before the first iteration.
     pub fn new(options: Options, clock: Clock, waker: Waker) -> Result<Switch, String> {
         let now = clock.now();
-        // The database itself may be connected by TLS.
+        // TLS is configured first, because the connection to the database may need it.
         transport::tls::configure(&options.tls)?;
         let mut db = DbClient::new(&options.database, now)?;
-        // The server answers the first request while the rest is started.
+        // The first request is sent now, so that the server can answer it while the rest of the switch starts.
         db.run(now);
         let kernel = options.dummy != DummyLevel::OverrideAll;
         let links = kernel.then(LinkMonitor::open).and_then(Result::ok);
@@ -161,18 +162,18 @@ impl Switch {
         netdev::guest_log::divert(crate::guest_log::log_line);
         let openflow = match options.dummy_mode() {
             true => None,
-            false => Some(ofconn::Serving::start(clock.clone(), waker.clone()).map_err(|e| {
+            false => Some(ofconn::SocketThread::start(clock.clone(), waker.clone()).map_err(|e| {
                 format!("cannot start the thread of OpenFlow connections: {}", runtime::error_text(&e))
             })?),
         };
-        let exporters = Exporters::new(&clock, options.threads() == Threads::Real);
+        let exporters = Exporters::new(&clock, options.threads() == Threads::PmdAndHandlers);
         Ok(Switch {
             clock,
             waker,
             bridges: BTreeMap::new(),
             openflow,
             datapaths: Datapaths::new(exporters),
-            taken: BTreeSet::new(),
+            removed_by_command: BTreeSet::new(),
             poll: PollSettings::default(),
             devices: Devices { netdevs, links },
             underlay: Underlay::new(kernel && !options.disable_system_route),
@@ -190,7 +191,7 @@ impl Switch {
         })
     }
 
-    /// The datapath of a type, which is created if necessary.
+    /// The datapath of a type; it is created if it does not exist.
     pub fn backer(&mut self, kind: &str) -> std::io::Result<&mut Backer> {
         if self.datapaths.of(kind).is_none() {
             let threads = self.options.threads();
@@ -208,7 +209,7 @@ impl Switch {
             backer.workers.configure(&self.poll.polling);
             backer.workers.set_sleep(&self.poll.sleep);
             backer.workers.set_latency(&self.poll.latency);
-            backer.workers.watch(self.poll.watch);
+            backer.workers.set_watch(self.poll.watch);
             backer.datapath.set_vlan_limit(self.limits.vlans);
             self.limits.apply_flow_limits(&backer);
             backer.revalidator.pause(self.paused);

@@ -1,4 +1,4 @@
-//! State that is updated by changes equals state made from scratch: snapshots, addresses, rows.
+//! Checks that state that is updated by changes equals state made from scratch: snapshots, addresses, rows.
 
 use crate::next_snapshot::NextSnapshot;
 use crate::{Options, Switch, publish, spanning_tree};
@@ -44,7 +44,7 @@ impl TestSwitch {
         self.random.u64(..n)
     }
 
-    /// Answers the switch's requests to its database; returns whether there were any.
+    /// Answers the requests of the switch to its database. Returns whether there were any.
     fn serve(&mut self) -> bool {
         self.server.serve(&mut self.switch.db.replica)
     }
@@ -53,7 +53,7 @@ impl TestSwitch {
         self.server.run(&mut self.switch.db.replica, operations)
     }
 
-    /// Runs the switch and its database until the switch has nothing more to write.
+    /// Runs the switch and its database until the switch has no more changes to write.
     fn settle(&mut self) {
         loop {
             self.switch.reconfigure();
@@ -146,13 +146,13 @@ fn published(switch: &mut Switch) -> Vec<String> {
         .collect()
 }
 
-/// The updates that rows would get if all were compared.
+/// The updates that would be written if all rows were compared.
 fn missing(switch: &mut Switch) -> Vec<Json> {
     for bridge in switch.bridges.values_mut() {
         bridge.ports.touch_all_status();
         bridge.failed.keys().for_each(|name| bridge.ports.touch_status(name));
     }
-    // Counters are written at their own interval.
+    // Counters are excluded: they are written at their own interval.
     switch.last.statistics = switch.clock.now();
     let wanted = switch.wanted_rows(switch.clock.now());
     let operations = wanted.into_iter().filter_map(|row| row.operation(&switch.db.replica));
@@ -222,7 +222,7 @@ fn one_of_many_ports_concerns_few_rows() {
     let bridge = test.switch.bridges.get_mut("br").unwrap();
     assert_eq!(bridge.ports.len(), 100);
     assert_eq!(bridge.ports.take_for_status().ports.len(), 1);
-    assert!(bridge.ports.take_for_view().is_empty() && bridge.ports.take_for_bridge().is_empty());
+    assert!(bridge.ports.take_for_snapshot().is_empty() && bridge.ports.take_for_bridge().is_empty());
 }
 
 #[test]
@@ -279,7 +279,7 @@ fn names_that_no_interface_can_have_are_errors_of_their_rows() {
     assert_eq!(error("ovs-netdev"), reserved);
 }
 
-/// As in Open vSwitch: a tunnel that equals another one is an error until the other one is deleted or changed.
+/// As in Open vSwitch, a tunnel with the same configuration as another one is an error until the other one is deleted or changed.
 #[test]
 fn an_interface_that_failed_is_tried_again_when_another_leaves() {
     let mut test = TestSwitch::new(0);
@@ -315,8 +315,8 @@ fn an_interface_that_failed_is_tried_again_when_another_leaves() {
     assert_eq!(error(&mut test, "b"), fine);
 }
 
-/// A port of a spanning tree stops only when no megaflow forwards its packets, and does not start before. If it learned only between two
-/// looks of the main loop, it starts again all the same.
+/// A port of a spanning tree counts as stopped only when no megaflow forwards its packets, and does not start before. This also holds if the port
+/// learned only between two iterations of the main loop.
 #[test]
 fn a_port_that_learned_unseen_learns_again() {
     let mut test = TestSwitch::new(0);

@@ -1,4 +1,4 @@
-//! Timeout policies of connections: zones with equal timeouts in the database share a policy, which has a number.
+//! Timeout policies of connections. Zones with equal timeouts in the database share a policy; each policy has a number.
 //!
 //! **Thread**: the main loop.
 
@@ -11,18 +11,18 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub struct TimeoutPolicies {
     numbers: BTreeMap<Timeouts, u16>,
-    /// The number of each zone's policy.
+    /// The number of each zone's policy, by zone.
     zones: Arc<BTreeMap<u16, u16>>,
 }
 
 impl TimeoutPolicies {
-    /// The number of each zone's policy.
+    /// The number of each zone's policy, by zone.
     pub fn zones(&self) -> &Arc<BTreeMap<u16, u16>> {
         &self.zones
     }
 
-    /// Applies the timeouts of the database; returns whether a zone's policy changed. Policies that no zone uses are
-    /// removed; their connections then have the default timeouts.
+    /// Applies the timeouts of the database. Returns whether a zone has another policy than before. Policies that no
+    /// zone uses are removed; connections that were created with such a policy then have the default timeouts.
     pub fn configure(&mut self, table: &Conntrack, wanted: &BTreeMap<u16, Timeouts>) -> bool {
         self.numbers.retain(|timeouts, number| {
             let stays = wanted.values().any(|w| w == timeouts);
@@ -40,7 +40,8 @@ impl TimeoutPolicies {
         changed
     }
 
-    /// The number of a policy, which is created if necessary. `None`: all numbers are in use.
+    /// The number of the policy with these timeouts; the policy is created if it does not exist. `None`: all numbers
+    /// are in use.
     fn number(&mut self, table: &Conntrack, timeouts: &Timeouts) -> Option<u16> {
         if let Some(number) = self.numbers.get(timeouts) {
             return Some(*number);

@@ -1,4 +1,4 @@
-//! State of a datapath for its tracked connections besides the tracker: timeouts of zones, and flushes in progress.
+//! State of a datapath about tracked connections that the main loop owns: timeouts of zones, and flushes in progress.
 //!
 //! **Thread**: the main loop.
 
@@ -7,16 +7,16 @@ use conntrack::{Conntrack, Filter};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Time of a step of the main loop that visits connections: what waits for the main loop is delayed by no more.
+/// Duration of a step of the main loop that visits connections. Other work of the main loop is delayed by at most this time per step.
 const STEP_TIME: Duration = Duration::from_micros(50);
-/// Records of a flush between two looks at the clock: some microseconds.
-const IN_A_FLUSH: u32 = 32;
+/// Records that a flush visits before the clock is read again: this takes some microseconds.
+const FLUSH_RECORDS_PER_CLOCK_READ: u32 = 32;
 
-/// Takes a step: calls `some`, which visits some connections and returns whether there are more, until there are none or [`STEP_TIME`]
-/// has passed. Returns whether there are more.
-pub fn step(mut some: impl FnMut() -> bool) -> bool {
+/// Runs a step: calls `visit`, which visits some connections and returns whether there are more, until there are no more or [`STEP_TIME`] has passed.
+/// Returns whether there are more.
+pub fn step(mut visit: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
-    while some() {
+    while visit() {
         if start.elapsed() >= STEP_TIME {
             return true;
         }
@@ -24,7 +24,7 @@ pub fn step(mut some: impl FnMut() -> bool) -> bool {
     false
 }
 
-/// Timeouts, and flushes in progress.
+/// Timeout policies, and flushes in progress.
 #[derive(Default)]
 pub(crate) struct Tracking {
     pub(crate) timeouts: TimeoutPolicies,
@@ -36,7 +36,7 @@ pub(crate) struct Tracking {
 pub struct Flush {
     zone: Option<u16>,
     filter: Filter,
-    /// The number of the record to continue from.
+    /// The number of the record from which the next step continues.
     next: u32,
 }
 
@@ -46,17 +46,18 @@ impl Flush {
         Flush { zone, filter, next: 0 }
     }
 
-    /// Takes a step. Returns whether there are more.
-    pub fn some(&mut self, table: &Conntrack) -> bool {
+    /// Runs a step. Returns whether there are more records to visit.
+    pub fn run_step(&mut self, table: &Conntrack) -> bool {
         step(|| {
-            (self.next, _) = table.flush_some((self.next, IN_A_FLUSH), self.zone, &self.filter);
+            (self.next, _) =
+                table.flush_some((self.next, FLUSH_RECORDS_PER_CLOCK_READ), self.zone, &self.filter);
             self.next != 0
         })
     }
 }
 
-/// The flushes that OpenFlow connections have requested, with their numbers, in the order of the requests. One at a time takes steps.
-/// A connection has at most one, because its next request waits.
+/// The flushes that controllers have requested and their numbers, in the order of the requests. Only the first flush makes progress. Each OpenFlow
+/// connection has at most one flush, because its next request waits until the flush is done.
 #[derive(Debug, Default)]
 pub(crate) struct Flushes {
     all: VecDeque<(u64, Flush)>,
@@ -76,14 +77,14 @@ impl Flushes {
         self.all.iter().all(|(n, _)| *n != number)
     }
 
-    /// Whether there are any.
+    /// Whether any flush is in progress.
     pub(crate) fn any(&self) -> bool {
         !self.all.is_empty()
     }
 
-    /// Takes a step of the first one.
+    /// Runs a step of the first flush, and removes the flush if it is done.
     pub(crate) fn run(&mut self, table: &Conntrack) {
-        if self.all.front_mut().is_some_and(|(_, flush)| !flush.some(table)) {
+        if self.all.front_mut().is_some_and(|(_, flush)| !flush.run_step(table)) {
             self.all.pop_front();
         }
     }

@@ -1,4 +1,4 @@
-//! Tunnel ports: created, changed, distinguished by their configuration.
+//! Creates and changes tunnel ports. Two tunnels of a datapath must differ in their configuration.
 //!
 //! **Threads**: the main loop.
 
@@ -11,13 +11,13 @@ use openflow_service::{Backing, BridgePort};
 use std::sync::Arc;
 use units::OfPort;
 
-/// Whether this is a tunnel type.
+/// Whether an interface type is a tunnel type.
 pub(crate) fn is_kind(kind: &str) -> bool {
     bridge::tunnel::KINDS.contains(&kind)
 }
 
-/// Reads the configuration of a row; the error is the text for the row. When a tunnel that failed is tried again, only another
-/// reason than before is logged.
+/// Reads the configuration of a tunnel; the text of an error is for the interface's row. When a tunnel that could not be created is tried again, the
+/// reason is logged only if it changed.
 fn read(switch: &Switch, kind: &str, interface: &InterfaceConfig) -> Result<TunnelConfig, Refusal> {
     let name = &interface.name;
     let failed = switch.bridges.values().find_map(|b| b.failed.get(name));
@@ -57,15 +57,15 @@ fn read(switch: &Switch, kind: &str, interface: &InterfaceConfig) -> Result<Tunn
     Ok(config)
 }
 
-/// Creates a tunnel in a datapath of this type.
+/// Creates a tunnel in the datapath of type `kind`.
 pub(crate) fn open(switch: &mut Switch, kind: &str, interface: &InterfaceConfig) -> Result<Backing, Refusal> {
     let config = read(switch, kind, interface)?;
     let backer = switch.datapaths.of_mut(kind).ok_or("no datapath")?;
-    let number = backer.share_tunnel(&config);
+    let number = backer.add_tunnel(&config);
     Ok(Backing::Tunnel { config: Arc::new(config), number })
 }
 
-/// Applies a changed row to an existing tunnel.
+/// Applies a changed row to a tunnel that exists.
 pub(crate) fn change(switch: &mut Switch, bridge: &str, interface: &InterfaceConfig) -> Result<(), Refusal> {
     let Some(running) = switch.bridges.get(bridge) else { return Ok(()) };
     let kind = running.config.datapath_type.clone();
@@ -75,16 +75,16 @@ pub(crate) fn change(switch: &mut Switch, bridge: &str, interface: &InterfaceCon
     Ok(())
 }
 
-/// Applies a configuration to a tunnel that exists. If its kind, its UDP port or its extension for group policy changed, it shares the
-/// port of the datapath with other tunnels than before, or has a new one.
+/// Applies a configuration to a tunnel that exists. If its kind, UDP port or group policy extension changed, the tunnel needs another port of the
+/// datapath, which it may share with other tunnels.
 fn replace(switch: &mut Switch, (bridge, ofport): (&str, OfPort), kind: &str, new: TunnelConfig) {
     let Some(backer) = switch.datapaths.of_mut(kind) else { return };
     let Some(port) = switch.bridges.get_mut(bridge).and_then(|b| b.ports.get_mut(&ofport)) else { return };
     let Backing::Tunnel { config, number } = &mut port.backing else { return };
     if config.datapath_name() != new.datapath_name() || config.gbp != new.gbp {
         let old = *number;
-        *number = backer.share_tunnel(&new);
-        backer.leave_tunnel(old);
+        *number = backer.add_tunnel(&new);
+        backer.remove_tunnel(old);
     }
     *config = Arc::new(new);
     backer.changed();

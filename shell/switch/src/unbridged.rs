@@ -1,5 +1,5 @@
-//! Datapaths created by a command (`dpctl/add-dp`): no bridge uses them, their misses are dropped, and their flows are
-//! added by commands.
+//! Datapaths created by a command (`dpctl/add-dp`): no bridge uses them. Packets that match no flow are dropped, and
+//! only commands add flows.
 
 use crate::backer::{Backer, PortInfo};
 use netdev::device::Netdev;
@@ -10,12 +10,12 @@ use units::PortNo;
 pub struct UnbridgedDatapath {
     /// The datapath.
     pub backer: Backer,
-    /// Its ports' devices. Port 0 is the datapath's own and has none.
+    /// The devices of the datapath's ports. Port 0 is the datapath's own port and has no device.
     pub devices: BTreeMap<PortNo, Box<dyn Netdev>>,
 }
 
 impl UnbridgedDatapath {
-    /// Names a new datapath and its own port.
+    /// Makes a new backer a datapath without bridges: names the datapath and its own port.
     pub fn new(mut backer: Backer, name: &str) -> UnbridgedDatapath {
         name.clone_into(&mut backer.dp_name);
         let kind = backer.open_kind("internal").to_owned();

@@ -1,9 +1,10 @@
-//! Changes that translations depend on and that megaflows were not revalidated for yet.
+//! Lists of changes for which megaflows have to be revalidated.
 
 use ofproto::Effects;
 use xlate::{BridgeId, Change};
 
-/// With more changes than this, everything is revalidated: searching the megaflows for each change would take longer.
+/// Maximum number of changes. With more, all megaflows are revalidated: searching the megaflows for each change would take
+/// longer.
 const CHANGES_MAX: usize = 64;
 
 /// A list of changes, or "everything changed".
@@ -14,17 +15,17 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Every translation may be different.
+    /// A change of everything: every translation may have another result.
     pub fn everything() -> Changes {
         Changes { all: true, list: Vec::new() }
     }
 
-    /// Nothing changed.
+    /// Whether nothing changed.
     pub fn is_empty(&self) -> bool {
         !self.all && self.list.is_empty()
     }
 
-    /// Whether every translation may be different.
+    /// Whether every translation may have another result.
     pub fn is_all(&self) -> bool {
         self.all
     }

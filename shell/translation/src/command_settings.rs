@@ -1,6 +1,6 @@
 //! Settings of a datapath that only commands change.
 //!
-//! **Threads**: set by the main loop, read by any.
+//! **Threads**: the main thread sets them, any thread reads them.
 
 use datapath::Tally;
 use dpif::Capabilities;
@@ -15,6 +15,7 @@ pub struct CommandSettings {
     exact: AtomicBool,
     ufid: AtomicBool,
     capabilities: Mutex<Capabilities>,
+    /// For each worker, its counters when they were last cleared, and the time.
     cleared: Mutex<BTreeMap<WorkerId, (Tally, Millis)>>,
 }
 
@@ -64,12 +65,12 @@ impl CommandSettings {
         *lock(&self.capabilities) = capabilities;
     }
 
-    /// A worker's counters when they were last cleared.
+    /// The values of a worker's counters when they were last cleared; they are subtracted when the counters are shown.
     pub fn cleared(&self, worker: WorkerId) -> Tally {
         lock(&self.cleared).get(&worker).map(|(tally, _)| *tally).unwrap_or_default()
     }
 
-    /// The sum of the same over all workers.
+    /// The sum of [`cleared`](Self::cleared) over all workers.
     pub fn all_cleared(&self) -> Tally {
         let mut sum = Tally::default();
         lock(&self.cleared).values().for_each(|(t, _)| sum.merge(t));

@@ -1,7 +1,7 @@
 //! Log lines about datapath flows at debug level: misses, new flows, dumps.
 //!
 //! Module names and texts are those of Open vSwitch's datapath, because scripts search for them. **Threads**: workers
-//! and the main loop.
+//! and the main thread.
 
 use crate::flow_text::{Style, flow_line, key_only};
 use datapath::Datapath;
@@ -17,7 +17,7 @@ static DATAPATH_LIMIT: RateLimit = RateLimit::new(600, 600);
 static DPIF: Module = Module::new("dpif");
 static DPIF_LIMIT: RateLimit = RateLimit::new(600, 600);
 
-/// Logs an upcall, because no megaflow matched (`miss`) or because of an action of the megaflow (`action`).
+/// Logs an upcall. `kind`: `miss` if no megaflow matched, `action` if an action of the megaflow caused the upcall.
 pub fn upcall(datapath: &str, kind: &str, upcall: &Upcall<'_>) {
     if DATAPATH.enabled(Level::Dbg) {
         let key = key_only(upcall.flow);
@@ -44,7 +44,7 @@ pub fn added(flow: &DpFlow) {
     }
 }
 
-/// Logs that a megaflow's actions change.
+/// Logs that a megaflow gets new actions.
 pub fn modified(datapath: &str, flow: &DpFlow, actions: &[DpAction]) {
     let ufid = || ufid_text(flow.ufid);
     let text = |actions: &[DpAction]| actions_text(actions, &NoNames);

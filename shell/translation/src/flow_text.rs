@@ -4,7 +4,7 @@ use dpif::text::{DpPortNames, NoNames, actions_text, key_text, ufid_text};
 use dpif::{DpFlow, FlowStats};
 use units::Millis;
 
-/// How a flow is formatted.
+/// The format of a flow's line.
 #[derive(Clone, Copy)]
 pub struct Style<'a> {
     /// Show the identifier, and fields that are not matched.
@@ -19,12 +19,12 @@ pub struct Style<'a> {
     pub now: Millis,
 }
 
-/// All fields of a packet.
+/// Text of all fields of a packet.
 pub fn key_only(key: &flow::Flow) -> String {
     key_text(key, None, true, &NoNames)
 }
 
-/// The line, without a newline.
+/// The line of a flow, without a newline.
 pub fn flow_line(flow: &DpFlow, style: Style<'_>) -> String {
     let names = style.names.unwrap_or(&NoNames);
     let ufid = if style.verbose { ufid_text(flow.ufid) + style.after_ufid } else { String::new() };
@@ -34,7 +34,7 @@ pub fn flow_line(flow: &DpFlow, style: Style<'_>) -> String {
     format!("{ufid}{key}, {stats}{layer}, actions:{}", actions_text(&flow.actions, names))
 }
 
-/// For example `packets:2, bytes:236, used:0.500s, flags:S.`
+/// Text of statistics, for example `packets:2, bytes:236, used:0.500s, flags:S.`
 pub fn stats_text(stats: &FlowStats, now: Millis) -> String {
     let used = match stats.used {
         Some(used) => format!("{:.3}s", now.since(used).0 as f64 / 1000.0),
@@ -47,7 +47,8 @@ pub fn stats_text(stats: &FlowStats, now: Millis) -> String {
     format!("packets:{}, bytes:{}, used:{used}{flags}", stats.packets, stats.bytes)
 }
 
-/// One letter for each flag of a TCP header (RFC 9293 §3.1), in the order of tcpdump(8); a number for those without.
+/// One letter for each set flag of a TCP header (RFC 9293 §3.1), in the order of tcpdump(8); a flag without a letter is shown
+/// as a number.
 fn tcp_flags(flags: u16) -> String {
     const NAMES: [(u16, &str); 12] = [
         (0x002, "S"),

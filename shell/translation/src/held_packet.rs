@@ -1,12 +1,12 @@
-//! A packet that waits for its next hop.
+//! A packet that is held until the next hop of its tunnel is known.
 
 use units::Millis;
-use xlate::Held;
+use xlate::HeldOutput;
 
 /// A held packet.
 pub struct HeldPacket {
-    /// What to do with the packet when the next hop is known.
-    pub held: Held,
+    /// The output that is done when the next hop is known.
+    pub held: HeldOutput,
     /// The packet's bytes.
     pub packet: Vec<u8>,
     /// When the packet was held.

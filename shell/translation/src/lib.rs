@@ -1,9 +1,9 @@
 //! The translation service: answers upcalls from the published snapshot, and revalidates megaflows when it changes.
 //!
-//! | where | what | threads |
+//! | module | contents | threads |
 //! |---|---|---|
 //! | `upcall/` | the upcall path, stage by stage, with the threads that serve upcalls | handlers, workers |
-//! | `shared_state.rs` | what translating threads and the main loop share: snapshot, frozen states, queues | any |
+//! | `shared_state.rs` | state that translating threads and the main thread share: snapshot, frozen states, queues | any |
 //! | `changes.rs`, `live_changes.rs`, `macs.rs`, `multicast_groups.rs` | changes that translations depend on; the learning tables | any |
 //! | `neighbours.rs` | the next hops of tunnels | any |
 //! | `revalidate/` | revalidates the megaflows that a change affects | revalidator |
@@ -11,8 +11,8 @@
 //! | `patch_counters.rs` | counters of patch ports and tunnels | any |
 //! | `command_settings.rs`, `flow_log.rs`, `flow_text.rs`, `trace_text.rs` | settings made by commands; text of flows and traces | any |
 //!
-//! The main loop publishes a snapshot (`SharedState::publish`), hands the changes to the revalidator (`Revalidator::take`), and
-//! carries out the side effects that packets queued (`SharedState::take_side_effects`).
+//! The main thread publishes a snapshot (`SharedState::publish`), passes the changes to the revalidator (`Revalidator::add_changes`),
+//! and carries out the side effects that translations queued (`SharedState::take_side_effects`).
 
 pub mod bfd;
 pub mod cfm;
@@ -48,7 +48,7 @@ pub use multicast_groups::SharedGroupTable;
 pub use neighbours::SharedNeighbours;
 pub use patch_counters::PatchCounters;
 pub use protocol_state::PortKey;
-pub use published::Published;
+pub use published::PublishedState;
 pub use revalidate::check::{Finding, compare};
 pub use revalidate::thread::Revalidator;
 pub use shared_state::SharedState;

@@ -1,18 +1,18 @@
-//! The learning table of a bridge, shared by the threads that translate and the main loop.
+//! The learning table of a bridge.
 //!
-//! **Threads**: any. The lock is held for one look-up or one update. Under it a change is reported to [`LiveChanges`],
-//! so the revalidator's sweep never sees a change that was not reported.
+//! **Threads**: all threads that translate, and the main thread. The lock is held for one look-up or one update. A change is
+//! reported to [`LiveChanges`] while the lock is held, so the revalidator's sweep never sees a change that was not reported.
 
 use crate::changes::Changes;
 use crate::live_changes::LiveChanges;
-use bridge::{BundleId, LearnNeed, MacRead, MacTable};
+use bridge::{BundleId, MacObservation, MacRead, MacTable};
 use flow::Mac;
 use runtime::coverage::Counter;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use units::Millis;
 use xlate::{BridgeId, Change};
 
-/// A station with a static entry was seen at another port.
+/// Packets of a station with a static entry that another port received.
 static STATIC_ELSEWHERE: Counter = Counter::new("mac_learning_static_none_move");
 
 /// A [`MacTable`] behind a lock.
@@ -20,13 +20,13 @@ static STATIC_ELSEWHERE: Counter = Counter::new("mac_learning_static_none_move")
 pub struct SharedMacs(Mutex<MacTable>);
 
 impl SharedMacs {
-    /// The table itself. It stays usable after a panic of another thread.
+    /// Locks the table. It stays usable after a panic of another thread.
     pub fn lock(&self) -> MutexGuard<'_, MacTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Learns or renews a station of a bridge, and reports the translations that this may change.
-    pub fn learn(&self, live: &LiveChanges, bridge: BridgeId, need: &LearnNeed, now: Millis) {
+    /// Learns a station of a bridge or renews its age, and reports the change, if any.
+    pub fn learn(&self, live: &LiveChanges, bridge: BridgeId, need: &MacObservation, now: Millis) {
         let mut table = self.lock();
         let known = table.get(need.vlan, need.mac);
         if known.is_some_and(|e| e.is_static() && e.port != need.port) {
@@ -37,14 +37,14 @@ impl SharedMacs {
             let mut changes = Changes::default();
             match table.generation() - before {
                 1 => changes.push(Change::Station { bridge, mac: need.mac }),
-                // Entries of other stations were evicted.
+                // Other stations were evicted; the table does not tell which.
                 _ => changes.all(),
             }
             live.note(changes);
         }
     }
 
-    /// Applies a change that may affect any translation, and reports it if the table changed.
+    /// Applies `change`; if the table changed, reports that every translation may have another result.
     pub fn change<T>(&self, live: &LiveChanges, change: impl FnOnce(&mut MacTable) -> T) -> T {
         let mut table = self.lock();
         let before = table.generation();
@@ -55,7 +55,7 @@ impl SharedMacs {
         result
     }
 
-    /// Applies a change to several stations of a bridge, and reports it if the table changed.
+    /// Applies `change`, which affects several stations of a bridge; reports the change if the table changed.
     pub fn change_many(&self, live: &LiveChanges, bridge: BridgeId, change: impl FnOnce(&mut MacTable)) {
         let mut table = self.lock();
         let before = table.generation();
@@ -67,7 +67,7 @@ impl SharedMacs {
         }
     }
 
-    /// Removes stations that aged out, and reports them.
+    /// Removes the stations that have aged out, and reports these changes.
     pub fn expire(&self, live: &LiveChanges, bridge: BridgeId, now: Millis) {
         let mut table = self.lock();
         let mut changes = Changes::default();

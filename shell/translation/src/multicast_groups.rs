@@ -1,7 +1,7 @@
-//! The multicast groups of a bridge, shared by the threads that translate and the main loop.
+//! The multicast groups of a bridge.
 //!
-//! **Threads**: any. The lock is held for one look-up or one update. Under it a change is reported to [`LiveChanges`],
-//! so the revalidator's sweep never sees a change that was not reported.
+//! **Threads**: all threads that translate, and the main thread. The lock is held for one look-up or one update. A change is
+//! reported to [`LiveChanges`] while the lock is held, so the revalidator's sweep never sees a change that was not reported.
 
 use crate::changes::Changes;
 use crate::live_changes::LiveChanges;
@@ -22,12 +22,12 @@ static EXPIRED: Counter = Counter::new("mcast_snooping_expired");
 pub struct SharedGroupTable(Mutex<GroupTable>);
 
 impl SharedGroupTable {
-    /// The table itself. It stays usable after a panic of another thread.
+    /// Locks the table. It stays usable after a panic of another thread.
     pub fn lock(&self) -> MutexGuard<'_, GroupTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Learns from a message that was received in a VLAN by a port.
+    /// Learns from a message that `port` received in `vlan`.
     pub fn learn(
         &self,
         live: &LiveChanges,
@@ -39,12 +39,12 @@ impl SharedGroupTable {
         self.change(live, bridge, |table| table.learn(vlan, port, message, now));
     }
 
-    /// Removes what aged out.
+    /// Removes the members and router ports that have aged out.
     pub fn expire(&self, live: &LiveChanges, bridge: BridgeId, now: Millis) {
         self.change(live, bridge, |table| table.run(now));
     }
 
-    /// Applies a change, and reports the translations that it affects.
+    /// Applies `change` to the table, and reports the changes of groups and router ports.
     pub fn change<T>(
         &self,
         live: &LiveChanges,

@@ -1,7 +1,8 @@
-//! Next hops of tunnels, and packets that wait for them; shared by all threads that translate and the main loop.
+//! Next hops of tunnels, and packets that are held until their next hop is known.
 //!
-//! **Threads**: any. A lock is held for one look-up or one update. Under the table's lock a change is reported to
-//! [`LiveChanges`](crate::live_changes::LiveChanges), so the revalidator never sees a change that was not reported.
+//! **Threads**: all threads that translate, and the main thread. A lock is held for one look-up or one update. A change is
+//! reported to [`LiveChanges`](crate::live_changes::LiveChanges) while the table is locked, so the revalidator never sees a
+//! change that was not reported.
 
 use crate::held_packet::HeldPacket;
 use flow::Mac;
@@ -10,29 +11,30 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use units::Millis;
-use xlate::{BridgeId, Held, HoldCapacity, Neighbours};
+use xlate::{BridgeId, HeldOutput, HoldCapacity, Neighbours};
 
-/// Interval of requests (ARP, ND) for a next hop that does not answer, while packets want it.
-const ASK_INTERVAL: Millis = Millis(1000);
-/// Requests that are remembered. Beyond that number a next hop may be asked again too early.
-const ASKED_MAX: usize = 4096;
+/// Minimum interval of requests (ARP, ND) for the same next hop.
+const REQUEST_INTERVAL: Millis = Millis(1000);
+/// Maximum number of requests whose times are stored. With more, a next hop may be requested again before the interval ends.
+const REQUESTS_MAX: usize = 4096;
 
-/// Packets held for one next hop.
+/// Maximum number of packets that are held for one next hop.
 const HELD_PER_HOP_MAX: usize = 16;
-/// Next hops for which packets are held at a time.
+/// Maximum number of next hops for which packets are held at a time.
 const HELD_HOPS_MAX: usize = 256;
 /// A packet that was held longer than this is dropped.
 const HELD_TIME_MAX: Millis = Millis(3000);
 
 /// The held packets, by bridge and next hop.
-type Waiting = HashMap<(String, IpAddr), Vec<HeldPacket>>;
+type HeldPackets = HashMap<(String, IpAddr), Vec<HeldPacket>>;
 
 /// A [`NeighbourTable`] behind a lock, and the packets that wait for its entries.
 #[derive(Default)]
 pub struct SharedNeighbours {
     table: Mutex<NeighbourTable>,
-    held: Mutex<Waiting>,
-    asked: Mutex<HashMap<(BridgeId, IpAddr), Millis>>,
+    held: Mutex<HeldPackets>,
+    /// When each next hop was requested last.
+    requests: Mutex<HashMap<(BridgeId, IpAddr), Millis>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -40,13 +42,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl SharedNeighbours {
-    /// The table itself. Each operation on it is complete, so it stays usable after a panic of another thread.
+    /// Locks the table. It stays usable after a panic of another thread, because no panic can leave an operation incomplete.
     pub fn lock(&self) -> MutexGuard<'_, NeighbourTable> {
         lock(&self.table)
     }
 
-    /// Holds a packet until its next hop is known, if there is room.
-    pub(crate) fn hold(&self, held: Held, packet: &[u8], now: Millis) {
+    /// Holds a packet until its next hop is known; drops it if the limit of packets or next hops is reached.
+    pub(crate) fn hold(&self, held: HeldOutput, packet: &[u8], now: Millis) {
         let mut waiting = lock(&self.held);
         let key = (held.next_bridge.clone(), held.next);
         if waiting.len() >= HELD_HOPS_MAX && !waiting.contains_key(&key) {
@@ -60,7 +62,7 @@ impl SharedNeighbours {
     }
 
     /// Removes neighbours that were neither used nor confirmed for long, and packets that were held too long. Returns
-    /// the addresses of the removed neighbours, and of next hops for which packets can be held again.
+    /// the addresses of the removed neighbours, and of the next hops whose limit of held packets is no longer reached.
     pub fn expire(&self, now: Millis) -> Vec<IpAddr> {
         let mut changed = Vec::new();
         lock(&self.held).retain(|(_, ip), list| {
@@ -72,30 +74,31 @@ impl SharedNeighbours {
         changed
     }
 
-    /// Takes the packets that were held for a next hop, without those that were held too long.
+    /// Takes the packets that are held for a next hop, except for packets that were held too long.
     pub(crate) fn release(&self, bridge: &str, ip: IpAddr, now: Millis) -> Vec<HeldPacket> {
         let mut list = lock(&self.held).remove(&(bridge.to_owned(), ip)).unwrap_or_default();
         list.retain(|p| now.since(p.since) < HELD_TIME_MAX);
         list
     }
 
-    /// Removes the neighbours of a bridge, or all; they may be requested at once. Returns whether there were any.
+    /// Removes the neighbours of a bridge, or all neighbours. All next hops may be requested again at once. Returns whether
+    /// there were neighbours to remove.
     pub fn flush(&self, bridge: Option<&str>) -> bool {
-        lock(&self.asked).clear();
+        lock(&self.requests).clear();
         self.lock().flush(bridge)
     }
 
     /// Whether a next hop may be requested now. If so, records the request.
-    pub fn may_ask(&self, bridge: BridgeId, ip: IpAddr, now: Millis) -> bool {
-        let mut asked = lock(&self.asked);
-        if asked.get(&(bridge, ip)).is_some_and(|at| now.since(*at) < ASK_INTERVAL) {
+    pub fn may_request(&self, bridge: BridgeId, ip: IpAddr, now: Millis) -> bool {
+        let mut requests = lock(&self.requests);
+        if requests.get(&(bridge, ip)).is_some_and(|at| now.since(*at) < REQUEST_INTERVAL) {
             return false;
         }
-        if asked.len() >= ASKED_MAX {
-            asked.retain(|_, at| now.since(*at) < ASK_INTERVAL);
+        if requests.len() >= REQUESTS_MAX {
+            requests.retain(|_, at| now.since(*at) < REQUEST_INTERVAL);
         }
-        if asked.len() < ASKED_MAX {
-            asked.insert((bridge, ip), now);
+        if requests.len() < REQUESTS_MAX {
+            requests.insert((bridge, ip), now);
         }
         true
     }
@@ -122,8 +125,8 @@ mod tests {
     use flow::Flow;
     use units::OfPort;
 
-    fn held(last: u8) -> Held {
-        Held {
+    fn held(last: u8) -> HeldOutput {
+        HeldOutput {
             next_bridge: "br0".to_owned(),
             next: IpAddr::from([10, 0, 0, last]),
             at: (BridgeId(1), OfPort(1)),

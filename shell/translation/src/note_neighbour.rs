@@ -1,19 +1,20 @@
-//! Learning next hops from packets and commands.
+//! Learns next hops from packets and commands.
 
 use crate::changes::Changes;
 use crate::shared_state::SharedState;
 use crate::side_effect::SideEffect;
 use flow::Mac;
-use router::Noted;
+use router::NeighbourUpdate;
 use std::net::IpAddr;
 use units::Millis;
-use xlate::{Change, Held, Neighbours};
+use xlate::{Change, HeldOutput, Neighbours};
 
 impl SharedState {
-    /// Records the address of a next hop, and the translations that this may change.
+    /// Records the Ethernet address of a next hop. If the address is new, reports the change and sends the packets that are
+    /// held for the next hop.
     pub fn note_neighbour(&self, bridge: &str, ip: IpAddr, mac: Mac, now: Millis) {
         let mut table = self.neighbours.lock();
-        if table.note(bridge, ip, mac, now) == Noted::Changed {
+        if table.note(bridge, ip, mac, now) == NeighbourUpdate::Changed {
             let mut changes = Changes::default();
             changes.push(Change::Neighbour { ip });
             self.live.note(changes);
@@ -22,8 +23,9 @@ impl SharedState {
         }
     }
 
-    /// Holds a packet until its next hop is known; sends it at once if that has become known since the translation.
-    pub(crate) fn hold(&self, held: Held, packet: &[u8], now: Millis) {
+    /// Holds a packet until its next hop is known. If the next hop has become known since the translation, sends the packet at
+    /// once.
+    pub(crate) fn hold(&self, held: HeldOutput, packet: &[u8], now: Millis) {
         let (bridge, next) = (held.next_bridge.clone(), held.next);
         self.neighbours.hold(held, packet, now);
         if self.neighbours.mac_of(&bridge, next).is_some() {

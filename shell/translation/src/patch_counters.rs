@@ -1,5 +1,5 @@
-//! Counters of patch ports and tunnels. Packets cross these inside a translation, so they are credited from the
-//! statistics of megaflows.
+//! Counters of patch ports and tunnel ports. The datapath has no ports of its own for them, so their counters are computed
+//! from the statistics of megaflows.
 
 use dpif::FlowStats;
 use std::collections::HashMap;
@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use units::OfPort;
 use xlate::BridgeId;
 
-/// Counters of one patch port.
+/// Counters of one patch port or tunnel port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PatchStats {
     /// Packets received by the port.
@@ -20,12 +20,12 @@ pub struct PatchStats {
     pub tx_bytes: u64,
 }
 
-/// Counters of all patch ports and tunnels. Written by threads that collect statistics, read by the main loop.
+/// Counters of all patch ports and tunnel ports. Threads that collect statistics write them; the main thread reads them.
 #[derive(Debug, Default)]
 pub struct PatchCounters(Mutex<HashMap<(BridgeId, OfPort), PatchStats>>);
 
 impl PatchCounters {
-    /// Counts packets that left a bridge by `tx` and entered the next by `rx`.
+    /// Counts packets that port `tx` of one bridge sent and port `rx` of the next bridge received.
     pub fn credit(&self, tx: (BridgeId, OfPort), rx: (BridgeId, OfPort), delta: &FlowStats) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let sender = all.entry(tx).or_default();
@@ -36,7 +36,7 @@ impl PatchCounters {
         receiver.rx_bytes += delta.bytes;
     }
 
-    /// Counts packets that entered a tunnel by a port (`out`), or came out of it.
+    /// Counts packets that a tunnel port sent (`out`) or received.
     pub fn credit_one(&self, at: (BridgeId, OfPort), out: bool, delta: &FlowStats) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let port = all.entry(at).or_default();
@@ -58,7 +58,7 @@ impl PatchCounters {
             .unwrap_or_default()
     }
 
-    /// Removes a port; a later port with its number starts at zero.
+    /// Removes the counters of a port, so that a later port with the same number starts at zero.
     pub fn forget(&self, bridge: BridgeId, port: OfPort) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&(bridge, port));
     }

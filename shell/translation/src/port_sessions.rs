@@ -1,7 +1,7 @@
 //! Sessions of a protocol on the ports of a datapath (BFD, CFM), with a queue of their timers.
 //!
-//! **Threads**: those that receive messages, the timers thread, and the main loop. A lock is held for one operation,
-//! during which nothing is sent or logged.
+//! **Threads**: the threads that receive messages, the timer thread, and the main thread. A lock is held for one operation,
+//! which neither sends nor logs.
 
 use crate::protocol_state::{PortKey, ProtocolState, log_level};
 use crate::shared_state::SharedState;
@@ -14,25 +14,25 @@ use std::sync::Arc;
 use units::Millis;
 
 /// A message of a protocol that is to be sent from a port.
-pub struct Due {
+pub struct DueMessage {
     /// The port.
     pub at: PortKey,
     /// The frame.
     pub frame: Vec<u8>,
-    /// Mark it as OAM in tunnels that support this.
+    /// A tunnel that supports this marks the message as OAM (operation and maintenance).
     pub oam: bool,
 }
 
 /// A session of a protocol on a port.
 pub trait PortSession {
-    /// What it reports for the log.
+    /// An event for the log.
     type Event: fmt::Display;
 
-    /// When it must be called next. A time in the past means now.
+    /// When [`turn`](Self::turn) must be called next. A time in the past means now.
     fn deadline(&self, now: Millis) -> Option<Millis>;
     /// Handles expired timers and returns the frame to send now, if one is due.
     fn turn(&mut self, now: Millis) -> Option<Vec<u8>>;
-    /// Whether its frames are to be marked as OAM.
+    /// Whether the session's frames must be marked as OAM.
     fn is_oam(&self) -> bool {
         false
     }
@@ -60,7 +60,7 @@ struct Inner<S> {
 struct Entry<S> {
     name: String,
     session: S,
-    /// Its time in the queue.
+    /// The session's time in the queue; `None` if the session is not in the queue.
     due: Option<Millis>,
 }
 
@@ -71,7 +71,7 @@ impl<S: PortSession> Inner<S> {
         }
     }
 
-    /// Moves a session to its timer's place in the queue. Returns whether that is earlier than before.
+    /// Moves a session to the position of its timer in the queue. Returns whether its timer is due sooner than before.
     fn requeue(&mut self, at: PortKey, now: Millis) -> bool {
         let Some(entry) = self.all.get_mut(&at) else { return false };
         let (old, new) = (entry.due, entry.session.deadline(now));
@@ -85,7 +85,7 @@ impl<S: PortSession> Inner<S> {
 }
 
 impl<S: PortSession> PortSessions<S> {
-    /// No sessions. Events go to this module of the log, with this limit.
+    /// No sessions. Events are logged by this log module, with this rate limit.
     pub(crate) fn new(
         shared: &Arc<SharedState>,
         wakeup: &Arc<Wakeup>,
@@ -118,7 +118,8 @@ impl<S: PortSession> PortSessions<S> {
         self.state.with(|inner| inner.all.contains_key(&at))
     }
 
-    /// Adds the session of a port. Its timers run once it is changed, or published.
+    /// Adds the session of a port. Its timers do not run until [`change`](Self::change) or
+    /// [`published`](Self::published) is called.
     pub(crate) fn add(&self, at: PortKey, name: &str, session: S) {
         self.state.with(|inner| {
             inner.all.insert(at, Entry { name: name.to_owned(), session, due: None });
@@ -139,30 +140,30 @@ impl<S: PortSession> PortSessions<S> {
         });
     }
 
-    /// Ports with a session for which `which` holds.
-    pub(crate) fn ports(&self, which: impl Fn(&S) -> bool) -> Vec<PortKey> {
+    /// Ports with a session for which `which` is true.
+    pub(crate) fn ports_where(&self, which: impl Fn(&S) -> bool) -> Vec<PortKey> {
         self.state
             .with(|inner| inner.all.iter().filter(|(_, e)| which(&e.session)).map(|(at, _)| *at).collect())
     }
 
-    /// The port of that name, or all that have a session.
-    fn named(&self, name: Option<&str>) -> Vec<PortKey> {
+    /// The port with this name, or all ports with a session.
+    fn ports_named(&self, name: Option<&str>) -> Vec<PortKey> {
         self.state.with(|inner| {
-            let meant = inner.all.iter().filter(|(_, e)| name.is_none_or(|n| e.name == n));
-            meant.map(|(at, _)| *at).collect()
+            let selected = inner.all.iter().filter(|(_, e)| name.is_none_or(|n| e.name == n));
+            selected.map(|(at, _)| *at).collect()
         })
     }
 
-    /// Applies `work` to the session of the port of that name, or to all. Returns false if there is no such port.
+    /// Applies `work` to the session of the port with this name, or to all sessions. Returns false if no port has the name.
     pub(crate) fn change_named(&self, name: Option<&str>, now: Millis, work: impl Fn(&mut S)) -> bool {
-        let meant = self.named(name);
-        meant.iter().for_each(|at| {
+        let selected = self.ports_named(name);
+        selected.iter().for_each(|at| {
             self.change(*at, now, &work);
         });
-        name.is_none() || !meant.is_empty()
+        name.is_none() || !selected.is_empty()
     }
 
-    /// The port of that name, or all, with a text about each.
+    /// Name and text of the port with this name, or of all ports with a session.
     pub(crate) fn show(
         &self,
         name: Option<&str>,
@@ -174,10 +175,10 @@ impl<S: PortSession> PortSessions<S> {
             let name = self.state.with(|inner| inner.all.get(at).map(|e| e.name.clone()))?;
             Some((name, text))
         };
-        self.named(name).iter().filter_map(one).collect()
+        self.ports_named(name).iter().filter_map(one).collect()
     }
 
-    /// Takes the sessions whose reported state has changed, and what `report` makes of them.
+    /// Takes the ports whose reported state has changed, with the reports that `report` makes of their sessions.
     pub(crate) fn take_changed_reports<R>(
         &self,
         now: Millis,
@@ -190,9 +191,9 @@ impl<S: PortSession> PortSessions<S> {
         changed.into_iter().filter_map(|at| Some((at, self.change(at, now, &report)?))).collect()
     }
 
-    /// Runs the timers that are due and returns the messages to send. A port that is not in the published snapshot yet
-    /// (`is_known`) sends nothing; its session is checked when it is published.
-    pub(crate) fn take_due(&self, is_known: impl Fn(PortKey) -> bool, now: Millis) -> Vec<Due> {
+    /// Runs the timers that are due and returns the messages to send. `is_known`: whether the port is in the published
+    /// snapshot. Timers of other ports stop until [`published`](Self::published) is called.
+    pub(crate) fn take_due(&self, is_known: impl Fn(PortKey) -> bool, now: Millis) -> Vec<DueMessage> {
         if self.is_empty() {
             return Vec::new();
         }
@@ -208,13 +209,13 @@ impl<S: PortSession> PortSessions<S> {
             if let Some((Some(frame), oam)) =
                 self.change(at, now, |session| (session.turn(now), session.is_oam()))
             {
-                frames.push(Due { at, frame, oam });
+                frames.push(DueMessage { at, frame, oam });
             }
         }
         frames
     }
 
-    /// To be called after a publication: ports may have become known to the translation.
+    /// To be called after a publication: restarts the timers of sessions that waited until their port was published.
     pub fn published(&self, now: Millis) {
         if self.is_empty() {
             return;
@@ -229,9 +230,9 @@ impl<S: PortSession> PortSessions<S> {
         }
     }
 
-    /// Applies `work` to a session, then updates its place in the queue, records state changes and writes log lines.
+    /// Applies `work` to a session, then updates its position in the queue, records state changes and writes log lines.
     pub(crate) fn change<T>(&self, at: PortKey, now: Millis, work: impl FnOnce(&mut S) -> T) -> Option<T> {
-        let (result, sooner, changed_reports, lines) = self.state.with(|inner| {
+        let (result, is_earlier, changed_reports, lines) = self.state.with(|inner| {
             let entry = inner.all.get_mut(&at)?;
             let result = work(&mut entry.session);
             let changed_reports = entry.session.take_news();
@@ -241,7 +242,7 @@ impl<S: PortSession> PortSessions<S> {
             }
             Some((result, inner.requeue(at, now), changed_reports, lines))
         })?;
-        if sooner {
+        if is_earlier {
             self.state.wake_timers();
         }
         if changed_reports {
@@ -253,10 +254,10 @@ impl<S: PortSession> PortSessions<S> {
         Some(result)
     }
 
-    /// Events as log lines, without those that are not logged.
+    /// Events as log lines, except for events whose level is not logged.
     fn lines(&self, name: &str, events: Vec<(Level, S::Event)>) -> Vec<(log::Level, String)> {
-        let wanted = events.into_iter().map(|(level, event)| (log_level(level), event));
-        let wanted = wanted.filter(|(level, _)| self.log.enabled(*level));
-        wanted.map(|(level, event)| (level, format!("{name}: {event}"))).collect()
+        let enabled = events.into_iter().map(|(level, event)| (log_level(level), event));
+        let enabled = enabled.filter(|(level, _)| self.log.enabled(*level));
+        enabled.map(|(level, event)| (level, format!("{name}: {event}"))).collect()
     }
 }

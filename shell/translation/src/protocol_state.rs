@@ -1,5 +1,5 @@
-//! The state of a protocol for the ports of a datapath (BFD, CFM, LACP): several threads change it, and the main loop takes reports of what
-//! has changed.
+//! The state of a protocol for the ports of a datapath (BFD, CFM, LACP, spanning trees): several threads change this state,
+//! and the main thread takes reports of the changes.
 
 use crate::shared_state::SharedState;
 use crate::timers::wakeup::Wakeup;
@@ -13,7 +13,7 @@ use xlate::BridgeId;
 /// A port of a bridge.
 pub type PortKey = (BridgeId, OfPort);
 
-/// The level of the log for an event of a protocol.
+/// The log level for an event of a protocol.
 pub(crate) fn log_level(level: Level) -> log::Level {
     match level {
         Level::Warn => log::Level::Warn,
@@ -22,11 +22,12 @@ pub(crate) fn log_level(level: Level) -> log::Level {
     }
 }
 
-/// `State` with its lock, and the threads that wait for changes of it.
+/// A protocol's `State` behind a lock, with the means to wake the threads that must see changes of it.
 pub(crate) struct ProtocolState<State> {
     state: Mutex<State>,
-    /// Number of ports.
+    /// Number of sessions, LACP ports or spanning trees; read without the lock.
     len: AtomicUsize,
+    /// There are reports that the main thread has not taken.
     any_changed_reports: AtomicBool,
     shared: Arc<SharedState>,
     timers: Arc<Wakeup>,
@@ -59,12 +60,12 @@ impl<State> ProtocolState<State> {
         work(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Wakes the timers thread: a timer may be due earlier.
+    /// Wakes the timer thread, because a timer may be due sooner than before.
     pub(crate) fn wake_timers(&self) {
         self.timers.wake();
     }
 
-    /// Wakes the main loop to take the changed reports.
+    /// Wakes the main thread, which takes the changed reports.
     pub(crate) fn announce_reports(&self) {
         if !self.any_changed_reports.swap(true, Ordering::AcqRel) {
             self.shared.wake();

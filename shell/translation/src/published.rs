@@ -1,4 +1,4 @@
-//! The state that the main loop publishes for the threads that translate.
+//! The state that the main thread publishes for the threads that translate.
 
 use crate::macs::SharedMacs;
 use crate::multicast_groups::SharedGroupTable;
@@ -7,11 +7,11 @@ use std::sync::Arc;
 use units::OfPort;
 use xlate::{BridgeId, Port, Snapshot};
 
-/// A snapshot with its version and the learning tables that belong to it.
-pub struct Published {
+/// A snapshot with its version, and the learning tables of its bridges.
+pub struct PublishedState {
     /// Increases with each publication.
     pub version: u64,
-    /// What translations read.
+    /// The snapshot that translations read.
     pub snapshot: Snapshot,
     /// The learning tables of the snapshot's bridges.
     pub macs: HashMap<BridgeId, Arc<SharedMacs>>,
@@ -19,7 +19,7 @@ pub struct Published {
     pub groups: HashMap<BridgeId, Arc<SharedGroupTable>>,
 }
 
-impl Published {
+impl PublishedState {
     /// A port of a bridge.
     pub(crate) fn port(&self, (bridge, port): (BridgeId, OfPort)) -> Option<&Port> {
         self.snapshot.bridge(bridge)?.port(port)

@@ -1,14 +1,14 @@
-//! State shared by the threads that translate and the main loop: the published snapshot, frozen states, and a queue of
-//! side effects for the main loop.
+//! State shared by the threads that translate and the main thread: the published snapshot, frozen states, and a queue of
+//! side effects for the main thread.
 //!
-//! **Threads**: workers, handlers and the main loop. The snapshot is read without a lock; the queue and the frozen
-//! states have locks that are held for one operation.
+//! **Threads**: workers, handlers, revalidator and main thread. The snapshot is read without a lock. The queue and the
+//! frozen states have locks that are held for one operation.
 
 use crate::live_changes::LiveChanges;
 use crate::macs::SharedMacs;
 use crate::multicast_groups::SharedGroupTable;
 use crate::neighbours::SharedNeighbours;
-use crate::published::Published;
+use crate::published::PublishedState;
 use crate::side_effect::{SIDE_EFFECTS_MAX, SideEffect};
 use arc_swap::ArcSwap;
 use runtime::Waker;
@@ -18,26 +18,27 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use xlate::{BridgeId, Dependencies, DependencySets, Frozen, Recirc, RecircTable, Snapshot};
 
-/// The shared state.
+/// State of one datapath that the threads that translate share with the main thread.
 pub struct SharedState {
     /// Next hops of tunnels.
     pub neighbours: Arc<SharedNeighbours>,
     /// Exporters of traffic records.
     pub exporters: Arc<Exporters>,
-    published: ArcSwap<Published>,
+    published: ArcSwap<PublishedState>,
     recirc: Mutex<RecircTable>,
     side_effects: Mutex<Vec<SideEffect>>,
+    /// Number of side effects that were dropped because the queue was full.
     lost: AtomicU64,
-    /// Changes of learning tables, which translations read directly, not from the snapshot.
+    /// Changes of learning tables and neighbours, which translations read directly, not from the snapshot.
     pub live: LiveChanges,
     dependency_sets: Mutex<DependencySets>,
     waker: Waker,
 }
 
 impl SharedState {
-    /// Nothing published yet; `waker` is the main loop's.
+    /// State with an empty snapshot. `waker` wakes the main thread.
     pub fn new(waker: Waker, neighbours: Arc<SharedNeighbours>, exporters: Arc<Exporters>) -> SharedState {
-        let empty = Published {
+        let empty = PublishedState {
             version: 0,
             snapshot: Snapshot::default(),
             macs: HashMap::new(),
@@ -57,7 +58,7 @@ impl SharedState {
     }
 
     /// The newest snapshot.
-    pub fn published(&self) -> Arc<Published> {
+    pub fn published(&self) -> Arc<PublishedState> {
         self.published.load_full()
     }
 
@@ -69,7 +70,7 @@ impl SharedState {
         groups: HashMap<BridgeId, Arc<SharedGroupTable>>,
     ) {
         let version = self.published.load().version + 1;
-        self.published.store(Arc::new(Published { version, snapshot, macs, groups }));
+        self.published.store(Arc::new(PublishedState { version, snapshot, macs, groups }));
     }
 
     /// The version of the newest snapshot.
@@ -77,12 +78,12 @@ impl SharedState {
         self.published.load().version
     }
 
-    /// Wakes the main loop.
+    /// Wakes the main thread.
     pub fn wake(&self) {
         self.waker.wake();
     }
 
-    /// Queues a side effect and wakes the main loop.
+    /// Queues a side effect and wakes the main thread. Drops and counts the side effect if the queue is full.
     pub fn enqueue(&self, side_effect: SideEffect) {
         let mut side_effects = lock(&self.side_effects);
         if side_effects.len() < SIDE_EFFECTS_MAX {
@@ -114,12 +115,12 @@ impl SharedState {
         lock(&self.dependency_sets).all()
     }
 
-    /// Whether three quarters of the numbers of dependencies are in use.
+    /// Whether more than three quarters of the sets of dependencies that can be stored are stored.
     pub fn has_many_dependency_sets(&self) -> bool {
         lock(&self.dependency_sets).is_crowded()
     }
 
-    /// Removes the sets of dependencies that no megaflow has.
+    /// Removes the sets of dependencies whose numbers are not in `used`.
     pub fn retain_dependency_sets(&self, used: &HashSet<u32>) {
         lock(&self.dependency_sets).retain(used);
     }
@@ -137,7 +138,7 @@ impl SharedState {
         }
     }
 
-    /// Frees frozen states that have been unreferenced for a while; to be called about once a second.
+    /// Frees frozen states that had no references during the last two calls; to be called about once a second.
     pub fn expire_frozen(&self) {
         lock(&self.recirc).expire();
     }
@@ -148,16 +149,16 @@ impl Recirc for SharedState {
         lock(&self.recirc).freeze(state)
     }
 
-    fn thaw(&self, id: u32) -> Option<Arc<Frozen>> {
-        lock(&self.recirc).thaw(id)
+    fn state(&self, id: u32) -> Option<Arc<Frozen>> {
+        lock(&self.recirc).state(id)
     }
 
-    fn hold(&self, id: u32) -> Option<Arc<Frozen>> {
-        lock(&self.recirc).hold(id)
+    fn state_ref(&self, id: u32) -> Option<Arc<Frozen>> {
+        lock(&self.recirc).state_ref(id)
     }
 }
 
-/// The state stays usable after a panic of another thread: each operation is complete.
+/// Locks `mutex`. The state stays usable after a panic of another thread, because no panic can leave an operation incomplete.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

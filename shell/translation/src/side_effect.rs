@@ -1,8 +1,8 @@
-//! Side effects of packets that the main loop has to carry out.
+//! Side effects of packets that the main thread carries out.
 
 use crate::held_packet::HeldPacket;
 use crate::upcall::packet_in::PacketInParts;
-use crate::upcall::suspect::Suspect;
+use crate::upcall::suspect_megaflow::SuspectMegaflow;
 use std::sync::Arc;
 use units::Millis;
 use xlate::{FinTimeout, LearnedFlow, Solicitation};
@@ -15,13 +15,13 @@ pub enum SideEffect {
     FinTimeout(FinTimeout),
     /// Send a packet-in to controllers.
     PacketIn(Box<PacketInParts>),
-    /// Check whether a megaflow is wrong.
-    Suspect(Box<Suspect>),
+    /// Check whether a packet's megaflow is wrong (shadow check).
+    Suspect(Box<SuspectMegaflow>),
     /// Request the next hop of a tunnel (ARP, ND).
     Solicit(Arc<Solicitation>),
     /// Send packets whose next hop is now known.
     Release(Vec<HeldPacket>),
 }
 
-/// Side effects that may be queued. More are dropped and counted.
+/// Maximum number of queued side effects. More are dropped and counted.
 pub const SIDE_EFFECTS_MAX: usize = 16 * 1024;

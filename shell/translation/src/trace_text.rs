@@ -4,7 +4,7 @@ use flow::Match;
 use flow::text::{NameMap, NoNames};
 use openflow::Action;
 use units::OfPort;
-use xlate::Text;
+use xlate::TraceFormat;
 
 /// Formats the parts of a trace in the syntax of ovs-ofctl(8).
 pub struct TraceText {
@@ -12,23 +12,23 @@ pub struct TraceText {
     pub names: bool,
 }
 
-impl Text for TraceText {
+impl TraceFormat for TraceText {
     fn actions(&self, bridge: &xlate::Bridge, actions: &[Action]) -> String {
         match self.names {
-            true => openflow::text::actions_text(actions, &ViewNames(bridge)),
+            true => openflow::text::actions_text(actions, &BridgePortNames(bridge)),
             false => openflow::text::actions_text(actions, &NoNames),
         }
     }
 
     fn matching(&self, bridge: &xlate::Bridge, matching: &Match) -> String {
-        if self.names { matching.text(&ViewNames(bridge)) } else { matching.text(&NoNames) }
+        if self.names { matching.text(&BridgePortNames(bridge)) } else { matching.text(&NoNames) }
     }
 }
 
 /// Names of the ports of a published bridge.
-pub struct ViewNames<'a>(pub &'a xlate::Bridge);
+pub struct BridgePortNames<'a>(pub &'a xlate::Bridge);
 
-impl NameMap for ViewNames<'_> {
+impl NameMap for BridgePortNames<'_> {
     fn port_name(&self, port: OfPort) -> Option<String> {
         self.0.port(port).map(|p| p.name.clone())
     }

@@ -1,7 +1,8 @@
-//! Unix, TCP and TLS byte streams, active and passive, and a state machine for reconnecting.
+//! Byte streams over Unix sockets, TCP and TLS, active and passive, and a state machine for reconnecting.
 //!
-//! All functions but those of [`WaitingStream`] are non-blocking. All are independent of the protocols on top: OVSDB,
-//! OpenFlow and the control socket. Each component owns its streams, so no locks are needed; any thread may use the crate.
+//! All functions are non-blocking, except those of [`WaitingStream`]. They do not depend on the protocol on top: OVSDB,
+//! OpenFlow or that of the control socket. Each component owns its streams, so no locks are needed. Any thread may use
+//! the crate.
 
 mod listener;
 mod outbox;

@@ -1,5 +1,6 @@
-//! A listening socket. Dropping a Unix socket's listener removes its file; the file of a dead process is
-//! replaced.
+//! A listening socket.
+//!
+//! A Unix socket's file is removed when its listener is dropped. A file that a dead process left behind is replaced.
 
 use crate::stream::{Stream, family, socket};
 use crate::target::Target;
@@ -16,14 +17,14 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Connections that the kernel completes before they are accepted. A client that finds no place tries again after a second, so
-/// that hundreds of them which come together would delay each other by seconds.
+/// Maximum number of connections that wait to be accepted. A client that finds the backlog full tries again only after a
+/// second, so with a short backlog, hundreds of clients that connect at the same time would wait for seconds.
 const BACKLOG: i32 = 1024;
 
-/// Numbers clients of Unix sockets, which have no address.
+/// The number of the next client of a Unix socket. Such clients have no address, so they are named by numbers.
 static UNIX_CLIENTS: AtomicU64 = AtomicU64::new(0);
 
-/// Listens for clients; non-blocking.
+/// A non-blocking listening socket.
 #[derive(Debug)]
 pub struct Listener {
     fd: OwnedFd,
@@ -31,7 +32,8 @@ pub struct Listener {
     tls: bool,
 }
 
-/// A Unix socket's file, identified by its inode, so that a successor's file is not removed.
+/// The file of a Unix socket. The inode identifies it, so that the file of another process which now listens at the path is
+/// not removed.
 #[derive(Debug)]
 struct SocketFile {
     path: PathBuf,
@@ -51,7 +53,7 @@ fn file_id(path: &Path) -> io::Result<(u64, u64)> {
 }
 
 impl Listener {
-    /// Listens at a passive target. `AddrInUse` if another process listens there.
+    /// Listens at a passive target. The error is `AddrInUse` if another process listens there.
     pub fn bind(target: &Target) -> io::Result<Listener> {
         match target {
             Target::PUnix(path) => Listener::bind_unix(path),
@@ -63,17 +65,17 @@ impl Listener {
 
     fn bind_unix(path: &Path) -> io::Result<Listener> {
         if symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket()) {
-            let dead = Stream::connect(&Target::Unix(path.into()))
+            let is_dead = Stream::connect(&Target::Unix(path.into()))
                 .is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused);
-            if dead {
+            if is_dead {
                 remove_file(path)?;
             }
         }
         let fd = socket(AddressFamily::UNIX)?;
-        // The socket file gets the mode of the socket: access for owner and group, less umask.
+        // The socket file gets the mode of the socket: access for owner and group, restricted by the umask.
         rustix::fs::fchmod(&fd, Mode::from_raw_mode(0o770))?;
-        let at = unix_path::resolve(path)?;
-        rustix::net::bind(&fd, &at.addr)?;
+        let resolved = unix_path::resolve(path)?;
+        rustix::net::bind(&fd, &resolved.addr)?;
         let file = SocketFile { path: path.to_path_buf(), id: file_id(path)? };
         rustix::net::listen(&fd, BACKLOG)?;
         Ok(Listener { fd, file: Some(file), tls: false })
@@ -100,7 +102,7 @@ impl Listener {
             let n = UNIX_CLIENTS.fetch_add(1, Ordering::Relaxed);
             return Ok(Some(Stream::accepted(fd, format!("unix#{n}"))));
         }
-        // On failure the peer has disconnected, which the first read reports.
+        // This fails if the peer has disconnected; the first read will report that.
         let _ = set_tcp_nodelay(&fd, true);
         let peer = peer.and_then(|p| SocketAddr::try_from(p).ok());
         let kind = if self.tls { "ssl" } else { "tcp" };

@@ -1,29 +1,28 @@
 //! Bytes to be written to a non-blocking stream.
 //!
-//! The bytes are stored in pieces, so that a long message is neither copied nor moved; written pieces are
-//! freed. The owner uses `len` to disconnect a peer that does not read, and `pushed` and `written` to measure
-//! how long bytes wait.
+//! The bytes are stored in pieces, so that a long message is neither copied nor moved. Written pieces are freed. The owner
+//! calls `len` to detect a peer that does not read, and `pushed` and `written` to measure how long bytes wait.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write};
 
-/// Short messages are joined into pieces of at most this many bytes; a longer message is a piece of its own.
-const PIECE: usize = 64 * 1024;
-/// Maximum number of bytes written by one [`Outbox::flush`], so that a fast reader does not occupy the
-/// thread: 1 MiB takes about 0.3 ms over a Unix socket.
+/// Short messages are joined into pieces of at most this many bytes. A longer message is a separate piece.
+const PIECE_LEN: usize = 64 * 1024;
+/// Maximum number of bytes written by one [`Outbox::flush`], so that a fast reader does not keep the thread busy: writing
+/// 1 MiB to a Unix socket takes about 0.3 ms.
 const FLUSH_MAX: usize = 1 << 20;
 
 /// The queue of bytes to be written.
 #[derive(Debug, Default)]
 pub struct Outbox {
     pieces: VecDeque<Vec<u8>>,
-    /// Bytes of the first piece that are already written.
+    /// Number of bytes of the first piece that are already written.
     front: usize,
-    /// Bytes in all pieces, without `front`.
+    /// Number of bytes in all pieces that are not written yet.
     len: usize,
     pushed: u64,
-    /// Whether the stream (TLS) has accepted bytes that it has not sent yet.
-    held: bool,
+    /// Whether a TLS stream has accepted bytes that it has not sent yet.
+    tls_pending: bool,
 }
 
 impl Outbox {
@@ -35,29 +34,29 @@ impl Outbox {
     /// Appends bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         match self.pieces.back_mut() {
-            Some(last) if last.len() + bytes.len() <= PIECE => last.extend_from_slice(bytes),
+            Some(last) if last.len() + bytes.len() <= PIECE_LEN => last.extend_from_slice(bytes),
             _ => self.pieces.push_back(bytes.to_vec()),
         }
-        self.count(bytes.len());
+        self.add_len(bytes.len());
     }
 
-    /// Appends bytes, without copying them if they are at least a piece.
+    /// Appends bytes. They are not copied if there are at least `PIECE_LEN` of them.
     pub fn push_owned(&mut self, bytes: Vec<u8>) {
-        if bytes.len() < PIECE {
+        if bytes.len() < PIECE_LEN {
             return self.push(&bytes);
         }
-        self.count(bytes.len());
+        self.add_len(bytes.len());
         self.pieces.push_back(bytes);
     }
 
-    fn count(&mut self, len: usize) {
+    fn add_len(&mut self, len: usize) {
         self.len += len;
         self.pushed += len as u64;
     }
 
-    /// Number of bytes to be written. Bytes that the stream (TLS) holds back count as one.
+    /// Number of bytes to be written. All bytes that a TLS stream has accepted but not sent yet count as one byte.
     pub fn len(&self) -> usize {
-        self.len + usize::from(self.held)
+        self.len + usize::from(self.tls_pending)
     }
 
     /// Returns whether all bytes are written and sent.
@@ -75,8 +74,7 @@ impl Outbox {
         self.pushed - self.len as u64
     }
 
-    /// Writes until the stream blocks or `FLUSH_MAX` is reached; in the latter case the stream is still
-    /// writable.
+    /// Writes until the stream blocks or `FLUSH_MAX` bytes are written; after the latter, the stream is still writable.
     pub fn flush(&mut self, stream: &mut impl Write) -> io::Result<()> {
         let mut left = FLUSH_MAX;
         while let Some(piece) = self.pieces.front().filter(|_| left > 0) {
@@ -102,7 +100,7 @@ impl Outbox {
             self.pieces.clear();
             self.front = 0;
         }
-        self.held = match stream.flush() {
+        self.tls_pending = match stream.flush() {
             Err(e) if e.kind() == ErrorKind::WouldBlock => true,
             other => other.map(|()| false)?,
         };

@@ -1,10 +1,9 @@
-//! Decides when an active connection is attempted, probed and dropped: a state machine without sockets or a
-//! clock of its own.
+//! A state machine that decides when to attempt, probe and drop a connection. It uses no sockets and reads no clock.
 //!
-//! The owner calls `run` in every turn of its loop, after it has read all input (`activity`), so that a
-//! delayed turn does not make a live peer look dead. The owner performs the returned `Action` and reports its
-//! result. Messages are collected as `Line`s, which the owner logs with `log_to`. Texts and timing are those
-//! of Open vSwitch 3.7, whose OVSDB and OpenFlow parts word some messages differently (`Wording`).
+//! The owner calls `run` in every iteration of its loop, after it has read all input and called `activity`; otherwise, after
+//! a delayed iteration, a live peer would look dead. The owner performs the returned `Action` and reports its result.
+//! Messages are collected as `Line`s, which the owner logs with `log_to`. Texts and timing are those of Open vSwitch 3.7;
+//! its code for OVSDB and that for OpenFlow have different texts for some messages (`Wording`).
 
 use runtime::Module;
 use runtime::log::Level;
@@ -15,7 +14,7 @@ const MIN_BACKOFF_MS: u64 = 1_000;
 const MAX_BACKOFF_MS: u64 = 8_000;
 const PROBE_INTERVAL_MS: u64 = 5_000;
 const MIN_CONNECT_MS: u64 = 1_000;
-/// Maximum number of stored lines: more than one turn produces. An owner that never logs keeps only these.
+/// Maximum number of stored lines, more than one iteration produces. It limits the memory if the owner never logs.
 const MAX_LINES: usize = 32;
 
 /// The part of Open vSwitch whose messages are used.
@@ -30,7 +29,7 @@ pub enum Wording {
 /// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Disabled.
+    /// Not attempted.
     Void,
     /// Waiting before the next attempt.
     Backoff,
@@ -58,9 +57,9 @@ impl State {
 /// What the owner must do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Start to connect; then call `connected` or `connect_failed`.
+    /// Start to connect, and later call `connected` or `connect_failed`.
     Connect,
-    /// Drop the connection or the attempt, without reporting back.
+    /// Drop the connection or the attempt. The owner does not report a result.
     Disconnect,
     /// Send a request that the peer must answer.
     Probe,
@@ -69,11 +68,11 @@ pub enum Action {
 /// The reason why a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// An error, with the system's text.
+    /// An error, with its text.
     Error(String),
     /// The peer closed it.
     Closed,
-    /// Our side dropped it.
+    /// This process dropped it.
     Dropped,
 }
 
@@ -100,10 +99,10 @@ pub struct Line {
 pub struct Reconnect {
     name: String,
     wording: Wording,
-    /// False for a connection that the peer opened: it is not opened again.
+    /// Whether to connect again after the connection ends; false if the peer opened it.
     retry: bool,
     state: State,
-    entered: Millis,
+    entered_at: Millis,
     backoff: u64,
     min_backoff: u64,
     max_backoff: u64,
@@ -119,14 +118,14 @@ pub struct Reconnect {
 }
 
 impl Reconnect {
-    /// A connection whose first attempt is due at once.
+    /// Creates a connection that is to be attempted at once.
     pub fn new(name: impl Into<String>, wording: Wording, now: Millis) -> Reconnect {
         Reconnect {
             name: name.into(),
             wording,
             retry: true,
             state: State::Backoff,
-            entered: now,
+            entered_at: now,
             backoff: 0,
             min_backoff: MIN_BACKOFF_MS,
             max_backoff: MAX_BACKOFF_MS,
@@ -142,21 +141,20 @@ impl Reconnect {
         }
     }
 
-    /// A connection that the peer opened and that counts as connected only after its hello message: then the
-    /// owner calls `connected`. The time limit is that of an attempt.
+    /// Creates a connection that the peer opened. It counts as connected only after the peer's hello message; the owner then
+    /// calls `connected`. Until then the time limit of an attempt applies.
     pub fn accepted(name: impl Into<String>, wording: Wording, now: Millis) -> Reconnect {
         let mut r = Reconnect { retry: false, ..Reconnect::new(name, wording, now) };
         r.enter(State::Connecting, now);
         r
     }
 
-    /// Sets the idle time before a probe in ms, which is also the time limit for the answer; 0 turns probes
-    /// off.
+    /// Sets the idle time before a probe, in ms. It is also the time limit for the answer. 0 disables probes.
     pub fn set_probe_interval(&mut self, ms: u64) {
         self.probe_interval = ms;
     }
 
-    /// Sets the longest wait between attempts, in ms (at least the shortest one, one second).
+    /// Sets the maximum wait between attempts, in ms. It is at least the minimum wait, which is one second.
     pub fn set_max_backoff(&mut self, ms: u64) {
         self.max_backoff = ms.max(self.min_backoff);
         if self.state == State::Backoff {
@@ -168,7 +166,7 @@ impl Reconnect {
     pub fn run(&mut self, now: Millis) -> Option<Action> {
         if self.force {
             self.force = false;
-            self.lose_by_force(now);
+            self.disconnect_by_force(now);
             return Some(Action::Disconnect);
         }
         if now < self.deadline(now)? {
@@ -181,25 +179,25 @@ impl Reconnect {
                 Some(Action::Connect)
             }
             State::Connecting => {
-                self.attempt_lost(now, None);
+                self.attempt_failed(now, None);
                 Some(Action::Disconnect)
             }
             State::Active => {
-                let idle = now.0.saturating_sub(self.last_activity.0.max(self.entered.0));
+                let idle = now.0.saturating_sub(self.last_activity.0.max(self.entered_at.0));
                 let idle = match self.wording {
                     Wording::Ovsdb => format!("{idle} ms"),
                     Wording::OpenFlow => format!("{} seconds", idle / 1000),
                 };
-                self.say(Level::Dbg, &format!("idle {idle}, sending inactivity probe"));
+                self.log(Level::Dbg, &format!("idle {idle}, sending inactivity probe"));
                 self.enter(State::Idle, now);
                 Some(Action::Probe)
             }
             State::Idle => {
-                let waited = self.seconds(now.0.saturating_sub(self.entered.0));
+                let waited = self.seconds(now.0.saturating_sub(self.entered_at.0));
                 let text = format!("no response to inactivity probe after {waited} seconds, disconnecting");
-                self.say(Level::Err, &text);
+                self.log(Level::Err, &text);
                 if self.wording == Wording::Ovsdb {
-                    self.say(self.usual(), "connection dropped");
+                    self.log(self.default_level(), "connection dropped");
                 }
                 self.last_error = Some("Connection timed out".into());
                 self.end_connection(now);
@@ -208,7 +206,7 @@ impl Reconnect {
         }
     }
 
-    /// The time at which `run` must be called next, if no event occurs before.
+    /// The time at which `run` must be called next, unless something happens earlier.
     pub fn deadline(&self, now: Millis) -> Option<Millis> {
         if self.force {
             return Some(now);
@@ -216,11 +214,11 @@ impl Reconnect {
         let after = |from: Millis, ms: u64| Some(Millis(from.0.saturating_add(ms)));
         match self.state {
             State::Void => None,
-            State::Backoff => after(self.entered, self.backoff),
-            State::Connecting => after(self.entered, self.backoff.max(MIN_CONNECT_MS)),
+            State::Backoff => after(self.entered_at, self.backoff),
+            State::Connecting => after(self.entered_at, self.backoff.max(MIN_CONNECT_MS)),
             State::Active | State::Idle if self.probe_interval == 0 => None,
-            State::Active => after(self.entered.max(self.last_activity), self.probe_interval),
-            State::Idle => after(self.entered, self.probe_interval),
+            State::Active => after(self.entered_at.max(self.last_activity), self.probe_interval),
+            State::Idle => after(self.entered_at, self.probe_interval),
         }
     }
 
@@ -232,7 +230,7 @@ impl Reconnect {
         if self.retry && self.state != State::Connecting {
             self.enter_connecting(now);
         }
-        self.say(self.usual(), "connected");
+        self.log(self.default_level(), "connected");
         self.enter(State::Active, now);
         self.last_connected = Some(now);
         self.last_activity = now;
@@ -246,7 +244,7 @@ impl Reconnect {
             self.enter_connecting(now);
         }
         if self.state == State::Connecting {
-            self.attempt_lost(now, Some(runtime::error_text(error)));
+            self.attempt_failed(now, Some(runtime::error_text(error)));
         }
     }
 
@@ -262,13 +260,13 @@ impl Reconnect {
                     Loss::Closed => Some("End of file".into()),
                     Loss::Dropped => None,
                 };
-                self.attempt_lost(now, error);
+                self.attempt_failed(now, error);
             }
             State::Active | State::Idle => {
                 match &loss {
-                    Loss::Error(e) => self.say(Level::Warn, &format!("connection dropped ({e})")),
-                    Loss::Closed => self.say(self.usual(), "connection closed by peer"),
-                    Loss::Dropped => self.say(self.usual(), "connection dropped"),
+                    Loss::Error(e) => self.log(Level::Warn, &format!("connection dropped ({e})")),
+                    Loss::Closed => self.log(self.default_level(), "connection closed by peer"),
+                    Loss::Dropped => self.log(self.default_level(), "connection dropped"),
                 }
                 self.last_error = match loss {
                     Loss::Error(text) => Some(text),
@@ -288,12 +286,12 @@ impl Reconnect {
         self.last_activity = now;
     }
 
-    /// Makes the next `run` disconnect; the connection is then attempted again.
+    /// Makes the next `run` disconnect. The connection is then attempted again.
     pub fn force_reconnect(&mut self) {
         self.force = matches!(self.state, State::Connecting | State::Active | State::Idle);
     }
 
-    /// Disables the connection; the owner must drop it.
+    /// Disables the connection. The owner must drop it.
     pub fn disable(&mut self, now: Millis) {
         if self.is_connected() {
             self.last_disconnected = Some(now);
@@ -302,7 +300,7 @@ impl Reconnect {
         self.enter(State::Void, now);
     }
 
-    /// Enables the connection (again).
+    /// Enables a disabled connection.
     pub fn enable(&mut self, now: Millis) {
         if self.state == State::Void && self.retry {
             self.backoff = 0;
@@ -320,7 +318,7 @@ impl Reconnect {
         &self.name
     }
 
-    /// The present state.
+    /// The current state.
     pub fn state(&self) -> State {
         self.state
     }
@@ -330,7 +328,7 @@ impl Reconnect {
         matches!(self.state, State::Active | State::Idle)
     }
 
-    /// The present wait between attempts, in ms.
+    /// The current wait between attempts, in ms.
     pub fn backoff_ms(&self) -> u64 {
         self.backoff
     }
@@ -355,7 +353,8 @@ impl Reconnect {
         self.last_disconnected.map(|t| now.0.saturating_sub(t.0) / 1000)
     }
 
-    /// Why it last ended; `None` while it is connected.
+    /// The error that ended the last connection or attempt. `None` while connected, and after a connection that this process
+    /// dropped.
     pub fn last_error(&self) -> Option<&str> {
         self.last_error.as_deref()
     }
@@ -372,58 +371,57 @@ impl Reconnect {
         }
     }
 
-    fn say(&mut self, level: Level, text: &str) {
+    fn log(&mut self, level: Level, text: &str) {
         if self.lines.len() < MAX_LINES {
             self.lines.push(Line { level, text: format!("{}: {text}", self.name) });
         }
     }
 
-    /// The level of ordinary events: Dbg for connections that peers open, since they come and go all the
-    /// time.
-    fn usual(&self) -> Level {
+    /// The level of ordinary events. It is lower for connections that peers open, because these change often.
+    fn default_level(&self) -> Level {
         if self.retry { Level::Info } else { Level::Dbg }
     }
 
     fn enter(&mut self, state: State, now: Millis) {
         self.state = state;
-        self.entered = now;
-        self.say(Level::Dbg, &format!("entering {}", state.name()));
+        self.entered_at = now;
+        self.log(Level::Dbg, &format!("entering {}", state.name()));
     }
 
     fn enter_connecting(&mut self, now: Millis) {
-        if self.is_talkative() {
-            self.say(Level::Info, "connecting...");
+        if self.logs_attempts() {
+            self.log(Level::Info, "connecting...");
         }
         self.attempts += 1;
         self.enter(State::Connecting, now);
     }
 
-    /// Returns whether attempts are logged: not at the longest wait, where each would repeat the same lines.
-    fn is_talkative(&self) -> bool {
+    /// Returns whether attempts are logged. They are not at the maximum wait, because each would repeat the same lines.
+    fn logs_attempts(&self) -> bool {
         self.backoff < self.max_backoff
     }
 
-    /// Ends an attempt; `error` `None` means timed out.
-    fn attempt_lost(&mut self, now: Millis, error: Option<String>) {
-        if self.is_talkative() {
+    /// Ends an attempt. Without an error, it timed out.
+    fn attempt_failed(&mut self, now: Millis, error: Option<String>) {
+        if self.logs_attempts() {
             let text = match (self.wording, &error) {
                 (Wording::Ovsdb, Some(e)) => format!("connection attempt failed ({e})"),
                 (Wording::Ovsdb, None) => "connection attempt timed out".into(),
                 (Wording::OpenFlow, Some(e)) => format!("connection failed ({e})"),
                 (Wording::OpenFlow, None) => "connection timed out".into(),
             };
-            self.say(Level::Info, &text);
+            self.log(Level::Info, &text);
         }
         self.last_error = Some(error.unwrap_or_else(|| "Connection timed out".into()));
         self.back_off(now, false);
     }
 
-    fn lose_by_force(&mut self, now: Millis) {
+    fn disconnect_by_force(&mut self, now: Millis) {
         let text = match self.wording {
             Wording::Ovsdb => "connection dropped",
             Wording::OpenFlow => "disconnecting",
         };
-        self.say(self.usual(), text);
+        self.log(self.default_level(), text);
         self.last_error = None;
         if self.is_connected() {
             self.end_connection(now);
@@ -439,27 +437,26 @@ impl Reconnect {
         self.back_off(now, lasted);
     }
 
-    /// Enters the wait before the next attempt. `afresh`: start at the shortest wait, since the connection
-    /// was useful.
-    fn back_off(&mut self, now: Millis, afresh: bool) {
+    /// Starts the wait before the next attempt. `reset`: the connection lasted long enough to start again at the minimum wait.
+    fn back_off(&mut self, now: Millis, reset: bool) {
         if !self.retry {
             self.enter(State::Void, now);
             return;
         }
-        if afresh || self.backoff < self.min_backoff {
+        if reset || self.backoff < self.min_backoff {
             self.backoff = self.min_backoff;
         } else if self.backoff < self.max_backoff / 2 {
             self.backoff *= 2;
             let text = format!("waiting {} seconds before reconnect", self.seconds(self.backoff));
-            self.say(Level::Info, &text);
+            self.log(Level::Info, &text);
         } else {
-            if self.is_talkative() {
+            if self.logs_attempts() {
                 let what = match self.wording {
                     Wording::Ovsdb => "reconnect",
                     Wording::OpenFlow => "retry connections",
                 };
                 let text = format!("continuing to {what} in the background but suppressing further logging");
-                self.say(Level::Info, &text);
+                self.log(Level::Info, &text);
             }
             self.backoff = self.max_backoff;
         }

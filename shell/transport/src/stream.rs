@@ -25,14 +25,14 @@ pub struct Stream {
 struct Socket(OwnedFd);
 
 impl Stream {
-    /// Starts to connect. `connect_progress` returns the result; until then wait for the socket as
-    /// `connect_waits_for_write` says.
+    /// Starts to connect. `connect_progress` returns the result. Until then, wait until the socket is writable or readable,
+    /// depending on `connect_waits_for_write`.
     pub fn connect(target: &Target) -> io::Result<Stream> {
         match target {
             Target::Unix(path) => {
                 let fd = socket(AddressFamily::UNIX)?;
-                let at = unix_path::resolve(path)?;
-                let connecting = started(rustix::net::connect(&fd, &at.addr))?;
+                let resolved = unix_path::resolve(path)?;
+                let connecting = is_in_progress(rustix::net::connect(&fd, &resolved.addr))?;
                 Ok(Stream { socket: Socket(fd), name: target.to_string(), connecting, tls: None })
             }
             Target::Tcp(addr) | Target::Ssl(addr) => {
@@ -42,7 +42,7 @@ impl Stream {
                 };
                 let fd = socket(family(addr))?;
                 set_tcp_nodelay(&fd, true)?;
-                let connecting = started(rustix::net::connect(&fd, addr))?;
+                let connecting = is_in_progress(rustix::net::connect(&fd, addr))?;
                 Ok(Stream { socket: Socket(fd), name: target.to_string(), connecting, tls })
             }
             Target::PUnix(_) | Target::PTcp(_) | Target::PSsl(_) => Err(io::ErrorKind::InvalidInput.into()),
@@ -53,13 +53,13 @@ impl Stream {
         Stream { socket: Socket(fd), name, connecting: false, tls: None }
     }
 
-    /// The stream of a client of a `pssl:` socket; the handshake is made by reads.
+    /// Creates the stream of a client of a `pssl:` socket. Reads perform the handshake.
     pub(crate) fn accepted_tls(fd: OwnedFd, name: String) -> io::Result<Stream> {
         let tls = Some(Box::new(TlsSession::server()?));
         Ok(Stream { tls, ..Stream::accepted(fd, name) })
     }
 
-    /// Two connected streams within this process.
+    /// Creates two streams that are connected to each other.
     pub fn pair() -> io::Result<(Stream, Stream)> {
         let (a, b) = UnixStream::pair()?;
         let end =
@@ -67,7 +67,7 @@ impl Stream {
         Ok((end(a)?, end(b)?))
     }
 
-    /// Continues to connect: true once connected, false while in progress; the error if the attempt failed.
+    /// Continues to connect. Returns true once connected, false while in progress, or the error of a failed attempt.
     pub fn connect_progress(&mut self) -> io::Result<bool> {
         if self.connecting {
             let mut fds = [PollFd::new(&self.socket.0, PollFlags::OUT)];
@@ -81,27 +81,27 @@ impl Stream {
         self.tls.as_mut().map_or(Ok(true), |tls| tls.handshake(&mut self.socket))
     }
 
-    /// Returns whether an attempt continues when the socket is writable (true) or readable (false).
+    /// Returns whether the attempt waits until the socket is writable. If not, it waits until the socket is readable.
     pub fn connect_waits_for_write(&self) -> bool {
         self.connecting || self.tls.as_ref().is_none_or(|tls| tls.wants_write())
     }
 
-    /// Returns whether the peer has closed the connection. A peer that only ended its sending direction has
-    /// not closed it; over TCP the two cannot be distinguished until something is sent, so false is returned.
+    /// Returns whether the peer has closed the connection, not only its sending direction. Over TCP, the two cases cannot be
+    /// distinguished until something is sent, so this returns false.
     pub fn has_hung_up(&self) -> bool {
         let mut fds = [PollFd::new(&self.socket.0, PollFlags::empty())];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let heard = poll(&mut fds, Some(&at_once)).is_ok();
-        heard && fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
+        let polled = poll(&mut fds, Some(&at_once)).is_ok();
+        polled && fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
     }
 
-    /// Ends the sending direction: the peer reads the end of the stream after what was sent before. What it still sends can be read.
-    /// For streams without TLS.
+    /// Closes the sending direction of a stream without TLS. The peer then reads the end of the stream after all bytes sent
+    /// before. Bytes from the peer can still be read.
     pub fn end_sending(&self) -> io::Result<()> {
         Ok(rustix::net::shutdown(&self.socket.0, rustix::net::Shutdown::Write)?)
     }
 
-    /// The name of the peer: the target, `unix#0`, `tcp:127.0.0.1:1234`.
+    /// The name of the peer: the target, or for a client for example `unix#0` or `tcp:127.0.0.1:1234`.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -145,7 +145,7 @@ impl Write for Stream {
         }
     }
 
-    /// `WouldBlock`: accepted bytes are not sent yet.
+    /// The error is `WouldBlock` if accepted bytes are not sent yet.
     fn flush(&mut self) -> io::Result<()> {
         let Some(tls) = &mut self.tls else { return Ok(()) };
         tls.send(&mut self.socket)?;
@@ -178,7 +178,8 @@ pub(crate) fn socket(family: AddressFamily) -> io::Result<OwnedFd> {
     Ok(rustix::net::socket_with(family, SocketType::STREAM, flags, None)?)
 }
 
-fn started(result: Result<(), Errno>) -> io::Result<bool> {
+/// Converts the result of `connect`; true means that the attempt is in progress.
+fn is_in_progress(result: Result<(), Errno>) -> io::Result<bool> {
     match result {
         Ok(()) => Ok(false),
         Err(Errno::INPROGRESS | Errno::INTR) => Ok(true),

@@ -1,7 +1,7 @@
 //! Connection targets: `unix:FILE`, `tcp:HOST[:PORT]`, `ssl:HOST[:PORT]`, `punix:FILE`, `ptcp:[PORT][:HOST]`,
 //! `pssl:[PORT][:HOST]`, as documented in `ovs-vswitchd(8)` and used in the database.
 //!
-//! Hosts are numeric, IPv6 addresses in brackets: resolving a name could block.
+//! Hosts are numeric addresses, because resolving a name could block. IPv6 addresses are in brackets.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -24,12 +24,12 @@ pub enum Target {
     PSsl(SocketAddr),
 }
 
-/// Why a text is not a valid target.
+/// The reason why a text is not a valid target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetError {
-    /// Unknown kind of connection.
+    /// The kind of connection is unknown.
     UnknownKind(String),
-    /// An invalid address; the text gives the reason.
+    /// The address is invalid; the text contains the reason.
     Address(String),
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for TargetError {
 impl std::error::Error for TargetError {}
 
 impl Target {
-    /// Parses a target; `default_port` is for TCP addresses without a port.
+    /// Parses a target. A TCP or TLS address without a port gets `default_port`.
     pub fn parse(text: &str, default_port: u16) -> Result<Target, TargetError> {
         let bad = |what: String| TargetError::Address(format!("{text}: {what}"));
         let (kind, rest) = text.split_once(':').ok_or(TargetError::UnknownKind(text.into()))?;
@@ -64,7 +64,7 @@ impl Target {
         }
     }
 
-    /// Makes a relative file name relative to `dir`.
+    /// Prepends `dir` to a relative file name.
     pub fn within(self, dir: &Path) -> Target {
         match self {
             Target::Unix(p) => Target::Unix(dir.join(p)),
@@ -86,13 +86,13 @@ impl fmt::Display for Target {
             Target::PUnix(p) => write!(f, "punix:{}", p.display()),
             Target::Tcp(a) => write!(f, "tcp:{a}"),
             Target::Ssl(a) => write!(f, "ssl:{a}"),
-            Target::PTcp(a) => show_passive(f, "ptcp", a),
-            Target::PSsl(a) => show_passive(f, "pssl", a),
+            Target::PTcp(a) => write_passive(f, "ptcp", a),
+            Target::PSsl(a) => write_passive(f, "pssl", a),
         }
     }
 }
 
-fn show_passive(f: &mut fmt::Formatter<'_>, kind: &str, a: &SocketAddr) -> fmt::Result {
+fn write_passive(f: &mut fmt::Formatter<'_>, kind: &str, a: &SocketAddr) -> fmt::Result {
     match a.ip() {
         IpAddr::V4(ip) => write!(f, "{kind}:{}:{ip}", a.port()),
         IpAddr::V6(ip) => write!(f, "{kind}:{}:[{ip}]", a.port()),

@@ -1,5 +1,5 @@
-//! Unix sockets whose path exceeds the 107 bytes of `sockaddr_un`: reached through `/proc/self/fd` of their
-//! directory.
+//! Addresses of Unix sockets whose path is longer than the 107 bytes of `sockaddr_un`: they are reached through
+//! `/proc/self/fd` and their directory.
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::net::SocketAddrUnix;

@@ -1,4 +1,4 @@
-//! A stream whose functions wait, for tools and clients that do one thing at a time.
+//! A stream with blocking functions, for tools and clients that do one thing at a time.
 
 use crate::{Listener, Stream, Target};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -7,10 +7,10 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// Time after which a connection to a Unix socket with a full backlog, which fails at once, is tried again.
+/// Time after which a connection to a Unix socket is tried again if its backlog is full. Such an attempt fails at once.
 const RETRY: Duration = Duration::from_millis(10);
 
-/// A connected stream whose functions wait, until `deadline` if there is one; then the error is `TimedOut`.
+/// A connected stream with blocking functions. If there is a deadline, they fail with `TimedOut` when it has passed.
 #[derive(Debug)]
 pub struct WaitingStream {
     stream: Stream,
@@ -18,7 +18,7 @@ pub struct WaitingStream {
 }
 
 impl WaitingStream {
-    /// Connects to a target. At a passive target, it listens until one peer has connected, then closes the listening socket.
+    /// Connects to an active target. At a passive target, it accepts one connection and closes the listening socket.
     pub fn open(target: &Target, deadline: Option<Instant>) -> io::Result<WaitingStream> {
         let stream =
             if target.is_passive() { accept_one(target, deadline)? } else { connect(target, deadline)? };
@@ -30,7 +30,7 @@ impl WaitingStream {
         Ok(this)
     }
 
-    /// Waits for a stream that is connected.
+    /// Creates a blocking stream from one that is connected.
     pub fn over(stream: Stream, deadline: Option<Instant>) -> WaitingStream {
         WaitingStream { stream, deadline }
     }
@@ -59,7 +59,7 @@ impl WaitingStream {
         }
     }
 
-    /// Reads available bytes: 0 at the end of the stream, `None` if there are none yet.
+    /// Reads bytes without waiting. Returns 0 at the end of the stream, and `None` if no bytes have arrived.
     pub fn receive_now(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         loop {
             match self.stream.read(buffer) {
@@ -76,7 +76,7 @@ impl WaitingStream {
         &self.stream
     }
 
-    /// Waits until more can be sent if the error of a write is `WouldBlock`.
+    /// Waits until the stream is writable if a write failed with `WouldBlock`; returns other errors.
     fn wait_after(&self, error: io::Error) -> io::Result<()> {
         match error.kind() {
             ErrorKind::WouldBlock => wait(&self.stream, PollFlags::OUT, self.deadline),

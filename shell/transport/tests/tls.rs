@@ -1,6 +1,6 @@
-//! Two ends over TLS: which peers are accepted, data transfer, and bootstrap of an authority.
+//! Two peers over TLS: which peers are accepted, data transfer, and bootstrap of an authority's certificate.
 //!
-//! One test, since a process has one identity.
+//! There is only one test, because a process has only one identity.
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use std::io::{ErrorKind, Read, Write};
@@ -22,7 +22,7 @@ fn authority(name: &str) -> Authority {
     Authority { issuer: Issuer::new(params, key), pem }
 }
 
-/// Files of an identity that `by` signed and that trusts `trusted`; its chain includes `by`.
+/// Returns the files of an identity that `by` has signed and that trusts `trusted`. The certificate chain includes `by`.
 fn files(dir: &Path, name: &str, by: &Authority, trusted: &Authority) -> Files {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(Vec::new()).unwrap();
@@ -41,7 +41,7 @@ fn files(dir: &Path, name: &str, by: &Authority, trusted: &Authority) -> Files {
     }
 }
 
-/// Connects, and continues the handshake of both ends until it finishes or fails.
+/// Connects, and continues the handshake of both peers until it is finished or fails.
 fn meet(listener: &Listener, client: &Files, server: &Files) -> std::io::Result<(Stream, Stream)> {
     let target = Target::Ssl(listener.local_addr().unwrap());
     configure(client).unwrap();
@@ -60,7 +60,7 @@ fn meet(listener: &Listener, client: &Files, server: &Files) -> std::io::Result<
     }
 }
 
-/// Sends `n` bytes from one end to the other and reads them there.
+/// Sends `n` bytes from one peer to the other, which reads them.
 fn carry(from: &mut Stream, to: &mut Stream, n: usize) {
     let sent: Vec<u8> = (0..n).map(|i| ((i * 7) >> 3) as u8).collect();
     let mut out = Outbox::new();

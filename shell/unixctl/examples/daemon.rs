@@ -1,4 +1,4 @@
-//! A minimal daemon: detaches, writes its pidfile, answers on a control socket.
+//! A minimal daemon: detaches, writes its pid file, and serves a control socket.
 
 use runtime::daemon::{Capabilities, DaemonArgs, start};
 use runtime::log::Module;
@@ -71,7 +71,7 @@ fn run(args: &[String], dirs: &Dirs) -> Result<(), String> {
             server.reply(*id, Ok("warped\n".into()));
             warp = None;
         }
-        runtime::ordered_panic::obey();
+        runtime::ordered_panic::panic_if_ordered();
         let mut set = WaitSet::new();
         server.wait(&mut set);
         signals.wait(&mut set);

@@ -1,4 +1,4 @@
-//! The blocking client.
+//! Blocking client of a control socket.
 
 use ovsdb::stream::Limits;
 use ovsdb::{Json, Message, Splitter};
@@ -7,9 +7,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use transport::{Target, WaitingStream};
 
-/// Longest reply, in bytes: dumps of large flow tables must fit.
+/// Longest reply, in bytes. The limit is high, because dumps of large flow tables must fit.
 const MAX_REPLY: usize = 1 << 30;
-const PIECE: usize = 64 * 1024;
+const READ_SIZE: usize = 64 * 1024;
 
 /// A connection to a daemon's control socket.
 pub struct Client {
@@ -19,18 +19,18 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects; `timeout` limits the whole life of the client.
+    /// Connects. `timeout` limits the time from now to the end of the last call.
     pub fn connect(path: &Path, timeout: Option<Duration>) -> io::Result<Client> {
         let deadline = timeout.and_then(|t| Instant::now().checked_add(t));
-        Ok(Client::over(WaitingStream::open(&Target::Unix(path.into()), deadline)?))
+        Ok(Client::from_stream(WaitingStream::open(&Target::Unix(path.into()), deadline)?))
     }
 
-    pub(crate) fn over(stream: WaitingStream) -> Client {
+    pub(crate) fn from_stream(stream: WaitingStream) -> Client {
         Client { stream, splitter: Splitter::new(Limits::of_bytes(MAX_REPLY)), next_id: 0 }
     }
 
-    /// Sends one command: returns the daemon's reply or error, or how the connection failed (`TimedOut` after
-    /// the timeout, `UnexpectedEof` if the daemon closed it).
+    /// Sends one command and waits for the reply. Returns the daemon's result or error reply, or the error of the connection
+    /// (`TimedOut` after the timeout, `UnexpectedEof` if the daemon has closed the connection).
     pub fn call(&mut self, method: &str, args: &[String]) -> io::Result<Result<Json, Json>> {
         let id = Json::from(self.next_id);
         self.next_id += 1;
@@ -47,7 +47,7 @@ impl Client {
     }
 
     fn next_value(&mut self) -> io::Result<Json> {
-        let mut piece = vec![0; PIECE];
+        let mut piece = vec![0; READ_SIZE];
         loop {
             let value = self.splitter.next_value();
             if let Some(v) = value.map_err(|e| io::Error::new(ErrorKind::InvalidData, e.to_string()))? {

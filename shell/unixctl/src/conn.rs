@@ -1,10 +1,10 @@
 //! One client of the control socket.
 //!
-//! Nothing is read while a request is being answered or an answer is not yet sent: the kernel's buffers then
-//! block the client, and our memory is limited.
+//! The socket is not read while a request waits for its answer or an answer is not completely sent. So a client that sends
+//! many requests fills the kernel's buffers and blocks, and the memory of the daemon is limited.
 
-use crate::format::{Format, Reply, ended};
-use crate::long::{AHEAD, LongText};
+use crate::format::{Format, Reply, with_newline};
+use crate::long_text::{AHEAD_MAX, LongText};
 use ovsdb::json::quoted;
 use ovsdb::stream::Limits;
 use ovsdb::{Json, Message, Splitter};
@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 use transport::{Outbox, Stream};
 
 pub(crate) static LOG: Module = Module::new("unixctl");
-/// Limits of a request; larger than any command, including `dpctl/add-flows`.
+/// Limits of a request. They are larger than any command needs, including `dpctl/add-flows`.
 const MAX_REQUEST: Limits = Limits { bytes: 4 << 20, values: 64 << 10 };
-const PIECE: usize = 16 * 1024;
-/// A client that reads nothing of its answer for this time is disconnected.
-const STALL: Duration = Duration::from_secs(60);
+const READ_SIZE: usize = 16 * 1024;
+/// A client that reads no byte of its answer for this time is disconnected.
+const STALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Identifies a request until it is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,21 +28,21 @@ pub struct RequestId {
     pub(crate) seq: u64,
 }
 
-/// A command for the daemon; each must be answered eventually.
+/// A command for the daemon. The daemon must answer each one eventually.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The ID for the answer.
+    /// Identifies the request in the call that answers it.
     pub id: RequestId,
-    /// The command: one of those offered.
+    /// The name of the command, which is one of the offered commands.
     pub method: String,
-    /// Its arguments; their number has been checked.
+    /// The arguments; their number has been checked.
     pub args: Vec<String>,
     /// The reply format that the client has chosen.
     pub format: Format,
 }
 
-/// A request received from a connection.
-pub(crate) struct Received {
+/// A request that was received from a client and not checked yet.
+pub(crate) struct ReceivedRequest {
     pub(crate) id: RequestId,
     pub(crate) method: String,
     pub(crate) params: Vec<Json>,
@@ -55,12 +55,12 @@ pub(crate) struct Conn {
     outbox: Outbox,
     last_progress: Instant,
     seq: u64,
-    /// Whether the splitter may contain another request, which polling the socket would not show.
-    more: bool,
+    /// Whether the splitter may contain another request. Then the main loop must not wait for the socket.
+    may_have_request: bool,
     /// The JSON-RPC ID of the request that is being answered.
     pending: Option<Json>,
-    /// The rest of the answer that is being sent.
-    rest: Option<LongText>,
+    /// The generator of the rest of a long answer.
+    long_answer: Option<LongText>,
     pub(crate) format: Format,
 }
 
@@ -73,9 +73,9 @@ impl Conn {
             outbox: Outbox::new(),
             last_progress: Instant::now(),
             seq: 0,
-            more: false,
+            may_have_request: false,
             pending: None,
-            rest: None,
+            long_answer: None,
             format: Format::Text,
         }
     }
@@ -88,45 +88,45 @@ impl Conn {
         self.stream.name()
     }
 
-    /// Writes queued bytes; after an error the connection must be closed.
+    /// Writes queued bytes. After an error the caller must close the connection.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        self.fill();
+        self.fill_outbox();
         let before = self.outbox.len();
         self.outbox.flush(&mut self.stream)?;
         if self.outbox.len() < before {
             self.last_progress = Instant::now();
-        } else if before > 0 && self.last_progress.elapsed() > STALL {
+        } else if before > 0 && self.last_progress.elapsed() > STALL_TIMEOUT {
             return Err(ErrorKind::TimedOut.into());
         }
         Ok(())
     }
 
-    /// Makes the next piece of a long answer, if little of it waits to be sent.
-    fn fill(&mut self) {
-        let Some(rest) = &mut self.rest else { return };
-        if self.outbox.len() < AHEAD {
+    /// Generates the next piece of a long answer, if fewer than [`AHEAD_MAX`] bytes wait to be sent.
+    fn fill_outbox(&mut self) {
+        let Some(rest) = &mut self.long_answer else { return };
+        if self.outbox.len() < AHEAD_MAX {
             let (piece, more) = rest.piece();
             self.outbox.push(piece.as_bytes());
             if !more {
                 self.outbox.push(LongText::tail(self.format).as_bytes());
-                self.rest = None;
+                self.long_answer = None;
             }
         }
     }
 
-    /// Returns the next request, if the previous one has been answered.
-    pub(crate) fn receive(&mut self) -> io::Result<Option<Received>> {
-        let mut piece = [0; PIECE];
+    /// Returns the next request, if the answer to the previous request was sent completely.
+    pub(crate) fn receive(&mut self) -> io::Result<Option<ReceivedRequest>> {
+        let mut piece = [0; READ_SIZE];
         loop {
-            if self.pending.is_some() || self.rest.is_some() || !self.outbox.is_empty() {
+            if self.pending.is_some() || self.long_answer.is_some() || !self.outbox.is_empty() {
                 return Ok(None);
             }
             let invalid = |e: String| io::Error::new(ErrorKind::InvalidData, e);
             if let Some(json) = self.splitter.next_value().map_err(|e| invalid(e.to_string()))? {
-                self.more = true;
+                self.may_have_request = true;
                 return self.accept(json).map(Some).map_err(invalid);
             }
-            self.more = false;
+            self.may_have_request = false;
             match self.stream.read(&mut piece) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(n) => self.splitter.push(piece.get(..n).unwrap_or_default()),
@@ -137,7 +137,7 @@ impl Conn {
         }
     }
 
-    fn accept(&mut self, json: Json) -> Result<Received, String> {
+    fn accept(&mut self, json: Json) -> Result<ReceivedRequest, String> {
         let kind = match Message::from_json(json)? {
             Message::Request { method, params: Json::Array(params), id } => {
                 if LOG.enabled(Level::Dbg) {
@@ -147,7 +147,7 @@ impl Conn {
                 self.pending = Some(id);
                 self.seq += 1;
                 let id = RequestId { conn: self.number, seq: self.seq };
-                return Ok(Received { id, method, params });
+                return Ok(ReceivedRequest { id, method, params });
             }
             Message::Request { .. } => return Err("request parameters are not an array".into()),
             Message::Notify { .. } => "notification",
@@ -157,7 +157,7 @@ impl Conn {
         Err(format!("received unexpected {kind} message"))
     }
 
-    /// Answers the pending request, unless `seq` is that of an older one.
+    /// Answers the pending request, unless `seq` is the number of an older request.
     pub(crate) fn answer(&mut self, seq: u64, answer: &Result<Reply, String>) {
         if seq != self.seq {
             return;
@@ -165,7 +165,7 @@ impl Conn {
         let Some(id) = self.pending.take() else { return };
         let (what, body) = match answer {
             Ok(reply) => ("success", reply.encode(self.format)),
-            Err(text) => ("error", quoted(&ended(text))),
+            Err(text) => ("error", quoted(&with_newline(text))),
         };
         runtime::debug!(LOG, "replying with {what}, id={id}: \"{body}\"");
         let message = match answer {
@@ -176,7 +176,7 @@ impl Conn {
         self.outbox.push(message.as_bytes());
     }
 
-    /// Answers the pending request with a text that is made while it is sent.
+    /// Answers the pending request with a text that is generated while it is sent.
     pub(crate) fn answer_long(&mut self, seq: u64, text: LongText) {
         if seq != self.seq {
             return;
@@ -185,13 +185,13 @@ impl Conn {
         runtime::debug!(LOG, "replying with success, id={id}, piece by piece");
         self.last_progress = Instant::now();
         self.outbox.push(LongText::head(&id, self.format).as_bytes());
-        self.rest = Some(text);
+        self.long_answer = Some(text);
     }
 
     pub(crate) fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
-        if !self.outbox.is_empty() || self.rest.is_some() {
+        if !self.outbox.is_empty() || self.long_answer.is_some() {
             set.fd(&self.stream, Interest::Write);
-        } else if self.pending.is_none() && self.more {
+        } else if self.pending.is_none() && self.may_have_request {
             set.wake_now();
         } else if self.pending.is_none() {
             set.fd(&self.stream, Interest::Read);

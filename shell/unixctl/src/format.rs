@@ -48,17 +48,17 @@ impl Format {
 /// The reply to a command that succeeded.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
-    /// Text; encoded as a JSON value for a client that uses JSON.
+    /// Text. For a client that has chosen JSON, the text is put into a JSON object.
     Text(String),
-    /// JSON, for a client that uses it (`Request::format`).
+    /// JSON, for a client that has chosen JSON (`Request::format`).
     Json(Json),
 }
 
 impl Reply {
-    /// The reply as the text of a JSON value.
+    /// Encodes the reply as the text of a JSON value.
     pub(crate) fn encode(&self, format: Format) -> String {
         match (self, format) {
-            (Reply::Text(text), Format::Text) => quoted(&ended(text)),
+            (Reply::Text(text), Format::Text) => quoted(&with_newline(text)),
             (Reply::Text(text), Format::Json) => {
                 format!("{{\"reply\":{},\"reply-format\":\"plain\"}}", quoted(text))
             }
@@ -68,8 +68,8 @@ impl Reply {
     }
 }
 
-/// Adds a newline to a text without one: clients of Open vSwitch before 3.5 print the text as it is.
-pub(crate) fn ended(text: &str) -> Cow<'_, str> {
+/// Adds a newline to a text that does not end with one, because clients of Open vSwitch before 3.5 print the text unchanged.
+pub(crate) fn with_newline(text: &str) -> Cow<'_, str> {
     match text.is_empty() || text.ends_with('\n') {
         true => Cow::Borrowed(text),
         false => Cow::Owned(format!("{text}\n")),

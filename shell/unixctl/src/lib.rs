@@ -1,17 +1,17 @@
 //! The control socket of a daemon (`ovs-appctl`): JSON-RPC server and client.
 //!
-//! A connection is served one request at a time and in order; an answer may come much later than its request
-//! (`time/warp`, `revalidator/wait`). The daemon implements the commands; their names and argument counts
-//! come from `ctl`.
+//! The server handles one request of a connection at a time, in order. The daemon may answer a request much later
+//! (`time/warp`, `revalidator/wait`). The daemon implements the commands; `ctl` defines their names and numbers of
+//! arguments.
 
 mod client;
 mod conn;
 mod format;
-mod long;
+mod long_text;
 mod server;
 
 pub use client::Client;
 pub use conn::{Request, RequestId};
 pub use format::{Format, Reply};
-pub use long::LongText;
+pub use long_text::LongText;
 pub use server::Server;

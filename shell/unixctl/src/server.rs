@@ -1,9 +1,9 @@
-//! The server: accepts clients, checks commands, answers a few commands itself and returns the others to the
-//! daemon. Runs in the main loop.
+//! The server of a control socket: accepts clients, checks commands, answers a few commands itself and returns the others to the
+//! daemon. It runs in the main loop.
 
-use crate::conn::{Conn, LOG, Received, Request, RequestId};
+use crate::conn::{Conn, LOG, ReceivedRequest, Request, RequestId};
 use crate::format::{Format, Reply};
-use crate::long::LongText;
+use crate::long_text::LongText;
 use ovsdb::Json;
 use runtime::RateLimit;
 use runtime::log::Level;
@@ -14,10 +14,10 @@ use std::path::Path;
 use transport::{Listener, Stream, Target};
 
 /// Commands that the server answers itself.
-const OWN: [&str; 3] = ["list-commands", "set-options", "version"];
-/// Maximum number of requests of one client per turn, so that no client monopolises the main loop.
+const OWN_COMMANDS: [&str; 3] = ["list-commands", "set-options", "version"];
+/// Maximum number of requests of one client per turn, so that no client can occupy the main loop.
 const MAX_PER_TURN: usize = 10;
-/// Maximum number of clients; more wait in the kernel's backlog.
+/// Maximum number of clients. Further clients wait in the kernel's backlog of the socket.
 const MAX_CLIENTS: usize = 128;
 
 static LIMIT: RateLimit = RateLimit::new(5, 5);
@@ -33,20 +33,20 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens at `path` and offers the named commands besides its own; `version` is the reply to `version`.
-    /// For a daemon without a control socket see `none`.
+    /// Listens at `path` and offers the commands `offered` besides [`OWN_COMMANDS`]. `version` is the reply to the command
+    /// `version`.
     pub fn bind(path: &Path, version: &str, offered: &[&'static str]) -> io::Result<Server> {
         let listener = Listener::bind(&Target::PUnix(path.into()))?;
-        Ok(Server { listener: Some(listener), ..Server::none(version, offered) })
+        Ok(Server { listener: Some(listener), ..Server::without_socket(version, offered) })
     }
 
-    /// A server without a socket.
-    pub fn none(version: &str, offered: &[&'static str]) -> Server {
+    /// A server without a socket, for a daemon without control commands.
+    pub fn without_socket(version: &str, offered: &[&'static str]) -> Server {
         Server {
             listener: None,
             accept_failed: false,
             version: version.into(),
-            offered: offered.iter().copied().chain(OWN).collect(),
+            offered: offered.iter().copied().chain(OWN_COMMANDS).collect(),
             conns: Vec::new(),
             next_number: 0,
         }
@@ -57,18 +57,18 @@ impl Server {
         self.offered.extend(names);
     }
 
-    /// The socket's path.
+    /// The path of the socket; `None` without a socket.
     pub fn path(&self) -> Option<&Path> {
         self.listener.as_ref()?.path()
     }
 
-    /// Adds a connection that was not accepted by the listener.
+    /// Adds a connection.
     pub fn adopt(&mut self, stream: Stream) {
         self.conns.push(Conn::new(self.next_number, stream));
         self.next_number += 1;
     }
 
-    /// Processes input that has arrived, at most `MAX_PER_TURN` requests per client; returns the commands for the daemon.
+    /// Processes received bytes, at most `MAX_PER_TURN` requests per client. Returns the commands that the daemon has to execute.
     pub fn run(&mut self) -> Vec<Request> {
         self.accept();
         let mut requests = Vec::new();
@@ -108,7 +108,7 @@ impl Server {
             let Some(received) = conn.receive()? else { break };
             let id = received.id;
             let answer = match self.check(received, conn.format) {
-                Ok(request) => match self.own(&request, conn) {
+                Ok(request) => match self.answer_own(&request, conn) {
                     Some(answer) => answer,
                     None => {
                         requests.push(request);
@@ -123,8 +123,8 @@ impl Server {
         Ok(())
     }
 
-    fn check(&self, received: Received, format: Format) -> Result<Request, String> {
-        let Received { id, method, params } = received;
+    fn check(&self, received: ReceivedRequest, format: Format) -> Result<Request, String> {
+        let ReceivedRequest { id, method, params } = received;
         ctl::check(&method, params.len(), |name| self.offered.contains(name))?;
         let text = |p: Json| match p {
             Json::String(s) => Some(s),
@@ -136,7 +136,7 @@ impl Server {
         }
     }
 
-    fn own(&self, request: &Request, conn: &mut Conn) -> Option<Result<Reply, String>> {
+    fn answer_own(&self, request: &Request, conn: &mut Conn) -> Option<Result<Reply, String>> {
         Some(match request.method.as_str() {
             "version" => Ok(self.version.as_str().into()),
             "list-commands" => Ok(self.list(conn.format)),
@@ -159,18 +159,18 @@ impl Server {
         }
     }
 
-    /// Answers a request, after all log lines before it are written. The client may have disconnected.
+    /// Answers a request. All earlier log lines are written before. The client may have disconnected already.
     pub fn reply(&mut self, id: RequestId, answer: Result<Reply, String>) {
         runtime::log::flush();
         if let Some(conn) = self.conns.iter_mut().find(|c| c.number() == id.conn) {
             conn.answer(id.seq, &answer);
-            // Send now, since a daemon may end with this turn (`exit`). On failure `run` meets the same error
-            // and closes the connection.
+            // Send at once, because the daemon may end in this turn (`exit`). If this fails, the same error occurs in `run`, which
+            // closes the connection.
             let _ = conn.flush();
         }
     }
 
-    /// Answers a request with a text that is made while the client reads it: a piece in each turn.
+    /// Answers a request with a text that is generated while the client reads it, one piece per turn.
     pub fn reply_long(&mut self, id: RequestId, text: LongText) {
         runtime::log::flush();
         if let Some(conn) = self.conns.iter_mut().find(|c| c.number() == id.conn) {
@@ -178,11 +178,11 @@ impl Server {
         }
     }
 
-    /// Registers the events of the listener and the clients.
+    /// Adds the file descriptors and deadlines that end the next sleep.
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
         if let Some(listener) = &self.listener
-            // An accept that failed for lack of descriptors would fail again at once; it is retried in the
-            // next turn.
+            // If `accept` has failed for lack of file descriptors, the listener stays readable and would end the sleep at once. The next
+            // turn tries again.
             && !self.accept_failed
             && self.conns.len() < MAX_CLIENTS
         {

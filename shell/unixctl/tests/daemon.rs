@@ -114,7 +114,7 @@ fn a_panic_is_logged_and_the_daemon_started_again() {
         assert!(place.start(&["--detach", "--monitor", "--pidfile", "--log-file"]).status.success());
         let first = place.pid().unwrap();
         place.call_with("panic", &[thread.to_owned()]);
-        // Logging something makes the writer call `obey`.
+        // Logging something makes the writer call `panic_if_ordered`.
         place.call_with("vlog/set", &["dbg".to_owned()]);
         eventually("the restart", || {
             place.pid().is_some_and(|p| p != first) && place.call("version").is_some()

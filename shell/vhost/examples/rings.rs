@@ -1,5 +1,5 @@
-//! The cost of a guest's rings per packet on one thread, without a second core: a driver in the same process offers
-//! bursts, the switch receives them and sends them back.
+//! Measures the cost of a guest's rings per packet on one thread, without a second core: a driver in the same process makes
+//! bursts available, the switch receives them and sends them back.
 //!
 //! `cargo run --release -p vhost --example rings [bytes [packets per burst]]` prints nanoseconds per packet of receive
 //! and of transmit. If `PACKETS` is set, it processes that many packets without using the clock, as instruction counters
@@ -9,10 +9,10 @@ use packet::frame::FramePool;
 use packet::queue::RX_BURST;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
-use vhost::{Driver, FromGuest, Packets, ToGuest};
+use vhost::{BenchDriver, FromGuest, Packets, ToGuest};
 
 struct Loop {
-    driver: Driver,
+    driver: BenchDriver,
     from: FromGuest,
     to: ToGuest,
     pool: FramePool,
@@ -27,7 +27,7 @@ impl Loop {
         let mut frames = Vec::with_capacity(RX_BURST);
         clock();
         let got = match self.lends {
-            true => self.from.borrow(self.burst, &mut self.pool, &mut frames),
+            true => self.from.receive_with_leases(self.burst, &mut self.pool, &mut frames),
             false => self.from.receive(self.burst, &mut self.pool, &mut frames),
         };
         clock();
@@ -41,7 +41,7 @@ impl Loop {
         drop(packets);
         clock();
         self.pool.free_all(&mut frames);
-        assert!(self.from.give_back().is_some());
+        assert!(self.from.return_buffers().is_some());
     }
 }
 
@@ -49,7 +49,7 @@ fn main() {
     let mut numbers = std::env::args().skip(1).map(|n| n.parse().expect("a number"));
     let (len, burst) = (numbers.next().unwrap_or(60), numbers.next().unwrap_or(32));
     assert!((14..=65_500).contains(&len) && (1..=RX_BURST).contains(&burst));
-    let driver = Driver::new(len, std::env::var_os("PACKED").is_some()).expect("memory");
+    let driver = BenchDriver::new(len, std::env::var_os("PACKED").is_some()).expect("memory");
     let lends = std::env::var_os("COPIES").is_none();
     let (from, to) = (driver.receiver(), driver.sender());
     let mut run = Loop { driver, from, to, pool: FramePool::new(256), burst, lends };

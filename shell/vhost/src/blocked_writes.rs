@@ -1,16 +1,16 @@
-//! Workers that block on a descriptor that a peer provided.
+//! Workers that block on a file descriptor that a peer sent.
 //!
-//! A worker notifies a guest through an eventfd, and requests address translations through a socket. [`never_block`]
-//! makes the eventfd non-blocking, but a peer that keeps its own copy of the descriptor can undo that and fill the
-//! counter. The serving thread detects a worker that blocks there ([`is_writing`]), interrupts it ([`interrupt`]), and ends the
-//! connection of its guest.
+//! A worker notifies a guest through an eventfd. With DPDK's library it also requests address translations through a socket.
+//! [`never_block`] makes the eventfd non-blocking, but a peer that keeps its own copy of the file descriptor can undo that and fill the
+//! counter. The serving thread detects a worker that blocks in such a write ([`is_writing`]), interrupts it ([`interrupt`]), and ends
+//! the connection of its guest.
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::ffi::c_int;
 use std::os::fd::BorrowedFd;
 use std::sync::Once;
 
-/// Makes an eventfd by which a guest is notified non-blocking.
+/// Makes the eventfd by which a guest is notified non-blocking.
 pub fn never_block(call: BorrowedFd<'_>) {
     if let Ok(flags) = fcntl_getfl(call)
         && !flags.contains(OFlags::NONBLOCK)
@@ -19,28 +19,29 @@ pub fn never_block(call: BorrowedFd<'_>) {
     }
 }
 
-/// Whether this thread of the process is in a system call that writes.
+/// Whether this thread of the process is in a system call that writes (`write` or `sendmsg`).
 pub fn is_writing(thread: c_int) -> bool {
-    // The file has "running", or the number of the system call and its arguments (proc_pid_syscall(5)).
+    // The file contains "running", or the number and the arguments of the system call (proc_pid_syscall(5)).
     let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/syscall")).unwrap_or_default();
     let call = text.split(' ').next().and_then(|number| number.parse().ok());
     call.is_some_and(|call: libc::c_long| [libc::SYS_write, libc::SYS_sendmsg].contains(&call))
 }
 
-/// Interrupts the system call that this thread of the process is in: it fails with `EINTR`, if it can be interrupted.
+/// Interrupts the system call in which this thread of the process is: it fails with `EINTR` if it can be interrupted.
 pub fn interrupt(thread: c_int) {
     extern "C" fn nothing(_: c_int) {}
     static HANDLER: Once = Once::new();
     HANDLER.call_once(|| {
-        // SAFETY: all zeros are valid for this structure; a handler that does nothing may run anywhere. Without
-        // SA_RESTART, interrupted calls fail instead of starting again.
+        // SAFETY: all zeros are valid for `sigaction`; a handler that does nothing is async-signal-safe. Without SA_RESTART, interrupted
+        // calls fail and are not restarted.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = nothing as *const () as usize;
             libc::sigaction(libc::SIGRTMIN(), &action, std::ptr::null_mut());
         }
     });
-    // SAFETY: sends a signal that has a handler. If the thread has ended, this process has no thread of that number.
+    // SAFETY: the signal has a handler, so it does not end the process. If the thread has ended, `tgkill` finds no thread with this
+    // number in this process.
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, libc::SIGRTMIN()) };
 }
 

@@ -1,4 +1,4 @@
-//! Bounds of a guest.
+//! Limits of a guest.
 
-/// Queue pairs that a guest may have (also the bound of DPDK's library).
+/// Maximum number of queue pairs of a guest; DPDK's library has the same limit.
 pub const MAX_PAIRS: usize = 128;

@@ -1,11 +1,11 @@
 //! Copies between memory of the switch and memory of a guest.
 //!
 //! A guest may change its memory at any time. So the compiler must not read a byte of it twice and expect the same value, and must not
-//! use it as scratch space. Therefore guest memory is read and written only by inline assembly, which the compiler does not look into
-//! (on processors other than x86-64: by the C library's `memcpy`, through a pointer that the compiler cannot see through).
+//! use it as scratch space. Therefore guest memory is read and written only by inline assembly, which the compiler does not analyse
+//! (on processors other than x86-64: by the C library's `memmove`, through a function pointer that the compiler cannot resolve).
 //!
-//! After a copy, the switch's memory holds one value for each byte, which the guest cannot change. If two vectors overlap, a byte is
-//! loaded twice and stored twice; the second value stays.
+//! After a copy, the switch's memory holds one value for each byte, which the guest cannot change. If two vector loads overlap, the common
+//! bytes are loaded and stored twice; the second value stays.
 //!
 //! Most packets are short: up to 128 bytes are copied by at most eight vectors of 16 bytes, without a loop or a call.
 
@@ -16,7 +16,7 @@
 /// `from` is mapped for as many bytes as `to` has, and is not memory of the switch.
 #[inline(always)]
 pub(crate) unsafe fn read(from: *const u8, to: &mut [u8]) {
-    // SAFETY: the caller's promise; `to` is exclusive memory of the switch, so the two do not overlap.
+    // SAFETY: the caller guarantees the range of `from`; `to` is exclusive memory of the switch, so the ranges do not overlap.
     unsafe { machine::copy(from, to.as_mut_ptr(), to.len()) };
 }
 
@@ -27,18 +27,19 @@ pub(crate) unsafe fn read(from: *const u8, to: &mut [u8]) {
 /// `to` is mapped writable for as many bytes as `from` has, and is not memory of the switch.
 #[inline(always)]
 pub(crate) unsafe fn write(to: *mut u8, from: &[u8]) {
-    // SAFETY: the caller's promise; `from` is memory of the switch, so the two do not overlap.
+    // SAFETY: the caller guarantees the range of `to`; `from` is memory of the switch, so the ranges do not overlap.
     unsafe { machine::copy(from.as_ptr(), to, from.len()) };
 }
 
-/// Copies guest memory to memory of a guest or of the switch. If the two overlap, what is written is unspecified.
+/// Copies guest memory to memory of a guest or of the switch. If the ranges overlap, the result is unspecified.
 ///
 /// # Safety
 ///
-/// `from` is mapped for `len` bytes, `to` is mapped writable for as many; no reference leads into what is written.
+/// `from` is mapped for `len` bytes, `to` is mapped writable for as many; no Rust reference points to the written bytes.
 #[inline(always)]
 pub(crate) unsafe fn between(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: the caller's promise. Guests may let their buffers overlap: the copy then is the same loads and stores.
+    // SAFETY: the caller guarantees both ranges. Buffers of guests may overlap: the copy is the same loads and stores, only with an
+    // unspecified result.
     unsafe { machine::copy(from, to, len) };
 }
 
@@ -49,18 +50,18 @@ pub(crate) unsafe fn between(from: *const u8, to: *mut u8, len: usize) {
 /// `to` is mapped writable for 16 bytes, and is not memory of the switch.
 #[inline(always)]
 pub(crate) unsafe fn write_16(to: *mut u8, from: &[u8; 16]) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `to` is writable for 16 bytes.
     unsafe { machine::write_16(to, from) };
 }
 
-/// Reads 12 bytes of guest memory: the packet header in two words.
+/// Reads 12 bytes of guest memory, a virtio header: 8 bytes and 4 bytes.
 ///
 /// # Safety
 ///
 /// `from` is mapped for 12 bytes, and is not memory of the switch.
 #[inline(always)]
 pub(crate) unsafe fn read_12(from: *const u8) -> (u64, u32) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `from` is mapped for 12 bytes.
     unsafe { machine::read_12(from) }
 }
 
@@ -71,7 +72,7 @@ pub(crate) unsafe fn read_12(from: *const u8) -> (u64, u32) {
 /// `to` is mapped writable for 12 bytes, and is not memory of the switch.
 #[inline(always)]
 pub(crate) unsafe fn write_12(to: *mut u8, words: (u64, u32)) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `to` is writable for 12 bytes.
     unsafe { machine::write_12(to, words) }
 }
 
@@ -79,7 +80,7 @@ pub(crate) unsafe fn write_12(to: *mut u8, words: (u64, u32)) {
 mod machine {
     use std::arch::asm;
 
-    /// Copies some vectors of 16 bytes from the beginning and as many from the end; together they cover all bytes, and may overlap.
+    /// Copies some vectors of 16 bytes from the beginning and as many from the end. Together they cover all bytes; they may overlap.
     macro_rules! ends {
         ($from:ident, $to:ident, $n:ident, [$($load:literal),*], [$($store:literal),*], [$($v:ident),*]) => {
             asm!($($load,)* $($store,)* from = in(reg) $from, to = in(reg) $to, n = in(reg) $n,
@@ -92,7 +93,7 @@ mod machine {
     /// `n` bytes can be read at `from` and written at `to`.
     #[inline(always)]
     pub unsafe fn copy(from: *const u8, to: *mut u8, n: usize) {
-        // SAFETY: the caller's promise. Each case touches the first and the last bytes, never more than `n` of either.
+        // SAFETY: the caller guarantees `n` bytes at both pointers. Each case accesses only bytes within these `n` bytes.
         unsafe {
             match n {
                 33..=64 => ends!(
@@ -140,7 +141,8 @@ mod machine {
                      a = out(reg) _, b = out(reg) _, options(nostack, preserves_flags))
             };
         }
-        // SAFETY: the caller's promise: two words at the two ends.
+        // SAFETY: the caller guarantees `n` bytes at both pointers. Each case accesses a word at the beginning and one at the end of
+        // these bytes.
         unsafe {
             match n {
                 8.. => two!(
@@ -174,7 +176,7 @@ mod machine {
     /// As for [`copy`].
     #[inline(always)]
     unsafe fn more(from: *const u8, to: *mut u8, n: usize) {
-        // SAFETY: the caller's promise; AVX is used only if the processor has it.
+        // SAFETY: the caller guarantees `n` bytes at both pointers; AVX is used only if the processor supports it.
         unsafe {
             if n <= 128 {
                 ends!(
@@ -211,17 +213,17 @@ mod machine {
         }
     }
 
-    /// Copies four vectors in each round of a loop. The destination is aligned first, because a store that crosses a cache line costs
-    /// two. The last four vectors are copied from the end, and may overlap with those of the loop.
+    /// Copies four vectors per iteration of a loop. First the destination is aligned, because a store across two cache lines costs as much
+    /// as two stores. The last four vectors are copied from the end, and may overlap those of the loop.
     macro_rules! long {
         ($name:ident, $mov:literal, $v:literal, $width:literal, $end:literal) => {
             /// # Safety
             ///
-            /// As for [`copy`], more than 128 bytes; the processor has these vectors.
+            /// As for [`copy`]; `n` is more than 128, and the processor supports these vectors.
             #[inline(never)]
             pub(super) unsafe fn $name(from: *const u8, to: *mut u8, n: usize) {
-                // SAFETY: the caller's promise. The loop ends with one to four vectors left, and the last four lie
-                // within the `n` bytes.
+                // SAFETY: the caller guarantees `n` bytes at both pointers. The loop ends with one to four vectors left, and the last
+                // four vectors are within the `n` bytes.
                 unsafe {
                     asm!(
                         "lea {from_end}, [{from} + {n}]",
@@ -288,7 +290,7 @@ mod machine {
     /// 16 bytes can be written at `to`.
     #[inline(always)]
     pub unsafe fn write_16(to: *mut u8, from: &[u8; 16]) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `to` is writable for 16 bytes.
         unsafe {
             asm!("movdqu {v}, [{from}]", "movdqu [{to}], {v}", from = in(reg) from, to = in(reg) to,
                  v = out(xmm_reg) _, options(nostack, preserves_flags));
@@ -301,7 +303,7 @@ mod machine {
     #[inline(always)]
     pub unsafe fn read_12(from: *const u8) -> (u64, u32) {
         let (first, last): (u64, u32);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `from` is readable for 12 bytes.
         unsafe {
             asm!("mov {a}, [{p}]", "mov {b:e}, [{p} + 8]", p = in(reg) from, a = out(reg) first, b = out(reg) last,
                  options(nostack, preserves_flags, readonly));
@@ -314,7 +316,7 @@ mod machine {
     /// 12 bytes can be written at `to`.
     #[inline(always)]
     pub unsafe fn write_12(to: *mut u8, (first, last): (u64, u32)) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `to` is writable for 12 bytes.
         unsafe {
             asm!("mov [{p}], {a}", "mov [{p} + 8], {b:e}", p = in(reg) to, a = in(reg) first, b = in(reg) last,
                  options(nostack, preserves_flags));
@@ -334,7 +336,7 @@ mod machine {
     #[inline(always)]
     pub unsafe fn copy(from: *const u8, to: *mut u8, n: usize) {
         let memcpy: Memcpy = std::hint::black_box(libc::memmove);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees `n` bytes at both pointers.
         unsafe { memcpy(to.cast(), from.cast(), n) };
     }
 
@@ -342,7 +344,7 @@ mod machine {
     ///
     /// 16 bytes can be written at `to`.
     pub unsafe fn write_16(to: *mut u8, from: &[u8; 16]) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `to` is writable for 16 bytes.
         unsafe { copy(from.as_ptr(), to, 16) };
     }
 
@@ -351,7 +353,7 @@ mod machine {
     /// 12 bytes can be read at `from`.
     pub unsafe fn read_12(from: *const u8) -> (u64, u32) {
         let (mut first, mut last) = ([0; 8], [0; 4]);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `from` is readable for 12 bytes.
         unsafe {
             copy(from, first.as_mut_ptr(), 8);
             copy(from.wrapping_add(8), last.as_mut_ptr(), 4);
@@ -363,7 +365,7 @@ mod machine {
     ///
     /// 12 bytes can be written at `to`.
     pub unsafe fn write_12(to: *mut u8, (first, last): (u64, u32)) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `to` is writable for 12 bytes.
         unsafe {
             copy(first.to_ne_bytes().as_ptr(), to, 8);
             copy(last.to_ne_bytes().as_ptr(), to.wrapping_add(8), 4);
@@ -382,7 +384,7 @@ mod tests {
             for n in (0..700).chain([1024, 1496, 1500, 1900]) {
                 let mut read_to = vec![0u8; 2000];
                 let mut written = vec![0u8; 2000];
-                // SAFETY: both lie within their vectors.
+                // SAFETY: both ranges are within their vectors.
                 unsafe {
                     read(from[start..].as_ptr(), &mut read_to[to_start..to_start + n]);
                     write(written[to_start..].as_mut_ptr(), &from[start..start + n]);
@@ -405,7 +407,7 @@ mod tests {
             let from: Vec<u8> = (0..n).map(|n: usize| n as u8 | 1).collect();
             for at in 0..33 {
                 let mut to = vec![0u8; n + 64];
-                // SAFETY: within the vectors; all processors of x86-64 have vectors of 16 bytes.
+                // SAFETY: both ranges are within their vectors; all x86-64 processors have vectors of 16 bytes.
                 unsafe { machine::long_16(from.as_ptr(), to[at..].as_mut_ptr(), n) };
                 assert!(to[at..at + n] == from && to[at + n..].iter().chain(&to[..at]).all(|b| *b == 0));
             }

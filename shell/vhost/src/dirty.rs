@@ -1,17 +1,17 @@
 //! The log of written pages, for live migration.
 //!
-//! While a guest is migrated, the front-end wants to know which pages the switch writes: it copies these again. The log is
-//! a file of the front-end, with one bit for each page of the guest's address space.
+//! While a guest is migrated, the front-end has to know which pages the switch writes, because it must copy these pages again. The log is
+//! a file of the front-end, with one bit for each page of the guest's physical address space.
 //!
 //! Sources: vhost-user specification, "Migration".
 
-use crate::descriptors::seal;
+use crate::file_descriptors::seal;
 use crate::memory_table::{Mapping, bytes_max};
 use crate::rules::{Fields, Refusal};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Bytes of a page of the log, whatever pages the guest or the host has.
+/// Bytes of a page of the log, whatever page size the guest or the host uses.
 const PAGE: u64 = 4096;
 
 /// A mapped log.
@@ -22,7 +22,7 @@ pub(crate) struct DirtyLog {
 }
 
 impl DirtyLog {
-    /// Maps the log that a `SET_LOG_BASE` offers: its size, its place in the file, which must be 0.
+    /// Maps the log of a `SET_LOG_BASE`, whose payload is the size of the log and its offset in the file. The offset must be 0.
     pub fn map(payload: &[u8], file: &impl AsFd) -> Result<DirtyLog, Refusal> {
         let (bytes, offset) = (Fields(payload).long(0)?, Fields(payload).long(8)?);
         if offset != 0 {
@@ -33,14 +33,14 @@ impl DirtyLog {
         Ok(DirtyLog { mapping, bytes })
     }
 
-    /// Marks the pages of `len` bytes at an address of the guest. Pages beyond the log are ignored: the front-end made the
-    /// log for the memory that it has.
+    /// Marks the pages of `len` bytes at a guest-physical address. Pages beyond the log are ignored: the front-end sized the log for the
+    /// memory of the guest.
     pub fn mark(&self, address: u64, len: u64) {
         let Some(last) = len.checked_sub(1).map(|n| address.saturating_add(n) / PAGE) else { return };
         let end = self.bytes.saturating_mul(8);
         for page in (address / PAGE..=last).take_while(|page| *page < end) {
             let at = self.mapping.start().wrapping_add((page / 8) as usize);
-            // SAFETY: the byte lies within `bytes`, which the mapping has; it is accessed atomically only.
+            // SAFETY: the byte is within the first `bytes` bytes, which are mapped; it is accessed only atomically.
             let byte = unsafe { AtomicU8::from_ptr(at) };
             byte.fetch_or(1 << (page % 8), Ordering::Relaxed);
         }

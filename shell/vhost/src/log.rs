@@ -1,7 +1,7 @@
 //! Log lines about guests.
 //!
-//! Every connection causes log lines, and a guest may reconnect without end. [`Budget`] limits the lines of each port, so that no guest
-//! fills the disk.
+//! Every connection causes log lines, and a guest may reconnect any number of times. [`Budget`] limits the lines of each port, so that no
+//! guest fills the disk.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,12 +17,12 @@ pub enum Level {
     Info,
 }
 
-/// Receives log lines, on any thread. It must be quick and must not block.
+/// A function that receives log lines, on any thread. It must be fast and must not block.
 pub type Sink = fn(Level, &str);
 
 static SINK: OnceLock<Sink> = OnceLock::new();
 
-/// Sets the receiver of log lines. Only the first call has an effect.
+/// Sets the function that receives log lines. Only the first call has an effect.
 pub fn divert(sink: Sink) {
     let _ = SINK.set(sink);
 }
@@ -39,22 +39,22 @@ const LINES: u32 = 300;
 /// After the burst, one line is allowed in each interval.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The log lines that the guest of one port may cause.
+/// Limits the log lines that the guest of one port may cause.
 #[derive(Debug, Default)]
 pub struct Budget(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Lines that were logged, less one for each [`INTERVAL`] since.
+    /// Number of lines that were logged, reduced by one for each [`INTERVAL`] since.
     lines: u32,
     /// The time at which `lines` was last reduced; `None`: no line was logged yet.
     until: Option<Instant>,
-    /// Lines that were not logged since the last one that was.
+    /// Number of lines that were not logged since the last logged line.
     suppressed: u64,
 }
 
 impl Budget {
-    /// Logs a line that a guest caused, unless there were too many.
+    /// Logs a line that a guest caused, unless the limit is reached.
     pub fn say(&self, level: Level, text: &str) {
         let allowed = self.0.lock().unwrap_or_else(PoisonError::into_inner).allow(Instant::now());
         match allowed {
@@ -66,7 +66,7 @@ impl Budget {
 }
 
 impl State {
-    /// Whether a line may be logged now, and how many were suppressed before it.
+    /// If a line may be logged now: the number of lines suppressed before it. `None`: the line is suppressed.
     fn allow(&mut self, now: Instant) -> Option<u64> {
         let until = *self.until.get_or_insert(now);
         let passed = (now.saturating_duration_since(until).as_nanos() / INTERVAL.as_nanos()) as u32;

@@ -1,16 +1,16 @@
 //! Guests that truncate their memory: the handler of `SIGBUS`.
 //!
 //! A guest's memory is a file that its process shares with the switch. If that process truncates the file, or has announced more memory
-//! than the file has, an access to the missing part raises `SIGBUS`, which by default ends the process: one guest could end the switch.
-//! So the handler replaces the whole mapping by zeros. When it returns, the access is repeated and succeeds. From then on the rings of
-//! that guest are empty; all other ports continue.
+//! than the file has, an access to the missing part raises `SIGBUS`. By default this ends the process, so one guest could end the switch.
+//! Therefore the handler replaces the complete mapping by zeros. When the handler returns, the access is repeated and succeeds. From then
+//! on the rings of that guest are empty; all other ports continue.
 //!
-//! Only shared mappings of files are replaced. The switch itself has no such mappings except DPDK's huge pages, which
+//! Only shared mappings of files are replaced. Apart from guest memory, the only shared mappings of the switch are DPDK's huge pages, which
 //! no other process can truncate. Any other `SIGBUS` ends the process as usual.
 //!
-//! The handler runs on the thread that touched the memory, at any point of its code: it makes system calls and uses
-//! its stack, nothing else. `/proc/self/maps` is opened in advance, because no free descriptor may be left when the
-//! signal comes.
+//! The handler runs on the thread that accessed the memory, at any point of its code. So it must be async-signal-safe (signal-safety(7)):
+//! it only makes system calls and uses its stack. `/proc/self/maps` is opened in advance, because no free file descriptor may be left when
+//! the signal is raised.
 
 use crate::log::{Level, say};
 use std::ffi::{c_int, c_void};
@@ -22,18 +22,17 @@ use std::sync::{Mutex, PoisonError};
 static REPLACED: AtomicU64 = AtomicU64::new(0);
 static LOGGED: AtomicU64 = AtomicU64::new(0);
 
-/// `/proc/self/maps`, open for the handler; negative: not opened yet.
+/// File descriptor of `/proc/self/maps` for the handler; negative: not opened yet.
 static MAPS: AtomicI32 = AtomicI32::new(-1);
 
-/// Installs the handler; later calls do nothing.
+/// Installs the handler. Further calls do nothing.
 pub fn install_handler() -> std::io::Result<()> {
     static ONCE: Mutex<()> = Mutex::new(());
     let _one = ONCE.lock().unwrap_or_else(PoisonError::into_inner);
     if MAPS.load(Ordering::Relaxed) < 0 {
-        // Stays open until the process ends.
+        // The file descriptor stays open until the process ends.
         MAPS.store(File::open("/proc/self/maps")?.into_raw_fd(), Ordering::Relaxed);
-        // SAFETY: all zeros are valid for this structure; the handler has the type that SA_SIGINFO asks for and keeps to
-        // what a handler may do.
+        // SAFETY: all zeros are valid for `sigaction`; the handler has the signature for SA_SIGINFO and is async-signal-safe.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = on_sigbus as *const () as usize;
@@ -59,31 +58,32 @@ pub fn log_replaced() {
 unsafe extern "C" fn on_sigbus(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
     /// "Nonexistent physical address" (sigaction(2)); the other codes are memory errors of the hardware.
     const BUS_ADRERR: c_int = 2;
-    // SAFETY: the kernel gives the information of this signal; the variable is this thread's.
+    // SAFETY: the kernel passes a valid `siginfo_t`; errno is thread-local.
     let (address, code, errno) =
         unsafe { ((*info).si_addr() as usize, (*info).si_code, libc::__errno_location()) };
-    // SAFETY: as above.
+    // SAFETY: the pointer to errno is valid as long as this thread exists.
     let before = unsafe { *errno };
     let replaced =
         code == BUS_ADRERR && shared_mapping(address).is_some_and(|(start, end)| replace(start, end));
     if replaced {
         REPLACED.fetch_add(1, Ordering::Relaxed);
     } else {
-        // SAFETY: with the default action restored, the repeated access ends the process.
+        // SAFETY: `signal` is async-signal-safe. With the default action restored, the repeated access ends the process.
         unsafe { libc::signal(libc::SIGBUS, libc::SIG_DFL) };
     }
-    // SAFETY: as above.
+    // SAFETY: the pointer to errno is valid as long as this thread exists.
     unsafe { *errno = before };
 }
 
 /// Maps zeroed memory over `start..end`.
 fn replace(start: usize, end: usize) -> bool {
-    let (rights, how) = (
+    let (prot, flags) = (
         libc::PROT_READ | libc::PROT_WRITE,
         libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE,
     );
-    // SAFETY: a mapping of a guest's memory, which no reference of Rust leads into.
-    unsafe { libc::mmap(start as *mut c_void, end - start, rights, how, -1, 0) != libc::MAP_FAILED }
+    // SAFETY: the range is a mapping of guest memory, and no Rust reference points into it except to atomic integers, for which all
+    // values are valid. It stays mapped at the same addresses.
+    unsafe { libc::mmap(start as *mut c_void, end - start, prot, flags, -1, 0) != libc::MAP_FAILED }
 }
 
 /// Returns start and end of the mapping that contains `address` if it is a shared file mapping.
@@ -92,8 +92,7 @@ fn shared_mapping(address: usize) -> Option<(usize, usize)> {
     let fd = MAPS.load(Ordering::Relaxed);
     let (mut line, mut found, mut at) = (Line::default(), None, 0);
     loop {
-        // SAFETY: the buffer is as long as stated. `pread` does not move the descriptor's offset, which other threads
-        // share.
+        // SAFETY: the buffer has `text.len()` bytes. `pread` does not change the offset of the file, which all threads share.
         let n = unsafe { libc::pread(fd, text.as_mut_ptr().cast(), text.len(), at) };
         let Ok(n @ 1..) = usize::try_from(n) else { break };
         at += n as libc::off_t;
@@ -111,7 +110,7 @@ fn shared_mapping(address: usize) -> Option<(usize, usize)> {
     found
 }
 
-/// One line `start-end rwxs …` of the file (proc(5)), parsed byte by byte because lines can be longer than any buffer.
+/// One line `start-end rwxs …` of the file (proc(5)). It is parsed byte by byte, because lines can be longer than any buffer.
 #[derive(Default)]
 struct Line {
     start: usize,

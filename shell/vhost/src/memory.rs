@@ -1,18 +1,18 @@
-//! A guest's memory, and the one checked way to read and write it.
+//! A guest's memory, and the checked functions that read and write it.
 //!
-//! [`GuestMemory`] holds the mapped regions of a memory table. [`GuestMemory::part`] translates an address of the guest and
-//! returns a [`Part`], which lies within one region and knows its length; a part is read and written by copies only
-//! ([`crate::copy`]), each checked against that length. No reference of Rust leads into guest memory, except those to
-//! atomic integers of a ring ([`crate::ring`]).
+//! [`GuestMemory`] holds the mapped regions of a memory table. [`GuestMemory::part`] translates a guest-physical address and returns a
+//! [`Part`], which is inside one region and has a length. A part is read and written only by copies ([`crate::copy`]), each of which is
+//! checked against that length. No Rust reference points into guest memory, except references to atomic integers of a ring
+//! ([`crate::ring`]).
 //!
-//! A region stays mapped as long as the `GuestMemory` lives, and every ring holds a reference to it. So an address that
-//! was translated stays valid as long as the ring that uses it, whatever messages the guest sends. What a guest may still
-//! do is to truncate a file that cannot be sealed: then the mapping reads as zeros ([`crate::lost_memory`]).
+//! A region stays mapped as long as the `GuestMemory` lives, and every ring holds a reference to the `GuestMemory`. So a translated
+//! address stays valid as long as the ring that uses it, whatever messages the guest sends. A guest can still truncate a file that
+//! cannot be sealed: then the mapping is replaced by zeros ([`crate::lost_memory`]).
 //!
 //! Sources: vhost-user specification, "Memory region description".
 
 use crate::copy;
-use crate::descriptors::seal;
+use crate::file_descriptors::seal;
 use crate::memory_table::{Mapping, bytes_max};
 use crate::rules::{Fields, Refusal};
 use packet::frame::Piece;
@@ -21,29 +21,29 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-/// Memory regions that one guest may have: as many as one table, and hot-plugged ones.
+/// Maximum number of memory regions of one guest: those of one table and hot-plugged ones.
 pub(crate) const REGIONS_MAX: usize = 32;
 
 /// Addresses of one region, as the front-end describes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Layout {
-    /// Its address for the guest's driver.
+pub(crate) struct RegionLayout {
+    /// Its guest-physical address, as the guest's driver uses it.
     pub guest: u64,
     pub size: u64,
-    /// Its address in the front-end, which the addresses of rings are in.
+    /// Its address in the front-end's address space, in which the addresses of rings are given.
     pub user: u64,
     /// Its offset in the file.
     pub offset: u64,
 }
 
-impl Layout {
+impl RegionLayout {
     /// Bytes of a description.
     pub const BYTES: usize = 32;
 
-    /// The description at byte `at` of a payload.
-    pub fn read(payload: &[u8], at: usize) -> Result<Layout, Refusal> {
+    /// Reads the description at byte `at` of a payload.
+    pub fn read(payload: &[u8], at: usize) -> Result<RegionLayout, Refusal> {
         let fields = Fields(payload.get(at..).ok_or(Refusal::Short)?);
-        Ok(Layout {
+        Ok(RegionLayout {
             guest: fields.long(0)?,
             size: fields.long(8)?,
             user: fields.long(16)?,
@@ -55,27 +55,27 @@ impl Layout {
 /// One mapped region.
 #[derive(Clone, Debug)]
 struct Region {
-    layout: Layout,
-    /// Where its first byte is mapped.
+    layout: RegionLayout,
+    /// Address at which its first byte is mapped.
     at: *mut u8,
     mapping: Arc<Mapping>,
 }
 
 impl Region {
-    fn new(layout: Layout, fd: BorrowedFd<'_>, bytes_left: u64) -> Result<Region, Refusal> {
+    fn new(layout: RegionLayout, fd: BorrowedFd<'_>, bytes_left: u64) -> Result<Region, Refusal> {
         let ends = [layout.guest, layout.user].map(|start| start.checked_add(layout.size));
         if ends.contains(&None) {
-            return Err(Refusal::Table("a region wraps around"));
+            return Err(Refusal::Memory("a region wraps around"));
         }
         seal(fd)?;
         let mapping = Mapping::new(layout.size, layout.offset, fd, bytes_left)?;
-        let offset = usize::try_from(layout.offset).map_err(|_| Refusal::Table("a region is too large"))?;
-        // The mapping has the file from its beginning to the region's end.
+        let offset = usize::try_from(layout.offset).map_err(|_| Refusal::Memory("a region is too large"))?;
+        // The mapping begins at the beginning of the file and ends at the region's end.
         let at = mapping.start().wrapping_add(offset);
         Ok(Region { layout, at, mapping: Arc::new(mapping) })
     }
 
-    /// How far into the region the address is.
+    /// The offset of a guest-physical address in the region; `None`: the address is not in the region.
     #[inline]
     fn offset(&self, address: u64) -> Option<u64> {
         Some(address.wrapping_sub(self.layout.guest)).filter(|offset| *offset < self.layout.size)
@@ -88,17 +88,17 @@ pub(crate) struct GuestMemory {
     regions: Vec<Region>,
 }
 
-// SAFETY: the pointers lead into shared mappings, which are not bound to a thread; they are used for copies and atomic
-// accesses only, which may happen at the same time.
+// SAFETY: the pointers point into shared mappings, which are not bound to a thread. They are used only for copies and atomic accesses,
+// which several threads may do at the same time.
 unsafe impl Send for GuestMemory {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for GuestMemory {}
 
 impl GuestMemory {
     /// Maps the regions of a memory table.
-    pub fn map(layouts: &[Layout], fds: &[impl AsFd]) -> Result<GuestMemory, Refusal> {
+    pub fn map(layouts: &[RegionLayout], fds: &[impl AsFd]) -> Result<GuestMemory, Refusal> {
         if layouts.len() != fds.len() || layouts.is_empty() {
-            return Err(Refusal::Table("the number of descriptors is not the number of regions"));
+            return Err(Refusal::Memory("the number of descriptors is not the number of regions"));
         }
         let mut memory = GuestMemory::default();
         for (layout, fd) in layouts.iter().zip(fds) {
@@ -107,10 +107,10 @@ impl GuestMemory {
         Ok(memory)
     }
 
-    /// The same memory with one more region.
-    pub fn with(&self, layout: Layout, fd: BorrowedFd<'_>) -> Result<GuestMemory, Refusal> {
+    /// Returns this memory with one more region.
+    pub fn with(&self, layout: RegionLayout, fd: BorrowedFd<'_>) -> Result<GuestMemory, Refusal> {
         if self.regions.len() >= REGIONS_MAX {
-            return Err(Refusal::Table("it has too many regions"));
+            return Err(Refusal::Memory("it has too many regions"));
         }
         let overlaps =
             |a: u64, b: u64, size: u64| a < b.saturating_add(size) && b < a.saturating_add(layout.size);
@@ -118,7 +118,7 @@ impl GuestMemory {
         let mut others = other
             .filter(|o| overlaps(layout.guest, o.guest, o.size) || overlaps(layout.user, o.user, o.size));
         if others.next().is_some() {
-            return Err(Refusal::Table("two regions overlap"));
+            return Err(Refusal::Memory("two regions overlap"));
         }
         let used: u64 = self.regions.iter().map(|r| r.mapping.length() as u64).sum();
         let region = Region::new(layout, fd, bytes_max().saturating_sub(used))?;
@@ -127,19 +127,19 @@ impl GuestMemory {
         Ok(memory)
     }
 
-    /// The same memory without the region at these addresses.
-    pub fn without(&self, layout: Layout) -> Result<GuestMemory, Refusal> {
-        let is_it = |l: Layout| (l.guest, l.size, l.user) == (layout.guest, layout.size, layout.user);
+    /// Returns this memory without the region at these addresses.
+    pub fn without(&self, layout: RegionLayout) -> Result<GuestMemory, Refusal> {
+        let is_same = |l: RegionLayout| (l.guest, l.size, l.user) == (layout.guest, layout.size, layout.user);
         let mut memory = self.clone();
-        memory.regions.retain(|r| !is_it(r.layout));
+        memory.regions.retain(|r| !is_same(r.layout));
         match memory.regions.len() + 1 == self.regions.len() {
             true => Ok(memory),
-            false => Err(Refusal::Table("there is no such region")),
+            false => Err(Refusal::Memory("there is no such region")),
         }
     }
 
-    /// The memory at `address` of the guest, at most `len` bytes: less if the region ends before. `None`: no region has
-    /// the address. `hint` is the region that was found last.
+    /// The memory at a guest-physical address, at most `len` bytes: fewer if the region ends before. `None`: the address is in no region.
+    /// `hint`: the index of the region that was found last.
     #[inline]
     pub fn part(&self, address: u64, len: u32, hint: &mut usize) -> Option<Part<'_>> {
         let (region, offset) = match self.regions.get(*hint).and_then(|r| Some((r, r.offset(address)?))) {
@@ -158,7 +158,7 @@ impl GuestMemory {
         Some((self.regions.get(i)?, offset))
     }
 
-    /// The address of a part for the guest.
+    /// The guest-physical address of a part.
     #[cold]
     pub fn address_of(&self, part: &Part<'_>) -> Option<u64> {
         self.regions.iter().find_map(|r| {
@@ -167,7 +167,7 @@ impl GuestMemory {
         })
     }
 
-    /// The region that was found last, for a burst.
+    /// The region `hint`, copied for a burst.
     #[inline]
     pub fn window(&self, hint: usize) -> Window<'_> {
         let none = Window { guest: 0, size: 0, at: std::ptr::null_mut(), memory: PhantomData };
@@ -179,7 +179,7 @@ impl GuestMemory {
         })
     }
 
-    /// The memory at an address of the front-end, all `len` bytes of it in one region.
+    /// The memory at an address of the front-end; `None`: not all `len` bytes are in one region.
     pub fn at_user_address(&self, address: u64, len: u64) -> Option<Part<'_>> {
         self.regions.iter().find_map(|r| {
             let offset = address.checked_sub(r.layout.user)?;
@@ -200,7 +200,7 @@ pub(crate) struct Window<'m> {
 }
 
 impl<'m> Window<'m> {
-    /// All `len` bytes at `address` of the guest; `None`: they are not all in this region.
+    /// The `len` bytes at a guest-physical address; `None`: they are not all in this region.
     #[inline(always)]
     pub fn part(&self, address: u64, len: u32) -> Option<Part<'m>> {
         let offset = address.wrapping_sub(self.guest);
@@ -212,7 +212,7 @@ impl<'m> Window<'m> {
 /// Bytes of a cache line.
 pub(crate) const LINE: usize = 64;
 
-/// A piece of guest memory.
+/// A range of guest memory within one region.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part<'m> {
     at: *mut u8,
@@ -221,7 +221,7 @@ pub(crate) struct Part<'m> {
 }
 
 impl<'m> Part<'m> {
-    /// No bytes.
+    /// A part without bytes.
     pub const EMPTY: Part<'m> = Part { at: std::ptr::null_mut(), len: 0, memory: PhantomData };
 
     /// Its length in bytes.
@@ -230,12 +230,12 @@ impl<'m> Part<'m> {
         self.len as usize
     }
 
-    /// Where it is mapped.
+    /// The address at which it is mapped.
     pub fn start(&self) -> *mut u8 {
         self.at
     }
 
-    /// The part without its first `n` bytes, at most all.
+    /// The part without its first `n` bytes; empty if it is shorter.
     #[inline]
     pub fn skip(&self, n: usize) -> Part<'m> {
         let n = n.min(self.len());
@@ -246,7 +246,7 @@ impl<'m> Part<'m> {
     #[inline(always)]
     pub fn read(&self, to: &mut [u8]) -> usize {
         let n = self.len().min(to.len());
-        // SAFETY: a part lies within a region that is mapped as long as 'm.
+        // SAFETY: a part is inside a region that is mapped as long as 'm, and `n` is at most its length.
         unsafe { copy::read(self.at, &mut to[..n]) };
         n
     }
@@ -255,32 +255,32 @@ impl<'m> Part<'m> {
     #[inline(always)]
     pub fn write(&self, from: &[u8]) -> usize {
         let n = self.len().min(from.len());
-        // SAFETY: as above; regions are mapped writable.
+        // SAFETY: as in `read`; regions are mapped writable.
         unsafe { copy::write(self.at, &from[..n]) };
         n
     }
 
-    /// Copies the beginning of a piece of another guest's memory to its beginning. Returns the number of bytes: the shorter of
-    /// the two lengths.
+    /// Copies the beginning of a piece of another guest's memory to the beginning of this part. Returns the number of bytes: the shorter
+    /// of the two lengths.
     ///
     /// # Safety
     ///
-    /// The piece is readable.
+    /// The piece is mapped and readable for its length.
     #[inline(always)]
     pub unsafe fn write_outside(&self, piece: Piece) -> usize {
         let n = self.len().min(piece.len);
-        // SAFETY: as above, and the caller's promise.
+        // SAFETY: this part is writable for `n` bytes, as in `write`; the caller guarantees that the piece is readable.
         unsafe { copy::between(piece.at, self.at, n) };
         n
     }
 
-    /// Copies the first and the last 16 bytes of `from` to their places; nothing if it is shorter.
+    /// Copies the first and the last 16 bytes of `from` to the same offsets; nothing if `from` has fewer bytes or is longer than the part.
     #[inline(always)]
     pub fn write_ends(&self, from: &[u8]) {
         if let (Some(first), Some(last)) = (from.first_chunk(), from.last_chunk())
             && from.len() <= self.len()
         {
-            // SAFETY: as above: both lie within the first `from.len()` bytes.
+            // SAFETY: as in `write`: both ranges are inside the first `from.len()` bytes, which the part has.
             unsafe {
                 copy::write_16(self.at, first);
                 copy::write_16(self.at.add(from.len() - 16), last);
@@ -288,22 +288,22 @@ impl<'m> Part<'m> {
         }
     }
 
-    /// Reads its first 12 bytes: a packet header, in two words. `None`: it is shorter.
+    /// Reads its first 12 bytes, a virtio header: 8 bytes and 4 bytes. `None`: the part is shorter.
     #[inline(always)]
     pub fn read_header(&self) -> Option<(u64, u32)> {
-        // SAFETY: a part lies within a region that is mapped as long as 'm, and this one has 12 bytes.
+        // SAFETY: a part is inside a region that is mapped as long as 'm, and this part has at least 12 bytes.
         (self.len >= 12).then(|| unsafe { copy::read_12(self.at) })
     }
 
-    /// Sets its first 12 bytes. Returns false if it is shorter.
+    /// Sets its first 12 bytes. Returns false if the part is shorter.
     ///
-    /// The bytes are read first and written only if they differ. If the driver does not change headers, the cache line is then shared by
-    /// its core and this one; a write would take it from the driver's core.
+    /// The bytes are read first and written only if they differ. If the driver does not change headers, its core and this core then share
+    /// the cache line; a write would move the line away from the driver's core.
     #[inline(always)]
     pub fn set_header(&self, words: (u64, u32)) -> bool {
         let there = self.read_header();
         if there.is_some_and(|there| there != words) {
-            // SAFETY: as above, it has 12 bytes; regions are mapped writable.
+            // SAFETY: `read_header` found 12 bytes; regions are mapped writable.
             unsafe { copy::write_12(self.at, words) };
         }
         there.is_some()
@@ -315,17 +315,18 @@ impl<'m> Part<'m> {
         range.step_by(LINE).for_each(|n| cpu::prefetch_at(self.at.wrapping_add(n)));
     }
 
-    /// Prefetches the first two cache lines of a buffer of which `len` bytes are read, or one line if it has no more.
+    /// Prefetches the first two cache lines of the `len` bytes that are read of a buffer.
     #[inline(always)]
     pub fn prefetch_first(&self, len: usize) {
         cpu::prefetch_at(self.at);
         cpu::prefetch_at(self.at.wrapping_add(LINE.min(len.saturating_sub(1))));
     }
 
-    /// As [`Part::prefetch_first`], for writing a packet with a header of `header` bytes.
+    /// As [`Part::prefetch_first`], for writing a packet with a virtio header of `header` bytes.
     ///
-    /// A line that has only the header is prefetched for reading: the header is written only if it differs (see [`Part::set_header`]).
-    /// A prefetch for writing would take the line from the guest's core, which reads the header of each packet.
+    /// A cache line that contains only the header is prefetched for reading, because the header is written only if it differs (see
+    /// [`Part::set_header`]). A prefetch for writing would move the line away from the guest's core, which reads the header of each
+    /// packet.
     #[inline(always)]
     pub fn prefetch_first_for_write(&self, header: usize, len: usize) {
         if (self.at.addr() + header).is_multiple_of(LINE) {
@@ -356,8 +357,8 @@ pub(crate) mod tests {
         fd
     }
 
-    fn layout(guest: u64, size: u64, offset: u64) -> Layout {
-        Layout { guest, size, user: guest.wrapping_add(0x7f00_0000_0000), offset }
+    fn layout(guest: u64, size: u64, offset: u64) -> RegionLayout {
+        RegionLayout { guest, size, user: guest.wrapping_add(0x7f00_0000_0000), offset }
     }
 
     #[test]
@@ -400,7 +401,7 @@ pub(crate) mod tests {
     fn regions_come_and_go() {
         let fd = file(1 << 16);
         let memory = GuestMemory::map(&[layout(0x10000, 0x1000, 0)], &[&fd]).unwrap();
-        let overlap = Refusal::Table("two regions overlap");
+        let overlap = Refusal::Memory("two regions overlap");
         assert_eq!(memory.with(layout(0x10fff, 0x1000, 0), fd.as_fd()).unwrap_err(), overlap);
         let more = memory.with(layout(0x11000, 0x1000, 0x1000), fd.as_fd()).unwrap();
         assert!(more.part(0x11000, 1, &mut 0).is_some() && memory.part(0x11000, 1, &mut 0).is_none());

@@ -1,31 +1,30 @@
-//! Checks of a guest's memory table before the library gets it.
+//! Checks a guest's memory table before DPDK's library receives it, and maps guest files for both back-ends.
 //!
-//! The library unmaps the old memory before it maps the new. If mapping fails, its rings keep addresses of memory that
-//! is gone. So a table is refused in advance, and the guest keeps its old memory, unless
+//! The library unmaps the old memory before it maps the new. If mapping fails, its rings keep addresses of unmapped memory. So a table is
+//! refused in advance, and the guest keeps its old memory, unless
 //!
-//! - each file is memory that can neither shrink nor become read-only ([`super::descriptors::seal`]). This is checked
+//! - each file is memory that can neither shrink nor become read-only ([`super::file_descriptors::seal`]). This is checked
 //!   before any other call on the file: calls on other kinds of files may never return;
-//! - each region lies within its file, and all regions together are at most [`bytes_max`] bytes: a sparse file costs the
-//!   guest nothing, but uses address space of the switch, which all guests share;
-//! - all regions can be mapped at the same time in the way the library does it: they are mapped for the test and
-//!   unmapped again.
+//! - each region is within its file, and all regions together have at most [`bytes_max`] bytes: a sparse file costs the guest nothing, but
+//!   uses address space of the switch, which all guests share;
+//! - all regions can be mapped at the same time as the library maps them: they are mapped for the test and unmapped again.
 //!
 //! The library can still fail to map the table (the kernel is out of memory, or huge pages of the file were freed and are used elsewhere).
-//! No worker is inside the rings then: see [`crate::server`].
+//! At that time no worker accesses the rings: see [`crate::server`].
 
-use super::descriptors::seal;
+use super::file_descriptors::seal;
 use super::rules::{Fields, Refusal};
 use rustix::fs::fstat;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Regions that the library accepts in one table.
+/// Maximum number of regions that the library accepts in one table.
 pub const REGIONS_MAX: usize = 8;
 const HEADER: usize = 8;
 const REGION: usize = 32;
 
-/// Bytes that all regions of a guest may have as they are mapped, each from the beginning of its file. A guest has at
-/// most the machine's memory and swap, in one file of which two regions are mapped.
+/// Maximum number of bytes that may be mapped for a guest; each region is mapped from the beginning of its file. A guest's memory is at
+/// most the machine's memory and swap. It counts twice, because two regions may be in one file.
 pub fn bytes_max() -> u64 {
     let machine = rustix::system::sysinfo();
     let bytes =
@@ -36,14 +35,14 @@ pub fn bytes_max() -> u64 {
 /// Allowance for memory regions of devices in the guest: 16 GiB.
 const SPARE: u64 = 16 << 30;
 
-/// Checks that all regions of this `SET_MEM_TABLE` can be mapped from these descriptors, within `bytes_max` bytes.
+/// Checks that all regions of this `SET_MEM_TABLE` can be mapped from these file descriptors, within `bytes_max` bytes.
 pub fn check_table(payload: &[u8], fds: &[OwnedFd], bytes_max: u64) -> Result<(), Refusal> {
     let count = Fields(payload).word(0)? as usize;
     if count > REGIONS_MAX {
-        return Err(Refusal::Table("it has too many regions"));
+        return Err(Refusal::Memory("it has too many regions"));
     }
     if count != fds.len() {
-        return Err(Refusal::Table("the number of descriptors is not the number of regions"));
+        return Err(Refusal::Memory("the number of descriptors is not the number of regions"));
     }
     fds.iter().try_for_each(|fd| seal(fd.as_fd()))?;
     let (mut mapped, mut left) = (Vec::with_capacity(count), bytes_max);
@@ -57,8 +56,7 @@ pub fn check_table(payload: &[u8], fds: &[OwnedFd], bytes_max: u64) -> Result<()
     Ok(())
 }
 
-/// Checks that the log of written pages that this `SET_LOG_BASE` offers lies within its file and has at most `bytes_max`
-/// bytes.
+/// Checks that the log of written pages of this `SET_LOG_BASE` is within its file and has at most `bytes_max` bytes.
 pub fn check_log(payload: &[u8], fds: &[OwnedFd], bytes_max: u64) -> Result<(), Refusal> {
     let fields = Fields(payload);
     fds.iter().try_for_each(|fd| {
@@ -67,20 +65,20 @@ pub fn check_log(payload: &[u8], fds: &[OwnedFd], bytes_max: u64) -> Result<(), 
     })
 }
 
-/// Bytes that are mapped of a file: from its beginning to the region's end, rounded up to blocks.
+/// Number of bytes of a file that are mapped: from its beginning to the region's end, rounded up to blocks.
 fn length(size: u64, offset: u64, fd: BorrowedFd<'_>, bytes_max: u64) -> Result<u64, Refusal> {
     let end = offset.checked_add(size).filter(|_| size > 0);
-    let end = end.ok_or(Refusal::Table("a region has size 0 or wraps around"))?;
-    let about = fstat(fd).map_err(|_| Refusal::Table("a descriptor is not a file"))?;
-    let (block, held) = (u64::try_from(about.st_blksize), u64::try_from(about.st_size));
-    let block = block.ok().filter(|b| *b > 0).ok_or(Refusal::Table("a descriptor is not a file"))?;
-    let whole = |n: u64| n.checked_next_multiple_of(block).ok_or(Refusal::Table("a region is too large"));
-    let length = whole(end)?;
-    if length > whole(held.unwrap_or(0))? {
-        return Err(Refusal::Table("a region is longer than its file"));
+    let end = end.ok_or(Refusal::Memory("a region has size 0 or wraps around"))?;
+    let stat = fstat(fd).map_err(|_| Refusal::Memory("a descriptor is not a file"))?;
+    let (block, file_size) = (u64::try_from(stat.st_blksize), u64::try_from(stat.st_size));
+    let block = block.ok().filter(|b| *b > 0).ok_or(Refusal::Memory("a descriptor is not a file"))?;
+    let round_up = |n: u64| n.checked_next_multiple_of(block).ok_or(Refusal::Memory("a region is too large"));
+    let length = round_up(end)?;
+    if length > round_up(file_size.unwrap_or(0))? {
+        return Err(Refusal::Memory("a region is longer than its file"));
     }
     if length > bytes_max {
-        return Err(Refusal::Table("its regions are longer than twice the machine's memory"));
+        return Err(Refusal::Memory("its regions are longer than twice the machine's memory"));
     }
     Ok(length)
 }
@@ -93,18 +91,18 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// Maps the file from its beginning in whole blocks, as the library does; at most `bytes_max` bytes.
+    /// Maps the file from its beginning in complete blocks, as the library does; at most `bytes_max` bytes.
     pub fn new(size: u64, offset: u64, fd: BorrowedFd<'_>, bytes_max: u64) -> Result<Mapping, Refusal> {
         let length = length(size, offset, fd, bytes_max)?;
-        let length = usize::try_from(length).map_err(|_| Refusal::Table("a region is too large"))?;
-        let rights = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: the kernel chooses the address, so nothing else is there.
-        let at = unsafe { mmap(std::ptr::null_mut(), length, rights, MapFlags::SHARED, fd, 0) };
-        let at = at.map_err(|_| Refusal::Table("a region cannot be mapped"))?;
+        let length = usize::try_from(length).map_err(|_| Refusal::Memory("a region is too large"))?;
+        let prot = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: the kernel chooses the address, so no existing mapping is replaced.
+        let at = unsafe { mmap(std::ptr::null_mut(), length, prot, MapFlags::SHARED, fd, 0) };
+        let at = at.map_err(|_| Refusal::Memory("a region cannot be mapped"))?;
         Ok(Mapping { at, length })
     }
 
-    /// Its first byte.
+    /// The address of its first byte.
     pub fn start(&self) -> *mut u8 {
         self.at.cast()
     }
@@ -117,12 +115,12 @@ impl Mapping {
 
 // SAFETY: a mapping is not bound to a thread.
 unsafe impl Send for Mapping {}
-// SAFETY: as above; `&Mapping` gives addresses only.
+// SAFETY: as for `Send`; `&Mapping` only returns the address and the length.
 unsafe impl Sync for Mapping {}
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: a mapping of ours that nothing refers to.
+        // SAFETY: this mapping belongs to `self`, and all references to it hold the `Mapping`.
         let _ = unsafe { munmap(self.at, self.length) };
     }
 }
@@ -161,12 +159,12 @@ mod tests {
 
     #[test]
     fn address_space_of_one_guest_is_bounded() {
-        let longer = Err(Refusal::Table("a region is longer than its file"));
+        let longer = Err(Refusal::Memory("a region is longer than its file"));
         assert_eq!(check_table(&table(&[(2 << 20, 0)]), &memory::<1>(1 << 20), ENOUGH), longer);
         assert_eq!(check_table(&table(&[(1 << 20, 4096)]), &memory::<1>(1 << 20), ENOUGH), longer);
         // The file is sparse and has no pages. Both regions are mapped from its beginning.
         let regions = table(&[(1 << 30, 0), (1 << 30, 1 << 30)]);
-        let much = Err(Refusal::Table("its regions are longer than twice the machine's memory"));
+        let much = Err(Refusal::Memory("its regions are longer than twice the machine's memory"));
         assert_eq!(check_table(&regions, &memory::<2>(2 << 30), (3 << 30) - 1), much);
         assert_eq!(check_table(&regions, &memory::<2>(2 << 30), 3 << 30), Ok(()));
         assert!(bytes_max() > SPARE);
@@ -189,7 +187,7 @@ mod tests {
         let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         let read_only = std::fs::File::open("/proc/self/exe").unwrap();
         for fd in [OwnedFd::from(ours), read_only.into()] {
-            let refused = Err(Refusal::Table("a file is neither shmem nor hugetlbfs"));
+            let refused = Err(Refusal::Memory("a file is neither shmem nor hugetlbfs"));
             assert_eq!(check_table(&table(&[(4096, 0)]), &[fd], ENOUGH), refused);
         }
         assert!(check_table(&table(&[(4096, 0)]), &[], ENOUGH).is_err());

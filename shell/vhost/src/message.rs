@@ -1,6 +1,6 @@
-//! vhost-user messages on a socket, read and written without blocking.
+//! vhost-user messages, read from and written to a socket without blocking.
 
-use crate::descriptors::Descriptors;
+use crate::file_descriptors::PeerFds;
 use crate::memory_table::REGIONS_MAX;
 use rustix::io::Errno;
 use rustix::net::{
@@ -13,36 +13,39 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
+/// Bytes of a message's header: request, flags, length of the payload (vhost-user specification, "Header").
 const HEADER: usize = 12;
-/// Bits of the flags (vhost-user specification, "Header").
+/// Flag: the message is a reply.
 const REPLY: u32 = 4;
+/// Flag: the sender requests an acknowledgement.
 const NEED_REPLY: u32 = 8;
+/// The protocol version, in the lowest bits of the flags.
 const VERSION: u32 = 1;
 
-/// A whole message with its descriptors.
+/// A complete message with its file descriptors.
 #[derive(Debug)]
 pub struct Message {
     bytes: Vec<u8>,
-    /// The descriptors that came with it.
-    pub fds: Descriptors,
+    /// The file descriptors that were received with the message, or are sent with it.
+    pub fds: PeerFds,
 }
 
 impl Message {
-    /// A message without descriptors.
+    /// A message without file descriptors. `closing`: see [`PeerFds::new`].
     pub fn new(request: u32, payload: &[u8], closing: &Arc<AtomicUsize>) -> Message {
         let mut bytes = [request, VERSION, payload.len() as u32].map(u32::to_ne_bytes).concat();
         bytes.extend(payload);
-        Message { bytes, fds: Descriptors::new(closing) }
+        Message { bytes, fds: PeerFds::new(closing) }
     }
 
-    /// A reply without descriptors.
+    /// A reply without file descriptors.
     pub fn reply(request: u32, payload: &[u8], closing: &Arc<AtomicUsize>) -> Message {
         let mut reply = Message::new(request, payload, closing);
         reply.set_flags(VERSION | REPLY);
         reply
     }
 
-    /// An acknowledgement that a request succeeded or failed.
+    /// A reply that acknowledges a request. `done`: the request succeeded.
     pub fn ack(request: u32, done: bool, closing: &Arc<AtomicUsize>) -> Message {
         Message::reply(request, &u64::from(!done).to_ne_bytes(), closing)
     }
@@ -55,7 +58,7 @@ impl Message {
         self.bytes[4..8].copy_from_slice(&flags.to_ne_bytes());
     }
 
-    /// The request's number.
+    /// The request number.
     pub fn request(&self) -> u32 {
         self.word(0)
     }
@@ -70,13 +73,13 @@ impl Message {
         self.word(4) & NEED_REPLY != 0
     }
 
-    /// Requests an acknowledgement.
+    /// Requests an acknowledgement from the receiver.
     pub fn set_needs_reply(&mut self) {
         self.set_flags(self.word(4) | NEED_REPLY);
     }
 
-    /// Of an [`Message::ack`]: whether it reports success.
-    pub fn says_done(&self) -> bool {
+    /// Whether this [`Message::ack`] reports success.
+    pub fn reports_success(&self) -> bool {
         self.payload() == [0; 8]
     }
 }
@@ -85,61 +88,61 @@ impl Message {
 #[derive(Debug)]
 pub struct Inbox {
     bytes: Vec<u8>,
-    fds: Descriptors,
+    fds: PeerFds,
     closing: Arc<AtomicUsize>,
     payload_max: usize,
 }
 
 /// The result of a read.
 #[derive(Debug)]
-pub enum Read {
-    /// A whole message.
+pub enum ReadResult {
+    /// A complete message.
     Message(Message),
     /// The message is not complete yet.
     Nothing,
-    /// The peer closed, or the socket failed.
+    /// The peer closed the socket, or the socket failed.
     Ended,
-    /// Not a message of this protocol.
+    /// The data is not a valid message of this protocol.
     Broken(&'static str),
 }
 
 impl Inbox {
-    /// Payloads are at most `payload_max` bytes long.
+    /// Creates an empty inbox. A message with more than `payload_max` bytes of payload is invalid.
     pub fn new(closing: &Arc<AtomicUsize>, payload_max: usize) -> Inbox {
-        let fds = Descriptors::new(closing);
+        let fds = PeerFds::new(closing);
         Inbox { bytes: Vec::new(), fds, closing: Arc::clone(closing), payload_max }
     }
 
-    /// Total length of the message; the header's until the header has been received.
+    /// Total length of the message in bytes. Until the header has been received: the length of the header.
     fn wanted(&self) -> usize {
         let size = self.bytes.get(8..HEADER).and_then(<[u8]>::first_chunk);
         HEADER + size.map_or(0, |size| u32::from_ne_bytes(*size) as usize)
     }
 
-    /// Reads one message, and no byte of the next one: descriptors belong to the message that they come with.
-    pub fn read(&mut self, socket: &OwnedFd) -> Read {
+    /// Reads one message, and no byte of the next one, because file descriptors belong to the message with which they are received.
+    pub fn read(&mut self, socket: &OwnedFd) -> ReadResult {
         loop {
             let wanted = self.wanted();
             if wanted > HEADER + self.payload_max {
-                return Read::Broken("the message is too long");
+                return ReadResult::Broken("the message is too long");
             }
             if self.bytes.len() >= HEADER && self.bytes.len() == wanted {
                 let fresh = Inbox::new(&self.closing, self.payload_max);
                 let Inbox { bytes, fds, .. } = std::mem::replace(self, fresh);
-                return Read::Message(Message { bytes, fds });
+                return ReadResult::Message(Message { bytes, fds });
             }
             match self.receive(socket, wanted) {
-                Ok(Some(0)) => return Read::Ended,
+                Ok(Some(0)) => return ReadResult::Ended,
                 Ok(Some(_)) => {}
-                Ok(None) => return Read::Broken("too many descriptors came with it"),
-                Err(Errno::AGAIN) => return Read::Nothing,
+                Ok(None) => return ReadResult::Broken("too many descriptors came with it"),
+                Err(Errno::AGAIN) => return ReadResult::Nothing,
                 Err(Errno::INTR) => {}
-                Err(_) => return Read::Ended,
+                Err(_) => return ReadResult::Ended,
             }
         }
     }
 
-    /// Receives until the message has `wanted` bytes. `None`: it has more descriptors than any message may have.
+    /// Receives until the message has `wanted` bytes. `None`: it has more file descriptors than any message may have.
     fn receive(&mut self, socket: &OwnedFd, wanted: usize) -> Result<Option<usize>, Errno> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(REGIONS_MAX))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -168,12 +171,12 @@ pub struct Outbox {
 
 /// The result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Written {
+pub enum WriteResult {
     /// The message was sent.
     All,
-    /// The rest waits for the peer to read.
+    /// A part was sent; the rest can be sent when the peer has read.
     Part,
-    /// The peer is gone.
+    /// The peer closed the socket, or the socket failed.
     Ended,
 }
 
@@ -183,25 +186,25 @@ impl Outbox {
         Outbox { message, sent: 0 }
     }
 
-    /// Writes as much as the socket takes; descriptors go with the first byte.
-    pub fn write(&mut self, socket: &OwnedFd) -> Written {
+    /// Writes as much as the socket accepts. The file descriptors are sent with the first byte.
+    pub fn write(&mut self, socket: &OwnedFd) -> WriteResult {
         while self.sent < self.message.bytes.len() {
             let fds = if self.sent == 0 { self.message.fds.borrowed() } else { Vec::new() };
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(REGIONS_MAX))];
             let mut control = SendAncillaryBuffer::new(&mut space);
             if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(&fds)) {
-                return Written::Ended;
+                return WriteResult::Ended;
             }
             let parts = [IoSlice::new(&self.message.bytes[self.sent..])];
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
             match sendmsg(socket.as_fd(), &parts, &mut control, flags) {
                 Ok(n) => self.sent += n,
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Written::Part,
-                Err(_) => return Written::Ended,
+                Err(Errno::AGAIN) => return WriteResult::Part,
+                Err(_) => return WriteResult::Ended,
             }
         }
-        Written::All
+        WriteResult::All
     }
 }
 
@@ -228,16 +231,16 @@ mod tests {
         let two =
             [Message::new(2, &[7; 8], &closing()).bytes, Message::new(1, &[], &closing()).bytes].concat();
         for byte in &two[..19] {
-            assert!(matches!(inbox.read(&ours), Read::Nothing));
+            assert!(matches!(inbox.read(&ours), ReadResult::Nothing));
             peer.write_all(&[*byte]).unwrap();
         }
         peer.write_all(&two[19..]).unwrap();
-        let Read::Message(first) = inbox.read(&ours) else { panic!("{inbox:?}") };
+        let ReadResult::Message(first) = inbox.read(&ours) else { panic!("{inbox:?}") };
         assert_eq!((first.request(), first.payload(), first.needs_reply()), (2, &[7; 8][..], false));
-        let Read::Message(second) = inbox.read(&ours) else { panic!("{inbox:?}") };
+        let ReadResult::Message(second) = inbox.read(&ours) else { panic!("{inbox:?}") };
         assert_eq!((second.request(), second.payload().len()), (1, 0));
         drop(peer);
-        assert!(matches!(inbox.read(&ours), Read::Ended));
+        assert!(matches!(inbox.read(&ours), ReadResult::Ended));
     }
 
     #[test]
@@ -245,8 +248,8 @@ mod tests {
         let (peer, ours) = ends();
         let mut message = Message::new(12, &[0; 8], &closing());
         message.fds.push(eventfd(0, EventfdFlags::empty()).unwrap());
-        assert_eq!(Outbox::new(message).write(&ours), Written::All);
-        let Read::Message(got) = Inbox::new(&closing(), 600).read(&peer.into()) else { panic!() };
+        assert_eq!(Outbox::new(message).write(&ours), WriteResult::All);
+        let ReadResult::Message(got) = Inbox::new(&closing(), 600).read(&peer.into()) else { panic!() };
         assert_eq!(got.fds.len(), 1);
     }
 
@@ -254,7 +257,7 @@ mod tests {
     fn malformed_messages_are_reported() {
         let (mut peer, ours) = ends();
         peer.write_all(&[1u32, 1, u32::MAX].map(u32::to_ne_bytes).concat()).unwrap();
-        assert!(matches!(Inbox::new(&closing(), 600).read(&ours), Read::Broken(_)));
+        assert!(matches!(Inbox::new(&closing(), 600).read(&ours), ReadResult::Broken(_)));
     }
 
     #[test]
@@ -262,9 +265,9 @@ mod tests {
         let (peer, ours) = ends();
         let last = (0..100_000)
             .map(|_| Outbox::new(Message::new(1, &[0; 600], &closing())).write(&ours))
-            .find(|w| *w != Written::All);
-        assert_eq!(last, Some(Written::Part));
+            .find(|w| *w != WriteResult::All);
+        assert_eq!(last, Some(WriteResult::Part));
         drop(peer);
-        assert_eq!(Outbox::new(Message::new(1, &[], &closing())).write(&ours), Written::Ended);
+        assert_eq!(Outbox::new(Message::new(1, &[], &closing())).write(&ours), WriteResult::Ended);
     }
 }

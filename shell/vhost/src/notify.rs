@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// Called from the library's threads, some of which hold the locks of rings: it must be quick and must neither block
-/// nor panic. Intended to wake an event loop through its descriptor. The default does nothing.
+/// Called by the serving thread or the library's threads, some of which hold the locks of rings: it must be fast and must neither block
+/// nor panic. Intended for waking an event loop through its file descriptor. The default does nothing.
 #[derive(Clone, Default)]
 pub struct Notify(Option<Arc<dyn Fn() + Send + Sync>>);
 
 impl Notify {
-    /// Notifies by calling `call`.
+    /// Creates a callback that calls `call`.
     pub fn new(call: impl Fn() + Send + Sync + 'static) -> Notify {
         Notify(Some(Arc::new(call)))
     }

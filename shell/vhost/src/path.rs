@@ -1,16 +1,16 @@
-//! The path of a socket, which side creates it, and why it could not be opened.
+//! The path of a socket, the side that creates it, and the reasons why it could not be opened.
 
 use std::fmt;
 
-/// Bytes that a socket path may have: `sun_path` without its final zero.
+/// Maximum length of a socket path in bytes: `sun_path` without its final zero.
 pub const PATH_MAX: usize = 107;
 
 /// Which side creates the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The guest creates it; the switch connects, and reconnects after the guest disappeared.
+    /// The guest creates the socket; the switch connects, and connects again when the guest has disconnected.
     Client,
-    /// The switch creates it and the guest connects.
+    /// The switch creates the socket and the guest connects.
     Server,
 }
 

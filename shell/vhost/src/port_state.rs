@@ -1,7 +1,7 @@
-//! State of one socket and its guest, shared by the thread that serves the guest, the main thread and the workers.
+//! State of one port and its guest, shared by the thread that serves the guest, the main thread and the workers.
 //!
-//! The serving thread writes it with atomics only: with DPDK's library some calls come while it holds the locks of the
-//! rings. The main thread compares [`PortState::seq`]. Workers read which ring to send to, one word per burst.
+//! The serving thread only uses atomics to write the state, because DPDK's library calls it while it holds the locks of the rings. The
+//! main thread compares [`PortState::seq`] to detect changes. Workers read to which ring they send: one word per burst.
 
 use super::bounds::MAX_PAIRS;
 use super::log::{Budget, Level};
@@ -37,33 +37,37 @@ impl Bits {
 pub struct PortState {
     /// The path at which the guest connects, or to which the switch connects.
     pub path: String,
-    /// A worker has been inside the rings for too long.
+    /// A worker has accessed the rings for too long; the port is out of service.
     stuck: AtomicBool,
     /// The port is being removed; another port may use its path.
     retired: AtomicBool,
-    /// Queue pairs of the guest; 1 while none is connected.
+    /// Number of queue pairs of the guest; 1 while no guest is connected.
     pairs: AtomicUsize,
     /// Number of queue pairs that senders use. It becomes `pairs` when the port is restarted.
     spread: AtomicUsize,
     /// Negotiated feature bits (virtio 1.1); 0 while no guest is connected.
     pub features: AtomicU64,
-    /// NUMA node of the guest's memory; negative: unknown.
+    /// NUMA node of the guest's memory; negative if unknown.
     pub numa: AtomicI32,
+    /// Increases whenever a fact about the guest changes.
     seq: AtomicU64,
+    /// How often a guest connected or disconnected.
     connections: AtomicU64,
+    /// The queue pairs in which the guest has enabled the ring that it sends on.
     from_guest: Bits,
+    /// The queue pairs in which the guest has enabled the ring that it receives on.
     to_guest: Bits,
-    /// For each sender, the pair whose ring it fills.
-    map: [AtomicU16; MAX_PAIRS],
+    /// For each sender, the queue pair whose ring it fills.
+    sender_pairs: [AtomicU16; MAX_PAIRS],
     /// Limits the log lines that the guest causes.
     log: Budget,
-    /// Held while `map` is recomputed, by the library's threads and the main thread.
-    mapping: Mutex<()>,
+    /// Serializes the computation of `sender_pairs` by the library's threads and the main thread.
+    remap_lock: Mutex<()>,
     notify: Notify,
 }
 
 impl PortState {
-    /// The state without a guest.
+    /// The state of a port without a guest.
     pub fn new(path: &str, notify: Notify) -> PortState {
         PortState {
             path: path.to_owned(),
@@ -77,9 +81,9 @@ impl PortState {
             connections: AtomicU64::new(0),
             from_guest: Bits::default(),
             to_guest: Bits::default(),
-            map: [const { AtomicU16::new(NO_RING) }; MAX_PAIRS],
+            sender_pairs: [const { AtomicU16::new(NO_RING) }; MAX_PAIRS],
             log: Budget::default(),
-            mapping: Mutex::new(()),
+            remap_lock: Mutex::new(()),
             notify,
         }
     }
@@ -89,7 +93,7 @@ impl PortState {
         self.log.say(level, text);
     }
 
-    /// The port is being removed: another port may use its path.
+    /// Marks the port as being removed, so that another port may use its path.
     pub fn retire(&self) {
         self.retired.store(true, Ordering::Relaxed);
     }
@@ -99,7 +103,7 @@ impl PortState {
         self.retired.load(Ordering::Relaxed)
     }
 
-    /// Returns whether this is a change.
+    /// Sets whether the port is out of service because of a worker. Returns whether that is a change.
     pub fn set_stuck(&self, stuck: bool) -> bool {
         let new = self.stuck.swap(stuck, Ordering::Relaxed) != stuck;
         if new {
@@ -108,12 +112,12 @@ impl PortState {
         new
     }
 
-    /// Whether the port is out of service because a worker has been inside the rings for too long.
+    /// Whether the port is out of service because a worker has accessed the rings for too long.
     pub fn is_stuck(&self) -> bool {
         self.stuck.load(Ordering::Relaxed)
     }
 
-    /// Reports a change that the main thread shows or acts upon.
+    /// Reports a change that the main thread displays or reacts to.
     pub fn report_change(&self) {
         self.seq.fetch_add(1, Ordering::Release);
         self.notify.call();
@@ -124,7 +128,7 @@ impl PortState {
         self.seq.load(Ordering::Acquire)
     }
 
-    /// Queue pairs of the guest; 1 while none is connected.
+    /// Number of queue pairs of the guest; 1 while no guest is connected.
     pub fn pairs(&self) -> usize {
         self.pairs.load(Ordering::Relaxed)
     }
@@ -142,13 +146,13 @@ impl PortState {
         }
     }
 
-    /// Sets the number of the port's queue pairs.
+    /// Sets the number of queue pairs that senders use.
     pub fn spread_over(&self, pairs: usize) {
         self.spread.store(pairs.clamp(1, MAX_PAIRS), Ordering::Relaxed);
         self.remap();
     }
 
-    /// How often a guest connected or disconnected: up, down, up is 3.
+    /// How often a guest connected or disconnected: 3 after connect, disconnect, connect.
     pub fn changes(&self) -> u64 {
         self.connections.load(Ordering::Relaxed)
     }
@@ -164,14 +168,14 @@ impl PortState {
         self.from_guest.get(pair)
     }
 
-    /// The guest enabled or disabled the ring that it sends on in this pair.
+    /// Sets whether the guest has enabled the ring that it sends on in this pair.
     pub fn set_from_guest(&self, pair: usize, on: bool) {
         if self.from_guest.set(pair, on) {
             self.report_change();
         }
     }
 
-    /// The guest enabled or disabled the ring that it receives on in this pair.
+    /// Sets whether the guest has enabled the ring that it receives on in this pair.
     pub fn set_to_guest(&self, pair: usize, on: bool) {
         if self.to_guest.set(pair, on) {
             self.remap();
@@ -187,21 +191,21 @@ impl PortState {
         self.report_change();
     }
 
-    /// The pair whose ring sender `slot` fills; `None` if no ring is enabled.
+    /// The queue pair whose ring sender `slot` fills; `None` if no ring is enabled.
     #[inline]
     pub fn ring_of(&self, slot: usize) -> Option<u16> {
-        let pair = self.map[slot % MAX_PAIRS].load(Ordering::Relaxed);
+        let pair = self.sender_pairs[slot % MAX_PAIRS].load(Ordering::Relaxed);
         (pair != NO_RING).then_some(pair)
     }
 
-    /// Each sender fills the ring of its own pair if that is enabled. The other senders share the enabled pairs in
-    /// turn.
+    /// Assigns rings to senders. Each sender fills the ring of its own pair if that ring is enabled. The other senders are distributed
+    /// over the enabled rings in turn.
     fn remap(&self) {
-        let _one = self.mapping.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.remap_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let pairs = self.spread.load(Ordering::Relaxed);
         let on: Vec<usize> = (0..pairs).filter(|p| self.to_guest.get(*p)).collect();
         let mut others = on.iter().copied().cycle();
-        for (slot, entry) in self.map.iter().enumerate() {
+        for (slot, entry) in self.sender_pairs.iter().enumerate() {
             let own = slot % pairs;
             let pair = if self.to_guest.get(own) { Some(own) } else { others.next() };
             entry.store(pair.map_or(NO_RING, |p| p as u16), Ordering::Relaxed);

@@ -1,24 +1,27 @@
-//! Rules for the order of messages: the order that the vhost-user specification intends is enforced.
+//! Enforces the order of messages that the vhost-user specification intends.
 //!
-//! DPDK's library executes messages without checking their order. It looks up the addresses of a ring once, for the
-//! ring's size at that time, and allocates memory of a ring by its size. So a front-end that changes the size
-//! afterwards, starts a ring without size, or changes the layout of rings that have addresses would make the library
-//! read and write beyond the guest's memory. These rules refuse such messages before the library sees them: the
-//! connection ends, or the front-end gets a negative reply if it asked for one.
+//! Both back-ends check messages by these rules: the back-end whose rings DPDK's library serves (crate `dpdk`) and the one of this crate.
+//! The rules exist because of the library, which executes messages without checking their order. It translates the addresses of a ring
+//! once, for the ring's size at that time, and allocates memory of a ring by its size. So a front-end that changes the size afterwards,
+//! starts a ring without size, or changes the layout of rings that have addresses would make the library read and write beyond the guest's
+//! memory. These rules refuse such messages before the library executes them: the connection ends, or the front-end gets a negative reply
+//! if it requested one.
 //!
-//! The order: features; for each ring its size, then its addresses, then its kick; before any of these changes, the
-//! ring is stopped (`GET_VRING_BASE`). QEMU, rust-vmm's front-ends and DPDK's virtio-user follow it.
+//! The order is: features; then for each ring its size, its addresses and its kick. Before the size of a ring or the features change
+//! (except `LOG_ALL`), the front-end must stop the ring (`GET_VRING_BASE`). Addresses and kick may be set again at any time. QEMU,
+//! rust-vmm's front-ends and DPDK's virtio-user follow this order.
 //!
-//! [`Rules::before`] checks a message, and assumes the worse outcome until [`Rules::after`] reports that the library
-//! executed it: the library may still refuse. Both run on the library's thread, under the locks of the rings.
+//! [`Rules::before`] checks a message. The back-end may still refuse the message afterwards, so until [`Rules::after`] reports that it
+//! executed the message, the rules assume the outcome that allows less. Exception: a ring counts as having addresses from the check on, so
+//! its size cannot change any more.
 //!
-//! Sources: the vhost-user specification ("Starting and stopping rings", "Message types"); virtio 1.1, 2.6 and 2.7.
+//! Sources: the vhost-user specification ("Starting and stopping rings", "Message types"); virtio 1.2, 2.7 and 2.8.
 
 use super::bounds::MAX_PAIRS;
 use super::feature;
 use std::fmt;
 
-/// The requests that the switch treats specially (vhost-user specification, "Front-end message types").
+/// Request numbers (vhost-user specification, "Front-end message types").
 pub mod request {
     #![allow(missing_docs, reason = "the names are the specification's")]
 
@@ -59,14 +62,13 @@ pub mod request {
 }
 use request::*;
 
-/// Descriptors of one ring at most (virtio 1.1, 2.6).
+/// Maximum number of descriptors of one ring (virtio 1.2, 2.7).
 const RING_MAX: u32 = 1 << 15;
-/// Descriptors of all rings of a guest at most: the library allocates memory for each from a heap that all ports
-/// share.
+/// Maximum number of descriptors of all rings of a guest: the library allocates memory for each from a heap that all ports share.
 const DESCRIPTORS_MAX: u32 = 1 << 18;
 /// Index bits of a packed ring's base; the remaining bit is the wrap counter.
 const PACKED_INDEX: u32 = 0x7fff;
-/// Bits of `SET_VRING_KICK` that are the ring's number.
+/// The bits of `SET_VRING_KICK`'s payload that are the ring's number.
 const KICK_RING: u64 = 0xff;
 
 /// One message: request number and payload.
@@ -81,32 +83,32 @@ pub struct Message<'a> {
 /// Why a message is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The payload is too short.
+    /// The payload is too short for its request.
     Short,
     /// The feature was not offered.
     NotOffered,
-    /// There is no ring of this number.
+    /// There is no ring with this number.
     NoRing(u32),
-    /// The ring has addresses and was not stopped since.
+    /// The ring has addresses and was not stopped since it got them.
     InUse(u32),
-    /// Addresses or a kick for a ring without size; addresses for a packed ring without base; a kick without
-    /// addresses.
+    /// The front-end has not set what the request needs. `SET_VRING_ADDR` needs a size and, for a packed ring, a base; `SET_VRING_KICK`
+    /// needs addresses.
     Unprepared(u32),
-    /// No ring has this size.
+    /// This is no valid ring size.
     Size(u32),
-    /// The rings are too large together.
+    /// All rings together have too many descriptors.
     TooMany,
     /// The base of a packed ring is beyond its end.
     Base(u32),
-    /// Features change while rings are in use.
+    /// A change of features was requested while rings are in use.
     FeaturesInUse,
-    /// The log does not begin where its file does.
+    /// The log of written pages does not begin at the beginning of its file.
     LogOffset,
-    /// The memory cannot be used.
-    Table(&'static str),
-    /// A file or socket on which calls may block, or one that does not belong to this message.
-    Descriptor,
-    /// The switch is out of memory or descriptors.
+    /// The memory cannot be used; the text says why.
+    Memory(&'static str),
+    /// A file descriptor of a kind on which calls may block, or of a kind that does not belong to this message.
+    FileDescriptor,
+    /// The switch is out of memory or file descriptors.
     NoMemory,
 }
 
@@ -125,8 +127,8 @@ impl fmt::Display for Refusal {
             Refusal::Base(ring) => write!(f, "the base of ring {ring} is beyond its end"),
             Refusal::FeaturesInUse => f.write_str("rings are in use"),
             Refusal::LogOffset => f.write_str("the log does not begin where its file does"),
-            Refusal::Table(why) => f.write_str(why),
-            Refusal::Descriptor => f.write_str("a descriptor is of the wrong kind"),
+            Refusal::Memory(why) => f.write_str(why),
+            Refusal::FileDescriptor => f.write_str("a descriptor is of the wrong kind"),
             Refusal::NoMemory => f.write_str("no memory is left for it"),
         }
     }
@@ -148,10 +150,10 @@ impl Ring {
     const STOPPED: Ring = Ring { size: None, index: None, has_addresses: false };
 }
 
-/// The checks of one connection, and the state that they need: what the messages so far have set.
+/// The checks of one connection, and the state that earlier messages have set.
 #[derive(Debug, Default)]
 pub struct Rules {
-    /// The features when the last message was checked.
+    /// The negotiated features when the last message was checked.
     features: u64,
     rings: Vec<Ring>,
     /// Requests about the inflight area are allowed.
@@ -159,12 +161,12 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Rules for a back-end that keeps an inflight area.
+    /// Creates rules for a back-end that supports the inflight area.
     pub fn with_inflight() -> Rules {
         Rules { inflight: true, ..Rules::default() }
     }
 
-    /// Checks whether the library may get this message. `features` are those negotiated so far.
+    /// Checks whether the library may execute this message. `features`: the features negotiated so far.
     pub fn before(&mut self, features: u64, message: Message<'_>) -> Result<(), Refusal> {
         self.features = features;
         let fields = Fields(message.payload);
@@ -183,7 +185,7 @@ impl Rules {
         }
     }
 
-    /// The library executed the message that was checked last.
+    /// Updates the state: the library executed the message that was checked last.
     pub fn after(&mut self, message: Message<'_>) -> Result<(), Refusal> {
         let (packed, fields) = (self.packed(), Fields(message.payload));
         match message.request {
@@ -199,7 +201,7 @@ impl Rules {
         Ok(())
     }
 
-    /// `number` is below the library's bound, which it has checked.
+    /// The state of ring `number`. The library has checked that the number is valid.
     fn ring(&mut self, number: u32) -> &mut Ring {
         let number = number as usize % (2 * MAX_PAIRS);
         if self.rings.len() <= number {
@@ -221,8 +223,8 @@ impl Rules {
         }
     }
 
-    /// A change of the layout discards the allocations of all rings; without `MQ` only the first pair of rings
-    /// remains.
+    /// Adapts to what the library does: a change of the ring layout discards the allocations of all rings, and without `MQ` only the first
+    /// pair of rings remains.
     fn features_changed(&mut self, features: u64) {
         if (self.features ^ features) & feature::RING_PACKED != 0 {
             self.rings.iter_mut().for_each(|r| r.size = None);
@@ -240,7 +242,7 @@ impl Rules {
         if ring.has_addresses {
             return Err(Refusal::InUse(number));
         }
-        // If the library runs out of memory, the ring has no size.
+        // Until `after`, the ring counts as having no size: the library may run out of memory when it sets the size.
         ring.size = None;
         let others: u32 = self.rings.iter().filter_map(|r| r.size).sum();
         if others + size > DESCRIPTORS_MAX { Err(Refusal::TooMany) } else { Ok(()) }
@@ -257,7 +259,8 @@ impl Rules {
         Ok(())
     }
 
-    /// The indexes of a split ring wrap by themselves; those of a packed ring do not.
+    /// Checks and records `SET_VRING_ADDR`. Every base of a split ring is valid, because its indexes wrap at 2^16. The index of a packed
+    /// ring must be less than the ring's size.
     fn set_addresses(&mut self, number: u32) -> Result<(), Refusal> {
         let packed = self.packed();
         let ring = self.ring(number);
@@ -276,12 +279,12 @@ impl Rules {
     }
 }
 
-/// The index that the library extracts from a base.
+/// The index that the library extracts from a ring's base.
 fn index_of(packed: bool, base: u32) -> u32 {
     base & if packed { PACKED_INDEX } else { 0xffff }
 }
 
-/// Bytes that the library reads of a payload, regardless of its length.
+/// Number of bytes of a payload that the library reads, regardless of the payload's length.
 fn needed(request: u32) -> usize {
     match request {
         SET_FEATURES | SET_PROTOCOL_FEATURES | SET_MEM_TABLE | SET_STATUS => 8,
@@ -294,7 +297,7 @@ fn needed(request: u32) -> usize {
     }
 }
 
-/// Integer fields of a payload, in the machine's byte order.
+/// Reads integer fields of a payload, in the machine's byte order.
 #[derive(Clone, Copy)]
 pub struct Fields<'a>(pub &'a [u8]);
 

@@ -1,16 +1,16 @@
-//! Imports between the source files of a crate, found in `use` declarations and `crate::` paths.
+//! Imports between the source files of a crate: `use` declarations, and paths in the code.
 //!
-//! The files are read as text, not parsed as Rust, which is enough for code formatted by rustfmt. Unit tests
-//! (everything after the first `#[cfg(test)]`) are ignored.
+//! The files are searched as text and not parsed as Rust, which is enough for code formatted by rustfmt. Unit tests are
+//! ignored: everything after the first `#[cfg(test)]` that is not followed by `mod name;`.
 
 use crate::rust_files;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Edges between the files of one crate.
+/// For each file of a crate, the files that it imports from.
 pub type Imports = BTreeMap<PathBuf, BTreeSet<PathBuf>>;
 
-/// The imports between the files below `src`.
+/// Returns the imports between the files below `src`.
 pub fn imports(src: &Path) -> Imports {
     let mut files = Vec::new();
     rust_files(src, &mut files);
@@ -36,7 +36,7 @@ pub fn imports(src: &Path) -> Imports {
     imports
 }
 
-/// The names of a module's children.
+/// Returns the names of a module's children.
 fn children<'m>(
     module: &'m [String],
     modules: &'m BTreeMap<Vec<String>, PathBuf>,
@@ -45,7 +45,7 @@ fn children<'m>(
     below.filter_map(|m| m.last()).map(String::as_str)
 }
 
-/// Groups of files that import each other, directly or through others of the group.
+/// Returns the groups of files that import each other, directly or through other files of the group.
 pub fn cycles(imports: &Imports) -> Vec<BTreeSet<PathBuf>> {
     let reach: BTreeMap<&PathBuf, BTreeSet<&PathBuf>> =
         imports.keys().map(|file| (file, reachable(file, imports))).collect();
@@ -71,7 +71,8 @@ fn reachable<'i>(from: &'i PathBuf, imports: &'i Imports) -> BTreeSet<&'i PathBu
     seen
 }
 
-/// `src/path/mod.rs` and `src/path.rs` are the module `path`; `lib.rs` and `main.rs` are the crate's root.
+/// Returns the path of a file's module. `src/path/mod.rs` and `src/path.rs` are the module `path`; `lib.rs` and `main.rs` are
+/// the crate's root.
 fn module_path(src: &Path, file: &Path) -> Vec<String> {
     let inside = file.strip_prefix(src).unwrap().with_extension("");
     let mut names: Vec<String> = inside.iter().map(|n| n.to_string_lossy().into_owned()).collect();
@@ -81,12 +82,12 @@ fn module_path(src: &Path, file: &Path) -> Vec<String> {
     names
 }
 
-/// Re-exports that lead to re-exports are followed this far.
+/// Maximum number of re-exports that are followed from one to the next.
 const REEXPORTS_MAX: usize = 4;
 
-/// The file of the longest module with which the path begins. If that module imports the next name of the path from
-/// another one, this is a re-export, and the result is the other module's file: a crate root that re-exports names is
-/// not a cycle.
+/// Returns the file of the longest module with which the path begins. If that module imports the next name of the path from
+/// another module, this is a re-export, and the result is the other module's file. So a crate root that re-exports names is not
+/// a cycle.
 fn resolve<'m>(
     path: &[String],
     modules: &'m BTreeMap<Vec<String>, PathBuf>,
@@ -104,7 +105,7 @@ fn resolve<'m>(
     modules.get(&module)
 }
 
-/// A file's text before its module of unit tests. Tests in a file of their own do not end it.
+/// Returns a file's text before its module of unit tests. If the tests are in another file, the text does not end there.
 pub fn without_tests(text: &str) -> &str {
     let starts = ["\n#[cfg(test)]", "\n#[cfg(all(test, "];
     let attributes = starts.iter().flat_map(|start| text.match_indices(start).map(|(at, _)| at));
@@ -112,13 +113,13 @@ pub fn without_tests(text: &str) -> &str {
     &text[..tests.unwrap_or(text.len())]
 }
 
-/// Whether the attribute at the beginning of the text is followed by `mod name;`.
+/// Returns whether the attribute at the beginning of the text is followed by `mod name;`.
 fn is_file_of_tests(text: &str) -> bool {
     let next = text.lines().skip(1).find(|line| !line.starts_with('#')).unwrap_or("");
     next.starts_with("mod ") && next.ends_with(';')
 }
 
-/// All paths below the crate's root that a file names, as module paths from the root. `children`: the module's own.
+/// Returns all paths of the crate in a file, relative to the crate's root. `children`: the children of the file's module.
 fn paths(text: &str, module: &[String], children: &BTreeSet<&str>) -> Vec<Vec<String>> {
     let code: String = without_tests(text)
         .lines()
@@ -129,10 +130,10 @@ fn paths(text: &str, module: &[String], children: &BTreeSet<&str>) -> Vec<Vec<St
     for start in ["crate::", "super::", "self::"] {
         for (at, _) in code.match_indices(start) {
             let before = code[..at].chars().next_back();
-            if before.is_some_and(|c| is_of_name(c) || c == ':' || c == '$') {
+            if before.is_some_and(|c| is_name_char(c) || c == ':' || c == '$') {
                 continue;
             }
-            // An indented `use super::` belongs to a module within this file.
+            // An indented `use super::` is in a module within this file.
             let line = code[..at].rsplit('\n').next().unwrap_or("");
             let inner = start == "super::" && line.starts_with(' ') && line.trim() == "use";
             let path_at = at + if inner { start.len() } else { 0 };
@@ -143,16 +144,16 @@ fn paths(text: &str, module: &[String], children: &BTreeSet<&str>) -> Vec<Vec<St
             expand(&code[path_at..], &[], &mut |path| out.push(inside(path)));
         }
     }
-    // In a module with children `use child::Name` needs no `self::`.
+    // A module with children can write `use child::Name` without `self::`.
     for (at, _) in code.match_indices("use ") {
         let rest = &code[at + 4..];
         if !["crate::", "super::", "self::"].iter().any(|s| rest.starts_with(s)) {
             expand(rest, &[], &mut |path| out.push([module, path].concat()));
         }
     }
-    // Nor does `child::function()`.
+    // It can also write `child::function()`.
     for (at, _) in code.match_indices("::") {
-        let name_at = code[..at].rfind(|c: char| !is_of_name(c)).map_or(0, |end| end + 1);
+        let name_at = code[..at].rfind(|c: char| !is_name_char(c)).map_or(0, |end| end + 1);
         let before = &code[..name_at];
         let is_first = !before.ends_with([':', '.', '$', '\'']) && !before.ends_with("use ");
         if is_first && children.contains(&code[name_at..at]) {
@@ -162,11 +163,11 @@ fn paths(text: &str, module: &[String], children: &BTreeSet<&str>) -> Vec<Vec<St
     out
 }
 
-fn is_of_name(c: char) -> bool {
+fn is_name_char(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Calls `found` with every path of a use tree: `a::{b, c::d}` is `a::b` and `a::c::d`. Returns the rest of the text.
+/// Calls `found` with every path of a use tree: `a::{b, c::d}` contains `a::b` and `a::c::d`. Returns the rest of the text.
 fn expand<'t>(text: &'t str, before: &[String], found: &mut dyn FnMut(&[String])) -> &'t str {
     let mut path = before.to_vec();
     let mut rest = text.trim_start();
@@ -186,7 +187,7 @@ fn expand<'t>(text: &'t str, before: &[String], found: &mut dyn FnMut(&[String])
             }
             return rest.strip_prefix('}').unwrap_or("");
         }
-        let end = rest.find(|c: char| !is_of_name(c)).unwrap_or(rest.len());
+        let end = rest.find(|c: char| !is_name_char(c)).unwrap_or(rest.len());
         if end > 0 {
             path.push(rest[..end].to_owned());
         }
@@ -199,10 +200,10 @@ fn expand<'t>(text: &'t str, before: &[String], found: &mut dyn FnMut(&[String])
     found(&path);
     // `as name`
     let rest = rest.trim_start();
-    rest.strip_prefix("as ").map_or(rest, |alias| alias.trim_start_matches(is_of_name))
+    rest.strip_prefix("as ").map_or(rest, |alias| alias.trim_start_matches(is_name_char))
 }
 
-/// A path of `module` from the crate's root.
+/// Converts a path in a module to one relative to the crate's root.
 fn absolute(path: &[String], module: &[String]) -> Vec<String> {
     let supers = path.iter().take_while(|p| *p == "super").count();
     match path.first().map(String::as_str) {

@@ -1,4 +1,4 @@
-//! The rules of the workspace, as tests; this file has what they share.
+//! Tests that check the rules of the workspace. This file contains their common functions.
 
 pub mod imports;
 
@@ -9,7 +9,7 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_path_buf()
 }
 
-/// Adds every Rust file below a folder.
+/// Adds all Rust files below a folder.
 pub fn rust_files(dir: &Path, out: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(dir).unwrap().map(Result::unwrap) {
         let path = entry.path();

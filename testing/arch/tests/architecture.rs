@@ -27,7 +27,7 @@ fn metadata() -> Value {
     serde_json::from_slice(&out.stdout).unwrap()
 }
 
-/// "core/flow/Cargo.toml" -> "core": the folder is the layer.
+/// Returns the layer of a crate, which is its folder: "core/flow/Cargo.toml" -> "core".
 fn folder(package: &Value) -> String {
     let manifest = Path::new(package["manifest_path"].as_str().unwrap());
     let inside = manifest.strip_prefix(root()).unwrap();

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// Number of equal consecutive lines that count as a copy. Ports of one kind share up to ten lines of delegation.
 const COPY_LINES: usize = 12;
 
-/// The lines of code with their numbers: no comments, attributes, imports, or lines that hold only brackets.
+/// Returns the lines of code with their numbers, without comments, attributes, imports, and lines that contain only brackets.
 fn code_lines(text: &str) -> Vec<(usize, &str)> {
     let is_code = |line: &str| {
         let skipped = ["//", "#[", "use ", "pub use ", "mod ", "pub mod "];
@@ -18,8 +18,8 @@ fn code_lines(text: &str) -> Vec<(usize, &str)> {
     numbered.filter(|(_, line)| is_code(line)).collect()
 }
 
-/// Pairs of places where [`COPY_LINES`] equal lines begin: the first of each copy that contains a statement. Two
-/// types with the same fields contain none.
+/// Returns the pairs of places where [`COPY_LINES`] equal lines begin. Of each copy there is only the first pair. Copies without
+/// a statement are ignored, for example two types with the same fields.
 fn copies<'t>(files: &[(&'t str, &'t str)]) -> Vec<String> {
     let lines: Vec<(&str, Vec<(usize, &str)>)> =
         files.iter().map(|(name, text)| (*name, code_lines(text))).collect();

@@ -3,10 +3,10 @@
 use arch::{root, rust_files};
 use std::collections::BTreeSet;
 
-/// What stands for a value, in texts of the page and of the code.
+/// The replacement for values in the texts of the page and of the code.
 const VALUE: char = '\0';
 
-/// The text of a message on the page: the letters X, Y and Z stand for values.
+/// Converts the text of a message on the page, in which the letters X, Y and Z stand for values.
 fn quoted(text: &str) -> String {
     let mut out = String::new();
     for (at, c) in text.char_indices() {
@@ -17,7 +17,7 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// The text of a literal in the code: `{…}` stands for values.
+/// Converts the text of a literal in the code, in which `{…}` stands for a value.
 fn logged(literal: &str) -> String {
     let mut out = String::new();
     let mut rest = literal;
@@ -29,7 +29,7 @@ fn logged(literal: &str) -> String {
     out + rest
 }
 
-/// The string literals of a source file, with lines joined.
+/// Returns the string literals of a source file. The lines of a literal are joined.
 fn literals(text: &str) -> Vec<String> {
     let mut out = Vec::new();
     let mut chars = text.chars().peekable();
@@ -63,7 +63,7 @@ fn every_message_of_the_page_is_logged() {
     let mut known = BTreeSet::new();
     for file in files {
         let text = std::fs::read_to_string(file).unwrap();
-        // A quotation mark as a character would begin a literal.
+        // Otherwise a quotation mark in a character literal would begin a string literal.
         let code = text.split("\nmod tests {").next().unwrap_or_default().replace("'\"'", "");
         known.extend(literals(&code).iter().map(|literal| logged(literal)));
     }

@@ -8,7 +8,7 @@ fn page() -> String {
     std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap()
 }
 
-/// What stands in backquotes in the first cell of each row of tables.
+/// Returns the text in backquotes in the first cell of each row of tables.
 fn first_cells(text: &str) -> impl Iterator<Item = Vec<&str>> {
     let cells = text.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
     cells.map(|cell| cell.split('`').skip(1).step_by(2).collect())

@@ -17,10 +17,10 @@ const READERS: [&str; 8] = [
     "bin/sluiced/src",
 ];
 
-/// Where the table is.
+/// The folder of the table.
 const TABLE: &str = "core/settings/src";
 
-/// The code that reads settings, without unit tests.
+/// Returns the code that reads settings, without unit tests.
 fn readers() -> BTreeMap<PathBuf, String> {
     let mut files = Vec::new();
     READERS.iter().for_each(|folder| rust_files(&root().join(folder), &mut files));
@@ -33,7 +33,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
 }
 
-/// `NAME = oc("key")…;` of the table's own source: the names by which the code calls the entries.
+/// Returns the definitions `NAME = oc("key")…;` in the table's source. The code uses the entries by these names.
 fn names() -> BTreeSet<String> {
     let mut files = Vec::new();
     rust_files(&root().join(TABLE), &mut files);
@@ -49,9 +49,9 @@ fn names() -> BTreeSet<String> {
     names
 }
 
-/// The literals after `get(` and `contains_key(` in lines that use a map of settings.
+/// Returns the literals after `get(` and `contains_key(` in lines that use a map of settings.
 fn literal_keys(line: &str) -> Vec<&str> {
-    if !["options", "config", "asked"].iter().any(|map| line.contains(map)) {
+    if !["options", "config"].iter().any(|map| line.contains(map)) {
         return Vec::new();
     }
     let parts = line.split("get(\"").skip(1).chain(line.split("contains_key(\"").skip(1));
@@ -71,7 +71,7 @@ fn every_key_that_is_read_is_in_the_table() {
     assert!(wrong.is_empty(), "not in core/settings:\n{}", wrong.join("\n"));
 }
 
-/// An entry with a name in the table is used by that name, or its column or key occurs in the code.
+/// Each entry that has an effect occurs in the code: by its name in the table, or by its column or key.
 #[test]
 fn what_has_an_effect_is_read() {
     let code: String = readers().into_values().collect::<Vec<_>>().join("\n");

@@ -1,4 +1,4 @@
-//! Rules whose violation cannot be seen in a single file.
+//! Rules about files, functions, lines, names and commits that the compiler and Clippy do not check.
 
 use arch::imports::without_tests;
 use arch::{root, rust_files};
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// Maximum number of code lines of a file, without tests.
 const LINES_MAX: usize = 600;
 
-/// Names that `core/` must not use: it gets the time and packets as arguments and returns what to do.
+/// Names that `core/` must not use. It gets the time and packets as arguments and returns what to do.
 const IMPURE: [&str; 8] = [
     "std::time::Instant",
     "SystemTime",
@@ -40,10 +40,10 @@ fn no_god_files() {
     assert!(wrong.is_empty(), "split these by stage or subject:\n{}", wrong.join("\n"));
 }
 
-/// Maximum number of lines of a function. Functions near it are tables of match arms.
+/// Maximum number of lines of a function. Only functions with many match arms are nearly as long.
 const FUNCTION_LINES_MAX: usize = 125;
 
-/// The number of lines of each function, by name. In formatted code the closing bracket has the indent of the
+/// Returns the number of lines of each function, with its name. In formatted code the closing bracket has the same indent as the
 /// function.
 fn functions(text: &str) -> Vec<(String, usize)> {
     let lines: Vec<&str> = text.lines().collect();
@@ -75,7 +75,7 @@ fn functions_fit() {
     assert!(wrong.is_empty(), "functions over {FUNCTION_LINES_MAX} lines:\n{}", wrong.join("\n"));
 }
 
-/// Maximum number of characters of a line without a string; rustfmt does not wrap comments and strings.
+/// Maximum number of characters of a line without a string. rustfmt does not wrap comments and strings.
 const LINE_MAX: usize = 150;
 
 #[test]
@@ -91,14 +91,14 @@ fn lines_are_short() {
     assert!(wrong.is_empty(), "lines over {LINE_MAX} characters:\n{}", wrong.join("\n"));
 }
 
-/// Words that hide what a thing is; GLOSSARY.md has the terms to use. Compared with the words of identifiers,
+/// Words that do not say what a thing is; GLOSSARY.md has the terms to use. They are compared with the words of identifiers,
 /// ignoring case.
 const PRIVATE_WORDS: [&str; 17] = [
     "bed", "bell", "brake", "courtesy", "deed", "desk", "graves", "house", "knob", "knobs", "nap", "rhythm",
     "seat", "trail", "twin", "twins", "vouched",
 ];
 
-/// The words of every identifier that the text declares: types, functions, modules, constants.
+/// Returns the words of every identifier that the text declares: types, functions, modules, constants.
 fn declared_words(text: &str) -> Vec<String> {
     let keywords = ["struct", "enum", "fn", "mod", "trait", "const", "static", "type"];
     let mut out = Vec::new();
@@ -142,11 +142,11 @@ fn words_of_names_are_found() {
 /// Maximum number of fields of a struct.
 const FIELDS_MAX: usize = 20;
 
-/// Structs with more fields, and how many they have: those of `flow.rs` are the fields of a packet. A struct that loses a field gets the
-/// new number here, so that it does not gain one again.
+/// Structs with more fields, and how many they have. The fields of `Flow` are those of a packet. When a field is removed, the
+/// number must be changed here, so that no field is added again.
 const LARGE_STRUCTS: [(&str, &str, usize); 1] = [("core/flow/src/flow.rs", "Flow", 47)];
 
-/// The number of fields of each struct, by name.
+/// Returns the number of fields of each struct, with its name.
 fn structs(text: &str) -> Vec<(&str, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut out = Vec::new();
@@ -198,7 +198,7 @@ fn fields_are_counted() {
 #[test]
 fn core_is_pure() {
     let mut wrong = Vec::new();
-    // Unit tests may read a seed from the environment.
+    // Unit tests may read the seed of random numbers from the environment.
     for path in sources(&["core"]).into_iter().filter(|path| !path.ends_with("tests.rs")) {
         let text = std::fs::read_to_string(&path).unwrap();
         let code = without_tests(&text);
@@ -212,7 +212,7 @@ fn core_is_pure() {
 /// Maximum number of characters of a commit subject.
 const SUBJECT_MAX: usize = 72;
 
-/// The last commit before this limit.
+/// The last commit before this limit was introduced.
 const SUBJECTS_SINCE: &str = "62325a4";
 
 #[test]
@@ -222,7 +222,7 @@ fn commit_subjects_are_short() {
         .current_dir(root())
         .output()
         .expect("git runs");
-    // An archive without history, or a shallow clone, has nothing to check.
+    // In an archive without history and in a shallow clone there is nothing to check.
     let log = String::from_utf8_lossy(&log.stdout).into_owned();
     let subject = |line: &str| line.split_once(' ').map_or(0, |(_, subject)| subject.chars().count());
     let long: Vec<&str> = log.lines().filter(|line| subject(line) > SUBJECT_MAX).collect();
@@ -237,7 +237,7 @@ fn commit_subjects_are_short() {
 
 #[test]
 fn no_left_overs() {
-    // Split in two parts, so that this file does not contain them.
+    // Each is split in two parts, so that this file does not contain it.
     let words = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X:"), concat!("/wo", "rk/")];
     let mut wrong = Vec::new();
     for path in sources(&["core", "shell", "bin", "testing"]) {

@@ -7,10 +7,10 @@ use crate::pools::port;
 use crate::reshape;
 use crate::rng::Rng;
 
-/// The meter that every bridge has; it passes all packets.
+/// The meter of br0, which passes all packets.
 pub const METER: u32 = 1;
 
-/// The actions of a flow of table `table`; groups 1 to `groups` exist.
+/// Random actions of a flow in table `table`; groups 1 to `groups` exist.
 pub fn list(rng: &mut Rng, kind: Kind, table: u64, groups: u64) -> String {
     if rng.chance(4) {
         return "drop".to_owned();
@@ -19,13 +19,13 @@ pub fn list(rng: &mut Rng, kind: Kind, table: u64, groups: u64) -> String {
     for _ in 0..rng.between(0, 2) {
         list.push(change(rng, kind));
     }
-    list.push(end(rng, kind, table, groups, 0));
+    list.push(send(rng, kind, table, groups, 0));
     if rng.chance(35) {
         list.push(change(rng, kind));
-        list.push(end(rng, kind, table, groups, 0));
+        list.push(send(rng, kind, table, groups, 0));
     }
     if rng.chance(8) {
-        list.push(reshape::closing(rng, kind, table));
+        list.push(reshape::last_actions(rng, kind, table));
     }
     if rng.chance(3) {
         list.push("exit".to_owned());
@@ -42,21 +42,21 @@ fn instructions(rng: &mut Rng, kind: Kind, table: u64, groups: u64, list: &mut V
         list.push("clear_actions".to_owned());
     }
     if rng.chance(10) {
-        let mut written = vec![format!("output:{}", port(rng))];
+        let mut write_set = vec![format!("output:{}", port(rng))];
         if rng.chance(50) {
-            written.insert(0, set(rng, kind));
+            write_set.insert(0, set(rng, kind));
         }
-        // A set executes these in an order of its own.
+        // An action set executes these actions in the order that the standard defines.
         if rng.chance(40) {
-            written.push(rng.pick(&["pop_vlan", "push_vlan:0x8100", "mod_vlan_pcp:5"]).to_owned());
+            write_set.push(rng.pick(&["pop_vlan", "push_vlan:0x8100", "mod_vlan_pcp:5"]).to_owned());
         }
         if (kind.is_ip4() || kind.is_ip6()) && rng.chance(30) {
-            written.push("dec_ttl".to_owned());
+            write_set.push("dec_ttl".to_owned());
         }
         if groups > 0 && rng.chance(20) {
-            written.push(format!("group:{}", rng.between(1, groups)));
+            write_set.push(format!("group:{}", rng.between(1, groups)));
         }
-        list.push(format!("write_actions({})", written.join(",")));
+        list.push(format!("write_actions({})", write_set.join(",")));
     }
     if rng.chance(10) {
         list.push(format!("write_metadata:{:#x}{}", rng.below(4), rng.pick(&["", "/0x3", "/0xff"])));
@@ -67,7 +67,7 @@ fn instructions(rng: &mut Rng, kind: Kind, table: u64, groups: u64, list: &mut V
 }
 
 /// An action that sends the packet somewhere.
-fn end(rng: &mut Rng, kind: Kind, table: u64, groups: u64, depth: u32) -> String {
+fn send(rng: &mut Rng, kind: Kind, table: u64, groups: u64, depth: u32) -> String {
     match rng.below(25) {
         0..6 => format!("output:{}", port(rng)),
         6..9 => "NORMAL".to_owned(),
@@ -77,7 +77,7 @@ fn end(rng: &mut Rng, kind: Kind, table: u64, groups: u64, depth: u32) -> String
         15 if table + 1 < TABLES => format!("resubmit({},{})", port(rng), rng.between(table + 1, TABLES - 1)),
         16..18 if groups > 0 => format!("group:{}", rng.between(1, groups)),
         18 if depth == 0 => {
-            let inner = [change(rng, kind), end(rng, kind, table, groups, depth + 1)];
+            let inner = [change(rng, kind), send(rng, kind, table, groups, depth + 1)];
             format!("clone({})", inner.join(","))
         }
         19 => learn(rng, kind),

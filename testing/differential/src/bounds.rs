@@ -1,4 +1,4 @@
-//! Bounds of a case.
+//! Limits of a case.
 
-/// How many tables a case uses.
+/// Number of tables with random flows.
 pub const TABLES: u64 = 4;

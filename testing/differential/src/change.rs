@@ -4,7 +4,7 @@ use crate::kind::Kind;
 use crate::pools::{IPS, PORTS, VLANS, ip6, mac, mac_text};
 use crate::rng::Rng;
 
-/// An action that changes the packet or its metadata.
+/// A random action that changes the packet or its metadata.
 pub fn change(rng: &mut Rng, kind: Kind) -> String {
     match rng.below(28) {
         0..7 => set(rng, kind),
@@ -16,7 +16,7 @@ pub fn change(rng: &mut Rng, kind: Kind) -> String {
         }
         10 => format!("mod_vlan_vid:{}", rng.pick(&VLANS)),
         11 => format!("mod_vlan_pcp:{}", rng.below(8)),
-        12 => moved(rng, kind),
+        12 => move_field(rng, kind),
         13 => format!("push:NXM_NX_REG{0}[],pop:NXM_NX_REG{1}[]", rng.below(3), rng.below(3)),
         14 => {
             "push:NXM_OF_ETH_SRC[],push:NXM_OF_ETH_DST[],pop:NXM_OF_ETH_SRC[],pop:NXM_OF_ETH_DST[]".to_owned()
@@ -42,14 +42,14 @@ pub fn change(rng: &mut Rng, kind: Kind) -> String {
             )
             .to_owned(),
         24 => tunnel(rng),
-        25 => wide(rng),
-        26 => detail(rng, kind),
+        25 => wide_register(rng),
+        26 => rare_field(rng, kind),
         _ => set(rng, kind),
     }
 }
 
-/// The fields that `multipath` and `bundle` hash. If a packet is not IP, the stock switch hashes addresses for
-/// symmetric_l3l4 that its megaflows do not match, so the first packet of a megaflow decides for the others.
+/// The fields that `multipath` and `bundle` hash. For symmetric_l3l4 and a packet that is not IP, the stock switch hashes
+/// addresses that its megaflows do not match, so the first packet of a megaflow decides for the others.
 pub fn hash_fields(rng: &mut Rng, kind: Kind) -> &'static str {
     let all = [
         "eth_src",
@@ -75,7 +75,7 @@ fn multipath(rng: &mut Rng, kind: Kind) -> String {
     )
 }
 
-/// A field of a tunnel's outer header. No packet is sent to a tunnel here, but matches see the field.
+/// An action on a field of a tunnel's outer header. The packet is not sent to a tunnel, but later matches see the field.
 fn tunnel(rng: &mut Rng) -> String {
     rng.pick(&[
         "set_field:5->tun_id",
@@ -93,8 +93,8 @@ fn tunnel(rng: &mut Rng) -> String {
     .to_owned()
 }
 
-/// Registers of all widths.
-fn wide(rng: &mut Rng) -> String {
+/// An action on registers of all widths.
+fn wide_register(rng: &mut Rng) -> String {
     let n = rng.below(4);
     match rng.below(6) {
         0 => format!("set_field:{n:#x}->xreg{}", rng.below(3)),
@@ -106,8 +106,8 @@ fn wide(rng: &mut Rng) -> String {
     }
 }
 
-/// Header fields that are set less often.
-fn detail(rng: &mut Rng, kind: Kind) -> String {
+/// An action on a header field that is rarely written.
+fn rare_field(rng: &mut Rng, kind: Kind) -> String {
     match kind {
         Kind::Nsh => rng
             .pick(&[
@@ -139,7 +139,7 @@ fn detail(rng: &mut Rng, kind: Kind) -> String {
     }
 }
 
-fn moved(rng: &mut Rng, kind: Kind) -> String {
+fn move_field(rng: &mut Rng, kind: Kind) -> String {
     if kind.is_ip4() && rng.chance(40) {
         return rng
             .pick(&["move:NXM_OF_IP_SRC[]->NXM_OF_IP_DST[]", "move:NXM_OF_IP_DST[]->NXM_NX_REG0[]"])
@@ -155,7 +155,7 @@ fn moved(rng: &mut Rng, kind: Kind) -> String {
     .to_owned()
 }
 
-/// A set-field that is valid for packets of `kind`.
+/// A random write of a field that packets of `kind` have.
 pub fn set(rng: &mut Rng, kind: Kind) -> String {
     let ethernet = |rng: &mut Rng| match rng.below(4) {
         0 => format!(

@@ -1,4 +1,4 @@
-//! The checks: the same table and packets for both switches, and comparison of the results.
+//! The checks: give both switches the same table and packets, and compare the results.
 
 use std::cell::Cell;
 use std::io;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::expected;
 use crate::normal::{self, Lookups};
 use crate::packet::Packet;
-use crate::pair::{Difference, Pair, Replies, SETTLE};
+use crate::pair::{Difference, Pair, Replies, SETTLE_TIME};
 use crate::same_bucket;
 use crate::sent;
 use crate::switch::{PORTS, REPLY_TIMEOUT, Switch};
@@ -15,60 +15,60 @@ use crate::table::Table;
 use crate::tunnels::UNDERLAY;
 use crate::version10;
 
-/// Number of traces that are requested before the first reply is read, so few that they cannot fill a socket buffer.
-const AT_ONCE: usize = 6;
+/// Number of traces that are requested before the first reply is read. They are few enough not to fill a socket buffer.
+const TRACES_AT_ONCE: usize = 6;
 
 /// A check of a table.
 #[derive(Debug, Clone)]
 pub enum Check {
-    /// Load the table only.
+    /// Load the table.
     Load,
     /// Trace one packet.
     Trace(Packet),
     /// Send the packets, one after the other.
     Forward(Vec<Packet>),
-    /// Send one packet to Sluice only, whose trace differs from the stock switch's as expected.
+    /// Send one packet to Sluice only, because the traces of the two switches differ as expected.
     AsTraced(Packet),
-    /// Send one packet several times: each switch must select the same bucket.
+    /// Send one packet several times: each switch must select the same bucket each time.
     SameBucket(Packet),
 }
 
-/// The result of traces.
+/// The result of traces that show no unexpected difference.
 #[derive(Debug, Default)]
 pub struct Traced {
     /// The packets whose traces differ as expected.
     expected: Vec<Packet>,
-    /// The packets that the datapath hashes: where they are sent differs, because the hash functions differ.
+    /// The packets that the datapath hashes. The two switches may send them to different ports, because their hash functions
+    /// differ.
     hashed: Vec<Packet>,
-    /// The stock switch executes no outputs and recirculation of a trace, except for lists nested in actions: in those it recirculates
-    /// packets. These, and packets that it receives from a tunnel, are then counted and learned from.
-    counted: bool,
+    /// Whether the stock switch updated counters and learned addresses because of a trace. It does so if a list of actions
+    /// within another action recirculates a packet, or if the packet is received from a tunnel.
+    has_side_effects: bool,
 }
 
 impl Pair {
-    /// Applies a bundle of flows and groups to br0 of both; returns whether they accepted it, and the client's
-    /// output.
+    /// Applies a bundle of flows and groups to br0 of both switches. Returns whether each accepted it, and the client's output.
     fn bundle(&self, text: &str) -> io::Result<Replies> {
         self.ofctl(&["bundle", "br0", "-"], text)
     }
 
-    /// Adds flows to br0 of both as a client of OpenFlow 1.0, which has no bundles.
+    /// Adds flows to br0 of both switches as a client of OpenFlow 1.0, which has no bundles.
     fn version10(&self, text: &str) -> io::Result<Replies> {
         self.ofctl(&["-OOpenFlow10", "add-flows", "br0", "-"], text)
     }
 
-    /// Loads a table into both. Lines that the client or the stock switch refuses are removed from the table; Sluice
-    /// must refuse them, too.
+    /// Loads a table into both switches. Lines that the client or the stock switch refuses are removed from the table; Sluice
+    /// must also refuse them.
     pub fn load(&mut self, table: &mut Table) -> io::Result<Option<Difference>> {
         loop {
-            let ((fine, stock), (_, ours)) = self.bundle(&table.bundle())?;
+            let ((accepted, stock), (_, ours)) = self.bundle(&table.bundle())?;
             if let Some(d) = Difference::of("load", normal::error(&stock), normal::error(&ours)) {
                 return Ok(Some(d));
             }
-            if fine {
+            if accepted {
                 break;
             }
-            if !table.remove(normal::unread(&stock)) {
+            if !table.remove(normal::unparsable_line(&stock)) {
                 self.bundle(&Table::default().bundle())?;
                 let mut differ = None;
                 table.groups = self.accepted(&table.groups, Pair::bundle, &mut differ)?;
@@ -81,13 +81,13 @@ impl Pair {
         if let Some(d) = self.load_version10(table)? {
             return Ok(Some(d));
         }
-        // When megaflows of the previous case are revalidated, addresses could be learned from them.
+        // Addresses could be learned when megaflows of the previous case are revalidated.
         self.ctl("revalidator/purge", &[])?;
         ["br0", "br1"].iter().try_for_each(|bridge| self.ctl("fdb/flush", &[bridge]).map(drop))?;
         Ok(None)
     }
 
-    /// Adds the flows of the table's client of OpenFlow 1.0, and compares how clients of several versions see them.
+    /// Adds the table's flows of OpenFlow 1.0, and compares how clients of several versions see them.
     fn load_version10(&self, table: &mut Table) -> io::Result<Option<Difference>> {
         let mut differ = None;
         table.version10 = self.accepted(&table.version10, Pair::version10, &mut differ)?;
@@ -105,8 +105,9 @@ impl Pair {
         Ok(None)
     }
 
-    /// Adds these lines to br0 of both by `send`; returns those that are accepted. `differ`: the first line for which
-    /// Sluice's answer differs. Halves the list, because starting a client for each line would take most of the time.
+    /// Adds these lines to br0 of both switches by `send`, and returns those that are accepted. Sets `differ` to the first
+    /// difference between the replies. After a failure it halves the list, because starting a client for each line would take
+    /// most of the time.
     fn accepted(
         &self,
         lines: &[String],
@@ -117,13 +118,13 @@ impl Pair {
             return Ok(Vec::new());
         }
         let text = lines.join("\n");
-        let ((fine, stock), (_, ours)) = send(self, &text)?;
+        let ((accepted, stock), (_, ours)) = send(self, &text)?;
         if differ.is_none() {
             let with = |answer: &str| format!("{text}\n{}", normal::error(answer));
             *differ = Difference::of("load", with(&stock), with(&ours));
         }
         match lines {
-            _ if fine => Ok(lines.to_vec()),
+            _ if accepted => Ok(lines.to_vec()),
             [_] => Ok(Vec::new()),
             _ => {
                 let (one, other) = lines.split_at(lines.len() / 2);
@@ -132,28 +133,28 @@ impl Pair {
         }
     }
 
-    /// Traces packets in both; returns the first difference, or the result of the traces. Sluice's megaflows need no
-    /// other check, because they are as wide as those of the reference.
+    /// Traces packets in both switches. Returns the first unexpected difference, or the result of the traces. This also checks
+    /// that Sluice's megaflows are as wide as those of the stock switch.
     pub fn trace(
         &mut self,
         packets: &[Packet],
         table: &mut Table,
     ) -> io::Result<Result<Traced, (Packet, Difference)>> {
         let (mut differ, mut traced) = (Vec::new(), Traced::default());
-        // To trace a packet the stock switch executes all of its actions but outputs. So a packet that arrives in a tunnel is received
-        // from that tunnel, and teaches addresses. Such packets are the last ones; then the table is loaded again.
+        // For a trace, the stock switch executes all datapath actions except outputs. So it receives a packet in a tunnel from
+        // that tunnel, and learns addresses. Such packets come last; then the table is loaded again.
         let mut packets: Vec<_> = packets.iter().collect();
         packets.sort_by_key(|packet| packet.port == UNDERLAY);
-        for some in packets.chunks(AT_ONCE) {
+        for some in packets.chunks(TRACES_AT_ONCE) {
             for packet in some {
-                self.ask_trace(packet)?;
+                self.request_trace(packet)?;
             }
             for packet in some {
-                let (stock, ours) = self.both(Switch::answer)?;
-                traced.counted |= normal::translates_again(&stock);
-                // A set that is executed again may send nothing, but its flows are counted.
+                let (stock, ours) = self.both(Switch::reply)?;
+                traced.has_side_effects |= normal::translates_again(&stock);
+                // Even if an action set that is executed again sends nothing, the flows are counted again.
                 let again = self.loose && expected::action_set_again(&stock, &ours);
-                if !again && self.differ(&stock, &ours).is_none() {
+                if !again && self.trace_difference(&stock, &ours).is_none() {
                     if same_bucket::is_hashed(&stock) {
                         traced.hashed.push((*packet).clone());
                     }
@@ -168,17 +169,17 @@ impl Pair {
                 }
             }
         }
-        // Rules of the previous table stay in the prefix tries of the stock switch for a while and narrow its
-        // megaflows.
+        // For a while, the prefix tries of the stock switch still contain flows of the previous table, which narrow its
+        // megaflows. So the traces that differ are repeated until they are equal.
         for packet in differ {
-            let deadline = Instant::now() + SETTLE;
+            let deadline = Instant::now() + SETTLE_TIME;
             loop {
-                if traced.counted {
+                if traced.has_side_effects {
                     self.load(table)?;
                 }
-                self.ask_trace(packet)?;
-                let (stock, ours) = self.both(Switch::answer)?;
-                let Some(difference) = self.differ(&stock, &ours) else { break };
+                self.request_trace(packet)?;
+                let (stock, ours) = self.both(Switch::reply)?;
+                let Some(difference) = self.trace_difference(&stock, &ours) else { break };
                 if let Some(name) = expected::trace(&stock, &ours, self.loose) {
                     self.count(name);
                     traced.expected.push(packet.clone());
@@ -193,27 +194,27 @@ impl Pair {
         Ok(Ok(traced))
     }
 
-    fn ask_trace(&mut self, packet: &Packet) -> io::Result<()> {
+    fn request_trace(&mut self, packet: &Packet) -> io::Result<()> {
         let (port, hex) = (format!("in_port={}", packet.port), packet.hex());
-        self.both(|s| s.ask("ofproto/trace", &[packet.bridge(), &port, &hex])).map(drop)
+        self.both(|s| s.request("ofproto/trace", &[packet.bridge(), &port, &hex])).map(drop)
     }
 
-    fn differ(&self, stock: &str, ours: &str) -> Option<Difference> {
+    fn trace_difference(&self, stock: &str, ours: &str) -> Option<Difference> {
         let (stock, ours) = (normal::trace(stock), normal::trace(ours));
         for what in ["Final flow:", "Megaflow:", "Datapath actions:"] {
             let (a, b) = (normal::line(&stock, what), normal::line(&ours, what));
-            let alike = self.loose && (what == "Megaflow:" || expected::masks::alike(a, b));
-            if a != b && !alike {
+            let is_expected = self.loose && (what == "Megaflow:" || expected::masks::is_expected(a, b));
+            if a != b && !is_expected {
                 return Some(Difference { what, stock, ours });
             }
         }
         if self.loose { None } else { Difference::of("trace text", stock, ours) }
     }
 
-    /// Sends a packet to both and waits until they have processed it; `before`: number of look-ups before.
+    /// Sends a packet to both switches, and waits until they have processed it. `before`: the numbers of lookups before.
     fn receive(&mut self, packet: &Packet, before: (Lookups, Lookups)) -> io::Result<(Lookups, Lookups)> {
         self.ctl("netdev-dummy/receive", &[&format!("p{}", packet.port), &packet.hex()])?;
-        let deadline = Instant::now() + SETTLE / 4;
+        let deadline = Instant::now() + SETTLE_TIME / 4;
         loop {
             let now = self.lookups()?;
             if now.0.all() > before.0.all() && now.1.all() > before.1.all() || Instant::now() > deadline {
@@ -222,55 +223,55 @@ impl Pair {
         }
     }
 
-    /// Waits until both have revalidated all megaflows after this. The stock switch sweeps at its own pace: a pause
-    /// ends the present sweep, and the end of the pause starts another one. (What a packet taught is applied after
-    /// two iterations of its main loop; more pass here.)
-    fn sweep(&mut self) -> io::Result<()> {
-        self.ours.ask("revalidator/wait", &[])?;
+    /// Waits until both switches have revalidated all megaflows after this call. A pause ends the current round of the stock
+    /// switch, and the end of the pause starts another one. (What the stock switch has learned takes effect after two
+    /// iterations of its main loop; more pass here.)
+    fn revalidate(&mut self) -> io::Result<()> {
+        self.ours.request("revalidator/wait", &[])?;
         self.stock.ctl("revalidator/pause", &[])?;
-        self.stock.ask_late("revalidator/wait", &[])?;
-        // Each iteration reads the older connection first, so after this reply the wait is registered.
+        self.stock.request_slow("revalidator/wait", &[])?;
+        // Each iteration of the main loop reads the older connection first, so after this reply the wait has begun.
         self.stock.ctl("version", &[])?;
         self.stock.ctl("revalidator/resume", &[])?;
         let deadline = Instant::now() + REPLY_TIMEOUT;
         loop {
             // Only a command makes the main loop check whether the wait is over.
             self.stock.ctl("version", &[])?;
-            if self.stock.answered()? || Instant::now() > deadline {
+            if self.stock.has_slow_reply()? || Instant::now() > deadline {
                 break;
             }
         }
-        self.ours.answer().map(drop)
+        self.ours.reply().map(drop)
     }
 
-    /// Sends the packets to both: each without megaflows at first, then all with the megaflows of the previous ones.
-    /// What the table learns from a packet that hits a megaflow is applied by a sweep.
+    /// Sends the packets to both switches: first each without megaflows, then all with the megaflows of the previous ones.
+    /// If a packet hits a megaflow, the switch learns from it only in the next revalidation round.
     pub fn forward(&mut self, packets: &[Packet], table: &Table) -> io::Result<Option<Difference>> {
         let learns = table.learns();
         self.ctl("revalidator/purge", &[])?;
         // Removes connections of packets that the stock switch has traced.
         self.ctl("dpctl/flush-conntrack", &[])?;
         self.both(Switch::outputs)?;
-        let (mut lookups, untaught) = (self.lookups()?, self.learned()?);
+        let (mut lookups, learned_before) = (self.lookups()?, self.learned()?);
         for packet in packets {
             lookups = self.receive(packet, lookups)?;
-            if let Some(d) = self.sent(packet, table)? {
+            if let Some(d) = self.compare_sent(packet, table)? {
                 return Ok(Some(d));
             }
             self.ctl("revalidator/purge", &[])?;
         }
-        // Most learning has happened already, so few of the slow sweeps are needed.
+        // Most addresses are learned already, so few of the slow revalidation rounds are needed.
         let (mut learned, mut moved) = (self.learned()?, false);
-        // What was learned until now makes the stock switch revalidate when it gets to it.
-        let has_learned = learned != untaught;
+        // If anything was learned until now, the stock switch will revalidate its megaflows at some time.
+        let has_learned = learned != learned_before;
         for packet in packets {
             let before = lookups;
             lookups = self.receive(packet, before)?;
             let now = self.learned()?;
             let missed = (lookups.0.missed > before.0.missed, lookups.1.missed > before.1.missed);
-            if let Some(d) = self.sent(packet, table)? {
-                // The stock switch replaces its deleted megaflow by a new one that reflects the sender's new port.
-                // Sluice learns afterwards, like any switch whose packet hits the megaflow.
+            if let Some(d) = self.compare_sent(packet, table)? {
+                // The stock switch has deleted its megaflow, and the new one reflects the sender's new port. In Sluice the
+                // packet hit the old megaflow, and Sluice learns the new port afterwards.
                 if !(moved && missed == (true, false)) {
                     return Ok(Some(d));
                 }
@@ -279,32 +280,32 @@ impl Pair {
             moved |= now != learned;
             learned = now;
             if moved || learns && lookups.0.hit > before.0.hit {
-                self.sweep()?;
-                let taught = self.learned()?;
-                if taught != learned {
-                    // Changes found by a sweep are applied by the next one.
-                    self.sweep()?;
-                    learned = taught;
+                self.revalidate()?;
+                let learned_now = self.learned()?;
+                if learned_now != learned {
+                    // What is learned in a round takes effect in the next one.
+                    self.revalidate()?;
+                    learned = learned_now;
                 }
             }
         }
-        self.afterwards(packets, has_learned || moved || learns)
+        self.compare_state(packets, has_learned || moved || learns)
     }
 
-    /// Compares what was sent since the last call, when `packet` entered; counts expected differences.
-    fn sent(&mut self, packet: &Packet, table: &Table) -> io::Result<Option<Difference>> {
+    /// Compares the frames sent since the last call, which result from `packet`. Counts expected differences.
+    fn compare_sent(&mut self, packet: &Packet, table: &Table) -> io::Result<Option<Difference>> {
         let outputs = |pair: &mut Pair| {
             let (stock, ours) = pair.both(Switch::outputs)?;
             Ok((normal::outputs(&stock), normal::outputs(&ours)))
         };
-        let Some(d) = self.settle("outputs", outputs, true)? else { return Ok(None) };
-        self.ask_trace(packet)?;
-        let (_, ours) = self.both(Switch::answer)?;
-        // Packets sent from lists nested in actions are sent by the stock switch also for a trace.
+        let Some(d) = self.query_until_equal("outputs", outputs, true)? else { return Ok(None) };
+        self.request_trace(packet)?;
+        let (_, ours) = self.both(Switch::reply)?;
+        // For a trace, the stock switch also sends packets whose output is in a list within another action.
         self.both(Switch::outputs)?;
         let actions = normal::line(&ours, normal::ACTIONS);
         let actions = actions.strip_prefix(normal::ACTIONS).unwrap_or_default();
-        if let Some(name) = expected::outputs::alike(&d, table, packet, actions) {
+        if let Some(name) = expected::outputs::expected_difference(&d, table, packet, actions) {
             self.count(name);
             return Ok(None);
         }
@@ -312,19 +313,19 @@ impl Pair {
         Ok(Some(Difference { stock: head.clone() + &d.stock, ours: head + &d.ours, ..d }))
     }
 
-    /// Checks that the frames that Sluice sends for a packet are those of its trace, for packets that the stock
-    /// switch handles differently as expected.
+    /// Checks that Sluice sends the frames that its trace predicts, for a packet that the stock switch handles differently as
+    /// expected.
     fn ours_as_traced(&mut self, packet: &Packet) -> io::Result<Option<Difference>> {
         let (port, hex) = (format!("p{}", packet.port), packet.hex());
         self.ours.ctl("revalidator/purge", &[])?;
         let traced = self.trace_in_ours(packet)?;
         self.ours.outputs()?;
         self.ours.ctl("netdev-dummy/receive", &[&port, &hex])?;
-        let deadline = Instant::now() + SETTLE;
+        let deadline = Instant::now() + SETTLE_TIME;
         let (mut frames, mut wrong) = (Vec::new(), None);
         while Instant::now() < deadline {
             frames.extend(self.ours.outputs()?);
-            wrong = sent::against_trace(&traced, packet, &frames);
+            wrong = sent::compare_with_trace(&traced, packet, &frames);
             if wrong.is_none() {
                 break;
             }
@@ -334,25 +335,26 @@ impl Pair {
         Ok(wrong.map(|wanted| Difference { what: "frames of the trace", stock: wanted, ours }))
     }
 
-    /// Learning counters of the stock switch's bridges: addresses learned, moved and removed.
+    /// The counters of learned, moved and removed addresses of the stock switch's bridges.
     fn learned(&mut self) -> io::Result<[String; 2]> {
         let bridges = ["br0", "br1"];
-        bridges.iter().try_for_each(|b| self.stock.ask("fdb/stats-show", &[b]))?;
-        Ok([self.stock.answer()?, self.stock.answer()?])
+        bridges.iter().try_for_each(|b| self.stock.request("fdb/stats-show", &[b]))?;
+        Ok([self.stock.reply()?, self.stock.reply()?])
     }
 
-    /// Compares the remaining state of both. `again`: the stock switch has revalidated megaflows meanwhile.
-    fn afterwards(&mut self, packets: &[Packet], again: bool) -> io::Result<Option<Difference>> {
+    /// Compares the remaining state of both switches. `again`: the stock switch may have revalidated megaflows since the packets
+    /// were sent.
+    fn compare_state(&mut self, packets: &[Packet], again: bool) -> io::Result<Option<Difference>> {
         let verified = self.ours.ctl("revalidator/verify", &[])?;
         if !normal::is_verified(&verified) {
             let stock = "all megaflows correct".to_owned();
             return Ok(Some(Difference { what: "revalidation", stock, ours: verified }));
         }
         for bridge in ["br0", "br1"] {
-            let look = |pair: &mut Pair| Ok(each(&pair.ctl("fdb/show", &[bridge])?, normal::fdb));
-            let d = self.settle("fdb", look, false)?;
+            let query = |pair: &mut Pair| Ok(map_both(&pair.ctl("fdb/show", &[bridge])?, normal::fdb));
+            let d = self.query_until_equal("fdb", query, false)?;
             match d {
-                Some(d) if expected::learned::alike(&d.stock, &d.ours, packets) => {
+                Some(d) if expected::learned::is_expected(&d.stock, &d.ours, packets) => {
                     self.count("learned from a partial tag")
                 }
                 Some(d) => return Ok(Some(d)),
@@ -361,8 +363,8 @@ impl Pair {
         }
         let types = packets.iter().any(|p| p.bytes.get(12..14) == Some(&[0x88, 0xa8]));
         let dropped = Cell::new(false);
-        let told = |raw: &(String, String), failed: bool| {
-            let (stock, ours) = each(raw, |text| normal::datapath_flows(text, types, failed));
+        let normalized = |raw: &(String, String), failed: bool| {
+            let (stock, ours) = map_both(raw, |text| normal::datapath_flows(text, types, failed));
             let of_ports = expected::megaflows::of_ports(&stock, &ours);
             if of_ports == ours.trim_end() {
                 return (stock, ours);
@@ -371,37 +373,40 @@ impl Pair {
             (stock, of_ports)
         };
         let mut raw = Default::default();
-        let look = |pair: &mut Pair| {
+        let query = |pair: &mut Pair| {
             raw = pair.ctl("dpctl/dump-flows", &[])?;
-            let (stock, ours) = told(&raw, false);
-            let alike = again && expected::megaflows::alike(&stock, &ours, &[]);
-            Ok(if alike { Default::default() } else { (stock, ours) })
+            let (stock, ours) = normalized(&raw, false);
+            let is_expected = again && expected::megaflows::is_expected(&stock, &ours, &[]);
+            Ok(if is_expected { Default::default() } else { (stock, ours) })
         };
-        let megaflows = self.settle("datapath flows", look, false)?;
+        let megaflows = self.query_until_equal("datapath flows", query, false)?;
         if dropped.get() && !self.loose {
             self.count("megaflow: drops packets of no tunnel port");
         }
         self.ctl("revalidator/purge", &[])?;
-        let look = |pair: &mut Pair| {
+        let query = |pair: &mut Pair| {
             let ((_, stock), (_, ours)) = pair.ofctl(&["dump-flows", "br0"], "")?;
-            Ok(each(&(stock, ours), normal::flows))
+            Ok(map_both(&(stock, ours), normal::flows))
         };
-        let mut counters = self.settle("counters", look, false)?;
-        if self.tunnels && counters.as_ref().is_some_and(|d| expected::counters::alike(&d.stock, &d.ours)) {
+        let mut counters = self.query_until_equal("counters", query, false)?;
+        if self.tunnels
+            && counters.as_ref().is_some_and(|d| expected::counters::is_expected(&d.stock, &d.ours))
+        {
             self.count("counters: bytes of outer headers");
             counters = None;
         }
         let Some(d) = megaflows.filter(|_| !self.loose) else { return Ok(counters) };
-        // The following commands cause learning, so everything else is compared before.
-        let (stock, ours) = told(&raw, self.translation_fails(packets)?);
-        let forgotten = self.forgotten(packets)?;
-        let alike = stock == ours || again && expected::megaflows::alike(&stock, &ours, &forgotten);
-        Ok(if alike { counters } else { Some(d) })
+        // The following commands make the switches learn, so everything else is compared before.
+        let (stock, ours) = normalized(&raw, self.translation_fails(packets)?);
+        let deletable = self.deletable(packets)?;
+        let is_expected =
+            stock == ours || again && expected::megaflows::is_expected(&stock, &ours, &deletable);
+        Ok(if is_expected { counters } else { Some(d) })
     }
 
-    /// The packets whose megaflows the stock switch may delete when it revalidates: a header is added or removed, or
-    /// they match a flow that learns up to a limit.
-    fn forgotten(&mut self, packets: &[Packet]) -> io::Result<Vec<Packet>> {
+    /// Returns the packets whose megaflows the stock switch may delete when it revalidates: those to which a header is added or
+    /// from which one is removed, and those that match a flow which learns up to a limit.
+    fn deletable(&mut self, packets: &[Packet]) -> io::Result<Vec<Packet>> {
         let mut out = Vec::new();
         for packet in packets {
             let trace = self.trace_in_ours(packet)?;
@@ -412,7 +417,7 @@ impl Pair {
         Ok(out)
     }
 
-    /// Returns whether one of the packets cannot be translated, according to the traces of both.
+    /// Returns whether one of the packets cannot be translated, according to Sluice's traces.
     fn translation_fails(&mut self, packets: &[Packet]) -> io::Result<bool> {
         for packet in packets {
             if self.trace_in_ours(packet)?.contains("Translation failed") {
@@ -426,14 +431,15 @@ impl Pair {
         self.ours.ctl("ofproto/trace", &[packet.bridge(), &format!("in_port={}", packet.port), &packet.hex()])
     }
 
-    /// Queries both until they agree, for a limited time. If `adds` is set, each reply contains only what is new.
-    fn settle(
+    /// Repeats a query to both switches until the replies are equal, for a limited time. If `adds` is set, each reply contains
+    /// only what is new.
+    fn query_until_equal(
         &mut self,
         what: &'static str,
         mut ask: impl FnMut(&mut Pair) -> io::Result<(String, String)>,
         adds: bool,
     ) -> io::Result<Option<Difference>> {
-        let deadline = Instant::now() + SETTLE;
+        let deadline = Instant::now() + SETTLE_TIME;
         let (mut stock, mut ours) = ask(self)?;
         while stock != ours && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(10));
@@ -449,7 +455,7 @@ impl Pair {
         Ok(Difference::of(what, stock, ours))
     }
 
-    /// Loads the table and runs the check.
+    /// Loads the table and makes the check.
     pub fn run(&mut self, table: &mut Table, check: &Check) -> io::Result<Option<Difference>> {
         let refused = self.load(table)?;
         match check {
@@ -464,25 +470,26 @@ impl Pair {
         }
     }
 
-    /// Runs a case: a table, packets traced, then sent. Returns the first difference and the check that shows it.
+    /// Runs a case: loads the table, traces the packets, and sends them. Returns the first unexpected difference and the check
+    /// that found it.
     pub fn case(&mut self, table: &mut Table, packets: &[Packet]) -> io::Result<Option<(Check, Difference)>> {
         if let Some(d) = self.load(table)? {
             return Ok(Some((Check::Load, d)));
         }
-        let Traced { expected, hashed, counted } = match self.trace(packets, table)? {
+        let Traced { expected, hashed, has_side_effects } = match self.trace(packets, table)? {
             Ok(traced) => traced,
             Err((packet, d)) => return Ok(Some((Check::Trace(packet), d))),
         };
-        // A trace teaches addresses. If the traces of a packet differ as expected, so may the addresses.
-        if counted || !expected.is_empty() {
+        // The switches learn addresses from traces. If the traces of a packet differ as expected, the addresses may also differ.
+        if has_side_effects || !expected.is_empty() {
             self.load(table)?;
         }
         // Connection tracking with these options is compared by traces only.
         if table.flows.iter().any(|l| l.contains("nat(") || l.contains("alg=")) {
             return Ok(None);
         }
-        // For packets without the label that their type announces, the stock switch installs a megaflow whose key it
-        // cannot parse. It deletes that megaflow in each sweep, and the counts are lost.
+        // For a packet that ends before its MPLS label, the stock switch installs a megaflow whose key it cannot parse. It
+        // deletes that megaflow in each revalidation round, and its counters are lost.
         let forwarded =
             |p: &&Packet| ![&expected, &hashed].iter().any(|all| all.contains(p)) && !p.lacks_label();
         let packets: Vec<Packet> = packets.iter().filter(forwarded).cloned().collect();
@@ -503,11 +510,11 @@ impl Pair {
     }
 }
 
-fn each(texts: &(String, String), f: impl Fn(&str) -> String) -> (String, String) {
+fn map_both(texts: &(String, String), f: impl Fn(&str) -> String) -> (String, String) {
     (f(&texts.0), f(&texts.1))
 }
 
-/// The ports on which random packets are received.
-pub fn entries() -> &'static [u16] {
+/// The ports of br0 on which random packets are received.
+pub fn ingress_ports() -> &'static [u16] {
     &PORTS
 }

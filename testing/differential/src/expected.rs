@@ -1,5 +1,5 @@
-//! Expected differences from the stock switch that are not faults of Sluice: each with its reason and no wider than
-//! its cause.
+//! Expected differences from the stock switch that are not faults of Sluice. For each there is a reason and a condition, which
+//! is as narrow as possible.
 
 use crate::{normal, sent};
 
@@ -10,8 +10,8 @@ pub mod masks;
 pub mod megaflows;
 pub mod outputs;
 
-/// Assertions that end the stock switch (3.1 or 3.7.1), and their cause.
-const ENDS: &[(&str, &str)] = &[
+/// Assertions that fail in the stock switch (3.1 or 3.7.1) and end it, with their causes.
+const KNOWN_ASSERTIONS: &[(&str, &str)] = &[
     (
         "assertion !dp_packet_is_eth(packet) failed in push_eth()",
         "ends: it pushes an Ethernet header onto a packet that has one",
@@ -26,56 +26,57 @@ const ENDS: &[(&str, &str)] = &[
     ),
 ];
 
-/// What a trace prints before an action set.
+/// The text of a trace before an action set.
 const ACTION_SET: &str = " -> action set is: ";
-/// The OpenFlow action whose branches become lists of datapath actions.
-const LARGER: &str = "check_pkt_larger(";
-/// Datapath actions with lists of actions.
+/// The OpenFlow action whose two branches become lists of datapath actions.
+const CHECK_PKT_LARGER: &str = "check_pkt_larger(";
+/// Datapath actions that contain lists of actions.
 const LISTS: [&str; 2] = ["check_pkt_len(", "clone("];
 
-/// Why the stock switch ended, from its log, if that is expected.
+/// Returns the cause of an expected end of the stock switch, given its log.
 pub fn end(log: &str) -> Option<&'static str> {
-    ENDS.iter().find(|(assertion, _)| log.contains(assertion)).map(|(_, why)| *why)
+    KNOWN_ASSERTIONS.iter().find(|(assertion, _)| log.contains(assertion)).map(|(_, why)| *why)
 }
 
-/// The expected difference between two traces, if there is one. `loose`: the stock switch is of an older version.
+/// Returns the name of the expected difference between two traces, if there is one. `loose`: the stock switch is an older version.
 pub fn trace(stock: &str, ours: &str, loose: bool) -> Option<&'static str> {
     type Alike = fn(&str, &str) -> bool;
     const OF_3_1: [(&str, Alike); 5] = [
         ("trace: action set executed again", action_set_again),
         ("trace: action set in a branch", action_set_in_branch),
-        ("trace: header around a copy", copies::alike_but_for_megaflow),
+        ("trace: header around a copy", copies::is_expected_without_megaflow),
         ("trace: context headers of NSH type 2", contexts_of_type_2),
         ("trace: write to context headers of NSH type 2", written_contexts_of_type_2),
     ];
     let named: [(_, Alike); 5] = [
-        ("trace: header around a copy", copies::alike),
+        ("trace: header around a copy", copies::is_expected),
         ("trace: action set of the other branch", other_branch_action_set),
         ("trace: frame below an MPLS label", frame_below_a_label),
         ("trace: deleted tunnel option", deleted_option),
         ("trace: tunnel fields after a flood", tunnel_fields_after_flood),
     ];
     let older = OF_3_1.into_iter().filter(|_| loose);
-    older.chain(named).find(|(_, alike)| alike(stock, ours)).map(|(name, _)| name)
+    older.chain(named).find(|(_, is_expected)| is_expected(stock, ours)).map(|(name, _)| name)
 }
 
-/// The stock switch executes an action set once more than Sluice: 3.1 does so in each branch of `check_pkt_larger`
-/// and within `clone`, and again after these. The actions before are equal, and Sluice sends nothing that the stock
-/// switch does not send.
+/// The stock switch executes an action set more often than Sluice: 3.1 executes it in each branch of `check_pkt_larger` and in
+/// `clone`, and again after these. The actions before are equal, and Sluice sends nothing that the stock switch does not send.
 pub fn action_set_again(stock: &str, ours: &str) -> bool {
     let sets = |text: &str| text.matches("Executing action set:").count();
-    // A copy that is the last in its list, or whose flow needs no restoring, is in the list without `clone`.
-    let has_copy = ["clone(", LARGER].iter().any(|action| ours.contains(action));
-    let begins =
-        begins_alike(stock, ours) || begins_with_copies(stock, ours) || begins_with_empty_copy(stock, ours);
-    has_copy && sets(stock) > sets(ours) && begins && sends_no_more(stock, ours)
+    // If `clone` is the last action of its list, or the flow need not be restored after it, its actions are in the list without
+    // a datapath action `clone`.
+    let has_clone = ["clone(", CHECK_PKT_LARGER].iter().any(|action| ours.contains(action));
+    let begins = has_same_beginning(stock, ours)
+        || has_same_beginning_with_more_outputs(stock, ours)
+        || has_same_beginning_without_lists(stock, ours);
+    has_clone && sets(stock) > sets(ours) && begins && sends_no_more(stock, ours)
 }
 
-/// Returns whether the actions up to the first list in another action are equal, except that the stock switch has more outputs there,
-/// and a copy is in the list without `clone`: the action set that was executed in this copy.
-fn begins_with_copies(stock: &str, ours: &str) -> bool {
-    let mut more = before_lists(stock);
-    let is_part = before_lists(ours)
+/// Returns whether the actions before the first list within another action are equal, except for more outputs in the stock switch:
+/// those of the action set that it executed for a `clone` whose actions are in the list without a datapath action `clone`.
+fn has_same_beginning_with_more_outputs(stock: &str, ours: &str) -> bool {
+    let mut more = actions_before_lists(stock);
+    let is_part = actions_before_lists(ours)
         .iter()
         .all(|action| more.iter().position(|other| other == action).map(|at| more.swap_remove(at)).is_some());
     let lists: usize = ours
@@ -83,43 +84,45 @@ fn begins_with_copies(stock: &str, ours: &str) -> bool {
         .filter_map(|l| l.strip_prefix(normal::ACTIONS))
         .map(|l| l.matches("clone(").count())
         .sum();
-    let has_flat_copy = ours.matches("clone(").count() > 2 * lists;
-    is_part && has_flat_copy && more.iter().all(|action| action.parse::<u32>().is_ok())
+    let has_clone_without_list = ours.matches("clone(").count() > 2 * lists;
+    is_part && has_clone_without_list && more.iter().all(|action| action.parse::<u32>().is_ok())
 }
 
-/// Returns whether Sluice's actions have no list, because its copies send nothing, and contain all actions that the stock switch
-/// has before its first list.
-fn begins_with_empty_copy(stock: &str, ours: &str) -> bool {
+/// Returns whether Sluice's actions contain no list within another action, because nothing is sent in it, and contain all actions
+/// that the stock switch has before its first such list.
+fn has_same_beginning_without_lists(stock: &str, ours: &str) -> bool {
     let list = normal::line(ours, normal::ACTIONS).strip_prefix(normal::ACTIONS).unwrap_or_default();
     let mut mine = normal::split(list);
     let has_list = |text: &str| LISTS.iter().any(|l| normal::line(text, normal::ACTIONS).contains(l));
-    let is_part = before_lists(stock)
+    let is_part = actions_before_lists(stock)
         .iter()
         .all(|action| mine.iter().position(|other| other == action).map(|at| mine.swap_remove(at)).is_some());
     has_list(stock) && !has_list(ours) && is_part
 }
 
-/// In 3.1 the branch of `check_pkt_larger` for long packets, and a copy, begin with the action set of the flow, in Sluice and in 3.7.1
-/// with an empty one. So the first action set that differs has more actions in 3.1; the actions before are equal, and Sluice sends nothing
-/// that the stock switch does not send, unless a group in the longer set takes the place of an output (OpenFlow 1.5.1, section 5.6).
+/// In 3.1, `clone` and the branch of `check_pkt_larger` for long packets begin with the current action set; in Sluice and 3.7.1
+/// they begin with an empty one. So the first action set that differs has more actions in 3.1. The actions before are equal, and
+/// Sluice sends nothing that the stock switch does not send, unless a group in the longer set replaces an output (OpenFlow 1.5.1,
+/// section 5.6).
 fn action_set_in_branch(stock: &str, ours: &str) -> bool {
-    let set = longer_set_in(LARGER, stock, ours).or_else(|| longer_set_in("clone(", stock, ours));
+    let set = longer_set_in(CHECK_PKT_LARGER, stock, ours).or_else(|| longer_set_in("clone(", stock, ours));
     let replaced = |set: LongerSet| match set {
         LongerSet::Same => sends_no_more(stock, ours),
         LongerSet::GroupFor(port) => sends_no_more(&format!("{stock}\n{}{port}", normal::ACTIONS), ours),
     };
-    begins_alike(stock, ours) && set.is_some_and(replaced)
+    has_same_beginning(stock, ours) && set.is_some_and(replaced)
 }
 
-/// An action set that has more actions in the stock switch.
+/// How an action set differs that has more actions in the stock switch.
 enum LongerSet {
-    /// It has the same outputs.
+    /// It contains all actions of Sluice's set.
     Same,
-    /// It has a group, which takes the place of the output by this port.
+    /// It has a group, which replaces the output to this port.
     GroupFor(u32),
 }
 
-/// The action set in the first line that differs, if that comes after this action, and the set has more actions in the stock switch.
+/// Compares the action sets in the first line that differs, if it comes after this action and the set has more actions in the
+/// stock switch.
 fn longer_set_in(action: &str, stock: &str, ours: &str) -> Option<LongerSet> {
     let lines = || stock.lines().zip(ours.lines());
     let branch = lines().position(|(_, mine)| mine.contains(action))?;
@@ -134,14 +137,14 @@ fn longer_set_in(action: &str, stock: &str, ours: &str) -> Option<LongerSet> {
     Some(kind)
 }
 
-/// Returns whether the actions up to the first list in another action are equal.
-fn begins_alike(stock: &str, ours: &str) -> bool {
-    before_lists(stock) == before_lists(ours)
+/// Returns whether the actions before the first list within another action are equal.
+fn has_same_beginning(stock: &str, ours: &str) -> bool {
+    actions_before_lists(stock) == actions_before_lists(ours)
 }
 
-/// The actions up to the first list in another action, without ids, which each switch assigns, and sorted, because a flood sends in
-/// another order.
-fn before_lists(text: &str) -> Vec<String> {
+/// Returns the actions before the first list within another action. They have no ids, because each switch assigns its own, and are
+/// sorted, because the switches flood in different orders.
+fn actions_before_lists(text: &str) -> Vec<String> {
     let text = normal::without_ids(text);
     let list = normal::line(&text, normal::ACTIONS).strip_prefix(normal::ACTIONS).unwrap_or_default();
     let list = &list[..LISTS.iter().filter_map(|l| list.find(l)).min().unwrap_or(0)];
@@ -151,7 +154,7 @@ fn before_lists(text: &str) -> Vec<String> {
     actions
 }
 
-/// Returns whether the stock switch sends to each port at least as often.
+/// Returns whether Sluice sends to each port at most as often as the stock switch.
 fn sends_no_more(stock: &str, ours: &str) -> bool {
     let lists = |text: &str| -> String {
         text.lines().filter_map(|l| l.strip_prefix(normal::ACTIONS)).collect::<Vec<_>>().join(",")
@@ -162,8 +165,8 @@ fn sends_no_more(stock: &str, ours: &str) -> bool {
         .all(|port| theirs.iter().position(|p| p == port).map(|at| theirs.swap_remove(at)).is_some())
 }
 
-/// The final flow equals the initial one except for a tunnel option that was set and deleted: its value stays in the
-/// stock switch's memory, so that it does not print `unchanged`, although nothing is visible.
+/// The final flow is equal to the initial one, but a tunnel option was set and deleted. The stock switch still has its value in
+/// memory, so it prints the flow instead of `unchanged`.
 fn deleted_option(stock: &str, ours: &str) -> bool {
     let last = |text| normal::line(text, "Final flow: ").strip_prefix("Final flow: ").map(str::to_owned);
     let (Some(first), Some(theirs)) = (normal::line(stock, "Flow: ").strip_prefix("Flow: "), last(stock))
@@ -175,9 +178,9 @@ fn deleted_option(stock: &str, ours: &str) -> bool {
     first == theirs && same && stock.contains("delete_field:tun_metadata")
 }
 
-/// An output that fails with `Not tunneling to our own address` leaves the fields of its tunnel in the flow. After a flood these are those
-/// of the last such port, and the order of a flood is not defined. So whether they equal those of the flow before, which decides
-/// between `unchanged` and the same text, is not defined either. All else is equal.
+/// If an output fails with `Not tunneling to our own address`, the fields of its tunnel stay in the flow. After a flood they are
+/// those of the last such port, and the order of a flood is not defined. So it is also undefined whether they are equal to those
+/// of the initial flow, and thus whether the final flow is printed as `unchanged`. Everything else is equal.
 fn tunnel_fields_after_flood(stock: &str, ours: &str) -> bool {
     const REFUSED: &str = "Not tunneling to our own address";
     let ends = |text: &str| {
@@ -193,8 +196,8 @@ fn tunnel_fields_after_flood(stock: &str, ours: &str) -> bool {
     floods(stock) && floods(ours) && ends(stock) == ends(ours)
 }
 
-/// `decap()` without a type removed a label that was not the last. The stock switch treats the rest as a frame and
-/// refuses to add an Ethernet header; Sluice treats it as the next label. Both drop the packet.
+/// `decap()` without a type has removed a label that was not the last one. The stock switch interprets the rest as a frame and
+/// refuses to add an Ethernet header; Sluice interprets it as the next label. Both drop the packet.
 fn frame_below_a_label(stock: &str, ours: &str) -> bool {
     const REFUSED: &str = "Dropping packet as encap(ethernet) is not supported for packet type ethernet.";
     let end = |text| ["Final flow:", "Megaflow:", normal::ACTIONS].map(|what| normal::line(text, what));
@@ -205,8 +208,8 @@ fn frame_below_a_label(stock: &str, ours: &str) -> bool {
         && end(ours)[2].strip_prefix(normal::ACTIONS) == Some("drop")
 }
 
-/// The traces differ in what is left in the action set when the branch of `check_pkt_larger` for short packets
-/// begins: in the stock switch it contains what a group of the action set wrote in the branch for long packets.
+/// The action sets differ at the beginning of the branch of `check_pkt_larger` for short packets: that of the stock switch contains
+/// actions that a group of the action set wrote in the branch for long packets.
 fn other_branch_action_set(stock: &str, ours: &str) -> bool {
     let (stock, ours) = (normal::trace(stock), normal::trace(ours));
     let rest = |text: &str| {
@@ -214,19 +217,20 @@ fn other_branch_action_set(stock: &str, ours: &str) -> bool {
         let to_branch = list.find("le(").map_or("", |at| &list[..at]);
         (normal::line(text, "Megaflow:").to_owned(), to_branch.to_owned())
     };
-    matches!(longer_set_in(LARGER, &stock, &ours), Some(LongerSet::Same))
+    matches!(longer_set_in(CHECK_PKT_LARGER, &stock, &ours), Some(LongerSet::Same))
         && !rest(&ours).1.is_empty()
         && rest(&stock) == rest(&ours)
 }
 
-/// If an NSH header of metadata type 2, which has no context headers, is written, 3.1 prints some with the value 0; 3.7.1 prints none.
+/// An NSH header of metadata type 2 has no context headers. If such a header is written, 3.1 prints context headers with the value
+/// 0; 3.7.1 prints none.
 fn contexts_of_type_2(stock: &str, ours: &str) -> bool {
     const ZEROS: &str = ",c1=0x0,c2=0x0,c3=0x0,c4=0x0";
     actions_of_type_2(stock, ours, |theirs, mine| theirs.replace(ZEROS, "") == mine)
 }
 
-/// A write to a context header that the NSH header does not have changes nothing. 3.7.1 writes the other fields that are matched as they are;
-/// 3.1 writes nothing.
+/// A write to a context header that the NSH header does not have changes nothing. 3.7.1 writes the unchanged values of the other
+/// matched fields; 3.1 writes nothing.
 fn written_contexts_of_type_2(stock: &str, ours: &str) -> bool {
     const WRITE: &str = "set(nsh(";
     let flow = normal::line(ours, "Flow: ").to_owned() + ",";
@@ -241,15 +245,15 @@ fn written_contexts_of_type_2(stock: &str, ours: &str) -> bool {
     })
 }
 
-/// Returns whether the packet has an NSH header of metadata type 2, and all lines are equal except actions that are `alike`.
-fn actions_of_type_2(stock: &str, ours: &str, alike: impl Fn(&str, &str) -> bool) -> bool {
+/// Returns whether the packet has an NSH header of metadata type 2, and all lines are equal, except lists of actions that are `is_expected`.
+fn actions_of_type_2(stock: &str, ours: &str, is_expected: impl Fn(&str, &str) -> bool) -> bool {
     let is_type_2 = |text: &str| normal::line(text, "Flow: ").contains("nsh_mdtype=2");
-    let alike = |(theirs, mine): (&str, &str)| {
-        theirs == mine || theirs.starts_with(normal::ACTIONS) && alike(theirs, mine)
+    let is_expected = |(theirs, mine): (&str, &str)| {
+        theirs == mine || theirs.starts_with(normal::ACTIONS) && is_expected(theirs, mine)
     };
-    let (told, own) = (normal::trace(stock), normal::trace(ours));
-    let same_length = told.lines().count() == own.lines().count();
-    is_type_2(stock) && is_type_2(ours) && same_length && told.lines().zip(own.lines()).all(alike)
+    let (theirs, mine) = (normal::trace(stock), normal::trace(ours));
+    let same_length = theirs.lines().count() == mine.lines().count();
+    is_type_2(stock) && is_type_2(ours) && same_length && theirs.lines().zip(mine.lines()).all(is_expected)
 }
 
 #[cfg(test)]
@@ -287,7 +291,10 @@ mod tests {
     fn a_left_over_action_set_is_expected_in_one_branch() {
         let text = |set: &str, longer: &str, shorter: &str| {
             let list = format!("check_pkt_len(size=60,gt({longer}),le({shorter}))");
-            format!("x\n{LARGER}60)\n  -> action set is: {set}\nMegaflow: m\n{}{list}", normal::ACTIONS)
+            format!(
+                "x\n{CHECK_PKT_LARGER}60)\n  -> action set is: {set}\nMegaflow: m\n{}{list}",
+                normal::ACTIONS
+            )
         };
         let ours = text("group:1", "4", "4");
         assert!(other_branch_action_set(&text("output:2,group:1", "4", "4"), &ours));
@@ -298,7 +305,7 @@ mod tests {
             &ours.replace("le(", "gt("),
             &ours.replace("le(", "gt(").replace("group:1", "group:2")
         ));
-        let without = |text: &str| text.replace(LARGER, "clone(");
+        let without = |text: &str| text.replace(CHECK_PKT_LARGER, "clone(");
         assert!(!other_branch_action_set(&without(&text("output:2,group:1", "4", "4")), &without(&ours)));
     }
 

@@ -6,12 +6,12 @@ use crate::kind::Kind;
 use crate::pools::port;
 use crate::rng::Rng;
 
-/// A line that adds group `id`.
+/// Returns a line that adds group `id` with random buckets.
 pub fn group(rng: &mut Rng, id: u64) -> String {
     let kind = rng.pick(&["all", "all", "all", "indirect", "select", "ff"]);
     let mut line = format!("group add group_id={id},type={kind}");
     if kind == "select" {
-        // Without a method the datapaths hash, and their hashes differ.
+        // Without a method, the datapaths compute the hash, with different functions.
         line.push_str(rng.pick(&[
             ",selection_method=hash,fields(ip_src)",
             ",selection_method=hash,fields(eth_src,eth_dst)",
@@ -29,12 +29,12 @@ pub fn group(rng: &mut Rng, id: u64) -> String {
         if rng.chance(30) {
             bucket.remove(0);
         }
-        let says = match kind {
+        let properties = match kind {
             "select" => format!("weight:{},", rng.pick(&[0, 1, 10, 100])),
             "ff" => format!("watch_port:{},", rng.between(1, 6)),
             _ => String::new(),
         };
-        line.push_str(&format!(",bucket={says}actions={}", bucket.join(",")));
+        line.push_str(&format!(",bucket={properties}actions={}", bucket.join(",")));
     }
     line
 }

@@ -22,7 +22,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The word of a match for it.
+    /// The word for these packets in a match.
     pub fn word(self) -> Option<&'static str> {
         Some(match self {
             Kind::Any => return None,
@@ -42,12 +42,12 @@ impl Kind {
         })
     }
 
-    /// Whether the packet is IPv6.
+    /// Returns whether the packet is IPv6.
     pub fn is_ip6(self) -> bool {
         matches!(self, Kind::Ip6 | Kind::Tcp6 | Kind::Udp6 | Kind::Icmp6 | Kind::Nd)
     }
 
-    /// Whether the packet is IPv4.
+    /// Returns whether the packet is IPv4.
     pub fn is_ip4(self) -> bool {
         matches!(self, Kind::Ip | Kind::Tcp | Kind::Udp | Kind::Sctp | Kind::Icmp)
     }

@@ -1,11 +1,11 @@
-//! Flows that change MPLS labels, and packets that reach them: of the other packets few have labels.
+//! Flows that change MPLS labels, and packets that match them. Few of the other packets have labels.
 
 use crate::packet::Packet;
 use crate::pools::port;
 use crate::rng::Rng;
 use crate::table::Table;
 
-/// Priority of the first flow: above those of [`Table::random`] and of [`crate::version10`].
+/// Priority of the first flow. It is higher than those of [`Table::random`] and [`crate::version10`].
 const PRIORITY: u64 = 2500;
 
 /// Adds flows for labelled packets.
@@ -33,7 +33,7 @@ fn change(rng: &mut Rng) -> String {
     }
 }
 
-/// A labelled packet without a VLAN tag.
+/// A random packet with a label and without a VLAN tag.
 pub fn packet(rng: &mut Rng, ports: &[u16]) -> Packet {
     loop {
         let packet = Packet::random(rng, ports);

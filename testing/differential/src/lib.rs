@@ -1,8 +1,8 @@
-//! Runs random tables and packets through Sluice and the stock switch. Both get the same flows and packets. Their
-//! outputs are compared: traces, megaflows, counters, learning tables, and the frames that they send.
+//! Compares Sluice with the stock switch on random tables and packets. Both switches get the same flows and packets; their
+//! traces, megaflows, counters, learning tables and sent frames must be equal.
 //!
-//! A case depends only on its seed. The stock switch is the reference; if it is of an older version, the caller may
-//! exclude the text of traces from the comparison.
+//! A case depends only on its seed. The stock switch is the reference. If it is an older version, the text of traces and the
+//! megaflows can be excluded from the comparison.
 
 pub mod actions;
 pub mod bounds;

@@ -1,13 +1,13 @@
 //! `differential --seed N --cases M [--stock-dir DIR] [--ours PATH] [--loose] [--tunnels] [--keep-going N]`
 //! `differential --seeds N,M,… […]`
 //!
-//! Runs the cases `N..N+M`, or those of the list. For each difference that occurs twice it prints the seed, the minimal flows and packets that
-//! show it, and both results. The exit status is 1 if there was one.
+//! Runs the cases `N..N+M`, or those of the list. For each difference that a second run reproduces, it prints the seed, the
+//! smallest set of flows and packets that still shows it, and both results. The exit status is 1 if there was a difference.
 //!
 //! * `--stock-dir`: a built source tree of the stock switch (default: the installed one).
 //! * `--ours`: the daemon to test.
-//! * `--loose`: do not compare the text of traces, nor megaflows (for a stock switch of another version).
-//! * `--tunnels`: outputs lead into tunnels, and packets arrive in tunnels.
+//! * `--loose`: do not compare the text of traces and the megaflows, for a stock switch of another version.
+//! * `--tunnels`: some packets are sent to tunnels, and some arrive in tunnels.
 //! * `--keep-going`: number of differences after which the run ends.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use differential::check::{Check, entries};
+use differential::check::{Check, ingress_ports};
 use differential::expected;
 use differential::minimise::{Minimal, minimise};
 use differential::packet::Packet;
@@ -23,7 +23,7 @@ use differential::pair::{Difference, Pair};
 use differential::rng::Rng;
 use differential::switch::{Stock, Switch};
 use differential::table::Table;
-use differential::tunnels::{UNDERLAY, widen, wrapped};
+use differential::tunnels::{UNDERLAY, encapsulated, use_tunnels};
 use differential::{labels, select, version10};
 
 struct Options {
@@ -36,7 +36,7 @@ struct Options {
     ours: PathBuf,
     loose: bool,
     tunnels: bool,
-    enough: usize,
+    max_found: usize,
 }
 
 fn options() -> Result<Options, String> {
@@ -48,7 +48,7 @@ fn options() -> Result<Options, String> {
         ours: "target/compat/ovs-vswitchd".into(),
         loose: false,
         tunnels: false,
-        enough: 5,
+        max_found: 5,
     };
     let mut args = std::env::args().skip(1);
     while let Some(name) = args.next() {
@@ -66,13 +66,13 @@ fn options() -> Result<Options, String> {
             "--seed" => o.seed = number()?,
             "--cases" => o.cases = number()?,
             "--seeds" => o.seeds = seeds(&value)?,
-            "--keep-going" => o.enough = number()? as usize,
+            "--keep-going" => o.max_found = number()? as usize,
             "--stock-dir" => o.stock.tree = Some(value.into()),
             "--ours" => o.ours = value.into(),
             _ => return Err(format!("what is {name}?")),
         }
     }
-    // Each switch runs in a directory of its own.
+    // The path must be absolute, because each switch runs in another directory.
     o.ours = std::path::absolute(&o.ours).map_err(|e| e.to_string())?;
     if o.seeds.is_empty() {
         o.seeds = (o.seed..o.seed.saturating_add(o.cases)).collect();
@@ -96,24 +96,24 @@ fn main() -> ExitCode {
     }
 }
 
-/// Result of a run.
+/// The counts of a run.
 #[derive(Default)]
-struct Tally {
+struct Counts {
     done: u64,
-    /// Unexpected differences and unexpected ends of a switch.
+    /// Number of unexpected differences, and of unexpected ends of a switch.
     found: usize,
-    /// Differences that a second try did not reproduce.
-    once: usize,
-    /// Cases that ended the stock switch as expected.
+    /// Number of differences that a second run did not reproduce.
+    not_reproduced: usize,
+    /// Number of cases in which the stock switch ended as expected.
     ended: usize,
-    /// Cases that kept the stock switch busy for longer than the time limit of a reply.
+    /// Number of cases in which the stock switch did not reply within the time limit.
     busy: usize,
-    /// Results that differed as expected, by the name of the expected difference: how many, and the first case.
+    /// For each expected difference, by its name: how often it occurred, and the first case.
     expected: BTreeMap<&'static str, (usize, u64)>,
 }
 
-impl Tally {
-    /// Adds the expected differences of a case, and resets those of the pair.
+impl Counts {
+    /// Adds the expected differences of a case, and resets the counts of the pair.
     fn add(&mut self, pair: &mut Pair, seed: u64) {
         for (name, count) in std::mem::take(&mut pair.expected) {
             self.expected.entry(name).or_insert((0, seed)).0 += count;
@@ -133,70 +133,70 @@ fn start(o: &Options) -> io::Result<Pair> {
 
 fn run(o: &Options) -> io::Result<bool> {
     let mut pair = start(o)?;
-    let mut tally = Tally::default();
+    let mut counts = Counts::default();
     for &seed in &o.seeds {
-        let (mut table, packets) = random(seed, o.tunnels);
+        let (mut table, packets) = random_case(seed, o.tunnels);
         let outcome = pair.case(&mut table, &packets).and_then(|first| match first {
-            Some((_, first)) => again(&mut pair, (seed, o.tunnels), &first, &mut tally),
+            Some((_, first)) => repeat_case(&mut pair, (seed, o.tunnels), &first, &mut counts),
             None => Ok(()),
         });
-        tally.done += 1;
-        tally.add(&mut pair, seed);
+        counts.done += 1;
+        counts.add(&mut pair, seed);
         match ended(&mut pair, outcome.is_err()) {
             Some((name, log)) => {
                 match expected::end(&log).filter(|_| name == "stock") {
                     Some(why) => {
                         println!("case {seed} {}", why.replace("ends:", "ends the stock switch:"));
-                        tally.ended += 1;
-                        tally.expected.entry(why).or_insert((0, seed)).0 += 1;
+                        counts.ended += 1;
+                        counts.expected.entry(why).or_insert((0, seed)).0 += 1;
                     }
                     None => {
                         println!("==== case {seed}: the {name} switch ended ====\n{}\n{log}", table.bundle());
-                        tally.found += 1;
+                        counts.found += 1;
                     }
                 }
                 pair = start(o)?;
             }
-            None if pair.stock.is_silent() => {
+            None if pair.stock.has_timed_out() => {
                 println!("case {seed} keeps the stock switch busy: {:?}", outcome.err());
-                tally.busy += 1;
+                counts.busy += 1;
                 pair = start(o)?;
             }
             None => outcome?,
         }
-        if tally.found >= o.enough {
+        if counts.found >= o.max_found {
             break;
         }
     }
     println!(
         "{} cases from seed {}: {} with a difference; {} differed in the first of two runs only, {} ended the stock switch, {} kept it busy",
-        tally.done,
+        counts.done,
         o.seeds.first().unwrap_or(&o.seed),
-        tally.found,
-        tally.once,
-        tally.ended,
-        tally.busy
+        counts.found,
+        counts.not_reproduced,
+        counts.ended,
+        counts.busy
     );
-    for (name, (count, seed)) in &tally.expected {
+    for (name, (count, seed)) in &counts.expected {
         println!("expected difference: {name}: {count} (first: {seed})");
     }
-    Ok(tally.found == 0)
+    Ok(counts.found == 0)
 }
 
 /// The table and the packets of a case.
-fn random(seed: u64, tunnels: bool) -> (Table, Vec<Packet>) {
+fn random_case(seed: u64, tunnels: bool) -> (Table, Vec<Packet>) {
     let mut rng = Rng::new(seed);
     let size = rng.between(15, 60);
     let mut table = Table::random(&mut rng, size);
     if tunnels {
-        widen(&mut rng, &mut table);
+        use_tunnels(&mut rng, &mut table);
     }
-    // With random numbers of their own, so that the rest of a case does not depend on them.
+    // These parts use other random numbers, so that the rest of the case does not depend on them.
     let mut more = Rng::new(!seed);
     if more.chance(35) {
         version10::add(&mut more, &mut table);
     }
-    // The trace of a packet in a tunnel does not say whether the inner packet is hashed.
+    // The trace of a packet in a tunnel does not show whether the inner packet is hashed.
     if more.chance(30) && !tunnels {
         select::add(&mut more, &mut table);
     }
@@ -204,43 +204,43 @@ fn random(seed: u64, tunnels: bool) -> (Table, Vec<Packet>) {
     if has_labels {
         labels::add(&mut more, &mut table);
     }
-    let mut packets: Vec<Packet> = (0..10).map(|_| Packet::random(&mut rng, entries())).collect();
+    let mut packets: Vec<Packet> = (0..10).map(|_| Packet::random(&mut rng, ingress_ports())).collect();
     for n in 0..8 {
-        packets.push(packets[n].changed(&mut rng, entries()));
+        packets.push(packets[n].changed(&mut rng, ingress_ports()));
     }
     if has_labels {
-        packets[9] = labels::packet(&mut more, entries());
+        packets[9] = labels::packet(&mut more, ingress_ports());
     }
     if tunnels {
         for packet in &mut packets {
             if !rng.chance(40) {
                 continue;
             }
-            *packet = Packet { port: UNDERLAY, bytes: wrapped(&mut rng, &packet.bytes) };
+            *packet = Packet { port: UNDERLAY, bytes: encapsulated(&mut rng, &packet.bytes) };
         }
     }
     (table, packets)
 }
 
-/// Repeats a case with a difference: differences that depend on timing on a busy machine are not reproduced.
-fn again(
+/// Repeats a case that showed a difference, because some differences result only from delays on a busy machine.
+fn repeat_case(
     pair: &mut Pair,
     (seed, tunnels): (u64, bool),
     first: &Difference,
-    tally: &mut Tally,
+    counts: &mut Counts,
 ) -> io::Result<()> {
-    let (mut table, packets) = random(seed, tunnels);
+    let (mut table, packets) = random_case(seed, tunnels);
     match pair.case(&mut table, &packets)? {
         Some((check, difference)) => {
-            tally.found += 1;
-            let whole =
+            counts.found += 1;
+            let original =
                 Minimal { table: table.clone(), check: check.clone(), difference: difference.clone() };
-            let least = minimise(pair, table, check, difference);
-            print(seed, least.as_ref().unwrap_or(&whole));
-            least?;
+            let smallest = minimise(pair, table, check, difference);
+            print(seed, smallest.as_ref().unwrap_or(&original));
+            smallest?;
         }
         None => {
-            tally.once += 1;
+            counts.not_reproduced += 1;
             println!("case {seed}: not shown by a second run: {}", first.what);
             print_lines(first);
         }
@@ -248,36 +248,36 @@ fn again(
     Ok(())
 }
 
-/// Which of the two switches has ended, and its log.
+/// Returns the name and the log of the switch that has ended, if one has.
 fn ended(pair: &mut Pair, silence: bool) -> Option<(&'static str, String)> {
     [&mut pair.stock, &mut pair.ours].into_iter().find_map(|s| Some((s.name, s.ended(silence)?)))
 }
 
-fn print(seed: u64, least: &Minimal) {
-    println!("==== case {seed}: {} ====", least.difference.what);
-    for line in least.table.groups.iter().chain(&least.table.flows).chain(&least.table.version10) {
+fn print(seed: u64, smallest: &Minimal) {
+    println!("==== case {seed}: {} ====", smallest.difference.what);
+    for line in smallest.table.groups.iter().chain(&smallest.table.flows).chain(&smallest.table.version10) {
         println!("{line}");
     }
-    match &least.check {
+    match &smallest.check {
         Check::Load => {}
         Check::AsTraced(packet) => println!("send p{} {} to ours alone", packet.port, packet.hex()),
         Check::SameBucket(packet) => println!("send p{} {} twice", packet.port, packet.hex()),
         Check::Trace(packet) => println!("trace p{} {}", packet.port, packet.hex()),
         Check::Forward(packets) => packets.iter().for_each(|p| println!("send p{} {}", p.port, p.hex())),
     }
-    print_lines(&least.difference);
+    print_lines(&smallest.difference);
 }
 
-/// Prints the lines that are in only one of the results; of texts whose order matters, those between the first and the last
-/// difference.
+/// Prints the lines that are in only one of the results. If the order of the lines matters, it prints all lines from the first
+/// to the last difference.
 fn print_lines(difference: &Difference) {
     let (mut stock, mut ours): (Vec<&str>, Vec<&str>) =
         (difference.stock.lines().collect(), difference.ours.lines().collect());
     if difference.what == "trace text" {
-        let alike = |(a, b): (&&str, &&str)| a == b;
-        let before = stock.iter().zip(&ours).take_while(|pair| alike(*pair)).count();
+        let are_equal = |(a, b): (&&str, &&str)| a == b;
+        let before = stock.iter().zip(&ours).take_while(|pair| are_equal(*pair)).count();
         (stock, ours) = (stock.split_off(before), ours.split_off(before));
-        let after = stock.iter().rev().zip(ours.iter().rev()).take_while(|pair| alike(*pair)).count();
+        let after = stock.iter().rev().zip(ours.iter().rev()).take_while(|pair| are_equal(*pair)).count();
         stock.truncate(stock.len() - after);
         ours.truncate(ours.len() - after);
         println!("- {}\n+ {}", stock.join("\n- "), ours.join("\n+ "));

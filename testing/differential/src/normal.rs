@@ -1,25 +1,25 @@
-//! Normalises results: removes what differs between any two runs.
+//! Normalises results: removes everything that may differ between any two runs, and differences without meaning.
 
 use std::ops::Range;
 
 use crate::outer;
 
-/// Text with every number after `key` replaced by `<n>`.
-fn hide(text: &str, key: &str) -> String {
+/// Replaces every number after `key` by `<n>`.
+fn hide_numbers(text: &str, key: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(key) {
         let (head, tail) = rest.split_at(at + key.len());
         out.push_str(head);
         let end = tail.find(|c: char| !(c.is_ascii_hexdigit() || c == 'x' || c == '.')).unwrap_or(tail.len());
-        // Recirculation id 0 means none, so it is kept.
+        // 0 is kept, because it means that there is no recirculation id.
         out.push_str(if tail[..end].is_empty() || &tail[..end] == "0" { &tail[..end] } else { "<n>" });
         rest = &tail[end..];
     }
     out + rest
 }
 
-/// Sorts the lines.
+/// Sorts the lines, and removes empty ones.
 pub fn sorted_lines(text: &str) -> String {
     let mut lines: Vec<&str> = text.lines().filter(|l| !l.is_empty()).collect();
     lines.sort_unstable();
@@ -31,18 +31,18 @@ pub fn is_verified(text: &str) -> bool {
     text.lines().all(|line| line.ends_with(" megaflows as the tables say, 0 not"))
 }
 
-/// Normalises a client's error, in which the transaction id and the time of log lines differ.
+/// Normalises a client's error: hides transaction ids and the times of log lines.
 pub fn error(text: &str) -> String {
-    hide(&timeless(text), "xid=")
+    hide_numbers(&without_log_times(text), "xid=")
 }
 
-/// The line number of the input that `ovs-ofctl` cannot parse.
-pub fn unread(text: &str) -> Option<usize> {
+/// Returns the number of the line that `ovs-ofctl` cannot parse, given its error.
+pub fn unparsable_line(text: &str) -> Option<usize> {
     text.lines().find_map(|l| l.strip_prefix("ovs-ofctl: -:")?.split_once(':')?.0.parse().ok())
 }
 
-/// Removes the time of log lines, which may follow an error.
-fn timeless(text: &str) -> String {
+/// Removes the times of log lines, which may follow an error.
+fn without_log_times(text: &str) -> String {
     let line = |l: &str| match l.split_once("Z|") {
         Some((head, rest)) => {
             let (before, time) = head.split_at(head.rfind(' ').map_or(0, |space| space + 1));
@@ -61,19 +61,21 @@ pub const ACTIONS: &str = "Datapath actions: ";
 
 /// Removes ids that a switch assigns, such as recirculation ids.
 pub fn without_ids(text: &str) -> String {
-    ["recirc_id=", "recirc_id(", "recirc(", "ct_id="].iter().fold(text.to_owned(), |t, key| hide(&t, key))
+    ["recirc_id=", "recirc_id(", "recirc(", "ct_id="]
+        .iter()
+        .fold(text.to_owned(), |t, key| hide_numbers(&t, key))
 }
 
 /// Normalises a trace.
 pub fn trace(text: &str) -> String {
-    let text = count_refusals(&sort_conjunctions(&without_ids(text)));
-    let mut tag_of_pass = None;
+    let text = move_refusals_to_end(&sort_conjunctions(&without_ids(text)));
+    let mut tag_before = None;
     let lines = text.lines().map(|l| match l.strip_prefix(ACTIONS) {
-        Some(list) => format!("{ACTIONS}{}", sort_outputs(list, tag_of_pass.as_slice())),
+        Some(list) => format!("{ACTIONS}{}", sort_outputs(list, tag_before.as_slice())),
         None => {
-            // A recirculated packet may have lost its tag.
+            // After recirculation, the packet may have no tag.
             if l.starts_with(FLOW) {
-                tag_of_pass = tag(l);
+                tag_before = tag(l);
             }
             without_options(&without_contexts(l))
         }
@@ -81,18 +83,18 @@ pub fn trace(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// What begins the line of a trace with the flow of a pass.
+/// The beginning of the line with the initial flow. A trace has one for the packet and one for each recirculation.
 const FLOW: &str = "Flow:";
 
-/// The tag of the packet in the last pass of a trace, in the form of `push_vlan`.
+/// Returns the packet's tag in the last initial flow of a trace, in the form of `push_vlan`.
 pub fn tag(text: &str) -> Option<String> {
     let flow = line(text, FLOW);
     let (vid, pcp) = value(flow, "dl_vlan=").zip(value(flow, "dl_vlan_pcp="))?;
     Some(format!("push_vlan(vid={vid},pcp={pcp})"))
 }
 
-/// Removes tunnel options from a packet's final fields: for a packet that is given as bytes, the stock switch has no
-/// table to decode options that flows have set, and leaves them out.
+/// Removes tunnel options from the final flow. If the packet of a trace is given as bytes, the stock switch has no table to
+/// decode the options that flows have set, and omits them.
 fn without_options(line: &str) -> String {
     match line.strip_prefix("Final flow: ") {
         Some(fields) => {
@@ -103,8 +105,8 @@ fn without_options(line: &str) -> String {
     }
 }
 
-/// Removes the contexts of a service header from a match that does not match its type: the stock switch does not
-/// print them then, so that a flow saved as text would match more packets.
+/// Removes the context headers of NSH from a match that does not match the metadata type. The stock switch does not print them,
+/// so a flow saved as text would match more packets.
 fn without_contexts(line: &str) -> String {
     let context =
         |word: &&str| ["nsh_c1=", "nsh_c2=", "nsh_c3=", "nsh_c4="].iter().any(|c| word.starts_with(c));
@@ -114,11 +116,11 @@ fn without_contexts(line: &str) -> String {
     }
 }
 
-/// Sorts the flows of a conjunction: their order is that of subtables with equal priority, which is not defined.
+/// Sorts the flows of a conjunction, because their order is not defined.
 fn sort_conjunctions(text: &str) -> String {
     let mut lines: Vec<&str> = text.lines().collect();
-    let told = |l: &&str| l.trim_start().starts_with("-> conj.");
-    lines.chunk_by_mut(|a, b| told(a) && told(b)).for_each(|run| {
+    let is_conjunction = |l: &&str| l.trim_start().starts_with("-> conj.");
+    lines.chunk_by_mut(|a, b| is_conjunction(a) && is_conjunction(b)).for_each(|run| {
         if run.len() > 1 {
             run.sort_unstable();
         }
@@ -126,8 +128,9 @@ fn sort_conjunctions(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Moves ports that refuse a packet without an Ethernet header to the end: in a flood their position is not defined.
-fn count_refusals(text: &str) -> String {
+/// Moves the lines about ports that refuse a packet without an Ethernet header to the end, because their position in a flood is
+/// not defined.
+fn move_refusals_to_end(text: &str) -> String {
     let (mut refused, kept): (Vec<&str>, Vec<&str>) = text
         .lines()
         .partition(|l| l.contains(">> Trying to send non-Ethernet packet through legacy L2 port"));
@@ -135,29 +138,29 @@ fn count_refusals(text: &str) -> String {
     [kept, refused].concat().join("\n")
 }
 
-/// Beginnings of actions that add or remove a header.
+/// The beginnings of actions that add or remove a header.
 pub const HEADERS: [&str; 5] = ["push_eth(", "pop_eth", "push_nsh(", "pop_nsh(", "add_mpls("];
 
-/// The changes that actions have made to a packet. Tags that are popped and pushed again count as unchanged.
+/// The changes that actions have made to a packet. A tag that is popped and pushed again is unchanged.
 #[derive(Debug, Clone, Default)]
 pub struct State {
-    /// The packet's original tags, as far as known, the outermost last.
+    /// The packet's original tags, as far as known; the outermost tag is the last.
     tags: Vec<String>,
     vlans: Vec<String>,
     sets: Vec<String>,
 }
 
 impl State {
-    /// The state of an unchanged packet; `tags`: its tags in the form of `push_vlan`, the outermost last.
+    /// The state of an unchanged packet. `tags`: its tags in the form of `push_vlan`; the outermost tag is the last.
     pub fn of(tags: &[String]) -> State {
         State { tags: tags.iter().map(|tag| without_type(tag)).collect(), ..State::default() }
     }
 
-    /// Applies an action; returns whether it changes the packet.
-    pub fn takes(&mut self, action: &str) -> bool {
+    /// Applies an action. Returns whether it is one that changes the packet.
+    pub fn apply(&mut self, action: &str) -> bool {
         let last = self.vlans.last().map_or("", String::as_str);
         if action == "pop_vlan" && last.starts_with("push_vlan")
-            || last == "pop_vlan" && self.taken_off() == Some(&without_type(action))
+            || last == "pop_vlan" && self.last_popped() == Some(&without_type(action))
         {
             self.vlans.pop();
         } else if action == "pop_vlan" || action.starts_with("push_vlan") {
@@ -170,24 +173,24 @@ impl State {
         true
     }
 
-    /// Number of its original tags that were popped.
-    fn popped(&self) -> usize {
+    /// Number of original tags that were popped.
+    fn popped_count(&self) -> usize {
         self.vlans.iter().take_while(|v| *v == "pop_vlan").count()
     }
 
     /// The original tag that was popped last.
-    fn taken_off(&self) -> Option<&String> {
-        self.tags.get(self.tags.len().checked_sub(self.popped())?)
+    fn last_popped(&self) -> Option<&String> {
+        self.tags.get(self.tags.len().checked_sub(self.popped_count())?)
     }
 
-    /// The present tags of the packet.
+    /// The current tags of the packet.
     fn tags(&self) -> Vec<String> {
-        let left = self.tags.len().saturating_sub(self.popped());
-        self.tags[..left].iter().chain(&self.vlans[self.popped()..]).cloned().collect()
+        let left = self.tags.len().saturating_sub(self.popped_count());
+        self.tags[..left].iter().chain(&self.vlans[self.popped_count()..]).cloned().collect()
     }
 
     /// Returns whether a header was added or removed.
-    pub fn rewrapped(&self) -> bool {
+    pub fn changed_headers(&self) -> bool {
         self.sets.iter().any(|s| HEADERS.iter().any(|h| s.starts_with(h)))
     }
 
@@ -197,42 +200,41 @@ impl State {
     }
 }
 
-/// A tag by number and priority: the original tag of a packet is printed without its type.
+/// Returns a tag without its type, because the original tag of a packet is printed without it.
 fn without_type(tag: &str) -> String {
     tag.replace("tpid=0x88a8,", "")
 }
 
-/// Sorts a list of datapath actions: a flood has no defined order, and may send to ports with a tag before or after
-/// those without. Each output is printed with the changes made before it. `tags`: the packet's, in the form of
-/// `push_vlan`.
+/// Sorts the outputs of a list of datapath actions, because the order of a flood is not defined, so that outputs with a tag may be
+/// before or after those without. Each output is printed with the changes made before it. `tags`: the packet's tags in the form
+/// of `push_vlan`.
 fn sort_outputs(list: &str, tags: &[String]) -> String {
     let (mut state, mut outputs) = (State::of(tags), Vec::new());
     for action in split(list) {
-        if !state.takes(action) {
-            outputs.push(format!("[{}]{}", state.text(), inside_sorted(action, &state.tags())));
+        if !state.apply(action) {
+            outputs.push(format!("[{}]{}", state.text(), sort_nested(action, &state.tags())));
         }
     }
     outputs.sort_unstable();
     outputs.join(" ")
 }
 
-/// An action that contains lists of actions, each sorted by [`sort_outputs`].
-fn inside_sorted(action: &str, tags: &[String]) -> String {
+/// Sorts the lists within an action by [`sort_outputs`].
+fn sort_nested(action: &str, tags: &[String]) -> String {
     let Some((name, inside)) = action.strip_suffix(')').and_then(|a| a.split_once('(')) else {
         return action.to_owned();
     };
     match name {
         "clone" | "gt" | "le" | "actions" => format!("{name}({})", sort_outputs(inside, tags)),
         "check_pkt_len" | "sample" => {
-            let parts: Vec<String> =
-                split(inside).into_iter().map(|part| inside_sorted(part, tags)).collect();
+            let parts: Vec<String> = split(inside).into_iter().map(|part| sort_nested(part, tags)).collect();
             format!("{name}({})", parts.join(","))
         }
         _ => action.to_owned(),
     }
 }
 
-/// Splits a list into actions, at commas outside of brackets.
+/// Splits a list into actions, at the commas outside of parentheses.
 pub fn split(list: &str) -> Vec<&str> {
     let (mut depth, mut start, mut out) = (0, 0, Vec::new());
     for (at, c) in list.char_indices() {
@@ -250,8 +252,9 @@ pub fn split(list: &str) -> Vec<&str> {
     out
 }
 
-/// Returns whether executing the actions of the trace, without outputs and recirculation, translates packets again: a list nested in
-/// an action recirculates them, or they are received from a tunnel.
+/// Returns whether the stock switch translates packets when it executes the actions of this trace, although it executes no outputs
+/// and no recirculation outside of nested lists: a list within another action recirculates packets, or they are received from a
+/// tunnel.
 pub fn translates_again(trace: &str) -> bool {
     let lists = trace.lines().filter_map(|l| l.strip_prefix(ACTIONS));
     lists.flat_map(split).any(|action| {
@@ -259,28 +262,28 @@ pub fn translates_again(trace: &str) -> bool {
     })
 }
 
-/// The text after `key` up to a bracket, a comma or the end.
+/// Returns the text after `key` up to a parenthesis, a comma or the end.
 fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     let rest = &text[text.find(key)? + key.len()..];
     Some(&rest[..rest.find([',', ')']).unwrap_or(rest.len())])
 }
 
-/// The line of a text that begins with `what`; empty when there is none.
+/// Returns the last line that begins with `what`, or an empty text.
 pub fn line<'a>(text: &'a str, what: &str) -> &'a str {
     text.lines().rfind(|l| l.starts_with(what)).unwrap_or_default()
 }
 
-/// Look-ups of a datapath.
+/// The lookup counters of a datapath.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lookups {
-    /// Packets that hit a megaflow.
+    /// Number of packets that hit a megaflow.
     pub hit: u64,
-    /// Packets that missed.
+    /// Number of packets that missed.
     pub missed: u64,
 }
 
 impl Lookups {
-    /// From the text of `dpctl/show`.
+    /// Parses the text of `dpctl/show`.
     pub fn of(text: &str) -> Lookups {
         let line = text.lines().find(|l| l.trim_start().starts_with("lookups:")).unwrap_or_default();
         let count = |word: &str| line.split(word).nth(1)?.split(' ').next()?.parse().ok();
@@ -293,8 +296,8 @@ impl Lookups {
     }
 }
 
-/// The learning table without ages, sorted. The zero address is removed: the stock switch learns it from service
-/// headers when it counts a megaflow without translating again.
+/// Returns the learning table without ages, sorted. The address zero is removed: the stock switch learns it from packets with an NSH
+/// header when it counts a megaflow without translating the packet again.
 pub fn fdb(text: &str) -> String {
     let lines: Vec<&str> = text
         .lines()
@@ -304,19 +307,21 @@ pub fn fdb(text: &str) -> String {
     sorted_lines(&lines.join("\n"))
 }
 
-/// LLC and SNAP headers of frames that have their type after these.
+/// The LLC and SNAP headers of a frame whose type comes after them.
 pub const SNAP: &str = "aaaa03000000";
 
-/// Normalises sent frames: removes bytes that the stock switch writes wrongly in fragments. It updates the checksum
-/// of a transport header that is missing (in later fragments of IPv4, also inside a service header or after labels),
-/// writes ICMP's type and code there, and does not update that of an IPv6 packet with an atomic fragment header. It
-/// does not write to a label after a tag either. The type of the first label pushed on a frame with an 802.3 length
-/// replaces the length, so that the following bytes are taken for labels; Sluice writes it into the SNAP header,
-/// where such a frame has its type.
+/// Normalises sent frames: removes bytes that the stock switch writes wrongly.
+///
+/// * In later fragments of IPv4, also within an NSH header or after labels, it updates the checksum of a transport header that does
+///   not exist, and writes ICMP's type and code there.
+/// * In an IPv6 packet with an atomic fragment header, it does not update the checksum of the transport header.
+/// * It does not write to a label after a tag.
+/// * When the first label is pushed on a frame with an 802.3 length, it replaces the length by the type of labels, so the following
+///   bytes are interpreted as labels. Sluice writes the type into the SNAP header, which contains the type of such a frame.
 pub fn outputs(lines: &[String]) -> String {
     let blank = |line: &String| match line.split_once(' ') {
         Some((port, hex)) => {
-            format!("{port} {}", outer::parted(hex, blanked).unwrap_or_else(|| blanked(hex)))
+            format!("{port} {}", outer::split(hex, blanked).unwrap_or_else(|| blanked(hex)))
         }
         None => line.clone(),
     };
@@ -325,7 +330,7 @@ pub fn outputs(lines: &[String]) -> String {
 
 fn blanked(hex: &str) -> String {
     let mut out = hex.to_owned();
-    for bytes in left_out(hex) {
+    for bytes in ignored_bytes(hex) {
         let digits = 2 * bytes.start..2 * bytes.end;
         if out.get(digits.clone()).is_some() {
             out.replace_range(digits, &"_".repeat(2 * bytes.len()));
@@ -334,15 +339,15 @@ fn blanked(hex: &str) -> String {
     out
 }
 
-/// The bytes of a frame that are not compared.
-fn left_out(hex: &str) -> Vec<Range<usize>> {
+/// Returns the bytes of a frame that are not compared.
+fn ignored_bytes(hex: &str) -> Vec<Range<usize>> {
     let at = |i: usize| hex.get(2 * i..2 * i + 2).and_then(|b| u8::from_str_radix(b, 16).ok()).unwrap_or(0);
     let mut out = Vec::new();
     let mut l3 = 14;
     loop {
         match (at(l3 - 2), at(l3 - 1)) {
             (0x81, 0) | (0x88, 0xa8) => l3 += 4,
-            // A frame in a service header.
+            // A frame within an NSH header.
             (0x89, 0x4f) if at(l3 + 3) == 3 => l3 += 4 * usize::from(at(l3 + 1) & 0x3f) + 14,
             _ => break,
         }
@@ -368,8 +373,8 @@ fn left_out(hex: &str) -> Vec<Range<usize>> {
             4 => 0x0800,
             6 => 0x86dd,
             _ => {
-                // A frame after labels.
-                let inner = left_out(hex.get(2 * l3..).unwrap_or_default());
+                // The labels contain a frame.
+                let inner = ignored_bytes(hex.get(2 * l3..).unwrap_or_default());
                 out.extend(inner.into_iter().map(|r| r.start + l3..r.end + l3));
                 return out;
             }
@@ -379,7 +384,7 @@ fn left_out(hex: &str) -> Vec<Range<usize>> {
         0x0800 if at(l3 + 6) & 0x1f != 0 || at(l3 + 7) != 0 => {
             (l3 + 4 * usize::from(at(l3) & 0xf), at(l3 + 9))
         }
-        // Neither an offset nor "more fragments": RFC 6946, an atomic fragment.
+        // An atomic fragment (RFC 6946) has neither an offset nor the flag "more fragments".
         0x86dd if at(l3 + 6) == 44 && at(l3 + 42) == 0 && at(l3 + 43) & 0xf9 == 0 => (l3 + 48, at(l3 + 40)),
         _ => return out,
     };
@@ -397,16 +402,17 @@ fn left_out(hex: &str) -> Vec<Range<usize>> {
     out
 }
 
-/// The megaflows with packets and bytes, sorted. `types`: frames have tags of different types, which the stock switch
-/// does not distinguish, so counts of tagged packets differ. `failed`: some packets cannot be translated, and the
-/// stock switch deletes the megaflows that drop them in each sweep.
+/// Returns the megaflows with packet and byte counters, sorted. `types`: some frames have tags of another type, which the stock switch
+/// does not distinguish, so the counters of tagged packets differ. `failed`: some packets cannot be translated, and the stock
+/// switch deletes the megaflows that drop them in each revalidation round.
 pub fn datapath_flows(text: &str, types: bool, failed: bool) -> String {
-    let text =
-        ["used:", "recirc_id=", "recirc_id(", "recirc("].iter().fold(text.to_owned(), |t, key| hide(&t, key));
-    // The stock switch deletes the megaflow of a frame that ends in its tag in every sweep, as too wide.
-    // It does the same for an ICMPv6 packet of another type for which a neighbour's address was consulted.
-    // A packet that must be translated each time has a slow-path megaflow there, and none here.
-    let told = |l: &&str| {
+    let text = ["used:", "recirc_id=", "recirc_id(", "recirc("]
+        .iter()
+        .fold(text.to_owned(), |t, key| hide_numbers(&t, key));
+    // In each revalidation round, the stock switch deletes the megaflow of a frame that ends within its tag, because it considers
+    // the megaflow too wide. It does the same for an ICMPv6 packet of another type whose translation read a field of neighbour
+    // discovery. For a packet that must be translated each time, only the stock switch has a slow-path megaflow.
+    let is_compared = |l: &&str| {
         !(l.contains("slow_path(")
             || l.starts_with("flow-dump from")
             || types && l.contains("vlan(")
@@ -414,10 +420,9 @@ pub fn datapath_flows(text: &str, types: bool, failed: bool) -> String {
             || l.contains("icmpv6(") && !l.contains("nd(")
             || failed && l.ends_with("actions:drop"))
     };
-    let lines = text.lines().filter(told).map(|l| {
+    let lines = text.lines().filter(is_compared).map(|l| {
         let mut l = l.replace("used:never", "used:<n>s");
-        // In neighbour discovery the stock switch keeps the type of an option in the field of TCP flags, and prints
-        // it as flags.
+        // The stock switch stores the option type of neighbour discovery in the field of the TCP flags, and prints it as flags.
         if let Some((head, tail)) = l.split_once(", flags:").filter(|_| !l.contains("proto=6")) {
             l = format!("{head}{}", tail.find(',').map_or("", |at| &tail[at..]));
         }
@@ -426,7 +431,7 @@ pub fn datapath_flows(text: &str, types: bool, failed: bool) -> String {
             .split_once("vlan(vid=")
             .and_then(|(_, t)| t.split_once(')'))
             .map(|(t, _)| format!("push_vlan(vid={t})"));
-        // The position of metadata in the key changed between versions.
+        // Versions differ in the position of metadata in the key.
         let (key, counters) = head.split_once(", ").unwrap_or((head, ""));
         let mut key = split(key);
         key.sort_unstable();
@@ -437,13 +442,14 @@ pub fn datapath_flows(text: &str, types: bool, failed: bool) -> String {
     sorted_lines(&lines.join("\n"))
 }
 
-/// OpenFlow flows with counters, sorted.
+/// Returns OpenFlow flows with counters, sorted.
 pub fn flows(text: &str) -> String {
-    // Switches list flows in any order, so a client warns of deprecated actions in any order.
+    // The order of flows in a reply is not defined, nor is that of the client's warnings about deprecated actions.
     let text: String =
         text.lines().filter(|l| !l.contains("|ofp_actions|INFO|")).map(|l| format!("{l}\n")).collect();
-    let text =
-        ["duration=", "idle_age=", "hard_age=", "xid="].iter().fold(timeless(&text), |t, key| hide(&t, key));
+    let text = ["duration=", "idle_age=", "hard_age=", "xid="]
+        .iter()
+        .fold(without_log_times(&text), |t, key| hide_numbers(&t, key));
     let text = text
         .replace(" idle_age=<n>,", "")
         .replace(" idle_age=0,", "")
@@ -515,13 +521,13 @@ Datapath actions: []2 []3 []recirc(<n>) [pop_vlan]1"
             assert_ne!(fragment(head, "0001", "0001"), fragment(head, "0001", "0002"));
             assert_ne!(fragment(head, "0008", "0001"), fragment(head, "0008", "0002"));
         }
-        assert_eq!(hide("recirc_id(0),x", "recirc_id("), "recirc_id(0),x");
+        assert_eq!(hide_numbers("recirc_id(0),x", "recirc_id("), "recirc_id(0),x");
         assert_eq!(
             fdb(" port  VLAN  MAC                Age\n    1     0  50:54:00:00:00:01   12\n"),
             "    1     0  50:54:00:00:00:01\n port  VLAN  MAC"
         );
         assert_eq!(Lookups::of("x\n  lookups: hit:3 missed:4 lost:0\n"), Lookups { hit: 3, missed: 4 });
-        assert_eq!(unread("WARN: x\novs-ofctl: -:16: actions are invalid\n"), Some(16));
+        assert_eq!(unparsable_line("WARN: x\novs-ofctl: -:16: actions are invalid\n"), Some(16));
         assert_eq!(line("a\nMegaflow: b\n", "Megaflow:"), "Megaflow: b");
         assert!(translates_again("x\nDatapath actions: 1,clone(2,recirc(0x1))"));
         assert!(!translates_again("x\nDatapath actions: ct(commit),recirc(0x1)"));

@@ -1,5 +1,5 @@
-//! Random packets, as bytes: Ethernet with and without VLAN tags, ARP, IPv4 and IPv6 (with fragments and options), TCP, UDP,
-//! SCTP, ICMP, neighbour discovery, MPLS and NSH; checksums are right, lengths sometimes are not.
+//! Random packets: Ethernet with and without VLAN tags, ARP, IPv4 and IPv6 (with fragments and options), TCP, UDP, SCTP, ICMP,
+//! neighbour discovery, MPLS and NSH. Checksums are correct; lengths are sometimes wrong.
 
 use crate::checksum::{fold, sum};
 use crate::pools::{IPS, PORTS, VLANS, ip6, mac};
@@ -16,19 +16,19 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// A random packet that is received on one of `ports`.
+    /// Creates a random packet that is received on one of `ports`.
     pub fn random(rng: &mut Rng, ports: &[u16]) -> Packet {
         Packet { port: rng.pick(ports), bytes: frame(rng) }
     }
 
-    /// This packet with one part changed, so that it may or may not match the same flows.
+    /// Returns the packet with one random change, after which it may match other flows.
     pub fn changed(&self, rng: &mut Rng, ports: &[u16]) -> Packet {
         let mut other = self.clone();
         match rng.below(4) {
             0 => other.port = rng.pick(ports),
             1 => other.bytes[6..12].copy_from_slice(&mac(rng)),
             2 => other.bytes[..6].copy_from_slice(&mac(rng)),
-            // Any byte of the headers after the addresses, including those that make the frame malformed.
+            // The changed byte may make the frame malformed.
             _ => {
                 let at = rng.between(14, (self.bytes.len() as u64 - 1).min(60)) as usize;
                 other.bytes[at] ^= 1 << rng.below(8);
@@ -37,7 +37,7 @@ impl Packet {
         other
     }
 
-    /// Returns whether it ends before the label that its type announces, or before the last of its labels.
+    /// Returns whether the type is that of MPLS, but the frame ends before the end of the last label.
     pub fn lacks_label(&self) -> bool {
         let mut at = 12;
         let kind = |at: usize| self.bytes.get(at..at + 2).unwrap_or_default();
@@ -47,7 +47,7 @@ impl Packet {
         if !matches!(kind(at), [0x88, 0x47 | 0x48]) {
             return false;
         }
-        // The third byte of a label tells whether it is the last.
+        // The lowest bit of a label's third byte is set in the last label.
         while self.bytes.get(at + 4).is_some_and(|byte| byte & 1 == 0) && at + 6 <= self.bytes.len() {
             at += 4;
         }
@@ -78,7 +78,7 @@ fn frame(rng: &mut Rng) -> Vec<u8> {
         20 => (0x894f, nsh(rng)),
         21 => (0x0800, big(rng)),
         22 => {
-            // 802.3 with LLC and SNAP: the type comes later.
+            // An 802.3 frame with LLC and SNAP headers, which contain the type.
             let inner = ipv4(rng);
             let mut p = vec![0xaa, 0xaa, 3, 0, 0, 0, 8, 0];
             p.extend(inner);
@@ -91,7 +91,7 @@ fn frame(rng: &mut Rng) -> Vec<u8> {
         18 => (0x1234, vec![0xaa; 46]),
         _ => (0x8035, arp(rng)),
     };
-    // Stations announce themselves by broadcast, which NORMAL treats differently.
+    // Many ARP packets are broadcasts, which NORMAL treats differently.
     if ethertype == 0x0806 && rng.chance(50) {
         f[..6].fill(0xff);
     }
@@ -115,14 +115,14 @@ fn arp(rng: &mut Rng) -> Vec<u8> {
     p
 }
 
-/// An IPv4 packet that is much longer than its headers.
+/// A random IPv4 packet that may be much longer than its headers.
 fn big(rng: &mut Rng) -> Vec<u8> {
     let mut p = ipv4(rng);
     p.resize(p.len() + rng.pick(&[1, 200, 700]) as usize, 0x5a);
     p
 }
 
-/// A network service header: of type 1 with its four context words, of type 2 with or without options.
+/// A random network service header: of type 1 with its four context headers, or of type 2 with or without options.
 fn nsh(rng: &mut Rng) -> Vec<u8> {
     let kind = rng.pick(&[1, 1, 2]);
     let words: u16 = if kind == 1 { 6 } else { rng.pick(&[2, 4]) };
@@ -166,7 +166,7 @@ fn mpls(rng: &mut Rng) -> Vec<u8> {
 fn ipv4(rng: &mut Rng) -> Vec<u8> {
     let (src, dst) = (rng.pick(&IPS), rng.pick(&IPS));
     let protocol = rng.pick(&[6, 6, 6, 17, 17, 1, 132, 47]);
-    // Mostly whole packets; a first fragment; a later one.
+    // Mostly complete packets, and first and later fragments.
     let fragment: u16 = rng.pick(&[0, 0, 0, 0, 0, 0, 0x4000, 0x4000, 0x2000, 0x2010, 0x0010]);
     let pseudo = sum(&src) + sum(&dst) + u32::from(protocol);
     let payload = l4(rng, protocol, pseudo);
@@ -208,7 +208,7 @@ fn ipv6(rng: &mut Rng) -> Vec<u8> {
     p
 }
 
-/// A transport header with its checksum; `pseudo` is the sum of the pseudo header without the length.
+/// A random transport header and its payload, with the correct checksum. `pseudo`: the sum of the pseudo header without the length.
 fn l4(rng: &mut Rng, protocol: u8, pseudo: u32) -> Vec<u8> {
     let mut p = Vec::new();
     let check_at = match protocol {

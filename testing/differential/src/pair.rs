@@ -1,4 +1,4 @@
-//! The two switches, and what is asked of both.
+//! The two switches, and commands that both execute.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,30 +7,30 @@ use std::time::Duration;
 use crate::normal::Lookups;
 use crate::switch::Switch;
 
-/// How long results that a switch produces asynchronously may differ.
-pub(crate) const SETTLE: Duration = Duration::from_millis(400);
+/// How long results may differ that a switch produces asynchronously.
+pub(crate) const SETTLE_TIME: Duration = Duration::from_millis(400);
 
-/// The two switches.
+/// The two switches that are compared.
 pub struct Pair {
     /// The reference.
     pub stock: Switch,
     /// The switch under test.
     pub ours: Switch,
-    /// The reference is of another version: the text of traces and the megaflows are not compared.
+    /// Whether the reference is another version, so that the text of traces and the megaflows are not compared.
     pub loose: bool,
-    /// Outputs lead into tunnels.
+    /// Whether some packets are sent to tunnels.
     pub tunnels: bool,
-    /// Number of results that differed as expected, by the name of the expected difference.
+    /// How often each expected difference occurred, by its name.
     pub expected: BTreeMap<&'static str, usize>,
 }
 
-/// Whether a client succeeded, and its output, of both switches.
+/// For each of the two switches: whether the client succeeded, and its output.
 pub(crate) type Replies = ((bool, String), (bool, String));
 
 /// Two results that differ.
 #[derive(Debug, Clone)]
 pub struct Difference {
-    /// The compared result.
+    /// The name of the compared result.
     pub what: &'static str,
     /// The stock switch's result.
     pub stock: String,
@@ -50,23 +50,23 @@ impl Pair {
         Ok((f(&mut self.stock)?, f(&mut self.ours)?))
     }
 
-    /// Replies of both to an appctl command; both run it at the same time.
+    /// Returns the replies of both switches to an appctl command, which they execute at the same time.
     pub(crate) fn ctl(&mut self, command: &str, args: &[&str]) -> io::Result<(String, String)> {
-        self.both(|s| s.ask(command, args))?;
-        self.both(Switch::answer)
+        self.both(|s| s.request(command, args))?;
+        self.both(Switch::reply)
     }
 
     pub(crate) fn count(&mut self, name: &'static str) {
         *self.expected.entry(name).or_default() += 1;
     }
 
-    /// The results of both for a call of `ovs-ofctl`; both run it at the same time.
+    /// Returns the results of a call of `ovs-ofctl` for each switch. The two calls run at the same time.
     pub(crate) fn ofctl(&self, args: &[&str], input: &str) -> io::Result<Replies> {
         let (stock, ours) = (self.stock.ofctl(args, input)?, self.ours.ofctl(args, input)?);
-        Ok((self.stock.ofctl_answer(stock)?, self.ours.ofctl_answer(ours)?))
+        Ok((self.stock.ofctl_result(stock)?, self.ours.ofctl_result(ours)?))
     }
 
-    /// Number of look-ups of both datapaths.
+    /// The numbers of lookups of both datapaths.
     pub(crate) fn lookups(&mut self) -> io::Result<(Lookups, Lookups)> {
         let (stock, ours) = self.ctl("dpctl/show", &[])?;
         Ok((Lookups::of(&stock), Lookups::of(&ours)))

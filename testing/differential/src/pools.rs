@@ -1,8 +1,8 @@
-//! The values in tables and packets. They are few so that a random packet often matches random flows.
+//! The values in tables and packets. They are few, so that random packets often match random flows.
 
 use crate::rng::Rng;
 
-/// Ethernet addresses: hosts, then groups.
+/// Ethernet addresses: first unicast, then multicast addresses.
 pub const MACS: [[u8; 6]; 9] = [
     [0x50, 0x54, 0, 0, 0, 1],
     [0x50, 0x54, 0, 0, 0, 2],
@@ -47,13 +47,13 @@ pub fn ip6(rng: &mut Rng) -> [u8; 16] {
     a
 }
 
-/// An Ethernet address as text.
+/// Returns an Ethernet address as text.
 pub fn mac_text(mac: [u8; 6]) -> String {
     mac.map(|b| format!("{b:02x}")).join(":")
 }
 
-/// A host's Ethernet address four times out of five, otherwise any of the pool. The reserved addresses (IEEE 802.1D
-/// §7.12.6) and the one after them occur too.
+/// A random Ethernet address: a unicast address with a probability of 80 %, otherwise any of the pool. Instead of the last one
+/// in the pool, any reserved address (IEEE 802.1D §7.12.6) or the one after them is used.
 pub fn mac(rng: &mut Rng) -> [u8; 6] {
     let mut mac = if rng.chance(80) { rng.pick(&MACS[..5]) } else { rng.pick(&MACS) };
     if mac[0] == 1 && mac[1] == 0x80 {
@@ -98,7 +98,7 @@ pub fn port_text(rng: &mut Rng) -> String {
     }
 }
 
-/// A port that packets may leave by.
+/// A random output port.
 pub fn port(rng: &mut Rng) -> u64 {
     rng.pick(&[1, 2, 3, 4, 5, 6, 10])
 }

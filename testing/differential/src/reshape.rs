@@ -1,13 +1,13 @@
-//! Random actions that change the kind of a packet, and the actions after them. They end a list: a controller could
-//! not send further actions, because the match does not cover the new kind of packet.
+//! Random actions that change the kind of a packet, and the actions after them. They are the last ones of a list, because
+//! the match does not cover the new kind of packet, so further actions would be refused.
 
 use crate::bounds::TABLES;
 use crate::kind::Kind;
 use crate::pools::port;
 use crate::rng::Rng;
 
-/// The end of the actions of a flow of table `table`.
-pub fn closing(rng: &mut Rng, kind: Kind, table: u64) -> String {
+/// The last actions of a flow of table `table`.
+pub fn last_actions(rng: &mut Rng, kind: Kind, table: u64) -> String {
     let next = |rng: &mut Rng| {
         if table + 1 < TABLES && rng.chance(50) {
             format!("resubmit(,{})", rng.between(table + 1, TABLES - 1))
@@ -39,13 +39,13 @@ pub fn closing(rng: &mut Rng, kind: Kind, table: u64) -> String {
         ),
         (_, 5) => format!("decap(),{}output:{}", rng.pick(&["encap(ethernet),", ""]), port(rng)),
         (_, 6) if ip => format!("encap(mpls),set_field:9->mpls_label,encap(ethernet),{}", next(rng)),
-        (_, 7) if ip => track(rng, table),
+        (_, 7) if ip => connection_tracking(rng, table),
         _ => next(rng),
     };
     if rng.chance(30) { format!("clone({list})") } else { list }
 }
 
-fn track(rng: &mut Rng, table: u64) -> String {
+fn connection_tracking(rng: &mut Rng, table: u64) -> String {
     let then = table + 1;
     match rng.below(6) {
         _ if then >= TABLES => "ct(commit)".to_owned(),

@@ -1,15 +1,15 @@
-//! Select groups whose hash the datapath computes: the functions of the two switches differ, so a packet may get one bucket in the
-//! stock switch and another in Sluice. In each of them packets that are equal in the hashed fields must get the same bucket.
+//! Checks select groups whose hash the datapath computes. The two switches use different hash functions, so they may select
+//! different buckets for a packet. But each switch must select the same bucket for packets with equal hashed fields.
 
 use std::io;
 use std::time::Instant;
 
 use crate::normal;
 use crate::packet::Packet;
-use crate::pair::{Difference, Pair, SETTLE};
+use crate::pair::{Difference, Pair, SETTLE_TIME};
 use crate::sent;
 
-/// How often a packet is sent again until it leaves by the same ports twice.
+/// How often a packet is sent again until it is sent to the same ports twice.
 const TRIES: usize = 3;
 
 /// Returns whether the datapath hashes the packet of this trace.
@@ -17,8 +17,8 @@ pub fn is_hashed(trace: &str) -> bool {
     trace.lines().filter_map(|line| line.strip_prefix(normal::ACTIONS)).any(|list| list.contains("hash("))
 }
 
-/// Sends a packet until two in a row leave by the same ports, because the first ones may teach a bridge an address. Then sends it with
-/// another payload and without megaflows, which must not change the ports.
+/// Sends a packet until it leaves by the same ports twice in a row, because a bridge may learn an address from the first ones.
+/// Then sends it with another payload and without megaflows; this must not change the ports.
 pub fn differs(pair: &mut Pair, packet: &Packet) -> io::Result<Option<Difference>> {
     let mut first = send(pair, packet, None)?;
     for _ in 0..TRIES {
@@ -37,12 +37,13 @@ pub fn differs(pair: &mut Pair, packet: &Packet) -> io::Result<Option<Difference
     Ok((first != again).then(|| Difference { what: "bucket", stock: text(&first), ours: text(&again) }))
 }
 
-/// Sends a packet to both; returns the ports by which it leaves the stock switch and Sluice. If `wanted` is given, waits for these.
+/// Sends a packet to both switches. Returns the ports by which it leaves the stock switch and Sluice. If `wanted` is given, it
+/// waits for these ports, for a limited time.
 fn send(pair: &mut Pair, packet: &Packet, wanted: Option<&[Vec<u32>; 2]>) -> io::Result<[Vec<u32>; 2]> {
     pair.both(|switch| switch.outputs())?;
     let before = pair.lookups()?;
     pair.ctl("netdev-dummy/receive", &[&format!("p{}", packet.port), &packet.hex()])?;
-    let deadline = Instant::now() + SETTLE / 4;
+    let deadline = Instant::now() + SETTLE_TIME / 4;
     let mut frames = [Vec::new(), Vec::new()];
     loop {
         let now = pair.lookups()?;
@@ -50,7 +51,7 @@ fn send(pair: &mut Pair, packet: &Packet, wanted: Option<&[Vec<u32>; 2]>) -> io:
         frames[0].extend(stock);
         frames[1].extend(ours);
         let ports = [0, 1].map(|n| sent::ports_of_frames(frames[n].iter().map(String::as_str)));
-        // The packet itself, and once more with its hash.
+        // There are two lookups: one for the packet, and one after recirculation with its hash.
         let done = now.0.all() > before.0.all() + 1 && now.1.all() > before.1.all() + 1;
         let right = wanted.is_none_or(|wanted| *wanted == ports);
         if done && right || Instant::now() > deadline {
@@ -59,7 +60,7 @@ fn send(pair: &mut Pair, packet: &Packet, wanted: Option<&[Vec<u32>; 2]>) -> io:
     }
 }
 
-/// The same packet with other bytes where no field is.
+/// Returns the packet with another payload.
 fn with_other_payload(packet: &Packet) -> Packet {
     let mut other = packet.clone();
     if let Some(payload) = other.bytes.last_chunk_mut::<4>().filter(|payload| *payload == b"data") {

@@ -1,24 +1,25 @@
 //! Select groups, and flows that send packets through them.
 //!
-//! With `selection_method=hash` the switch hashes the fields of a list itself, with a documented function, so both switches select
-//! the same bucket. Otherwise the datapath hashes, each with its own function. Then the lists of datapath actions are equal, which
-//! name the function and its basis, and [`crate::same_bucket`] holds for each switch.
+//! With `selection_method=hash`, translation computes the hash of the listed fields with a documented function, so both switches
+//! select the same bucket. Otherwise the datapath computes the hash, and the two datapaths use different functions. Then the
+//! lists of datapath actions must be equal, which contain the function and its basis, and [`crate::same_bucket`] checks each
+//! switch.
 
 use crate::kind::Kind;
 use crate::pools::port;
 use crate::rng::Rng;
 use crate::table::Table;
 
-/// Number of the first group, above those of [`Table::random`].
-const FIRST: u64 = 10;
+/// Number of the first group. It is higher than those of [`Table::random`].
+const FIRST_GROUP: u64 = 10;
 
-/// Priority of the flows: above those of [`Table::random`] and [`crate::version10`].
+/// Priority of the first flow. It is higher than those of [`Table::random`] and [`crate::version10`].
 const PRIORITY: u64 = 3000;
 
 /// Adds groups, each with a flow.
 pub fn add(rng: &mut Rng, table: &mut Table) {
     for n in 0..rng.between(1, 3) {
-        let (id, kind) = (FIRST + n, kind(rng));
+        let (id, kind) = (FIRST_GROUP + n, kind(rng));
         table.groups.push(group(rng, id, kind));
         let before = rng.pick(&[
             "",
@@ -57,13 +58,13 @@ fn group(rng: &mut Rng, id: u64, kind: Kind) -> String {
     line
 }
 
-/// The method, and the fields of `hash`. Fields that a packet does not have are not hashed.
+/// A random method, and the fields of `hash`. Fields that a packet does not have are not hashed.
 fn method(rng: &mut Rng, kind: Kind) -> String {
     let parameter = rng.pick(&["", ",selection_method_param=7", ",selection_method_param=0x100000007"]);
     match rng.below(10) {
         0 => String::new(),
         1..3 => format!(",selection_method=dp_hash{parameter}"),
-        // An empty list is symmetric hashing of the 5-tuple.
+        // An empty list means a symmetric hash of the 5-tuple.
         3 => format!(",selection_method=hash{parameter}"),
         _ => format!(",selection_method=hash{parameter},fields({})", fields(rng, kind)),
     }

@@ -1,9 +1,10 @@
-//! The output ports of a list of datapath actions, read from its text.
+//! The output ports of lists of datapath actions and of sent frames.
 
 use crate::normal;
 use crate::packet::Packet;
 
-/// The output ports of a list, in order. `longer`: which branch of `check_pkt_len` is taken; `None`: either.
+/// Returns the output ports of a list of datapath actions, sorted. `longer`: whether the packet takes the branch of
+/// `check_pkt_len` for long packets; `None` includes both branches.
 pub fn ports(list: &str, longer: Option<bool>) -> Vec<u32> {
     let mut out = Vec::new();
     add_ports(list, longer, &mut out);
@@ -24,7 +25,7 @@ fn add_ports(list: &str, longer: Option<bool>, out: &mut Vec<u32>) {
     }
 }
 
-/// The ports of sent frames: `p1 0123...`.
+/// Returns the ports of sent frames (lines like `p1 0123...`), sorted.
 pub fn ports_of_frames<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<u32> {
     let port = |line: &str| line.strip_prefix('p')?.split(' ').next()?.parse().ok();
     let mut out: Vec<u32> = lines.filter_map(port).collect();
@@ -32,26 +33,26 @@ pub fn ports_of_frames<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<u32> {
     out
 }
 
-/// Dummy ports, whose frames are recorded.
-const SEEN: std::ops::RangeInclusive<u32> = 1..=6;
+/// The ports whose frames are recorded.
+const RECORDED: std::ops::RangeInclusive<u32> = 1..=6;
 
-/// Compares the sent frames with a trace; returns what the trace predicts if they differ. Each port must send as many
-/// frames as the trace's lists have outputs to it. If the list only outputs, the frames must equal the packet.
-pub fn against_trace(trace: &str, packet: &Packet, frames: &[String]) -> Option<String> {
+/// Compares the sent frames with a trace. Returns what the trace predicts if they differ. Each port must send as many frames as
+/// the trace has outputs to it. If the trace contains only outputs, the frames must be equal to the packet.
+pub fn compare_with_trace(trace: &str, packet: &Packet, frames: &[String]) -> Option<String> {
     let lists: Vec<&str> = trace.lines().filter_map(|l| l.strip_prefix(normal::ACTIONS)).collect();
     let list = lists.join(",");
-    let seen = |ports: Vec<u32>| ports.into_iter().filter(|p| SEEN.contains(p)).collect::<Vec<u32>>();
-    let got = seen(ports_of_frames(frames.iter().map(String::as_str)));
-    let chance = ["sample(", "check_pkt_len(", "ct("].iter().any(|a| list.contains(a));
-    let wanted = seen(ports(&list, None));
-    let right = match chance {
+    let recorded = |ports: Vec<u32>| ports.into_iter().filter(|p| RECORDED.contains(p)).collect::<Vec<u32>>();
+    let got = recorded(ports_of_frames(frames.iter().map(String::as_str)));
+    let is_uncertain = ["sample(", "check_pkt_len(", "ct("].iter().any(|a| list.contains(a));
+    let wanted = recorded(ports(&list, None));
+    let is_correct = match is_uncertain {
         true => got.iter().all(|p| wanted.contains(p)),
         false => got == wanted,
     };
-    let plain = normal::split(&list).iter().all(|a| a.parse::<u32>().is_ok());
+    let has_only_outputs = normal::split(&list).iter().all(|a| a.parse::<u32>().is_ok());
     let hex = packet.hex();
-    let unchanged = !plain || frames.iter().all(|f| f.ends_with(&hex));
-    (!right || !unchanged).then(|| format!("ports {wanted:?} by {list}"))
+    let unchanged = !has_only_outputs || frames.iter().all(|f| f.ends_with(&hex));
+    (!is_correct || !unchanged).then(|| format!("ports {wanted:?} by {list}"))
 }
 
 #[cfg(test)]
@@ -73,7 +74,7 @@ mod tests {
         let trace = |list: &str| format!("x\n{}{list}", normal::ACTIONS);
         let frames = |lines: &[&str]| lines.iter().map(|l| (*l).to_owned()).collect::<Vec<_>>();
         let fine =
-            |list: &str, lines: &[&str]| against_trace(&trace(list), &packet, &frames(lines)).is_none();
+            |list: &str, lines: &[&str]| compare_with_trace(&trace(list), &packet, &frames(lines)).is_none();
         assert!(fine("2,3,100", &["p2 abcd", "p3 abcd"]) && fine("drop", &[]));
         assert!(!fine("2,3", &["p2 abcd"]) && !fine("2,3", &["p2 abcd", "p3 abce"]));
         assert!(fine("set(x),2", &["p2 abce"]) && !fine("set(x),2", &["p3 abce"]));

@@ -1,8 +1,7 @@
-//! One switch under test: a private stock ovsdb-server and an `ovs-vswitchd` (the stock one or Sluice's) with dummy
-//! devices, in its own run directory. Clients are the stock ones; appctl commands use connections that stay open.
+//! A running switch: an `ovs-vswitchd` (the stock one or Sluice's) with dummy devices, and a stock ovsdb-server, in a separate
+//! run directory. Clients are those of the stock switch, except that appctl commands use connections that stay open.
 //!
-//! The kernel ends the processes when the program ends for any reason; the next run removes directories that are
-//! left.
+//! The kernel ends the processes when this program ends for any reason. The next run removes directories that are left.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
@@ -20,10 +19,11 @@ use serde_json::{Deserializer, StreamDeserializer, Value, json};
 /// The ports of br0 on which packets are received.
 pub const PORTS: [u16; 6] = [1, 2, 3, 4, 5, 6];
 
-/// Every dummy port: those of br0, those of br1, then that of the underlay of tunnels.
+/// All dummy ports: those of br0, those of br1, and that of the underlay of tunnels.
 pub const ALL_PORTS: [u16; 9] = [1, 2, 3, 4, 5, 6, 7, 8, tunnels::UNDERLAY];
 
-/// The configuration of the two bridges: br0 gets the random table, br1 learns; a pair of patch ports connects them.
+/// The ports of the two bridges, and their options. br0 gets the random table, br1 learns addresses. A pair of patch ports
+/// connects them.
 const SETUP: &[(&str, &str)] = &[
     ("br0", "p1"),
     ("br0", "p2 tag=10"),
@@ -35,10 +35,10 @@ const SETUP: &[(&str, &str)] = &[
     ("br1", "p8 tag=10"),
 ];
 
-/// Disables messages about a busy machine.
+/// Disables log messages that only depend on how busy the machine is.
 const QUIET: [&str; 2] = ["-vtimeval:off", "-vcoverage:off"];
 
-/// Time limit for a reply. It is long, because the programs of a busy machine may have to wait for each other.
+/// Time limit for a reply. It is long, because programs run slowly on a busy machine.
 pub const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The programs of the stock switch.
@@ -87,11 +87,11 @@ pub struct Switch {
     processes: Vec<Child>,
     appctl: UnixStream,
     replies: Replies,
-    /// Another connection, which is read first, for a reply that takes long.
-    waiting: UnixStream,
-    seen: Vec<u64>,
-    /// A command got no reply within the time limit.
-    silent: bool,
+    /// Another connection, for a reply that takes long. The switch reads it first.
+    slow_appctl: UnixStream,
+    read_until: Vec<u64>,
+    /// Whether a command got no reply within the time limit.
+    timed_out: bool,
 }
 
 /// A running client.
@@ -103,7 +103,7 @@ pub struct Running<'a> {
 }
 
 impl Switch {
-    /// Starts a switch of `daemon` (the stock one without) and makes the bridges, on request also tunnels.
+    /// Starts a switch with this daemon (by default the stock one), and adds the bridges and optionally the tunnels.
     pub fn start(
         name: &'static str,
         stock: &Stock,
@@ -112,8 +112,8 @@ impl Switch {
     ) -> io::Result<Switch> {
         remove_abandoned()?;
         static STARTED: AtomicU64 = AtomicU64::new(0);
-        let nth = STARTED.fetch_add(1, Ordering::Relaxed);
-        let dir = std::env::temp_dir().join(format!("differential-{}-{nth}-{name}", std::process::id()));
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let dir = std::env::temp_dir().join(format!("differential-{}-{number}-{name}", std::process::id()));
         fs::create_dir_all(&dir)?;
         let mut processes = Vec::new();
         let command = |program: &Path| {
@@ -144,7 +144,7 @@ impl Switch {
         processes.push(
             command(&daemon)
                 .args([
-                    // The stock switch would replace tunnels, too, by dummies.
+                    // With `override`, the stock switch would also replace tunnels by dummies.
                     if tunnels { "--enable-dummy" } else { "--enable-dummy=override" },
                     "--disable-system",
                     "--log-file=switch.log",
@@ -157,11 +157,11 @@ impl Switch {
                 .spawn()?,
         );
         wait(&ctl)?;
-        let (waiting, appctl) = (UnixStream::connect(&ctl)?, UnixStream::connect(&ctl)?);
+        let (slow_appctl, appctl) = (UnixStream::connect(&ctl)?, UnixStream::connect(&ctl)?);
         appctl.set_read_timeout(Some(REPLY_TIMEOUT))?;
-        waiting.set_read_timeout(Some(Duration::from_millis(1)))?;
+        slow_appctl.set_read_timeout(Some(Duration::from_millis(1)))?;
         let replies = replies(appctl.try_clone()?);
-        let seen = vec![24; ALL_PORTS.len()];
+        let read_until = vec![24; ALL_PORTS.len()];
         let mut switch = Switch {
             name,
             dir,
@@ -169,9 +169,9 @@ impl Switch {
             processes,
             appctl,
             replies,
-            waiting,
-            seen,
-            silent: false,
+            slow_appctl,
+            read_until,
+            timed_out: false,
         };
         switch.make_bridges()?;
         if tunnels {
@@ -190,16 +190,16 @@ impl Switch {
             self.ctl(command, &args)?;
         }
         let bridge = format!("unix:{}/{}.mgmt", self.dir.display(), tunnels::BRIDGE);
-        let (true, _) = self.ofctl_answer(self.ofctl(&["add-flows", &bridge, "-"], tunnels::FLOWS)?)? else {
+        let (true, _) = self.ofctl_result(self.ofctl(&["add-flows", &bridge, "-"], tunnels::FLOWS)?)? else {
             return Err(io::Error::other(format!("{}: no flows for the underlay", self.name)));
         };
         Ok(())
     }
 
     fn make_bridges(&mut self) -> io::Result<()> {
-        // The stock switch answers `revalidator/wait` after its next sweep, so sweeps are made frequent. A sweep that
-        // takes longer than half of the interval, on a busy machine, would delete megaflows instead of revalidating
-        // them.
+        // The stock switch replies to `revalidator/wait` after its next revalidation round, so rounds should be frequent. But
+        // if a round took longer than half of the interval on a busy machine, it would delete megaflows instead of
+        // revalidating them.
         self.vsctl(
             "--no-wait init -- set open . other_config:max-revalidator=100 other_config:min-revalidate-pps=0",
         )?;
@@ -225,7 +225,7 @@ impl Switch {
         let band = format!("meter={METER},pktps,bands=type=drop,rate=1000000");
         let options = "{class=0xffff,type=0,len=4}->tun_metadata0,{class=0xffff,type=1,len=8}->tun_metadata1";
         for args in [["add-meter", &bridge, &band], ["add-tlv-map", &bridge, options]] {
-            let (true, _) = self.ofctl_answer(self.ofctl(&args, "")?)? else {
+            let (true, _) = self.ofctl_result(self.ofctl(&args, "")?)? else {
                 return Err(io::Error::other(format!("{}: {args:?} fails", self.name)));
             };
         }
@@ -272,14 +272,15 @@ impl Switch {
 
     /// Starts `ovs-ofctl` for OpenFlow 1.5.
     pub fn ofctl<'a>(&self, args: &'a [&'a str], input: &'a str) -> io::Result<Running<'a>> {
-        // With names each client would first ask for those of 254 tables, which takes longer than its own request.
+        // Without `--no-names`, each client would first request the names of 254 tables, which takes longer than its own
+        // request.
         let words = [&["-OOpenFlow15", "--no-names", "--timeout=60", QUIET[0], QUIET[1]][..], args].concat();
         Ok(Running { args, input, child: self.start_client("ovs-ofctl", &words, input)? })
     }
 
-    /// Waits for a client; returns whether it succeeded, and its output. If the switch closes its connection, which happens on a
-    /// busy machine, the client is started again.
-    pub fn ofctl_answer(&self, mut running: Running<'_>) -> io::Result<(bool, String)> {
+    /// Waits for a client. Returns whether it succeeded, and its output. If the switch closes the client's connection, which
+    /// happens on a busy machine, it starts the client again.
+    pub fn ofctl_result(&self, mut running: Running<'_>) -> io::Result<(bool, String)> {
         for _ in 0..5 {
             let answer = self.end_client(running.child)?;
             if !answer.1.contains("(End of file)") && !answer.1.contains("(Broken pipe)") {
@@ -290,52 +291,53 @@ impl Switch {
         Err(io::Error::other(format!("{}: the switch closes each connection of ovs-ofctl", self.name)))
     }
 
-    /// Asks for an appctl command.
-    pub fn ask(&mut self, command: &str, args: &[&str]) -> io::Result<()> {
+    /// Sends an appctl command.
+    pub fn request(&mut self, command: &str, args: &[&str]) -> io::Result<()> {
         request(&mut self.appctl, command, args)
     }
 
-    /// The text of the next reply or error.
-    pub fn answer(&mut self) -> io::Result<String> {
+    /// Waits for the next reply, and returns its text or that of its error.
+    pub fn reply(&mut self) -> io::Result<String> {
         text(self.replies.next(), self.name).map_err(|e| match e.kind() {
             io::ErrorKind::WouldBlock => {
-                self.silent = true;
+                self.timed_out = true;
                 io::Error::other(format!("{}: no reply within {REPLY_TIMEOUT:?}", self.name))
             }
             _ => e,
         })
     }
 
-    /// Whether it left a command without a reply.
-    pub fn is_silent(&self) -> bool {
-        self.silent
+    /// Returns whether a command got no reply within the time limit.
+    pub fn has_timed_out(&self) -> bool {
+        self.timed_out
     }
 
-    /// Runs an appctl command.
+    /// Executes an appctl command and returns the reply.
     pub fn ctl(&mut self, command: &str, args: &[&str]) -> io::Result<String> {
-        self.ask(command, args)?;
-        self.answer()
+        self.request(command, args)?;
+        self.reply()
     }
 
-    /// Sends a command whose reply takes long, on the other connection.
-    pub fn ask_late(&mut self, command: &str, args: &[&str]) -> io::Result<()> {
-        request(&mut self.waiting, command, args)
+    /// Sends a command whose reply takes long. It uses another connection.
+    pub fn request_slow(&mut self, command: &str, args: &[&str]) -> io::Result<()> {
+        request(&mut self.slow_appctl, command, args)
     }
 
-    /// Returns whether that reply has arrived.
-    pub fn answered(&mut self) -> io::Result<bool> {
-        match text(replies(self.waiting.try_clone()?).next(), self.name) {
+    /// Returns whether the reply to `request_slow` has arrived.
+    pub fn has_slow_reply(&mut self) -> io::Result<bool> {
+        match text(replies(self.slow_appctl.try_clone()?).next(), self.name) {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(false),
             answer => answer.map(|_| true),
         }
     }
 
-    /// The frames sent since the last call, as `PORT HEX` lines in the order of each port.
+    /// Returns the frames sent since the last call as lines `PORT HEX`; those of each port are in the order in which they were
+    /// sent.
     pub fn outputs(&mut self) -> io::Result<Vec<String>> {
         let mut lines = Vec::new();
         for (n, port) in ALL_PORTS.iter().enumerate() {
             let Ok(mut file) = File::open(self.dir.join(format!("p{port}.pcap"))) else { continue };
-            file.seek(SeekFrom::Start(self.seen[n]))?;
+            file.seek(SeekFrom::Start(self.read_until[n]))?;
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes)?;
             let mut at = 0;
@@ -346,21 +348,21 @@ impl Switch {
                 lines.push(format!("p{port} {hex}"));
                 at += 16 + length;
             }
-            self.seen[n] += at as u64;
+            self.read_until[n] += at as u64;
         }
         Ok(lines)
     }
 
     /// Returns whether all processes are running.
-    fn alive(&mut self) -> bool {
+    fn is_running(&mut self) -> bool {
         self.processes.iter_mut().all(|p| matches!(p.try_wait(), Ok(None)))
     }
 
-    /// The daemon's log, if a process has ended; after `silence` it waits, because a process that is about to end
-    /// stops replying first.
+    /// Returns the daemon's log if a process has ended. If a reply is missing (`silence`), it waits some time for the end of a
+    /// process, because a process stops replying before it ends.
     pub fn ended(&mut self, silence: bool) -> Option<String> {
         let deadline = Instant::now() + if silence { Duration::from_secs(5) } else { Duration::ZERO };
-        while self.alive() {
+        while self.is_running() {
             if Instant::now() >= deadline {
                 return None;
             }
@@ -373,7 +375,7 @@ impl Switch {
 impl Drop for Switch {
     fn drop(&mut self) {
         for process in self.processes.iter_mut().rev() {
-            // A child that has ended only needs to be waited for.
+            // `kill` fails if the process has ended.
             let _ = process.kill();
             let _ = process.wait();
         }
@@ -395,14 +397,14 @@ fn text(reply: Option<serde_json::Result<Value>>, name: &str) -> io::Result<Stri
     Ok(reply["result"].as_str().or(reply["error"].as_str()).unwrap_or_default().to_owned())
 }
 
-/// Removes the directories of runs whose process does not exist any more.
+/// Removes the directories of earlier runs whose process no longer exists.
 fn remove_abandoned() -> io::Result<()> {
     for entry in fs::read_dir(std::env::temp_dir())?.flatten() {
         let name = entry.file_name();
         let pid = name.to_str().and_then(|n| n.strip_prefix("differential-")?.split('-').next());
         if pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
             match fs::remove_dir_all(entry.path()) {
-                // Another run has removed it.
+                // Another process has removed it.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 removed => removed?,
             }

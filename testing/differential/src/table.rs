@@ -1,7 +1,7 @@
 //! Random OpenFlow tables, in the syntax of `ovs-ofctl bundle`.
 //!
-//! Priorities are unique in a table (except for the flows of one conjunction): the standard does not define which of
-//! two matching flows with equal priority applies, so a difference would have no meaning.
+//! Priorities are unique in a table, except for the flows of a conjunction. The standard does not define which of two
+//! matching flows with equal priority applies, so with equal priorities a difference would mean nothing.
 
 use crate::bounds::TABLES;
 use crate::kind::Kind;
@@ -24,7 +24,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A random set of `size` flows.
+    /// Creates a random table of about `size` flows.
     pub fn random(rng: &mut Rng, size: u64) -> Table {
         let mut table = Table::default();
         for id in 1..=rng.below(4) {
@@ -33,7 +33,7 @@ impl Table {
         let groups = table.groups.len() as u64;
         let mut priority = 1000;
         for n in 0..size {
-            // Half of the flows are in the first table: without them no packet reaches the others.
+            // Half of the flows are in the first table, so that enough packets reach the other tables.
             let number = if n % 2 == 0 { 0 } else { rng.between(1, TABLES - 1) };
             priority -= 1;
             if rng.chance(4) {
@@ -43,48 +43,48 @@ impl Table {
             let kind = kind(rng);
             let mut words = vec![format!("table={number},priority={priority}")];
             words.extend(matching(rng, kind));
-            let says = words.iter().any(|w| w.contains("vlan"));
-            let none = words.iter().any(|w| w == NO_TAG);
-            let does = actions_with_pops(rng, kind, number, groups, u64::from(!none));
-            // A tag can be popped only if the match requires one.
-            if !says && pops(&does) > 0 {
+            let matches_vlan = words.iter().any(|w| w.contains("vlan"));
+            let matches_no_tag = words.iter().any(|w| w == NO_TAG);
+            let actions = actions_with_pops(rng, kind, number, groups, u64::from(!matches_no_tag));
+            // The actions can pop a tag only if the match requires one.
+            if !matches_vlan && pops(&actions) > 0 {
                 words.push("vlan_tci=0x1000/0x1000".to_owned());
             }
-            // Addresses of a connection can be looked up only if the packet was tracked.
-            if does.contains(",ct)") && !words.iter().any(|w| w == "ct_state=+trk") {
+            // A packet can be resubmitted with the addresses of its connection only if the match requires that it was tracked.
+            if actions.contains(",ct)") && !words.iter().any(|w| w == "ct_state=+trk") {
                 words.retain(|w| !w.starts_with("ct_state="));
                 words.push("ct_state=+trk".to_owned());
             }
-            table.flows.push(format!("flow add {},actions={does}", words.join(",")));
+            table.flows.push(format!("flow add {},actions={actions}", words.join(",")));
         }
         for number in 0..TABLES {
             if rng.chance(85) {
-                let does = actions_with_pops(rng, Kind::Any, number, groups, 0);
-                table.flows.push(format!("flow add table={number},priority=1,actions={does}"));
+                let actions = actions_with_pops(rng, Kind::Any, number, groups, 0);
+                table.flows.push(format!("flow add table={number},priority=1,actions={actions}"));
             }
         }
         table
     }
 
-    /// Returns whether some flow learns others.
+    /// Returns whether any flow or group has a `learn` action.
     pub fn learns(&self) -> bool {
         self.groups.iter().chain(&self.flows).any(|l| l.contains("learn("))
     }
 
-    /// Removes the line of [`Table::bundle`] with this number, counted from 1, if it is a flow or group of the table.
+    /// Removes the flow or group in the line of [`Table::bundle`] with this number, counted from 1. Returns whether there is one.
     pub fn remove(&mut self, line: Option<usize>) -> bool {
         let Some(at) = line.and_then(|l| l.checked_sub(EMPTY.lines().count() + 1)) else { return false };
         let flow = at.checked_sub(self.groups.len());
         let list = if flow.is_some() { &mut self.flows } else { &mut self.groups };
         let at = flow.unwrap_or(at);
-        let there = at < list.len();
-        if there {
+        let exists = at < list.len();
+        if exists {
             list.remove(at);
         }
-        there
+        exists
     }
 
-    /// The text of a bundle that replaces everything in the bridge by this table.
+    /// Returns the text of a bundle that replaces all flows and groups of the bridge by this table.
     pub fn bundle(&self) -> String {
         let mut text = EMPTY.to_owned();
         for line in self.groups.iter().chain(&self.flows) {
@@ -103,16 +103,16 @@ fn kind(rng: &mut Rng) -> Kind {
     ])
 }
 
-/// A match on frames without a tag.
+/// A match on frames without a VLAN tag.
 const NO_TAG: &str = "vlan_tci=0x0000/0x1fff";
 
-/// Actions that pop at most `most` tags: no version of OpenFlow can express popping a tag that the match does not
+/// Random actions that pop at most `max` tags. No version of OpenFlow can express that a tag is popped which the match does not
 /// require.
-fn actions_with_pops(rng: &mut Rng, kind: Kind, table: u64, groups: u64, most: u64) -> String {
+fn actions_with_pops(rng: &mut Rng, kind: Kind, table: u64, groups: u64, max: u64) -> String {
     loop {
-        let does = actions::list(rng, kind, table, groups);
-        if pops(&does) <= most {
-            return does;
+        let actions = actions::list(rng, kind, table, groups);
+        if pops(&actions) <= max {
+            return actions;
         }
     }
 }
@@ -121,7 +121,7 @@ fn pops(actions: &str) -> u64 {
     ["strip_vlan", "pop_vlan"].iter().map(|a| actions.matches(a).count() as u64).sum()
 }
 
-/// Adds the flows of one conjunction, and the flow to which it leads.
+/// Adds the flows of a conjunction, and the flow that matches it.
 fn conjunction(rng: &mut Rng, flows: &mut Vec<String>, table: u64, priority: u64, groups: u64) {
     let id = priority;
     for dimension in 1..=2 {
@@ -133,11 +133,11 @@ fn conjunction(rng: &mut Rng, flows: &mut Vec<String>, table: u64, priority: u64
             ));
         }
     }
-    let does = actions_with_pops(rng, Kind::Ip, table, groups, 0);
-    flows.push(format!("flow add table={table},priority={priority},conj_id={id},ip,actions={does}"));
+    let actions = actions_with_pops(rng, Kind::Ip, table, groups, 0);
+    flows.push(format!("flow add table={table},priority={priority},conj_id={id},ip,actions={actions}"));
 }
 
-/// A random match on packets of `kind`; it may match no packet.
+/// A random match on packets of `kind`. Some of these match no packet.
 fn matching(rng: &mut Rng, kind: Kind) -> Vec<String> {
     let mut words: Vec<String> = kind.word().map(str::to_owned).into_iter().collect();
     if rng.chance(20) {
@@ -160,7 +160,7 @@ fn matching(rng: &mut Rng, kind: Kind) -> Vec<String> {
         words.push(register(rng));
     }
     layer3(rng, kind, &mut words);
-    // A later fragment has no ports, and a match on both cannot be sent.
+    // Later fragments have no ports, and OpenFlow cannot express a match on both.
     if !words.iter().any(|w| w == "ip_frag=later") {
         layer4(rng, kind, &mut words);
     }
@@ -178,7 +178,7 @@ fn vlan(rng: &mut Rng) -> String {
     }
 }
 
-/// A match on registers that only earlier flows can have set.
+/// A random match on metadata and registers, most of which only actions can have set.
 fn register(rng: &mut Rng) -> String {
     let n = rng.below(4);
     match rng.below(15) {
@@ -257,10 +257,10 @@ fn layer3(rng: &mut Rng, kind: Kind, words: &mut Vec<String>) {
         }
         Kind::Any => {}
         _ => {
-            let six = kind.is_ip6();
+            let is_ip6 = kind.is_ip6();
             for (field4, field6) in [("nw_src", "ipv6_src"), ("nw_dst", "ipv6_dst")] {
                 if rng.chance(35) {
-                    words.push(if six {
+                    words.push(if is_ip6 {
                         format!("{field6}={}", ip6_text(rng))
                     } else {
                         format!("{field4}={}", ip_text(rng))
@@ -271,22 +271,22 @@ fn layer3(rng: &mut Rng, kind: Kind, words: &mut Vec<String>) {
                 words.push(ip_detail(rng));
             }
             if rng.chance(4) {
-                words.extend(connection(rng, six));
+                words.extend(connection(rng, is_ip6));
             }
-            if six && rng.chance(10) {
+            if is_ip6 && rng.chance(10) {
                 words.push(format!("ipv6_label={}", rng.pick(&["0", "5", "0x1/0x1"])));
             }
         }
     }
 }
 
-/// A match on the connection's original tuple, which packets that were not tracked do not have.
-fn connection(rng: &mut Rng, six: bool) -> Vec<String> {
+/// A random match on the original tuple of the packet's connection, which only tracked packets have.
+fn connection(rng: &mut Rng, is_ip6: bool) -> Vec<String> {
     let end = rng.pick(&["src", "dst"]);
     let mut words = vec!["ct_state=+trk".to_owned()];
     words.push(match rng.below(3) {
         0 => format!("ct_nw_proto={},ct_tp_{end}={}", rng.pick(&[6, 17]), port_text(rng)),
-        _ if six => format!("ct_ipv6_{end}={}", ip6_text(rng)),
+        _ if is_ip6 => format!("ct_ipv6_{end}={}", ip6_text(rng)),
         _ => format!("ct_nw_{end}={}", ip_text(rng)),
     });
     words

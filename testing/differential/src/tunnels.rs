@@ -1,24 +1,24 @@
-//! Tunnels: ports that lead into them, an underlay that packets leave and enter by, and packets with outer headers.
+//! Tunnels: tunnel ports, the bridge through which encapsulated packets are sent and received, and packets with outer headers.
 //!
-//! A run with tunnels has a third bridge, whose local port has the host's addresses. All next hops are known, because
-//! Sluice keeps packets whose next hop is asked for, which the stock switch drops.
+//! A run with tunnels has a third bridge, whose local port has the host's addresses. All next hops are configured, because
+//! the switches treat packets differently whose next hop must be resolved: Sluice stores them, the stock switch drops them.
 
 use crate::checksum::{fold, sum};
 use crate::pools::mac;
 use crate::rng::Rng;
 use crate::table::Table;
 
-/// The port of the underlay.
+/// The port through which encapsulated packets are sent and received.
 pub const UNDERLAY: u16 = 9;
 
-/// The underlay's bridge.
+/// The bridge of that port.
 pub const BRIDGE: &str = "br2";
 
 const HOST: [u8; 4] = [172, 31, 1, 1];
 const HOST_MAC: [u8; 6] = [0xaa, 0x55, 0xaa, 0x55, 0, 2];
-/// The last byte of the address of each remote end.
-const ENDS: std::ops::RangeInclusive<u8> = 91..=97;
-/// Keys of tunnels and of received packets.
+/// The last bytes of the addresses of the remote endpoints.
+const REMOTE_ENDPOINTS: std::ops::RangeInclusive<u8> = 91..=97;
+/// The keys of tunnels and of received packets.
 const KEYS: [u32; 4] = [5, 7, 9, 0x123];
 
 /// The tunnel ports: bridge, OpenFlow port, type, options.
@@ -36,7 +36,8 @@ const TUNNELS: &[(&str, u16, &str, &str)] = &[
     ("br0", 16, "vxlan", "options:remote_ip=172.31.1.96 options:key=7 options:df_default=false"),
 ];
 
-/// Commands of `ovs-vsctl` that add the underlay and the tunnels; `pcap` is the file for what the underlay sends.
+/// Returns the commands of `ovs-vsctl` that add the underlay's bridge and the tunnel ports. `pcap` is the file that records the
+/// frames which the underlay's port sends.
 pub fn configuration(pcap: &str) -> Vec<String> {
     let host = HOST_MAC.map(|byte| format!("{byte:02x}")).join(":");
     let mut commands = vec![format!(
@@ -48,7 +49,7 @@ pub fn configuration(pcap: &str) -> Vec<String> {
             "add-port {bridge} t{port} -- set interface t{port} type={kind} ofport_request={port} {options}"
         ));
     }
-    // What p4 sends is also sent into a tunnel.
+    // Packets sent to p4 are mirrored to a tunnel.
     commands.push(
         "-- --id=@to get port t14 -- --id=@from get port p4 -- --id=@m create mirror name=m0 select_dst_port=@from \
          output_port=@to -- set bridge br0 mirrors=@m"
@@ -57,9 +58,9 @@ pub fn configuration(pcap: &str) -> Vec<String> {
     commands
 }
 
-/// Returns whether the key of a megaflow is of packets that arrive in a tunnel which fits none of the ports: those of VXLAN
-/// and GRE accept any end and key, that of Geneve over IPv4 only its own.
-pub fn fits_none(key: &str) -> bool {
+/// Returns whether a megaflow's key is that of packets in a tunnel for which there is no port. The ports of VXLAN and GRE accept
+/// any remote endpoint and key, that of Geneve over IPv4 only one of each.
+pub fn has_no_port(key: &str) -> bool {
     let Some((_, tunnel)) = key.split_once("tunnel(").filter(|_| key.contains("in_port(6081)")) else {
         return false;
     };
@@ -71,7 +72,7 @@ pub fn fits_none(key: &str) -> bool {
 /// The flows of the underlay's bridge.
 pub const FLOWS: &str = "in_port=LOCAL,actions=output:9\nin_port=9,actions=LOCAL\n";
 
-/// Control commands that make the host's addresses, routes and next hops known.
+/// Returns the appctl commands that configure the host's addresses, routes and next hops.
 pub fn underlay() -> Vec<(&'static str, Vec<String>)> {
     let host = std::net::Ipv4Addr::from(HOST);
     let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
@@ -80,11 +81,11 @@ pub fn underlay() -> Vec<(&'static str, Vec<String>)> {
         ("netdev-dummy/ip6addr", words(&[BRIDGE, "fd31:1::1/64"])),
         ("ovs/route/add", words(&["172.31.1.0/24", BRIDGE])),
         ("ovs/route/add", words(&["fd31:1::/64", BRIDGE])),
-        // The hash that selects the source port is not that of the stock switch.
+        // The two switches select the source port by different hash functions.
         ("tnl/egress_port_range", words(&["40000", "40000"])),
         ("tnl/neigh/aging", words(&["3600"])),
     ];
-    for end in ENDS {
+    for end in REMOTE_ENDPOINTS {
         let hop = format!("f8:bc:12:44:34:{end}");
         commands.push(("tnl/neigh/set", words(&[BRIDGE, &format!("172.31.1.{end}"), &hop])));
         commands.push(("tnl/neigh/set", words(&[BRIDGE, &format!("fd31:1::{end}"), &hop])));
@@ -92,10 +93,10 @@ pub fn underlay() -> Vec<(&'static str, Vec<String>)> {
     commands
 }
 
-/// Lets some of a table's outputs lead into tunnels, and some of its flows match what comes out of them.
-pub fn widen(rng: &mut Rng, table: &mut Table) {
+/// Replaces some output ports of the table by tunnel ports, and some ingress ports of its matches.
+pub fn use_tunnels(rng: &mut Rng, table: &mut Table) {
     for line in table.flows.iter_mut().chain(&mut table.groups) {
-        *line = led_into(rng, line);
+        *line = with_tunnel_outputs(rng, line);
         if line.contains("in_port=") && !line.contains("in_port=10") && rng.chance(40) {
             let from = rng.pick(&[11, 12, 13, 14, 16]);
             *line = replaced(line, "in_port=", &from.to_string());
@@ -103,22 +104,23 @@ pub fn widen(rng: &mut Rng, table: &mut Table) {
     }
 }
 
-/// Replaces the number after the first `key`.
+/// Replaces the number after the first occurrence of `key`.
 fn replaced(line: &str, key: &str, number: &str) -> String {
     let Some((head, tail)) = line.split_once(key) else { return line.to_owned() };
     format!("{head}{key}{number}{}", tail.trim_start_matches(|c: char| c.is_ascii_digit()))
 }
 
-fn led_into(rng: &mut Rng, line: &str) -> String {
+fn with_tunnel_outputs(rng: &mut Rng, line: &str) -> String {
     let mut parts = line.split("output:");
     let mut out = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
         if rest.len() < part.len() && rng.chance(40) {
             let port = rng.pick(&[11, 11, 12, 13, 14, 16]);
-            // A written set must not contain the same field twice, and its order is its own.
+            // An action set must not contain a field twice, and executes its actions in another order.
             if matches!(port, 11 | 13) && !line.contains("write_actions") && rng.chance(80) {
-                let end = rng.between(u64::from(*ENDS.start()), u64::from(*ENDS.end()));
+                let end =
+                    rng.between(u64::from(*REMOTE_ENDPOINTS.start()), u64::from(*REMOTE_ENDPOINTS.end()));
                 out.push_str(&format!(
                     "set_field:172.31.1.{end}->tun_dst,set_field:{}->tun_id,",
                     rng.pick(&KEYS)
@@ -132,23 +134,23 @@ fn led_into(rng: &mut Rng, line: &str) -> String {
     out
 }
 
-/// A packet that arrives at the underlay, with this one inside.
-pub fn wrapped(rng: &mut Rng, inner: &[u8]) -> Vec<u8> {
+/// Returns a packet that arrives at the underlay's port and contains this one.
+pub fn encapsulated(rng: &mut Rng, inner: &[u8]) -> Vec<u8> {
     let key = rng.pick(&KEYS);
-    let (protocol, own) = match rng.below(3) {
+    let (protocol, payload) = match rng.below(3) {
         0 => (17, udp(4789, &[&[8, 0, 0, 0], &(key << 8).to_be_bytes()[..], inner].concat())),
         1 => (17, udp(6081, &[&geneve(rng, key)[..], inner].concat())),
         _ => (47, [&[0x20, 0, 0x65, 0x58], &key.to_be_bytes()[..], inner].concat()),
     };
     let mut ip = vec![0x45, rng.pick(&[0, 0, 2, 3, 0x48])];
-    ip.extend((20 + own.len() as u16).to_be_bytes());
+    ip.extend((20 + payload.len() as u16).to_be_bytes());
     ip.extend([0, 0, rng.pick(&[0, 0x40]), 0, rng.pick(&[1, 64]), protocol, 0, 0, 172, 31, 1]);
-    ip.push(rng.between(u64::from(*ENDS.start()), u64::from(*ENDS.end())) as u8);
+    ip.push(rng.between(u64::from(*REMOTE_ENDPOINTS.start()), u64::from(*REMOTE_ENDPOINTS.end())) as u8);
     ip.extend(HOST);
     let checksum = fold(sum(&ip));
     ip[10..12].copy_from_slice(&checksum);
     let to = if rng.chance(95) { HOST_MAC } else { mac(rng) };
-    let mut frame = [&to[..], &[0xf8, 0xbc, 0x12, 0x44, 0x34, 0x91], &[8, 0], &ip, &own].concat();
+    let mut frame = [&to[..], &[0xf8, 0xbc, 0x12, 0x44, 0x34, 0x91], &[8, 0], &ip, &payload].concat();
     match rng.below(20) {
         // One bit of the outer headers is wrong.
         0 => {
@@ -161,7 +163,7 @@ pub fn wrapped(rng: &mut Rng, inner: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// A header of Geneve, half of the time with an option.
+/// A Geneve header, with an option in half of the cases.
 fn geneve(rng: &mut Rng, key: u32) -> Vec<u8> {
     let option: &[u8] = if rng.chance(50) { &[0xff, 0xff, 0, 1, 0, 0, 0x12, 0x34] } else { &[] };
     let mut header = vec![(option.len() / 4) as u8, 0, 0x65, 0x58];
@@ -187,7 +189,7 @@ mod tests {
     fn outputs_lead_into_tunnels() {
         let mut rng = Rng::new(1);
         let line = "flow add table=0,in_port=3,actions=output:1,output:2,bundle(output:x)";
-        let lines: Vec<String> = (0..50).map(|_| led_into(&mut rng, line)).collect();
+        let lines: Vec<String> = (0..50).map(|_| with_tunnel_outputs(&mut rng, line)).collect();
         assert!(lines.iter().any(|l| l.contains("->tun_id,output:11,")));
         assert!(lines.iter().any(|l| l == line) && lines.iter().all(|l| l.ends_with(",bundle(output:x)")));
         assert_eq!(replaced("a,in_port=3,b", "in_port=", "12"), "a,in_port=12,b");
@@ -198,16 +200,16 @@ mod tests {
         let key = |end: &str, id: u32| {
             format!("in_port(6081),tunnel(tun_id={id:#x},src={end},dst=172.31.1.1,flags(+key))")
         };
-        assert!(fits_none(&key("172.31.1.92", 7)) && fits_none(&key("172.31.1.95", 5)));
-        assert!(!fits_none(&key("172.31.1.92", 5)) && !fits_none("in_port(6081)"));
-        assert!(!fits_none(&key("172.31.1.95", 5).replace("6081", "4789")));
-        assert!(!fits_none(&key("fd31:1::95", 5).replace(",src", ",ipv6_src")));
+        assert!(has_no_port(&key("172.31.1.92", 7)) && has_no_port(&key("172.31.1.95", 5)));
+        assert!(!has_no_port(&key("172.31.1.92", 5)) && !has_no_port("in_port(6081)"));
+        assert!(!has_no_port(&key("172.31.1.95", 5).replace("6081", "4789")));
+        assert!(!has_no_port(&key("fd31:1::95", 5).replace(",src", ",ipv6_src")));
     }
 
     #[test]
     fn most_outer_headers_are_right() {
         let mut rng = Rng::new(2);
-        let frames: Vec<Vec<u8>> = (0..100).map(|_| wrapped(&mut rng, &[0; 60])).collect();
+        let frames: Vec<Vec<u8>> = (0..100).map(|_| encapsulated(&mut rng, &[0; 60])).collect();
         let right = |frame: &&Vec<u8>| frame.get(14..34).is_some_and(|ip| fold(sum(ip)) == [0, 0]);
         assert!((80..100).contains(&frames.iter().filter(right).count()));
     }

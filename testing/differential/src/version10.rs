@@ -1,7 +1,7 @@
 //! Flows that a client of OpenFlow 1.0 adds, with the actions of that version.
 //!
-//! A later version has other actions in their place, so a client of OpenFlow 1.5 cannot send these. An action that does not fit the
-//! match is allowed in 1.0, and has no effect on packets that it does not fit.
+//! Later versions have other actions instead, so a client of OpenFlow 1.5 cannot send these. In OpenFlow 1.0 an action is
+//! allowed even if it does not fit the match; then it has no effect on the packets that it does not fit.
 
 use crate::bounds::TABLES;
 use crate::kind::Kind;
@@ -9,16 +9,16 @@ use crate::pools::{IPS, PORTS, VLANS, mac, mac_text, port};
 use crate::rng::Rng;
 use crate::table::Table;
 
-/// Priority of the first of these flows: above those of [`Table::random`], so that packets reach them.
+/// Priority of the first of these flows. It is higher than those of [`Table::random`], so that packets match these flows.
 const PRIORITY: u64 = 2000;
 
-/// The cookie of these flows, by which they are listed.
+/// The cookie of these flows, which selects them when flows are listed.
 pub const COOKIE: &str = "cookie=0x10";
 
 /// Adds some flows to a table.
 pub fn add(rng: &mut Rng, table: &mut Table) {
     for n in 0..rng.between(3, 8) {
-        // Most packets end in the first table.
+        // Most packets do not reach the other tables.
         let number = if rng.chance(70) { 0 } else { rng.between(1, TABLES - 1) };
         let mut words = vec![format!("{COOKIE},table={number},priority={}", PRIORITY - n)];
         words.extend(matching(rng));
@@ -30,7 +30,7 @@ fn matching(rng: &mut Rng) -> Vec<String> {
     use Kind::{Any, Arp, Icmp, Ip, Ip6, Mpls, Sctp, Tcp, Tcp6, Udp, Udp6};
     let kind = rng.pick(&[Any, Arp, Ip, Ip, Tcp, Tcp, Udp, Sctp, Icmp, Ip6, Tcp6, Udp6, Mpls]);
     let mut words: Vec<String> = kind.word().map(str::to_owned).into_iter().collect();
-    // A flow for all packets would hide the flows below it.
+    // A flow that matches all packets would hide the flows with lower priorities.
     if kind == Any || rng.chance(50) {
         words.push(format!("in_port={}", rng.between(1, 6)));
     }

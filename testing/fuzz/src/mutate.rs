@@ -1,11 +1,11 @@
-//! Small mutations of good inputs, the same for the same seed, for quick tests.
+//! Small random changes of stored inputs, for quick tests. They depend only on the seed.
 
 use fastrand::Rng;
 
-/// Values at which code is often wrong.
+/// Values that often reveal faults.
 const EDGES: [u8; 8] = [0, 1, 4, 7, 8, 0x7f, 0x80, 0xff];
 
-/// `input` with one to four changes; pieces of `other` may come in.
+/// Returns `input` with one to four changes. A change may insert a part of `other`.
 pub fn mutate(input: &[u8], other: &[u8], random: &mut Rng) -> Vec<u8> {
     let mut out = input.to_vec();
     let mut below = |n: usize| if n == 0 { 0 } else { random.usize(..n) };

@@ -1,5 +1,5 @@
-//! Every field with values and masks of its form, in each kind of packet that may have it, survives printing
-//! and parsing. A search finds such combinations slowly, as there are many fields.
+//! Checks that a match on any field, with values and masks of its form and in each kind of packet that may have it, is equal after
+//! it was printed and parsed again. A search finds these combinations slowly, because there are many fields.
 
 use flow::FieldId;
 use flow::field::Form;
@@ -29,7 +29,7 @@ const KINDS: [&str; 19] = [
     "packet_type=(1,0x800)",
 ];
 
-/// Values, which are also used as masks.
+/// Values, and masks.
 fn texts(form: Form) -> &'static [&'static str] {
     match form {
         Form::Ethernet => {
@@ -47,7 +47,7 @@ fn texts(form: Form) -> &'static [&'static str] {
     }
 }
 
-/// Fields that differ only in their number are represented by the first.
+/// Of fields that differ only in their number, only the first is checked.
 fn is_first(field: FieldId) -> bool {
     let name = field.info().name;
     let kind = name.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -56,7 +56,7 @@ fn is_first(field: FieldId) -> bool {
         || name == "tun_metadata0"
 }
 
-/// Matches on a field, alone.
+/// Returns matches on a field, without those on other fields.
 fn matches_on(field: FieldId) -> Vec<String> {
     let (name, texts) = (field.info().name, texts(field.info().form));
     let masked = texts.iter().flat_map(|v| texts.iter().step_by(2).map(move |m| format!("{name}={v}/{m}")));

@@ -4,12 +4,12 @@ use fuzz::mutate::mutate;
 use fuzz::{TARGETS, Target, corpus};
 use std::panic;
 
-/// Number of mutations for all inputs of a target together.
+/// Number of mutations for all inputs of a target.
 const MUTATIONS: usize = 600;
 /// Longer inputs are not mutated, because they would take most of the time.
 const MUTATED_MAX: usize = 4096;
 
-/// Prints what to store when the target fails: the input in hexadecimal, for `xxd -r -p`.
+/// When the target fails, prints the input in hexadecimal, so that it can be stored with `xxd -r -p`.
 fn run(target: &Target, name: &str, input: &[u8]) {
     if panic::catch_unwind(|| (target.run)(input)).is_err() {
         let hex: String = input.iter().map(|b| format!("{b:02x}")).collect();

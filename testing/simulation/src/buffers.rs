@@ -1,22 +1,32 @@
 //! Simulation of receive buffers: queues on one core, of which one is overloaded and the others get bursts.
 //!
-//! 32 queues; the core serves 16 packets per microsecond in all, in turn, 4 of a queue at once. Queue 0 is offered 14
-//! packets per microsecond, the others 0.05 each and, every 9 ms on average, a burst of 800 packets at 12 per
-//! microsecond. Shares are decided by the crate `rxpool`, the same code that the switch runs.
+//! The core serves 16 packets per microsecond: it polls 32 queues in turn, up to 4 packets of a queue at once. Queue 0 is
+//! overloaded: it is offered 14 packets per microsecond. The others are offered 0.05 packets per microsecond each and,
+//! every 9 ms on average, a burst of 800 packets at 12 packets per microsecond. The crate `rxpool`, the same code that the
+//! switch runs, decides how many buffers each queue gets.
 
-use rxpool::{Alpha, Drain, Place, Pool};
+use rxpool::{Alpha, DrainRate, Pool, PoolSlot};
 
 const QUEUES: usize = 32;
+/// Number of simulated steps of 1 µs.
 const STEPS: usize = 100_000;
-/// Units in which packets are counted, so that fractions of a packet arrive in a step.
+/// Packets are counted in units of 1/1000 packet, so that fractions of a packet can arrive in a step.
 const PACKET: u64 = 1000;
+/// Packets that the core serves in a step.
 const SERVICE: u64 = 16 * PACKET;
+/// Packets that the core takes from a queue at once.
 const TURN: u64 = 4 * PACKET;
+/// Packets that the overloaded queue is offered in a step.
 const OVERLOAD: u64 = 14 * PACKET;
+/// Packets that each other queue is offered in a step, without bursts.
 const BACKGROUND: u64 = PACKET / 20;
+/// Packets of a burst.
 const BURST: u64 = 800 * PACKET;
+/// Packets of a burst that arrive in a step.
 const BURST_RATE: u64 = 12 * PACKET;
+/// Steps between two bursts of a queue, on average.
 const BURST_EVERY: f64 = 9000.0;
+/// Largest number of buffers of a queue: the size of its ring.
 const RING: u32 = 2048;
 
 /// How buffers are divided.
@@ -24,43 +34,47 @@ const RING: u32 = 2048;
 pub enum Sharing {
     /// Each queue has a ring of this depth.
     Static(u32),
-    /// All queues take from one pool, without any limit.
+    /// All queues share a pool of this size, without a limit per queue.
     Complete(u32),
-    /// A pool of this size; this reserve for each queue, and a dynamic threshold, weighted by the drain rate or not.
+    /// All queues share a pool, with a dynamic threshold per queue: size of the pool, reserve of each queue, alpha, and
+    /// whether the threshold is weighted by the queue's drain rate.
     Threshold(u32, u32, f64, bool),
 }
 
 /// The result of a policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Result {
-    /// Buffers that the policy has.
+    /// Number of buffers of the policy.
     pub buffers: u32,
-    /// The most that were in use.
+    /// Largest number of buffers in use.
     pub peak: u32,
     /// Loss of the overloaded queue, in percent.
     pub aggressor: f64,
-    /// Loss of the others, in percent.
+    /// Loss of all other queues together, in percent.
     pub victims: f64,
-    /// Loss of the worst of the others, in percent.
+    /// Largest loss of one of the other queues, in percent.
     pub worst: f64,
-    /// Jain's index of the shares of their traffic that the others got.
+    /// Jain's fairness index of the other queues, computed from the share of its packets that each queue received.
     pub jain: f64,
 }
 
 #[derive(Clone, Default)]
 struct Queue {
-    /// Packets that wait, in units.
+    /// Packets in the queue, in units.
     waiting: u64,
-    /// Buffers charged.
+    /// Number of buffers that the queue holds.
     held: u32,
+    /// Packets of the present burst that have not arrived yet, in units.
     burst: u64,
+    /// Packets that were offered, in units.
     offered: u64,
+    /// Packets that were lost, in units.
     lost: u64,
-    drain: Drain,
-    place: Option<Place>,
+    drain: DrainRate,
+    place: Option<PoolSlot>,
 }
 
-/// A generator of uniform numbers (SplitMix64).
+/// Generator of uniformly distributed random numbers (SplitMix64).
 pub(crate) struct Uniform(pub(crate) u64);
 
 impl Uniform {
@@ -77,7 +91,7 @@ impl Uniform {
     }
 }
 
-/// Buffers for this many units of packets.
+/// Number of buffers for this many units.
 fn buffers_of(units: u64) -> u32 {
     units.div_ceil(PACKET) as u32
 }
@@ -115,7 +129,7 @@ pub fn run(sharing: Sharing, seed: u64) -> Result {
     }
 }
 
-/// Packets of one microsecond arrive at a queue.
+/// The packets of one step arrive at a queue.
 fn arrive(queue: &mut Queue, overloaded: bool, random: &mut Uniform, pool: &Pool, sharing: Sharing) {
     let mut packets = if overloaded { OVERLOAD } else { BACKGROUND };
     if !overloaded && queue.burst == 0 && random.next() < 1.0 / BURST_EVERY {
@@ -135,13 +149,13 @@ fn arrive(queue: &mut Queue, overloaded: bool, random: &mut Uniform, pool: &Pool
         }
     };
     let wanted = buffers_of(queue.waiting + packets);
-    queue.held += pool.charge(place, wanted.saturating_sub(queue.held), allowance);
+    queue.held += pool.acquire(place, wanted.saturating_sub(queue.held), allowance);
     let accepted = packets.min((u64::from(queue.held) * PACKET).saturating_sub(queue.waiting));
     queue.waiting += accepted;
     queue.lost += packets - accepted;
 }
 
-/// The core serves the queues in turn for one microsecond.
+/// The core serves the queues in turn for one step.
 fn serve(queues: &mut [Queue], next: &mut usize, pool: &Pool) {
     let (mut left, mut visits, mut got) = (SERVICE, 0, [0; QUEUES]);
     while left > 0 && visits < 6 * QUEUES {
@@ -154,16 +168,19 @@ fn serve(queues: &mut [Queue], next: &mut usize, pool: &Pool) {
         visits += 1;
     }
     for (queue, got) in queues.iter_mut().zip(got) {
-        // A poll of the switch is a burst of 64 packets: about 100 of these steps with all queues busy.
+        // In the switch, a poll takes up to 64 packets of a queue: with all queues busy, a queue is polled about every
+        // 100 steps.
         let backlog = queue.waiting + got;
-        queue.drain.polled((backlog / PACKET) as u32, (100 * got).min(backlog).div_euclid(PACKET) as u32);
+        queue
+            .drain
+            .record_poll((backlog / PACKET) as u32, (100 * got).min(backlog).div_euclid(PACKET) as u32);
         let back = queue.held - buffers_of(queue.waiting).min(queue.held);
         queue.held -= back;
-        queue.place.into_iter().for_each(|place| pool.refund(place, back));
+        queue.place.into_iter().for_each(|place| pool.release(place, back));
     }
 }
 
-/// The policies of the table in bench/experiments/rx-buffers, with their names.
+/// The policies in the table of bench/experiments/rx-buffers, with their names.
 pub const TABLE: [(&str, Sharing); 10] = [
     ("static 256", Sharing::Static(256)),
     ("static 1024", Sharing::Static(1024)),

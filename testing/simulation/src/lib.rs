@@ -1,8 +1,8 @@
-//! Simulation of rxq scheduling for hours of virtual time, of receive buffers ([`buffers`]), and of regions under OVN
-//! ([`region`]).
+//! Simulation of rxq scheduling for hours of virtual time ([`policy`]), of receive buffers ([`buffers`]), of shared rx
+//! queues ([`shared_queues`]), and of OVN deployments ([`region`]).
 //!
-//! The decisions are made by the crate `pmd`, the same code that the switch runs; loads are generated from seeds. No
-//! clock is read: the same seed gives the same figures on every machine.
+//! Scheduling decisions are made by the crate `pmd`, the same code that the switch runs. Loads are generated from a seed,
+//! and no clock is read: the same seed gives the same figures on every machine.
 
 pub mod buffers;
 pub mod load;
@@ -16,9 +16,9 @@ use policy::{Policy, Switch};
 /// The result of a policy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
-    /// Demand of the busiest core divided by the optimum: mean over all seconds.
+    /// Makespan (demand of the busiest core divided by the even load), mean over all seconds.
     pub mean: f64,
-    /// The same: 99th percentile.
+    /// Makespan, 99th percentile of all seconds.
     pub p99: f64,
     /// Demand that was not served, in percent.
     pub lost: f64,
@@ -26,7 +26,7 @@ pub struct Outcome {
     pub moves: f64,
 }
 
-/// Runs a policy under a load for `seconds` seconds.
+/// Runs a policy under a load for `seconds` seconds of virtual time.
 pub fn run(
     policy: Policy,
     kind: Kind,
@@ -36,20 +36,20 @@ pub fn run(
 ) -> Outcome {
     let mut load = Load::new(kind, queues, cores, seed);
     let mut switch = Switch::new(policy, queues, cores);
-    let (mut ratios, mut lost, mut asked, mut moves) = (Vec::with_capacity(seconds), 0.0, 0.0, 0);
+    let (mut makespans, mut lost, mut demand, mut moves) = (Vec::with_capacity(seconds), 0.0, 0.0, 0);
     for _ in 0..seconds {
-        let second = switch.second(&load.next_second());
-        ratios.push(second.makespan / second.bound);
+        let second = switch.run_second(&load.next_second());
+        makespans.push(second.busiest / second.even_load);
         lost += second.lost;
-        asked += second.asked;
+        demand += second.demand;
         moves += second.moves;
     }
-    ratios.sort_by(f64::total_cmp);
-    let at = |share: f64| ratios.get((seconds as f64 * share) as usize).copied().unwrap_or(0.0);
+    makespans.sort_by(f64::total_cmp);
+    let at = |share: f64| makespans.get((seconds as f64 * share) as usize).copied().unwrap_or(0.0);
     Outcome {
-        mean: ratios.iter().sum::<f64>() / seconds.max(1) as f64,
+        mean: makespans.iter().sum::<f64>() / seconds.max(1) as f64,
         p99: at(0.99),
-        lost: 100.0 * lost / asked,
+        lost: 100.0 * lost / demand,
         moves: moves as f64 * 3600.0 / seconds.max(1) as f64,
     }
 }
@@ -60,7 +60,7 @@ mod tests {
     use pmd::Algorithm;
 
     #[test]
-    fn a_seed_is_a_run() {
+    fn equal_seeds_give_equal_results() {
         let once = || run(Policy::Predictive, Kind::OnOff, (16, 4), 200, 7);
         assert_eq!(once(), once());
     }

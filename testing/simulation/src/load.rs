@@ -1,18 +1,19 @@
-//! The demand of queues, second by second, generated from a seed.
+//! Generates the demand of queues, second by second, from a seed.
 //!
-//! Queues differ like those of real ports: their means are log-normal, so that a few have most of the traffic. The
-//! total demand is three quarters of the cores. The demand of each queue varies about its mean (a first-order
-//! autoregressive process); in `drifting` it also rises and falls with a period of ten minutes and a phase of its
-//! own; in `onoff` it is on and off for 45 s each on average.
+//! The mean demands of the queues are log-normally distributed, as in real deployments: few queues have most of the
+//! traffic. The total demand is three quarters of the capacity of all cores. The demand of each queue varies about its
+//! mean (first-order autoregressive process). In `drifting`, the mean also follows a sine with a period of ten minutes and
+//! a phase that differs between queues. In `onoff`, each queue alternates between a high and a low demand, which last 45 s
+//! each on average.
 
-/// Period of `drifting` in seconds.
-const WAVE: f64 = 600.0;
-/// Mean duration of each state of `onoff` in seconds.
-const HOLD: f64 = 45.0;
-/// Total demand of all queues as a share of the cores.
-const FILL: f64 = 0.75;
+/// Period of `drifting`, in seconds.
+const PERIOD: f64 = 600.0;
+/// Mean duration of each state of `onoff`, in seconds.
+const STATE_DURATION: f64 = 45.0;
+/// Total mean demand of all queues, as a share of the capacity of all cores.
+const TOTAL_DEMAND: f64 = 0.75;
 
-/// How the means change.
+/// How the mean demands change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// They are constant.
@@ -37,7 +38,7 @@ impl Kind {
     }
 }
 
-/// Random numbers: SplitMix64, and not a library, so that a seed gives the published figures with every version.
+/// Random number generator: SplitMix64. Not from a library, so that a seed always gives the published figures.
 #[derive(Clone, Debug)]
 pub struct Random(pub u64);
 
@@ -61,12 +62,16 @@ impl Random {
     }
 }
 
-/// The load of a queue.
+/// The state of one queue's demand.
 #[derive(Clone, Debug)]
 struct Source {
+    /// Mean demand, in cores.
     mean: f64,
+    /// Logarithm of the factor by which the demand differs from its mean.
     wander: f64,
+    /// Phase of `drifting`, in periods.
     phase: f64,
+    /// State of `onoff`.
     on: bool,
 }
 
@@ -80,13 +85,13 @@ pub struct Load {
 }
 
 impl Load {
-    /// Makes a load for this number of queues and cores.
+    /// Creates a load for this number of queues and cores.
     pub fn new(kind: Kind, queues: usize, cores: usize, seed: u64) -> Load {
         let mut random = Random(seed);
         let weights: Vec<f64> = (0..queues).map(|_| (1.2 * random.normal()).exp()).collect();
-        let scale = FILL * cores as f64 / weights.iter().sum::<f64>();
+        let scale = TOTAL_DEMAND * cores as f64 / weights.iter().sum::<f64>();
         let source = |(i, weight): (usize, f64)| Source {
-            // No single queue needs more than a core: that is a different question.
+            // No single queue needs more than a core: such a queue would make every policy fail.
             mean: (weight * scale).min(0.9),
             wander: 0.0,
             phase: i as f64 * 0.37,
@@ -99,18 +104,18 @@ impl Load {
     pub fn next_second(&mut self) -> Vec<f64> {
         let (kind, random, t) = (self.kind, &mut self.random, self.second as f64);
         self.second += 1;
-        let wants = |s: &mut Source| {
+        let demand = |s: &mut Source| {
             s.wander = 0.98 * s.wander + 0.04 * random.normal();
             let factor = match kind {
                 Kind::Stable => 1.0,
-                Kind::Drifting => 1.0 + 0.8 * (std::f64::consts::TAU * (t / WAVE + s.phase)).sin(),
+                Kind::Drifting => 1.0 + 0.8 * (std::f64::consts::TAU * (t / PERIOD + s.phase)).sin(),
                 Kind::OnOff => {
-                    s.on ^= random.uniform() < 1.0 / HOLD;
+                    s.on ^= random.uniform() < 1.0 / STATE_DURATION;
                     if s.on { 1.7 } else { 0.15 }
                 }
             };
             (s.mean * s.wander.exp() * factor).min(1.0)
         };
-        self.sources.iter_mut().map(wants).collect()
+        self.sources.iter_mut().map(demand).collect()
     }
 }

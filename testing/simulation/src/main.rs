@@ -1,6 +1,8 @@
-//! Prints the results of policies under loads as CSV: `simulation [--hours N] [--seeds N] [--cores N,N]`.
-//! `simulation buffers` prints the table of receive buffers, `simulation queues` that of shared rx queues, and
-//! `simulation region` that of hypervisors under OVN.
+//! Command line of the simulations.
+//!
+//! `simulation [--hours N] [--seeds N] [--cores N,N]` prints the results of the scheduling policies as CSV.
+//! `simulation buffers` prints the table of receive buffers, `simulation queues` the table of shared rx queues, and
+//! `simulation region` the table of hypervisors in OVN deployments.
 
 use simulation::load::Kind;
 use simulation::policy::Policy;

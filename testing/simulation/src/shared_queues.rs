@@ -1,24 +1,26 @@
-//! Simulation of shared rx queues: 1,000 ports, of which some are flooded, on 1 to 128 queues of one core.
+//! Simulation of shared rx queues: 1,000 ports share 1 to 128 queues of one core, and some ports are flooded.
 //!
-//! The core serves 16 packets per microsecond. It polls the queues in turn and takes up to 4 packets of each. All floods together send
-//! 24 packets per microsecond. Each port has 8 flows, and gets a burst of 128 packets of one of them every 100 ms on average, at 12
-//! packets per microsecond.
+//! The core serves 16 packets per microsecond. It polls the queues in turn and takes up to 4 packets from each. All floods
+//! together send 24 packets per microsecond. Each port has 8 flows. Every 100 ms on average, a port gets a burst of 128
+//! packets of one of its flows, at 12 packets per microsecond.
 
 use crate::buffers::Uniform;
 
 const PORTS: u64 = 1000;
 const FLOWS: u64 = 8;
-/// Microseconds of virtual time.
+/// Number of simulated steps of 1 µs.
 const STEPS: u64 = 100_000;
-/// Units in which packets are counted, so that fractions of a packet arrive in a step.
+/// Packets are counted in units of 1/1000 packet, so that fractions of a packet can arrive in a step.
 const PACKET: u64 = 1000;
-/// What the core serves in a step.
+/// Packets that the core serves in a step.
 const SERVICE: u64 = 16 * PACKET;
-/// What it takes from a queue at once.
+/// Packets that the core takes from a queue at once.
 const TURN: u64 = 4 * PACKET;
-/// What all floods together send in a step.
+/// Packets that all floods together send in a step.
 const FLOOD: u64 = 24 * PACKET;
+/// Packets of a burst.
 const BURST: u64 = 128 * PACKET;
+/// Packets of a burst that arrive in a step.
 const BURST_RATE: u64 = 12 * PACKET;
 /// Steps between two bursts of a port, on average.
 const BURST_EVERY: f64 = 100_000.0;
@@ -26,35 +28,36 @@ const BURST_EVERY: f64 = 100_000.0;
 /// What selects a packet's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hash {
-    /// Its flow.
+    /// The packet's flow.
     Flow,
-    /// Its port.
+    /// The packet's port.
     Port,
 }
 
 /// The floods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flood {
-    /// None.
+    /// No flood.
     No,
-    /// One flow on each port; the value is the number of ports.
+    /// This many ports are flooded, each with one flow.
     OneFlow(u64),
-    /// One port, whose flows are distributed evenly over all queues, because there are many more flows than queues.
+    /// One port is flooded with many flows. There are many more flows than queues, so they are spread evenly over the
+    /// queues if the flow selects the queue.
     ManyFlows,
 }
 
-/// A set of queues.
+/// A set of shared queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Set {
-    /// Their number.
+    /// Number of queues.
     pub queues: u64,
-    /// Packets that each holds.
+    /// Number of packets that each queue can hold.
     pub depth: u64,
-    /// What selects one.
+    /// What selects a packet's queue.
     pub hash: Hash,
 }
 
-/// What happened to the bursts, and to the ports' flows.
+/// The result: losses of the bursts, and flows that share a queue with a flood.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Result {
     /// Flows whose queue gets packets of a flood, in percent.
@@ -85,13 +88,13 @@ impl Set {
         (key % self.queues) as usize
     }
 
-    /// What the floods offer to each queue in a microsecond.
+    /// The packets that the floods send to each queue in a step, in units.
     fn floods(&self, flood: Flood) -> Vec<u64> {
         let mut offered = vec![0; self.queues as usize];
         match flood {
             Flood::No => {}
             Flood::OneFlow(n) => {
-                // A stride between the ports, so that consecutive queues are not flooded.
+                // The flooded ports are 331 ports apart, so that neighbouring queues are not flooded.
                 (0..n).for_each(|i| offered[self.queue_of(i * 331 % PORTS, 0)] += FLOOD / n);
             }
             Flood::ManyFlows if self.hash == Hash::Port => offered[self.queue_of(0, 0)] = FLOOD,
@@ -116,7 +119,7 @@ pub fn run(set: Set, flood: Flood, seed: u64) -> Result {
         }
         let mut arriving = floods.clone();
         bursts.iter().for_each(|b| arriving[b.queue] += b.left.min(BURST_RATE));
-        // Of packets that arrive at a full queue in the same microsecond, each has the same chance.
+        // All packets that arrive at a full queue in the same step are lost with the same probability.
         let taken = |queue: usize, waiting: &[u64]| {
             (set.depth * PACKET).saturating_sub(waiting[queue]).min(arriving[queue])
         };
@@ -130,7 +133,7 @@ pub fn run(set: Set, flood: Flood, seed: u64) -> Result {
         }
         for b in bursts.extract_if(.., |b| b.left == 0) {
             (ended, lost) = (ended + 1, lost + b.lost);
-            // A loss of less than a packet comes from rounding.
+            // A loss of less than one packet is only a rounding error.
             hit += u64::from(b.lost >= PACKET);
         }
         serve(&mut waiting, &mut next);
@@ -153,7 +156,7 @@ fn serve(waiting: &mut [u64], next: &mut usize) {
     }
 }
 
-/// The table of bench/experiments/rx-buffers.
+/// The rows of the table in bench/experiments/rx-buffers: number and depth of the queues.
 pub const SETS: [(u64, u64); 5] = [(1, 16_384), (16, 1024), (64, 256), (128, 128), (128, 64)];
 
 /// Prints the table.
@@ -184,7 +187,8 @@ mod tests {
     use super::*;
 
     /// More queues leave fewer flows beside a flood. A flood of many flows reaches every queue that is selected by flow, and
-    /// one queue of those selected by port. Many short queues lose bursts that fewer deep ones of the same memory hold.
+    /// only one of the queues that are selected by port. Many short queues lose bursts that fewer and longer queues with the same
+    /// memory can store.
     #[test]
     fn collisions_follow_the_number_of_queues_and_the_hash() {
         let of = |queues, depth, hash, flood| run(Set { queues, depth, hash }, flood, 7);

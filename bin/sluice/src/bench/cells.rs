@@ -1,4 +1,4 @@
-//! The experiments and their cells: which cache is measured under which traffic.
+//! The experiments and their cells. A cell is one measurement: a cache under one kind of traffic.
 
 use super::traffic::Distribution;
 use flowcache::{Choice, Kind};
@@ -15,7 +15,7 @@ pub struct Cell {
     pub distribution: Distribution,
     /// Megaflows that are replaced per thousand packets.
     pub churn: f64,
-    /// Number of packets before the measurement, and in each of its windows.
+    /// Number of packets before the measurement, and in each window of the measurement.
     pub packets: (usize, usize),
 }
 
@@ -25,19 +25,19 @@ pub struct Experiment {
 }
 
 /// A cache configuration: name, kind, `emc-insert-inv-prob`, SMC.
-type Contestant = (&'static str, Kind, u32, bool);
+type CacheConfig = (&'static str, Kind, u32, bool);
 
-const UNIFIED: Contestant = ("unified", Kind::Unified, 0, false);
-const DPCLS: Contestant = ("none", Kind::Ovs, 0, false);
-const EMC: Contestant = ("ovs: emc", Kind::Ovs, 100, false);
-const EMC_SMC: Contestant = ("ovs: emc+smc", Kind::Ovs, 100, true);
-const SMC: Contestant = ("smc", Kind::Smc, 0, true);
-const DFC: Contestant = ("dfc", Kind::Dfc, 0, false);
-const CD: Contestant = ("cd", Kind::Cd, 0, false);
-const EMC_DFC: Contestant = ("emc+dfc", Kind::Dfc, 100, false);
-const EMC_CD: Contestant = ("emc+cd", Kind::Cd, 100, false);
+const UNIFIED: CacheConfig = ("unified", Kind::Unified, 0, false);
+const DPCLS: CacheConfig = ("none", Kind::Ovs, 0, false);
+const EMC: CacheConfig = ("ovs: emc", Kind::Ovs, 100, false);
+const EMC_SMC: CacheConfig = ("ovs: emc+smc", Kind::Ovs, 100, true);
+const SMC: CacheConfig = ("smc", Kind::Smc, 0, true);
+const DFC: CacheConfig = ("dfc", Kind::Dfc, 0, false);
+const CD: CacheConfig = ("cd", Kind::Cd, 0, false);
+const EMC_DFC: CacheConfig = ("emc+dfc", Kind::Dfc, 100, false);
+const EMC_CD: CacheConfig = ("emc+cd", Kind::Cd, 100, false);
 
-fn choice((_, kind, emc_insert_inv_prob, smc): Contestant) -> Choice {
+fn choice((_, kind, emc_insert_inv_prob, smc): CacheConfig) -> Choice {
     match kind {
         Kind::Unified => Choice::default(),
         kind => Choice { kind, emc_insert_inv_prob, smc },
@@ -52,11 +52,11 @@ struct Size {
 }
 
 impl Size {
-    fn cell(self, contestant: Contestant, flows: usize) -> Cell {
+    fn cell(self, config: CacheConfig, flows: usize) -> Cell {
         let flows = flows.min(self.flows);
         Cell {
-            cache: contestant.0,
-            choice: choice(contestant),
+            cache: config.0,
+            choice: choice(config),
             flows,
             subtables: 5,
             megaflows: 20,
@@ -77,8 +77,8 @@ impl Experiment {
     }
 }
 
-/// (a) Exact match caches at 10k flows and 3 subtables: one and two places for a flow, both sizes, insertion
-/// always and with probability 1/100.
+/// (a) Exact match caches with 10,000 flows and 3 subtables: one and two possible slots for a flow, both sizes, insertion
+/// with probability 1 and 1/100.
 fn emc_ways(size: Size) -> Experiment {
     let kinds = [
         ("1-hash 8k", Kind::Emc1),
@@ -90,7 +90,7 @@ fn emc_ways(size: Size) -> Experiment {
     for inv_prob in [1, 100] {
         for (name, kind) in kinds {
             let cell = size.cell((name, kind, inv_prob, false), 10_000);
-            // Insertion with probability 1/100 takes longer to reach a steady state: 20 times the packets.
+            // With insertion probability 1/100 the steady state is reached later, so use 20 times as many packets before.
             let before = cell.packets.0 * if inv_prob == 1 { 1 } else { 20 };
             cells.push(Cell { subtables: 3, packets: (before, cell.packets.1), ..cell });
         }
@@ -98,27 +98,27 @@ fn emc_ways(size: Size) -> Experiment {
     Experiment { letter: 'a', cells }
 }
 
-/// (b) Every cache, by number of flows and subtables.
+/// (b) Every cache, with varying numbers of flows and subtables.
 fn by_subtables(size: Size) -> Experiment {
-    let contestants = [DPCLS, EMC, EMC_SMC, SMC, DFC, CD, EMC_DFC, EMC_CD, UNIFIED];
+    let configs = [DPCLS, EMC, EMC_SMC, SMC, DFC, CD, EMC_DFC, EMC_CD, UNIFIED];
     let mut cells = Vec::new();
     for flows in [10_000, 100_000, 1_000_000].into_iter().filter(|f| *f <= size.flows) {
         for subtables in [1, 3, 5, 10, 20] {
-            cells.extend(contestants.iter().map(|&c| Cell { subtables, ..size.cell(c, flows) }));
+            cells.extend(configs.iter().map(|&c| Cell { subtables, ..size.cell(c, flows) }));
         }
     }
     Experiment { letter: 'b', cells }
 }
 
-/// (c) Distributions by number of megaflows, without and with churn.
+/// (c) Distributions of flows with varying numbers of megaflows, with and without churn.
 fn by_traffic(size: Size) -> Experiment {
-    let contestants = [EMC, EMC_SMC, DFC, CD, UNIFIED];
+    let configs = [EMC, EMC_SMC, DFC, CD, UNIFIED];
     let distributions = [Distribution::Uniform, Distribution::Zipf(0.9), Distribution::Zipf(1.1)];
     let mut cells = Vec::new();
     for distribution in distributions {
         for megaflows in [20, 1000, 60_000, 200_000].into_iter().filter(|m| *m <= size.flows) {
             for churn in [0.0, 1.0] {
-                cells.extend(contestants.iter().map(|&c| {
+                cells.extend(configs.iter().map(|&c| {
                     let cell = size.cell(c, 200_000);
                     Cell { megaflows, distribution, churn, ..cell }
                 }));
@@ -128,7 +128,7 @@ fn by_traffic(size: Size) -> Experiment {
     Experiment { letter: 'c', cells }
 }
 
-/// (d) The large caches at a million flows: the effect of huge pages.
+/// (d) The large caches with a million flows, for the effect of huge pages.
 fn pages(size: Size) -> Experiment {
     let cells = [SMC, DFC, CD, UNIFIED].map(|c| Cell { subtables: 10, ..size.cell(c, 1_000_000) });
     Experiment { letter: 'd', cells: cells.to_vec() }

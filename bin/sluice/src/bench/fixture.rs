@@ -1,4 +1,4 @@
-//! A datapath with mock ports and megaflows that the benchmark adds itself, and the thread's CPU clock.
+//! A datapath with mock ports, whose megaflows the benchmark adds itself; and the CPU clock of the thread.
 
 use super::cells::Cell;
 use super::traffic::order;
@@ -13,29 +13,32 @@ use units::{Cycles, Millis, PortNo, QueueId, Ufid, WorkerId};
 /// Number of windows of a measurement.
 const WINDOWS: usize = 3;
 const BURST: usize = 32;
-/// Offsets of the IPv4 addresses in a frame.
+/// Offset of the IPv4 source address in a frame.
 const SRC: usize = 26;
+/// Offset of the IPv4 destination address in a frame.
 const DST: usize = 30;
 
 /// The result of measuring one cell.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Measured {
+pub struct CellResult {
     /// Nanoseconds per packet: minimum, median, maximum of the windows.
     pub ns: [f64; 3],
-    /// Shares of the packets that were found in the first-level cache, in the second-level cache, and in the
-    /// subtables; 0 to 1.
+    /// Share of the packets that were found in the first-level cache, 0 to 1.
     pub front: f64,
+    /// Share of the packets that were found in the second-level cache, 0 to 1.
     pub cache: f64,
+    /// Share of the packets that were found in the subtables, 0 to 1.
     pub table: f64,
-    /// Average number of subtables visited by a look-up that found a megaflow there.
+    /// Average number of subtables that a look-up visits which finds its megaflow in the subtables.
     pub visits: f64,
+    /// Size of the caches, in KiB.
     pub cache_kb: u64,
-    /// Transparent huge pages of the whole process, in KiB.
+    /// Transparent huge pages of the process, in KiB.
     pub huge_kb: u64,
 }
 
-/// Makes the packets of the flows in `order`: the source address selects the megaflow, the destination
-/// address is that of the flow.
+/// Rx queue that generates the packets of the flows in `order`. The source address of a packet selects the megaflow, the
+/// destination address is the flow's number.
 struct Source {
     frame: Vec<u8>,
     order: Arc<[u32]>,
@@ -56,8 +59,8 @@ impl RxQueue for Source {
     }
 }
 
-/// The source address of a megaflow's packets. The first twenty differ in the first byte, as in the
-/// measurements of 2018 that this benchmark repeats.
+/// The source address of the packets of a megaflow. The addresses of the first twenty megaflows differ in the first byte, as
+/// in the measurements of 2018 that this benchmark repeats.
 fn source_of(megaflow: u32) -> u32 {
     (10 + megaflow % 20) << 24 | (megaflow / 20) << 4 | 1
 }
@@ -78,8 +81,8 @@ fn packet(megaflow: u32) -> Flow {
     }
 }
 
-/// Up to twenty megaflows match a source prefix of 8 bits or more. More megaflows match up to 4 bits less
-/// than the whole address; the prefix length distinguishes the subtables.
+/// The mask of a megaflow. The prefix length of the source address distinguishes the subtables: with up to twenty megaflows
+/// it is 8 bits or more, with more megaflows 28 to 32 bits.
 fn mask(cell: &Cell, megaflow: usize) -> Flow {
     let subtable = megaflow % 20 % cell.subtables;
     let plain = Flow { in_port: u32::MAX, dl_type: 0xffff, nw_frag: 3, ..Flow::ZERO };
@@ -97,7 +100,7 @@ struct Fixture {
 
 impl Fixture {
     fn new(cell: &Cell) -> Fixture {
-        // Replaced megaflows are freed at the end of the window, and count towards the limit until then.
+        // Leave space in the limit: replaced megaflows count until they are freed at the end of the window.
         let max_flows = cell.megaflows + 16_384;
         let datapath = Datapath::new(&Config { max_flows, seed: 42, ..Config::default() });
         datapath.set_flow_cache(cell.choice);
@@ -115,11 +118,11 @@ impl Fixture {
         worker.add_rxq(PortNo(1), QueueId(0), Box::new(source));
         let mut setup =
             Fixture { datapath, worker, ufids: Vec::new(), random: fastrand::Rng::with_seed(7), now: 0 };
-        setup.ufids = (0..cell.megaflows).map(|m| setup.put(cell, m)).collect();
+        setup.ufids = (0..cell.megaflows).map(|m| setup.add_megaflow(cell, m)).collect();
         setup
     }
 
-    fn put(&self, cell: &Cell, megaflow: usize) -> Option<Ufid> {
+    fn add_megaflow(&self, cell: &Cell, megaflow: usize) -> Option<Ufid> {
         let actions = Arc::new([DpAction::Output(PortNo(2))]);
         let (key, mask) = (packet(megaflow as u32), mask(cell, megaflow));
         self.datapath.flow_put(&key, &mask, actions, Arc::new(NoOwner)).ok()
@@ -129,7 +132,7 @@ impl Fixture {
     fn replace(&mut self, cell: &Cell) {
         if let Some(ufid) = self.ufids[self.random.usize(..cell.megaflows)] {
             let actions = Arc::new([DpAction::Output(PortNo(2))]);
-            // On failure nothing is replaced, which the measured shares would show.
+            // If this fails, nothing is replaced, and the measured shares show that.
             let _ = self.datapath.flow_modify(ufid, actions, None, Millis(self.now));
         }
     }
@@ -158,9 +161,9 @@ impl Fixture {
 }
 
 /// Measures a cell.
-pub fn measure(cell: &Cell) -> Measured {
+pub fn measure(cell: &Cell) -> CellResult {
     let mut fixture = Fixture::new(cell);
-    // In four parts, so that the subtables are ranked and the cache is sized before the measurement.
+    // Run four parts before the measurement, so that the subtables are ranked and the cache is sized in between.
     for _ in 0..4 {
         fixture.run(cell, cell.packets.0 / 4);
     }
@@ -170,7 +173,7 @@ pub fn measure(cell: &Cell) -> Measured {
     let tally = fixture.datapath.tally().since(&zero);
     let share = |n: u64| n as f64 / tally.get(Event::Received).max(1) as f64;
     let front = tally.get(Event::FrontHit);
-    Measured {
+    CellResult {
         ns: [ns[0], ns[WINDOWS / 2], ns[WINDOWS - 1]],
         front: share(front),
         cache: share(tally.get(Event::CacheHit) - front),
@@ -203,7 +206,7 @@ mod tests {
     use super::super::cells::Experiment;
     use super::*;
 
-    fn quick(letter: char, fits: impl Fn(&Cell) -> bool) -> Measured {
+    fn quick(letter: char, fits: impl Fn(&Cell) -> bool) -> CellResult {
         let all = Experiment::all(true).into_iter().find(|e| e.letter == letter).unwrap();
         let cell = all.cells.into_iter().find(fits).unwrap();
         measure(&Cell { packets: (60_000, 20_000), ..cell })

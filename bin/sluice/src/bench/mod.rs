@@ -1,9 +1,9 @@
 //! `sluice bench`: measures parts of the switch in this process, without DPDK and without devices. `caches`
 //! compares the flow caches; `path` measures the cost of each stage per packet.
 //!
-//! The whole path of the datapath runs: mock ports make and consume the packets, and the benchmark adds the
-//! megaflows. Times are CPU time of the thread, so other load on the machine is not counted, except that it
-//! evicts data from the processor's caches.
+//! The complete packet path runs: mock ports generate and consume the packets, and the benchmark adds the
+//! megaflows. Times are CPU time of the thread, so other load on the machine is not counted, but it can still
+//! evict data from the processor's caches.
 
 mod cells;
 mod fixture;
@@ -68,12 +68,12 @@ enum Command {
 }
 
 #[derive(Debug)]
-struct Asked {
+struct Arguments {
     command: Command,
     out: Option<PathBuf>,
     only: String,
     quick: bool,
-    /// Print one array of rows instead of CSV lines.
+    /// Whether to print one JSON array of rows instead of CSV lines.
     json: bool,
 }
 
@@ -83,7 +83,7 @@ pub fn main(call: &Call) -> ExitCode {
         Ok(parsed) => parsed,
         Err(text) => return common::refuse(call, &text),
     };
-    if let Some(code) = common::informed(call, &parsed, page) {
+    if let Some(code) = common::handle_informative(call, &parsed, page) {
         return code;
     }
     let done = asked(&parsed).and_then(|asked| match asked.command {
@@ -96,7 +96,7 @@ pub fn main(call: &Call) -> ExitCode {
     }
 }
 
-fn asked(parsed: &Parsed) -> Result<Asked, String> {
+fn asked(parsed: &Parsed) -> Result<Arguments, String> {
     let command = match parsed.rest.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["caches"] => Command::Caches,
         ["path"] => Command::Path,
@@ -114,7 +114,7 @@ fn asked(parsed: &Parsed) -> Result<Asked, String> {
     {
         return Err(format!("path has no option --{option} (use --help for help)"));
     }
-    Ok(Asked {
+    Ok(Arguments {
         command,
         out: parsed.value("out").map(PathBuf::from),
         only: parsed.value("only").unwrap_or("abcd").to_owned(),
@@ -123,7 +123,7 @@ fn asked(parsed: &Parsed) -> Result<Asked, String> {
     })
 }
 
-fn run(asked: &Asked) -> std::io::Result<()> {
+fn run(asked: &Arguments) -> std::io::Result<()> {
     let all = Experiment::all(asked.quick);
     let wanted = all.into_iter().filter(|e| asked.only.contains(e.letter));
     if !asked.json {

@@ -15,11 +15,12 @@ use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
 
-/// Different packets, in twenty megaflows with five masks.
+/// Number of different packets.
 const FLOWS: u32 = 10_000;
+/// Number of megaflows, which have five different masks.
 const MEGAFLOWS: u32 = 20;
-/// Packets of one window. Windows are short, so that on a busy machine some run undisturbed; the fastest
-/// window counts.
+/// Packets of one window. Windows are short, so that on a busy machine some of them run undisturbed; the result is the
+/// fastest window.
 const WINDOW: u64 = 6_400;
 
 /// The kind of packets of a family.
@@ -114,7 +115,7 @@ fn clock() -> u64 {
     START.elapsed().as_nanos() as u64
 }
 
-/// Nanoseconds that a clock reading takes.
+/// Duration of one clock reading, in nanoseconds.
 fn clock_cost() -> f64 {
     const READS: u32 = 1000;
     let one = || {
@@ -127,9 +128,10 @@ fn clock_cost() -> f64 {
     (0..10).map(|_| one()).fold(f64::MAX, f64::min)
 }
 
-/// Nanoseconds per packet: of each stage, and in total as measured without timing the stages.
+/// Nanoseconds per packet.
 struct Row {
     stages: [f64; PathStage::ALL.len()],
+    /// The total, measured without timing the stages.
     total: f64,
 }
 

@@ -1,7 +1,7 @@
-//! The results as CSV, and as a page of markdown next to the published figures.
+//! The results as CSV, and as a markdown page that compares them with published figures.
 
 use super::cells::Cell;
-use super::fixture::Measured;
+use super::fixture::CellResult;
 use ovsdb::Json;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 pub struct Row {
     pub experiment: char,
     pub cell: Cell,
-    pub result: Measured,
+    pub result: CellResult,
 }
 
 impl Row {
@@ -65,14 +65,14 @@ impl Row {
         })
     }
 
-    /// Million packets per second of CPU time: median.
+    /// Million packets per second of CPU time, from the median of the windows.
     pub fn mpps(&self) -> f64 {
         1000.0 / self.result.ns[1].max(1e-3)
     }
 }
 
-/// The rates of CD divided by those of DFC in the measurements of 2018, with an EMC in front of both: the number of flows,
-/// then the ratios for 1, 3, 5, 10 and 20 subtables.
+/// Throughput of CD divided by that of DFC in the measurements of 2018, both with an EMC as first-level cache: the number of flows,
+/// and the ratios for 1, 3, 5, 10 and 20 subtables.
 pub const SOURCE_RATIOS: [(usize, [f64; 5]); 3] = [
     (10_000, [1.00, 1.00, 0.85, 1.00, 1.00]),
     (100_000, [0.81, 1.15, 1.17, 1.35, 1.55]),
@@ -217,7 +217,7 @@ mod tests {
             .flat_map(|e| e.cells.into_iter().map(move |cell| (e.letter, cell)))
             .map(|(experiment, cell)| {
                 let ns = if cell.cache == "emc+cd" { [9.0, 10.0, 11.0] } else { [4.5, 5.0, 6.0] };
-                Row { experiment, cell, result: Measured { ns, front: 0.86, ..Measured::default() } }
+                Row { experiment, cell, result: CellResult { ns, front: 0.86, ..CellResult::default() } }
             })
             .collect();
         let text = page(&rows);

@@ -5,11 +5,11 @@ use std::sync::Arc;
 /// How often each flow occurs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Distribution {
-    /// Each flow once, in random order, repeatedly: like a traffic generator.
+    /// Each flow once in random order, repeatedly, as a traffic generator sends them.
     Equal,
-    /// Uniformly distributed.
+    /// Each packet belongs to a random flow; all flows are equally probable.
     Uniform,
-    /// By Zipf's law with this exponent.
+    /// Each packet belongs to a random flow; the probabilities follow Zipf's law with this exponent.
     Zipf(f64),
 }
 
@@ -39,7 +39,7 @@ pub fn order(flows: usize, distribution: Distribution) -> Arc<[u32]> {
                 sum += (rank as f64).powf(-s);
                 sums.push(sum);
             }
-            // Flow numbers are shuffled, so that flows of neighbouring rank have no similar addresses.
+            // Shuffle the flow numbers, so that flows of neighbouring rank do not have similar addresses.
             let names = shuffled(flows, &mut random);
             let draw = || {
                 let at = random.f64() * sum;

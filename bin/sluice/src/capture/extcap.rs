@@ -1,12 +1,12 @@
-//! Wireshark's interface to external captures (extcap): it asks for interfaces, link types and options, and then for packets in a
-//! named pipe.
+//! Wireshark's interface to external captures (extcap): Wireshark calls the tool to query interfaces, link types and options, and then to
+//! write packets into a named pipe.
 
-use super::ask::{ports, session};
+use super::control::{ports, session};
 use crate::appctl::Failure;
 use crate::call::Call;
 use crate::getopt::{Opt, Parsed, Takes, opt};
 
-/// The options of extcap. Wireshark gives them, so the help page does not list them.
+/// The options of extcap. Only Wireshark passes them, so the help page does not list them.
 pub const OPTIONS: [Opt; 8] = [
     opt("extcap-interfaces", None, Takes::Nothing),
     opt("extcap-version", None, Takes::Maybe),
@@ -18,16 +18,16 @@ pub const OPTIONS: [Opt; 8] = [
     opt("fifo", None, Takes::Value),
 ];
 
-/// The names of interfaces that are no ports.
-const ALL: &str = "sluice-all";
-const DROPS: &str = "sluice-drops";
-/// Prefix of the interfaces that are ports.
-const PORT: &str = "sluice-port-";
+/// The interface that captures packets of all ports.
+const ALL_INTERFACE: &str = "sluice-all";
+const DROPS_INTERFACE: &str = "sluice-drops";
+/// Prefix of the interfaces that capture packets of one port.
+const PORT_PREFIX: &str = "sluice-port-";
 
-/// Answers a query of Wireshark. `None`: the command line has no query, or asks for packets.
+/// Answers a query of Wireshark. `None`: the command line has no query of extcap, or requests a capture.
 pub fn answer(call: &Call, parsed: &Parsed) -> Option<Result<(), Failure>> {
     if parsed.has("extcap-interfaces") {
-        // Without a switch there are no interfaces; Wireshark ignores messages.
+        // Without a switch this fails, so that Wireshark shows no interfaces. Wireshark ignores the error message.
         let ports = session(call, parsed).and_then(|mut daemon| ports(&mut daemon));
         return Some(ports.map(|ports| print!("{}", interfaces(&ports))));
     }
@@ -40,7 +40,7 @@ pub fn answer(call: &Call, parsed: &Parsed) -> Option<Result<(), Failure>> {
         print!("{CONFIG}");
         return Some(Ok(()));
     }
-    // With a capture filter alone Wireshark asks whether the filter is valid; an empty answer says that it is.
+    // A capture filter without `--capture` is a query whether the filter is valid; an empty answer means that it is.
     if !parsed.has("capture") {
         let text = parsed.value("extcap-capture-filter").unwrap_or_default();
         if let Err(e) = openflow::text::parse_flow(text, &flow::text::NoNames) {
@@ -62,10 +62,10 @@ fn interfaces(ports: &[String]) -> String {
     let mut add = |value: &str, display: &str| {
         out += &format!("interface {{value={value}}}{{display=Sluice: {display}}}\n")
     };
-    add(ALL, "all ports");
-    add(DROPS, "dropped packets");
+    add(ALL_INTERFACE, "all ports");
+    add(DROPS_INTERFACE, "dropped packets");
     for port in ports {
-        add(&format!("{PORT}{port}"), &format!("port {port}"));
+        add(&format!("{PORT_PREFIX}{port}"), &format!("port {port}"));
     }
     out
 }
@@ -81,12 +81,12 @@ arg {number=4}{call=--reason}{display=Drop reason contains}\
     {tooltip=Part of the name of a counter, as in mtu}{type=string}{required=false}{group=Packets}
 ";
 
-/// The arguments of `capture/start` for an interface that Wireshark shows.
-pub fn words(parsed: &Parsed) -> Vec<String> {
+/// The arguments of `capture/start` for the interface that the user has chosen in Wireshark.
+pub fn start_arguments(parsed: &Parsed) -> Vec<String> {
     let interface = parsed.value("extcap-interface").unwrap_or_default();
     match interface {
-        DROPS => vec!["sides=drops".to_owned()],
-        _ => interface.strip_prefix(PORT).map(|port| format!("port={port}")).into_iter().collect(),
+        DROPS_INTERFACE => vec!["sides=drops".to_owned()],
+        _ => interface.strip_prefix(PORT_PREFIX).map(|port| format!("port={port}")).into_iter().collect(),
     }
 }
 

@@ -5,15 +5,15 @@ use flow::flow::VLANS_MAX;
 use flow::text::{NoNames, flow_text};
 use pcapng::{Block, ETHERNET, Packet};
 
-/// The interfaces seen so far.
+/// Formats blocks as lines. Keeps the interfaces seen so far, because a packet refers to its interface by number.
 #[derive(Default)]
-pub struct Lines {
+pub struct LineFormatter {
     interfaces: Vec<(String, u16)>,
 }
 
-impl Lines {
-    /// The line of a packet; nothing for other blocks.
-    pub fn of(&mut self, block: &Block<'_>) -> Option<String> {
+impl LineFormatter {
+    /// The line of text for a packet; `None` for other blocks.
+    pub fn format_block(&mut self, block: &Block<'_>) -> Option<String> {
         match block {
             Block::Interface(name, link) => {
                 self.interfaces.push(((*name).to_owned(), *link));
@@ -27,19 +27,20 @@ impl Lines {
     fn packet(&self, packet: &Packet<'_>) -> String {
         let unknown = ("?".to_owned(), ETHERNET);
         let (name, link) = self.interfaces.get(packet.interface as usize).unwrap_or(&unknown);
+        // The two lowest bits of `epb_flags` (pcapng) are the direction; 2: outbound.
         let is_sent = packet.flags & 3 == 2;
         let rest = |word| packet.comment.strip_prefix(word).unwrap_or("").trim_start();
-        let (way, known) = match (packet.comment.split(' ').next().unwrap_or(""), is_sent) {
+        let (direction, details) = match (packet.comment.split(' ').next().unwrap_or(""), is_sent) {
             ("side=drop", false) => ("drop after rx", rest("side=drop")),
             ("side=drop", true) => ("drop at tx", rest("side=drop")),
             (side @ "side=tx", _) => ("tx", rest(side)),
             (side, _) => ("rx", rest(side)),
         };
-        let known = if known.is_empty() { String::new() } else { format!("  [{known}]") };
+        let details = if details.is_empty() { String::new() } else { format!("  [{details}]") };
         let fields =
             if packet.bytes.is_empty() { "bytes unknown".to_owned() } else { fields(packet.bytes, *link) };
         let time = time_of_day(packet.at);
-        format!("{time} {name} {way}, {} bytes: {fields}{known}", packet.len)
+        format!("{time} {name} {direction}, {} bytes: {fields}{details}", packet.len)
     }
 }
 
@@ -67,8 +68,8 @@ mod tests {
 
     #[test]
     fn a_packet_is_a_line() {
-        let mut lines = Lines::default();
-        assert_eq!(lines.of(&Block::Interface("p1", 1)), None);
+        let mut lines = LineFormatter::default();
+        assert_eq!(lines.format_block(&Block::Interface("p1", 1)), None);
         let udp =
             Flow { dl_type: 0x0800, nw_proto: 17, nw_ttl: 64, nw_src: 0x0a00_0001, tp_dst: 53, ..Flow::ZERO };
         let bytes = flow::compose::compose(&udp, b"");
@@ -81,7 +82,7 @@ mod tests {
             flags: 2,
             comment: "side=drop reason=datapath_drop_tx_mtu_exceeded",
         };
-        let line = lines.of(&Block::Packet(packet)).unwrap();
+        let line = lines.format_block(&Block::Packet(packet)).unwrap();
         assert!(line.starts_with("01:01:02.000007 p1 drop at tx, 60 bytes: udp,"), "{line}");
         assert!(
             line.contains("nw_src=10.0.0.1") && line.ends_with("  [reason=datapath_drop_tx_mtu_exceeded]"),
@@ -89,12 +90,12 @@ mod tests {
         );
         let received = Packet { interface: 9, bytes: &[], comment: "side=rx", ..Packet::default() };
         assert_eq!(
-            lines.of(&Block::Packet(received)).unwrap(),
+            lines.format_block(&Block::Packet(received)).unwrap(),
             "00:00:00.000000 ? rx, 0 bytes: bytes unknown"
         );
         // A packet without an Ethernet header.
-        lines.of(&Block::Interface("gre", pcapng::RAW_IP));
+        lines.format_block(&Block::Interface("gre", pcapng::RAW_IP));
         let received = Packet { interface: 1, bytes: &bytes[14..], comment: "side=rx", ..Packet::default() };
-        assert!(lines.of(&Block::Packet(received)).unwrap().contains("nw_src=10.0.0.1"));
+        assert!(lines.format_block(&Block::Packet(received)).unwrap().contains("nw_src=10.0.0.1"));
     }
 }

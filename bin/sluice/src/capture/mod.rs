@@ -1,11 +1,11 @@
 //! `sluice capture`: packets of a port, a flow, a drop reason or a megaflow, as text or as pcapng.
 //!
-//! The daemon starts a capture and gives the path of a socket (`capture/start`); what comes from it is pcapng, which this tool passes
-//! on or prints. The capture ends with this tool.
+//! The command `capture/start` of the daemon starts a capture and returns the path of a socket. The daemon writes pcapng to the socket;
+//! this tool copies it to a file or prints it as text. The capture ends when this tool closes the socket.
 //!
-//! * [`stream`]: from the socket to the output.  * [`lines`]: packets as text.  * [`extcap`]: the interface to Wireshark.
+//! * [`stream`]: copies from the socket to the output.  * [`lines`]: packets as text.  * [`extcap`]: the interface to Wireshark.
 
-mod ask;
+mod control;
 mod extcap;
 mod lines;
 mod sink;
@@ -16,7 +16,7 @@ use crate::call::Call;
 use crate::common;
 use crate::getopt::{Opt, Parsed, Takes, opt};
 use crate::page::{Names, Page};
-use ask::{ports, session};
+use control::{ports, session};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
@@ -115,7 +115,7 @@ pub fn main(call: &Call) -> ExitCode {
 }
 
 fn run(call: &Call, parsed: &Parsed) -> Result<(), Failure> {
-    let words = words(parsed).map_err(Failure::Fatal)?;
+    let words = start_arguments(parsed).map_err(Failure::Fatal)?;
     let most = parsed.value("count").map(|text| number("count", text)).transpose().map_err(Failure::Fatal)?;
     let mut session = session(call, parsed)?;
     if parsed.has("interfaces") {
@@ -129,7 +129,7 @@ fn run(call: &Call, parsed: &Parsed) -> Result<(), Failure> {
         Some(path) => Output::blocks(File::create(path).map_err(|e| fatal(e, path))?.into()),
         None => Output::lines(stdout()?),
     };
-    let reply = session.ask_about("capture/start", &words)?;
+    let reply = session.ask_with_args("capture/start", &words)?;
     let path = reply["socket"]
         .as_str()
         .ok_or_else(|| Failure::Unexpected("capture/start names no socket".into()))?;
@@ -143,13 +143,14 @@ fn number(name: &str, text: &str) -> Result<u64, String> {
 }
 
 /// The arguments of `capture/start`.
-fn words(parsed: &Parsed) -> Result<Vec<String>, String> {
+fn start_arguments(parsed: &Parsed) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     for (name, value) in &parsed.options {
         let value = value.as_deref().unwrap_or_default();
         match *name {
             "port" | "datapath" | "reason" | "megaflow" => words.push(format!("{name}={value}")),
             "snaplen" | "every" => words.push(format!("{name}={}", number(name, value)?)),
+            // The limit here only prevents an overflow; the daemon limits the value to 256 MiB.
             "memory" => {
                 words.push(format!("memory={}", number(name, value)?.saturating_mul(1 << 20).min(1 << 31)))
             }
@@ -165,7 +166,7 @@ fn words(parsed: &Parsed) -> Result<Vec<String>, String> {
     if !sides.is_empty() {
         words.push(format!("sides={}", sides.join(",")));
     }
-    words.extend(extcap::words(parsed));
+    words.extend(extcap::start_arguments(parsed));
     let flow = parsed
         .rest
         .first()
@@ -183,7 +184,7 @@ mod tests {
 
     fn asked(line: &str) -> Result<String, String> {
         let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        words(&parse(&options(), Order::Anywhere, &args)?).map(|words| words.join(" "))
+        start_arguments(&parse(&options(), Order::Anywhere, &args)?).map(|words| words.join(" "))
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The destination of a capture: a file, a pipe or a terminal, whose reader may stop reading.
 //!
-//! A pipe is full when 64 KiB wait in it; then a write does not return until its reader has read. So the program first waits in `poll(2)` until
-//! the pipe has room. It stops waiting if a signal has asked it to end and nothing was read for a second.
+//! A pipe is full when 64 KiB wait in it; then `write(2)` blocks until the reader has read. So the program first waits in `poll(2)` until
+//! the pipe has space. It stops waiting if a signal has arrived and the reader has read nothing for a second.
 
 use runtime::signals::Signals;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -10,14 +10,14 @@ use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// How often signals are looked at while the reader does not read.
-const TURN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-/// How long the reader may read nothing after a signal.
-const GRACE: Duration = Duration::from_secs(1);
-/// Bytes of a write: a pipe that is ready to be written has at least this much space (`PIPE_BUF`).
-const PART: usize = 4096;
+/// Interval at which signals are checked while the reader does not read.
+const SIGNAL_CHECK_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// After a signal, the program ends if the reader has read nothing for this time.
+const GRACE_PERIOD: Duration = Duration::from_secs(1);
+/// Maximum bytes of one write: a pipe that `poll` reports as writable has at least this much space (`PIPE_BUF`).
+const WRITE_SIZE: usize = 4096;
 /// Bytes that are collected before they are written.
-const COLLECTED: usize = 1 << 16;
+const FLUSH_SIZE: usize = 1 << 16;
 
 pub struct Sink {
     to: OwnedFd,
@@ -29,26 +29,26 @@ impl Sink {
         Sink { to, bytes: Vec::new() }
     }
 
-    /// Adds bytes, and writes them if there are many.
-    pub fn put(&mut self, bytes: &[u8], signals: &Signals) -> io::Result<()> {
+    /// Adds bytes to the buffer, and writes the buffer if it has [`FLUSH_SIZE`] bytes or more.
+    pub fn write(&mut self, bytes: &[u8], signals: &Signals) -> io::Result<()> {
         self.bytes.extend_from_slice(bytes);
-        if self.bytes.len() < COLLECTED { Ok(()) } else { self.flush(signals) }
+        if self.bytes.len() < FLUSH_SIZE { Ok(()) } else { self.flush(signals) }
     }
 
-    /// Writes the bytes that were added. Errors: `BrokenPipe` if the reader has closed the pipe; `TimedOut` if a signal has arrived and
-    /// nothing was read for [`GRACE`].
+    /// Writes the buffer. Errors: `BrokenPipe` if the reader has closed the pipe; `TimedOut` if a signal has arrived and the reader has
+    /// read nothing for [`GRACE_PERIOD`].
     pub fn flush(&mut self, signals: &Signals) -> io::Result<()> {
         let (mut rest, mut read) = (&self.bytes[..], Instant::now());
         while !rest.is_empty() {
             let mut fds = [PollFd::new(&self.to, PollFlags::OUT)];
-            let is_ready = poll(&mut fds, Some(&TURN)).is_ok_and(|n| n > 0);
+            let is_ready = poll(&mut fds, Some(&SIGNAL_CHECK_INTERVAL)).is_ok_and(|n| n > 0);
             if is_ready {
-                match rustix::io::write(&self.to, &rest[..rest.len().min(PART)]) {
+                match rustix::io::write(&self.to, &rest[..rest.len().min(WRITE_SIZE)]) {
                     Ok(n) => (rest, read) = (&rest[n..], Instant::now()),
                     Err(Errno::INTR | Errno::AGAIN) => {}
                     Err(e) => return Err(e.into()),
                 }
-            } else if signals.received().is_some() && read.elapsed() >= GRACE {
+            } else if signals.received().is_some() && read.elapsed() >= GRACE_PERIOD {
                 return Err(io::Error::new(ErrorKind::TimedOut, "the reader of the capture does not read"));
             }
         }

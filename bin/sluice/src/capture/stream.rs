@@ -1,6 +1,6 @@
-//! From the socket of a capture to a file, a pipe or lines of text.
+//! Copies a capture from its socket to a file, a pipe or lines of text.
 
-use super::lines::Lines;
+use super::lines::LineFormatter;
 use super::sink::Sink;
 use pcapng::{Block, Blocks};
 use runtime::signals::Signals;
@@ -10,16 +10,16 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// How often signals are looked at.
-const TURN: Duration = Duration::from_millis(100);
-/// How long the daemon may take to send the remaining packets after the end of the capture.
+/// Interval at which signals are checked.
+const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+/// Time limit for the daemon to send the remaining packets after the end of the capture.
 const DRAIN_TIME: Duration = Duration::from_secs(10);
 
-/// Where packets go.
+/// The destination of captured packets.
 pub struct Output {
     sink: Sink,
-    /// Writes a line for each packet; without it, the blocks of pcapng unchanged.
-    lines: Option<Lines>,
+    /// If set, a line of text is written for each packet; otherwise the blocks of pcapng unchanged.
+    lines: Option<LineFormatter>,
 }
 
 impl Output {
@@ -28,22 +28,22 @@ impl Output {
     }
 
     pub fn lines(to: OwnedFd) -> Output {
-        Output { sink: Sink::new(to), lines: Some(Lines::default()) }
+        Output { sink: Sink::new(to), lines: Some(LineFormatter::default()) }
     }
 
     /// Writes a block. `Err`: the reader has closed the pipe, or the file cannot be written.
-    fn put(&mut self, bytes: &[u8], block: &Block<'_>, signals: &Signals) -> io::Result<()> {
+    fn write_block(&mut self, bytes: &[u8], block: &Block<'_>, signals: &Signals) -> io::Result<()> {
         match &mut self.lines {
-            None => self.sink.put(bytes, signals),
-            Some(lines) => match lines.of(block) {
-                Some(line) => self.sink.put(format!("{line}\n").as_bytes(), signals),
+            None => self.sink.write(bytes, signals),
+            Some(lines) => match lines.format_block(block) {
+                Some(line) => self.sink.write(format!("{line}\n").as_bytes(), signals),
                 None => Ok(()),
             },
         }
     }
 }
 
-/// Whether the reader has seen enough, or does not read although the user wants to end.
+/// Whether the error only means that the reader has closed the pipe, or that it does not read and the user has ended the tool.
 fn is_end(e: &io::Error) -> bool {
     matches!(e.kind(), ErrorKind::BrokenPipe | ErrorKind::TimedOut)
 }
@@ -53,7 +53,7 @@ fn is_end(e: &io::Error) -> bool {
 pub fn copy(path: &str, mut output: Output, most: Option<u64>) -> io::Result<String> {
     let signals = Signals::install()?;
     let mut socket = UnixStream::connect(path)?;
-    socket.set_read_timeout(Some(TURN))?;
+    socket.set_read_timeout(Some(SIGNAL_CHECK_INTERVAL))?;
     let (mut blocks, mut packets, mut told) = (Blocks::default(), 0, String::new());
     let mut bytes = vec![0; 1 << 16];
     let mut end: Option<Instant> = None;
@@ -80,13 +80,13 @@ pub fn copy(path: &str, mut output: Output, most: Option<u64>) -> io::Result<Str
         let invalid = |e: pcapng::BlockError| io::Error::new(ErrorKind::InvalidData, e.to_string());
         while let Some((bytes, block)) = blocks.next_block().map_err(invalid)? {
             match block {
-                // `most` packets are written: drop the others.
+                // Discard further packets after `most` packets were written.
                 Block::Packet(_) if most.is_some_and(|most| packets >= most) => continue,
                 Block::Packet(_) => packets += 1,
                 Block::Statistics(s) => told = s.comment.to_owned(),
                 _ => {}
             }
-            match output.put(bytes, &block, &signals) {
+            match output.write_block(bytes, &block, &signals) {
                 Err(e) if is_end(&e) => return Ok(summary(packets, "")),
                 done => done?,
             }
@@ -102,7 +102,8 @@ pub fn copy(path: &str, mut output: Output, most: Option<u64>) -> io::Result<Str
     Ok(summary(packets, &told))
 }
 
-/// The summary for the user: number of packets written, and why others are missing. `counts`: the words of the statistics.
+/// The summary for the user: the number of packets written, and why packets are missing. `counts`: the daemon's statistics as
+/// words `name=number`.
 fn summary(packets: u64, counts: &str) -> String {
     let count = |name: &str| {
         let word = counts.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='));

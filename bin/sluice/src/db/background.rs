@@ -1,8 +1,9 @@
 //! Commands that run until they are stopped: in the foreground, or with `--detach` in a background process.
 //!
-//! The background process keeps standard output, and listens on a control socket where `ovs-appctl` looks for
-//! it. The program is executed again for it (see `runtime::daemon`), so a command detaches before it does
-//! anything else. The foreground process returns when the background process has its first reply.
+//! The background process keeps standard output, and listens on a control socket at the path that `ovs-appctl`
+//! expects. Detaching re-executes the program (see `runtime::daemon`), which loses all state, so a command
+//! detaches before it does anything else. The foreground process exits when the background process has its
+//! first reply.
 
 use super::context::{Context, Fail, LOG};
 use super::rpc::Rpc;
@@ -15,8 +16,9 @@ use std::collections::VecDeque;
 use std::io;
 use unixctl::{Reply, Request, RequestId, Server};
 
-/// Control commands of every such process.
-const ALWAYS: [&str; 6] = ["exit", "vlog/close", "vlog/list", "vlog/list-pattern", "vlog/reopen", "vlog/set"];
+/// Control commands that every background process has.
+const COMMON_COMMANDS: [&str; 6] =
+    ["exit", "vlog/close", "vlog/list", "vlog/list-pattern", "vlog/reopen", "vlog/set"];
 
 /// A command that runs until it is stopped.
 pub struct Background {
@@ -25,30 +27,31 @@ pub struct Background {
     requests: VecDeque<Request>,
     signals: Signals,
     poll: PollLoop,
-    up: bool,
+    /// The foreground process was told that the command has begun.
+    start_reported: bool,
 }
 
 /// The next event.
-pub enum Next {
+pub enum BackgroundEvent {
     /// A message from the database server.
     Message(Message),
     /// A request for one of the command's own control commands.
     Control(Request),
-    /// A signal or a control command asks the process to exit.
+    /// A signal or a control command requests the exit of the process.
     Exit,
 }
 
 impl Background {
-    /// Detaches as the options say; returns in the process that does the work. `commands`: its control
-    /// commands besides the common ones.
+    /// Detaches if `--detach` is given; then only the background process returns from this function. `commands`:
+    /// control commands of the process besides [`COMMON_COMMANDS`].
     pub fn start(cx: &Context, commands: &[&'static str]) -> Result<Background, Fail> {
         let wrong = |e: io::Error| Fail::Message(error_text(&e));
         let daemon =
             daemon::start(&cx.options.daemon, daemon::Capabilities::empty()).map_err(Fail::Message)?;
-        let offered: Vec<&str> = ALWAYS.iter().chain(commands).copied().collect();
+        let offered: Vec<&str> = COMMON_COMMANDS.iter().chain(commands).copied().collect();
         let version = runtime::version_text(&cx.name);
         let control = match cx.options.daemon.detach {
-            false => Server::none(&version, &offered),
+            false => Server::without_socket(&version, &offered),
             true => {
                 let name = format!("{}.{}.ctl", cx.dirs.progname, std::process::id());
                 Server::bind(&cx.dirs.in_run(&name), &version, &offered)
@@ -57,38 +60,38 @@ impl Background {
         };
         let signals = Signals::install().map_err(wrong)?;
         let poll = PollLoop::new(Clock::new()).map_err(wrong)?;
-        Ok(Background { daemon, control, requests: VecDeque::new(), signals, poll, up: false })
+        Ok(Background { daemon, control, requests: VecDeque::new(), signals, poll, start_reported: false })
     }
 
     /// Reports that the command has begun, so that the foreground process can exit.
     pub fn report_started(&mut self) {
-        if !std::mem::replace(&mut self.up, true) {
+        if !std::mem::replace(&mut self.start_reported, true) {
             self.daemon.ready_to_print();
         }
     }
 
-    /// Waits for the next event; with `ignore_server`, not for messages of the database server.
-    pub fn next(&mut self, rpc: &mut Rpc, ignore_server: bool) -> io::Result<Next> {
+    /// Waits for the next event. With `ignore_server`, messages of the database server are not read.
+    pub fn next(&mut self, rpc: &mut Rpc, ignore_server: bool) -> io::Result<BackgroundEvent> {
         loop {
             if let Some(signal) = self.signals.received() {
                 runtime::info!(LOG, "ending on signal {signal}");
-                return Ok(Next::Exit);
+                return Ok(BackgroundEvent::Exit);
             }
             if let Some(request) = self.requests.pop_front() {
                 match request.method.as_str() {
                     "exit" => {
                         self.reply(request.id, Ok(String::new()));
-                        return Ok(Next::Exit);
+                        return Ok(BackgroundEvent::Exit);
                     }
                     name => match runtime::log::command(name, &request.args) {
                         Some(answer) => self.reply(request.id, answer),
-                        None => return Ok(Next::Control(request)),
+                        None => return Ok(BackgroundEvent::Control(request)),
                     },
                 }
                 continue;
             }
             if !ignore_server && let Some(message) = rpc.poll()? {
-                return Ok(Next::Message(message));
+                return Ok(BackgroundEvent::Message(message));
             }
             let mut set = WaitSet::new();
             self.control.wait(&mut set);

@@ -1,7 +1,7 @@
 //! The commands: names, arguments, and the functions that run them.
 
 use super::context::{Context, Fail, print};
-use super::{ask, dump, files, monitor, options, server};
+use super::{dump, files, monitor, options, server, server_commands};
 use crate::call::Call;
 use crate::page::{Line, Names, Page};
 use crate::suggest;
@@ -27,40 +27,46 @@ const fn c(
     Command { name, usage, args, run, text }
 }
 
-const ANY: usize = usize::MAX;
+const UNLIMITED: usize = usize::MAX;
 
 /// Commands for servers. The argument limits do not include the server and the database in front.
-const OF_SERVERS: &[Command] = &[
-    c("list-dbs", "[SERVER]", (0, 0), ask::list_dbs, "lists the databases"),
-    c("get-schema", "[SERVER] [DATABASE]", (0, 0), ask::get_schema, "prints the schema as JSON"),
+const SERVER_COMMANDS: &[Command] = &[
+    c("list-dbs", "[SERVER]", (0, 0), server_commands::list_dbs, "lists the databases"),
+    c("get-schema", "[SERVER] [DATABASE]", (0, 0), server_commands::get_schema, "prints the schema as JSON"),
     c(
         "get-schema-version",
         "[SERVER] [DATABASE]",
         (0, 0),
-        ask::get_schema_version,
+        server_commands::get_schema_version,
         "prints the schema's version",
     ),
     c(
         "get-schema-cksum",
         "[SERVER] [DATABASE]",
         (0, 0),
-        ask::get_schema_cksum,
+        server_commands::get_schema_cksum,
         "prints the schema's checksum",
     ),
-    c("list-tables", "[SERVER] [DATABASE]", (0, 0), ask::list_tables, "lists the tables"),
+    c("list-tables", "[SERVER] [DATABASE]", (0, 0), server_commands::list_tables, "lists the tables"),
     c(
         "list-columns",
         "[SERVER] [DATABASE] [TABLE]",
         (0, 1),
-        ask::list_columns,
+        server_commands::list_columns,
         "lists the columns of a table, or of all, with their types",
     ),
-    c("transact", "[SERVER] TRANSACTION", (1, 2), ask::transact, "executes a transaction (JSON)"),
-    c("query", "[SERVER] TRANSACTION", (1, 2), ask::query, "executes a transaction and rolls it back"),
+    c("transact", "[SERVER] TRANSACTION", (1, 2), server_commands::transact, "executes a transaction (JSON)"),
+    c(
+        "query",
+        "[SERVER] TRANSACTION",
+        (1, 2),
+        server_commands::query,
+        "executes a transaction and rolls it back",
+    ),
     c(
         "monitor",
         "[SERVER] [DATABASE] TABLE [COLUMN,...]... | ALL",
-        (1, ANY),
+        (1, UNLIMITED),
         monitor::monitor,
         "prints rows and their changes; !initial, !insert, !delete, !modify among the columns exclude such changes",
     ),
@@ -81,7 +87,7 @@ const OF_SERVERS: &[Command] = &[
     c(
         "dump",
         "[SERVER] [DATABASE] [TABLE [COLUMN]...]",
-        (0, ANY),
+        (0, UNLIMITED),
         dump::dump,
         "prints the contents of tables",
     ),
@@ -97,31 +103,37 @@ const OF_SERVERS: &[Command] = &[
         "wait",
         "[SERVER] DATABASE added|connected|removed",
         (2, 3),
-        ask::wait,
+        server_commands::wait,
         "waits until the server has added the database, connected it to its cluster, or removed it",
     ),
-    c("lock", "[SERVER] LOCK", (1, 1), ask::lock, "requests a lock, holds it, and prints its notifications"),
-    c("steal", "[SERVER] LOCK", (1, 1), ask::steal, "takes a lock from its present owner"),
-    c("unlock", "[SERVER] LOCK", (1, 1), ask::unlock, "releases a lock"),
+    c(
+        "lock",
+        "[SERVER] LOCK",
+        (1, 1),
+        server_commands::lock,
+        "requests a lock, holds it, and prints its notifications",
+    ),
+    c("steal", "[SERVER] LOCK", (1, 1), server_commands::steal, "takes a lock from its present owner"),
+    c("unlock", "[SERVER] LOCK", (1, 1), server_commands::unlock, "releases a lock"),
     c(
         "convert",
         "[SERVER] SCHEMA",
         (1, 2),
-        ask::convert,
+        server_commands::convert,
         "converts the server's database to the schema in a file",
     ),
     c(
         "needs-conversion",
         "[SERVER] SCHEMA",
         (1, 2),
-        ask::needs_conversion,
+        server_commands::needs_conversion,
         "prints whether the server's database has another schema than the file (yes or no)",
     ),
-    c("help", "", (0, ANY), help, "prints the commands and options"),
+    c("help", "", (0, UNLIMITED), help, "prints the commands and options"),
 ];
 
 /// Commands for files.
-const OF_FILES: &[Command] = &[
+const FILE_COMMANDS: &[Command] = &[
     c("create", "[FILE [SCHEMA]]", (0, 2), files::create, "creates a database file"),
     c("compact", "[FILE [TARGET]]", (0, 2), files::compact, "rewrites the file without its history"),
     c("convert", "[FILE [SCHEMA [TARGET]]]", (0, 3), files::convert, "converts the file to a schema"),
@@ -174,7 +186,7 @@ const OF_FILES: &[Command] = &[
         files::show_log,
         "prints a file's history; with -m rows, with -mm columns too",
     ),
-    c("help", "", (0, ANY), help, "prints the commands and options"),
+    c("help", "", (0, UNLIMITED), help, "prints the commands and options"),
 ];
 
 /// Runs the command that the arguments name.
@@ -195,12 +207,12 @@ pub fn run(mut cx: Context, call: &Call, args: &[String]) -> Result<(), Fail> {
             // `convert` and `needs-conversion` with only a schema are for a server; with a database file and
             // a schema they are for the file.
             let meant = file && (args.len() > 1 || !name.contains("conver"));
-            find(OF_SERVERS).is_none() || meant && find(OF_FILES).is_some()
+            find(SERVER_COMMANDS).is_none() || meant && find(FILE_COMMANDS).is_some()
         }
     };
-    let command = find(if of_files { OF_FILES } else { OF_SERVERS });
+    let command = find(if of_files { FILE_COMMANDS } else { SERVER_COMMANDS });
     let command = command.ok_or_else(|| {
-        let hint = suggest::hint(name, OF_SERVERS.iter().chain(OF_FILES).map(|c| c.name));
+        let hint = suggest::hint(name, SERVER_COMMANDS.iter().chain(FILE_COMMANDS).map(|c| c.name));
         format!("unknown command '{name}'{hint}; use --help for help")
     })?;
     let (min, max) = command.args;
@@ -234,7 +246,7 @@ pub fn page() -> Page {
         names: NAMES,
         title: "sends requests to a database server, and works on database files",
         synopsis: "[OPTION...] COMMAND [ARG...]",
-        commands: OF_SERVERS.iter().chain(OF_FILES).filter(|c| c.name != "help").map(line).collect(),
+        commands: SERVER_COMMANDS.iter().chain(FILE_COMMANDS).filter(|c| c.name != "help").map(line).collect(),
         options: options::all().into_iter().chain([crate::common::JSON]).collect(),
         notes: vec![
             (

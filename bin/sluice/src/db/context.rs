@@ -37,16 +37,16 @@ impl From<ovsdb::Error> for Fail {
 pub struct Context {
     /// The parsed options.
     pub options: Options,
-    /// Where files and sockets are.
+    /// Directories of files and sockets.
     pub dirs: Dirs,
     /// The tool's name in messages.
     pub name: String,
-    /// The command, and how many arguments it has at most, without a server and a database.
+    /// The command's name, and the maximum number of its arguments without a server and a database.
     pub command: (&'static str, usize),
 }
 
 impl Context {
-    /// The JSON as text with a line end, indented with `--pretty`.
+    /// JSON as text that ends with a newline; indented if `--pretty` is given.
     pub fn json(&self, json: &ovsdb::Json) -> String {
         let mut text = String::new();
         match self.options.style.pretty {

@@ -42,13 +42,13 @@ fn rows<'a>(answer: &'a Json, tables: &[(&TableSchema, Vec<&Column>)]) -> Result
 
 /// `dump`
 pub fn dump(cx: &Context, args: &[String]) -> Done {
-    let mut place = connect_to_database(cx, args, 0)?;
-    let schema = schema(&mut place.rpc, &place.database)?;
+    let mut session = connect_to_database(cx, args, 0)?;
+    let schema = schema(&mut session.rpc, &session.database)?;
     let visible = |t: &TableSchema| -> Vec<usize> {
         (0..t.columns.len()).filter(|at| t.columns[*at].name != "_version").collect()
     };
     let mut chosen: Vec<(&TableSchema, Vec<&Column>)> = Vec::new();
-    match place.args.split_first() {
+    match session.args.split_first() {
         None => {
             chosen.extend(
                 schema.tables.iter().map(|t| (t, visible(t).iter().map(|at| &t.columns[*at]).collect())),
@@ -75,7 +75,7 @@ pub fn dump(cx: &Context, args: &[String]) -> Done {
         }
     }
     chosen.iter_mut().for_each(|(_, columns)| columns.sort_by(|a, b| a.name.cmp(&b.name)));
-    let answer = place.rpc.ask("transact", select(&place.database, &chosen))?;
+    let answer = session.rpc.ask("transact", select(&session.database, &chosen))?;
     for (at, (rows, (table, columns))) in rows(&answer, &chosen)?.into_iter().zip(&chosen).enumerate() {
         print(&table_of(table, columns, rows)?.render(&cx.options.style, at == 0))?;
     }
@@ -93,7 +93,7 @@ fn table_of(table: &TableSchema, columns: &[&Column], rows: &[Json]) -> Result<T
         }
         data.push(values);
     }
-    // UUIDs are random, so sort by the other columns first.
+    // Sort by UUID columns last: UUIDs are random, so the order would differ between databases of equal content.
     let is_uuid = |x: &usize| columns.get(*x).is_some_and(|c| c.ty.key.kind == AtomicType::Uuid);
     let (random, telling): (Vec<usize>, Vec<usize>) = (0..columns.len()).partition(is_uuid);
     data.sort_by(|a, b| {
@@ -111,7 +111,7 @@ fn table_of(table: &TableSchema, columns: &[&Column], rows: &[Json]) -> Result<T
     })
 }
 
-/// Orders by number of elements, then by keys, then by values.
+/// Orders two values by number of elements, then by keys, then by values.
 fn compare(a: &Datum, b: &Datum) -> Ordering {
     let keys = || a.keys().cmp(b.keys());
     a.len().cmp(&b.len()).then_with(keys).then_with(|| a.values().cmp(b.values()))
@@ -122,13 +122,13 @@ pub fn backup(cx: &Context, args: &[String]) -> Done {
     if std::io::stdout().is_terminal() {
         return Err("not writing backup to a terminal; please redirect stdout to a file".into());
     }
-    let mut place = connect_to_database(cx, args, 0)?;
-    let schema = schema(&mut place.rpc, &place.database)?;
+    let mut session = connect_to_database(cx, args, 0)?;
+    let schema = schema(&mut session.rpc, &session.database)?;
     let lasting =
         |t: &TableSchema, c: &Column| c.persistent && c.name != "_version" || t.columns[0].name == c.name;
     let all: Vec<(&TableSchema, Vec<&Column>)> =
         schema.tables.iter().map(|t| (t, t.columns.iter().filter(|c| lasting(t, c)).collect())).collect();
-    let answer = place.rpc.ask("transact", select(&place.database, &all))?;
+    let answer = session.rpc.ask("transact", select(&session.database, &all))?;
     let mut body = Map::new();
     for (rows, (table, _)) in rows(&answer, &all)?.into_iter().zip(&all) {
         let mut kept = Map::new();
@@ -173,11 +173,11 @@ pub fn restore(cx: &Context, args: &[String]) -> Done {
     if stdin.is_terminal() {
         return Err("not reading backup from a terminal; please redirect stdin from a file".into());
     }
-    let mut place = connect_to_database(cx, args, 0)?;
+    let mut session = connect_to_database(cx, args, 0)?;
     let mut bytes = Vec::new();
     stdin.read_to_end(&mut bytes).map_err(|e| runtime::error_text(&e))?;
     let backup = read(&bytes)?;
-    let there = schema(&mut place.rpc, &place.database)?;
+    let there = schema(&mut session.rpc, &session.database)?;
     if *backup.schema().as_ref() != there && !cx.options.force {
         let (ours, theirs) = (&backup.schema().version, &there.version);
         let differ = match ours == theirs {
@@ -194,7 +194,7 @@ pub fn restore(cx: &Context, args: &[String]) -> Done {
         transaction.push(json!({"op": "delete", "table": table.name, "where": []}));
         transaction.extend(content.rows().values().map(|row| insertion(table, row)));
     }
-    check_results(&place.rpc.ask("transact", Json::Array(transaction))?)
+    check_results(&session.rpc.ask("transact", Json::Array(transaction))?)
 }
 
 fn insertion(table: &TableSchema, row: &Row) -> Json {
@@ -213,7 +213,7 @@ fn row_name(uuid: Uuid) -> String {
     format!("row{}", uuid.to_string().replace('-', "_"))
 }
 
-/// Replaces the UUIDs of references by row names.
+/// Replaces the UUIDs in a value by the row names within the transaction.
 fn by_name(json: Json) -> Json {
     let Json::Array(items) = json else { return json };
     if let [Json::String(kind), Json::String(uuid)] = items.as_slice()

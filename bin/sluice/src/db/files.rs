@@ -9,7 +9,7 @@ use ovsdb_server::{DatabaseFile, OpenError, now_ms};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-type Done = Result<(), Fail>;
+type CommandResult = Result<(), Fail>;
 
 impl From<OpenError> for Fail {
     fn from(error: OpenError) -> Fail {
@@ -28,7 +28,7 @@ fn database(cx: &Context, args: &[String], at: usize) -> PathBuf {
     args.get(at).map_or_else(|| cx.dirs.db.join("conf.db"), PathBuf::from)
 }
 
-/// The schema that an argument names; without one it is that of Open vSwitch, which is part of the program.
+/// The schema that an argument names; default: the schema of Open vSwitch, which is built into the program.
 fn schema_of(args: &[String], at: usize) -> Result<Schema, Fail> {
     args.get(at).map_or_else(
         || Ok(ovsdb::schema::open_vswitch().as_ref().clone()),
@@ -37,7 +37,7 @@ fn schema_of(args: &[String], at: usize) -> Result<Schema, Fail> {
 }
 
 /// `create`
-pub fn create(cx: &Context, args: &[String]) -> Done {
+pub fn create(cx: &Context, args: &[String]) -> CommandResult {
     let path = database(cx, args, 0);
     let schema = schema_of(args, 1)?;
     if path.exists() {
@@ -48,12 +48,12 @@ pub fn create(cx: &Context, args: &[String]) -> Done {
 }
 
 /// `compact`
-pub fn compact(cx: &Context, args: &[String]) -> Done {
+pub fn compact(cx: &Context, args: &[String]) -> CommandResult {
     rewrite(&database(cx, args, 0), args.get(1).map(Path::new), Ok)
 }
 
 /// `convert`
-pub fn convert(cx: &Context, args: &[String]) -> Done {
+pub fn convert(cx: &Context, args: &[String]) -> CommandResult {
     let schema = Arc::new(schema_of(args, 1)?);
     rewrite(&database(cx, args, 0), args.get(2).map(Path::new), |db| {
         Ok(ovsdb::convert::convert(&db, schema, &mut Uuid::new_v4)?)
@@ -61,7 +61,11 @@ pub fn convert(cx: &Context, args: &[String]) -> Done {
 }
 
 /// Rewrites a database after `change`, in place or to another file.
-fn rewrite(from: &Path, to: Option<&Path>, change: impl FnOnce(Database) -> Result<Database, Fail>) -> Done {
+fn rewrite(
+    from: &Path,
+    to: Option<&Path>,
+    change: impl FnOnce(Database) -> Result<Database, Fail>,
+) -> CommandResult {
     let failed = |path: &Path, e: std::io::Error| {
         Fail::Message(format!("I/O error: {}: write failed ({})", path.display(), runtime::error_text(&e)))
     };
@@ -84,43 +88,43 @@ fn rewrite(from: &Path, to: Option<&Path>, change: impl FnOnce(Database) -> Resu
 }
 
 /// `needs-conversion`
-pub fn needs_conversion(cx: &Context, args: &[String]) -> Done {
+pub fn needs_conversion(cx: &Context, args: &[String]) -> CommandResult {
     let there = ovsdb_server::read(&database(cx, args, 0))?;
     print(if **there.schema() == schema_of(args, 1)? { "no\n" } else { "yes\n" })
 }
 
-fn of_database(cx: &Context, args: &[String], what: fn(&Schema) -> &str) -> Done {
+fn of_database(cx: &Context, args: &[String], what: fn(&Schema) -> &str) -> CommandResult {
     let db = ovsdb_server::read(&database(cx, args, 0))?;
     print(&format!("{}\n", what(db.schema())))
 }
 
 /// `db-name`
-pub fn db_name(cx: &Context, args: &[String]) -> Done {
+pub fn db_name(cx: &Context, args: &[String]) -> CommandResult {
     of_database(cx, args, |s| &s.name)
 }
 
 /// `db-version`
-pub fn db_version(cx: &Context, args: &[String]) -> Done {
+pub fn db_version(cx: &Context, args: &[String]) -> CommandResult {
     of_database(cx, args, |s| &s.version)
 }
 
 /// `db-cksum`
-pub fn db_cksum(cx: &Context, args: &[String]) -> Done {
+pub fn db_cksum(cx: &Context, args: &[String]) -> CommandResult {
     of_database(cx, args, |s| &s.cksum)
 }
 
 /// `schema-name`
-pub fn schema_name(_: &Context, args: &[String]) -> Done {
+pub fn schema_name(_: &Context, args: &[String]) -> CommandResult {
     print(&(schema_of(args, 0)?.name + "\n"))
 }
 
 /// `schema-version`
-pub fn schema_version(_: &Context, args: &[String]) -> Done {
+pub fn schema_version(_: &Context, args: &[String]) -> CommandResult {
     print(&(schema_of(args, 0)?.version + "\n"))
 }
 
 /// `schema-cksum`
-pub fn schema_cksum(_: &Context, args: &[String]) -> Done {
+pub fn schema_cksum(_: &Context, args: &[String]) -> CommandResult {
     print(&(schema_of(args, 0)?.cksum + "\n"))
 }
 
@@ -136,17 +140,17 @@ fn clustered(cx: &Context, args: &[String]) -> Result<bool, Fail> {
 }
 
 /// `db-is-clustered`
-pub fn db_is_clustered(cx: &Context, args: &[String]) -> Done {
+pub fn db_is_clustered(cx: &Context, args: &[String]) -> CommandResult {
     if clustered(cx, args)? { Ok(()) } else { Err(Fail::Exit(2)) }
 }
 
 /// `db-is-standalone`
-pub fn db_is_standalone(cx: &Context, args: &[String]) -> Done {
+pub fn db_is_standalone(cx: &Context, args: &[String]) -> CommandResult {
     if clustered(cx, args)? { Err(Fail::Exit(2)) } else { Ok(()) }
 }
 
 /// `compare-versions`
-pub fn compare_versions(_: &Context, args: &[String]) -> Done {
+pub fn compare_versions(_: &Context, args: &[String]) -> CommandResult {
     let [a, operator, b] = args else { return Ok(()) };
     let version = |text: &String| -> Result<[u32; 3], Fail> {
         let parts: Vec<u32> = text.split('.').map(str::parse).collect::<Result<_, _>>().unwrap_or_default();
@@ -167,29 +171,31 @@ pub fn compare_versions(_: &Context, args: &[String]) -> Done {
 }
 
 /// `query`
-pub fn query(cx: &Context, args: &[String]) -> Done {
+pub fn query(cx: &Context, args: &[String]) -> CommandResult {
     let request = arguments::json(args.last().map_or("", String::as_str))?;
     let path = if args.len() > 1 { database(cx, args, 0) } else { database(cx, &[], 0) };
     let db = ovsdb_server::read(&path)?;
     match execute(&db, &request) {
         Outcome::Ready(prepared) => print(&cx.json(&prepared.results.into())),
-        other => answer(cx, &db, &request, other),
+        other => print_failure(cx, &db, &request, other),
     }
 }
 
 /// `transact`
-pub fn transact(cx: &Context, args: &[String]) -> Done {
+pub fn transact(cx: &Context, args: &[String]) -> CommandResult {
     let request = arguments::json(args.last().map_or("", String::as_str))?;
     let path = if args.len() > 1 { database(cx, args, 0) } else { database(cx, &[], 0) };
     let (mut file, db) = DatabaseFile::open(&path, None)?;
     let prepared = match execute(&db, &request) {
         Outcome::Ready(prepared) => prepared,
-        other => return answer(cx, &db, &request, other),
+        other => return print_failure(cx, &db, &request, other),
     };
     if let Some(body) =
         log::transaction_text(db.schema(), &prepared.commit.changes, now_ms(), &prepared.comment)
     {
-        file.append(&log::record_of(&body), true, &db).map_err(|e| {
+        // The record is on disk before the result is printed. `db` is the database without this record.
+        let durable = true;
+        file.append(&log::record_of_text(&body), durable, &db).map_err(|e| {
             format!("I/O error: {}: write failed ({})", path.display(), runtime::error_text(&e))
         })?;
     }
@@ -201,22 +207,22 @@ fn execute(db: &Database, request: &Json) -> Outcome {
     transaction::execute(db, &request, &ovsdb::Context::default(), &mut Uuid::new_v4)
 }
 
-/// Prints the result of a transaction that changes nothing.
-fn answer(cx: &Context, db: &Database, request: &Json, outcome: Outcome) -> Done {
+/// Prints the result of a transaction that failed or waits.
+fn print_failure(cx: &Context, db: &Database, request: &Json, outcome: Outcome) -> CommandResult {
     match outcome {
         Outcome::Failed(results) => {
-            // If the request as a whole is wrong, the result is a single error, not a list.
+            // If the request is not a transaction on this database, the result is a single error and not a list.
             let whole = request.get(0).and_then(Json::as_str) != Some(&db.schema().name);
             let answer = Json::Array(results);
             print(&cx.json(answer.get(0).filter(|_| whole).unwrap_or(&answer)))
         }
-        // No other process changes the file meanwhile, so a `wait` that fails now would fail forever.
+        // A `wait` operation has failed. This process does not read the file again, so waiting would not help.
         _ => Err("the transaction waits for a condition that cannot become true".into()),
     }
 }
 
 /// `show-log`
-pub fn show_log(cx: &Context, args: &[String]) -> Done {
+pub fn show_log(cx: &Context, args: &[String]) -> CommandResult {
     let path = database(cx, args, 0);
     let bytes = std::fs::read(&path).map_err(|cause| OpenError::Io { path: path.clone(), cause })?;
     let records = log::read(&bytes).map_err(|cause| OpenError::Log { path, cause })?;

@@ -1,13 +1,12 @@
 //! `sluice db` (`ovsdb-client`, `ovsdb-tool`): sends requests to a database server, and works on database
 //! files.
 //!
-//! Under a name of the peer only that program's commands exist. `sluice db` has the commands of both. Where
-//! both have a command of the same name (`transact`, `query`, `convert`, `needs-conversion`), it works on a
-//! file if the first argument is a database file, and otherwise on a server. Exit status: 0 success, 1
-//! failure; `db-is-clustered` and `db-is-standalone` exit with 2 for "no".
+//! Called as `ovsdb-client` or `ovsdb-tool`, the tool has the commands of that program only; `sluice db` has the
+//! commands of both. If both programs have a command of the same name (`transact`, `query`, `convert`,
+//! `needs-conversion`), `sluice db` uses a file if the first argument is a database file, and otherwise a server.
+//! Exit status: 0 success, 1 failure; `db-is-clustered` and `db-is-standalone` exit with 2 for "no".
 
 mod arguments;
-mod ask;
 mod background;
 mod commands;
 mod context;
@@ -17,6 +16,7 @@ mod monitor;
 mod options;
 mod rpc;
 mod server;
+mod server_commands;
 mod show_log;
 
 use crate::call::Call;
@@ -31,7 +31,7 @@ pub fn main(call: &Call) -> ExitCode {
         Ok(begun) => begun,
         Err(code) => return code,
     };
-    // It is part of file names.
+    // The program name is part of file names, which must not contain a blank.
     dirs.progname = call.name.replace(' ', "-");
     let done = options::settings(parsed, &dirs).map_err(Fail::Message).and_then(|(options, args)| {
         if let Some(limit) = options.timeout {

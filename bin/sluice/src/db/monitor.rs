@@ -1,9 +1,9 @@
 //! `monitor`, `monitor-cond`, `monitor-cond-since`: print changes as they happen.
 
 use super::arguments;
-use super::background::{Background, Next};
+use super::background::{Background, BackgroundEvent};
 use super::context::{Context, Fail, print};
-use super::server::{Place, connect_to_database, schema, set_change_aware};
+use super::server::{Session, connect_to_database, schema, set_change_aware};
 use crate::table::{Cell, Table};
 use ovsdb::json::parse_uuid;
 use ovsdb::schema::{Column, TableSchema};
@@ -17,29 +17,29 @@ type Done = Result<(), Fail>;
 /// Control commands of the background process.
 const CONTROL: [&str; 3] = ["ovsdb-client/block", "ovsdb-client/unblock", "ovsdb-client/cond_change"];
 
-/// The form of updates.
+/// The format of updates that the server sends.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum UpdateFormat {
     /// `update`: old and new values.
     Update,
     /// `update2`: differences.
     Update2,
-    /// `update3`: differences, and the transaction's ID.
+    /// `update3`: differences, and the ID of the transaction.
     Update3,
 }
 
-impl Form {
+impl UpdateFormat {
     fn methods(self) -> (&'static str, &'static str) {
         match self {
-            Form::Update => ("monitor", "update"),
-            Form::Update2 => ("monitor_cond", "update2"),
-            Form::Update3 => ("monitor_cond_since", "update3"),
+            UpdateFormat::Update => ("monitor", "update"),
+            UpdateFormat::Update2 => ("monitor_cond", "update2"),
+            UpdateFormat::Update3 => ("monitor_cond_since", "update3"),
         }
     }
 }
 
-/// A monitored table, and its columns in the order of output.
-struct Watched<'a> {
+/// A monitored table, and its columns in the order in which they are printed.
+struct MonitoredTable<'a> {
     table: &'a TableSchema,
     columns: Vec<&'a Column>,
 }
@@ -47,87 +47,87 @@ struct Watched<'a> {
 /// `monitor`
 pub fn monitor(cx: &Context, args: &[String]) -> Done {
     let background = Background::start(cx, &CONTROL)?;
-    let place = connect_to_database(cx, args, 1)?;
-    watch(cx, background, place, Form::Update, None, None)
+    let session = connect_to_database(cx, args, 1)?;
+    watch(cx, background, session, UpdateFormat::Update, None, None)
 }
 
 /// `monitor-cond`
 pub fn monitor_cond(cx: &Context, args: &[String]) -> Done {
-    conditional(cx, args, Form::Update2)
+    conditional(cx, args, UpdateFormat::Update2)
 }
 
 /// `monitor-cond-since`
 pub fn monitor_cond_since(cx: &Context, args: &[String]) -> Done {
-    conditional(cx, args, Form::Update3)
+    conditional(cx, args, UpdateFormat::Update3)
 }
 
-fn conditional(cx: &Context, args: &[String], form: Form) -> Done {
+fn conditional(cx: &Context, args: &[String], form: UpdateFormat) -> Done {
     let background = Background::start(cx, &CONTROL)?;
-    let mut place = connect_to_database(cx, args, 2)?;
+    let mut session = connect_to_database(cx, args, 2)?;
     let mut since = None;
-    if form == Form::Update3
-        && let Some((first, rest)) = place.args.split_first()
+    if form == UpdateFormat::Update3
+        && let Some((first, rest)) = session.args.split_first()
     {
         since = parse_uuid(first);
         if since.is_some() {
-            place.args = rest;
+            session.args = rest;
         }
     }
-    let Some((condition, rest)) = place.args.split_first().filter(|(_, rest)| !rest.is_empty()) else {
+    let Some((condition, rest)) = session.args.split_first().filter(|(_, rest)| !rest.is_empty()) else {
         return Err("a condition and a table are needed (use --help for help)".into());
     };
     let condition = arguments::json(condition)?;
-    place.args = rest;
-    watch(cx, background, place, form, Some(condition), since)
+    session.args = rest;
+    watch(cx, background, session, form, Some(condition), since)
 }
 
 fn watch(
     cx: &Context,
     mut background: Background,
-    mut place: Place<'_>,
-    form: Form,
+    mut session: Session<'_>,
+    form: UpdateFormat,
     condition: Option<Json>,
     since: Option<Uuid>,
 ) -> Done {
-    let schema = schema(&mut place.rpc, &place.database)?;
-    let (watched, requests) = tables(&place, &schema, condition.as_ref())?;
-    set_change_aware(cx, &mut place.rpc)?;
-    let mut params = vec![Json::from(place.database.as_str()), Json::Null, requests];
-    if form == Form::Update3 {
+    let schema = schema(&mut session.rpc, &session.database)?;
+    let (watched, requests) = tables(&session, &schema, condition.as_ref())?;
+    set_change_aware(cx, &mut session.rpc)?;
+    let mut params = vec![Json::from(session.database.as_str()), Json::Null, requests];
+    if form == UpdateFormat::Update3 {
         params.push(since.unwrap_or_default().to_string().into());
     }
-    let server = place.rpc.name.clone();
+    let server = session.rpc.name.clone();
     let failed = |e: std::io::Error| Fail::Message(format!("{server}: receive failed ({})", error_text(&e)));
-    let asked = place.rpc.send(form.methods().0, Json::Array(params)).map_err(failed)?;
+    let asked = session.rpc.send(form.methods().0, Json::Array(params)).map_err(failed)?;
     let mut printer = Printer { cx, watched, form, first: true };
     let mut blocked = false;
     loop {
-        match background.next(&mut place.rpc, blocked).map_err(failed)? {
-            Next::Message(message) => {
-                if print_updates(&mut printer, &place, message, &asked)? {
+        match background.next(&mut session.rpc, blocked).map_err(failed)? {
+            BackgroundEvent::Message(message) => {
+                if print_updates(&mut printer, &session, message, &asked)? {
                     background.report_started();
                 }
             }
-            Next::Control(Request { id, method, args, .. }) => {
+            BackgroundEvent::Control(Request { id, method, args, .. }) => {
                 let answer = match method.as_str() {
-                    "ovsdb-client/cond_change" => change_condition(&mut place, &args),
+                    "ovsdb-client/cond_change" => change_condition(&mut session, &args),
                     name => Ok(block(&mut blocked, name == "ovsdb-client/block").to_owned()),
                 };
                 background.reply(id, answer);
             }
-            Next::Exit => return Ok(()),
+            BackgroundEvent::Exit => return Ok(()),
         }
     }
 }
 
-/// Handles a message of the server and prints its updates. Returns true for the reply to the monitor request.
+/// Prints the updates in a message of the server. Returns true if the message is the reply to the monitor request.
 fn print_updates(
     printer: &mut Printer<'_>,
-    place: &Place<'_>,
+    session: &Session<'_>,
     message: Message,
     asked: &Json,
 ) -> Result<bool, Fail> {
-    let (server, database) = (&place.rpc.name, &place.database);
+    let (server, database) = (&session.rpc.name, &session.database);
     match message {
         Message::Reply { result, id } if id == *asked => {
             printer.initial(&result)?;
@@ -164,22 +164,22 @@ fn block(blocked: &mut bool, wanted: bool) -> &'static str {
 }
 
 /// `ovsdb-client/cond_change TABLE CONDITION`
-fn change_condition(place: &mut Place<'_>, args: &[String]) -> Result<String, String> {
+fn change_condition(session: &mut Session<'_>, args: &[String]) -> Result<String, String> {
     let [table, condition] = args else { return Err("a table and a condition are needed".to_owned()) };
     let condition = condition.parse::<Json>().map_err(|e| e.to_string())?;
     let requests = json!({ table: [{ "where": condition }] });
-    let sent = place.rpc.send("monitor_cond_change", json!([null, null, requests]));
+    let sent = session.rpc.send("monitor_cond_change", json!([null, null, requests]));
     sent.map(|_| "condition changed".to_owned()).map_err(|e| error_text(&e))
 }
 
 /// The tables and columns that the arguments name, and the monitor requests for them.
 fn tables<'s>(
-    place: &Place<'_>,
+    session: &Session<'_>,
     schema: &'s Schema,
     condition: Option<&Json>,
-) -> Result<(Vec<Watched<'s>>, Json), Fail> {
-    let (server, database) = (&place.rpc.name, &place.database);
-    let (name, columns) = place.args.split_first().ok_or("which table?")?;
+) -> Result<(Vec<MonitoredTable<'s>>, Json), Fail> {
+    let (server, database) = (&session.rpc.name, &session.database);
+    let (name, columns) = session.args.split_first().ok_or("which table?")?;
     let mut watched = Vec::new();
     let mut requests = serde_json::Map::new();
     if name == "ALL" {
@@ -189,7 +189,7 @@ fn tables<'s>(
         for table in &schema.tables {
             let columns = default_columns(table);
             requests.insert(table.name.clone(), json!([request(&columns, [true; 4], None)]));
-            watched.push(Watched { table, columns });
+            watched.push(MonitoredTable { table, columns });
         }
         return Ok((watched, Json::Object(requests)));
     }
@@ -208,11 +208,11 @@ fn tables<'s>(
         shown.extend(columns);
     }
     requests.insert(table.name.clone(), Json::Array(list));
-    watched.push(Watched { table, columns: shown });
+    watched.push(MonitoredTable { table, columns: shown });
     Ok((watched, Json::Object(requests)))
 }
 
-/// All columns of a table that its schema lists, and `_version`.
+/// All columns that the schema lists for a table, and `_version`.
 fn default_columns(table: &TableSchema) -> Vec<&Column> {
     let own = table.columns.iter().skip(ovsdb::schema::FIRST_COLUMN);
     own.chain(table.columns.get(ovsdb::schema::VERSION_COLUMN)).collect()
@@ -259,15 +259,15 @@ fn request(columns: &[&Column], kinds: [bool; 4], condition: Option<&Json>) -> J
 
 struct Printer<'a> {
     cx: &'a Context,
-    watched: Vec<Watched<'a>>,
-    form: Form,
+    watched: Vec<MonitoredTable<'a>>,
+    form: UpdateFormat,
     first: bool,
 }
 
 impl Printer<'_> {
     /// Prints the reply to the monitor request.
     fn initial(&mut self, result: &Json) -> Done {
-        if self.form != Form::Update3 {
+        if self.form != UpdateFormat::Update3 {
             return self.updates(result, true);
         }
         let Some([found, last, updates]) = result.as_array().map(Vec::as_slice) else {
@@ -307,7 +307,7 @@ impl Printer<'_> {
         change: &'a Json,
         initial: bool,
     ) -> Vec<(&'a str, &'static str, Option<&'a Json>)> {
-        if self.form != Form::Update {
+        if self.form != UpdateFormat::Update {
             let kinds = ["delete", "initial", "modify", "insert"].into_iter();
             let found = kinds.filter_map(|kind| Some((uuid, kind, Some(change.get(kind)?))));
             return found.take(1).collect();
@@ -321,7 +321,7 @@ impl Printer<'_> {
     }
 }
 
-fn cells(watched: &Watched<'_>, uuid: &str, action: &str, row: Option<&Json>) -> Vec<Cell> {
+fn cells(watched: &MonitoredTable<'_>, uuid: &str, action: &str, row: Option<&Json>) -> Vec<Cell> {
     let value = |column: &&Column| match row.and_then(|row| row.get(&column.name)) {
         None => Cell::Empty,
         Some(json) => match Datum::difference_from_json(json, &column.ty) {

@@ -22,7 +22,7 @@ const OWN: [Opt; 12] = [
     opt("election-timer", None, Takes::Value),
 ];
 
-/// Options of commands that run until they are stopped: `monitor`, `lock` and the like.
+/// Options of commands that run until they are stopped, such as `monitor` and `lock`.
 const DAEMON: [Opt; 8] = [
     opt("detach", None, Takes::Nothing)
         .says("", "monitor, lock, transact: continue in the background after the first reply"),
@@ -31,7 +31,7 @@ const DAEMON: [Opt; 8] = [
     opt("pidfile", None, Takes::Maybe).says("FILE", "with --detach: writes its process ID to a file"),
     opt("overwrite-pidfile", None, Takes::Nothing)
         .says("", "with --pidfile: even if the file belongs to a running process"),
-    // Accepted without effect: the process is not confined.
+    // Accepted without effect: the process does not confine itself.
     opt("no-self-confinement", None, Takes::Nothing),
     opt("daemon-role", None, Takes::Value),
     opt("daemon-state", None, Takes::Value),
@@ -51,11 +51,11 @@ pub struct Options {
     pub timestamp: bool,
     /// `--force`
     pub force: bool,
-    /// How often `-m` is given.
+    /// Number of times that `-m` is given.
     pub more: u8,
-    /// Whether only the leader of a cluster is acceptable.
+    /// Whether to connect only to the leader of a cluster.
     pub leader_only: bool,
-    /// Whether to stay connected when a database is added or removed; `None`: if the server supports it.
+    /// Whether the connection stays open when a database is added or removed; `None`: if the server supports that.
     pub change_aware: Option<bool>,
     /// `--detach` and related options.
     pub daemon: DaemonArgs,
@@ -112,8 +112,8 @@ pub fn settings(parsed: Parsed, dirs: &Dirs) -> Result<(Options, Vec<String>), S
                 Some(value) => format!("--{name}={value}"),
                 None => format!("--{name}"),
             }),
-            _ if o.style.take(name, value.as_deref())? => {}
-            _ if identity.take(name, value.as_deref()) => {}
+            _ if o.style.handle_option(name, value.as_deref())? => {}
+            _ if identity.handle_option(name, value.as_deref()) => {}
             _ => getopt::log_option(name, value.as_deref(), &dirs.logfile())?,
         }
     }

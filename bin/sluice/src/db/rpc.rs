@@ -8,7 +8,7 @@ use runtime::{Dirs, error_text};
 use std::collections::VecDeque;
 use std::io;
 
-/// Longest message, in bytes: a copy of a whole database is one message.
+/// Longest message, in bytes. The limit is high, because a copy of a complete database is one message.
 const MAX_MESSAGE: usize = 1 << 30;
 
 /// The connection.
@@ -61,36 +61,36 @@ impl Rpc {
         Ok(id)
     }
 
-    /// Returns the next message; echo requests are answered here.
+    /// Waits for the next message. Echo requests are answered and not returned.
     pub fn receive(&mut self) -> io::Result<Message> {
         let mut buffer = [0; 65536];
         loop {
-            if let Some(message) = self.arrived()? {
+            if let Some(message) = self.next_complete()? {
                 return Ok(message);
             }
             let n = self.stream.receive(&mut buffer)?;
-            self.take(buffer.get(..n).unwrap_or_default())?;
+            self.push_bytes(buffer.get(..n).unwrap_or_default())?;
         }
     }
 
-    /// Like [`Rpc::receive`], but returns `None` instead of waiting; see [`Rpc::wait`].
+    /// The next message that has arrived; `None` if none has arrived, see [`Rpc::wait`].
     pub fn poll(&mut self) -> io::Result<Option<Message>> {
         let mut buffer = [0; 65536];
         loop {
-            if let Some(message) = self.arrived()? {
+            if let Some(message) = self.next_complete()? {
                 return Ok(Some(message));
             }
             let Some(n) = self.stream.receive_now(&mut buffer)? else { return Ok(None) };
-            self.take(buffer.get(..n).unwrap_or_default())?;
+            self.push_bytes(buffer.get(..n).unwrap_or_default())?;
         }
     }
 
-    /// Registers the socket, to wait until [`Rpc::poll`] may return a message.
+    /// Adds the socket to `set`, so that the caller wakes when [`Rpc::poll`] may return a message.
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
         set.fd(self.stream.socket(), Interest::Read);
     }
 
-    fn take(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn push_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         if bytes.is_empty() {
             return Err(io::Error::other("End of file"));
         }
@@ -98,7 +98,7 @@ impl Rpc {
         Ok(())
     }
 
-    fn arrived(&mut self) -> io::Result<Option<Message>> {
+    fn next_complete(&mut self) -> io::Result<Option<Message>> {
         if let Some(message) = self.early.pop_front() {
             return Ok(Some(message));
         }
@@ -114,7 +114,7 @@ impl Rpc {
         Ok(None)
     }
 
-    /// Sends a request and returns its reply or its error. Messages that arrive before the reply are kept for
+    /// Sends a request and waits for its reply or error reply. Messages that arrive before the reply are kept for
     /// `receive`.
     pub fn call(&mut self, method: &str, params: Json) -> io::Result<Result<Json, Json>> {
         let id = self.send(method, params)?;
@@ -130,7 +130,7 @@ impl Rpc {
         Ok(answer)
     }
 
-    /// Like [`Rpc::call`], but an error reply is an error.
+    /// Sends a request and waits for its reply; an error reply is returned as an error.
     pub fn ask(&mut self, method: &str, params: Json) -> Result<Json, String> {
         match self.call(method, params) {
             Ok(Ok(result)) => Ok(result),

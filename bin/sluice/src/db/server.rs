@@ -1,4 +1,4 @@
-//! Chooses the server and the database of a command, from the arguments and from what the server has.
+//! Chooses the server and the database of a command, from its arguments and from the list of databases of the server.
 
 use super::context::{Context, Fail};
 use super::rpc::Rpc;
@@ -6,7 +6,7 @@ use ovsdb::{Json, Schema};
 use serde_json::json;
 
 /// A connection for a command, and its arguments without server and database.
-pub struct Place<'a> {
+pub struct Session<'a> {
     /// The connection.
     pub rpc: Rpc,
     /// The database, if the command needs one.
@@ -15,9 +15,9 @@ pub struct Place<'a> {
     pub args: &'a [String],
 }
 
-impl<'a> Place<'a> {
+impl<'a> Session<'a> {
     /// Returns an error if too many arguments remain.
-    fn checked(self, cx: &Context) -> Result<Place<'a>, Fail> {
+    fn checked(self, cx: &Context) -> Result<Session<'a>, Fail> {
         let (command, max) = cx.command;
         if self.args.len() > max {
             return Err(format!("invalid syntax for '{command}' (use --help for help)").into());
@@ -40,42 +40,42 @@ fn split_server<'a>(cx: &Context, args: &'a [String], min: usize) -> (String, &'
 }
 
 /// Connects to the server for a command with at least `min` arguments of its own.
-pub fn connect<'a>(cx: &Context, args: &'a [String], min: usize) -> Result<Place<'a>, Fail> {
+pub fn connect<'a>(cx: &Context, args: &'a [String], min: usize) -> Result<Session<'a>, Fail> {
     let (server, args) = split_server(cx, args, min);
     let rpc =
         if server.contains(',') { first_fit(cx, &server, None)? } else { Rpc::open(&server, &cx.dirs)? };
-    Place { rpc, database: String::new(), args }.checked(cx)
+    Session { rpc, database: String::new(), args }.checked(cx)
 }
 
-/// The same for a database whose name is already known.
+/// Connects to the server for a command whose database is known to be `database`.
 pub fn connect_for<'a>(
     cx: &Context,
     args: &'a [String],
     min: usize,
     database: &str,
-) -> Result<Place<'a>, Fail> {
+) -> Result<Session<'a>, Fail> {
     let (server, args) = split_server(cx, args, min);
     let rpc = match server.contains(',') {
         true => first_fit(cx, &server, Some(database))?,
         false => Rpc::open(&server, &cx.dirs)?,
     };
-    Place { rpc, database: database.to_owned(), args }.checked(cx)
+    Session { rpc, database: database.to_owned(), args }.checked(cx)
 }
 
-/// The same if the database is an argument or can be guessed.
-pub fn connect_to_database<'a>(cx: &Context, args: &'a [String], min: usize) -> Result<Place<'a>, Fail> {
+/// Connects to the server for a command on a database, which is an argument or can be deduced from the server's databases.
+pub fn connect_to_database<'a>(cx: &Context, args: &'a [String], min: usize) -> Result<Session<'a>, Fail> {
     let (server, rest) = split_server(cx, args, min);
     let named = rest.split_first().filter(|_| rest.len() > min);
     if server.contains(',') {
-        // With several servers the database must be given: they may have different ones.
+        // With several servers the database must be an argument, because the servers may have different databases.
         let (database, rest) = named.ok_or("database name is required with multiple remotes")?;
         let rpc = first_fit(cx, &server, Some(database))?;
-        return Place { rpc, database: database.clone(), args: rest }.checked(cx);
+        return Session { rpc, database: database.clone(), args: rest }.checked(cx);
     }
     let mut rpc = Rpc::open(&server, &cx.dirs)?;
     let all = databases(&mut rpc)?;
     if let Some((database, rest)) = named.filter(|(name, _)| all.contains(name)) {
-        return Place { rpc, database: database.clone(), args: rest }.checked(cx);
+        return Session { rpc, database: database.clone(), args: rest }.checked(cx);
     }
     let mut public = all.iter().filter(|name| !name.starts_with('_'));
     let database = match (all.iter().find(|name| *name == "Open_vSwitch"), public.next(), public.next()) {
@@ -83,7 +83,7 @@ pub fn connect_to_database<'a>(cx: &Context, args: &'a [String], min: usize) -> 
         (None, Some(only), None) => only.clone(),
         _ => return Err("could not find a default database, please specify a database name".into()),
     };
-    Place { rpc, database, args: rest }.checked(cx)
+    Session { rpc, database, args: rest }.checked(cx)
 }
 
 /// The names of the databases of a server, sorted.
@@ -99,7 +99,7 @@ pub fn databases(rpc: &mut Rpc) -> Result<Vec<String>, Fail> {
     Ok(names)
 }
 
-/// Connects to the first of several servers that answers and serves the database.
+/// Connects to the first of several servers that answers and, if `database` is given, serves that database.
 fn first_fit(cx: &Context, servers: &str, database: Option<&str>) -> Result<Rpc, Fail> {
     for server in servers.split(',').map(str::trim).filter(|s| !s.starts_with("cid:")) {
         let Ok(mut rpc) = Rpc::open(server, &cx.dirs) else { continue };
@@ -127,7 +127,7 @@ pub fn schema(rpc: &mut Rpc, database: &str) -> Result<Schema, Fail> {
     Ok(Schema::from_json(&answer)?)
 }
 
-/// Tells the server not to end the connection when its databases change.
+/// Requests that the server does not close the connection when its databases change.
 pub fn set_change_aware(cx: &Context, rpc: &mut Rpc) -> Result<(), Fail> {
     if cx.options.change_aware == Some(false) {
         return Ok(());

@@ -11,7 +11,7 @@ use std::fmt::Write;
 /// Names of rows, by UUID.
 type Names = BTreeMap<String, String>;
 
-/// All records as text; `more` is how often `-m` is given.
+/// All records as text; `more` is the number of times that `-m` is given.
 pub fn text(records: &Records, more: u8) -> Result<String, Fail> {
     let mut out = String::new();
     let mut schema = None;
@@ -34,7 +34,7 @@ pub fn text(records: &Records, more: u8) -> Result<String, Fail> {
 
 fn change(out: &mut String, json: &Json, schema: &Schema, names: &mut Names, more: u8) {
     if let Some(date) = json.get("_date").and_then(Json::as_u64) {
-        // Old files have seconds instead of milliseconds.
+        // Old files have times in seconds instead of milliseconds.
         let ms = if date < i32::MAX as u64 { date * 1000 } else { date };
         let _ = write!(out, " {}", runtime::log::moment_text(ms));
     }

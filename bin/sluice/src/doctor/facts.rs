@@ -10,7 +10,7 @@ pub struct Facts {
     pub other_config: BTreeMap<String, String>,
     /// The interfaces of the database.
     pub interfaces: Vec<Interface>,
-    /// Controllers that the switch is to connect to.
+    /// Controllers to which the switch has to connect.
     pub controllers: Vec<Controller>,
     /// Problems of settings.
     pub settings: Vec<Setting>,
@@ -24,13 +24,13 @@ pub struct Facts {
     pub configuration: Configuration,
     /// The switch of this run directory. Switches of other run directories are not considered.
     pub daemon: Daemon,
-    /// Event counters of that switch, by name ([`super::check::counters::names`]).
+    /// Event counters of the running switch, by name ([`super::check::counters::names`]).
     pub counters: BTreeMap<&'static str, u64>,
-    /// How to add arguments to the kernel's command line.
-    pub boot: Boot,
+    /// The tool that adds arguments to the kernel's command line.
+    pub boot: BootTool,
 }
 
-/// One row of `Controller` whose target the switch connects to.
+/// A row of `Controller` to whose target the switch connects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Controller {
     /// `target`
@@ -77,7 +77,7 @@ pub enum Daemon {
 
 /// The tool that edits the boot loader's configuration on this host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Boot {
+pub enum BootTool {
     /// None of the tools below.
     #[default]
     Unknown,
@@ -87,18 +87,18 @@ pub enum Boot {
     UpdateGrub,
 }
 
-/// One row of `Interface`, and what the host reports about its device.
+/// One row of `Interface`, and the host's information about the device.
 #[derive(Clone, Debug, Default)]
 pub struct Interface {
-    /// Its name.
+    /// `name`
     pub name: String,
-    /// Its type, as in the database.
+    /// `type`
     pub kind: String,
     /// `error`
     pub error: Option<String>,
-    /// It has an OpenFlow port number, so it forwards packets although `error` is set.
+    /// Whether the interface has an OpenFlow port number, and so forwards packets even if `error` is set.
     pub forwards: bool,
-    /// The bridge that it is on.
+    /// The name of the bridge that contains the interface.
     pub bridge: String,
     /// `mtu`
     pub mtu: Option<u32>,
@@ -106,7 +106,7 @@ pub struct Interface {
     pub remote: String,
     /// `status:tunnel_egress_iface`
     pub egress: Option<String>,
-    /// The kernel answers ARP requests received by the device for any address of the host.
+    /// Whether the kernel answers ARP requests that the device receives for any address of the host.
     pub answers_arp: bool,
     /// The PCI device that `options:dpdk-devargs` names.
     pub pci: Option<Pci>,
@@ -114,7 +114,7 @@ pub struct Interface {
     pub numa: Option<u32>,
     /// The kernel driver of the network device with this name.
     pub driver: Option<String>,
-    /// Checksum offload is enabled: packets sent by the device have incomplete checksums.
+    /// Whether checksum offload is enabled, so that packets which the device sends have incomplete checksums.
     pub tx_checksum_offload: Option<bool>,
     /// `other_config`
     pub other_config: BTreeMap<String, String>,
@@ -125,7 +125,7 @@ pub struct Interface {
 /// A PCI device.
 #[derive(Clone, Debug, Default)]
 pub struct Pci {
-    /// `0000:01:00.0`
+    /// The PCI address, such as `0000:01:00.0`.
     pub address: String,
     /// Whether the machine has the device.
     pub exists: bool,
@@ -139,8 +139,8 @@ pub struct Setting {
     /// The text of the finding.
     pub text: String,
     /// The command that fixes it.
-    pub mend: String,
-    /// Its severity.
+    pub fix: String,
+    /// The severity of the finding.
     pub level: Level,
 }
 
@@ -179,7 +179,7 @@ pub struct Memory {
     pub huge: Vec<HugePages>,
     /// Mount points of hugetlbfs.
     pub mounts: Vec<String>,
-    /// Bytes that the switch (or this program) may lock; `None`: unknown; `u64::MAX`: unlimited.
+    /// Bytes of memory that the switch (or this program, if no switch runs) may lock; `None`: unknown; `u64::MAX`: unlimited.
     pub memlock: Option<u64>,
     /// Swap in use, in KiB.
     pub swap_used: u64,
@@ -190,13 +190,13 @@ pub struct Memory {
 /// Kernel modules and device files that drivers in user space need.
 #[derive(Clone, Debug, Default)]
 pub struct Drivers {
-    /// The module vfio-pci is available.
+    /// Whether the module vfio-pci is available.
     pub vfio_pci: bool,
-    /// The IOMMU has groups.
+    /// Whether the IOMMU has groups.
     pub iommu: bool,
-    /// vfio allows use without an IOMMU.
+    /// Whether vfio allows use without an IOMMU.
     pub unsafe_noiommu: bool,
-    /// `/dev/net/tun` exists.
+    /// Whether `/dev/net/tun` exists.
     pub tun: bool,
 }
 
@@ -227,12 +227,12 @@ impl Facts {
 }
 
 impl Interface {
-    /// Whether it is a port of a DPDK device. Ports of guests need no DPDK.
+    /// Whether the interface is a DPDK device. Ports of guests do not use DPDK.
     pub fn is_dpdk(&self) -> bool {
         self.kind == "dpdk"
     }
 
-    /// Whether PMD threads poll it.
+    /// Whether PMD threads poll the interface.
     pub fn polls(&self) -> bool {
         self.is_dpdk() || self.kind == "afxdp" || self.kind.starts_with("dpdkvhostuser")
     }

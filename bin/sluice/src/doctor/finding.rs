@@ -25,24 +25,24 @@ impl Level {
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Its severity.
+    /// The severity.
     pub level: Level,
     /// The subject, a stable word for scripts.
     pub subject: &'static str,
     /// The problem.
     pub text: String,
-    /// The command that fixes it; if there is none, a command that shows more.
-    pub mend: String,
+    /// The command that fixes the problem; if there is none, a command that shows more about it.
+    pub fix: String,
 }
 
 impl Finding {
-    /// A finding with its text and the command that fixes it.
+    /// A finding with its text and the command that fixes the problem.
     pub fn new(
         level: Level,
         subject: &'static str,
         text: impl Into<String>,
-        mend: impl Into<String>,
+        fix: impl Into<String>,
     ) -> Finding {
-        Finding { level, subject, text: text.into(), mend: mend.into() }
+        Finding { level, subject, text: text.into(), fix: fix.into() }
     }
 }

@@ -1,7 +1,7 @@
 //! `sluice doctor`: reports problems of the host and of the configuration that cost performance or break features of a
-//! polling switch, each with the command that fixes it.
+//! polling switch, each with a command that fixes it or, if there is none, a command that shows more.
 //!
-//! [`gather`] collects facts, [`check`] derives findings from them, this file prints them. It works without a running switch:
+//! [`gather`] collects facts, [`check`] derives findings from them, this file prints the findings. No running switch is needed:
 //! if the database server does not answer, the database file is read; without a file only the host is checked.
 
 mod check;
@@ -60,7 +60,7 @@ pub fn main(call: &Call) -> ExitCode {
     let text = if json { as_json(&found, &source) } else { as_text(&found, &source, color::is_wanted()) };
     // Ignore errors: the reader may have closed the pipe.
     let _ = std::io::stdout().write_all(text.as_bytes());
-    if check::needs_care(&found) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    if check::has_problems_or_warnings(&found) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 fn as_text(found: &[Finding], source: &str, colored: bool) -> String {
@@ -72,7 +72,7 @@ fn as_text(found: &[Finding], source: &str, colored: bool) -> String {
             Level::Advice => color::NAME,
         };
         let level = color::paint(colored, style, f.level.name());
-        out += &format!("\n{level}: {} [{}]\n    {}\n", f.text, f.subject, f.mend);
+        out += &format!("\n{level}: {} [{}]\n    {}\n", f.text, f.subject, f.fix);
     }
     let count = |level| found.iter().filter(|f| f.level == level).count();
     let [problems, warnings, advice] = [Level::Problem, Level::Warning, Level::Advice].map(count);
@@ -80,7 +80,7 @@ fn as_text(found: &[Finding], source: &str, colored: bool) -> String {
 }
 
 fn as_json(found: &[Finding], source: &str) -> String {
-    let finding = |f: &Finding| serde_json::json!({"level": f.level.name(), "subject": f.subject, "text": f.text, "mend": f.mend});
+    let finding = |f: &Finding| serde_json::json!({"level": f.level.name(), "subject": f.subject, "text": f.text, "mend": f.fix});
     let findings: Vec<_> = found.iter().map(finding).collect();
     format!("{}\n", serde_json::json!({"configuration": source, "findings": findings}))
 }

@@ -1,4 +1,4 @@
-//! The drops of a running switch.
+//! Prints the drops of a running switch.
 
 use crate::appctl::{ControlSession, Failure};
 use crate::call::Call;
@@ -7,21 +7,21 @@ use dpif::DropReason;
 use ovsdb::Json;
 use std::io::Write;
 
-/// Asks the switch and prints the reply.
+/// Requests the drops from the switch and prints the reply.
 pub fn show(call: &Call, parsed: &Parsed, json: bool) -> Result<(), Failure> {
     let mut words: Vec<String> = parsed.value("recent").map(|n| format!("recent={n}")).into_iter().collect();
     words.extend(parsed.value("flow").map(|flow| format!("flow={flow}")));
     let mut session = ControlSession::new(call, parsed.value("target"))?;
-    let mut reply = session.ask_about("dpif/show-drops", &words)?;
+    let mut reply = session.ask_with_args("dpif/show-drops", &words)?;
     let part = parsed.rest.first().map_or("", String::as_str);
     select(&mut reply, part);
     let text = if json { format!("{reply}\n") } else { text(&reply, part) };
-    // A reader that closes the pipe has seen enough.
+    // An error means that the reader has closed the pipe, which is not a failure.
     let _ = std::io::stdout().write_all(text.as_bytes());
     Ok(())
 }
 
-/// Leaves only reasons whose name contains this.
+/// Removes from the reply all reasons whose name does not contain `part`.
 fn select(reply: &mut Json, part: &str) {
     let keep = |reasons: &mut Json| {
         if let Some(reasons) = reasons.as_object_mut() {
@@ -40,7 +40,7 @@ fn select(reply: &mut Json, part: &str) {
     }
 }
 
-/// `part`: only reasons with this in their name were asked for.
+/// The reply as text. `part`: the user requested only reasons whose name contains this text.
 fn text(reply: &Json, part: &str) -> String {
     let mut out = String::new();
     for (name, datapath) in reply["datapaths"].as_object().into_iter().flatten() {
@@ -63,10 +63,11 @@ fn text(reply: &Json, part: &str) -> String {
             }
         }
         for reason in DropReason::ALL.iter().filter(|r| !datapath["reasons"][r.name()].is_null()) {
-            let look = reason.look().map_or(String::new(), |look| format!("\n      see {look}"));
+            let look =
+                reason.diagnostic_command().map_or(String::new(), |look| format!("\n      see {look}"));
             out += &format!("  {}: {}{look}\n", reason.name(), reason.help());
         }
-        out.extend(ports.iter().filter(|port| is_down(port)).map(|port| {
+        out.extend(ports.iter().filter(|port| dropped_because_down(port)).map(|port| {
             format!("  Port {} is down, so packets that are flooded to it are dropped.\n", port_name(port))
         }));
     }
@@ -79,7 +80,7 @@ fn text(reply: &Json, part: &str) -> String {
 }
 
 /// Whether a port dropped packets that it should have sent, and is down.
-fn is_down(port: &Json) -> bool {
+fn dropped_because_down(port: &Json) -> bool {
     port["up"].as_bool() == Some(false) && !port["reasons"][DropReason::TxFailed.name()].is_null()
 }
 
@@ -105,13 +106,13 @@ fn packet_text(packet: &Json) -> String {
     }
     let by = &packet["decided-by"];
     if !by.is_null() {
-        // Other reasons are not decided by the tables: they send the packet, and it is lost before or after.
+        // Only for this reason a rule dropped the packet. For other reasons the rule never dropped it, so the note would be wrong.
         let by_tables = reason == DropReason::ActionOfPipeline.name();
-        let again = match by["drops-now"].as_bool() {
+        let note = match by["drops-now"].as_bool() {
             Some(false) if by_tables => " (does not drop it any more)",
             _ => "",
         };
-        out += &format!("      bridge {}: {}{again}\n", word(&by["bridge"]), word(&by["rule"]));
+        out += &format!("      bridge {}: {}{note}\n", word(&by["bridge"]), word(&by["rule"]));
     }
     out
 }

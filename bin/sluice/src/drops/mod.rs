@@ -1,6 +1,6 @@
 //! `sluice drops [PATTERN]`: which packets are dropped, at which port, why, and by which rule.
 //!
-//! With `--list` it explains the reasons, without a switch.
+//! With `--list` the tool explains the drop reasons; this needs no switch.
 
 mod live;
 
@@ -76,7 +76,7 @@ fn matches(reason: &DropReason, pattern: &str) -> bool {
 }
 
 fn plain(reason: &DropReason) -> String {
-    let look = reason.look().map_or(String::new(), |look| format!("    see {look}\n"));
+    let look = reason.diagnostic_command().map_or(String::new(), |look| format!("    see {look}\n"));
     format!("{}\n    {}\n    stage: {}\n{look}", reason.name(), reason.help(), reason.stage().name())
 }
 
@@ -85,6 +85,6 @@ fn entry(reason: &DropReason) -> Json {
         "name": reason.name(),
         "help": reason.help(),
         "stage": reason.stage().name(),
-        "look": reason.look(),
+        "look": reason.diagnostic_command(),
     })
 }

@@ -10,23 +10,23 @@ use openflow::text::message_text;
 use openflow::{Dialect, decode};
 use runtime::error_text;
 
-/// The bundle ID; a connection has only one bundle.
+/// The bundle ID. It is constant, because a connection has only one bundle.
 const BUNDLE: u32 = 0;
 const FLAGS: u16 = bundle_flags::ATOMIC | bundle_flags::ORDERED;
 
-/// Applies all requests in one step, or none of them.
+/// Sends the requests as an atomic bundle: the switch applies all of them, or none.
 pub fn transact(cx: &mut Context, conn: &mut Conn, target: &str, requests: &Requests) -> Result<(), Fail> {
     let header = requests.bundle_header(BUNDLE, FLAGS)?;
-    step(cx, conn, target, requests, BundleControlType::OpenRequest)?;
+    send_control(cx, conn, target, requests, BundleControlType::OpenRequest)?;
     let sent = conn.send_frames(requests.frames(), &header);
     sent.map_err(|e| Fail::Message(format!("talking to {} ({})", conn.name, error_text(&e))))?;
-    step(cx, conn, target, requests, BundleControlType::CloseRequest)?;
-    step(cx, conn, target, requests, BundleControlType::CommitRequest)
+    send_control(cx, conn, target, requests, BundleControlType::CloseRequest)?;
+    send_control(cx, conn, target, requests, BundleControlType::CommitRequest)
 }
 
 /// Sends one bundle control message and receives its reply. Errors of the bundle's messages may arrive before
 /// the reply; they have other transaction IDs.
-fn step(
+fn send_control(
     cx: &mut Context,
     conn: &mut Conn,
     target: &str,
@@ -55,7 +55,7 @@ fn step(
     }
 }
 
-/// Prints "Error … for: " and the message that the error is about.
+/// Prints "Error … for: " and `about`, the message to which the error refers.
 fn explain(cx: &mut Context, target: &str, error: &[u8], about: Option<&[u8]>) -> Result<(), Fail> {
     let Ok(Message { body: Body::Error(body), .. }) = decode(error, Dialect::default()) else {
         eprint!("***decode error***");

@@ -13,11 +13,11 @@ use openflow::message::Body;
 use openflow::packet_io::PacketOut;
 use openflow::text::{Protocols, hex_dump, parse_actions, parse_packet, parse_packet_out};
 
-/// Number of flow mods in flight before the first reply is awaited. At each barrier the switch publishes its
-/// tables, and copies what changes afterwards; this costs more with more rules, so barriers are rare.
+/// Number of flow mods that are sent before a barrier reply is awaited. At each barrier the switch publishes its
+/// tables, and copies the parts that change afterwards, which takes longer with more rules. So barriers are rare.
 pub const WINDOW: usize = 1024;
 
-/// Connects and negotiates a flow format that can carry the changes.
+/// Connects and negotiates a flow format that can express the changes.
 pub fn open_for_change(cx: &mut Context, target: &str, usable: Protocols) -> Result<Conn, Fail> {
     let allowed = cx.settings.protocols;
     if (usable & allowed).is_empty() {
@@ -37,8 +37,8 @@ pub fn open_for_change(cx: &mut Context, target: &str, usable: Protocols) -> Res
     fail(format!("switch does not support any of the usable flow formats ({usable})"))
 }
 
-/// Sends requests: all in one step or none of them (`--bundle`), or each by itself with `window` of them in
-/// flight.
+/// Sends requests: with `--bundle` as an atomic bundle, otherwise one by one with a barrier after each `window`
+/// requests.
 pub fn send(
     cx: &mut Context,
     conn: &mut Conn,
@@ -46,7 +46,7 @@ pub fn send(
     requests: &mut Requests,
     window: usize,
 ) -> Result<(), Fail> {
-    requests.number(cx)?;
+    requests.assign_xids(cx)?;
     if cx.settings.bundle {
         return bundle::transact(cx, conn, target, requests);
     }
@@ -67,12 +67,12 @@ fn hex_text(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// Sends flow mods. They are encoded while the file is read, in the format that the connection will most
-/// likely have. If the connection has another format, the file is read again.
+/// Sends flow mods. They are encoded while the file is read, before the connection is made, in the format that the
+/// connection will most likely negotiate. If it negotiates another format, the file is read again.
 fn change(cx: &mut Context, target: &str, source: &Source, command: FlowCommand) -> Result<(), Fail> {
     let names = cx.names_to_accept(target)?;
     let usable = if cx.settings.bundle { Protocols::OF13_UP } else { Protocols::ANY };
-    let format = likely(cx, usable & source.first_usable(command, &*names) & cx.settings.protocols);
+    let format = expected_format(cx, usable & source.first_usable(command, &*names) & cx.settings.protocols);
     let (encoded, read) = encode(source, command, &*names, format);
     encoded.note_normalization();
     read?;
@@ -85,8 +85,8 @@ fn change(cx: &mut Context, target: &str, source: &Source, command: FlowCommand)
     if cx.settings.bundle { Ok(()) } else { print_sent(cx, &requests) }
 }
 
-/// The format that `open_for_change` negotiates with a switch that supports all of them.
-fn likely(cx: &Context, wanted: Protocols) -> Format {
+/// The format that `open_for_change` negotiates with a switch that supports all formats.
+fn expected_format(cx: &Context, wanted: Protocols) -> Format {
     let first = Format::initial(cx.settings.versions.newest().unwrap_or_default());
     match wanted.first() {
         Some(protocol) if (wanted & first.protocol).is_empty() => Format { protocol, ..first },

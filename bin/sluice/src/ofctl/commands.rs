@@ -11,9 +11,9 @@ type Run = fn(&mut Context, &[String]) -> Result<(), Fail>;
 
 /// A command.
 pub struct Command {
-    /// Its name.
+    /// The name of the command.
     pub name: &'static str,
-    /// Its arguments.
+    /// The arguments, as the help page shows them.
     pub arguments: &'static str,
     min: usize,
     max: usize,
@@ -21,7 +21,7 @@ pub struct Command {
     run: Run,
 }
 
-const ANY: usize = usize::MAX;
+const UNLIMITED: usize = usize::MAX;
 
 const fn reads(name: &'static str, arguments: &'static str, (min, max): (usize, usize), run: Run) -> Command {
     Command { name, arguments, min, max, changes: false, run }
@@ -66,7 +66,7 @@ pub const COMMANDS: &[Command] = &[
     changes(
         "packet-out",
         "switch \"in_port=<port> packet=<hex data> actions=...\"",
-        (2, ANY),
+        (2, UNLIMITED),
         change::packet_out,
     ),
     reads("dump-ports", "switch [port]", (1, 2), ports::stats),
@@ -101,9 +101,9 @@ pub const COMMANDS: &[Command] = &[
     reads("dump-ipfix-flow", "switch", (1, 1), extensions::ipfix_flow),
     reads("benchmark", "target n count", (3, 3), query::benchmark),
     reads("ofp-parse", "file", (1, 1), recorded::messages),
-    reads("ofp-parse-pcap", "pcap [port...]", (1, ANY), recorded::capture),
-    reads("help", "", (0, ANY), help),
-    reads("list-commands", "", (0, ANY), list),
+    reads("ofp-parse-pcap", "pcap [port...]", (1, UNLIMITED), recorded::capture),
+    reads("help", "", (0, UNLIMITED), help),
+    reads("list-commands", "", (0, UNLIMITED), list),
     changes("parse-flow", "", (1, 1), parse::flow),
     changes("parse-flows", "", (1, 1), parse::flows),
     changes("parse-group", "", (1, 1), parse::group),

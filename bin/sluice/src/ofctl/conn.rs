@@ -95,8 +95,8 @@ impl Conn {
         self.stream.send(&frames.concat())
     }
 
-    /// Sends frames, many in one write. `header` is put before each frame and gets the frame's transaction
-    /// ID; if it is empty, frames are sent as they are.
+    /// Sends frames, many in one write. `header` is sent before each frame, with the frame's transaction ID and
+    /// the total length filled in; if `header` is empty, frames are sent unchanged.
     pub fn send_frames<'m>(
         &mut self,
         frames: impl IntoIterator<Item = &'m [u8]>,
@@ -133,15 +133,14 @@ impl Conn {
         }
     }
 
-    fn talking(&self, e: &io::Error) -> Fail {
+    fn connection_error(&self, e: &io::Error) -> Fail {
         let why = error_text(e);
-        // The end of the stream is not a system error; the message omits the parentheses of one.
         Fail::Message(format!("talking to {} ({why})", self.name))
     }
 
-    fn receive_of(&mut self, is_ours: impl Fn(Xid) -> bool) -> Result<Vec<u8>, Fail> {
+    fn receive_matching(&mut self, is_ours: impl Fn(Xid) -> bool) -> Result<Vec<u8>, Fail> {
         loop {
-            let frame = self.receive().map_err(|e| self.talking(&e))?;
+            let frame = self.receive().map_err(|e| self.connection_error(&e))?;
             if xid_of(&frame).is_some_and(&is_ours) {
                 return Ok(frame);
             }
@@ -150,16 +149,16 @@ impl Conn {
 
     /// Sends a request and returns the first reply.
     pub fn transact(&mut self, request: &Message) -> Result<Vec<u8>, Fail> {
-        self.send(request).map_err(|e| self.talking(&e))?;
-        self.receive_of(|xid| xid == request.xid)
+        self.send(request).map_err(|e| self.connection_error(&e))?;
+        self.receive_matching(|xid| xid == request.xid)
     }
 
     /// Sends a multipart request and returns all parts of the reply, as bytes.
     pub fn transact_frames(&mut self, request: &Message) -> Result<Vec<Vec<u8>>, Fail> {
-        self.send(request).map_err(|e| self.talking(&e))?;
+        self.send(request).map_err(|e| self.connection_error(&e))?;
         let mut parts = Vec::new();
         loop {
-            let frame = self.receive_of(|xid| xid == request.xid)?;
+            let frame = self.receive_matching(|xid| xid == request.xid)?;
             let more = decode(&frame, Dialect::default()).is_ok_and(|m| m.more);
             parts.push(frame);
             if !more {
@@ -168,7 +167,7 @@ impl Conn {
         }
     }
 
-    /// Like `transact_frames`, but decoded; an error reply is an error.
+    /// Sends a multipart request and returns all parts of the reply, decoded. An error reply is returned as an error.
     pub fn transact_all(&mut self, request: &Message) -> Result<Vec<Message>, Fail> {
         let frames = self.transact_frames(request)?;
         frames
@@ -183,21 +182,21 @@ impl Conn {
             .collect()
     }
 
-    /// Sends a request that is answered only if it fails, followed by a barrier: returns the error if one
+    /// Sends a request to which the switch replies only if it fails, followed by a barrier. Returns the error if one
     /// arrives before the barrier reply.
     pub fn transact_noreply(&mut self, cx: &mut Context, request: &Message) -> Result<Option<Vec<u8>>, Fail> {
-        self.send(request).map_err(|e| self.talking(&e))?;
+        self.send(request).map_err(|e| self.connection_error(&e))?;
         self.failure_before_barrier(cx, |xid| xid == request.xid)
     }
 
-    /// The same; an error is printed and ends the command.
+    /// Sends a request to which the switch replies only if it fails. An error is printed and ends the command.
     pub fn execute(&mut self, cx: &mut Context, target: &str, request: &Message) -> Result<(), Fail> {
         let answer = self.transact_noreply(cx, request)?;
-        answer.map_or(Ok(()), |error| refused(cx, target, &error))
+        answer.map_or(Ok(()), |error| print_refusal(cx, target, &error))
     }
 
-    /// The same with many requests, with `window` of them in flight. Requests after a failed one may have
-    /// been executed; none of a later window is sent.
+    /// Sends many requests, with a barrier after each `window` requests. An error is printed and ends the command. Requests of the same
+    /// window that follow a failed request may have been executed; later windows are not sent.
     pub fn execute_all(
         &mut self,
         cx: &mut Context,
@@ -207,9 +206,9 @@ impl Conn {
     ) -> Result<(), Fail> {
         let mut frames = requests.frames().peekable();
         while frames.peek().is_some() {
-            self.send_frames(frames.by_ref().take(window), &[]).map_err(|e| self.talking(&e))?;
+            self.send_frames(frames.by_ref().take(window), &[]).map_err(|e| self.connection_error(&e))?;
             let answer = self.failure_before_barrier(cx, |xid| requests.find(xid).is_some())?;
-            answer.map_or(Ok(()), |error| refused(cx, target, &error))?;
+            answer.map_or(Ok(()), |error| print_refusal(cx, target, &error))?;
         }
         Ok(())
     }
@@ -220,10 +219,10 @@ impl Conn {
         is_ours: impl Fn(Xid) -> bool,
     ) -> Result<Option<Vec<u8>>, Fail> {
         let barrier = cx.message(self.version, Body::BarrierRequest);
-        self.send(&barrier).map_err(|e| self.talking(&e))?;
+        self.send(&barrier).map_err(|e| self.connection_error(&e))?;
         let mut answer = None;
         loop {
-            let frame = self.receive_of(|xid| xid == barrier.xid || is_ours(xid))?;
+            let frame = self.receive_matching(|xid| xid == barrier.xid || is_ours(xid))?;
             if xid_of(&frame) == Some(barrier.xid) {
                 return Ok(answer);
             }
@@ -231,7 +230,7 @@ impl Conn {
         }
     }
 
-    /// Changes the flow format; returns false if the switch refuses.
+    /// Changes the flow format of the connection. Returns false if the switch or its OpenFlow version does not support the format.
     pub fn set_protocol(&mut self, cx: &mut Context, want: Protocols) -> Result<bool, Fail> {
         while self.protocol != want {
             if (Protocols::of_version(self.version) & want).is_empty() {
@@ -253,8 +252,8 @@ impl Conn {
     }
 }
 
-/// Prints the switch's error.
-fn refused(cx: &mut Context, target: &str, error: &[u8]) -> Result<(), Fail> {
+/// Prints an error reply of the switch.
+fn print_refusal(cx: &mut Context, target: &str, error: &[u8]) -> Result<(), Fail> {
     let names = cx.names_to_show(target)?;
     eprint!("{}", message_text(error, &*names, cx.settings.verbosity.saturating_add(2)));
     Err(Fail::Printed(1))

@@ -13,14 +13,14 @@ use std::sync::Arc;
 pub struct Context {
     /// The parsed options.
     pub settings: Settings,
-    /// The directory of sockets, and others.
+    /// Directories of sockets and other files.
     pub dirs: Dirs,
     /// The tool's name in messages.
     pub progname: String,
     xid: u32,
-    /// The ports of each switch that was asked for them, by target.
+    /// The ports of the switches from which they were requested, by target.
     pub ports: HashMap<String, Arc<Ports>>,
-    /// The names of ports and tables of each switch that was asked for them, by target.
+    /// The names of ports and tables of the switches from which they were requested, by target.
     pub names: HashMap<String, Arc<Names>>,
     interactive: bool,
 }
@@ -57,7 +57,7 @@ impl Context {
         Message::new(version, self.xid(), body)
     }
 
-    /// Returns whether output has port and table names: `--names`, by default on a terminal.
+    /// Returns whether output has names of ports and tables: as `--names` selects, by default on a terminal only.
     pub fn shows_names(&self) -> bool {
         self.settings.names.unwrap_or(self.interactive)
     }

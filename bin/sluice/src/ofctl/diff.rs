@@ -14,37 +14,37 @@ use openflow::stats::{FlowStats, FlowStatsRequest};
 use openflow::text::{Protocols, actions_text, match_text, parse_flow_mod};
 use std::collections::BTreeMap;
 
-/// Two flows with equal keys are the same flow.
+/// Identifies a flow. Flows with equal keys in the two sets are compared with each other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+struct FlowKey {
     table: u8,
-    /// Highest first.
+    /// Reversed, so that the highest priority comes first.
     priority: std::cmp::Reverse<u16>,
     matching: String,
 }
 
-/// The flow in one of the two sets.
+/// A flow in one of the two sets.
 #[derive(Clone)]
-struct Version {
+struct SideFlow {
     flow: FlowMod,
     actions: String,
 }
 
-impl Version {
-    fn same(&self, other: &Version) -> bool {
+impl SideFlow {
+    fn equals(&self, other: &SideFlow) -> bool {
         let numbers =
-            |v: &Version| (v.flow.new_cookie, v.flow.idle_timeout, v.flow.hard_timeout, v.flow.importance);
+            |v: &SideFlow| (v.flow.new_cookie, v.flow.idle_timeout, v.flow.hard_timeout, v.flow.importance);
         numbers(self) == numbers(other) && self.actions == other.actions
     }
 }
 
-type Table = BTreeMap<Key, [Option<Version>; 2]>;
+type Table = BTreeMap<FlowKey, [Option<SideFlow>; 2]>;
 
 fn insert(table: &mut Table, flow: FlowMod, side: usize, names: &dyn NameMap) {
     let matching = flow.matching.text(names);
-    let key = Key { table: flow.table, priority: std::cmp::Reverse(flow.priority), matching };
+    let key = FlowKey { table: flow.table, priority: std::cmp::Reverse(flow.priority), matching };
     let actions = actions_text(&flow.actions, names);
-    table.entry(key).or_default()[side] = Some(Version { flow, actions });
+    table.entry(key).or_default()[side] = Some(SideFlow { flow, actions });
 }
 
 fn from_file(table: &mut Table, file: &str, side: usize, names: &dyn NameMap) -> Result<Protocols, Fail> {
@@ -93,7 +93,7 @@ pub fn replace(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
                 let command = FlowCommand::DeleteStrict;
                 deletions.push(FlowMod { command, actions: Vec::<Action>::new(), ..gone.flow });
             }
-            [Some(new), old] if cx.settings.readd || !old.as_ref().is_some_and(|o| o.same(&new)) => {
+            [Some(new), old] if cx.settings.readd || !old.as_ref().is_some_and(|o| o.equals(&new)) => {
                 let flags = FlowFlags { send_flow_rem: new.flow.flags.send_flow_rem, ..FlowFlags::default() };
                 additions.push(FlowMod { flags, ..new.flow });
             }
@@ -108,12 +108,12 @@ pub fn replace(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     }
     let mods = deletions.into_iter().chain(additions);
     let bodies = mods.map(|m| Body::FlowMod(Box::new(FlowMod { modify_cookie: true, ..m })));
-    let mut requests = Requests::of(conn.format(), bodies);
+    let mut requests = Requests::from_bodies(conn.format(), bodies);
     send(cx, &mut conn, &args[0], &mut requests, WINDOW)
 }
 
-/// The OpenFlow 1.0 formats without table IDs, for those with table IDs that can carry the flows: dumps are
-/// equal in both.
+/// The OpenFlow 1.0 formats without table IDs that correspond to the usable formats with table IDs. Dumps of flows are
+/// equal in both formats.
 fn without_table(usable: Protocols) -> Protocols {
     Protocols((usable.0 & 10) >> 1)
 }
@@ -130,7 +130,7 @@ fn read(cx: &mut Context, table: &mut Table, source: &str, side: usize) -> Resul
     Ok(())
 }
 
-fn line(v: &Version, names: &dyn NameMap) -> String {
+fn line(v: &SideFlow, names: &dyn NameMap) -> String {
     let m = &v.flow;
     let mut text = if m.table == 0 { String::new() } else { format!("table={} ", m.table) };
     text += &match_text(&m.matching, m.priority, names);
@@ -155,7 +155,7 @@ pub fn diff(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     let mut text = String::new();
     for [a, b] in table.values() {
         if let (Some(a), Some(b)) = (a, b)
-            && a.same(b)
+            && a.equals(b)
         {
             continue;
         }

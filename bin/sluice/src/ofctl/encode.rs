@@ -1,4 +1,4 @@
-//! Encodes flow mods from text. A file may have a million of them, so threads encode parts of it in parallel.
+//! Encodes flow mods from text. A file may have a million flow mods, so threads encode parts of the file in parallel.
 
 use super::fail::Fail;
 use super::flow_file::Source;
@@ -14,19 +14,19 @@ use std::thread;
 
 static OFP_MATCH: Module = Module::new("ofp_match");
 
-/// Bytes of text that a thread takes at a time: a few thousand flows.
-const PART: usize = 128 << 10;
-/// Maximum number of threads, if there are as many cores. More would not help: the switch takes longer per
-/// flow, in one thread.
+/// Bytes of text in one part: a few thousand flows.
+const PART_SIZE: usize = 128 << 10;
+/// Maximum number of threads, if there are as many cores. More threads would not help, because the switch executes flow mods
+/// in one thread, and that takes longer than encoding them.
 const THREADS_MAX: usize = 4;
 
 /// The encoded flow mods of a source, all in one format.
 pub struct EncodedFlows {
     /// The encoded requests.
     pub requests: Requests,
-    /// The formats that can carry them.
+    /// The formats that can express all flows.
     pub usable: Protocols,
-    /// Matches from which fields were removed: before and after.
+    /// Matches from which fields were removed: the text before and after.
     normalized: Vec<(String, String)>,
 }
 
@@ -60,8 +60,8 @@ impl EncodedFlows {
     }
 }
 
-/// The result of a part: its flow mods up to the first error, and that error.
-type Part = (EncodedFlows, Result<(), Fail>);
+/// The result of a part: its flow mods up to the first error, and the error if there is one.
+type PartResult = (EncodedFlows, Result<(), Fail>);
 
 /// Encodes all flow mods of a source, in order, up to the first error.
 pub fn encode(
@@ -70,13 +70,13 @@ pub fn encode(
     names: &(dyn NameMap + Sync),
     format: Format,
 ) -> (EncodedFlows, Result<(), Fail>) {
-    let one = |part: Range<usize>| -> Part {
+    let one = |part: Range<usize>| -> PartResult {
         let mut encoded = EncodedFlows::new(format);
-        let read = source.each(part, command, names, |parsed| encoded.push(parsed));
+        let read = source.for_each_flow(part, command, names, |parsed| encoded.push(parsed));
         (encoded, read)
     };
     let mut all = EncodedFlows::new(format);
-    for (encoded, read) in in_parallel(&source.parts(PART), one) {
+    for (encoded, read) in in_parallel(&source.parts(PART_SIZE), one) {
         all.append(encoded);
         if read.is_err() {
             return (all, read);
@@ -85,9 +85,9 @@ pub fn encode(
     (all, Ok(()))
 }
 
-/// Processes parts in several threads; the results are in the order of the parts. Parts after the first error
-/// may be missing.
-fn in_parallel(parts: &[Range<usize>], one: impl Fn(Range<usize>) -> Part + Sync) -> Vec<Part> {
+/// Processes parts in several threads. Returns the results in the order of the parts; results of parts after the
+/// first error may be missing.
+fn in_parallel(parts: &[Range<usize>], one: impl Fn(Range<usize>) -> PartResult + Sync) -> Vec<PartResult> {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
@@ -103,7 +103,7 @@ fn in_parallel(parts: &[Range<usize>], one: impl Fn(Range<usize>) -> Part + Sync
     };
     let threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX).min(parts.len());
     let mut done = thread::scope(|scope| {
-        // If the system cannot start a thread, the others process its parts.
+        // If a thread cannot be started, the other threads process its parts.
         let others: Vec<_> =
             (1..threads).filter_map(|_| thread::Builder::new().spawn_scoped(scope, work).ok()).collect();
         let mut done = work();
@@ -145,7 +145,9 @@ mod tests {
         assert!(read.is_ok());
         let mut reference = EncodedFlows::new(Format::initial(Version::V14));
         let source = Source::File(String::new(), text);
-        source.each(source.whole(), FlowCommand::Add, &NoNames, |parsed| reference.push(parsed)).unwrap();
+        source
+            .for_each_flow(source.full_range(), FlowCommand::Add, &NoNames, |parsed| reference.push(parsed))
+            .unwrap();
         assert!(all.requests.frames().eq(reference.requests.frames()));
         assert_eq!((all.requests.frames().count(), all.usable), (20_000, reference.usable));
     }

@@ -1,10 +1,10 @@
 //! Commands that use extension messages of Open vSwitch: tunnel options, connection tracking, IPFIX.
 
-use super::ask::ask;
 use super::change::open_for_change;
 use super::conn::Conn;
 use super::context::Context;
 use super::fail::{Fail, fail};
+use super::replies::print_reply;
 use openflow::message::Body;
 use openflow::session::{CtFlush, TlvTableMod};
 use openflow::text::{Protocols, parse_ct_flush, parse_tlv_maps};
@@ -32,7 +32,7 @@ pub fn delete_tlv(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
 
 /// `dump-tlv-map`
 pub fn dump_tlv(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
-    ask(cx, &args[0], Body::TlvTableRequest)
+    print_reply(cx, &args[0], Body::TlvTableRequest)
 }
 
 fn flush(cx: &mut Context, target: &str, flush: CtFlush) -> Result<(), Fail> {
@@ -56,10 +56,10 @@ pub fn ct_flush(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
 
 /// `dump-ipfix-bridge`
 pub fn ipfix_bridge(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
-    ask(cx, &args[0], Body::IpfixBridgeRequest)
+    print_reply(cx, &args[0], Body::IpfixBridgeRequest)
 }
 
 /// `dump-ipfix-flow`
 pub fn ipfix_flow(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
-    ask(cx, &args[0], Body::IpfixFlowRequest)
+    print_reply(cx, &args[0], Body::IpfixFlowRequest)
 }

@@ -5,9 +5,9 @@ use std::io::Write;
 /// Why a command ended early.
 #[derive(Debug)]
 pub enum Fail {
-    /// For standard error, after the tool's name.
+    /// The error text, to be printed to standard error after the tool's name.
     Message(String),
-    /// The error has been printed; the exit status.
+    /// The error has been printed; exit with this status.
     Printed(u8),
 }
 

@@ -1,4 +1,4 @@
-//! The names of ports and tables: a switch is asked for them once.
+//! Fetches the names of ports and tables, once per switch.
 
 use super::conn::Conn;
 use super::context::Context;
@@ -12,12 +12,12 @@ use std::sync::Arc;
 use units::OfPort;
 
 impl Context {
-    /// The names to print.
+    /// The names to use in output.
     pub fn names_to_show(&mut self, target: &str) -> Result<Arc<dyn NameMap + Send + Sync>, Fail> {
         if self.shows_names() { self.all_names(target) } else { Ok(Arc::new(NoNames)) }
     }
 
-    /// The names that arguments may use.
+    /// The names to accept in arguments.
     pub fn names_to_accept(&mut self, target: &str) -> Result<Arc<dyn NameMap + Send + Sync>, Fail> {
         if self.settings.names != Some(false) { self.all_names(target) } else { Ok(Arc::new(NoNames)) }
     }
@@ -31,7 +31,7 @@ impl Context {
         Ok(names)
     }
 
-    /// The names of ports alone.
+    /// The names of ports, without those of tables.
     pub fn port_names(&mut self, target: &str) -> Result<Arc<Ports>, Fail> {
         if let Some(known) = self.ports.get(target) {
             return Ok(known.clone());
@@ -64,7 +64,7 @@ impl Context {
         Ok(ports)
     }
 
-    /// The names of a switch's tables: its counters tell them, since OpenFlow 1.3 its features.
+    /// The names of a switch's tables. Before OpenFlow 1.3 they are in the table statistics, later in the table features.
     fn fetch_tables(&mut self, target: &str) -> Result<Tables, Fail> {
         let mut conn = Conn::open(self, target)?;
         let body = match conn.version < Version::V13 {

@@ -40,15 +40,15 @@ impl Source {
         Ok(Source::File(name.to_owned(), text))
     }
 
-    /// The range of the whole text, in bytes.
-    pub fn whole(&self) -> Range<usize> {
+    /// The byte range of the complete text.
+    pub fn full_range(&self) -> Range<usize> {
         let (Source::Text(text) | Source::File(_, text)) = self;
         0..text.len()
     }
 
-    /// Ranges of whole lines, of about `size` bytes each, in order.
+    /// Byte ranges of about `size` bytes each, in order, which end at line ends. A single flow mod is one range.
     pub fn parts(&self, size: usize) -> Vec<Range<usize>> {
-        let (mut parts, mut rest) = (Vec::new(), self.whole());
+        let (mut parts, mut rest) = (Vec::new(), self.full_range());
         while let Source::File(_, text) = self
             && let Some(behind) = text.as_bytes().get(rest.start + size..)
             && let Some(line) = behind.iter().position(|b| *b == b'\n')
@@ -61,7 +61,7 @@ impl Source {
         parts
     }
 
-    /// The formats that can carry the first flow mod. Errors are reported later, when it is parsed again.
+    /// The formats that can express the first flow mod. Errors are ignored here; they are reported when the flow mod is parsed again.
     pub fn first_usable(&self, command: FlowCommand, names: &dyn NameMap) -> Protocols {
         let first = match self {
             Source::Text(text) => Some(parse_flow_mod(text, command, names)),
@@ -71,7 +71,7 @@ impl Source {
     }
 
     /// Parses the flow mods of a part, in order.
-    pub fn each(
+    pub fn for_each_flow(
         &self,
         part: Range<usize>,
         command: FlowCommand,
@@ -101,11 +101,11 @@ fn parse_line(line: &str, command: FlowCommand, names: &dyn NameMap) -> Result<P
     }
 }
 
-/// All flow mods of a file, and the formats that can carry them.
+/// All flow mods of a file, and the formats that can express them.
 pub fn read_flows(file: &str, names: &dyn NameMap) -> Result<(Vec<FlowMod>, Protocols), Fail> {
     let (mut mods, mut usable) = (Vec::new(), Protocols::ANY);
     let source = Source::file(file)?;
-    source.each(source.whole(), FlowCommand::Add, names, |parsed| {
+    source.for_each_flow(source.full_range(), FlowCommand::Add, names, |parsed| {
         usable &= parsed.usable;
         mods.push(*parsed.flow);
     })?;

@@ -1,12 +1,12 @@
 //! Commands for groups, and bundles of flow and group mods.
 
-use super::ask::{ask, dump as dump_request};
 use super::bundle::transact;
 use super::change::{open_for_change, send as send_requests};
 use super::conn::Conn;
 use super::context::Context;
 use super::fail::{Fail, fail};
 use super::flow_file::{self, lines};
+use super::replies::{dump as dump_request, print_reply};
 use super::requests::Requests;
 use flow::text::NameMap;
 use openflow::group::{GROUP_ALL, GroupCommand, GroupMod};
@@ -36,7 +36,7 @@ fn read_groups(
 fn send(cx: &mut Context, target: &str, mods: Vec<GroupMod>, usable: Protocols) -> Result<(), Fail> {
     let usable = if cx.settings.bundle { usable & Protocols::OF13_UP } else { usable };
     let mut conn = open_for_change(cx, target, usable)?;
-    let mut requests = Requests::of(conn.format(), mods.into_iter().map(Body::GroupMod));
+    let mut requests = Requests::from_bodies(conn.format(), mods.into_iter().map(Body::GroupMod));
     send_requests(cx, &mut conn, target, &mut requests, 1)
 }
 
@@ -88,7 +88,7 @@ pub fn remove_buckets(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     one_or_file(cx, args, GroupCommand::RemoveBucket)
 }
 
-/// `dump-groups`: before OpenFlow 1.5 the reply always has all groups.
+/// `dump-groups`. Before OpenFlow 1.5 the reply always contains all groups.
 pub fn dump(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     let mut conn = Conn::open(cx, &args[0])?;
     let group = args.get(1).and_then(|n| n.parse().ok()).unwrap_or(GROUP_ALL);
@@ -101,12 +101,12 @@ pub fn stats(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     let names = cx.names_to_accept(&args[0])?;
     let text = args.get(1).map_or("", String::as_str);
     let (m, _) = parse_group_mod(text, GroupCommand::Delete, &*names)?;
-    ask(cx, &args[0], Body::GroupStatsRequest(m.group))
+    print_reply(cx, &args[0], Body::GroupStatsRequest(m.group))
 }
 
 /// `dump-group-features`
 pub fn features(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
-    ask(cx, &args[0], Body::GroupFeaturesRequest)
+    print_reply(cx, &args[0], Body::GroupFeaturesRequest)
 }
 
 /// Parses a line of a bundle file.
@@ -142,7 +142,7 @@ pub fn bundle(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
         cx.settings.protocols = Protocols::of_versions(cx.settings.versions);
     }
     let mut conn = open_for_change(cx, &args[0], usable)?;
-    let mut requests = Requests::of(conn.format(), bodies);
-    requests.number(cx)?;
+    let mut requests = Requests::from_bodies(conn.format(), bodies);
+    requests.assign_xids(cx)?;
     transact(cx, &mut conn, &args[0], &requests)
 }

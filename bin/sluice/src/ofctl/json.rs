@@ -1,7 +1,7 @@
 //! `--json`: the output of some commands as JSON values, one per command.
 //!
-//! Unknown values are null. Ports have a number and a name; a match is an object of fields, with values in
-//! flow syntax; actions are a list of texts.
+//! Unknown values are null. A port has a number and a name. A match is an object of fields, with values in
+//! flow syntax. Actions are a list of texts.
 
 use super::conn::Conn;
 use super::context::Context;
@@ -88,7 +88,7 @@ fn port(p: &Port) -> Json {
     })
 }
 
-/// The number of a port; reserved ports are written by name.
+/// The number of a port; for reserved ports the name.
 fn number(port: OfPort) -> Json {
     let text = flow::text::port_text(port, &flow::text::NoNames);
     text.parse::<u32>().map_or(Json::from(text), Json::from)
@@ -121,7 +121,7 @@ fn flow(f: &FlowStats, names: &dyn NameMap) -> Json {
         "hard_timeout": f.hard_timeout,
         "importance": f.importance,
         "send_flow_rem": f.flags.send_flow_rem,
-        // Passing the default priority omits it from the text.
+        // Pass the default priority, which is then omitted from the text.
         "match": fields(&match_text(&f.matching, 0x8000, names)),
         "actions": f.actions.iter().map(|a| action_text(a, names)).collect::<Vec<_>>(),
     })

@@ -1,9 +1,9 @@
 //! Commands for meters.
 
-use super::ask::dump as dump_request;
 use super::change::open_for_change;
 use super::context::Context;
 use super::fail::Fail;
+use super::replies::dump as dump_request;
 use openflow::message::Body;
 use openflow::meter::{METER_ALL, MeterCommand, MeterConfig, MeterMod};
 use openflow::text::{Protocols, parse_meter_mod};
@@ -18,7 +18,7 @@ fn send(cx: &mut Context, args: &[String], command: MeterCommand) -> Result<(), 
     conn.execute(cx, &args[0], &request)
 }
 
-fn ask(cx: &mut Context, args: &[String], body: impl FnOnce(u32) -> Body) -> Result<(), Fail> {
+fn query(cx: &mut Context, args: &[String], body: impl FnOnce(u32) -> Body) -> Result<(), Fail> {
     let meter =
         args.get(1).map_or(Ok(METER_ALL), |text| parse_meter_mod(text, None).map(|m| m.config.meter))?;
     let mut conn = open_for_change(cx, &args[0], Protocols::OF13_UP)?;
@@ -43,15 +43,15 @@ pub fn delete(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
 
 /// `dump-meters`
 pub fn dump(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
-    ask(cx, args, Body::MeterConfigRequest)
+    query(cx, args, Body::MeterConfigRequest)
 }
 
 /// `meter-stats`
 pub fn stats(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
-    ask(cx, args, Body::MeterStatsRequest)
+    query(cx, args, Body::MeterStatsRequest)
 }
 
 /// `meter-features`
 pub fn features(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
-    ask(cx, args, |_| Body::MeterFeaturesRequest)
+    query(cx, args, |_| Body::MeterFeaturesRequest)
 }

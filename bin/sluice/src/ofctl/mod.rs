@@ -1,8 +1,7 @@
 //! `sluice ofctl` (`ovs-ofctl`): shows and controls an OpenFlow switch.
 //!
-//! Exit status: 0 success, 1 failed or refused by the switch, 2 flows differ (`diff-flows`).
+//! Exit status: 0 success, 1 failure or refusal by the switch, 2 flows differ (`diff-flows`).
 
-mod ask;
 mod bundle;
 mod change;
 mod commands;
@@ -24,6 +23,7 @@ mod parse;
 mod ports;
 mod query;
 mod recorded;
+mod replies;
 mod requests;
 mod tables;
 
@@ -38,7 +38,7 @@ use std::process::ExitCode;
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
     let begin = || {
-        // A match that loses fields is usually a mistake: Open vSwitch prints this, too.
+        // Print log lines about fields that are removed from a match, which usually is a mistake. Open vSwitch prints them, too.
         if let Err(why) = runtime::log::set("ofp_match:console:info") {
             eprintln!("{}: {why}", call.name);
         }

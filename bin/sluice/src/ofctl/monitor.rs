@@ -1,9 +1,9 @@
 //! `monitor` and `snoop`: print the messages of a switch.
 
-use super::ask::dump;
 use super::conn::Conn;
 use super::context::Context;
 use super::fail::{Fail, fail, print};
+use super::replies::dump;
 use super::tables::fetch_config;
 use flow::text::NoNames;
 use openflow::message::{Body, Message};
@@ -56,7 +56,7 @@ pub fn monitor(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     follow(cx, conn, &args[0], true)
 }
 
-/// OpenFlow 1.3 and later have no such setting, so they are not offered to the switch.
+/// Restricts the offered versions to those before OpenFlow 1.3, because later versions have no setting for invalid TTLs.
 fn only_with_invalid_ttl(cx: &mut Context) -> Result<(), Fail> {
     let with: VersionSet = [Version::V10, Version::V11, Version::V12].into_iter().collect();
     let both = cx.settings.versions.and(with);
@@ -95,14 +95,13 @@ fn set_config(cx: &mut Context, conn: &mut Conn, target: &str, config: SwitchCon
 
 /// `snoop`
 pub fn snoop(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
-    // Names cannot be requested on this socket.
+    // The snoop socket answers no requests, so names cannot be requested.
     cx.settings.names = Some(false);
     let conn = Conn::open_socket(cx, &args[0], "snoop")?;
     follow(cx, conn, &args[0], false)
 }
 
-/// Prints all messages to standard error until the connection ends. With `answers`, echo requests are
-/// answered.
+/// Prints all messages to standard error until the connection ends. With `answers`, replies to echo requests.
 fn follow(cx: &mut Context, mut conn: Conn, target: &str, answers: bool) -> Result<(), Fail> {
     let names = cx.names_to_show(target)?;
     let verbosity = cx.settings.verbosity.saturating_add(2);

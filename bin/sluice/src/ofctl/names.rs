@@ -21,7 +21,7 @@ impl NameMap for Ports {
     }
 }
 
-/// The names of the tables that have one.
+/// The names of the tables that have a name.
 #[derive(Debug, Default)]
 pub struct Tables(BTreeMap<u8, String>);
 
@@ -33,7 +33,7 @@ impl Tables {
         }
     }
 
-    /// The number of the table with this name; `None` if two tables have it.
+    /// The number of the table with this name; `None` if no table or several tables have the name.
     fn number(&self, name: &str) -> Option<u8> {
         let mut found = self.0.iter().filter(|(_, n)| *n == name);
         let (number, _) = found.next()?;

@@ -39,7 +39,7 @@ const OPTIONS: [Opt; 20] = [
         .says("LIST", "OpenFlow versions to speak, such as OpenFlow13 (default: OpenFlow10)"),
 ];
 
-/// All options; those for JSON exist only under our own name.
+/// All options. The options for JSON do not exist if the tool is called as `ovs-ofctl` (`compat`).
 pub fn all(compat: bool) -> Vec<Opt> {
     let json = common::FORMAT.into_iter().filter(|_| !compat);
     OPTIONS.into_iter().chain(json).chain(TLS).chain(LOGGING).collect()
@@ -48,9 +48,9 @@ pub fn all(compat: bool) -> Vec<Opt> {
 /// A sort criterion of a dump.
 #[derive(Clone, Copy, Debug)]
 pub struct Criterion {
-    /// `None`: the priority.
+    /// The field to sort by; `None`: the priority.
     pub field: Option<FieldId>,
-    /// Largest first.
+    /// Whether the largest value comes first.
     pub descending: bool,
 }
 
@@ -77,7 +77,7 @@ pub struct Settings {
     pub names: Option<bool>,
     /// `--stats`
     pub stats: bool,
-    /// How often `-m` is given.
+    /// Number of times that `-m` is given.
     pub verbosity: u8,
     /// `--timestamp`
     pub timestamp: bool,
@@ -150,7 +150,7 @@ pub fn settings(parsed: Parsed, dirs: &Dirs) -> Result<(Settings, Vec<String>), 
                 return fail(format!("incorrect value `{text}' for --color"));
             }
             "color" => s.color = is_colored(&text.to_ascii_lowercase()),
-            _ if identity.take(name, value.as_deref()) => {}
+            _ if identity.handle_option(name, value.as_deref()) => {}
             _ => getopt::log_option(name, value.as_deref(), &dirs.logfile()).map_err(Fail::Message)?,
         }
     }
@@ -162,7 +162,7 @@ pub fn settings(parsed: Parsed, dirs: &Dirs) -> Result<(Settings, Vec<String>), 
     Ok((s, parsed.rest))
 }
 
-/// Reconciles allowed versions and flow formats: each excludes some of the other.
+/// Removes allowed versions without an allowed flow format, and allowed flow formats without an allowed version.
 fn restrict(s: &mut Settings) -> Result<(), Fail> {
     if s.bundle && Protocols::OF13_UP.versions().and(s.versions).newest().is_none() {
         s.versions = VersionSet::only(Version::V14);

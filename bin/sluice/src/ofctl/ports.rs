@@ -1,9 +1,9 @@
 //! Commands for ports.
 
-use super::ask::dump;
 use super::conn::Conn;
 use super::context::Context;
 use super::fail::{Fail, fail};
+use super::replies::dump;
 use flow::text::{NoNames, port_from_text};
 use openflow::message::Body;
 use openflow::port::{PortConfig, PortMod};

@@ -1,9 +1,9 @@
 //! Commands that send requests and print the replies.
 
-use super::ask::{ask, dump, dump_with};
 use super::conn::Conn;
 use super::context::Context;
 use super::fail::{Fail, fail, print};
+use super::replies::{dump, dump_with, print_reply};
 use crate::color;
 use openflow::message::{Body, Message};
 use openflow::stats::{FlowStats, FlowStatsRequest, QUEUE_ALL, QueueRequest};
@@ -25,17 +25,17 @@ pub fn show(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
         let request = cx.message(conn.version, Body::PortDescRequest(OfPort::NONE));
         dump(cx, &mut conn, &args[0], &request)?;
     }
-    ask(cx, &args[0], Body::GetConfigRequest)
+    print_reply(cx, &args[0], Body::GetConfigRequest)
 }
 
 /// `dump-desc`
 pub fn desc(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
-    ask(cx, &args[0], Body::DescRequest)
+    print_reply(cx, &args[0], Body::DescRequest)
 }
 
 /// `dump-tables`
 pub fn tables(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
-    ask(cx, &args[0], Body::TableStatsRequest)
+    print_reply(cx, &args[0], Body::TableStatsRequest)
 }
 
 /// `dump-table-desc`
@@ -48,7 +48,7 @@ pub fn table_desc(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     dump(cx, &mut conn, &args[0], &request)
 }
 
-/// `dump-table-features`: printed as one text over all parts.
+/// `dump-table-features`: all parts of the reply are printed as one text.
 pub fn table_features(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     let mut conn = Conn::open(cx, &args[0])?;
     if conn.version < Version::V13 {
@@ -65,12 +65,12 @@ pub fn table_features(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     print(&format!("{}\n", text.strip_prefix('\n').unwrap_or(&text)))
 }
 
-/// Connects and negotiates a flow format that can carry the request.
+/// Connects and negotiates a flow format that can express the request.
 pub fn open_for_dump(cx: &mut Context, target: &str, usable: Protocols) -> Result<Conn, Fail> {
     let mut conn = Conn::open(cx, target)?;
     let allowed = cx.settings.protocols;
-    // Newest first, and NXM before OpenFlow 1.0's own. Formats with and without table IDs are equal for
-    // requests.
+    // Try the newest format first, and NXM before OpenFlow 1.0's own format. For requests, formats with and without table IDs
+    // are equal.
     for format in [0x100, 0x80, 0x40, 0x20, 0x10, 4, 1].map(Protocols) {
         if !(format & usable & allowed).is_empty() && conn.set_protocol(cx, format)? {
             return Ok(conn);
@@ -84,7 +84,7 @@ pub fn open_for_dump(cx: &mut Context, target: &str, usable: Protocols) -> Resul
     fail(format!("switch does not support any of the usable flow formats ({usable})"))
 }
 
-/// A request with the flows in the connection's format.
+/// A request in which flows are encoded in the connection's format.
 pub fn flow_request(cx: &mut Context, conn: &Conn, body: Body) -> Message {
     conn.format().message(cx.xid(), body)
 }
@@ -111,7 +111,7 @@ pub fn fetch_flows(
     let mut flows = Vec::new();
     for m in conn.transact_all(&request)? {
         let Body::FlowStatsReply(list) = m.body else { continue };
-        // For sorted output, print ages only if the OpenFlow version has them, not if an extension adds them.
+        // In sorted output, ages are printed only if the OpenFlow version has them, not if an extension adds them.
         match m.version < Version::V15 {
             true => flows.extend(list.into_iter().map(|f| FlowStats { idle_age: None, hard_age: None, ..f })),
             false => flows.extend(list),
@@ -144,7 +144,7 @@ pub fn flows(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     flows.iter().try_for_each(|f| print(&if cx.settings.color { color::flows(&text(f)) } else { text(f) }))
 }
 
-/// Orders two flows by `--sort`. Flows without the field come last, in ascending and descending order.
+/// Orders two flows by `--sort` and `--rsort`. Flows without the field come last in both orders.
 fn compare(cx: &Context, a: &FlowStats, b: &FlowStats) -> Ordering {
     let order = |c: &super::options::Criterion| {
         let ordered = match c.field {
@@ -190,7 +190,7 @@ pub fn queue_stats(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     dump(cx, &mut conn, &args[0], &request)
 }
 
-/// `queue-get-config`: OpenFlow 1.0 needs one request per port.
+/// `queue-get-config`: OpenFlow 1.0 requires a separate request for each port.
 pub fn queue_config(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     let asked = queue_request(cx, args, OfPort::NONE)?;
     let mut conn = Conn::open(cx, &args[0])?;

@@ -1,4 +1,4 @@
-//! Recorded OpenFlow: a file of messages, or a capture of TCP packets.
+//! Prints recorded OpenFlow messages from a file of messages or a capture of TCP packets.
 
 use super::context::Context;
 use super::fail::{Fail, fail, print};
@@ -47,17 +47,19 @@ pub fn messages(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     Ok(())
 }
 
-/// Source and destination of a TCP segment: address and port.
+/// One direction of a TCP connection: address and port of the sender and the receiver.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Direction {
     from: (u32, u16),
     to: (u32, u16),
 }
 
-/// One direction of a connection: bytes of an incomplete message, and the next sequence number.
+/// State of one direction of a connection.
 #[derive(Default)]
 struct Stream {
+    /// The next sequence number.
     next: u32,
+    /// The bytes of an incomplete message.
     bytes: Vec<u8>,
 }
 
@@ -80,16 +82,16 @@ pub fn capture(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     let mut streams = HashMap::new();
     let mut first = true;
     for frame in frames {
-        let Some((at, tcp, payload)) = segment(frame) else { continue };
-        if !ports.contains(&at.from.1) && !ports.contains(&at.to.1) {
+        let Some((direction, tcp, payload)) = segment(frame) else { continue };
+        if !ports.contains(&direction.from.1) && !ports.contains(&direction.to.1) {
             continue;
         }
-        let Some(stream) = follow(&mut streams, at, &tcp, payload) else { continue };
+        let Some(stream) = follow(&mut streams, direction, &tcp, payload) else { continue };
         while let Ok(Some(message)) = take_frame(&mut stream.bytes) {
             let end = |(ip, port): (u32, u16)| format!("{}.{port}", Ipv4Addr::from(ip));
             let gap = if std::mem::take(&mut first) { "" } else { "\n" };
             let text = message_text(&message, &NoNames, cx.settings.verbosity.saturating_add(1));
-            print(&format!("{gap}{} > {}:\n{text}", end(at.from), end(at.to)))?;
+            print(&format!("{gap}{} > {}:\n{text}", end(direction.from), end(direction.to)))?;
         }
     }
     Ok(())
@@ -130,11 +132,11 @@ fn segment(frame: &[u8]) -> Option<(Direction, Tcp<'_>, &[u8])> {
     Some((Direction { from: (flow.nw_src, flow.tp_src), to: (flow.nw_dst, flow.tp_dst) }, tcp, payload))
 }
 
-/// Appends a segment to its stream. Returns `None` for a segment that begins or ends a stream or is out of
-/// order.
+/// Appends a segment to its stream. Returns `None` for a segment that begins or ends a stream, is empty,
+/// or is out of order.
 fn follow<'a>(
     streams: &'a mut HashMap<Direction, Stream>,
-    at: Direction,
+    direction: Direction,
     tcp: &Tcp<'_>,
     payload: &[u8],
 ) -> Option<&'a mut Stream> {
@@ -142,17 +144,17 @@ fn follow<'a>(
     const SYN: u16 = 2;
     let (seq, flags) = (tcp.seq(), tcp.flags());
     if flags & SYN != 0 {
-        streams.insert(at, Stream { next: seq.wrapping_add(1), bytes: Vec::new() });
+        streams.insert(direction, Stream { next: seq.wrapping_add(1), bytes: Vec::new() });
         return None;
     }
     if flags & FIN_RST != 0 {
-        streams.remove(&at);
+        streams.remove(&direction);
         return None;
     }
     if payload.is_empty() {
         return None;
     }
-    let stream = streams.entry(at).or_insert(Stream { next: seq, bytes: Vec::new() });
+    let stream = streams.entry(direction).or_insert(Stream { next: seq, bytes: Vec::new() });
     if seq != stream.next {
         return None;
     }

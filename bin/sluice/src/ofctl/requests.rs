@@ -1,4 +1,4 @@
-//! Requests that change a switch, stored in encoded form, since a file may have a million flows.
+//! Requests that change a switch. They are stored in encoded form, which is small, because a file may have a million flows.
 
 use super::context::Context;
 use super::fail::Fail;
@@ -36,7 +36,7 @@ impl Format {
     }
 }
 
-/// Encoded requests of one format, in order. They get transaction IDs when they are sent.
+/// Encoded requests of one format, in order. [`Requests::assign_xids`] assigns their transaction IDs before they are sent.
 #[derive(Debug)]
 pub struct Requests {
     format: Format,
@@ -44,17 +44,17 @@ pub struct Requests {
     pieces: Vec<Vec<u8>>,
     len: u32,
     first: Xid,
-    refused: Option<OfError>,
+    encode_error: Option<OfError>,
 }
 
 impl Requests {
     /// An empty list.
     pub fn new(format: Format) -> Requests {
-        Requests { format, pieces: vec![Vec::new()], len: 0, first: Xid(0), refused: None }
+        Requests { format, pieces: vec![Vec::new()], len: 0, first: Xid(0), encode_error: None }
     }
 
-    /// Encodes these bodies.
-    pub fn of(format: Format, bodies: impl IntoIterator<Item = Body>) -> Requests {
+    /// Encodes requests with these bodies.
+    pub fn from_bodies(format: Format, bodies: impl IntoIterator<Item = Body>) -> Requests {
         let mut requests = Requests::new(format);
         bodies.into_iter().for_each(|body| requests.push(body));
         requests
@@ -65,7 +65,7 @@ impl Requests {
         self.format
     }
 
-    /// Appends a request. If the format cannot carry it, [`Requests::number`] reports the error.
+    /// Appends a request. If the format cannot express the request, [`Requests::assign_xids`] reports the error.
     pub fn push(&mut self, body: Body) {
         match encode(&self.format.message(Xid(0), body), self.format.dialect()) {
             Ok(frames) => {
@@ -73,7 +73,7 @@ impl Requests {
                 let Some(piece) = self.pieces.last_mut() else { return };
                 frames.iter().for_each(|frame| piece.extend_from_slice(frame));
             }
-            Err(e) => self.refused = self.refused.or(Some(e)),
+            Err(e) => self.encode_error = self.encode_error.or(Some(e)),
         }
     }
 
@@ -81,12 +81,12 @@ impl Requests {
     pub fn append(&mut self, mut other: Requests) {
         self.pieces.append(&mut other.pieces);
         self.len += other.len;
-        self.refused = self.refused.or(other.refused);
+        self.encode_error = self.encode_error.or(other.encode_error);
     }
 
-    /// Gives each request a transaction ID: the next ones of the context.
-    pub fn number(&mut self, cx: &mut Context) -> Result<(), Fail> {
-        if let Some(e) = self.refused {
+    /// Assigns consecutive transaction IDs of the context to the requests.
+    pub fn assign_xids(&mut self, cx: &mut Context) -> Result<(), Fail> {
+        if let Some(e) = self.encode_error {
             return Err(Fail::Message(e.name().to_owned()));
         }
         self.first = cx.xids(self.len);
@@ -120,8 +120,8 @@ impl Requests {
         if at < self.len { self.frames().nth(at as usize) } else { None }
     }
 
-    /// The bytes that precede each request in the message that adds it to a bundle. Length and transaction ID
-    /// must still be set.
+    /// The bytes that precede each request in the message that adds it to a bundle. The caller must set length and transaction
+    /// ID.
     pub fn bundle_header(&self, bundle: u32, flags: u16) -> Result<Vec<u8>, Fail> {
         let add = Body::BundleAdd(BundleAdd { bundle, flags, message: Vec::new() });
         let frames = encode(&self.format.message(Xid(0), add), self.format.dialect());
@@ -129,7 +129,7 @@ impl Requests {
     }
 }
 
-/// The length of the first frame. The buffer has only whole messages of our own.
+/// The length of the first frame. The buffer contains only complete messages.
 fn frame_len(bytes: &[u8]) -> Option<usize> {
     next_frame(bytes).ok().flatten().filter(|len| *len <= bytes.len())
 }

@@ -28,7 +28,7 @@ pub fn get_frags(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     print(&format!("{}\n", frag_mode_name(config.frag)))
 }
 
-/// `set-frags`: reads the mode back, since switches may ignore a mode that they do not support.
+/// `set-frags`: reads the mode afterwards, because a switch may ignore a mode that it does not support.
 pub fn set_frags(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     let Some(frag) = frag_mode_from_name(&args[1]) else {
         return fail(format!("{}: unknown fragment handling mode", args[1]));
@@ -51,7 +51,7 @@ pub fn set_frags(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
 }
 
 /// Parses the setting of `mod-table`; also returns the versions that support it.
-fn change(text: &str) -> Result<(TableConfig, VersionSet), Fail> {
+fn parse_setting(text: &str) -> Result<(TableConfig, VersionSet), Fail> {
     let mut t = TableConfig::default();
     let old: VersionSet = [Version::V11, Version::V12].into_iter().collect();
     let new: VersionSet = [Version::V14, Version::V15].into_iter().collect();
@@ -93,7 +93,7 @@ fn thresholds(text: &str) -> Result<Vacancy, Fail> {
 }
 
 /// Restricts the versions offered to the switch to those that support the setting.
-fn only(cx: &mut Context, setting: &str, versions: VersionSet) -> Result<(), Fail> {
+fn restrict_versions(cx: &mut Context, setting: &str, versions: VersionSet) -> Result<(), Fail> {
     let both = cx.settings.versions.and(versions);
     if both.newest().is_none() {
         let names: Vec<&str> = versions.iter().map(Version::name).collect();
@@ -106,7 +106,7 @@ fn only(cx: &mut Context, setting: &str, versions: VersionSet) -> Result<(), Fai
     Ok(())
 }
 
-/// `mod-table TABLE name:NAME`: before OpenFlow 1.5 all tables are set at once, so the other tables are sent
+/// `mod-table TABLE name:NAME`. Before OpenFlow 1.5 a request sets all tables, so it contains the other tables
 /// unchanged.
 fn rename(cx: &mut Context, target: &str, table: u8, name: &str) -> Result<(), Fail> {
     let mut conn = Conn::open(cx, target)?;
@@ -133,25 +133,25 @@ fn rename(cx: &mut Context, target: &str, table: u8, name: &str) -> Result<(), F
     Ok(())
 }
 
-/// `mod-table`: since OpenFlow 1.4 all settings of a table are set at once, so the present ones are requested
+/// `mod-table`. Since OpenFlow 1.4 a request sets all settings of a table, so the current settings are requested
 /// first.
 pub fn modify(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     let text = args[1].as_str();
-    let known = match text.eq_ignore_ascii_case("all") {
+    let number = match text.eq_ignore_ascii_case("all") {
         true => Some(TABLE_ALL),
         false => table_from_text(text, &NoNames).or_else(|| {
             let names = cx.names_to_accept(&args[0]).ok()?;
             table_from_text(text, &*names)
         }),
     };
-    let Some(table) = known else { return fail(format!("unknown table \"{text}\"")) };
+    let Some(table) = number else { return fail(format!("unknown table \"{text}\"")) };
     if let Some(name) = args[2].strip_prefix("name:").filter(|_| table != TABLE_ALL) {
-        only(cx, &args[2], [Version::V13, Version::V14, Version::V15].into_iter().collect())?;
+        restrict_versions(cx, &args[2], [Version::V13, Version::V14, Version::V15].into_iter().collect())?;
         return rename(cx, &args[0], table, name);
     }
-    let (mut wanted, versions) = change(&args[2])?;
+    let (mut wanted, versions) = parse_setting(&args[2])?;
     wanted.table = table;
-    only(cx, &args[2], versions)?;
+    restrict_versions(cx, &args[2], versions)?;
     let mut conn = Conn::open(cx, &args[0])?;
     if conn.version < Version::V14 {
         let request = cx.message(conn.version, Body::TableMod(wanted));
@@ -164,10 +164,10 @@ pub fn modify(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
             present.extend(list);
         }
     }
-    for now in present.into_iter().filter(|t| table == TABLE_ALL || t.table == table) {
-        let mut next = now;
+    for current in present.into_iter().filter(|t| table == TABLE_ALL || t.table == table) {
+        let mut next = current;
         if wanted.eviction.is_some() {
-            // Open vSwitch treats eviction flags as part of the setting, so they are not sent.
+            // Eviction flags are not sent: Open vSwitch treats them as part of the eviction setting.
             (next.eviction, next.eviction_flags) = (wanted.eviction, None);
         } else {
             (next.vacancy_events, next.vacancy) = (wanted.vacancy_events, wanted.vacancy);

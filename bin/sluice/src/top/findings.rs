@@ -1,24 +1,24 @@
-//! Sentences about numbers of threads and queues that need attention.
+//! Sentences about threads and queues that need attention.
 
-use super::sample::{Datapath, Queue, Thread};
+use super::rates::{Datapath, Queue, Thread};
 
-/// A thread without spare time, as a share of its time.
+/// Share of its time above which a thread counts as busy: it has little time left for more packets.
 const BUSY: f64 = 0.9;
-/// Poll threads whose shares differ by more than this are unbalanced, if one of them is busy.
+/// Difference of busy shares from which two PMD threads count as unbalanced, if one of them is busy.
 const UNBALANCED: f64 = 0.5;
-/// A queue of which more polls than this find a full burst has packets waiting all the time.
+/// Share of polls with a full burst above which the queue's ring is reported as full: packets wait there all the time.
 const FULL: f64 = 0.5;
-/// Packets per second below which a queue is not worth a sentence.
+/// Packets per second up to which a queue is not reported.
 const QUIET: f64 = 1000.0;
-/// Sentences about queues at most.
-const QUEUES: usize = 3;
-/// Misses per second from which on most of the time goes into translation.
+/// Maximum number of sentences about queues.
+const QUEUES_MAX: usize = 3;
+/// Misses per second above which translation takes most of the time.
 const MANY_MISSES: f64 = 10_000.0;
 
-/// The sentences about a datapath; none if nothing stands out.
+/// The sentences about a datapath; none if nothing needs attention.
 pub fn findings(datapath: &Datapath) -> Vec<String> {
     let full = datapath.queues.iter().filter(|q| q.full > FULL && q.packets > QUIET);
-    let mut out: Vec<String> = full.take(QUEUES).map(full_queue).collect();
+    let mut out: Vec<String> = full.take(QUEUES_MAX).map(full_queue).collect();
     out.extend(unbalanced(&datapath.threads));
     let misses: f64 = datapath.threads.iter().map(|t| t.misses).sum();
     if misses > MANY_MISSES {
@@ -86,7 +86,7 @@ mod tests {
             ..Datapath::default()
         };
         let said = findings(&datapath);
-        assert_eq!(said.len(), QUEUES + 2, "{said:?}");
+        assert_eq!(said.len(), QUEUES_MAX + 2, "{said:?}");
         assert!(said[0].starts_with("! Port p1, queue 2:") && said[0].ends_with("Core 0 does not keep up."));
         assert!(said[3].contains("core 0 is 100 % busy, core 1 10 %; sluice pmd plan"), "{said:?}");
         assert!(said[4].contains("7 packets/s are dropped, most as b"), "{said:?}");
@@ -94,7 +94,7 @@ mod tests {
         assert!(findings(&datapath)[3].ends_with("bound to it (pmd-rxq-affinity)."));
         datapath.threads[1].busy = 0.9;
         datapath.queues[0].packets = 10.0;
-        assert_eq!(findings(&datapath).len(), QUEUES + 1);
+        assert_eq!(findings(&datapath).len(), QUEUES_MAX + 1);
         datapath.threads[1].misses = 20_000.0;
         assert!(findings(&datapath)[3].starts_with("! 20000 upcalls/s"));
     }

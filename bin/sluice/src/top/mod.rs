@@ -1,16 +1,17 @@
-//! `sluice top`: live view of poll threads, ports, drops, megaflows and connections.
+//! `sluice top`: live view of PMD threads, ports, drops, megaflows and connections.
 //!
-//! Reads the daemon's counters every second and computes rates from two samples, so the daemon keeps no state for it.
+//! Reads the daemon's counters every second and computes rates from two replies, so the daemon keeps no state for this tool.
 //!
-//! * [`pages`]: the pages.  * [`tables`]: lines of ports, drops, megaflows and connections.  * [`sample`]: rates of threads and queues
-//!   between two samples.  * [`view`]: their lines, and JSON.  * [`findings`]: sentences about them.  * [`screen`]: the terminal.
+//! * [`pages`]: the pages.  * [`page_lines`]: lines of ports, drops, megaflows and connections.  * [`rates`]: rates of threads and queues
+//!   between two replies.  * [`view`]: lines and JSON of threads and queues.  * [`findings`]: sentences about threads and queues that need
+//!   attention.  * [`screen`]: the terminal.
 
 mod findings;
+mod page_lines;
 mod pages;
+mod rates;
 mod replies;
-mod sample;
 mod screen;
-mod tables;
 mod view;
 
 #[cfg(test)]
@@ -23,8 +24,8 @@ use crate::getopt::{Opt, Takes, opt};
 use crate::page::{Names, Page};
 use ovsdb::Json;
 use pages::Kind;
-use replies::Sample;
-use sample::Datapath;
+use rates::Datapath;
+use replies::ReplyPair;
 use screen::{Key, Screen};
 use std::io::Write;
 use std::process::ExitCode;
@@ -69,8 +70,8 @@ pub fn page() -> Page {
     }
 }
 
-/// Time until the second sample of a page.
-const FIRST: Duration = Duration::from_millis(300);
+/// Time from the first to the second reply for a page. It is short, so that rates appear soon after a change of the page.
+const FIRST_INTERVAL: Duration = Duration::from_millis(300);
 
 struct Arguments {
     target: Option<String>,
@@ -111,37 +112,37 @@ pub fn main(call: &Call) -> ExitCode {
         Ok(session) => session,
         Err(failure) => return report_failure(&call.name, failure),
     };
-    match if arguments.once { once(session, &arguments) } else { live(session, &arguments) } {
+    match if arguments.once { print_once(session, &arguments) } else { run_live(session, &arguments) } {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => report_failure(&call.name, failure),
     }
 }
 
-/// Asks for the counters of a page.
+/// Requests the counters of a page from the daemon.
 fn ask(session: &mut ControlSession, page: Kind) -> Result<Json, Failure> {
     let (command, words) = page.command();
     let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
-    session.ask_about(command, &words)
+    session.ask_with_args(command, &words)
 }
 
-fn once(mut session: ControlSession, arguments: &Arguments) -> Result<(), Failure> {
+fn print_once(mut session: ControlSession, arguments: &Arguments) -> Result<(), Failure> {
     let page = arguments.page;
     let before = (ask(&mut session, page)?, Instant::now());
     std::thread::sleep(arguments.interval);
     let now = ask(&mut session, page)?;
     let text = match (page, arguments.json) {
         (Kind::Threads, true) => {
-            let datapaths = sample::between(&before.0, &now);
+            let datapaths = rates::between(&before.0, &now);
             format!("{}\n", Json::Array(datapaths.iter().map(view::object).collect()))
         }
         (Kind::Threads, false) => {
-            screen_lines(&sample::between(&before.0, &now), &View::default(), false).join("\n") + "\n"
+            screen_lines(&rates::between(&before.0, &now), &View::default(), false).join("\n") + "\n"
         }
-        // Counters, not rates: the reader computes rates over an interval of its choice.
+        // Print counters and not rates, so that a program can compute rates over an interval of its choice.
         (_, true) => format!("{now}\n"),
         (_, false) => {
             let seconds = before.1.elapsed().as_secs_f64();
-            page.lines(&Sample { before: &before.0, now: &now, seconds }).join("\n") + "\n"
+            page.lines(&ReplyPair { before: &before.0, now: &now, seconds }).join("\n") + "\n"
         }
     };
     // Ignore errors: the reader may have closed the pipe.
@@ -156,35 +157,41 @@ fn screen_lines(datapaths: &[Datapath], view: &View, mark: bool) -> Vec<String> 
     datapaths.iter().map(|d| view::lines(d, view, mark)).collect::<Vec<_>>().join(&String::new())
 }
 
-/// The page that is shown, and the replies that it is made from.
-struct Shown {
+/// The state of the page on the screen.
+struct PageState {
     page: Kind,
     before: Option<(Json, Instant)>,
-    /// Of the page of the threads.
+    /// The rates to show if the page is [`Kind::Threads`].
     threads: Vec<Datapath>,
-    /// Of other pages.
+    /// The lines to show on other pages.
     lines: Vec<String>,
-    /// The first line that is shown.
+    /// The index of the first line on the screen.
     from: usize,
     view: View,
 }
 
-impl Shown {
-    fn new(page: Kind) -> Shown {
-        Shown { page, before: None, threads: Vec::new(), lines: Vec::new(), from: 0, view: View::default() }
+impl PageState {
+    fn new(page: Kind) -> PageState {
+        PageState {
+            page,
+            before: None,
+            threads: Vec::new(),
+            lines: Vec::new(),
+            from: 0,
+            view: View::default(),
+        }
     }
 
-    /// Takes a sample.
-    fn sample(&mut self, session: &mut ControlSession) -> Result<(), Failure> {
+    /// Reads the counters of the page, and computes rates since the previous reply.
+    fn update(&mut self, session: &mut ControlSession) -> Result<(), Failure> {
         let now = (ask(session, self.page)?, Instant::now());
         let none = (Json::Null, now.1);
         let before = self.before.as_ref().unwrap_or(&none);
         if self.page == Kind::Threads {
-            self.threads =
-                if self.before.is_some() { sample::between(&before.0, &now.0) } else { Vec::new() };
+            self.threads = if self.before.is_some() { rates::between(&before.0, &now.0) } else { Vec::new() };
         } else {
             let seconds = (now.1 - before.1).as_secs_f64();
-            self.lines = self.page.lines(&Sample { before: &before.0, now: &now.0, seconds });
+            self.lines = self.page.lines(&ReplyPair { before: &before.0, now: &now.0, seconds });
         }
         self.before = Some(now);
         Ok(())
@@ -211,7 +218,7 @@ impl Shown {
     }
 }
 
-/// The page that a key leads to.
+/// The page that a key selects.
 fn page_of(key: Key, page: Kind) -> Option<Kind> {
     match key {
         Key::Tab => Some(page.next()),
@@ -220,11 +227,11 @@ fn page_of(key: Key, page: Kind) -> Option<Kind> {
     }
 }
 
-fn live(mut session: ControlSession, arguments: &Arguments) -> Result<(), Failure> {
+fn run_live(mut session: ControlSession, arguments: &Arguments) -> Result<(), Failure> {
     let fatal = |e: std::io::Error| Failure::Fatal(format!("the terminal: {}", runtime::error_text(&e)));
     let screen = Screen::open().map_err(fatal)?;
-    let mut shown = Shown::new(arguments.page);
-    shown.sample(&mut session)?;
+    let mut shown = PageState::new(arguments.page);
+    shown.update(&mut session)?;
     let mut next = Instant::now() + arguments.interval;
     loop {
         screen.show(&shown.text()).map_err(fatal)?;
@@ -235,7 +242,7 @@ fn live(mut session: ControlSession, arguments: &Arguments) -> Result<(), Failur
             }
             match page_of(key, shown.page) {
                 Some(page) => {
-                    shown = Shown::new(page);
+                    shown = PageState::new(page);
                     next = Instant::now();
                 }
                 None => shown.key(key),
@@ -243,9 +250,10 @@ fn live(mut session: ControlSession, arguments: &Arguments) -> Result<(), Failur
         }
         if Instant::now() >= next {
             let first = shown.before.is_none();
-            shown.sample(&mut session)?;
-            // Rates need a second sample: the first one is a short time before it.
-            next = Instant::now() + if first { arguments.interval.min(FIRST) } else { arguments.interval };
+            shown.update(&mut session)?;
+            // Rates need two replies, so request the second one soon after the first.
+            next = Instant::now()
+                + if first { arguments.interval.min(FIRST_INTERVAL) } else { arguments.interval };
         }
     }
 }

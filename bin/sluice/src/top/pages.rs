@@ -1,7 +1,7 @@
-//! The pages: what each asks the daemon, and what it shows.
+//! The pages: the command that each sends to the daemon, and its lines.
 
-use super::replies::Sample;
-use super::tables::{self, Lines};
+use super::page_lines::{self, Lines};
+use super::replies::ReplyPair;
 
 /// A page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl Kind {
         Kind::ALL.into_iter().find(|page| page.name() == name)
     }
 
-    /// The page of a key, `1` to `5`.
+    /// The page that a key (`1` to `5`) selects.
     pub fn of_key(key: char) -> Option<Kind> {
         Kind::ALL.get(key.to_digit(10)?.checked_sub(1)? as usize).copied()
     }
@@ -40,7 +40,7 @@ impl Kind {
         Kind::ALL[(self as usize + 1) % Kind::ALL.len()]
     }
 
-    /// The command of the daemon, and its arguments.
+    /// The daemon's command that returns the counters of the page, and its arguments.
     pub fn command(self) -> (&'static str, &'static [&'static str]) {
         match self {
             Kind::Threads => ("dpif-netdev/pmd-state", &[]),
@@ -51,19 +51,19 @@ impl Kind {
         }
     }
 
-    /// The lines of two replies, for all pages but that of the threads.
-    pub fn lines(self, sample: &Sample<'_>) -> Lines {
+    /// The lines of the page, computed from two replies; empty for [`Kind::Threads`].
+    pub fn lines(self, replies: &ReplyPair<'_>) -> Lines {
         match self {
             Kind::Threads => Vec::new(),
-            Kind::Ports => tables::ports(sample),
-            Kind::Drops => tables::drops(sample),
-            Kind::Flows => tables::flows(sample),
-            Kind::Connections => tables::connections(sample),
+            Kind::Ports => page_lines::ports(replies),
+            Kind::Drops => page_lines::drops(replies),
+            Kind::Flows => page_lines::flows(replies),
+            Kind::Connections => page_lines::connections(replies),
         }
     }
 }
 
-/// The first line of the screen: the pages and their keys, the present one in brackets.
+/// The first line of the screen: the pages and their keys; the current page is in brackets.
 pub fn heading(page: Kind) -> String {
     let names = Kind::ALL.iter().zip(1..).map(|(kind, key)| match *kind == page {
         true => format!("[{key} {}]", kind.name()),
@@ -79,7 +79,7 @@ mod tests {
     use serde_json::json;
 
     fn lines(page: Kind, before: &Json, now: &Json) -> String {
-        page.lines(&Sample { before, now, seconds: 2.0 }).join("\n")
+        page.lines(&ReplyPair { before, now, seconds: 2.0 }).join("\n")
     }
 
     #[test]
@@ -110,7 +110,7 @@ mod tests {
             json!({ "datapaths": { "netdev": [{ "port": "vif1", "logical-port": "sw0-p1", "up": true }] } });
         let text = lines(Kind::Ports, &Json::Null, &named);
         assert_eq!(text.lines().nth(2).unwrap().split_whitespace().last(), Some("sw0-p1"), "{text}");
-        // The first sample has no rates.
+        // The first reply has no rates.
         assert!(lines(Kind::Ports, &Json::Null, &of(2)).contains("p1                 up*         0"));
     }
 

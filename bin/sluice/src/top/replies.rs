@@ -3,14 +3,14 @@
 use ovsdb::Json;
 
 /// Two replies, and the time between them.
-pub struct Sample<'a> {
+pub struct ReplyPair<'a> {
     pub before: &'a Json,
     pub now: &'a Json,
     pub seconds: f64,
 }
 
-impl Sample<'_> {
-    /// Name and both states of each datapath.
+impl ReplyPair<'_> {
+    /// For each datapath: its name, its newer state, its older state.
     pub fn datapaths(&self) -> impl Iterator<Item = (&str, &Json, &Json)> {
         let all = self.now["datapaths"].as_object().into_iter().flatten();
         all.map(|(name, now)| (name.as_str(), now, &self.before["datapaths"][name.as_str()]))

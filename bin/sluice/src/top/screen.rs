@@ -1,4 +1,4 @@
-//! A terminal that shows lines and reads keys, by ANSI escape sequences and the terminal mode of POSIX.
+//! Shows lines on a terminal and reads keys, with ANSI escape sequences and POSIX terminal modes.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
@@ -15,7 +15,7 @@ pub enum Key {
     Char(char),
 }
 
-/// The terminal in the mode of `top`; dropping it restores the previous mode.
+/// The terminal in the mode that `top` needs; dropping the object restores the previous mode.
 pub struct Screen {
     before: Termios,
 }
@@ -42,7 +42,7 @@ impl Screen {
         write(&(text + "\x1b[J"))
     }
 
-    /// Waits for a key for at most `within`.
+    /// Waits for a key for at most the time `within`.
     pub fn key(&self, within: Duration) -> io::Result<Option<Key>> {
         let input = stdin();
         let mut fds = [PollFd::new(&input, PollFlags::IN)];
@@ -58,7 +58,7 @@ impl Screen {
     }
 }
 
-/// The key of these bytes.
+/// The key for these input bytes.
 fn key(bytes: &[u8]) -> Option<Key> {
     match bytes {
         b"\x1b[A" | b"\x1bOA" | b"k" => Some(Key::Up),

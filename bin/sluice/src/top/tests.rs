@@ -1,6 +1,6 @@
 //! Compares two replies of a daemon, and checks rates and output.
 
-use super::sample::{Datapath, between};
+use super::rates::{Datapath, between};
 use super::view::{Sort, View, lines, object};
 use ovsdb::Json;
 use serde_json::json;

@@ -1,7 +1,7 @@
-//! The screen of `sluice top` as lines, and as JSON.
+//! The page of threads and queues of `sluice top`, as lines and as JSON.
 
 use super::findings::findings;
-use super::sample::{Datapath, Queue, Thread};
+use super::rates::{Datapath, Queue, Thread};
 use ovsdb::Json;
 use serde_json::json;
 
@@ -14,18 +14,18 @@ pub enum Sort {
     Name,
 }
 
-/// The state of the view.
+/// The settings of the page that the user changes with keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View {
     pub sort: Sort,
     /// The index of the marked queue.
     pub marked: usize,
-    /// Shows only this port, in more detail.
+    /// If set, only queues of this port are shown, in more detail.
     pub port: Option<String>,
 }
 
 impl View {
-    /// The shown queues, in their order.
+    /// The queues to show, sorted.
     pub fn queues<'a>(&self, datapath: &'a Datapath) -> Vec<&'a Queue> {
         let mut all: Vec<&Queue> = datapath
             .queues
@@ -43,8 +43,8 @@ impl View {
     }
 }
 
-/// A rate in a few characters.
-pub fn rate(n: f64) -> String {
+/// A rate in a few characters, with a unit prefix (k, M, G).
+pub fn format_rate(n: f64) -> String {
     match n {
         n if n >= 1e9 => format!("{:.2}G", n / 1e9),
         n if n >= 1e6 => format!("{:.2}M", n / 1e6),
@@ -69,9 +69,9 @@ pub fn lines(datapath: &Datapath, view: &View, mark: bool) -> Vec<String> {
         format!(
             "{}  {} packets/s  {} drops/s  {} upcalls/s",
             datapath.name,
-            rate(sum(|t| t.packets)),
-            rate(sum(|t| t.drops)),
-            rate(sum(|t| t.misses))
+            format_rate(sum(|t| t.packets)),
+            format_rate(sum(|t| t.drops)),
+            format_rate(sum(|t| t.misses))
         ),
         format!(
             "auto load balance {auto} ({}), {} queues moved, {} just now",
@@ -108,7 +108,7 @@ pub fn lines(datapath: &Datapath, view: &View, mark: bool) -> Vec<String> {
     if view.port.is_some() {
         out.push(String::new());
         out.push("drops of all ports by reason, per second:".to_owned());
-        out.extend(datapath.drops.iter().map(|(reason, n)| format!("  {reason}: {}", rate(*n))));
+        out.extend(datapath.drops.iter().map(|(reason, n)| format!("  {reason}: {}", format_rate(*n))));
     }
     out
 }
@@ -121,11 +121,11 @@ fn thread(t: &Thread) -> String {
         t.numa,
         percent(t.busy),
         percent(t.asleep),
-        rate(t.sleeps),
-        rate(t.packets),
+        format_rate(t.sleeps),
+        format_rate(t.packets),
         t.cost,
         percent(t.cached),
-        rate(t.drops),
+        format_rate(t.drops),
         t.queues
     )
 }
@@ -139,13 +139,13 @@ fn queue(q: &Queue) -> String {
         core(q.core),
         percent(q.load),
         percent(q.forecast),
-        rate(q.packets),
+        format_rate(q.packets),
         q.burst,
         percent(q.full)
     )
 }
 
-/// The same data as JSON.
+/// The data of a datapath as JSON.
 pub fn object(datapath: &Datapath) -> Json {
     let threads: Vec<Json> = datapath.threads.iter().map(thread_object).collect();
     let queues: Vec<Json> = datapath.queues.iter().map(queue_object).collect();

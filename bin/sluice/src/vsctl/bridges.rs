@@ -1,17 +1,17 @@
 //! Commands for bridges.
 
 use super::catalog::ROOT;
-use super::context::{Answer, Context, Needs, Stop};
+use super::context::{Answer, CommandStop, Context, NeededColumns};
 use super::find::{check_conflicts, find_bridge, try_bridge};
 use super::model::BridgeId;
 use super::syntax::Command;
 use crate::notation::leading_integer;
 use ovsdb::{Atom, Datum, Json, Uuid};
 
-type Done = Result<Answer, Stop>;
+type Done = Result<Answer, CommandStop>;
 
-/// Columns for the tree of bridges, ports and interfaces.
-pub fn prepare(_: &Command, needs: &mut Needs) -> Result<(), String> {
+/// Adds the columns that are needed to build the tree of bridges, ports and interfaces.
+pub fn prepare(_: &Command, needs: &mut NeededColumns) -> Result<(), String> {
     needs.columns(ROOT, ["bridges"]);
     needs.columns("Bridge", ["name", "controller", "fail_mode", "ports"]);
     needs.columns("Port", ["name", "fake_bridge", "tag", "interfaces"]);
@@ -19,14 +19,14 @@ pub fn prepare(_: &Command, needs: &mut Needs) -> Result<(), String> {
     Ok(())
 }
 
-/// The same columns, with external IDs.
-pub fn prepare_ids(command: &Command, needs: &mut Needs) -> Result<(), String> {
+/// Adds the columns of [`prepare`], and external IDs.
+pub fn prepare_ids(command: &Command, needs: &mut NeededColumns) -> Result<(), String> {
     needs.columns("Bridge", ["external_ids"]);
     needs.columns("Port", ["external_ids"]);
     prepare(command, needs)
 }
 
-/// The leading integer of an argument, 0 if there is none.
+/// The integer at the beginning of an argument; 0 if there is none.
 pub fn lenient_integer(text: &str) -> i64 {
     leading_integer(text).map_or(0, |(number, _)| number)
 }
@@ -48,7 +48,7 @@ pub fn add(ctx: &mut Context<'_>, command: &Command) -> Done {
     if command.has("--may-exist")
         && let Some(id) = try_bridge(ctx, name)
     {
-        return fits(ctx, id, fake).map(|()| Answer::NONE);
+        return check_existing(ctx, id, fake).map(|()| Answer::NONE);
     }
     check_conflicts(ctx, name, &format!("cannot create a bridge named {name}"))?;
     let parent = fake.map(|(parent, vlan)| find_parent(ctx, parent, vlan)).transpose()?;
@@ -77,8 +77,8 @@ pub fn add(ctx: &mut Context<'_>, command: &Command) -> Done {
     Ok(Answer::NONE)
 }
 
-/// Checks that an existing bridge is equal to the bridge to be added.
-fn fits(ctx: &mut Context<'_>, id: BridgeId, fake: Option<(&str, i64)>) -> Result<(), Stop> {
+/// For `--may-exist`: checks that an existing bridge has the parent and VLAN of the bridge to be added.
+fn check_existing(ctx: &mut Context<'_>, id: BridgeId, fake: Option<(&str, i64)>) -> Result<(), CommandStop> {
     let model = ctx.model();
     let Some(bridge) = model.bridges.get(id) else { return Ok(()) };
     let (name, has) = (&bridge.name, bridge.vlan);
@@ -99,7 +99,7 @@ fn fits(ctx: &mut Context<'_>, id: BridgeId, fake: Option<(&str, i64)>) -> Resul
 }
 
 /// The row of the parent bridge of a new fake bridge.
-fn find_parent(ctx: &mut Context<'_>, name: &str, vlan: i64) -> Result<Uuid, Stop> {
+fn find_parent(ctx: &mut Context<'_>, name: &str, vlan: i64) -> Result<Uuid, CommandStop> {
     let id = try_bridge(ctx, name).ok_or_else(|| format!("parent bridge {name} does not exist"))?;
     let model = ctx.model();
     if model.real(id) != id {
@@ -150,7 +150,7 @@ pub fn list(ctx: &mut Context<'_>, command: &Command) -> Done {
 
 /// `br-exists`
 pub fn exists(ctx: &mut Context<'_>, command: &Command) -> Done {
-    try_bridge(ctx, command.arg(0)).map(|_| Answer::NONE).ok_or(Stop::Exit(2))
+    try_bridge(ctx, command.arg(0)).map(|_| Answer::NONE).ok_or(CommandStop::Exit(2))
 }
 
 /// `br-to-vlan`
@@ -167,8 +167,8 @@ pub fn to_parent(ctx: &mut Context<'_>, command: &Command) -> Done {
     Ok(Answer::word(model.bridge_name(model.real(id))))
 }
 
-/// The place of a bridge's external IDs: table, row, and the prefix of their keys.
-fn ids_of(ctx: &mut Context<'_>, name: &str) -> Result<(&'static str, Uuid, &'static str), Stop> {
+/// Where a bridge's external IDs are stored: table, row, and the prefix of their keys.
+fn ids_of(ctx: &mut Context<'_>, name: &str) -> Result<(&'static str, Uuid, &'static str), CommandStop> {
     let id = find_bridge(ctx, name)?;
     let model = ctx.model();
     let place = match model.bridges.get(id).and_then(|b| b.row) {

@@ -1,7 +1,7 @@
 //! The tables and columns that commands may name, abbreviated or in full, and how commands name rows.
 //!
 //! Commands are checked against the built-in schema, before a connection is made. Columns that only the
-//! server has are not shown; columns that it lacks read as their default.
+//! server's schema has are not shown; columns that the server lacks read as their default.
 
 use crate::notation::token;
 use crate::suggest;
@@ -9,7 +9,7 @@ use ovsdb::Schema;
 use ovsdb::schema::{Column, FIRST_COLUMN, TableSchema};
 use std::sync::{Arc, LazyLock};
 
-/// The table whose one row is the root of the configuration.
+/// The table whose only row is the root of the configuration.
 pub const ROOT: &str = "Open_vSwitch";
 
 /// The schema that is part of the program.
@@ -36,7 +36,7 @@ pub struct RowName {
     pub table: &'static str,
     /// The column compared with the name.
     pub column: &'static str,
-    /// The column of the same row that refers to the named row; `None`: it is the named row itself.
+    /// The column of the row found by name that refers to the wanted row; `None`: the row found is the wanted row.
     pub reference: Option<&'static str>,
 }
 
@@ -62,7 +62,7 @@ pub fn row_name(table: &str) -> Option<RowName> {
     }
 }
 
-/// How well `given` matches `name`: 0 not at all, more is better.
+/// How well `given` matches `name`: 0 for no match; a higher value is a better match.
 fn score(name: &str, given: &str) -> usize {
     if name == given {
         return usize::MAX;
@@ -77,21 +77,21 @@ fn score(name: &str, given: &str) -> usize {
 }
 
 /// The items that `given` matches best.
-fn best<T>(items: &'static [T], name: impl Fn(&T) -> &str, given: &str) -> Vec<&'static T> {
+fn best_matches<T>(items: &'static [T], name: impl Fn(&T) -> &str, given: &str) -> Vec<&'static T> {
     let scored: Vec<_> = items.iter().map(|item| (score(name(item), given), item)).collect();
     let top = scored.iter().map(|(score, _)| *score).max().unwrap_or(0);
     scored.into_iter().filter(|(score, _)| *score > 0 && *score == top).map(|(_, item)| item).collect()
 }
 
 /// The item that `given` names. `unknown` and `ambiguous` begin the errors.
-fn only<T>(
+fn unique_match<T>(
     items: &'static [T],
     name: impl Fn(&T) -> &str,
     given: &str,
     unknown: impl FnOnce() -> String,
     ambiguous: impl FnOnce() -> String,
 ) -> Result<&'static T, String> {
-    match best(items, &name, given).as_slice() {
+    match best_matches(items, &name, given).as_slice() {
         [] => Err(unknown() + &suggest::hint(given, items.iter().map(&name))),
         [one] => Ok(one),
         several => {
@@ -105,14 +105,14 @@ fn only<T>(
 pub fn table(given: &str) -> Result<&'static TableSchema, String> {
     let unknown = || format!("unknown table \"{given}\"");
     let ambiguous = || format!("\"{given}\" matches multiple table names");
-    only(&schema().tables, |t| &t.name, given, unknown, ambiguous)
+    unique_match(&schema().tables, |t| &t.name, given, unknown, ambiguous)
 }
 
 /// The column of `table` that `given` names.
 pub fn column(table: &'static TableSchema, given: &str) -> Result<&'static Column, String> {
     let unknown = || format!("{} does not contain a column whose name matches \"{given}\"", table.name);
     let ambiguous = || format!("{} contains more than one column whose name matches \"{given}\"", table.name);
-    only(columns(table), |c| &c.name, given, unknown, ambiguous)
+    unique_match(columns(table), |c| &c.name, given, unknown, ambiguous)
 }
 
 /// Returns whether an argument names the UUID column.

@@ -12,25 +12,25 @@ use crate::table::{Layout, Style};
 use runtime::Dirs;
 use std::time::Duration;
 
-/// What the command line asks for.
+/// The task that the command line requests.
 pub enum Task {
     /// Run commands.
     Run(Options),
-    /// Print this.
+    /// Print this text.
     Print(String),
 }
 
 /// Why the command line is refused.
-pub enum Fault {
+pub enum CommandLineError {
     /// The error text of `getopt_long`; printed after `argv[0]`.
     Usage(String),
     /// An error text; printed after the tool's name.
     Fatal(String),
 }
 
-impl From<String> for Fault {
-    fn from(text: String) -> Fault {
-        Fault::Fatal(text)
+impl From<String> for CommandLineError {
+    fn from(text: String) -> CommandLineError {
+        CommandLineError::Fatal(text)
     }
 }
 
@@ -51,11 +51,11 @@ fn command_options() -> Vec<Opt> {
 }
 
 /// Parses the command line.
-pub fn parse(call: &Call, dirs: &Dirs) -> Result<Task, Fault> {
+pub fn parse(call: &Call, dirs: &Dirs) -> Result<Task, CommandLineError> {
     let own = command_options();
     let json = (!call.compat).then_some(common::JSON);
     let known: Vec<Opt> = all().into_iter().chain(own.iter().copied()).chain(json).collect();
-    let parsed = getopt::parse(&known, Order::First, &call.args).map_err(Fault::Usage)?;
+    let parsed = getopt::parse(&known, Order::First, &call.args).map_err(CommandLineError::Usage)?;
     let mut options = Options {
         db: format!("unix:{}", dirs.in_run("db.sock").display()),
         wait: true,
@@ -71,11 +71,11 @@ pub fn parse(call: &Call, dirs: &Dirs) -> Result<Task, Fault> {
     let mut identity = Identity::default();
     for (name, value) in parsed.options {
         if own.iter().any(|o| o.name == name) {
-            // Given twice, the later one counts here; after a `--` it is refused.
+            // If such an option is given twice here, the later one counts. After a `--`, a second one is an error.
             local.push((format!("--{name}"), value));
         } else if let Some(text) = informative(name, call) {
             return Ok(Task::Print(text));
-        } else if !identity.take(name, value.as_deref()) {
+        } else if !identity.handle_option(name, value.as_deref()) {
             options.apply(name, value, dirs)?;
         }
     }

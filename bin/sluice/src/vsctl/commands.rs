@@ -6,7 +6,7 @@ use super::{bridges, controllers, database, ports, records, show, switch, zones}
 use crate::suggest;
 use std::collections::BTreeMap;
 
-const MANY: usize = i32::MAX as usize;
+const UNLIMITED: usize = i32::MAX as usize;
 
 const fn command(
     name: &'static str,
@@ -19,18 +19,18 @@ const fn command(
     Syntax { name, args, usage, options, prepare, run }
 }
 
-const MAY: &[&str] = &["--may-exist"];
-const IF: &[&str] = &["--if-exists"];
-const PROBE: &[&str] = &["--inactivity-probe="];
+const MAY_EXIST: &[&str] = &["--may-exist"];
+const IF_EXISTS: &[&str] = &["--if-exists"];
+const INACTIVITY_PROBE: &[&str] = &["--inactivity-probe="];
 
 /// All commands.
 pub static COMMANDS: &[Syntax] = &[
     command("init", (0, 0), "", &[], switch::prepare_nothing, switch::nothing),
-    command("comment", (0, MANY), "*ARG", &[], switch::prepare_nothing, switch::nothing),
+    command("comment", (0, UNLIMITED), "*ARG", &[], switch::prepare_nothing, switch::nothing),
     command("show", (0, 0), "", &["--filter="], show::prepare, show::show),
     command("emer-reset", (0, 0), "", &[], switch::prepare_emer_reset, switch::emer_reset),
-    command("add-br", (1, 3), "!NEW-BRIDGE ?PARENT ?NEW-VLAN", MAY, bridges::prepare, bridges::add),
-    command("del-br", (1, 1), "!BRIDGE", IF, bridges::prepare, bridges::del),
+    command("add-br", (1, 3), "!NEW-BRIDGE ?PARENT ?NEW-VLAN", MAY_EXIST, bridges::prepare, bridges::add),
+    command("del-br", (1, 1), "!BRIDGE", IF_EXISTS, bridges::prepare, bridges::del),
     command("list-br", (0, 0), "", &["--real", "--fake"], bridges::prepare, bridges::list),
     command("br-exists", (1, 1), "!BRIDGE", &[], bridges::prepare, bridges::exists),
     command("br-to-vlan", (1, 1), "!BRIDGE", &[], bridges::prepare, bridges::to_vlan),
@@ -38,7 +38,14 @@ pub static COMMANDS: &[Syntax] = &[
     command("br-set-external-id", (2, 3), "!BRIDGE !KEY ?VALUE", &[], bridges::prepare_ids, bridges::set_id),
     command("br-get-external-id", (1, 2), "!BRIDGE ?KEY", &[], bridges::prepare_ids, bridges::get_id),
     command("list-ports", (1, 1), "!BRIDGE", &[], bridges::prepare, ports::list),
-    command("add-port", (2, MANY), "!BRIDGE !NEW-PORT *COLUMN?:KEY=VALUE", MAY, bridges::prepare, ports::add),
+    command(
+        "add-port",
+        (2, UNLIMITED),
+        "!BRIDGE !NEW-PORT *COLUMN?:KEY=VALUE",
+        MAY_EXIST,
+        bridges::prepare,
+        ports::add,
+    ),
     command(
         "del-port",
         (1, 2),
@@ -50,19 +57,26 @@ pub static COMMANDS: &[Syntax] = &[
     command("port-to-br", (1, 1), "!PORT", &[], bridges::prepare, ports::to_bridge),
     command(
         "add-bond",
-        (4, MANY),
+        (4, UNLIMITED),
         "!BRIDGE !BOND +IFACE *COLUMN?:KEY=VALUE",
         &["--may-exist", "--fake-iface"],
         bridges::prepare,
         ports::add_bond,
     ),
-    command("add-bond-iface", (2, 2), "!BOND !IFACE", MAY, bridges::prepare, ports::add_bond_iface),
-    command("del-bond-iface", (1, 2), "?BOND !IFACE", IF, bridges::prepare, ports::del_bond_iface),
+    command("add-bond-iface", (2, 2), "!BOND !IFACE", MAY_EXIST, bridges::prepare, ports::add_bond_iface),
+    command("del-bond-iface", (1, 2), "?BOND !IFACE", IF_EXISTS, bridges::prepare, ports::del_bond_iface),
     command("list-ifaces", (1, 1), "!BRIDGE", &[], bridges::prepare, ports::list_ifaces),
     command("iface-to-br", (1, 1), "!IFACE", &[], bridges::prepare, ports::iface_to_bridge),
     command("get-controller", (1, 1), "!BRIDGE", &[], controllers::prepare, controllers::get),
     command("del-controller", (1, 1), "!BRIDGE", &[], controllers::prepare, controllers::del),
-    command("set-controller", (1, MANY), "!BRIDGE +TARGET", PROBE, controllers::prepare, controllers::set),
+    command(
+        "set-controller",
+        (1, UNLIMITED),
+        "!BRIDGE +TARGET",
+        INACTIVITY_PROBE,
+        controllers::prepare,
+        controllers::set,
+    ),
     command("get-fail-mode", (1, 1), "!BRIDGE", &[], bridges::prepare, controllers::get_fail_mode),
     command("del-fail-mode", (1, 1), "!BRIDGE", &[], bridges::prepare, controllers::del_fail_mode),
     command("set-fail-mode", (2, 2), "!BRIDGE !MODE", &[], bridges::prepare, controllers::set_fail_mode),
@@ -70,9 +84,9 @@ pub static COMMANDS: &[Syntax] = &[
     command("del-manager", (0, 0), "", &[], controllers::prepare_managers, controllers::del_managers),
     command(
         "set-manager",
-        (1, MANY),
+        (1, UNLIMITED),
         "+TARGET",
-        PROBE,
+        INACTIVITY_PROBE,
         controllers::prepare_managers,
         controllers::set_managers,
     ),
@@ -103,16 +117,16 @@ pub static COMMANDS: &[Syntax] = &[
         switch::del_mapping,
     ),
     command("get-aa-mapping", (1, 1), "!BRIDGE", &[], switch::prepare_mappings, switch::get_mappings),
-    command("add-zone-tp", (3, MANY), "", MAY, zones::prepare, zones::add_policy),
-    command("del-zone-tp", (2, 2), "", IF, zones::prepare, zones::del_policy),
+    command("add-zone-tp", (3, UNLIMITED), "", MAY_EXIST, zones::prepare, zones::add_policy),
+    command("del-zone-tp", (2, 2), "", IF_EXISTS, zones::prepare, zones::del_policy),
     command("list-zone-tp", (1, 1), "", &[], zones::prepare, zones::list_policies),
     command("list-dp-cap", (1, 1), "", &[], zones::prepare_capabilities, zones::list_capabilities),
     command("set-zone-limit", (3, 3), "!ARG !ARG !ARG", &[], zones::prepare, zones::set_limit),
-    command("del-zone-limit", (2, 2), "!ARG !ARG", IF, zones::prepare, zones::del_limit),
+    command("del-zone-limit", (2, 2), "!ARG !ARG", IF_EXISTS, zones::prepare, zones::del_limit),
     command("list-zone-limits", (1, 1), "!ARG", &[], zones::prepare, zones::list_limits),
     command(
         "get",
-        (2, MANY),
+        (2, UNLIMITED),
         "!TABLE !RECORD *COLUMN?:KEY",
         &["--if-exists", "--id="],
         records::prepare_get,
@@ -120,7 +134,7 @@ pub static COMMANDS: &[Syntax] = &[
     ),
     command(
         "list",
-        (1, MANY),
+        (1, UNLIMITED),
         "!TABLE *RECORD",
         &["--if-exists", "--columns="],
         records::prepare_list,
@@ -128,33 +142,47 @@ pub static COMMANDS: &[Syntax] = &[
     ),
     command(
         "find",
-        (1, MANY),
+        (1, UNLIMITED),
         "!TABLE *COLUMN?:KEY=VALUE",
         &["--columns="],
         records::prepare_find,
         records::find,
     ),
-    command("set", (3, MANY), "!TABLE !RECORD +COLUMN?:KEY=VALUE", IF, database::prepare_set, database::set),
+    command(
+        "set",
+        (3, UNLIMITED),
+        "!TABLE !RECORD +COLUMN?:KEY=VALUE",
+        IF_EXISTS,
+        database::prepare_set,
+        database::set,
+    ),
     command(
         "add",
-        (4, MANY),
+        (4, UNLIMITED),
         "!TABLE !RECORD !COLUMN +?KEY=VALUE",
-        IF,
+        IF_EXISTS,
         database::prepare_column,
         database::add,
     ),
     command(
         "remove",
-        (4, MANY),
+        (4, UNLIMITED),
         "!TABLE !RECORD !COLUMN +KEY|VALUE|KEY=VALUE",
-        IF,
+        IF_EXISTS,
         database::prepare_column,
         database::remove,
     ),
-    command("clear", (3, MANY), "!TABLE !RECORD +COLUMN", IF, database::prepare_clear, database::clear),
+    command(
+        "clear",
+        (3, UNLIMITED),
+        "!TABLE !RECORD +COLUMN",
+        IF_EXISTS,
+        database::prepare_clear,
+        database::clear,
+    ),
     command(
         "create",
-        (2, MANY),
+        (2, UNLIMITED),
         "!TABLE +COLUMN?:KEY=VALUE",
         &["--id="],
         database::prepare_create,
@@ -162,7 +190,7 @@ pub static COMMANDS: &[Syntax] = &[
     ),
     command(
         "destroy",
-        (1, MANY),
+        (1, UNLIMITED),
         "!TABLE *RECORD",
         &["--if-exists", "--all"],
         database::prepare_destroy,
@@ -170,7 +198,7 @@ pub static COMMANDS: &[Syntax] = &[
     ),
     command(
         "wait-until",
-        (2, MANY),
+        (2, UNLIMITED),
         "!TABLE !RECORD *COLUMN?:KEY=VALUE",
         &[],
         records::prepare_wait,

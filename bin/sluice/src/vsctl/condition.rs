@@ -1,7 +1,7 @@
 //! Conditions of `find` and `wait-until`: `COLUMN[:KEY]OPERATORVALUE`.
 
 use super::catalog::clause;
-use super::context::{Context, Stop};
+use super::context::{CommandStop, Context};
 use crate::notation;
 use ovsdb::schema::TableSchema;
 use ovsdb::types::Type;
@@ -17,7 +17,7 @@ pub fn holds(
     table: &'static TableSchema,
     row: Uuid,
     argument: &str,
-) -> Result<bool, Stop> {
+) -> Result<bool, CommandStop> {
     let clause = clause(table, argument, &OPERATORS)?;
     let column = clause.column;
     let have = ctx.tx.datum(&table.name, row, &column.name);
@@ -37,7 +37,7 @@ pub fn holds(
     Ok((by_sets || !have.is_empty()) && compare(&have, &want, clause.operator))
 }
 
-/// Orders by number of elements, then by keys, then by values.
+/// Orders two values by number of elements, then by keys, then by values.
 fn order(a: &Datum, b: &Datum) -> Ordering {
     let keys = || a.keys().cmp(b.keys());
     a.len().cmp(&b.len()).then_with(keys).then_with(|| a.values().cmp(b.values()))

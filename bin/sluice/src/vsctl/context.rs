@@ -10,11 +10,11 @@ use ovsdb::{Json, Uuid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// The columns that commands read: no others are copied from the server.
+/// The columns that commands read. Other columns are not copied from the server.
 #[derive(Default)]
-pub struct Needs(BTreeMap<&'static str, BTreeSet<&'static str>>);
+pub struct NeededColumns(BTreeMap<&'static str, BTreeSet<&'static str>>);
 
-impl Needs {
+impl NeededColumns {
     /// Adds the rows of a table, without columns.
     pub fn table(&mut self, table: &'static str) {
         self.0.entry(table).or_default();
@@ -25,7 +25,7 @@ impl Needs {
         self.0.entry(table).or_default().extend(columns);
     }
 
-    /// The tables and columns as configuration of the copy.
+    /// The configuration of a copy of the database with these tables and columns.
     pub fn config(self) -> Config {
         let columns = |c: BTreeSet<&str>| Some(c.into_iter().map(str::to_owned).collect());
         let tables = self.0.into_iter().map(|(table, c)| (table.to_owned(), columns(c))).collect();
@@ -35,24 +35,24 @@ impl Needs {
 
 /// Why a command ends without an answer.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Stop {
+pub enum CommandStop {
     /// An error, with its text.
     Fatal(String),
     /// Exit with this status, without a text.
     Exit(u8),
-    /// The database is not yet in the wanted state; run again after its next change.
+    /// The database is not yet in the requested state; all commands run again after its next change.
     Again,
 }
 
-impl From<String> for Stop {
-    fn from(text: String) -> Stop {
-        Stop::Fatal(text)
+impl From<String> for CommandStop {
+    fn from(text: String) -> CommandStop {
+        CommandStop::Fatal(text)
     }
 }
 
-impl From<&str> for Stop {
-    fn from(text: &str) -> Stop {
-        Stop::Fatal(text.to_owned())
+impl From<&str> for CommandStop {
+    fn from(text: &str) -> CommandStop {
+        CommandStop::Fatal(text.to_owned())
     }
 }
 
@@ -134,7 +134,7 @@ impl<'a> Context<'a> {
         self.model = None;
     }
 
-    /// Makes the transaction depend on the present tree of bridges, ports and interfaces.
+    /// Verifies the columns that form the tree of bridges, ports and interfaces, so that the transaction fails if the tree changes.
     pub fn verify_ports(&mut self) {
         if std::mem::replace(&mut self.verified_ports, true) {
             return;

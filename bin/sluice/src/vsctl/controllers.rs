@@ -2,81 +2,85 @@
 
 use super::bridges::{self, lenient_integer};
 use super::catalog::ROOT;
-use super::context::{Answer, Context, Needs, Stop};
+use super::context::{Answer, CommandStop, Context, NeededColumns};
 use super::find::{find_bridge, find_real_bridge};
 use super::log::VSCTL;
 use super::syntax::Command;
 use ovsdb::{Datum, Uuid};
 
-type Done = Result<Answer, Stop>;
+type Done = Result<Answer, CommandStop>;
 
-/// Columns for commands about controllers.
-pub fn prepare(command: &Command, needs: &mut Needs) -> Result<(), String> {
+/// Adds the columns for commands about controllers.
+pub fn prepare(command: &Command, needs: &mut NeededColumns) -> Result<(), String> {
     needs.columns("Controller", ["target", "inactivity_probe"]);
     bridges::prepare(command, needs)
 }
 
-/// Columns for commands about managers.
-pub fn prepare_managers(_: &Command, needs: &mut Needs) -> Result<(), String> {
+/// Adds the columns for commands about managers.
+pub fn prepare_managers(_: &Command, needs: &mut NeededColumns) -> Result<(), String> {
     needs.columns(ROOT, ["manager_options"]);
     needs.columns("Manager", ["target", "inactivity_probe"]);
     Ok(())
 }
 
-/// The row and the column that refer to rows with a target.
+/// A list of targets: the controllers of a bridge, or the managers.
 #[derive(Clone, Copy)]
-struct Place {
+struct TargetList {
+    /// Table of the row that has the list.
     owner: &'static str,
+    /// Row that has the list.
     row: Uuid,
+    /// Column of `row` that refers to the rows with the targets.
     column: &'static str,
+    /// Table of the rows with the targets.
     table: &'static str,
 }
 
 /// Prefixes of valid targets.
 const METHODS: [&str; 6] = ["tcp:", "ssl:", "unix:", "ptcp:", "pssl:", "punix:"];
 
-fn controllers(bridge: Uuid) -> Place {
-    Place { owner: "Bridge", row: bridge, column: "controller", table: "Controller" }
+fn controllers(bridge: Uuid) -> TargetList {
+    TargetList { owner: "Bridge", row: bridge, column: "controller", table: "Controller" }
 }
 
-fn managers(ctx: &Context<'_>) -> Place {
-    Place { owner: ROOT, row: ctx.root, column: "manager_options", table: "Manager" }
+fn managers(ctx: &Context<'_>) -> TargetList {
+    TargetList { owner: ROOT, row: ctx.root, column: "manager_options", table: "Manager" }
 }
 
-/// The referenced rows; the transaction depends on the present values.
-fn verified(ctx: &mut Context<'_>, place: Place) -> Vec<Uuid> {
-    ctx.tx.verify(place.owner, place.row, place.column);
-    let rows = ctx.tx.references(place.owner, place.row, place.column);
-    rows.iter().for_each(|row| ctx.tx.verify(place.table, *row, "target"));
+/// The rows with the targets. The transaction fails if the list or a target has changed since.
+fn verified(ctx: &mut Context<'_>, list: TargetList) -> Vec<Uuid> {
+    ctx.tx.verify(list.owner, list.row, list.column);
+    let rows = ctx.tx.references(list.owner, list.row, list.column);
+    rows.iter().for_each(|row| ctx.tx.verify(list.table, *row, "target"));
     rows
 }
 
-fn targets(ctx: &mut Context<'_>, place: Place) -> Vec<String> {
-    let rows = verified(ctx, place);
-    rows.into_iter().map(|row| ctx.tx.string(place.table, row, "target")).collect()
+fn targets(ctx: &mut Context<'_>, list: TargetList) -> Vec<String> {
+    let rows = verified(ctx, list);
+    rows.into_iter().map(|row| ctx.tx.string(list.table, row, "target")).collect()
 }
 
-fn remove(ctx: &mut Context<'_>, place: Place) {
-    let rows = verified(ctx, place);
-    rows.into_iter().for_each(|row| ctx.tx.delete(place.table, row));
-    ctx.tx.write(place.owner, place.row, place.column, Datum::Set(Vec::new()));
+fn remove(ctx: &mut Context<'_>, list: TargetList) {
+    let rows = verified(ctx, list);
+    rows.into_iter().for_each(|row| ctx.tx.delete(list.table, row));
+    ctx.tx.write(list.owner, list.row, list.column, Datum::Set(Vec::new()));
 }
 
-fn replace(ctx: &mut Context<'_>, place: Place, targets: &[String], probe: Option<&str>) {
-    remove(ctx, place);
+fn replace(ctx: &mut Context<'_>, list: TargetList, targets: &[String], probe: Option<&str>) {
+    remove(ctx, list);
     let mut rows = Vec::new();
     for target in targets {
         if !METHODS.iter().any(|method| target.starts_with(*method)) {
             runtime::warn!(VSCTL, "target type \"{target}\" is possibly erroneous");
         }
-        let row = ctx.tx.insert(place.table, None);
-        ctx.tx.write(place.table, row, "target", Datum::scalar(target.as_str()));
+        let row = ctx.tx.insert(list.table, None);
+        ctx.tx.write(list.table, row, "target", Datum::scalar(target.as_str()));
         if let Some(probe) = probe {
-            ctx.tx.write(place.table, row, "inactivity_probe", Datum::scalar(lenient_integer(probe)));
+            ctx.tx.write(list.table, row, "inactivity_probe", Datum::scalar(lenient_integer(probe)));
         }
         rows.push(row);
     }
-    ctx.tx.write(place.owner, place.row, place.column, Datum::set(rows));
+    ctx.tx.write(list.owner, list.row, list.column, Datum::set(rows));
 }
 
 /// `get-controller`

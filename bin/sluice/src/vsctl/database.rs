@@ -1,7 +1,7 @@
 //! Commands that change rows: `set`, `add`, `remove`, `clear`, `create`, `destroy`.
 
 use super::catalog::{self, clause};
-use super::context::{Answer, Context, Needs, Stop};
+use super::context::{Answer, CommandStop, Context, NeededColumns};
 use super::lookup;
 use super::records::{DB_CTL, make_symbol, prepare_arguments};
 use super::syntax::Command;
@@ -11,10 +11,13 @@ use ovsdb::schema::{Column, TableSchema};
 use ovsdb::types::Type;
 use ovsdb::{Datum, Uuid};
 
-type Done = Result<Answer, Stop>;
+type Done = Result<Answer, CommandStop>;
 
 /// The row that a command's first two arguments name; `None` if it does not exist and `--if-exists` is given.
-fn row_of(ctx: &mut Context<'_>, command: &Command) -> Result<(&'static TableSchema, Option<Uuid>), Stop> {
+fn row_of(
+    ctx: &mut Context<'_>,
+    command: &Command,
+) -> Result<(&'static TableSchema, Option<Uuid>), CommandStop> {
     let table = catalog::table(command.arg(0))?;
     let row = match command.has("--if-exists") {
         true => lookup::try_find(ctx, table, command.arg(1))?,
@@ -23,23 +26,28 @@ fn row_of(ctx: &mut Context<'_>, command: &Command) -> Result<(&'static TableSch
     Ok((table, row))
 }
 
-/// Returns an error for a column that is fixed once the row is inserted.
-fn check_mutable(ctx: &Context<'_>, table: &TableSchema, row: Uuid, column: &Column) -> Result<(), Stop> {
+/// Returns an error if the column cannot be changed after the row was inserted.
+fn check_mutable(
+    ctx: &Context<'_>,
+    table: &TableSchema,
+    row: Uuid,
+    column: &Column,
+) -> Result<(), CommandStop> {
     if column.mutable || ctx.tx.is_new(row) {
         return Ok(());
     }
     Err(format!("cannot modify read-only column {} in table {}", column.name, table.name).into())
 }
 
-/// Executes one `COLUMN[:KEY]=VALUE`. With `alone`, a pair of a map is written without a dependency on the
-/// map's other keys.
+/// Executes one `COLUMN[:KEY]=VALUE`. With `alone`, a pair of a map is written by a mutation, so that the
+/// transaction does not depend on the other keys of the map.
 pub fn set_column(
     ctx: &mut Context<'_>,
     table: &str,
     row: Uuid,
     argument: &str,
     alone: bool,
-) -> Result<(), Stop> {
+) -> Result<(), CommandStop> {
     let table = catalog::known_table(table);
     let clause = clause(table, argument, &["="])?;
     let column = clause.column;
@@ -65,8 +73,8 @@ pub fn set_column(
     Ok(())
 }
 
-/// Columns that `set` reads.
-pub fn prepare_set(command: &Command, needs: &mut Needs) -> Result<(), String> {
+/// Adds the columns that `set` reads.
+pub fn prepare_set(command: &Command, needs: &mut NeededColumns) -> Result<(), String> {
     let table = catalog::table(command.arg(0))?;
     lookup::prepare(table, needs);
     prepare_arguments(table, command.args_from(2), needs)
@@ -83,8 +91,8 @@ pub fn set(ctx: &mut Context<'_>, command: &Command) -> Done {
     Ok(Answer::NONE)
 }
 
-/// Columns that `add` and `remove` read.
-pub fn prepare_column(command: &Command, needs: &mut Needs) -> Result<(), String> {
+/// Adds the columns that `add` and `remove` read.
+pub fn prepare_column(command: &Command, needs: &mut NeededColumns) -> Result<(), String> {
     let table = catalog::table(command.arg(0))?;
     lookup::prepare(table, needs);
     needs.columns(&table.name, [catalog::column(table, command.arg(2))?.name.as_str()]);
@@ -101,7 +109,7 @@ pub fn remove(ctx: &mut Context<'_>, command: &Command) -> Done {
     change(ctx, command, "remove")
 }
 
-/// Adds elements to a column or removes them.
+/// Adds elements to a column (`verb` is "add") or removes them.
 fn change(ctx: &mut Context<'_>, command: &Command, verb: &str) -> Done {
     let column = catalog::column(catalog::table(command.arg(0))?, command.arg(2))?;
     let (table, Some(row)) = row_of(ctx, command)? else { return Ok(Answer::NONE) };
@@ -131,8 +139,8 @@ fn change(ctx: &mut Context<'_>, command: &Command, verb: &str) -> Done {
     Ok(Answer::NONE)
 }
 
-/// The elements to remove; from a map either pairs or keys.
-fn removal(ctx: &mut Context<'_>, ty: Type, argument: &str) -> Result<Datum, Stop> {
+/// The elements to remove. For a map, the argument has either pairs or keys.
+fn removal(ctx: &mut Context<'_>, ty: Type, argument: &str) -> Result<Datum, CommandStop> {
     match notation::datum(&ty, argument, &mut ctx.symbols) {
         Err(_) if ty.is_map() => {
             Ok(notation::datum(&Type { value: None, ..ty }, argument, &mut ctx.symbols)?)
@@ -141,8 +149,8 @@ fn removal(ctx: &mut Context<'_>, ty: Type, argument: &str) -> Result<Datum, Sto
     }
 }
 
-/// Columns that `clear` reads.
-pub fn prepare_clear(command: &Command, needs: &mut Needs) -> Result<(), String> {
+/// Adds the columns that `clear` reads.
+pub fn prepare_clear(command: &Command, needs: &mut NeededColumns) -> Result<(), String> {
     let table = catalog::table(command.arg(0))?;
     lookup::prepare(table, needs);
     for name in command.args_from(2) {
@@ -170,8 +178,8 @@ pub fn clear(ctx: &mut Context<'_>, command: &Command) -> Done {
     Ok(Answer::NONE)
 }
 
-/// Warns of a row that would be deleted at once because no row refers to it.
-pub fn prepare_create(command: &Command, _: &mut Needs) -> Result<(), String> {
+/// Warns if the row would be deleted at once, because no other row refers to it.
+pub fn prepare_create(command: &Command, _: &mut NeededColumns) -> Result<(), String> {
     let table = catalog::table(command.arg(0))?;
     if !command.has("--id") && !table.is_root {
         runtime::warn!(
@@ -191,7 +199,7 @@ pub fn create(ctx: &mut Context<'_>, command: &Command) -> Done {
         Some((_, Some(uuid))) => ctx.tx.insert(&table.name, Some(uuid)),
         Some((id, None)) => {
             let symbol = make_symbol(ctx, id)?;
-            // Rows of root tables need no reference.
+            // Rows of root tables stay without a reference.
             symbol.strong |= table.is_root;
             let row = symbol.uuid;
             ctx.tx.insert_as(&table.name, row);
@@ -204,8 +212,8 @@ pub fn create(ctx: &mut Context<'_>, command: &Command) -> Done {
     Ok(Answer::Row(row))
 }
 
-/// Rows that `destroy` reads.
-pub fn prepare_destroy(command: &Command, needs: &mut Needs) -> Result<(), String> {
+/// Adds the columns that `destroy` reads.
+pub fn prepare_destroy(command: &Command, needs: &mut NeededColumns) -> Result<(), String> {
     lookup::prepare(catalog::table(command.arg(0))?, needs);
     Ok(())
 }

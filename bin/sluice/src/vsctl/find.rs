@@ -1,12 +1,12 @@
-//! Finds what commands name: bridges, and names that are in use.
+//! Finds bridges by name, and checks whether a name is in use.
 
 use super::catalog::ROOT;
-use super::context::{Context, Stop};
+use super::context::{CommandStop, Context};
 use super::model::BridgeId;
 use ovsdb::Uuid;
 
 /// The bridge of this name.
-pub fn find_bridge(ctx: &mut Context<'_>, name: &str) -> Result<BridgeId, Stop> {
+pub fn find_bridge(ctx: &mut Context<'_>, name: &str) -> Result<BridgeId, CommandStop> {
     try_bridge(ctx, name).ok_or_else(|| format!("no bridge named {name}").into())
 }
 
@@ -17,8 +17,8 @@ pub fn try_bridge(ctx: &mut Context<'_>, name: &str) -> Option<BridgeId> {
     found
 }
 
-/// The row of the bridge of this name, which must be a real one.
-pub fn find_real_bridge(ctx: &mut Context<'_>, name: &str) -> Result<Uuid, Stop> {
+/// The row of the bridge of this name. An error if it is a fake bridge.
+pub fn find_real_bridge(ctx: &mut Context<'_>, name: &str) -> Result<Uuid, CommandStop> {
     let id = find_bridge(ctx, name)?;
     let model = ctx.model();
     match model.real(id) == id {
@@ -27,8 +27,8 @@ pub fn find_real_bridge(ctx: &mut Context<'_>, name: &str) -> Result<Uuid, Stop>
     }
 }
 
-/// Refuses a name that a bridge, a port or an interface has; `what` begins the error text.
-pub fn check_conflicts(ctx: &mut Context<'_>, name: &str, what: &str) -> Result<(), Stop> {
+/// Returns an error if a bridge, a port or an interface has the name; `what` begins the error text.
+pub fn check_conflicts(ctx: &mut Context<'_>, name: &str, what: &str) -> Result<(), CommandStop> {
     let model = ctx.model();
     ctx.verify_ports();
     if model.bridge(name).is_some() {

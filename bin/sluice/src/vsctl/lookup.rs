@@ -1,14 +1,14 @@
-//! Finds rows by the user's names for them.
+//! Finds rows by the names that users may give for them.
 
 use super::catalog::{RowName, known_table, row_name};
-use super::context::{Context, Needs, Stop};
+use super::context::{CommandStop, Context, NeededColumns};
 use ovsdb::json::parse_uuid;
 use ovsdb::schema::TableSchema;
 use ovsdb::types::AtomicType;
 use ovsdb::{Atom, Uuid};
 
-/// Columns that are needed to find rows of a table.
-pub fn prepare(table: &'static TableSchema, needs: &mut Needs) {
+/// Adds the columns that are needed to find rows of a table.
+pub fn prepare(table: &'static TableSchema, needs: &mut NeededColumns) {
     needs.table(&table.name);
     if let Some(name) = row_name(&table.name) {
         needs.columns(name.table, std::iter::once(name.column).chain(name.reference));
@@ -16,7 +16,7 @@ pub fn prepare(table: &'static TableSchema, needs: &mut Needs) {
 }
 
 /// The row that `given` names; an error if there is none.
-pub fn find(ctx: &mut Context<'_>, table: &'static TableSchema, given: &str) -> Result<Uuid, Stop> {
+pub fn find(ctx: &mut Context<'_>, table: &'static TableSchema, given: &str) -> Result<Uuid, CommandStop> {
     let none = || format!("no row \"{given}\" in table {}", table.name);
     try_find(ctx, table, given)?.ok_or_else(|| none().into())
 }
@@ -26,7 +26,7 @@ pub fn try_find(
     ctx: &mut Context<'_>,
     table: &'static TableSchema,
     given: &str,
-) -> Result<Option<Uuid>, Stop> {
+) -> Result<Option<Uuid>, CommandStop> {
     if let Some(row) = parse_uuid(given).filter(|row| ctx.tx.exists(&table.name, *row)) {
         return Ok(Some(row));
     }
@@ -55,7 +55,7 @@ pub fn try_find(
     }
 }
 
-fn by_name(ctx: &mut Context<'_>, name: RowName, given: &str) -> Result<Option<Uuid>, Stop> {
+fn by_name(ctx: &mut Context<'_>, name: RowName, given: &str) -> Result<Option<Uuid>, CommandStop> {
     let kind = known_table(name.table).column(name.column).map(|c| c.ty.key.kind);
     let digits = !given.is_empty() && given.bytes().all(|c| c.is_ascii_digit());
     if kind == Some(AtomicType::Integer) && !digits {
@@ -80,7 +80,7 @@ fn by_name(ctx: &mut Context<'_>, name: RowName, given: &str) -> Result<Option<U
 
 fn is_named(atom: &Atom, given: &str) -> bool {
     match atom {
-        // A name that has the form of a UUID may be abbreviated like one.
+        // A name that has the form of a UUID may be abbreviated like a UUID.
         Atom::String(name) => {
             &**name == given || (given.len() >= 4 && parse_uuid(name).is_some() && name.starts_with(given))
         }

@@ -1,10 +1,9 @@
 //! `sluice vsctl` (`ovs-vsctl`): reads and changes the configuration database.
 //!
-//! All commands of one call make one transaction. They run against a copy of the database. If values that
-//! they depend on have changed meanwhile, the server refuses the transaction, and all commands run again on
-//! the newer copy. Then the tool waits until the switch reports (in `cur_cfg`) that it has applied the
-//! change. Exit status: 0 success, 1 failure, 2 the bridge does not exist (`br-exists`), 65 the switch could
-//! not set up a new interface.
+//! All commands of one call form one transaction. They run on a copy of the database. If values on which they depend have
+//! changed meanwhile, the server refuses the transaction, and all commands run again on the newer copy. Then the tool
+//! waits until the switch reports (in `cur_cfg`) that it has applied the change. Exit status: 0 success, 1 failure,
+//! 2 the bridge does not exist (`br-exists`), 65 the switch could not set up a new interface.
 
 mod bridges;
 mod catalog;
@@ -35,9 +34,9 @@ use crate::{common, remote};
 pub use page::{NAMES, page};
 
 use catalog::ROOT;
-use command_line::{Fault, Task};
-use connection::{Broken, Connection};
-use context::{Answer, Context, Needs, Stop};
+use command_line::{CommandLineError, Task};
+use connection::{Connection, ConnectionError};
+use context::{Answer, CommandStop, Context, NeededColumns};
 use log::{OVSDB_IDL, VSCTL};
 use options::Options;
 use ovsdb::Uuid;
@@ -51,18 +50,18 @@ use std::time::Instant;
 use transaction::{Request, Transaction, refusal};
 
 /// Exit status if the switch has read the change but could not apply it (`EX_DATAERR`).
-const NOT_SET_UP: u8 = 65;
+const EXIT_NOT_SET_UP: u8 = 65;
 
 /// Why the tool ends early.
-enum End {
+enum ToolEnd {
     Fatal(String),
     Exit(u8),
     TimeOut,
 }
 
-impl From<String> for End {
-    fn from(text: String) -> End {
-        End::Fatal(text)
+impl From<String> for ToolEnd {
+    fn from(text: String) -> ToolEnd {
+        ToolEnd::Fatal(text)
     }
 }
 
@@ -71,7 +70,7 @@ pub fn main(call: &Call) -> ExitCode {
     let mut dirs = Dirs::from_env(&call.argv0);
     dirs.progname.clone_from(&call.name);
     runtime::log::init(&call.name, &Clock::new());
-    // Unlike other tools, this one logs its calls to the system's log.
+    // Unlike other tools, vsctl logs its calls to the system's log.
     if let Err(why) = runtime::log::set("console:warn") {
         eprintln!("{}: {why}", call.name);
     }
@@ -81,27 +80,27 @@ pub fn main(call: &Call) -> ExitCode {
             print!("{text}");
             return ExitCode::SUCCESS;
         }
-        Err(Fault::Usage(text)) => {
+        Err(CommandLineError::Usage(text)) => {
             eprintln!("{}: {text}", call.argv0);
             return ExitCode::FAILURE;
         }
-        Err(Fault::Fatal(text)) => {
+        Err(CommandLineError::Fatal(text)) => {
             eprintln!("{}: {text}", call.name);
             return ExitCode::FAILURE;
         }
     };
     match run(call, &options, &dirs) {
         Ok(code) => code,
-        Err(End::Exit(status)) => ExitCode::from(status),
-        Err(End::Fatal(text)) => {
+        Err(ToolEnd::Exit(status)) => ExitCode::from(status),
+        Err(ToolEnd::Fatal(text)) => {
             eprintln!("{}: {text}", call.name);
             ExitCode::FAILURE
         }
-        Err(End::TimeOut) => crate::alarm::expire(),
+        Err(ToolEnd::TimeOut) => crate::alarm::expire(),
     }
 }
 
-fn run(call: &Call, options: &Options, dirs: &Dirs) -> Result<ExitCode, End> {
+fn run(call: &Call, options: &Options, dirs: &Dirs) -> Result<ExitCode, ToolEnd> {
     let words = std::iter::once(call.argv0.as_str()).chain(call.args.iter().map(String::as_str));
     let line = syntax::quote(words);
     match options.commands.iter().any(|command| command.syntax.writes()) {
@@ -109,20 +108,20 @@ fn run(call: &Call, options: &Options, dirs: &Dirs) -> Result<ExitCode, End> {
         false => runtime::debug!(VSCTL, "Called as {line}"),
     }
     let comment = format!("{} (invoked by {}): {line}", call.name, invoker());
-    let mut needs = Needs::default();
+    let mut needs = NeededColumns::default();
     needs.columns(ROOT, options.wait.then_some("cur_cfg"));
     for command in &options.commands {
         (command.syntax.prepare)(command, &mut needs)?;
     }
     let deadline = options.timeout.map(|timeout| Instant::now() + timeout);
     let mut connection = Connection::new(&options.db, dirs, needs.config(), deadline);
-    // With a passive target, waiting for a connection has no end either.
+    // With a passive target, the tool waits for a connection without limit, as with `--retry`.
     connection.persistent = options.retry || options.db.split(',').any(remote::is_passive);
     let broken = |broken| match broken {
-        Broken::TimeOut => End::TimeOut,
-        Broken::Connection(why) => {
+        ConnectionError::TimeOut => ToolEnd::TimeOut,
+        ConnectionError::Connection(why) => {
             let hint = common::hint_about(&why, "; is the switch running, and OVS_RUNDIR its directory?");
-            End::Fatal(format!("{}: database connection failed ({why}){hint}", options.db))
+            ToolEnd::Fatal(format!("{}: database connection failed ({why}){hint}", options.db))
         }
     };
     let mut seen = 0;
@@ -172,17 +171,17 @@ struct Plan {
     request: Request,
 }
 
-/// Runs the commands; `None` if the database must change first.
-fn plan(connection: &Connection<'_>, options: &Options, comment: &str) -> Result<Option<Plan>, End> {
+/// Runs the commands. `None`: a command waits for a change of the database.
+fn plan(connection: &Connection<'_>, options: &Options, comment: &str) -> Result<Option<Plan>, ToolEnd> {
     let mut ctx = Context::new(Transaction::new(&connection.replica));
     let mut answers = Vec::new();
     for (at, command) in options.commands.iter().enumerate() {
         ctx.begin(at + 1 == options.commands.len());
         match (command.syntax.run)(&mut ctx, command) {
             Ok(answer) => answers.push(answer),
-            Err(Stop::Again) => return Ok(None),
-            Err(Stop::Exit(status)) => return Err(End::Exit(status)),
-            Err(Stop::Fatal(text)) => return Err(End::Fatal(text)),
+            Err(CommandStop::Again) => return Ok(None),
+            Err(CommandStop::Exit(status)) => return Err(ToolEnd::Exit(status)),
+            Err(CommandStop::Fatal(text)) => return Err(ToolEnd::Fatal(text)),
         }
     }
     check_symbols(&ctx.symbols)?;
@@ -190,7 +189,7 @@ fn plan(connection: &Connection<'_>, options: &Options, comment: &str) -> Result
     Ok(Some(Plan { answers, interfaces: ctx.new_interfaces, request }))
 }
 
-/// Every symbol must name a row, and each new row needs a reference or it would not stay.
+/// Checks that every symbol names a row, and that each new row has a reference, without which the server would delete it.
 fn check_symbols(symbols: &Symbols) -> Result<(), String> {
     for (name, symbol) in &symbols.0 {
         if !symbol.created {
@@ -217,19 +216,21 @@ fn commit(
     connection: &mut Connection<'_>,
     options: &Options,
     request: &Request,
-) -> Result<TransactionResult, Broken> {
+) -> Result<TransactionResult, ConnectionError> {
     if !request.changes {
         return Ok(TransactionResult::Success(Vec::new()));
     }
     let result = connection.transact(&request.operations)?;
-    // If the connection broke, it is unknown whether the transaction was executed.
+    // After a loss of the connection it is not known whether the server has executed the transaction.
     match result {
-        TransactionResult::Unknown if !options.retry => Err(Broken::Connection("End of file".into())),
+        TransactionResult::Unknown if !options.retry => {
+            Err(ConnectionError::Connection("End of file".into()))
+        }
         result => Ok(result),
     }
 }
 
-/// The root row must still exist, or its counter was not increased.
+/// Checks that the transaction has increased `next_cfg`. It has not if the root row no longer exists.
 fn check_counter(request: &Request, results: &[ovsdb::Json]) -> Result<(), String> {
     let Some(increase) = request.counter.and_then(|at| results.get(at.checked_sub(1)?)) else {
         return Ok(());
@@ -244,15 +245,15 @@ fn check_counter(request: &Request, results: &[ovsdb::Json]) -> Result<(), Strin
     }
 }
 
-/// What remains to be done after the transaction.
-struct Finished {
+/// The result of a successful transaction.
+struct TransactionOutcome {
     answers: Vec<Answer>,
     interfaces: Vec<Uuid>,
     /// The value of `cur_cfg` to wait for.
     next_cfg: Option<i64>,
 }
 
-fn finish(plan: Plan, results: &[ovsdb::Json]) -> Finished {
+fn finish(plan: Plan, results: &[ovsdb::Json]) -> TransactionOutcome {
     let Plan { answers, interfaces, request } = plan;
     let success = TransactionResult::Success(results.to_vec());
     let inserted: BTreeMap<Uuid, Uuid> =
@@ -264,7 +265,11 @@ fn finish(plan: Plan, results: &[ovsdb::Json]) -> Finished {
         Answer::Row(row) => Answer::word(&real(row).to_string()),
         other => other,
     });
-    Finished { answers: answers.collect(), interfaces: interfaces.into_iter().map(real).collect(), next_cfg }
+    TransactionOutcome {
+        answers: answers.collect(),
+        interfaces: interfaces.into_iter().map(real).collect(),
+        next_cfg,
+    }
 }
 
 fn print(options: &Options, answers: Vec<Answer>) {
@@ -276,7 +281,7 @@ fn print(options: &Options, answers: Vec<Answer>) {
                 out.push_str(&table.render(&options.style, first));
                 first = false;
             }
-            // Each answer is a JSON value on its own line.
+            // Each answer is printed as a JSON value on its own line.
             Answer::Value(_, json) if options.json => out.push_str(&(sorted_string(&json) + "\n")),
             Answer::Text(text) | Answer::Value(text, _) if options.oneline => {
                 let line = text.strip_suffix('\n').unwrap_or(&text);
@@ -295,7 +300,7 @@ fn print(options: &Options, answers: Vec<Answer>) {
 /// Reports new interfaces that the switch could not set up.
 fn report_interfaces(call: &Call, dirs: &Dirs, connection: &Connection<'_>, rows: &[Uuid]) -> ExitCode {
     let mut failed = false;
-    // Our daemon's log file has our daemon's name.
+    // The name of the log file, which the message mentions, follows the name of the daemon.
     let daemon = if call.compat { "ovs-vswitchd" } else { "sluiced" };
     let new = rows.iter().filter_map(|row| connection.replica.row("Interface", *row));
     for iface in new.filter(|iface| iface.opt_int("ofport").unwrap_or(-1) == -1) {
@@ -312,5 +317,5 @@ fn report_interfaces(call: &Call, dirs: &Dirs, connection: &Connection<'_>, rows
         return ExitCode::SUCCESS;
     }
     eprintln!("{}: The default log directory is \"{}\".", call.name, dirs.log.display());
-    ExitCode::from(NOT_SET_UP)
+    ExitCode::from(EXIT_NOT_SET_UP)
 }

@@ -1,5 +1,5 @@
-//! Bridges, ports and interfaces by name. Separates fake bridges (ports with a VLAN that act as a bridge)
-//! from real ones.
+//! The tree of bridges, ports and interfaces. A fake bridge, which is a port with a VLAN in the database, is a bridge
+//! of its own in this tree.
 
 use super::catalog::ROOT;
 use super::log::VSCTL;
@@ -12,37 +12,37 @@ pub type BridgeId = usize;
 /// A bridge.
 #[derive(Debug)]
 pub struct Bridge {
-    /// Its row; a fake bridge has none.
+    /// The row of the bridge; `None` for a fake bridge.
     pub row: Option<Uuid>,
-    /// Its name.
+    /// The name of the bridge.
     pub name: String,
-    /// The real bridge of a fake bridge.
+    /// The real bridge that contains a fake bridge; `None` for a real bridge.
     pub parent: Option<BridgeId>,
-    /// The VLAN of a fake bridge, else 0.
+    /// The VLAN of a fake bridge; 0 for a real bridge.
     pub vlan: i64,
 }
 
 /// A port.
 #[derive(Debug)]
 pub struct Port {
-    /// Its row.
+    /// The row of the port.
     pub row: Uuid,
-    /// Its name.
+    /// The name of the port.
     pub name: String,
-    /// Its bridge; if a fake bridge includes the port, the fake one.
+    /// The bridge of the port: the fake bridge if the port belongs to one.
     pub bridge: BridgeId,
 }
 
 /// An interface.
 #[derive(Debug)]
 pub struct Iface {
-    /// Its row.
+    /// The row of the interface.
     pub row: Uuid,
-    /// Its name.
+    /// The name of the interface.
     pub name: String,
-    /// The row of its port.
+    /// The row of the port that contains the interface.
     pub port: Uuid,
-    /// The bridge of its port.
+    /// The bridge of that port.
     pub bridge: BridgeId,
 }
 
@@ -159,12 +159,12 @@ impl Model {
         self.bridges.get(id).map_or("", |b| &b.name)
     }
 
-    /// The bridge itself, or the real bridge of a fake one.
+    /// The bridge itself if it is real, otherwise its parent.
     pub fn real(&self, id: BridgeId) -> BridgeId {
         self.bridges.get(id).and_then(|b| b.parent).unwrap_or(id)
     }
 
-    /// The row of the bridge, or of the real bridge of a fake one.
+    /// The row of the bridge if it is real, otherwise the row of its parent.
     pub fn real_row(&self, id: BridgeId) -> Uuid {
         self.bridges.get(self.real(id)).and_then(|b| b.row).unwrap_or_default()
     }

@@ -38,7 +38,7 @@ pub fn all() -> Vec<Opt> {
 
 /// The parsed command line.
 pub struct Options {
-    /// Where the database is.
+    /// Address of the database server.
     pub db: String,
     /// Whether to wait until the switch has applied the change.
     pub wait: bool,
@@ -46,13 +46,13 @@ pub struct Options {
     pub dry_run: bool,
     /// Whether the output of each command is one line.
     pub oneline: bool,
-    /// Whether to retry connecting.
+    /// Whether to retry if the connection cannot be established or is lost.
     pub retry: bool,
     /// Time limit of the whole call.
     pub timeout: Option<Duration>,
     /// How tables are printed.
     pub style: Style,
-    /// Whether answers other than tables are JSON, too; under the peer's name they stay text.
+    /// Whether answers other than tables are JSON, too. If the tool is called as `ovs-vsctl`, they are text.
     pub json: bool,
     /// The commands.
     pub commands: Vec<Command>,
@@ -78,7 +78,7 @@ impl Options {
             "leader-only" | "no-leader-only" | "shuffle-remotes" | "no-shuffle-remotes" => {
                 runtime::debug!(VSCTL, "--{name} has no effect");
             }
-            _ if self.style.take(name, value.as_deref())? => {}
+            _ if self.style.handle_option(name, value.as_deref())? => {}
             _ => getopt::log_option(name, value.as_deref(), &dirs.logfile())?,
         }
         Ok(())

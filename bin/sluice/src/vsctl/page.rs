@@ -84,7 +84,7 @@ pub fn page() -> Page {
             .collect();
         let arguments: Vec<String> = c.usage.split_whitespace().map(argument).collect();
         let text = SENTENCES.iter().find(|(name, _)| *name == c.name).map_or("", |(_, text)| *text);
-        // The command line has options before the command; here they come after it, so that names form a
+        // On a command line, options precede the command. Here they follow the command, so that the names of commands form a
         // column.
         Line {
             name: c.name.into(),
@@ -111,7 +111,8 @@ pub fn page() -> Page {
     }
 }
 
-/// An argument as `--help` shows it, converted from the notation of completion scripts.
+/// An argument as `--help` shows it, converted from the notation of `ovs-vsctl --commands`: `!X` is required, `?X` is optional, `+X` is one
+/// or more, `*X` is any number; in `COLUMN?:KEY` the key is optional.
 fn argument(word: &str) -> String {
     let kind = word.chars().next().unwrap_or_default();
     let name = word.trim_start_matches(['!', '+', '*', '?']).replace("?:", "[:]").replace('?', "");

@@ -1,6 +1,6 @@
 //! Commands for ports, bonds and interfaces.
 
-use super::context::{Answer, Context, Stop};
+use super::context::{Answer, CommandStop, Context};
 use super::database::set_column;
 use super::find::{check_conflicts, find_bridge, try_bridge};
 use super::model::{Iface, Model, Port};
@@ -8,7 +8,7 @@ use super::syntax::Command;
 use ovsdb::{Datum, Uuid};
 use std::rc::Rc;
 
-type Done = Result<Answer, Stop>;
+type Done = Result<Answer, CommandStop>;
 
 /// The port of this name, unless it is a bridge's local port.
 fn try_port<'m>(ctx: &mut Context<'_>, model: &'m Model, name: &str) -> Option<&'m Port> {
@@ -16,17 +16,17 @@ fn try_port<'m>(ctx: &mut Context<'_>, model: &'m Model, name: &str) -> Option<&
     model.port(name).filter(|p| model.bridge_name(p.bridge) != name)
 }
 
-fn find_port<'m>(ctx: &mut Context<'_>, model: &'m Model, name: &str) -> Result<&'m Port, Stop> {
+fn find_port<'m>(ctx: &mut Context<'_>, model: &'m Model, name: &str) -> Result<&'m Port, CommandStop> {
     try_port(ctx, model, name).ok_or_else(|| format!("no port named {name}").into())
 }
 
-/// The interface of this name, unless it is a bridge's local one.
+/// The interface of this name, unless it is a bridge's local interface.
 fn try_iface<'m>(ctx: &mut Context<'_>, model: &'m Model, name: &str) -> Option<&'m Iface> {
     ctx.verify_ports();
     model.iface(name).filter(|i| model.bridge_name(i.bridge) != name)
 }
 
-fn find_iface<'m>(ctx: &mut Context<'_>, model: &'m Model, name: &str) -> Result<&'m Iface, Stop> {
+fn find_iface<'m>(ctx: &mut Context<'_>, model: &'m Model, name: &str) -> Result<&'m Iface, CommandStop> {
     try_iface(ctx, model, name).ok_or_else(|| format!("no interface named {name}").into())
 }
 
@@ -34,7 +34,7 @@ fn port_name(model: &Model, row: Uuid) -> &str {
     model.ports.iter().find(|p| p.row == row).map_or("", |p| &p.name)
 }
 
-/// Removes a port from its bridge.
+/// Removes a port from its bridge, and deletes the port and its interfaces.
 pub fn delete(ctx: &mut Context<'_>, model: &Model, port: &Port) {
     ctx.tx.drop_reference("Bridge", model.real_row(port.bridge), "ports", port.row);
     for iface in model.ifaces.iter().filter(|i| i.port == port.row) {
@@ -112,7 +112,7 @@ fn add_port(ctx: &mut Context<'_>, command: &Command, new: NewPort<'_>) -> Done 
     if command.has("--may-exist")
         && let Some(port) = try_port(ctx, &model, name)
     {
-        return fits(&model, port, command, new.ifaces).map(|()| Answer::NONE);
+        return check_existing(&model, port, command, new.ifaces).map(|()| Answer::NONE);
     }
     check_conflicts(ctx, name, &format!("cannot create a port named {name}"))?;
     for iface in new.ifaces {
@@ -142,8 +142,13 @@ fn new_iface(ctx: &mut Context<'_>, name: &str) -> Uuid {
     iface
 }
 
-/// Checks that an existing port is equal to the port to be added.
-fn fits(model: &Model, port: &Port, command: &Command, ifaces: &[String]) -> Result<(), Stop> {
+/// For `--may-exist`: checks that an existing port has the bridge and interfaces of the port to be added.
+fn check_existing(
+    model: &Model,
+    port: &Port,
+    command: &Command,
+    ifaces: &[String],
+) -> Result<(), CommandStop> {
     let (line, name, bridge) = (command.line(), &port.name, model.bridge_name(port.bridge));
     if bridge != command.arg(0) {
         return Err(format!("\"{line}\" but {name} is actually attached to bridge {bridge}").into());
@@ -230,7 +235,7 @@ fn port_to_delete<'m>(
     ctx: &mut Context<'_>,
     model: &'m Rc<Model>,
     command: &Command,
-) -> Result<Option<&'m Port>, Stop> {
+) -> Result<Option<&'m Port>, CommandStop> {
     let must_exist = !command.has("--if-exists");
     let target = command.args.last().map_or("", String::as_str);
     if try_bridge(ctx, target).is_some() {

@@ -2,7 +2,7 @@
 
 use super::catalog::{self, column_key, column_list, is_uuid_column, leading_column};
 use super::condition;
-use super::context::{Answer, Context, Needs, Stop};
+use super::context::{Answer, CommandStop, Context, NeededColumns};
 use super::lookup;
 use super::syntax::Command;
 use crate::notation;
@@ -16,13 +16,13 @@ use std::io::IsTerminal;
 /// Logs for commands on any table, under the peer's module name.
 pub static DB_CTL: Module = Module::new("db_ctl_base");
 
-type Done = Result<Answer, Stop>;
+type Done = Result<Answer, CommandStop>;
 
-/// Adds the columns that arguments begin with.
+/// Adds the columns whose names the arguments begin with.
 pub fn prepare_arguments(
     table: &'static TableSchema,
     arguments: &[String],
-    needs: &mut Needs,
+    needs: &mut NeededColumns,
 ) -> Result<(), String> {
     for argument in arguments {
         let (column, _) = leading_column(table, argument)?;
@@ -31,9 +31,9 @@ pub fn prepare_arguments(
     Ok(())
 }
 
-/// Columns that `get` reads.
-pub fn prepare_get(command: &Command, needs: &mut Needs) -> Result<(), String> {
-    // A user at a terminal may have forgotten the columns.
+/// Adds the columns that `get` reads.
+pub fn prepare_get(command: &Command, needs: &mut NeededColumns) -> Result<(), String> {
+    // Without columns the command prints nothing; warn a user at a terminal, who may have forgotten them.
     if !command.has("--id") && command.args.len() <= 2 && std::io::stdout().is_terminal() {
         runtime::warn!(DB_CTL, "\"get\" command without row arguments or \"--id\" is possibly erroneous");
     }
@@ -77,8 +77,8 @@ pub fn get(ctx: &mut Context<'_>, command: &Command) -> Done {
     Ok(Answer::Value(out, json))
 }
 
-/// Gives an existing row a symbol.
-fn name_row(ctx: &mut Context<'_>, id: &str, row: Uuid) -> Result<(), Stop> {
+/// Assigns a symbol to an existing row.
+fn name_row(ctx: &mut Context<'_>, id: &str, row: Uuid) -> Result<(), CommandStop> {
     let new = !ctx.symbols.0.contains_key(id);
     let symbol = make_symbol(ctx, id)?;
     if !new {
@@ -87,13 +87,13 @@ fn name_row(ctx: &mut Context<'_>, id: &str, row: Uuid) -> Result<(), Stop> {
         );
     }
     symbol.uuid = row;
-    // An existing row needs no reference to stay.
+    // An existing row needs no further reference.
     symbol.strong = true;
     Ok(())
 }
 
 /// The symbol that a command with `--id` defines.
-pub fn make_symbol<'c>(ctx: &'c mut Context<'_>, id: &str) -> Result<&'c mut notation::Symbol, Stop> {
+pub fn make_symbol<'c>(ctx: &'c mut Context<'_>, id: &str) -> Result<&'c mut notation::Symbol, CommandStop> {
     if !id.starts_with('@') {
         return Err(format!("row id \"{id}\" does not begin with \"@\"").into());
     }
@@ -110,7 +110,7 @@ fn get_one(
     table: &'static TableSchema,
     row: Uuid,
     argument: &str,
-) -> Result<(String, Json), Stop> {
+) -> Result<(String, Json), CommandStop> {
     let (column, key) = column_key(table, argument)?;
     ctx.tx.verify(&table.name, row, &column.name);
     let datum = ctx.tx.datum(&table.name, row, &column.name);
@@ -129,8 +129,8 @@ fn get_one(
     }
 }
 
-/// Columns that `list` reads.
-pub fn prepare_list(command: &Command, needs: &mut Needs) -> Result<(), String> {
+/// Adds the columns that `list` reads.
+pub fn prepare_list(command: &Command, needs: &mut NeededColumns) -> Result<(), String> {
     let table = catalog::table(command.arg(0))?;
     lookup::prepare(table, needs);
     let columns = column_list(table, command.option("--columns"))?;
@@ -138,8 +138,8 @@ pub fn prepare_list(command: &Command, needs: &mut Needs) -> Result<(), String> 
     Ok(())
 }
 
-/// Columns that `find` reads.
-pub fn prepare_find(command: &Command, needs: &mut Needs) -> Result<(), String> {
+/// Adds the columns that `find` reads.
+pub fn prepare_find(command: &Command, needs: &mut NeededColumns) -> Result<(), String> {
     prepare_list(command, needs)?;
     prepare_arguments(catalog::table(command.arg(0))?, command.args_from(1), needs)
 }
@@ -152,7 +152,7 @@ struct Listing {
 }
 
 impl Listing {
-    fn start(command: &Command) -> Result<Listing, Stop> {
+    fn start(command: &Command) -> Result<Listing, CommandStop> {
         let table = catalog::table(command.arg(0))?;
         let columns = column_list(table, command.option("--columns"))?;
         let heading = |c: &Option<&Column>| c.map_or("_uuid", |c| &c.name).to_owned();
@@ -192,7 +192,7 @@ fn all_hold(
     table: &'static TableSchema,
     row: Uuid,
     conditions: &[String],
-) -> Result<bool, Stop> {
+) -> Result<bool, CommandStop> {
     for argument in conditions {
         if !condition::holds(ctx, table, row, argument)? {
             return Ok(false);
@@ -212,8 +212,8 @@ pub fn find(ctx: &mut Context<'_>, command: &Command) -> Done {
     Ok(Answer::Table(listing.output))
 }
 
-/// Columns that `wait-until` reads.
-pub fn prepare_wait(command: &Command, needs: &mut Needs) -> Result<(), String> {
+/// Adds the columns that `wait-until` reads.
+pub fn prepare_wait(command: &Command, needs: &mut NeededColumns) -> Result<(), String> {
     let table = catalog::table(command.arg(0))?;
     lookup::prepare(table, needs);
     prepare_arguments(table, command.args_from(2), needs)
@@ -222,9 +222,9 @@ pub fn prepare_wait(command: &Command, needs: &mut Needs) -> Result<(), String> 
 /// `wait-until`
 pub fn wait_until(ctx: &mut Context<'_>, command: &Command) -> Done {
     let table = catalog::table(command.arg(0))?;
-    let row = lookup::try_find(ctx, table, command.arg(1))?.ok_or(Stop::Again)?;
+    let row = lookup::try_find(ctx, table, command.arg(1))?.ok_or(CommandStop::Again)?;
     match all_hold(ctx, table, row, command.args_from(2))? {
         true => Ok(Answer::NONE),
-        false => Err(Stop::Again),
+        false => Err(CommandStop::Again),
     }
 }

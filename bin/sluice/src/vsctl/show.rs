@@ -1,45 +1,51 @@
 //! `show`: the configuration as a tree.
 
 use super::catalog::{self, ROOT, known_table};
-use super::context::{Answer, Context, Needs, Stop};
+use super::context::{Answer, CommandStop, Context, NeededColumns};
 use super::syntax::Command;
 use crate::notation;
 use ovsdb::{Json, Uuid};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The shown columns of a table: the one in the row's heading, if any, and those below it.
-struct Shown {
+/// A table whose rows are shown.
+struct ShownTable {
     table: &'static str,
+    /// The column in the heading of a row; `None`: the heading is the row's UUID.
     heading: Option<&'static str>,
+    /// The columns below the heading.
     columns: &'static [&'static str],
 }
 
-const TABLES: [Shown; 6] = [
-    Shown { table: ROOT, heading: None, columns: &["manager_options", "bridges", "ovs_version"] },
-    Shown {
+const TABLES: [ShownTable; 6] = [
+    ShownTable { table: ROOT, heading: None, columns: &["manager_options", "bridges", "ovs_version"] },
+    ShownTable {
         table: "Bridge",
         heading: Some("name"),
         columns: &["controller", "fail_mode", "datapath_type", "ports"],
     },
-    Shown { table: "Port", heading: Some("name"), columns: &["tag", "trunks", "interfaces"] },
-    Shown { table: "Interface", heading: Some("name"), columns: &["type", "options", "error", "bfd_status"] },
-    Shown { table: "Controller", heading: Some("target"), columns: &["is_connected"] },
-    Shown { table: "Manager", heading: Some("target"), columns: &["is_connected"] },
+    ShownTable { table: "Port", heading: Some("name"), columns: &["tag", "trunks", "interfaces"] },
+    ShownTable {
+        table: "Interface",
+        heading: Some("name"),
+        columns: &["type", "options", "error", "bfd_status"],
+    },
+    ShownTable { table: "Controller", heading: Some("target"), columns: &["is_connected"] },
+    ShownTable { table: "Manager", heading: Some("target"), columns: &["is_connected"] },
 ];
 
-fn shown(table: &str) -> Option<&'static Shown> {
+fn shown(table: &str) -> Option<&'static ShownTable> {
     TABLES.iter().find(|s| s.table == table)
 }
 
-/// Columns that `show` reads.
-pub fn prepare(_: &Command, needs: &mut Needs) -> Result<(), String> {
+/// Adds the columns that `show` reads.
+pub fn prepare(_: &Command, needs: &mut NeededColumns) -> Result<(), String> {
     TABLES
         .iter()
         .for_each(|s| needs.columns(s.table, s.heading.into_iter().chain(s.columns.iter().copied())));
     Ok(())
 }
 
-/// Words by table; a row is shown only if its text has one of its table's words.
+/// Words by table. A row of such a table is shown only if its text contains one of the words.
 type Filters = BTreeMap<&'static str, BTreeSet<String>>;
 
 fn filters(given: &str) -> Result<Filters, String> {
@@ -60,7 +66,7 @@ fn filters(given: &str) -> Result<Filters, String> {
 }
 
 /// `show`
-pub fn show(ctx: &mut Context<'_>, command: &Command) -> Result<Answer, Stop> {
+pub fn show(ctx: &mut Context<'_>, command: &Command) -> Result<Answer, CommandStop> {
     let filters = filters(command.option("--filter").unwrap_or_default())?;
     let rows = ctx.tx.rows(ROOT);
     let Some(root) = shown(ROOT) else { return Ok(Answer::NONE) };
@@ -69,9 +75,9 @@ pub fn show(ctx: &mut Context<'_>, command: &Command) -> Result<Answer, Stop> {
     Ok(Answer::Value(text, json))
 }
 
-/// The same tree as JSON: a row is an object of its columns, and contains the rows that it refers to. Columns
+/// The tree below a row as JSON: a row is an object of its columns; a reference is replaced by the row to which it refers. Columns
 /// with default values are omitted, as in the text.
-fn object(ctx: &Context<'_>, filters: &Filters, what: &Shown, row: Uuid) -> Option<Json> {
+fn object(ctx: &Context<'_>, filters: &Filters, what: &ShownTable, row: Uuid) -> Option<Json> {
     if show_row(ctx, filters, what, row, 0).is_empty() {
         return None;
     }
@@ -96,7 +102,7 @@ fn object(ctx: &Context<'_>, filters: &Filters, what: &Shown, row: Uuid) -> Opti
 }
 
 /// The text of a row. References between tables have no cycles, so `level` stays small.
-fn show_row(ctx: &Context<'_>, filters: &Filters, what: &Shown, row: Uuid, level: usize) -> String {
+fn show_row(ctx: &Context<'_>, filters: &Filters, what: &ShownTable, row: Uuid, level: usize) -> String {
     let heading = match what.heading {
         Some(column) => format!("{} {}", what.table, text(ctx, what.table, row, column)),
         None => row.to_string(),

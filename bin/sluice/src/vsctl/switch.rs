@@ -1,22 +1,22 @@
-//! Commands for the switch as a whole: `emer-reset`, TLS keys, Auto Attach mappings.
+//! Commands for the whole switch: `emer-reset`, TLS keys, Auto Attach mappings.
 
 use super::bridges;
 use super::catalog::ROOT;
-use super::context::{Answer, Context, Needs, Stop};
+use super::context::{Answer, CommandStop, Context, NeededColumns};
 use super::find::find_bridge;
 use super::syntax::Command;
 use crate::notation::leading_integer;
 use ovsdb::{Atom, Datum, Uuid};
 use serde_json::json;
 
-type Done = Result<Answer, Stop>;
+type Done = Result<Answer, CommandStop>;
 
-/// No columns are read.
-pub fn prepare_nothing(_: &Command, _: &mut Needs) -> Result<(), String> {
+/// For commands that read no columns.
+pub fn prepare_nothing(_: &Command, _: &mut NeededColumns) -> Result<(), String> {
     Ok(())
 }
 
-/// `init` and `comment`: the transaction does everything.
+/// `init` and `comment`: nothing to do, because every transaction creates the root row and contains the comment.
 pub fn nothing(_: &mut Context<'_>, _: &Command) -> Done {
     Ok(Answer::NONE)
 }
@@ -26,8 +26,8 @@ const BRIDGE_RESET: [&str; 7] =
 const RESET_TABLES: [&str; 8] =
     ["Mirror", "Controller", "Manager", "NetFlow", "SSL", "sFlow", "IPFIX", "Flow_Sample_Collector_Set"];
 
-/// Columns that `emer-reset` reads.
-pub fn prepare_emer_reset(_: &Command, needs: &mut Needs) -> Result<(), String> {
+/// Adds the columns that `emer-reset` reads.
+pub fn prepare_emer_reset(_: &Command, needs: &mut NeededColumns) -> Result<(), String> {
     needs.columns(ROOT, ["manager_options", "ssl"]);
     needs.columns("Bridge", BRIDGE_RESET);
     needs.columns("Bridge", ["other_config"]);
@@ -44,7 +44,7 @@ pub fn emer_reset(ctx: &mut Context<'_>, _: &Command) -> Done {
     }
     for row in ctx.tx.rows("Bridge") {
         BRIDGE_RESET.iter().for_each(|column| ctx.tx.write("Bridge", row, column, empty()));
-        // The Ethernet address stays, or peers would see a different bridge.
+        // Keep the Ethernet address: neighbours and controllers identify the bridge by it.
         let config = ctx.tx.datum("Bridge", row, "other_config");
         let kept = config.get_str("hwaddr").map(|address| ("hwaddr", address));
         ctx.tx.write("Bridge", row, "other_config", Datum::map(kept));
@@ -64,8 +64,8 @@ pub fn emer_reset(ctx: &mut Context<'_>, _: &Command) -> Done {
     Ok(Answer::NONE)
 }
 
-/// Columns for commands about TLS.
-pub fn prepare_ssl(_: &Command, needs: &mut Needs) -> Result<(), String> {
+/// Adds the columns for commands about TLS.
+pub fn prepare_ssl(_: &Command, needs: &mut NeededColumns) -> Result<(), String> {
     needs.columns(ROOT, ["ssl"]);
     needs.columns("SSL", SSL_COLUMNS);
     Ok(())
@@ -118,22 +118,22 @@ pub fn set_ssl(ctx: &mut Context<'_>, command: &Command) -> Done {
     Ok(Answer::NONE)
 }
 
-/// Columns for commands about mappings.
-pub fn prepare_mappings(command: &Command, needs: &mut Needs) -> Result<(), String> {
+/// Adds the columns for commands about Auto Attach mappings.
+pub fn prepare_mappings(command: &Command, needs: &mut NeededColumns) -> Result<(), String> {
     needs.columns("Bridge", ["auto_attach"]);
     needs.columns("AutoAttach", ["mappings"]);
     bridges::prepare(command, needs)
 }
 
-/// The bridge of a command about mappings, and its row of mappings.
-fn mappings_of(ctx: &mut Context<'_>, command: &Command) -> Result<(Uuid, Option<Uuid>), Stop> {
+/// The rows that a command about mappings uses: the bridge, and its `AutoAttach` row if there is one.
+fn mappings_of(ctx: &mut Context<'_>, command: &Command) -> Result<(Uuid, Option<Uuid>), CommandStop> {
     let id = find_bridge(ctx, command.arg(0))?;
     let bridge = ctx.model().real_row(id);
     Ok((bridge, ctx.tx.references("Bridge", bridge, "auto_attach").first().copied()))
 }
 
 /// Parses the I-SID and the VLAN of a command.
-fn pair_of(command: &Command) -> Result<(Atom, Atom), Stop> {
+fn pair_of(command: &Command) -> Result<(Atom, Atom), CommandStop> {
     let number = |index| {
         let given = command.arg(index);
         let number = leading_integer(given).map(|(number, _)| Atom::Integer(number));
@@ -164,7 +164,7 @@ pub fn del_mapping(ctx: &mut Context<'_>, command: &Command) -> Done {
     let Some(row) = row else { return Ok(Answer::NONE) };
     let mappings = ctx.tx.datum("AutoAttach", row, "mappings");
     if mappings.get(&isid) == Some(&vlan) {
-        // Also removes other I-SIDs of the same VLAN, as the peer does; scripts rely on it.
+        // Also removes other I-SIDs of the same VLAN. Open vSwitch does the same, and scripts rely on this.
         let pairs = mappings.keys().zip(mappings.values());
         let rest = pairs.filter(|(key, value)| **key != isid && **value != vlan);
         let rest = Datum::map(rest.map(|(key, value)| (key.clone(), value.clone())));

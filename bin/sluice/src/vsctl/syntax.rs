@@ -1,14 +1,14 @@
-//! The syntax of commands, and a command as given.
+//! The syntax of commands, and parsed commands.
 
-use super::context::{Answer, Context, Needs, Stop};
+use super::context::{Answer, CommandStop, Context, NeededColumns};
 use std::collections::BTreeMap;
 
 /// One command of a command line.
 #[derive(Debug)]
 pub struct Command {
-    /// Its definition.
+    /// The definition of the command.
     pub syntax: &'static Syntax,
-    /// Its options, with their dashes.
+    /// The options that were given, with their dashes.
     pub options: BTreeMap<String, Option<String>>,
     /// The arguments after the name.
     pub args: Vec<String>,
@@ -35,7 +35,7 @@ impl Command {
         self.args.get(index..).unwrap_or_default()
     }
 
-    /// The command line of this command, as text.
+    /// The command with options and arguments as text, for error messages.
     pub fn line(&self) -> String {
         let words = self.options.keys().map(String::as_str).chain([self.syntax.name]);
         quote(words.chain(self.args.iter().map(String::as_str)))
@@ -53,20 +53,20 @@ pub fn quote<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// See [`Syntax::prepare`].
-pub type Prepare = fn(&Command, &mut Needs) -> Result<(), String>;
+pub type Prepare = fn(&Command, &mut NeededColumns) -> Result<(), String>;
 /// See [`Syntax::run`].
-pub type Run = fn(&mut Context<'_>, &Command) -> Result<Answer, Stop>;
+pub type Run = fn(&mut Context<'_>, &Command) -> Result<Answer, CommandStop>;
 
 /// The definition of a command.
 pub struct Syntax {
-    /// Its name.
+    /// The name of the command.
     pub name: &'static str,
     /// Minimum and maximum number of arguments.
     pub args: (usize, usize),
     /// The arguments' names in the notation of completion scripts: `!` required, `?` optional, `+` and `*`
     /// repeated.
     pub usage: &'static str,
-    /// Its options; those that take a value end in `=`.
+    /// The names of the options; a name that ends in `=` requires a value.
     pub options: &'static [&'static str],
     /// Adds the columns that the command reads, and reports errors before a connection is made.
     pub prepare: Prepare,

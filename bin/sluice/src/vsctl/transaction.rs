@@ -1,8 +1,8 @@
-//! The reads and writes of one run of the commands: the copy of the database with the run's own changes
-//! applied, and the operations that send these changes to the server.
+//! The reads and writes of one run of the commands. Reads see the copy of the database with the changes of this run
+//! applied. The changes are then sent to the server as operations.
 //!
-//! New rows have temporary UUIDs of our own until the server assigns theirs; operations refer to them by
-//! names. A column that a decision depends on is *verified*: the server refuses the whole transaction if the
+//! New rows have temporary UUIDs until the server assigns their UUIDs; operations refer to such rows by
+//! names. A column on which a decision depends is *verified*: the server refuses the transaction if the
 //! column has changed since.
 
 use super::catalog::{known_table, schema};
@@ -15,30 +15,30 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Where a row comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
-    /// It is in the database.
+    /// The row is in the database.
     Stored,
-    /// This transaction inserts it.
+    /// This transaction inserts the row.
     New,
-    /// This transaction inserts it, with a UUID that the user chose.
-    Chosen,
+    /// This transaction inserts the row with a UUID that the user has chosen.
+    WithUuid,
 }
 
 /// The changes of this transaction to one row.
 #[derive(Debug)]
-struct Touched {
+struct RowChange {
     table: &'static TableSchema,
     origin: Origin,
     deleted: bool,
     verified: BTreeSet<&'static str>,
     written: BTreeMap<&'static str, Datum>,
-    /// Pairs to write to maps without a dependency on their other keys.
+    /// Pairs (column, key, value) to write by a mutation, so that the transaction does not depend on the other keys of the map.
     pairs: Vec<(&'static str, Atom, Atom)>,
 }
 
-/// A copy of the database with changes.
+/// The copy of the database with the changes of this transaction.
 pub struct Transaction<'a> {
     replica: &'a Replica,
-    rows: BTreeMap<Uuid, Touched>,
+    rows: BTreeMap<Uuid, RowChange>,
     order: Vec<Uuid>,
 }
 
@@ -60,11 +60,11 @@ impl<'a> Transaction<'a> {
         Transaction { replica, rows: BTreeMap::new(), order: Vec::new() }
     }
 
-    fn touch(&mut self, table: &str, row: Uuid, origin: Origin) -> &mut Touched {
+    fn touch(&mut self, table: &str, row: Uuid, origin: Origin) -> &mut RowChange {
         let order = &mut self.order;
         self.rows.entry(row).or_insert_with(|| {
             order.push(row);
-            Touched {
+            RowChange {
                 table: known_table(table),
                 origin,
                 deleted: false,
@@ -100,7 +100,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// The value of a column; its default if the row or the server lacks it.
+    /// The value of a column; the default of the column if the row does not exist or the server has no such column.
     pub fn datum(&self, table: &str, row: Uuid, column: &str) -> Datum {
         let written = self.rows.get(&row).and_then(|t| t.written.get(column));
         written.cloned().unwrap_or_else(|| self.stored(table, row, column))
@@ -153,7 +153,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Writes one pair of a map; concurrent changes to other keys are kept. Later reads of this transaction
+    /// Writes one pair of a map; concurrent changes of other clients to other keys are kept. Later reads of this transaction
     /// do not see the pair.
     pub fn write_pair(&mut self, table: &str, row: Uuid, column: &str, key: Atom, value: Atom) {
         if self.datum(table, row, column).get(&key) == Some(&value) {
@@ -166,10 +166,10 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Inserts a row, with the UUID `chosen` if given.
+    /// Inserts a row, with the UUID `chosen` if that is set.
     pub fn insert(&mut self, table: &str, chosen: Option<Uuid>) -> Uuid {
         let row = chosen.unwrap_or_else(Uuid::new_v4);
-        self.touch(table, row, if chosen.is_some() { Origin::Chosen } else { Origin::New });
+        self.touch(table, row, if chosen.is_some() { Origin::WithUuid } else { Origin::New });
         row
     }
 
@@ -178,7 +178,7 @@ impl<'a> Transaction<'a> {
         self.touch(table, row, Origin::New);
     }
 
-    /// Deletes a row. The server deletes a row of a non-root table when its last reference goes.
+    /// Deletes a row. A row of a non-root table needs no operation: the server deletes it when its last reference is removed.
     pub fn delete(&mut self, table: &str, row: Uuid) {
         self.touch(table, row, Origin::Stored).deleted = true;
     }
@@ -195,14 +195,14 @@ impl<'a> Transaction<'a> {
         self.write(table, row, column, Datum::set(rest));
     }
 
-    /// Returns the operations. `count`: the row whose `next_cfg` is increased if anything changes.
+    /// Returns the operations. `count`: the root row, whose `next_cfg` is increased if the transaction changes anything.
     pub fn request(&self, count: Option<Uuid>, comment: &str, dry_run: bool) -> Request {
         let mut request =
             Request { operations: Vec::new(), insertions: BTreeMap::new(), counter: None, changes: false };
-        self.touched().for_each(|(row, touched)| self.expect(row, touched, &mut request));
-        self.expect_alone(&mut request);
+        self.touched().for_each(|(row, touched)| self.add_wait(row, touched, &mut request));
+        self.add_empty_table_waits(&mut request);
         for (row, touched) in self.touched() {
-            self.carry_out(row, touched, &mut request);
+            self.add_row_operations(row, touched, &mut request);
         }
         if let Some(row) = count.filter(|_| request.changes) {
             let target = self.row_id(row);
@@ -218,11 +218,11 @@ impl<'a> Transaction<'a> {
         request
     }
 
-    fn touched(&self) -> impl Iterator<Item = (Uuid, &Touched)> {
+    fn touched(&self) -> impl Iterator<Item = (Uuid, &RowChange)> {
         self.order.iter().filter_map(|row| Some((*row, self.rows.get(row)?)))
     }
 
-    fn expect(&self, row: Uuid, touched: &Touched, request: &mut Request) {
+    fn add_wait(&self, row: Uuid, touched: &RowChange, request: &mut Request) {
         if touched.verified.is_empty() {
             return;
         }
@@ -234,7 +234,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Requires that a table with at most one row is still empty when its row is inserted.
-    fn expect_alone(&self, request: &mut Request) {
+    fn add_empty_table_waits(&self, request: &mut Request) {
         for table in schema().tables.iter().filter(|t| t.max_rows == 1) {
             let stored = self.replica.rows(&table.name).count();
             if stored == 0 && self.rows(&table.name).len() == 1 {
@@ -251,10 +251,10 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    fn carry_out(&self, row: Uuid, touched: &Touched, request: &mut Request) {
+    fn add_row_operations(&self, row: Uuid, touched: &RowChange, request: &mut Request) {
         let table = &touched.table.name;
         if touched.deleted {
-            // The server itself deletes rows of non-root tables.
+            // The server deletes rows of non-root tables that no row refers to, so they need no operation.
             if touched.table.is_root && touched.origin == Origin::Stored {
                 request.operations.push(Operation::delete(table, row));
                 request.changes = true;
@@ -269,7 +269,7 @@ impl<'a> Transaction<'a> {
         let mut operation = match touched.origin {
             Origin::Stored => Operation::update(table, row),
             Origin::New => Operation::insert(table, &name_of(row)),
-            Origin::Chosen => chosen(table, row),
+            Origin::WithUuid => chosen(table, row),
         };
         let default = |column: &str, value: &Datum| {
             touched.table.column(column).is_some_and(|c| value.is_default(&c.ty))
@@ -283,12 +283,12 @@ impl<'a> Transaction<'a> {
             request.operations.push(operation);
         }
         if !touched.pairs.is_empty() {
-            request.operations.push(self.put_pairs(row, touched));
+            request.operations.push(self.mutate_pairs(row, touched));
             request.changes = true;
         }
     }
 
-    fn put_pairs(&self, row: Uuid, touched: &Touched) -> Operation {
+    fn mutate_pairs(&self, row: Uuid, touched: &RowChange) -> Operation {
         let start = Operation::mutate(&touched.table.name, self.row_id(row));
         touched.pairs.iter().fold(start, |operation, (column, key, value)| {
             let pair = Datum::map([(key.clone(), value.clone())]);
@@ -305,7 +305,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Replaces the UUIDs of new rows in a value by their names.
+    /// Replaces the temporary UUIDs of new rows in a value by the names of the rows.
     fn named(&self, value: Json) -> Json {
         let Json::Array(items) = value else { return value };
         let row = match items.as_slice() {
@@ -332,7 +332,7 @@ fn chosen(table: &str, row: Uuid) -> Operation {
     Operation::from_json(json).unwrap_or_else(|| Operation::insert(table, ""))
 }
 
-/// The text of a server's error, in the peer's wording.
+/// The text for an error reply of the server, in the wording of ovs-vsctl.
 pub fn refusal(error: &ovsdb::Error) -> String {
     format!("transaction error: {}", sorted_string(&error.to_json()))
 }

@@ -2,16 +2,16 @@
 
 use super::bridges::lenient_integer;
 use super::catalog::ROOT;
-use super::context::{Answer, Context, Needs, Stop};
+use super::context::{Answer, CommandStop, Context, NeededColumns};
 use super::syntax::Command;
 use crate::notation::leading_integer;
 use ovsdb::{Atom, Datum, Json, Uuid};
 use serde_json::json;
 
-type Done = Result<Answer, Stop>;
+type Done = Result<Answer, CommandStop>;
 
-/// Columns for commands about zones.
-pub fn prepare(_: &Command, needs: &mut Needs) -> Result<(), String> {
+/// Adds the columns for commands about zones.
+pub fn prepare(_: &Command, needs: &mut NeededColumns) -> Result<(), String> {
     needs.columns(ROOT, ["datapaths"]);
     needs.columns("Datapath", ["ct_zones", "ct_zone_default_limit"]);
     needs.columns("CT_Zone", ["timeout_policy", "limit"]);
@@ -19,8 +19,8 @@ pub fn prepare(_: &Command, needs: &mut Needs) -> Result<(), String> {
     Ok(())
 }
 
-/// Columns that `list-dp-cap` reads.
-pub fn prepare_capabilities(_: &Command, needs: &mut Needs) -> Result<(), String> {
+/// Adds the columns that `list-dp-cap` reads.
+pub fn prepare_capabilities(_: &Command, needs: &mut NeededColumns) -> Result<(), String> {
     needs.columns(ROOT, ["datapaths"]);
     needs.columns("Datapath", ["capabilities"]);
     Ok(())
@@ -30,11 +30,11 @@ fn try_datapath(ctx: &Context<'_>, name: &str) -> Option<Uuid> {
     ctx.tx.datum(ROOT, ctx.root, "datapaths").get(&name.into()).and_then(Atom::as_uuid)
 }
 
-fn datapath(ctx: &Context<'_>, name: &str) -> Result<Uuid, Stop> {
+fn datapath(ctx: &Context<'_>, name: &str) -> Result<Uuid, CommandStop> {
     try_datapath(ctx, name).ok_or_else(|| format!("datapath {name} does not exist").into())
 }
 
-fn listed_datapath(ctx: &Context<'_>, name: &str) -> Result<Uuid, Stop> {
+fn listed_datapath(ctx: &Context<'_>, name: &str) -> Result<Uuid, CommandStop> {
     try_datapath(ctx, name).ok_or_else(|| format!("datapath: {name} record not found").into())
 }
 
@@ -56,7 +56,7 @@ impl Zone {
         self.row.is_some_and(|row| !ctx.tx.datum("CT_Zone", row, column).is_empty())
     }
 
-    /// The zone's row, inserted if it is missing.
+    /// The row of the zone, which is inserted if it does not exist.
     fn make(&self, ctx: &mut Context<'_>) -> Uuid {
         self.row.unwrap_or_else(|| {
             let row = ctx.tx.insert("CT_Zone", None);
@@ -67,7 +67,7 @@ impl Zone {
         })
     }
 
-    /// Clears a column, or deletes the zone if `other` is empty, too.
+    /// Clears a column of the zone's row, or deletes the row if the column `other` is empty, too.
     fn clear(&self, ctx: &mut Context<'_>, column: &str, other: &str) {
         let Some(row) = self.row else { return };
         if self.has(ctx, other) {
@@ -81,13 +81,13 @@ impl Zone {
 }
 
 /// Parses `zone=N`.
-fn zone_argument(given: &str) -> Result<i64, Stop> {
+fn zone_argument(given: &str) -> Result<i64, CommandStop> {
     let number = given.strip_prefix("zone=").and_then(leading_integer);
     number.map(|(id, _)| id).ok_or_else(|| format!("invalid zone argument, {given}").into())
 }
 
-/// Parses `N` or `default`; `None` is the default.
-fn zone_or_default(given: &str) -> Result<Option<i64>, Stop> {
+/// Parses `N` or `default`; `None` stands for the default.
+fn zone_or_default(given: &str) -> Result<Option<i64>, CommandStop> {
     match leading_integer(given) {
         Some((id, _)) => Ok(Some(id)),
         None if given == "default" => Ok(None),

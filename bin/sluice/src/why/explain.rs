@@ -1,4 +1,4 @@
-//! Explains a flow: sentences about the facts, and a conclusion. Nothing is read here.
+//! Explains a flow: sentences about the facts, and a conclusion. This code reads nothing from the switch.
 
 use super::conclusion::conclude;
 use super::facts::Facts;
@@ -13,7 +13,7 @@ pub struct Explanation {
 /// The explanation of these facts.
 pub fn explain(facts: &Facts) -> Explanation {
     let mut out = Vec::new();
-    let (noun, what) = match (&facts.requests, facts.is_made) {
+    let (noun, what) = match (&facts.requests, facts.is_synthetic) {
         (Some(_), _) => ("Requests", "the requests"),
         (None, true) => ("Packets", "a packet made from the flow"),
         (None, false) => ("Packets", "the packets"),
@@ -21,10 +21,10 @@ pub fn explain(facts: &Facts) -> Explanation {
     if facts.requests.is_some() {
         out.push(format!("Packets: no packet was seen at any port in {} s.", facts.seconds));
     }
-    direction(&mut out, noun, &facts.there, facts.seconds);
-    direction(&mut out, "Answers", &facts.back, facts.seconds);
+    direction(&mut out, noun, &facts.forward, facts.seconds);
+    direction(&mut out, "Answers", &facts.reverse, facts.seconds);
     let mut troubles = Vec::new();
-    for (why, what) in [(&facts.why_there, what), (&facts.why_back, "the answers")] {
+    for (why, what) in [(&facts.why_forward, what), (&facts.why_reverse, "the answers")] {
         let Some(why) = why else { continue };
         tables(&mut out, what, why);
         connections(&mut out, why);
@@ -34,7 +34,7 @@ pub fn explain(facts: &Facts) -> Explanation {
     }
     logical_names(&mut out, facts);
     facts.megaflow.iter().for_each(|m| megaflow(&mut out, m));
-    out.extend(facts.recent.iter().chain(&facts.recent_back).map(recent_drop));
+    out.extend(facts.recent.iter().chain(&facts.recent_reverse).map(recent_drop));
     troubles.sort();
     troubles.dedup();
     let conclusion = match &facts.requests {
@@ -54,19 +54,25 @@ pub fn explain(facts: &Facts) -> Explanation {
 mod tests {
     use super::super::facts::{Megaflow, new_drops};
     use super::super::subject::Subject;
-    use super::super::watch::Seen;
+    use super::super::watch::DirectionCapture;
     use super::*;
     use ovsdb::Json;
     use serde_json::json;
 
-    fn seen(counts: &[(&str, &str, u64)]) -> Seen {
+    fn seen(counts: &[(&str, &str, u64)]) -> DirectionCapture {
         let counts =
             counts.iter().map(|(port, place, n)| ((port.to_string(), place.to_string()), *n)).collect();
-        Seen { counts, ..Seen::default() }
+        DirectionCapture { counts, ..DirectionCapture::default() }
     }
 
     fn facts(there: &[(&str, &str, u64)], back: &[(&str, &str, u64)]) -> Facts {
-        Facts { flow: "icmp".into(), seconds: 2.0, there: seen(there), back: seen(back), ..Facts::default() }
+        Facts {
+            flow: "icmp".into(),
+            seconds: 2.0,
+            forward: seen(there),
+            reverse: seen(back),
+            ..Facts::default()
+        }
     }
 
     #[test]
@@ -102,7 +108,7 @@ mod tests {
             "flow": "ct_state=inv|trk,tcp",
             "decided-by": { "bridge": "br0", "rule": "table_id=1, actions=drop", "drops-now": true } });
         let through = [("p1", "rx", 3), ("p2", "tx", 3)];
-        let line = explain(&Facts { recent_back: vec![recent], ..facts(&through, &drops) }).conclusion;
+        let line = explain(&Facts { recent_reverse: vec![recent], ..facts(&through, &drops) }).conclusion;
         assert!(line.contains("The rule, bridge br0: table_id=1, actions=drop"), "{line}");
         assert!(line.contains("invalid (ct_state=inv|trk)"), "{line}");
         let few = [("p1", "rx", 9), ("p2", "tx", 9), ("br0", "datapath_drop_tx_failed", 1)];
@@ -118,14 +124,14 @@ mod tests {
             "rule": "actions=NORMAL", "port": { "name": "p1" }, "vlan": 10,
             "vlan-of-port": "access port of VLAN 10", "vlan-ports": ["br0"],
             "other-vlan-ports": [{ "name": "p3", "vlan": "access port of VLAN 20" }] });
-        let line = explain(&Facts { why_there: Some(why.clone()), ..facts(&flooded, &[]) }).conclusion;
+        let line = explain(&Facts { why_forward: Some(why.clone()), ..facts(&flooded, &[]) }).conclusion;
         assert!(line.contains("no answer comes back"), "{line}");
         let vlan = "no answer comes back. Port p1 is an access port of VLAN 10,";
         assert!(line.contains(vlan), "{line}");
         let end = "Look at what is behind ports br0, p2. Port br0 is down. Port p2 has no link.";
         assert!(line.ends_with(end), "{line}");
         let only = [("p1", "rx", 3), ("br0", "tx", 3), ("br0", "datapath_drop_tx_failed", 3)];
-        let line = explain(&Facts { why_there: Some(why), ..facts(&only, &[]) }).conclusion;
+        let line = explain(&Facts { why_forward: Some(why), ..facts(&only, &[]) }).conclusion;
         let wanted = "Port p1 is an access port of VLAN 10, so they are in VLAN 10; so is br0, but not p3 \
                       (access port of VLAN 20).";
         assert!(line.contains(wanted), "{line}");
@@ -137,7 +143,7 @@ mod tests {
         let why = json!({ "port": { "name": "p1" }, "tunnels": ["vx0"], "outputs": port(3) });
         let of = |back: &[(&str, &str, u64)], after: u64| {
             let outer_drops = new_drops(&port(3), &port(after));
-            explain(&Facts { why_there: Some(why.clone()), outer_drops, ..facts(&[("p1", "rx", 5)], back) })
+            explain(&Facts { why_forward: Some(why.clone()), outer_drops, ..facts(&[("p1", "rx", 5)], back) })
                 .conclusion
         };
         let start = "Packets leave in a tunnel, port vx0, by port eth1";
@@ -163,7 +169,7 @@ mod tests {
     fn why_no_packet_enters_or_leaves_a_tunnel() {
         let told = |reason: &str, why: Json, recent: Vec<Json>| {
             let seen = facts(&[("p1", "rx", 3), ("p1", reason, 3)], &[]);
-            explain(&Facts { why_there: Some(why), recent, ..seen }).conclusion
+            explain(&Facts { why_forward: Some(why), recent, ..seen }).conclusion
         };
         let why = json!({ "trace": " -> neighbor cache miss for 192.0.2.7 on bridge br-ext, sending ARP request\n" });
         let line = told("drop_action_tunnel_neigh_cache_miss", why.clone(), Vec::new());
@@ -186,7 +192,7 @@ mod tests {
         let drops = [("p1", "rx", 4), ("p2", "tx", 2), ("p2", "datapath_drop_tx_mtu_exceeded", 2)];
         let why =
             json!({ "outputs": [{ "name": "p2", "mtu": 700, "too-long": false }], "port": { "name": "p1" } });
-        let line = explain(&Facts { why_there: Some(why), ..facts(&drops, &[]) }).conclusion;
+        let line = explain(&Facts { why_forward: Some(why), ..facts(&drops, &[]) }).conclusion;
         assert!(line.ends_with("The MTU of port p2 is 700 bytes."), "{line}");
     }
 
@@ -218,7 +224,7 @@ mod tests {
         });
         let megaflow = Megaflow { ufid: "17".into(), actions: "2".into(), before: 3, after: Some(5) };
         let facts = Facts {
-            why_there: Some(why),
+            why_forward: Some(why),
             megaflow: Some(megaflow),
             ..facts(&[("p1", "rx", 1), ("p2", "tx", 1)], &[])
         };

@@ -1,7 +1,7 @@
-//! The facts about a flow, as they were read from the switch.
+//! The facts about a flow that were read from the switch.
 
 use super::subject::Requests;
-use super::watch::Seen;
+use super::watch::DirectionCapture;
 use super::wording::text;
 use ovsdb::Json;
 
@@ -9,36 +9,41 @@ use ovsdb::Json;
 #[derive(Debug, Default)]
 pub struct Facts {
     pub flow: String,
-    /// The sender asks for a hardware address, and sends no packet of the flow: all other facts are about these requests.
+    /// Set if the sender sends requests for a hardware address (ARP or neighbour discovery) and no packet of the flow. Then all other
+    /// facts are about these requests.
     pub requests: Option<Requests>,
     pub seconds: f64,
-    pub there: Seen,
-    pub back: Seen,
-    /// The reply of `ofproto/why` for the first packet of each direction, or for a packet made from the flow.
-    pub why_there: Option<Json>,
-    pub why_back: Option<Json>,
-    /// The packet of `why_there` was made from the flow.
-    pub is_made: bool,
-    /// Packets that the megaflow has counted, before and after.
+    /// Captured packets of the flow.
+    pub forward: DirectionCapture,
+    /// Captured packets of the opposite direction (answers).
+    pub reverse: DirectionCapture,
+    /// The reply of `ofproto/why` for the first packet of the flow, or for a packet made from the flow.
+    pub why_forward: Option<Json>,
+    /// The reply of `ofproto/why` for the first answer.
+    pub why_reverse: Option<Json>,
+    /// Whether the packet of `why_forward` was made from the flow and not captured.
+    pub is_synthetic: bool,
+    /// The megaflow of the packets.
     pub megaflow: Option<Megaflow>,
-    /// Of packets that leave in a tunnel: what their ports dropped in a second, of all flows (port, reason, packets).
+    /// For packets that leave in a tunnel: drops of all flows at the tunnel's ports within a second (port, reason, packets).
     pub outer_drops: Vec<(String, String, u64)>,
-    /// Recent drops that match (`dpif/show-drops`).
+    /// Recent drops of packets of the flow (`dpif/show-drops`).
     pub recent: Vec<Json>,
-    pub recent_back: Vec<Json>,
+    /// Recent drops of answers.
+    pub recent_reverse: Vec<Json>,
 }
 
-/// A megaflow and its counter in two samples.
+/// A megaflow and its packet counter in two samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Megaflow {
     pub ufid: String,
     pub actions: String,
     pub before: u64,
-    /// `None`: it is not there any more.
+    /// `None`: the megaflow no longer exists.
     pub after: Option<u64>,
 }
 
-/// The drops that were counted between two states of ports: port, reason, packets.
+/// The drops that were counted between two replies about ports: port, reason, packets.
 pub fn new_drops(before: &Json, after: &Json) -> Vec<(String, String, u64)> {
     let all = |of: &Json| of.as_array().cloned().unwrap_or_default();
     let (old, mut out) = (all(before), Vec::new());

@@ -1,13 +1,13 @@
-//! `sluice why`: where the packets of a flow go, in sentences.
+//! `sluice why`: explains in sentences where the packets of a flow go.
 //!
-//! Packets of both directions are captured for a short time. The first packet of each direction is traced through the present
-//! tables (`ofproto/why`). Its megaflow is read twice, and recent drops of such packets are added.
+//! Packets of both directions are captured for a short time. The first packet of each direction is traced through the current
+//! tables (`ofproto/why`). The megaflow of the first packet is read twice, and recent drops of packets of the flow are read.
 //!
-//! * [`subject`][]: the packets that are asked about.
+//! * [`subject`][]: the flow that the user has given, and its opposite direction.
 //! * [`watch`][]: captures.
-//! * [`mod@facts`][]: what was read from the switch.
+//! * [`mod@facts`][]: the facts that were read from the switch.
 //! * [`sentences`], [`conclusion`], [`mod@explain`][]: sentences about each fact, the conclusion, and both together.
-//! * [`removed`]: ports that are not there any more.
+//! * [`removed`]: ports that were removed recently.
 
 mod conclusion;
 mod explain;
@@ -32,7 +32,7 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::Duration;
 use subject::Subject;
-use watch::{First, Seen, Watch};
+use watch::{DirectionCapture, FirstPacket, Watch};
 
 const OPTIONS: [Opt; 5] = [
     opt("target", Some('t'), Takes::Value)
@@ -46,7 +46,7 @@ const OPTIONS: [Opt; 5] = [
 ];
 
 /// Time between the two samples of a megaflow.
-const BETWEEN: Duration = Duration::from_secs(1);
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
 fn options() -> Vec<Opt> {
     common::options(OPTIONS)
@@ -100,26 +100,26 @@ fn run(call: &Call, parsed: &Parsed, json: bool) -> Result<(), Failure> {
     };
     let facts = facts(&mut session, &subject, seconds, parsed.value("port"))?;
     let mut explanation = explain(&facts);
-    removed::add(&facts, &session.ask_about("ofproto/why", &["removed".to_owned()])?, &mut explanation);
+    removed::add(&facts, &session.ask_with_args("ofproto/why", &["removed".to_owned()])?, &mut explanation);
     let text = if json {
         format!("{}\n", object(&facts, &explanation))
     } else {
         words(&facts, &explanation, parsed.has("trace"))
     };
-    // A reader that closes the pipe has seen enough.
+    // An error means that the reader has closed the pipe, which is not a failure.
     let _ = std::io::stdout().write_all(text.as_bytes());
     Ok(())
 }
 
-/// Recent drops; if there is a flow, those of its packets.
+/// Recent drops; if `flow` is given, only drops of packets of this flow.
 fn recent(session: &mut ControlSession, flow: Option<&str>, most: usize) -> Result<Vec<Json>, Failure> {
     let words: Vec<String> =
         flow.map(|flow| format!("flow={flow}")).into_iter().chain([format!("recent={most}")]).collect();
-    let reply = session.ask_about("dpif/show-drops", &words)?;
+    let reply = session.ask_with_args("dpif/show-drops", &words)?;
     Ok(reply["recent"].as_array().cloned().unwrap_or_default())
 }
 
-/// The flow of the last drop: its addresses, protocol and ports.
+/// The flow of the packet that was dropped last: its addresses, protocol and ports.
 fn last_drop(session: &mut ControlSession, words: &[String]) -> Result<Subject, Failure> {
     let all = recent(session, words.first().map(String::as_str), 1)?;
     let flow = all.first().and_then(|one| one["flow"].as_str());
@@ -157,22 +157,22 @@ fn facts(
     port: Option<&str>,
 ) -> Result<Facts, Failure> {
     let requests = subject.requests();
-    // Where the packets come is not known: bridges of different types are in different datapaths.
-    let datapaths = session.ask_text_about("dpctl/dump-dps", &[])?;
+    // It is not known which datapath receives the packets (bridges of different types use different datapaths), so watch all of them.
+    let datapaths = session.ask_text_with_args("dpctl/dump-dps", &[])?;
     let datapaths: Vec<String> = datapaths.lines().map(str::to_owned).collect();
     let both = |session: &mut ControlSession, of: &Subject| -> Result<[Watch; 2], Failure> {
         let mut start = |flow: &str| Watch::start(session, &datapaths, flow);
         Ok([start(&of.flow)?, start(&of.answers)?])
     };
     let watched = both(session, subject)?;
-    // The number of captures is limited. Without these two the packets themselves are still watched.
+    // The number of captures is limited. If the captures of requests fail, the packets themselves are still watched.
     let before = requests.as_ref().and_then(|requests| both(session, &requests.subject).ok());
     sleep(Duration::from_secs_f64(seconds));
     let end = |[there, back]: [Watch; 2]| Ok::<_, Failure>((there.end()?, back.end()?));
     let seen = end(watched)?;
     let before = before.map(end).transpose()?;
     match requests.zip(before) {
-        // The sender does not send the packets before it knows where to.
+        // The sender sends no packets before it knows the hardware address of the next hop.
         Some((requests, asked))
             if seen.0.counts.is_empty() && !asked.0.counts.is_empty() && port.is_none() =>
         {
@@ -183,17 +183,17 @@ fn facts(
     }
 }
 
-/// The facts about packets and their answers, of which this was seen.
+/// The facts about packets and their answers; `forward` and `reverse` are the packets that were captured.
 fn facts_about(
     session: &mut ControlSession,
     subject: &Subject,
     seconds: f64,
-    (there, back): (Seen, Seen),
+    (forward, reverse): (DirectionCapture, DirectionCapture),
     port: Option<&str>,
 ) -> Result<Facts, Failure> {
-    let mut facts = Facts { flow: subject.flow.clone(), seconds, there, back, ..Facts::default() };
-    facts.why_back = facts.back.first.as_ref().map(|first| why(session, first)).transpose()?;
-    match (&facts.there.first, port) {
+    let mut facts = Facts { flow: subject.flow.clone(), seconds, forward, reverse, ..Facts::default() };
+    facts.why_reverse = facts.reverse.first.as_ref().map(|first| why(session, first)).transpose()?;
+    match (&facts.forward.first, port) {
         (Some(first), _) => {
             let first = first.clone();
             let before = why(session, &first)?;
@@ -201,35 +201,35 @@ fn facts_about(
             let sampled = megaflow.map(|ufid| samples(session, &first.datapath, ufid));
             facts.megaflow = sampled.transpose()?.flatten();
             if before["tunnels"].as_array().is_some_and(|tunnels| !tunnels.is_empty()) {
-                // Captures do not see the flow in its tunnel, but what the tunnel's ports drop is counted.
+                // The captures do not match the packets inside the tunnel, but the drops of the tunnel's ports are counted.
                 if facts.megaflow.is_none() {
-                    sleep(BETWEEN);
+                    sleep(SAMPLE_INTERVAL);
                 }
                 facts.outer_drops = new_drops(&before["outputs"], &why(session, &first)?["outputs"]);
             }
-            facts.why_there = Some(before);
+            facts.why_forward = Some(before);
         }
         (None, Some(port)) => {
             let words = [format!("port={port}"), format!("flow={}", subject.flow)];
-            facts.why_there = Some(session.ask_about("ofproto/why", &words)?);
-            facts.is_made = true;
+            facts.why_forward = Some(session.ask_with_args("ofproto/why", &words)?);
+            facts.is_synthetic = true;
         }
         (None, None) => {}
     }
     facts.recent = recent(session, Some(&subject.flow), 3)?;
-    facts.recent_back = recent(session, Some(&subject.answers), 3)?;
+    facts.recent_reverse = recent(session, Some(&subject.answers), 3)?;
     Ok(facts)
 }
 
-fn why(session: &mut ControlSession, first: &First) -> Result<Json, Failure> {
+fn why(session: &mut ControlSession, first: &FirstPacket) -> Result<Json, Failure> {
     let hex: String = first.bytes.iter().map(|b| format!("{b:02x}")).collect();
-    session.ask_about("ofproto/why", &[format!("port={}", first.port), format!("packet={hex}")])
+    session.ask_with_args("ofproto/why", &[format!("port={}", first.port), format!("packet={hex}")])
 }
 
-/// Reads a megaflow twice. `None`: it was gone already.
+/// Reads a megaflow twice. `None`: the megaflow no longer exists at the first time.
 fn samples(session: &mut ControlSession, datapath: &str, ufid: String) -> Result<Option<Megaflow>, Failure> {
     let Some((before, actions)) = counted(session, datapath, &ufid)? else { return Ok(None) };
-    sleep(BETWEEN);
+    sleep(SAMPLE_INTERVAL);
     let after = counted(session, datapath, &ufid)?.map(|(n, _)| n);
     Ok(Some(Megaflow { ufid, actions, before, after }))
 }
@@ -240,7 +240,7 @@ fn counted(
     datapath: &str,
     ufid: &str,
 ) -> Result<Option<(u64, String)>, Failure> {
-    match session.ask_text_about("dpctl/get-flow", &[datapath.to_owned(), format!("ufid:{ufid}")]) {
+    match session.ask_text_with_args("dpctl/get-flow", &[datapath.to_owned(), format!("ufid:{ufid}")]) {
         Ok(line) => Ok(parse_megaflow(&line)),
         Err(Failure::Refused(..)) => Ok(None),
         Err(other) => Err(other),
@@ -256,7 +256,7 @@ fn words(facts: &Facts, explanation: &Explanation, trace: bool) -> String {
     let mut out = format!("{}\n", facts.flow);
     explanation.sentences.iter().for_each(|line| out += &format!("  {line}\n"));
     if trace {
-        for why in [&facts.why_there, &facts.why_back].into_iter().flatten() {
+        for why in [&facts.why_forward, &facts.why_reverse].into_iter().flatten() {
             out += &format!("\n{}\n", why["trace"].as_str().unwrap_or("").trim_end());
         }
     }
@@ -271,11 +271,11 @@ fn object(facts: &Facts, explanation: &Explanation) -> Json {
         "flow": facts.flow,
         "requests": facts.requests.as_ref().map(|requests| &requests.subject.flow),
         "seconds": facts.seconds,
-        "packets": facts.there.object(),
-        "answers": facts.back.object(),
-        "tables": facts.why_there,
-        "tables-of-answers": facts.why_back,
-        "made-from-flow": facts.is_made,
+        "packets": facts.forward.object(),
+        "answers": facts.reverse.object(),
+        "tables": facts.why_forward,
+        "tables-of-answers": facts.why_reverse,
+        "made-from-flow": facts.is_synthetic,
         "megaflow": megaflow,
         "drops-behind-tunnel": facts.outer_drops.iter().map(|(port, reason, n)| {
             json!({ "port": port, "reason": reason, "packets": n })

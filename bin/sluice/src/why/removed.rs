@@ -1,17 +1,17 @@
-//! Ports that were removed from a bridge, and may be why packets do not come or do not arrive.
+//! Ports that were removed from a bridge, which may be the reason why packets are not received or do not arrive.
 
 use super::explain::Explanation;
 use super::facts::Facts;
-use super::watch::Seen;
+use super::watch::DirectionCapture;
 use ovsdb::Json;
 
-/// A port that was removed longer ago is not named.
+/// Ports that were removed longer ago than this are not named.
 const RECENT_SECONDS: u64 = 600;
-/// Ports that are named without a sign that the packets have to do with them.
+/// Maximum number of ports that are named although no fact relates the packets to them.
 const NAMED_MAX: usize = 3;
 
-/// Adds sentences about removed ports; `reply` is that of `ofproto/why removed`. If an address of the packets was on such a port, or
-/// their rule sends them to its number, this is the conclusion.
+/// Adds sentences about removed ports; `reply` is the reply of `ofproto/why removed`. If an address of the packets was learned on such a
+/// port, or the rule of the packets outputs to the port's number, the sentence about the port replaces the conclusion.
 pub fn add(facts: &Facts, reply: &Json, to: &mut Explanation) {
     let ports = reply["removed"].as_array().into_iter().flatten();
     let recent = ports.filter(|port| port["seconds"].as_u64().is_some_and(|n| n <= RECENT_SECONDS));
@@ -21,7 +21,7 @@ pub fn add(facts: &Facts, reply: &Json, to: &mut Explanation) {
         to.conclusion = format!("{sentence} {}", to.conclusion);
         to.sentences.push(sentence);
     }
-    let both = [("The packets", &facts.there), ("The answers", &facts.back)];
+    let both = [("The packets", &facts.forward), ("The answers", &facts.reverse)];
     let missing = both.iter().find(|(_, seen)| seen.counts.is_empty());
     if let Some((what, _)) = missing {
         let says = |port: &&Json| format!("{}. {what} may have come from there.", removal(port));
@@ -34,11 +34,11 @@ fn removal(port: &Json) -> String {
     format!("Port {} was removed from bridge {} {} s ago", word("name"), word("bridge"), port["seconds"])
 }
 
-/// What the packets have to do with a removed port: the end of a sentence.
+/// How the packets relate to a removed port, as the end of a sentence; `None` if no fact relates them.
 fn relation(facts: &Facts, port: &Json) -> Option<String> {
     let stations: Vec<&str> =
         port["stations"].as_array().into_iter().flatten().filter_map(Json::as_str).collect();
-    let to = [&facts.there, &facts.back]
+    let to = [&facts.forward, &facts.reverse]
         .into_iter()
         .filter_map(destination)
         .find(|mac| stations.contains(&mac.as_str()));
@@ -47,15 +47,15 @@ fn relation(facts: &Facts, port: &Json) -> Option<String> {
     }
     let number = port["ofport"].as_u64()?;
     let rules =
-        [&facts.why_there, &facts.why_back].into_iter().flatten().filter_map(|why| why["rule"].as_str());
+        [&facts.why_forward, &facts.why_reverse].into_iter().flatten().filter_map(|why| why["rule"].as_str());
     rules
         .into_iter()
         .any(|rule| outputs_to(rule, number))
         .then(|| format!("; the rule sends packets to its number, {number}."))
 }
 
-/// The destination's hardware address of the first packet of a direction.
-fn destination(seen: &Seen) -> Option<String> {
+/// The destination hardware address of the first packet of a direction.
+fn destination(seen: &DirectionCapture) -> Option<String> {
     Some(flow::Mac(*seen.first.as_ref()?.bytes.first_chunk()?).to_string())
 }
 
@@ -68,7 +68,7 @@ fn outputs_to(rule: &str, number: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::watch::First;
+    use super::super::watch::FirstPacket;
     use super::*;
     use serde_json::json;
 
@@ -80,16 +80,24 @@ mod tests {
         explanation
     }
 
-    fn seen(bytes: &[u8]) -> Seen {
-        let first =
-            First { datapath: "dp".to_owned(), port: "p1".to_owned(), bytes: bytes.to_vec(), megaflow: None };
-        Seen { counts: [(("p1".to_owned(), "rx".to_owned()), 1)].into(), first: Some(first), is_part: false }
+    fn seen(bytes: &[u8]) -> DirectionCapture {
+        let first = FirstPacket {
+            datapath: "dp".to_owned(),
+            port: "p1".to_owned(),
+            bytes: bytes.to_vec(),
+            megaflow: None,
+        };
+        DirectionCapture {
+            counts: [(("p1".to_owned(), "rx".to_owned()), 1)].into(),
+            first: Some(first),
+            is_part: false,
+        }
     }
 
     #[test]
     fn removed_ports_are_named() {
         let there = seen(&[2, 0, 0, 0, 0, 2]);
-        let facts = Facts { there: there.clone(), back: there.clone(), ..Facts::default() };
+        let facts = Facts { forward: there.clone(), reverse: there.clone(), ..Facts::default() };
         let known = "Port p2 was removed from bridge br0 12 s ago; 02:00:00:00:00:02, to which packets are sent, was there.";
         assert_eq!(
             (told(&facts).conclusion, told(&facts).sentences),
@@ -97,12 +105,16 @@ mod tests {
         );
         let why = json!({"rule": "0. in_port=1, priority 32768\n    output:2\n"});
         let there = seen(&[2, 0, 0, 0, 0, 9]);
-        let facts =
-            Facts { there: there.clone(), back: there.clone(), why_there: Some(why), ..Facts::default() };
+        let facts = Facts {
+            forward: there.clone(),
+            reverse: there.clone(),
+            why_forward: Some(why),
+            ..Facts::default()
+        };
         assert!(told(&facts).conclusion.starts_with(
             "Port p2 was removed from bridge br0 12 s ago; the rule sends packets to its number, 2."
         ));
-        let facts = Facts { there: there.clone(), back: there, ..Facts::default() };
+        let facts = Facts { forward: there.clone(), reverse: there, ..Facts::default() };
         assert_eq!((told(&facts).conclusion.as_str(), told(&facts).sentences.len()), ("The end.", 0));
         let nothing = "Port p2 was removed from bridge br0 12 s ago. The packets may have come from there.";
         assert_eq!(told(&Facts::default()).sentences, [nothing]);

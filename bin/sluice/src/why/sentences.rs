@@ -1,14 +1,14 @@
 //! Sentences about each fact.
 
 use super::facts::{Facts, Megaflow};
-use super::watch::Seen;
+use super::watch::DirectionCapture;
 use super::wording::{packets, ports, reason_of, text};
 use dpif::DropReason;
 use ovsdb::Json;
 use std::collections::BTreeSet;
 
-/// Where the packets of one direction went.
-pub fn direction(out: &mut Vec<String>, what: &str, seen: &Seen, seconds: f64) {
+/// Adds sentences that tell at which ports the packets of one direction were seen.
+pub fn direction(out: &mut Vec<String>, what: &str, seen: &DirectionCapture, seconds: f64) {
     let (rx, tx) = (seen.sum("rx"), seen.sum("tx"));
     if seen.counts.is_empty() {
         out.push(format!("{what}: no packet was seen at any port in {seconds} s."));
@@ -30,7 +30,7 @@ pub fn direction(out: &mut Vec<String>, what: &str, seen: &Seen, seconds: f64) {
     out.push(line + ".");
 }
 
-/// What the tables say.
+/// Adds sentences about the result of the OpenFlow tables.
 pub fn tables(out: &mut Vec<String>, what: &str, why: &Json) {
     if let Some(problem) = why["problem"].as_str() {
         return out.push(format!("The tables were not reached by {what}: {problem}."));
@@ -63,7 +63,7 @@ pub fn tables(out: &mut Vec<String>, what: &str, why: &Json) {
     }
 }
 
-/// The VLAN of the packets, if NORMAL forwards them and not all ports of the bridge carry it.
+/// A sentence about the VLAN of the packets, if NORMAL forwards them and not all ports of the bridge are in this VLAN.
 pub fn vlan(why: &Json) -> Option<String> {
     let others = why["other-vlan-ports"].as_array().filter(|others| !others.is_empty())?;
     if !text(&why["rule"]).contains("NORMAL") {
@@ -83,7 +83,7 @@ pub fn vlan(why: &Json) -> Option<String> {
     Some(format!("Port {port} is {a} {mode}, so they are in VLAN {vid}; {same}, but not {others}."))
 }
 
-/// The connections of the packets.
+/// Adds sentences about the tracked connections of the packets.
 pub fn connections(out: &mut Vec<String>, why: &Json) {
     match &why["connections"] {
         Json::Array(all) if all.is_empty() => {
@@ -119,9 +119,9 @@ pub fn trouble(port: &Json, sends: bool) -> Vec<String> {
     out
 }
 
-/// The names that OVN has for the ports of the packets.
+/// Adds sentences with the names that OVN has for the ports of the packets.
 pub fn logical_names(out: &mut Vec<String>, facts: &Facts) {
-    let whys = [&facts.why_there, &facts.why_back].into_iter().flatten();
+    let whys = [&facts.why_forward, &facts.why_reverse].into_iter().flatten();
     let ports = whys
         .flat_map(|why| [&why["port"]].into_iter().chain(why["outputs"].as_array().into_iter().flatten()));
     let named = ports.filter(|port| port["logical-port"].is_string());
@@ -129,7 +129,7 @@ pub fn logical_names(out: &mut Vec<String>, facts: &Facts) {
     out.extend(names.iter().map(|(port, logical)| format!("OVN calls port {port} {logical}.")));
 }
 
-/// What a megaflow counted between its two samples.
+/// Adds a sentence about the packets that a megaflow has counted between its two samples.
 pub fn megaflow(out: &mut Vec<String>, m: &Megaflow) {
     let ufid = &m.ufid;
     out.push(match m.after {
@@ -148,16 +148,16 @@ pub fn megaflow(out: &mut Vec<String>, m: &Megaflow) {
     });
 }
 
-/// A packet that was dropped recently.
+/// A sentence about a packet that was dropped recently.
 pub fn recent_drop(one: &Json) -> String {
     let ago = one["milliseconds-ago"].as_u64().unwrap_or(0);
     let (way, port, reason) = (text(&one["way"]), text(&one["port"]), text(&one["reason"]));
     let time = format!("{}.{:03} s ago", ago / 1000, ago % 1000);
-    format!("{time} such a packet, {way} by port {port}, was dropped: {reason}.{}", decided(one))
+    format!("{time} such a packet, {way} by port {port}, was dropped: {reason}.{}", deciding_rule(one))
 }
 
-/// The rule by which a packet was dropped, and its state of connection tracking if it is invalid.
-pub fn decided(one: &Json) -> String {
+/// The rule that dropped a packet, and the connection tracking state of the packet if that is invalid.
+pub fn deciding_rule(one: &Json) -> String {
     let (by, mut out) = (&one["decided-by"], String::new());
     if let Some(problem) = one["problem"].as_str() {
         let is_tunnel = problem.contains("tunnel port");

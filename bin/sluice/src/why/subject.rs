@@ -1,29 +1,29 @@
-//! The packets that are asked about: a flow, or a 5-tuple, and the packets of the opposite direction.
+//! The packets to explain: a flow or a 5-tuple from the command line, and the packets of the opposite direction.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 /// Transport protocols by name, each with its name in flows over IPv6.
 const PROTOCOLS: [(&str, &str); 4] = [("tcp", "tcp6"), ("udp", "udp6"), ("sctp", "sctp6"), ("icmp", "icmp6")];
 
-/// A match in the syntax of flows, and that of the answers.
+/// The match of the packets and the match of their answers, in the syntax of flows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
     pub flow: String,
     pub answers: String,
 }
 
-/// The requests by which a sender asks for the hardware address of its destination, before it sends packets.
+/// The requests (ARP or neighbour discovery) for the hardware address of the destination, which a sender sends before it sends packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requests {
     pub subject: Subject,
-    /// Whose hardware address is asked for.
+    /// The IP address whose hardware address is requested.
     pub target: String,
     /// `ARP` or `neighbour discovery`.
     pub protocol: &'static str,
 }
 
 impl Subject {
-    /// From the arguments: a flow, or `PROTOCOL SOURCE[:PORT] DESTINATION[:PORT]`.
+    /// Parses the arguments: a flow, or `PROTOCOL SOURCE[:PORT] DESTINATION[:PORT]`.
     pub fn parse(words: &[String]) -> Result<Subject, String> {
         match words {
             [flow] => Ok(Subject { flow: flow.clone(), answers: reversed(flow) }),
@@ -35,7 +35,7 @@ impl Subject {
     }
 
     fn of_tuple(protocol: &str, from: &str, to: &str) -> Result<Subject, String> {
-        let (from, to) = (end(from)?, end(to)?);
+        let (from, to) = (parse_endpoint(from)?, parse_endpoint(to)?);
         if protocol == "arp" && from.1.or(to.1).is_none() {
             return arp(&from.0.to_string(), &to.0.to_string());
         }
@@ -57,7 +57,7 @@ impl Subject {
         Ok(Subject { flow, answers })
     }
 
-    /// The requests that come before the packets of this flow, if it names both addresses.
+    /// The requests that a sender sends before the packets of this flow; `None` if the flow does not contain both IP addresses.
     pub fn requests(&self) -> Option<Requests> {
         let value = |name: &str| {
             let mut fields = self.flow.split(',').filter_map(|field| field.split_once('='));
@@ -65,7 +65,7 @@ impl Subject {
         };
         let address = |name| value(name).filter(|text| text.parse::<IpAddr>().is_ok());
         if let Some((from, to)) = address("nw_src").zip(address("nw_dst")) {
-            // Requests to one address only confirm what the sender knows.
+            // Unicast requests only confirm an address that the sender knows, so match broadcast requests.
             let mut subject = arp(from, to).ok()?;
             subject.flow += ",dl_dst=ff:ff:ff:ff:ff:ff";
             return Some(Requests { subject, target: to.to_owned(), protocol: "ARP" });
@@ -79,7 +79,7 @@ impl Subject {
     }
 }
 
-/// ARP requests of one address for another, and their answers.
+/// ARP requests of the IP address `from` for the address `to`, and their answers.
 fn arp(from: &str, to: &str) -> Result<Subject, String> {
     match [from, to].iter().all(|end| end.parse::<Ipv4Addr>().is_ok()) {
         true => Ok(Subject {
@@ -91,7 +91,7 @@ fn arp(from: &str, to: &str) -> Result<Subject, String> {
 }
 
 /// `ADDRESS`, `ADDRESS:PORT` or `[ADDRESS]:PORT`.
-fn end(text: &str) -> Result<(IpAddr, Option<u16>), String> {
+fn parse_endpoint(text: &str) -> Result<(IpAddr, Option<u16>), String> {
     let wrong = || format!("{text}: not ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT");
     if let Ok(address) = text.trim_start_matches('[').trim_end_matches(']').parse() {
         return Ok((address, None));
@@ -100,8 +100,8 @@ fn end(text: &str) -> Result<(IpAddr, Option<u16>), String> {
     Ok((socket.ip(), Some(socket.port())))
 }
 
-/// The match of the opposite direction: sources and destinations change places. The type of ICMP messages differs there, so it is
-/// left out, and so is the port, because answers arrive elsewhere.
+/// The match of the opposite direction: sources and destinations are swapped. Type and code of ICMP messages are left out, because they
+/// differ in answers; the in port is left out, because answers arrive at another port.
 fn reversed(flow: &str) -> String {
     let fields = flow.split(',').filter(|field| !field.starts_with("icmp") || !field.contains('='));
     let swapped = fields.map(|field| match field.split_once('=') {

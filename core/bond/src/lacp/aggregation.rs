@@ -1,21 +1,21 @@
-//! LACP on all links of a port: receives and sends messages, attaches and detaches links.
+//! LACP on all links of a port: processes received messages, composes messages to send, attaches and detaches links.
 
 use super::info::{Info, State};
-use super::member::{FAST, MISSED, Member, MemberSettings, SLOW, Status};
+use super::member::{FAST_INTERVAL, MISSED_INTERVALS, Member, MemberSettings, SLOW_INTERVAL, Status};
 use super::negotiation::Negotiation;
 use super::pdu::{PDU_LEN, Received, compose, parse};
 use flow::Mac;
 use std::collections::BTreeMap;
 use units::{Millis, OfPort};
 
-/// Settings of a port, as its row has them.
+/// The LACP settings of a port, from its row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// The port's name.
     pub name: String,
-    /// This end's system.
+    /// System id of this end.
     pub system: Mac,
-    /// Its priority.
+    /// System priority of this end.
     pub priority: u16,
     /// Sends messages even if the other end has sent none.
     pub active: bool,
@@ -30,21 +30,22 @@ pub struct Settings {
 pub struct Aggregation {
     pub(super) settings: Settings,
     pub(super) members: BTreeMap<OfPort, Member>,
-    /// The link whose number is the key of all links.
+    /// The link whose settings determine the key of all links.
     pub(super) key_member: Option<OfPort>,
+    /// Whether at least one link is attached to a system at the other end.
     pub(super) negotiated: bool,
-    /// The attached links must be determined again.
-    stale: bool,
-    /// The state that other components read has changed.
-    news: bool,
+    /// Whether the links to attach must be selected again.
+    must_select: bool,
+    /// Whether state that other components read has changed.
+    state_changed: bool,
     /// Lines for the log.
     pub(super) lines: Vec<String>,
 }
 
 impl Aggregation {
-    /// Makes one without links.
+    /// Creates an aggregation without links.
     pub fn new(settings: Settings) -> Aggregation {
-        Aggregation { settings, stale: true, ..Aggregation::default() }
+        Aggregation { settings, must_select: true, ..Aggregation::default() }
     }
 
     /// Changes the settings.
@@ -52,7 +53,7 @@ impl Aggregation {
         let old = std::mem::replace(&mut self.settings, settings);
         let new = &self.settings;
         let key = |s: &Settings| (s.system, s.priority, s.fallback);
-        self.stale |= key(&old) != key(new);
+        self.must_select |= key(&old) != key(new);
     }
 
     /// Adds a link, or changes the settings of a link.
@@ -63,7 +64,7 @@ impl Aggregation {
         let differs = key(&member.settings) != key(&settings);
         member.settings = settings;
         if differs {
-            self.stale = true;
+            self.must_select = true;
             if sends {
                 member.expire(now);
             }
@@ -73,7 +74,7 @@ impl Aggregation {
 
     /// Removes a link.
     pub fn remove(&mut self, port: OfPort) {
-        self.stale |= self.members.remove(&port).is_some();
+        self.must_select |= self.members.remove(&port).is_some();
         if self.key_member == Some(port) {
             self.key_member = self.members.keys().next().copied();
         }
@@ -97,11 +98,10 @@ impl Aggregation {
         }
         member.carrier = up;
         member.counters.carrier_changed += u64::from(!is_first);
-        (self.stale, self.news) = (true, true);
+        (self.must_select, self.state_changed) = (true, true);
     }
 
-    /// Handles a frame without its Ethernet header. While the link has no carrier, a message only causes the
-    /// carrier to be checked again.
+    /// Handles the payload of a received LACP frame. While the link has no carrier, the message is only counted.
     pub fn receive(&mut self, port: OfPort, payload: &[u8], now: Millis) {
         let fast = self.settings.fast;
         let Some(member) = self.members.get_mut(&port) else { return };
@@ -121,30 +121,31 @@ impl Aggregation {
         if !member.carrier {
             return;
         }
-        self.stale |= member.status != Status::Current;
+        self.must_select |= member.status != Status::Current;
         member.status = Status::Current;
-        member.expires_at = now + Millis(MISSED * if fast { FAST.0 } else { SLOW.0 });
+        member.expires_at =
+            now + Millis(MISSED_INTERVALS * if fast { FAST_INTERVAL.0 } else { SLOW_INTERVAL.0 });
         member.announced = partner;
         if member.partner != actor {
-            // A link whose other end has changed has no influence until it is selected again.
+            // A link whose other end has changed is detached until it is selected again.
             let same_end = (member.partner.system, member.partner.key) == (actor.system, actor.key);
             member.attached &= same_end;
             member.partner = actor;
-            (self.stale, self.news) = (true, true);
+            (self.must_select, self.state_changed) = (true, true);
         }
     }
 
-    /// Handles the passing of time and received messages: attaches links and returns the messages that are
-    /// due.
+    /// Handles expired timers and the consequences of received messages: selects the links to attach, and returns the
+    /// messages that are due.
     pub fn run(&mut self, now: Millis) -> Vec<(OfPort, [u8; PDU_LEN])> {
         for member in self.members.values_mut() {
             let changed = member.run(now);
-            self.stale |= changed;
-            self.news |= changed;
+            self.must_select |= changed;
+            self.state_changed |= changed;
         }
-        if std::mem::take(&mut self.stale) {
+        if std::mem::take(&mut self.must_select) {
             self.select();
-            self.news = true;
+            self.state_changed = true;
         }
         let ports: Vec<OfPort> = self.members.keys().copied().collect();
         ports.into_iter().filter_map(|port| Some((port, self.message(port, now)?))).collect()
@@ -165,9 +166,9 @@ impl Aggregation {
         Some(compose(&actor, &member.partner))
     }
 
-    /// The time of the next call of [`Aggregation::run`].
+    /// When [`Aggregation::run`] must be called next.
     pub fn deadline(&self) -> Option<Millis> {
-        if self.stale {
+        if self.must_select {
             return Some(Millis(0));
         }
         let active = self.settings.active;
@@ -180,10 +181,10 @@ impl Aggregation {
 
     /// Returns true if the state that other components read has changed since the last call.
     pub fn take_news(&mut self) -> bool {
-        std::mem::take(&mut self.news)
+        std::mem::take(&mut self.state_changed)
     }
 
-    /// Lines for the log.
+    /// The lines for the log since the last call.
     pub fn take_lines(&mut self) -> Vec<String> {
         std::mem::take(&mut self.lines)
     }
@@ -198,18 +199,18 @@ impl Aggregation {
         self.members.get(&port).is_some_and(|m| m.may_enable(self.settings.fallback))
     }
 
-    /// Returns whether the other end's information on a link is current.
+    /// Returns whether there is information from the other end of a link, current or expired.
     pub fn is_current(&self, port: OfPort) -> bool {
         self.members.get(&port).is_some_and(|m| m.status != Status::Defaulted)
     }
 
-    /// The key of all links; `None`: there is no link.
+    /// The key of all links: that of the key link, or its number if the key is 0. `None`: there is no link.
     pub(super) fn key(&self) -> Option<u16> {
         let first = &self.members.get(&self.key_member?)?.settings;
         Some(if first.key == 0 { first.port } else { first.key })
     }
 
-    /// This end's information on a link.
+    /// The information that this end announces on a link.
     pub(super) fn actor(&self, member: &Member) -> Info {
         let open = member.attached || !self.negotiated;
         let state = [

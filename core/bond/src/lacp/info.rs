@@ -7,24 +7,24 @@ use flow::Mac;
 pub struct State(pub u8);
 
 impl State {
-    /// Sends messages even if the other end has sent none.
+    /// The end sends messages even if the other end has sent none.
     pub const ACTIVITY: State = State(1 << 0);
-    /// Requests a message every second.
+    /// The end requests a message every second.
     pub const TIMEOUT: State = State(1 << 1);
     /// The link may be aggregated with others.
     pub const AGGREGATION: State = State(1 << 2);
-    /// The link is attached to the right aggregation.
+    /// The end has attached the link to the right aggregation.
     pub const SYNCHRONIZED: State = State(1 << 3);
-    /// Packets are received on the link.
+    /// The end accepts packets on the link.
     pub const COLLECTING: State = State(1 << 4);
-    /// Packets are sent on the link.
+    /// The end sends packets on the link.
     pub const DISTRIBUTING: State = State(1 << 5);
     /// The information about the other end is a default.
     pub const DEFAULTED: State = State(1 << 6);
     /// No message of the other end arrived in time.
     pub const EXPIRED: State = State(1 << 7);
 
-    /// Names as commands show them.
+    /// The names of the bits in commands, from the lowest bit.
     const NAMES: [&'static str; 8] = [
         "activity",
         "timeout",
@@ -36,22 +36,22 @@ impl State {
         "expired",
     ];
 
-    /// Union of two states.
+    /// The union of the bits of two states.
     pub fn and(self, other: State) -> State {
         State(self.0 | other.0)
     }
 
-    /// This state if the condition holds, else none.
+    /// This state if the condition holds, else no bits.
     pub fn when(self, condition: bool) -> State {
         if condition { self } else { State(0) }
     }
 
-    /// Without these bits.
+    /// This state without the bits of `other`.
     pub fn without(self, other: State) -> State {
         State(self.0 & !other.0)
     }
 
-    /// All these bits are set.
+    /// Whether all bits of `other` are set.
     pub fn has(self, other: State) -> bool {
         self.0 & other.0 == other.0
     }
@@ -68,7 +68,7 @@ impl State {
 pub struct Info {
     /// Priority of the system; the system with the lower number decides which links are attached.
     pub system_priority: u16,
-    /// The system.
+    /// Id of the system.
     pub system: Mac,
     /// Links with the same key may be attached to each other.
     pub key: u16,
@@ -76,20 +76,21 @@ pub struct Info {
     pub port_priority: u16,
     /// The link's number within its system.
     pub port: u16,
-    /// State.
+    /// State of the end.
     pub state: State,
 }
 
-/// The order of links: by system, then by link.
+/// The order of links: system priority, system id, link priority, link number.
 pub(crate) type Priority = (u16, Mac, u16, u16);
 
 impl Info {
-    /// The rank of the link; the lowest comes first.
+    /// The position of the link in the order; the lowest value is preferred.
     pub(crate) fn priority(&self) -> Priority {
         (self.system_priority, self.system, self.port_priority, self.port)
     }
 
-    /// Returns whether `known` agrees in everything that must be sent at once when it changes (§6.4.16).
+    /// Returns whether the information equals `known` in everything that must be announced at once when it changes
+    /// (§6.4.16).
     pub(crate) fn agrees_with(&self, known: &Info) -> bool {
         const COMPARED: State = State(0b1111);
         (self.state.0 ^ known.state.0) & COMPARED.0 == 0

@@ -3,13 +3,14 @@
 use super::info::{Info, State};
 use units::Millis;
 
-/// Interval of messages if the other end requests fast ones.
-pub(super) const FAST: Millis = Millis(1000);
-pub(super) const SLOW: Millis = Millis(30_000);
-/// Maximum number of messages per fast interval in addition to periodic ones.
+/// Message interval if the other end requests the fast rate.
+pub(super) const FAST_INTERVAL: Millis = Millis(1000);
+/// Message interval if the other end requests the slow rate.
+pub(super) const SLOW_INTERVAL: Millis = Millis(30_000);
+/// If this many messages were sent in a fast interval, changes are not announced before the interval ends.
 const SENT_MAX: u64 = 3;
-/// Intervals without a message after which the information expires.
-pub(super) const MISSED: u64 = 3;
+/// Number of intervals without a message after which the other end's information expires.
+pub(super) const MISSED_INTERVALS: u64 = 3;
 
 /// Status of the information about the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +24,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// As commands show it.
+    /// The text in commands.
     pub fn text(self) -> &'static str {
         match self {
             Status::Current => "current",
@@ -36,13 +37,13 @@ impl Status {
 /// Settings of a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemberSettings {
-    /// Its name.
+    /// The link's name.
     pub name: String,
-    /// Its number within the system.
+    /// The link's number within the system.
     pub port: u16,
-    /// Its priority.
+    /// The link's priority.
     pub priority: u16,
-    /// Its key; 0: the number of the first link.
+    /// The link's key; 0: the number of the first link is used.
     pub key: u16,
 }
 
@@ -63,20 +64,20 @@ pub(super) struct Counters {
 pub(super) struct Member {
     pub(super) settings: MemberSettings,
     pub(super) status: Status,
-    /// This end has attached the link, so traffic may flow.
+    /// This end has attached the link.
     pub(super) attached: bool,
     pub(super) carrier: bool,
     /// Whether `carrier` was set since the link was added.
     pub(super) carrier_known: bool,
     /// The other end's information about itself.
     pub(super) partner: Info,
-    /// This end's information as the other end has it.
+    /// This end's information that the other end has, as far as known.
     pub(super) announced: Info,
     /// Time of the next message.
     pub(super) send_at: Millis,
-    /// Time of the first of the recent messages, and their number.
+    /// The start of the current fast interval, and the number of messages sent in it.
     recent: (Millis, u64),
-    /// Time at which the status is downgraded unless a message arrives.
+    /// When the status changes from current to expired, or from expired to defaulted, unless a message arrives before.
     pub(super) expires_at: Millis,
     pub(super) counters: Counters,
 }
@@ -101,22 +102,22 @@ impl Member {
     /// Records that a message was sent.
     pub(super) fn count_sent(&mut self, now: Millis) {
         match &mut self.recent {
-            (since, count) if now.since(*since) < FAST => *count += 1,
+            (since, count) if now.since(*since) < FAST_INTERVAL => *count += 1,
             recent => *recent = (now, 1),
         }
     }
 
-    /// Time from which a change may be announced: at most three messages per fast interval (§6.4.16).
+    /// When a change may be announced: at most three messages are sent per fast interval (§6.4.16).
     pub(super) fn may_announce_at(&self) -> Millis {
         let (since, count) = self.recent;
-        if count < SENT_MAX { Millis(0) } else { since + FAST }
+        if count < SENT_MAX { Millis(0) } else { since + FAST_INTERVAL }
     }
 
-    /// Expires the information: requests fast messages, or falls back to defaults.
+    /// Marks the information as expired: fast messages are sent, until the information is dropped after three fast intervals.
     pub(super) fn expire(&mut self, now: Millis) {
         self.status = Status::Expired;
         self.partner.state = self.partner.state.and(State::TIMEOUT).without(State::SYNCHRONIZED);
-        self.expires_at = now + Millis(FAST.0 * MISSED);
+        self.expires_at = now + Millis(FAST_INTERVAL.0 * MISSED_INTERVALS);
     }
 
     pub(super) fn forget_partner(&mut self) {
@@ -124,7 +125,7 @@ impl Member {
         self.status = Status::Defaulted;
     }
 
-    /// Handles the passing of time; returns true if the status has changed.
+    /// Handles an expired timer. Returns true if the status has changed.
     pub(super) fn run(&mut self, now: Millis) -> bool {
         if now < self.expires_at {
             return false;
@@ -143,25 +144,24 @@ impl Member {
         true
     }
 
-    /// Returns whether traffic may flow.
+    /// Returns whether the link may carry traffic.
     pub(super) fn may_enable(&self, fallback: bool) -> bool {
         let alone = fallback && self.status == Status::Defaulted;
         self.attached && (self.partner.state.has(State::SYNCHRONIZED) || alone)
     }
 
-    /// Returns whether this end sends messages: always if active, otherwise only after the other end has sent
-    /// one.
+    /// Returns whether this end sends messages on the link: always if it is active, otherwise only if the other end has sent a message.
     pub(super) fn sends(&self, active: bool) -> bool {
         self.carrier && (active || self.status != Status::Defaulted)
     }
 
-    /// The interval until the next message. The other end announces which it wants. Without information about the other end, this
-    /// end's own setting (`fast`) is used, so that a passive end that returns is found within that time.
+    /// The interval until the next message. The other end requests the rate. Without information about the other end, this end's own setting (`fast`)
+    /// is used, so that a passive end that returns is found within that time.
     pub(super) fn interval(&self, fast: bool) -> Millis {
         let fast = match self.status {
             Status::Defaulted => fast,
             Status::Current | Status::Expired => self.partner.state.has(State::TIMEOUT),
         };
-        if fast { FAST } else { SLOW }
+        if fast { FAST_INTERVAL } else { SLOW_INTERVAL }
     }
 }

@@ -1,13 +1,13 @@
-//! Link Aggregation Control Protocol (IEEE 802.1AX-2014 clause 6): both ends of several links agree which of
-//! these links are aggregated.
+//! Link Aggregation Control Protocol (IEEE 802.1AX-2014 clause 6): both ends of several links agree which of the links
+//! are used as one.
 //!
 //! | file | what |
 //! |---|---|
-//! | `pdu.rs` | the bytes of a message |
+//! | `pdu.rs` | parses and composes messages |
 //! | `info.rs` | what an end announces about itself |
 //! | `member.rs` | one link: its state and its timers |
-//! | `negotiation.rs` | how far a port has come |
-//! | `select.rs` | which links are attached |
+//! | `negotiation.rs` | the state of negotiation of a port |
+//! | `select.rs` | selects the links to attach |
 //! | `aggregation.rs` | all links of a port: received and sent messages |
 //! | `show.rs` | texts of `lacp/show` and `lacp/show-stats` |
 

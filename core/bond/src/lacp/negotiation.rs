@@ -1,4 +1,4 @@
-//! The progress of a port with LACP.
+//! The state of negotiation of a port.
 
 /// LACP state of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub enum Negotiation {
 }
 
 impl Negotiation {
-    /// As commands show it.
+    /// The text in commands.
     pub fn text(self) -> &'static str {
         match self {
             Negotiation::Off => "off",

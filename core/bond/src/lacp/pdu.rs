@@ -1,4 +1,4 @@
-//! The bytes of a message (IEEE 802.1AX-2014 §6.4.2.3). An incomplete message is reported as such.
+//! Parses and composes the bytes of a message (IEEE 802.1AX-2014 §6.4.2.3). The bytes are untrusted.
 
 use super::info::{Info, State};
 use flow::Mac;
@@ -7,41 +7,45 @@ use flow::Mac;
 pub const DESTINATION: Mac = Mac([0x01, 0x80, 0xc2, 0x00, 0x00, 0x02]);
 /// Ethernet type of the slow protocols.
 pub const ETHERTYPE: u16 = 0x8809;
-/// Length after the Ethernet header.
+/// Length of a message after the Ethernet header, in bytes.
 pub const PDU_LEN: usize = 110;
 
 const SUBTYPE_LACP: u8 = 1;
 const SUBTYPE_MARKER: u8 = 2;
 const VERSION: u8 = 1;
 
-/// Type and length of the TLVs.
+/// Type and length of the TLV about the sender.
 const ACTOR: [u8; 2] = [1, 20];
+/// Type and length of the TLV about the receiver.
 const PARTNER: [u8; 2] = [2, 20];
+/// Type and length of the TLV about the collector.
 const COLLECTOR: [u8; 2] = [3, 16];
-/// Offsets of the TLVs.
+/// Offset of the TLV about the sender.
 const ACTOR_AT: usize = 2;
+/// Offset of the TLV about the receiver.
 const PARTNER_AT: usize = 22;
+/// Offset of the TLV about the collector.
 const COLLECTOR_AT: usize = 42;
-/// Length of the information about an end.
+/// Length of the information about an end, in bytes.
 const INFO_LEN: usize = 15;
 
-/// A received message.
+/// The result of parsing a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// A message.
+    /// A LACP message.
     Message {
         /// The sender's information about itself.
         actor: Info,
         /// The sender's information about this end.
         partner: Info,
     },
-    /// A marker (§6.5), which is counted and not answered.
+    /// A marker (§6.5), which is counted, but not answered.
     Marker,
-    /// Another or an incomplete message.
+    /// Another message, or an incomplete one.
     Bad,
 }
 
-/// Parses a frame after the Ethernet header.
+/// Parses a frame. `bytes`: the bytes after the Ethernet header.
 pub fn parse(bytes: &[u8]) -> Received {
     let Some(pdu) = bytes.first_chunk::<PDU_LEN>() else { return Received::Bad };
     let part = |at: usize| [pdu[at], pdu[at + 1]];
@@ -54,7 +58,7 @@ pub fn parse(bytes: &[u8]) -> Received {
     }
 }
 
-/// Makes a message.
+/// Composes a message. `actor`: the information about this end; `partner`: about the other end.
 pub fn compose(actor: &Info, partner: &Info) -> [u8; PDU_LEN] {
     let mut pdu = [0; PDU_LEN];
     (pdu[0], pdu[1]) = (SUBTYPE_LACP, VERSION);

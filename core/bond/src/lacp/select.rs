@@ -1,9 +1,10 @@
-//! Selects the links to attach: those whose other ends belong to one system and have one key (IEEE 802.1AX-2014
-//! §6.4.14).
+//! Selects the links to attach: those whose other ends belong to the same system and have the same key (IEEE
+//! 802.1AX-2014 §6.4.14).
 //!
-//! An attached link with current information determines that system; without one, a link with current information,
-//! and of several the one with the lowest priority value. So connecting a second system does not detach the links of
-//! the first, nor does a link whose other end becomes another system.
+//! The system is that of an attached link with current information. If there is no such link, it is that of a link with
+//! current information. Of several such links, the one with the lowest priority value decides. So connecting a second
+//! system does not detach the links of the first system, and neither does a link whose other end becomes another
+//! system.
 
 use super::aggregation::Aggregation;
 use super::info::Priority;
@@ -49,7 +50,7 @@ impl Aggregation {
         some.min_by_key(|(port, m)| (self.priority(m), **port)).map(|(port, _)| *port)
     }
 
-    /// A link's priority, at the end that decides: the system with the lower priority value.
+    /// A link's priority at the end that decides, which is the system with the lower priority value.
     fn priority(&self, member: &Member) -> Priority {
         let (own, other) = (self.actor(member), member.partner);
         let decides = (own.system_priority, own.system) < (other.system_priority, other.system);

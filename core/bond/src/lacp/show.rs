@@ -8,11 +8,11 @@ use units::OfPort;
 /// State and counters of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkReport {
-    /// This end's state as configured.
+    /// The configured state of this end.
     pub actor_admin: State,
-    /// This end's information.
+    /// The information that this end announces.
     pub actor: Info,
-    /// The other end's information.
+    /// The information that the other end announced.
     pub partner: Info,
     /// Received messages.
     pub received: u64,

@@ -27,7 +27,7 @@ fn end(name: &str, system: u8, active: bool) -> Aggregation {
     end
 }
 
-/// Port `n` of one end is connected to port `n` of the other; no message passes a `cut` link.
+/// Port `n` of one end is connected to port `n` of the other end. No message passes through a `cut` link.
 struct Wires {
     ends: [Aggregation; 2],
     cut: BTreeMap<(usize, OfPort), bool>,
@@ -39,7 +39,7 @@ impl Wires {
         Wires { ends: [a, b], cut: BTreeMap::new(), now: Millis(0) }
     }
 
-    /// Lets time pass in steps of 100 ms; returns how many messages were sent.
+    /// Lets time pass in steps of 100 ms. Returns the number of messages sent.
     fn pass(&mut self, millis: u64) -> usize {
         let until = self.now + Millis(millis);
         let mut sent = 0;
@@ -119,7 +119,7 @@ fn carrier_counts() {
     wires.ends[0].set_carrier(P1, false, now);
     wires.pass(100);
     assert_eq!(wires.carry()[..2], [false, true]);
-    // The carrier that a link has when it is added is no change.
+    // The first carrier state of a link is not counted as a change.
     assert!(wires.ends[0].show_stats().contains("Carrier Status Changed: 1"));
 }
 

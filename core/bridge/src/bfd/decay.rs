@@ -1,6 +1,6 @@
-//! BFD decay (`decay_min_rx`): while a port has no traffic, the other end may send messages less often.
+//! BFD decay (`decay_min_rx`): while a port receives no traffic, the other end may send messages less often.
 //!
-//! At intervals of `decay_min_rx`, but at least 2 s, the packets that the port received are compared with the BFD
+//! At intervals of `decay_min_rx`, but at least 2 s, the number of received packets is compared with the number of BFD
 //! messages among them.
 
 use super::event::Event;
@@ -10,12 +10,12 @@ use units::Millis;
 
 /// Shortest interval over which traffic is measured.
 const SHORTEST_WATCH: Millis = Millis(2000);
-/// There is no traffic if the port received at most this many times as many packets as messages: packet counters are
-/// updated late.
+/// If the port received at most this many packets per BFD message, there was no traffic. The factor is more than 1
+/// because packet counters are updated late.
 const SLACK: u64 = 2;
 
 impl Session {
-    /// To be called when `decay_min_rx` or `min_rx` has changed.
+    /// Applies changes of `decay_min_rx` or `min_rx`.
     pub(super) fn configure_decay(&mut self, now: Millis) {
         let (slow, usual) = (self.settings.decay_min_rx, self.settings.min_rx);
         self.decay.min_rx = if slow < usual { Millis(0) } else { slow };
@@ -26,7 +26,7 @@ impl Session {
         self.watch_for_decay(now);
     }
 
-    /// Starts a new interval.
+    /// Starts a new interval of measurement.
     pub(super) fn watch_for_decay(&mut self, now: Millis) {
         self.decay.packets = self.rx_packets;
         self.decay.messages = 0;

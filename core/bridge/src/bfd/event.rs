@@ -10,9 +10,9 @@ use units::Millis;
 pub enum Event {
     /// The state or the diagnostic changed.
     Changed {
-        /// The old ones.
+        /// The old state and diagnostic.
         from: (State, Diagnostic),
-        /// The new ones.
+        /// The new state and diagnostic.
         to: (State, Diagnostic),
     },
     /// A poll sequence began (RFC 5880 §6.5).
@@ -21,17 +21,17 @@ pub enum Event {
     PollEnded,
     /// The other end changed its required minimum receive interval.
     RemoteMinRx(Millis),
-    /// The other end changed its detection multiplier.
+    /// The other end changed its detection multiplier: old value, new value.
     RemoteMult(u8, u8),
-    /// The other end signals that it is down.
+    /// The other end signals that its session is down.
     RemoteDown,
     /// A packet was discarded.
     Refused(Refusal),
-    /// `decay_min_rx` is smaller than `min_rx`.
+    /// `decay_min_rx` is smaller than `min_rx`, which is given.
     DecayTooFast(Millis),
     /// A message is sent too late.
     Late {
-        /// Time since it was due.
+        /// Time since the message was due.
         delay: Millis,
         /// The transmit interval.
         expected: Millis,

@@ -1,5 +1,5 @@
-//! Decides whether packets may be sent to the other end. They may if the session is up and the other end does not
-//! refuse them. With `forwarding_if_rx`, received traffic is sufficient as long as a message arrives now and then. A
+//! Decides whether packets may be sent to the other end: yes, if the session is up and the other end does not refuse
+//! packets. With `forwarding_if_rx`, received traffic is sufficient as long as a message arrives from time to time. A
 //! command can override the decision.
 
 use super::message::State;
@@ -13,7 +13,7 @@ const SHORTEST_TRUST: Millis = Millis(2000);
 const INTERVALS_WITHOUT_MESSAGE: u64 = 100;
 
 impl Session {
-    /// Returns the decision; a change is counted.
+    /// Returns the decision, and counts a change of it.
     pub fn is_forwarding(&mut self, now: Millis) -> bool {
         if let Some(forced) = self.forwarding.forced {
             return forced;
@@ -24,15 +24,15 @@ impl Session {
         if answer != self.forwarding.last {
             self.forwarding.last = answer;
             self.forwarding.flaps += 1;
-            self.has_news = true;
+            self.status_changed = true;
         }
         answer
     }
 
-    /// Forces the decision (`bfd/set-forwarding`), or returns it to the session.
+    /// Forces the decision (`bfd/set-forwarding`). `None`: the session decides again.
     pub fn force_forwarding(&mut self, answer: Option<bool>) {
         self.forwarding.forced = answer;
-        self.has_news = true;
+        self.status_changed = true;
     }
 
     /// Whether the decision depends on the number of packets that the port has received.
@@ -40,7 +40,7 @@ impl Session {
         self.settings.forwarding_if_rx || self.settings.decay_min_rx != Millis(0)
     }
 
-    /// Reports how many packets the port has received.
+    /// Records how many packets the port has received.
     pub fn count_traffic(&mut self, rx_packets: u64, now: Millis) {
         let more = rx_packets > self.rx_packets;
         self.rx_packets = rx_packets;
@@ -66,7 +66,7 @@ impl Session {
         self.forwarding.traffic_until = now + time.max(SHORTEST_TRUST);
     }
 
-    /// A message arrived.
+    /// Records that a message arrived.
     pub(super) fn trust_message(&mut self, now: Millis) {
         if self.settings.forwarding_if_rx {
             let time = INTERVALS_WITHOUT_MESSAGE * self.settings.min_rx.0;

@@ -17,7 +17,7 @@ pub enum State {
     /// No messages are received from the other end.
     #[default]
     Down,
-    /// Messages are received, but as far as known the other end does not receive ours.
+    /// Messages are received, but the other end has not confirmed that it receives ours.
     Init,
     /// Both ends receive each other's messages.
     Up,
@@ -53,7 +53,7 @@ impl Diagnostic {
     pub const NONE: Diagnostic = Diagnostic(0);
     /// The detection time expired without a message.
     pub const EXPIRED: Diagnostic = Diagnostic(1);
-    /// The other end signalled that it is down.
+    /// The other end signalled that its session is down.
     pub const NEIGHBOR_DOWN: Diagnostic = Diagnostic(3);
     /// The path is down.
     pub const PATH_DOWN: Diagnostic = Diagnostic(5);
@@ -78,7 +78,7 @@ impl Diagnostic {
         }
     }
 
-    /// Whether an end with this diagnostic refuses packets, whatever the state.
+    /// Whether an end that signals this diagnostic refuses packets, regardless of its state.
     pub(super) fn refuses_traffic(self) -> bool {
         [Self::PATH_DOWN, Self::CONCATENATED_PATH_DOWN, Self::REVERSE_CONCATENATED_PATH_DOWN].contains(&self)
     }
@@ -90,11 +90,11 @@ bitflags! {
     pub struct Flags: u8 {
         /// Reserved for point-to-multipoint extensions.
         const MULTIPOINT = 1 << 0;
-        /// Demand mode: messages are sent only on request.
+        /// Demand mode: the receiver must not send periodic messages.
         const DEMAND = 1 << 1;
         /// An authentication section is present.
         const AUTH = 1 << 2;
-        /// The implementation does not share fate with the control plane.
+        /// The sender's BFD continues to work if its control plane fails.
         const CONTROL_PLANE_INDEPENDENT = 1 << 3;
         /// Answer to a poll.
         const FINAL = 1 << 4;
@@ -133,16 +133,16 @@ pub enum Refusal {
     /// The packet is shorter than its fixed fields.
     #[error("Received too-short BFD control message (only {0} bytes long, at least {MESSAGE_LEN} required)")]
     TooShort(usize),
-    /// Unsupported version.
+    /// The protocol version is not supported.
     #[error("Incorrect version")]
     Version,
     /// The packet is authenticated, which is not supported.
     #[error("Authenticated control message with authentication disabled")]
     Authenticated,
-    /// The length field does not fit the fields, or exceeds the packet.
+    /// The length field is smaller than the fixed fields, or larger than the packet.
     #[error("Unexpected length")]
     Length,
-    /// A multiplier of zero would never expire.
+    /// The multiplier is zero, so the detection time would be zero.
     #[error("Zero multiplier")]
     ZeroMultiplier,
     /// The multipoint flag has no defined meaning.
@@ -180,7 +180,7 @@ impl Message {
         out
     }
 
-    /// Parses the payload of a datagram. Makes all checks of RFC 5880 that do not depend on the session.
+    /// Parses the payload of a datagram, and makes all checks of RFC 5880 that do not depend on the session.
     pub fn decode(payload: &[u8]) -> Result<Message, Refusal> {
         let bytes = payload.first_chunk::<MESSAGE_LEN>().ok_or(Refusal::TooShort(payload.len()))?;
         let [first, second, detect_mult, length, ..] = *bytes;

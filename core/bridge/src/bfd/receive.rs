@@ -7,24 +7,25 @@ use super::session::Session;
 use units::Millis;
 
 impl Session {
-    /// Processes a frame for the session; `ttl` is the TTL with which its packet arrived.
+    /// Processes a frame for the session. `ttl`: the TTL with which the packet arrived.
     pub fn receive(&mut self, frame: &[u8], ttl: u8, now: Millis) {
         let Some(payload) = payload(frame) else { return };
         self.decay.messages += 1;
-        // Evaluate forwarding before the message changes the state, so that a change is counted.
+        // Evaluate the forwarding decision before and after the message changes the state, so that each change is
+        // counted.
         self.is_forwarding(now);
         // A TTL below 255 means that the sender is not a direct neighbour (RFC 5881 §5).
         if ttl != TTL {
             return;
         }
-        match Message::decode(payload).and_then(|m| self.addressed(m)) {
-            Ok(message) => self.take(&message, now),
+        match Message::decode(payload).and_then(|m| self.check_discriminator(m)) {
+            Ok(message) => self.process(&message, now),
             Err(why) => self.events.push(Event::Refused(why)),
         }
         self.is_forwarding(now);
     }
 
-    fn addressed(&self, message: Message) -> Result<Message, Refusal> {
+    fn check_discriminator(&self, message: Message) -> Result<Message, Refusal> {
         match message.your_discriminator {
             0 => Ok(message),
             yours if yours == self.discriminator => Ok(message),
@@ -32,22 +33,22 @@ impl Session {
         }
     }
 
-    fn take(&mut self, message: &Message, now: Millis) {
+    fn process(&mut self, message: &Message, now: Millis) {
         self.events.push(Event::Received(*message));
         let (old_state, old_diagnostic) = (self.remote.state, self.remote.diagnostic);
-        self.has_news |= (old_state, old_diagnostic) != (message.state, message.diagnostic);
+        self.status_changed |= (old_state, old_diagnostic) != (message.state, message.diagnostic);
         self.remote.state = message.state;
         self.remote.diagnostic = message.diagnostic;
         self.remote.flags = message.flags;
         self.remote.discriminator = message.my_discriminator;
         self.end_polls(message.flags);
-        self.take_intervals(message, now);
-        self.take_state(message.state, now);
+        self.update_intervals(message, now);
+        self.update_state(message.state, now);
         self.trust_message(now);
     }
 
-    /// Ends our poll sequence if this is its answer. A poll from the other end is answered at once, and ours waits
-    /// for that (RFC 5880 §6.5).
+    /// Ends our poll sequence if the message is the answer to it. A poll of the other end is answered at once; our own
+    /// poll waits for that (RFC 5880 §6.5).
     fn end_polls(&mut self, flags: Flags) {
         if flags.contains(Flags::FINAL) && self.flags.contains(Flags::POLL) {
             self.agreed = self.polled;
@@ -60,7 +61,7 @@ impl Session {
         }
     }
 
-    fn take_intervals(&mut self, message: &Message, now: Millis) {
+    fn update_intervals(&mut self, message: &Message, now: Millis) {
         let millis = |micros: u32| Millis(u64::from(micros / 1000).max(1));
         let mult = message.detect_mult;
         if mult != self.remote.mult {
@@ -83,7 +84,7 @@ impl Session {
         self.detection = now + Millis(self.rx_interval().0 * u64::from(mult));
     }
 
-    fn take_state(&mut self, theirs: State, now: Millis) {
+    fn update_state(&mut self, theirs: State, now: Millis) {
         let next = match (self.state, theirs) {
             (State::AdminDown, _) => return,
             (State::Down, State::Down) => State::Init,

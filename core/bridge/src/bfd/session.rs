@@ -1,4 +1,5 @@
-//! One session: its state and its timers (RFC 5880 §6.8). Fields that are variables of the RFC name the variable.
+//! One session: its state and its timers (RFC 5880 §6.8). If a field is a variable of the RFC, its comment names the
+//! variable.
 
 use super::event::Event;
 use super::frame::{frame, source_port};
@@ -7,10 +8,10 @@ use super::settings::Settings;
 use flow::Mac;
 use units::Millis;
 
-/// Minimum transmit interval while the session is not up (RFC 5880 §6.8.3).
-const SLOW: Millis = Millis(1000);
+/// Minimum transmit interval while the session is not up: 1 s (RFC 5880 §6.8.3).
+const SLOW_TX_INTERVAL: Millis = Millis(1000);
 
-/// What distinguishes a session from the other sessions of the switch.
+/// The values by which a session differs from the other sessions of the switch.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity {
     /// bfd.LocalDiscr: not 0, unique among the sessions, and preferably hard to guess.
@@ -30,7 +31,7 @@ pub(super) struct Intervals {
     pub(super) rx: Millis,
 }
 
-/// State of the other end according to its last message.
+/// State of the other end, from its last message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Remote {
     /// bfd.RemoteSessionState
@@ -46,8 +47,8 @@ pub(super) struct Remote {
 }
 
 impl Remote {
-    /// The state before any message was received; `mult` is kept from the last message, if there was one.
-    fn unheard(mult: u8) -> Remote {
+    /// The state before a message was received. `mult`: the multiplier in the last message of an earlier state, or 0.
+    fn unknown(mult: u8) -> Remote {
         Remote {
             state: State::Down,
             diagnostic: Diagnostic::NONE,
@@ -63,34 +64,34 @@ impl Remote {
 /// The decay state of a session; see `decay.rs`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Decay {
-    /// The receive interval without traffic; 0: decay is disabled.
+    /// The receive interval while there is no traffic; 0: decay is disabled.
     pub(super) min_rx: Millis,
-    /// There was no traffic in the last interval.
+    /// Whether there was no traffic in the last interval.
     pub(super) active: bool,
-    /// Messages received in the present interval.
+    /// Messages that were received in the current interval.
     pub(super) messages: u64,
     /// Packets that the port had received when the interval began.
     pub(super) packets: u64,
-    /// End of the present interval.
+    /// End of the current interval.
     pub(super) until: Millis,
 }
 
 /// The forwarding state of a session; see `forwarding.rs`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Forwarding {
-    /// The last decision, not counting commands.
+    /// The last decision of the session itself.
     pub(super) last: bool,
     /// The decision that a command forced.
     pub(super) forced: Option<bool>,
-    /// Until then, traffic counts as a sign of life.
+    /// Until this time, the last received traffic counts as a sign of life.
     pub(super) traffic_until: Millis,
-    /// Until then, traffic is sufficient without another message.
+    /// Until this time, traffic is sufficient without another message.
     pub(super) message_until: Millis,
     /// How often the decision changed.
     pub(super) flaps: u64,
 }
 
-/// A BFD session; see the module.
+/// A BFD session; see the module documentation.
 #[derive(Debug)]
 pub struct Session {
     pub(super) settings: Settings,
@@ -105,27 +106,28 @@ pub struct Session {
     pub(super) diagnostic: Diagnostic,
     /// Flags of the next message: `POLL` until the poll is answered, or `FINAL`; never both (RFC 5880 §6.5).
     pub(super) flags: Flags,
-    /// The intervals in force: messages carry them unless a poll sequence is in progress.
+    /// The intervals in force. Messages carry them, unless a poll sequence is in progress.
     pub(super) agreed: Intervals,
-    /// The intervals that the poll sequence is to bring into force.
+    /// The intervals that come into force when the poll sequence ends.
     pub(super) polled: Intervals,
     pub(super) remote: Remote,
     pub(super) last_tx: Millis,
     /// When the next message is due; `None`: at once.
     pub(super) next_tx: Option<Millis>,
-    /// When the other end is declared lost unless a message arrives before.
+    /// When the other end is declared lost, unless a message arrives before.
     pub(super) detection: Millis,
     pub(super) decay: Decay,
     pub(super) forwarding: Forwarding,
-    /// Number of packets that the port has received, as last reported.
+    /// Number of packets that the port has received, as reported last.
     pub(super) rx_packets: u64,
-    pub(super) has_news: bool,
+    /// Whether `bfd_status` has changed since the last call of [`take_news`](Session::take_news).
+    pub(super) status_changed: bool,
     pub(super) events: Vec<Event>,
 }
 
 impl Session {
-    /// Creates a session that has not received a message, for a port with address `mac` that has received
-    /// `rx_packets`.
+    /// Creates a session that has not received a message, for a port with MAC address `mac` that has received
+    /// `rx_packets` packets.
     pub fn new(identity: Identity, settings: Settings, mac: Mac, rx_packets: u64, now: Millis) -> Session {
         let wanted = Intervals { tx: settings.min_tx, rx: settings.min_rx };
         let diagnostic = match settings.cpath_down {
@@ -143,34 +145,34 @@ impl Session {
             flags: Flags::empty(),
             agreed: wanted,
             polled: wanted,
-            remote: Remote::unheard(0),
+            remote: Remote::unknown(0),
             last_tx: Millis(0),
             next_tx: None,
             detection: Millis(0),
             decay: Decay::default(),
             forwarding: Forwarding::default(),
             rx_packets,
-            has_news: true,
+            status_changed: true,
             events: Vec::new(),
         };
         session.configure_decay(now);
         session
     }
 
-    /// Applies new settings (RFC 5880 §6.8.3). Intervals that could make the other end miss messages take effect only
-    /// after it has acknowledged them.
+    /// Applies new settings (RFC 5880 §6.8.3). A new interval that could make an end miss messages comes into force
+    /// only after the other end has acknowledged it.
     pub fn configure(&mut self, settings: Settings, now: Millis) {
         if settings == self.settings {
             return;
         }
         let old = std::mem::replace(&mut self.settings, settings);
         let new = &self.settings;
-        let free = self.state != State::Up;
-        let may_change = free || !self.flags.contains(Flags::POLL);
-        if old.min_tx != new.min_tx && may_change && (free || new.min_tx < self.agreed.tx) {
+        let is_unrestricted = self.state != State::Up;
+        let may_change = is_unrestricted || !self.flags.contains(Flags::POLL);
+        if old.min_tx != new.min_tx && may_change && (is_unrestricted || new.min_tx < self.agreed.tx) {
             self.agreed.tx = new.min_tx;
         }
-        if old.min_rx != new.min_rx && may_change && (free || new.min_rx > self.agreed.rx) {
+        if old.min_rx != new.min_rx && may_change && (is_unrestricted || new.min_rx > self.agreed.rx) {
             self.agreed.rx = new.min_rx;
         }
         let mut poll = (old.min_tx, old.min_rx) != (new.min_tx, new.min_rx);
@@ -210,12 +212,12 @@ impl Session {
         }
         self.is_forwarding(now);
         self.run_decay(now);
-        if self.agreed != self.wanted() {
+        if self.agreed != self.wanted_intervals() {
             self.begin_poll();
         }
     }
 
-    /// When the session must be called next, or has a message to send. A time in the past means now.
+    /// When [`run`](Self::run) or [`transmit`](Self::transmit) must be called next. A time in the past means now.
     pub fn deadline(&self, now: Millis) -> Option<Millis> {
         if self.flags.contains(Flags::FINAL) {
             return Some(now);
@@ -254,7 +256,7 @@ impl Session {
 
     /// Whether `bfd_status` has changed since the last call.
     pub fn take_news(&mut self) -> bool {
-        std::mem::take(&mut self.has_news)
+        std::mem::take(&mut self.status_changed)
     }
 
     /// Whether the other end accepts periodic messages.
@@ -264,7 +266,7 @@ impl Session {
 
     fn message(&self) -> Message {
         let polls = self.flags.contains(Flags::POLL);
-        let said = if polls { self.polled } else { Intervals { tx: self.min_tx(), ..self.agreed } };
+        let intervals = if polls { self.polled } else { Intervals { tx: self.min_tx(), ..self.agreed } };
         let micros = |t: Millis| u32::try_from(t.0.saturating_mul(1000)).unwrap_or(u32::MAX);
         Message {
             diagnostic: self.diagnostic,
@@ -273,14 +275,14 @@ impl Session {
             detect_mult: self.settings.mult,
             my_discriminator: self.discriminator,
             your_discriminator: self.remote.discriminator,
-            desired_min_tx: micros(said.tx),
-            required_min_rx: micros(said.rx),
+            desired_min_tx: micros(intervals.tx),
+            required_min_rx: micros(intervals.rx),
             required_min_echo_rx: 0,
         }
     }
 
-    /// The intervals that settings and traffic ask for.
-    fn wanted(&self) -> Intervals {
+    /// The intervals that settings and traffic require.
+    fn wanted_intervals(&self) -> Intervals {
         let rx = if self.decay.active { self.decay.min_rx } else { self.settings.min_rx };
         Intervals { tx: self.settings.min_tx, rx }
     }
@@ -289,7 +291,7 @@ impl Session {
     /// pending.
     fn begin_poll(&mut self) {
         if self.state > State::Down && !self.flags.intersects(Flags::POLL | Flags::FINAL) {
-            self.polled = self.wanted();
+            self.polled = self.wanted_intervals();
             self.flags |= Flags::POLL;
             self.next_tx = None;
             self.events.push(Event::PollBegun);
@@ -297,7 +299,7 @@ impl Session {
     }
 
     pub(super) fn min_tx(&self) -> Millis {
-        if self.state == State::Up { self.agreed.tx } else { self.agreed.tx.max(SLOW) }
+        if self.state == State::Up { self.agreed.tx } else { self.agreed.tx.max(SLOW_TX_INTERVAL) }
     }
 
     /// The transmit interval before jitter.
@@ -305,7 +307,7 @@ impl Session {
         self.min_tx().max(self.remote.min_rx)
     }
 
-    /// The longest expected interval between messages of the other end.
+    /// The longest interval between messages that the other end may use.
     pub(super) fn rx_interval(&self) -> Millis {
         self.agreed.rx.max(self.remote.min_tx)
     }
@@ -331,15 +333,15 @@ impl Session {
         }
         self.events.push(Event::Changed { from, to });
         (self.state, self.diagnostic) = to;
-        self.has_news = true;
-        // Send at once, so that the other end learns of the change without delay (RFC 5880 §6.8.7).
+        self.status_changed = true;
+        // Send a message at once, so that the other end learns of the change without delay (RFC 5880 §6.8.7).
         self.next_tx = None;
         if state <= State::Down {
-            // The other end is lost, so new intervals need no acknowledgement.
-            self.remote = Remote::unheard(self.remote.mult);
+            // The other end is lost, so new intervals come into force without its acknowledgement.
+            self.remote = Remote::unknown(self.remote.mult);
             self.flags.remove(Flags::POLL);
             self.decay.active = false;
-            self.agreed = self.wanted();
+            self.agreed = self.wanted_intervals();
         } else if state == State::Up {
             self.watch_for_decay(now);
         }

@@ -10,7 +10,7 @@ pub const DEFAULT_SOURCE: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 1);
 /// Default destination address of messages.
 pub const DEFAULT_DESTINATION: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 0);
 
-/// The settings of a session; see the module documentation.
+/// The settings of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Minimum interval between received messages.
@@ -21,15 +21,15 @@ pub struct Settings {
     pub decay_min_rx: Millis,
     /// Detection multiplier: the other end declares the session down after missing this many messages.
     pub mult: u8,
-    /// Received traffic counts as a sign of life like messages.
+    /// Received traffic counts as a sign of life, too, not only messages.
     pub forwarding_if_rx: bool,
     /// A path beyond this end is down (concatenated path down).
     pub cpath_down: bool,
     /// Mark messages as OAM in tunnel headers that have such a flag.
     pub oam: bool,
-    /// Which received packets are messages for the session.
+    /// Selects the received packets that are messages for the session.
     pub filter: Filter,
-    /// Source MAC address of messages; `None`: that of the port.
+    /// Source MAC address of messages; `None`: the port's address.
     pub local_src: Option<Mac>,
     /// Destination MAC address of messages; `None`: the default multicast address.
     pub local_dst: Option<Mac>,
@@ -37,12 +37,12 @@ pub struct Settings {
     pub ip_dst: Ipv4Addr,
 }
 
-/// Selects the packets of a port that are for its session, besides protocol and UDP port.
+/// Selects the packets of a port that belong to its session, in addition to protocol and UDP port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filter {
     /// Destination MAC address; `None`: any.
     pub eth_dst: Option<Mac>,
-    /// Destination IPv4 address; with the default address of a session: any.
+    /// Destination IPv4 address; [`DEFAULT_SOURCE`] matches any address.
     pub ip: Ipv4Addr,
     /// The tunnel key must be 0.
     pub check_tnl_key: bool,

@@ -16,18 +16,18 @@ fn settings(min_tx: u64, min_rx: u64) -> Settings {
     Settings { min_tx: Millis(min_tx), min_rx: Millis(min_rx), ..Settings::default() }
 }
 
-/// One end: the session, and what an observer without access to its internals sees.
+/// One end of the link: the session, and the data of an observer who does not know the session's internals.
 struct End {
     session: Session,
-    /// When it last sent a message that was not an answer, and whether that message was a poll.
+    /// When the end last sent a message that was not an answer, and whether that message was a poll.
     sent: Option<(Millis, bool)>,
-    /// The shortest interval in force since then.
+    /// The shortest interval in force since that message.
     shortest: Millis,
-    /// When it last received a message, and the detection time of that message.
+    /// When the end last received a message, and the detection time after that message.
     heard: Option<(Millis, Millis)>,
     forwarding: bool,
     flaps: u64,
-    /// Packets that its port has received.
+    /// Number of packets that the end's port has received.
     rx_packets: u64,
 }
 
@@ -57,7 +57,7 @@ impl End {
         self.shortest = self.shortest.min(self.session.tx_interval());
     }
 
-    /// Takes the events. After some of them a message is sent at once.
+    /// Processes the events of the session. After some events a message must be sent at once.
     fn take_events(&mut self) {
         let at_once = |e: &Event| matches!(e, Event::PollBegun | Event::Changed { .. });
         if self.session.take_events().iter().any(at_once) {
@@ -182,7 +182,7 @@ fn sessions_are_up_if_both_ends_receive_messages() {
     assert_eq!(link.states(), [(State::Down, Diagnostic::EXPIRED); 2]);
     link.loss = [100, 0];
     link.run(8200);
-    // End 0 receives messages that say that end 1 receives nothing.
+    // End 0 receives messages in which end 1 reports that it receives nothing.
     assert_eq!(link.states().map(|(state, _)| state), [State::Init, State::Down]);
     link.loss = [0, 0];
     link.run(4100);
@@ -255,7 +255,7 @@ fn traffic_is_a_sign_of_life_while_messages_arrive_now_and_then() {
     link.loss = [0, 100];
     link.traffic(0, 4000, 100);
     assert_eq!((link.ends[0].session.state, link.ends[0].forwarding), (State::Down, true));
-    // 100 intervals without a message are too long.
+    // More than 100 intervals pass without a message, so traffic is no longer sufficient.
     link.traffic(0, 8000, 100);
     assert!(!link.ends[0].forwarding);
     assert_eq!(link.ends[0].flaps, 2);
@@ -345,8 +345,8 @@ fn any_settings() -> impl Strategy<Value = Settings> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever frames are lost and whatever settings change, the assertions of the observer hold at every step. On a
-    /// link without loss both ends then come up with the intervals that both asked for.
+    /// For all losses of frames and changes of settings, the assertions of the observer hold at every step. On a link
+    /// without loss, both ends then come up with the intervals that both requested.
     #[test]
     fn sessions_recover_after_loss_and_changes(
         seed in any::<u64>(),

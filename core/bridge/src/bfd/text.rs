@@ -1,4 +1,4 @@
-//! The output of a session, which scripts parse: `bfd/show` and the column `bfd_status`.
+//! The output of a session: `bfd/show` and the column `bfd_status`. Scripts parse both.
 
 use super::session::Session;
 use units::Millis;

@@ -12,30 +12,30 @@ use units::Millis;
 pub enum Event {
     /// The faults changed.
     Faults {
-        /// The old ones.
+        /// The old faults.
         from: Faults,
-        /// The new ones.
+        /// The new faults.
         to: Faults,
     },
     /// No message of a remote point arrived between two checks.
     Silent {
-        /// The point.
+        /// Identifier of the remote point.
         id: u64,
-        /// Time since its last message.
+        /// Time since the last message of the remote point.
         time: Millis,
     },
     /// A message is sent too late.
     Late {
-        /// Time since the last one.
+        /// Time since the previous message.
         delay: Millis,
-        /// The interval.
+        /// The configured interval.
         expected: Millis,
-        /// Number of the message.
+        /// Sequence number of the message.
         sequence: u32,
     },
     /// A message was received.
     Received {
-        /// Its sender.
+        /// Identifier of the sender.
         id: u64,
         /// The message.
         message: Message,
@@ -44,9 +44,9 @@ pub enum Event {
     Refused(Refusal),
     /// A message is from another maintenance association.
     OtherAssociation(Mac),
-    /// A message has an interval that is not ours.
+    /// A message has another interval than ours.
     OtherInterval {
-        /// Its sender.
+        /// Identifier of the sender.
         id: u64,
         /// The message.
         message: Message,
@@ -55,18 +55,18 @@ pub enum Event {
     Overflow {
         /// Sender of the message that was dropped.
         id: u64,
-        /// Its address.
+        /// MAC address of that sender.
         from: Mac,
     },
     /// A message has our own identifier.
     Loopback(u64),
-    /// A message is not the successor of the one before.
+    /// The sequence number of a message does not follow the previous one.
     Gap {
-        /// Its sender.
+        /// Identifier of the sender.
         id: u64,
-        /// Number of the message before.
+        /// Sequence number of the previous message.
         from: u32,
-        /// Its number.
+        /// Sequence number of this message.
         to: u32,
     },
 }

@@ -7,22 +7,22 @@ bitflags! {
     /// Why a session reports a fault; none: there is no fault.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Faults: u8 {
-        /// No remote point is heard.
+        /// No message of a remote point is received.
         const RECV = 1 << 0;
-        /// A remote point does not hear anybody (remote defect indication).
+        /// A remote point receives no messages (remote defect indication).
         const RDI = 1 << 1;
         /// A message is from another maintenance association.
         const MAID = 1 << 2;
         /// A message has our own identifier.
         const LOOPBACK = 1 << 3;
-        /// There are more remote points than a session remembers.
+        /// There are more remote points than a session can have.
         const OVERFLOW = 1 << 4;
         /// A command forced the fault.
         const OVERRIDE = 1 << 5;
     }
 }
 
-/// Names in output, in this order.
+/// Names of the faults, in the order of output.
 const NAMES: [(Faults, &str); 6] = [
     (Faults::RECV, "recv"),
     (Faults::RDI, "rdi"),

@@ -1,4 +1,4 @@
-//! Encapsulation of a message in Ethernet, and which frames are for a session.
+//! Encapsulation of a message in Ethernet, and the filter for frames of a session.
 
 use super::message::Message;
 use flow::Mac;
@@ -7,14 +7,14 @@ use packet::ethertype;
 /// Ethertype of messages.
 pub const ETHERTYPE: u16 = 0x8902;
 
-/// Destination of messages (IEEE 802.1ag 8.13.10), on level 0.
+/// Destination address of messages on maintenance level 0 (IEEE 802.1ag 8.13.10).
 const DESTINATION: Mac = Mac([0x01, 0x80, 0xc2, 0x00, 0x00, 0x30]);
-/// Destination of messages in extended mode.
+/// Destination address of messages in extended mode.
 const EXTENDED_DESTINATION: Mac = Mac([0x01, 0x23, 0x20, 0x00, 0x00, 0x30]);
 const VLAN_MASK: u16 = 0x0fff;
 const PRIORITY_SHIFT: u16 = 13;
 
-/// Selects the frames of a port that are for its session, besides the Ethertype.
+/// Selects the frames of a port that belong to its session, in addition to the Ethertype.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filter {
     /// Destination address.
@@ -24,7 +24,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// The frames of a session in extended mode, or outside of it.
+    /// The filter of a session. `extended`: whether the session uses extended mode.
     pub fn new(extended: bool, check_tnl_key: bool) -> Filter {
         Filter { eth_dst: destination(extended), check_tnl_key }
     }
@@ -34,7 +34,8 @@ fn destination(extended: bool) -> Mac {
     if extended { EXTENDED_DESTINATION } else { DESTINATION }
 }
 
-/// A message in a frame from a port with address `mac`, with a VLAN tag if its id or its priority is not 0.
+/// The frame of a message from a port with MAC address `mac`. The frame has a VLAN tag if `vlan` or `priority` is not
+/// 0.
 pub(super) fn frame(message: &Message, extended: bool, mac: Mac, vlan: u16, priority: u8) -> Vec<u8> {
     let tag = vlan & VLAN_MASK | u16::from(priority) << PRIORITY_SHIFT;
     let mut frame = Vec::new();
@@ -53,7 +54,7 @@ pub(super) fn frame(message: &Message, extended: bool, mac: Mac, vlan: u16, prio
 pub(super) fn payload(frame: &[u8]) -> Option<(Mac, &[u8])> {
     let source = Mac(*frame.get(6..)?.first_chunk()?);
     let mut rest = frame.get(12..)?;
-    // As many tags as the switch itself looks into.
+    // At most as many tags are skipped as the switch itself parses.
     for _ in 0..=flow::flow::VLANS_MAX {
         let (kind, after) = rest.split_first_chunk()?;
         match u16::from_be_bytes(*kind) {

@@ -6,7 +6,8 @@ use units::Millis;
 
 /// Length in bytes of a sent message.
 const LEN: usize = 75;
-/// Old versions of Open vSwitch send messages without the end of the list of TLVs.
+/// Shortest accepted message in bytes: old versions of Open vSwitch send messages without the byte that ends the list
+/// of TLVs.
 const MIN_LEN: usize = 74;
 /// The operation code of the message.
 const OPCODE: u8 = 1;
@@ -17,7 +18,7 @@ const RDI: u8 = 0x80;
 /// Bits of the flags: the code of the interval.
 const INTERVAL: u8 = 0x07;
 
-/// Places of fields in the message.
+/// Offsets of fields in the message.
 mod at {
     pub(super) const OPCODE: usize = 1;
     pub(super) const FLAGS: usize = 2;
@@ -30,7 +31,7 @@ mod at {
     pub(super) const IS_DOWN: usize = 68;
 }
 
-/// Identifier of the maintenance association (MAID, 21.6.5): the domain and the association are both named `ovs`.
+/// Identifier of the maintenance association (MAID, 21.6.5). The domain and the association both have the name `ovs`.
 const ASSOCIATION: [u8; 48] = {
     let mut id = [0; 48];
     let start = *b"\x04\x03ovs\x02\x03ovs";
@@ -42,14 +43,14 @@ const ASSOCIATION: [u8; 48] = {
     id
 };
 
-/// A continuity check message. Fields of extended mode are 0 outside of it.
+/// A continuity check message. Fields of extended mode are 0 in other modes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Number of the message, counted by its sender.
+    /// Sequence number of the message.
     pub sequence: u32,
     /// Identifier of the sender, 16 bits.
     pub id: u16,
-    /// Its identifier in extended mode.
+    /// Identifier of the sender in extended mode.
     pub extended_id: u64,
     /// The sender receives no messages.
     pub rdi: bool,
@@ -57,19 +58,19 @@ pub struct Message {
     pub is_down: bool,
     /// The sender belongs to our maintenance association.
     pub is_of_our_association: bool,
-    /// The code of the sender's interval; 0: it is not one of the standard's.
+    /// The code of the sender's interval; 0: the interval is not one of the standard.
     pub interval_code: u8,
     /// The sender's interval if the code is 0.
     pub extended_interval: Millis,
 }
 
-/// Why a frame is no continuity check message.
+/// Why a message is not a valid continuity check message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// It is too short.
+    /// The message is too short.
     #[error("Received an unparseable 802.1ag CCM heartbeat.")]
     TooShort,
-    /// It is another message of the standard.
+    /// The message is another message of the standard.
     #[error("Received an unsupported 802.1ag message. (opcode {0})")]
     Opcode(u8),
 }
@@ -79,7 +80,7 @@ impl Message {
     ///
     /// # Errors
     ///
-    /// It is too short, or another message of the standard.
+    /// The message is too short, or another message of the standard.
     pub fn decode(bytes: &[u8]) -> Result<Message, Refusal> {
         let bytes: &[u8; MIN_LEN] = bytes.first_chunk().ok_or(Refusal::TooShort)?;
         if bytes[at::OPCODE] != OPCODE {
@@ -98,7 +99,7 @@ impl Message {
         })
     }
 
-    /// Serializes the message, as one of our association.
+    /// Serializes the message, with the identifier of our association.
     pub fn encode(&self) -> [u8; LEN] {
         let mut bytes = [0; LEN];
         let extended_interval = u16::try_from(self.extended_interval.0).unwrap_or(u16::MAX);
@@ -114,14 +115,14 @@ impl Message {
         bytes
     }
 
-    /// The sender's interval.
+    /// Whether the sender's interval is `interval`.
     pub(super) fn has_interval(&self, interval: Interval) -> bool {
         self.interval_code == interval.code
             && (self.interval_code != 0 || self.extended_interval == interval.time)
     }
 }
 
-/// The `N` bytes from `at` on.
+/// The `N` bytes that begin at offset `at`.
 fn array<const N: usize>(bytes: &[u8; MIN_LEN], at: usize) -> [u8; N] {
     std::array::from_fn(|i| bytes[at + i])
 }

@@ -1,18 +1,17 @@
-//! Connectivity fault management (IEEE 802.1ag): the maintenance points of a network tell each other periodically that
-//! they are there, by continuity check messages (CCM). Other messages of the standard (loopback, link trace) are not
-//! supported.
+//! Connectivity fault management (IEEE 802.1ag): the maintenance points of a network periodically send continuity check
+//! messages (CCM) to each other. Other messages of the standard (loopback, link trace) are not supported.
 //!
-//! A session belongs to a port and is one maintenance point. Its inputs are the time, the frames received for it and the
-//! number of packets that the port has received; its outputs are the frames to send and the time of its next call. It
-//! includes what Open vSwitch adds to the standard: an extended mode with 64-bit identifiers, any interval and an
+//! A session belongs to a port and is one maintenance point. Its inputs are the time, the frames received for it and
+//! the number of packets that the port has received; its outputs are the frames to send and the time of its next call.
+//! Open vSwitch's additions to the standard are included: an extended mode with 64-bit identifiers, any interval and an
 //! operational state, and a demand mode, in which traffic is a sign of life.
 //!
 //! | file | content |
 //! |---|---|
 //! | `message.rs` | the continuity check message: parsing and serialization |
-//! | `frame.rs` | its encapsulation in Ethernet, and which frames are for a session |
+//! | `frame.rs` | encapsulation of messages in Ethernet, and the filter for frames of a session |
 //! | `settings.rs` | the configuration of a session, and its intervals |
-//! | `session.rs` | state and timers: when to send, and which remote points are lost |
+//! | `session.rs` | state and timers of a session: when to send, and which remote points are lost |
 //! | `receive.rs` | processing of a received message |
 //! | `fault.rs` | reasons of faults |
 //! | `event.rs` | events for the log |

@@ -1,7 +1,7 @@
-//! Processing of a received message.
+//! Processes received messages.
 //!
-//! The standard treats a message with another interval as a fault, too. As in Open vSwitch it is only logged: anybody can send
-//! such messages, and a fault can cost the network a link.
+//! In the standard, a message with another interval is a fault. Here it is only logged, as in Open vSwitch: anybody can send such messages, and a
+//! fault can disable a link.
 
 use super::event::Event;
 use super::fault::Faults;
@@ -11,7 +11,7 @@ use super::session::{DEMAND_INTERVALS, RemotePoint, Session};
 use flow::Mac;
 use units::Millis;
 
-/// Remote points that a session remembers.
+/// Maximum number of remote points of a session.
 const MAX_POINTS: usize = 256;
 
 impl Session {
@@ -24,11 +24,11 @@ impl Session {
                 self.received_faults |= Faults::MAID;
                 self.events.push(Event::OtherAssociation(from));
             }
-            Ok(message) => self.take(&message, from, now),
+            Ok(message) => self.process(&message, from, now),
         }
     }
 
-    fn take(&mut self, message: &Message, from: Mac, now: Millis) {
+    fn process(&mut self, message: &Message, from: Mac, now: Millis) {
         let extended = self.settings.extended;
         let id = if extended { message.extended_id } else { u64::from(message.id) };
         if !message.has_interval(self.interval) {

@@ -9,11 +9,11 @@ use flow::Mac;
 use std::collections::BTreeMap;
 use units::Millis;
 
-/// Checks in the time over which health is computed.
+/// Number of checks between two computations of health.
 const HEALTH_CHECKS: u32 = 6;
-/// Messages of a remote point that are expected in this time; a check takes 3.5 intervals of messages.
+/// Messages of a remote point that are expected between two computations: a check takes place every 3.5 message intervals.
 const HEALTH_MESSAGES: u32 = HEALTH_CHECKS * 7 / 2;
-/// In demand mode a message is needed within this many intervals, whatever the traffic.
+/// In demand mode, a message must arrive within this many intervals, even if there is traffic.
 pub(super) const DEMAND_INTERVALS: u64 = 100;
 
 /// A remote maintenance point.
@@ -21,78 +21,77 @@ pub(super) const DEMAND_INTERVALS: u64 = 100;
 pub(super) struct RemotePoint {
     /// A message was received since the last check.
     pub(super) heard: bool,
-    /// It is operationally up.
+    /// The remote point is operationally up.
     pub(super) is_up: bool,
-    /// Number of its last message; 0: none yet.
+    /// Sequence number of the point's last message; 0: no message yet.
     pub(super) sequence: u32,
-    /// Its messages without a fault since health was computed.
+    /// Messages of the point without a fault, since health was computed.
     pub(super) messages: u32,
-    /// When its last message was received.
+    /// When the point's last message was received.
     pub(super) last_rx: Millis,
 }
 
-/// How many of the expected messages arrive.
+/// The health of the session: how many of the expected messages arrive.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Health {
-    /// Percentage of the expected messages that arrived; `None`: there is more than one remote point, or it is too early.
+    /// Percentage of the expected messages that arrived. `None`: there is more than one remote point, or health was not computed yet.
     pub(super) percent: Option<u8>,
-    /// Checks since it was computed.
+    /// Checks since health was computed.
     checks: u32,
 }
 
-/// Demand mode: traffic as a sign of life.
+/// State of demand mode, in which traffic is a sign of life.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Demand {
     /// Packets that the port has received, as last reported.
     pub(super) packets: u64,
-    /// The same at the last check.
+    /// Packets that the port had received at the last check.
     pub(super) packets_at_check: u64,
-    /// Until then traffic is sufficient without another message.
+    /// Until this time, traffic is sufficient without another message.
     pub(super) message_until: Millis,
 }
 
-/// A session; see the module.
+/// A CFM session; see the module documentation.
 #[derive(Debug)]
 pub struct Session {
     pub(super) settings: Settings,
     pub(super) interval: Interval,
     mac: Mac,
     random: fastrand::Rng,
-    /// Number of our last message.
+    /// Sequence number of our last message.
     sequence: u32,
     last_tx: Option<Millis>,
     /// When the next message is due; `None`: at once.
     pub(super) next_tx: Option<Millis>,
     /// When remote points are checked next.
     pub(super) next_check: Millis,
-    /// There has been a check.
+    /// Whether there has been a check.
     was_checked: bool,
     pub(super) points: BTreeMap<u64, RemotePoint>,
-    /// Identifiers of the points that were heard before the last check.
+    /// Identifiers of the points whose messages arrived between the last two checks.
     pub(super) heard: Vec<u64>,
     /// Faults found by the last check.
     faults: Faults,
-    /// Faults of messages since the last check.
+    /// Faults in messages since the last check.
     pub(super) received_faults: Faults,
-    /// The state that a command forced: whether there is a fault.
+    /// Whether there is a fault, as a command forced; `None`: not forced.
     forced: Option<bool>,
     /// No remote point is operationally down.
     pub(super) remote_is_up: bool,
     pub(super) health: Health,
-    /// How often a fault came or went.
+    /// How often the session changed between fault and no fault.
     pub(super) flaps: u64,
     pub(super) demand: Demand,
-    has_news: bool,
+    status_changed: bool,
     pub(super) events: Vec<Event>,
 }
 
 impl Session {
-    /// A session that has received no message, for a port with address `mac` that has received `packets`. `seed`: for random
-    /// VLANs.
+    /// A session that has received no message, for a port with MAC address `mac` that has received `packets` packets. `seed`: for random VLANs.
     ///
     /// # Errors
     ///
-    /// The identifier of the settings is none.
+    /// The identifier in the settings is invalid.
     pub fn new(
         settings: Settings,
         mac: Mac,
@@ -121,7 +120,7 @@ impl Session {
             health: Health::default(),
             flaps: 0,
             demand: Demand { packets, packets_at_check: packets, ..Demand::default() },
-            has_news: true,
+            status_changed: true,
             events: Vec::new(),
         })
     }
@@ -130,7 +129,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// The identifier is none; the session is as before.
+    /// The identifier in the settings is invalid; the session is unchanged.
     pub fn configure(&mut self, settings: Settings, now: Millis) -> Result<(), WrongId> {
         settings.check()?;
         if settings.has_demand() && !self.settings.has_demand() {
@@ -151,7 +150,7 @@ impl Session {
         self.mac = mac;
     }
 
-    /// Which frames are for the session.
+    /// The filter for frames that belong to the session.
     pub fn filter(&self) -> Filter {
         Filter::new(self.settings.extended, self.settings.check_tnl_key)
     }
@@ -166,13 +165,13 @@ impl Session {
         self.demand.packets = packets;
     }
 
-    /// Forces a fault, or its absence; `None`: no longer.
+    /// Forces a fault (`true`) or its absence (`false`). `None`: the session decides again.
     pub fn force_fault(&mut self, forced: Option<bool>) {
         self.forced = forced;
-        self.has_news = true;
+        self.status_changed = true;
     }
 
-    /// The faults, or what a command forced instead.
+    /// The faults, or the state that a command forced.
     pub fn faults(&self) -> Faults {
         match self.forced {
             Some(true) => Faults::OVERRIDE,
@@ -181,7 +180,7 @@ impl Session {
         }
     }
 
-    /// Whether a command decides on faults.
+    /// Whether a command has forced the state.
     pub(super) fn is_forced(&self) -> bool {
         self.forced.is_some()
     }
@@ -223,7 +222,7 @@ impl Session {
     fn message(&self) -> Message {
         let Settings { id, extended, is_up, .. } = self.settings;
         let Interval { code, time } = self.interval;
-        // Receivers in extended mode do not read the short identifier.
+        // In extended mode receivers ignore the short identifier.
         let short = if extended {
             [id, id >> 16, id >> 32, id >> 48].iter().fold(0, |all, part| all ^ *part as u16)
         } else {
@@ -260,10 +259,11 @@ impl Session {
             self.faults = faults;
         }
         self.was_checked = true;
-        self.has_news |= before != self.status();
+        self.status_changed |= before != self.status();
     }
 
-    /// Health after a number of checks: the percentage of the expected messages, if there is one remote point.
+    /// Counts a check. After [`HEALTH_CHECKS`] checks it computes health: the percentage of the expected messages that arrived, if there is exactly
+    /// one remote point.
     fn count_health(&mut self) {
         if self.health.checks == HEALTH_CHECKS {
             let several = self.points.len() > 1;
@@ -276,7 +276,7 @@ impl Session {
         self.health.checks += 1;
     }
 
-    /// Forgets points that were not heard since the last check, except if traffic stands for their messages.
+    /// Forgets the points from which no message arrived since the last check, except in demand mode if traffic counts in place of messages.
     fn forget_silent(&mut self, now: Millis) {
         let demand = &mut self.demand;
         let traffic = self.settings.has_demand()
@@ -304,6 +304,6 @@ impl Session {
 
     /// Whether the columns of the database have changed since the last call.
     pub fn take_news(&mut self) -> bool {
-        std::mem::take(&mut self.has_news)
+        std::mem::take(&mut self.status_changed)
     }
 }

@@ -6,7 +6,7 @@ use units::Millis;
 /// The largest identifier of a maintenance point outside extended mode (IEEE 802.1ag 21.6.1.3).
 const MAX_ID: u64 = 8191;
 
-/// The intervals of the standard, by their code in messages (21.6.1.3, table 21-16); code 0 is reserved there.
+/// The intervals of the standard, by their code in messages (21.6.1.3, table 21-16). The standard reserves code 0.
 const INTERVALS: [Millis; 8] = [
     Millis(0),
     Millis(3),
@@ -18,13 +18,13 @@ const INTERVALS: [Millis; 8] = [
     Millis(600_000),
 ];
 
-/// The least interval that demand mode counts with: statistics of ports are that old.
+/// The shortest message interval that the checks of demand mode assume, because packet counters of ports may be this old.
 const DEMAND_INTERVAL: Millis = Millis(500);
 
 /// The VLAN of sent messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vlan {
-    /// This id; 0: none.
+    /// A VLAN id; 0: no VLAN.
     Id(u16),
     /// A random id for each message.
     Random,
@@ -39,7 +39,7 @@ pub struct Settings {
     pub interval: Millis,
     /// Extended mode: 64-bit identifiers, any interval, operational state.
     pub extended: bool,
-    /// Traffic counts as a sign of life; in extended mode only.
+    /// Demand mode: traffic counts as a sign of life. It applies in extended mode only.
     pub demand: bool,
     /// The operational state that messages carry in extended mode.
     pub is_up: bool,
@@ -51,15 +51,15 @@ pub struct Settings {
     pub check_tnl_key: bool,
 }
 
-/// An identifier that no session can have.
+/// The error for an invalid identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{0} is no identifier of a maintenance point, which is 1 to {MAX_ID}, or more in extended mode")]
 pub struct WrongId(pub u64);
 
-/// An interval as messages carry it.
+/// An interval in the form in which messages carry it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interval {
-    /// The standard's code; 0: `time` is none of the standard's, and is carried in a field of its own.
+    /// The standard's code. 0: `time` is not an interval of the standard; messages carry it in a field of its own.
     pub(super) code: u8,
     pub(super) time: Millis,
 }
@@ -73,13 +73,13 @@ impl Settings {
         }
     }
 
-    /// Whether traffic counts as a sign of life.
+    /// Whether demand mode applies.
     pub(super) fn has_demand(&self) -> bool {
         self.extended && self.demand
     }
 
-    /// The interval of sent messages: the longest of the standard's that is not longer than the one asked for. In extended
-    /// mode the latter, at most 65,535 ms.
+    /// The interval of sent messages: the longest interval of the standard that does not exceed the configured one. In extended mode the configured
+    /// one, at most 65,535 ms.
     pub(super) fn sent_interval(&self) -> Interval {
         let code = (1..INTERVALS.len()).rev().find(|code| INTERVALS[*code] <= self.interval).unwrap_or(1);
         match self.extended && INTERVALS[code] != self.interval {
@@ -88,8 +88,8 @@ impl Settings {
         }
     }
 
-    /// The interval of checks for lost points: 3.5 intervals of messages, all points being expected to have the same
-    /// (IEEE 802.1ag 20.1.1).
+    /// The interval of checks for lost remote points: 3.5 message intervals (IEEE 802.1ag 20.1.1). All points are expected to have the same message
+    /// interval.
     pub(super) fn check_interval(&self, sent: Interval) -> Millis {
         let counted = if self.has_demand() { sent.time.max(DEMAND_INTERVAL) } else { sent.time };
         Millis(counted.0 * 7 / 2)

@@ -21,7 +21,7 @@ fn session(settings: Settings) -> Session {
     Session::new(settings, MAC, 0, 7, Millis(0)).unwrap()
 }
 
-/// Runs two sessions from `from` for `time`; a frame arrives if `arrives` says so.
+/// Runs two sessions from `from` for `time`. A frame arrives if `arrives` returns true.
 fn run(ends: &mut [Session; 2], from: u64, time: u64, mut arrives: impl FnMut(usize) -> bool) {
     for now in (from..from + time).step_by(STEP as usize).map(Millis) {
         for sender in 0..2 {
@@ -48,7 +48,7 @@ fn two_points_hear_each_other_and_notice_when_one_is_gone() {
     run(&mut ends, 10_100, 3_000, |sender| sender == 0);
     assert_eq!(ends[0].faults(), Faults::RECV);
     assert!(!ends[0].is_forwarding());
-    // The second receives messages, which say that the first receives none.
+    // The second session receives messages, in which the first session reports that it receives none.
     assert_eq!(ends[1].faults(), Faults::RDI);
     run(&mut ends, 13_100, 3_000, |_| true);
     assert_eq!(ends[0].status().flaps, 2);
@@ -66,7 +66,7 @@ fn traffic_stands_for_messages_in_demand_mode_for_a_time() {
         packets += 1;
         ends[0].count_traffic(packets);
         run(&mut ends, start, 1000, |_| false);
-        // 100 intervals of messages, and up to a check more.
+        // 100 message intervals, and up to one check interval more.
         match start {
             ..34_000 => assert!(ends[0].is_forwarding(), "{start}"),
             38_000.. => assert!(!ends[0].is_forwarding(), "{start}"),

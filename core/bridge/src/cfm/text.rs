@@ -1,12 +1,12 @@
-//! The output of a session, which scripts parse: `cfm/show` and the columns of the database.
+//! The output of a session: `cfm/show` and database columns. Scripts parse both.
 
 use super::session::Session;
 use units::Millis;
 
-/// The columns of the database about a session.
+/// The values of the database columns about a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
-    /// `cfm_fault_status`; `cfm_fault` is whether there is any.
+    /// `cfm_fault_status`; `cfm_fault` is true if there is any.
     pub faults: Vec<&'static str>,
     /// `cfm_flap_count`
     pub flaps: u64,
@@ -14,7 +14,7 @@ pub struct Status {
     pub health: Option<u8>,
     /// `cfm_remote_mpids`
     pub remote_ids: Vec<u64>,
-    /// `cfm_remote_opstate`: whether it is up.
+    /// `cfm_remote_opstate`: whether the remote points are operationally up.
     pub remote_is_up: Option<bool>,
 }
 
@@ -49,7 +49,7 @@ impl Session {
         text
     }
 
-    /// The columns of the database.
+    /// The values of the database columns.
     pub fn status(&self) -> Status {
         Status {
             faults: self.faults().names(),

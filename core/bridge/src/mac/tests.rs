@@ -5,8 +5,8 @@ fn mac(n: u64) -> Mac {
     Mac::from_u64(0x0200_0000_0000 | n)
 }
 
-fn learn(n: u64, port: u32) -> LearnNeed {
-    LearnNeed { mac: mac(n), vlan: 0, port: BundleId(port), grat_arp: false, bond: false }
+fn learn(n: u64, port: u32) -> MacObservation {
+    MacObservation { mac: mac(n), vlan: 0, port: BundleId(port), grat_arp: false, bond: false }
 }
 
 const fn at(s: u64) -> Millis {
@@ -48,9 +48,9 @@ fn static_entries_stay_where_they_are() {
     assert!(!t.update(&learn(1, 2), at(1)));
     t.flush();
     t.run(at(100_000));
-    assert_eq!((t.port_of(0, mac(1)), t.statics()), (Some(BundleId(3)), 1));
+    assert_eq!((t.port_of(0, mac(1)), t.static_count()), (Some(BundleId(3)), 1));
     assert!(t.del_static(0, mac(1)) && !t.del_static(0, mac(1)));
-    assert_eq!(t.statics(), 0);
+    assert_eq!(t.static_count(), 0);
 }
 
 #[test]
@@ -86,9 +86,9 @@ fn the_port_with_most_entries_loses_one() {
 #[test]
 fn a_gratuitous_arp_locks_out_its_reflection_on_a_bond() {
     let mut t = MacTable::new();
-    let arp = LearnNeed { grat_arp: true, ..learn(1, 1) };
+    let arp = MacObservation { grat_arp: true, ..learn(1, 1) };
     t.update(&arp, at(0));
-    let reflected = LearnNeed { bond: true, port: BundleId(2), ..arp };
+    let reflected = MacObservation { bond: true, port: BundleId(2), ..arp };
     assert!(!t.update(&reflected, at(3)));
     assert_eq!(t.port_of(0, mac(1)), Some(BundleId(1)));
     assert!(t.update(&reflected, at(6)));
@@ -98,8 +98,8 @@ fn a_gratuitous_arp_locks_out_its_reflection_on_a_bond() {
 fn flooded_vlans_and_groups_are_not_learned() {
     let mut t = MacTable::new();
     assert!(t.set_flood_vlans(Some([7].into_iter().collect())));
-    assert!(!t.update(&LearnNeed { vlan: 7, ..learn(1, 1) }, at(0)));
-    assert!(!t.update(&LearnNeed { mac: Mac::BROADCAST, ..learn(1, 1) }, at(0)));
+    assert!(!t.update(&MacObservation { vlan: 7, ..learn(1, 1) }, at(0)));
+    assert!(!t.update(&MacObservation { mac: Mac::BROADCAST, ..learn(1, 1) }, at(0)));
     assert!(t.is_empty() && !t.may_learn(7, mac(1)) && t.may_learn(8, mac(1)));
 }
 
@@ -149,7 +149,7 @@ proptest! {
             prop_assert!(t.len() <= 16);
             prop_assert_eq!(t.iter().count(), t.len());
             prop_assert_eq!(t.by_port.values().map(BTreeMap::len).sum::<usize>(), t.len());
-            prop_assert_eq!(t.statics(), t.iter().filter(|e| e.is_static()).count());
+            prop_assert_eq!(t.static_count(), t.iter().filter(|e| e.is_static()).count());
             let load: BTreeSet<_> = t.by_port.iter().map(|(p, q)| (q.len(), *p)).collect();
             prop_assert_eq!(&load, &t.by_load);
         }

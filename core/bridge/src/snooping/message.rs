@@ -1,8 +1,8 @@
-//! Messages of group membership: IGMPv1 (RFC 1112), IGMPv2 (RFC 2236), IGMPv3 (RFC 3376), MLDv1 (RFC 2710) and MLDv2
+//! Messages about group membership: IGMPv1 (RFC 1112), IGMPv2 (RFC 2236), IGMPv3 (RFC 3376), MLDv1 (RFC 2710) and MLDv2
 //! (RFC 3810).
 //!
-//! The bytes are from outside. A message with a wrong checksum, or one that is too short for its type, is refused; of
-//! a report with several records, those are used that are complete.
+//! The bytes are untrusted. A message with a wrong checksum, or one that is too short for its type, is refused. Of a
+//! report with several records, the complete records are used.
 
 use flow::Flow;
 use flow::extract::extract;
@@ -38,7 +38,7 @@ pub mod mld {
     pub const V2_REPORT: u8 = 143;
 }
 
-/// Type, code, checksum and four more bytes, which begin each message.
+/// Length of the header of each message, in bytes: type, code, checksum and four more bytes.
 const HEADER: usize = 8;
 
 /// Types of records (RFC 3376 §4.2.12).
@@ -64,7 +64,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Its name.
+    /// The protocol's name.
     pub fn name(self) -> &'static str {
         match self {
             Protocol::IgmpV1 => "IGMPv1",
@@ -76,42 +76,42 @@ impl Protocol {
     }
 }
 
-/// What a report says about one group.
+/// A record of a report: the membership of the sender in one group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
     /// The group. An IPv4 address is mapped into IPv6 (RFC 4291 §2.5.5.2).
     pub group: Ipv6Addr,
-    /// The sender wants the group's packets; otherwise it leaves the group.
+    /// The sender joins the group; otherwise it leaves the group.
     pub joins: bool,
 }
 
-/// A message.
+/// A message about group membership.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
     /// A query of a multicast router.
     Query,
-    /// A query without a source address: the sender is no router, but a switch that queries for it (RFC 4541
-    /// §2.1.1).
+    /// A query without a source address: the sender is not a router, but a switch that queries in place of one (RFC
+    /// 4541 §2.1.1).
     AnonymousQuery,
     /// A report of a host.
     Report {
-        /// The protocol.
+        /// The protocol of the report.
         protocol: Protocol,
-        /// What it says, in order.
+        /// The records, in their order.
         records: Vec<Record>,
     },
 }
 
-/// Why a packet is no valid message.
+/// Why a packet is not a valid message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MessageError {
-    /// It is another packet, or a fragment.
+    /// The packet has another protocol or type, or is a fragment.
     #[error("not a message of group membership")]
     Other,
-    /// It ends before the end of its message.
+    /// The packet ends before the end of the message.
     #[error("truncated message")]
     Truncated,
-    /// Its checksum is wrong.
+    /// The checksum of the message is wrong.
     #[error("wrong checksum")]
     Checksum,
 }
@@ -141,7 +141,7 @@ fn igmp_message(data: &[u8], anonymous: bool) -> Result<Message, MessageError> {
     }
     let [kind, _, _, _, group @ ..] = *header;
     let group = Ipv4Addr::from(group);
-    let report = |protocol, joins| Ok(one(protocol, group.to_ipv6_mapped(), joins));
+    let report = |protocol, joins| Ok(single_report(protocol, group.to_ipv6_mapped(), joins));
     match kind {
         igmp::QUERY => Ok(query(anonymous)),
         igmp::V1_REPORT => report(Protocol::IgmpV1, true),
@@ -170,8 +170,8 @@ fn mld_message(data: &[u8], flow: &Flow) -> Result<Message, MessageError> {
     }
     let first = rest.first_chunk::<16>().copied().map(Ipv6Addr::from).ok_or(MessageError::Truncated)?;
     Ok(match kind {
-        mld::V1_REPORT => one(Protocol::MldV1, first, true),
-        mld::DONE => one(Protocol::MldV1, first, false),
+        mld::V1_REPORT => single_report(Protocol::MldV1, first, true),
+        mld::DONE => single_report(Protocol::MldV1, first, false),
         _ => Message::Report {
             protocol: Protocol::MldV2,
             records: records(header, rest, |bytes: [u8; 16]| Ipv6Addr::from(bytes)),
@@ -179,7 +179,7 @@ fn mld_message(data: &[u8], flow: &Flow) -> Result<Message, MessageError> {
     })
 }
 
-/// Returns whether an ICMPv6 type belongs to MLD.
+/// Whether an ICMPv6 type belongs to MLD.
 pub fn is_mld(kind: u8) -> bool {
     matches!(kind, mld::QUERY | mld::V1_REPORT | mld::DONE | mld::V2_REPORT)
 }
@@ -192,14 +192,14 @@ fn is_group(address: Ipv6Addr) -> bool {
     address.is_multicast() || address.to_ipv4_mapped().is_some_and(|v4| v4.is_multicast())
 }
 
-/// A report about one group; of an address that is no group, nothing.
-fn one(protocol: Protocol, group: Ipv6Addr, joins: bool) -> Message {
+/// A report about one group. If the address is not a multicast address, the report has no records.
+fn single_report(protocol: Protocol, group: Ipv6Addr, joins: bool) -> Message {
     let records = Some(Record { group, joins }).filter(|r| is_group(r.group)).into_iter().collect();
     Message::Report { protocol, records }
 }
 
 /// The records of a report (RFC 3376 §4.2.4, RFC 3810 §5.2.5), with addresses of `N` bytes. Records of unknown types
-/// are skipped (§4.2.12). A host that includes no source leaves the group.
+/// are skipped (§4.2.12). A record in include mode without a source means that the host leaves the group.
 fn records<const N: usize>(
     header: &[u8; HEADER],
     mut rest: &[u8],
@@ -242,7 +242,7 @@ mod tests {
         frame
     }
 
-    /// A frame with an IGMP message from 10.0.0.`host`, or from no address.
+    /// A frame with an IGMP message from 10.0.0.`host`; if `host` is 0, without a source address.
     fn igmp_frame(message: Vec<u8>, host: u8) -> Vec<u8> {
         let message = with_checksum(message, 0);
         let mut frame = ethernet(ethertype::IPV4);

@@ -90,7 +90,7 @@ fn flood_ports_join_nothing_and_report_ports_leave_nothing() {
     join(&mut t, 1, P[2], 0);
     leave(&mut t, 1, P[2], 1);
     assert_eq!(t.members(0, group(1)), Some(vec![P[2]]));
-    // A port keeps its place, and gets a new one after it was removed.
+    // A port keeps its position in the list, and gets a new position after it was removed and set again.
     t.set_port(P[3], true, false);
     t.set_port(P[1], true, true);
     assert_eq!((t.flood_ports(), t.report_ports()), (&[P[1], P[3]][..], &[P[2], P[1]][..]));
@@ -106,7 +106,7 @@ fn what_a_message_would_change_is_told_before() {
     let record = |n, joins| Record { group: group(n), joins };
     let records = vec![record(1, true), record(2, true), record(2, true), record(2, false), record(2, true)];
     let message = Message::Report { protocol: Protocol::IgmpV3, records };
-    // A new group, and leaving it again.
+    // One change for the new group, and one for leaving it again.
     assert_eq!(t.news(0, P[1], &message), 2);
     assert_eq!((t.news(0, P[1], &report(1, true)), t.news(0, P[1], &report(1, false))), (0, 1));
     assert_eq!(t.news(0, P[2], &report(1, false)), 0);
@@ -320,7 +320,7 @@ proptest! {
         }
     }
 
-    /// Whatever a look-up returns changes only with a reported change.
+    /// The results of look-ups change only together with a reported change.
     #[test]
     fn every_change_is_reported(ops in prop::collection::vec(op(), 0..100)) {
         let (mut t, mut now) = (GroupTable::default(), 0);

@@ -4,17 +4,21 @@ use super::identifier::BridgeIdentifier;
 use bitflags::bitflags;
 use thiserror::Error;
 
-/// Lengths in bytes.
+/// Length of a topology change notification BPDU in bytes; also of the header of all BPDUs.
 const TCN_LEN: usize = 4;
+/// Length of a configuration BPDU in bytes.
 const CONFIG_LEN: usize = 35;
+/// Length of an RST BPDU in bytes.
 const RST_LEN: usize = 36;
 
-/// Numbers of the types.
+/// Type of configuration BPDUs.
 const CONFIG: u8 = 0;
+/// Type of RST BPDUs.
 const RST: u8 = 2;
+/// Type of topology change notification BPDUs.
 const TCN: u8 = 0x80;
 
-/// Protocol version of RST BPDUs; others have version 0.
+/// Protocol version of RST BPDUs; other BPDUs have version 0.
 const RAPID: u8 = 2;
 
 bitflags! {
@@ -23,15 +27,15 @@ bitflags! {
     pub struct BpduFlags: u8 {
         /// The topology has changed.
         const TOPOLOGY_CHANGE = 1 << 0;
-        /// The sender asks whether it may forward.
+        /// The sending port proposes to become forwarding, and waits for an agreement.
         const PROPOSAL = 1 << 1;
-        /// The sender learns.
+        /// The sending port learns addresses.
         const LEARNING = 1 << 4;
-        /// The sender forwards.
+        /// The sending port forwards frames.
         const FORWARDING = 1 << 5;
-        /// The receiver may forward.
+        /// The sender agrees: the receiving port may become forwarding at once.
         const AGREEMENT = 1 << 6;
-        /// A topology change notification was received.
+        /// The sender acknowledges a topology change notification.
         const TOPOLOGY_CHANGE_ACK = 1 << 7;
     }
 }
@@ -39,18 +43,18 @@ bitflags! {
 /// Role of the sending port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
-    /// It is unknown; the BPDU is treated as a configuration BPDU (§9.2.9).
+    /// The role is unknown; the BPDU is treated as a configuration BPDU (§9.2.9).
     #[default]
     Unknown,
     /// Alternate or backup port.
     AlternateOrBackup,
     /// Root port.
     Root,
-    /// Designated port. Configuration BPDUs are sent by such ports only.
+    /// Designated port. Only designated ports send configuration BPDUs.
     Designated,
 }
 
-/// Position of the role in the flags.
+/// Position of the role in the byte of flags.
 const ROLE_SHIFT: u8 = 2;
 
 impl Role {
@@ -94,10 +98,10 @@ pub enum Bpdu {
 /// Why a BPDU is discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// It has no complete header.
+    /// The header is incomplete.
     #[error("received runt {0}-byte BPDU")]
     Runt(usize),
-    /// It is of another protocol.
+    /// The protocol identifier is not that of spanning tree.
     #[error("received BPDU with unexpected protocol ID {0}")]
     Protocol(u16),
     /// A configuration BPDU is incomplete.
@@ -106,24 +110,24 @@ pub enum Refusal {
     /// A RST BPDU is incomplete.
     #[error("received RST BPDU with invalid size {0}")]
     RstSize(usize),
-    /// Its type is unknown.
+    /// The BPDU type is unknown.
     #[error("received BPDU of unexpected type {0}")]
     Type(u8),
-    /// It passed more bridges than its maximum age allows.
+    /// The message age has reached the maximum age.
     #[error("received config BPDU with message age ({age}) greater than max age ({max})")]
     TooOld {
-        /// Its age.
+        /// The message age.
         age: u16,
-        /// The maximum age in it.
+        /// The maximum age in the BPDU.
         max: u16,
     },
-    /// The receiving port itself has sent it.
+    /// The receiving port itself has sent the BPDU.
     #[error("received own BPDU")]
     Own,
 }
 
 impl Bpdu {
-    /// Parses a BPDU. Bytes after its fields are ignored (§9.3.4).
+    /// Parses a BPDU. Bytes after the fields are ignored (§9.3.4).
     pub fn decode(bytes: &[u8]) -> Result<Bpdu, Refusal> {
         let Some(([high, low, _version, kind], rest)) = bytes.split_first_chunk() else {
             return Err(Refusal::Runt(bytes.len()));
@@ -152,7 +156,7 @@ impl Bpdu {
             Bpdu::Rst(message) => {
                 let flags = message.flags.bits() | (message.role as u8) << ROLE_SHIFT;
                 let mut bytes = message.encode([RAPID, RST], flags);
-                // Length of the part of version 1, which is empty.
+                // Version 1 Length: the length of the version 1 information, which is empty.
                 bytes.push(0);
                 bytes
             }

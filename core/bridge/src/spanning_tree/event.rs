@@ -4,7 +4,7 @@ use super::bpdu::Refusal;
 use crate::event_level::Level;
 use std::fmt;
 
-/// An event; its text follows the name of the bridge.
+/// An event. In the log its text follows the name of the bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The tree has changed.
@@ -13,17 +13,17 @@ pub enum Event {
     Refused(Refusal),
     /// RSTP: a BPDU that was received on the port with this number was discarded.
     Bad {
-        /// The port's number.
+        /// The port's number in its identifier.
         number: u16,
-        /// Why.
+        /// Why the BPDU was discarded.
         why: Refusal,
     },
-    /// The state machines of RSTP did not come to rest.
+    /// The state machines of RSTP changed state endlessly.
     Restless,
 }
 
 impl Event {
-    /// Its log level.
+    /// The event's log level.
     pub fn level(&self) -> Level {
         match self {
             Event::TopologyChange => Level::Info,

@@ -6,8 +6,7 @@ use std::fmt;
 /// Number of bits of a MAC address.
 const MAC_BITS: u32 = 48;
 
-/// A bridge identifier (IEEE 802.1D-2004 §9.2.5): 16 bits of priority, then a MAC address. The bridge with the lowest one
-/// becomes the root.
+/// A bridge identifier (IEEE 802.1D-2004 §9.2.5): 16 bits of priority, then a MAC address. The bridge with the lowest identifier becomes the root.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BridgeIdentifier(pub u64);
 
@@ -17,23 +16,22 @@ impl BridgeIdentifier {
         BridgeIdentifier(u64::from(priority) << MAC_BITS | mac.to_u64())
     }
 
-    /// Its priority.
+    /// The priority.
     pub fn priority(self) -> u16 {
         (self.0 >> MAC_BITS) as u16
     }
 
-    /// Its MAC address.
+    /// The MAC address.
     pub fn mac(self) -> Mac {
         Mac::from_u64(self.0)
     }
 
-    /// The form of STP's columns: priority and address in hexadecimal, such as `8000.002320000001`.
+    /// The text in STP's columns: priority and address in hexadecimal, such as `8000.002320000001`.
     pub fn stp_text(self) -> String {
         format!("{:04x}.{:012x}", self.priority(), self.mac().to_u64())
     }
 
-    /// The form of RSTP's columns, in which the priority is divided into priority and system id extension, such as
-    /// `8.000.002320000001`.
+    /// The text in RSTP's columns, in which the priority is divided into priority and system id extension, such as `8.000.002320000001`.
     pub fn rstp_text(self) -> String {
         let priority = self.priority();
         format!("{:x}.{:03x}.{:012x}", priority >> 12, priority & 0xfff, self.mac().to_u64())

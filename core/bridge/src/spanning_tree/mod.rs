@@ -1,20 +1,20 @@
 //! Spanning tree (STP, IEEE 802.1D-1998 clause 8) and rapid spanning tree (RSTP, IEEE 802.1D-2004 clause 17): ports that
 //! would close a loop do not forward.
 //!
-//! A [`Tree`] is the protocol entity of one bridge. Its inputs are its settings, the state of its ports' links, received
-//! BPDUs and the time; its outputs are BPDUs to send, changed port states, and requests to remove learned addresses
-//! ([`Output`]). A port that stops forwarding is reported as such at once, but counts as stopped only when the caller has
-//! confirmed it ([`Tree::confirm`]): until then RSTP gives its neighbours no agreement that depends on it.
+//! A [`Tree`] is the protocol entity of one bridge. Its inputs are its settings, the state of its ports' links, received BPDUs and the time; its
+//! outputs are BPDUs to send, changed port states, and requests to remove learned addresses ([`Output`]). A port that stops forwarding is reported at
+//! once, but it counts as stopped only after the caller has confirmed it ([`Tree::confirm`]). Until then RSTP sends no agreement that depends on this
+//! port.
 //!
 //! | file | content |
 //! |---|---|
-//! | `tree.rs` | either protocol behind one interface |
+//! | `tree.rs` | one interface for both protocols |
 //! | `identifier.rs`, `port_state.rs` | bridge identifiers, states of ports |
 //! | `settings.rs`, `port_setup.rs` | settings of a bridge and its ports |
-//! | `bpdu.rs`, `frame.rs` | BPDUs: parsing and serialization; their encapsulation |
+//! | `bpdu.rs`, `frame.rs` | parsing, serialization and encapsulation of BPDUs |
 //! | `output.rs`, `event.rs` | outputs; events for the log |
 //! | `numbers.rs` | numbers of ports in port identifiers |
-//! | `table.rs` | the output of commands that both protocols share |
+//! | `table.rs` | command output that both protocols share |
 //! | `stp/`, `rstp/` | the protocols |
 
 mod bpdu;

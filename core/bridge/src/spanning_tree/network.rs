@@ -1,4 +1,4 @@
-//! A network of bridges for tests: LANs that connect ports, with delays of frames and of the datapaths.
+//! A simulated network of bridges for tests: LANs that connect ports, with delays of frames and of datapaths.
 
 use super::identifier::BridgeIdentifier;
 use super::port_setup::{Link, PortSetup};
@@ -11,7 +11,7 @@ use flow::Mac;
 use std::collections::{BTreeMap, BTreeSet};
 use units::{Millis, OfPort};
 
-/// A port of the network: bridge, port.
+/// A port of the network: index of the bridge, port number.
 pub(super) type At = (usize, u16);
 
 /// A port with default settings.
@@ -27,14 +27,14 @@ pub(super) fn setup(port: u16) -> PortSetup {
     }
 }
 
-/// Something that is to happen.
+/// An event in the future.
 enum Due {
     Frame {
         from: At,
         to: At,
         bytes: Vec<u8>,
     },
-    /// The datapath has stopped to forward by a port.
+    /// The datapath has stopped forwarding through a port.
     Stopped {
         at: At,
     },
@@ -45,7 +45,7 @@ pub(super) struct Node {
     pub(super) tree: Tree,
     settings: Settings,
     setups: BTreeMap<u16, PortSetup>,
-    /// Ports that the datapath forwards by, which is later than what the tree says.
+    /// Ports through which the datapath forwards. It stops later than the tree's port state says.
     forwarding: BTreeSet<u16>,
 }
 
@@ -58,13 +58,13 @@ pub(super) struct Network {
     due: BTreeMap<(Millis, u64), Due>,
     sequence: u64,
     random: Rng,
-    /// Longest delay of a frame, and of a datapath that stops to forward.
+    /// Delay of a frame, and the longest delay of a datapath that stops forwarding, in milliseconds.
     pub(super) delays: (u64, u64),
     /// LANs that lose all frames.
     pub(super) dead: BTreeSet<u32>,
     /// LANs that may connect more than two ports.
     pub(super) shared: BTreeSet<u32>,
-    /// Whether a loop is an error.
+    /// Whether a forwarding loop is an error.
     pub(super) checks_loops: bool,
 }
 
@@ -97,7 +97,7 @@ impl Network {
         self.nodes.len() - 1
     }
 
-    /// Connects a port with a LAN.
+    /// Connects a port to a LAN.
     pub(super) fn connect(&mut self, at: At, lan: u32, cost: u32, priority: u8) {
         self.lans.insert(at, lan);
         let mut setup = PortSetup { path_cost: cost, priority, ..setup(at.1) };
@@ -134,12 +134,12 @@ impl Network {
         self.nodes[at.0].setups.get(&at.1).is_some_and(|s| s.link.up)
     }
 
-    fn at(&mut self, delay: u64, due: Due) {
+    fn schedule(&mut self, delay: u64, due: Due) {
         self.sequence += 1;
         self.due.insert((self.now + Millis(delay), self.sequence), due);
     }
 
-    /// Carries out what a bridge asks for.
+    /// Carries out the outputs of a bridge.
     fn follow(&mut self, bridge: usize) {
         let node = &mut self.nodes[bridge];
         let output = node.tree.take_output();
@@ -151,7 +151,7 @@ impl Network {
                 node.forwarding.insert(port.0);
             } else {
                 let delay = self.random.u64(0..=self.delays.1);
-                self.at(delay, Due::Stopped { at: (bridge, port.0) });
+                self.schedule(delay, Due::Stopped { at: (bridge, port.0) });
             }
         }
         self.follow_frames(bridge, output.frames);
@@ -161,12 +161,12 @@ impl Network {
         for (port, bytes) in frames {
             let from = (bridge, port.0);
             let Some(lan) = self.lans.get(&from).copied() else { continue };
-            // Frames of a LAN stay in order.
+            // All frames of a LAN have the same delay, so that they stay in order.
             let delay = self.delays.0;
             let others: Vec<At> =
                 self.lans.iter().filter(|(at, l)| **l == lan && **at != from).map(|(at, _)| *at).collect();
             for to in others {
-                self.at(delay, Due::Frame { from, to, bytes: bytes.clone() });
+                self.schedule(delay, Due::Frame { from, to, bytes: bytes.clone() });
             }
         }
         self.check();
@@ -185,7 +185,7 @@ impl Network {
             self.now = self.now.max(at);
             if let Some(entry) = self.due.first_entry().filter(|e| e.key().0 <= self.now) {
                 let due = entry.remove();
-                self.happen(due);
+                self.process_event(due);
             } else if let Some((_, bridge)) = timer {
                 self.nodes[bridge].tree.run(self.now);
                 self.follow(bridge);
@@ -194,7 +194,7 @@ impl Network {
         self.now = until;
     }
 
-    fn happen(&mut self, due: Due) {
+    fn process_event(&mut self, due: Due) {
         match due {
             Due::Frame { from, to, bytes } => {
                 let lost = self.lans.get(&to).is_none_or(|lan| self.dead.contains(lan))
@@ -218,7 +218,7 @@ impl Network {
         }
     }
 
-    /// The LANs and bridges that each can reach by ports that forward.
+    /// The groups of LANs and bridges that forwarding ports connect, and whether there is a loop.
     fn groups(&self) -> (Groups, bool) {
         let mut groups = Groups::default();
         let mut has_loop = false;
@@ -237,7 +237,7 @@ impl Network {
         }
     }
 
-    /// Checks that forwarding ports connect all bridges that are connected, without a loop.
+    /// Checks that forwarding ports connect all bridges that have a physical connection, without a loop.
     pub(super) fn check_tree(&self) {
         let (mut found, has_loop) = self.groups();
         assert!(!has_loop, "a loop: {}", self.show());
@@ -256,8 +256,8 @@ impl Network {
         }
     }
 
-    /// The states of a bridge's ports, by number, as letters: forwarding, learning, listening, blocking or discarding,
-    /// disabled.
+    /// The states of a bridge's ports, by port number, one letter each: forwarding (F), learning (L), listening (l),
+    /// blocking or discarding (B), disabled (D).
     pub(super) fn states(&self, bridge: usize) -> String {
         let node = &self.nodes[bridge];
         let letter = |port: &u16| match node.tree.state(OfPort(*port)).map(|p| p.state) {
@@ -281,7 +281,7 @@ impl Network {
     }
 }
 
-/// Connected parts of a graph (union-find).
+/// Connected components of a graph (union-find).
 #[derive(Default)]
 struct Groups(BTreeMap<(bool, u32), (bool, u32)>);
 
@@ -293,7 +293,7 @@ impl Groups {
         }
     }
 
-    /// Joins two parts. Returns whether they were different.
+    /// Joins two components. Returns whether they were different.
     fn join(&mut self, a: (bool, u32), b: (bool, u32)) -> bool {
         let (a, b) = (self.of(a), self.of(b));
         self.0.insert(a, b);

@@ -1,4 +1,4 @@
-//! What a protocol entity asks of its caller.
+//! The outputs of a protocol entity, which its caller carries out.
 
 use super::event::Event;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,19 +7,19 @@ use units::OfPort;
 /// Key-value pairs of a column of the database.
 pub type Pairs<T> = BTreeMap<&'static str, T>;
 
-/// Which learned addresses are to be removed.
+/// The learned addresses that the caller must remove.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flush {
-    /// All of the bridge.
+    /// All addresses of the bridge.
     pub all: bool,
-    /// Those behind these ports.
+    /// The addresses behind these ports.
     pub ports: BTreeSet<OfPort>,
-    /// Before that: those behind the first port are behind the second one now.
+    /// Pairs of ports: before the removal, the addresses behind the first port move to the second port.
     pub moved: Vec<(OfPort, OfPort)>,
 }
 
 impl Flush {
-    /// Whether nothing is to be removed.
+    /// Whether nothing has to be removed or moved.
     pub fn is_empty(&self) -> bool {
         !self.all && self.ports.is_empty() && self.moved.is_empty()
     }
@@ -46,7 +46,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Notes that the state of a port has changed.
+    /// Records that the state of a port has changed.
     pub(super) fn note_state(&mut self, port: OfPort) {
         if !self.changed.contains(&port) {
             self.changed.push(port);

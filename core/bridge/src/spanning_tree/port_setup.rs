@@ -1,16 +1,16 @@
-//! Settings of a port, and the state of its device.
+//! The inputs of a port: its settings, and the state of its device.
 
 use flow::Mac;
 use units::OfPort;
 
-/// Whether a port is connected to one other bridge at most (§6.4.3).
+/// Whether a port is connected to at most one other bridge (§6.4.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PointToPoint {
-    /// It is not known: treated like `No`.
+    /// Unknown; treated like `No`.
     Auto,
-    /// There may be several.
+    /// There may be several other bridges.
     No,
-    /// There is one at most.
+    /// There is at most one other bridge.
     #[default]
     Yes,
 }
@@ -20,11 +20,11 @@ pub enum PointToPoint {
 pub struct PortSettings {
     /// The port connects to hosts only (AdminEdge).
     pub admin_edge: bool,
-    /// Detect whether it does (AutoEdge).
+    /// Detect whether the port connects to hosts only (AutoEdge).
     pub auto_edge: bool,
-    /// Try RSTP with a neighbour that used STP.
+    /// Try RSTP again with a neighbour that used STP.
     pub mcheck: bool,
-    /// Whether one other bridge is connected at most.
+    /// Whether at most one other bridge is connected.
     pub point_to_point: PointToPoint,
     /// The port may be used (administrative bridge port state).
     pub enabled: bool,
@@ -40,18 +40,18 @@ impl Default for PortSettings {
 /// The state of a port's device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Link {
-    /// Its MAC address: the source of BPDUs.
+    /// The device's MAC address, which is the source address of BPDUs.
     pub mac: Mac,
     /// The port can be used.
     pub up: bool,
 }
 
-/// A port of a bridge.
+/// A port of a bridge and its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortSetup {
-    /// Its OpenFlow number.
+    /// The port's OpenFlow number.
     pub port: OfPort,
-    /// The name of its device.
+    /// The name of the port's device.
     pub name: String,
     /// Number in the port identifier; `None`: any free one.
     pub number: Option<u16>,
@@ -61,6 +61,6 @@ pub struct PortSetup {
     pub path_cost: u32,
     /// Settings of RSTP.
     pub rapid: PortSettings,
-    /// Its device.
+    /// The state of the port's device.
     pub link: Link,
 }

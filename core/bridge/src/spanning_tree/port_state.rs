@@ -10,7 +10,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Its name.
+    /// The protocol's name.
     pub const fn name(self) -> &'static str {
         match self {
             Protocol::Stp => "STP",
@@ -25,9 +25,9 @@ pub enum PortState {
     /// The port is down.
     #[default]
     Disabled,
-    /// STP: another bridge forwards.
+    /// STP: the port neither learns nor forwards, because another bridge forwards.
     Blocking,
-    /// STP: the port is about to learn.
+    /// STP: the port neither learns nor forwards yet; the next state is learning.
     Listening,
     /// RSTP: the port neither learns nor forwards.
     Discarding,
@@ -48,7 +48,7 @@ impl PortState {
         matches!(self, PortState::Forwarding)
     }
 
-    /// The name in output of the protocol.
+    /// The name of the state in the output of the protocol.
     pub const fn name(self, protocol: Protocol) -> &'static str {
         match (self, protocol) {
             (PortState::Disabled, Protocol::Stp) => "disabled",
@@ -64,17 +64,17 @@ impl PortState {
     }
 }
 
-/// Spanning tree on a port.
+/// The spanning tree state of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortTree {
-    /// The protocol of its bridge.
+    /// The protocol of the port's bridge.
     pub protocol: Protocol,
-    /// Its state.
+    /// The state of the port.
     pub state: PortState,
 }
 
 impl PortTree {
-    /// Whether BPDUs that the bridge forwards, those of other protocol entities, may leave by the port.
+    /// Whether BPDUs of other protocol entities, which the bridge forwards, may be sent through the port.
     pub const fn passes_bpdus(self) -> bool {
         !matches!(self.state, PortState::Blocking)
     }

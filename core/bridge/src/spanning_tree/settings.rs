@@ -6,9 +6,9 @@ use super::{rstp, stp};
 /// The settings of a bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Settings {
-    /// It uses STP.
+    /// Settings of a bridge with STP.
     Stp(stp::Settings),
-    /// It uses RSTP.
+    /// Settings of a bridge with RSTP.
     Rstp(rstp::Settings),
 }
 

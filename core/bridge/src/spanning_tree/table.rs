@@ -1,17 +1,18 @@
-//! The parts of `stp/show` and `rstp/show` that are the same in both. Scripts parse them.
+//! The parts that `stp/show` and `rstp/show` have in common. Scripts parse the output.
 
-/// Widths of the columns of a table of ports, up to the last one, with the number of characters that are shown.
+/// The first columns of the table of ports: the width, and the number of characters of the text that are shown.
 const COLUMNS: [(usize, usize); 3] = [(11, 10), (11, 10), (11, 10)];
 
 /// Times in whole seconds: hello time, maximum age, forward delay.
 pub(super) type Seconds = [u64; 3];
 
-/// The lines of times.
+/// The lines that show the times of a bridge.
 pub(super) fn times([hello, max_age, forward_delay]: Seconds) -> String {
     format!("  stp-hello-time  {hello}s\n  stp-max-age     {max_age}s\n  stp-fwd-delay   {forward_delay}s\n")
 }
 
-/// A row: name, role and state; cost, with the width of its column; priority and number.
+/// A row of the table of ports. `columns`: name, role, state. `width`: the width of the column of costs. `last`:
+/// priority and number.
 pub(super) fn row(columns: [&str; 3], cost: impl ToString, width: usize, last: &str) -> String {
     let mut line = "  ".to_owned();
     for (text, (width, shown)) in columns.iter().zip(COLUMNS) {

@@ -7,7 +7,7 @@ use fastrand::Rng;
 use proptest::prelude::*;
 use units::Millis;
 
-/// Time in which any network of these tests comes to rest.
+/// Time after which the state of every network in these tests is stable.
 const LONG: Millis = Millis::from_secs(200);
 
 /// A network described as lines of bridges: their MAC address, and the LAN of each port.
@@ -63,7 +63,7 @@ fn priorities_of_ports_decide_between_links() {
     assert_eq!(network.states(2), "FBFFFFFF");
 }
 
-/// Two ports of a bridge at one LAN: one of them is a backup port.
+/// Two ports of a bridge at the same LAN: one of them is a backup port.
 #[test]
 fn one_of_two_ports_at_a_lan_forwards() {
     for protocol in [Protocol::Stp, Protocol::Rstp] {
@@ -73,7 +73,7 @@ fn one_of_two_ports_at_a_lan_forwards() {
     }
 }
 
-/// A ring of three: the lost link is replaced by the one that was blocked.
+/// A ring of three bridges: the blocked link replaces the lost one.
 #[test]
 fn another_path_replaces_a_lost_link() {
     for (protocol, limit) in [(Protocol::Stp, 52), (Protocol::Rstp, 1)] {
@@ -88,7 +88,7 @@ fn another_path_replaces_a_lost_link() {
     }
 }
 
-/// A neighbour that is silent without a lost link is missed after three hello times.
+/// A neighbour that becomes silent, without loss of the link, is detected after three hello times.
 #[test]
 fn rstp_misses_a_silent_neighbour() {
     let mut network = network(Protocol::Rstp, &[(1, "ab"), (2, "bc"), (3, "ca")]);
@@ -98,7 +98,7 @@ fn rstp_misses_a_silent_neighbour() {
     network.check_tree();
 }
 
-/// RSTP forwards at once where a neighbour agrees; at the edge it needs the migration time.
+/// RSTP forwards at once if a neighbour agrees. An edge port forwards after the migration time.
 #[test]
 fn rstp_is_fast() {
     let mut network = network(Protocol::Rstp, &[(1, "ab"), (2, "bc")]);
@@ -149,7 +149,7 @@ fn rstp_that_is_forced_to_stp_waits() {
     assert_eq!(states(&network), ["F", "F"]);
 }
 
-/// The output of commands and the columns, as Open vSwitch 3.7.1 has them.
+/// The output of commands and the columns are those of Open vSwitch 3.7.1.
 #[test]
 fn texts_are_those_of_open_vswitch() {
     let details = |gap: &str| {
@@ -215,7 +215,8 @@ fn random_network(seed: u64, protocol: Option<Protocol>, delays: (u64, u64)) -> 
     (network, random)
 }
 
-/// Disturbs a network, and checks that it gets a tree each time. If `always` is set, there must be no loop meanwhile.
+/// Disturbs a network repeatedly, and checks that a tree results each time. If `always` is set, there must be no loop
+/// in between.
 fn disturb(seed: u64, protocol: Option<Protocol>, delays: (u64, u64), always: bool) {
     let (mut network, mut random) = random_network(seed, protocol, delays);
     network.checks_loops = always;
@@ -243,7 +244,7 @@ fn disturb(seed: u64, protocol: Option<Protocol>, delays: (u64, u64), always: bo
     }
 }
 
-/// Links of a network come up one after the other. There must be no loop meanwhile.
+/// Links of a network come up one after the other. There must be no loop at any time.
 fn grow(seed: u64, protocol: Protocol, delays: (u64, u64)) {
     let (mut network, mut random) = random_network(seed, Some(protocol), delays);
     let ports: Vec<(usize, u16)> = network.lans.keys().copied().collect();
@@ -274,8 +275,8 @@ proptest! {
 
     #[test]
     fn rstp_makes_a_tree(seed: u64, frames in 1u64..50, datapath in 0u64..2000) {
-        // If a root is lost, what was known of it may circulate until it is too old, and meanwhile there may be loops:
-        // the protocol is like that.
+        // If a root is lost, information about it may circulate until it is too old, and there may be loops until then.
+        // This is a property of the protocol.
         disturb(seed, Some(Protocol::Rstp), (frames, datapath), false);
     }
 

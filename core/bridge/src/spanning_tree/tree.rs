@@ -1,4 +1,4 @@
-//! Either protocol behind one interface.
+//! One interface for both protocols.
 
 use super::output::{Output, Pairs};
 use super::port_setup::{Link, PortSetup};
@@ -7,7 +7,7 @@ use super::settings::Settings;
 use super::{rstp, stp};
 use units::{Millis, OfPort};
 
-/// The protocol entity of a bridge.
+/// The protocol entity of a bridge, of either protocol.
 #[derive(Debug)]
 pub enum Tree {
     /// STP.
@@ -16,7 +16,7 @@ pub enum Tree {
     Rstp(Box<rstp::Bridge>),
 }
 
-/// Calls the same function of either protocol.
+/// Calls a function that both protocols have.
 macro_rules! either {
     ($tree:expr, $bridge:ident => $call:expr) => {
         match $tree {
@@ -27,7 +27,7 @@ macro_rules! either {
 }
 
 impl Tree {
-    /// The entity of a bridge without ports.
+    /// The protocol entity of a bridge without ports.
     pub fn new(name: &str, settings: &Settings, now: Millis) -> Tree {
         match settings {
             Settings::Stp(settings) => Tree::Stp(Box::new(stp::Bridge::new(name, settings, now))),
@@ -96,7 +96,7 @@ impl Tree {
         either!(self, bridge => bridge.take_output())
     }
 
-    /// The state of a port; `None` if the port takes no part.
+    /// The state of a port; `None` if the port does not take part in the spanning tree.
     pub fn state(&self, port: OfPort) -> Option<PortTree> {
         let state: PortState = either!(self, bridge => bridge.state(port))?;
         Some(PortTree { protocol: self.protocol(), state })

@@ -1,4 +1,4 @@
-//! From the options of a port's row to its configuration, with messages about what is wrong with them.
+//! Derives the configuration of a tunnel port from the options of its row, with messages about wrong options.
 
 use super::{
     Address, BadOptions, Choice, DEFAULT_TTL, Erspan, Inherit, PacketTypes, TunnelConfig, as_ipv4,
@@ -9,18 +9,18 @@ use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use tunnel::FlowLabel;
 
-/// Longest path of an SRv6 tunnel.
+/// Maximum number of segments in the path of an SRv6 tunnel.
 const SEGMENTS_MAX: usize = 6;
 
-/// Parses a number as C does: decimal, or hexadecimal after `0x`; 0 if there is none.
+/// Parses a number as C does: decimal, or hexadecimal after `0x`. The result is 0 if the text does not begin with a digit.
 fn number(text: &str) -> u64 {
     let (digits, radix) = text.strip_prefix("0x").map_or((text, 10), |hex| (hex, 16));
     let end = digits.find(|c: char| !c.is_digit(radix)).unwrap_or(digits.len());
     u64::from_str_radix(&digits[..end], radix).unwrap_or(0)
 }
 
-/// Parses a key as `strtoull` does: decimal, octal after `0`, or hexadecimal after `0x`. A number that is too large becomes the
-/// largest, and one after a minus sign is subtracted from 2⁶⁴.
+/// Parses a key as `strtoull` does: decimal, octal after `0`, or hexadecimal after `0x`. A number that is too large becomes 2⁶⁴ - 1; a negative
+/// number is added to 2⁶⁴.
 fn key_number(text: &str) -> u64 {
     let text = text.trim_start();
     let (negative, text) = match text.strip_prefix('-') {
@@ -99,7 +99,7 @@ impl TunnelConfig {
         };
         let mut reader = Reader { name, config, complaints: Vec::new() };
         for (key, value) in options {
-            reader.one(key, value)?;
+            reader.parse_option(key, value)?;
         }
         reader.check()?;
         reader.packet_type(options.get("packet_type").map(String::as_str))?;
@@ -125,7 +125,7 @@ impl Reader<'_> {
         BadOptions(self.complaints.join("\n"))
     }
 
-    fn one(&mut self, key: &str, value: &str) -> Result<(), BadOptions> {
+    fn parse_option(&mut self, key: &str, value: &str) -> Result<(), BadOptions> {
         let kind = self.config.kind.clone();
         let is_true = value == "true";
         match key {
@@ -274,7 +274,7 @@ impl Reader<'_> {
     }
 }
 
-/// The addresses of a path, separated by commas.
+/// Parses the addresses of a path, which are separated by commas. `None`: an address is invalid, or there are too many.
 fn segments(text: &str) -> Option<Vec<Ipv6Addr>> {
     let all: Option<Vec<Ipv6Addr>> = text.split(',').map(|a| a.trim().parse().ok()).collect();
     all.filter(|all| all.len() <= SEGMENTS_MAX)

@@ -1,17 +1,17 @@
-//! Conversion between `Flow` and the datapath's keys, for keys and masks.
+//! Conversion between `Flow` and the datapath's keys; masks are converted like keys.
 //!
-//! Fields that a datapath key cannot hold (registers, OpenFlow metadata, the conjunction, the action set's output)
-//! have no meaning in the datapath and are left out.
+//! Fields that a key does not have (registers, OpenFlow metadata, conjunction id, output of the action set) have no meaning
+//! in the datapath and are left out.
 
 use super::key::{Depth, EXT_WORDS, Ext, Key, KeyMask, OPTION_WORDS, Options, Words};
 use cpu::Line;
 use flow::{Flow, Mac, Nsh, Tlv, Tunnel, Vlan};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// First word of the tunnel in an [`Ext`].
+/// First word of the tunnel header's fields in an [`Ext`].
 pub const TUNNEL_AT: usize = 20;
 const TUNNEL_LEN: usize = size_of::<Tunnel>() / 8;
-/// The words of the tunnel.
+/// The words of the tunnel header's fields.
 pub const TUNNEL_WORDS: Words = ((1 << TUNNEL_LEN) - 1) << TUNNEL_AT;
 /// First word of the network service header in an [`Ext`].
 const NSH_AT: usize = TUNNEL_AT + TUNNEL_LEN;
@@ -20,12 +20,12 @@ const NSH_LEN: usize = size_of::<Nsh>() / 8;
 pub const NSH_WORDS: Words = ((1 << NSH_LEN) - 1) << NSH_AT;
 const _: () = assert!(NSH_AT + NSH_LEN <= EXT_WORDS);
 
-/// First of the two words of an [`Ext`] with the tuple of a connection: addresses of IPv4; ports and protocol.
+/// First of the two words of an [`Ext`] with the tuple of a connection: first the IPv4 addresses, then ports and protocol.
 pub const CT_TUPLE_AT: usize = 11;
-/// First of the two words of a connection's label, the most significant one.
+/// First of the two words with a connection's label; it has the more significant half.
 pub const CT_LABEL_AT: usize = 14;
-/// First of the four words of a tuple's addresses of IPv6.
-pub const CT_SIX_AT: usize = 16;
+/// First of the four words with the IPv6 addresses of a connection's tuple.
+pub const CT_IPV6_AT: usize = 16;
 
 fn pair(high: u32, low: u32) -> u64 {
     u64::from(high) << 32 | u64::from(low)
@@ -36,11 +36,11 @@ fn halves(a: &[u8; 16]) -> [u64; 2] {
     [(v >> 64) as u64, v as u64]
 }
 
-fn whole(high: u64, low: u64) -> [u8; 16] {
+fn to_bytes(high: u64, low: u64) -> [u8; 16] {
     (u128::from(high) << 64 | u128::from(low)).to_be_bytes()
 }
 
-/// The line of a flow, or of a mask.
+/// The line of a flow or mask.
 pub fn line_of(f: &Flow) -> Line {
     [
         pair(f.recirc_id, f.in_port << 16 | u32::from(f.vlans[0].tci)),
@@ -60,7 +60,7 @@ pub fn line_of(f: &Flow) -> Line {
     ]
 }
 
-/// The rest of a flow, or of a mask.
+/// The ext of a flow or mask.
 pub fn ext_of(f: &Flow) -> Ext {
     let mut e = [0; EXT_WORDS];
     e[0] = pair(f.ipv6_label, f.igmp_group_ip4);
@@ -75,14 +75,14 @@ pub fn ext_of(f: &Flow) -> Ext {
     e[CT_TUPLE_AT + 1] =
         pair(u32::from(f.ct_tp_src) << 16 | u32::from(f.ct_tp_dst), u32::from(f.ct_nw_proto));
     e[CT_LABEL_AT..CT_LABEL_AT + 2].copy_from_slice(&f.ct_label);
-    e[CT_SIX_AT..CT_SIX_AT + 2].copy_from_slice(&halves(&f.ct_ipv6_src));
-    e[CT_SIX_AT + 2..CT_SIX_AT + 4].copy_from_slice(&halves(&f.ct_ipv6_dst));
+    e[CT_IPV6_AT..CT_IPV6_AT + 2].copy_from_slice(&halves(&f.ct_ipv6_src));
+    e[CT_IPV6_AT + 2..CT_IPV6_AT + 4].copy_from_slice(&halves(&f.ct_ipv6_dst));
     e[TUNNEL_AT..TUNNEL_AT + TUNNEL_LEN].copy_from_slice(tunnel_words(&f.tunnel));
     e[NSH_AT..NSH_AT + NSH_LEN].as_mut_bytes().copy_from_slice(f.nsh.as_bytes());
     e
 }
 
-/// The tunnel options of a flow, or of a mask.
+/// The tunnel options of a flow or mask; `None` if there are none.
 pub fn options_of(f: &Flow) -> Option<Box<Options>> {
     (f.tlv != Tlv::NONE).then(|| options_of_tlv(&f.tlv))
 }
@@ -92,15 +92,15 @@ pub fn options_of_tlv(tlv: &Tlv) -> Box<Options> {
     Box::new(zerocopy::transmute!(*tlv))
 }
 
-/// Options of a packet from their bytes, of which there are at most 252.
+/// The options of a packet from their bytes (at most 252).
 pub fn options_of_bytes(bytes: &[u8]) -> Box<Options> {
     let mut options = Box::new([0; OPTION_WORDS]);
     let [len, words @ ..] = &mut *options;
     *len = bytes.len() as u64;
     for (word, bytes) in words.iter_mut().zip(bytes.chunks(8)) {
-        let mut whole = [0; 8];
-        whole[..bytes.len()].copy_from_slice(bytes);
-        *word = u64::from_ne_bytes(whole);
+        let mut padded = [0; 8];
+        padded[..bytes.len()].copy_from_slice(bytes);
+        *word = u64::from_ne_bytes(padded);
     }
     options
 }
@@ -139,14 +139,15 @@ pub fn flow_of(line: &Line, e: &Ext) -> Flow {
         layer3 => 1 << 16 | u32::from(layer3),
     };
     (f.ipv6_label, f.igmp_group_ip4) = (high(e[0]), low(e[0]));
-    (f.ipv6_src, f.ipv6_dst, f.nd_target) = (whole(e[1], e[2]), whole(e[3], e[4]), whole(e[5], e[6]));
+    (f.ipv6_src, f.ipv6_dst, f.nd_target) =
+        (to_bytes(e[1], e[2]), to_bytes(e[3], e[4]), to_bytes(e[5], e[6]));
     (f.arp_sha, f.arp_tha) = (Mac::from_u64(e[7]), Mac::from_u64(e[8]));
     f.mpls_lse = [high(e[9]), low(e[9]), high(e[10])];
     f.skb_priority = low(e[10]);
     (f.ct_nw_src, f.ct_nw_dst) = (high(e[11]), low(e[11]));
     (f.ct_tp_src, f.ct_tp_dst, f.ct_nw_proto) = ((e[12] >> 48) as u16, (e[12] >> 32) as u16, e[12] as u8);
     f.ct_label = [e[14], e[15]];
-    (f.ct_ipv6_src, f.ct_ipv6_dst) = (whole(e[16], e[17]), whole(e[18], e[19]));
+    (f.ct_ipv6_src, f.ct_ipv6_dst) = (to_bytes(e[16], e[17]), to_bytes(e[18], e[19]));
     f.tunnel = Tunnel::read_from_bytes(e[TUNNEL_AT..TUNNEL_AT + TUNNEL_LEN].as_bytes()).unwrap_or_default();
     f.nsh = Nsh::read_from_bytes(e[NSH_AT..NSH_AT + NSH_LEN].as_bytes()).unwrap_or_default();
     f
@@ -158,7 +159,7 @@ impl Key {
         Key { line: line_of(f), ext: ext_of(f), options: options_of(f), depth: Depth::Wide }
     }
 
-    /// The flow of a key, to the depth of the key.
+    /// The flow of a key. Fields beyond the depth of the key are zero.
     pub fn to_flow(&self) -> Flow {
         let tlv = self.options.as_deref().map_or(Tlv::NONE, tlv_of_options);
         Flow { tlv, ..flow_of(&self.line, &self.ext) }
@@ -174,8 +175,8 @@ impl KeyMask {
         KeyMask::new(line, &ext, options.as_deref())
     }
 
-    /// The mask as a flow. Fields that are wider in a flow than in a key (port, packet type) are matched as a whole
-    /// or not at all.
+    /// The mask as a flow. Two fields are wider in a flow than in a key: the port gets all bits, the packet type all bits or
+    /// none.
     pub fn to_flow(&self) -> Flow {
         let (ext, options) = self.full_rest();
         let mut f = Flow { tlv: tlv_of_options(&options), ..flow_of(&self.line, &ext) };

@@ -1,4 +1,5 @@
-//! Keys of the datapath: one cache line for most packets, four more lines for the rest.
+//! Keys of the datapath: one cache line with the fields of most packets (the *line*), and four more cache lines for rarer
+//! fields (the *ext*).
 //!
 //! Layout of the line (most significant part of each word first):
 //!
@@ -13,70 +14,71 @@
 //! | 6 | pkt_mark 32, dp_hash 32 |
 //! | 7 | tcp_flags 16, outer TPID 16, inner TPID 16, packet type 16 |
 //!
-//! Options of a tunnel header, another 33 words, are not part of a key: the few packets that have any store them
-//! beside the key, and masks number their words as if they followed the others.
+//! The options of a tunnel header are another 33 words. Few packets have options, so they are stored beside the key. Masks
+//! number their words as if they followed the words of the ext.
 //!
 //! The packet type is 0 for Ethernet and the ethertype for a packet of layer 3.
 
 use cpu::{Line, Secret};
 use flow::Tlv;
 
-/// The most packets in a batch.
+/// Maximum number of packets in a batch.
 pub const BATCH: usize = 64;
 
-/// Words of an [`Ext`].
+/// Number of words of an [`Ext`].
 pub const EXT_WORDS: usize = 32;
 
 /// Fields that are not in the line: IPv6 and ND addresses, ARP addresses, MPLS, tunnel, NSH, connection tuple and
 /// label.
 pub type Ext = [u64; EXT_WORDS];
 
-/// Words of tunnel options: their length in bytes, and the bytes.
+/// Number of words of tunnel options: their length in bytes, then the bytes.
 pub const OPTION_WORDS: usize = size_of::<Tlv>() / 8;
 
 /// The options of a tunnel header. Few packets have any, so they are stored beside keys.
 pub type Options = [u64; OPTION_WORDS];
 
-/// Words of the line, which have the first secrets of the hash.
+/// Number of words of the line. The first secrets of the hash are for these words.
 const LINE_WORDS: usize = size_of::<Line>() / 8;
 const _: () = assert!(LINE_WORDS + EXT_WORDS + OPTION_WORDS <= cpu::hash::WORDS);
 
-/// A set of words after the line: a bit for each word of an [`Ext`], and one for all words of the options.
+/// A set of words after the line: a bit for each word of an [`Ext`], and one bit for all words of the options.
 pub type Words = u64;
 
 /// All words after the line.
 pub const ALL_WORDS: Words = (2 << EXT_WORDS) - 1;
 
-/// The set of one word.
+/// The set that contains one word.
 #[inline]
 fn word_bit(at: u8) -> Words {
     1 << usize::from(at).min(EXT_WORDS)
 }
 
-/// One word of an [`Ext`], for all packets of a batch. A batch stores its exts by columns: an operation on one word
+/// One word of an [`Ext`] for all packets of a batch. A batch stores its exts by columns, so that an operation on one word
 /// of all packets, such as hashing, reads memory in order, and words that no megaflow matches cause no cache misses.
 pub type Column = [u64; BATCH];
 
-/// A key without its line. Words from [`EXT_WORDS`] on are those of the options.
+/// A key without its line: ext and options. Words from [`EXT_WORDS`] on are words of the options.
 #[derive(Clone, Copy)]
 pub struct Rest<'a> {
-    /// The words of the ext, `step` elements apart. Missing words are zero.
+    /// Contains the words of the ext, at a distance of `step` elements. Missing words are zero.
     ext: &'a [u64],
+    /// 1 for a single ext, [`BATCH`] for the columns of a batch.
     step: usize,
-    /// `None`: no options, which is as if all their words were zero.
+    /// The options; `None` means that all their words are zero.
     options: Option<&'a Options>,
-    /// The words that are filled. The others have any value.
-    pub known: Words,
+    /// The words that are filled. Other words have undefined values.
+    pub filled: Words,
 }
 
 impl<'a> Rest<'a> {
-    /// The rest of a key that was parsed to a depth below `Wide`.
-    pub const NONE: Rest<'static> = Rest { ext: &[], step: 1, options: None, known: 0 };
+    /// The rest of a key that was parsed to a lower depth than `Wide`.
+    pub const NONE: Rest<'static> = Rest { ext: &[], step: 1, options: None, filled: 0 };
 
     /// The rest of a key that was parsed completely.
     #[inline]
     pub fn new(ext: &'a Ext, options: Option<&'a Options>) -> Rest<'a> {
-        Rest { ext, step: 1, options, known: ALL_WORDS }
+        Rest { ext, step: 1, options, filled: ALL_WORDS }
     }
 
     /// One word.
@@ -92,28 +94,28 @@ impl<'a> Rest<'a> {
 /// The rests of the keys of a batch.
 #[derive(Clone, Copy)]
 pub struct Rests<'a> {
-    /// Their exts, a column for each word; empty if the packets were parsed to a depth below `Wide`.
+    /// The exts, a column for each word; empty if the packets were parsed to a lower depth than `Wide`.
     pub exts: &'a [Column],
     /// Options of each packet; empty if no packet has any.
     pub options: &'a [Option<Box<Options>>],
     /// The words that are filled in all rests.
-    pub known: Words,
+    pub filled: Words,
 }
 
 impl<'a> Rests<'a> {
-    /// The rests of packets that were parsed to a depth below `Wide`.
-    pub const NONE: Rests<'static> = Rests { exts: &[], options: &[], known: 0 };
+    /// The rests of packets that were parsed to a lower depth than `Wide`.
+    pub const NONE: Rests<'static> = Rests { exts: &[], options: &[], filled: 0 };
 
     /// The rest of packet `i`.
     #[inline(always)]
     pub fn of(&self, i: usize) -> Rest<'a> {
         let options = self.options.get(i).and_then(|o| o.as_deref());
         let ext = self.exts.as_flattened().get(i % BATCH..).unwrap_or_default();
-        Rest { ext, step: BATCH, options, known: self.known }
+        Rest { ext, step: BATCH, options, filled: self.filled }
     }
 }
 
-/// How deep a packet was, or must be, parsed. Each depth also fills the fields of the depths before it.
+/// How deep a packet was parsed or must be parsed. Each depth includes the fields of the depths before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Depth {
     /// Metadata only: the packet's bytes are not read.
@@ -125,7 +127,7 @@ pub enum Depth {
     L3,
     /// Ports and TCP flags.
     L4,
-    /// Everything, with an [`Ext`].
+    /// All fields, including those of the [`Ext`].
     Wide,
 }
 
@@ -134,7 +136,7 @@ pub enum Depth {
 pub struct Key {
     /// The fields that most packets have.
     pub line: Line,
-    /// The rest; all zero unless `depth` is `Wide`.
+    /// The rarer fields; all zero unless `depth` is `Wide`.
     pub ext: Ext,
     /// Tunnel options.
     pub options: Option<Box<Options>>,
@@ -157,7 +159,7 @@ pub struct ExtWord {
     pub at: u8,
     /// The matched bits.
     pub mask: u64,
-    /// Their values; zero in a mask.
+    /// The values of the matched bits; zero in a [`KeyMask`].
     pub value: u64,
 }
 
@@ -170,16 +172,18 @@ pub struct KeyMask {
     pub ext: Box<[ExtWord]>,
 }
 
-/// Bits of the line that each depth fills in addition to the previous depth.
+/// Bits of the line that depth L2 fills in addition to those of `Port`.
 const L2_BITS: Line = [0xffff, u64::MAX, u64::MAX, 0, 0, 0, 0, 0x0000_ffff_ffff_0000];
+/// Bits of the line that depth L3 fills in addition to those of L2.
 const L3_BITS: Line = [0, 0, 0, u64::MAX, 0xffff_ffff, 0, 0, 0];
+/// Bits of the line that depth L4 fills in addition to those of L3.
 const L4_BITS: Line = [0, 0, 0, 0, 0xffff_ffff_0000_0000, 0, 0, 0xffff_0000_0000_0000];
 
-/// Bits of the line that all packets of one kind share: metadata, VLAN tags, Ethernet type, fragment bits.
+/// Bits of the line that are equal for all packets of one kind: metadata, VLAN tags, Ethernet type, fragment bits.
 pub const KIND_BITS: Line = [u64::MAX, 0xffff, 0xffff, 0, 0xff, u64::MAX, u64::MAX, 0x0000_ffff_ffff_ffff];
 
 impl KeyMask {
-    /// A mask of every bit of the line, and of the parts that this mask matches: the rest, options.
+    /// A mask of every bit of the line, and of every bit of the ext and of the options, if this mask matches any of them.
     pub fn exact(&self) -> KeyMask {
         let words = match self.ext.last() {
             None => 0,
@@ -190,7 +194,7 @@ impl KeyMask {
         KeyMask { line: [u64::MAX; 8], ext: (0..words).map(every).collect() }
     }
 
-    /// Makes a mask from the line, all words of the ext, and all words of the options, if it matches any.
+    /// Makes a mask from the masks of the line, the ext and the options.
     pub fn new(line: Line, ext: &Ext, options: Option<&Options>) -> KeyMask {
         let mut words = Vec::new();
         let parts = [(0, &ext[..]), (EXT_WORDS, options.map_or(&[][..], |o| &o[..]))];
@@ -207,7 +211,7 @@ impl KeyMask {
         self.ext.iter().fold(0, |words, w| words | word_bit(w.at))
     }
 
-    /// All words of the rest.
+    /// The mask of ext and options in full form.
     pub fn full_rest(&self) -> (Ext, Options) {
         full_rest(self.ext.iter().map(|w| (w.at, w.mask)))
     }
@@ -252,7 +256,7 @@ impl KeyMask {
         secret.reduce(self.add_rest(cpu::sum_line(line, &self.line, secret), rest, secret))
     }
 
-    /// [`hash`](Self::hash) of a batch. Writes as many hashes as there are lines.
+    /// Computes the [`hash`](Self::hash) of each packet of a batch. Writes as many hashes as there are lines.
     #[inline(always)]
     pub fn hash_all(&self, lines: &[Line], rests: Rests<'_>, secret: &Secret, hashes: &mut [u32; BATCH]) {
         if self.ext.is_empty() {
@@ -282,7 +286,7 @@ impl KeyMask {
     }
 }
 
-/// Puts words at their indices.
+/// Ext and options in full form, from the words that are not zero.
 pub(super) fn full_rest(words: impl Iterator<Item = (u8, u64)>) -> (Ext, Options) {
     let mut all = [0; EXT_WORDS + OPTION_WORDS];
     for (at, word) in words {
@@ -294,7 +298,7 @@ pub(super) fn full_rest(words: impl Iterator<Item = (u8, u64)>) -> (Ext, Options
     (ext, options)
 }
 
-/// The bits that are the same in all packets of a flow; the hash of caches without masks covers them. TOS, TTL,
-/// fragment bits, TCP flags and the like differ between packets of one flow.
+/// The bits of the line that are equal in all packets of a flow. Caches that do not know the masks hash these bits. TOS, TTL,
+/// fragment bits, TCP flags and the like are left out, because they differ between packets of one flow.
 pub const FLOW_BITS: Line =
     [u64::MAX, u64::MAX, u64::MAX, u64::MAX, 0xffff_ffff_ff00_0000, u64::MAX, u64::MAX, 0];

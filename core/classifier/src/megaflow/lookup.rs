@@ -1,4 +1,4 @@
-//! Look-up: the megaflow of one packet, and of the packets of a batch.
+//! Look-up of the megaflow of one packet, and of the megaflows of a batch.
 
 use super::key::{BATCH, Depth, Key, Rest, Rests};
 use super::subtable::{Subtable, View};
@@ -6,14 +6,14 @@ use super::table::{Context, Megaflow};
 use cpu::Line;
 use sync::Guard;
 
-/// The index of no megaflow: none was found.
+/// The index that means that no megaflow was found.
 pub const NONE: u32 = u32::MAX;
 
-/// Number of megaflows from which on a subtable is too large for the L1 cache.
+/// A subtable with more megaflows than this does not fit into the L1 cache, so it is prefetched.
 const LARGE: usize = 256;
 
 impl Context {
-    /// The megaflow of a packet, if it is in the subtable with this number.
+    /// The megaflow of a packet in the subtable with this number.
     #[inline]
     pub fn lookup_in<P>(
         &self,
@@ -21,12 +21,12 @@ impl Context {
         guard: &Guard<'_, Megaflow<P>>,
         (line, rest, depth): (&Line, Rest<'_>, Depth),
     ) -> Option<u32> {
-        let table = self.subtables().get(self.place(number)?)?;
+        let table = self.subtables().get(self.position(number)?)?;
         let hash = table.hash(line, rest);
         table.find(hash, |i| guard.get(i).is_some_and(|m| m.matches(line, rest, depth)))
     }
 
-    /// The megaflow of one packet: its index, and how many subtables were visited.
+    /// The index of the megaflow of one packet, and the number of visited subtables.
     pub fn lookup<P>(&self, guard: &Guard<'_, Megaflow<P>>, key: &Key) -> (Option<u32>, u32) {
         let mut visited = 0;
         for table in self.subtables().iter().filter(|t| t.depth() <= key.depth) {
@@ -41,10 +41,10 @@ impl Context {
         (None, visited)
     }
 
-    /// Finds the megaflows of the packets whose bit is set in `pending`, and clears the bits of packets that are
-    /// found. `found` is called with a subtable, a bit for each packet that was found in it, and their megaflows,
-    /// indexed by packet. All packets must have been parsed to `depth`. Returns the number of visited subtables,
-    /// summed over the packets *found*.
+    /// Finds the megaflows of the packets whose bit is set in `pending`, and clears the bits of packets whose megaflow is
+    /// found. Calls `found` with a subtable, a bit for each packet whose megaflow is in it, and the indices of the megaflows
+    /// by packet. All packets must have been parsed to `depth`. Returns the number of visited subtables, summed over the
+    /// packets whose megaflow was found.
     #[inline(always)]
     pub fn lookup_batch<P>(
         &self,
@@ -54,7 +54,7 @@ impl Context {
         mut found: impl FnMut(&Subtable, u64, &[u32; BATCH]),
     ) -> u64 {
         let (mut visits, mut visited) = (0, 0);
-        // Hashes and candidates in the present subtable; indices are valid for packets that are found.
+        // Hashes and candidates in the present subtable. An index is valid if its packet has a hit.
         let (mut hashes, mut indices) = ([0; BATCH], [NONE; BATCH]);
         let lines = &lines[..lines.len().min(BATCH)];
         let keys = (lines, rests, depth);
@@ -69,12 +69,12 @@ impl Context {
             if all {
                 table.mask().hash_all(lines, rests, table.secret(), &mut hashes);
                 candidates(table, &view, guard, &hashes[..lines.len()], &mut indices);
-                // If many subtables must be searched, most of them contain no candidate at all.
+                // If there are many subtables, most of them have no candidate for any packet.
                 if indices[..lines.len()].iter().fold(NONE, |all, index| all & index) != NONE {
-                    hits = belonging(guard, &indices, keys) & *pending;
+                    hits = matching_candidates(guard, &indices, keys) & *pending;
                 }
             }
-            // The remaining packets have no megaflow here, or one outside the first slots.
+            // The megaflow of a remaining packet is not in this subtable, or not in one of the first two slots.
             for i in bits(*pending & !hits).take_while(|&i| i < lines.len()) {
                 let (line, rest) = (&lines[i], rests.of(i));
                 let hash = if all { hashes[i % BATCH] } else { table.hash(line, rest) };
@@ -95,7 +95,7 @@ impl Context {
     }
 }
 
-/// The candidate in the first slots for each packet, or [`NONE`].
+/// Writes the candidate in the first two slots for each packet, or [`NONE`].
 #[inline(always)]
 fn candidates<P>(
     table: &Subtable,
@@ -119,13 +119,13 @@ fn candidates<P>(
 
 /// Returns a bit for each packet that matches its candidate. No packet matches [`NONE`].
 #[inline(always)]
-pub fn belonging<P>(
+pub fn matching_candidates<P>(
     guard: &Guard<'_, Megaflow<P>>,
     candidates: &[u32; BATCH],
     (lines, rests, depth): (&[Line], Rests<'_>, Depth),
 ) -> u64 {
     let (records, mut hits, pairs) = (guard.records(), 0, candidates.iter().zip(lines).enumerate());
-    // Compiled twice, because the rests of most batches are empty.
+    // Two loops, because most batches have no rests.
     if depth == Depth::Wide {
         for (i, (&index, line)) in pairs {
             hits |= u64::from(records.get(index).is_some_and(|m| m.matches(line, rests.of(i), depth))) << i;

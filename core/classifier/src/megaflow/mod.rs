@@ -1,18 +1,18 @@
 //! The megaflow table, in which workers look packets up.
 //!
-//! One table for all workers. Readers take no lock: they load the context of their port (subtables ranked by hits),
-//! probe each subtable's hash table of atomic words, and verify against records of an [`sync::arena`]. One publisher
-//! (behind its owner's lock) inserts and removes.
+//! All workers share one table. Readers need no lock: they load the context of the packet's ingress port (its subtables,
+//! ranked by hits), probe the hash table of each subtable, and compare the packet with the candidate's record in a
+//! [`sync::arena`]. One publisher, which its owner protects by a lock, inserts and removes megaflows.
 //!
-//! * A **context** belongs to an ingress port. It has the depth to which packets must be parsed for its megaflows
+//! * A **context** belongs to an ingress port. It has the depth to which packets must be parsed for the port's megaflows
 //!   ([`Depth`]).
-//! * A **subtable** holds the megaflows of one mask.
-//! * The number of masks in a context is **bounded**; a translation whose mask would exceed the bound gets an exact mask
-//!   instead, which costs more megaflows but keeps every look-up short, whatever the traffic.
+//! * A **subtable** contains the megaflows of one mask.
+//! * The number of masks in a context is **limited**. When the limit is reached, a megaflow with a new mask gets an exact
+//!   mask instead. This needs more megaflows, but keeps every look-up short, whatever the traffic.
 //!
-//! Megaflows may overlap as long as all of them agree with the control half: then each of them is right. For the same
-//! reason a reader may find a reused index or a table that is being changed: it verifies each candidate against the
-//! record itself, and a record that matches is right.
+//! Megaflows may overlap as long as the actions of each of them are right for all packets that it matches. So a reader may
+//! also see an index that was reused, or a hash table that is being changed: it compares the packet with the record
+//! itself, and a record that matches is right.
 
 pub mod convert;
 pub mod key;
@@ -27,9 +27,9 @@ pub use convert::{NSH_WORDS, TUNNEL_AT, TUNNEL_WORDS};
 pub use key::{
     ALL_WORDS, BATCH, Column, Depth, EXT_WORDS, Ext, ExtWord, Key, KeyMask, Options, Rest, Rests, Words,
 };
-pub use lookup::{NONE, belonging, bits};
-pub use pattern::{Brief, Pattern};
-pub use publisher::{Found, MegaflowPublisher};
+pub use lookup::{NONE, bits, matching_candidates};
+pub use pattern::{AddressMatch, Pattern};
+pub use publisher::{InsertResult, MegaflowPublisher};
 pub use subtable::{Probes, Subtable};
 pub use table::{Context, Contexts, Megaflow, MegaflowTable};
 

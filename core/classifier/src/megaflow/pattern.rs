@@ -1,14 +1,14 @@
-//! Tests whether a megaflow and a match have a packet in common, to find the megaflows that a table change affects.
+//! Tests whether a packet can match both a megaflow and a given match, to find the megaflows that a table change affects.
 
 use super::convert::{ext_of, line_of};
 use super::key::{KeyMask, full_rest};
 use super::table::Megaflow;
 use flow::{Flow, Match};
 
-/// The word of the line that distinguishes most megaflows: the addresses of IPv4 and ARP.
+/// The word of the line that distinguishes most megaflows: the IPv4 or ARP addresses.
 const ADDRESSES: usize = 3;
 
-/// A match on packets, in words of keys. Fields that are not in keys are ignored.
+/// A match on packets, converted to the words of keys. Fields that keys do not have are ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     line: Box<[Word]>,
@@ -17,18 +17,18 @@ pub struct Pattern {
     addresses: (u64, u64),
 }
 
-/// What a megaflow matches of the address word: small enough that those of all megaflows can be scanned. It excludes
-/// most megaflows without reading their records.
+/// A megaflow's match on the address word. It has 16 bytes, so a search can scan those of all megaflows, and it excludes
+/// most megaflows without a read of their records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Brief {
+pub struct AddressMatch {
     value: u64,
     mask: u64,
 }
 
-impl Brief {
-    /// Returns `false` if no packet can belong to both.
+impl AddressMatch {
+    /// Returns false if the addresses tell that no packet can match both the megaflow and the pattern.
     #[inline]
-    pub fn may_meet(&self, pattern: &Pattern) -> bool {
+    pub fn may_overlap(&self, pattern: &Pattern) -> bool {
         let (mask, value) = pattern.addresses;
         (self.value ^ value) & self.mask & mask == 0
     }
@@ -58,8 +58,8 @@ fn words(masks: &[u64], values: &[u64]) -> Box<[Word]> {
 }
 
 impl<P> Megaflow<P> {
-    /// Returns whether some packet may belong to both.
-    pub fn meets(&self, pattern: &Pattern) -> bool {
+    /// Returns whether some packet may match both the megaflow and the pattern.
+    pub fn overlaps(&self, pattern: &Pattern) -> bool {
         let line = |w: &Word| {
             let at = usize::from(w.at) % self.line.len();
             (self.line[at] ^ w.value) & self.mask[at] & w.mask == 0
@@ -72,11 +72,11 @@ impl<P> Megaflow<P> {
     }
 
     /// The megaflow's match on the address word.
-    pub fn brief(&self) -> Brief {
-        Brief { value: self.line[ADDRESSES], mask: self.mask[ADDRESSES] }
+    pub fn address_match(&self) -> AddressMatch {
+        AddressMatch { value: self.line[ADDRESSES], mask: self.mask[ADDRESSES] }
     }
 
-    /// The bits that it matches.
+    /// The bits that the megaflow matches.
     pub fn mask(&self) -> Flow {
         let (ext, options) = full_rest(self.ext.iter().map(|w| (w.at, w.mask)));
         KeyMask::new(self.mask, &ext, Some(&options)).to_flow()
@@ -85,7 +85,7 @@ impl<P> Megaflow<P> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Found, Key, MegaflowTable};
+    use super::super::{InsertResult, Key, MegaflowTable};
     use super::*;
 
     fn on(set: impl Fn(&mut Flow, &mut Flow)) -> Match {
@@ -101,21 +101,23 @@ mod tests {
             Flow { in_port: 1, nw_dst: 0x0a00_0001, nw_src: 5, ipv6_label: 3, tp_dst: 80, ..Flow::ZERO };
         let mask = Flow { nw_dst: 0xffff_ff00, ipv6_label: u32::MAX, tp_dst: 0xffff, ..Flow::ZERO };
         let mask = KeyMask::from_flow(&mask);
-        let Found::New(index) = publisher.insert(1, &Key::from_flow(&key), &mask, ()) else { panic!() };
+        let InsertResult::New(index) = publisher.insert(1, &Key::from_flow(&key), &mask, ()) else {
+            panic!()
+        };
         let megaflow = publisher.get(index).unwrap();
         assert_eq!(megaflow.mask(), mask.to_flow());
-        let meets = |m: Match| {
+        let overlaps = |m: Match| {
             let pattern = Pattern::from(&m);
-            assert!(megaflow.brief().may_meet(&pattern) || !megaflow.meets(&pattern));
-            megaflow.meets(&pattern)
+            assert!(megaflow.address_match().may_overlap(&pattern) || !megaflow.overlaps(&pattern));
+            megaflow.overlaps(&pattern)
         };
-        assert!(meets(Match::CATCHALL));
-        assert!(meets(on(|v, m| (v.nw_dst, m.nw_dst) = (0x0a00_0002, u32::MAX))));
-        assert!(!meets(on(|v, m| (v.nw_dst, m.nw_dst) = (0x0a00_0102, u32::MAX))));
-        assert!(meets(on(|v, m| (v.nw_src, m.nw_src) = (6, u32::MAX))));
-        assert!(!meets(on(|v, m| (v.ipv6_label, m.ipv6_label) = (4, u32::MAX))));
-        assert!(!meets(on(|v, m| (v.tp_dst, m.tp_dst) = (81, u16::MAX))));
+        assert!(overlaps(Match::CATCHALL));
+        assert!(overlaps(on(|v, m| (v.nw_dst, m.nw_dst) = (0x0a00_0002, u32::MAX))));
+        assert!(!overlaps(on(|v, m| (v.nw_dst, m.nw_dst) = (0x0a00_0102, u32::MAX))));
+        assert!(overlaps(on(|v, m| (v.nw_src, m.nw_src) = (6, u32::MAX))));
+        assert!(!overlaps(on(|v, m| (v.ipv6_label, m.ipv6_label) = (4, u32::MAX))));
+        assert!(!overlaps(on(|v, m| (v.tp_dst, m.tp_dst) = (81, u16::MAX))));
         let other = on(|v, m| (v.nw_dst, m.nw_dst) = (0x0a00_0102, u32::MAX));
-        assert!(!megaflow.brief().may_meet(&Pattern::from(&other)));
+        assert!(!megaflow.address_match().may_overlap(&Pattern::from(&other)));
     }
 }

@@ -1,4 +1,5 @@
-//! The writing side of the table: inserts, removals, ranking. One per table, behind the owner's lock.
+//! The writing side of a megaflow table: insertion, removal, ranking of subtables. A table has one publisher, which its owner
+//! protects by a lock.
 
 use super::key::{Depth, Key, KeyMask, Rest, Words, full_rest};
 use super::subtable::Subtable;
@@ -13,7 +14,7 @@ pub const MAX_PORT: u32 = 0xffff;
 
 /// Result of [`MegaflowPublisher::insert`].
 #[derive(Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum InsertResult {
     /// The megaflow was published at this index.
     New(u32),
     /// A megaflow with the same masked key and mask exists already.
@@ -32,7 +33,7 @@ pub struct MegaflowPublisher<P> {
 
 impl<P> MegaflowTable<P> {
     /// An empty table for up to `capacity` megaflows with at most `max_masks` masks in a context, and its publisher.
-    /// `seed` is secret and drawn when the process starts, so that an attacker cannot craft packets with equal hashes.
+    /// `seed` is a secret random number of the process, so that an attacker cannot craft packets with equal hashes.
     pub fn new(capacity: usize, max_masks: usize, seed: u64) -> (MegaflowTable<P>, MegaflowPublisher<P>) {
         let (arena, publisher) = Arena::new(capacity);
         let contexts = Arc::new(Snapshot::from_pointee(Vec::new()));
@@ -57,66 +58,68 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
         self.contexts.load().get(in_port as usize)?.clone()
     }
 
+    /// Publishes the context of a port with these subtables, or without subtables removes it.
     fn publish(&self, in_port: u32, subtables: Vec<Arc<Subtable>>) {
         let mut all = Vec::clone(&self.contexts.load());
         if all.len() <= in_port as usize {
             all.resize(in_port as usize + 1, None);
         }
-        let place = &mut all[in_port as usize];
-        let (seen, read) = place.as_ref().map(|c| (c.union().clone(), c.read())).unwrap_or_default();
-        *place = (!subtables.is_empty()).then(|| Arc::new(Context::new(subtables, &seen, read)));
+        let entry = &mut all[in_port as usize];
+        let (union, parsed) = entry.as_ref().map(|c| (c.union().clone(), c.parsed())).unwrap_or_default();
+        *entry = (!subtables.is_empty()).then(|| Arc::new(Context::new(subtables, &union, parsed)));
         self.contexts.store(Arc::new(all));
     }
 
-    /// Removes bits that no megaflow matches any more from the port's union.
+    /// Removes the bits that no megaflow matches any more from the port's union of masks.
     fn forget_bits(&self, in_port: u32, context: &Context) {
         let mut all = Vec::clone(&self.contexts.load());
         all[in_port as usize] =
-            Some(Arc::new(Context::new(context.subtables().to_vec(), &KeyMask::default(), context.read())));
+            Some(Arc::new(Context::new(context.subtables().to_vec(), &KeyMask::default(), context.parsed())));
         self.contexts.store(Arc::new(all));
     }
 
-    /// Ensures that packets of this port are parsed at least to this depth and with these words, because programs
-    /// read them. This holds until the port has no megaflow any more.
-    pub fn read_to(&mut self, in_port: u32, (depth, words): (Depth, Words)) {
+    /// Ensures that packets of this port are parsed at least to this depth and with these words, because programs of its
+    /// megaflows read them. This holds as long as the port has megaflows.
+    pub fn require_parsing(&mut self, in_port: u32, (depth, words): (Depth, Words)) {
         let Some(context) = self.context(in_port) else { return };
-        let before = context.read();
-        let read = (before.0.max(depth), before.1 | words);
-        if read != before {
+        let before = context.parsed();
+        let parsed = (before.0.max(depth), before.1 | words);
+        if parsed != before {
             let mut all = Vec::clone(&self.contexts.load());
             let subtables = context.subtables().to_vec();
-            all[in_port as usize] = Some(Arc::new(Context::new(subtables, context.union(), read)));
+            all[in_port as usize] = Some(Arc::new(Context::new(subtables, context.union(), parsed)));
             self.contexts.store(Arc::new(all));
         }
     }
 
-    /// The mask that a megaflow of this port gets: the given one, or an exact one that contains it if the port has
-    /// the maximum number of masks.
+    /// The mask for a new megaflow of this port: `mask`, or an exact mask that contains it if the port has the maximum
+    /// number of masks and `mask` is a new one.
     pub fn bounded_mask(&self, in_port: u32, mask: KeyMask) -> KeyMask {
         let Some(context) = self.context(in_port) else { return mask };
-        let known = context.subtables().iter().any(|t| *t.mask() == mask);
-        if known || context.subtables().len() < self.max_masks {
+        let existing = context.subtables().iter().any(|t| *t.mask() == mask);
+        if existing || context.subtables().len() < self.max_masks {
             return mask;
         }
         mask.exact()
     }
 
     /// Publishes the megaflow `key & mask`.
-    pub fn insert(&mut self, in_port: u32, key: &Key, mask: &KeyMask, payload: P) -> Found {
+    pub fn insert(&mut self, in_port: u32, key: &Key, mask: &KeyMask, payload: P) -> InsertResult {
         if in_port > MAX_PORT {
-            return Found::Full;
+            return InsertResult::Full;
         }
         let context = self.context(in_port);
-        let known = context.as_ref().and_then(|c| c.subtables().iter().find(|t| t.mask() == mask).cloned());
-        let is_new = known.is_none();
-        let table = known.unwrap_or_else(|| {
+        let existing =
+            context.as_ref().and_then(|c| c.subtables().iter().find(|t| t.mask() == mask).cloned());
+        let is_new = existing.is_none();
+        let table = existing.unwrap_or_else(|| {
             let number = free_number(context.as_deref());
             Arc::new(Subtable::new(mask.clone(), Arc::clone(&self.secret), number))
         });
         let hash = table.hash(&key.line, key.rest());
         let same = |i| self.arena.get(i).is_some_and(|m| m.matches(&key.line, key.rest(), Depth::Wide));
         if let Some(index) = table.find(hash, same) {
-            return Found::Same(index);
+            return InsertResult::Same(index);
         }
         let mut line = key.line;
         line.iter_mut().zip(&mask.line).for_each(|(l, m)| *l &= m);
@@ -126,14 +129,14 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
         }
         let (depth, words) = (mask.depth(), mask.words());
         let record = Megaflow { line, mask: mask.line, ext, depth, words, payload };
-        let Ok(index) = self.arena.insert(record) else { return Found::Full };
+        let Ok(index) = self.arena.insert(record) else { return InsertResult::Full };
         table.insert(hash, index);
         if is_new {
             let mut subtables = context.map(|c| c.subtables().to_vec()).unwrap_or_default();
             subtables.push(table);
             self.publish(in_port, subtables);
         }
-        Found::New(index)
+        InsertResult::New(index)
     }
 
     /// A megaflow that matches a packet with this completely parsed key.
@@ -149,7 +152,7 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
         self.arena.get(index)
     }
 
-    /// Removes the megaflow for all readers that enter from now on.
+    /// Removes a megaflow: readers that enter the arena from now on do not find it. Returns false if it does not exist.
     pub fn remove(&mut self, index: u32) -> bool {
         let Some((in_port, table, hash)) = self.locate(index) else { return false };
         table.remove(hash, index);
@@ -160,8 +163,8 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
         self.arena.remove(index)
     }
 
-    /// Replaces the payload of a megaflow. The new record (whose index is returned) is found before the old one is
-    /// removed, so no packet misses. `None` if the megaflow does not exist or the arena is full.
+    /// Replaces the payload of a megaflow by a new record, whose index is returned. The new record is inserted before the old
+    /// record is removed, so no packet misses. `None` if the megaflow does not exist or the arena is full.
     pub fn replace(&mut self, index: u32, payload: P) -> Option<u32> {
         let (_, table, hash) = self.locate(index)?;
         let old = self.arena.get(index)?;
@@ -198,7 +201,8 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
         self.arena.reclaim(freed);
     }
 
-    /// Sorts the subtables of every port by hits, and updates its union. Call it about once a second.
+    /// Sorts the subtables of every port by hits, and removes unused bits from its union of masks. To be called about once a
+    /// second.
     pub fn rank(&mut self) {
         let all = self.contexts.load_full();
         for (port, context) in all.iter().enumerate().filter_map(|(i, c)| Some((i, c.as_ref()?))) {
@@ -223,6 +227,6 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
 
 /// The smallest number that no subtable of the port has.
 fn free_number(context: Option<&Context>) -> u16 {
-    let taken: Vec<u16> = context.map_or(&[][..], Context::subtables).iter().map(|t| t.number()).collect();
-    (0..u16::MAX).find(|n| !taken.contains(n)).unwrap_or(u16::MAX - 1)
+    let used: Vec<u16> = context.map_or(&[][..], Context::subtables).iter().map(|t| t.number()).collect();
+    (0..u16::MAX).find(|n| !used.contains(n)).unwrap_or(u16::MAX - 1)
 }

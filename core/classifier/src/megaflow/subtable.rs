@@ -1,21 +1,21 @@
-//! The megaflows of one mask: an open hash table of atomic words, read while it is changed.
+//! The megaflows of one mask: a hash table of atomic words with open addressing, which is read while it is changed.
 //!
-//! A slot contains the hash (32 bits) and the arena index (32 bits). An insertion stores one word. A removal leaves a
-//! tombstone, so that a concurrent reader still finds the entries after it. A table that is too full is rebuilt and
-//! replaced as a whole.
+//! A slot contains the hash (32 bits) and the arena index (32 bits). An insertion stores one word. A removal stores a
+//! tombstone, so that a concurrent reader still finds the entries behind it. A table that is too full is replaced by a new
+//! one.
 
 use super::key::{Depth, KeyMask, Rest};
 use cpu::{Line, Secret};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use sync::{Held, Snapshot};
+use sync::{Snapshot, SnapshotGuard};
 
 const EMPTY: u64 = u64::MAX;
 const TOMBSTONE: u64 = u64::MAX - 1;
 const MIN_SLOTS: usize = 16;
-/// Number of megaflows below which a table is sparse: it gets enough slots to keep nearly every megaflow in its home
-/// slot, because longer probes would cost more than the memory of a small table.
-const SMALL: usize = 256;
+/// A table with fewer megaflows than this gets at least 8 slots per megaflow, so that nearly every megaflow is in its home
+/// slot: longer probes would cost more than the memory of a small table.
+const SPARSE_MAX: usize = 256;
 
 /// The megaflows of one mask.
 pub struct Subtable {
@@ -24,8 +24,11 @@ pub struct Subtable {
     secret: Arc<Secret>,
     number: u16,
     slots: Snapshot<Box<[AtomicU64]>>,
+    /// Number of megaflows.
     live: AtomicUsize,
+    /// Number of slots that are not empty: megaflows and tombstones.
     used: AtomicUsize,
+    /// Number of packets that were found here, halved at each ranking.
     hits: AtomicU64,
 }
 
@@ -58,7 +61,8 @@ impl Subtable {
         self.depth
     }
 
-    /// Its number among the subtables of its port, as long as it lives.
+    /// The number of the subtable among the subtables of its port. It does not change, and may be reused after the subtable's
+    /// removal.
     pub fn number(&self) -> u16 {
         self.number
     }
@@ -79,17 +83,17 @@ impl Subtable {
         self.live.load(Ordering::Relaxed)
     }
 
-    /// Returns whether no megaflow is left.
+    /// Returns whether there are no megaflows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Number of packets found here; ranks the subtables.
+    /// Number of packets that were found here, halved at each ranking. The subtables are ranked by this number.
     pub fn hits(&self) -> u64 {
         self.hits.load(Ordering::Relaxed)
     }
 
-    /// Counts packets found here: once per batch.
+    /// Counts packets that were found here; called once per batch.
     pub fn count_hits(&self, n: u64) {
         self.hits.fetch_add(n, Ordering::Relaxed);
     }
@@ -106,20 +110,20 @@ impl Subtable {
         self.view().find(hash, verify)
     }
 
-    /// The present hash table; loaded once for a batch.
+    /// The present hash table; a caller loads it once for a batch.
     #[inline]
     pub fn view(&self) -> View {
         View(self.slots.load())
     }
 
-    /// The indices of its megaflows at this moment.
+    /// The present indices of the subtable's megaflows.
     pub(super) fn indices(&self) -> Vec<u32> {
         let slots = self.slots.load();
         let slots = slots.iter().map(|slot| slot.load(Ordering::Acquire));
         slots.filter(|&slot| slot != EMPTY && slot != TOMBSTONE).map(|slot| slot as u32).collect()
     }
 
-    /// Distances of its megaflows from their home slots.
+    /// How many slots look-ups of the subtable's megaflows probe.
     pub fn probes(&self) -> Probes {
         let slots = self.slots.load();
         let mut probes = Probes::default();
@@ -133,7 +137,7 @@ impl Subtable {
         probes
     }
 
-    /// Publisher only.
+    /// Inserts a megaflow. Only the publisher calls this.
     pub(super) fn insert(&self, hash: u32, index: u32) {
         let slots = self.slots.load_full();
         let slots = if (self.used.load(Ordering::Relaxed) + 1) * 4 > slots.len() * 3 {
@@ -141,20 +145,20 @@ impl Subtable {
         } else {
             slots
         };
-        put(&slots, hash, index);
+        store_slot(&slots, hash, index);
         self.used.fetch_add(1, Ordering::Relaxed);
         self.live.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Makes a table with free slots and without tombstones, and publishes it.
+    /// Makes a table with enough free slots and without tombstones, and publishes it.
     fn rebuild(&self, old: &[AtomicU64]) -> Arc<Box<[AtomicU64]>> {
-        let room = if self.len() < SMALL { 8 } else { 2 };
-        let n = ((self.len() + 1) * room).next_power_of_two().max(MIN_SLOTS);
+        let slots_per_megaflow = if self.len() < SPARSE_MAX { 8 } else { 2 };
+        let n = ((self.len() + 1) * slots_per_megaflow).next_power_of_two().max(MIN_SLOTS);
         let new = empty_slots(n);
         for slot in old {
             let slot = slot.load(Ordering::Relaxed);
             if slot != EMPTY && slot != TOMBSTONE {
-                put(&new, (slot >> 32) as u32, slot as u32);
+                store_slot(&new, (slot >> 32) as u32, slot as u32);
             }
         }
         self.used.store(self.len(), Ordering::Relaxed);
@@ -162,16 +166,16 @@ impl Subtable {
         new
     }
 
-    /// Publisher only.
+    /// Removes a megaflow. Only the publisher calls this.
     pub(super) fn remove(&self, hash: u32, index: u32) {
         let slots = self.slots.load();
         let mask = slots.len() - 1;
-        let wanted = u64::from(hash) << 32 | u64::from(index);
+        let entry = u64::from(hash) << 32 | u64::from(index);
         let mut at = hash as usize & mask;
         for _ in 0..slots.len() {
             match slots[at].load(Ordering::Relaxed) {
                 EMPTY => return,
-                slot if slot == wanted => {
+                slot if slot == entry => {
                     slots[at].store(TOMBSTONE, Ordering::Release);
                     self.live.fetch_sub(1, Ordering::Relaxed);
                     return;
@@ -185,24 +189,24 @@ impl Subtable {
 /// Number of slots that look-ups of the existing megaflows probe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Probes {
-    /// Megaflows.
+    /// Number of megaflows.
     pub megaflows: u64,
-    /// Sum of probed slots.
+    /// Number of probed slots, summed over the megaflows.
     pub slots: u64,
-    /// Maximum of probed slots.
+    /// Largest number of slots that the look-up of one megaflow probes.
     pub longest: u64,
 }
 
 impl Probes {
-    /// Counts a megaflow that is `behind` slots after its home slot.
-    fn count(&mut self, behind: usize) {
-        let slots = behind as u64 + 1;
+    /// Counts a megaflow that is `distance` slots behind its home slot.
+    fn count(&mut self, distance: usize) {
+        let slots = distance as u64 + 1;
         self.megaflows += 1;
         self.slots += slots;
         self.longest = self.longest.max(slots);
     }
 
-    /// Sum of both.
+    /// The sum of `self` and `other`; the maximum for `longest`.
     pub fn and(self, other: Probes) -> Probes {
         Probes {
             megaflows: self.megaflows + other.megaflows,
@@ -217,8 +221,8 @@ impl Probes {
     }
 }
 
-/// A hash table of a subtable, held for one batch.
-pub struct View(Held<Arc<Box<[AtomicU64]>>>);
+/// The hash table of a subtable, which is not freed while a caller holds this.
+pub struct View(SnapshotGuard<Arc<Box<[AtomicU64]>>>);
 
 impl View {
     /// Prefetches the slot of this hash.
@@ -260,8 +264,8 @@ impl View {
 pub struct Slots<'v>(&'v [AtomicU64]);
 
 impl Slots<'_> {
-    /// A candidate for this hash in the first two slots, which hold nearly all megaflows. Selecting between them
-    /// needs no branch.
+    /// A candidate for this hash in the home slot or the slot behind it, where nearly all megaflows are. The choice between
+    /// the two slots needs no branch.
     #[inline(always)]
     pub fn candidate(&self, hash: u32) -> Option<u32> {
         let slots = self.0;
@@ -274,9 +278,9 @@ impl Slots<'_> {
     }
 }
 
-/// Stores into the first slot that was never used. A tombstone could be reused without harm to readers, but keeping
-/// tombstones makes the count of used slots exact.
-fn put(slots: &[AtomicU64], hash: u32, index: u32) {
+/// Stores an entry into the first empty slot. Tombstones are not reused, although readers would allow it, so that each
+/// insertion uses exactly one more slot.
+fn store_slot(slots: &[AtomicU64], hash: u32, index: u32) {
     let mask = slots.len() - 1;
     let mut at = hash as usize & mask;
     while slots[at].load(Ordering::Relaxed) != EMPTY {

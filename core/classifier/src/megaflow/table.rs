@@ -1,4 +1,4 @@
-//! The reading side: megaflows and their contexts.
+//! The reading side of a megaflow table: megaflows and contexts.
 
 use super::key::{Depth, EXT_WORDS, ExtWord, KeyMask, Rest, Rests, Words};
 use super::subtable::{Probes, Subtable};
@@ -6,7 +6,7 @@ use cpu::{Line, masked_eq};
 use std::sync::Arc;
 use sync::{Arena, Cached, Reader, Snapshot};
 
-/// A megaflow. The line and its mask come first, because every verification reads them.
+/// A megaflow. Line and mask come first, because every comparison with a packet reads them.
 #[repr(C, align(64))]
 pub struct Megaflow<P> {
     pub(super) line: Line,
@@ -20,11 +20,11 @@ pub struct Megaflow<P> {
 }
 
 impl<P> Megaflow<P> {
-    /// Returns a bit for each of these packets, all parsed to `depth`, that matches the megaflow. A megaflow that
-    /// matches tunnel options gets no packets here.
+    /// Returns a bit for each packet that matches the megaflow. All packets were parsed to `depth`. A megaflow that matches
+    /// tunnel options gets no bits here.
     #[inline]
     pub fn matching(&self, lines: &[Line], rests: Rests<'_>, depth: Depth) -> u64 {
-        if self.depth > depth || self.words & (!rests.known | 1 << EXT_WORDS) != 0 {
+        if self.depth > depth || self.words & (!rests.filled | 1 << EXT_WORDS) != 0 {
             return 0;
         }
         let mut hits = cpu::matching(lines, &self.line, &self.mask);
@@ -40,12 +40,12 @@ impl<P> Megaflow<P> {
     #[inline(always)]
     pub fn matches(&self, line: &Line, rest: Rest<'_>, depth: Depth) -> bool {
         self.matches_line(line, depth)
-            && self.words & !rest.known == 0
+            && self.words & !rest.filled == 0
             && self.ext.iter().all(|w| (rest.word(w.at) ^ w.value) & w.mask == 0)
     }
 
-    /// The same for packets without rests: a megaflow that matches a rest has depth [`Depth::Wide`], and these
-    /// packets have not.
+    /// Returns whether a packet that was parsed to a lower depth than [`Depth::Wide`] matches the megaflow. Only its line is
+    /// compared, because a megaflow that matches more than the line has depth `Wide`.
     #[inline(always)]
     pub fn matches_line(&self, line: &Line, depth: Depth) -> bool {
         masked_eq(&self.line, line, &self.mask) & (self.depth <= depth)
@@ -58,43 +58,45 @@ pub struct Context {
     subtables: Vec<Arc<Subtable>>,
     depth: Depth,
     by_kind: bool,
+    /// The depth is L3 or L4, and no megaflow matches more than the line.
     is_short: bool,
     union: KeyMask,
     words: Words,
-    /// What programs read, independent of the masks.
-    read: Read,
-    /// Index of each subtable, by its number.
-    places: Vec<u16>,
+    /// The fields that must be parsed because programs read them, independent of the masks.
+    parsed: ParsedFields,
+    /// Index of each subtable in `subtables`, by its number.
+    positions: Vec<u16>,
 }
 
 /// The depth to which packets are parsed, and the words after the line that are filled.
-pub(super) type Read = (Depth, Words);
+pub(super) type ParsedFields = (Depth, Words);
 
 impl Context {
-    /// `seen`: bits that are part of the union in any case. `read`: fields that are parsed in any case.
-    pub(super) fn new(subtables: Vec<Arc<Subtable>>, seen: &KeyMask, read: Read) -> Context {
-        let depth = subtables.iter().map(|t| t.depth()).max().unwrap_or(Depth::Port).max(read.0);
-        let by_kind = subtables.iter().all(|t| t.mask().is_by_kind()) && read.0 == Depth::Port;
+    /// `min_union`: bits that are part of the union in any case. `parsed`: fields that must be parsed in any case.
+    pub(super) fn new(subtables: Vec<Arc<Subtable>>, min_union: &KeyMask, parsed: ParsedFields) -> Context {
+        let depth = subtables.iter().map(|t| t.depth()).max().unwrap_or(Depth::Port).max(parsed.0);
+        let by_kind = subtables.iter().all(|t| t.mask().is_by_kind()) && parsed.0 == Depth::Port;
         let numbers = subtables.iter().map(|t| usize::from(t.number()) + 1).max().unwrap_or(0);
-        let mut places = vec![u16::MAX; numbers];
-        for (place, table) in subtables.iter().enumerate() {
-            places[usize::from(table.number())] = place as u16;
+        let mut positions = vec![u16::MAX; numbers];
+        for (position, table) in subtables.iter().enumerate() {
+            positions[usize::from(table.number())] = position as u16;
         }
-        let union = union_of(&subtables, seen);
-        let words = union.words() | read.1;
+        let union = union_of(&subtables, min_union);
+        let words = union.words() | parsed.1;
         let is_short = matches!(depth, Depth::L3 | Depth::L4) && union.ext.is_empty();
-        Context { subtables, depth, by_kind, is_short, union, words, read, places }
+        Context { subtables, depth, by_kind, is_short, union, words, parsed, positions }
     }
 
-    /// Every bit that a megaflow matches. Packets that are equal in these bits have the same megaflow.
+    /// The union of the masks: every bit that a megaflow matches. Packets that are equal in these bits match the same
+    /// megaflows.
     ///
-    /// While the port has megaflows, bits are added at once and removed rarely, because caches that hash the bits of
-    /// the union lose all entries by a change.
+    /// While the port has megaflows, bits are added at once and removed rarely, because caches that hash these bits lose all
+    /// their entries when the union changes.
     pub fn union(&self) -> &KeyMask {
         &self.union
     }
 
-    /// Depth and [`union`](Self::union), if packets are parsed to their addresses at least and the line is all that is read of them.
+    /// Depth and [`union`](Self::union), if the depth is L3 or L4 and no megaflow matches more than the line.
     #[inline(always)]
     pub fn short(&self) -> Option<(Depth, &Line)> {
         self.is_short.then_some((self.depth, &self.union.line))
@@ -106,9 +108,9 @@ impl Context {
         self.words
     }
 
-    /// What is parsed in any case.
-    pub(super) fn read(&self) -> Read {
-        self.read
+    /// The fields that must be parsed because programs read them.
+    pub(super) fn parsed(&self) -> ParsedFields {
+        self.parsed
     }
 
     /// Returns whether the union contains bits that no megaflow matches any more.
@@ -132,25 +134,25 @@ impl Context {
         &self.subtables
     }
 
-    /// Returns whether all megaflows share one mask: then a cache in front is not faster.
+    /// Returns whether all megaflows have the same mask: then a flow cache is not faster than the look-up.
     pub fn is_single(&self) -> bool {
         self.subtables.len() <= 1
     }
 
     /// Index of the subtable with this number in [`subtables`](Self::subtables).
-    pub(super) fn place(&self, number: u16) -> Option<usize> {
-        self.places.get(usize::from(number)).map(|&place| usize::from(place))
+    pub(super) fn position(&self, number: u16) -> Option<usize> {
+        self.positions.get(usize::from(number)).map(|&position| usize::from(position))
     }
 }
 
-fn union_of(subtables: &[Arc<Subtable>], seen: &KeyMask) -> KeyMask {
-    subtables.iter().fold(seen.clone(), |union, t| union.or(t.mask()))
+fn union_of(subtables: &[Arc<Subtable>], min_union: &KeyMask) -> KeyMask {
+    subtables.iter().fold(min_union.clone(), |union, t| union.or(t.mask()))
 }
 
 /// The contexts of all ports, by number.
 type ByPort = Vec<Option<Arc<Context>>>;
 
-/// One worker's view of the contexts: it costs one load as long as none of them changes.
+/// The contexts as one worker reads them: an access costs one atomic load as long as no context changes.
 pub struct Contexts(Cached<Arc<Snapshot<ByPort>>, Arc<ByPort>>);
 
 impl Contexts {
@@ -181,11 +183,11 @@ impl<P> MegaflowTable<P> {
     /// Number of ports with megaflows, and the sum of their subtables.
     pub fn subtables(&self) -> (usize, usize) {
         let contexts = self.contexts.load();
-        let there = || contexts.iter().flatten();
-        (there().count(), there().map(|c| c.subtables.len()).sum())
+        let with_megaflows = || contexts.iter().flatten();
+        (with_megaflows().count(), with_megaflows().map(|c| c.subtables.len()).sum())
     }
 
-    /// The port that has the most subtables, and their number; nothing without megaflows.
+    /// The port that has the most subtables, and their number; `None` if there are no megaflows.
     pub fn most_masks(&self) -> Option<(u32, usize)> {
         let contexts = self.contexts.load();
         let ports = contexts.iter().enumerate();
@@ -195,7 +197,7 @@ impl<P> MegaflowTable<P> {
         ports.filter_map(of_port).max_by_key(|(_, masks)| *masks)
     }
 
-    /// Distances of megaflows from their home slots, over all subtables.
+    /// How many slots look-ups of the megaflows probe, over all subtables.
     pub fn probes(&self) -> Probes {
         let contexts = self.contexts.load();
         let tables = contexts.iter().flatten().flat_map(|c| &c.subtables);

@@ -7,7 +7,7 @@ fn packet(port: u32, src: u32, tp_dst: u16) -> Flow {
     Flow { in_port: port, dl_type: 0x0800, nw_proto: 6, nw_src: src, tp_dst, ..Flow::ZERO }
 }
 
-fn insert(publisher: &mut MegaflowPublisher<u32>, key: &Flow, mask: &Flow, payload: u32) -> Found {
+fn insert(publisher: &mut MegaflowPublisher<u32>, key: &Flow, mask: &Flow, payload: u32) -> InsertResult {
     let mask = publisher.bounded_mask(key.in_port, KeyMask::from_flow(mask));
     publisher.insert(key.in_port, &Key::from_flow(key), &mask, payload)
 }
@@ -23,11 +23,11 @@ fn lookup(table: &MegaflowTable<u32>, flow: &Flow) -> Option<u32> {
 fn finds_by_mask_and_forgets_what_was_removed() {
     let (table, mut publisher) = MegaflowTable::new(1000, 64, 7);
     let by_src = Flow { nw_src: u32::MAX, ..Flow::ZERO };
-    let Found::New(index) = insert(&mut publisher, &packet(1, 10, 80), &by_src, 5) else { panic!() };
+    let InsertResult::New(index) = insert(&mut publisher, &packet(1, 10, 80), &by_src, 5) else { panic!() };
     assert_eq!(lookup(&table, &packet(1, 10, 443)), Some(5));
     assert_eq!(lookup(&table, &packet(1, 11, 80)), None);
     assert_eq!(lookup(&table, &packet(2, 10, 80)), None);
-    assert_eq!(insert(&mut publisher, &packet(1, 10, 1), &by_src, 6), Found::Same(index));
+    assert_eq!(insert(&mut publisher, &packet(1, 10, 1), &by_src, 6), InsertResult::Same(index));
     assert_eq!(table.context(1).unwrap().depth(), Depth::L3);
     assert!(publisher.remove(index));
     assert_eq!(lookup(&table, &packet(1, 10, 443)), None);
@@ -38,7 +38,7 @@ fn finds_by_mask_and_forgets_what_was_removed() {
 fn replacing_leaves_no_gap_and_one_megaflow() {
     let (table, mut publisher) = MegaflowTable::new(1000, 64, 7);
     let mask = Flow { ipv6_label: u32::MAX, ..Flow::ZERO };
-    let Found::New(old) = insert(&mut publisher, &packet(1, 10, 80), &mask, 5) else { panic!() };
+    let InsertResult::New(old) = insert(&mut publisher, &packet(1, 10, 80), &mask, 5) else { panic!() };
     let new = publisher.replace(old, 6).unwrap();
     assert_eq!(lookup(&table, &packet(1, 10, 443)), Some(6));
     assert_eq!(table.context(1).unwrap().subtables()[0].len(), 1);
@@ -111,7 +111,7 @@ fn chosen_addresses_make_no_chains() {
         let (table, mut publisher) = MegaflowTable::new(40_000, 64, seed);
         for &mac in macs {
             let key = Flow { in_port: 1, dl_type: 0x800, dl_src: Mac::from_u64(mac), ..Flow::ZERO };
-            assert!(matches!(insert(&mut publisher, &key, &station, 0), Found::New(_)));
+            assert!(matches!(insert(&mut publisher, &key, &station, 0), InsertResult::New(_)));
         }
         table.probes()
     };
@@ -124,7 +124,7 @@ fn chosen_addresses_make_no_chains() {
     }
 }
 
-/// The same for words after the line: IPv6 addresses that differ in any of their halves.
+/// Words after the line are hashed as well: IPv6 addresses that differ in either half.
 #[test]
 fn wide_keys_make_no_chains() {
     let both = Flow { ipv6_src: [255; 16], ipv6_dst: [255; 16], dl_type: u16::MAX, ..Flow::ZERO };
@@ -137,7 +137,7 @@ fn wide_keys_make_no_chains() {
             let [a, b, c, d] = way(i);
             let (ipv6_src, ipv6_dst) = (address(a, b), address(c, d));
             let key = Flow { in_port: 1, dl_type: 0x86dd, ipv6_src, ipv6_dst, ..Flow::ZERO };
-            assert!(matches!(insert(&mut publisher, &key, &both, 0), Found::New(_)));
+            assert!(matches!(insert(&mut publisher, &key, &both, 0), InsertResult::New(_)));
         }
         let probes = table.probes();
         assert!(probes.mean() < 2.6 && probes.longest < 200, "{probes:?}");
@@ -177,7 +177,7 @@ proptest! {
         let (table, mut publisher) = MegaflowTable::new(1000, 64, 7);
         let mut list = Vec::new();
         for &value in &values {
-            if let Found::New(index) = insert(&mut publisher, &with(value), &mask, value as u32) {
+            if let InsertResult::New(index) = insert(&mut publisher, &with(value), &mask, value as u32) {
                 list.push((index, with(value)));
             }
         }
@@ -191,7 +191,7 @@ proptest! {
         }
     }
 
-    /// The table compared with a list that is searched linearly.
+    /// Compares the table with a list that is searched linearly.
     #[test]
     fn as_a_linear_scan(
         flows in prop::collection::vec((0..3u32, 0..4u32, 0..4u16, 0..4usize), 1..60),
@@ -209,7 +209,7 @@ proptest! {
         for ((port, src, dst, mask), removed) in flows.into_iter().zip(removed) {
             let key = packet(port, src, dst);
             let mask = Flow { in_port: u32::MAX, ..masks[mask] };
-            if let Found::New(index) = insert(&mut publisher, &key, &mask, 0) {
+            if let InsertResult::New(index) = insert(&mut publisher, &key, &mask, 0) {
                 if removed {
                     prop_assert!(publisher.remove(index));
                 } else {

@@ -4,11 +4,12 @@ use super::classified::Classified;
 use super::sparse::SparseMatch;
 use std::sync::Arc;
 
-/// Nearly always one rule; several if rules differ only in priority, or hashes collide.
+/// The rules of a bucket. Nearly always there is one; there are several if rules differ only in priority, or if hashes
+/// collide.
 #[derive(Debug)]
 pub(super) enum Bucket<R> {
     One(Arc<R>),
-    /// Behind an `Arc`, which keeps the enum small.
+    /// Behind an `Arc`, so that the enum has only 16 bytes.
     Many(Arc<Vec<Arc<R>>>),
 }
 
@@ -44,7 +45,7 @@ impl<R: Classified> Bucket<R> {
         None
     }
 
-    /// Removes a rule. The caller must drop a bucket that was `One`.
+    /// Removes and returns a rule. If the bucket is `One`, it stays unchanged, and the caller must drop the bucket.
     pub(super) fn remove(&mut self, m: &SparseMatch, priority: u32) -> Option<Arc<R>> {
         let at = self.position(m, priority)?;
         match self {
@@ -60,6 +61,7 @@ impl<R: Classified> Bucket<R> {
         }
     }
 
+    /// Index of the rule with this match and priority.
     pub(super) fn position(&self, m: &SparseMatch, priority: u32) -> Option<usize> {
         self.as_slice().iter().position(|r| r.priority() == priority && r.matching() == m)
     }

@@ -1,25 +1,25 @@
-//! The entries of a table of rules: anything with a match and a priority.
+//! The interface of the rules in a table.
 
 use super::sparse::SparseMatch;
 
 /// One dimension of a conjunctive match: "clause `clause` of `n_clauses` of conjunction `id`".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Conjunction {
-    /// What `conj_id` will be when all clauses are met.
+    /// The value of `conj_id` for the second look-up, when all clauses are met.
     pub id: u32,
-    /// From 0.
+    /// Index of the clause, from 0.
     pub clause: u8,
-    /// 2 to 64.
+    /// Number of clauses of the conjunction, 2 to 64.
     pub n_clauses: u8,
 }
 
-/// What a table holds: anything with a match and a priority, neither of which changes.
+/// A rule in a table. Its match and its priority never change.
 pub trait Classified {
-    /// What it matches.
+    /// The match.
     fn matching(&self) -> &SparseMatch;
-    /// The higher wins.
+    /// The priority: if several rules match a packet, the one with the highest priority is the result.
     fn priority(&self) -> u32;
-    /// The conjunctions that it is a part of; a rule with some is never itself the result of a look-up.
+    /// The conjunctions of which the rule is a part. A rule with conjunctions is never itself the result of a look-up.
     fn conjunctions(&self) -> &[Conjunction] {
         &[]
     }

@@ -1,4 +1,4 @@
-//! The table of rules: changes, exact searches and iteration. The look-up of packets is in `lookup`.
+//! The table of rules: changes, exact searches and iteration. Module `lookup` looks up packets.
 
 use super::classified::Classified;
 use super::memo::Memo;
@@ -9,7 +9,7 @@ use super::trie::Trie;
 use cpu::Chain;
 use std::sync::Arc;
 
-/// A subtable in its place in the order of look-ups.
+/// A subtable, with the values by which it is ordered and found.
 #[derive(Debug)]
 pub(super) struct Slot<R> {
     pub(super) max_priority: u32,
@@ -26,11 +26,11 @@ impl<R> Clone for Slot<R> {
 /// A table of rules by priority. A clone is an immutable snapshot and costs one pointer per subtable.
 #[derive(Debug)]
 pub struct Classifier<R> {
-    /// The highest priority first; among equals the older first.
+    /// The subtables: the highest maximum priority first, and of equal ones the older first.
     pub(super) slots: Vec<Slot<R>>,
     pub(super) tries: Vec<(PrefixField, Trie)>,
     pub(super) memo: Memo<R>,
-    /// Hashes the values of rules and packets. With `learn`, packets determine both, so the hash is keyed.
+    /// Hashes the values of rules and packets. With `learn`, packets determine both, so the hash has secrets.
     chain: Chain,
     len: usize,
 }
@@ -47,7 +47,7 @@ impl<R> Clone for Classifier<R> {
     }
 }
 
-/// With fixed secrets, for tests.
+/// An empty table with fixed secrets, for tests.
 impl<R: Classified> Default for Classifier<R> {
     fn default() -> Self {
         Classifier::new(&PrefixField::DEFAULT, Chain::new(0))
@@ -81,7 +81,7 @@ impl<R: Classified> Classifier<R> {
         self.tries.iter().map(|(f, _)| *f).collect()
     }
 
-    /// Changes the tracked fields. Returns true if this is a change; the table has then been rebuilt.
+    /// Sets the tracked fields. If they differ from the present fields, rebuilds the table and returns true.
     pub fn set_prefix_fields(&mut self, fields: &[PrefixField]) -> bool {
         let mut wanted: Vec<PrefixField> = Vec::new();
         for &f in fields {
@@ -105,17 +105,18 @@ impl<R: Classified> Classifier<R> {
         Classifier::new(&self.prefix_fields(), self.chain)
     }
 
-    /// Lets a match share the table's own copy of its mask, if a rule has that mask already.
+    /// If a rule of the table has the same mask as `matching`, lets `matching` share the mask of that rule.
     pub fn share_mask(&self, matching: &mut SparseMatch) {
         let Some(at) = self.slot_of(matching.mask()) else { return };
         let own = &self.slots[at].table.shape.mask;
-        // Nearly always the match has that copy. Its counter of references is then left alone: other threads change it, too.
+        // Nearly always `matching` shares it already. Then the reference counter, which other threads change as well, is not
+        // touched.
         if !Arc::ptr_eq(own, matching.mask()) {
             matching.share_mask(own);
         }
     }
 
-    /// Adds a rule. One with the same match and priority is replaced and returned.
+    /// Adds a rule. Replaces and returns a rule with the same match and priority.
     pub fn insert(&mut self, rule: Arc<R>) -> Option<Arc<R>> {
         self.memo = Memo::default();
         let mask = rule.matching().mask();
@@ -166,7 +167,7 @@ impl<R: Classified> Classifier<R> {
         self.slots.iter().flat_map(|s| s.table.iter())
     }
 
-    /// The rules whose match is contained in `m`: the rules of a non-strict request with `m`.
+    /// The rules all of whose packets match `m`: the rules that a non-strict request with `m` selects.
     pub fn iter_within<'a, 'm>(
         &'a self,
         m: &'m SparseMatch,
@@ -203,7 +204,7 @@ impl<R: Classified> Classifier<R> {
         self.slots.len() - 1
     }
 
-    /// Moves a subtable to its rank after its highest priority may have changed.
+    /// Moves a subtable to its position in the order, after its highest priority may have changed.
     fn reorder(&mut self, at: usize) {
         let new = self.slots[at].table.max_priority();
         self.slots[at].max_priority = new;

@@ -1,46 +1,49 @@
-//! Finds the rule that a packet matches, and the bits that decided it.
+//! Finds the rule that a packet matches, and the bits on which the result depends.
 //!
-//! **Conjunctive matches.** A rule with conjunctions is a *soft* match: it states that one clause is met, and has no
-//! actions. The look-up collects soft matches with a higher priority than the best hard one. If those of one priority
-//! meet all clauses of a conjunction, it looks up once more with `conj_id` set, for hard matches only. Otherwise each
-//! soft match is replaced by the next lower rule with the same match, and the search continues. All visited subtables
-//! have added their bits to the mask already, so the mask covers both results.
+//! **Conjunctive matches.** A rule with conjunctions is a *soft* match: it tells that one clause is met, and has no
+//! actions. The other rules are *hard* matches. The look-up collects the soft matches with a higher priority than the best
+//! hard match. If the soft matches of one priority meet all clauses of a conjunction, it looks up once more with `conj_id`
+//! set, for hard matches only. Otherwise each of these soft matches is replaced by the next rule with the same match and a
+//! lower priority, and the search continues. All visited subtables have added their bits to the mask by then, so the mask
+//! covers the result in either case.
 
 use super::classified::{Classified, Conjunction};
 use super::classifier::Classifier;
-use super::memo::Recalled;
+use super::memo::MemoResult;
 use super::prefix::{PREFIX_FIELDS_MAX, PrefixField};
 use super::subtable::{Subtable, ports};
-use super::trie::{Found, Trie};
+use super::trie::{PrefixMatches, Trie};
 use flow::Flow;
 use std::sync::Arc;
 
-/// The prefix tries for one look-up: each is searched at most once, and only when needed.
+/// The prefix tries, and their results for one look-up: each trie is searched at most once, and only when needed.
 struct Prefixes<'a> {
     tries: &'a [(PrefixField, Trie)],
-    found: [Option<Found>; PREFIX_FIELDS_MAX],
-    /// Whether an equal flow might have been excluded by other bits, so that the mask is not the only right one.
-    by_chance: bool,
+    found: [Option<PrefixMatches>; PREFIX_FIELDS_MAX],
+    /// Whether a flow that is equal under the resulting mask might get another mask, because another trie would exclude a
+    /// subtable. Both masks are right.
+    ambiguous: bool,
 }
 
 impl Prefixes<'_> {
-    /// Returns whether the tries exclude stage `stage` of `table`. The bits that exclude it are added to `wildcards`.
+    /// Returns whether a trie excludes all rules of `table` by a field of stage `stage`. Adds the bits by which it does so to
+    /// `wildcards`.
     fn exclude<R>(&mut self, table: &Subtable<R>, stage: usize, flow: &Flow, wildcards: &mut Flow) -> bool {
         let uses = table.shape.prefixes.iter();
-        let mut another = false;
+        let mut tried_another = false;
         for (((field, trie), found), used) in self.tries.iter().zip(&mut self.found).zip(uses) {
             if used.len == 0 || used.stage != stage || !field.applies(flow) {
                 continue;
             }
             let found = *found.get_or_insert_with(|| trie.lookup(field.value(flow)));
             if found.has_length(used.len) {
-                another = true;
+                tried_another = true;
                 continue;
             }
-            // The trie contains all subtables, so it may have examined more bits than this subtable matches. Then it saves
-            // nothing, unless those bits have been examined anyway.
+            // The trie contains the prefixes of all subtables, so it may have examined more bits than this subtable matches.
+            // Then it saves no bits, unless these bits are in the mask already.
             let fits = found.bits <= used.len;
-            self.by_chance |= another || !fits;
+            self.ambiguous |= tried_another || !fits;
             if fits {
                 field.set_prefix(wildcards, found.bits);
                 return true;
@@ -48,47 +51,49 @@ impl Prefixes<'_> {
             if field.value(wildcards).leading_ones() >= found.bits {
                 return true;
             }
-            another = true;
+            tried_another = true;
         }
         false
     }
 }
 
-/// A part of a conjunctive match: the rules with the same match, and the current one of them.
-struct Soft<'a, R> {
+/// A soft match: a rule, as its index in its bucket. The bucket also has the rules with the same match and a lower priority.
+struct SoftMatch<'a, R> {
     bucket: &'a [Arc<R>],
     at: usize,
 }
 
-impl<'a, R: Classified> Soft<'a, R> {
+impl<'a, R: Classified> SoftMatch<'a, R> {
     fn rule(&self) -> &'a Arc<R> {
         &self.bucket[self.at]
     }
 
-    /// The next lower rule with the same match.
-    fn next(&self) -> Option<Soft<'a, R>> {
+    /// The rule with the same match and the next lower priority.
+    fn next(&self) -> Option<SoftMatch<'a, R>> {
         let m = self.rule().matching();
         let rest = &self.bucket[self.at + 1..];
-        rest.iter().position(|r| r.matching() == m).map(|i| Soft { bucket: self.bucket, at: self.at + 1 + i })
+        rest.iter()
+            .position(|r| r.matching() == m)
+            .map(|i| SoftMatch { bucket: self.bucket, at: self.at + 1 + i })
     }
 }
 
 impl<R: Classified> Classifier<R> {
-    /// The rule with the highest priority that matches `flow`. The bits that decided it are added to `wildcards`, a
-    /// mask of examined bits. If two rules of one priority match, either may be returned.
+    /// The rule with the highest priority that matches `flow`. Adds the bits on which the result depends to `wildcards`, a
+    /// mask of examined bits. If two rules with the same priority match, either may be returned.
     pub fn lookup(&self, flow: &Flow, wildcards: Option<&mut Flow>) -> Option<&Arc<R>> {
-        let mut by_chance = false;
-        let Some(wildcards) = wildcards else { return self.search(flow, None, true, None, &mut by_chance) };
+        let mut ambiguous = false;
+        let Some(wildcards) = wildcards else { return self.search(flow, None, true, None, &mut ambiguous) };
         match self.memo.get(flow, wildcards) {
-            Recalled::Found(rule) => return rule,
-            Recalled::Missing => return self.search(flow, Some(wildcards), true, None, &mut by_chance),
-            Recalled::Storable => {}
+            MemoResult::Found(rule) => return rule,
+            MemoResult::Missing => return self.search(flow, Some(wildcards), true, None, &mut ambiguous),
+            MemoResult::Storable => {}
         }
         let mut examined = Flow::ZERO;
-        let rule = self.search(flow, Some(&mut examined), true, None, &mut by_chance);
-        if by_chance {
+        let rule = self.search(flow, Some(&mut examined), true, None, &mut ambiguous);
+        if ambiguous {
             self.memo.count_unstorable();
-            return self.search(flow, Some(wildcards), true, None, &mut by_chance);
+            return self.search(flow, Some(wildcards), true, None, &mut ambiguous);
         }
         self.memo.store(flow, &examined, rule);
         for (word, bits) in wildcards.words_mut().iter_mut().zip(examined.words()) {
@@ -97,7 +102,8 @@ impl<R: Classified> Classifier<R> {
         rule
     }
 
-    /// As `lookup`; adds the rules whose conjunctions led to the result to `parts`.
+    /// Does the same as [`lookup`](Self::lookup), without the memo. Adds the rules whose conjunctions led to the result to
+    /// `parts`.
     pub fn lookup_with_parts<'a>(
         &'a self,
         flow: &Flow,
@@ -107,25 +113,26 @@ impl<R: Classified> Classifier<R> {
         self.search(flow, wildcards, true, Some(parts), &mut false)
     }
 
-    /// Sets `by_chance` if an equal flow might get another mask; both masks are right.
+    /// Searches the subtables. `conjunctive`: soft matches count. Sets `ambiguous` if a flow that is equal under the mask might
+    /// get another mask; both masks are right.
     pub(super) fn search<'a>(
         &'a self,
         flow: &Flow,
         mut wildcards: Option<&mut Flow>,
         conjunctive: bool,
         parts: Option<&mut Vec<&'a Arc<R>>>,
-        by_chance: &mut bool,
+        ambiguous: &mut bool,
     ) -> Option<&'a Arc<R>> {
         let mut prefixes =
-            Prefixes { tries: &self.tries, found: [None; PREFIX_FIELDS_MAX], by_chance: false };
+            Prefixes { tries: &self.tries, found: [None; PREFIX_FIELDS_MAX], ambiguous: false };
         let mut hard: Option<&Arc<R>> = None;
-        let mut soft: Vec<Soft<'_, R>> = Vec::new();
+        let mut soft: Vec<SoftMatch<'_, R>> = Vec::new();
         for slot in &self.slots {
             if hard.is_some_and(|h| h.priority() >= slot.max_priority) {
                 break;
             }
             let found = match wildcards.as_deref_mut() {
-                Some(w) => find_wc(&slot.table, flow, &mut prefixes, w),
+                Some(w) => find_with_wildcards(&slot.table, flow, &mut prefixes, w),
                 None => find(slot.table.bucket(slot.table.shape.hash(flow)), flow),
             };
             let Some(found) = found else { continue };
@@ -139,40 +146,40 @@ impl<R: Classified> Classifier<R> {
                 soft.push(found);
             }
         }
-        *by_chance |= prefixes.by_chance;
+        *ambiguous |= prefixes.ambiguous;
         if soft.is_empty() {
             return hard;
         }
-        self.resolve(flow, wildcards, (hard, soft), parts, by_chance)
+        self.resolve(flow, wildcards, (hard, soft), parts, ambiguous)
     }
 
-    /// Decides between the best hard match and the soft matches.
+    /// Chooses between the best hard match and the soft matches.
     fn resolve<'a>(
         &'a self,
         flow: &Flow,
         mut wildcards: Option<&mut Flow>,
-        (mut hard, mut soft): (Option<&'a Arc<R>>, Vec<Soft<'a, R>>),
+        (mut hard, mut soft): (Option<&'a Arc<R>>, Vec<SoftMatch<'a, R>>),
         mut parts: Option<&mut Vec<&'a Arc<R>>>,
-        by_chance: &mut bool,
+        ambiguous: &mut bool,
     ) -> Option<&'a Arc<R>> {
         loop {
             soft.retain(|s| hard.is_none_or(|h| s.rule().priority() > h.priority()));
             let Some(priority) = soft.iter().map(|s| s.rule().priority()).max() else { return hard };
             let (top, rest): (Vec<_>, Vec<_>) =
                 soft.into_iter().partition(|s| s.rule().priority() == priority);
-            for id in complete(top.iter().map(|s| s.rule().conjunctions())) {
+            for id in complete_conjunctions(top.iter().map(|s| s.rule().conjunctions())) {
                 let with_id = Flow { conj_id: id, ..*flow };
-                if let Some(rule) = self.search(&with_id, wildcards.as_deref_mut(), false, None, by_chance) {
+                if let Some(rule) = self.search(&with_id, wildcards.as_deref_mut(), false, None, ambiguous) {
                     if let Some(parts) = parts.as_deref_mut() {
                         let takes_part =
-                            |s: &&Soft<'a, R>| s.rule().conjunctions().iter().any(|c| c.id == id);
-                        parts.extend(top.iter().filter(takes_part).map(Soft::rule));
+                            |s: &&SoftMatch<'a, R>| s.rule().conjunctions().iter().any(|c| c.id == id);
+                        parts.extend(top.iter().filter(takes_part).map(SoftMatch::rule));
                     }
                     return Some(rule);
                 }
             }
             soft = rest;
-            for lower in top.iter().filter_map(Soft::next) {
+            for lower in top.iter().filter_map(SoftMatch::next) {
                 let rule = lower.rule();
                 if !rule.conjunctions().is_empty() {
                     soft.push(lower);
@@ -184,13 +191,14 @@ impl<R: Classified> Classifier<R> {
     }
 }
 
-/// The conjunctions that have every clause in one of the sets, in the order in which they become complete.
-fn complete<'a>(sets: impl Iterator<Item = &'a [Conjunction]>) -> Vec<u32> {
+/// The ids of the conjunctions all of whose clauses are in the sets, in the order in which they become complete.
+fn complete_conjunctions<'a>(sets: impl Iterator<Item = &'a [Conjunction]>) -> Vec<u32> {
+    // For each conjunction, its id and a bit for each clause that is met.
     let mut met: Vec<(u32, u64)> = Vec::new();
     let mut out = Vec::new();
     for c in sets.flatten() {
         let at = met.iter().position(|(id, _)| *id == c.id).unwrap_or_else(|| {
-            // Bits of clauses that the conjunction does not have are set from the start.
+            // Bits of clauses that the conjunction does not have are set from the beginning.
             met.push((c.id, u64::MAX.checked_shl(u32::from(c.n_clauses)).unwrap_or(0)));
             met.len() - 1
         });
@@ -202,25 +210,24 @@ fn complete<'a>(sets: impl Iterator<Item = &'a [Conjunction]>) -> Vec<u32> {
     out
 }
 
-/// The best rule of a bucket that matches.
-fn find<'a, R: Classified>(bucket: &'a [Arc<R>], flow: &Flow) -> Option<Soft<'a, R>> {
-    bucket.iter().position(|r| r.matching().matches(flow)).map(|at| Soft { bucket, at })
+/// The first rule of a bucket that matches. It has the highest priority of the matching rules, because the bucket is sorted.
+fn find<'a, R: Classified>(bucket: &'a [Arc<R>], flow: &Flow) -> Option<SoftMatch<'a, R>> {
+    bucket.iter().position(|r| r.matching().matches(flow)).map(|at| SoftMatch { bucket, at })
 }
 
-/// The best rule of a subtable that matches, and the bits that decided it.
-fn find_wc<'a, R: Classified>(
+/// The matching rule of a subtable with the highest priority. Adds the bits on which the result depends to `wildcards`.
+fn find_with_wildcards<'a, R: Classified>(
     table: &'a Subtable<R>,
     flow: &Flow,
     prefixes: &mut Prefixes<'_>,
     wildcards: &mut Flow,
-) -> Option<Soft<'a, R>> {
+) -> Option<SoftMatch<'a, R>> {
     let (stages, chain) = (&table.shape.stages, &table.shape.chain);
     let last = stages.len() - 1;
     let mut hash = chain.start();
     for (i, stage) in stages.iter().enumerate() {
-        // A trie that excludes the subtable has examined the field of this stage; the bits of earlier stages have
-        // been added.
-        if table.shape.asks_tries(i) && prefixes.exclude(table, i, flow, wildcards) {
+        // If a trie excludes the subtable, the bits of this stage and of later stages stay wildcarded, except for the prefix.
+        if table.shape.uses_tries(i) && prefixes.exclude(table, i, flow, wildcards) {
             return None;
         }
         hash = stage.hash(chain, hash, flow);
@@ -235,7 +242,7 @@ fn find_wc<'a, R: Classified>(
     let ports_before = (wildcards.tp_src, wildcards.tp_dst);
     stages[last].fold_into(wildcards);
     if found.is_none() && table.shape.ports_mask != 0 {
-        // The leading bits of the ports may exclude all rules of this subtable.
+        // Leading bits of the ports may exclude all rules of this subtable; then only these bits are added.
         let mask = table.shape.ports_mask;
         let bits = table.ports.lookup(u128::from(ports(flow) & mask) << 96).bits;
         let examined = mask & if bits == 0 { 0 } else { u32::MAX << (32 - bits) };

@@ -1,13 +1,13 @@
-//! Memo: results of recent look-ups in a table, by the bits that decided them.
+//! Memo: results of earlier look-ups in a table, by the values of the bits that these look-ups examined.
 //!
-//! Packets of many flows pass the same tables, and most tables examine few bits, which are the same for many flows.
-//! By the rule of un-wildcarding, a flow that equals an earlier one under the mask of that look-up has the same
-//! result. A hash over a few words finds this result, whereas a search visits every subtable. Only searches that
-//! would examine the same bits again are stored, so that megaflows do not depend on which packet came first.
+//! Packets of many flows are looked up in the same tables, and most tables examine few bits, which are equal for many
+//! flows. By the rule of un-wildcarding, a flow that equals an earlier flow under the mask of the earlier look-up has the
+//! same result. A hash over a few words finds this result, whereas a search visits many subtables. Only results of searches
+//! that would examine the same bits again are stored, so that megaflows do not depend on which packet came first.
 //!
-//! A changed table starts with an empty memo. Entries are never replaced, so readers need no lock. A table that is
-//! looked up with ever-changing values costs one more probe, and no more memory. So the hash needs no secret:
-//! colliding values have no more effect than many different values.
+//! A changed table starts with an empty memo. Entries are never replaced, so readers need no lock. If a table is looked up
+//! with ever-changing values, the memo fills up: then each look-up probes it in vain, and it needs no more memory. So the
+//! hash needs no secret: values with equal hashes do no more harm than many different values.
 
 use super::sparse::mix;
 use flow::{FLOW_WORDS, Flow};
@@ -16,27 +16,29 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 /// Maximum number of masks.
-const MASKS: usize = 3;
-/// Number of entries per mask; each result may be in one of two places.
-const PLACES: usize = 128;
+const MASKS_MAX: usize = 3;
+/// Number of slots per mask. The hash of a value selects two slots, and the result may be in either.
+const SLOTS: usize = 128;
 /// Maximum number of words of a mask.
-const WORDS: usize = 8;
-/// Maximum number of searches that are made for storing: such a search is slower.
+const WORDS_MAX: usize = 8;
+/// Maximum number of searches that are made to store their results: such a search is slower, because it needs its own mask.
 const SEARCHES_MAX: u32 = 256;
 
 /// The memo of one table.
 pub(super) struct Memo<R> {
-    masks: [OnceLock<OneMask<R>>; MASKS],
+    masks: [OnceLock<MaskEntries<R>>; MASKS_MAX],
     searches: AtomicU32,
 }
 
-struct OneMask<R> {
+/// The results of the look-ups that examined the same bits.
+struct MaskEntries<R> {
+    /// The examined bits: index and mask of each word.
     words: Vec<(u8, u64)>,
-    places: Box<[OnceLock<Box<Entry<R>>>]>,
+    slots: Box<[OnceLock<Box<Entry<R>>>]>,
 }
 
-/// The network protocol, which decides which prefixes are used, and the values under a mask.
-type Values = [u64; 1 + WORDS];
+/// The network protocol, which determines which prefix tries are used, and the values of the words under a mask.
+type Values = [u64; 1 + WORDS_MAX];
 
 struct Entry<R> {
     values: Values,
@@ -44,26 +46,27 @@ struct Entry<R> {
 }
 
 impl<R> Entry<R> {
-    /// Compares a few words without a function call.
-    fn is_of(&self, values: &Values, words: usize) -> bool {
+    /// Returns whether the entry has these values; `words`: how many of them are used. Has no branches, because it compares few
+    /// words.
+    fn has_values(&self, values: &Values, words: usize) -> bool {
         let both = self.values.iter().zip(values).take(1 + words);
         both.fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
     }
 }
 
-/// Result of looking in the memo.
-pub(super) enum Recalled<'a, R> {
-    /// The result of the look-up; its mask has been added.
+/// Result of a look-up in the memo.
+pub(super) enum MemoResult<'a, R> {
+    /// The result of an earlier look-up. Its examined bits have been added to the mask.
     Found(Option<&'a Arc<R>>),
-    /// Not found, and it can be stored.
+    /// There is no result, and the result of a search can be stored.
     Storable,
-    /// Not found.
+    /// There is no result, and no more can be stored.
     Missing,
 }
 
 impl<R> Default for Memo<R> {
     fn default() -> Self {
-        Memo { masks: [const { OnceLock::new() }; MASKS], searches: AtomicU32::new(0) }
+        Memo { masks: [const { OnceLock::new() }; MASKS_MAX], searches: AtomicU32::new(0) }
     }
 }
 
@@ -73,47 +76,47 @@ impl<R> fmt::Debug for Memo<R> {
     }
 }
 
-impl<R> OneMask<R> {
+impl<R> MaskEntries<R> {
     fn new(words: &[(u8, u64)]) -> Self {
-        let places = std::iter::repeat_with(OnceLock::new).take(PLACES).collect();
-        OneMask { words: words.to_vec(), places }
+        let slots = std::iter::repeat_with(OnceLock::new).take(SLOTS).collect();
+        MaskEntries { words: words.to_vec(), slots }
     }
 
-    /// The flow's values under the mask, and their two places.
-    fn places(&self, flow: &Flow) -> (Values, [&OnceLock<Box<Entry<R>>>; 2]) {
-        let (words, mut values) = (flow.words(), [0; 1 + WORDS]);
+    /// The flow's values under the mask, and the two slots that they select.
+    fn slots(&self, flow: &Flow) -> (Values, [&OnceLock<Box<Entry<R>>>; 2]) {
+        let (words, mut values) = (flow.words(), [0; 1 + WORDS_MAX]);
         values[0] = flow.network_type().into();
         let mut hash = values[0];
         for (value, &(i, mask)) in values[1..].iter_mut().zip(&self.words) {
             *value = words[usize::from(i)] & mask;
             hash = mix(hash, *value);
         }
-        (values, [hash, hash >> 32].map(|hash| &self.places[hash as usize % PLACES]))
+        (values, [hash, hash >> 32].map(|hash| &self.slots[hash as usize % SLOTS]))
     }
 }
 
 impl<R> Memo<R> {
-    /// Finds the result of an equal flow.
-    pub(super) fn get(&self, flow: &Flow, wildcards: &mut Flow) -> Recalled<'_, R> {
-        let mut room = self.masks[0].get().is_none();
+    /// Finds the result of an earlier flow with the same values.
+    pub(super) fn get(&self, flow: &Flow, wildcards: &mut Flow) -> MemoResult<'_, R> {
+        let mut has_space = self.masks[0].get().is_none();
         for mask in self.masks.iter().map_while(OnceLock::get) {
-            let (values, places) = mask.places(flow);
-            for place in places {
-                match place.get() {
-                    None => room = true,
-                    Some(entry) if entry.is_of(&values, mask.words.len()) => {
+            let (values, slots) = mask.slots(flow);
+            for slot in slots {
+                match slot.get() {
+                    None => has_space = true,
+                    Some(entry) if entry.has_values(&values, mask.words.len()) => {
                         let words = wildcards.words_mut();
                         mask.words.iter().for_each(|&(i, bits)| words[usize::from(i)] |= bits);
-                        return Recalled::Found(entry.rule.as_ref());
+                        return MemoResult::Found(entry.rule.as_ref());
                     }
                     Some(_) => {}
                 }
             }
         }
-        if room && self.searches.load(Relaxed) < SEARCHES_MAX {
-            Recalled::Storable
+        if has_space && self.searches.load(Relaxed) < SEARCHES_MAX {
+            MemoResult::Storable
         } else {
-            Recalled::Missing
+            MemoResult::Missing
         }
     }
 
@@ -121,19 +124,19 @@ impl<R> Memo<R> {
     pub(super) fn store(&self, flow: &Flow, mask: &Flow, rule: Option<&Arc<R>>) {
         self.searches.fetch_add(1, Relaxed);
         let examined = mask.words().iter().enumerate().filter(|(_, word)| **word != 0);
-        let (mut words, mut n) = ([(0, 0); WORDS], 0);
+        let (mut words, mut n) = ([(0, 0); WORDS_MAX], 0);
         for (i, word) in examined {
-            let Some(place) = words.get_mut(n) else { return };
-            *place = (i as u8, *word);
+            let Some(slot) = words.get_mut(n) else { return };
+            *slot = (i as u8, *word);
             n += 1;
         }
         let words = &words[..n];
         for mask in &self.masks {
-            let mask = mask.get_or_init(|| OneMask::new(words));
+            let mask = mask.get_or_init(|| MaskEntries::new(words));
             if mask.words == words {
-                let (values, places) = mask.places(flow);
-                if let Some(free) = places.into_iter().find(|place| place.get().is_none()) {
-                    // Another thread may have stored it meanwhile.
+                let (values, slots) = mask.slots(flow);
+                if let Some(free) = slots.into_iter().find(|slot| slot.get().is_none()) {
+                    // Another thread may have filled the slot meanwhile.
                     let _ = free.set(Box::new(Entry { values, rule: rule.cloned() }));
                 }
                 return;
@@ -141,7 +144,7 @@ impl<R> Memo<R> {
         }
     }
 
-    /// Counts a search for storing whose mask is not the only right one, so that its result is not stored.
+    /// Counts a search whose result is not stored, because an equal flow might get another mask.
     pub(super) fn count_unstorable(&self) {
         self.searches.fetch_add(1, Relaxed);
     }

@@ -1,4 +1,4 @@
-//! The fields whose prefixes a table may track.
+//! The fields for which a table may have a prefix trie.
 
 use super::sparse::SparseMask;
 use flow::Flow;
@@ -45,7 +45,7 @@ impl PrefixField {
         NAMES.iter().find(|(n, _)| *n == name).map(|(_, f)| *f)
     }
 
-    /// The field's bits, left-aligned, most significant first.
+    /// The field's value, left-aligned in 128 bits.
     pub fn value(self, flow: &Flow) -> u128 {
         match self {
             PrefixField::TunId => u128::from(flow.tunnel.tun_id) << 64,
@@ -60,7 +60,8 @@ impl PrefixField {
         }
     }
 
-    /// Returns whether the packet has the field. ARP addresses use the place of IPv4 addresses, but do not count.
+    /// Returns whether the packet has the field. An ARP packet, whose addresses are in the same fields of a flow as IPv4
+    /// addresses, does not.
     pub fn applies(self, flow: &Flow) -> bool {
         match self {
             PrefixField::NwSrc | PrefixField::NwDst => flow.network_type() == 0x0800,
@@ -69,7 +70,7 @@ impl PrefixField {
         }
     }
 
-    /// Adds the field's first `bits` bits to a mask.
+    /// Adds the field's `bits` leading bits to a mask.
     pub fn set_prefix(self, mask: &mut Flow, bits: u32) {
         let p = if bits == 0 { 0 } else { u128::MAX << (128 - bits.min(self.width())) };
         let w = |old: [u8; 16]| (u128::from_be_bytes(old) | p).to_be_bytes();
@@ -86,7 +87,7 @@ impl PrefixField {
         }
     }
 
-    /// The mask of the whole field.
+    /// The mask with all bits of the field.
     pub fn mask(self) -> Flow {
         let mut m = Flow::ZERO;
         self.set_prefix(&mut m, self.width());
@@ -102,7 +103,8 @@ impl PrefixField {
         }
     }
 
-    /// The length of this field's prefix in a mask; 0 if the mask matches none, or bits that are not a prefix.
+    /// The length of the prefix of this field that a mask matches; 0 if the mask matches no bit of the field, or bits that are
+    /// not a prefix.
     pub fn prefix_len(self, mask: &SparseMask) -> u32 {
         let bits = self.value(&mask.expand());
         let len = bits.leading_ones();

@@ -1,8 +1,9 @@
-//! A mask or a match that stores only the words with a bit in them.
+//! Masks and matches that store only the words with a matched bit.
 //!
-//! A full `Flow` has some 600 bytes, and a typical rule matches three words of it: a table of a million rules must
-//! not store the rest.
-//! **Invariant**: no stored mask word is zero; a match has one value for each word of its mask, and the value is zero
+//! A full `Flow` has about 600 bytes, and a typical rule matches three words (24 bytes) of it. A table of a million rules
+//! must not store the rest.
+//!
+//! **Invariant**: no stored mask word is zero. A match has one value for each word of its mask, and the value is zero
 //! outside the mask.
 
 use flow::{FLOW_WORDS, Flow};
@@ -16,13 +17,15 @@ const _: () = assert!(FLOW_WORDS <= 128, "the bitmap of words is 128 bits wide")
 /// The non-zero words of a mask.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SparseMask {
+    /// Bit set of the stored words.
     map: u128,
     words: Box<[u64]>,
+    /// Hash of the mask.
     hash: u64,
 }
 
 impl SparseMask {
-    /// From a full mask.
+    /// The sparse form of a mask.
     pub fn new(mask: &Flow) -> SparseMask {
         let mut map = 0;
         let mut words = Vec::new();
@@ -35,9 +38,9 @@ impl SparseMask {
         SparseMask { map, words: words.into_boxed_slice(), hash }
     }
 
-    /// Returns whether it is the sparse form of this mask.
+    /// Returns whether this is the sparse form of `mask`.
     pub fn is_of(&self, mask: &Flow) -> bool {
-        // Comparing the stored words first finds most differences.
+        // The stored words are compared first, because most differences are there.
         let all = mask.words();
         self.iter().all(|(i, w)| all[i] == w) && all.iter().filter(|w| **w != 0).count() == self.words.len()
     }
@@ -47,7 +50,7 @@ impl SparseMask {
         Bits(self.map).zip(self.words.iter().copied())
     }
 
-    /// As a full mask.
+    /// The full form of the mask.
     pub fn expand(&self) -> Flow {
         let mut out = Flow::ZERO;
         for (i, w) in self.iter() {
@@ -56,7 +59,7 @@ impl SparseMask {
         out
     }
 
-    /// Returns whether nothing is matched.
+    /// Returns whether no bit is matched.
     pub fn is_empty(&self) -> bool {
         self.map == 0
     }
@@ -76,6 +79,7 @@ impl SparseMask {
         self.position(i).map_or(0, |at| self.words[at])
     }
 
+    /// Index in `words` of the word at index `i` of a `Flow`.
     fn position(&self, i: usize) -> Option<usize> {
         let bit = 1u128 << i;
         (self.map & bit != 0).then(|| (self.map & (bit - 1)).count_ones() as usize)
@@ -94,7 +98,7 @@ impl fmt::Debug for SparseMask {
     }
 }
 
-/// The match of a rule. Clones share everything.
+/// The match of a rule. Clones share the mask, and the values if they are not inline.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SparseMatch {
     mask: Arc<SparseMask>,
@@ -102,13 +106,13 @@ pub struct SparseMatch {
 }
 
 /// Number of words up to which the values are stored inline, which is enough for most rules.
-const FEW: usize = 4;
+const INLINE_VALUES: usize = 4;
 
 /// The values of a match, one for each word of its mask. **Invariant**: unused inline values are zero.
 #[derive(Clone, PartialEq, Eq)]
 enum Values {
-    Few(u8, [u64; FEW]),
-    Many(Arc<[u64]>),
+    Inline(u8, [u64; INLINE_VALUES]),
+    Shared(Arc<[u64]>),
 }
 
 impl Deref for Values {
@@ -116,24 +120,24 @@ impl Deref for Values {
 
     fn deref(&self) -> &[u64] {
         match self {
-            Values::Few(n, words) => &words[..usize::from(*n).min(FEW)],
-            Values::Many(words) => words,
+            Values::Inline(n, words) => &words[..usize::from(*n).min(INLINE_VALUES)],
+            Values::Shared(words) => words,
         }
     }
 }
 
 impl FromIterator<u64> for Values {
     fn from_iter<I: IntoIterator<Item = u64>>(values: I) -> Values {
-        let (mut n, mut few) = (0, [0; FEW]);
+        let (mut n, mut inline) = (0, [0; INLINE_VALUES]);
         let mut values = values.into_iter();
-        while n < FEW {
-            let Some(value) = values.next() else { return Values::Few(n as u8, few) };
-            few[n] = value;
+        while n < INLINE_VALUES {
+            let Some(value) = values.next() else { return Values::Inline(n as u8, inline) };
+            inline[n] = value;
             n += 1;
         }
         match values.next() {
-            None => Values::Few(n as u8, few),
-            Some(fifth) => Values::Many(few.into_iter().chain([fifth]).chain(values).collect()),
+            None => Values::Inline(n as u8, inline),
+            Some(fifth) => Values::Shared(inline.into_iter().chain([fifth]).chain(values).collect()),
         }
     }
 }
@@ -156,7 +160,7 @@ impl SparseMatch {
         &self.mask
     }
 
-    /// Replaces its mask by an equal one, to share memory.
+    /// Replaces the mask by an equal one, to share its memory.
     pub fn share_mask(&mut self, mask: &Arc<SparseMask>) {
         debug_assert_eq!(self.mask, *mask);
         self.mask = Arc::clone(mask);
@@ -182,12 +186,12 @@ impl SparseMatch {
         self.mask.covers(&other.mask) && self.agrees(other)
     }
 
-    /// Returns whether some flow can match both.
+    /// Returns whether some flow can match both `self` and `other`.
     pub fn overlaps(&self, other: &SparseMatch) -> bool {
         self.agrees(other)
     }
 
-    /// Returns whether the two have equal values in the bits that both match.
+    /// Returns whether `self` and `other` have equal values in the bits that both match.
     fn agrees(&self, other: &SparseMatch) -> bool {
         other.mask.iter().zip(other.values.iter()).all(|((i, om), ov)| match self.mask.position(i) {
             Some(at) => (self.values[at] ^ ov) & self.mask.words[at] & om == 0,
@@ -224,8 +228,7 @@ impl Iterator for Bits {
     }
 }
 
-/// One step of a hash of masks, which packets cannot influence: a folded multiplication. All 64 bits of the result
-/// may be used.
+/// One step of a hash: a folded multiplication. All 64 bits of the result may be used. The hash has no secret.
 pub(super) fn mix(hash: u64, word: u64) -> u64 {
     let p = u128::from(hash ^ word ^ 0x9e37_79b9_7f4a_7c15) * u128::from(0xa076_1d64_78bd_642fu64);
     (p as u64) ^ ((p >> 64) as u64).rotate_left(23)

@@ -1,7 +1,7 @@
 //! The stages of a look-up: the order in which fields are examined.
 //!
-//! Metadata costs nothing to match, L2 addresses differ less than L3 addresses, and L4 ports differ most. A look-up
-//! that fails in an early stage leaves all later fields wildcarded.
+//! A look-up that fails in an early stage leaves the fields of later stages wildcarded. Metadata is nearly always matched
+//! anyway, L2 addresses differ less between packets than L3 addresses, and L4 ports differ most.
 
 use super::sparse::SparseMask;
 use cpu::Chain;
@@ -13,6 +13,7 @@ pub const STAGES: usize = 4;
 
 type Bytes = [u8; FLOW_WORDS * 8];
 
+/// Sets the bytes `from..to` to `with`.
 const fn fill(mut bytes: Bytes, from: usize, to: usize, with: u8) -> Bytes {
     let mut i = from;
     while i < to {
@@ -41,7 +42,7 @@ const L4: Bytes = fields!([0; FLOW_WORDS * 8], 0xff;
     nsh: flow::Nsh, nd_target: [u8; 16], arp_sha: flow::Mac, arp_tha: flow::Mac, tcp_flags: u16, igmp_group_ip4: u32,
     tp_src: u16, tp_dst: u16, ct_tp_src: u16, ct_tp_dst: u16);
 
-/// Everything that is in no later stage, so that a new field of `Flow` is at worst examined too early.
+/// All fields that are in no later stage. So a new field of `Flow` that is in no list is at worst examined too early.
 const METADATA: Bytes = {
     let mut bytes = [0xff; FLOW_WORDS * 8];
     let mut i = 0;
@@ -54,7 +55,7 @@ const METADATA: Bytes = {
     bytes
 };
 
-/// One mask per stage; together they contain all bits, and no bit is in two of them.
+/// The mask of each stage. Each bit of a flow is in exactly one mask.
 static STAGE_MASKS: [[u64; FLOW_WORDS]; STAGES] = [
     zerocopy::transmute!(METADATA),
     zerocopy::transmute!(L2),
@@ -62,14 +63,14 @@ static STAGE_MASKS: [[u64; FLOW_WORDS]; STAGES] = [
     zerocopy::transmute!(L4),
 ];
 
-/// One stage of one mask: its words.
+/// One stage of a mask: index and mask of each word.
 #[derive(Debug)]
 pub struct Stage {
     words: Box<[(u8, u64)]>,
 }
 
 impl Stage {
-    /// Splits a mask into its stages: those with bits, or an empty one for the mask that matches everything.
+    /// Splits a mask into the stages in which it has bits. The mask without bits has one stage without words.
     pub fn split(mask: &SparseMask) -> Vec<Stage> {
         let mut out: Vec<Stage> = Vec::new();
         for stage in &STAGE_MASKS {
@@ -99,7 +100,7 @@ impl Stage {
         }
     }
 
-    /// Returns whether `mask` has all bits of some word of this stage in which it has any.
+    /// Returns whether this stage has a bit of `mask`.
     pub fn touches(&self, mask: &Flow) -> bool {
         let words = mask.words();
         self.words.iter().any(|&(i, m)| m & words[usize::from(i)] != 0)

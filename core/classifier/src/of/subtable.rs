@@ -1,8 +1,8 @@
-//! The rules with the same mask: a persistent hash table, and the data for the shortcuts of a look-up.
+//! A subtable: the rules with the same mask, in a persistent hash table, with the data for the shortcuts of a look-up.
 
 use super::bucket::Bucket;
 use super::classified::Classified;
-use super::hashed::Hashed;
+use super::hash_trie::HashTrie;
 use super::prefix::{PREFIX_FIELDS_MAX, PrefixField};
 use super::sparse::{SparseMask, SparseMatch};
 use super::stage::Stage;
@@ -12,7 +12,7 @@ use flow::Flow;
 use rpds::RedBlackTreeMapSync;
 use std::sync::Arc;
 
-/// Use of one of the table's prefix tries in a subtable.
+/// How a subtable uses one of the classifier's prefix tries.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PrefixUse {
     /// The length of the prefix that the mask matches; 0: the trie is not used.
@@ -21,7 +21,7 @@ pub(super) struct PrefixUse {
     pub(super) stage: usize,
 }
 
-/// Data that depends only on the mask.
+/// The data of a subtable that depends only on its mask.
 #[derive(Debug)]
 pub(super) struct Shape {
     pub(super) chain: Chain,
@@ -49,11 +49,12 @@ impl Shape {
         Shape { chain, mask, stages, prefixes, trie_stages, ports_mask }
     }
 
-    /// Returns whether a trie may exclude this stage.
-    pub(super) fn asks_tries(&self, stage: usize) -> bool {
+    /// Returns whether a trie is used for a field of this stage.
+    pub(super) fn uses_tries(&self, stage: usize) -> bool {
         self.trie_stages >> stage & 1 != 0
     }
 
+    /// Length of the shortest prefix of the ports that contains all matched bits.
     fn ports_len(&self) -> u32 {
         32 - self.ports_mask.trailing_zeros()
     }
@@ -68,13 +69,13 @@ pub(super) fn ports(flow: &Flow) -> u32 {
     u32::from(flow.tp_src) << 16 | u32::from(flow.tp_dst)
 }
 
-/// The rules with the same mask. A clone shares everything.
+/// The rules with the same mask. A clone shares all data.
 #[derive(Debug)]
 pub(super) struct Subtable<R> {
     pub(super) shape: Arc<Shape>,
-    rules: Hashed<Bucket<R>>,
-    /// For every stage but the last: the number of rules by the hash up to that stage.
-    indices: Vec<Hashed<u32>>,
+    rules: HashTrie<Bucket<R>>,
+    /// For every stage but the last: the number of rules by their hash up to that stage.
+    indices: Vec<HashTrie<u32>>,
     /// Prefixes of the ports that the rules match.
     pub(super) ports: Trie,
     /// Number of rules of each priority.
@@ -97,10 +98,10 @@ impl<R> Clone for Subtable<R> {
 
 impl<R: Classified> Subtable<R> {
     pub(super) fn new(shape: Shape) -> Self {
-        let indices = (1..shape.stages.len()).map(|_| Hashed::default()).collect();
+        let indices = (1..shape.stages.len()).map(|_| HashTrie::default()).collect();
         Subtable {
             shape: Arc::new(shape),
-            rules: Hashed::default(),
+            rules: HashTrie::default(),
             indices,
             ports: Trie::default(),
             priorities: RedBlackTreeMapSync::new_sync(),
@@ -121,7 +122,7 @@ impl<R: Classified> Subtable<R> {
         self.rules.values().flat_map(Bucket::as_slice)
     }
 
-    /// The rules whose masked bits have this hash, the best first.
+    /// The rules whose masked bits have this hash, the highest priority first.
     pub(super) fn bucket(&self, hash: u64) -> &[Arc<R>] {
         self.rules.get(hash).map_or(&[], Bucket::as_slice)
     }
@@ -138,8 +139,7 @@ impl<R: Classified> Subtable<R> {
         bucket.position(m, priority).map(|at| &bucket.as_slice()[at])
     }
 
-    /// Adds a rule, whose expanded match is `flow`; returns the rule with the same match and priority that it
-    /// replaces.
+    /// Adds a rule, whose expanded match is `flow`. Replaces and returns a rule with the same match and priority.
     pub(super) fn insert(&mut self, rule: Arc<R>, flow: &Flow) -> Option<Arc<R>> {
         let priority = rule.priority();
         let hash = self.shape.hash(flow);
@@ -151,7 +151,7 @@ impl<R: Classified> Subtable<R> {
             }
             None => self.rules.insert(hash, Bucket::One(rule)),
         }
-        self.count(flow, priority, true);
+        self.update_counts(flow, priority, true);
         None
     }
 
@@ -163,23 +163,23 @@ impl<R: Classified> Subtable<R> {
         if single {
             self.rules.remove(hash);
         }
-        self.count(flow, priority, false);
+        self.update_counts(flow, priority, false);
         Some(rule)
     }
 
     /// Updates indices, ports and priorities for a rule that was added or removed.
-    fn count(&mut self, flow: &Flow, priority: u32, came: bool) {
-        self.len = if came { self.len + 1 } else { self.len - 1 };
-        step_ordered(&mut self.priorities, priority, came);
+    fn update_counts(&mut self, flow: &Flow, priority: u32, added: bool) {
+        self.len = if added { self.len + 1 } else { self.len - 1 };
+        adjust_ordered_count(&mut self.priorities, priority, added);
         let shape = Arc::clone(&self.shape);
         let mut hash = shape.chain.start();
         for (stage, index) in shape.stages.iter().zip(&mut self.indices) {
             hash = stage.hash(&shape.chain, hash, flow);
-            step_hashed(index, hash, came);
+            adjust_hashed_count(index, hash, added);
         }
         if shape.ports_mask != 0 {
             let value = u128::from(ports(flow)) << 96;
-            match came {
+            match added {
                 true => self.ports.insert(value, shape.ports_len()),
                 false => self.ports.remove(value, shape.ports_len()),
             }
@@ -187,18 +187,18 @@ impl<R: Classified> Subtable<R> {
     }
 }
 
-fn step_ordered(map: &mut RedBlackTreeMapSync<u32, u32>, key: u32, up: bool) {
+fn adjust_ordered_count(map: &mut RedBlackTreeMapSync<u32, u32>, key: u32, add: bool) {
     match map.get_mut(&key) {
-        Some(n) if up => *n += 1,
+        Some(n) if add => *n += 1,
         Some(n) if *n > 1 => *n -= 1,
         Some(_) => drop(map.remove_mut(&key)),
         None => map.insert_mut(key, 1),
     }
 }
 
-fn step_hashed(map: &mut Hashed<u32>, key: u64, up: bool) {
+fn adjust_hashed_count(map: &mut HashTrie<u32>, key: u64, add: bool) {
     match map.get_mut(key) {
-        Some(n) if up => *n += 1,
+        Some(n) if add => *n += 1,
         Some(n) if *n > 1 => *n -= 1,
         Some(_) => map.remove(key),
         None => map.insert(key, 1),

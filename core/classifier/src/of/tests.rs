@@ -1,4 +1,4 @@
-//! The classifier compared with a list of rules, and the soundness of its masks.
+//! Compares the classifier with a list of rules, and checks that its masks are sound.
 
 use super::*;
 use flow::Flow;
@@ -208,7 +208,7 @@ fn packet(in_port: u32, nw_dst: [u8; 4], tp_dst: u16) -> Flow {
     }
 }
 
-/// Megaflows of such tables as users of Open vSwitch see them.
+/// The masks of megaflows are those of Open vSwitch.
 #[test]
 fn megaflows_of_a_table_with_prefixes_and_ports() {
     let dst = |bits: u32| Flow { nw_dst: u32::MAX << (32 - bits), ..TCP };

@@ -1,37 +1,37 @@
 //! A persistent binary trie of prefixes, with path compression.
 //!
-//! For a value it returns the lengths of the stored prefixes that contain it, and how many leading bits had to be
-//! examined to determine this. Values are left-aligned in 128 bits, so one implementation serves IPv4, IPv6 and the
+//! A look-up of a value returns the lengths of the stored prefixes that contain the value, and how many leading bits of the
+//! value determine this. Values are left-aligned in 128 bits, so one implementation serves IPv4, IPv6 and the transport
 //! ports.
 
 use std::sync::Arc;
 
 /// Result of a look-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Found {
-    /// Bit `n - 1` is set when a stored prefix of length `n` contains the value.
+pub struct PrefixMatches {
+    /// Bit `n - 1` is set if a stored prefix of length `n` contains the value.
     pub lengths: u128,
-    /// Number of leading bits that decide the result: every value with the same leading bits has the same `lengths`.
+    /// Number of leading bits that determine the result: every value with the same leading bits has the same `lengths`.
     pub bits: u32,
 }
 
-impl Found {
+impl PrefixMatches {
     /// Returns whether a stored prefix of this length contains the value.
     pub fn has_length(&self, len: u32) -> bool {
         len != 0 && self.lengths >> (len - 1) & 1 != 0
     }
 }
 
-/// A trie. Clones share all nodes.
+/// A set of prefixes. Clones share all nodes.
 #[derive(Clone, Debug, Default)]
 pub struct Trie {
     root: Link,
 }
 
-/// A prefix of `rules` rules; `rules` is 0 where only two others branch.
+/// A prefix, and the number of rules that have it; 0 for a prefix at which only two other prefixes branch.
 #[derive(Clone, Copy, Debug)]
 struct Prefix {
-    /// In four parts, so that it is not padded.
+    /// The bits of the prefix, in four parts: the alignment of a `u128` would make the structure longer.
     parts: [u32; 4],
     len: u8,
     rules: u32,
@@ -46,8 +46,8 @@ enum Link {
     Fork(Arc<Node>),
 }
 
-/// **Invariant**: a node holds rules or has two children, and has at least one; a child's prefix extends its parent's, and the
-/// first bit after the parent's length is the child's place.
+/// A prefix with longer prefixes below it. **Invariant**: a node has at least one child, and two children if its prefix has no
+/// rules. A child's prefix extends its parent's prefix; the first bit after the parent's length is the child's index.
 #[derive(Clone, Debug)]
 struct Node {
     prefix: Prefix,
@@ -91,6 +91,7 @@ fn top_bits(value: u128, len: u32) -> u128 {
     if len == 0 { 0 } else { value & (u128::MAX << (128 - len)) }
 }
 
+/// Number of equal leading bits, up to `at_most`.
 fn common(a: u128, b: u128, at_most: u32) -> u32 {
     (a ^ b).leading_zeros().min(at_most)
 }
@@ -112,8 +113,8 @@ impl Trie {
     }
 
     /// Returns the lengths of the prefixes that contain `value`.
-    pub fn lookup(&self, value: u128) -> Found {
-        let mut found = Found::default();
+    pub fn lookup(&self, value: u128) -> PrefixMatches {
+        let mut found = PrefixMatches::default();
         let mut link = &self.root;
         while let Some(prefix) = link.prefix() {
             let same = common(prefix.bits(), value, prefix.len());
@@ -128,7 +129,7 @@ impl Trie {
             let Link::Fork(node) = link else { return found };
             link = &node.children[bit(value, prefix.len())];
             if link.is_nothing() {
-                // The other branch exists: the bit that excludes it was examined too.
+                // The other child exists, so the bit that selects the child was examined.
                 found.bits = prefix.len() + 1;
             }
         }
@@ -137,31 +138,31 @@ impl Trie {
 }
 
 fn insert(link: &mut Link, bits: u128, len: u32) {
-    let Some(there) = link.prefix().copied() else {
+    let Some(stored) = link.prefix().copied() else {
         *link = Link::Leaf(Prefix::new(bits, len, 1));
         return;
     };
-    let same = common(there.bits(), bits, there.len().min(len));
-    if same < there.len() {
-        // Adds a node above the existing one: where the two prefixes branch, or where the shorter one ends.
+    let same = common(stored.bits(), bits, stored.len().min(len));
+    if same < stored.len() {
+        // Adds a node above the existing one, with the common prefix of both.
         let mut children = [Link::Nothing, Link::Nothing];
-        children[bit(there.bits(), same)] = std::mem::take(link);
+        children[bit(stored.bits(), same)] = std::mem::take(link);
         let prefix = Prefix::new(top_bits(bits, same), same, 0);
         *link = Link::Fork(Arc::new(Node { prefix, children }));
         return insert(link, bits, len);
     }
     match link {
-        Link::Leaf(leaf) if there.len() == len => leaf.rules += 1,
+        Link::Leaf(leaf) if stored.len() == len => leaf.rules += 1,
         Link::Leaf(leaf) => {
             let mut children = [Link::Nothing, Link::Nothing];
-            insert(&mut children[bit(bits, there.len())], bits, len);
+            insert(&mut children[bit(bits, stored.len())], bits, len);
             *link = Link::Fork(Arc::new(Node { prefix: *leaf, children }));
         }
         Link::Fork(node) => {
             let node = Arc::make_mut(node);
-            match there.len() == len {
+            match stored.len() == len {
                 true => node.prefix.rules += 1,
-                false => insert(&mut node.children[bit(bits, there.len())], bits, len),
+                false => insert(&mut node.children[bit(bits, stored.len())], bits, len),
             }
         }
         Link::Nothing => {}
@@ -169,12 +170,12 @@ fn insert(link: &mut Link, bits: u128, len: u32) {
 }
 
 fn remove(link: &mut Link, bits: u128, len: u32) {
-    let Some(there) = link.prefix().copied() else { return };
-    if there.len() > len || common(there.bits(), bits, there.len()) < there.len() {
+    let Some(stored) = link.prefix().copied() else { return };
+    if stored.len() > len || common(stored.bits(), bits, stored.len()) < stored.len() {
         return;
     }
     match link {
-        Link::Leaf(leaf) if there.len() == len => {
+        Link::Leaf(leaf) if stored.len() == len => {
             leaf.rules = leaf.rules.saturating_sub(1);
             if leaf.rules == 0 {
                 *link = Link::Nothing;
@@ -182,9 +183,9 @@ fn remove(link: &mut Link, bits: u128, len: u32) {
         }
         Link::Fork(node) => {
             let node = Arc::make_mut(node);
-            match there.len() == len {
+            match stored.len() == len {
                 true => node.prefix.rules = node.prefix.rules.saturating_sub(1),
-                false => remove(&mut node.children[bit(bits, there.len())], bits, len),
+                false => remove(&mut node.children[bit(bits, stored.len())], bits, len),
             }
             shrink(link);
         }
@@ -192,7 +193,7 @@ fn remove(link: &mut Link, bits: u128, len: u32) {
     }
 }
 
-/// Restores the invariant of a node that has lost rules or a child.
+/// Restores the invariant of a node after rules or a child were removed.
 fn shrink(link: &mut Link) {
     let Link::Fork(node) = link else { return };
     let node = Arc::make_mut(node);
@@ -216,21 +217,21 @@ mod tests {
     #[test]
     fn examined_bits() {
         let mut t = Trie::default();
-        assert_eq!(t.lookup(v4(10, 0, 0, 1)), Found::default());
+        assert_eq!(t.lookup(v4(10, 0, 0, 1)), PrefixMatches::default());
         t.insert(v4(10, 0, 0, 0), 8);
-        assert_eq!(t.lookup(v4(10, 9, 9, 9)), Found { lengths: 1 << 7, bits: 8 });
+        assert_eq!(t.lookup(v4(10, 9, 9, 9)), PrefixMatches { lengths: 1 << 7, bits: 8 });
         // 0x0a against 0x14: they differ in the fourth bit.
-        assert_eq!(t.lookup(v4(20, 0, 0, 1)), Found { lengths: 0, bits: 4 });
+        assert_eq!(t.lookup(v4(20, 0, 0, 1)), PrefixMatches { lengths: 0, bits: 4 });
         t.insert(v4(10, 1, 2, 0), 24);
-        assert_eq!(t.lookup(v4(10, 1, 2, 3)), Found { lengths: 1 << 7 | 1 << 23, bits: 24 });
-        assert_eq!(t.lookup(v4(10, 128, 0, 0)), Found { lengths: 1 << 7, bits: 9 });
+        assert_eq!(t.lookup(v4(10, 1, 2, 3)), PrefixMatches { lengths: 1 << 7 | 1 << 23, bits: 24 });
+        assert_eq!(t.lookup(v4(10, 128, 0, 0)), PrefixMatches { lengths: 1 << 7, bits: 9 });
         t.remove(v4(10, 1, 2, 0), 24);
         t.remove(v4(10, 0, 0, 0), 8);
         assert!(t.is_empty());
     }
 
-    fn naive(set: &[(u128, u32)], value: u128) -> Found {
-        let mut f = Found::default();
+    fn naive(set: &[(u128, u32)], value: u128) -> PrefixMatches {
+        let mut f = PrefixMatches::default();
         for &(p, len) in set {
             let same = common(p, value, len);
             if same == len {

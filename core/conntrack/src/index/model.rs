@@ -1,4 +1,4 @@
-//! Models of the index: readers while a writer moves entries.
+//! Loom models of the index: readers while a writer moves entries.
 
 use super::*;
 use crate::model::check;
@@ -17,7 +17,7 @@ fn three() -> (Arc<Index>, ShardIndex) {
     (index, state)
 }
 
-/// An entry of an overflow bucket moves to the place of a removed one: a reader finds it before, during and after that.
+/// An entry of an overflow bucket moves to the position of a removed entry: a reader finds the entry before, during and after the move.
 #[test]
 fn an_entry_is_found_while_it_moves_to_the_front() {
     check(3, || {
@@ -29,11 +29,11 @@ fn an_entry_is_found_while_it_moves_to_the_front() {
         });
         index.remove(&mut state, hash(0, false), 0);
         reader.join().unwrap();
-        assert_eq!(state.spare.len(), 4, "the overflow bucket is unused");
+        assert_eq!(state.free_overflow.len(), 4, "the overflow bucket is unused");
     });
 }
 
-/// The overflow bucket is then used by another shard, whose entries the reader may see.
+/// The overflow bucket is then reused by another shard, whose entries the reader may see.
 #[test]
 fn an_entry_is_found_while_its_bucket_is_used_again() {
     check(3, || {
@@ -45,7 +45,7 @@ fn an_entry_is_found_while_its_bucket_is_used_again() {
         assert!(index.insert(&mut state, hash(1, false), 5));
         assert!(index.has(hash(1, false), 5));
         reader.join().unwrap();
-        assert_eq!(state.spare.len(), 3, "the bucket is used again");
+        assert_eq!(state.free_overflow.len(), 3, "the bucket is used again");
     });
 }
 
@@ -66,7 +66,7 @@ fn an_entry_is_found_while_a_bucket_is_split() {
     });
 }
 
-/// An entry is added once more, in an overflow bucket, and the first of both is removed: a reader finds one of them.
+/// An entry is added a second time, in an overflow bucket, and the first copy is removed: a reader finds one of the two copies.
 #[test]
 fn an_entry_is_found_while_it_is_replaced() {
     check(3, || {

@@ -69,7 +69,7 @@ fn overflow(index: &Index) -> [usize; 2] {
     counted.fold([0; 2], |[a, b], [c, d]| [a + c, b + d])
 }
 
-/// Entries come and go all the time: no chain is longer than its entries need, and overflow buckets are used again, by all shards.
+/// Entries are added and removed all the time: no chain is longer than its entries need, and overflow buckets are reused by all shards.
 #[test]
 fn overflow_buckets_are_used_again() {
     let (index, mut states) = (Index::default(), Vec::new());
@@ -90,18 +90,19 @@ fn overflow_buckets_are_used_again() {
     }
     assert!((9 * THERE..10 * THERE).all(|n| index.has(hash(n), n as u32)));
     assert!((8 * THERE..9 * THERE).all(|n| !index.has(hash(n), n as u32)));
-    // Shards keep some spare ones; without reuse there would be as many more in each round.
+    // Shards keep some free overflow buckets. Without reuse, each round would add as many again.
     let [first, .., last] = used[..] else { unreachable!() };
     assert!(last <= first + first / 2, "{used:?}");
 }
 
-/// While a writer moves entries from overflow buckets, and other chains use these buckets, readers find all that stays.
+/// While a writer moves entries out of overflow buckets and other chains reuse these buckets, readers find every entry that stays in the
+/// index.
 #[test]
 fn readers_miss_nothing_while_chains_become_shorter() {
     let (index, stop) = (Index::default(), std::sync::atomic::AtomicBool::new(false));
     std::thread::scope(|scope| {
         let mut states = [ShardIndex::default(), ShardIndex::default()];
-        // The same bits for all: one chain in each of two shards, as long as nothing is split.
+        // All hashes have the same low bits: one chain in each of two shards, as long as no bucket is split.
         let hash = |n: u64| (n % 2) << 54;
         (0..4).for_each(|n| assert!(index.insert(&mut states[n as usize % 2], hash(n), n as u32)));
         let (index, stopped) = (&index, &stop);
@@ -116,7 +117,7 @@ fn readers_miss_nothing_while_chains_become_shorter() {
         for round in 0..20_000u64 {
             let shard = round as usize % 2;
             let some = 4..4 + 2 * (round % 20);
-            // Entries before those that stay make them move to an overflow bucket and back.
+            // Other entries are added first and then removed, so that the entries that stay move to an overflow bucket and back.
             for n in some.clone().filter(|n| *n as usize % 2 == shard) {
                 assert!(index.insert(&mut states[shard], hash(n), n as u32));
             }

@@ -30,9 +30,11 @@ pub fn set_ipv4(p: &mut Packet, m: &Masked<Ipv4Key>) {
 
 /// Offset of the source address in an IPv4 header.
 pub(super) const IPV4_SRC: usize = 12;
+/// Offset of the destination address in an IPv4 header.
 pub(super) const IPV4_DST: usize = 16;
 /// Offset of the source address in an IPv6 header.
 pub(super) const IPV6_SRC: usize = 8;
+/// Offset of the destination address in an IPv6 header.
 pub(super) const IPV6_DST: usize = 24;
 
 /// Writes an address of an IPv4 packet, and the checksums that cover it.
@@ -49,8 +51,8 @@ pub(super) fn write_ipv4(p: &mut Packet, offset: usize, value: u32, mask: u32) {
     }
 }
 
-/// Writes an address of an IPv6 packet, and the transport checksum. If there is a routing header, the
-/// checksum covers the final destination (RFC 8200 §8.1), so writing this address does not change it.
+/// Writes an address of an IPv6 packet, and the transport checksum. With a routing header, the checksum covers the
+/// final destination (RFC 8200 §8.1), so writing the destination address does not change the checksum.
 pub(super) fn write_ipv6(p: &mut Packet, offset: usize, value: &[u8; 16], mask: &[u8; 16]) {
     let layout = p.layout();
     let Some(ip) = header::<40>(p, layout.l3) else { return };
@@ -82,7 +84,7 @@ pub fn set_ipv6(p: &mut Packet, m: &Masked<Ipv6Key>) {
     ip[7] = ip[7] & !k.hlimit | v.hlimit & k.hlimit;
 }
 
-/// Writes fields of an ARP packet; of a packet that is truncated, those that it has.
+/// Writes fields of an ARP packet. If the packet is truncated, only fields that it contains are written.
 pub fn set_arp(p: &mut Packet, m: &Masked<ArpKey>) {
     let layout = p.layout();
     if !ethertype::is_arp(layout.dl_type) {

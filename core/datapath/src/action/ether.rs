@@ -5,7 +5,7 @@ use dpif::{EthKey, Masked};
 use flow::Mac;
 use packet::ether::ethertype;
 
-/// Writes the addresses.
+/// Writes bits of both addresses.
 pub fn set(p: &mut Packet, m: &Masked<EthKey>) {
     if p.meta.packet_type != 0 {
         return;
@@ -23,7 +23,7 @@ fn word(key: &EthKey) -> u128 {
     u128::from(key.dst.to_u64()) << 80 | u128::from(key.src.to_u64()) << 32
 }
 
-/// Pushes a header on a layer 3 packet. `None`: not enough headroom.
+/// Pushes an Ethernet header on a layer 3 packet. Returns `None` if there is not enough headroom.
 pub fn push(p: &mut Packet, dst: Mac, src: Mac) -> Option<()> {
     if p.meta.packet_type == 0 {
         return Some(());
@@ -38,8 +38,8 @@ pub fn push(p: &mut Packet, dst: Mac, src: Mac) -> Option<()> {
     Some(())
 }
 
-/// Removes the header. A VLAN tag after it becomes payload: it is one beyond the parsed tags, because a flow with a tag is
-/// not decapsulated.
+/// Removes the Ethernet header. If a VLAN tag follows, it stays and becomes payload: it is beyond the tags that are
+/// parsed, because a flow with a parsed tag is not decapsulated.
 pub fn pop(p: &mut Packet) {
     let l3 = p.layout().l3;
     let type_at = |end: u16| {
@@ -47,8 +47,8 @@ pub fn pop(p: &mut Packet) {
         two.map(|two| u16::from_be_bytes(*two))
     };
     let header = if type_at(14).is_some_and(ethertype::is_vlan) { 14 } else { l3 };
-    // In an 802.3 frame without a type this field is the length, which is correct again when the header is
-    // pushed back.
+    // In an 802.3 frame without a type, this field is the length, which is correct again when the header is pushed
+    // back.
     let kind = type_at(header);
     if let (0, Some(kind)) = (p.meta.packet_type, kind)
         && p.frame.pull_front(usize::from(header)).is_some()

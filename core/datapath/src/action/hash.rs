@@ -1,8 +1,7 @@
 //! The `hash` action: `dp_hash` from addresses, protocol and ports.
 //!
-//! 0 means "not hashed", so it is never the result. The symmetric hash equals that of Open vSwitch, so that a
-//! select group chooses the same bucket for each connection. Of the other hash only the distribution is
-//! guaranteed.
+//! 0 means "not hashed", so it is never the result. The symmetric hash equals that of Open vSwitch, so that a select
+//! group chooses the same bucket for each connection. For the other hash only an even distribution is guaranteed.
 
 use crate::packet::Meta;
 use crate::path::extract;
@@ -17,7 +16,7 @@ use packet::lookup3::lookup3;
 /// The words of a key after its line that contain IPv6 addresses.
 const ADDRESSES: Words = 0b1_1110;
 
-/// The depth and the words to which keys of packets of this type must be read for hashing.
+/// Returns the depth and the words to which keys of packets of this type must be read for hashing.
 pub(crate) fn depth_of(dl_type: u16) -> (Depth, Words) {
     match dl_type {
         ethertype::IPV6 => (Depth::Wide, ADDRESSES),
@@ -25,7 +24,7 @@ pub(crate) fn depth_of(dl_type: u16) -> (Depth, Words) {
     }
 }
 
-/// The hash of a packet. `key`: its key, if it is known to the depth of the ports.
+/// Returns the hash of a packet. `key`: its key, if it was read to the ports.
 #[inline]
 pub fn hash(bytes: &[u8], meta: &Meta, key: Option<(&Line, Rest<'_>)>, symmetric: bool, basis: u32) -> u32 {
     if let Some((line, _)) = key
@@ -42,7 +41,7 @@ pub fn hash(bytes: &[u8], meta: &Meta, key: Option<(&Line, Rest<'_>)>, symmetric
     fields.hash(symmetric, basis)
 }
 
-/// As [`hash`]. An absent tail is copied only if the key does not decide.
+/// As [`hash`]. An absent tail is copied only if the key does not contain all hashed fields.
 #[inline]
 pub(crate) fn of_frame(
     frame: &Frame,
@@ -51,7 +50,7 @@ pub(crate) fn of_frame(
     symmetric: bool,
     basis: u32,
 ) -> u32 {
-    if !frame.is_whole()
+    if !frame.is_complete()
         && let Some(fields) = key.and_then(|(line, rest)| Fields::of_key(line, rest))
     {
         return fields.hash(symmetric, basis);
@@ -59,9 +58,9 @@ pub(crate) fn of_frame(
     hash(frame.bytes(), meta, key, symmetric, basis)
 }
 
-/// The hash of a packet without a key: equals [`hash`], not symmetric, with basis 0.
+/// Returns the hash of a packet's endpoints without its key: equals [`hash`], not symmetric, with basis 0.
 #[inline(always)]
-pub(crate) fn of_ends(bytes: &[u8], meta: &Meta) -> u32 {
+pub(crate) fn of_endpoints(bytes: &[u8], meta: &Meta) -> u32 {
     if meta.packet_type == 0 {
         if let Some(hash) = of_plain(bytes) {
             return hash;
@@ -71,19 +70,19 @@ pub(crate) fn of_ends(bytes: &[u8], meta: &Meta) -> u32 {
     hash(bytes, meta, None, false, 0)
 }
 
-/// As [`of_ends`]. An absent tail is copied only if the packet is not [plain](of_plain).
+/// As [`of_endpoints`]. An absent tail is copied only if the packet is not [plain](of_plain).
 #[inline(always)]
-pub(crate) fn of_ends_of(frame: &Frame, meta: &Meta) -> u32 {
-    if !frame.is_whole()
+pub(crate) fn of_frame_endpoints(frame: &Frame, meta: &Meta) -> u32 {
+    if !frame.is_complete()
         && meta.packet_type == 0
         && let Some(hash) = of_plain(frame.head())
     {
         return hash;
     }
-    of_ends(frame.bytes(), meta)
+    of_endpoints(frame.bytes(), meta)
 }
 
-/// The same of an Ethernet frame that is not [plain](of_plain).
+/// As [`of_endpoints`], for an Ethernet frame that is not [plain](of_plain).
 #[inline(never)]
 pub(crate) fn of_other(bytes: &[u8], meta: &Meta) -> u32 {
     match extract::tuple_line(bytes, bytes.len()) {
@@ -92,40 +91,40 @@ pub(crate) fn of_other(bytes: &[u8], meta: &Meta) -> u32 {
     }
 }
 
-/// The same for TCP and UDP over IPv4 without tags and options, by four loads instead of a parser for each header. `None`:
-/// another kind of packet. Where a length in the packet is wrong, the hash includes ports that a key would not have.
+/// As [`of_endpoints`], for TCP and UDP over IPv4 without tags and options, by four loads instead of a parser for each
+/// header. Returns `None` for other packets. If a length in the packet is wrong, the hash includes ports that the
+/// packet's key would not have.
 #[inline(always)]
 pub(crate) fn of_plain(bytes: &[u8]) -> Option<u32> {
     const UDP: u64 = ipproto::UDP as u64;
     const TCP: u64 = ipproto::TCP as u64;
     let head = bytes.first_chunk::<42>()?;
     let word = |at: usize| head[at..].first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
-    // Type, version and length, TOS, total length, identification; TOS, total length, identification, flags and offset,
-    // TTL; both addresses; ports.
+    // The words overlap. Second: type, version and header length, TOS, total length, identification. Third: total
+    // length, identification, flags and fragment offset, TTL, protocol. Then both addresses; then the ports.
     let (second, third, addresses, ports) = (word(12), word(16), word(26), word(34));
     let proto = u64::from(head[23]);
     let is_plain =
         (second >> 40 == 0x08_0045) & (third & 0x3fff_0000 == 0) & ((proto == UDP) | (proto == TCP));
-    let ends = ports & 0xffff_ffff_0000_0000 | proto << 16 | u64::from(ethertype::IPV4);
-    is_plain.then(|| last(mixed(mixed(0, addresses), ends)).max(1))
+    let endpoints = ports & 0xffff_ffff_0000_0000 | proto << 16 | u64::from(ethertype::IPV4);
+    is_plain.then(|| last(mixed(mixed(0, addresses), endpoints)).max(1))
 }
 
-/// The non-symmetric hash of a key with ports; `None` if its addresses are not in its line.
+/// Returns the non-symmetric hash of a key with ports; `None` if its addresses are not in its line.
 #[inline(always)]
 pub(crate) fn one_way_of_line(line: &Line, basis: u32) -> Option<u32> {
     if line[1] as u16 == ethertype::IPV6 { None } else { Some(one_way_of(line, basis)) }
 }
 
-/// The hash of a key with ports whose addresses are in its line; equals [`Fields::one_way`].
+/// Returns the hash of a key with ports whose addresses are in its line; equals [`Fields::one_way`].
 #[inline(always)]
 fn one_way_of(line: &Line, basis: u32) -> u32 {
-    let ends = line[4] & 0xffff_ffff_0000_0000 | (line[4] >> 24 & 0xff) << 16 | line[1] & 0xffff;
-    last(mixed(mixed(basis.into(), line[3]), ends)).max(1)
+    let endpoints = line[4] & 0xffff_ffff_0000_0000 | (line[4] >> 24 & 0xff) << 16 | line[1] & 0xffff;
+    last(mixed(mixed(basis.into(), line[3]), endpoints)).max(1)
 }
 
-/// Adds a word to the one-way hash: a product, which carries each bit upwards, xored with its upper half,
-/// which carries them downwards. Fixed and without a secret, because `dp_hash` must be the same after a
-/// restart.
+/// Adds a word to the one-way hash: multiplication carries each bit upwards, xor with the upper half carries them
+/// downwards. The hash is fixed and has no secret, because `dp_hash` must be the same after a restart.
 #[inline(always)]
 fn mixed(hash: u64, word: u64) -> u64 {
     let product = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -157,13 +156,13 @@ impl Fields {
         hash.max(1)
     }
 
-    /// Reads the fields from a key with ports, if the key contains all of them.
+    /// Reads the fields from a key with ports. Returns `None` if the key does not contain all of them.
     #[inline]
     fn of_key(line: &Line, rest: Rest<'_>) -> Option<Fields> {
         let dl_type = line[1] as u16;
         let is_six = dl_type == ethertype::IPV6;
         let address = |at| u128::from(rest.word(at)) << 64 | u128::from(rest.word(at + 1));
-        (!is_six || ADDRESSES & !rest.known == 0).then(|| Fields {
+        (!is_six || ADDRESSES & !rest.filled == 0).then(|| Fields {
             dl_type,
             macs: [line[2] >> 16, line[1] >> 16],
             vids: [line[0] as u16 & 0xfff, line[2] as u16 & 0xfff],
@@ -198,8 +197,8 @@ impl Fields {
         last(mixed(hash, ports | u64::from(self.nw_proto) << 16 | u64::from(self.dl_type)))
     }
 
-    /// Hashes the difference of each pair of fields. UDP ports are excluded, because the ports of the two
-    /// directions may be unrelated.
+    /// Hashes the xor of each pair of fields, which is the same for both directions. UDP ports are excluded, because
+    /// the ports of the two directions may be unrelated.
     fn both_ways(&self, basis: u32) -> u32 {
         let mut fields = [0; 32];
         let is_ip = matches!(self.dl_type, ethertype::IPV4 | ethertype::IPV6);
@@ -248,7 +247,7 @@ mod tests {
             }
             let (bytes, meta) = (compose(&f, b"payload"), Meta::received(0));
             let f = meta.flow_of(&bytes);
-            prop_assert_eq!(of_ends(&bytes, &meta), one_way(&f, 0).max(1));
+            prop_assert_eq!(of_endpoints(&bytes, &meta), one_way(&f, 0).max(1));
             for symmetric in [true, false] {
                 let from_flow = if symmetric { both_ways(&f, 7) } else { one_way(&f, 7) }.max(1);
                 prop_assert_eq!(hash(&bytes, &meta, None, symmetric, 7), from_flow);

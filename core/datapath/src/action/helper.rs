@@ -1,16 +1,17 @@
-//! Edits in packets of FTP control connections whose addresses are translated: text of a different length,
-//! and sequence numbers that are shifted because of it.
+//! Edits in packets of FTP control connections whose addresses are translated: text of a different length, and the
+//! resulting shift of sequence numbers.
 
 use crate::packet::Packet;
-use conntrack::{Edit, Inspected};
+use conntrack::{InspectionResult, TextEdit};
 use packet::checksum::{add, finish, pseudo_v4, pseudo_v6, update16};
 use packet::{Ipv4, Ipv6, Tcp, ethertype, ipproto};
 
 /// Offset of the checksum in a TCP header.
 const CHECKSUM: usize = 16;
 
-/// Applies the edits of a helper. `None`: the packet has not enough space for the text, or has no TCP header.
-pub fn write(p: &mut Packet, inspected: &Inspected) -> Option<()> {
+/// Applies the edits of a helper. Returns `None` if the buffer has not enough space for the text, or the packet has
+/// no TCP header.
+pub fn write(p: &mut Packet, inspected: &InspectionResult) -> Option<()> {
     if inspected.edit.is_none() && inspected.seq == 0 && inspected.ack == 0 {
         return Some(());
     }
@@ -37,15 +38,15 @@ pub fn write(p: &mut Packet, inspected: &Inspected) -> Option<()> {
     checksum(p.frame.bytes_mut(), usize::from(layout.l3), l4, layout.dl_type)
 }
 
-/// Adds to a sequence or acknowledgement number of the TCP header.
+/// Adds `by` to a sequence or acknowledgement number of the TCP header.
 fn shift(tcp: &mut [u8], at: usize, by: i32) -> Option<()> {
     let number = tcp.get_mut(at..)?.first_chunk_mut::<4>()?;
     *number = u32::from_be_bytes(*number).wrapping_add_signed(by).to_be_bytes();
     Some(())
 }
 
-/// Replaces a part of the payload, which begins at `payload`. Returns by how many bytes the packet has grown.
-fn replace(p: &mut Packet, payload: usize, Edit { range, text }: &Edit) -> Option<i16> {
+/// Replaces a part of the payload, which begins at offset `payload`. Returns by how many bytes the packet has grown.
+fn replace(p: &mut Packet, payload: usize, TextEdit { range, text }: &TextEdit) -> Option<i16> {
     let (from, to, end) = (payload + range.start, payload + range.end, p.frame.len());
     let new_to = from + text.len();
     p.frame.bytes().get(from..to)?;
@@ -59,7 +60,7 @@ fn replace(p: &mut Packet, payload: usize, Edit { range, text }: &Edit) -> Optio
     i16::try_from(new_to as i64 - to as i64).ok()
 }
 
-/// Adds to the length in the network header.
+/// Adds `by` to the length in the network header.
 fn lengthen(l3: &mut [u8], dl_type: u16, by: i16) -> Option<()> {
     let at = if dl_type == ethertype::IPV4 { 2 } else { 4 };
     let field = l3.get_mut(at..)?.first_chunk_mut::<2>()?;

@@ -13,7 +13,8 @@ pub fn set(p: &mut Packet, proto: u8, m: &Masked<IcmpKey>) {
     }
 }
 
-/// Offset of a neighbour message's target, and the offsets of its first option of each kind.
+/// Returns the offset of a neighbour message's target, and the offset of the first source and target link-layer
+/// address option.
 fn neighbour(p: &mut Packet) -> Option<(usize, [Option<usize>; 2])> {
     if p.layout().proto != ipproto::ICMPV6 {
         return None;

@@ -1,4 +1,4 @@
-//! Operations that change one packet. They do nothing to a packet without the header that they change.
+//! Operations that change one packet. They do nothing to a packet that lacks the header to be changed.
 
 pub mod address;
 pub mod ether;

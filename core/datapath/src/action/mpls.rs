@@ -3,7 +3,7 @@
 use crate::packet::Packet;
 use packet::ether::ethertype;
 
-/// Pushes an outermost entry. `None`: not enough headroom.
+/// Pushes an outermost entry. Returns `None` if there is not enough headroom.
 pub fn push(p: &mut Packet, ethertype: u16, lse: u32) -> Option<()> {
     let l3 = usize::from(p.layout().l3);
     if p.meta.packet_type == 0 && l3 < 14 {
@@ -18,7 +18,8 @@ pub fn push(p: &mut Packet, ethertype: u16, lse: u32) -> Option<()> {
     Some(())
 }
 
-/// Pushes an entry in front of the whole frame, which becomes the payload. `None`: not enough headroom.
+/// Pushes an entry in front of the complete frame, which becomes the payload. Returns `None` if there is not enough
+/// headroom.
 pub fn add(p: &mut Packet, ethertype: u16, lse: u32) -> Option<()> {
     p.frame.push_front(4)?.copy_from_slice(&lse.to_be_bytes());
     p.meta.packet_type = 1 << 16 | u32::from(ethertype);
@@ -43,7 +44,7 @@ pub fn pop(p: &mut Packet, ethertype: u16) {
 fn set_type(p: &mut Packet, l3: usize, ethertype: u16) {
     match p.meta.packet_type {
         0 => p.frame.bytes_mut()[l3 - 2..l3].copy_from_slice(&ethertype.to_be_bytes()),
-        // The payload of the last entry is a frame.
+        // The payload of the last entry is an Ethernet frame.
         _ if ethertype == ethertype::TEB => p.meta.packet_type = 0,
         _ => p.meta.packet_type = 1 << 16 | u32::from(ethertype),
     }

@@ -1,21 +1,21 @@
-//! Edits for address translation: addresses, ports and ICMP identifiers of the packet, and of the packet that
-//! an ICMP error quotes.
+//! Edits for address translation: addresses, ports and ICMP identifiers of the packet, and of the packet that is
+//! quoted in an ICMP error.
 
 use super::address::{IPV4_DST, IPV4_SRC, IPV6_DST, IPV6_SRC, write_ipv4, write_ipv6};
 use super::transport::{header, set_ports, set_sctp_ports, write_word};
 use crate::packet::Packet;
 use crate::port::Frame;
-use conntrack::{Ends, Quoted, Translation, Transport};
+use conntrack::{Endpoints4, Quoted, Translation, Transport};
 use dpif::{Masked, PortsKey};
 use packet::checksum::{add, finish, update16, update32, update128};
-use packet::frame::REACH;
+use packet::frame::HEAD_WINDOW;
 use packet::ip::skip_extensions;
 use packet::{Icmp, Ipv4, Ipv6, Tcp, Udp, ipproto};
 
 /// Offset of the identifier in an ICMP header.
 const ICMP_ID: usize = 4;
 
-/// Writes a translation, and the checksums that cover it.
+/// Writes a translation, and updates the checksums that cover it.
 pub fn write(p: &mut Packet, t: &Translation) {
     p.number = None;
     let places = if t.v6 { [IPV6_SRC, IPV6_DST] } else { [IPV4_SRC, IPV4_DST] };
@@ -42,20 +42,23 @@ pub fn write(p: &mut Packet, t: &Translation) {
     }
 }
 
-/// Offsets in a frame without tags: of the IPv4 addresses, and of the ports after an IPv4 header without options.
+/// Offset of the IPv4 addresses in a frame without tags.
 const ADDRESSES_AT: usize = 26;
+/// Offset of the ports in a frame without tags, after an IPv4 header without options.
 const PORTS_AT: usize = 34;
-/// Offsets of the checksums of IPv4, UDP and TCP in such a frame.
+/// Offset of the IPv4 checksum in a frame without tags.
 const HEADER_SUM_AT: usize = 24;
+/// Offset of the UDP checksum in a frame without tags, after an IPv4 header without options.
 const UDP_SUM_AT: usize = 40;
+/// Offset of the TCP checksum in a frame without tags, after an IPv4 header without options.
 const TCP_SUM_AT: usize = 50;
 
-/// Writes addresses and ports of a TCP or UDP packet over IPv4 without options, and updates its checksums.
-/// `false`: nothing was changed, because the frame has tags, or a device stated something about its checksums.
+/// Writes addresses and ports of a TCP or UDP packet over IPv4 without options, and updates its checksums. Returns
+/// `false` and changes nothing if the frame is of another kind or has tags, or if a device reported on its checksums.
 #[inline]
-pub fn write_ends(frame: &mut Frame, ends: &Ends) -> bool {
+pub fn write_endpoints(frame: &mut Frame, endpoints: &Endpoints4) -> bool {
     let len = frame.len();
-    // Start and offset of a checksum that its sender left open.
+    // Start and offset of a checksum that the sender left to the receiver.
     let mut open = None;
     if frame.has_offload_state() {
         open = frame.offload().csum.map(|csum| (usize::from(csum.start), usize::from(csum.offset)));
@@ -74,11 +77,11 @@ pub fn write_ends(frame: &mut Frame, ends: &Ends) -> bool {
     }
     let addresses = be64(head, ADDRESSES_AT);
     let ports = (be64(head, PORTS_AT) >> 32) as u32;
-    // Changes of the checksums: by the addresses, and by addresses and ports.
-    let moved = delta(addresses, ends.addresses);
-    let both = moved + delta(ports.into(), ends.ports.into());
-    head[ADDRESSES_AT..PORTS_AT].copy_from_slice(&ends.addresses.to_be_bytes());
-    head[PORTS_AT..PORTS_AT + 4].copy_from_slice(&ends.ports.to_be_bytes());
+    // Changes of the checksums: by the addresses only, and by addresses and ports.
+    let moved = delta(addresses, endpoints.addresses);
+    let both = moved + delta(ports.into(), endpoints.ports.into());
+    head[ADDRESSES_AT..PORTS_AT].copy_from_slice(&endpoints.addresses.to_be_bytes());
+    head[PORTS_AT..PORTS_AT + 4].copy_from_slice(&endpoints.ports.to_be_bytes());
     sum_at(head, HEADER_SUM_AT, moved);
     match tcp {
         _ if open.is_some() => open_sum_at(head, PORTS_AT + sum_offset, moved),
@@ -94,42 +97,43 @@ pub fn write_ends(frame: &mut Frame, ends: &Ends) -> bool {
     true
 }
 
-/// Offset of the protocol.
+/// Offset of the protocol in a frame without tags.
 const PROTO_AT: usize = 23;
-/// Type, version and length of an IPv4 header.
+/// Ethernet type IPv4, version 4, header length 20.
 const IPV4_WITHOUT_TAGS: [u8; 3] = [8, 0, 0x45];
 
 #[inline(always)]
-fn be64(head: &[u8; REACH], at: usize) -> u64 {
+fn be64(head: &[u8; HEAD_WINDOW], at: usize) -> u64 {
     let mut word = [0; 8];
     word.copy_from_slice(&head[at..at + 8]);
     u64::from_be_bytes(word)
 }
 
-/// The change of a checksum when `new` replaces `old` (RFC 1624, equation 3), in 34 bits.
+/// Returns the change of a checksum when `new` replaces `old` (RFC 1624, equation 3), in 34 bits.
 #[inline(always)]
 fn delta(old: u64, new: u64) -> u64 {
     let halves = |word: u64| (word >> 32) + (word & 0xffff_ffff);
     halves(!old) + halves(new)
 }
 
-/// Updates the checksum at an offset by a change; returns the new checksum.
+/// Updates the checksum at offset `at` by a change; returns the new checksum.
 #[inline(always)]
-fn sum_at(head: &mut [u8; REACH], at: usize, delta: u64) -> u16 {
+fn sum_at(head: &mut [u8; HEAD_WINDOW], at: usize, delta: u64) -> u16 {
     let old = u16::from_be_bytes([head[at], head[at + 1]]);
     let new = fold(u64::from(!old) + delta);
     head[at..at + 2].copy_from_slice(&(!new).to_be_bytes());
     !new
 }
 
-/// Updates an open checksum by a change of the addresses: its field has the sum of the pseudo header, not complemented.
+/// Updates an unfinished checksum by a change of the addresses. Its field holds the sum of the pseudo header, not
+/// complemented.
 #[inline(always)]
-fn open_sum_at(head: &mut [u8; REACH], at: usize, delta: u64) {
+fn open_sum_at(head: &mut [u8; HEAD_WINDOW], at: usize, delta: u64) {
     let old = u16::from_be_bytes([head[at], head[at + 1]]);
     head[at..at + 2].copy_from_slice(&fold(u64::from(old) + delta).to_be_bytes());
 }
 
-/// The 16-bit one's complement sum of a number below 2^40.
+/// Returns the 16-bit one's complement sum of a number below 2^40.
 #[inline(always)]
 fn fold(wide: u64) -> u16 {
     let narrow = |wide: u64| (wide >> 16) + (wide & 0xffff);
@@ -148,7 +152,7 @@ fn ports(p: &mut Packet, src: u16, dst: u16) {
     }
 }
 
-/// Writes into the packet that an ICMP error quotes, as far as it is quoted.
+/// Writes into the packet that is quoted in an ICMP error, as far as it is quoted.
 fn write_quoted(icmp: &mut [u8], v6: bool, quoted: &Quoted) {
     let Some(packet) = icmp.get_mut(Icmp::LEN..) else { return };
     let place = if v6 { place_v6(packet) } else { place_v4(packet) };
@@ -203,14 +207,14 @@ fn write_quoted(icmp: &mut [u8], v6: bool, quoted: &Quoted) {
     }
 }
 
-/// Changes a word, if the data contains it.
+/// Changes a 16-bit word, if the data contains it.
 fn with_word(data: &mut [u8], at: usize, change: impl FnOnce(u16) -> u16) {
     if let Some(word) = data.get_mut(at..).and_then(|d| d.first_chunk_mut::<2>()) {
         *word = change(u16::from_be_bytes(*word)).to_be_bytes();
     }
 }
 
-/// Protocol and offset of the transport header of an IPv4 packet, which may be truncated.
+/// Returns protocol and offset of the transport header of an IPv4 packet, which may be truncated.
 fn place_v4(packet: &[u8]) -> Option<(u8, usize)> {
     let (ip, _) = Ipv4::parse(packet)?;
     Some((ip.proto(), ip.header_len()))
@@ -271,11 +275,11 @@ mod tests {
     proptest! {
         #[test]
         fn a_translated_packet_equals_a_composed_one(
-            v6: bool, proto in prop::sample::select(vec![6u8, 17, 132]), ends: [u8; 2], ports: [u16; 2],
+            v6: bool, proto in prop::sample::select(vec![6u8, 17, 132]), endpoints: [u8; 2], ports: [u16; 2],
             to: [u8; 2], to_ports: [u16; 2], source: bool,
         ) {
-            let before = flow_of(v6, proto, ends, ports);
-            let after_ends = if source { [to[0], ends[1]] } else { [ends[0], to[1]] };
+            let before = flow_of(v6, proto, endpoints, ports);
+            let after_endpoints = if source { [to[0], endpoints[1]] } else { [endpoints[0], to[1]] };
             let t = Translation {
                 v6,
                 src: source.then(|| address(v6, to[0])),
@@ -285,7 +289,7 @@ mod tests {
             };
             let mut p = packet(&compose(&before, b"payload"));
             write(&mut p, &t);
-            let after = compose(&flow_of(v6, proto, after_ends, to_ports), b"payload");
+            let after = compose(&flow_of(v6, proto, after_endpoints, to_ports), b"payload");
             // `compose` does not compute the CRC of SCTP; the tests of `set_sctp_ports` check it.
             let end = if proto == ipproto::SCTP { after.len() - b"payload".len() - 4 } else { after.len() };
             let (is, is_to_be) = (&p.frame.bytes()[..end], &after[..end]);
@@ -295,36 +299,36 @@ mod tests {
 
         #[test]
         fn write_ends_equals_write(
-            tcp: bool, ends: [u8; 2], ports: [u16; 2], to: [u8; 2], to_ports: [u16; 2], no_sum: bool,
+            tcp: bool, endpoints: [u8; 2], ports: [u16; 2], to: [u8; 2], to_ports: [u16; 2], no_sum: bool,
         ) {
             let proto = if tcp { ipproto::TCP } else { ipproto::UDP };
-            let [mut before, mut after] = [(ends, ports), (to, to_ports)]
-                .map(|(ends, ports)| compose(&flow_of(false, proto, ends, ports), b"an odd payload."));
+            let [mut before, mut after] = [(endpoints, ports), (to, to_ports)]
+                .map(|(endpoints, ports)| compose(&flow_of(false, proto, endpoints, ports), b"an odd payload."));
             if no_sum && !tcp {
                 [&mut before, &mut after].into_iter().for_each(|bytes| bytes[UDP_SUM_AT..UDP_SUM_AT + 2].fill(0));
             }
             let [src, dst] = to.map(|n| address(false, n)[1]);
-            let new = Ends { addresses: src << 32 | dst, ports: u32::from(to_ports[0]) << 16 | u32::from(to_ports[1]) };
+            let new = Endpoints4 { addresses: src << 32 | dst, ports: u32::from(to_ports[0]) << 16 | u32::from(to_ports[1]) };
             let mut p = packet(&before);
-            prop_assert!(write_ends(&mut p.frame, &new));
+            prop_assert!(write_endpoints(&mut p.frame, &new));
             prop_assert!(twice_zero(p.frame.bytes(), &after), "{:02x?}\n{after:02x?}", p.frame.bytes());
             let mut tagged = before;
             tagged.splice(12..12, [0x81, 0, 0, 5]);
             let mut p = packet(&tagged);
-            prop_assert!(!write_ends(&mut p.frame, &new) && p.frame.bytes() == tagged);
+            prop_assert!(!write_endpoints(&mut p.frame, &new) && p.frame.bytes() == tagged);
         }
 
         /// The sender of the packet left its checksum open.
         #[test]
-        fn an_open_checksum_is_right_when_it_is_finished(tcp: bool, ends: [u8; 2], ports: [u16; 2], to: [u8; 2], to_ports: [u16; 2]) {
+        fn an_open_checksum_is_right_when_it_is_finished(tcp: bool, endpoints: [u8; 2], ports: [u16; 2], to: [u8; 2], to_ports: [u16; 2]) {
             let proto = if tcp { ipproto::TCP } else { ipproto::UDP };
-            let mut before = compose(&flow_of(false, proto, ends, ports), b"payload");
+            let mut before = compose(&flow_of(false, proto, endpoints, ports), b"payload");
             let (start, offset) = packet::segment::make_partial(&mut before).unwrap();
             let [src, dst] = to.map(|n| address(false, n)[1]);
-            let new = Ends { addresses: src << 32 | dst, ports: u32::from(to_ports[0]) << 16 | u32::from(to_ports[1]) };
+            let new = Endpoints4 { addresses: src << 32 | dst, ports: u32::from(to_ports[0]) << 16 | u32::from(to_ports[1]) };
             let mut p = packet(&before);
             p.frame.set_offload(Offload { csum: Some(PartialChecksum { start, offset }), gso: None });
-            prop_assert!(write_ends(&mut p.frame, &new));
+            prop_assert!(write_endpoints(&mut p.frame, &new));
             let offload = p.frame.offload();
             prop_assert!(offload.finish(p.frame.bytes_mut(), |_| ()).is_some());
             let after = compose(&flow_of(false, proto, to, to_ports), b"payload");
@@ -333,13 +337,13 @@ mod tests {
 
         #[test]
         fn a_translated_error_equals_a_composed_one(
-            v6: bool, proto in prop::sample::select(vec![6u8, 17]), router: u8, ends: [u8; 2], ports: [u16; 2],
+            v6: bool, proto in prop::sample::select(vec![6u8, 17]), router: u8, endpoints: [u8; 2], ports: [u16; 2],
             to: [u8; 2], to_ports: [u16; 2], quoted in 28..100usize,
         ) {
             // A half of a checksum cannot be updated.
             let quoted = (quoted & !1) + if v6 { 20 } else { 0 };
-            let (about, other) = (flow_of(v6, proto, ends, ports), flow_of(v6, proto, to, to_ports));
-            let mut p = packet(&error(v6, [router, ends[0]], &about, quoted));
+            let (about, other) = (flow_of(v6, proto, endpoints, ports), flow_of(v6, proto, to, to_ports));
+            let mut p = packet(&error(v6, [router, endpoints[0]], &about, quoted));
             let t = Translation {
                 v6,
                 src: None,

@@ -1,4 +1,4 @@
-//! The network service header (RFC 8300), which precedes a whole frame or a layer 3 packet.
+//! The network service header (RFC 8300), which precedes an Ethernet frame or a layer 3 packet.
 
 use crate::packet::Packet;
 use dpif::Masked;
@@ -8,7 +8,7 @@ use packet::nsh::next;
 
 const PACKET_TYPE: u32 = 1 << 16 | ethertype::NSH as u32;
 
-/// The protocol number of a header's payload; `None`: NSH has no number for this packet type.
+/// Returns the protocol number of a header's payload; `None` if NSH has no number for this packet type.
 fn next_of(packet_type: u32) -> Option<u8> {
     match (packet_type >> 16, packet_type as u16) {
         (0, 0) => Some(next::ETHERNET),
@@ -30,7 +30,7 @@ fn packet_type_of(next_protocol: u8) -> Option<u32> {
     }
 }
 
-/// Pushes a prepared header and sets its next protocol. `None`: not enough headroom.
+/// Pushes a prepared header and sets its next protocol. Returns `None` if there is not enough headroom.
 pub fn push(p: &mut Packet, header: &[u8]) -> Option<()> {
     let Some(next_protocol) = next_of(p.meta.packet_type) else { return Some(()) };
     let room = p.frame.push_front(header.len())?;
@@ -41,7 +41,7 @@ pub fn push(p: &mut Packet, header: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// Removes the header. `None`: the header is invalid, or its payload has an unsupported type.
+/// Removes the header. Returns `None` if the header is invalid, or its payload has an unsupported type.
 pub fn pop(p: &mut Packet) -> Option<()> {
     if p.meta.packet_type != PACKET_TYPE {
         return Some(());
@@ -54,7 +54,7 @@ pub fn pop(p: &mut Packet) -> Option<()> {
     Some(())
 }
 
-/// Writes bits of flags, TTL, path, and of the context header of type 1.
+/// Writes bits of flags, TTL, path, and of the context header of MD type 1.
 pub fn set(p: &mut Packet, m: &Masked<Nsh>) {
     let layout = p.layout();
     if layout.dl_type != ethertype::NSH {

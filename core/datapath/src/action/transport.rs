@@ -1,8 +1,8 @@
 //! Checksums of the transport header, and the ports.
 //!
-//! A UDP checksum field that is zero stays zero (RFC 768: not computed; RFC 8200 forbids it over IPv6, but
-//! that is the sender's responsibility). If the frame's checksum is unfinished, its field holds the sum of
-//! the pseudo header, not complemented: changed addresses are added to it, changed ports are not.
+//! A UDP checksum of zero stays zero (RFC 768: not computed; RFC 8200 forbids it over IPv6, but that is the sender's
+//! responsibility). If the checksum is unfinished, its field holds the sum of the pseudo header, not complemented:
+//! changes of addresses are added to it, changes of ports are not.
 
 use crate::layout::Layout;
 use crate::packet::Packet;
@@ -12,15 +12,15 @@ use packet::{Icmp, Tcp, Udp, ipproto};
 
 /// A change of bytes that the transport checksum covers.
 pub enum Change<'a> {
-    /// A word of the pseudo header.
+    /// An IPv4 address of the pseudo header: old and new.
     Address4(u32, u32),
-    /// An address of the pseudo header.
+    /// An IPv6 address of the pseudo header: old and new.
     Address6(&'a [u8; 16], &'a [u8; 16]),
-    /// A 16-bit word of the header itself.
+    /// A 16-bit word of the transport header itself: old and new.
     Word(u16, u16),
 }
 
-/// Offset of the transport checksum; `None` if the packet ends within the header.
+/// Returns the offset of the transport checksum; `None` if the packet ends within the header.
 fn field_at(layout: &Layout) -> Option<usize> {
     let (offset, header) = match layout.proto {
         ipproto::TCP => (16, Tcp::LEN),
@@ -32,14 +32,14 @@ fn field_at(layout: &Layout) -> Option<usize> {
     (layout.l4_len() >= header).then_some(l4 + offset)
 }
 
-/// Updates the transport checksum.
+/// Updates the transport checksum for a change.
 pub fn changed(p: &mut Packet, change: &Change<'_>) {
     let layout = p.layout();
     let in_pseudo_header = !matches!(change, Change::Word(..));
     if layout.proto == ipproto::ICMP && in_pseudo_header {
         return;
     }
-    // An unfinished checksum of an inner packet is not affected: it does not cover the changed bytes.
+    // The unfinished checksum of an inner packet is not affected: it does not cover the changed bytes.
     let unfinished = p.frame.offload().csum.is_some_and(|csum| Some(csum.start) == layout.l4);
     if unfinished && !in_pseudo_header {
         return;
@@ -65,7 +65,7 @@ pub fn changed(p: &mut Packet, change: &Change<'_>) {
     *field = new.to_be_bytes();
 }
 
-/// The transport header and its payload, without padding; empty if there is none.
+/// Returns the transport header and its payload, without padding; empty if there is none.
 pub fn header(p: &mut Packet) -> &mut [u8] {
     let layout = p.layout();
     let l4 = layout.l4.map_or(0, usize::from);
@@ -84,7 +84,7 @@ pub fn write_word(p: &mut Packet, offset: usize, value: u16, mask: u16) {
     }
 }
 
-/// Writes the ports of TCP or UDP. A TCP packet that is shorter than its data offset says is not changed.
+/// Writes the ports of TCP or UDP. A TCP packet that is shorter than its data offset is not changed.
 pub fn set_ports(p: &mut Packet, proto: u8, m: &Masked<PortsKey>) {
     if p.layout().proto != proto {
         return;
@@ -98,8 +98,8 @@ pub fn set_ports(p: &mut Packet, proto: u8, m: &Masked<PortsKey>) {
     }
 }
 
-/// Writes the ports of SCTP. Its CRC covers the whole packet. A wrong CRC stays wrong by the same bits, so
-/// that the receiver still detects the error.
+/// Writes the ports of SCTP, and updates the CRC, which covers the complete packet. A wrong CRC stays wrong by the
+/// same bits, so that the receiver still detects the error.
 pub fn set_sctp_ports(p: &mut Packet, m: &Masked<PortsKey>) {
     if p.layout().proto != ipproto::SCTP {
         return;

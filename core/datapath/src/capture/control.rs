@@ -1,4 +1,4 @@
-//! Starting and ending captures.
+//! Starting and ending captures: the interface for the control half.
 
 use super::running::{CAPTURES_MAX, Capture};
 use super::set::Captures;
@@ -7,7 +7,7 @@ use crate::ports::Ports;
 use std::sync::Arc;
 
 impl Datapath {
-    /// Starts a capture: workers see it in their next iteration.
+    /// Starts a capture. Workers use it from their next iteration on.
     pub fn start_capture(&self, capture: &Arc<Capture>) -> Result<(), PutError> {
         let _one_at_a_time = self.shared.flows();
         let captures = self.shared.captures.load_full();
@@ -18,18 +18,19 @@ impl Datapath {
         Ok(())
     }
 
-    /// Ends a capture. Its reader may still take what waits; workers add nothing after their next iteration.
+    /// Ends a capture. The reader may still take the copies that wait. Workers add none after their next iteration
+    /// has begun.
     pub fn stop_capture(&self, capture: &Arc<Capture>) {
         let _one_at_a_time = self.shared.flows();
         self.set_captures(self.shared.captures.load_full().without(capture));
     }
 
-    /// The captures that run.
+    /// The captures that are running.
     pub fn captures(&self) -> Vec<Arc<Capture>> {
         self.shared.captures.load().iter().cloned().collect()
     }
 
-    /// Publishes the captures. Only ports whose captures change get other tx queues.
+    /// Publishes the captures. Only ports whose captures change get new tx queues.
     fn set_captures(&self, captures: Captures) {
         let captures = Arc::new(captures);
         let mut ports = Ports::clone(&self.shared.ports.load());

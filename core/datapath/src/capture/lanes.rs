@@ -1,7 +1,7 @@
 //! Lanes: the copies of a capture that wait for its reader.
 //!
-//! Usually each thread writes to a lane of its own. A lane has a lock. Its reader holds the lock only to exchange two vectors; a writer
-//! tries the lock a few times and then counts the packet as lost.
+//! Usually each thread writes to a lane of its own. Each lane has a lock. The reader holds the lock only to exchange
+//! two vectors; a writer tries the lock a few times, and then counts the packet as lost.
 
 use super::offered::Side;
 use crate::locks::lock_soon;
@@ -9,25 +9,25 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use units::{Nanos, Ufid};
 
-/// Number of lanes; threads beyond that share them.
+/// Number of lanes. If there are more threads, some share a lane.
 const LANES: usize = 16;
-/// How many times a writer tries the lock: below a microsecond.
+/// How many times a writer tries to take the lock: less than a microsecond.
 const TRIES: usize = 32;
 
-/// Bytes that a packet takes besides its own.
+/// Memory in bytes that a packet uses besides its kept bytes.
 pub const OVERHEAD: usize = std::mem::size_of::<Record>();
 /// A captured packet, without its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// When it was seen.
+    /// When the packet was offered to the capture.
     pub at: Nanos,
-    /// Where it was seen.
+    /// Where the packet was offered to the capture.
     pub side: Side,
-    /// The port, by its datapath number.
+    /// The datapath port number of the port.
     pub port: u32,
     /// Length of the packet in bytes.
     pub len: u32,
-    /// How many of its bytes were kept.
+    /// Number of the packet's bytes that were kept.
     pub kept: u32,
     /// Recirculation id of the pass.
     pub recirc_id: u32,
@@ -35,16 +35,16 @@ pub struct Record {
     pub dp_hash: u32,
     /// The packet begins with an IP header rather than an Ethernet header.
     pub is_l3: bool,
-    /// The megaflow that it hit, if known.
+    /// The megaflow that the packet hit, if known.
     pub megaflow: Option<Ufid>,
-    /// It had no megaflow: a handler was asked.
+    /// The packet had no megaflow: an upcall was needed.
     pub upcall: bool,
 }
 
 /// Captured packets, the oldest first.
 #[derive(Debug, Default)]
 pub struct Batch {
-    /// Records, each with the place of its bytes.
+    /// Records, each with the offset of its bytes in `bytes`.
     records: Vec<(Record, usize)>,
     bytes: Vec<u8>,
 }
@@ -60,7 +60,7 @@ impl Batch {
         self.records.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no packets.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
@@ -74,7 +74,7 @@ struct Lane {
 
 pub(super) struct Lanes {
     lanes: [Mutex<Lane>; LANES],
-    /// Bytes in all lanes, with the overhead of each packet.
+    /// Memory in use by all lanes, in bytes, including the overhead of each packet.
     held: AtomicUsize,
     most: usize,
 }
@@ -84,7 +84,7 @@ impl Lanes {
         Lanes { lanes: Default::default(), held: AtomicUsize::new(0), most }
     }
 
-    /// Adds a packet; false if there is no memory left, or the lane is taken.
+    /// Adds a packet. Returns false if there is no memory left, or if the lane is locked.
     pub(super) fn put(&self, lane: usize, record: Record, kept: &[u8]) -> bool {
         let need = kept.len() + OVERHEAD;
         if self.held.fetch_add(need, Ordering::Relaxed) + need <= self.most
@@ -98,7 +98,8 @@ impl Lanes {
         false
     }
 
-    /// Takes everything. The memory counts as free from now on: the reader bounds what it takes.
+    /// Removes and returns all packets. Their memory counts as free from now on; the reader must bound the memory
+    /// that it holds.
     pub(super) fn take(&self) -> Batch {
         let mut out = Batch::default();
         for lane in &self.lanes {

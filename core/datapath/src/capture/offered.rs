@@ -8,13 +8,13 @@ use units::Ufid;
 /// Where a packet is offered to captures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The port received it, and it was looked up.
+    /// The port received the packet, and the packet was looked up.
     Rx,
-    /// The port's device is about to get it.
+    /// The port's device is about to get the packet.
     Tx,
-    /// It was dropped for this reason after the port received it.
+    /// The packet was dropped for this reason after the port received it.
     DroppedIn(DropReason),
-    /// It was dropped for this reason when the port was to send it.
+    /// The packet was dropped for this reason when the port was to send it.
     DroppedOut(DropReason),
 }
 
@@ -24,14 +24,14 @@ pub(crate) struct Offered<'a> {
     pub(crate) port: u32,
     pub(crate) bytes: &'a [u8],
     pub(crate) meta: &'a Meta,
-    /// The megaflow that it hit, where that is known.
+    /// The megaflow that the packet hit, if known.
     pub(crate) megaflow: Option<Ufid>,
-    /// It had no megaflow.
+    /// The packet had no megaflow.
     pub(crate) upcall: bool,
 }
 
 impl Side {
-    /// The side of a drop.
+    /// Returns the side for a drop.
     pub(crate) fn dropped(drop_port: DropPort, reason: DropReason) -> Side {
         match drop_port {
             DropPort::In(_) => Side::DroppedIn(reason),
@@ -39,7 +39,7 @@ impl Side {
         }
     }
 
-    /// Why the packet was dropped, if it was.
+    /// Returns why the packet was dropped, if it was.
     pub fn reason(self) -> Option<DropReason> {
         match self {
             Side::Rx | Side::Tx => None,
@@ -47,7 +47,7 @@ impl Side {
         }
     }
 
-    /// Whether the port received the packet, rather than sending it.
+    /// Returns whether the port has received the packet, rather than sent it.
     pub fn is_inbound(self) -> bool {
         matches!(self, Side::Rx | Side::DroppedIn(_))
     }

@@ -1,4 +1,4 @@
-//! The tx queue of a captured port, in front of a queue of its device.
+//! Captured queue: a tx queue of a captured port, in front of a queue of its device.
 
 use super::offered::{Offered, Side};
 use super::set::Captures;
@@ -8,13 +8,14 @@ use crate::port::{FrameBatch, TxQueue, TxResult};
 use crate::port_count::PortCount;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Offers each frame to the captures of its port before the device gets it. What the device then refuses is also captured as a drop.
+/// Offers each frame to the captures of its port before the device gets the frame. Frames that the device then
+/// refuses are also captured as drops.
 pub(crate) struct CapturedQueue {
     captures: Arc<Captures>,
     device: DeviceQueues,
     port: u32,
     at: usize,
-    /// A copy of what the device last refused.
+    /// A copy of the frame that the device last refused.
     refused: Option<Vec<u8>>,
 }
 
@@ -69,8 +70,8 @@ impl TxQueue for CapturedQueue {
         self.pass(frames, |device, frames| device.tx(frames))
     }
 
-    fn takes_large(&self) -> bool {
-        self.lock().queue.takes_large()
+    fn accepts_large(&self) -> bool {
+        self.lock().queue.accepts_large()
     }
 
     fn tx_queued(&mut self, frames: &mut FrameBatch, queues: &[u32]) -> TxResult {

@@ -1,4 +1,4 @@
-//! One capture: its filter, its limits and its counters.
+//! A capture: its filter, its limits and its counters.
 
 use super::lanes::{Batch, Lanes, Record};
 use super::offered::{Offered, Side};
@@ -15,10 +15,10 @@ pub const CAPTURES_MAX: usize = 8;
 /// Reads the clock.
 pub type CaptureClock = Arc<dyn Fn() -> Nanos + Send + Sync>;
 
-/// Which packets a capture wants, and how much of them.
+/// Which packets are captured, and how many bytes of each.
 #[derive(Clone, Debug)]
 pub struct CaptureSpec {
-    /// Only packets of these ports; empty: of all.
+    /// Only packets of these ports; empty: packets of all ports.
     pub ports: BTreeSet<u32>,
     /// Packets that the ports receive.
     pub rx: bool,
@@ -26,26 +26,26 @@ pub struct CaptureSpec {
     pub tx: bool,
     /// Packets that are dropped.
     pub drops: bool,
-    /// Only drops for these reasons; empty: for all.
+    /// Only drops for these reasons; empty: for all reasons.
     pub reasons: BTreeSet<DropReason>,
-    /// Only packets that this matches. `in_port` is a datapath port number.
+    /// Only packets that match. `in_port` is a datapath port number.
     pub filter: Option<Match>,
     /// Only packets that hit this megaflow.
     pub megaflow: Option<Ufid>,
-    /// Also later passes of packets that are recirculated.
+    /// Also the later passes of recirculated packets.
     pub passes: bool,
     /// Maximum number of bytes of a packet that are kept.
     pub snaplen: usize,
-    /// One of this many wanted packets is kept; 0 means 1.
+    /// One in this many matching packets is kept; 0 means 1.
     pub every: u64,
     /// Maximum number of packets per second that are kept; 0: no limit.
     pub rate: u64,
-    /// Maximum number of bytes that wait for the reader.
+    /// Maximum memory in bytes of the copies that wait for the reader.
     pub memory: usize,
 }
 
 impl CaptureSpec {
-    /// All packets of all ports, once each.
+    /// Captures all packets of all ports, once each.
     pub fn everything(snaplen: usize, memory: usize) -> CaptureSpec {
         CaptureSpec {
             ports: BTreeSet::new(),
@@ -67,19 +67,19 @@ impl CaptureSpec {
 /// Counters of a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CaptureCounts {
-    /// Packets that are wanted.
+    /// Packets that match the filter.
     pub wanted: u64,
-    /// Of these: copied for the reader.
+    /// Packets of `wanted` that were copied for the reader.
     pub kept: u64,
-    /// Of these: left out because only one of `every` is kept.
+    /// Packets of `wanted` that were left out because only one in `every` is kept.
     pub sampled_out: u64,
-    /// Of these: left out because of `rate`.
+    /// Packets of `wanted` that were left out because of `rate`.
     pub over_rate: u64,
-    /// Of these: lost because the reader was too slow.
+    /// Packets of `wanted` that were lost because the reader was too slow.
     pub lost: u64,
 }
 
-/// A capture: see the documentation of the folder. Any thread may call it.
+/// A capture; see the documentation of the folder. Any thread may use it.
 pub struct Capture {
     spec: CaptureSpec,
     clock: CaptureClock,
@@ -89,7 +89,7 @@ pub struct Capture {
     sampled_out: AtomicU64,
     over_rate: AtomicU64,
     lost: AtomicU64,
-    /// The present second in the upper half, and the packets kept in it in the lower.
+    /// The present second in the upper half, and the number of packets kept in this second in the lower half.
     second: AtomicU64,
 }
 
@@ -103,7 +103,7 @@ impl std::fmt::Debug for Capture {
 }
 
 impl Capture {
-    /// Makes a capture that no worker knows yet ([`Datapath::start_capture`](crate::Datapath::start_capture)).
+    /// Creates a capture. Workers use it only after [`Datapath::start_capture`](crate::Datapath::start_capture).
     pub fn new(spec: CaptureSpec, clock: CaptureClock) -> Capture {
         let lanes = Lanes::new(spec.memory);
         let zero = || AtomicU64::new(0);
@@ -120,12 +120,12 @@ impl Capture {
         }
     }
 
-    /// Its filter and limits.
+    /// The filter and limits.
     pub fn spec(&self) -> &CaptureSpec {
         &self.spec
     }
 
-    /// Its counters.
+    /// The counters.
     pub fn counts(&self) -> CaptureCounts {
         let n = |count: &AtomicU64| count.load(Ordering::Relaxed);
         CaptureCounts {
@@ -137,17 +137,17 @@ impl Capture {
         }
     }
 
-    /// Takes all copies that wait, the oldest first.
+    /// Removes and returns all copies that wait, the oldest first.
     pub fn take(&self) -> Batch {
         self.lanes.take()
     }
 
-    /// Whether a port is one of those that it wants.
-    pub(crate) fn wants_port(&self, port: u32) -> bool {
+    /// Returns whether packets of this port are captured.
+    pub(crate) fn captures_port(&self, port: u32) -> bool {
         self.spec.ports.is_empty() || self.spec.ports.contains(&port)
     }
 
-    fn wants_side(&self, offered: &Offered<'_>) -> bool {
+    fn captures_side(&self, offered: &Offered<'_>) -> bool {
         match offered.side {
             Side::Rx => self.spec.rx && (self.spec.passes || offered.meta.passes == 0),
             Side::Tx => self.spec.tx,
@@ -157,12 +157,13 @@ impl Capture {
         }
     }
 
-    /// Copies a packet if it is wanted. `lane`: of the calling thread, so that threads do not contend for one.
+    /// Copies a packet if the filter matches. `lane`: the lane of the calling thread, so that threads do not contend
+    /// for a lane.
     pub(crate) fn offer(&self, lane: usize, offered: &Offered<'_>) {
         let known = self.spec.megaflow.is_none_or(|ufid| offered.megaflow == Some(ufid));
         if !known
-            || !self.wants_port(offered.port)
-            || !self.wants_side(offered)
+            || !self.captures_port(offered.port)
+            || !self.captures_side(offered)
             || !self.passes_filter(offered)
         {
             return;
@@ -201,8 +202,8 @@ impl Capture {
         filter.matches(&flow)
     }
 
-    /// Whether one more packet may be kept in this second. Threads that begin a second together may exceed the
-    /// rate by one packet each.
+    /// Returns whether one more packet may be kept in this second. Threads that begin a second together may exceed
+    /// the rate by one packet each.
     fn is_within_rate(&self, at: Nanos) -> bool {
         if self.spec.rate == 0 {
             return true;

@@ -8,7 +8,7 @@ use dpif::DropReason;
 use std::sync::Arc;
 use units::WorkerId;
 
-/// All captures; mostly none.
+/// All captures; usually none.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Captures(Vec<Arc<Capture>>);
 
@@ -33,30 +33,30 @@ impl Captures {
         self.0.iter()
     }
 
-    /// Whether some capture wants packets after their look-up.
-    pub(crate) fn looks_up(&self) -> bool {
+    /// Returns whether some capture captures packets after their look-up.
+    pub(crate) fn captures_any_rx(&self) -> bool {
         self.0.iter().any(|one| one.spec().rx)
     }
 
-    /// Whether some capture wants packets that this port receives.
-    pub(crate) fn wants_rx(&self, port: u32) -> bool {
-        self.0.iter().any(|one| one.spec().rx && one.wants_port(port))
+    /// Returns whether some capture captures packets that this port receives.
+    pub(crate) fn captures_rx(&self, port: u32) -> bool {
+        self.0.iter().any(|one| one.spec().rx && one.captures_port(port))
     }
 
-    /// Those that want what this port sends.
+    /// Returns the captures that capture packets sent by this port.
     pub(crate) fn of_tx(&self, port: u32) -> Captures {
-        Captures(self.0.iter().filter(|one| one.spec().tx && one.wants_port(port)).cloned().collect())
+        Captures(self.0.iter().filter(|one| one.spec().tx && one.captures_port(port)).cloned().collect())
     }
 
-    /// Whether some capture wants dropped packets.
-    pub(crate) fn wants_drops(&self) -> bool {
+    /// Returns whether some capture captures dropped packets.
+    pub(crate) fn captures_drops(&self) -> bool {
         self.0.iter().any(|one| one.spec().drops)
     }
 
-    /// Whether some capture wants packets of this port that are dropped.
+    /// Returns whether some capture captures dropped packets of this port.
     #[cold]
-    pub(crate) fn wants_drops_of(&self, port: u32) -> bool {
-        self.0.iter().any(|one| one.spec().drops && one.wants_port(port))
+    pub(crate) fn captures_drops_of(&self, port: u32) -> bool {
+        self.0.iter().any(|one| one.spec().drops && one.captures_port(port))
     }
 
     #[cold]

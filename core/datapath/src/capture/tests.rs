@@ -32,7 +32,7 @@ impl BySource {
     }
 }
 
-/// Side and port of all packets that wait, and whether each has a megaflow.
+/// Returns side and port of all packets that wait, and whether each has a megaflow.
 fn taken(capture: &Capture) -> Vec<(Side, u32, bool)> {
     capture.take().iter().map(|(r, _)| (r.side, r.port, r.megaflow.is_some())).collect()
 }
@@ -53,7 +53,7 @@ fn both_sides_and_drops() {
     assert_eq!(taken(&capture), [rx(true), tx]);
     setup.send(&[DROPPED]);
     assert_eq!(taken(&capture), [rx(false), dropped]);
-    // A burst of drops by one megaflow is captured whole.
+    // A burst of drops by one megaflow is captured completely.
     setup.send(&[DROPPED; 3]);
     assert_eq!(taken(&capture), [rx(true), rx(true), rx(true), dropped, dropped, dropped]);
     setup.send(&[9]);

@@ -1,26 +1,27 @@
-//! Frames to be sent: the burst of each port, its size, how long smaller bursts wait, and the QoS queues that frames select.
+//! Frames to be sent: the burst of each port, how long small bursts wait, and the frames that select QoS queues.
 
 use crate::port::{Frame, FrameBatch};
 use crate::steering::OwnQueues;
 use std::collections::BTreeMap;
 use units::Cycles;
 
-/// A burst of this size is sent at once.
+/// A burst with this many frames is sent at once.
 pub(crate) const TX_BURST: usize = 32;
 
-/// How long smaller bursts wait for more frames (`tx-flush-interval`).
+/// How long small bursts wait for more frames (`tx-flush-interval`).
 #[derive(Default)]
 pub(crate) struct Hold {
-    /// Wait in cycles; 0: until the end of the iteration.
+    /// Wait time in cycles; 0: until the end of the iteration.
     pub(crate) cycles: u64,
-    /// Frames of this iteration have tails that must go back: none may wait longer without its tail.
-    pub(crate) lent: bool,
+    /// Frames of this iteration have tails with leases to be released. A frame whose burst waits longer must have its
+    /// tail copied first.
+    pub(crate) needs_return: bool,
     since: Option<Cycles>,
 }
 
 impl Hold {
-    /// Returns whether the bursts have waited long enough at the end of an iteration; `None`: they may wait
-    /// no longer.
+    /// Returns whether the bursts have waited long enough at time `at`, the end of an iteration. `None`: they must
+    /// not wait any longer.
     #[inline]
     pub(crate) fn is_over(&mut self, at: Option<Cycles>) -> bool {
         let over = match at {
@@ -34,13 +35,13 @@ impl Hold {
     }
 }
 
-/// Marks the QoS queues of a port in the list of waiting ports: frames that select a queue, and frames that
-/// its shaper holds.
-pub(crate) const QUEUES_OF: u32 = 1 << 31;
+/// Flag in a port number in the list of waiting ports: the port has frames that select a QoS queue, or frames held by
+/// its shaper.
+pub(crate) const QOS_FLAG: u32 = 1 << 31;
 
 /// Frames of a port that select QoS queues, and the queue of each.
 #[derive(Default)]
-pub(crate) struct Queued {
+pub(crate) struct QueuedFrames {
     pub(crate) frames: FrameBatch,
     pub(crate) queues: Vec<u32>,
 }
@@ -50,30 +51,30 @@ pub(crate) struct Queued {
 pub(crate) struct Bursts {
     /// Frames to send, by port number.
     pub(crate) outputs: Vec<FrameBatch>,
-    /// Ports with frames to send, including those with frames that select a QoS queue or with frames held in
-    /// a shaper.
+    /// Ports with frames to send. With [`QOS_FLAG`]: ports with frames that select a QoS queue, or with frames held
+    /// by their shaper.
     pub(crate) waiting: Vec<u32>,
     /// Ports whose shapers hold frames of this worker: they are served in the next iteration.
     pub(crate) held: Vec<u32>,
     /// Frames to send that select QoS queues, by port number.
-    pub(crate) queued: BTreeMap<u32, Queued>,
+    pub(crate) queued: BTreeMap<u32, QueuedFrames>,
     pub(crate) hold: Hold,
     pub(crate) tx_queues: OwnQueues,
 }
 
 impl Bursts {
-    /// `tx_queue`: the worker's own.
+    /// `tx_queue`: the index of the worker's own tx queue.
     pub(crate) fn new(tx_queue: usize) -> Bursts {
         Bursts { tx_queues: OwnQueues { first: tx_queue, ..OwnQueues::default() }, ..Bursts::default() }
     }
 
-    /// Adds the port to those with frames to send.
+    /// Adds the port to the ports with frames to send.
     #[inline(always)]
-    pub(crate) fn wait(&mut self, port: u32) {
+    pub(crate) fn mark_pending(&mut self, port: u32) {
         add_once(&mut self.waiting, port);
     }
 
-    /// Copies the tails of frames that wait to be sent.
+    /// Copies the tails of all frames that wait to be sent.
     pub(crate) fn complete(&self) {
         let queued = self.queued.values().flat_map(|queued| &queued.frames);
         self.outputs.iter().flatten().chain(queued).for_each(Frame::complete);

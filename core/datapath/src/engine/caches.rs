@@ -6,9 +6,9 @@ use flowcache::{Cache, Choice};
 /// The flow cache of a worker, and the cache of `path/recent.rs` in front of it.
 pub(crate) struct Caches {
     pub(crate) cache: Cache,
-    /// The choice from which `cache` was made.
+    /// The configured choice for which `cache` was created.
     choice: Choice,
-    /// The last packet of each port and its megaflow.
+    /// By port and pass: the megaflow of the last packet.
     pub(crate) recent: RecentByPort,
 }
 
@@ -19,7 +19,7 @@ impl Default for Caches {
 }
 
 impl Caches {
-    /// Starts with an empty flow cache if another kind is chosen. Returns whether it does.
+    /// Replaces the flow cache by an empty one if the choice has changed. Returns whether it has.
     pub(crate) fn choose(&mut self, choice: Choice, advise: Option<cpu::Advise>) -> bool {
         let differs = choice != self.choice;
         if differs {

@@ -1,4 +1,4 @@
-//! The clocks of a worker besides the time of the iteration.
+//! The clocks of a worker, besides the time of the iteration.
 
 use crate::meter::FineClock;
 use crate::residence::Scale;
@@ -11,7 +11,7 @@ pub(crate) struct Clocks {
     pub(crate) fine: FineClock,
     /// Converts cycles to the buckets of the rx queues' histograms.
     pub(crate) residence_scale: Scale,
-    /// Reads the cycle counter; always returns the same if none was set.
+    /// Reads the cycle counter. Returns 0 always if no counter was set.
     pub(crate) counter: fn() -> Cycles,
     /// Times the stages if requested.
     pub(crate) stages: Option<Box<StageClock>>,
@@ -35,7 +35,7 @@ impl Clocks {
         self.residence_scale = Scale::new(cycles_per_ms);
     }
 
-    /// Ends a stage, for the stage clock.
+    /// Ends a stage: the stage clock, if there is one, measures its time.
     #[inline]
     pub(crate) fn end_stage(&mut self, stage: PathStage) {
         if let Some(clock) = &mut self.stages {

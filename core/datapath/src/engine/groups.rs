@@ -8,13 +8,13 @@ use crate::recirculation::Recirculation;
 use crate::steps::REWRITES;
 use dpif::DropReason;
 
-/// Frames that go through a program together.
+/// Frames on which one program is executed together.
 #[derive(Default)]
 pub(crate) struct Group {
     pub(crate) frames: FrameBatch,
-    /// Metadata of each frame; empty if all have that of the batch.
+    /// Metadata of each frame; empty if all frames have the common metadata of the batch.
     pub(crate) own: Vec<Meta>,
-    /// Index of each in the batch; empty after their bytes have changed.
+    /// Index of each frame in the batch; empty after the frames' bytes have changed.
     pub(crate) numbers: Vec<u8>,
 }
 
@@ -26,7 +26,7 @@ pub(crate) enum Execution {
     /// The packets stay in the batch, to be looked up again.
     Recirculate(Recirculation),
     Drop(DropReason),
-    /// The packets are collected in the list with this number, to be executed together.
+    /// The packets are collected in the list with this number, and are executed together.
     Collect(usize),
 }
 
@@ -35,15 +35,15 @@ impl Execution {
     /// select no QoS queue, so their frames can be sent without metadata.
     pub(crate) fn of(program: &Program, collected: usize, plain: bool) -> Execution {
         match program.summary {
-            Summary::Send { port, does: 0 } if plain => Execution::Send(port),
-            Summary::Send { port, does: REWRITES } if plain => Execution::RewriteAndSend(port),
+            Summary::Send { port, op_flags: 0 } if plain => Execution::Send(port),
+            Summary::Send { port, op_flags: REWRITES } if plain => Execution::RewriteAndSend(port),
             Summary::Drop(reason) => Execution::Drop(reason),
             _ => Execution::Collect(collected),
         }
     }
 }
 
-/// Counts of one megaflow in a batch.
+/// Counts of one group.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Count {
     pub(crate) packets: u32,
@@ -53,8 +53,8 @@ pub(crate) struct Count {
 
 /// The groups of a batch, and a hash table of them by the indices of their megaflows.
 ///
-/// No chain is longer than a batch. A slot is valid only if its group refers back to it, so slots are not
-/// cleared between batches.
+/// No probe is longer than a batch. A slot is valid only if its group refers back to it, so slots need not be cleared
+/// between batches.
 pub(crate) struct Groups {
     pub(crate) len: usize,
     pub(crate) index: [u32; BATCH],
@@ -63,11 +63,11 @@ pub(crate) struct Groups {
     slot: [u8; BATCH],
     slots: [u8; SLOTS],
     /// The group of each packet, or [`NO_GROUP`].
-    pub(crate) of: [u8; BATCH],
-    /// Packets of programs with several operations: the index of the group and its packets.
+    pub(crate) group_of: [u8; BATCH],
+    /// The packets of programs with several operations: the index of their group, and the packets.
     pub(crate) collected: Vec<(usize, Group)>,
-    /// Packets that are looked up again: the index of each in the batch.
-    pub(crate) again: Vec<(usize, Frame)>,
+    /// Packets to be looked up again: their index in the batch, and their frame.
+    pub(crate) recirculated: Vec<(usize, Frame)>,
 }
 
 /// More than the maximum number of groups, so that a free slot always exists.
@@ -83,15 +83,15 @@ impl Default for Groups {
             count: [Count::default(); BATCH],
             slot: [0; BATCH],
             slots: [0; SLOTS],
-            of: [NO_GROUP; BATCH],
+            group_of: [NO_GROUP; BATCH],
             collected: Vec::new(),
-            again: Vec::new(),
+            recirculated: Vec::new(),
         }
     }
 }
 
 impl Groups {
-    /// Returns the group of a megaflow, or else the slot for it.
+    /// Returns the group of a megaflow, or `Err` with the slot where it can be added.
     #[inline]
     pub(crate) fn find(&self, index: u32) -> Result<usize, usize> {
         let mut slot = index as usize % SLOTS;

@@ -1,19 +1,20 @@
-//! State of a worker for meters: tokens that it has taken in advance, and buffers.
+//! State of a worker for meters: tokens taken in advance, and buffers.
 
 use crate::meter::Meter;
 use std::sync::Arc;
 
-/// Tokens that a worker has taken of a meter for the rest of its iteration.
-pub(crate) struct Lease {
+/// Tokens of a meter that a worker has taken for the rest of its iteration.
+pub(crate) struct AdvanceTokens {
     pub(crate) id: u32,
     pub(crate) meter: Arc<Meter>,
-    /// Packets and bytes that are left.
+    /// Packets and bytes that may still be spent.
     pub(crate) left: (u64, u64),
+    /// Packets and bytes that were spent.
     pub(crate) spent: (u64, u64),
 }
 
-impl Lease {
-    /// Takes tokens; `false` if there are too few.
+impl AdvanceTokens {
+    /// Spends tokens. Returns `false` and spends none if there are too few.
     #[inline]
     pub(crate) fn spend(&mut self, packets: u64, bytes: u64) -> bool {
         let left = self.left.0.checked_sub(packets).zip(self.left.1.checked_sub(bytes));
@@ -25,17 +26,17 @@ impl Lease {
     }
 
     pub(crate) fn settle(self) {
-        self.meter.give_all(self.left);
+        self.meter.return_all(self.left);
         self.meter.count(self.spent);
     }
 }
 
-/// Lengths and verdicts of a group, kept for their memory.
+/// The tokens taken in advance, and buffers for lengths and verdicts of a group, kept to avoid allocations.
 #[derive(Default)]
 pub(crate) struct Scratch {
     pub(crate) lens: Vec<u32>,
     pub(crate) verdicts: Vec<u8>,
-    pub(crate) lease: Option<Lease>,
-    /// The meter of the last group.
+    pub(crate) advance: Option<AdvanceTokens>,
+    /// The meter of the previous group.
     pub(crate) last: Option<u32>,
 }

@@ -12,22 +12,22 @@ use std::sync::Arc;
 pub(crate) struct Parking {
     pub(crate) park: Park<Packet>,
     pub(crate) budget: UpcallBudget,
-    /// Upcalls that are not in the queue yet.
+    /// Upcalls that are not in the shared queue yet.
     pub(crate) outbox: Vec<Request>,
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) answers: VecDeque<Answer>,
-    /// Buffers of answered upcalls, for the next ones.
-    pub(crate) copies: Vec<Vec<u8>>,
-    /// Memory to be returned to handlers.
+    /// Buffers of answered upcalls, for the next upcalls.
+    pub(crate) packet_buffers: Vec<Vec<u8>>,
+    /// Memory to be returned to handlers, which allocated it.
     pub(crate) spent: Vec<Spent>,
     /// A handler existed when the iteration began.
-    pub(crate) served: bool,
-    /// Packets of the queue that is being received from that could not be parked.
+    pub(crate) has_handler: bool,
+    /// Number of packets that could not be parked, of the queue that is being received from.
     pub(crate) overflow: u64,
 }
 
 impl Parking {
-    /// Makes a state without parked packets. `wake` ends the worker's sleep.
+    /// Makes a state without parked packets. `wake` ends the worker's sleep when an answer arrives.
     pub(crate) fn new(shared: &Shared, limits: Limits, wake: Wake) -> Parking {
         let inbox = Arc::new(Inbox::new(wake));
         shared.upcalls.add_inbox(&inbox);
@@ -37,9 +37,9 @@ impl Parking {
             outbox: Vec::new(),
             inbox,
             answers: VecDeque::new(),
-            copies: Vec::new(),
+            packet_buffers: Vec::new(),
             spent: Vec::new(),
-            served: false,
+            has_handler: false,
             overflow: 0,
         }
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub(crate) struct Tracking {
     pub(crate) conntrack: Arc<Conntrack>,
     /// Cache of the connections of recent packets.
-    pub(crate) connections: conntrack::Recent,
+    pub(crate) connections: conntrack::ConnectionCache,
     pub(crate) reassembly: Arc<Reassembly<Packet>>,
 }
 
@@ -18,7 +18,7 @@ impl Tracking {
     pub(crate) fn new(shared: &Shared) -> Tracking {
         Tracking {
             conntrack: Arc::clone(&shared.conntrack),
-            connections: conntrack::Recent::default(),
+            connections: conntrack::ConnectionCache::default(),
             reassembly: Arc::clone(&shared.reassembly),
         }
     }

@@ -1,4 +1,4 @@
-//! What a worker reads of the shared state, as of the beginning of the iteration.
+//! What a worker reads of the shared state, as of the beginning of its iteration.
 
 use crate::capture::Captures;
 use crate::meter::Meters;
@@ -29,7 +29,7 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Reads all of it again. `version`: that of the shared state, read before.
+    /// Reads all snapshots and settings again. `version`: the version of the shared state, read before.
     pub(crate) fn refresh(&mut self, version: u64, shared: &Shared) {
         self.version = version;
         self.ports = shared.ports.load_full();

@@ -1,20 +1,20 @@
-//! Entries of the publisher, indexed by megaflow.
+//! Entries of the publisher, indexed by megaflow index.
 //!
-//! They are stored in chunks, so that no entry is moved under the lock when the table grows. Columns that are
-//! scanned over all entries (last use, dependencies, matched addresses) are separate arrays.
+//! They are stored in chunks, so that entries are not moved while the lock is held when the table grows. Columns that
+//! are scanned over all entries (last use, dependency sets, matched addresses) are separate arrays.
 
 use super::entry::Entry;
-use classifier::megaflow::Brief;
+use classifier::megaflow::AddressMatch;
 use std::ops::Range;
 use units::Millis;
 
 pub(super) const CHUNK: usize = 1024;
 
 struct Chunk {
-    /// Last use, or creation; `NEVER` for a megaflow of a command that no packet has used.
+    /// Time of the last use, or of the creation; `NEVER` for a megaflow of a command that no packet has used.
     used: Box<[Millis]>,
     dependency_sets: Box<[u32]>,
-    briefs: Box<[Brief]>,
+    address_matches: Box<[AddressMatch]>,
     entries: Box<[Option<Box<Entry>>]>,
 }
 
@@ -23,7 +23,7 @@ impl Chunk {
         Chunk {
             used: vec![Millis::NEVER; CHUNK].into(),
             dependency_sets: vec![0; CHUNK].into(),
-            briefs: vec![Brief::default(); CHUNK].into(),
+            address_matches: vec![AddressMatch::default(); CHUNK].into(),
             entries: std::iter::repeat_with(|| None).take(CHUNK).collect(),
         }
     }
@@ -40,7 +40,7 @@ impl Entries {
         self.len
     }
 
-    /// The end of the range of indices.
+    /// Exclusive upper bound of the indices.
     pub(super) fn end(&self) -> u32 {
         (self.chunks.len() * CHUNK) as u32
     }
@@ -63,7 +63,7 @@ impl Entries {
         chunk.entries[at].as_deref_mut()
     }
 
-    /// The last use that has been folded.
+    /// Returns the time of the last use, as of the last fold.
     pub(super) fn used(&self, index: u32) -> Millis {
         self.at(index).map_or(Millis::NEVER, |(chunk, at)| chunk.used[at])
     }
@@ -74,7 +74,7 @@ impl Entries {
         }
     }
 
-    /// The number of its dependencies.
+    /// Returns the dependency set of an entry.
     pub(super) fn dependency_set(&self, index: u32) -> u32 {
         self.at(index).map_or(0, |(chunk, at)| chunk.dependency_sets[at])
     }
@@ -91,13 +91,14 @@ impl Entries {
         entry: Box<Entry>,
         used: Millis,
         dependency_set: u32,
-        brief: Brief,
+        address_match: AddressMatch,
     ) {
         while self.end() <= index {
             self.chunks.push(Chunk::new());
         }
         if let Some((chunk, at)) = self.at_mut(index) {
-            (chunk.used[at], chunk.dependency_sets[at], chunk.briefs[at]) = (used, dependency_set, brief);
+            (chunk.used[at], chunk.dependency_sets[at], chunk.address_matches[at]) =
+                (used, dependency_set, address_match);
             let old = chunk.entries[at].replace(entry);
             self.len += usize::from(old.is_none());
         }
@@ -120,26 +121,30 @@ impl Entries {
         self.chunks.iter_mut().flat_map(|c| c.entries.iter_mut()).filter_map(|e| e.as_deref_mut())
     }
 
-    /// The indices in the range that have entries.
-    pub(super) fn there(&self, range: Range<u32>) -> impl Iterator<Item = u32> {
+    /// Returns the indices in the range that have entries.
+    pub(super) fn existing(&self, range: Range<u32>) -> impl Iterator<Item = u32> {
         range.filter(|i| self.get(*i).is_some())
     }
 
-    /// Index, dependencies and addresses of the entries at these indices.
-    pub(super) fn briefs(&self, range: Range<u32>) -> impl Iterator<Item = (u32, u32, Brief)> {
+    /// Returns index, dependency set and addresses of the entries in the range.
+    pub(super) fn address_matches(
+        &self,
+        range: Range<u32>,
+    ) -> impl Iterator<Item = (u32, u32, AddressMatch)> {
         let first = range.start as usize / CHUNK;
         let chunks = self.chunks.iter().enumerate().skip(first);
         let wanted = chunks.take_while(move |(n, _)| n * CHUNK < range.end as usize);
         let all = wanted.flat_map(|(n, chunk)| {
-            let beside = chunk.dependency_sets.iter().zip(&chunk.briefs).zip(&chunk.entries).enumerate();
-            beside.filter_map(move |(at, ((dependency_set, brief), entry))| {
-                entry.as_ref().map(|_| ((n * CHUNK + at) as u32, *dependency_set, *brief))
+            let beside =
+                chunk.dependency_sets.iter().zip(&chunk.address_matches).zip(&chunk.entries).enumerate();
+            beside.filter_map(move |(at, ((dependency_set, address_match), entry))| {
+                entry.as_ref().map(|_| ((n * CHUNK + at) as u32, *dependency_set, *address_match))
             })
         });
         all.filter(move |(index, ..)| (range.start..range.end).contains(index))
     }
 
-    /// The indices in the range whose entry was last used before that time.
+    /// Returns the indices in the range whose entry was last used before that time.
     pub(super) fn unused_since(&self, range: Range<u32>, then: Millis) -> impl Iterator<Item = u32> {
         range.filter(move |i| self.used(*i) < then)
     }

@@ -1,4 +1,4 @@
-//! The publisher's data of one megaflow; workers do not read it.
+//! The publisher's data of one megaflow. Workers do not read it.
 
 use crate::program::{Op, Program};
 use crate::rewrite::Rewrite;
@@ -8,9 +8,9 @@ use flow::{Flow, PackedFlow};
 use std::sync::Arc;
 use units::{Millis, Ufid, WorkerId};
 
-/// The worker whose miss made a flow, and when.
+/// The worker whose miss caused a flow, and the time of the miss.
 #[derive(Clone, Copy)]
-pub(crate) struct Birth {
+pub(crate) struct MissOrigin {
     pub(crate) worker: WorkerId,
     pub(crate) at: Millis,
 }
@@ -24,19 +24,19 @@ pub(crate) struct Entry {
     pub(super) total: FlowStats,
     /// Counts by lane slot; `None` or missing for a worker that has counted nothing.
     pub(super) lanes: Vec<Option<FlowStats>>,
-    pub(super) birth: Option<Birth>,
-    /// Increases with each new flow: dumps list flows in the order in which they were added.
+    pub(super) miss_origin: Option<MissOrigin>,
+    /// Increases with each new flow. Dumps list flows in this order.
     pub(super) serial: u64,
-    /// Estimated bytes of memory at the time when it was added.
+    /// Estimated memory in bytes at the time when the flow was added.
     pub(super) bytes: u32,
 }
 
-/// Bytes of a megaflow in addition to its entry: record, index, lane, and hash table entries by identifier
-/// and by key. Measured.
+/// Memory of a megaflow in bytes besides its entry: record, index, lane, and hash table entries by identifier and by
+/// key. The 176 bytes are measured.
 const PER_MEGAFLOW: usize = size_of::<Megaflow<Program>>() + 176;
 
 impl Entry {
-    /// Adds what the lane of this slot has counted.
+    /// Adds what the lane in this slot has counted.
     pub(super) fn count(&mut self, place: usize, worker: WorkerId, delta: &FlowStats) {
         if self.lanes.len() <= place {
             self.lanes.reserve_exact(place + 1 - self.lanes.len());
@@ -44,7 +44,9 @@ impl Entry {
         }
         match &mut self.lanes[place] {
             Some(counted) => counted.add(delta),
-            none if self.birth.is_some_and(|b| b.worker != worker) => *none = Some(without_first(delta)),
+            none if self.miss_origin.is_some_and(|b| b.worker != worker) => {
+                *none = Some(without_first(delta))
+            }
             none => *none = Some(*delta),
         }
     }
@@ -58,23 +60,23 @@ impl Entry {
         PER_MEGAFLOW + size_of::<Entry>() + self.key.heap() + actions + rewrite + self.owner.footprint()
     }
 
-    pub(super) fn show(&self, mask: Flow, stats: FlowStats, worker: Option<WorkerId>) -> DpFlow {
+    pub(super) fn describe(&self, mask: Flow, stats: FlowStats, worker: Option<WorkerId>) -> DpFlow {
         DpFlow {
             key: self.key.unpack(),
             mask,
             actions: Arc::clone(&self.actions),
             stats,
             ufid: self.ufid,
-            created: self.birth.map(|b| b.at),
+            created: self.miss_origin.map(|b| b.at),
             worker,
             owner: Arc::clone(&self.owner),
         }
     }
 }
 
-/// Counts as a dump by worker shows them: without the first packet. In Open vSwitch each worker has its own
-/// megaflow and does not count the packet that created it. The length of the first of several packets is
-/// assumed to be their mean.
+/// Counts as a dump by worker shows them: without the first packet. In Open vSwitch each worker has its own megaflow
+/// and does not count the packet that created it. The length of the first of several packets is assumed to be their
+/// mean length.
 fn without_first(delta: &FlowStats) -> FlowStats {
     match delta.packets {
         0 | 1 => FlowStats::default(),

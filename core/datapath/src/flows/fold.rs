@@ -9,7 +9,7 @@ use units::Millis;
 impl Flows {
     /// Folds one megaflow.
     pub(super) fn fold_index(&mut self, index: u32, now: Millis, credits: &mut Credits) {
-        let Flows { lanes, entries, dying, .. } = self;
+        let Flows { lanes, entries, removed_owners, .. } = self;
         let mut sum = FlowStats::default();
         for (place, slot) in lanes.iter_mut().enumerate() {
             let Some(slot) = slot else { continue };
@@ -27,7 +27,7 @@ impl Flows {
             credits.push((Arc::clone(&entry.owner), sum));
             let used = entry.total.used.unwrap_or(now);
             entries.set_used(index, used);
-        } else if let Some(owner) = dying.get(&index) {
+        } else if let Some(owner) = removed_owners.get(&index) {
             credits.push((Arc::clone(owner), sum));
         }
     }
@@ -35,7 +35,7 @@ impl Flows {
     /// Folds a range of megaflows.
     pub(crate) fn fold_range(&mut self, range: Range<u32>, now: Millis, credits: &mut Credits) {
         for index in range {
-            if self.lanes.iter().flatten().any(|slot| slot.news(index).is_some()) {
+            if self.lanes.iter().flatten().any(|slot| slot.unfolded(index).is_some()) {
                 self.fold_index(index, now, credits);
             }
         }

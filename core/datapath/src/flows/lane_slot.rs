@@ -1,7 +1,7 @@
-//! A worker's lane of counters, with the counts at the last fold.
+//! Lane slot: a worker's lane of counters, with the counts at the last fold.
 //!
-//! The counts at the last fold are stored contiguously, so a megaflow without a new packet costs the
-//! comparison of two words.
+//! The counts at the last fold are stored contiguously, so checking a megaflow without new packets costs a comparison
+//! of two words.
 
 use super::entries::CHUNK;
 use dpif::FlowStats;
@@ -12,55 +12,55 @@ use units::{Millis, WorkerId};
 pub(super) struct LaneSlot {
     pub(super) worker: WorkerId,
     pub(super) lanes: Lanes,
-    seen: Vec<Option<Box<[LaneCount]>>>,
+    folded: Vec<Option<Box<[LaneCount]>>>,
 }
 
 impl LaneSlot {
     pub(super) fn new(worker: WorkerId, lanes: Lanes) -> LaneSlot {
-        LaneSlot { worker, lanes, seen: Vec::new() }
+        LaneSlot { worker, lanes, folded: Vec::new() }
     }
 
-    /// The counts that are not folded yet, and those at the last fold; `None` if they are equal.
-    pub(super) fn news(&self, index: u32) -> Option<(LaneCount, LaneCount)> {
-        let (read, seen) = (self.lanes.read(index), self.seen(index));
-        (read.packets_since(&seen) != 0).then_some((read, seen))
+    /// Returns the present counts and the counts at the last fold; `None` if they are equal.
+    pub(super) fn unfolded(&self, index: u32) -> Option<(LaneCount, LaneCount)> {
+        let (read, folded) = (self.lanes.read(index), self.folded(index));
+        (read.packets_since(&folded) != 0).then_some((read, folded))
     }
 
-    fn seen(&self, index: u32) -> LaneCount {
-        let chunk = self.seen.get(index as usize / CHUNK).and_then(Option::as_ref);
+    fn folded(&self, index: u32) -> LaneCount {
+        let chunk = self.folded.get(index as usize / CHUNK).and_then(Option::as_ref);
         chunk.map(|c| c[index as usize % CHUNK]).unwrap_or_default()
     }
 
-    fn see(&mut self, index: u32, read: LaneCount) {
+    fn set_folded(&mut self, index: u32, read: LaneCount) {
         let (chunk, at) = (index as usize / CHUNK, index as usize % CHUNK);
-        if self.seen.len() <= chunk {
-            self.seen.resize_with(chunk + 1, || None);
+        if self.folded.len() <= chunk {
+            self.folded.resize_with(chunk + 1, || None);
         }
-        self.seen[chunk].get_or_insert_with(|| vec![LaneCount::default(); CHUNK].into())[at] = read;
+        self.folded[chunk].get_or_insert_with(|| vec![LaneCount::default(); CHUNK].into())[at] = read;
     }
 
     /// Clears an index before it is used again.
     pub(super) fn clear(&mut self, index: u32) {
         self.lanes.clear(index);
-        if let Some(Some(chunk)) = self.seen.get_mut(index as usize / CHUNK) {
+        if let Some(Some(chunk)) = self.folded.get_mut(index as usize / CHUNK) {
             chunk[index as usize % CHUNK] = LaneCount::default();
         }
     }
 
-    /// The difference since the last call.
+    /// Returns the difference since the last call.
     pub(super) fn take(&mut self, index: u32, now: Millis) -> Option<FlowStats> {
-        let (read, seen) = self.news(index)?;
-        self.see(index, read);
+        let (read, folded) = self.unfolded(index)?;
+        self.set_folded(index, read);
         Some(FlowStats {
-            packets: read.packets_since(&seen),
-            bytes: read.bytes_since(&seen),
+            packets: read.packets_since(&folded),
+            bytes: read.bytes_since(&folded),
             used: Some(Millis(now.0.saturating_sub(ago(read.used, now)))),
             tcp_flags: read.tcp_flags,
         })
     }
 }
 
-/// Milliseconds since a time of a lane.
+/// Returns the milliseconds since a time stamp of a lane.
 pub(super) fn ago(used: u32, now: Millis) -> u64 {
     let ago = (now.0 as u32).wrapping_sub(used);
     // The clock of a worker may be slightly ahead of the caller's.

@@ -1,6 +1,7 @@
 //! Limits of the megaflows.
 
-/// Removed megaflows that may wait until no reader uses them: this many indices exist beyond the limit.
+/// Number of removed megaflows that may wait until no worker reads them any more: so many indices exist beyond the
+/// limit.
 pub(crate) const SPARE: usize = 8192;
 
 /// Limits of the megaflows.

@@ -1,6 +1,6 @@
-//! Answers: the packets of an answered flow continue together, each looked up again.
+//! Answers: when an upcall is answered, the parked packets of its flow continue together, each looked up again.
 
-use super::megaflows::Megaflows;
+use super::megaflows::MegaflowGuard;
 use super::{capture, execute, inline, park, pass_all};
 use crate::batch::BATCH;
 use crate::engine::Engine;
@@ -12,11 +12,11 @@ use dpif::FlowStats;
 use std::collections::VecDeque;
 use units::Millis;
 
-/// Processes answers. Without a handler the worker translates all parked packets inline.
-pub(crate) fn stage(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, now: Millis) {
+/// Processes answers. If no handler exists, the worker translates all parked packets inline.
+pub(crate) fn stage(shared: &Shared, guard: &MegaflowGuard<'_>, engine: &mut Engine, now: Millis) {
     let Some(parking) = &mut engine.parking else { return };
     let mut answers = std::mem::take(&mut parking.answers);
-    let left = !parking.served && !parking.park.is_empty();
+    let left = !parking.has_handler && !parking.park.is_empty();
     for answer in answers.drain(..) {
         handle_answer(shared, guard, engine, answer, now);
     }
@@ -29,10 +29,16 @@ pub(crate) fn stage(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine,
     }
 }
 
-fn handle_answer(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, answer: Answer, now: Millis) {
+fn handle_answer(
+    shared: &Shared,
+    guard: &MegaflowGuard<'_>,
+    engine: &mut Engine,
+    answer: Answer,
+    now: Millis,
+) {
     let Some(parking) = &mut engine.parking else { return };
-    if parking.copies.len() < BATCH {
-        parking.copies.push(answer.bytes);
+    if parking.packet_buffers.len() < BATCH {
+        parking.packet_buffers.push(answer.bytes);
     }
     let Some(mut packets) = parking.park.answered(answer.flow, answer.ticket) else { return };
     engine.tally.add(Event::Unparked, packets.len() as u64);
@@ -44,10 +50,10 @@ fn handle_answer(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, an
                 engine.tally.add(Event::Missed, 1);
                 let bytes = packet.frame.len() as u64;
                 owner.credit(&FlowStats { packets: 1, bytes, used: Some(now), tcp_flags });
-                let mut group = engine.kept.list();
+                let mut group = engine.free_lists.packet_list();
                 group.push(packet);
                 execute::run(engine, &program, &mut group);
-                engine.kept.give_back(group);
+                engine.free_lists.return_list(group);
             }
             if let Some(parking) = &mut engine.parking {
                 parking.spent.push((program, owner));
@@ -70,10 +76,10 @@ fn handle_answer(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, an
     }
 }
 
-/// Processes packets in their order.
+/// Processes parked packets in their order.
 fn replay(
     shared: &Shared,
-    guard: &Megaflows<'_>,
+    guard: &MegaflowGuard<'_>,
     engine: &mut Engine,
     packets: &mut VecDeque<Packet>,
     now: Millis,

@@ -1,9 +1,10 @@
-//! `lb_output`: a hash of the packet selects a bucket of the bond, and the packet is sent by the bucket's link.
+//! `lb_output`: a hash of the packet selects a bucket of the bond, and the packet is sent by the member that has this
+//! bucket.
 //!
-//! The hash is that of `hash_l4`, which balance-tcp uses if it looks packets up a second time. So a connection keeps its link when a
-//! bond is switched between the two methods (`lb-output-action`).
+//! The hash is that of `hash_l4`, which balance-tcp uses if it recirculates packets. So a connection keeps its member
+//! when a bond is switched between the two methods (`lb-output-action`).
 
-use super::megaflows::Megaflows;
+use super::megaflows::MegaflowGuard;
 use super::output::output;
 use crate::action::hash;
 use crate::batch::{BATCH, Batch};
@@ -16,18 +17,19 @@ use crate::program::Summary;
 use cpu::{Level, Line, Stage};
 use dpif::DropReason;
 
-/// The bond by which all packets are sent, if each has a megaflow and all these megaflows only send by this bond.
+/// Returns the bond by which all packets are sent, if each packet has a megaflow and all these megaflows only send by
+/// this bond.
 #[inline(always)]
-pub(super) fn one_bond(guard: &Megaflows<'_>, batch: &Batch) -> Option<u32> {
+pub(super) fn one_bond(guard: &MegaflowGuard<'_>, batch: &Batch) -> Option<u32> {
     let (records, found) = (guard.records(), &batch.found[..batch.len().min(BATCH)]);
     let summary = records.get(*found.first()?)?.payload.summary;
     let Summary::Balance(bond) = summary else { return None };
     let same = found.iter().all(|&index| records.get(index).is_some_and(|m| m.payload.summary == summary));
-    (same && batch.is_plain()).then_some(bond)
+    (same && batch.needs_only_frames()).then_some(bond)
 }
 
-/// Hashes keys that contain everything up to the ports. Returns a bit for each key that is not hashed, because its addresses are not
-/// in its first cache line.
+/// Hashes keys that were read to the ports. The stage returns a bit for each key that is not hashed, because its
+/// addresses are not in its line.
 struct HashAll<'b> {
     lines: &'b [Line],
     basis: u32,
@@ -50,8 +52,8 @@ impl Stage for HashAll<'_> {
     }
 }
 
-/// Sends all packets of the batch. They must be [plain](Batch::is_plain).
-pub(super) fn whole(engine: &mut Engine, bond: u32) {
+/// Sends all packets of the batch. They must be [plain](Batch::needs_only_frames).
+pub(super) fn all(engine: &mut Engine, bond: u32) {
     let mut frames = std::mem::take(&mut engine.batch.frames);
     match engine.bonds.take(bond) {
         Some(mut own) => {
@@ -69,7 +71,7 @@ pub(super) fn whole(engine: &mut Engine, bond: u32) {
     engine.batch.frames = frames;
 }
 
-/// The hashes of all packets of the batch.
+/// Returns the hashes of all packets of the batch.
 fn hashes(batch: &Batch, frames: &[Frame], basis: u32) -> [u32; BATCH] {
     let (mut hashes, mut left) = ([0; BATCH], u64::MAX);
     if batch.key_to_ports(Some(0)).is_some() {
@@ -83,12 +85,12 @@ fn hashes(batch: &Batch, frames: &[Frame], basis: u32) -> [u32; BATCH] {
     hashes
 }
 
-/// Sends the packets of a group. They must be [plain](Batch::is_plain).
+/// Sends the packets of a group. They must be [plain](Batch::needs_only_frames).
 pub(super) fn group(engine: &mut Engine, bond: u32, group: &mut Group) {
     let Some(mut own) = engine.bonds.take(bond) else {
         let mut packets = group.packets(engine);
         packets.drain(..).for_each(|p| engine.drop_packet(p, DropReason::InvalidBond));
-        return engine.kept.give_back(packets);
+        return engine.free_lists.return_list(packets);
     };
     let (mut hashes, batch, basis) = ([0; BATCH], &engine.batch, own.map.basis);
     for (i, (frame, hash)) in group.frames.iter().zip(&mut hashes).enumerate() {

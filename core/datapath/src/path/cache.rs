@@ -1,30 +1,30 @@
-//! Cache: hashes every key, prefetches every bucket, then every megaflow found in them, then looks every
-//! packet up. Packets without a cache entry are [classified](super::classify), and the result is inserted.
+//! Cache: hashes every key, prefetches every bucket, then every megaflow that the buckets name, and then looks every
+//! packet up. Packets without a cache entry are [classified](super::classify), and the results are inserted.
 //!
-//! The hash covers only the bits that the port's megaflows match, so a million flows that match twenty
-//! megaflows may need no more than twenty entries.
+//! The hash covers only the bits that the port's megaflows match, so a million flows that match twenty megaflows may
+//! need no more than twenty cache entries.
 //!
 //! A hit is verified against its megaflow, at the depth to which the packet was parsed. The cache kind is
 //! matched once per batch, not per packet.
 
 use super::classify;
-use super::megaflows::Megaflows;
+use super::megaflows::MegaflowGuard;
 use crate::batch::{BATCH, Batch, NONE};
 use crate::engine::Engine;
 use crate::engine::caches::Caches;
 use crate::tally::{Event, Tally};
 use classifier::megaflow::key::{FLOW_BITS, KeyMask, OPTION_WORDS};
-use classifier::megaflow::{Context, Depth, EXT_WORDS, Rest, Rests, TUNNEL_WORDS, belonging, bits};
+use classifier::megaflow::{Context, Depth, EXT_WORDS, Rest, Rests, TUNNEL_WORDS, bits, matching_candidates};
 use cpu::Secret;
 use flowcache::{Entry, FlowCache, Learned, each_cache};
 use std::sync::LazyLock;
 
-/// Clears the bits of the packets for which it finds a megaflow. Returns a bit for each packet that the cache
-/// answered or that needed no look-up.
+/// Clears the bits of the packets for which a megaflow is found. Returns a bit for each packet that the cache
+/// answered or that was found before this stage.
 #[inline(always)]
 pub(crate) fn stage(
     context: &Context,
-    guard: &Megaflows<'_>,
+    guard: &MegaflowGuard<'_>,
     engine: &mut Engine,
     secret: &Secret,
     pending: &mut u64,
@@ -33,14 +33,14 @@ pub(crate) fn stage(
     each_cache!(cache, cache => look_up(cache, context, guard, (batch, tally), secret, pending));
     let cached = !*pending;
     if *pending != 0 {
-        learn(context, guard, engine, pending);
+        fill_cache(context, guard, engine, pending);
     }
     cached
 }
 
 /// Classifies the remaining packets and inserts the results into the cache.
 #[inline(never)]
-fn learn(context: &Context, guard: &Megaflows<'_>, engine: &mut Engine, pending: &mut u64) {
+fn fill_cache(context: &Context, guard: &MegaflowGuard<'_>, engine: &mut Engine, pending: &mut u64) {
     let Engine { batch, caches: Caches { cache, .. }, tally, .. } = engine;
     let (port, hashes) = (batch.meta(0).in_port, batch.hashes);
     each_cache!(cache, cache => {
@@ -51,12 +51,12 @@ fn learn(context: &Context, guard: &Megaflows<'_>, engine: &mut Engine, pending:
     });
 }
 
-/// Looks all packets up in the cache, without the classifier.
+/// Looks all packets up in the cache only.
 #[inline(always)]
 fn look_up<C: FlowCache>(
     cache: &mut C,
     context: &Context,
-    guard: &Megaflows<'_>,
+    guard: &MegaflowGuard<'_>,
     (batch, tally): (&mut Batch, &mut Tally),
     secret: &Secret,
     pending: &mut u64,
@@ -68,9 +68,9 @@ fn look_up<C: FlowCache>(
         batch.hashes[..n].iter().for_each(|&hash| cache.prefetch(hash));
     }
     let (asked, front) = (*pending, cache.front_hits());
-    let recent = batch.all() & !asked;
+    let recent = batch.key_bits() & !asked;
     let index_of_recent = batch.found[recent.trailing_zeros() as usize % BATCH];
-    // A candidate that is not confirmed is replaced by a later stage, or by `Batch::set_missing`.
+    // A candidate that is not confirmed is overwritten by a later stage or by `Batch::set_missing`.
     for (&hash, found) in batch.hashes[..n].iter().zip(&mut batch.found) {
         *found = cache.candidate(hash).unwrap_or(NONE);
     }
@@ -79,9 +79,9 @@ fn look_up<C: FlowCache>(
     }
     if C::CANDIDATE_IS_HIT {
         let keys = (&batch.lines[..n.min(BATCH)], batch.rests(), batch.depth);
-        *pending &= !belonging(guard, &batch.found, keys);
+        *pending &= !matching_candidates(guard, &batch.found, keys);
     }
-    // Packets that the stage before has found all have the same megaflow.
+    // All packets that the stage `recent` has found have the same megaflow.
     bits(recent).for_each(|i| batch.found[i % BATCH] = index_of_recent);
     if *pending != 0 {
         search(cache, context, guard, batch, pending);
@@ -92,12 +92,12 @@ fn look_up<C: FlowCache>(
     tally.add(Event::FrontHit, cache.front_hits() - front);
 }
 
-/// Looks the remaining packets up one by one.
+/// Looks the remaining packets up one by one, in all entries of their buckets.
 #[inline(never)]
 fn search<C: FlowCache>(
     cache: &mut C,
     context: &Context,
-    guard: &Megaflows<'_>,
+    guard: &MegaflowGuard<'_>,
     batch: &mut Batch,
     pending: &mut u64,
 ) {
@@ -116,21 +116,22 @@ fn search<C: FlowCache>(
     }
 }
 
-/// Hashes the bits of `mask` of every key; without a mask, the bits that distinguish flows.
+/// Hashes the bits of `mask` in every key; without a mask, the bits that distinguish flows.
 #[inline(always)]
 fn hash(batch: &mut Batch, mask: Option<&KeyMask>, secret: &Secret) {
     let (n, is_wide) = (batch.keys(), batch.depth == Depth::Wide);
     let mask = mask.unwrap_or_else(|| if is_wide { &FLOW_WIDE } else { &FLOW_NARROW });
     let Batch { lines, exts, options, hashes, words, .. } = batch;
-    // For packets that were parsed less deeply only the line is filled.
-    let rests = if is_wide { Rests { exts, options, known: *words } } else { Rests::NONE };
+    // For packets that were parsed to a lower depth only the line is filled.
+    let rests = if is_wide { Rests { exts, options, filled: *words } } else { Rests::NONE };
     mask.hash_all(&lines[..n], rests, secret, hashes);
 }
 
-/// The bits that distinguish flows in keys without rests.
+/// The bits that distinguish flows in keys that consist of a line only.
 static FLOW_NARROW: LazyLock<KeyMask> = LazyLock::new(|| KeyMask { line: FLOW_BITS, ext: Box::default() });
 
-/// The bits that distinguish flows in wide keys: also addresses, labels, the tunnel and its options.
+/// The bits that distinguish flows in wide keys: the line, and also IPv6 addresses, labels, the tunnel and its
+/// options.
 static FLOW_WIDE: LazyLock<KeyMask> = LazyLock::new(|| {
     let mut ext = [0; EXT_WORDS];
     [0..5, 9..10].into_iter().flatten().chain(bits(TUNNEL_WORDS)).for_each(|i| ext[i] = u64::MAX);

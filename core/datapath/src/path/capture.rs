@@ -1,9 +1,10 @@
 //! Capture: packets are offered to captures after their look-up, with their megaflow.
 //!
-//! A packet is offered once in each pass: here if it hit a megaflow, and where its answer takes effect if it had none
-//! (`inline.rs`, `answers.rs`). A packet that waits behind a parked one is looked up again, and offered then.
+//! A packet is offered once in each pass: here if it hit a megaflow, otherwise where the answer to its upcall takes
+//! effect (`inline.rs`, `answers.rs`). A packet that waits behind a parked packet is looked up again, and is offered
+//! then.
 
-use super::megaflows::Megaflows;
+use super::megaflows::MegaflowGuard;
 use crate::batch::NONE;
 use crate::capture::{Offered, Side};
 use crate::engine::Engine;
@@ -11,13 +12,13 @@ use crate::packet::Packet;
 use std::sync::Arc;
 
 /// Offers the packets of the batch that hit a megaflow.
-pub(super) fn looked_up(guard: &Megaflows<'_>, engine: &mut Engine) {
+pub(super) fn looked_up(guard: &MegaflowGuard<'_>, engine: &mut Engine) {
     // All packets of a batch were received by one port.
-    if engine.batch.is_empty() || !engine.view.captures.wants_rx(engine.batch.meta(0).in_port) {
+    if engine.batch.is_empty() || !engine.view.captures.captures_rx(engine.batch.meta(0).in_port) {
         return;
     }
     let captures = Arc::clone(&engine.view.captures);
-    engine.batch.spread();
+    engine.batch.spread_metadata();
     let (lane, batch) = (usize::from(engine.id.0), &engine.batch);
     for (i, frame) in batch.frames.iter().enumerate() {
         let index = batch.found.get(if batch.alike { 0 } else { i }).copied().unwrap_or(NONE);

@@ -1,17 +1,18 @@
 //! Classify: looks packets up in the subtables of their port.
 
-use super::megaflows::Megaflows;
-use crate::batch::{BATCH, Batch, note};
+use super::megaflows::MegaflowGuard;
+use crate::batch::{BATCH, Batch, store_found};
 use crate::tally::{Event, Tally};
 use classifier::megaflow::{Context, Rests};
 
-/// Looks up the packets whose bits in `pending` are set, and clears the bits of those that it finds; `found` of the
-/// others stays [`NONE`](crate::batch::NONE).
-/// `learn` is called with a subtable, the packets found in it, and their megaflows.
+/// Looks up the packets whose bits in `pending` are set, and clears the bits of the packets that it finds; `found` of
+/// the other packets stays [`NONE`](crate::batch::NONE).
+///
+/// `learn` is called with a subtable, the packets found in this subtable, and their megaflows.
 #[inline(always)]
 pub(crate) fn stage(
     context: &Context,
-    guard: &Megaflows<'_>,
+    guard: &MegaflowGuard<'_>,
     (batch, tally): (&mut Batch, &mut Tally),
     pending: &mut u64,
     mut learn: impl FnMut(u16, u64, &[u32; BATCH]),
@@ -19,9 +20,9 @@ pub(crate) fn stage(
     let n = batch.keys();
     let asked = *pending;
     let Batch { lines, exts, options, words, found, .. } = batch;
-    let keys = (&lines[..n], Rests { exts, options, known: *words }, batch.depth);
+    let keys = (&lines[..n], Rests { exts, options, filled: *words }, batch.depth);
     let visits = context.lookup_batch(guard, keys, pending, |subtable, hits, megaflows| {
-        note(found, n, hits, megaflows);
+        store_found(found, n, hits, megaflows);
         learn(subtable.number(), hits, megaflows);
     });
     let hits = asked & !*pending;

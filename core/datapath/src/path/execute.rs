@@ -1,7 +1,7 @@
-//! Execute: a program, operation by operation, over all packets of a group.
+//! Execute: executes a program operation by operation, each over all packets of a group.
 //!
-//! An operation that consumes a packet (output, userspace, recirculation, clone, sample) takes the packet
-//! itself if it is the last of the program, and a copy otherwise.
+//! An operation that consumes packets (output, userspace, recirculation, clone, sample) consumes the packets
+//! themselves if it is the last one of the program, and copies of them otherwise.
 
 use super::output::{enqueue, output};
 use super::prepare::{copy, finish_offloads, truncate};
@@ -14,7 +14,7 @@ use crate::port::Frame;
 use crate::program::{Op, Program, Summary};
 use crate::rewrite::Rewrite;
 use crate::tally::Event;
-use ::conntrack::Known;
+use ::conntrack::EarlierLookUp;
 use dpif::{DropReason, Userspace};
 
 /// Executes the program. The group is empty afterwards.
@@ -36,7 +36,7 @@ pub(super) fn run_ops(engine: &mut Engine, ops: &[Op], group: &mut Vec<Packet>) 
             }
             &Op::Output(port) if last && group.iter().all(|p| p.meta.skb_priority == 0) => {
                 group.iter_mut().for_each(truncate);
-                group.iter_mut().for_each(|p| engine.batch.keep_rare(p.meta.rare.take()));
+                group.iter_mut().for_each(|p| engine.batch.recycle_rare(p.meta.rare.take()));
                 engine.send_each(port, group.drain(..).map(|p| p.frame));
             }
             &Op::Output(port) => each(engine, group, last, |e, p| output(e, port, p)),
@@ -61,7 +61,9 @@ pub(super) fn run_ops(engine: &mut Engine, ops: &[Op], group: &mut Vec<Packet>) 
             }
             Op::Ct(action) => fragments::track(engine, action, group),
             Op::CtClear => group.iter_mut().for_each(conntrack::clear),
-            Op::ForgetConnection => group.iter_mut().for_each(|p| p.meta.ct_known = Known::default()),
+            Op::ForgetConnection => {
+                group.iter_mut().for_each(|p| p.meta.ct_earlier = EarlierLookUp::default())
+            }
             &Op::Meter(id) => meter::run(engine, id, group),
             Op::TunnelPush(push) => tunnel::push(engine, push, group),
             &Op::TunnelPop(port) => tunnel::pop(engine, port, group, last),
@@ -71,19 +73,19 @@ pub(super) fn run_ops(engine: &mut Engine, ops: &[Op], group: &mut Vec<Packet>) 
             op => edit(engine, op, group),
         }
     }
-    // A program ends with an operation that consumes. If one did not, its packets would still be accounted
-    // for.
+    // A program ends with an operation that consumes the packets. If a program did not, its packets are dropped here,
+    // so that packet accounting stays correct.
     group.drain(..).for_each(|p| engine.drop_packet(p, DropReason::NoOutput));
 }
 
-/// Runs operations on one packet of the batch.
+/// Executes operations on one packet of the batch.
 #[cold]
 pub(super) fn run_one(engine: &mut Engine, ops: &[Op], i: usize, frame: Frame) {
     let packet = engine.batch.packet(i, frame);
-    let mut group = engine.kept.list();
+    let mut group = engine.free_lists.packet_list();
     group.push(packet);
     run_ops(engine, ops, &mut group);
-    engine.kept.give_back(group);
+    engine.free_lists.return_list(group);
 }
 
 /// Executes an operation that writes, pushes or pops header fields.
@@ -107,8 +109,8 @@ fn edit(engine: &mut Engine, op: &Op, group: &mut Vec<Packet>) {
     }
 }
 
-/// Rewrites the packets from index `first` on. A packet that the rewrite does not fit goes through the
-/// `edits` that the rewrite replaces. The order of the packets stays.
+/// Rewrites the packets from index `first` on. For a packet that the rewrite does not fit, the `edits` that the
+/// rewrite replaces are executed instead. The order of the packets stays.
 pub(super) fn edit_from(
     engine: &mut Engine,
     rewrite: &Rewrite,
@@ -117,20 +119,20 @@ pub(super) fn edit_from(
     first: usize,
 ) {
     let Some(unfit) = group[first..].iter_mut().position(|p| !rewrite_one(rewrite, p)) else { return };
-    let mut rest = engine.kept.list();
+    let mut rest = engine.free_lists.packet_list();
     rest.extend(group.drain(first + unfit..));
     for (i, mut packet) in rest.drain(..).enumerate() {
         if i > 0 && rewrite_one(rewrite, &mut packet) {
             group.push(packet);
             continue;
         }
-        let mut one = engine.kept.list();
+        let mut one = engine.free_lists.packet_list();
         one.push(packet);
         edits.iter().for_each(|op| edit(engine, op, &mut one));
         group.append(&mut one);
-        engine.kept.give_back(one);
+        engine.free_lists.return_list(one);
     }
-    engine.kept.give_back(rest);
+    engine.free_lists.return_list(rest);
 }
 
 fn rewrite_one(rewrite: &Rewrite, p: &mut Packet) -> bool {
@@ -141,7 +143,7 @@ fn rewrite_one(rewrite: &Rewrite, p: &mut Packet) -> bool {
     fits
 }
 
-/// Passes each packet, or a copy of it if the operation is not the last, to `end`.
+/// Calls `end` with each packet, or with a copy of it if the operation is not the last one.
 fn each(engine: &mut Engine, group: &mut Vec<Packet>, last: bool, end: impl Fn(&mut Engine, Packet)) {
     if last {
         group.drain(..).for_each(|p| end(engine, p));
@@ -155,7 +157,7 @@ fn each(engine: &mut Engine, group: &mut Vec<Packet>, last: bool, end: impl Fn(&
     }
 }
 
-/// Queues a packet for recirculation, with its key if that is still known.
+/// Queues a packet for recirculation, with its key if the key is still valid.
 #[inline]
 pub(super) fn recirculate(engine: &mut Engine, id: u32, mut p: Packet) {
     p.meta.passes += 1;
@@ -164,28 +166,28 @@ pub(super) fn recirculate(engine: &mut Engine, id: u32, mut p: Packet) {
     }
     (p.meta.recirc_id, p.meta.padding) = (id, None);
     engine.tally.add(Event::Recirculated, 1);
-    let key = engine.batch.known(p.number, &p.meta);
-    engine.later.recirculated.push_back(Recirculated { packet: p, key });
+    let key = engine.batch.key_of(p.number, &p.meta);
+    engine.deferred.recirculated.push_back(Recirculated { packet: p, key });
 }
 
-/// Has each packet translated and executed after the batch. The actions that follow work on a copy.
+/// Queues each packet to be translated and executed after the batch. If operations follow, the queue gets copies.
 fn slow_path(engine: &mut Engine, group: &mut Vec<Packet>, last: bool) {
-    if engine.later.is_slow {
+    if engine.deferred.in_slow_path {
         if last {
             group.drain(..).for_each(|p| engine.drop_packet(p, DropReason::ActionRecursionTooDeep));
         }
     } else if last {
-        engine.later.slow.append(group);
+        engine.deferred.slow.append(group);
     } else {
         for p in group.iter() {
             let copy = copy(engine, p);
-            engine.later.slow.extend(copy);
+            engine.deferred.slow.extend(copy);
         }
     }
 }
 
-/// Passes each packet to the control half, which only reads it. So packets are copied only to truncate them
-/// or to finish their offloads.
+/// Passes each packet to the control half, which only reads it. So packets are copied only if they must be truncated
+/// or their offloads finished.
 fn userspace(engine: &mut Engine, userspace: &Userspace, group: &mut Vec<Packet>, last: bool) {
     if userspace.is_translated() {
         return slow_path(engine, group, last);
@@ -221,8 +223,8 @@ fn userspace(engine: &mut Engine, userspace: &Userspace, group: &mut Vec<Packet>
     }
 }
 
-/// Executes a nested program on the packets (or copies) that `chosen` selects. If nothing follows, the
-/// packets that are not selected are dropped for the reason of the sampler.
+/// Executes a nested program on the packets (or copies) that `chosen` selects. If no operation follows, packets that
+/// are not selected are dropped as packets without output.
 fn branch(
     engine: &mut Engine,
     inner: &Program,
@@ -230,7 +232,7 @@ fn branch(
     last: bool,
     chosen: impl Fn(&mut Engine) -> bool,
 ) {
-    let mut side = engine.kept.list();
+    let mut side = engine.free_lists.packet_list();
     if last {
         for p in group.drain(..) {
             if chosen(engine) {
@@ -249,17 +251,17 @@ fn branch(
     if !side.is_empty() {
         run(engine, inner, &mut side);
     }
-    engine.kept.give_back(side);
+    engine.free_lists.return_list(side);
 }
 
 fn split(engine: &mut Engine, max: usize, programs: [&Program; 2], group: &mut Vec<Packet>, last: bool) {
-    let mut sides = [engine.kept.list(), engine.kept.list()];
+    let mut sides = [engine.free_lists.packet_list(), engine.free_lists.packet_list()];
     let side = |p: &Packet| usize::from(longest(&p.frame, &p.meta, max) <= max);
     if last {
         group.drain(..).for_each(|p| sides[side(&p)].push(p));
     } else {
         for p in group.iter() {
-            // Packets of a program that only drops are not copied.
+            // If the branch only drops, no copy is made.
             if !matches!(programs[side(p)].summary, Summary::Drop(_)) {
                 sides[side(p)].extend(copy(engine, p));
             }
@@ -269,12 +271,12 @@ fn split(engine: &mut Engine, max: usize, programs: [&Program; 2], group: &mut V
         if !side.is_empty() {
             run(engine, program, &mut side);
         }
-        engine.kept.give_back(side);
+        engine.free_lists.return_list(side);
     }
 }
 
-/// The length of the longest packet that results from the frame. Padding is subtracted only if the length with
-/// padding exceeds `max`.
+/// Returns the length in bytes of the longest packet that results from the frame. Padding is subtracted only if the
+/// length with padding exceeds `max`.
 #[inline]
 pub(super) fn longest(frame: &Frame, meta: &Meta, max: usize) -> usize {
     let whole = if frame.has_offload_state() { frame.longest() } else { frame.len() };
@@ -285,18 +287,18 @@ pub(super) fn longest(frame: &Frame, meta: &Meta, max: usize) -> usize {
     len.saturating_sub(meta.padding.map_or_else(|| padding(frame, meta), usize::from))
 }
 
-/// The bytes behind the network packet.
+/// Returns the number of bytes behind the network packet.
 fn padding(frame: &Frame, meta: &Meta) -> usize {
     let mut flow = meta.to_flow();
     flow::extract::extract(frame.bytes(), meta.tags(), &mut flow).l2_pad
 }
 
-/// Executes an operation that may lack headroom in front of a packet, which is then dropped.
+/// Executes an operation that needs headroom in front of each packet. Packets without enough headroom are dropped.
 fn push(engine: &mut Engine, group: &mut Vec<Packet>, op: impl FnMut(&mut Packet) -> Option<()>) {
     or_drop(engine, group, DropReason::NoHeadroom, op);
 }
 
-/// Executes an operation that fails for some packets, which are then dropped.
+/// Executes an operation that fails for some packets; these packets are dropped.
 fn or_drop(
     engine: &mut Engine,
     group: &mut Vec<Packet>,

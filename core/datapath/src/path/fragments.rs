@@ -1,9 +1,9 @@
-//! `ct` with fragments: each waits until its datagram is complete, which is then tracked whole. After that
-//! every fragment continues with the bytes it had, in order, with the connection's metadata.
+//! `ct` with fragments: each fragment waits until its datagram is complete; then the complete datagram is tracked.
+//! After that every fragment continues with its own bytes, in order, with the connection's metadata.
 //!
-//! As in Open vSwitch, all fragments of a datagram continue with the actions of the fragment that arrived
-//! last, and leave in the order of their offsets. Edits of address translation in the datagram are copied to
-//! each fragment. A fragment that cannot wait (too small, overlapping, malformed, table full) is tracked by
+//! As in Open vSwitch, all fragments of a datagram continue with the actions of the fragment that arrived last, and
+//! leave in the order of their offsets. Address translation edits the datagram; the edits are copied to each
+//! fragment. A fragment that cannot wait (too small, overlapping, malformed, or the table is full) is tracked by
 //! itself, and is invalid as a result.
 
 use super::conntrack;
@@ -13,12 +13,13 @@ use crate::tally::Event;
 use ::conntrack::Action;
 use dpif::DropReason;
 use flow::flow::ct_state::{DST_NAT, SRC_NAT};
-use reassembly::{Datagram, Origin, PutResult, Removal, Removed, may_be_fragment};
+use reassembly::{AddResult, Datagram, Origin, Removal, Removed, may_be_fragment};
 
-/// Buffers may be larger than their frames by so much: those of the usual size are kept as they are.
+/// A waiting fragment is copied if its buffer is larger than the frame by more than this many bytes. Buffers of the
+/// usual size are smaller, so their frames are not copied.
 const SLACK: usize = 2048;
 
-/// The drop reason of a fragment that was removed.
+/// Returns the drop reason of a fragment that was removed.
 pub(crate) fn reason(why: Removal) -> DropReason {
     match why {
         Removal::Expired => DropReason::FragmentExpired,
@@ -27,7 +28,7 @@ pub(crate) fn reason(why: Removal) -> DropReason {
     }
 }
 
-/// A packet may be a fragment.
+/// Returns whether a packet may be a fragment.
 #[inline]
 fn is_fragment(p: &mut Packet) -> bool {
     if p.meta.packet_type == 0 {
@@ -37,7 +38,7 @@ fn is_fragment(p: &mut Packet) -> bool {
     may_be_fragment(dl_type, l3(p))
 }
 
-/// The packet from its network header on. Its layout must be known.
+/// Returns the packet's bytes from its network header on. Its layout must be known.
 fn l3(p: &Packet) -> &[u8] {
     let at = p.layout.map_or(0, |layout| layout.l3);
     p.frame.bytes().get(usize::from(at)..).unwrap_or_default()
@@ -64,11 +65,12 @@ fn track_one(engine: &mut Engine, action: &Action, p: &mut Packet) {
 /// As `track`, when some of the packets may be fragments.
 #[cold]
 fn track_each(engine: &mut Engine, action: &Action, group: &mut Vec<Packet>) {
-    let (mut all, mut removed) = (engine.kept.list(), Vec::new());
+    let (mut all, mut removed) = (engine.free_lists.packet_list(), Vec::new());
     all.append(group);
     for mut p in all.drain(..) {
         let layout = p.layout();
-        // A fragment with unfinished offloads: no kernel and no network card sends this.
+        // No kernel or network card sends a fragment with unfinished offloads, so such a packet is not treated as a
+        // fragment.
         let may_wait = may_be_fragment(layout.dl_type, l3(&p)) && !p.frame.has_offload_state();
         let fragment = may_wait.then(|| engine.tracking.reassembly.read(layout.dl_type, l3(&p))).flatten();
         let Some(fragment) = fragment else {
@@ -85,26 +87,26 @@ fn track_each(engine: &mut Engine, action: &Action, group: &mut Vec<Packet>) {
             memory: p.frame.memory() as u32,
         };
         engine.tally.add(Event::FragmentsHeld, 1);
-        match engine.tracking.reassembly.put(&fragment, &origin, p, engine.now, &mut removed) {
-            PutResult::Waits => {}
-            PutResult::Refused(mut p) => {
+        match engine.tracking.reassembly.add(&fragment, &origin, p, engine.now, &mut removed) {
+            AddResult::Stored => {}
+            AddResult::Refused(mut p) => {
                 engine.tally.add(Event::FragmentsReleased, 1);
                 track_one(engine, action, &mut p);
                 group.push(p);
             }
-            PutResult::Complete(datagram) => complete(engine, action, datagram, group),
-            PutResult::TooLong(datagram) => too_long(engine, datagram),
+            AddResult::Complete(datagram) => complete(engine, action, datagram, group),
+            AddResult::TooLong(datagram) => too_long(engine, datagram),
         }
     }
     for Removed { content, why, .. } in removed {
         engine.tally.add(Event::FragmentsReleased, 1);
         engine.drop_packet(content, reason(why));
     }
-    engine.kept.give_back(all);
+    engine.free_lists.return_list(all);
 }
 
-/// Prepares a packet for waiting for seconds: copies it if it is in a buffer of a device, which needs its
-/// buffers, or in a buffer that is much too large.
+/// Prepares a packet for waiting, which may take seconds: copies it if it is in a buffer of a device, which needs its
+/// buffers, or in a much larger buffer than it needs.
 fn kept(engine: &mut Engine, mut p: Packet) -> Packet {
     p.number = None;
     if p.frame.source().is_some() || p.frame.memory() > p.frame.len() + SLACK {
@@ -115,7 +117,7 @@ fn kept(engine: &mut Engine, mut p: Packet) -> Packet {
     p
 }
 
-/// Tracks a whole datagram and lets its fragments continue.
+/// Tracks a complete datagram and lets its fragments continue.
 fn complete(engine: &mut Engine, action: &Action, mut datagram: Datagram<Packet>, group: &mut Vec<Packet>) {
     engine.tally.add(Event::FragmentsReleased, datagram.parts.len() as u64);
     let mut whole = whole(engine, &datagram);
@@ -136,8 +138,8 @@ fn complete(engine: &mut Engine, action: &Action, mut datagram: Datagram<Packet>
     whole.into_iter().for_each(|whole| engine.pool.free(whole.frame));
 }
 
-/// Makes the whole datagram after the link header of its first fragment, with that fragment's metadata.
-/// `None`: there is no buffer.
+/// Builds the complete datagram behind the link header of its first fragment, with that fragment's metadata. Returns
+/// `None` if there is no buffer.
 fn whole(engine: &mut Engine, datagram: &Datagram<Packet>) -> Option<Packet> {
     let first = &datagram.parts.first()?.content;
     let front = usize::from(first.layout?.l3);
@@ -152,14 +154,14 @@ fn whole(engine: &mut Engine, datagram: &Datagram<Packet>) -> Option<Packet> {
 fn learn(p: &mut Packet, whole: &Packet) {
     let (to, from) = (&mut p.meta, &whole.meta);
     (to.ct_state, to.ct_zone, to.ct_mark) = (from.ct_state, from.ct_zone, from.ct_mark);
-    to.ct_known = from.ct_known.of_fragments();
+    to.ct_earlier = from.ct_earlier.of_fragments();
     if let Some(known) = &from.rare {
         let Rare { ct_label, ct_tuple, .. } = &mut **to.rare.get_or_insert_default();
         (*ct_label, *ct_tuple) = (known.ct_label, known.ct_tuple);
     }
 }
 
-/// Drops a datagram that is complete and longer than the maximum.
+/// Drops a complete datagram that is longer than the maximum.
 fn too_long(engine: &mut Engine, datagram: Datagram<Packet>) {
     engine.tally.add(Event::FragmentsReleased, datagram.parts.len() as u64);
     if let Some(first) = datagram.parts.first() {

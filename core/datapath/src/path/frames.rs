@@ -1,9 +1,9 @@
-//! Frames: a program is executed on frames alone, as long as its operations need only their bytes.
+//! Frames: a program is executed on bare frames, as long as its operations need only the frames' bytes.
 //!
-//! A [`Packet`] is three times the size of a frame, and making one takes longer than rewriting a frame. So
-//! the packets of a batch become [`Packet`]s only at the first operation that needs them.
+//! A [`Packet`] is three times the size of a frame, and making one takes longer than rewriting a frame. So the
+//! packets of a batch become [`Packet`]s only at the first operation that needs them.
 
-use super::meter::Metered;
+use super::meter::MeterResult;
 use super::{balance, execute, meter, sample, tunnel};
 use crate::action::hash;
 use crate::engine::Engine;
@@ -13,13 +13,13 @@ use crate::packet::Packet;
 use crate::port::{Frame, FrameBatch};
 use crate::program::{Op, Program};
 use crate::rewrite::Rewrite;
-use ::conntrack::Known;
+use ::conntrack::EarlierLookUp;
 use dpif::DropReason;
 
 impl Group {
-    /// Takes all packets out.
+    /// Takes all packets out of the group.
     pub(super) fn packets(&mut self, engine: &mut Engine) -> Vec<Packet> {
-        let mut packets = engine.kept.list();
+        let mut packets = engine.free_lists.packet_list();
         self.each(engine, |_, packet| packets.push(packet));
         packets
     }
@@ -31,7 +31,7 @@ impl Group {
         marked: impl Fn(usize) -> bool,
         reason: DropReason,
     ) {
-        let mut sides = [(); 2].map(|()| engine.kept.groups_free.pop().unwrap_or_default());
+        let mut sides = [(); 2].map(|()| engine.free_lists.free_groups.pop().unwrap_or_default());
         let (mut own, mut numbers) = (self.own.drain(..), self.numbers.drain(..));
         for (i, frame) in self.frames.drain(..).enumerate() {
             let side = &mut sides[usize::from(marked(i))];
@@ -43,7 +43,7 @@ impl Group {
         let [mut kept, mut dropped] = sides;
         std::mem::swap(self, &mut kept);
         dropped.drop_all(engine, reason);
-        engine.kept.groups_free.extend([kept, dropped]);
+        engine.free_lists.free_groups.extend([kept, dropped]);
     }
 
     /// Drops all packets.
@@ -58,7 +58,7 @@ impl Group {
         numbers.clear();
     }
 
-    /// Takes the packets out one by one.
+    /// Takes the packets out of the group one by one.
     #[inline]
     fn each(&mut self, engine: &mut Engine, mut end: impl FnMut(&mut Engine, Packet)) {
         let (mut own, mut numbers) = (self.own.drain(..), self.numbers.drain(..));
@@ -69,7 +69,8 @@ impl Group {
     }
 }
 
-/// Drops all frames, which `in_port` received. Only the last one becomes a packet, unless each is captured.
+/// Drops all frames, which `in_port` received. Only the last frame becomes a packet, unless the port's drops are
+/// captured.
 #[inline(never)]
 pub(super) fn drop_frames(
     engine: &mut Engine,
@@ -77,7 +78,7 @@ pub(super) fn drop_frames(
     (in_port, reason): (u32, DropReason),
     mut packet: impl FnMut(&mut Engine, usize, Frame) -> Packet,
 ) {
-    if engine.drops.wants_all(std::iter::once(in_port)) {
+    if engine.drops.needs_all(std::iter::once(in_port)) {
         for (i, frame) in frames.drain(..).enumerate() {
             let packet = packet(engine, i, frame);
             engine.drop_packet(packet, reason);
@@ -92,7 +93,7 @@ pub(super) fn drop_frames(
     engine.pool.free_all(frames);
 }
 
-/// Executes the program on frames of the batch. `plain`: all are Ethernet, and none is to be truncated. The
+/// Executes the program on frames of the batch. `plain`: all frames are Ethernet, and none is to be truncated. The
 /// group is empty afterwards.
 pub(super) fn run(engine: &mut Engine, program: &Program, group: &mut Group, plain: bool) {
     let mut ops = &program.ops[..];
@@ -102,11 +103,11 @@ pub(super) fn run(engine: &mut Engine, program: &Program, group: &mut Group, pla
             Op::Rewrite(rewrite) => {
                 let (edits, rest) = rest.split_at(usize::from(rewrite.ops).min(rest.len()));
                 group.numbers.clear();
-                if let Some(first) = unfit(rewrite, &mut group.frames) {
+                if let Some(first) = rewrite_until_misfit(rewrite, &mut group.frames) {
                     let mut packets = group.packets(engine);
                     execute::edit_from(engine, rewrite, edits, &mut packets, first);
                     execute::run_ops(engine, rest, &mut packets);
-                    return engine.kept.give_back(packets);
+                    return engine.free_lists.return_list(packets);
                 }
                 ops = rest;
                 continue;
@@ -118,11 +119,13 @@ pub(super) fn run(engine: &mut Engine, program: &Program, group: &mut Group, pla
             }
             &Op::Balance(bond) if last => return balance::group(engine, bond, group),
             &Op::Hash { symmetric, basis } => hash(engine, group, symmetric, basis),
-            Op::ForgetConnection => group.own.iter_mut().for_each(|meta| meta.ct_known = Known::default()),
+            Op::ForgetConnection => {
+                group.own.iter_mut().for_each(|meta| meta.ct_earlier = EarlierLookUp::default())
+            }
             &Op::Recirc(id) if last => {
                 return group.each(engine, |engine, packet| execute::recirculate(engine, id, packet));
             }
-            Op::TunnelPush(push) if push.enters.is_none() => {
+            Op::TunnelPush(push) if push.recirculated_on.is_none() => {
                 if !tunnel::push_frames(engine, push, group) {
                     break;
                 }
@@ -131,7 +134,7 @@ pub(super) fn run(engine: &mut Engine, program: &Program, group: &mut Group, pla
             &Op::Output(port) => group.frames.iter().for_each(|frame| engine.send_copy(frame, port)),
             &Op::Sample(share, ref inner) if !last => sample::group(engine, share, inner, group),
             &Op::Meter(id) => {
-                if let Metered::NeedsPackets = meter::run_frames(engine, id, group) {
+                if let MeterResult::NeedsPackets = meter::run_frames(engine, id, group) {
                     break;
                 }
             }
@@ -141,17 +144,17 @@ pub(super) fn run(engine: &mut Engine, program: &Program, group: &mut Group, pla
     }
     let mut packets = group.packets(engine);
     execute::run_ops(engine, ops, &mut packets);
-    engine.kept.give_back(packets);
+    engine.free_lists.return_list(packets);
 }
 
-/// Rewrites all frames. Returns the index of the first frame that the rewrite does not fit; it and the frames
+/// Rewrites all frames. Returns the index of the first frame that the rewrite does not fit; this frame and the frames
 /// after it are unchanged.
 #[inline]
-fn unfit(rewrite: &Rewrite, frames: &mut FrameBatch) -> Option<usize> {
+fn rewrite_until_misfit(rewrite: &Rewrite, frames: &mut FrameBatch) -> Option<usize> {
     frames.iter_mut().position(|frame| !rewrite.apply(frame))
 }
 
-/// Sets each packet's hash, computed from its key if that contains all hashed fields.
+/// Sets the hash of each packet. The hash is computed from the packet's key if the key contains all hashed fields.
 fn hash(engine: &Engine, group: &mut Group, symmetric: bool, basis: u32) {
     let Group { frames, own, numbers } = group;
     if own.is_empty() {

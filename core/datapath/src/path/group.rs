@@ -1,16 +1,17 @@
-//! Group: counts and executes the packets of each megaflow together.
+//! Group: executes a looked-up batch, by whichever of the faster ways fits its programs; otherwise by groups of
+//! packets with the same megaflow.
 //!
 //! Packets of one flow keep their order. Usually all programs of a batch can be executed packet by packet (see the
-//! file `per_packet`), and no groups are made. Otherwise each frame is rewritten and added directly to its output
-//! burst; only packets of longer programs are collected in groups.
+//! file `per_packet`), and no groups are formed. Otherwise each frame is rewritten and added directly to its output
+//! burst; only packets with longer programs are collected in groups.
 //!
 //! Packets that are recirculated stay in the batch (see the file `recirculate`).
 
-use super::dropping::Dropping;
+use super::drop_run::DropRun;
 use super::execute::run_one;
-use super::megaflows::Megaflows;
+use super::megaflows::MegaflowGuard;
 use super::per_packet::{self, PerPacket};
-use super::push::{Pushes, push_whole};
+use super::push_tunnel::{Pushes, push_all};
 use super::recirculate::{
     self, common_recirculation, recirculation_now, recirculation_of_all, recirculations,
 };
@@ -23,11 +24,11 @@ use crate::program::{Program, Summary};
 use crate::tally::Event;
 use units::Millis;
 
-/// Executes all packets of the batch that have a megaflow; the others become `missed`. Returns true if
-/// packets are left in the batch, with their keys, to be looked up again.
+/// Executes all packets of the batch that have a megaflow; the others become `missed`. Returns true if packets are
+/// left in the batch, with their keys, to be looked up again.
 #[inline(always)]
-pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) -> bool {
-    all(guard, engine, pending, now);
+pub(crate) fn stage(guard: &MegaflowGuard<'_>, engine: &mut Engine, pending: u64, now: Millis) -> bool {
+    dispatch(guard, engine, pending, now);
     if !engine.batch.own.is_empty() {
         engine.drop_own_metas();
     }
@@ -36,17 +37,17 @@ pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, no
     batch.in_lines = n != 0;
     if n == 0 {
         batch.bytes = 0;
-        batch.forget();
+        batch.clear_side_data();
     } else {
         batch.bytes = batch.frames.iter().map(|frame| frame.len() as u64).sum();
-        batch.pass_again();
+        batch.begin_next_pass();
         tally.add(Event::Recirculated, n as u64);
     }
     n != 0
 }
 
 #[inline(always)]
-fn all(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {
+fn dispatch(guard: &MegaflowGuard<'_>, engine: &mut Engine, pending: u64, now: Millis) {
     let batch = &mut engine.batch;
     let n = batch.len();
     let first = batch.found[0];
@@ -62,44 +63,44 @@ fn all(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {
         debug_assert_eq!(batch.bytes, batch.frames.iter().map(|f| f.len() as u64).sum::<u64>());
         let tcp_flags = cpu::union(&batch.tcp_flags[..n]);
         engine.lane.count(first, n as u32, batch.bytes, now.0 as u32, tcp_flags);
-        recent::remember(engine, first);
-        if let Summary::Send { port, does: 0 } = megaflow.payload.summary
-            && engine.batch.is_plain()
+        recent::record_last(engine, first);
+        if let Summary::Send { port, op_flags: 0 } = megaflow.payload.summary
+            && engine.batch.needs_only_frames()
         {
             return engine.send_batch(port);
         }
-        same(engine, &megaflow.payload);
+        execute_same(engine, &megaflow.payload);
     } else {
-        mixed(guard, engine, pending, now);
+        execute_mixed(guard, engine, pending, now);
     }
 }
 
 /// Executes one program on all packets of the batch.
 #[inline(never)]
-fn same(engine: &mut Engine, program: &Program) {
+fn execute_same(engine: &mut Engine, program: &Program) {
     if let Summary::Balance(bond) = program.summary
-        && engine.batch.is_plain()
+        && engine.batch.needs_only_frames()
     {
-        return balance::whole(engine, bond);
+        return balance::all(engine, bond);
     }
     if let Some(header) = program.push()
-        && engine.batch.is_plain()
-        && push_whole(engine, program, header)
+        && engine.batch.needs_only_frames()
+        && push_all(engine, program, header)
     {
         return;
     }
     match recirculation_of_all(engine, program) {
         Some(recirculation) => recirculate::all_by_program(engine, recirculation, program),
-        None => whole(engine, program),
+        None => execute_whole_batch(engine, program),
     }
 }
 
-/// Executes the packets of a batch with several megaflows.
+/// Executes the packets of a batch that have different megaflows.
 #[inline(never)]
-fn mixed(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {
+fn execute_mixed(guard: &MegaflowGuard<'_>, engine: &mut Engine, pending: u64, now: Millis) {
     let batch = &mut engine.batch;
     if pending == 0
-        && let Some(port) = per_packet::one_way(guard, batch)
+        && let Some(port) = per_packet::common_port(guard, batch)
     {
         count_each(engine, now);
         engine.send_batch(port);
@@ -118,7 +119,7 @@ fn mixed(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) 
         && let Some(bond) = balance::one_bond(guard, &engine.batch)
     {
         count_each(engine, now);
-        balance::whole(engine, bond);
+        balance::all(engine, bond);
     } else if pending == 0
         && let Some(recirculation) = common_recirculation(guard, engine)
     {
@@ -130,25 +131,25 @@ fn mixed(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) 
         count_each(engine, now);
         recirculate::each(guard, engine, &all);
     } else {
-        let mut groups = engine.kept.groups.take().unwrap_or_default();
-        several(&mut groups, guard, engine, pending, now);
-        engine.kept.groups = Some(groups);
+        let mut groups = engine.free_lists.groups.take().unwrap_or_default();
+        execute_groups(&mut groups, guard, engine, pending, now);
+        engine.free_lists.groups = Some(groups);
     }
 }
 
-/// Counts every packet separately, which costs less than finding its group.
+/// Counts every packet separately. This costs less than assigning it to a group.
 #[inline(always)]
 fn count_each(engine: &mut Engine, now: Millis) {
     let Engine { batch, lane, .. } = &mut *engine;
     for ((frame, &index), &tcp_flags) in batch.frames.iter().zip(&batch.found).zip(&batch.tcp_flags) {
         lane.count(index, 1, frame.len() as u64, now.0 as u32, tcp_flags);
     }
-    recent::remember(engine, engine.batch.found[engine.batch.len() - 1]);
+    recent::record_last(engine, engine.batch.found[engine.batch.len() - 1]);
 }
 
-/// Executes one program, which does more than to recirculate, on all packets of the batch.
-fn whole(engine: &mut Engine, program: &Program) {
-    let plain = engine.batch.is_plain();
+/// Executes one program, which does not only recirculate, on all packets of the batch.
+fn execute_whole_batch(engine: &mut Engine, program: &Program) {
+    let plain = engine.batch.needs_only_frames();
     let execution = Execution::of(program, 0, plain);
     if let Some(per_packet) = PerPacket::by(program, &engine.batch).filter(|_| plain)
         && per_packet.pass_meters(engine)
@@ -156,9 +157,9 @@ fn whole(engine: &mut Engine, program: &Program) {
         return per_packet.send(engine);
     }
     if let Execution::Collect(_) = execution {
-        engine.batch.spread();
+        engine.batch.spread_metadata();
     }
-    let mut group = engine.kept.groups_free.pop().unwrap_or_default();
+    let mut group = engine.free_lists.free_groups.pop().unwrap_or_default();
     std::mem::swap(&mut group.frames, &mut engine.batch.frames);
     match execution {
         Execution::Send(port) => engine.send_all(port, &mut group.frames),
@@ -175,11 +176,17 @@ fn whole(engine: &mut Engine, program: &Program) {
         }
     }
     std::mem::swap(&mut group.frames, &mut engine.batch.frames);
-    engine.kept.groups_free.push(group);
+    engine.free_lists.free_groups.push(group);
 }
 
-fn several(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {
-    let plain = engine.batch.is_plain();
+fn execute_groups(
+    groups: &mut Groups,
+    guard: &MegaflowGuard<'_>,
+    engine: &mut Engine,
+    pending: u64,
+    now: Millis,
+) {
+    let plain = engine.batch.needs_only_frames();
     assign(groups, guard, engine, plain);
     if !groups.collected.is_empty() {
         engine.batch.fill_own();
@@ -194,40 +201,40 @@ fn several(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, pend
                 groups.count[*group].packets = 0;
                 packets.numbers.clear();
                 let mut packets = packets.packets(engine);
-                let misses = packets.drain(..).map(|packet| Miss { packet, answered: true });
+                let misses = packets.drain(..).map(|packet| Miss { packet, counted_hit: true });
                 engine.batch.missed.extend(misses);
-                engine.kept.give_back(packets);
+                engine.free_lists.return_list(packets);
             }
         }
     }
-    engine.kept.groups_free.extend(groups.collected.drain(..).map(|(_, group)| group));
-    if !groups.again.is_empty() {
-        for (to, (from, frame)) in groups.again.drain(..).enumerate() {
+    engine.free_lists.free_groups.extend(groups.collected.drain(..).map(|(_, group)| group));
+    if !groups.recirculated.is_empty() {
+        for (to, (from, frame)) in groups.recirculated.drain(..).enumerate() {
             engine.batch.move_key(from, to);
             engine.batch.frames.push(frame);
         }
-        recirculate::rest(guard, engine);
+        recirculate::remaining(guard, engine);
     }
     for (&index, c) in groups.index[..groups.len].iter().zip(&groups.count).filter(|(_, c)| c.packets != 0) {
         engine.lane.count(index, c.packets, c.bytes, now.0 as u32, c.tcp_flags);
     }
     if let Some(&index) = groups.index[..groups.len].last() {
-        recent::remember(engine, index);
+        recent::record_last(engine, index);
     }
 }
 
 /// Assigns each packet to a group and adds up the counts of each group.
-fn assign(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, plain: bool) {
+fn assign(groups: &mut Groups, guard: &MegaflowGuard<'_>, engine: &mut Engine, plain: bool) {
     let batch = &engine.batch;
     groups.len = 0;
     for (i, frame) in batch.frames.iter().enumerate().take(BATCH) {
         let index = batch.found[i];
-        groups.of[i] = NO_GROUP;
+        groups.group_of[i] = NO_GROUP;
         let group = match groups.find(index) {
             Ok(group) => group,
             Err(_) if index == NONE => continue,
             Err(slot) => {
-                // The megaflow was found under this guard, so it still exists unless it was removed since; in
+                // The megaflow was found under this guard, so it still exists unless it was removed meanwhile. In
                 // that case the packet is a miss.
                 let Some(megaflow) = guard.get(index) else { continue };
                 let now = recirculation_now(engine, &megaflow.payload);
@@ -236,13 +243,15 @@ fn assign(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, plain
                     None => Execution::of(&megaflow.payload, groups.collected.len(), plain),
                 };
                 if let Execution::Collect(_) = execution {
-                    groups.collected.push((groups.len, engine.kept.groups_free.pop().unwrap_or_default()));
+                    groups
+                        .collected
+                        .push((groups.len, engine.free_lists.free_groups.pop().unwrap_or_default()));
                 }
                 engine.lane.prefetch(index);
                 groups.add(index, slot, execution)
             }
         };
-        groups.of[i] = group as u8;
+        groups.group_of[i] = group as u8;
         let count = &mut groups.count[group % BATCH];
         count.packets += 1;
         count.bytes += frame.len() as u64;
@@ -250,27 +259,27 @@ fn assign(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, plain
     }
 }
 
-/// Executes each packet as the execution of its group says.
+/// Executes each packet as the [`Execution`] of its group says.
 fn scatter(
     groups: &mut Groups,
-    guard: &Megaflows<'_>,
+    guard: &MegaflowGuard<'_>,
     engine: &mut Engine,
     pending: u64,
     frames: impl Iterator<Item = Frame>,
 ) {
-    let mut dropping = Dropping::default();
+    let mut dropping = DropRun::default();
     for (i, mut frame) in frames.enumerate() {
-        let group = usize::from(groups.of[i % BATCH]);
+        let group = usize::from(groups.group_of[i % BATCH]);
         match groups.execution.get(group) {
             Some(&Execution::Send(port)) => engine.send(port, frame),
-            Some(&Execution::RewriteAndSend(port)) => match is_rewritten(guard, groups, group, &mut frame) {
+            Some(&Execution::RewriteAndSend(port)) => match try_rewrite(guard, groups, group, &mut frame) {
                 true => engine.send(port, frame),
-                false => unfit(groups, guard, engine, i, frame),
+                false => run_misfit(groups, guard, engine, i, frame),
             },
             Some(&Execution::Recirculate(recirculation)) => {
                 match recirculation.tracks() && conntrack::may_be_fragment(&frame) {
-                    false => groups.again.push((i, frame)),
-                    true => unfit(groups, guard, engine, i, frame),
+                    false => groups.recirculated.push((i, frame)),
+                    true => run_misfit(groups, guard, engine, i, frame),
                 }
             }
             Some(&Execution::Drop(reason)) => dropping.add(engine, i, frame, reason),
@@ -281,7 +290,7 @@ fn scatter(
                 own.extend(engine.batch.own.get_mut(i).map(std::mem::take));
             }
             None => {
-                let miss = Miss { packet: engine.batch.packet(i, frame), answered: pending >> i & 1 == 0 };
+                let miss = Miss { packet: engine.batch.packet(i, frame), counted_hit: pending >> i & 1 == 0 };
                 engine.batch.missed.push(miss);
             }
         }
@@ -289,18 +298,19 @@ fn scatter(
     dropping.end(engine);
 }
 
-/// Rewrites a frame as its group's program says. Returns false and changes nothing if the rewrite does not fit it.
+/// Rewrites a frame as its group's program says. Returns false and changes nothing if the rewrite does not fit the
+/// frame.
 #[inline]
-fn is_rewritten(guard: &Megaflows<'_>, groups: &Groups, group: usize, frame: &mut Frame) -> bool {
+fn try_rewrite(guard: &MegaflowGuard<'_>, groups: &Groups, group: usize, frame: &mut Frame) -> bool {
     let program = guard.get(groups.index[group % BATCH]).map(|megaflow| &megaflow.payload);
     program.and_then(Program::rewrite).is_some_and(|rewrite| rewrite.apply(frame))
 }
 
-/// Handles a packet that cannot be executed with its group: its layout does not fit the rewrite, it is a fragment that must be tracked,
-/// or its megaflow was removed since it was found.
+/// Handles a packet that cannot be executed with its group: the rewrite does not fit its layout, it is a fragment
+/// that must be tracked, or its megaflow was removed after it was found.
 #[cold]
-fn unfit(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, i: usize, frame: Frame) {
-    let group = usize::from(groups.of[i]) % BATCH;
+fn run_misfit(groups: &mut Groups, guard: &MegaflowGuard<'_>, engine: &mut Engine, i: usize, frame: Frame) {
+    let group = usize::from(groups.group_of[i]) % BATCH;
     match guard.get(groups.index[group]) {
         Some(megaflow) => run_one(engine, &megaflow.payload.ops, i, frame),
         None => {
@@ -308,7 +318,7 @@ fn unfit(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, i: usi
             (count.packets, count.bytes) =
                 (count.packets.saturating_sub(1), count.bytes.saturating_sub(frame.len() as u64));
             let packet = engine.batch.packet(i, frame);
-            engine.batch.missed.push(Miss { packet, answered: true });
+            engine.batch.missed.push(Miss { packet, counted_hit: true });
         }
     }
 }

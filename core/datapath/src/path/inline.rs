@@ -1,33 +1,33 @@
 //! Inline: the worker itself calls the control half to translate a packet.
 //!
-//! The first packet of a flow creates the megaflow; later packets of the same batch find it, because each is
-//! looked up again, with all its fields, before it is translated. The first packet is credited to the owner
-//! at once and is not counted by the megaflow: a flow that one packet has used has `packets:0, used:never`,
-//! as in Open vSwitch.
+//! The first packet of a flow creates the megaflow. Deferred packets of the same batch find it, because each packet is
+//! looked up again, with all its fields, before it is translated. The first packet is credited to the owner at once
+//! and is not counted by the megaflow: as in Open vSwitch, a flow that only one packet has used shows `packets:0,
+//! used:never`.
 
-use super::extract::wide;
-use super::megaflows::Megaflows;
+use super::extract::wide_key;
+use super::megaflows::MegaflowGuard;
 use super::{capture, execute, recent};
 use crate::engine::Engine;
-use crate::flows::{Birth, NewFlow, Published};
+use crate::flows::{MissOrigin, NewFlow, PublishResult};
 use crate::packet::Packet;
 use crate::program::Program;
-use crate::shared::{Patience, Shared};
+use crate::shared::{LockWait, Shared};
 use crate::tally::Event;
 use dpif::{DropReason, FlowStats, Translation, Upcall};
 use units::Millis;
 
-/// Translates a packet inline while handlers exist; the time is taken from the upcall budget.
+/// Translates a packet inline while handlers exist. The time is charged to the upcall budget.
 pub(super) fn translate_charged(
     shared: &Shared,
-    guard: &Megaflows<'_>,
+    guard: &MegaflowGuard<'_>,
     engine: &mut Engine,
     packet: Packet,
-    answered: bool,
+    counted_hit: bool,
     now: Millis,
 ) {
     let start = (engine.clocks.counter)();
-    translate(shared, guard, engine, packet, answered, now);
+    translate(shared, guard, engine, packet, counted_hit, now);
     let took = (engine.clocks.counter)() - start;
     if let Some(parking) = &mut engine.parking {
         parking.budget.spend(took.0);
@@ -37,19 +37,19 @@ pub(super) fn translate_charged(
 /// Translates a packet, unless a megaflow for it has been published meanwhile.
 pub(super) fn translate(
     shared: &Shared,
-    guard: &Megaflows<'_>,
+    guard: &MegaflowGuard<'_>,
     engine: &mut Engine,
     packet: Packet,
-    answered: bool,
+    counted_hit: bool,
     now: Millis,
 ) {
     capture::missed(engine, &packet);
-    let (key, flags) = wide(packet.frame.bytes(), &packet.meta);
+    let (key, flags) = wide_key(packet.frame.bytes(), &packet.meta);
     let context = shared.table.context(packet.meta.in_port);
     let (index, visited) = context.map_or((None, 0), |c| c.lookup(guard, &key));
     if let Some((index, megaflow)) = index.and_then(|i| Some((i, guard.get(i)?))) {
-        // If the packet's megaflow was removed between two stages, the first stage has counted a hit.
-        if !answered {
+        // If the packet's megaflow was removed between two stages, the first stage has already counted a hit.
+        if !counted_hit {
             engine.tally.add(Event::MegaflowHit, 1);
             engine.tally.add(Event::MasksVisited, u64::from(visited));
         }
@@ -67,28 +67,28 @@ pub(super) fn translate(
         return lose(engine, packet, reason);
     }
     engine.tally.add(Event::Missed, 1);
-    // The packet that creates a megaflow is not counted by the megaflow.
+    // The packet that creates a megaflow is not counted by this megaflow.
     let len = packet.frame.len() as u64;
     let mut found = None;
     if translation.install
         && let Some(handler) = engine.view.handler.as_deref()
     {
-        let birth = Birth { worker: engine.id, at: now };
-        let new = (translation.version, NewFlow::of_miss(&flow, &key, &translation, birth));
-        let patience = if engine.is_served() { Patience::Short } else { Patience::Long };
+        let miss_origin = MissOrigin { worker: engine.id, at: now };
+        let new = (translation.version, NewFlow::of_miss(&flow, &key, &translation, miss_origin));
+        let lock_wait = if engine.has_handler() { LockWait::Bounded } else { LockWait::Unbounded };
         let mut published = None;
-        shared.publish(std::iter::once(new), handler, patience, |p| published = p);
+        shared.publish(std::iter::once(new), handler, lock_wait, |p| published = p);
         match published {
-            Some(Published::Known(index)) => {
+            Some(PublishResult::Existing(index)) => {
                 if let Some(megaflow) = guard.get(index) {
                     engine.lane.count(index, 1, len, now.0 as u32, flags);
                     return run_one(engine, &megaflow.payload, packet);
                 }
             }
-            Some(Published::New(index, flow)) => {
+            Some(PublishResult::New(index, flow)) => {
                 flow.iter().for_each(|f| handler.flow_added(f));
                 found = guard.get(index);
-                recent::remember_for(engine, (packet.meta.in_port, packet.meta.passes), index);
+                recent::record_last_for(engine, (packet.meta.in_port, packet.meta.passes), index);
             }
             None => {}
         }
@@ -107,8 +107,8 @@ pub(super) fn lose(engine: &mut Engine, packet: Packet, reason: DropReason) {
 }
 
 pub(super) fn run_one(engine: &mut Engine, program: &Program, packet: Packet) {
-    let mut group = engine.kept.list();
+    let mut group = engine.free_lists.packet_list();
     group.push(packet);
     execute::run(engine, program, &mut group);
-    engine.kept.give_back(group);
+    engine.free_lists.return_list(group);
 }

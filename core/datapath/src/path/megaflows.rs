@@ -1,4 +1,4 @@
-//! The megaflows in which a batch is looked up.
+//! The type of the guard under which a batch is looked up, and of the programs that it finds.
 
 use crate::batch::BATCH;
 use crate::program::Program;
@@ -6,8 +6,8 @@ use classifier::megaflow::Megaflow;
 use sync::Guard;
 
 /// The guard under which a worker reads megaflows while it processes a batch.
-pub type Megaflows<'g> = Guard<'g, Megaflow<Program>>;
+pub type MegaflowGuard<'g> = Guard<'g, Megaflow<Program>>;
 
-/// The programs of a batch, by packet. They live as long as the guard, even if their megaflows are removed
+/// The programs of the packets of a batch. They live as long as the guard, even if their megaflows are removed
 /// meanwhile.
 pub(super) type Programs<'g> = [Option<&'g Program>; BATCH];

@@ -4,7 +4,7 @@ use crate::action::set_field;
 use crate::batch::BATCH;
 use crate::engine::Engine;
 use crate::engine::groups::Group;
-use crate::engine::metering::{Lease, Scratch};
+use crate::engine::metering::{AdvanceTokens, Scratch};
 use crate::meter::NO_BAND;
 use crate::packet::Packet;
 use crate::port::Frame;
@@ -20,7 +20,7 @@ pub(super) fn run(engine: &mut Engine, id: u32, group: &mut Vec<Packet>) {
     scratch.lens.extend(group.iter().map(|p| p.frame.len() as u32));
     let now = engine.clocks.fine.read(engine.now);
     if meter.judge(&scratch.lens, now, &mut scratch.verdicts) {
-        let mut kept = engine.kept.list();
+        let mut kept = engine.free_lists.packet_list();
         for (mut p, &band) in group.drain(..).zip(&scratch.verdicts) {
             match meter.remark(band) {
                 None if band != NO_BAND => {
@@ -33,28 +33,28 @@ pub(super) fn run(engine: &mut Engine, id: u32, group: &mut Vec<Packet>) {
             kept.push(p);
         }
         std::mem::swap(group, &mut kept);
-        engine.kept.give_back(kept);
+        engine.free_lists.return_list(kept);
     }
     engine.metering = scratch;
 }
 
-/// What a meter did with frames.
-pub(super) enum Metered {
-    /// All that are left have passed it.
+/// Result of a meter that was applied to frames.
+pub(super) enum MeterResult {
+    /// All frames that are left have passed the meter.
     Passed,
-    /// Nothing: some packets would be marked.
+    /// The meter marks packets, which needs their metadata: nothing was done.
     NeedsPackets,
 }
 
-/// As `run`, for frames.
-pub(super) fn run_frames(engine: &mut Engine, id: u32, group: &mut Group) -> Metered {
+/// As [`run`], for bare frames.
+pub(super) fn run_frames(engine: &mut Engine, id: u32, group: &mut Group) -> MeterResult {
     if pass_frames(engine, id, &group.frames) {
-        return Metered::Passed;
+        return MeterResult::Passed;
     }
     settle(engine);
-    let Some(meter) = engine.view.meters.get(&id).cloned() else { return Metered::Passed };
+    let Some(meter) = engine.view.meters.get(&id).cloned() else { return MeterResult::Passed };
     if !meter.only_drops() {
-        return Metered::NeedsPackets;
+        return MeterResult::NeedsPackets;
     }
     let mut scratch = std::mem::take(&mut engine.metering);
     scratch.lens.clear();
@@ -68,31 +68,31 @@ pub(super) fn run_frames(engine: &mut Engine, id: u32, group: &mut Group) -> Met
         );
     }
     engine.metering = scratch;
-    Metered::Passed
+    MeterResult::Passed
 }
 
-/// Takes the tokens of all frames. Returns `false` and takes none if there are too few.
+/// Takes the tokens for all frames. Returns `false` and takes none if there are too few.
 ///
-/// Groups of a batch often use the same meter. The second group in a row takes tokens for the whole batch,
-/// and the groups after it use the rest, so that an iteration costs a few atomic operations instead of a few
-/// for each group. Unused tokens are returned at the end of the iteration.
+/// Groups of a batch often use the same meter. The second consecutive group with the same meter takes tokens for the
+/// complete batch in advance, and the groups after it spend the rest. So an iteration costs a few atomic
+/// operations, not a few for each group. Unused tokens are returned at the end of the iteration.
 fn pass_frames(engine: &mut Engine, id: u32, frames: &[Frame]) -> bool {
     let (packets, bytes) = (frames.len() as u64, frames.iter().map(|frame| frame.len() as u64).sum());
-    if let Some(lease) = engine.metering.lease.as_mut().filter(|lease| lease.id == id)
-        && lease.spend(packets, bytes)
+    if let Some(advance) = engine.metering.advance.as_mut().filter(|advance| advance.id == id)
+        && advance.spend(packets, bytes)
     {
         return true;
     }
     settle(engine);
     let Some(meter) = engine.view.meters.get(&id) else { return true };
     let now = engine.clocks.fine.read(engine.now);
-    let Scratch { lease, last, .. } = &mut engine.metering;
+    let Scratch { advance, last, .. } = &mut engine.metering;
     let again = last.replace(id) == Some(id);
     let batch = (BATCH as u64, engine.batch.bytes);
     if again && batch.0 >= packets && batch.1 >= bytes && meter.take_all(batch, now) {
-        let mut taken = Lease { id, meter: Arc::clone(meter), left: batch, spent: (0, 0) };
+        let mut taken = AdvanceTokens { id, meter: Arc::clone(meter), left: batch, spent: (0, 0) };
         let enough = taken.spend(packets, bytes);
-        *lease = Some(taken);
+        *advance = Some(taken);
         return enough;
     }
     if !meter.take_all((packets, bytes), now) {
@@ -102,11 +102,11 @@ fn pass_frames(engine: &mut Engine, id: u32, frames: &[Frame]) -> bool {
     true
 }
 
-/// Tokens of a meter: its number, packets and bytes.
+/// A meter's number, and the packets and bytes to charge to it.
 pub(super) type Charge = (u32, (u64, u64));
 
-/// Charges these meters, which are all different. Returns `false` and takes nothing if one of them has too
-/// few tokens.
+/// Charges these meters, which must all be different. Returns `false` and charges nothing if one of them has too few
+/// tokens.
 pub(super) fn charge(engine: &mut Engine, charges: &[Charge]) -> bool {
     settle(engine);
     let now = engine.clocks.fine.read(engine.now);
@@ -116,22 +116,23 @@ pub(super) fn charge(engine: &mut Engine, charges: &[Charge]) -> bool {
     for (id, amount) in &charges[..taken] {
         match meters.get(id) {
             Some(meter) if taken == charges.len() => meter.count(*amount),
-            Some(meter) => meter.give_all(*amount),
+            Some(meter) => meter.return_all(*amount),
             None => {}
         }
     }
     taken == charges.len()
 }
 
-/// Returns tokens that were taken and not used. Called at the end of an iteration.
+/// Returns tokens that were taken in advance and not used. Called at the end of an iteration.
 #[inline]
 pub(crate) fn settle(engine: &mut Engine) {
-    if let Some(lease) = engine.metering.lease.take() {
-        lease.settle();
+    if let Some(advance) = engine.metering.advance.take() {
+        advance.settle();
     }
 }
 
-/// Increases the drop precedence of an assured-forwarding packet (RFC 2597 §6). Other packets have none.
+/// Increases the drop precedence of an assured-forwarding packet (RFC 2597 §6). Other packets have no drop precedence
+/// and are not changed.
 fn remark(p: &mut Packet, steps: u8) {
     let flow = p.flow();
     let Some(tos) = raised(flow.nw_tos, steps) else { return };
@@ -150,8 +151,8 @@ fn remark(p: &mut Packet, steps: u8) {
     set_field::set(p, &field);
 }
 
-/// The TOS byte with the DSCP of the same class and a higher drop precedence, without ECN; `None` if it
-/// belongs to no class.
+/// Returns the TOS byte with the DSCP of the same class and a higher drop precedence, without ECN bits; `None` if the
+/// TOS byte belongs to no class.
 fn raised(tos: u8, steps: u8) -> Option<u8> {
     let (class, precedence) = (tos >> 5, tos >> 3 & 3);
     if !(1..=4).contains(&class) || precedence == 0 || tos & 4 != 0 {

@@ -4,39 +4,39 @@
 //! Packets that are recirculated go from `group` back to `recent`, with a key that is changed or read again.
 
 pub(crate) mod answers;
+mod autovalidator;
 mod balance;
 pub mod cache;
 pub(crate) mod capture;
-mod charge;
+mod charge_meters;
 pub mod classify;
 pub(crate) mod conntrack;
-mod dropping;
+mod drop_run;
 pub mod execute;
 pub mod extract;
 pub(crate) mod fragments;
 pub(crate) mod frames;
 pub mod group;
 mod inline;
+pub(crate) mod inspection;
 pub mod megaflows;
 pub(crate) mod meter;
 mod output;
 pub(crate) mod park;
 mod per_packet;
 mod prepare;
-mod push;
+mod push_tunnel;
 pub mod receive;
 pub mod recent;
 mod recirculate;
 mod rewrites;
 mod sample;
-pub(crate) mod shadow;
 pub(crate) mod slow_path;
 pub(crate) mod small_batch;
 mod steps;
 pub mod transmit;
 mod tunnel;
 pub mod upcall;
-mod validate;
 
 use crate::engine::Engine;
 use crate::shared::Shared;
@@ -44,16 +44,16 @@ use crate::stages::PathStage;
 use crate::tally::Event;
 use classifier::megaflow::{ALL_WORDS, Context, Contexts, Depth};
 use cpu::{Level, Stage};
-use megaflows::Megaflows;
+use megaflows::MegaflowGuard;
 use small_batch::{SMALL, SmallBatch};
 use units::Millis;
 
-/// Processes the engine's batch, whose packets were all received by this port, and then the packets
-/// decapsulated from it.
+/// Processes the engine's batch, whose packets were all received by `in_port`, and then the packets that were
+/// decapsulated from them.
 #[inline]
 pub(crate) fn run(
     shared: &Shared,
-    guard: &Megaflows<'_>,
+    guard: &MegaflowGuard<'_>,
     contexts: &mut Contexts,
     in_port: u32,
     engine: &mut Engine,
@@ -69,7 +69,7 @@ pub(crate) fn run(
 #[inline(never)]
 fn run_popped(
     shared: &Shared,
-    guard: &Megaflows<'_>,
+    guard: &MegaflowGuard<'_>,
     contexts: &mut Contexts,
     engine: &mut Engine,
     now: Millis,
@@ -79,11 +79,11 @@ fn run_popped(
     }
 }
 
-/// Processes the batch. `context`: that of the ingress port.
+/// Processes the batch. `context`: the megaflows of the ingress port; `None` if the port has none.
 #[inline]
 pub(crate) fn pass_all(
     shared: &Shared,
-    guard: &Megaflows<'_>,
+    guard: &MegaflowGuard<'_>,
     context: Option<&Context>,
     engine: &mut Engine,
     now: Millis,
@@ -101,11 +101,11 @@ pub(crate) fn pass_all(
     }
 }
 
-/// The stages from extraction to execution, compiled as one function for the CPU: in small bursts, a call for each stage would cost
-/// as much as the stage.
+/// The stages from extraction to execution, compiled as one function for the instructions of this CPU: with small
+/// bursts, a function call per stage would cost as much as the stage.
 struct PassAll<'a, 'g> {
     shared: &'a Shared,
-    guard: &'a Megaflows<'g>,
+    guard: &'a MegaflowGuard<'g>,
     context: Option<&'a Context>,
     engine: &'a mut Engine,
     now: Millis,
@@ -126,10 +126,11 @@ impl Stage for PassAll<'_, '_> {
 #[inline(always)]
 fn extract<L: Level>(level: L, context: Option<&Context>, engine: &mut Engine) {
     let (depth, by_kind) = context.map_or((Depth::Port, true), |c| (c.depth(), c.is_by_kind()));
-    if engine.batch.known.take() == Some(depth) {
+    if engine.batch.known_depth.take() == Some(depth) {
         (engine.batch.depth, engine.batch.alike) = (depth, false);
     } else {
-        // Other caches hash all bits that distinguish flows, whether or not a megaflow matches them.
+        // Cache kinds other than `unified` hash all bits that distinguish flows, whether or not a megaflow matches
+        // them. So all words must be filled.
         let words =
             context.map_or(0, |c| if engine.caches.cache.is_by_masks() { c.words() } else { ALL_WORDS });
         let extract = extract::Extract { batch: &mut engine.batch, depth, words, by_kind };
@@ -146,12 +147,12 @@ fn extract<L: Level>(level: L, context: Option<&Context>, engine: &mut Engine) {
 #[inline(always)]
 fn pass(
     shared: &Shared,
-    guard: &Megaflows<'_>,
+    guard: &MegaflowGuard<'_>,
     context: Option<&Context>,
     engine: &mut Engine,
     now: Millis,
 ) -> bool {
-    let mut pending = engine.batch.all();
+    let mut pending = engine.batch.key_bits();
     let (mut recent, mut cached) = (0, 0);
     if let Some(context) = context {
         recent = recent::stage(guard, engine, &mut pending);
@@ -164,15 +165,16 @@ fn pass(
             }
         }
     }
-    // The results of the previous batch are not cleared: the stages set those of the packets that they find.
+    // The results of the previous batch are not cleared: each stage sets `found` of the packets that it finds, and
+    // this sets it for the others.
     if pending != 0 {
         engine.batch.set_missing(pending);
     }
     if let Some(context) = context {
-        validate::stage(shared, guard, context, engine);
+        autovalidator::stage(shared, guard, context, engine);
     }
     if pending != 0 {
-        engine.batch.spread();
+        engine.batch.spread_metadata();
         park::hold_back(engine, &shared.secrets.flow_hash, (recent, cached), &mut pending);
     }
     if recent & !pending != 0 && context.is_some_and(Context::is_by_kind) && engine.batch.own.is_empty() {
@@ -183,7 +185,7 @@ fn pass(
         };
         engine.tally.add(Event::SimpleHit, n);
     }
-    shadow::stage(shared, guard, engine);
+    inspection::stage(shared, guard, engine);
     engine.clocks.end_stage(PathStage::LookUp);
     let again = group::stage(guard, engine, pending, now);
     engine.clocks.end_stage(PathStage::Execute);

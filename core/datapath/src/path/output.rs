@@ -1,4 +1,4 @@
-//! Output: adds frames to the bursts of their ports, which are sent when they are full.
+//! Output: adds frames to the bursts of their ports. A burst is sent when it is full.
 
 use super::prepare::truncate;
 use super::transmit;
@@ -14,7 +14,7 @@ impl Engine {
     /// Adds a copy of a frame to the port's burst.
     #[inline]
     pub(crate) fn send_copy(&mut self, frame: &Frame, port: u32) {
-        // No queue: `enqueue` sends by the port's burst.
+        // Queue 0 means that no QoS queue is selected.
         self.enqueue_copy(frame, port, 0);
     }
 
@@ -53,7 +53,7 @@ impl Engine {
     fn no_copy(&mut self, frame: &Frame, port: u32) {
         self.tally.drop(DropReason::NoBuffer, 1);
         self.drops.ports.count(DropPort::Out(port), DropReason::NoBuffer, 1);
-        self.drops.unsent(frame.bytes(), DropReason::NoBuffer, port, self.now);
+        self.drops.log_unsent(frame.bytes(), DropReason::NoBuffer, port, self.now);
     }
 
     /// Drops frames for a port that does not exist.
@@ -62,7 +62,7 @@ impl Engine {
         for frame in frames {
             self.tally.drop(DropReason::InvalidPort, 1);
             self.drops.ports.count(DropPort::Out(port), DropReason::InvalidPort, 1);
-            self.drops.unsent(frame.bytes(), DropReason::InvalidPort, port, self.now);
+            self.drops.log_unsent(frame.bytes(), DropReason::InvalidPort, port, self.now);
             self.pool.free(frame);
         }
     }
@@ -86,7 +86,7 @@ impl Engine {
         }
     }
 
-    /// Adds a frame to the burst of a QoS queue; 0: none was selected.
+    /// Adds a frame to the burst of a QoS queue. `queue` 0: no QoS queue was selected.
     #[inline]
     pub(crate) fn enqueue(&mut self, port: u32, queue: u32, frame: Frame) {
         if queue == 0 || !self.has_queues(port) {
@@ -95,7 +95,7 @@ impl Engine {
         transmit::send_queued(self, port, queue, frame);
     }
 
-    /// Adds all these frames to the burst of a QoS queue.
+    /// Adds all these frames to the burst of a QoS queue. `queue` 0: no QoS queue was selected.
     pub(crate) fn enqueue_all(&mut self, port: u32, queue: u32, frames: &mut FrameBatch) {
         if queue == 0 || !self.has_queues(port) {
             return self.send_all(port, frames);
@@ -108,7 +108,7 @@ impl Engine {
         self.view.ports.get(port).is_some_and(|port| port.has_queues())
     }
 
-    /// Adds these frames to the port's burst; there are at most about two bursts of them.
+    /// Adds these frames to the port's burst, which may then exceed [`TX_BURST`].
     pub(crate) fn send_each(&mut self, port: u32, frames: impl Iterator<Item = Frame>) {
         match self.output(port) {
             Some(output) => output.extend(frames),
@@ -146,25 +146,25 @@ impl Engine {
         self.batch.frames = frames;
     }
 
-    /// Returns the burst of a port to which a frame will be added; `None` if there was never such a port. Frames for a
-    /// port that was removed are dropped when their burst is sent.
+    /// Returns the burst of a port to which a frame will be added; `None` if no such port has ever existed. Frames
+    /// for a port that was removed are dropped when their burst is sent.
     #[inline(always)]
     fn output(&mut self, port: u32) -> Option<&mut FrameBatch> {
         let at = port as usize;
         match self.bursts.outputs.get(at) {
             Some(output) if !output.is_empty() => {}
-            Some(_) => self.bursts.wait(port),
-            None => self.open(port)?,
+            Some(_) => self.bursts.mark_pending(port),
+            None => self.add_port(port)?,
         }
         self.bursts.outputs.get_mut(at)
     }
 
-    /// Makes room for the bursts of a port.
+    /// Extends the bursts up to this port. Returns `None` if the port does not exist.
     #[cold]
-    fn open(&mut self, port: u32) -> Option<()> {
+    fn add_port(&mut self, port: u32) -> Option<()> {
         self.view.ports.get(port)?;
         self.bursts.outputs.resize_with(port as usize + 1, Vec::new);
-        self.bursts.wait(port);
+        self.bursts.mark_pending(port);
         Some(())
     }
 }
@@ -180,7 +180,7 @@ pub(super) fn enqueue(engine: &mut Engine, port: u32, queue: u32, mut p: Packet)
     engine.enqueue(port, queue, p.frame);
 }
 
-/// Moves frames to those that wait for a port. Returns whether there are enough now to send them.
+/// Moves frames to the burst of a port. Returns whether the burst is full and must be sent.
 #[inline(always)]
 fn append_burst(output: &mut FrameBatch, frames: &mut FrameBatch) -> bool {
     if output.is_empty() {

@@ -1,5 +1,5 @@
-//! Park: packets without a megaflow are parked and upcalls are sent for them; later packets of their flows
-//! wait behind them until the answer.
+//! Park: packets without a megaflow are parked, and upcalls are sent for them. Deferred packets of their flows wait
+//! behind them until the answer.
 //!
 //! Three rules keep the order of a flow:
 //!
@@ -9,10 +9,10 @@
 //! 3. The packets of an answered flow continue together, each looked up again, before other packets are
 //!    received ([`answers`](super::answers)).
 //!
-//! Only ports that have parked packets pay for this: without them, each batch costs a comparison.
+//! Only ports with parked packets pay for this: without parked packets, each batch costs one comparison.
 
 use super::inline::{self, lose};
-use super::megaflows::Megaflows;
+use super::megaflows::MegaflowGuard;
 use crate::batch::{BATCH, NONE};
 use crate::engine::Engine;
 use crate::engine::parking::Parking;
@@ -31,12 +31,12 @@ use units::Millis;
 #[inline]
 pub(crate) fn begin(shared: &Shared, engine: &mut Engine) -> bool {
     let Some(parking) = &mut engine.parking else { return false };
-    parking.served = shared.upcalls.is_served();
-    parking.inbox.take(&mut parking.answers) || (!parking.served && !parking.park.is_empty())
+    parking.has_handler = shared.upcalls.has_handler();
+    parking.inbox.take(&mut parking.answers) || (!parking.has_handler && !parking.park.is_empty())
 }
 
-/// Ends an iteration: queues upcalls and returns memory. Returns true if the queue was locked: the worker
-/// must not sleep.
+/// Ends an iteration: queues upcalls and returns memory to handlers. Returns true if the queue was locked: then the
+/// worker must not sleep, because its upcalls are not queued yet.
 #[inline]
 pub(crate) fn send_upcalls(shared: &Shared, engine: &mut Engine) -> bool {
     let Some(parking) = &mut engine.parking else { return false };
@@ -45,8 +45,8 @@ pub(crate) fn send_upcalls(shared: &Shared, engine: &mut Engine) -> bool {
 
 #[inline(never)]
 fn submit(shared: &Shared, parking: &mut Parking) -> bool {
-    let Parking { outbox, spent, served, .. } = parking;
-    if !*served {
+    let Parking { outbox, spent, has_handler, .. } = parking;
+    if !*has_handler {
         spent.clear();
     }
     let any = !outbox.is_empty() || !spent.is_empty();
@@ -55,12 +55,12 @@ fn submit(shared: &Shared, parking: &mut Parking) -> bool {
 
 /// Parks the packets of the batch whose flow is parked, behind the earlier packets of the flow.
 #[inline]
-pub(crate) fn join_parked(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, now: Millis) {
+pub(crate) fn join_parked(shared: &Shared, guard: &MegaflowGuard<'_>, engine: &mut Engine, now: Millis) {
     let Engine { batch, parking: Some(parking), .. } = engine else { return };
     if parking.park.is_empty() || batch.is_empty() || !parking.park.any_of(batch.meta(0).in_port) {
         return;
     }
-    batch.spread();
+    batch.spread_metadata();
     let mut flows = [0; BATCH];
     let mut any = false;
     for (i, flow) in flows.iter_mut().enumerate().take(batch.len()) {
@@ -68,22 +68,28 @@ pub(crate) fn join_parked(shared: &Shared, guard: &Megaflows<'_>, engine: &mut E
         any |= parking.park.waits(*flow);
     }
     if any {
-        take_out(shared, guard, engine, &flows, now);
+        park_known_flows(shared, guard, engine, &flows, now);
     }
 }
 
-fn take_out(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, flows: &[u64; BATCH], now: Millis) {
+fn park_known_flows(
+    shared: &Shared,
+    guard: &MegaflowGuard<'_>,
+    engine: &mut Engine,
+    flows: &[u64; BATCH],
+    now: Millis,
+) {
     let mut frames = std::mem::take(&mut engine.batch.frames);
     let own = std::mem::take(&mut engine.batch.own);
-    // The remaining packets get other indices, so the stored keys do not belong to them any more.
-    engine.batch.known = None;
+    // The remaining packets move to other indices in the batch, so the keys that are stored by index become invalid.
+    engine.batch.known_depth = None;
     let mut own = own.into_iter();
     for (frame, &flow) in frames.drain(..).zip(flows) {
         let meta = own.next();
-        // If the flow could not take another packet, it is not open any more, and later packets continue.
+        // If the flow could not accept another packet, the flow was closed, and later packets are processed as usual.
         if engine.parking.as_ref().is_some_and(|p| p.park.waits(flow)) {
             let meta = meta.unwrap_or_else(|| engine.batch.common.clone());
-            behind(shared, guard, engine, flow, Packet::new(frame, meta), now);
+            park_behind(shared, guard, engine, flow, Packet::new(frame, meta), now);
         } else {
             engine.batch.frames.push(frame);
             engine.batch.own.extend(meta);
@@ -92,10 +98,11 @@ fn take_out(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, flows: 
     engine.batch.bytes = engine.batch.frames.iter().map(|f| f.len() as u64).sum();
 }
 
-/// Adds a packet to a parked flow.
-fn behind(
+/// Adds a packet to a parked flow. If a limit is reached, the flow's packets are translated inline, or the packet is
+/// dropped.
+fn park_behind(
     shared: &Shared,
-    guard: &Megaflows<'_>,
+    guard: &MegaflowGuard<'_>,
     engine: &mut Engine,
     flow: u64,
     packet: Packet,
@@ -119,8 +126,9 @@ fn behind(
     }
 }
 
-/// Makes packets misses that were found after a packet of the same flow that was not found. `recent` and
-/// `cached` tell which stage found them: their hits are subtracted, because they are looked up again.
+/// Turns hits into misses for packets that were found although an earlier packet of the same flow was not. `recent`
+/// and `cached` tell which stage found the packets: their hits are subtracted from the counters, because these
+/// packets are looked up again.
 pub(crate) fn hold_back(
     engine: &mut Engine,
     secret: &Chain,
@@ -128,7 +136,7 @@ pub(crate) fn hold_back(
     pending: &mut u64,
 ) {
     let after_first = u64::MAX.checked_shl(pending.trailing_zeros()).unwrap_or(0);
-    let mut found = engine.batch.all() & !*pending & after_first;
+    let mut found = engine.batch.key_bits() & !*pending & after_first;
     if *pending == 0 || found == 0 {
         return;
     }
@@ -145,7 +153,7 @@ pub(crate) fn hold_back(
                 (_, 1) => &[Event::CacheHit],
                 _ => &[Event::MegaflowHit],
             };
-            events.iter().for_each(|&event| engine.tally.take_back(event, 1));
+            events.iter().for_each(|&event| engine.tally.subtract(event, 1));
         }
         found &= !(1 << i);
         if found == 0 {
@@ -154,26 +162,26 @@ pub(crate) fn hold_back(
     }
 }
 
-/// Parks a packet that has no megaflow and sends an upcall, unless its flow has one already. If it cannot be
-/// parked, the worker translates it within its budget.
+/// Parks a packet that has no megaflow and sends an upcall, unless its flow already has an upcall. If the packet
+/// cannot be parked, the worker translates it within its upcall budget.
 pub(crate) fn miss(
     shared: &Shared,
-    guard: &Megaflows<'_>,
+    guard: &MegaflowGuard<'_>,
     engine: &mut Engine,
     packet: Packet,
-    answered: bool,
+    counted_hit: bool,
     now: Millis,
 ) {
-    // A parked packet stays for longer than this iteration.
+    // A parked packet outlives this iteration, so its tail must be copied.
     packet.frame.complete();
     let (flow, in_port) =
         (flow_hash(packet.frame.bytes(), &packet.meta, &shared.secrets.flow_hash), packet.meta.in_port);
     let Some(parking) = &mut engine.parking else { return };
     if parking.park.waits(flow) {
-        return behind(shared, guard, engine, flow, packet, now);
+        return park_behind(shared, guard, engine, flow, packet, now);
     }
     if parking.park.may_open(in_port) {
-        let (mut bytes, meta) = (parking.copies.pop().unwrap_or_default(), packet.meta.clone());
+        let (mut bytes, meta) = (parking.packet_buffers.pop().unwrap_or_default(), packet.meta.clone());
         bytes.clear();
         bytes.extend_from_slice(packet.frame.bytes());
         let ticket = parking.park.open(in_port, flow, packet);
@@ -184,16 +192,17 @@ pub(crate) fn miss(
     }
     parking.overflow += 1;
     if parking.budget.is_left() {
-        inline::translate_charged(shared, guard, engine, packet, answered, now);
+        inline::translate_charged(shared, guard, engine, packet, counted_hit, now);
     } else {
         lose(engine, packet, DropReason::UpcallBacklog);
     }
 }
 
-/// Translates all parked packets of a port (`None`: of all ports) inline. Later answers find no entry.
+/// Translates all parked packets of a port (`None`: of all ports) inline. Answers that arrive later find no entry and
+/// are ignored.
 pub(crate) fn settle(
     shared: &Shared,
-    guard: &Megaflows<'_>,
+    guard: &MegaflowGuard<'_>,
     engine: &mut Engine,
     port: Option<u32>,
     now: Millis,
@@ -210,7 +219,7 @@ pub(crate) fn abandon(engine: &mut Engine, port: Option<u32>) {
     let Some(parking) = &mut engine.parking else { return };
     for packets in parking.park.take_port(port) {
         engine.tally.add(Event::Unparked, packets.len() as u64);
-        // No iteration follows in which the buffers would be returned.
+        // The buffers are freed at once, because no iteration follows in which dropped packets would be freed.
         for packet in packets {
             engine.drop_part(&packet, DropReason::PortRemoved);
             engine.pool.free(packet.frame);

@@ -1,14 +1,14 @@
-//! Packet by packet: programs that only meter packets, execute [steps], rewrite, copy and send are executed for each packet in the order
-//! of the batch.
+//! Packet by packet: programs that only meter packets, execute [steps], rewrite, copy and send are executed for each
+//! packet in the order of the batch.
 //!
-//! Packets are not grouped by megaflow: each meter is charged once for all packets, frames are tracked and rewritten in place, and a
-//! batch whose packets are all sent by one port is passed on as it is.
+//! Packets are not grouped by megaflow: each meter is charged once for all packets, frames are tracked and rewritten
+//! in place, and a batch whose packets are all sent by one port is handed to that port's burst as one piece.
 
-use super::dropping::Dropping;
+use super::drop_run::DropRun;
 use super::execute::{longest, run_one};
-use super::megaflows::{Megaflows, Programs};
+use super::megaflows::{MegaflowGuard, Programs};
 use super::rewrites::{RewriteAll, RewriteRuns};
-use super::{charge, conntrack, steps};
+use super::{charge_meters, conntrack, steps};
 use crate::batch::{BATCH, Batch};
 use crate::engine::Engine;
 use crate::port::{Frame, FrameBatch};
@@ -18,28 +18,30 @@ use crate::steps::{COPIES, METERS, REWRITES, STEPS, TRACKS};
 /// Used as the output port of dropped packets; no port has this number.
 const DROPS: u32 = u32::MAX;
 
-/// The output port of all packets, if every packet has a megaflow that only sends to this port: the most frequent case.
+/// Returns the output port of all packets, if every packet has a megaflow that only sends to this port: the most
+/// frequent case.
 #[inline(always)]
-pub(super) fn one_way(guard: &Megaflows<'_>, batch: &Batch) -> Option<u32> {
+pub(super) fn common_port(guard: &MegaflowGuard<'_>, batch: &Batch) -> Option<u32> {
     let (records, found) = (guard.records(), &batch.found[..batch.len().min(BATCH)]);
     let summary = records.get(*found.first()?)?.payload.summary;
-    let Summary::Send { port, does: 0 } = summary else { return None };
+    let Summary::Send { port, op_flags: 0 } = summary else { return None };
     let same = found.iter().all(|&index| records.get(index).is_some_and(|m| m.payload.summary == summary));
-    (same && batch.is_plain()).then_some(port)
+    (same && batch.needs_only_frames()).then_some(port)
 }
 
-/// The port that a program sends to, or [`DROPS`], and its other operations. `None`: the program does
-/// more than this file executes.
+/// Returns the port that a program sends to (or [`DROPS`]), and its other operations. Returns `None` if the program
+/// has operations that this file does not execute.
 #[inline(always)]
 fn end_of(program: &Program) -> Option<(u32, u8)> {
     match program.summary {
-        Summary::Send { port, does } => Some((port, does)),
+        Summary::Send { port, op_flags } => Some((port, op_flags)),
         Summary::Drop(_) => Some((DROPS, 0)),
         _ => None,
     }
 }
 
-/// The program that is executed for packet `i` of the batch: a program that compares lengths continues with one of its branches.
+/// Returns the program that is executed for packet `i` of the batch. A program that compares lengths continues with
+/// one of its branches.
 #[inline(always)]
 fn resolved<'g>(batch: &Batch, i: usize, program: &'g Program) -> Option<(&'g Program, (u32, u8))> {
     match end_of(program) {
@@ -63,45 +65,45 @@ pub(super) struct PerPacket<'g> {
     programs: Programs<'g>,
     /// The output port of all packets, if it is the same.
     port: Option<u32>,
-    /// Operations other than sending that some of the programs have.
-    does: u8,
-    /// The program of all packets, if it is known to be the same and does more than send or drop them.
-    alike: Option<&'g Program>,
+    /// Flags of the operations besides sending that at least one of the programs has.
+    op_flags: u8,
+    /// The program of all packets, if it is known to be the same and not only sends or drops packets.
+    same_program: Option<&'g Program>,
 }
 
 impl<'g> PerPacket<'g> {
-    /// For a batch whose packets all have a megaflow. `None`: some program does more than this file executes, or some
-    /// packet is not Ethernet or will be truncated.
+    /// For a batch whose packets all have a megaflow. Returns `None` if a program has operations that this file does
+    /// not execute, or if a packet is not Ethernet or will be truncated.
     #[inline(always)]
-    pub(super) fn of(guard: &'g Megaflows<'_>, batch: &Batch) -> Option<Self> {
+    pub(super) fn of(guard: &'g MegaflowGuard<'_>, batch: &Batch) -> Option<Self> {
         let (records, found) = (guard.records(), &batch.found);
         Self::collect(batch, |i| records.get(found[i % BATCH]).map(|megaflow| &megaflow.payload))
     }
 
-    /// For a batch whose packets have these programs.
+    /// As [`of`](Self::of); `program_of` returns the program of packet `i`.
     #[inline(always)]
     fn collect(batch: &Batch, program_of: impl Fn(usize) -> Option<&'g Program>) -> Option<Self> {
         let (first_program, (first, _)) = resolved(batch, 0, program_of(0)?)?;
         let (mut programs, mut all, mut differ, mut numbers) = ([None; BATCH], 0, 0, 0);
         for (i, place) in programs.iter_mut().enumerate().take(batch.len()) {
-            let (program, (port, does)) = resolved(batch, i, program_of(i)?)?;
-            all |= does;
+            let (program, (port, op_flags)) = resolved(batch, i, program_of(i)?)?;
+            all |= op_flags;
             differ |= port ^ first;
             numbers |= program.number() ^ first_program.number();
             *place = Some(program);
         }
         let port = (differ == 0 && first != DROPS).then_some(first);
-        let alike = (numbers == 0 && first_program.number() != 0).then_some(first_program);
-        fits(batch, all).then_some(PerPacket { programs, port, does: all, alike })
+        let same_program = (numbers == 0 && first_program.number() != 0).then_some(first_program);
+        fits(batch, all).then_some(PerPacket { programs, port, op_flags: all, same_program })
     }
 
-    /// For a batch whose packets all have this program. `None`: the program does more than this file executes, or it only
-    /// sends or drops.
+    /// For a batch whose packets all have this program. Returns `None` if the program has operations that this file
+    /// does not execute, or if it only sends or drops.
     pub(super) fn by(program: &'g Program, batch: &Batch) -> Option<Self> {
         match program.summary {
-            Summary::Send { port, does } if does != 0 && fits(batch, does) => {
+            Summary::Send { port, op_flags } if op_flags != 0 && fits(batch, op_flags) => {
                 let programs = [Some(program); BATCH];
-                Some(PerPacket { programs, port: Some(port), does, alike: Some(program) })
+                Some(PerPacket { programs, port: Some(port), op_flags, same_program: Some(program) })
             }
             Summary::ByLength => Self::collect(batch, |_| Some(program)),
             _ => None,
@@ -111,26 +113,28 @@ impl<'g> PerPacket<'g> {
     /// Charges the meters of all packets. Returns `false` and charges nothing if some packets would not pass.
     #[inline]
     pub(super) fn pass_meters(&self, engine: &mut Engine) -> bool {
-        self.does & METERS == 0 || self.charge(engine)
+        self.op_flags & METERS == 0 || self.charge(engine)
     }
 
     fn charge(&self, engine: &mut Engine) -> bool {
-        match self.alike {
-            Some(program) => charge::all(engine, program),
-            None => charge::each(engine, &self.programs),
+        match self.same_program {
+            Some(program) => charge_meters::all(engine, program),
+            None => charge_meters::each(engine, &self.programs),
         }
     }
 
     /// Executes the programs. The packets must have passed their meters.
     #[inline(always)]
     pub(super) fn send(&self, engine: &mut Engine) {
-        if self.does & STEPS != 0 && !self.step(engine) {
+        if self.op_flags & STEPS != 0 && !self.step(engine) {
             return;
         }
         let mut frames = std::mem::take(&mut engine.batch.frames);
-        match (self.alike, self.port) {
-            (Some(program), _) => send_alike(engine, program.behind_steps(), &mut frames),
-            (None, Some(port)) if self.does & (REWRITES | COPIES) == 0 => engine.send_all(port, &mut frames),
+        match (self.same_program, self.port) {
+            (Some(program), _) => send_alike(engine, program.after_steps(), &mut frames),
+            (None, Some(port)) if self.op_flags & (REWRITES | COPIES) == 0 => {
+                engine.send_all(port, &mut frames)
+            }
             _ => self.send_mixed(engine, &mut frames),
         }
         engine.batch.frames = frames;
@@ -139,47 +143,47 @@ impl<'g> PerPacket<'g> {
     /// Executes the steps. Returns false if the packets have left the batch.
     #[inline(never)]
     fn step(&self, engine: &mut Engine) -> bool {
-        steps::of_each(engine, self.alike, &self.programs).is_some()
+        steps::execute_each(engine, self.same_program, &self.programs).is_some()
     }
 
-    /// Executes programs that differ.
+    /// Executes programs that are not all the same.
     fn send_mixed(&self, engine: &mut Engine, frames: &mut FrameBatch) {
         let mut unfit = 0;
-        if self.does & REWRITES != 0 {
+        if self.op_flags & REWRITES != 0 {
             let of = |i: usize| self.programs[i % BATCH].and_then(Program::rewrite);
             unfit = cpu::stage(RewriteRuns { of, frames });
         }
         match self.port {
-            _ if unfit != 0 || self.does & COPIES != 0 => self.send_each(engine, unfit, frames.drain(..)),
+            _ if unfit != 0 || self.op_flags & COPIES != 0 => self.send_each(engine, unfit, frames.drain(..)),
             Some(port) => engine.send_all(port, frames),
             None => self.send_or_drop(engine, frames.drain(..)),
         }
     }
 
-    /// Sends or drops each frame; all other operations are done.
+    /// Sends or drops each frame; all other operations have been executed.
     fn send_or_drop(&self, engine: &mut Engine, frames: impl Iterator<Item = Frame>) {
-        let mut dropping = Dropping::default();
+        let mut dropping = DropRun::default();
         for (i, (frame, program)) in frames.zip(&self.programs).enumerate() {
             match program.map(|program| program.summary) {
                 Some(Summary::Send { port, .. }) => engine.send(port, frame),
                 Some(Summary::Drop(reason)) => dropping.add(engine, i, frame, reason),
-                _ => run_one(engine, program.map_or(&[], Program::behind_steps), i, frame),
+                _ => run_one(engine, program.map_or(&[], Program::after_steps), i, frame),
             }
         }
         dropping.end(engine);
     }
 
-    /// As `send_or_drop`, for programs with operations after their meters and first rewrites. The bit set
-    /// marks frames that the rewrite does not fit.
+    /// As `send_or_drop`, for programs with operations after their meters and first rewrites. A set bit in `unfit`
+    /// marks a frame that the rewrite does not fit.
     fn send_each(&self, engine: &mut Engine, unfit: u64, frames: impl Iterator<Item = Frame>) {
-        let mut dropping = Dropping::default();
+        let mut dropping = DropRun::default();
         for (i, (frame, program)) in frames.zip(self.programs.iter().flatten()).enumerate() {
             match program.summary {
-                _ if unfit >> i & 1 != 0 => run_one(engine, program.behind_steps(), i, frame),
-                Summary::Send { port, does } if does & COPIES == 0 => engine.send(port, frame),
-                Summary::Send { .. } => finish(engine, behind_rewrite(program), i, frame),
+                _ if unfit >> i & 1 != 0 => run_one(engine, program.after_steps(), i, frame),
+                Summary::Send { port, op_flags } if op_flags & COPIES == 0 => engine.send(port, frame),
+                Summary::Send { .. } => run_on_frame(engine, after_rewrite(program), i, frame),
                 Summary::Drop(reason) => dropping.add(engine, i, frame, reason),
-                _ => run_one(engine, program.behind_steps(), i, frame),
+                _ => run_one(engine, program.after_steps(), i, frame),
             }
         }
         dropping.end(engine);
@@ -188,12 +192,12 @@ impl<'g> PerPacket<'g> {
 
 /// Returns whether programs with these operations can be executed packet by packet on the batch.
 #[inline]
-fn fits(batch: &Batch, does: u8) -> bool {
-    let shares = does & STEPS == 0 || batch.own.is_empty();
-    batch.is_plain() && shares && (does & TRACKS == 0 || conntrack::are_whole(batch))
+fn fits(batch: &Batch, op_flags: u8) -> bool {
+    let shares = op_flags & STEPS == 0 || batch.own.is_empty();
+    batch.needs_only_frames() && shares && (op_flags & TRACKS == 0 || conntrack::are_unfragmented(batch))
 }
 
-/// Executes a program's operations, which end with sending, on all frames of the batch.
+/// Executes a program's operations, the last of which sends, on all frames of the batch.
 fn send_alike(engine: &mut Engine, ops: &[Op], frames: &mut FrameBatch) {
     let mut ops = ops;
     loop {
@@ -210,21 +214,26 @@ fn send_alike(engine: &mut Engine, ops: &[Op], frames: &mut FrameBatch) {
                 if unfit != 0 {
                     return frames.drain(..).enumerate().for_each(|(i, frame)| {
                         match unfit >> (i % BATCH) & 1 {
-                            0 => finish(engine, rest, i, frame),
+                            0 => run_on_frame(engine, rest, i, frame),
                             _ => run_one(engine, ops, i, frame),
                         }
                     });
                 }
                 rest
             }
-            _ => return frames.drain(..).enumerate().for_each(|(i, frame)| finish(engine, ops, i, frame)),
+            _ => {
+                return frames
+                    .drain(..)
+                    .enumerate()
+                    .for_each(|(i, frame)| run_on_frame(engine, ops, i, frame));
+            }
         };
     }
 }
 
-/// The operations of a program behind its steps and a first rewrite.
-pub(super) fn behind_rewrite(program: &Program) -> &[Op] {
-    match (program.rewrite(), program.behind_steps()) {
+/// Returns the operations of a program after its steps and after the first rewrite that follows them.
+pub(super) fn after_rewrite(program: &Program) -> &[Op] {
+    match (program.rewrite(), program.after_steps()) {
         (Some(rewrite), [_, rest @ ..]) => rest.get(usize::from(rewrite.ops)..).unwrap_or_default(),
         (_, ops) => ops,
     }
@@ -232,7 +241,7 @@ pub(super) fn behind_rewrite(program: &Program) -> &[Op] {
 
 /// Executes operations on a frame; the last operation sends it.
 #[inline]
-pub(super) fn finish(engine: &mut Engine, ops: &[Op], i: usize, frame: Frame) {
+pub(super) fn run_on_frame(engine: &mut Engine, ops: &[Op], i: usize, frame: Frame) {
     let (mut ops, mut frame) = (ops, frame);
     loop {
         ops = match ops {

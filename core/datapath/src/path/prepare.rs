@@ -1,4 +1,4 @@
-//! Prepare: copies or truncates a packet, or finishes its offloads, before an operation that needs it so.
+//! Prepare: copies a packet, truncates it, or finishes its offloads, before an operation that needs this.
 
 use crate::engine::Engine;
 use crate::last_drop::DropPort;
@@ -6,7 +6,7 @@ use crate::packet::Packet;
 use crate::tally::Event;
 use dpif::DropReason;
 
-/// Copies a packet; `None` (and a counted drop) if there is no buffer.
+/// Copies a packet. Returns `None` and counts a drop if there is no buffer.
 pub(super) fn copy(engine: &mut Engine, p: &Packet) -> Option<Packet> {
     engine.tally.add(Event::Created, 1);
     let Some(frame) = engine.pool.copy_of(&p.frame) else {
@@ -28,16 +28,17 @@ pub(super) fn truncate(p: &mut Packet) {
     p.meta.cut = 0;
 }
 
-/// Finishes the offloads of packets; a packet that needs segmentation becomes several.
+/// Finishes the offloads of packets. A packet that needs segmentation becomes several packets.
 pub(super) fn finish_offloads(engine: &mut Engine, group: &mut Vec<Packet>) {
     if group.iter().any(|p| p.frame.has_offload_state()) {
         finish_numbered(engine, group, |_| ());
     }
 }
 
-/// As [`finish_offloads`]. For each resulting packet it calls `number` with how many segments of the same packet come before it.
+/// As [`finish_offloads`]. For each resulting packet, `number` is called with the number of segments of the same
+/// packet that precede it.
 pub(super) fn finish_numbered(engine: &mut Engine, group: &mut Vec<Packet>, mut number: impl FnMut(u16)) {
-    let mut finished = engine.kept.list();
+    let mut finished = engine.free_lists.packet_list();
     for p in group.drain(..) {
         let before = finished.len();
         match p.frame.has_offload_state() {
@@ -47,7 +48,7 @@ pub(super) fn finish_numbered(engine: &mut Engine, group: &mut Vec<Packet>, mut 
         (0..finished.len() - before).for_each(|n| number(n as u16));
     }
     std::mem::swap(group, &mut finished);
-    engine.kept.give_back(finished);
+    engine.free_lists.return_list(finished);
 }
 
 fn finish_one(engine: &mut Engine, mut p: Packet, finished: &mut Vec<Packet>) {
@@ -73,6 +74,7 @@ fn finish_one(engine: &mut Engine, mut p: Packet, finished: &mut Vec<Packet>) {
     // The packet itself is the first of its segments.
     engine.tally.add(Event::Created, pieces - 1);
     if lost != 0 {
+        // `drop_part` counts one of the lost segments.
         engine.tally.drop(DropReason::NoBuffer, lost - 1);
         engine.drops.ports.count(DropPort::In(p.meta.in_port), DropReason::NoBuffer, lost - 1);
         engine.drop_part(&p, DropReason::NoBuffer);

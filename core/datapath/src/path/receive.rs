@@ -10,7 +10,7 @@ use crate::ports::{Port, SHORTEST};
 use crate::rxq::{MemberCount, Rxq};
 use crate::tally::Event;
 use dpif::DropReason;
-use packet::held;
+use packet::held_buffers;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,8 +18,9 @@ use std::sync::atomic::Ordering;
 /// Fills the engine's batch; returns the number of packets that the queue delivered.
 #[inline(always)]
 pub(crate) fn stage(rxq: &mut Rxq, engine: &mut Engine) -> usize {
-    if held::any() {
-        // A release is one for all senders. So the packets of one are sent before there are packets of another.
+    if held_buffers::holds_any() {
+        // `release` releases the held buffers of all senders. So packets whose buffers are held must be sent before
+        // packets of another sender are received.
         transmit::end_iteration(engine, None);
     }
     let frames = &mut engine.batch.frames;
@@ -33,8 +34,8 @@ pub(crate) fn stage(rxq: &mut Rxq, engine: &mut Engine) -> usize {
     let (bytes, shortest) = lengths(frames);
     engine.batch.bytes = bytes;
     engine.tally.add(Event::Received, n as u64 + lost);
-    if result.lent {
-        (rxq.lent, engine.bursts.hold.lent) = (true, true);
+    if result.needs_return {
+        (rxq.needs_return, engine.bursts.hold.needs_return) = (true, true);
     }
     if lost != 0 {
         undelivered(engine, in_port, lost);
@@ -54,14 +55,14 @@ pub(crate) fn stage(rxq: &mut Rxq, engine: &mut Engine) -> usize {
     if shortest < inspect_below {
         inspect(engine, in_port, shortest);
     }
-    engine.batch.receive(in_port, engine.view.vlan_limit);
+    engine.batch.set_received(in_port, engine.view.vlan_limit);
     n
 }
 
-/// The sum of the lengths in bytes, and the smallest.
+/// Returns the sum of the frame lengths in bytes, and the smallest length.
 #[inline(always)]
 fn lengths(frames: &[Frame]) -> (u64, usize) {
-    // Setting the loop up takes longer than one packet.
+    // For a single packet, setting up the loop takes longer than the packet.
     if let [frame] = frames {
         return (frame.len() as u64, frame.len());
     }
@@ -70,7 +71,8 @@ fn lengths(frames: &[Frame]) -> (u64, usize) {
     })
 }
 
-/// Copies the settings of the port that every burst needs. Called when the worker's snapshots have changed.
+/// Copies the port's settings that every burst needs into the rx queue. Called when the worker's snapshots have
+/// changed.
 #[cold]
 fn refresh_snapshots(rxq: &mut Rxq, engine: &Engine) {
     let port = engine.view.ports.get(rxq.port.0);
@@ -81,21 +83,22 @@ fn refresh_snapshots(rxq: &mut Rxq, engine: &Engine) {
     rxq.seen = engine.view.version;
 }
 
-/// Counts a burst of a shared queue for the port that received it; returns the length below which its frames are inspected.
+/// Counts a burst of a shared rx queue for the port that received it. Returns the length in bytes below which the
+/// port's frames are inspected.
 #[inline(never)]
 fn count_for_member(rxq: &mut Rxq, engine: &Engine, in_port: u32, (packets, bytes): (u64, u64)) -> usize {
     let Some(port) = engine.view.ports.get(in_port) else { return SHORTEST };
     let new = || MemberCount { port: Arc::clone(&port.counters), count: port.counters.rx.queue() };
     let known = rxq.of_members.entry(in_port).or_insert_with(new);
     if !Arc::ptr_eq(&known.port, &port.counters) {
-        // The number belongs to another port now.
+        // The port number belongs to another port now.
         *known = new();
     }
     known.count.add(packets, bytes);
     port.inspect_below
 }
 
-/// Handles a batch with a frame that is too short, or of a port with a policer.
+/// Handles a batch that contains a frame that is too short, or whose port has a policer.
 #[cold]
 fn inspect(engine: &mut Engine, in_port: u32, shortest: usize) {
     if shortest < SHORTEST {
@@ -112,7 +115,7 @@ fn inspect(engine: &mut Engine, in_port: u32, shortest: usize) {
 /// Drops packets that exceed the port's rates.
 fn police(engine: &mut Engine, in_port: u32, port: &Port, policer: &Policer) {
     let now = engine.clocks.fine.read(engine.now);
-    let Engine { batch, pool, tally, drops, now: turn, .. } = engine;
+    let Engine { batch, pool, tally, drops, now: millis, .. } = engine;
     if policer.pass(batch.frames.len() as u64, batch.bytes, now) {
         return;
     }
@@ -120,7 +123,7 @@ fn police(engine: &mut Engine, in_port: u32, port: &Port, policer: &Policer) {
     let mut dropped = 0;
     for frame in batch.frames.extract_if(.., |f| !policer.pass(1, f.len() as u64, now)) {
         dropped += 1;
-        drops.bytes(frame.bytes(), &meta, DropReason::RxPoliced, drop_port, *turn);
+        drops.log_bytes(frame.bytes(), &meta, DropReason::RxPoliced, drop_port, *millis);
         batch.bytes -= frame.len() as u64;
         pool.free(frame);
     }
@@ -129,13 +132,13 @@ fn police(engine: &mut Engine, in_port: u32, port: &Port, policer: &Policer) {
     port.counters.rx_policed.fetch_add(dropped, Ordering::Relaxed);
 }
 
-/// Counts packets that the device received and could not deliver; their bytes are unknown.
+/// Counts packets that the device has received but could not deliver. Their bytes are not available.
 #[cold]
 fn undelivered(engine: &mut Engine, in_port: u32, lost: u64) {
     engine.tally.drop(DropReason::RxInvalidPacket, lost);
     let (meta, drop_port) = (Meta::received(in_port), DropPort::In(in_port));
     engine.drops.ports.count(drop_port, DropReason::RxInvalidPacket, lost);
-    engine.drops.bytes(&[], &meta, DropReason::RxInvalidPacket, drop_port, engine.now);
+    engine.drops.log_bytes(&[], &meta, DropReason::RxInvalidPacket, drop_port, engine.now);
 }
 
 fn drop_short(engine: &mut Engine, in_port: u32) {
@@ -144,7 +147,7 @@ fn drop_short(engine: &mut Engine, in_port: u32) {
     for frame in batch.frames.extract_if(.., |f| f.len() < SHORTEST) {
         tally.drop(DropReason::RxInvalidPacket, 1);
         drops.ports.count(drop_port, DropReason::RxInvalidPacket, 1);
-        drops.bytes(frame.bytes(), &meta, DropReason::RxInvalidPacket, drop_port, *now);
+        drops.log_bytes(frame.bytes(), &meta, DropReason::RxInvalidPacket, drop_port, *now);
         batch.bytes -= frame.len() as u64;
         pool.free(frame);
     }

@@ -1,30 +1,30 @@
 //! Recent: a cache of one megaflow for each port and pass, in front of the flow cache.
 //!
-//! Most batches consist of one flow or of few. So all packets of a batch are first compared with the megaflow of the last packet of
-//! the previous batch from the same port, in the same pass. The comparison costs less than a look-up. If it rarely helps, it is skipped
-//! for a while. Its hits are counted as cache hits and as front hits.
+//! Most batches consist of few flows. So all packets of a batch are first compared with the megaflow of the last
+//! packet of the previous batch from the same port, in the same pass. A comparison costs less than a look-up. If few
+//! packets match, the comparison is skipped for some batches. Its hits are counted as cache hits and as front hits.
 
-use super::megaflows::Megaflows;
+use super::megaflows::MegaflowGuard;
 use crate::engine::Engine;
 use crate::engine::caches::Caches;
 use crate::engine::recent::SLOTS;
 use crate::tally::Event;
 
-/// Number of batches that skip the comparison after a batch of which it found less than a quarter.
+/// Number of batches that skip the comparison after a batch in which less than a quarter of the packets matched.
 pub(super) const PAUSE: u8 = 16;
 
-/// Number of slots for each port: one for the first pass and all passes with even numbers, one for the others.
+/// Number of slots per port: one for passes with even numbers (the first pass is 0), one for passes with odd numbers.
 const PASSES: usize = 2;
 
-/// The slot for packets of this port in this pass.
+/// Returns the slot for packets of this port in this pass.
 #[inline(always)]
 pub(super) fn slot(in_port: u32, passes: u8) -> usize {
     (in_port as usize * PASSES + usize::from(passes) % PASSES) % SLOTS
 }
 
-/// Clears the bits of the packets that it finds, and returns them.
+/// Clears the bits of the packets that match, and returns these bits.
 #[inline(always)]
-pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, pending: &mut u64) -> u64 {
+pub(crate) fn stage(guard: &MegaflowGuard<'_>, engine: &mut Engine, pending: &mut u64) -> u64 {
     let Engine { batch, caches: Caches { recent, .. }, tally, .. } = engine;
     let meta = batch.meta(0);
     let recent = &mut recent[slot(meta.in_port, meta.passes)];
@@ -50,15 +50,15 @@ pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, pending: &mut u6
     hits
 }
 
-/// Records the megaflow of the batch's last packet.
+/// Records the megaflow of the batch's last packet for the next batch.
 #[inline]
-pub(crate) fn remember(engine: &mut Engine, index: u32) {
+pub(crate) fn record_last(engine: &mut Engine, index: u32) {
     let meta = engine.batch.meta(0);
-    remember_for(engine, (meta.in_port, meta.passes), index);
+    record_last_for(engine, (meta.in_port, meta.passes), index);
 }
 
 /// Records the megaflow that a packet of this port hit or created in this pass.
 #[inline]
-pub(crate) fn remember_for(engine: &mut Engine, (in_port, passes): (u32, u8), index: u32) {
+pub(crate) fn record_last_for(engine: &mut Engine, (in_port, passes): (u32, u8), index: u32) {
     engine.caches.recent[slot(in_port, passes)].index = index;
 }

@@ -1,9 +1,10 @@
-//! Recirculate: packets whose program only executes [steps], hashes them and then recirculates them stay in the batch. A few words of their
-//! keys change, and they are looked up again at once. The keys of rewritten packets are read again.
+//! Recirculate: packets whose program only executes [steps], perhaps hashes them, and then recirculates them stay in
+//! the batch. A few words of their keys change, and they are looked up again at once. The keys of rewritten packets
+//! are read again.
 
 use super::execute::run_one;
-use super::megaflows::{Megaflows, Programs};
-use super::{charge, conntrack, extract, steps};
+use super::megaflows::{MegaflowGuard, Programs};
+use super::{charge_meters, conntrack, extract, steps};
 use crate::action::hash;
 use crate::batch::{BATCH, Batch, Miss, recirculate_line};
 use crate::engine::Engine;
@@ -15,25 +16,27 @@ use crate::steps::METERS;
 use classifier::megaflow::bits;
 use cpu::{Level, Line, Stage};
 
-/// Returns whether packets whose recirculations do no more than this one may be looked up again at once. Not while other packets are queued for
-/// recirculation or parked: packets of the same flow must not overtake them.
+/// Returns whether packets that need no other operations than this recirculation may be looked up again at once. They
+/// must wait while other packets are queued for recirculation or parked: they must not overtake packets of the same
+/// flow.
 #[inline]
-fn may_go_now(engine: &Engine, recirculation: Recirculation) -> bool {
+fn may_recirculate_at_once(engine: &Engine, recirculation: Recirculation) -> bool {
     let waits = |parking: &Parking| !parking.park.is_empty();
-    engine.batch.may_go_again(recirculation.hash.is_some())
-        && (!recirculation.has_steps() || engine.batch.is_plain())
-        && engine.later.recirculated.is_empty()
+    engine.batch.may_recirculate_in_place(recirculation.hash.is_some())
+        && (!recirculation.has_steps() || engine.batch.needs_only_frames())
+        && engine.deferred.recirculated.is_empty()
         && !engine.parking.as_deref().is_some_and(waits)
 }
 
-/// Returns whether the packets may be tracked in the batch, if they are: no packet may be a fragment.
+/// Returns whether the recirculation tracks no packets, or no packet of the batch is a fragment, so that they may be
+/// tracked in the batch.
 #[inline]
 fn may_track(engine: &Engine, recirculation: Recirculation) -> bool {
-    !recirculation.tracks() || conntrack::are_whole(&engine.batch)
+    !recirculation.tracks() || conntrack::are_unfragmented(&engine.batch)
 }
 
 impl Recirculation {
-    /// The recirculation of a program with this summary; `None`: the program does something else.
+    /// Returns the recirculation of a program with this summary; `None` if the program has other operations.
     #[inline]
     pub(super) fn of(summary: Summary) -> Option<Recirculation> {
         match summary {
@@ -42,67 +45,70 @@ impl Recirculation {
         }
     }
 
-    /// What this recirculation or the other one does.
+    /// Returns a recirculation with the operations of both.
     fn or(self, other: Recirculation) -> Recirculation {
-        Recirculation { does: self.does | other.does, hash: self.hash.or(other.hash), ..self }
+        Recirculation { op_flags: self.op_flags | other.op_flags, hash: self.hash.or(other.hash), ..self }
     }
 
-    /// Recirculates packet `i` of the batch after its steps.
+    /// Recirculates packet `i` of the batch. Its steps have been executed.
     #[inline]
     fn apply(self, batch: &mut Batch, i: usize, frame: &Frame) {
         let hashed = self.hash.map(|Hash { symmetric, basis }| {
             let key = batch.key_to_ports(Some(i as u8));
             hash::of_frame(frame, &batch.common, key, symmetric, basis)
         });
-        batch.again(i, self.id, hashed);
+        batch.recirculate_key(i, self.id, hashed);
     }
 }
 
-/// The recirculation of a program, if its packets may be looked up again at once together with those of other programs. If it
-/// [tracks](Recirculation::tracks), fragments must not be recirculated this way.
+/// Returns the recirculation of a program, if its packets may be looked up again at once together with those of other
+/// programs. If the recirculation [tracks](Recirculation::tracks) packets, fragments must not be recirculated this
+/// way.
 #[inline]
 pub(super) fn recirculation_now(engine: &Engine, program: &Program) -> Option<Recirculation> {
     let now = |recirculation: &Recirculation| {
-        recirculation.does & METERS == 0 && may_go_now(engine, *recirculation)
+        recirculation.op_flags & METERS == 0 && may_recirculate_at_once(engine, *recirculation)
     };
     Recirculation::of(program.summary).filter(now)
 }
 
-/// The recirculation of the program that all packets of the batch have, if they may be looked up again at once. They have passed its
-/// meters then.
+/// Returns the recirculation of the program that all packets of the batch have, if they may be looked up again at
+/// once. Then their meters have been charged, too.
 #[inline(always)]
 pub(super) fn recirculation_of_all(engine: &mut Engine, program: &Program) -> Option<Recirculation> {
     let recirculation = Recirculation::of(program.summary)?;
-    let may_go = may_go_now(engine, recirculation) && may_track(engine, recirculation);
-    (may_go && (recirculation.does & METERS == 0 || charge::all(engine, program))).then_some(recirculation)
+    let at_once = may_recirculate_at_once(engine, recirculation) && may_track(engine, recirculation);
+    (at_once && (recirculation.op_flags & METERS == 0 || charge_meters::all(engine, program)))
+        .then_some(recirculation)
 }
 
-/// The recirculation of all programs of a batch, if it is the same and the packets may be looked up again at once. They have passed
-/// their meters then.
+/// Returns the recirculation of all programs of a batch, if it is the same and the packets may be looked up again at
+/// once. Then their meters have been charged, too.
 #[inline(always)]
-pub(super) fn common_recirculation(guard: &Megaflows<'_>, engine: &mut Engine) -> Option<Recirculation> {
+pub(super) fn common_recirculation(guard: &MegaflowGuard<'_>, engine: &mut Engine) -> Option<Recirculation> {
     let found = &engine.batch.found[..engine.batch.len().min(BATCH)];
     let records = guard.records();
     let summary = records.get(*found.first()?)?.payload.summary;
     let recirculation = Recirculation::of(summary)?;
     let same = found.iter().all(|&index| records.get(index).is_some_and(|m| m.payload.summary == summary));
-    (same && may_go_all(guard, engine, recirculation)).then_some(recirculation)
+    (same && charge_if_at_once(guard, engine, recirculation)).then_some(recirculation)
 }
 
-/// The recirculation of each packet of the batch, if all packets may be looked up again at once. They have passed their meters then.
+/// Returns the recirculation of each packet of the batch, if all packets may be looked up again at once. Then their
+/// meters have been charged, too.
 #[inline(always)]
-pub(super) fn recirculations(guard: &Megaflows<'_>, engine: &mut Engine) -> Option<Recirculations> {
+pub(super) fn recirculations(guard: &MegaflowGuard<'_>, engine: &mut Engine) -> Option<Recirculations> {
     let all = of_each(guard, &engine.batch)?;
     let one = all.iter().flatten().copied().reduce(Recirculation::or)?;
-    may_go_all(guard, engine, one).then_some(all)
+    charge_if_at_once(guard, engine, one).then_some(all)
 }
 
 /// The recirculation of each packet of a batch.
 type Recirculations = [Option<Recirculation>; BATCH];
 
-/// `None`: some packet has none.
+/// Returns the recirculation of each packet of the batch; `None` if the program of some packet has no recirculation.
 #[inline(always)]
-fn of_each(guard: &Megaflows<'_>, batch: &Batch) -> Option<Recirculations> {
+fn of_each(guard: &MegaflowGuard<'_>, batch: &Batch) -> Option<Recirculations> {
     let mut all = [None; BATCH];
     for (&index, place) in batch.found[..batch.len().min(BATCH)].iter().zip(&mut all) {
         *place = Some(Recirculation::of(guard.get(index)?.payload.summary)?);
@@ -110,19 +116,20 @@ fn of_each(guard: &Megaflows<'_>, batch: &Batch) -> Option<Recirculations> {
     Some(all)
 }
 
-/// Returns whether the packets, whose recirculations do no more than this one, may be looked up again at once and have passed their meters.
+/// Returns whether packets that need no other operations than this recirculation may be looked up again at once. If
+/// so, their meters have been charged.
 #[inline(always)]
-fn may_go_all(guard: &Megaflows<'_>, engine: &mut Engine, recirculation: Recirculation) -> bool {
-    may_go_now(engine, recirculation)
+fn charge_if_at_once(guard: &MegaflowGuard<'_>, engine: &mut Engine, recirculation: Recirculation) -> bool {
+    may_recirculate_at_once(engine, recirculation)
         && may_track(engine, recirculation)
-        && (recirculation.does & METERS == 0 || {
+        && (recirculation.op_flags & METERS == 0 || {
             let programs = programs_of(guard, &engine.batch);
-            charge::each(engine, &programs)
+            charge_meters::each(engine, &programs)
         })
 }
 
 /// The programs of the packets of the batch.
-fn programs_of<'g>(guard: &'g Megaflows<'_>, batch: &Batch) -> Programs<'g> {
+fn programs_of<'g>(guard: &'g MegaflowGuard<'_>, batch: &Batch) -> Programs<'g> {
     let (mut programs, records) = ([None; BATCH], guard.records());
     let found = &batch.found[..batch.len().min(BATCH)];
     for (&index, program) in found.iter().zip(&mut programs) {
@@ -131,22 +138,22 @@ fn programs_of<'g>(guard: &'g Megaflows<'_>, batch: &Batch) -> Programs<'g> {
     programs
 }
 
-/// Recirculates all packets of the batch, which have the same program ([`recirculation_of_all`]).
+/// Recirculates all packets of the batch, which have the same program (see [`recirculation_of_all`]).
 pub(super) fn all_by_program(engine: &mut Engine, recirculation: Recirculation, program: &Program) {
-    if !recirculation.has_steps() || renewed(engine, |engine| steps::all(engine, program)) {
+    if !recirculation.has_steps() || reread_edited(engine, |engine| steps::execute_same(engine, program)) {
         finish(engine, recirculation);
     }
 }
 
-/// Recirculates all packets of the batch, whose programs have the same recirculation ([`common_recirculation`]).
-pub(super) fn all_same(guard: &Megaflows<'_>, engine: &mut Engine, recirculation: Recirculation) {
+/// Recirculates all packets of the batch, whose programs have the same recirculation (see [`common_recirculation`]).
+pub(super) fn all_same(guard: &MegaflowGuard<'_>, engine: &mut Engine, recirculation: Recirculation) {
     if !recirculation.has_steps() || step_each(guard, engine) {
         finish(engine, recirculation);
     }
 }
 
-/// Recirculates each packet as its program says ([`recirculations`]).
-pub(super) fn each(guard: &Megaflows<'_>, engine: &mut Engine, all: &Recirculations) {
+/// Recirculates each packet as its program says (see [`recirculations`]).
+pub(super) fn each(guard: &MegaflowGuard<'_>, engine: &mut Engine, all: &Recirculations) {
     if all.iter().flatten().any(|recirculation| recirculation.has_steps()) && !step_each(guard, engine) {
         return;
     }
@@ -158,10 +165,10 @@ pub(super) fn each(guard: &Megaflows<'_>, engine: &mut Engine, all: &Recirculati
     batch.frames = frames;
 }
 
-/// Recirculates the packets that are left in the batch after the others were executed by megaflow. Their programs recirculate
-/// [now](recirculation_now).
-pub(super) fn rest(guard: &Megaflows<'_>, engine: &mut Engine) {
-    // Those metadata belong to packets that have left the batch.
+/// Recirculates the packets that are left in the batch after the other packets were executed by megaflow.
+/// [`recirculation_now`] has accepted their programs.
+pub(super) fn remaining(guard: &MegaflowGuard<'_>, engine: &mut Engine) {
+    // The metadata in `own` belong to packets that have left the batch.
     engine.drop_own_metas();
     match of_each(guard, &engine.batch) {
         Some(all) => each(guard, engine, &all),
@@ -169,9 +176,10 @@ pub(super) fn rest(guard: &Megaflows<'_>, engine: &mut Engine) {
     }
 }
 
-/// Executes the programs of all packets one by one: the megaflows of some were removed after they had been found.
+/// Executes the programs of all packets one by one, because the megaflows of some were removed after they had been
+/// found.
 #[cold]
-fn after_removal(guard: &Megaflows<'_>, engine: &mut Engine) {
+fn after_removal(guard: &MegaflowGuard<'_>, engine: &mut Engine) {
     let programs = programs_of(guard, &engine.batch);
     let mut frames = std::mem::take(&mut engine.batch.frames);
     for (i, frame) in frames.drain(..).enumerate() {
@@ -179,36 +187,37 @@ fn after_removal(guard: &Megaflows<'_>, engine: &mut Engine) {
             Some(program) => run_one(engine, &program.ops, i, frame),
             None => {
                 let packet = engine.batch.packet(i, frame);
-                engine.batch.missed.push(Miss { packet, answered: true });
+                engine.batch.missed.push(Miss { packet, counted_hit: true });
             }
         }
     }
     engine.batch.frames = frames;
 }
 
-fn step_each(guard: &Megaflows<'_>, engine: &mut Engine) -> bool {
+fn step_each(guard: &MegaflowGuard<'_>, engine: &mut Engine) -> bool {
     let programs = programs_of(guard, &engine.batch);
     let (first, n) = (programs[0], engine.batch.len().min(BATCH));
-    let alike = first.filter(|first| {
+    let same_program = first.filter(|first| {
         let number = first.number();
         number != 0 && programs[..n].iter().all(|program| program.is_some_and(|p| p.number() == number))
     });
-    renewed(engine, |engine| steps::of_each(engine, alike, &programs))
+    reread_edited(engine, |engine| steps::execute_each(engine, same_program, &programs))
 }
 
-/// Executes steps, and reads the keys of the packets that they have rewritten again. Returns false if the packets have left the batch.
-fn renewed(engine: &mut Engine, steps: impl FnOnce(&mut Engine) -> Option<u64>) -> bool {
+/// Executes steps, and reads the keys of the packets that they have rewritten again. Returns false if the packets
+/// have left the batch.
+fn reread_edited(engine: &mut Engine, steps: impl FnOnce(&mut Engine) -> Option<u64>) -> bool {
     let Some(edited) = steps(engine) else { return false };
     if edited != 0 {
-        extract::renew(&mut engine.batch, edited);
+        extract::reread(&mut engine.batch, edited);
     }
     true
 }
 
-/// Recirculates all packets of the batch after their steps.
+/// Recirculates all packets of the batch. Their steps have been executed.
 fn finish(engine: &mut Engine, recirculation: Recirculation) {
     let batch = &mut engine.batch;
-    let (mut left, keys) = (batch.all(), batch.keys().min(BATCH));
+    let (mut left, keys) = (batch.key_bits(), batch.keys().min(BATCH));
     match recirculation.hash {
         None => {
             return batch.lines[..keys]
@@ -225,8 +234,8 @@ fn finish(engine: &mut Engine, recirculation: Recirculation) {
     batch.frames = frames;
 }
 
-/// Hashes packets by a hash that is not symmetric, and recirculates them. Returns a bit for each key that is unchanged, because its
-/// addresses are not in its line.
+/// Hashes packets with the non-symmetric hash, and recirculates them. The stage returns a bit for each key that is
+/// unchanged because its addresses are not in its line.
 struct HashAll<'b> {
     lines: &'b mut [Line],
     id: u32,

@@ -1,11 +1,11 @@
-//! Rewrites: the frames of a batch are rewritten together where they have the same rewrite.
+//! Rewrites: frames of a batch with the same rewrite are rewritten together.
 
 use crate::batch::BATCH;
 use crate::port::FrameBatch;
 use crate::rewrite::Rewrite;
 use cpu::{Level, Stage};
 
-/// Applies one rewrite to all frames. Returns a bit for each frame that it does not fit.
+/// Applies one rewrite to all frames. The stage returns a bit for each frame that the rewrite does not fit.
 pub(super) struct RewriteAll<'a, 'g> {
     pub(super) rewrite: &'g Rewrite,
     pub(super) frames: &'a mut FrameBatch,
@@ -20,7 +20,8 @@ impl Stage for RewriteAll<'_, '_> {
     }
 }
 
-/// Applies to each frame its rewrite, together for consecutive frames with the same one. `of`: the rewrite of frame `i`.
+/// Applies its rewrite to each frame, together for consecutive frames that have the same rewrite. `of`: returns the
+/// rewrite of frame `i`.
 pub(super) struct RewriteRuns<'a, F> {
     pub(super) of: F,
     pub(super) frames: &'a mut FrameBatch,

@@ -1,4 +1,5 @@
-//! Sample: copies of some packets go through a program of their own, in front of the operations for all packets.
+//! Sample: copies of randomly selected packets go through a program of their own, before the operations for all
+//! packets.
 
 use super::execute;
 use crate::batch::BATCH;
@@ -11,9 +12,9 @@ use crate::tally::Event;
 use classifier::megaflow::bits;
 use dpif::DropReason;
 
-/// Samples those packets of the batch, which must share their metadata.
-pub(super) fn batch(engine: &mut Engine, which: u64, share: u32, inner: &Program) {
-    for i in bits(which).take_while(|i| *i < BATCH).take(engine.batch.len()) {
+/// Samples packets of the batch, which must share their metadata. `packets`: bit i stands for packet i.
+pub(super) fn batch(engine: &mut Engine, packets: u64, share: u32, inner: &Program) {
+    for i in bits(packets).take_while(|i| *i < BATCH).take(engine.batch.len()) {
         if engine.samples(share)
             && let Some(frame) = engine.batch.frames.get(i)
         {
@@ -38,7 +39,7 @@ pub(super) fn group(engine: &mut Engine, share: u32, inner: &Program, group: &Gr
     }
 }
 
-/// Executes the program on a copy, if there was a buffer for it.
+/// Executes the program on a copy. Without a copy (no buffer) it counts a drop.
 fn run(engine: &mut Engine, inner: &Program, copy: Option<Packet>) {
     engine.tally.add(Event::Created, 1);
     let Some(packet) = copy else {
@@ -46,8 +47,8 @@ fn run(engine: &mut Engine, inner: &Program, copy: Option<Packet>) {
         engine.tally.drop(DropReason::NoBuffer, 1);
         return engine.drops.ports.count(DropPort::In(in_port), DropReason::NoBuffer, 1);
     };
-    let mut side = engine.kept.list();
+    let mut side = engine.free_lists.packet_list();
     side.push(packet);
     execute::run(engine, inner, &mut side);
-    engine.kept.give_back(side);
+    engine.free_lists.return_list(side);
 }

@@ -1,5 +1,5 @@
-//! Slow path: a megaflow may pass each of its packets to the control half (`userspace(slow_path(…))`). The worker translates them one
-//! by one after the batch, within its upcall budget if handlers exist.
+//! Slow path: a megaflow may pass each of its packets to the control half (`userspace(slow_path(…))`). The worker
+//! translates these packets one by one after the batch, within its upcall budget if handlers exist.
 
 use super::inline::{lose, run_one};
 use crate::engine::Engine;
@@ -9,26 +9,26 @@ use crate::tally::Event;
 use dpif::{DropReason, Translation, Upcall};
 use units::Millis;
 
-/// Translates and executes the packets of the slow path that wait. Their megaflow has counted them.
+/// Translates and executes the queued packets of the slow path. Their megaflow has already counted them.
 pub(crate) fn translate_all(engine: &mut Engine, now: Millis) {
-    if engine.later.slow.is_empty() {
+    if engine.deferred.slow.is_empty() {
         return;
     }
     let start = (engine.clocks.counter)();
-    let mut packets = std::mem::take(&mut engine.later.slow);
+    let mut packets = std::mem::take(&mut engine.deferred.slow);
     for packet in packets.drain(..) {
         translate(engine, packet, now);
     }
-    // No other has come meanwhile: a packet takes the slow path once.
-    debug_assert!(engine.later.slow.is_empty());
-    engine.later.slow = packets;
+    // Translating these packets has queued no others, because a packet takes the slow path only once.
+    debug_assert!(engine.deferred.slow.is_empty());
+    engine.deferred.slow = packets;
     let took = (engine.clocks.counter)() - start;
     engine.tally.add(Event::UpcallCycles, took.0);
 }
 
 fn translate(engine: &mut Engine, packet: Packet, now: Millis) {
-    let (start, served) = ((engine.clocks.counter)(), engine.is_served());
-    if served && engine.parking.as_ref().is_some_and(|parking| !parking.budget.is_left()) {
+    let (start, has_handler) = ((engine.clocks.counter)(), engine.has_handler());
+    if has_handler && engine.parking.as_ref().is_some_and(|parking| !parking.budget.is_left()) {
         return lose(engine, packet, DropReason::UpcallBacklog);
     }
     let flow = packet.flow();
@@ -40,13 +40,13 @@ fn translate(engine: &mut Engine, packet: Packet, now: Millis) {
     match translation.error {
         Some(reason) => lose(engine, packet, reason),
         None => {
-            engine.later.is_slow = true;
+            engine.deferred.in_slow_path = true;
             run_one(engine, &Program::compile(&translation.actions), packet);
-            engine.later.is_slow = false;
+            engine.deferred.in_slow_path = false;
         }
     }
     let took = (engine.clocks.counter)() - start;
-    if let Some(parking) = engine.parking.as_mut().filter(|_| served) {
+    if let Some(parking) = engine.parking.as_mut().filter(|_| has_handler) {
         parking.budget.spend(took.0);
     }
 }

@@ -1,14 +1,15 @@
-//! Small batch: a batch of at most eight packets that a port has just received is looked up and sent in one short loop.
+//! Small batch: a batch of at most eight packets that a port has just received is looked up and sent by one short
+//! loop.
 //!
-//! The stages for larger batches have a fixed cost each, which in a batch of one packet is most of the work. Here each packet is read,
-//! looked up and checked on its own. If all packets of the batch can be sent, they are counted and sent. Otherwise the batch is left
-//! unchanged, and the usual stages process it from the beginning.
+//! The stages for larger batches have a fixed cost per batch, which for one packet is most of the work. Here each
+//! packet is read, looked up and verified on its own. If all packets of the batch can be sent, they are counted and
+//! sent. Otherwise the batch is left unchanged, and the general stages process it from the beginning.
 
-use super::extract::{Short, read_short};
-use super::megaflows::Megaflows;
-use super::per_packet::finish;
+use super::extract::{PlainIpv4, read_plain_ipv4};
+use super::inspection;
+use super::megaflows::MegaflowGuard;
+use super::per_packet::run_on_frame;
 use super::recent::{PAUSE, slot};
-use super::shadow;
 use crate::batch::Batch;
 use crate::engine::Engine;
 use crate::engine::caches::Caches;
@@ -23,27 +24,27 @@ use cpu::{Level, Line, Secret, Stage};
 use flowcache::{Cache, FlowCache};
 use sync::Records;
 
-/// Maximum number of packets of a small batch. For more packets, the usual stages take less time.
+/// Maximum number of packets of a small batch. With more packets the general stages are faster.
 pub(crate) const SMALL: usize = 8;
 
 #[cfg(test)]
 std::thread_local! {
-    /// How many batches were sent here by this thread.
+    /// How many batches this thread has sent by this stage.
     pub(crate) static SENT: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// A batch of 1 to [`SMALL`] packets. The stage returns whether it sent them.
+/// A batch of 1 to [`SMALL`] packets. The stage returns whether it has sent them.
 pub(super) struct SmallBatch<'a, 'g> {
     pub(super) shared: &'a Shared,
-    pub(super) guard: &'a Megaflows<'g>,
+    pub(super) guard: &'a MegaflowGuard<'g>,
     pub(super) context: &'a Context,
     pub(super) engine: &'a mut Engine,
 }
 
-/// What the packets of a batch have in common, and their programs.
-struct Found<'g> {
+/// The programs of the packets of a batch.
+struct BatchPrograms<'g> {
     programs: [Option<&'g Program>; SMALL],
-    /// The port that all of them send to, if they do nothing else.
+    /// The output port, if all programs do nothing but send to the same port.
     port: Option<u32>,
 }
 
@@ -54,7 +55,7 @@ impl Stage for SmallBatch<'_, '_> {
     fn run<L: Level>(self, level: L) -> bool {
         let SmallBatch { shared, guard, context, engine } = self;
         let Some(found) = find(level, shared, guard, context, engine) else { return false };
-        shadow::stage(shared, guard, engine);
+        inspection::stage(shared, guard, engine);
         engine.clocks.end_stage(PathStage::LookUp);
         count(engine);
         match found.port {
@@ -64,24 +65,25 @@ impl Stage for SmallBatch<'_, '_> {
         #[cfg(test)]
         SENT.set(SENT.get() + 1);
         engine.batch.bytes = 0;
-        engine.batch.forget();
+        engine.batch.clear_side_data();
         engine.clocks.end_stage(PathStage::Execute);
         true
     }
 }
 
-/// Reads all packets and finds their megaflows. `None`: the usual stages must process the batch, because of one of its packets. Either it
-/// is not IPv4 without tags and options, or it is a fragment; or its megaflow is not in the first entry that the flow cache has for its
-/// hash; or its program does more than send (a single packet may also be rewritten and copied). The next [`PAUSE`] batches of this port
-/// then go to the usual stages at once, because their packets are probably of the same kind.
+/// Reads all packets and finds their megaflows. Returns `None` if the general stages must process the batch because
+/// of one of its packets: the packet is not IPv4 without tags and options, or is a fragment; the first flow cache
+/// entry with its hash does not belong to its megaflow; or its program does more than send (the program of a single
+/// packet may also rewrite and copy). The next [`PAUSE`] batches of this port then go to the general stages at once,
+/// because their packets are probably of the same kind.
 #[inline(always)]
 fn find<'g, L: Level>(
     level: L,
     shared: &Shared,
-    guard: &'g Megaflows<'_>,
+    guard: &'g MegaflowGuard<'_>,
     context: &Context,
     engine: &mut Engine,
-) -> Option<Found<'g>> {
+) -> Option<BatchPrograms<'g>> {
     let Engine {
         batch, caches: Caches { cache, recent, .. }, tally, view: View { validate: false, .. }, ..
     } = engine
@@ -94,11 +96,11 @@ fn find<'g, L: Level>(
     };
     let base: &Line = base;
     let recent = &mut recent[slot(common.in_port, common.passes)];
-    if recent.general != 0 || !own.is_empty() {
-        recent.general = recent.general.saturating_sub(1);
+    if recent.skip_small != 0 || !own.is_empty() {
+        recent.skip_small = recent.skip_small.saturating_sub(1);
         return None;
     }
-    recent.general = PAUSE;
+    recent.skip_small = PAUSE;
     let (records, look_up) = (guard.records(), LookUp { mask, depth, secret: &shared.secrets.cache });
     let before = if recent.pause == 0 { records.get(recent.index) } else { None };
     let (mut all, mut port, mut other) = (0, u32::MAX, false);
@@ -106,7 +108,7 @@ fn find<'g, L: Level>(
     let n = frames.len().min(SMALL);
     for (i, frame) in frames[..n].iter().enumerate() {
         let line = &mut lines[i % SMALL];
-        read_short(frame, Short { base, depth, level }, line, &mut tcp_flags[i % SMALL])?;
+        read_plain_ipv4(frame, PlainIpv4 { base, depth, level }, line, &mut tcp_flags[i % SMALL])?;
         let megaflow = match before {
             Some(megaflow) if megaflow.matches_line(line, depth) => {
                 as_before += 1;
@@ -115,16 +117,16 @@ fn find<'g, L: Level>(
             }
             _ => look_up.find(&records, cache, line, &mut found[i % SMALL])?,
         };
-        let Summary::Send { port: to, does } = megaflow.payload.summary else { return None };
+        let Summary::Send { port: to, op_flags } = megaflow.payload.summary else { return None };
         other |= i != 0 && to != port;
-        (all, port) = (all | does, to);
+        (all, port) = (all | op_flags, to);
         programs[i % SMALL] = Some(&megaflow.payload);
     }
-    // Several packets are rewritten faster together.
+    // Several packets are rewritten faster together, by the general stages.
     if all & !(REWRITES | COPIES) != 0 || (all != 0 && n > 1) {
         return None;
     }
-    recent.general = 0;
+    recent.skip_small = 0;
     recent.pause = match before {
         Some(_) if as_before * 4 < n => PAUSE,
         Some(_) => 0,
@@ -144,10 +146,10 @@ fn find<'g, L: Level>(
     if context.is_by_kind() {
         tally.add(Event::SimpleHit, as_before as u64);
     }
-    Some(Found { programs, port: (all == 0 && !other).then_some(port) })
+    Some(BatchPrograms { programs, port: (all == 0 && !other).then_some(port) })
 }
 
-/// How packets of a port are found in the flow cache.
+/// How packets of a port are looked up in the flow cache.
 struct LookUp<'a> {
     mask: &'a Line,
     depth: Depth,
@@ -155,7 +157,7 @@ struct LookUp<'a> {
 }
 
 impl LookUp<'_> {
-    /// Finds the megaflow of the packet with this line, and its index.
+    /// Returns the megaflow of the packet with this line, and stores its index in `found`.
     #[inline(always)]
     fn find<'g>(
         &self,
@@ -186,7 +188,7 @@ fn count(engine: &mut Engine) {
 fn send_each(engine: &mut Engine, programs: &[Option<&Program>; SMALL]) {
     let mut frames = std::mem::take(&mut engine.batch.frames);
     for (i, (frame, program)) in frames.drain(..).zip(programs.iter().flatten()).enumerate() {
-        finish(engine, &program.ops, i, frame);
+        run_on_frame(engine, &program.ops, i, frame);
     }
     engine.batch.frames = frames;
 }

@@ -1,7 +1,9 @@
-//! Steps: what programs do with all packets of a batch, in the batch, before they send or recirculate them (see [`crate::steps`]).
+//! Steps: operations that programs execute on all packets of a batch, in the batch, before they send or recirculate
+//! them (see [`crate::steps`]).
 //!
-//! The packets must share their metadata, and none may be a fragment if packets are tracked. If a rewrite does not fit some packet, all
-//! packets leave the batch: each goes through the rest of its program alone, so that their order stays.
+//! The packets must share their metadata, and no packet may be a fragment if packets are tracked. If a rewrite does
+//! not fit some packet, all packets leave the batch: each goes through the rest of its program alone, so that the
+//! packets keep their order.
 
 use super::execute::run_one;
 use super::megaflows::Programs;
@@ -16,9 +18,9 @@ use crate::steps::Kind;
 use ::conntrack::Action;
 use classifier::megaflow::bits;
 
-/// Executes the steps of the program that all packets have. Returns a bit for each packet that was rewritten; `None`: the packets have
-/// left the batch.
-pub(super) fn all(engine: &mut Engine, program: &Program) -> Option<u64> {
+/// Executes the steps of the program that all packets have. Returns a bit for each packet that was rewritten, or
+/// `None` if the packets have left the batch.
+pub(super) fn execute_same(engine: &mut Engine, program: &Program) -> Option<u64> {
     let (mut at, mut edited) = (0, 0);
     while let Some(op) = program.ops[..program.steps.ops()].get(at) {
         at += 1;
@@ -33,7 +35,7 @@ pub(super) fn all(engine: &mut Engine, program: &Program) -> Option<u64> {
                 let rest = at + usize::from(rewrite.ops);
                 let unfit = with_frames(engine, |_, frames| cpu::stage(RewriteAll { rewrite, frames }));
                 if unfit != 0 {
-                    leave(engine, |i| &program.ops[if unfit >> i & 1 == 0 { rest } else { at }..]);
+                    leave_batch(engine, |i| &program.ops[if unfit >> i & 1 == 0 { rest } else { at }..]);
                     return None;
                 }
                 at = rest;
@@ -47,84 +49,89 @@ pub(super) fn all(engine: &mut Engine, program: &Program) -> Option<u64> {
     Some(edited)
 }
 
-/// As [`all`], for packets with these programs. `alike`: the program of all packets, if they are known to have equal ones.
-pub(super) fn of_each(engine: &mut Engine, alike: Option<&Program>, programs: &Programs<'_>) -> Option<u64> {
-    match alike {
-        Some(program) => all(engine, program),
-        None => each(engine, programs),
+/// As [`execute_same`], for packets with these programs. `same_program`: the program of all packets, if it is
+/// known to be the same.
+pub(super) fn execute_each(
+    engine: &mut Engine,
+    same_program: Option<&Program>,
+    programs: &Programs<'_>,
+) -> Option<u64> {
+    match same_program {
+        Some(program) => execute_same(engine, program),
+        None => execute_differing(engine, programs),
     }
 }
 
-fn each(engine: &mut Engine, programs: &Programs<'_>) -> Option<u64> {
+fn execute_differing(engine: &mut Engine, programs: &Programs<'_>) -> Option<u64> {
     let n = engine.batch.len().min(BATCH);
-    let (mut at, mut places) = ([0; BATCH], 0);
+    let (mut at, mut slots) = ([0; BATCH], 0);
     for (at, program) in at.iter_mut().zip(&programs[..n]) {
         if let Some(program) = program {
             *at = program.steps.meters();
-            places |= program.steps.places();
+            slots |= program.steps.slots();
         }
     }
     let mut edited = 0;
-    for place in bits(places.into()) {
-        let mut here = Here { programs: [None; BATCH], at: &mut at, which: 0 };
-        for (i, (program, chosen)) in programs[..n].iter().zip(&mut here.programs).enumerate() {
-            if let Some(program) = program.filter(|program| program.steps.places() >> place & 1 != 0) {
+    for slot in bits(slots.into()) {
+        let mut step = SlotStep { programs: [None; BATCH], at: &mut at, packets: 0 };
+        for (i, (program, chosen)) in programs[..n].iter().zip(&mut step.programs).enumerate() {
+            if let Some(program) = program.filter(|program| program.steps.slots() >> slot & 1 != 0) {
                 *chosen = Some(program);
-                here.which |= 1 << i;
+                step.packets |= 1 << i;
             }
         }
-        match Kind::at(place) {
-            Kind::Sample => here.sample(engine, place == 0),
-            Kind::Copy => here.send_copies(engine),
+        match Kind::at(slot) {
+            Kind::Sample => step.sample(engine, slot == 0),
+            Kind::Copy => step.send_copies(engine),
             Kind::Edit => {
-                edited |= here.which;
-                let unfit = here.rewrite(engine);
+                edited |= step.packets;
+                let unfit = step.rewrite(engine);
                 if unfit != 0 {
-                    leave(engine, |i| programs[i].map_or(&[], |program| &program.ops[here.at[i]..]));
+                    leave_batch(engine, |i| programs[i].map_or(&[], |program| &program.ops[step.at[i]..]));
                     return None;
                 }
             }
             Kind::Clear => {
-                engine.batch.clear_tracking(here.which);
-                here.pass();
+                engine.batch.clear_tracking(step.packets);
+                step.advance();
             }
             Kind::Forget => {
-                engine.batch.tracked.forget_connections(here.which);
-                here.pass();
+                engine.batch.tracked.forget_connections(step.packets);
+                step.advance();
             }
             Kind::Track => {
-                here.track(engine);
-                here.pass();
+                step.track(engine);
+                step.advance();
             }
         }
     }
     Some(edited)
 }
 
-/// A step at one place of the rounds.
-struct Here<'a, 'g> {
-    /// The programs that have the step.
+/// The steps in one slot, of all programs that have one there.
+struct SlotStep<'a, 'g> {
+    /// The programs that have a step in this slot.
     programs: Programs<'g>,
     /// For each packet the index of the next operation of its program.
     at: &'a mut [usize; BATCH],
-    /// The packets whose programs have the step, as bits.
-    which: u64,
+    /// The packets whose programs have a step in this slot. Bit i: packet i.
+    packets: u64,
 }
 
-impl<'g> Here<'_, 'g> {
+impl<'g> SlotStep<'_, 'g> {
     /// The next operation of packet `i`.
     fn op(&self, i: usize) -> Option<&'g Op> {
         self.programs[i]?.ops.get(self.at[i])
     }
 
-    /// Passes the operation of each program.
-    fn pass(&mut self) {
-        bits(self.which).for_each(|i| self.at[i] += 1);
+    /// Advances each program past its current operation.
+    fn advance(&mut self) {
+        bits(self.packets).for_each(|i| self.at[i] += 1);
     }
 
-    /// Samples packets. `first`: in front of the meters.
+    /// Samples packets. `first`: the samples are in front of the meters.
     fn sample(&mut self, engine: &mut Engine, first: bool) {
-        for i in bits(self.which) {
+        for i in bits(self.packets) {
             let Some(program) = self.programs[i] else { continue };
             let from = if first { 0 } else { self.at[i] };
             for op in &program.ops[from..] {
@@ -137,7 +144,7 @@ impl<'g> Here<'_, 'g> {
 
     fn send_copies(&mut self, engine: &mut Engine) {
         with_frames(engine, |engine, frames| {
-            for i in bits(self.which) {
+            for i in bits(self.packets) {
                 let Some(frame) = frames.get(i) else { continue };
                 loop {
                     match self.op(i) {
@@ -151,13 +158,13 @@ impl<'g> Here<'_, 'g> {
         });
     }
 
-    /// Rewrites packets, and passes the operations that a rewrite replaces unless it does not fit the packet. Returns a bit for each packet
-    /// that its rewrite does not fit.
+    /// Rewrites packets. If the rewrite fits the packet, the operations that it replaces are skipped, too. Returns a
+    /// bit for each packet that its rewrite does not fit.
     fn rewrite(&mut self, engine: &mut Engine) -> u64 {
         let (programs, at) = (&self.programs, &*self.at);
         let of = |i: usize| programs[i % BATCH]?.rewrite_at(at[i % BATCH]);
         let unfit = with_frames(engine, |_, frames| cpu::stage(RewriteRuns { of, frames }));
-        for i in bits(self.which) {
+        for i in bits(self.packets) {
             let replaced =
                 self.rewrite_at(i).filter(|_| unfit >> i & 1 == 0).map_or(0, |rewrite| rewrite.ops.into());
             self.at[i] += 1 + replaced;
@@ -171,7 +178,7 @@ impl<'g> Here<'_, 'g> {
 
     fn track(&self, engine: &mut Engine) {
         let mut actions: [Option<&Action>; BATCH] = [None; BATCH];
-        for i in bits(self.which) {
+        for i in bits(self.packets) {
             if let Some(Op::Ct(action)) = self.op(i) {
                 actions[i] = Some(action);
             }
@@ -180,7 +187,7 @@ impl<'g> Here<'_, 'g> {
     }
 }
 
-/// Gives the frames of the batch, apart from it, to a function.
+/// Calls a function with the frames of the batch taken out of the batch, so that it can borrow the engine.
 fn with_frames<T>(engine: &mut Engine, act: impl FnOnce(&mut Engine, &mut FrameBatch) -> T) -> T {
     let mut frames = std::mem::take(&mut engine.batch.frames);
     let out = act(engine, &mut frames);
@@ -190,7 +197,7 @@ fn with_frames<T>(engine: &mut Engine, act: impl FnOnce(&mut Engine, &mut FrameB
 
 /// Takes all packets out of the batch; each goes through the rest of its program alone.
 #[cold]
-fn leave<'g>(engine: &mut Engine, rest: impl Fn(usize) -> &'g [Op]) {
+fn leave_batch<'g>(engine: &mut Engine, rest: impl Fn(usize) -> &'g [Op]) {
     let mut frames = std::mem::take(&mut engine.batch.frames);
     frames.drain(..).enumerate().for_each(|(i, frame)| run_one(engine, rest(i), i, frame));
     engine.batch.frames = frames;

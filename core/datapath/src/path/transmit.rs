@@ -4,7 +4,7 @@
 
 use crate::egress::CountedQueue;
 use crate::engine::Engine;
-use crate::engine::bursts::{Bursts, QUEUES_OF, Queued, TX_BURST, add_once};
+use crate::engine::bursts::{Bursts, QOS_FLAG, QueuedFrames, TX_BURST, add_once};
 use crate::engine::view::View;
 use crate::last_drop::{DropLog, DropPort};
 use crate::port::{Frame, FrameBatch, FramePool, QosResult, TxQueue, TxResult};
@@ -12,16 +12,17 @@ use crate::ports::Port;
 use crate::steering::{self, OwnQueues, TxMode};
 use crate::tally::{Event, Tally};
 use dpif::DropReason;
-use packet::held;
+use packet::held_buffers;
 use packet::merge::merge;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use units::{Cycles, Millis, WorkerId};
 
-/// Ends an iteration: sends the bursts that have waited long enough, and all while buffers are held.
+/// Ends an iteration: sends the bursts that have waited long enough; sends all bursts if this thread holds buffers of
+/// senders.
 #[inline]
 pub(crate) fn end_iteration(engine: &mut Engine, at: Option<Cycles>) {
-    if !engine.bursts.waiting.is_empty() && (engine.bursts.hold.is_over(at) || held::any()) {
+    if !engine.bursts.waiting.is_empty() && (engine.bursts.hold.is_over(at) || held_buffers::holds_any()) {
         flush(engine);
     }
 }
@@ -45,7 +46,7 @@ pub(crate) fn send(engine: &mut Engine, no: u32) {
     // Fields are borrowed where they are used: most bursts need few of them.
     macro_rules! sending {
         ($port:expr) => {
-            Sending {
+            TxContext {
                 port: $port,
                 tally: &mut engine.tally,
                 drops: &mut engine.drops,
@@ -62,13 +63,13 @@ pub(crate) fn send(engine: &mut Engine, no: u32) {
         Some(port) => match port.static_queue(engine.bursts.tx_queues.first, senders) {
             Some(queue) => {
                 let mut counted = lock(queue);
-                let (n, result) = put(&mut counted, frames, &mut engine.pool, &mut engine.tally);
+                let (n, result) = pass_to_queue(&mut counted, frames, &mut engine.pool, &mut engine.tally);
                 if u64::from(result.sent) == n {
                     counted.sent.add(n, result.sent_bytes);
                     drop(counted);
                     engine.tally.add(Event::Sent, n);
                 } else {
-                    sending!(port).partly(counted, frames, n, &result);
+                    sending!(port).finish_partial(counted, frames, n, &result);
                 }
             }
             None => sending!(port).burst(frames),
@@ -85,21 +86,23 @@ fn lock(queue: &Mutex<CountedQueue>) -> MutexGuard<'_, CountedQueue> {
     queue.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Passes frames to a tx queue. Returns their number, and the result.
+/// Passes frames to a tx queue. Returns the number of frames (after merging segments) and the device's result.
 #[inline(always)]
-fn put(
+fn pass_to_queue(
     counted: &mut CountedQueue,
     frames: &mut FrameBatch,
     pool: &mut FramePool,
     tally: &mut Tally,
 ) -> (u64, TxResult) {
     tally.add(Event::OutputBatches, 1);
-    if frames.len() > 1 && counted.queue.takes_large() {
+    if frames.len() > 1 && counted.queue.accepts_large() {
+        // The frames that were merged into others are counted here, whatever the device does with the others.
         let merged = merge(frames, pool);
         tally.add(Event::Sent, merged as u64);
     }
-    if held::any() && !counted.queue.releases_held() {
-        held::release();
+    // The buffers must be returned before a receiver can see the frames (`packet::held_buffers`).
+    if held_buffers::holds_any() && !counted.queue.releases_held_buffers() {
+        held_buffers::release();
     }
     (frames.len() as u64, counted.queue.tx(frames))
 }
@@ -115,18 +118,18 @@ fn drop_unsent(
 ) {
     tally.drop(reason, frames.len() as u64);
     drops.ports.count(DropPort::Out(port), reason, frames.len() as u64);
-    frames.iter().for_each(|f| drops.unsent(f.bytes(), reason, port, now));
+    frames.iter().for_each(|f| drops.log_unsent(f.bytes(), reason, port, now));
 }
 
-/// Sends the frames of a port that select a QoS queue, and the frames of its shaper that may be sent now.
+/// Sends the frames of a port that select a QoS queue, and the frames in its shaper that may leave now.
 #[cold]
 fn serve_queues(engine: &mut Engine, no: u32) {
-    if no & QUEUES_OF == 0 {
+    if no & QOS_FLAG == 0 {
         return;
     }
-    let no = no & !QUEUES_OF;
+    let no = no & !QOS_FLAG;
     let mut queued = engine.bursts.queued.remove(&no).unwrap_or_default();
-    let Queued { frames, queues } = &mut queued;
+    let QueuedFrames { frames, queues } = &mut queued;
     let Engine {
         view: View { ports, .. },
         bursts: Bursts { tx_queues, held, .. },
@@ -141,7 +144,7 @@ fn serve_queues(engine: &mut Engine, no: u32) {
         Some(port) => {
             let (worker, senders) = (*id, ports.senders);
             let mut sending =
-                Sending { port, tally, drops, tx_queues, pool, held, worker, senders, now: *now };
+                TxContext { port, tally, drops, tx_queues, pool, held, worker, senders, now: *now };
             let queue = sending.own_queue();
             sending.by_class(queue, frames, queues);
         }
@@ -156,9 +159,9 @@ pub(crate) fn send_queued(engine: &mut Engine, port: u32, queue: u32, frame: Fra
     queued.frames.push(frame);
     queued.queues.push(queue);
     let is_full = queued.frames.len() >= TX_BURST;
-    engine.bursts.wait(port | QUEUES_OF);
+    engine.bursts.mark_pending(port | QOS_FLAG);
     if is_full {
-        serve_queues(engine, port | QUEUES_OF);
+        serve_queues(engine, port | QOS_FLAG);
     }
 }
 
@@ -166,11 +169,11 @@ pub(crate) fn send_queued(engine: &mut Engine, port: u32, queue: u32, frame: Fra
 #[inline]
 pub(crate) fn holds(engine: &Engine) -> bool {
     !(engine.bursts.waiting.is_empty() && engine.bursts.held.is_empty())
-        && engine.bursts.waiting.iter().chain(&engine.bursts.held).any(|port| port & QUEUES_OF != 0)
+        && engine.bursts.waiting.iter().chain(&engine.bursts.held).any(|port| port & QOS_FLAG != 0)
 }
 
 /// The parts of the engine that are needed to send to one port.
-struct Sending<'a> {
+struct TxContext<'a> {
     port: &'a Port,
     tally: &'a mut Tally,
     drops: &'a mut DropLog,
@@ -183,8 +186,9 @@ struct Sending<'a> {
     now: Millis,
 }
 
-impl Sending<'_> {
-    /// Sends a burst of a port whose tx queue depends on more than the worker.
+impl TxContext<'_> {
+    /// Sends a burst of a port whose tx queue does not depend on the worker alone, but on each packet's hash or on
+    /// the other workers (XPS).
     #[inline(never)]
     fn burst(mut self, frames: &mut FrameBatch) {
         let queues = self.port.txqs.len();
@@ -201,7 +205,7 @@ impl Sending<'_> {
         }
     }
 
-    /// Selects the tx queue of this worker.
+    /// Returns the tx queue of this worker.
     fn own_queue(&mut self) -> usize {
         let queues = self.port.txqs.len();
         let Port { no, users, .. } = self.port;
@@ -231,13 +235,14 @@ impl Sending<'_> {
 
     fn by_queue(&mut self, queue: usize, frames: &mut FrameBatch) {
         let mut counted = lock(&self.port.txqs[queue]);
-        let (n, result) = put(&mut counted, frames, self.pool, self.tally);
-        self.partly(counted, frames, n, &result);
+        let (n, result) = pass_to_queue(&mut counted, frames, self.pool, self.tally);
+        self.finish_partial(counted, frames, n, &result);
     }
 
-    /// Counts a burst of which the device may have sent a part only, or that a policer or shaper took.
+    /// Counts a burst of which the device may have sent only a part, or whose frames a policer or shaper has
+    /// accepted.
     #[inline(never)]
-    fn partly(
+    fn finish_partial(
         &mut self,
         mut counted: MutexGuard<'_, CountedQueue>,
         frames: &mut FrameBatch,
@@ -249,9 +254,9 @@ impl Sending<'_> {
             if let Some(qos) = txq.take_qos() {
                 sent.add(qos.sent.into(), qos.sent_bytes);
                 drop(counted);
-                return self.shaped(&qos, frames);
+                return self.count_qos(&qos, frames);
             }
-            remember(self.drops, (self.port.no.0, &**txq), frames, result, self.now);
+            record_unsent(self.drops, (self.port.no.0, &**txq), frames, result, self.now);
         }
         sent.add(u64::from(result.sent).min(n), result.sent_bytes);
         drop(counted);
@@ -259,7 +264,7 @@ impl Sending<'_> {
     }
 
     fn count(&mut self, n: u64, result: &TxResult) {
-        let Sending { port, tally, drops, .. } = self;
+        let TxContext { port, tally, drops, .. } = self;
         let sent = u64::from(result.sent).min(n);
         let too_long = u64::from(result.too_long).min(n - sent);
         let failed = n - sent - too_long;
@@ -272,7 +277,7 @@ impl Sending<'_> {
     }
 }
 
-/// Counts frames that the device refused, at their port.
+/// Counts frames that the device refused, as drops of their port.
 #[cold]
 fn count_unsent(drops: &mut DropLog, port: &Port, too_long: u64, failed: u64) {
     for (reason, n) in [(DropReason::TxTooLong, too_long), (DropReason::TxFailed, failed)] {
@@ -283,21 +288,22 @@ fn count_unsent(drops: &mut DropLog, port: &Port, too_long: u64, failed: u64) {
     port.counters.tx_dropped.fetch_add(failed + too_long, Ordering::Relaxed);
 }
 
-impl Sending<'_> {
-    /// Sends frames that each select a QoS queue; none, if only the shaper is to be served.
+impl TxContext<'_> {
+    /// Sends frames that each select a QoS queue. Without frames it only serves the shaper.
     fn by_class(&mut self, queue: usize, frames: &mut FrameBatch, queues: &[u32]) {
         let n = frames.len() as u64;
         let mut counted = lock(&self.port.txqs[queue]);
         let CountedQueue { queue: txq, sent } = &mut *counted;
-        held::release();
+        // As in `pass_to_queue`: before a receiver can see the frames.
+        held_buffers::release();
         let result = txq.tx_queued(frames, queues);
         if let Some(qos) = txq.take_qos() {
             sent.add(qos.sent.into(), qos.sent_bytes);
             drop(counted);
-            return self.shaped(&qos, frames);
+            return self.count_qos(&qos, frames);
         }
         if u64::from(result.sent) < n {
-            remember(self.drops, (self.port.no.0, &**txq), frames, &result, self.now);
+            record_unsent(self.drops, (self.port.no.0, &**txq), frames, &result, self.now);
         }
         sent.add(u64::from(result.sent).min(n), result.sent_bytes);
         drop(counted);
@@ -305,10 +311,10 @@ impl Sending<'_> {
         self.count(n, &result);
     }
 
-    /// Counts frames that a policer or shaper has accepted or dropped; the queue has counted what it sent.
+    /// Counts frames that a policer or shaper has accepted or dropped. The queue itself has counted what it sent.
     #[cold]
-    fn shaped(&mut self, result: &QosResult, frames: &[Frame]) {
-        let Sending { port, tally, drops, held, now, .. } = self;
+    fn count_qos(&mut self, result: &QosResult, frames: &[Frame]) {
+        let TxContext { port, tally, drops, held, now, .. } = self;
         let no = port.no.0;
         tally.add(Event::Sent, result.sent.into());
         for (reason, n) in [
@@ -319,27 +325,28 @@ impl Sending<'_> {
             tally.drop(reason, n.into());
             drops.ports.count(DropPort::Out(no), reason, n.into());
         }
+        // The refused frames are at the end.
         let refused = result.refused as usize;
         let (device, refused) = frames.split_at(frames.len().saturating_sub(refused));
-        refused.last().into_iter().for_each(|f| drops.unsent(f.bytes(), DropReason::TxQos, no, *now));
+        refused.last().into_iter().for_each(|f| drops.log_unsent(f.bytes(), DropReason::TxQos, no, *now));
         if result.dropped > 0
             && let Some(frame) = device.last()
         {
-            drops.unsent(frame.bytes(), DropReason::TxFailed, no, *now);
+            drops.log_unsent(frame.bytes(), DropReason::TxFailed, no, *now);
         }
         let lost = u64::from(result.refused) + u64::from(result.too_long) + u64::from(result.dropped);
         port.counters.tx_dropped.fetch_add(lost, Ordering::Relaxed);
         port.counters.tx_qos.fetch_add(result.refused.into(), Ordering::Relaxed);
         if result.holds {
-            add_once(held, no | QUEUES_OF);
+            add_once(held, no | QOS_FLAG);
         }
     }
 }
 
-/// Records one of the frames that exceeded the MTU, and one of those that the device refused. `frames`
-/// contains the frames that the device did not accept, including those that are too long.
+/// Records the longest of the frames that exceeded the MTU, and one of the frames that the device refused. `frames`:
+/// the frames that the device did not accept, including those that are too long.
 #[cold]
-fn remember(
+fn record_unsent(
     drops: &mut DropLog,
     (port, txq): (u32, &dyn TxQueue),
     frames: &[Frame],
@@ -349,11 +356,11 @@ fn remember(
     let longest = |f: &&Frame| f.longest();
     let too_long = frames.iter().max_by_key(longest).filter(|_| result.too_long > 0);
     if let Some(frame) = too_long {
-        drops.unsent(frame.bytes(), DropReason::TxTooLong, port, now);
+        drops.log_unsent(frame.bytes(), DropReason::TxTooLong, port, now);
     }
     if result.dropped > 0 {
         let other = |f: &&Frame| too_long.is_none_or(|long| !std::ptr::eq(*f, long));
         let last = || frames.iter().rfind(other).map(Frame::bytes);
-        drops.unsent(txq.refused().or_else(last).unwrap_or_default(), DropReason::TxFailed, port, now);
+        drops.log_unsent(txq.refused().or_else(last).unwrap_or_default(), DropReason::TxFailed, port, now);
     }
 }

@@ -1,32 +1,35 @@
-//! `tnl_push` and `tnl_pop`: add and remove headers of tunnels.
+//! `tnl_push` and `tnl_pop`: add and remove tunnel headers.
 
 use super::megaflows::Programs;
 use super::prepare::{copy, finish_numbered, finish_offloads, truncate};
 use crate::action::hash;
 use crate::batch::{BATCH, MAX_PASSES};
+use crate::checksum_counters::ChecksumCounter;
 use crate::engine::Engine;
 use crate::engine::groups::Group;
 use crate::packet::{Meta, Packet};
-use crate::popped::{Arrival, Arrived};
+use crate::popped::{PoppedBatch, PoppedMeta};
 use crate::port::{Frame, FrameBatch};
 use crate::program::Push;
 use crate::tally::{Event, Tally};
-use crate::verified::Verified;
 use classifier::megaflow::Options;
 use classifier::megaflow::convert::options_of_bytes;
 use cpu::{Level, Stage};
 use dpif::DropReason;
 use flow::{Tlv, Tunnel};
-use tunnel::{Checks, FastChecks, FastGeneve, FastPop, FastPut, FastVxlan, Kind, Lengths, PerPacket, Popped};
+use tunnel::{
+    ChecksumCounts, FastChecksumCounts, FastGeneve, FastPop, FastPush, FastVxlan, HeaderLengths, Kind,
+    PerPacket, Popped,
+};
 
-/// How many packets ahead the cache line of the inner headers is prefetched, which comes after the outer ones.
+/// How many packets ahead a frame's second cache line is prefetched, which contains the inner headers.
 const AHEAD: usize = 4;
 
-/// The shortest inner frame: an Ethernet header.
+/// Length in bytes of the shortest inner frame: an Ethernet header.
 const SHORTEST_FRAME: usize = 14;
 
-/// Adds a header to frames of the batch. Returns `false` and changes nothing if offloads of some must be
-/// finished before.
+/// Adds a header to frames of the batch. Returns `false` and changes nothing if offloads of some frames must be
+/// finished first.
 #[inline]
 pub(super) fn push_frames(engine: &mut Engine, push: &Push, group: &mut Group) -> bool {
     if group.frames.iter().any(Frame::has_offload_state) {
@@ -36,19 +39,19 @@ pub(super) fn push_frames(engine: &mut Engine, push: &Push, group: &mut Group) -
     true
 }
 
-/// Adds a header to frames without unfinished offloads. Frames that it does not fit are dropped.
+/// Adds a header to frames without unfinished offloads. Frames to which the header cannot be added are dropped.
 #[inline]
 pub(super) fn push_finished(engine: &mut Engine, push: &Push, group: &mut Group) {
     group.numbers.clear();
-    let Some(header) = push.template.fast_put().filter(|_| engine.view.ports.tunnels.contain(push.port))
+    let Some(header) = push.template.fast_push().filter(|_| engine.view.ports.tunnels.contain(push.port))
     else {
-        return put_on_all(engine, group, |_| Some(push));
+        return push_on_all(engine, group, |_| Some(push));
     };
-    let left = cpu::stage(PutOnAll { engine, group, header });
+    let left = cpu::stage(PushOnAll { engine, group, header });
     put_on_left(engine, group, left, |_| Some(push));
 }
 
-/// Adds to each frame the header of its program, which must have a fast form.
+/// Adds to each frame the header of its program. Each header must have a fast form.
 #[inline]
 pub(super) fn push_programs(engine: &mut Engine, programs: &Programs<'_>, group: &mut Group) {
     group.numbers.clear();
@@ -56,32 +59,32 @@ pub(super) fn push_programs(engine: &mut Engine, programs: &Programs<'_>, group:
     put_on_left(engine, group, left, |i| push_of(programs, i));
 }
 
-/// The header that the program of frame `i` adds.
+/// Returns the header that the program of frame `i` adds.
 #[inline(always)]
 pub(super) fn push_of<'p>(programs: &Programs<'p>, i: usize) -> Option<&'p Push> {
     Some((*programs.get(i)?)?.push()?.0)
 }
 
-/// Adds one header, in which only the UDP source port depends on the packet, to all frames. Returns a bit for each frame without
-/// enough headroom or that is too long.
-struct PutOnAll<'a> {
+/// Adds the same header to all frames; only the UDP source port depends on the packet. The stage returns a bit for
+/// each frame that has too little headroom or is too long.
+struct PushOnAll<'a> {
     engine: &'a Engine,
     group: &'a mut Group,
-    header: &'a FastPut,
+    header: &'a FastPush,
 }
 
-impl Stage for PutOnAll<'_> {
+impl Stage for PushOnAll<'_> {
     type Out = u64;
 
     #[inline(always)]
     fn run<L: Level>(self, _: L) -> u64 {
-        let PutOnAll { engine, group, header } = self;
+        let PushOnAll { engine, group, header } = self;
         let Group { frames, own, .. } = group;
-        header.put_on_all(frames, source_port(engine, own))
+        header.push_on_all(frames, source_port(engine, own))
     }
 }
 
-/// As [`PutOnAll`], with the header of its program for each frame.
+/// As [`PushOnAll`], but each frame gets the header of its program.
 struct PutOnPrograms<'a, 'g> {
     engine: &'a Engine,
     group: &'a mut Group,
@@ -96,11 +99,11 @@ impl Stage for PutOnPrograms<'_, '_> {
         let PutOnPrograms { engine, group, programs } = self;
         let Group { frames, own, .. } = group;
         let header = |i: usize| (*programs.get(i)?)?.header();
-        FastPut::put_on_each(frames, header, source_port(engine, own))
+        FastPush::push_on_each(frames, header, source_port(engine, own))
     }
 }
 
-/// The UDP source port for frame `i`; `own`: metadata of the frames.
+/// Returns a function that computes the UDP source port for frame `i`. `own`: metadata of the frames.
 #[inline(always)]
 fn source_port(engine: &Engine, own: &[Meta]) -> impl Fn(usize, &Frame) -> u16 {
     let range = engine.view.ports.tunnels.source_ports();
@@ -111,7 +114,7 @@ fn source_port(engine: &Engine, own: &[Meta]) -> impl Fn(usize, &Frame) -> u16 {
     }
 }
 
-/// Adds the header to the frames whose bit is set; drops those that it does not fit.
+/// Adds the header to the frames whose bit in `left` is set; drops the frames to which it cannot be added.
 #[inline]
 fn put_on_left<'p>(
     engine: &mut Engine,
@@ -128,7 +131,8 @@ fn put_on_left<'p>(
     }
 }
 
-/// Adds the header to the frames whose bit is set; returns a bit for each frame that it does not fit.
+/// Adds the header to the frames whose bit in `left` is set; returns a bit for each frame to which it cannot be
+/// added.
 #[cold]
 fn put_on_some<'p>(
     engine: &Engine,
@@ -140,67 +144,67 @@ fn put_on_some<'p>(
     let mut failed = 0;
     for (i, frame) in frames.iter_mut().enumerate().filter(|(i, _)| left >> (i % BATCH) & 1 != 0) {
         let meta = own.get(i).unwrap_or(&engine.batch.common);
-        let done = push(i).and_then(|push| put_on(engine, push, frame, meta));
+        let done = push(i).and_then(|push| push_on(engine, push, frame, meta));
         failed |= u64::from(done.is_none()) << (i % BATCH);
     }
     failed
 }
 
-/// Adds its header to each frame. Frames that the header does not fit are dropped.
+/// Adds to each frame its header. Frames to which the header cannot be added are dropped.
 #[inline]
-pub(super) fn put_on_all<'p>(
+pub(super) fn push_on_all<'p>(
     engine: &mut Engine,
     group: &mut Group,
     push: impl Fn(usize) -> Option<&'p Push>,
 ) {
-    let failed = cpu::stage(PutOnEach { engine, group, push: &push });
+    let failed = cpu::stage(PushOnEach { engine, group, push: &push });
     if failed != 0 {
         drop_failed(engine, group, failed, push);
     }
 }
 
-/// Adds its header to each frame; returns a bit for each frame that it does not fit.
-struct PutOnEach<'a, F> {
+/// Adds to each frame its header. The stage returns a bit for each frame to which the header cannot be added.
+struct PushOnEach<'a, F> {
     engine: &'a Engine,
     group: &'a mut Group,
     push: &'a F,
 }
 
-impl<'p, F: Fn(usize) -> Option<&'p Push>> Stage for PutOnEach<'_, F> {
+impl<'p, F: Fn(usize) -> Option<&'p Push>> Stage for PushOnEach<'_, F> {
     type Out = u64;
 
     #[inline(always)]
     fn run<L: Level>(self, _: L) -> u64 {
-        let PutOnEach { engine, group, push } = self;
+        let PushOnEach { engine, group, push } = self;
         let Group { frames, own, .. } = group;
         let mut failed = 0;
         for (i, frame) in frames.iter_mut().enumerate() {
             let meta = own.get(i).unwrap_or(&engine.batch.common);
-            let done = push(i).and_then(|push| put_on(engine, push, frame, meta));
+            let done = push(i).and_then(|push| push_on(engine, push, frame, meta));
             failed |= u64::from(done.is_none()) << i;
         }
         failed
     }
 }
 
-/// Adds a header to a frame.
+/// Adds a header to a frame. Returns `None` if the tunnel port does not exist or the header cannot be added.
 #[inline(always)]
-fn put_on(engine: &Engine, push: &Push, frame: &mut Frame, meta: &Meta) -> Option<()> {
+fn push_on(engine: &Engine, push: &Push, frame: &mut Frame, meta: &Meta) -> Option<()> {
     let (template, ports) = (&push.template, &engine.view.ports.tunnels);
     let port = ports.get(push.port)?;
     let mut each = PerPacket::default();
-    if template.wants_hash() {
-        let hash = hash::of_ends_of(frame, meta);
+    if template.needs_hash() {
+        let hash = hash::of_frame_endpoints(frame, meta);
         (each.source_port, each.label) = (ports.source_ports().port(hash), hash);
     }
     if template.is_numbered() {
         each.seq = port.next_seq();
         each.timestamp = (engine.now.0 as u32).wrapping_mul(10);
     }
-    template.put_on(frame, &each)
+    template.push_on(frame, &each)
 }
 
-/// Removes the packets whose bit is set from the group.
+/// Drops the packets of the group whose bit in `failed` is set.
 #[cold]
 fn drop_failed<'p>(
     engine: &mut Engine,
@@ -225,7 +229,7 @@ fn drop_failed<'p>(
 /// Adds a header to each packet.
 pub(super) fn push(engine: &mut Engine, push: &Push, group: &mut Vec<Packet>) {
     let mut numbers = Vec::new();
-    // After this, inner checksums cannot be finished and inner packets cannot be segmented any more.
+    // After the header is added, inner checksums cannot be finished and inner packets cannot be segmented any more.
     if group.iter().any(|p| p.frame.has_offload_state()) {
         finish_numbered(engine, group, |n| numbers.push(n));
     }
@@ -233,12 +237,13 @@ pub(super) fn push(engine: &mut Engine, push: &Push, group: &mut Vec<Packet>) {
     while i < group.len() {
         let (p, number) = (&mut group[i], numbers.next());
         truncate(p);
-        if put_on(engine, push, &mut p.frame, &p.meta).is_some() {
-            // As if the packet had been segmented with its outer header, as Open vSwitch does.
+        if push_on(engine, push, &mut p.frame, &p.meta).is_some() {
+            // As if the packet had been segmented together with its outer header: the IPv4 identification of each
+            // segment is increased by its number. Open vSwitch does the same.
             number.filter(|n| *n != 0).into_iter().for_each(|n| tunnel::add_to_id(p.frame.bytes_mut(), n));
             p.frame.shift_offload(push.template.len() as i16);
             (p.layout, p.number, p.meta.packet_type) = (None, None, 0);
-            if let Some(port) = push.enters {
+            if let Some(port) = push.recirculated_on {
                 let Meta { passes, vlan_limit, .. } = p.meta;
                 p.meta = Meta { passes, vlan_limit, ..Meta::received(port) };
             }
@@ -258,24 +263,24 @@ fn drop_one(engine: &mut Engine, port: u32, packet: Packet) {
     engine.drop_packet(packet, reason);
 }
 
-/// Removes the header of each frame of the batch, which is then received on the tunnel port. Returns `false`
-/// and changes nothing if offloads of some frames must be finished before, or if some have metadata of their
-/// own or exceed the recirculation limit.
+/// Removes the header of each frame of the batch; the inner packets are queued as received on the tunnel port.
+/// Returns `false` and changes nothing if offloads of some frames must be finished first, if the frames have metadata
+/// of their own, or if they exceed the recirculation limit.
 #[inline]
 pub(super) fn pop_frames(engine: &mut Engine, port: u32, group: &mut Group) -> bool {
     if !group.own.is_empty() || group.frames.iter().any(Frame::has_offload_state) {
         return false;
     }
     let Some(kind) = engine.view.ports.tunnels.get(port).map(|tunnel| tunnel.kind) else { return false };
-    let arrival = Arrival::new(port, &engine.batch.common);
-    if arrival.passes > MAX_PASSES {
+    let popped_meta = PoppedMeta::new(port, &engine.batch.common);
+    if popped_meta.passes > MAX_PASSES {
         return false;
     }
     group.numbers.clear();
-    let mut arrived = engine.popped.open(arrival, group.frames.len());
-    let Arrived { frames: before, outers, options, .. } = &mut arrived;
-    let tunnels = outers.more(group.frames.len());
-    let mut checks = FastChecks::default();
+    let mut popped_batch = engine.popped.take_for_append(popped_meta, group.frames.len());
+    let PoppedBatch { frames: before, outers, options, .. } = &mut popped_batch;
+    let tunnels = outers.grow(group.frames.len());
+    let mut checks = FastChecksumCounts::default();
     let frames = &mut group.frames;
     let options = (options, before.len());
     let others = match kind {
@@ -288,20 +293,20 @@ pub(super) fn pop_frames(engine: &mut Engine, port: u32, group: &mut Group) -> b
         _ => u64::MAX >> (BATCH - frames.len().clamp(1, BATCH)),
     };
     let taken = frames.len() as u64 - u64::from(others.count_ones());
-    let FastChecks { over_ipv6, udp } = checks;
-    count(&mut engine.tally, Checks { ip: taken - over_ipv6, udp, ..Checks::default() });
+    let FastChecksumCounts { over_ipv6, udp } = checks;
+    count(&mut engine.tally, ChecksumCounts { ip: taken - over_ipv6, udp, ..ChecksumCounts::default() });
     engine.tally.add(Event::Recirculated, taken);
     let mut rest = FrameBatch::new();
-    if others == 0 && arrived.frames.is_empty() {
-        std::mem::swap(&mut arrived.frames, &mut group.frames);
+    if others == 0 && popped_batch.frames.is_empty() {
+        std::mem::swap(&mut popped_batch.frames, &mut group.frames);
     } else if others == 0 {
-        arrived.frames.append(&mut group.frames);
+        popped_batch.frames.append(&mut group.frames);
     } else {
-        rest = part(&mut arrived, &mut group.frames, others);
+        rest = split_refused(&mut popped_batch, &mut group.frames, others);
     }
-    engine.popped.put(arrived);
+    engine.popped.push_batch(popped_batch);
     for frame in rest {
-        if let Some(frame) = take_off(engine, kind, arrival, frame) {
+        if let Some(frame) = take_off(engine, kind, popped_meta, frame) {
             let meta = engine.batch.common.clone();
             engine.drop_packet(Packet::new(frame, meta), DropReason::TunnelPopError);
         }
@@ -309,29 +314,30 @@ pub(super) fn pop_frames(engine: &mut Engine, port: u32, group: &mut Group) -> b
     true
 }
 
-/// Counts the verifications of checksums.
+/// Counts verified checksums of outer headers.
 #[inline]
-fn count(tally: &mut Tally, checks: Checks) {
-    let Checks { ip, ip_wrong, udp, udp_wrong } = checks;
+fn count(tally: &mut Tally, checks: ChecksumCounts) {
+    let ChecksumCounts { ip, ip_wrong, udp, udp_wrong } = checks;
     let counts = [
-        (Verified::TunnelIp, ip),
-        (Verified::TunnelIpWrong, ip_wrong),
-        (Verified::TunnelUdp, udp),
-        (Verified::TunnelUdpWrong, udp_wrong),
+        (ChecksumCounter::TunnelIp, ip),
+        (ChecksumCounter::TunnelIpWrong, ip_wrong),
+        (ChecksumCounter::TunnelUdp, udp),
+        (ChecksumCounter::TunnelUdpWrong, udp_wrong),
     ];
     counts.into_iter().for_each(|(what, n)| tally.verify(what, n));
 }
 
-/// Removes the header of each frame that has a usual one, and stores the outer header. Returns a bit for each
-/// other frame, which is unchanged.
+/// Removes the header of each frame whose header is of the usual form, and stores the outer header. The stage returns
+/// a bit for each other frame; these frames are unchanged.
 struct TakeOffEach<'a, K> {
     kind: K,
     frames: &'a mut FrameBatch,
-    /// One for each frame.
+    /// Where the outer header of each frame is stored.
     tunnels: &'a mut [Tunnel],
-    /// The options of each packet that arrives, and how many packets arrive before these.
+    /// The tunnel options of each packet of the popped batch, and how many packets are in this batch before these
+    /// frames.
     options: (&'a mut Vec<Option<Box<Options>>>, usize),
-    checks: &'a mut FastChecks,
+    checks: &'a mut FastChecksumCounts,
 }
 
 impl<K: FastPop> Stage for TakeOffEach<'_, K> {
@@ -343,7 +349,7 @@ impl<K: FastPop> Stage for TakeOffEach<'_, K> {
         let (mut i, mut others) = (0, 0);
         while let (Some(frame), Some(tunnel)) = (frames.get_mut(i), tunnels.get_mut(i)) {
             let lengths = kind.read(frame.bytes(), tunnel, checks);
-            if let Some(Lengths { header, options: len @ 1.. }) = lengths
+            if let Some(HeaderLengths { header, options: len @ 1.. }) = lengths
                 && let Some(bytes) = frame.bytes().get(header - len..header)
             {
                 options.resize_with(before + i, || None);
@@ -360,31 +366,31 @@ impl<K: FastPop> Stage for TakeOffEach<'_, K> {
     }
 }
 
-/// Adds the frames whose bit is not set, and keeps their outer headers of those that were stored last.
-/// Returns the other frames.
+/// Adds the frames whose bit in `others` is not set to the popped batch, and removes the outer headers of the other
+/// frames from the headers that were stored last. Returns the other frames.
 #[inline(never)]
-fn part(arrived: &mut Arrived, frames: &mut FrameBatch, others: u64) -> FrameBatch {
+fn split_refused(popped_batch: &mut PoppedBatch, frames: &mut FrameBatch, others: u64) -> FrameBatch {
     let mut rest = FrameBatch::new();
-    let mut at = arrived.frames.len();
+    let mut at = popped_batch.frames.len();
     for (i, frame) in frames.drain(..).enumerate() {
         if others >> i & 1 == 0 {
-            arrived.frames.push(frame);
+            popped_batch.frames.push(frame);
             at += 1;
         } else {
             rest.push(frame);
-            arrived.remove_header(at);
+            popped_batch.remove_header(at);
         }
     }
     rest
 }
 
-/// Removes the header of each packet, which is then received on the tunnel port. `last`: nothing else is done
-/// with the packets, so that no copies are needed.
+/// Removes the header of each packet; the inner packets are queued as received on the tunnel port. `last`: no
+/// operation follows, so the packets themselves are consumed and no copies are made.
 pub(super) fn pop(engine: &mut Engine, port: u32, group: &mut Vec<Packet>, last: bool) {
-    // An outer checksum that its sender left unfinished cannot be checked.
+    // An outer checksum that its sender left unfinished cannot be verified.
     finish_offloads(engine, group);
     let kind = engine.view.ports.tunnels.get(port).map(|tunnel| tunnel.kind);
-    let mut list = engine.kept.list();
+    let mut list = engine.free_lists.packet_list();
     if last {
         list.append(group);
     } else {
@@ -394,25 +400,25 @@ pub(super) fn pop(engine: &mut Engine, port: u32, group: &mut Vec<Packet>, last:
     }
     for mut p in list.drain(..) {
         truncate(&mut p);
-        let arrival = Arrival::new(port, &p.meta);
+        let popped_meta = PoppedMeta::new(port, &p.meta);
         let Some(kind) = kind else {
             engine.drop_packet(p, DropReason::InvalidTunnelPort);
             continue;
         };
-        if arrival.passes > MAX_PASSES {
+        if popped_meta.passes > MAX_PASSES {
             engine.drop_packet(p, DropReason::RecircError);
-        } else if let Some(frame) = take_off(engine, kind, arrival, p.frame) {
+        } else if let Some(frame) = take_off(engine, kind, popped_meta, p.frame) {
             engine.drop_packet(Packet::new(frame, p.meta), DropReason::TunnelPopError);
         }
     }
-    engine.kept.give_back(list);
+    engine.free_lists.return_list(list);
 }
 
-/// Removes the header of a frame and adds the frame to those that are received on the tunnel port. Returns
-/// the frame if its header is refused.
+/// Removes the header of a frame and queues the frame as received on the tunnel port. Returns the frame if its header
+/// is refused.
 #[inline(always)]
-fn take_off(engine: &mut Engine, kind: Kind, arrival: Arrival, mut frame: Frame) -> Option<Frame> {
-    let mut checks = Checks::default();
+fn take_off(engine: &mut Engine, kind: Kind, popped_meta: PoppedMeta, mut frame: Frame) -> Option<Frame> {
+    let mut checks = ChecksumCounts::default();
     let popped = tunnel::pop_counted(kind, frame.bytes(), frame.stated(), &mut checks);
     count(&mut engine.tally, checks);
     let Ok(popped) = popped else { return Some(frame) };
@@ -430,12 +436,12 @@ fn take_off(engine: &mut Engine, kind: Kind, arrival: Arrival, mut frame: Frame)
     };
     let tunnel = *tunnel;
     frame.trim(end);
-    // What a device stated about checksums concerns the outer packet.
+    // What a device reported about checksums concerns the outer packet.
     frame.set_offload(Default::default());
     if frame.pull_front(header).is_none() {
         return Some(frame);
     }
     engine.tally.add(Event::Recirculated, 1);
-    engine.popped.push(Arrival { packet_type, ..arrival }, frame, &tunnel, options.as_ref());
+    engine.popped.push_packet(PoppedMeta { packet_type, ..popped_meta }, frame, &tunnel, options.as_ref());
     None
 }

@@ -2,15 +2,15 @@
 
 use super::checksum::Checksum;
 use super::patch::{HALF, Head, Patch, load, load_half, store, store_half};
-use packet::frame::{Frame, REACH};
+use packet::frame::{Frame, HEAD_WINDOW};
 
-/// Eight bytes of the window, of which some bits are compared or written.
+/// Eight bytes of the window, some of whose bits are compared or written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Word {
     pub(super) at: u8,
-    /// Mask of the other bits.
+    /// Mask of the bits that are neither compared nor written.
     pub(super) keep: u64,
-    /// The values of the bits.
+    /// The values of the compared or written bits.
     pub(super) value: u64,
 }
 
@@ -27,67 +27,67 @@ impl Word {
     }
 }
 
-/// A compiled run of edits. Offsets count from the start of the window, which is the start of the packet
-/// before or after the rewrite, whichever comes first in the buffer.
+/// A compiled run of edits. Offsets count from the start of the window, which is the start of the packet before or
+/// after the rewrite, whichever is earlier in the buffer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rewrite {
     /// Compares and writes the first 32 bytes of the window.
     pub(super) low: Patch,
-    /// The same for the next 32 bytes; unused unless `is_long`.
+    /// Compares and writes the next 32 bytes; unused unless `is_long`.
     pub(super) high: Patch,
     pub(super) is_long: bool,
     pub(super) kind: Kind,
     /// Number of checksum updates.
     pub(super) sum_count: u8,
-    /// Number of operations after this one that it replaces.
+    /// Number of operations after this one that the rewrite replaces.
     pub(crate) ops: u8,
-    /// By how many bytes the packet grows.
+    /// By how many bytes the packet grows; negative if it shrinks.
     pub(super) grown: i16,
     /// Minimum length of a packet that contains all compared and written bytes.
     pub(super) min_len: u16,
-    /// Bytes of the window before the start of the packet.
+    /// Number of bytes of the window in front of the packet's start.
     pub(super) front: u8,
     /// Applies only to packets without unfinished offloads.
     pub(super) refuses_offload_state: bool,
     pub(super) sums: [Checksum; 2],
-    pub(super) lengths: Option<Lengths>,
-    pub(super) moved: Moved,
-    pub(super) more: Option<Box<More>>,
+    pub(super) lengths: Option<LengthChecks>,
+    pub(super) moved: ByteMove,
+    pub(super) more: Option<Box<ExtraWords>>,
 }
 
-/// The parts of a rewrite besides patches and sums.
+/// Which parts a rewrite has besides patches and checksums.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Kind {
     /// No other parts.
     Fields,
-    /// `lengths`.
+    /// `lengths` only.
     Transport,
-    /// `moved`, which is short, and the packet grows or shrinks.
+    /// `moved` only; the move is short, and the packet grows or shrinks.
     Tags,
     Any,
 }
 
-/// What is compared and written after the first 64 bytes of the window.
+/// The words that are compared and written after the first 64 bytes of the window.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct More {
+pub(super) struct ExtraWords {
     pub(super) compared: Box<[Word]>,
     pub(super) written: Box<[Word]>,
 }
 
 /// Bytes that are moved because bytes after them are pushed or popped.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Moved {
+pub(super) struct ByteMove {
     pub(super) from: u8,
     pub(super) to: u8,
     pub(super) len: u8,
-    /// For 8 to 16 bytes: the first and the last eight bytes at the destination, as mask of unchanged bits
-    /// and values of the others.
+    /// For moves of 8 to 16 bytes: the first and the last eight bytes at the destination, each as mask of the bits
+    /// that are moved and values of the bits that are written.
     pub(super) ends: [(u64, u64); 2],
 }
 
-/// Length checks that ensure that the transport header is complete and where it is expected.
+/// Checks of lengths. They ensure that the transport header is complete and where it is expected.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Lengths {
+pub(super) struct LengthChecks {
     pub(super) v6: bool,
     /// Offset of the IP header.
     pub(super) ip: u8,
@@ -95,13 +95,13 @@ pub(super) struct Lengths {
     pub(super) l4: u8,
     /// Bytes from the IP header to the end of the fixed transport header.
     pub(super) least: u8,
-    /// Checks the data offset of TCP.
+    /// Whether the data offset of TCP is checked, too.
     pub(super) tcp: bool,
 }
 
 impl Rewrite {
-    /// Rewrites at most 64 packets. Returns a bit for each packet that has not the expected layout and is
-    /// unchanged.
+    /// Rewrites at most 64 packets. Returns a bit for each packet that does not have the expected layout; such a
+    /// packet is unchanged.
     ///
     /// The kind of the rewrite is matched once for all packets.
     #[inline(always)]
@@ -120,12 +120,13 @@ impl Rewrite {
         }
     }
 
-    /// [`apply_all`](Self::apply_all) for this number of sums. `TAGS`, `L4`: whether it is of that [`Kind`].
+    /// [`apply_all`](Self::apply_all) for this number of checksums. `TAGS`, `L4`: whether the rewrite is of this
+    /// [`Kind`].
     #[inline(always)]
     fn each<const SUMS: usize, const TAGS: bool, const L4: bool>(&self, frames: &mut [Frame]) -> u64 {
-        let same = self.same();
+        let same = self.for_batch();
         let mut unfit = 0;
-        // Closures are avoided: a function that is not inlined here is compiled without the vector
+        // No closures: if the compiler does not inline one here, it compiles that function without the vector
         // instructions.
         for (i, frame) in frames.iter_mut().enumerate() {
             unfit |= u64::from(!same.one::<SUMS, TAGS, L4>(frame)) << (i % 64);
@@ -134,8 +135,8 @@ impl Rewrite {
     }
 
     #[inline(always)]
-    fn same(&self) -> Same<'_> {
-        Same {
+    fn for_batch(&self) -> BatchRewrite<'_> {
+        BatchRewrite {
             low: self.low,
             high: self.high,
             low_writes: self.low.writes(),
@@ -151,7 +152,7 @@ impl Rewrite {
         }
     }
 
-    /// How far into the packet it reads and writes.
+    /// How many bytes of the packet the rewrite reads or writes.
     #[inline(always)]
     fn reach(&self) -> usize {
         let transport =
@@ -159,7 +160,7 @@ impl Rewrite {
         transport.max(self.min_len.into())
     }
 
-    /// Rewrites the packet. Returns `false` and changes nothing if it has not the expected layout.
+    /// Rewrites the packet. Returns `false` and changes nothing if the packet does not have the expected layout.
     #[inline]
     pub(crate) fn apply(&self, frame: &mut Frame) -> bool {
         let front = usize::from(self.front);
@@ -175,7 +176,7 @@ impl Rewrite {
         if self.low.differs(&load_half(head, 0))
             || self.high.differs(&load_half(head, HALF))
             || compared.iter().any(|word| word.difference(head) != 0)
-            || self.lengths.is_some_and(|lengths| !lengths.are_true(head, len))
+            || self.lengths.is_some_and(|lengths| !lengths.are_met(head, len))
         {
             return false;
         }
@@ -194,12 +195,12 @@ impl Rewrite {
     }
 }
 
-/// The fields of a rewrite that are read for every packet. They are copied once for all packets, because the
-/// compiler cannot know that writing packet bytes does not change them.
-struct Same<'r> {
+/// The fields of a rewrite that are read for every packet. They are copied once for all packets, because otherwise
+/// the compiler must reload them: it cannot know that writing packet bytes does not change them.
+struct BatchRewrite<'r> {
     low: Patch,
     high: Patch,
-    /// A program that only pops or pushes tags may write nothing else.
+    /// False for a rewrite that only pushes or pops tags, if it writes no bytes in the first 32.
     low_writes: bool,
     is_long: bool,
     refuses_offload_state: bool,
@@ -209,11 +210,11 @@ struct Same<'r> {
     front: usize,
     grown: i16,
     sums: &'r [Checksum; 2],
-    lengths: Option<Lengths>,
-    moved: Moved,
+    lengths: Option<LengthChecks>,
+    moved: ByteMove,
 }
 
-impl Same<'_> {
+impl BatchRewrite<'_> {
     /// Applies the rewrite; see [`Rewrite::apply`].
     #[inline(always)]
     fn one<const SUMS: usize, const TAGS: bool, const L4: bool>(&self, frame: &mut Frame) -> bool {
@@ -229,12 +230,12 @@ impl Same<'_> {
         }
         if L4
             && let Some(lengths) = &self.lengths
-            && !lengths.are_true(head, len)
+            && !lengths.are_met(head, len)
         {
             return false;
         }
-        // Checksums are computed before the bytes that they read are overwritten, and stored last: a load
-        // directly after a store to a part of it would stall.
+        // New checksums are computed before the bytes that they cover are overwritten. They are stored last, because
+        // a load directly after a store to a part of the loaded word would stall.
         let first = if SUMS > 0 { self.sums[0].renewed(head) } else { 0 };
         let second = if SUMS > 1 { self.sums[1].renewed(head) } else { 0 };
         let ends = if TAGS { self.moved.ends(head) } else { [0; 2] };
@@ -262,14 +263,14 @@ impl Same<'_> {
     }
 }
 
-impl Moved {
-    /// Returns whether there are 8 to 16 bytes.
+impl ByteMove {
+    /// Returns whether 8 to 16 bytes are moved.
     pub(super) fn is_short(&self) -> bool {
         (8..=16).contains(&self.len)
     }
 
-    /// For short moves, the first and the last eight bytes at the destination; they overlap if there are
-    /// fewer than 16.
+    /// For short moves: returns the first and the last eight bytes at the destination. They overlap if fewer than 16
+    /// bytes are moved.
     #[inline(always)]
     fn ends(&self, head: &Head) -> [u64; 2] {
         let [(keep_first, first), (keep_last, last)] = self.ends;
@@ -282,7 +283,7 @@ impl Moved {
         store(head, self.last(self.to), last);
     }
 
-    /// The last eight bytes before an offset.
+    /// Returns the offset of the last eight bytes of a move that starts at `start`.
     #[inline(always)]
     pub(super) fn last(&self, start: u8) -> u8 {
         start.wrapping_add(self.len).wrapping_sub(8)
@@ -290,16 +291,17 @@ impl Moved {
 
     fn apply(&self, head: &mut Head) {
         let from = usize::from(self.from);
-        head.copy_within(from..(from + usize::from(self.len)).min(REACH), self.to.into());
+        head.copy_within(from..(from + usize::from(self.len)).min(HEAD_WINDOW), self.to.into());
     }
 }
 
-impl Lengths {
-    /// `len`: length of the packet within the window.
+impl LengthChecks {
+    /// Returns whether the lengths are as required. `len`: length of the packet plus the bytes of the window in front
+    /// of it.
     #[inline(always)]
-    fn are_true(&self, head: &Head, len: usize) -> bool {
-        let byte = |at: u8, more: usize| usize::from(head[(usize::from(at) + more).min(REACH - 1)]);
-        // The length field of IPv4 includes the header, that of IPv6 does not.
+    fn are_met(&self, head: &Head, len: usize) -> bool {
+        let byte = |at: u8, more: usize| usize::from(head[(usize::from(at) + more).min(HEAD_WINDOW - 1)]);
+        // The length field of IPv4 includes the header, the length field of IPv6 does not.
         let (at, more) = if self.v6 { (4, 40) } else { (2, 0) };
         let end = (byte(self.ip, at) << 8 | byte(self.ip, at + 1)) + more + usize::from(self.ip);
         if end < usize::from(self.ip) + usize::from(self.least) || end > len {

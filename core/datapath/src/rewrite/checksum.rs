@@ -2,21 +2,22 @@
 
 use super::patch::{Head, load};
 
-/// The update of one checksum (RFC 1624): the value to add to its complement.
+/// The update of one checksum (RFC 1624).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Checksum {
     /// Offset of the checksum.
     pub(super) at: u8,
-    /// UDP: zero means "not computed".
+    /// The checksum is that of UDP: zero means "not computed".
     pub(super) udp: bool,
-    /// Checksum of the new bytes and of those old bytes that all packets of the megaflow share, folded to 16 bits.
+    /// One's complement sum of the new bytes and of the complements of those old bytes that all packets of the
+    /// megaflow share, folded to 16 bits.
     pub(super) constant: u16,
-    /// The other old bytes: offsets of words, and the mask of each.
+    /// The old bytes that differ between packets: offset and mask of each word.
     pub(super) old: Box<[(u8, u64)]>,
 }
 
 impl Checksum {
-    /// Returns the checksum after the rewrite. Call it before anything is written.
+    /// Returns the checksum after the rewrite. Call it before any byte is written.
     #[inline(always)]
     pub(super) fn renewed(&self, head: &Head) -> u16 {
         let at = usize::from(self.at);

@@ -1,7 +1,7 @@
 //! Compiles operations to rewrites.
 //!
-//! Each operation is applied to the [`Expected`] header. Packet bytes that it reads become comparisons; bytes
-//! that differ at the end of the run become written words and checksum updates.
+//! Each operation is applied to the [`Expected`] header. Packet bytes that the operation depends on become
+//! comparisons; bytes that differ at the end of the run become written words and checksum updates.
 
 use super::expected::{ADDRESSES, Byte, Expected, HEADER};
 use crate::program::{Op, Program, Summary};
@@ -16,7 +16,7 @@ impl Program {
     pub fn compile_for(actions: &[DpAction], flow: &Flow, mask: &Flow) -> Program {
         let program = Program::compile(actions);
         match program.summary {
-            Summary::Long | Summary::ByLength => program.with_rewrites(Expected::of(flow, mask)),
+            Summary::Other | Summary::ByLength => program.with_rewrites(Expected::of(flow, mask)),
             _ => program,
         }
     }
@@ -30,8 +30,8 @@ impl Program {
     }
 }
 
-/// Returns the operations with a rewrite in front of every run of edits that a rewrite can replace, here and
-/// in nested programs.
+/// Returns the operations with a rewrite in front of every run of edits that a rewrite can replace, also in nested
+/// programs.
 fn with_rewrites(ops: Vec<Op>, mut expected: Option<Expected>) -> Vec<Op> {
     let mut out = Vec::with_capacity(ops.len() + 1);
     let mut ops = ops.into_iter().peekable();
@@ -59,7 +59,7 @@ fn with_rewrites(ops: Vec<Op>, mut expected: Option<Expected>) -> Vec<Op> {
                 out.push(op);
             }
             (_, op @ Op::TunnelPush(_)) => {
-                // The following operations apply to another header.
+                // The following operations apply to the outer header.
                 expected = None;
                 out.push(op);
             }
@@ -69,7 +69,7 @@ fn with_rewrites(ops: Vec<Op>, mut expected: Option<Expected>) -> Vec<Op> {
     out
 }
 
-/// A branch starts with the header that is expected at its place.
+/// Compiles nested programs. Each starts with the header that is expected at its place in the program.
 fn nested(op: Op, expected: &Option<Expected>) -> Op {
     let side = |program: Box<Program>| Box::new(program.with_rewrites(expected.clone()));
     match op {
@@ -80,7 +80,7 @@ fn nested(op: Op, expected: &Option<Expected>) -> Op {
     }
 }
 
-/// Offset of the checksum in a transport header, and the length of the header.
+/// Returns the offset of the checksum in a transport header, and the minimum length of the header.
 pub(super) fn checksum_of(proto: u8) -> Option<(usize, usize)> {
     match proto {
         ipproto::TCP => Some((16, Tcp::LEN)),
@@ -92,18 +92,19 @@ pub(super) fn checksum_of(proto: u8) -> Option<(usize, usize)> {
 
 /// A run of edits that is being compiled.
 pub(super) struct Run {
-    /// The compared bits: mask and value of each byte of the packet as it was before the run.
+    /// The compared bits: mask and value for each byte of the packet before the run.
     pub(super) compared: [(u8, u8); HEADER + 8],
-    /// The header before the run.
+    /// The expected header before the run.
     pub(super) before: Vec<Byte>,
     pub(super) min_len: usize,
     /// The checksum of the IPv4 header changes.
     pub(super) ip_sum: bool,
-    /// The checksum of the transport header changes; true if the addresses are part of it.
+    /// Whether the checksum of the transport header changes (`Some`), and if so, whether addresses that it covers
+    /// change.
     pub(super) l4_sum: Option<bool>,
-    /// Minimum length of the transport header, and whether the length field of TCP must be checked.
+    /// Minimum length of the transport header, and whether the TCP data offset must be checked.
     pub(super) lengths: Option<(usize, bool)>,
-    /// The edits are right for frames with unfinished offloads, too.
+    /// The edits are right also for frames with unfinished offloads.
     pub(super) allows_offload_state: bool,
 }
 
@@ -125,13 +126,13 @@ impl Run {
         e.bytes.len() as isize - self.before.len() as isize
     }
 
-    /// Requires that the packet extends at least to `end`.
+    /// Requires that the packet extends at least to offset `end` of the header as it is now.
     fn extend(&mut self, e: &Expected, end: usize) {
         let before = end as isize - self.grown(e);
         self.min_len = self.min_len.max(before.max(0) as usize);
     }
 
-    /// Requires that these bits are as expected.
+    /// Requires that these bits of the packet are as expected.
     fn rely(&mut self, e: &Expected, at: usize, mask: &[u8]) {
         for (byte, mask) in e.bytes[at..].iter().zip(mask) {
             if let Some(from) = byte.from {
@@ -142,7 +143,7 @@ impl Run {
         }
     }
 
-    /// Offset of the network header.
+    /// Returns the offset of the network header, and requires the bytes that determine it.
     fn l3(&mut self, e: &Expected) -> Option<usize> {
         e.dl_type?;
         (0..=e.tags).for_each(|tag| self.rely(e, ADDRESSES + 4 * tag, &[0xff; 2]));
@@ -154,7 +155,7 @@ impl Run {
         dl_type(e.dl_type?).then(|| self.l3(e)).flatten()
     }
 
-    /// Applies one edit. Returns `None` and changes nothing if a rewrite cannot express it.
+    /// Applies one edit. Returns `None` and changes nothing if a rewrite cannot express the edit.
     fn edit(&mut self, e: &mut Expected, op: &Op) -> Option<()> {
         match op {
             Op::Set(field) => self.set(e, field),
@@ -200,7 +201,7 @@ impl Run {
         if ethertype < ethertype::MIN || ethertype::is_vlan(ethertype) {
             return None;
         }
-        // The next header is the one that preceded the label, or an unknown one.
+        // The next header is the network header that is known to follow the label, or an unknown one.
         let next = e.l3() + 4;
         let same = e.ip == Some(next);
         if !same && (self.ip_sum || self.l4_sum.is_some()) {
@@ -288,7 +289,7 @@ impl Run {
         Some(())
     }
 
-    /// Marks addresses as changed, which some transport checksums cover.
+    /// Records that addresses change, which some transport checksums cover.
     fn addresses(&mut self, e: &Expected) {
         let (Some(ip), Some(transport)) = (e.ip, e.transport) else { return };
         self.rely_on_proto(e, ip);
@@ -305,12 +306,12 @@ impl Run {
         self.rely(e, ip + at, &[0xff]);
     }
 
-    /// Requires that the transport header is where it is expected, and at least this long.
+    /// Requires that the transport header is where it is expected, and has at least `header` bytes.
     fn rely_on_transport(&mut self, e: &Expected, ip: usize, header: usize, tcp: bool) {
         self.rely_on_proto(e, ip);
         if e.dl_type == Some(ethertype::IPV4) {
             self.rely(e, ip, &[0xff]);
-            // Requires that it is not a later fragment (RFC 791 §3.1).
+            // Requires that the packet is not a later fragment (RFC 791 §3.1).
             self.rely(e, ip + 6, &[0x1f, 0xff]);
         }
         let (least, asked) = self.lengths.unwrap_or_default();

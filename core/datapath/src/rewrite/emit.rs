@@ -1,6 +1,6 @@
-//! Makes a [`Rewrite`] from the expected header at the end of a run.
+//! Creates a [`Rewrite`] from the expected header at the end of a run.
 
-use super::apply::{Kind, Lengths, More, Moved, Rewrite, Word};
+use super::apply::{ByteMove, ExtraWords, Kind, LengthChecks, Rewrite, Word};
 use super::checksum::Checksum;
 use super::compile::{Run, checksum_of};
 use super::expected::{Byte, Expected, HEADER};
@@ -8,7 +8,7 @@ use super::patch::{HALF, Patch};
 use packet::ipproto;
 
 impl Run {
-    /// The rewrite that replaces `ops` edits; `None` if there are none, or if more than one part of the
+    /// Returns the rewrite that replaces `ops` edits. `None` if there are no edits, or if more than one part of the
     /// header would have to be moved.
     pub(super) fn finish(mut self, e: &Expected, ops: usize) -> Option<Rewrite> {
         if ops == 0 {
@@ -19,10 +19,10 @@ impl Run {
         let moved = moved(e, window)?;
         let sums = self.sums(e, window)?;
         let lengths =
-            self.lengths.zip(e.transport).zip(e.ip).map(|(((least, tcp), transport), ip)| Lengths {
+            self.lengths.zip(e.transport).zip(e.ip).map(|(((least, tcp), transport), ip)| LengthChecks {
                 v6: transport.at - ip == 40,
-                ip: window.place(ip) as u8,
-                l4: window.place(transport.at) as u8,
+                ip: window.offset_after(ip) as u8,
+                l4: window.offset_after(transport.at) as u8,
                 least: (transport.at - ip + least) as u8,
                 tcp,
             });
@@ -32,17 +32,17 @@ impl Run {
             byte.map_or((0, 0), |b| (!b.keep, b.value))
         };
         let [low, high] = [0, HALF].map(|start| Patch::new(start, compared, written));
-        let more = More { compared: words(compared), written: words(written) };
-        // A tag that is pushed together with both addresses moves no bytes: the bytes written there are
-        // treated as moved.
-        let moved = if moved.len == 0 && grown != 0 { Moved { len: 8, ..moved } } else { moved };
+        let more = ExtraWords { compared: words(compared), written: words(written) };
+        // A tag that is pushed together with both addresses moves no bytes. So the eight bytes that are written there
+        // are treated as a move.
+        let moved = if moved.len == 0 && grown != 0 { ByteMove { len: 8, ..moved } } else { moved };
         let moved = moved.with_ends(written);
         Some(Rewrite {
             low,
             high,
             is_long: !high.is_nothing(),
             kind: match (grown, lengths) {
-                _ if more != More::default() => Kind::Any,
+                _ if more != ExtraWords::default() => Kind::Any,
                 (0, None) if moved.len == 0 => Kind::Fields,
                 (0, Some(_)) if moved.len == 0 => Kind::Transport,
                 (_, None) if moved.is_short() => Kind::Tags,
@@ -57,11 +57,11 @@ impl Run {
             refuses_offload_state: !self.allows_offload_state,
             lengths,
             moved,
-            more: (more != More::default()).then(|| Box::new(more)),
+            more: (more != ExtraWords::default()).then(|| Box::new(more)),
         })
     }
 
-    /// The checksum updates: of the IPv4 header, and of the transport header.
+    /// Returns the checksum updates: of the IPv4 header, and of the transport header.
     fn sums(&mut self, e: &Expected, window: Window) -> Option<[Option<Checksum>; 2]> {
         let mut sums = [None, None];
         if self.ip_sum {
@@ -83,8 +83,8 @@ impl Run {
         Some(sums)
     }
 
-    /// The update of the checksum at `field` for a change of these ranges (start and length). Old bytes that
-    /// the megaflow does not match are read from each packet.
+    /// Returns the update of the checksum at offset `field` for changes in these ranges (start and length). Old bytes
+    /// that the megaflow does not match are read from each packet.
     fn sum(
         &mut self,
         e: &Expected,
@@ -103,13 +103,13 @@ impl Run {
             constant += u64::from(u16::from_ne_bytes(pair.map(|b| b.value)));
             let from = [pair[0].from?, pair[1].from?].map(usize::from);
             let before = from.map(|from| self.before[from]);
-            if (0..2).all(|i| before[i].sure & changed[i] == changed[i]) {
+            if (0..2).all(|i| before[i].certain & changed[i] == changed[i]) {
                 let gone = [before[0].bits & changed[0], before[1].bits & changed[1]];
                 constant += u64::from(!u16::from_ne_bytes(gone));
                 (0..2).for_each(|i| self.compared[from[i]].0 |= changed[i]);
                 (0..2).for_each(|i| self.compared[from[i]].1 |= gone[i]);
             } else {
-                add_old(&mut old, window.old(from[0]), changed);
+                add_old(&mut old, window.offset_before(from[0]), changed);
             }
         }
         while constant >> 16 != 0 {
@@ -117,13 +117,14 @@ impl Run {
         }
         let at = e.bytes[field]
             .from
-            .map(|from| window.old(from.into()))
-            .filter(|at| *at == window.place(field))?;
+            .map(|from| window.offset_before(from.into()))
+            .filter(|at| *at == window.offset_after(field))?;
         Some(Checksum { at: at as u8, udp: false, constant: constant as u16, old: old.into() })
     }
 }
 
-/// Adds two bytes to the words that are summed, aligned to the words that the checksum sums.
+/// Adds two bytes to the words of old bytes, at an even distance from the start of each word, as the checksum sums
+/// pairs.
 fn add_old(old: &mut Vec<(u8, u64)>, at: usize, bits: [u8; 2]) {
     if old.last().is_none_or(|(start, _)| at + 2 > usize::from(*start) + 8) {
         old.push((at as u8, 0));
@@ -141,7 +142,7 @@ fn in_front(sums: [Option<Checksum>; 2]) -> [Checksum; 2] {
     std::array::from_fn(|_| sums.next().unwrap_or_default())
 }
 
-/// Offsets in the window: see [`Rewrite`].
+/// The sizes that convert packet offsets into offsets in the window: see [`Rewrite`].
 #[derive(Clone, Copy)]
 struct Window {
     before: usize,
@@ -149,43 +150,43 @@ struct Window {
 }
 
 impl Window {
-    /// Offset of a byte of the packet before the rewrite.
-    fn old(self, at: usize) -> usize {
+    /// Returns the window offset of a byte of the packet before the rewrite.
+    fn offset_before(self, at: usize) -> usize {
         at + self.before
     }
 
-    /// Offset of a byte of the packet after the rewrite.
-    fn place(self, at: usize) -> usize {
+    /// Returns the window offset of a byte of the packet after the rewrite.
+    fn offset_after(self, at: usize) -> usize {
         at + self.after
     }
 }
 
-/// The bytes that must be moved; `None` if they are more than one part of the header.
-fn moved(e: &Expected, window: Window) -> Option<Moved> {
+/// Returns the bytes that must be moved; `None` if more than one part of the header must be moved.
+fn moved(e: &Expected, window: Window) -> Option<ByteMove> {
     let place = |(to, byte): (usize, &Byte)| {
-        let from = byte.from.filter(|_| byte.keep != 0).map(|from| window.old(from.into()));
-        from.map(|from| (from, window.place(to)))
+        let from = byte.from.filter(|_| byte.keep != 0).map(|from| window.offset_before(from.into()));
+        from.map(|from| (from, window.offset_after(to)))
     };
     let kept = || e.bytes.iter().enumerate().filter_map(place);
-    let Some((from, to)) = kept().find(|(from, to)| from != to) else { return Some(Moved::default()) };
+    let Some((from, to)) = kept().find(|(from, to)| from != to) else { return Some(ByteMove::default()) };
     let last = kept().rfind(|(from, to)| from != to)?;
     let len = last.1 + 1 - to;
     let one_part = kept().all(|(f, t)| if (to..to + len).contains(&t) { t + from == f + to } else { f == t });
-    one_part.then_some(Moved { from: from as u8, to: to as u8, len: len as u8, ..Moved::default() })
+    one_part.then_some(ByteMove { from: from as u8, to: to as u8, len: len as u8, ..ByteMove::default() })
 }
 
-impl Moved {
+impl ByteMove {
     /// Adds the bytes that are written at the destination of the move.
-    fn with_ends(self, written: impl Fn(usize) -> (u8, u8)) -> Moved {
+    fn with_ends(self, written: impl Fn(usize) -> (u8, u8)) -> ByteMove {
         let end = |at: u8| {
             let bytes: [(u8, u8); 8] = std::array::from_fn(|i| written(usize::from(at) + i));
             (!u64::from_ne_bytes(bytes.map(|b| b.0)), u64::from_ne_bytes(bytes.map(|b| b.1)))
         };
-        Moved { ends: [end(self.to), end(self.last(self.to))], ..self }
+        ByteMove { ends: [end(self.to), end(self.last(self.to))], ..self }
     }
 }
 
-/// Words that cover all bytes beyond the patches for which `bits` gives a mask.
+/// Returns words that cover all bytes after the patches for which `bits` returns a mask.
 fn words(bits: impl Fn(usize) -> (u8, u8)) -> Box<[Word]> {
     let mut words = Vec::new();
     let mut at = 2 * HALF;

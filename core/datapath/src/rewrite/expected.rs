@@ -1,32 +1,33 @@
-//! The header that the packets of a megaflow are expected to have, byte by byte, while a program changes it.
+//! The header that the packets of a megaflow are expected to have, byte by byte, while the operations of a program
+//! change it.
 
 use flow::flow::frag;
 use flow::{Flow, Mac, VLAN_CFI};
 use packet::ether::ethertype;
 
-/// Bytes of the transport header that rewrites may use: a TCP header without options.
+/// Length in bytes of the transport header that rewrites may use: a TCP header without options.
 const TRANSPORT: usize = 20;
 
-/// Maximum length of the header, including what is pushed.
+/// Maximum length of the header in bytes, including pushed headers.
 pub(super) const HEADER: usize = 128;
 
-/// The first bytes of a packet: two addresses.
+/// Length in bytes of the two Ethernet addresses, with which a packet begins.
 pub(super) const ADDRESSES: usize = 12;
 
-/// One byte: some of its bits are those of a byte of the packet before the present rewrite, the others were
-/// written.
+/// One byte of the header. Some of its bits have not changed since the beginning of the present rewrite, the others
+/// were written.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Byte {
-    /// Which byte of the packet it was; `None`: it was pushed.
+    /// Index of the byte in the packet before the rewrite; `None`: the byte was pushed.
     pub(super) from: Option<u8>,
     /// The unchanged bits.
     pub(super) keep: u8,
-    /// The values of the other bits.
+    /// The values of the written bits.
     pub(super) value: u8,
-    /// The bits that are the same in all packets of the megaflow and in those of many other megaflows. Bits
-    /// of addresses and ports are excluded, so that megaflows with the same actions share one rewrite.
-    pub(super) sure: u8,
-    /// The expected values of all bits, sure or not.
+    /// The bits that are certain: they are the same in all packets of the megaflow. Bits of addresses and ports are
+    /// excluded, so that megaflows with the same actions have equal rewrites, which are shared.
+    pub(super) certain: u8,
+    /// The expected values of all bits, certain or not.
     pub(super) bits: u8,
 }
 
@@ -47,13 +48,13 @@ pub(crate) struct Expected {
     pub(super) dl_type: Option<u16>,
     /// Offset of the IP header.
     pub(super) ip: Option<usize>,
-    /// `None`: the packets have none, or its offset is unknown.
+    /// The transport header; `None` if the packets have none or its offset is unknown.
     pub(super) transport: Option<Transport>,
 }
 
 impl Expected {
-    /// The header of packets that have this flow's fields where the mask is set, and most likely its layout.
-    /// `None` for packets without Ethernet.
+    /// Returns the header of packets that have this flow's fields where the mask is set, and the layout that such
+    /// packets most likely have. `None` for packets without Ethernet.
     pub(crate) fn of(flow: &Flow, mask: &Flow) -> Option<Expected> {
         if flow.packet_type != 0 {
             return None;
@@ -83,8 +84,9 @@ impl Expected {
         Some(e)
     }
 
-    fn add(&mut self, bits: &[u8], sure: &[u8]) {
-        let bytes = bits.iter().zip(sure).map(|(&bits, &sure)| Byte { bits, sure, ..Byte::default() });
+    fn add(&mut self, bits: &[u8], certain: &[u8]) {
+        let bytes =
+            bits.iter().zip(certain).map(|(&bits, &certain)| Byte { bits, certain, ..Byte::default() });
         self.bytes.extend(bytes);
     }
 
@@ -116,19 +118,19 @@ impl Expected {
         }
     }
 
-    /// Offset of what follows Ethernet and its tags.
+    /// Offset of the header that follows Ethernet and its tags.
     pub(super) fn l3(&self) -> usize {
         ADDRESSES + 4 * self.tags + 2
     }
 
-    /// Begins a rewrite: the bytes as they are now become those of its packets.
+    /// Begins a rewrite: the present bytes become the bytes of the packet before the rewrite.
     pub(super) fn begin(&mut self) {
         for (i, byte) in self.bytes.iter_mut().enumerate() {
             (byte.from, byte.keep, byte.value) = (Some(i as u8), 0xff, 0);
         }
     }
 
-    /// Addresses and ports are translated: those that were written before are not known any more.
+    /// NAT changes addresses and ports, so values that were written before are no longer certain.
     pub(super) fn translate(&mut self) {
         let addresses = match self.dl_type {
             Some(ethertype::IPV4) => 12..20,
@@ -138,26 +140,26 @@ impl Expected {
         let addresses = self.ip.map(|ip| ip + addresses.start..ip + addresses.end);
         let ports = self.transport.map(|transport| transport.at..transport.at + 4);
         for range in [addresses, ports].into_iter().flatten() {
-            self.bytes.get_mut(range).into_iter().flatten().for_each(|byte| byte.sure = 0);
+            self.bytes.get_mut(range).into_iter().flatten().for_each(|byte| byte.certain = 0);
         }
     }
 
-    /// Writes bits.
+    /// Writes bits from offset `at` on.
     pub(super) fn write(&mut self, at: usize, value: &[u8], mask: &[u8]) {
         for (byte, (&value, &mask)) in self.bytes[at..].iter_mut().zip(value.iter().zip(mask)) {
             byte.keep &= !mask;
             byte.value = byte.value & !mask | value & mask;
             byte.bits = byte.bits & !mask | value & mask;
-            byte.sure |= mask;
+            byte.certain |= mask;
         }
     }
 
-    /// Inserts four bytes; `None`: the header would become longer than [`HEADER`].
+    /// Inserts four bytes. Returns `None` if the header would become longer than [`HEADER`].
     pub(super) fn insert(&mut self, at: usize, value: [u8; 4]) -> Option<()> {
         if self.bytes.len() + 4 > HEADER {
             return None;
         }
-        let pushed = value.map(|value| Byte { from: None, keep: 0, value, sure: 0xff, bits: value });
+        let pushed = value.map(|value| Byte { from: None, keep: 0, value, certain: 0xff, bits: value });
         self.bytes.splice(at..at, pushed);
         self.shift(at, |x| x + 4);
         Some(())

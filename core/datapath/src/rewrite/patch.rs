@@ -1,30 +1,32 @@
-//! Patches: 32 bytes of a packet compared and written at once, under masks.
+//! Patches: 32 bytes of a packet are compared and written at once, under masks.
 //!
-//! Written as operations on four words, which compilers translate to the widest vectors of the target.
+//! Written as operations on four words, which the compiler translates to the widest vectors of the target.
 
-use packet::frame::REACH;
+use packet::frame::HEAD_WINDOW;
 
 /// Bytes per patch.
 pub(super) const HALF: usize = 32;
 
-/// The window that [`packet::frame::Frame::head_mut`] gives.
-pub(super) type Head = [u8; REACH];
+/// The window that [`packet::frame::Frame::head_mut`] returns.
+pub(super) type Head = [u8; HEAD_WINDOW];
 
 type Half = [u64; 4];
 
 /// Compares and writes 32 bytes under masks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Patch {
-    /// Mask and values of the compared bits.
+    /// Mask of the compared bits.
     compared: Half,
+    /// Values of the compared bits.
     expected: Half,
-    /// Mask of the bits that are not written, and values of the others.
+    /// Mask of the bits that are not written.
     keep: Half,
+    /// Values of the written bits.
     pub(super) value: Half,
 }
 
 impl Patch {
-    /// Makes a patch of mask and value of the byte at each offset from `start` on, to compare and to write.
+    /// Creates a patch. `compared` and `written` return mask and value of the byte at an offset from `start` on.
     pub(super) fn new(
         start: usize,
         compared: impl Fn(usize) -> (u8, u8),
@@ -43,18 +45,18 @@ impl Patch {
         }
     }
 
-    /// Returns whether it compares and writes nothing.
+    /// Returns whether the patch compares and writes nothing.
     pub(super) fn is_nothing(&self) -> bool {
         self.compared == [0; 4] && !self.writes()
     }
 
-    /// Returns whether it writes something.
+    /// Returns whether the patch writes bits.
     #[inline(always)]
     pub(super) fn writes(&self) -> bool {
         self.keep != [u64::MAX; 4]
     }
 
-    /// Returns whether some of the compared bits have other values.
+    /// Returns whether some of the compared bits have other values than expected.
     #[inline(always)]
     pub(super) fn differs(&self, old: &Half) -> bool {
         let differ: Half = std::array::from_fn(|i| (old[i] ^ self.expected[i]) & self.compared[i]);
@@ -79,7 +81,7 @@ pub(super) fn store(head: &mut Head, at: u8, word: u64) {
     head[usize::from(at)..usize::from(at) + 8].copy_from_slice(&word.to_ne_bytes());
 }
 
-/// The 32 bytes from `start` on.
+/// Returns the 32 bytes from `start` on.
 #[inline(always)]
 pub(super) fn load_half(head: &Head, start: usize) -> Half {
     std::array::from_fn(|i| load(head, (start + 8 * i) as u8))

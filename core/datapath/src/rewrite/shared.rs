@@ -1,35 +1,35 @@
 //! Rewrites and programs that several megaflows share.
 //!
-//! A rule that rewrites has a megaflow for every address that it matches, and all of them have equal
-//! rewrites. One shared rewrite stays in the CPU cache, a hundred thousand equal ones do not. Packets whose
-//! programs are known to be equal are executed together.
+//! A rule that rewrites has a megaflow for every address that it matches, and all these megaflows have equal
+//! rewrites. One shared rewrite stays in the CPU cache; a hundred thousand equal copies would not. Packets whose
+//! programs have the same number are executed together.
 
 use super::apply::Rewrite;
 use crate::program::{Op, Program, Summary};
 use crate::recirculation::Recirculation;
 use std::sync::Arc;
 
-/// For each of this many fingerprints the latest rewrite or program is kept.
+/// Number of slots, indexed by fingerprint. Each slot keeps the latest rewrite (or program) with its fingerprint.
 const PLACES: usize = 256;
 
 /// The shared rewrites and programs.
 #[derive(Default)]
 pub(crate) struct Shared {
     rewrites: Vec<Option<Arc<Rewrite>>>,
-    programs: Vec<Option<Numbered>>,
-    /// The number assigned last.
+    programs: Vec<Option<NumberedTable>>,
+    /// The program number that was assigned last.
     last: u64,
 }
 
-/// The operations of the programs with a number.
+/// A program that has a number.
 #[derive(Clone)]
-struct Numbered {
+struct NumberedTable {
     ops: Box<[Op]>,
     number: u64,
 }
 
 impl Shared {
-    /// Replaces a rewrite by an equal one that is kept, or else keeps it for later megaflows.
+    /// Replaces a rewrite by an equal one that is kept here; if there is none, keeps this one for later megaflows.
     pub(crate) fn share(&mut self, rewrite: &mut Arc<Rewrite>) {
         self.rewrites.resize(PLACES, None);
         let place = &mut self.rewrites[rewrite.fingerprint() as usize % PLACES];
@@ -39,8 +39,8 @@ impl Shared {
         }
     }
 
-    /// Returns the number of programs with these operations: that of an equal program that is kept, or a new
-    /// one.
+    /// Returns the number of programs with these operations: the number of an equal program that is kept here, or a
+    /// new number.
     pub(crate) fn number(&mut self, ops: &[Op]) -> u64 {
         self.programs.resize(PLACES, None);
         let place = &mut self.programs[fingerprint(ops) as usize % PLACES];
@@ -48,14 +48,14 @@ impl Shared {
             Some(numbered) if *numbered.ops == *ops => numbered.number,
             _ => {
                 self.last += 1;
-                *place = Some(Numbered { ops: ops.into(), number: self.last });
+                *place = Some(NumberedTable { ops: ops.into(), number: self.last });
                 self.last
             }
         }
     }
 }
 
-/// A hash of operations: equal operations have the same.
+/// Returns a hash of operations. Equal operations have equal hashes.
 fn fingerprint(ops: &[Op]) -> u32 {
     ops.iter().fold(0, |hash, op| match op {
         &Op::Output(port) => cpu::mix32(hash, port),
@@ -69,7 +69,7 @@ fn fingerprint(ops: &[Op]) -> u32 {
 }
 
 impl Program {
-    /// Shares the rewrites with other programs that have equal ones, and the number with equal programs.
+    /// Replaces the rewrites by equal ones of other programs, and assigns the number that equal programs have.
     pub(crate) fn share(&mut self, shared: &mut Shared) {
         if let [Op::CheckLen(_, longer, rest)] = &mut self.ops[..] {
             longer.share(shared);
@@ -82,7 +82,9 @@ impl Program {
         }
         self.find_rewrite();
         let has_number = match self.summary {
-            Summary::Send { does, .. } | Summary::Recirculate(Recirculation { does, .. }) => does != 0,
+            Summary::Send { op_flags, .. } | Summary::Recirculate(Recirculation { op_flags, .. }) => {
+                op_flags != 0
+            }
             _ => false,
         };
         if has_number {
@@ -92,7 +94,7 @@ impl Program {
 }
 
 impl Rewrite {
-    /// A hash of the rewrite: equal rewrites have the same.
+    /// Returns a hash of the rewrite. Equal rewrites have equal hashes.
     fn fingerprint(&self) -> u32 {
         let word = |hash: u32, word: &u64| cpu::mix32(cpu::mix32(hash, *word as u32), (word >> 32) as u32);
         let hash = self.low.value.iter().chain(&self.high.value).fold(0, word);

@@ -21,7 +21,7 @@ const BATCHES: u64 = 3000;
 /// Ports to which programs send.
 const PORTS: u32 = 3;
 
-/// Numbers of a seed, which a failed test tells.
+/// Random numbers of a seed, which a failed test prints.
 struct Random(fastrand::Rng);
 
 impl Random {
@@ -134,7 +134,7 @@ impl TestDatapath {
     }
 
     fn execute(&mut self, (bytes, offload): &WithOffload, program: &Program) -> Vec<Sent> {
-        self.worker.execute_undone(bytes, *offload, program);
+        self.worker.execute_with_offload(bytes, *offload, program);
         self.taken()
     }
 
@@ -310,7 +310,7 @@ fn mask(r: &mut Random) -> Flow {
     mask
 }
 
-/// For a receiver both zeros of a checksum are one number; changing several words at once may give the other one.
+/// For a receiver both zeros of a checksum are equal. Changing several words at once may give the other zero.
 fn same(a: &[Sent], b: &[Sent]) -> bool {
     let equal = |a: &[u8], b: &[u8]| {
         let first = a.iter().zip(b).position(|(a, b)| a != b);

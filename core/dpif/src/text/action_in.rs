@@ -1,4 +1,4 @@
-//! Parses actions. `tnl_push` is not parsed: only the control half makes its header.
+//! Parses actions. `tnl_push` is not supported, because only the control half builds tunnel headers.
 
 use super::error::TextError;
 use super::key_in::{KeyReader, exact_mac, geneve_options, tunnel};
@@ -14,7 +14,7 @@ use flow::VLAN_CFI;
 use std::net::IpAddr;
 use units::PortNo;
 
-/// Parses a list of actions. `drop` alone means no action.
+/// Parses a list of actions. The text `drop` is an empty list.
 pub fn parse_actions(text: &str, names: &dyn DpPortNames) -> Result<Vec<DpAction>, TextError> {
     Reader { names }.list(text, 0)
 }
@@ -45,11 +45,11 @@ impl Reader<'_> {
             "push_vlan" => some(push_vlan(item.list()?))?,
             "pop_vlan" => DpAction::PopVlan,
             "push_mpls" => {
-                let (ethertype, lse) = pushed_mpls(item)?;
+                let (ethertype, lse) = mpls_argument(item)?;
                 DpAction::PushMpls { ethertype, lse }
             }
             "add_mpls" => {
-                let (ethertype, lse) = pushed_mpls(item)?;
+                let (ethertype, lse) = mpls_argument(item)?;
                 DpAction::AddMpls { ethertype, lse }
             }
             "pop_mpls" => some(pop_mpls(item.list()?))?,
@@ -177,7 +177,6 @@ fn set(item: &Item<'_>) -> Result<SetField, TextError> {
     }
     let mut reader = KeyReader::new(&NoNames);
     reader.part(&part)?;
-    // The names of metadata keys are not port names either.
     from_flows(part.name, &reader.key, &reader.mask).ok_or_else(|| item.error())
 }
 
@@ -209,11 +208,11 @@ fn push_vlan(inside: &str) -> Option<DpAction> {
 }
 
 /// The ethertype and the label stack entry of `push_mpls` and `add_mpls`.
-fn pushed_mpls(item: &Item<'_>) -> Result<(u16, u32), TextError> {
-    mpls(item.list()?).ok_or_else(|| item.error())
+fn mpls_argument(item: &Item<'_>) -> Result<(u16, u32), TextError> {
+    mpls_fields(item.list()?).ok_or_else(|| item.error())
 }
 
-fn mpls(inside: &str) -> Option<(u16, u32)> {
+fn mpls_fields(inside: &str) -> Option<(u16, u32)> {
     let (mut ethertype, mut lse) = (0x8847, 0u32);
     for item in items(inside).ok()? {
         let value = number::<u32>(item.value?)?;
@@ -295,7 +294,7 @@ fn nat(inside: &str) -> Option<CtNat> {
 
 type NatRange = (Option<(IpAddr, IpAddr)>, Option<(u16, u16)>);
 
-/// `addr[-addr][:port[-port]]`; an IPv6 address before a port stands in brackets.
+/// Parses `addr[-addr][:port[-port]]`; IPv6 addresses are in brackets if a port follows.
 fn nat_range(text: &str) -> Option<NatRange> {
     let is_v6 = text.starts_with('[') || text.matches(':').count() > 1;
     let (addresses, ports) = match is_v6 {

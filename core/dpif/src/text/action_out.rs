@@ -1,4 +1,4 @@
-//! Actions as text.
+//! Prints actions as text.
 
 use super::key_out::{mpls_text, vlan_text};
 use super::names::{DpPortNames, port_text};
@@ -11,7 +11,7 @@ use flow::text::address::ipv6_addr;
 use flow::text::hex;
 use std::net::IpAddr;
 
-/// The actions separated by commas; `drop` for an empty list.
+/// The text of a list of actions, separated by commas; `drop` for an empty list.
 pub fn actions_text(actions: &[DpAction], names: &dyn DpPortNames) -> String {
     if actions.is_empty() {
         return "drop".to_owned();

@@ -2,13 +2,13 @@
 
 use thiserror::Error;
 
-/// Why a text is no flow or no actions.
+/// Why a text is not a valid flow or list of actions.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TextError {
-    /// What stands here is not understood.
+    /// Invalid syntax; the rest of the text from this position on.
     #[error("syntax error at {0}")]
     Syntax(String),
-    /// Lists in lists in lists.
+    /// Lists are nested too deeply.
     #[error("too deeply nested")]
     Depth,
 }

@@ -1,4 +1,4 @@
-//! The fields in one part of a key: `src=1.2.3.4/255.0.0.0,ttl=64`.
+//! Prints the fields in one part of a key, such as `src=1.2.3.4/255.0.0.0,ttl=64`.
 
 use flow::Mac;
 use flow::text::address::{self, ipv6_addr};
@@ -29,12 +29,12 @@ impl Fields {
         self.parts.join(",")
     }
 
-    fn shown(&self, mask_is_empty: bool) -> bool {
+    fn is_shown(&self, mask_is_empty: bool) -> bool {
         self.verbose || !self.masked || !mask_is_empty
     }
 
-    fn put(&mut self, name: &str, value: String, mask: u64, full: u64) {
-        if !self.shown(mask == 0) {
+    fn push_field(&mut self, name: &str, value: String, mask: u64, full: u64) {
+        if !self.is_shown(mask == 0) {
             return;
         }
         let mask = if self.masked && mask != full { format!("/{}", hex(mask.into())) } else { String::new() };
@@ -42,31 +42,31 @@ impl Fields {
     }
 
     pub(super) fn dec8(&mut self, name: &str, (value, mask): Pair<u8>) {
-        self.put(name, value.to_string(), mask.into(), 0xff);
+        self.push_field(name, value.to_string(), mask.into(), 0xff);
     }
 
     pub(super) fn hex8(&mut self, name: &str, (value, mask): Pair<u8>) {
-        self.put(name, hex(value.into()), mask.into(), 0xff);
+        self.push_field(name, hex(value.into()), mask.into(), 0xff);
     }
 
     pub(super) fn dec16(&mut self, name: &str, (value, mask): Pair<u16>) {
-        self.put(name, value.to_string(), mask.into(), 0xffff);
+        self.push_field(name, value.to_string(), mask.into(), 0xffff);
     }
 
     pub(super) fn hex16(&mut self, name: &str, (value, mask): Pair<u16>) {
-        self.put(name, hex(value.into()), mask.into(), 0xffff);
+        self.push_field(name, hex(value.into()), mask.into(), 0xffff);
     }
 
     pub(super) fn hex32(&mut self, name: &str, (value, mask): Pair<u32>) {
-        self.put(name, hex(value.into()), mask.into(), 0xffff_ffff);
+        self.push_field(name, hex(value.into()), mask.into(), 0xffff_ffff);
     }
 
     pub(super) fn label(&mut self, name: &str, (value, mask): Pair<u32>) {
         let full = if mask & 0xf_ffff == 0xf_ffff { mask } else { 0xf_ffff };
-        self.put(name, hex(value.into()), mask.into(), full.into());
+        self.push_field(name, hex(value.into()), mask.into(), full.into());
     }
 
-    /// Always with `0x`, and with a mask unless verbose: the text of `tun_id`.
+    /// Writes `tun_id`: always with `0x`, and only if the text is verbose or the mask matches it.
     pub(super) fn tun_id(&mut self, (value, mask): Pair<u64>) {
         if self.verbose || self.masked && mask != 0 {
             let partial = self.masked && mask != u64::MAX;
@@ -76,14 +76,14 @@ impl Fields {
     }
 
     pub(super) fn mac(&mut self, name: &str, (value, mask): Pair<Mac>) {
-        if self.shown(mask == Mac::default()) {
+        if self.is_shown(mask == Mac::default()) {
             let mask = if self.masked { mask } else { Mac::BROADCAST };
             self.parts.push(format!("{name}={}", address::mac(value, mask)));
         }
     }
 
     pub(super) fn ipv4(&mut self, name: &str, (value, mask): Pair<u32>) {
-        if self.shown(mask == 0) {
+        if self.is_shown(mask == 0) {
             let partial = self.masked && mask != u32::MAX;
             let mask = if partial { format!("/{}", Ipv4Addr::from(mask)) } else { String::new() };
             self.parts.push(format!("{name}={}{mask}", Ipv4Addr::from(value)));
@@ -91,7 +91,7 @@ impl Fields {
     }
 
     pub(super) fn ipv6(&mut self, name: &str, (value, mask): Pair<[u8; 16]>) {
-        if self.shown(mask == [0; 16]) {
+        if self.is_shown(mask == [0; 16]) {
             let partial = self.masked && mask != [0xff; 16];
             let text = |a: [u8; 16]| ipv6_addr(u128::from_be_bytes(a));
             let mask = if partial { format!("/{}", text(mask)) } else { String::new() };
@@ -99,7 +99,7 @@ impl Fields {
         }
     }
 
-    /// Fragment bits are matched as a whole or not at all.
+    /// Writes `frag`; the fragment bits are matched exactly or not at all.
     pub(super) fn frag(&mut self, (value, mask): Pair<u8>) {
         if !self.masked || mask != 0 {
             let text = match (value & flow::flow::frag::ANY != 0, value & flow::flow::frag::LATER != 0) {

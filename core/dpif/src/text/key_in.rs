@@ -18,7 +18,7 @@ pub fn parse_key(text: &str, names: &dyn DpPortNames) -> Result<(Flow, Flow), Te
     reader.key.in_port = PortNo::NONE.0;
     reader.list(text, 0)?;
     if !reader.has_type {
-        // Without an Ethernet header, the type of the packet says what its network header is.
+        // A text without `eth_type`: the Ethernet type follows from the packet type, or from the network header in the text.
         reader.key.dl_type = match reader.key.packet_type {
             0 => reader.header_type,
             packet_type => packet_type as u16,
@@ -32,23 +32,25 @@ pub(super) struct KeyReader<'a> {
     pub(super) key: Flow,
     pub(super) mask: Flow,
     names: &'a dyn DpPortNames,
+    /// Number of VLAN tags so far.
     tags: usize,
+    /// The text contains a non-zero `eth_type` at this level of `encap`.
     has_type: bool,
-    /// The frame ends within the parsed tag.
+    /// The frame ends within the VLAN tag that was parsed last.
     truncated: bool,
     /// The Ethernet type implied by the network header, for a text without the type.
     header_type: u16,
 }
 
-/// A field of both flows, its value and its mask.
-type Slots<'f, T> = (&'f mut T, &'f mut T);
+/// A field in the key and in the mask.
+type ValueAndMask<'f, T> = (&'f mut T, &'f mut T);
 
-fn put<T>(slots: Slots<'_, T>, (value, mask): (T, T)) {
-    *slots.0 = value;
-    *slots.1 = mask;
+fn store<T>(target: ValueAndMask<'_, T>, (value, mask): (T, T)) {
+    *target.0 = value;
+    *target.1 = mask;
 }
 
-macro_rules! slots {
+macro_rules! value_and_mask {
     ($self:ident . $($field:tt)+) => { (&mut $self.key.$($field)+, &mut $self.mask.$($field)+) };
 }
 
@@ -97,48 +99,48 @@ impl<'a> KeyReader<'a> {
             "mpls" => self.header_type = ethertype::MPLS,
             _ => {}
         }
-        self.part_inside(item.name, inside).ok_or_else(|| item.error())
+        self.part_fields(item.name, inside).ok_or_else(|| item.error())
     }
 
-    fn part_inside(&mut self, name: &str, s: &str) -> Option<()> {
+    fn part_fields(&mut self, name: &str, s: &str) -> Option<()> {
         match name {
-            "recirc_id" => put(slots!(self.recirc_id), masked(s, u32::MAX)?),
-            "dp_hash" => put(slots!(self.dp_hash), masked(s, u32::MAX)?),
-            "skb_priority" => put(slots!(self.skb_priority), masked(s, u32::MAX)?),
-            "skb_mark" => put(slots!(self.pkt_mark), masked(s, u32::MAX)?),
+            "recirc_id" => store(value_and_mask!(self.recirc_id), masked(s, u32::MAX)?),
+            "dp_hash" => store(value_and_mask!(self.dp_hash), masked(s, u32::MAX)?),
+            "skb_priority" => store(value_and_mask!(self.skb_priority), masked(s, u32::MAX)?),
+            "skb_mark" => store(value_and_mask!(self.pkt_mark), masked(s, u32::MAX)?),
             "tunnel" => return self.tunnel(s),
             "in_port" => {
                 let by_name = |n: &str| self.names.number(n).map(|p| (p.0, u32::MAX));
-                put(slots!(self.in_port), masked(s, u32::MAX).or_else(|| by_name(s))?);
+                store(value_and_mask!(self.in_port), masked(s, u32::MAX).or_else(|| by_name(s))?);
             }
             "ct_state" => {
                 let (value, mask) = flags::parse(s, flags::ct_state, "ct_state", 0xff).ok()?;
-                put(slots!(self.ct_state), (value as u8, mask as u8));
+                store(value_and_mask!(self.ct_state), (value as u8, mask as u8));
             }
-            "ct_zone" => put(slots!(self.ct_zone), masked(s, u16::MAX)?),
-            "ct_mark" => put(slots!(self.ct_mark), masked(s, u32::MAX)?),
+            "ct_zone" => store(value_and_mask!(self.ct_zone), masked(s, u16::MAX)?),
+            "ct_mark" => store(value_and_mask!(self.ct_mark), masked(s, u32::MAX)?),
             "ct_label" => {
                 let halves = |v: u128| [(v >> 64) as u64, v as u64];
                 let (value, mask) = masked(s, u128::MAX)?;
-                put(slots!(self.ct_label), (halves(value), halves(mask)));
+                store(value_and_mask!(self.ct_label), (halves(value), halves(mask)));
             }
-            "ct_tuple4" | "ct_tuple6" => return self.each(s, Self::tuple_field),
-            "packet_type" => return self.each(s, Self::packet_type_field),
-            "eth" => return self.each(s, Self::eth_field),
+            "ct_tuple4" | "ct_tuple6" => return self.each_field(s, Self::tuple_field),
+            "packet_type" => return self.each_field(s, Self::packet_type_field),
+            "eth" => return self.each_field(s, Self::eth_field),
             "eth_type" => return self.eth_type(s),
             "vlan" => return self.vlan(s),
             "mpls" => return self.mpls(s),
             "nsh" => return nsh::parse(s, &mut self.key.nsh, &mut self.mask.nsh),
-            "ipv4" => return self.each(s, Self::ipv4_field),
-            "ipv6" => return self.each(s, Self::ipv6_field),
-            "tcp" | "udp" | "sctp" => return self.each(s, Self::port_field),
+            "ipv4" => return self.each_field(s, Self::ipv4_field),
+            "ipv6" => return self.each_field(s, Self::ipv6_field),
+            "tcp" | "udp" | "sctp" => return self.each_field(s, Self::port_field),
             "tcp_flags" => {
                 let (value, mask) = flags::parse(s, flags::tcp, "TCP", 0xfff).ok()?;
-                put(slots!(self.tcp_flags), (value as u16, mask as u16));
+                store(value_and_mask!(self.tcp_flags), (value as u16, mask as u16));
             }
-            "icmp" | "icmpv6" => return self.each(s, Self::icmp_field),
-            "arp" => return self.each(s, Self::arp_field),
-            "nd" | "nd_ext" => return self.each(s, Self::nd_field),
+            "icmp" | "icmpv6" => return self.each_field(s, Self::icmp_field),
+            "arp" => return self.each_field(s, Self::arp_field),
+            "nd" | "nd_ext" => return self.each_field(s, Self::nd_field),
             _ => return None,
         }
         Some(())
@@ -157,19 +159,19 @@ impl<'a> KeyReader<'a> {
         Some(())
     }
 
-    fn each(&mut self, s: &str, read: fn(&mut Self, &str, &str) -> Option<()>) -> Option<()> {
+    fn each_field(&mut self, s: &str, read: fn(&mut Self, &str, &str) -> Option<()>) -> Option<()> {
         items(s).ok()?.iter().try_for_each(|i| read(self, i.name, i.value?))
     }
 
     fn tuple_field(&mut self, name: &str, v: &str) -> Option<()> {
         match name {
-            "src" if v.contains(':') => put(slots!(self.ct_ipv6_src), ipv6(v)?),
-            "dst" if v.contains(':') => put(slots!(self.ct_ipv6_dst), ipv6(v)?),
-            "src" => put(slots!(self.ct_nw_src), parse_ipv4_masked(v).ok()?),
-            "dst" => put(slots!(self.ct_nw_dst), parse_ipv4_masked(v).ok()?),
-            "proto" => put(slots!(self.ct_nw_proto), masked(v, 0xff)?),
-            "tp_src" | "src_port" => put(slots!(self.ct_tp_src), masked(v, 0xffff)?),
-            "tp_dst" | "dst_port" => put(slots!(self.ct_tp_dst), masked(v, 0xffff)?),
+            "src" if v.contains(':') => store(value_and_mask!(self.ct_ipv6_src), ipv6(v)?),
+            "dst" if v.contains(':') => store(value_and_mask!(self.ct_ipv6_dst), ipv6(v)?),
+            "src" => store(value_and_mask!(self.ct_nw_src), parse_ipv4_masked(v).ok()?),
+            "dst" => store(value_and_mask!(self.ct_nw_dst), parse_ipv4_masked(v).ok()?),
+            "proto" => store(value_and_mask!(self.ct_nw_proto), masked(v, 0xff)?),
+            "tp_src" | "src_port" => store(value_and_mask!(self.ct_tp_src), masked(v, 0xffff)?),
+            "tp_dst" | "dst_port" => store(value_and_mask!(self.ct_tp_dst), masked(v, 0xffff)?),
             _ => return None,
         }
         Some(())
@@ -190,23 +192,23 @@ impl<'a> KeyReader<'a> {
     fn eth_field(&mut self, name: &str, v: &str) -> Option<()> {
         let pair = parse_mac_masked(v).ok()?;
         match name {
-            "src" => put(slots!(self.dl_src), pair),
-            "dst" => put(slots!(self.dl_dst), pair),
+            "src" => store(value_and_mask!(self.dl_src), pair),
+            "dst" => store(value_and_mask!(self.dl_dst), pair),
             _ => return None,
         }
         Some(())
     }
 
-    /// A zero type with a mask means that the frame has no type.
+    /// Parses `eth_type`. Type 0 means that the frame has a length instead of a type.
     fn eth_type(&mut self, s: &str) -> Option<()> {
         let (value, mask) = masked::<u16>(s, 0xffff)?;
         self.has_type = value != 0;
-        put(slots!(self.dl_type), (value, mask));
+        store(value_and_mask!(self.dl_type), (value, mask));
         Some(())
     }
 
-    /// Parses a tag: the type that was parsed before is its TPID. A tag without the CFI bit describes a frame that
-    /// ends in its tag; the type is then that of the frame.
+    /// Parses a VLAN tag; the `eth_type` that was parsed before is its TPID. A tag without the CFI bit describes a frame that
+    /// ends within the tag; then the `eth_type` stays the type of the frame.
     fn vlan(&mut self, s: &str) -> Option<()> {
         let i = self.tags;
         if i >= VLANS_MAX || self.truncated {
@@ -266,10 +268,10 @@ impl<'a> KeyReader<'a> {
 
     fn ipv4_field(&mut self, name: &str, v: &str) -> Option<()> {
         match name {
-            "src" => put(slots!(self.nw_src), parse_ipv4_masked(v).ok()?),
-            "dst" => put(slots!(self.nw_dst), parse_ipv4_masked(v).ok()?),
-            "tos" => put(slots!(self.nw_tos), masked(v, 0xff)?),
-            "ttl" => put(slots!(self.nw_ttl), masked(v, 0xff)?),
+            "src" => store(value_and_mask!(self.nw_src), parse_ipv4_masked(v).ok()?),
+            "dst" => store(value_and_mask!(self.nw_dst), parse_ipv4_masked(v).ok()?),
+            "tos" => store(value_and_mask!(self.nw_tos), masked(v, 0xff)?),
+            "ttl" => store(value_and_mask!(self.nw_ttl), masked(v, 0xff)?),
             _ => return self.ip_field(name, v),
         }
         Some(())
@@ -277,24 +279,24 @@ impl<'a> KeyReader<'a> {
 
     fn ipv6_field(&mut self, name: &str, v: &str) -> Option<()> {
         match name {
-            "src" => put(slots!(self.ipv6_src), ipv6(v)?),
-            "dst" => put(slots!(self.ipv6_dst), ipv6(v)?),
+            "src" => store(value_and_mask!(self.ipv6_src), ipv6(v)?),
+            "dst" => store(value_and_mask!(self.ipv6_dst), ipv6(v)?),
             "label" => {
                 let (value, mask) = masked(v, 0xf_ffffu32).filter(|(l, _)| *l <= 0xf_ffff)?;
                 let mask = if mask & 0xf_ffff == 0xf_ffff { u32::MAX } else { mask };
-                put(slots!(self.ipv6_label), (value, mask));
+                store(value_and_mask!(self.ipv6_label), (value, mask));
             }
-            "tclass" => put(slots!(self.nw_tos), masked(v, 0xff)?),
-            "hlimit" => put(slots!(self.nw_ttl), masked(v, 0xff)?),
+            "tclass" => store(value_and_mask!(self.nw_tos), masked(v, 0xff)?),
+            "hlimit" => store(value_and_mask!(self.nw_ttl), masked(v, 0xff)?),
             _ => return self.ip_field(name, v),
         }
         Some(())
     }
 
-    /// Fields that IPv4 and IPv6 have in common.
+    /// Parses a field that IPv4 and IPv6 have in common.
     fn ip_field(&mut self, name: &str, v: &str) -> Option<()> {
         match name {
-            "proto" => put(slots!(self.nw_proto), masked(v, 0xff)?),
+            "proto" => store(value_and_mask!(self.nw_proto), masked(v, 0xff)?),
             "frag" => {
                 let value = match v {
                     "no" => 0,
@@ -302,7 +304,7 @@ impl<'a> KeyReader<'a> {
                     "later" => frag::ANY | frag::LATER,
                     _ => return None,
                 };
-                put(slots!(self.nw_frag), (value, frag::ANY | frag::LATER));
+                store(value_and_mask!(self.nw_frag), (value, frag::ANY | frag::LATER));
             }
             _ => return None,
         }
@@ -311,8 +313,8 @@ impl<'a> KeyReader<'a> {
 
     fn port_field(&mut self, name: &str, v: &str) -> Option<()> {
         match name {
-            "src" => put(slots!(self.tp_src), masked(v, 0xffff)?),
-            "dst" => put(slots!(self.tp_dst), masked(v, 0xffff)?),
+            "src" => store(value_and_mask!(self.tp_src), masked(v, 0xffff)?),
+            "dst" => store(value_and_mask!(self.tp_dst), masked(v, 0xffff)?),
             _ => return None,
         }
         Some(())
@@ -322,8 +324,8 @@ impl<'a> KeyReader<'a> {
         let (value, mask) = masked::<u8>(v, 0xff)?;
         let pair = (u16::from(value), if mask == 0xff { 0xffff } else { mask.into() });
         match name {
-            "type" => put(slots!(self.tp_src), pair),
-            "code" => put(slots!(self.tp_dst), pair),
+            "type" => store(value_and_mask!(self.tp_src), pair),
+            "code" => store(value_and_mask!(self.tp_dst), pair),
             _ => return None,
         }
         Some(())
@@ -331,14 +333,14 @@ impl<'a> KeyReader<'a> {
 
     fn arp_field(&mut self, name: &str, v: &str) -> Option<()> {
         match name {
-            "sip" => put(slots!(self.nw_src), parse_ipv4_masked(v).ok()?),
-            "tip" => put(slots!(self.nw_dst), parse_ipv4_masked(v).ok()?),
+            "sip" => store(value_and_mask!(self.nw_src), parse_ipv4_masked(v).ok()?),
+            "tip" => store(value_and_mask!(self.nw_dst), parse_ipv4_masked(v).ok()?),
             "op" => {
                 let (op, mask) = masked::<u16>(v, 0xffff)?;
-                put(slots!(self.nw_proto), (u8::try_from(op).ok()?, mask as u8));
+                store(value_and_mask!(self.nw_proto), (u8::try_from(op).ok()?, mask as u8));
             }
-            "sha" => put(slots!(self.arp_sha), parse_mac_masked(v).ok()?),
-            "tha" => put(slots!(self.arp_tha), parse_mac_masked(v).ok()?),
+            "sha" => store(value_and_mask!(self.arp_sha), parse_mac_masked(v).ok()?),
+            "tha" => store(value_and_mask!(self.arp_tha), parse_mac_masked(v).ok()?),
             _ => return None,
         }
         Some(())
@@ -346,14 +348,14 @@ impl<'a> KeyReader<'a> {
 
     fn nd_field(&mut self, name: &str, v: &str) -> Option<()> {
         match name {
-            "target" => put(slots!(self.nd_target), ipv6(v)?),
-            "sll" => put(slots!(self.arp_sha), parse_mac_masked(v).ok()?),
-            "tll" => put(slots!(self.arp_tha), parse_mac_masked(v).ok()?),
-            "nd_reserved" => put(slots!(self.igmp_group_ip4), masked(v, u32::MAX)?),
+            "target" => store(value_and_mask!(self.nd_target), ipv6(v)?),
+            "sll" => store(value_and_mask!(self.arp_sha), parse_mac_masked(v).ok()?),
+            "tll" => store(value_and_mask!(self.arp_tha), parse_mac_masked(v).ok()?),
+            "nd_reserved" => store(value_and_mask!(self.igmp_group_ip4), masked(v, u32::MAX)?),
             "nd_options_type" => {
                 let (value, mask) = masked::<u8>(v, 0xff)?;
                 let mask = if mask == 0xff { 0xffff } else { mask.into() };
-                put(slots!(self.tcp_flags), (value.into(), mask));
+                store(value_and_mask!(self.tcp_flags), (value.into(), mask));
             }
             _ => return None,
         }
@@ -366,12 +368,12 @@ fn ipv6(text: &str) -> Option<([u8; 16], [u8; 16])> {
     Some((addr.to_be_bytes(), mask.to_be_bytes()))
 }
 
-/// `push_eth` has addresses without masks.
+/// Parses a MAC address that must not have a mask, as in `push_eth`.
 pub(super) fn exact_mac(text: &str) -> Option<Mac> {
     parse_mac_masked(text).ok().filter(|(_, mask)| *mask == Mac::BROADCAST).map(|(addr, _)| addr)
 }
 
-/// Fields of `tunnel(...)`, other than TLV options.
+/// Parses the fields of `tunnel(...)`, except Geneve options.
 pub(super) fn tunnel(s: &str, key: &mut Tunnel, mask: &mut Tunnel) -> Option<()> {
     for item in items(s).ok()? {
         if let Some(inside) = item.inside {
@@ -394,18 +396,18 @@ pub(super) fn tunnel(s: &str, key: &mut Tunnel, mask: &mut Tunnel) -> Option<()>
         let v = item.value?;
         match item.name {
             "tun_id" => {
-                put((&mut key.tun_id, &mut mask.tun_id), masked(v, u64::MAX)?);
+                store((&mut key.tun_id, &mut mask.tun_id), masked(v, u64::MAX)?);
                 key.flags |= 8;
                 mask.flags |= 8;
             }
-            "src" => put((&mut key.ip_src, &mut mask.ip_src), parse_ipv4_masked(v).ok()?),
-            "dst" => put((&mut key.ip_dst, &mut mask.ip_dst), parse_ipv4_masked(v).ok()?),
-            "ipv6_src" => put((&mut key.ipv6_src, &mut mask.ipv6_src), ipv6(v)?),
-            "ipv6_dst" => put((&mut key.ipv6_dst, &mut mask.ipv6_dst), ipv6(v)?),
-            "tos" => put((&mut key.ip_tos, &mut mask.ip_tos), masked(v, 0xff)?),
-            "ttl" => put((&mut key.ip_ttl, &mut mask.ip_ttl), masked(v, 0xff)?),
-            "tp_src" => put((&mut key.tp_src, &mut mask.tp_src), masked(v, 0xffff)?),
-            "tp_dst" => put((&mut key.tp_dst, &mut mask.tp_dst), masked(v, 0xffff)?),
+            "src" => store((&mut key.ip_src, &mut mask.ip_src), parse_ipv4_masked(v).ok()?),
+            "dst" => store((&mut key.ip_dst, &mut mask.ip_dst), parse_ipv4_masked(v).ok()?),
+            "ipv6_src" => store((&mut key.ipv6_src, &mut mask.ipv6_src), ipv6(v)?),
+            "ipv6_dst" => store((&mut key.ipv6_dst, &mut mask.ipv6_dst), ipv6(v)?),
+            "tos" => store((&mut key.ip_tos, &mut mask.ip_tos), masked(v, 0xff)?),
+            "ttl" => store((&mut key.ip_ttl, &mut mask.ip_ttl), masked(v, 0xff)?),
+            "tp_src" => store((&mut key.tp_src, &mut mask.tp_src), masked(v, 0xffff)?),
+            "tp_dst" => store((&mut key.tp_dst, &mut mask.tp_dst), masked(v, 0xffff)?),
             _ => return None,
         }
     }
@@ -415,8 +417,8 @@ pub(super) fn tunnel(s: &str, key: &mut Tunnel, mask: &mut Tunnel) -> Option<()>
 fn gbp_fields(s: &str, key: &mut Tunnel, mask: &mut Tunnel) -> Option<()> {
     for item in items(s).ok()? {
         match item.name {
-            "id" => put((&mut key.gbp_id, &mut mask.gbp_id), masked(item.value?, 0xffff)?),
-            "flags" => put((&mut key.gbp_flags, &mut mask.gbp_flags), masked(item.value?, 0xff)?),
+            "id" => store((&mut key.gbp_id, &mut mask.gbp_id), masked(item.value?, 0xffff)?),
+            "flags" => store((&mut key.gbp_flags, &mut mask.gbp_flags), masked(item.value?, 0xff)?),
             _ => return None,
         }
     }
@@ -427,10 +429,10 @@ fn erspan_fields(s: &str, key: &mut Tunnel, mask: &mut Tunnel) -> Option<()> {
     for item in items(s).ok()? {
         let v = item.value?;
         match item.name {
-            "ver" => put((&mut key.erspan_ver, &mut mask.erspan_ver), masked(v, 0xff)?),
-            "idx" => put((&mut key.erspan_idx, &mut mask.erspan_idx), masked(v, 0x000f_ffff)?),
-            "dir" => put((&mut key.erspan_dir, &mut mask.erspan_dir), masked(v, 0xff)?),
-            "hwid" => put((&mut key.erspan_hwid, &mut mask.erspan_hwid), masked(v, 0xff)?),
+            "ver" => store((&mut key.erspan_ver, &mut mask.erspan_ver), masked(v, 0xff)?),
+            "idx" => store((&mut key.erspan_idx, &mut mask.erspan_idx), masked(v, 0x000f_ffff)?),
+            "dir" => store((&mut key.erspan_dir, &mut mask.erspan_dir), masked(v, 0xff)?),
+            "hwid" => store((&mut key.erspan_hwid, &mut mask.erspan_hwid), masked(v, 0xff)?),
             _ => return None,
         }
     }
@@ -441,15 +443,15 @@ fn gtpu_fields(s: &str, key: &mut Tunnel, mask: &mut Tunnel) -> Option<()> {
     for item in items(s).ok()? {
         let v = item.value?;
         match item.name {
-            "flags" => put((&mut key.gtpu_flags, &mut mask.gtpu_flags), masked(v, 0xff)?),
-            "msgtype" => put((&mut key.gtpu_msgtype, &mut mask.gtpu_msgtype), masked(v, 0xff)?),
+            "flags" => store((&mut key.gtpu_flags, &mut mask.gtpu_flags), masked(v, 0xff)?),
+            "msgtype" => store((&mut key.gtpu_msgtype, &mut mask.gtpu_msgtype), masked(v, 0xff)?),
             _ => return None,
         }
     }
     Some(())
 }
 
-/// TLV options and their masks: a sequence of `{class=..,type=..,len=..,0x../0x..}`.
+/// Parses Geneve options, a sequence of `{class=..,type=..,len=..,0x../0x..}`; returns the encoded options and their masks.
 pub(super) fn geneve_options(s: &str) -> Option<(Vec<u8>, Vec<u8>)> {
     let (mut out, mut masks) = (Vec::new(), Vec::new());
     let mut rest = s;
@@ -474,13 +476,13 @@ pub(super) fn geneve_options(s: &str) -> Option<(Vec<u8>, Vec<u8>)> {
             Some((value, "")) => (parse_bytes(value, n_bytes)?, vec![0xff; n_bytes]),
             Some((value, mask)) => (parse_bytes(value, n_bytes)?, parse_bytes(mask, n_bytes)?),
         };
-        let put = |to: &mut Vec<u8>, class: u16, rest: [u8; 2], bytes: &[u8]| {
+        let append = |to: &mut Vec<u8>, class: u16, rest: [u8; 2], bytes: &[u8]| {
             to.extend_from_slice(&class.to_be_bytes());
             to.extend_from_slice(&rest);
             to.extend_from_slice(&TlvValue::of_len(bytes, n_bytes));
         };
-        put(&mut out, class.0, [kind.0, (n_bytes / 4) as u8], &value);
-        put(&mut masks, class.1, [kind.1, len_mask & 0x1f], &mask);
+        append(&mut out, class.0, [kind.0, (n_bytes / 4) as u8], &value);
+        append(&mut masks, class.1, [kind.1, len_mask & 0x1f], &mask);
         rest = after.trim_start_matches(',');
     }
     (out.len() <= OPTIONS_MAX).then_some((out, masks))

@@ -1,4 +1,4 @@
-//! A key and its mask as text.
+//! Prints a key and its mask as text.
 
 use super::field::{Fields, Pair};
 use super::names::{DpPortNames, port_text};
@@ -8,8 +8,8 @@ use flow::text::hex;
 use flow::{Flow, VLAN_CFI};
 use units::PortNo;
 
-/// The parts of a key separated by commas. Parts that the mask does not match are left out unless the text is
-/// verbose; without a mask everything is exact.
+/// The text of a key: its parts, separated by commas. Parts that the mask does not match are left out unless the text is
+/// verbose. Without a mask all fields are exact.
 pub fn key_text(key: &Flow, mask: Option<&Flow>, verbose: bool, names: &dyn DpPortNames) -> String {
     let mut w = KeyWriter::new(key, mask, verbose, names);
     w.metadata();
@@ -17,12 +17,12 @@ pub fn key_text(key: &Flow, mask: Option<&Flow>, verbose: bool, names: &dyn DpPo
     w.parts.join(",")
 }
 
-/// Writes parts of a key. Each method writes one part, without checking that the key has it.
+/// Writes the parts of a key. Each method writes one part, without checking that the key has the header.
 pub(super) struct KeyWriter<'a> {
     key: &'a Flow,
     mask: Option<&'a Flow>,
     verbose: bool,
-    /// Parts are written even if nothing of them is matched.
+    /// Parts are written even if the mask matches none of their fields.
     pub(super) empty_parts: bool,
     names: &'a dyn DpPortNames,
     pub(super) parts: Vec<String>,
@@ -38,7 +38,7 @@ impl<'a> KeyWriter<'a> {
         KeyWriter { key, mask, verbose, empty_parts: verbose, names, parts: Vec::new() }
     }
 
-    /// Value and mask of a field; all ones where there is no mask.
+    /// Value and mask of a field; without a mask, the mask of the field is all ones.
     fn pair<T>(&self, get: impl Fn(&Flow) -> T) -> Pair<T> {
         (get(self.key), get(self.mask.unwrap_or(&Flow::ONES)))
     }
@@ -47,7 +47,7 @@ impl<'a> KeyWriter<'a> {
         Fields::new(self.verbose, self.mask.is_some())
     }
 
-    /// Writes a part; `wild` tells whether its mask is empty.
+    /// Writes a part; `wild`: the mask matches none of its fields.
     fn part(&mut self, name: &str, wild: bool, inside: String) {
         if self.empty_parts || !wild {
             self.parts.push(format!("{name}({inside})"));
@@ -67,11 +67,11 @@ impl<'a> KeyWriter<'a> {
         let t = &key.tunnel;
         let has_dst = t.ip_dst != 0 || t.ipv6_dst != [0; 16];
         if has_dst || t.ip_src != 0 || t.ipv6_src != [0; 16] {
-            let seen = mask.is_none_or(|m| m.tlv.present != 0) || self.verbose;
-            let bytes = if seen { key.tlv.options() } else { &[] };
+            let shows_options = mask.is_none_or(|m| m.tlv.present != 0) || self.verbose;
+            let bytes = if shows_options { key.tlv.options() } else { &[] };
             let mask_bytes = mask.map(|m| &m.tlv.data[..bytes.len()]);
-            let empty = self.names.is_geneve(PortNo(key.in_port));
-            let options = tunnel_key::Options { bytes, mask: mask_bytes, empty };
+            let show_empty = self.names.is_geneve(PortNo(key.in_port));
+            let options = tunnel_key::Options { bytes, mask: mask_bytes, show_empty };
             let inside = tunnel_key::tunnel(t, mask.map(|m| &m.tunnel), options, self.verbose);
             self.part("tunnel", false, inside);
         }
@@ -164,7 +164,7 @@ impl<'a> KeyWriter<'a> {
         let type_wild = self.mask.is_some_and(|m| m.packet_type == 0);
         let before = self.parts.len();
         self.eth();
-        // An Ethernet packet of which neither type nor addresses are matched is still written.
+        // `eth()` tells that this is an Ethernet packet, if the mask matches neither the packet type nor the addresses.
         if self.parts.len() == before && type_wild {
             self.parts.push("eth()".to_owned());
         }
@@ -179,10 +179,10 @@ impl<'a> KeyWriter<'a> {
         self.part("eth", src.1.to_u64() | dst.1.to_u64() == 0, fields.finish());
     }
 
-    /// Writes a VLAN tag, which contains everything that follows it.
+    /// Writes VLAN tag `i`, and the parts behind it as `encap(..)`.
     fn tag(&mut self, i: usize) {
         let tag = self.key.vlans.get(i).filter(|t| t.tci != 0);
-        // A tag in which the frame ends counts as no tag, but its type is known.
+        // If the frame ends within its first tag, the flow has no tag, but its Ethernet type is that of the tag.
         let truncated = i == 0 && tag.is_none() && matches!(self.key.dl_type, 0x8100 | 0x88a8);
         let Some(tpid) = tag.map(|t| t.tpid).or(truncated.then_some(self.key.dl_type)) else {
             return self.ethertype_and_up();
@@ -201,7 +201,7 @@ impl<'a> KeyWriter<'a> {
     fn ethertype_and_up(&mut self) {
         let dl_type = self.key.dl_type;
         if dl_type < packet::ethertype::MIN {
-            // In the mask: any frame without a type.
+            // The frame has a length instead of a type. The text is printed only with a mask.
             if self.mask.is_some() && self.key.vlans[0].tci == 0 {
                 self.parts.push("eth_type(0/0xffff)".to_owned());
             }
@@ -238,9 +238,9 @@ impl<'a> KeyWriter<'a> {
             (1, 0x0800) => self.icmp("icmp"),
             (58, 0x86dd) => {
                 self.icmp("icmpv6");
-                // As in Open vSwitch, the mask of the code does not matter.
-                let known = self.mask.is_none_or(|m| m.tp_src & 0xff == 0xff);
-                if known && self.key.tp_dst == 0 && matches!(self.key.tp_src, 135 | 136) {
+                // As in Open vSwitch, the code need not be matched.
+                let is_exact = self.mask.is_none_or(|m| m.tp_src & 0xff == 0xff);
+                if is_exact && self.key.tp_dst == 0 && matches!(self.key.tp_src, 135 | 136) {
                     self.nd();
                     if self.key.igmp_group_ip4 != 0 || self.key.tcp_flags != 0 {
                         self.nd_ext();
@@ -308,7 +308,7 @@ impl<'a> KeyWriter<'a> {
         }
     }
 
-    /// The first `count` entries of the label stack.
+    /// Writes the first `count` entries of the label stack.
     pub(super) fn mpls_entries(&mut self, count: usize) {
         let pairs: Vec<_> = (0..count).map(|i| self.pair(|f| f.mpls_lse[i])).collect();
         let exact = pairs.iter().all(|p| p.1 == u32::MAX);
@@ -332,10 +332,10 @@ impl<'a> KeyWriter<'a> {
         self.part("mpls", pairs.iter().all(|p| p.1 == 0), text.join(","));
     }
 
-    /// Written even if the mask matches nothing of it, as Open vSwitch does.
+    /// Writes the NSH even if the mask matches none of its fields, as Open vSwitch does.
     fn nsh(&mut self) {
         let mask = self.mask.map(|m| &m.nsh);
-        self.part("nsh", false, nsh::of_key(&self.key.nsh, mask));
+        self.part("nsh", false, nsh::key_fields(&self.key.nsh, mask));
     }
 
     pub(super) fn ports(&mut self, name: &str) {
@@ -374,7 +374,7 @@ impl<'a> KeyWriter<'a> {
     }
 }
 
-/// VID, PCP, and the CFI bit if there is no tag.
+/// VID and PCP of a tag, and `cfi=0` if the CFI bit is not set.
 pub(super) fn vlan_text((tci, mask): Pair<u16>, verbose: bool) -> String {
     let mut parts = Vec::new();
     for (name, keep, shift) in [("vid", 0x0fff, 0), ("pcp", 0xe000, 13)] {
@@ -390,7 +390,7 @@ pub(super) fn vlan_text((tci, mask): Pair<u16>, verbose: bool) -> String {
     parts.join(",")
 }
 
-/// A label stack entry that is matched completely.
+/// The text of a label stack entry that is matched exactly.
 pub(super) fn mpls_text(lse: u32) -> String {
     format!("label={},tc={},ttl={},bos={}", lse >> 12, lse >> 9 & 7, lse & 0xff, lse >> 8 & 1)
 }

@@ -1,8 +1,8 @@
-//! Datapath flows and actions as text, in the syntax of ovs-dpctl(8), as `dpctl/dump-flows` prints and
-//! `dpctl/add-flow` accepts it.
+//! Datapath flows and actions as text, in the syntax of ovs-dpctl(8): `dpctl/dump-flows` prints it, `dpctl/add-flow`
+//! accepts it.
 //!
 //! Scripts compare this text byte for byte. Keys and masks are [`Flow`](flow::Flow)s whose `in_port` is a datapath
-//! number. A `set` action is written and parsed as the part of a key that it changes, so both share their code.
+//! number. A `set` action has the same text as the part of a key that it changes, so both share their code.
 
 mod action_in;
 mod action_out;

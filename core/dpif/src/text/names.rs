@@ -4,17 +4,18 @@ use units::PortNo;
 
 /// The names of a datapath's ports.
 pub trait DpPortNames {
-    /// The name to print; `None` prints the number.
+    /// The name of a port; `None`: its number is printed.
     fn name(&self, port: PortNo) -> Option<String>;
-    /// The port of a name.
+    /// The port with this name.
     fn number(&self, name: &str) -> Option<PortNo>;
-    /// Returns whether the port receives Geneve packets. Their keys are printed with options even if they have none.
+    /// Returns whether the port receives Geneve packets. The keys of such packets are printed with `geneve(..)` even if they
+    /// have no options.
     fn is_geneve(&self, _port: PortNo) -> bool {
         false
     }
 }
 
-/// Ports have numbers only.
+/// No names: ports are printed and parsed as numbers.
 pub struct NoNames;
 
 impl DpPortNames for NoNames {
@@ -27,7 +28,7 @@ impl DpPortNames for NoNames {
     }
 }
 
-/// A port by its name, or else its number.
+/// The name of a port, or its number if it has no name.
 pub(super) fn port_text(port: PortNo, names: &dyn DpPortNames) -> String {
     names.name(port).unwrap_or_else(|| port.0.to_string())
 }

@@ -1,4 +1,4 @@
-//! The network service header as text: a part of a key, and the arguments of `push_nsh`.
+//! The network service header (NSH) as text: the part `nsh(..)` of a key, and the arguments of `push_nsh`.
 
 use super::scan::{items, masked, number};
 use crate::action::PushNsh;
@@ -7,9 +7,9 @@ use packet::nsh::{LEN_MAX, MD_TYPE_1, MD_TYPE_2};
 
 const SPI_MAX: u32 = 0xff_ffff;
 
-/// The fields in `nsh(...)`: the matched ones, or all without a mask.
+/// The text in `nsh(...)`: the matched fields; without a mask, all fields.
 pub(super) fn fields(nsh: &Nsh, mask: Option<&Nsh>) -> String {
-    let Some(mask) = mask else { return exact(nsh) };
+    let Some(mask) = mask else { return all_fields(nsh) };
     let mut parts = Vec::new();
     let mut byte = |name: &str, value: u8, mask: u8| match mask {
         0 => {}
@@ -33,11 +33,11 @@ pub(super) fn fields(nsh: &Nsh, mask: Option<&Nsh>) -> String {
     parts.join(",")
 }
 
-/// The text of a header in a key. Context headers that it does not have (type 2, or truncated) are printed as zeros,
-/// as Open vSwitch does, whether matched or not.
-pub(super) fn of_key(nsh: &Nsh, mask: Option<&Nsh>) -> String {
-    let there = nsh.md_type == MD_TYPE_1 || nsh.context != [0; 4];
-    let widened = mask.map(|m| Nsh { context: if there { m.context } else { [u32::MAX; 4] }, ..*m });
+/// The text in `nsh(...)` of a key. If the NSH has no context words (metadata type 2, or truncated), four zeros are printed
+/// for them, as in Open vSwitch, whether they are matched or not.
+pub(super) fn key_fields(nsh: &Nsh, mask: Option<&Nsh>) -> String {
+    let has_context = nsh.md_type == MD_TYPE_1 || nsh.context != [0; 4];
+    let widened = mask.map(|m| Nsh { context: if has_context { m.context } else { [u32::MAX; 4] }, ..*m });
     fields(nsh, widened.as_ref())
 }
 
@@ -49,7 +49,7 @@ fn word(name: &str, value: u32, mask: u32) -> Option<String> {
     }
 }
 
-fn base(nsh: &Nsh) -> String {
+fn base_header(nsh: &Nsh) -> String {
     format!(
         "flags={},ttl={},mdtype={},np={},spi={:#x},si={}",
         nsh.flags,
@@ -61,8 +61,8 @@ fn base(nsh: &Nsh) -> String {
     )
 }
 
-fn exact(nsh: &Nsh) -> String {
-    let mut text = base(nsh);
+fn all_fields(nsh: &Nsh) -> String {
+    let mut text = base_header(nsh);
     if nsh.md_type == MD_TYPE_1 {
         let [c1, c2, c3, c4] = nsh.context;
         text += &format!(",c1={c1:#x},c2={c2:#x},c3={c3:#x},c4={c4:#x}");
@@ -73,12 +73,12 @@ fn exact(nsh: &Nsh) -> String {
 /// The arguments of `push_nsh`.
 pub(super) fn push_fields(push: &PushNsh) -> String {
     if push.nsh.md_type == MD_TYPE_1 {
-        return exact(&push.nsh);
+        return all_fields(&push.nsh);
     }
-    format!("{},md2={}", base(&push.nsh), packet::hex::number(&push.md2))
+    format!("{},md2={}", base_header(&push.nsh), packet::hex::number(&push.md2))
 }
 
-/// Reads the fields inside of `nsh(...)`. A field without a mask is exact.
+/// Parses the fields inside of `nsh(...)`. A field without a mask is exact.
 pub(super) fn parse(inside: &str, key: &mut Nsh, mask: &mut Nsh) -> Option<()> {
     for item in items(inside).ok()? {
         let v = item.value?;
@@ -131,7 +131,8 @@ pub(super) fn parse_push(inside: &str) -> Option<PushNsh> {
     Some(push)
 }
 
-/// The words of a number, which is written without leading zeros.
+/// The bytes of context headers from a hexadecimal number without leading zeros. The number is filled up to a multiple of
+/// 8 digits.
 fn context_headers(text: &str) -> Option<Vec<u8>> {
     let digits = text.strip_prefix("0x").unwrap_or(text).trim_start_matches('0');
     let bytes = packet::hex::parse(&format!("{}{digits}", "0".repeat(digits.len().wrapping_neg() % 8)))?;

@@ -1,4 +1,4 @@
-//! Items of a list: `name`, `name=value`, `name(inside)`.
+//! Splits a list into items: `name`, `name=value`, `name(inside)`.
 
 use super::error::TextError;
 use flow::text::parse_integer;
@@ -14,9 +14,9 @@ pub(super) struct Item<'a> {
     pub(super) value: Option<&'a str>,
     /// The text between the parentheses.
     pub(super) inside: Option<&'a str>,
-    /// The whole item.
+    /// The complete text of the item.
     pub(super) text: &'a str,
-    /// The item and the rest of its list.
+    /// The item and the rest of its list, for error messages.
     pub(super) rest: &'a str,
 }
 
@@ -55,7 +55,7 @@ pub(super) fn masked<T: TryFrom<u128> + Copy>(text: &str, full: T) -> Option<(T,
 
 const SPACE: &[char] = &[',', ' ', '\t', '\r', '\n'];
 
-/// Splits a list into items. Parentheses and braces must be balanced.
+/// Splits a list into items. Fails if parentheses and braces are not balanced.
 pub(super) fn items(text: &str) -> Result<Vec<Item<'_>>, TextError> {
     let mut out = Vec::new();
     let mut rest = text.trim_start_matches(SPACE);

@@ -1,4 +1,4 @@
-//! A `set` action as the part of a key that it changes: printing and parsing.
+//! Prints and parses `set` actions; their text is that of the part of a key that they change.
 
 use super::key_out::KeyWriter;
 use super::names::NoNames;
@@ -8,16 +8,16 @@ use crate::set_field::{
 };
 use flow::Flow;
 
-/// `name(fields)`
+/// The argument of a `set` action: `name(fields)`.
 pub(super) fn set_text(set: &SetField) -> String {
     if let SetField::Tunnel(t) = set {
-        let options = tunnel_key::Options { bytes: &t.geneve_options, mask: None, empty: false };
+        let options = tunnel_key::Options { bytes: &t.geneve_options, mask: None, show_empty: false };
         return format!("tunnel({})", tunnel_key::tunnel(&t.key, None, options, true));
     }
     let (mut key, mut mask) = (Flow::ZERO, Flow::ZERO);
     to_flows(set, &mut key, &mut mask);
     let mut w = KeyWriter::new(&key, Some(&mask), false, &NoNames);
-    // A `set` that changes nothing still names its header.
+    // The header is printed even if the mask is empty.
     w.empty_parts = true;
     match set {
         SetField::Priority(_) => w.skb_priority(),
@@ -47,29 +47,29 @@ fn to_flows(set: &SetField, key: &mut Flow, mask: &mut Flow) {
     match set {
         SetField::Priority(m) => (key.skb_priority, mask.skb_priority) = (m.value, m.mask),
         SetField::Mark(m) => (key.pkt_mark, mask.pkt_mark) = (m.value, m.mask),
-        SetField::Eth(m) => both(m, key, mask, |f, k| (f.dl_src, f.dl_dst) = (k.src, k.dst)),
-        SetField::Ipv4(m) => both(m, key, mask, |f, k| {
+        SetField::Eth(m) => write_both(m, key, mask, |f, k| (f.dl_src, f.dl_dst) = (k.src, k.dst)),
+        SetField::Ipv4(m) => write_both(m, key, mask, |f, k| {
             (f.nw_src, f.nw_dst, f.nw_proto) = (k.src, k.dst, k.proto);
             (f.nw_tos, f.nw_ttl, f.nw_frag) = (k.tos, k.ttl, k.frag);
         }),
-        SetField::Ipv6(m) => both(m, key, mask, |f, k| {
+        SetField::Ipv6(m) => write_both(m, key, mask, |f, k| {
             (f.ipv6_src, f.ipv6_dst, f.ipv6_label, f.nw_proto) = (k.src, k.dst, k.label, k.proto);
             (f.nw_tos, f.nw_ttl, f.nw_frag) = (k.tclass, k.hlimit, k.frag);
         }),
         SetField::Tcp(m) | SetField::Udp(m) | SetField::Sctp(m) => {
-            both(m, key, mask, |f, k| (f.tp_src, f.tp_dst) = (k.src, k.dst));
+            write_both(m, key, mask, |f, k| (f.tp_src, f.tp_dst) = (k.src, k.dst));
         }
         SetField::Icmp(m) | SetField::Icmpv6(m) => {
-            both(m, key, mask, |f, k| (f.tp_src, f.tp_dst) = (k.icmp_type.into(), k.code.into()));
+            write_both(m, key, mask, |f, k| (f.tp_src, f.tp_dst) = (k.icmp_type.into(), k.code.into()));
         }
-        SetField::Arp(m) => both(m, key, mask, |f, k| {
+        SetField::Arp(m) => write_both(m, key, mask, |f, k| {
             (f.nw_src, f.nw_dst, f.nw_proto) = (k.sip, k.tip, k.op as u8);
             (f.arp_sha, f.arp_tha) = (k.sha, k.tha);
         }),
-        SetField::Nd(m) => both(m, key, mask, |f, k| {
+        SetField::Nd(m) => write_both(m, key, mask, |f, k| {
             (f.nd_target, f.arp_sha, f.arp_tha) = (k.target, k.sll, k.tll);
         }),
-        SetField::NdExt(m) => both(m, key, mask, |f, k| {
+        SetField::NdExt(m) => write_both(m, key, mask, |f, k| {
             (f.igmp_group_ip4, f.tcp_flags) = (k.reserved, k.options_type.into());
         }),
         SetField::Mpls(m) => (key.mpls_lse[0], mask.mpls_lse[0]) = (m.value, m.mask),
@@ -77,12 +77,12 @@ fn to_flows(set: &SetField, key: &mut Flow, mask: &mut Flow) {
     }
 }
 
-fn both<T>(m: &Masked<T>, key: &mut Flow, mask: &mut Flow, put: impl Fn(&mut Flow, &T)) {
-    put(key, &m.value);
-    put(mask, &m.mask);
+fn write_both<T>(m: &Masked<T>, key: &mut Flow, mask: &mut Flow, write: impl Fn(&mut Flow, &T)) {
+    write(key, &m.value);
+    write(mask, &m.mask);
 }
 
-/// Makes the `set` for a parsed part of a key; `None` if that part cannot be set.
+/// The write for a parsed part of a key; `None` if no action can write this part.
 pub(super) fn from_flows(part: &str, key: &Flow, mask: &Flow) -> Option<SetField> {
     fn masked<T>(key: &Flow, mask: &Flow, get: impl Fn(&Flow) -> T) -> Masked<T> {
         Masked::new(get(key), get(mask))

@@ -1,4 +1,4 @@
-//! The header of `tnl_push` as text, made from its bytes.
+//! Prints the header of `tnl_push` as text, by parsing its bytes.
 
 use super::tunnel_key::{Options, geneve_text};
 use crate::action::TunnelPush;
@@ -9,7 +9,7 @@ use packet::ether::{Ethernet, TypeField};
 use packet::{Ipv4, Ipv6, Udp};
 use std::net::Ipv4Addr;
 
-/// Tunnel types in the text.
+// Tunnel types (`OVS_VPORT_TYPE_*`), as the text prints them.
 const GRE: u32 = 3;
 const VXLAN: u32 = 4;
 const GENEVE: u32 = 5;
@@ -19,7 +19,7 @@ const IP6GRE: u32 = 109;
 const GTPU: u32 = 110;
 const SRV6: u32 = 112;
 
-/// `header(size=..,type=..,eth(..),..)`; parts beyond the end of the bytes are left out.
+/// The text `header(size=..,type=..,eth(..),..)`. Headers beyond the end of the bytes are left out.
 pub(super) fn header_text(push: &TunnelPush) -> String {
     let bytes = &push.header.0;
     let mut parts = vec![format!("size={}", bytes.len()), format!("type={}", push.tunnel_type)];
@@ -47,7 +47,10 @@ fn layers(kind: u32, bytes: &[u8], parts: &mut Vec<String>) -> Option<()> {
             let len = (first >> 24 & 0x3f) as usize * 4;
             let options = match data.get(8..8 + len) {
                 Some(o) if len > 0 => {
-                    format!(",options({})", geneve_text(Options { bytes: o, mask: None, empty: false }, true))
+                    format!(
+                        ",options({})",
+                        geneve_text(Options { bytes: o, mask: None, show_empty: false }, true)
+                    )
                 }
                 _ => String::new(),
             };
@@ -105,7 +108,7 @@ fn words(data: &[u8]) -> Option<(u32, u32)> {
     Some((u32::from_be_bytes(*first), u32::from_be_bytes(*rest.first_chunk::<4>()?)))
 }
 
-/// The part after the base header and the sequence number of GRE.
+/// The text of an ERSPAN header, which follows the base header and the sequence number of GRE (8 bytes).
 fn erspan(data: &[u8]) -> Option<String> {
     let (session, index) = words(data.get(8..)?)?;
     let (version, id) = (session >> 28, session & 0x3ff);
@@ -117,7 +120,7 @@ fn erspan(data: &[u8]) -> Option<String> {
     Some(format!("erspan(ver={version},sid=0x{id:x},dir={dir},hwid=0x{hardware:x})"))
 }
 
-/// A segment routing header. It contains the segments in reverse order.
+/// The text of a segment routing header, which contains the segments in reverse order.
 fn srv6(data: &[u8]) -> Option<String> {
     let (&[_, _, _, left, last, ..], rest) = data.split_first_chunk::<8>()?;
     let segments = rest.get(..(usize::from(last) + 1) * 16)?.as_chunks::<16>().0;

@@ -1,4 +1,4 @@
-//! `tunnel(...)`: the outer header with which a packet was received, or will be sent.
+//! Prints `tunnel(...)`: the outer header with which a packet was received or will be sent.
 
 use super::field::Fields;
 use flow::Tunnel;
@@ -9,13 +9,13 @@ const DF: u16 = 2;
 const CSUM: u16 = 4;
 const KEY: u16 = 8;
 
-/// The options of a header, and their mask if there is one.
+/// The Geneve options of a header, and their mask.
 pub(super) struct Options<'a> {
     pub(super) bytes: &'a [u8],
-    /// Has the length of `bytes`.
+    /// The mask, with the same length as `bytes`; `None`: all bits are exact.
     pub(super) mask: Option<&'a [u8]>,
-    /// They are shown even if there are none.
-    pub(super) empty: bool,
+    /// Print `geneve()` if there are no options.
+    pub(super) show_empty: bool,
 }
 
 /// The text in the parentheses.
@@ -55,7 +55,7 @@ pub(super) fn tunnel(key: &Tunnel, mask: Option<&Tunnel>, options: Options<'_>, 
         gbp.hex8("flags", (key.gbp_flags, m.gbp_flags));
         out.push(format!("vxlan(gbp({}))", gbp.finish()));
     }
-    if !options.bytes.is_empty() || options.empty {
+    if !options.bytes.is_empty() || options.show_empty {
         out.push(format!("geneve({})", geneve_text(options, verbose)));
     }
     if matches!(key.erspan_ver, 1 | 2) {
@@ -93,8 +93,8 @@ fn erspan(key: &Tunnel, m: &Tunnel, verbose: bool, masked: bool) -> String {
     out.finish()
 }
 
-/// TLV options as `{class=..,type=..,len=..,0x..}`; a truncated option ends the list. Five bits of the length's byte
-/// are significant: a mask with these bits counts as a full mask.
+/// The text of Geneve options: `{class=..,type=..,len=..,0x..}` for each. A truncated option ends the list. Only the low five
+/// bits of the length byte are the length, so a mask of these bits counts as exact.
 pub(super) fn geneve_text(options: Options<'_>, verbose: bool) -> String {
     let (mut out, mut at) = (String::new(), 0);
     while let Some(&[class_high, class_low, kind, words]) = options.bytes[at..].first_chunk::<4>() {

@@ -1,4 +1,4 @@
-//! Identifiers of flows.
+//! The text of flow identifiers.
 
 use units::Ufid;
 

@@ -1,4 +1,4 @@
-//! The cache of flows, from which those leave first that began first.
+//! The cache of flows, ordered by the time of their first sample.
 
 use super::record::Counts;
 use super::sampled::Key;
@@ -11,15 +11,15 @@ use units::Millis;
 pub(super) struct Entry {
     pub(super) template: Template,
     pub(super) counts: Counts,
-    /// When it came.
+    /// When the first sample of the flow was added.
     pub(super) since: Millis,
 }
 
-/// The cache.
+/// The cache of flows.
 #[derive(Default)]
 pub(super) struct Cache {
     by_key: HashMap<Arc<Key>, Entry>,
-    /// In the order in which they came.
+    /// The keys in the order of the flows' first samples.
     order: VecDeque<Arc<Key>>,
 }
 
@@ -40,12 +40,12 @@ impl Cache {
         true
     }
 
-    /// When the oldest flow came.
+    /// When the first sample of the oldest flow was added.
     pub(super) fn oldest(&self) -> Option<Millis> {
         Some(self.by_key.get(self.order.front()?)?.since)
     }
 
-    /// Takes the oldest flow.
+    /// Removes and returns the oldest flow.
     pub(super) fn take_oldest(&mut self) -> Option<(Arc<Key>, Entry)> {
         let key = self.order.pop_front()?;
         let entry = self.by_key.remove(&key)?;

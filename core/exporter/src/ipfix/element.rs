@@ -6,15 +6,15 @@ use crate::write::Write;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Element {
     pub(super) id: u16,
-    /// Bytes; 0: variable.
+    /// Length in bytes; 0: variable.
     pub(super) length: u16,
     /// The enterprise that defines it; 0: IANA.
     pub(super) enterprise: u32,
 }
 
-/// VMware, whose elements describe tunnels and virtual observation points.
+/// The enterprise number of VMware, which has defined the elements for tunnels and virtual observation points.
 const VMWARE: u32 = 6876;
-/// The bit of an element's number that says that its enterprise follows.
+/// The bit of an element's number that is set if an enterprise number follows.
 const HAS_ENTERPRISE: u16 = 0x8000;
 /// The length of an element of variable length, in a template (RFC 7011 §7).
 const VARIABLE: u16 = 0xffff;
@@ -38,29 +38,30 @@ impl Element {
     }
 }
 
-/// Every record begins with these: observation point, direction, addresses, type, length of the Ethernet header.
+/// The first elements of every record: observation point, direction, Ethernet addresses, Ethernet type, length of the
+/// Ethernet header.
 pub(super) const COMMON: [Element; 6] =
     [iana(138, 4), iana(61, 1), iana(56, 6), iana(80, 6), iana(256, 2), iana(240, 1)];
 /// The port that received the packet: index, type, name, description.
 pub(super) const INGRESS: [Element; 4] = [iana(10, 4), iana(368, 4), iana(82, 0), iana(83, 0)];
-/// The port that sends it.
+/// The port that sends the packet: the same elements.
 pub(super) const EGRESS: [Element; 4] = [iana(14, 4), iana(369, 4), iana(82, 0), iana(83, 0)];
 /// vlanId, dot1qVlanId, dot1qPriority.
 pub(super) const VLAN: [Element; 3] = [iana(58, 2), iana(243, 2), iana(244, 1)];
-/// Version, TTL, protocol, DSCP, precedence, class of service.
+/// IP: version, TTL, protocol, DSCP, precedence, class of service.
 pub(super) const IP: [Element; 6] =
     [iana(60, 1), iana(192, 1), iana(4, 1), iana(195, 1), iana(196, 1), iana(5, 1)];
-/// Source and destination.
+/// IPv4: source and destination.
 pub(super) const IPV4: [Element; 2] = [iana(8, 4), iana(12, 4)];
-/// Source, destination, flow label.
+/// IPv6: source, destination, flow label.
 pub(super) const IPV6: [Element; 3] = [iana(27, 16), iana(28, 16), iana(31, 4)];
-/// Ports.
+/// TCP, UDP and SCTP: source and destination port.
 pub(super) const TRANSPORT: [Element; 2] = [iana(7, 2), iana(11, 2)];
-/// Type and code.
+/// ICMPv4: type and code.
 pub(super) const ICMPV4: [Element; 2] = [iana(176, 1), iana(177, 1)];
-/// Type and code.
+/// ICMPv6: type and code.
 pub(super) const ICMPV6: [Element; 2] = [iana(178, 1), iana(179, 1)];
-/// Source, destination, protocol, source port, destination port, type, key.
+/// Tunnel: source, destination, protocol, source port, destination port, type, key.
 pub(super) const TUNNEL: [Element; 7] = [
     vmware(893, 4),
     vmware(894, 4),
@@ -72,7 +73,7 @@ pub(super) const TUNNEL: [Element; 7] = [
 ];
 /// The virtual observation point.
 pub(super) const VIRTUAL_OBSERVATION: Element = vmware(898, 0);
-/// Begin and end of the flow before the export; packets and bytes; why the flow ends.
+/// Time from the first and from the last sample to the export; counts of packets and bytes; why the record was sent.
 pub(super) const COUNTS: [Element; 16] = [
     iana(158, 4),
     iana(159, 4),
@@ -91,7 +92,7 @@ pub(super) const COUNTS: [Element; 16] = [
     iana(353, 8),
     iana(136, 1),
 ];
-/// Bytes of IP packets.
+/// Counts of bytes of IP packets.
 pub(super) const IP_COUNTS: [Element; 10] = [
     iana(132, 8),
     iana(134, 8),
@@ -104,7 +105,7 @@ pub(super) const IP_COUNTS: [Element; 10] = [
     iana(20, 8),
     iana(175, 8),
 ];
-/// Packets by flag: ACK, FIN, PSH, RST, SYN, URG.
+/// Counts of TCP packets by flag: ACK, FIN, PSH, RST, SYN, URG.
 pub(super) const TCP_COUNTS: [Element; 6] =
     [iana(222, 8), iana(219, 8), iana(221, 8), iana(220, 8), iana(218, 8), iana(223, 8)];
 /// The scope of the exporter's own statistics: exportingProcessId.

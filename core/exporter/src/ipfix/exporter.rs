@@ -1,8 +1,8 @@
-//! An exporter: takes samples, sends records and templates.
+//! An IPFIX exporter: collects samples by flow, and produces messages with records and templates.
 
 use super::cache::{Cache, Entry};
 use super::record::{Counts, End, Totals};
-use super::sampled::{Key, Recognised, Sampled, put_variable};
+use super::sampled::{Key, PacketKind, Sampled, put_variable};
 use super::template::{self, Template};
 use crate::Now;
 use crate::write::Write;
@@ -11,24 +11,24 @@ use units::Millis;
 
 /// The version of IPFIX.
 const VERSION: u16 = 10;
-/// A message with templates ends when it has this length, so that it fits in one packet of most networks with the template that
-/// crosses it.
+/// No template is added to a message that has reached this length, in bytes. So a message with templates fits in one packet
+/// of most networks.
 const TEMPLATES_MAX: usize = 1024;
-/// Maximum length of a virtual observation id: longer elements have another encoding.
+/// Maximum length of a virtual observation id, in bytes: the encoding of longer elements is not implemented.
 pub const VIRTUAL_ID_MAX: usize = 254;
 
 /// Settings of an exporter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// How long a flow stays in the cache.
+    /// How long a flow stays in the cache before its record is sent.
     pub active_timeout: Millis,
     /// Maximum number of flows in the cache.
     pub flows_max: u32,
-    /// Interval of its own statistics.
+    /// Interval at which the exporter's own statistics are sent.
     pub stats_interval: Millis,
-    /// Interval of templates.
+    /// Interval at which templates are sent.
     pub template_interval: Millis,
-    /// An id that each record contains.
+    /// The virtual observation id, which each record then contains.
     pub virtual_id: Option<String>,
 }
 
@@ -45,13 +45,13 @@ pub struct Stats {
     pub ipv4: u64,
     /// Sampled packets of IPv6 with a known protocol.
     pub ipv6: u64,
-    /// Sampled packets that were not recognised.
+    /// Sampled IP packets with an unknown protocol.
     pub errors: u64,
-    /// Those of IPv4.
+    /// Sampled packets of IPv4 with an unknown protocol.
     pub ipv4_errors: u64,
-    /// Those of IPv6.
+    /// Sampled packets of IPv6 with an unknown protocol.
     pub ipv6_errors: u64,
-    /// Sent messages, once for each collector.
+    /// Sent messages; a message to several collectors counts for each of them.
     pub sent: u64,
     /// Messages that could not be sent.
     pub send_errors: u64,
@@ -60,20 +60,23 @@ pub struct Stats {
 /// An exporter.
 pub struct Exporter {
     settings: Settings,
-    /// Its number in the process.
+    /// Number of this exporter in its own statistics.
     number: u32,
+    /// Sequence number of the next record.
     sequence: u32,
     cache: Cache,
     totals: Totals,
     stats: Stats,
+    /// When the exporter's own statistics were last sent.
     stats_sent: Option<Millis>,
     /// When the templates of each observation domain were sent.
     templates_sent: BTreeMap<u32, Millis>,
+    /// Complete messages.
     out: Vec<Vec<u8>>,
 }
 
-/// Observation domains whose templates are remembered. A `sample` action takes the domain from a field of the packet, so that packets
-/// could name any number of domains.
+/// Maximum number of observation domains in `templates_sent`. A `sample` action can take the domain from a field of the
+/// packet, so there can be any number of domains.
 const DOMAINS_MAX: usize = 1024;
 
 impl Exporter {
@@ -92,7 +95,7 @@ impl Exporter {
         }
     }
 
-    /// Changes the settings; flows leave the cache that have been there for the new timeout.
+    /// Changes the settings. Records of flows whose new timeout has already passed are sent.
     pub fn configure(&mut self, settings: Settings, now: Now) {
         self.settings = settings;
         self.templates_sent.clear();
@@ -101,11 +104,11 @@ impl Exporter {
 
     /// Adds a sampled packet.
     pub fn sample(&mut self, sampled: &Sampled<'_>, now: Now) {
-        let (template, recognised) = sampled.template();
+        let (template, packet_kind) = sampled.template();
         let counts = Counts::of(sampled, template, &mut self.totals, now);
         let entry = Entry { template, counts, since: now.mono };
         let is_new = self.cache.add(sampled.key(template), entry);
-        self.count(recognised);
+        self.count(packet_kind);
         if is_new {
             self.stats.flows += 1;
             if self.cache.len() > self.settings.flows_max as usize {
@@ -114,15 +117,15 @@ impl Exporter {
         }
     }
 
-    fn count(&mut self, recognised: Recognised) {
+    fn count(&mut self, packet_kind: PacketKind) {
         let s = &mut self.stats;
         s.packets += 1;
-        match recognised {
-            Recognised::Ipv4 => s.ipv4 += 1,
-            Recognised::Ipv6 => s.ipv6 += 1,
-            Recognised::UnknownIpv4 => (s.ipv4_errors, s.errors) = (s.ipv4_errors + 1, s.errors + 1),
-            Recognised::UnknownIpv6 => (s.ipv6_errors, s.errors) = (s.ipv6_errors + 1, s.errors + 1),
-            Recognised::Other => {}
+        match packet_kind {
+            PacketKind::Ipv4 => s.ipv4 += 1,
+            PacketKind::Ipv6 => s.ipv6 += 1,
+            PacketKind::UnknownIpv4 => (s.ipv4_errors, s.errors) = (s.ipv4_errors + 1, s.errors + 1),
+            PacketKind::UnknownIpv6 => (s.ipv6_errors, s.errors) = (s.ipv6_errors + 1, s.errors + 1),
+            PacketKind::Other => {}
         }
     }
 
@@ -131,7 +134,8 @@ impl Exporter {
         self.cache.oldest().map(|since| since + self.settings.active_timeout)
     }
 
-    /// Sends the flows that have been in the cache for its timeout, and those that exceed its size.
+    /// Sends the records of flows that have been in the cache for the timeout; if the cache is too large, also of the
+    /// oldest flows.
     pub fn run(&mut self, now: Now) {
         while let Some(since) = self.cache.oldest() {
             let end = if now.mono >= since + self.settings.active_timeout {
@@ -145,7 +149,7 @@ impl Exporter {
         }
     }
 
-    /// Sends all flows: the exporter ends.
+    /// Sends the records of all flows, because the exporter ends.
     pub fn finish(&mut self, now: Now) {
         while self.cache.oldest().is_some() {
             self.send_oldest(End::Forced, now);
@@ -159,14 +163,14 @@ impl Exporter {
             self.stats_sent = Some(now.mono);
             self.send_own_statistics(now);
         }
-        if self.wants_templates(key.domain, now.mono) {
+        if self.are_templates_due(key.domain, now.mono) {
             self.send_templates(key.domain, now);
         }
         self.send_record(&key, &entry, end, now);
     }
 
-    /// Whether the templates of an observation domain are due.
-    fn wants_templates(&mut self, domain: u32, now: Millis) -> bool {
+    /// Whether the templates of an observation domain must be sent now; if so, records that they are sent.
+    fn are_templates_due(&mut self, domain: u32, now: Millis) -> bool {
         let sent = self.templates_sent.get(&domain);
         let due = sent.is_none_or(|sent| now >= *sent + self.settings.template_interval);
         if due {
@@ -179,12 +183,12 @@ impl Exporter {
     }
 
     /// Begins a message. Messages with templates do not count in the sequence (RFC 7011 §3.1).
-    fn message(&self, domain: u32, now: Now) -> Vec<u8> {
+    fn begin_message(&self, domain: u32, now: Now) -> Vec<u8> {
         let mut out = Vec::with_capacity(TEMPLATES_MAX);
         out.u16(VERSION);
-        // The length, which is known at the end.
+        // The length is set when the message is complete.
         out.u16(0);
-        // Times in records are before that of the header, so it is rounded up.
+        // Times in records are relative to the time in the header and before it, so the latter is rounded up.
         out.u32(now.seconds_up() as u32);
         out.u32(self.sequence);
         out.u32(domain);
@@ -197,7 +201,7 @@ impl Exporter {
     }
 
     fn send_own_statistics(&mut self, now: Now) {
-        let mut message = self.message(0, now);
+        let mut message = self.begin_message(0, now);
         let set = begin_set(&mut message, template::OPTIONS);
         message.u32(self.number);
         message.u64(self.stats.send_errors);
@@ -208,12 +212,12 @@ impl Exporter {
 
     fn send_templates(&mut self, domain: u32, now: Now) {
         let has_virtual_id = self.settings.virtual_id.is_some();
-        let mut message = self.message(domain, now);
+        let mut message = self.begin_message(domain, now);
         let mut set = begin_set(&mut message, template::TEMPLATE_SET);
         for one in Template::all() {
             if message.len() >= TEMPLATES_MAX {
                 end_set(&mut message, set);
-                let next = self.message(domain, now);
+                let next = self.begin_message(domain, now);
                 self.send(std::mem::replace(&mut message, next));
                 set = begin_set(&mut message, template::TEMPLATE_SET);
             }
@@ -221,8 +225,8 @@ impl Exporter {
         }
         end_set(&mut message, set);
         self.send(message);
-        // The statistics are not of an observation domain.
-        let mut message = self.message(0, now);
+        // The statistics do not belong to an observation domain.
+        let mut message = self.begin_message(0, now);
         let set = begin_set(&mut message, template::OPTIONS_TEMPLATE_SET);
         template::put_options(&mut message);
         end_set(&mut message, set);
@@ -230,7 +234,7 @@ impl Exporter {
     }
 
     fn send_record(&mut self, key: &Key, entry: &Entry, end: End, now: Now) {
-        let mut message = self.message(key.domain, now);
+        let mut message = self.begin_message(key.domain, now);
         let set = begin_set(&mut message, key.template);
         message.bytes(&key.record);
         if let Some(id) = &self.settings.virtual_id {
@@ -242,24 +246,24 @@ impl Exporter {
         self.send(message);
     }
 
-    /// Takes the complete messages.
+    /// Removes and returns the complete messages.
     pub fn take(&mut self) -> Vec<Vec<u8>> {
         std::mem::take(&mut self.out)
     }
 
-    /// Reports how often a message was sent to a collector, and how often that failed.
-    pub fn sent(&mut self, sent: u64, errors: u64) {
+    /// Adds to the statistics how often a message was sent to a collector, and how often that failed.
+    pub fn add_sent(&mut self, sent: u64, errors: u64) {
         self.stats.sent += sent;
         self.stats.send_errors += errors;
     }
 
-    /// Its statistics.
+    /// The statistics of the exporter.
     pub fn stats(&self) -> Stats {
         Stats { current: self.cache.len() as u64, ..self.stats }
     }
 }
 
-/// Begins a set (RFC 7011 §3.3); returns its place.
+/// Begins a set (RFC 7011 §3.3); returns its offset in the message.
 fn begin_set(message: &mut Vec<u8>, id: u16) -> usize {
     let at = message.len();
     message.u16(id);

@@ -1,8 +1,8 @@
-//! IPFIX (RFC 7011): sampled packets, collected by flow in a cache.
+//! IPFIX (RFC 7011): sampled packets, summed up by flow in a cache.
 //!
-//! An exporter has a cache of flows. A sample creates an entry or adds to one. An entry is sent when it has been in the cache for
-//! its timeout, when the cache is full, or when the exporter ends. Before the first record of an observation domain, and at an
-//! interval, the templates are sent that describe records.
+//! An exporter has a cache of flows. A sample creates an entry or is added to one. The record of an entry is sent when the
+//! entry has been in the cache for the timeout, when the cache is full, or when the exporter ends. The templates, which
+//! describe the records, are sent before the first record of each observation domain and then at an interval.
 
 mod cache;
 mod element;
@@ -14,4 +14,4 @@ mod template;
 mod tests;
 
 pub use exporter::{Exporter, Settings, Stats};
-pub use sampled::{Direction, Sampled, TunnelEnds};
+pub use sampled::{Direction, Sampled, TunnelEndpoints};

@@ -1,4 +1,4 @@
-//! The counted part of a record: what the samples of a flow add up to.
+//! The counts in a record: sums over the samples of a flow.
 
 use super::sampled::Sampled;
 use super::template::{Network, Template, Transport};
@@ -14,7 +14,7 @@ const PSH: u16 = 0x08;
 const ACK: u16 = 0x10;
 const URG: u16 = 0x20;
 
-/// Why a flow was sent (RFC 5102 §5.11.3).
+/// Why the record of a flow is sent (RFC 5102 §5.11.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     ActiveTimeout = 2,
@@ -22,16 +22,16 @@ pub(super) enum End {
     LackOfResources = 5,
 }
 
-/// Sums over all samples of an exporter, which records contain besides those of their own flow.
+/// Sums over all samples of an exporter. Records also contain these.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Totals {
     dropped_packets: u64,
     packets: u64,
-    /// Received packets: to one station, to several, to all.
+    /// Received packets: unicast, multicast, broadcast.
     received: [u64; 3],
-    /// Sent packets: to one station, to all.
+    /// Sent packets: unicast, broadcast.
     sent: [u64; 2],
-    /// Packets sent to several stations, and their bytes.
+    /// Sent multicast packets, and their bytes.
     multicast: [u64; 2],
     layer2_bytes: u64,
     dropped_bytes: u64,
@@ -40,11 +40,12 @@ pub(super) struct Totals {
     tcp: [u64; 6],
 }
 
-/// What a flow adds up to.
+/// Sums over the samples of a flow.
 #[derive(Clone, Debug)]
 pub(super) struct Counts {
-    /// First and last sample, in microseconds since the epoch.
+    /// Time of the first sample, in microseconds since the Unix epoch.
     pub(super) start: u64,
+    /// Time of the last sample, in microseconds since the Unix epoch.
     end: u64,
     dropped_packets: u64,
     packets: u64,
@@ -56,22 +57,22 @@ pub(super) struct Counts {
     squares: u64,
     /// Shortest and longest IP packet.
     lengths: (u64, u64),
-    /// The exporter's sums when the last sample came.
+    /// The exporter's sums after the last sample of the flow.
     totals: Totals,
 }
 
 impl Counts {
-    /// The counts of one sample, which is added to the exporter's sums.
+    /// The counts of one sample. Also adds the sample to the exporter's sums `totals`.
     pub(super) fn of(sampled: &Sampled<'_>, template: Template, totals: &mut Totals, now: Now) -> Counts {
         let packets = sampled.packets;
         let layer2_bytes = packets.wrapping_mul(u64::from(sampled.length));
         let dropped_packets = if sampled.forwarded { 0 } else { packets };
-        let (to_all, to_several) = (
+        let (is_broadcast, is_multicast) = (
             sampled.flow.dl_dst == flow::Mac::BROADCAST,
             sampled.flow.dl_dst.is_multicast() && sampled.flow.dl_dst != flow::Mac::BROADCAST,
         );
         let mut multicast_packets = 0;
-        let counter = match (template.egress, to_all, to_several) {
+        let counter = match (template.egress, is_broadcast, is_multicast) {
             (false, true, _) => &mut totals.received[2],
             (false, _, true) => &mut totals.received[1],
             (false, ..) => &mut totals.received[0],
@@ -113,7 +114,7 @@ impl Counts {
         counts
     }
 
-    /// All packets are taken to be as long as the sampled one.
+    /// Adds the counts of IP bytes, under the assumption that all packets are as long as the sampled one.
     fn add_ip(&mut self, sampled: &Sampled<'_>, totals: &mut Totals) {
         let length = u64::from(sampled.length.saturating_sub(sampled.ethernet_header()));
         self.bytes = self.packets.wrapping_mul(length);
@@ -148,11 +149,11 @@ impl Counts {
         self.totals = later.totals;
     }
 
-    /// Appends the counted part of the record.
+    /// Appends the counts to a record.
     pub(super) fn put(&self, template: Template, end: End, export_seconds: u64, out: &mut Vec<u8>) {
         let t = &self.totals;
         let export = export_seconds.wrapping_mul(1_000_000);
-        // Microseconds before the time in the message's header.
+        // Times are in microseconds before the time in the message's header.
         out.u32(export.wrapping_sub(self.start) as u32);
         out.u32(export.wrapping_sub(self.end) as u32);
         let all = [

@@ -1,12 +1,13 @@
-//! A sampled packet: its template and the part of its record that identifies its flow.
+//! A sampled packet: its template, and the part of its record that identifies the flow.
 
 use super::template::{Network, Template, Transport};
 use crate::write::Write;
 use crate::{PortFacts, TunnelKind};
 use flow::{Flow, Tunnel};
 
-/// Limits of variable elements.
+/// Maximum length of a port's name in a record, in bytes.
 const NAME_MAX: usize = 64;
+/// Maximum length of a port's description in a record, in bytes.
 const DESCRIPTION_MAX: usize = 128;
 
 /// Protocols above IP.
@@ -18,13 +19,13 @@ mod proto {
     pub const SCTP: u8 = 132;
 }
 
-/// UDP ports of bidirectional forwarding detection, whose messages bridges do not report (RFC 5881 §4).
+/// UDP ports of BFD (RFC 5881 §4). Samples of BFD messages are not exported for bridges.
 const BFD_PORTS: [u16; 2] = [3784, 3785];
 
 /// Whether a packet is reported as received or as sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direction {
-    /// As sent, if an output port is known.
+    /// As sent if the output port is known, otherwise as received.
     #[default]
     ByOutput,
     /// Received.
@@ -35,8 +36,8 @@ pub enum Direction {
 
 /// The tunnel of a sampled packet.
 #[derive(Clone, Copy, Debug)]
-pub struct TunnelEnds<'a> {
-    /// Its kind, which is not `Other`.
+pub struct TunnelEndpoints<'a> {
+    /// The kind of tunnel; not `Other`.
     pub kind: TunnelKind,
     /// The outer header.
     pub outer: &'a Tunnel,
@@ -45,11 +46,11 @@ pub struct TunnelEnds<'a> {
 /// A sampled packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Sampled<'a> {
-    /// Its fields.
+    /// The fields of the packet.
     pub flow: &'a Flow,
-    /// Its length.
+    /// Length in bytes.
     pub length: u32,
-    /// How many packets it stands for.
+    /// How many packets the sample represents: the inverse of the sampling probability.
     pub packets: u64,
     /// Observation domain.
     pub domain: u32,
@@ -57,26 +58,26 @@ pub struct Sampled<'a> {
     pub point: u32,
     /// Direction.
     pub direction: Direction,
-    /// The port that received it.
+    /// The port that received the packet.
     pub input: Option<&'a PortFacts>,
-    /// The datapath knows the output port.
+    /// The output port is known in the datapath.
     pub has_output: bool,
-    /// The port that sends it.
+    /// The port that sends the packet.
     pub output: Option<&'a PortFacts>,
-    /// Its tunnel.
-    pub tunnel: Option<TunnelEnds<'a>>,
-    /// Packets of its flow are sent, not dropped.
+    /// The tunnel of the packet.
+    pub tunnel: Option<TunnelEndpoints<'a>>,
+    /// Packets of this flow are forwarded, not dropped.
     pub forwarded: bool,
 }
 
-/// Whether a packet was recognised, for the statistics.
+/// The kind of a packet, for the statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Recognised {
+pub(super) enum PacketKind {
     Ipv4,
     Ipv6,
-    /// IP with a protocol that has no template.
+    /// IPv4 with a protocol that has no template.
     UnknownIpv4,
-    /// The same.
+    /// IPv6 with a protocol that has no template.
     UnknownIpv6,
     /// Not IP.
     Other,
@@ -91,7 +92,7 @@ pub(super) struct Key {
 }
 
 impl Sampled<'_> {
-    /// Whether it is a message of bidirectional forwarding detection.
+    /// Whether the packet is a BFD message.
     pub fn is_bfd(&self) -> bool {
         let flow = self.flow;
         flow.is_ip() && flow.nw_proto == proto::UDP && BFD_PORTS.contains(&flow.tp_dst)
@@ -105,8 +106,8 @@ impl Sampled<'_> {
         }
     }
 
-    /// Its template, and whether it was recognised.
-    pub(super) fn template(&self) -> (Template, Recognised) {
+    /// The template for the packet's record, and the kind of packet.
+    pub(super) fn template(&self) -> (Template, PacketKind) {
         let flow = self.flow;
         let transport = match (flow.dl_type, flow.nw_proto) {
             (0x0800 | 0x86dd, proto::TCP) => Transport::Tcp,
@@ -116,12 +117,12 @@ impl Sampled<'_> {
             _ => Transport::Unknown,
         };
         let known = transport != Transport::Unknown;
-        let (network, recognised) = match flow.dl_type {
-            0x0800 if known => (Network::Ipv4, Recognised::Ipv4),
-            0x0800 => (Network::Ipv4, Recognised::UnknownIpv4),
-            0x86dd if known => (Network::Ipv6, Recognised::Ipv6),
-            0x86dd => (Network::Ipv6, Recognised::UnknownIpv6),
-            _ => (Network::Unknown, Recognised::Other),
+        let (network, packet_kind) = match flow.dl_type {
+            0x0800 if known => (Network::Ipv4, PacketKind::Ipv4),
+            0x0800 => (Network::Ipv4, PacketKind::UnknownIpv4),
+            0x86dd if known => (Network::Ipv6, PacketKind::Ipv6),
+            0x86dd => (Network::Ipv6, PacketKind::UnknownIpv6),
+            _ => (Network::Unknown, PacketKind::Other),
         };
         let template = Template {
             tagged: flow.vlans[0].tci != 0,
@@ -130,10 +131,10 @@ impl Sampled<'_> {
             tunnelled: self.tunnel.is_some(),
             egress: self.is_egress(),
         };
-        (template, recognised)
+        (template, packet_kind)
     }
 
-    /// Bytes of the Ethernet header.
+    /// Length of the Ethernet header in bytes.
     pub(super) fn ethernet_header(&self) -> u32 {
         if self.flow.vlans[0].tci != 0 { 18 } else { 14 }
     }
@@ -192,7 +193,7 @@ impl Sampled<'_> {
     }
 }
 
-impl TunnelEnds<'_> {
+impl TunnelEndpoints<'_> {
     fn put(&self, record: &mut Vec<u8>) {
         let (kind, key_bytes) = match self.kind {
             TunnelKind::Other => (0, 0),
@@ -221,7 +222,7 @@ fn put_port(record: &mut Vec<u8>, port: Option<&PortFacts>) {
     }
 }
 
-/// Appends an element of variable length below 255 bytes (RFC 7011 §7).
+/// Appends an element of variable length, of less than 255 bytes (RFC 7011 §7).
 pub(super) fn put_variable(record: &mut Vec<u8>, value: &[u8]) {
     record.u8(value.len() as u8);
     record.bytes(value);

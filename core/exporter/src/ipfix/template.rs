@@ -1,4 +1,4 @@
-//! Templates: which elements a record has. There is one for each combination of protocols.
+//! Templates: they state which elements a record has. There is one for each combination of protocols.
 
 use super::element::{self, Element};
 use crate::write::Write;
@@ -21,7 +21,7 @@ pub(super) enum Network {
     Ipv6,
 }
 
-/// What distinguishes records.
+/// The properties of a packet that determine the template of its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Template {
     pub(super) tagged: bool,
@@ -31,19 +31,20 @@ pub(super) struct Template {
     pub(super) egress: bool,
 }
 
-/// Numbers below are reserved (RFC 7011 §3.4.1).
+/// The first template number: smaller numbers are reserved (RFC 7011 §3.4.1).
 const FIRST: u16 = 256;
 const NETWORKS: [Network; 3] = [Network::Unknown, Network::Ipv4, Network::Ipv6];
 const TRANSPORTS: [Transport; 5] =
     [Transport::Unknown, Transport::Tcp, Transport::Udp, Transport::Sctp, Transport::Icmp];
-/// Number of the options template of the exporter's own statistics: larger than that of any template. Each of the five choices is
-/// one more than its last.
-pub(super) const OPTIONS: u16 = number([2, 3, 5, 2, 2]);
-/// Set numbers (RFC 7011 §3.3.2).
+/// Number of the options template for the exporter's own statistics. It is larger than all template numbers, because each of
+/// the five properties is one more than its largest value.
+pub(super) const OPTIONS: u16 = template_number([2, 3, 5, 2, 2]);
+/// Number of a set of templates (RFC 7011 §3.3.2).
 pub(super) const TEMPLATE_SET: u16 = 2;
+/// Number of a set of options templates (RFC 7011 §3.3.2).
 pub(super) const OPTIONS_TEMPLATE_SET: u16 = 3;
 
-const fn number([tagged, network, transport, tunnelled, egress]: [u16; 5]) -> u16 {
+const fn template_number([tagged, network, transport, tunnelled, egress]: [u16; 5]) -> u16 {
     FIRST + (((tagged * 3 + network) * 5 + transport) * 2 + tunnelled) * 2 + egress
 }
 
@@ -63,14 +64,14 @@ impl Template {
         })
     }
 
-    /// Its number.
+    /// The template's number.
     pub(super) fn id(self) -> u16 {
         let choices = [u16::from(self.tagged), self.network as u16, self.transport as u16];
         let [tagged, network, transport] = choices;
-        number([tagged, network, transport, u16::from(self.tunnelled), u16::from(self.egress)])
+        template_number([tagged, network, transport, u16::from(self.tunnelled), u16::from(self.egress)])
     }
 
-    /// The elements of its records.
+    /// The elements of a record with this template.
     pub(super) fn elements(self, has_virtual_observation: bool) -> Vec<Element> {
         let mut all = element::COMMON.to_vec();
         let mut add = |some: &[Element]| all.extend_from_slice(some);
@@ -108,7 +109,7 @@ impl Template {
         all
     }
 
-    /// Appends its definition.
+    /// Appends the definition of the template.
     pub(super) fn put(self, has_virtual_observation: bool, out: &mut Vec<u8>) {
         let elements = self.elements(has_virtual_observation);
         out.u16(self.id());
@@ -117,10 +118,10 @@ impl Template {
     }
 }
 
-/// Appends the definition of the exporter's own statistics.
+/// Appends the definition of the options template for the exporter's own statistics.
 pub(super) fn put_options(out: &mut Vec<u8>) {
     out.u16(OPTIONS);
-    // Fields, and those of them that are the scope.
+    // Number of fields, and number of fields that are the scope.
     out.u16(2);
     out.u16(1);
     element::PROCESS.put(out);

@@ -1,4 +1,4 @@
-//! Messages are decoded by the templates that they contain, as a collector does.
+//! Decodes messages by their templates, as a collector does.
 
 use super::*;
 use crate::{Now, PortFacts, TunnelKind};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use units::Millis;
 
-/// Fields of a record by number and enterprise, in order; names of ports come twice.
+/// The fields of a record in order, by number and enterprise. The names of ports occur twice.
 type Fields = Vec<((u16, u32), Vec<u8>)>;
 
 /// A collector.
@@ -145,13 +145,13 @@ fn samples_of_a_flow_become_one_record() {
         (4, 6),
         (7, 1000),
         (11, 80),
-        // Begin and end before the export.
+        // The first and the last packet, as time before the export.
         (158, 10_000_000),
         (159, 8_000_000),
-        // Packets: dropped, all.
+        // Dropped packets, all packets.
         (133, 10),
         (2, 20),
-        // Bytes: of frames, of IP packets; the shortest and the longest.
+        // Bytes of frames, bytes of IP packets, the shortest and the longest packet.
         (352, 11_280),
         (1, 11_000),
         (25, 100),
@@ -167,7 +167,7 @@ fn samples_of_a_flow_become_one_record() {
     }
     let stats = Stats { flows: 1, packets: 2, ipv4: 2, ..Stats::default() };
     assert_eq!(exporter.stats(), stats);
-    // Statistics and records count, templates do not.
+    // Records of statistics and flows are counted, templates are not.
     assert_eq!(collector.sequences.first(), Some(&1));
     assert_eq!(collector.sequences.last(), Some(&2));
 }
@@ -208,7 +208,7 @@ fn a_tunnel_and_a_virtual_id_are_in_the_record() {
     let mut exporter = Exporter::new(Settings { flows_max: 0, virtual_id, ..settings() }, 1);
     let outer = Tunnel { ip_src: 1, ip_dst: 2, tun_id: 0x12_3456, tp_dst: 4789, ..Tunnel::default() };
     let flow = Flow { vlans: [Vlan { tpid: 0x8100, tci: VLAN_CFI | 0x6007 }, Vlan::default()], ..tcp() };
-    let tunnel = Some(TunnelEnds { kind: TunnelKind::Vxlan, outer: &outer });
+    let tunnel = Some(TunnelEndpoints { kind: TunnelKind::Vxlan, outer: &outer });
     let port = PortFacts { name: "vxlan0".to_owned(), ..PortFacts::default() };
     let sample = Sampled { tunnel, has_output: true, output: Some(&port), ..sampled(&flow, None) };
     exporter.sample(&sample, at(0));
@@ -262,7 +262,7 @@ proptest! {
         let sum: u64 = records.iter().map(|fields| number(fields, 2)).sum();
         prop_assert_eq!(sum, packets.len() as u64);
         prop_assert_eq!(records.len() as u64, exporter.stats().flows);
-        // The flow with the last sample knows of all.
+        // The record of the flow with the last sample counts all samples.
         let total = records.iter().map(|fields| number(fields, 86)).max();
         prop_assert_eq!(total, Some(packets.len() as u64));
     }

@@ -1,4 +1,4 @@
-//! The agent of one bridge: its counters of samples, the timers of its sources, and the datagram that is being filled.
+//! The sFlow agent of one bridge: its sample counters, the timers of its sources, and the incomplete datagram.
 
 use super::counters::Block;
 use super::datagram::Datagram;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use units::Millis;
 
-/// Interval at which timers count and an incomplete datagram is sent.
+/// Interval at which polling timers count down and an incomplete datagram is sent.
 const TICK: Millis = Millis(1000);
 
 /// The next whole second.
@@ -21,43 +21,44 @@ fn next_second(now: Millis) -> Millis {
 /// Settings of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Its address.
+    /// The agent's address.
     pub address: IpAddr,
-    /// Its number under that address.
+    /// The agent's number (sub-agent) under this address.
     pub number: u32,
     /// One of this many packets is sampled.
     pub sampling: u32,
-    /// Seconds between two reports of counters; 0: none.
+    /// Seconds between two reports of counters; 0: counters are not reported.
     pub polling: u32,
     /// Maximum number of bytes of a packet that a sample contains.
     pub header: u32,
 }
 
 impl Settings {
-    /// The share of packets that is sampled; `u32::MAX` is all of them.
+    /// The sampling probability; `u32::MAX` means all packets.
     pub fn probability(&self) -> u32 {
         u32::MAX.checked_div(self.sampling).map_or(0, |share| share.max(1))
     }
 }
 
-/// The timer of a source, and the number of its last report.
+/// The timer of a source whose counters are reported.
 struct Poller {
     /// Ticks until the next report; 0: never.
-    left: u32,
+    ticks_left: u32,
+    /// Sequence number of the last report.
     reports: u32,
 }
 
 /// The agent of one bridge.
 pub struct Agent {
     settings: Settings,
-    /// The wall clock at its creation, in seconds.
+    /// The wall clock when the agent was created, in seconds.
     started: u64,
     /// The wall clock at the last tick, in seconds.
     ticked: u64,
     next_tick: Millis,
-    /// Number of the last sample.
+    /// Sequence number of the last sample.
     samples: u32,
-    /// Number of packets that samples were taken from.
+    /// Number of packets from which the samples were selected.
     pool: u32,
     pollers: BTreeMap<Source, Poller>,
     datagram: Datagram,
@@ -68,7 +69,8 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Makes an agent. `seed`: the first reports of counters are spread over the polling interval by chance.
+    /// Creates an agent. `seed`: seed of the random numbers that spread the first reports of counters over the polling
+    /// interval.
     pub fn new(settings: Settings, now: Now, seed: u64) -> Agent {
         let mut agent = Agent {
             datagram: Datagram::new(settings.address, settings.number),
@@ -83,24 +85,24 @@ impl Agent {
             oversized: 0,
             settings,
         };
-        agent.poll(agent.bridge());
+        agent.start_polling(agent.bridge());
         agent
     }
 
-    /// Its settings.
+    /// The agent's settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The source of its samples.
+    /// The source of the agent's samples.
     fn bridge(&self) -> Source {
         Source::Bridge(self.settings.number)
     }
 
-    fn poll(&mut self, source: Source) {
+    fn start_polling(&mut self, source: Source) {
         let interval = self.settings.polling;
-        let left = if interval == 0 { 0 } else { self.random.u32(1..=interval) };
-        self.pollers.entry(source).or_insert(Poller { left, reports: 0 });
+        let ticks_left = if interval == 0 { 0 } else { self.random.u32(1..=interval) };
+        self.pollers.entry(source).or_insert(Poller { ticks_left, reports: 0 });
     }
 
     /// Sets the interfaces whose counters are reported.
@@ -110,7 +112,7 @@ impl Agent {
             Source::Bridge(_) => true,
         };
         self.pollers.retain(|source, _| is_wanted(source));
-        indexes.iter().for_each(|index| self.poll(Source::Interface(*index)));
+        indexes.iter().for_each(|index| self.start_polling(Source::Interface(*index)));
     }
 
     /// Adds a sampled packet. Returns false if it does not fit in a datagram.
@@ -122,7 +124,7 @@ impl Agent {
         body.u32(self.bridge().word());
         body.u32(self.settings.sampling);
         body.u32(self.pool);
-        // Packets that were not sampled for lack of resources.
+        // The number of samples that were dropped for lack of resources: unknown.
         body.u32(0);
         body.u32(sample.input);
         body.u32(sample.output.word());
@@ -151,7 +153,7 @@ impl Agent {
         done
     }
 
-    /// Milliseconds since its creation, at a resolution of one tick.
+    /// Milliseconds since the agent was created, at a resolution of one tick.
     fn uptime(&self) -> u32 {
         (self.ticked.wrapping_sub(self.started) as u32).wrapping_mul(1000)
     }
@@ -161,8 +163,8 @@ impl Agent {
         self.next_tick
     }
 
-    /// Handles the passing of time, once a second: returns the sources whose counters are due. After these have been added,
-    /// [`flush`](Self::flush) has to be called.
+    /// Counts the polling timers down, once a second; returns the sources whose counters must be reported. After the caller
+    /// has added these counters, it must call [`flush`](Self::flush).
     pub fn tick(&mut self, now: Now) -> Vec<Source> {
         if now.mono < self.next_tick {
             return Vec::new();
@@ -171,14 +173,14 @@ impl Agent {
         self.ticked = now.seconds();
         let interval = self.settings.polling;
         let is_due = |poller: &mut Poller| {
-            poller.left = poller.left.saturating_sub(1);
-            let due = poller.left == 0 && interval != 0;
+            poller.ticks_left = poller.ticks_left.saturating_sub(1);
+            let due = poller.ticks_left == 0 && interval != 0;
             if due {
-                poller.left = interval;
+                poller.ticks_left = interval;
             }
             due
         };
-        // The highest index first, as Open vSwitch reports them.
+        // Open vSwitch also reports the highest index first.
         self.pollers
             .iter_mut()
             .rev()
@@ -186,18 +188,18 @@ impl Agent {
             .collect()
     }
 
-    /// Ends the datagram that is being filled.
+    /// Completes the datagram.
     pub fn flush(&mut self) {
         let uptime = self.uptime();
         self.datagram.end(uptime, &mut self.out);
     }
 
-    /// Takes the complete datagrams.
+    /// Removes and returns the complete datagrams.
     pub fn take(&mut self) -> Vec<Vec<u8>> {
         std::mem::take(&mut self.out)
     }
 
-    /// Takes the number of samples that did not fit in a datagram.
+    /// Returns the number of samples that did not fit in a datagram since the last call.
     pub fn take_oversized(&mut self) -> u64 {
         std::mem::take(&mut self.oversized)
     }

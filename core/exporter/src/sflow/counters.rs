@@ -1,9 +1,9 @@
-//! Counters of ports and of the datapath.
+//! Counters of ports and of the datapaths, as blocks of an sFlow counters sample.
 
 use super::sample::{Record, pad};
 use crate::write::Write;
 
-/// A counter that is not known.
+/// The value of an unknown counter.
 pub const UNKNOWN: u64 = u64::MAX;
 
 /// Kinds of blocks.
@@ -51,13 +51,13 @@ pub struct EthernetErrors {
 /// State and counters of a link with LACP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LacpCounters {
-    /// This end's system.
+    /// System ID of this switch (actor).
     pub actor_system: [u8; 6],
-    /// The other end's system.
+    /// System ID of the partner.
     pub partner_system: [u8; 6],
-    /// The aggregation's key.
+    /// Key of the aggregation.
     pub aggregation: u32,
-    /// State: this end as configured, this end, the other end as configured, the other end.
+    /// LACP states: actor as configured, actor, partner as configured, partner.
     pub states: [u8; 4],
     /// Received messages.
     pub received: u64,
@@ -70,11 +70,11 @@ pub struct LacpCounters {
 /// Resources that the switch uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Resources {
-    /// Milliseconds of CPU time of its own.
+    /// CPU time in user mode, in ms.
     pub user: u64,
-    /// Milliseconds of CPU time in the kernel.
+    /// CPU time in the kernel, in ms.
     pub system: u64,
-    /// Bytes of memory.
+    /// Memory in bytes.
     pub memory: u64,
 }
 
@@ -93,24 +93,24 @@ pub struct DatapathCounters {
 /// A block of counters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Block {
-    /// Of an interface.
+    /// Counters of an interface.
     Interface(IfCounters),
-    /// Of an Ethernet interface.
+    /// Counters of an Ethernet interface.
     Ethernet(EthernetErrors),
-    /// Of a link with LACP.
+    /// State and counters of a link with LACP.
     Lacp(LacpCounters),
-    /// Datapath id of the bridge, number of the port.
+    /// Datapath id of the bridge, and OpenFlow number of the port.
     OpenFlowPort(u64, u32),
-    /// The port's name.
+    /// Name of the port.
     Name(String),
-    /// Of the process.
+    /// Resources of the process.
     Resources(Resources),
-    /// Of the datapaths.
+    /// Counters of the datapaths.
     Datapath(DatapathCounters),
 }
 
-/// A counter of 32 bits: it wraps around.
-fn short(content: &mut Vec<u8>, value: u64) {
+/// Appends a counter as 32 bits, which wraps around.
+fn put_u32(content: &mut Vec<u8>, value: u64) {
     content.u32(value as u32);
 }
 
@@ -142,17 +142,17 @@ impl Block {
                 kind::PORT_NAME
             }
             Block::Resources(used) => {
-                short(&mut content, used.user);
-                short(&mut content, used.system);
+                put_u32(&mut content, used.user);
+                put_u32(&mut content, used.system);
                 content.u64(used.memory);
-                // The limit of memory, and descriptors and connections with their limits: 0 is an unknown gauge.
+                // Limit of memory; descriptors and connections and their limits. 0 means unknown.
                 content.u64(0);
                 (0..4).for_each(|_| content.u32(0));
                 kind::APP_RESOURCES
             }
             Block::Datapath(c) => {
                 let all = [c.hit, c.missed, c.lost, c.mask_hit, c.flows, c.masks];
-                all.into_iter().for_each(|counter| short(&mut content, counter));
+                all.into_iter().for_each(|counter| put_u32(&mut content, counter));
                 kind::DATAPATH
             }
         };
@@ -170,10 +170,10 @@ impl IfCounters {
         for way in 0..2 {
             content.u64(self.octets[way]);
             let counted = [self.unicast, self.multicast, self.broadcast, self.discards, self.errors];
-            counted.iter().for_each(|counter| short(content, counter[way]));
+            counted.iter().for_each(|counter| put_u32(content, counter[way]));
             if way == 0 {
                 // Packets of unknown protocols.
-                short(content, UNKNOWN);
+                put_u32(content, UNKNOWN);
             }
         }
         // Promiscuous mode.
@@ -183,14 +183,14 @@ impl IfCounters {
 
 impl EthernetErrors {
     fn put(&self, content: &mut Vec<u8>) {
-        short(content, self.alignment);
-        short(content, self.fcs);
-        // Collisions: single, multiple; errors of the signal; deferred and late transmissions; excessive collisions; errors of
-        // the transmitter; lost carriers.
-        (0..8).for_each(|_| short(content, UNKNOWN));
-        short(content, self.too_long);
-        // Errors of the receiver, and of symbols.
-        (0..2).for_each(|_| short(content, UNKNOWN));
+        put_u32(content, self.alignment);
+        put_u32(content, self.fcs);
+        // Single and multiple collisions, signal quality errors, deferred transmissions, late and excessive collisions, internal
+        // transmit errors, carrier sense errors.
+        (0..8).for_each(|_| put_u32(content, UNKNOWN));
+        put_u32(content, self.too_long);
+        // Internal receive errors, and symbol errors.
+        (0..2).for_each(|_| put_u32(content, UNKNOWN));
     }
 }
 
@@ -205,6 +205,6 @@ impl LacpCounters {
         // Marker messages and responses, and unknown messages, are not counted.
         let received = [self.received, UNKNOWN, UNKNOWN, UNKNOWN, self.illegal];
         let sent = [self.sent, UNKNOWN, UNKNOWN];
-        received.into_iter().chain(sent).for_each(|counter| short(content, counter));
+        received.into_iter().chain(sent).for_each(|counter| put_u32(content, counter));
     }
 }

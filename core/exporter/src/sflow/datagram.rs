@@ -3,25 +3,28 @@
 use crate::write::Write;
 use std::net::IpAddr;
 
-/// Maximum length: with the headers of IP and UDP it fits in an Ethernet frame.
+/// Maximum length in bytes: with IP and UDP headers the datagram fits in an Ethernet frame.
 pub(super) const DATAGRAM_MAX: usize = 1400;
-/// Maximum length of a sample: half of a datagram.
+/// Maximum length of a sample in bytes: half of a datagram.
 const SAMPLE_MAX: usize = DATAGRAM_MAX / 2;
 /// The version of sFlow.
 const VERSION: u32 = 5;
 
+/// The incomplete datagram of an agent.
 pub(super) struct Datagram {
-    /// What every datagram begins with: version, address and number of the agent.
+    /// The beginning of every datagram: version, address and number of the agent.
     head: Vec<u8>,
-    /// Samples with their headers.
+    /// The samples, each with its header.
     body: Vec<u8>,
+    /// Number of samples in `body`.
     samples: u32,
+    /// Sequence number of the last complete datagram.
     sent: u32,
 }
 
 /// Bytes between the head and the samples: sequence number, uptime, number of samples.
 const COUNTS: usize = 12;
-/// Kind and length of a sample.
+/// Bytes of a sample's header: kind and length.
 const SAMPLE_HEADER: usize = 8;
 
 impl Datagram {
@@ -42,7 +45,8 @@ impl Datagram {
         Datagram { head, body: Vec::new(), samples: 0, sent: 0 }
     }
 
-    /// Adds a sample; if it might not fit, the datagram ends before it. Returns false if it fits in no datagram.
+    /// Adds a sample; if there is not enough space for it, first completes the datagram. Returns false if the sample is too
+    /// long for any datagram.
     pub(super) fn add(&mut self, kind: u32, sample: &[u8], uptime: u32, out: &mut Vec<Vec<u8>>) -> bool {
         let len = SAMPLE_HEADER + sample.len();
         if len > SAMPLE_MAX {
@@ -58,19 +62,19 @@ impl Datagram {
         true
     }
 
-    /// Ends the datagram, if it has a sample.
+    /// Completes the datagram if it has a sample, and appends it to `out`.
     pub(super) fn end(&mut self, uptime: u32, out: &mut Vec<Vec<u8>>) {
         if self.samples == 0 {
             return;
         }
         self.sent = self.sent.wrapping_add(1);
-        let mut whole = Vec::with_capacity(self.head.len() + COUNTS + self.body.len());
-        whole.bytes(&self.head);
-        whole.u32(self.sent);
-        whole.u32(uptime);
-        whole.u32(std::mem::take(&mut self.samples));
-        whole.bytes(&self.body);
+        let mut datagram = Vec::with_capacity(self.head.len() + COUNTS + self.body.len());
+        datagram.bytes(&self.head);
+        datagram.u32(self.sent);
+        datagram.u32(uptime);
+        datagram.u32(std::mem::take(&mut self.samples));
+        datagram.bytes(&self.body);
         self.body.clear();
-        out.push(whole);
+        out.push(datagram);
     }
 }

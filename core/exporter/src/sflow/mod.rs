@@ -1,7 +1,7 @@
 //! sFlow version 5: sampled packets and counters of ports.
 //!
-//! Each bridge is an agent of its own, with its own number (sub-agent) under one address. Samples and counters are collected in
-//! one datagram, which is sent when it is full or a second has passed.
+//! Each bridge has an agent of its own, with its own number (sub-agent) under one address. An agent collects samples and
+//! counters in one datagram, which is sent when it is full or a second has passed.
 
 mod agent;
 mod counters;

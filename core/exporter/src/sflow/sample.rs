@@ -1,10 +1,11 @@
-//! A sampled packet, with what is known of its way through the bridge.
+//! A sampled packet, with its path through the bridge as far as it is known.
 
 use crate::write::Write;
 use std::net::Ipv4Addr;
 
-/// Kinds of samples.
+/// Kind of a sample: a sampled packet.
 pub(super) const FLOW_SAMPLE: u32 = 1;
+/// Kind of a sample: counters.
 pub(super) const COUNTERS_SAMPLE: u32 = 2;
 
 /// Kinds of the records of a sampled packet.
@@ -20,7 +21,7 @@ mod kind {
 
 /// Header protocol: Ethernet.
 const ETHERNET: u32 = 1;
-/// Bytes of the frame check sequence, which packets here do not have.
+/// Bytes of the frame check sequence, which sampled packets do not contain.
 const FCS: u32 = 4;
 /// The bit of a label stack entry that marks the last one.
 const BOTTOM: u32 = 0x100;
@@ -28,11 +29,11 @@ const BOTTOM: u32 = 0x100;
 /// Where a packet is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// To the interface with this index.
+    /// Sent to the interface with this index.
     Interface(u32),
-    /// Nowhere, for an unknown reason.
+    /// Dropped for an unknown reason.
     Dropped,
-    /// To this many ports, or to one without an index.
+    /// Sent to this many ports; 1: a port without an interface index.
     Ports(u32),
 }
 
@@ -46,7 +47,7 @@ impl Output {
         }
     }
 
-    /// From a word.
+    /// Decodes the word of a sample.
     pub fn of_word(word: u32) -> Output {
         match word >> 30 {
             0 if word != 0 => Output::Interface(word),
@@ -83,23 +84,23 @@ pub struct Outer {
 /// A sampled packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample<'a> {
-    /// Its first bytes.
+    /// The first bytes of the packet.
     pub header: &'a [u8],
-    /// Its length.
+    /// Length of the packet in bytes.
     pub length: u32,
-    /// Interface index of the port that received it; 0: unknown.
+    /// Interface index of the port that received the packet; 0: unknown.
     pub input: u32,
-    /// Where it is sent.
+    /// Where the packet is sent.
     pub output: Output,
-    /// Its VLAN tag (TCI) when received.
+    /// VLAN tag (TCI) when received.
     pub in_tci: u16,
-    /// Its VLAN tag when sent.
+    /// VLAN tag (TCI) when sent.
     pub out_tci: u16,
-    /// The tunnel through which it was received.
+    /// The tunnel through which the packet was received.
     pub in_tunnel: Option<Outer>,
-    /// The tunnel through which it is sent.
+    /// The tunnel through which the packet is sent.
     pub out_tunnel: Option<Outer>,
-    /// Its label stack when sent, the outermost first.
+    /// MPLS label stack when sent, the outermost label first.
     pub labels: Vec<u32>,
 }
 
@@ -112,13 +113,13 @@ pub(super) fn put_record(body: &mut Vec<u8>, (kind, content): &Record) {
     body.bytes(content);
 }
 
-/// Appends zeros up to a whole number of words.
+/// Appends zeros until the length is a multiple of 4 bytes.
 pub(super) fn pad(content: &mut Vec<u8>) {
     content.resize(content.len().next_multiple_of(4), 0);
 }
 
 impl Sample<'_> {
-    /// The records, with at most `header` bytes of the packet.
+    /// The records of the sample, with at most `header` bytes of the packet.
     pub(super) fn records(&self, header: usize) -> Vec<Record> {
         let mut records = vec![(kind::SWITCH, self.switch()), (kind::HEADER, self.bytes(header))];
         let single = self.output.is_single();
@@ -160,7 +161,7 @@ impl Sample<'_> {
         // The next hop, which is unknown: the IPv4 address 0.
         content.u32(1);
         content.u32(0);
-        // The stack when received, which the packet's bytes contain.
+        // The length of the label stack when received: not reported, because the packet's bytes contain the stack.
         content.u32(0);
         content.u32(self.labels.len() as u32);
         for (i, label) in self.labels.iter().enumerate() {
@@ -185,7 +186,7 @@ fn put_tunnel(records: &mut Vec<Record>, outer: &Outer, [vni, tunnel]: [u32; 2])
     content.bytes(&outer.dst.octets());
     content.u32(u32::from(outer.src_port));
     content.u32(u32::from(outer.dst_port));
-    // Flags of TCP.
+    // TCP flags.
     content.u32(0);
     content.u32(u32::from(outer.tos));
     records.push((tunnel, content));

@@ -1,6 +1,6 @@
-//! What is sampled or counted.
+//! Data sources of sFlow.
 
-/// What is sampled or counted (sFlow: data source).
+/// The object that is sampled or whose counters are reported (sFlow: data source).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
     /// The interface with this index.
@@ -12,7 +12,7 @@ pub enum Source {
 impl Source {
     /// Class and index in one word.
     pub(super) fn word(self) -> u32 {
-        // Class 2: a physical entity. Numbers up to 999 are left to entities of the host.
+        // Class 2: a physical entity. Numbers up to 999 are reserved for entities of the host.
         match self {
             Source::Interface(index) => index & 0x00ff_ffff,
             Source::Bridge(agent) => 2 << 24 | (1000 + agent) & 0x00ff_ffff,

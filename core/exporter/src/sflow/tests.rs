@@ -1,4 +1,4 @@
-//! Datagrams are read back word by word, as a collector does.
+//! Reads datagrams word by word, as a collector does.
 
 use super::*;
 use crate::Now;
@@ -36,7 +36,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap())
 }
 
-/// The pairs of kind and content that fill `bytes`.
+/// Splits `bytes` into pairs of kind and content.
 fn records(mut bytes: &[u8]) -> Vec<Raw> {
     let mut all = Vec::new();
     while !bytes.is_empty() {
@@ -147,7 +147,7 @@ fn blocks_have_the_lengths_of_the_specification() {
     agent.set_interfaces(&[5]);
     let all: Vec<Block> = blocks.into_iter().map(|(block, _)| block).collect();
     assert!(agent.counters(Source::Interface(5), &all) && agent.counters(Source::Interface(5), &all[..1]));
-    // It is not polled.
+    // Interface 6 is not polled.
     assert!(agent.counters(Source::Interface(6), &all));
     agent.flush();
     let samples = parse(&agent.take()[0]).2;

@@ -1,15 +1,15 @@
-//! The vocabulary of the table of fields.
+//! The types of the columns in the table of fields.
 
 /// Whether a match may test single bits of the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Maskable {
-    /// The whole field or nothing.
+    /// No: all bits of the field or none.
     Whole,
-    /// Any bits.
+    /// Yes: any bits.
     Bitwise,
 }
 
-/// How the value is written in text.
+/// The form of a field's value in text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Form {
@@ -57,13 +57,13 @@ pub enum Prereq {
 /// The protocols that can express a match on the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Usable {
-    /// None.
+    /// No protocol.
     None,
     /// NXM over OpenFlow 1.0, and OpenFlow 1.2 and later.
     NxmOxm,
-    /// Those, and OpenFlow 1.1.
+    /// The protocols of `NxmOxm`, and OpenFlow 1.1.
     Of11Up,
-    /// All, OpenFlow 1.0 too.
+    /// All protocols, including OpenFlow 1.0.
     Any,
 }
 
@@ -73,8 +73,8 @@ pub struct Header {
     /// Vendor in bits 63..32 (0: none), class in 31..16, field in 15..9, has-mask in bit 8, length in 7..0. The
     /// length includes the four bytes of a vendor.
     pub bits: u64,
-    /// The first OpenFlow version whose standard defines it, as in the header of messages (1 is 1.0); 0 for NXM.
+    /// The first OpenFlow version whose standard defines the header, as a wire version (1 is OpenFlow 1.0); 0 for NXM.
     pub of_version: u8,
-    /// As in `NXM_OF_IN_PORT`.
+    /// The name of the header, for example `NXM_OF_IN_PORT`.
     pub name: &'static str,
 }

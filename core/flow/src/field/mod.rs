@@ -1,15 +1,15 @@
-//! Match fields: one table, and common code that reads and writes any field of a [`Flow`].
+//! Match fields: the table of all fields, and common code that reads and writes any field of a [`Flow`].
 //!
-//! Values are numbers of up to 128 bits. Fields of tunnel options may be wider: their number is the low 128 bits, and
-//! `tlv` has the rest. An address is the number that its bytes form in wire order. A field may have fewer or more
-//! bits in a `Flow` than on the wire (`ct_state`, `ipv6_label`): setting its mask to all ones sets all bits in the
+//! Values are numbers of up to 128 bits. Fields of tunnel options may be wider: here their value is the low 128 bits, and
+//! `tlv` handles all bits. An address is the number that its bytes form in wire order. A field may have fewer or more
+//! bits in a `Flow` than on the wire (`ct_state`, `ipv6_label`). A mask of all ones then sets all bits of the field in the
 //! `Flow`, so that equal matches are equal flows.
 //!
-//! **Invariant**: fields are defined only in the table; no other code lists them all.
+//! **Invariant**: fields are defined only in the table; no other code has a list of all fields.
 
 mod bits;
 mod info;
-mod place;
+mod location;
 mod prereq;
 mod subfield;
 mod table;
@@ -21,12 +21,12 @@ pub use table::{FieldId, FieldInfo};
 
 use crate::flow::{Flow, VLAN_CFI};
 use crate::tlv::{FIELD_BYTES_MAX, FIELDS, TlvValue};
-use place::Place;
+use location::FieldLocation;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 use units::OfPort;
 
-/// The VID that means "no tag" to `dl_vlan`.
+/// The value of `dl_vlan` that means "no tag".
 pub(crate) const VLAN_NONE: u128 = 0xffff;
 
 impl FieldId {
@@ -35,7 +35,7 @@ impl FieldId {
         table::FIELDS.iter().map(|f| f.id)
     }
 
-    /// The row of the field.
+    /// The row of the field in the table.
     pub fn info(self) -> &'static FieldInfo {
         &table::FIELDS[self as usize]
     }
@@ -50,7 +50,7 @@ impl FieldId {
         FieldId::numbered(FieldId::TunMetadata0, n, FIELDS)
     }
 
-    /// The number of the field of tunnel options, if it is one.
+    /// The index of a field of tunnel options; `None` for other fields.
     pub fn tlv_index(self) -> Option<usize> {
         (self as usize).checked_sub(FieldId::TunMetadata0 as usize).filter(|i| *i < FIELDS)
     }
@@ -59,12 +59,12 @@ impl FieldId {
         (n < count).then(|| table::FIELDS[first as usize + n].id)
     }
 
-    /// Returns whether it is a field of the outer header of a tunnel, or of its options.
+    /// Returns whether this is a field of a tunnel's outer header or of its options.
     pub fn is_tunnel(self) -> bool {
         (FieldId::TunId..=FieldId::TunMetadata63).contains(&self)
     }
 
-    /// Its index in the table: for sets of fields.
+    /// The index of the field in the table, for sets of fields.
     pub fn index(self) -> usize {
         self as usize
     }
@@ -78,11 +78,12 @@ impl FieldId {
         NAMED.get(name).copied()
     }
 
-    /// The field of a header; the has-mask bit and the length, which is doubled with a mask, are ignored.
+    /// The field that an NXM or OXM header denotes. The has-mask bit and the length, which is doubled if there is a mask, are
+    /// ignored.
     pub fn from_nxm_header(header: u64) -> Option<FieldId> {
         static NUMBERED: LazyLock<HashMap<u64, FieldId>> = LazyLock::new(|| {
             let of = |f: &'static FieldInfo| f.headers.iter().map(|h| (h.bits & TYPE, f.id));
-            // If several fields share a header, the first one is used: it is inserted last.
+            // If several fields share a header, the first field in the table is used: `rev` inserts it last.
             table::FIELDS.iter().flat_map(of).rev().collect()
         });
         const TYPE: u64 = !0x1ff;
@@ -94,22 +95,23 @@ impl FieldId {
         table::FIELDS.iter().find(|f| f.headers.iter().any(|h| h.name == name)).map(|f| f.id)
     }
 
-    /// The header to use in this OpenFlow version; 0 prefers NXM. `None` if the field has no header.
+    /// The header of the field for this OpenFlow version; version 0 prefers NXM. `None` if the field has no header.
     pub fn nxm_header(self, of_version: u8) -> Option<&'static Header> {
         let headers = self.info().headers;
         headers.iter().rfind(|h| of_version >= h.of_version).or(headers.first())
     }
 
-    fn place(self) -> &'static Place {
-        &table::PLACES[self as usize]
+    /// Where a [`Flow`] contains the field.
+    fn location(self) -> &'static FieldLocation {
+        &table::LOCATIONS[self as usize]
     }
 
-    /// The value in a flow. It has a meaning only if the prerequisites hold.
+    /// The value in a flow. It has a meaning only if the prerequisites of the field are met.
     pub fn get(self, flow: &Flow) -> u128 {
         if let Some(index) = self.tlv_index() {
             return flow.tlv_bits(index, 0, 128);
         }
-        let value = self.place().get(flow);
+        let value = self.location().get(flow);
         match self {
             FieldId::InPortOxm | FieldId::ActsetOutput => u128::from(OfPort(value as u16).to_u32()),
             _ => value,
@@ -125,7 +127,7 @@ impl FieldId {
         }
     }
 
-    /// As `set`, for the value of a match: the TPID of a tag is not changed.
+    /// Writes the value like `set`, but without setting the TPID of a VLAN tag; for the values of a match.
     pub(crate) fn set_parts(self, flow: &mut Flow, value: u128) {
         if let Some(index) = self.tlv_index() {
             return flow.set_tlv(index, &value.to_be_bytes());
@@ -133,11 +135,11 @@ impl FieldId {
         match self {
             FieldId::InPortOxm | FieldId::ActsetOutput => {
                 if let Some(port) = u32::try_from(value).ok().and_then(OfPort::from_u32) {
-                    self.place().set(flow, u128::from(port.0));
+                    self.location().set(flow, u128::from(port.0));
                 }
             }
             FieldId::DlVlan if value == VLAN_NONE => flow.vlans[0].tci = 0,
-            _ => self.place().set(flow, value),
+            _ => self.location().set(flow, value),
         }
         let tag = matches!(self, FieldId::DlVlanPcp | FieldId::VlanPcp)
             || self == FieldId::DlVlan && value != VLAN_NONE;
@@ -146,38 +148,40 @@ impl FieldId {
         }
     }
 
-    /// Returns whether it is part of the VLAN tag, whose other bits may change with it.
+    /// Returns whether the field is a part of the VLAN tag. A write to such a field may change other bits of the tag.
     const fn is_of_tag(self) -> bool {
         use FieldId::*;
         matches!(self, VlanTci | DlVlan | DlVlanPcp | VlanVid | VlanPcp)
     }
 
-    /// Its value is what lies in its place, and writing it has no other effect.
+    /// Returns whether the flow contains the field's value unchanged, and a write has no other effect.
     const fn is_plain(self) -> bool {
         !self.is_of_tag() && !matches!(self, FieldId::InPortOxm | FieldId::ActsetOutput)
     }
 
-    /// The words of a flow that writing it may change, a bit each. `None`: it is not one place alone, or one that moves.
+    /// The words of a flow that a write to the field may change, as a bit set. `None` for parts of the VLAN tag, because a write
+    /// has other effects, and for fields of tunnel options, because their location depends on the layout.
     pub fn words(self) -> Option<u128> {
-        (!self.is_of_tag() && self.tlv_index().is_none()).then(|| self.place().words())
+        (!self.is_of_tag() && self.tlv_index().is_none()).then(|| self.location().words())
     }
 
-    /// As `words`, with all possible words for a field without a fixed place.
-    pub(crate) fn words_at_most(self) -> u128 {
-        if self.tlv_index().is_some() { u128::MAX } else { self.place().words() }
+    /// The words of a flow that may contain the field; all words for a field of tunnel options.
+    pub(crate) fn possible_words(self) -> u128 {
+        if self.tlv_index().is_some() { u128::MAX } else { self.location().words() }
     }
 
     /// Writes the bits of the value that are set in `mask`.
     #[inline]
     pub fn set_masked(self, flow: &mut Flow, value: u128, mask: u128) {
-        let place = self.place();
-        if place.is_plain() {
-            return place.set_masked(flow, value, mask);
+        let location = self.location();
+        if location.is_plain() {
+            return location.set_masked(flow, value, mask);
         }
-        self.set_masked_elsewhere(flow, value, mask);
+        self.set_masked_general(flow, value, mask);
     }
 
-    fn set_masked_elsewhere(self, flow: &mut Flow, value: u128, mask: u128) {
+    /// [`set_masked`](Self::set_masked) for fields that are not plain.
+    fn set_masked_general(self, flow: &mut Flow, value: u128, mask: u128) {
         if let Some(index) = self.tlv_index() {
             let old = flow.tlv_bits(index, 0, 128);
             return flow.set_tlv_bits(index, 0, 128, old & !mask | value & mask);
@@ -186,22 +190,22 @@ impl FieldId {
         self.set(flow, old & !mask | value & mask);
     }
 
-    /// The field's bits in a mask, as a value of the field.
+    /// The field's bits in a mask, as a mask of the field's value.
     pub fn mask_of(self, mask: &Flow) -> u128 {
         if let Some(index) = self.tlv_index() {
             return mask.tlv_bits(index, 0, 128);
         }
-        let bits = self.place().get(mask);
+        let bits = self.location().get(mask);
         match self {
-            // Eight bits of it can be matched, and these are not the whole field.
+            // A flow has only eight of the bits, so all ones in the flow are not all ones of the field.
             FieldId::CtState => bits,
-            _ if bits == self.place().ones() => self.ones(),
+            _ if bits == self.location().ones() => self.ones(),
             _ => bits & self.ones(),
         }
     }
 
-    /// Writes the bits into a mask. All ones set all bits of the field in the `Flow`, even if these are more or
-    /// fewer.
+    /// Writes the field's bits into a mask. All ones set all bits of the field in the `Flow`, even if it has more or fewer
+    /// bits there.
     pub fn set_mask(self, mask: &mut Flow, bits: u128) {
         if let Some(index) = self.tlv_index() {
             return match bits {
@@ -211,8 +215,8 @@ impl FieldId {
             };
         }
         let ones = self.ones();
-        let fill = if bits & ones == ones { self.place().ones() } else { bits };
-        self.place().set(mask, fill);
+        let fill = if bits & ones == ones { self.location().ones() } else { bits };
+        self.location().set(mask, fill);
         let tag = matches!(self, FieldId::DlVlanPcp | FieldId::VlanPcp | FieldId::DlVlan);
         if tag && bits != 0 {
             mask.vlans[0].tci |= VLAN_CFI;
@@ -222,19 +226,20 @@ impl FieldId {
     /// Adds bits to a mask, as `set_mask` writes them.
     #[inline]
     pub fn add_to_mask(self, mask: &mut Flow, bits: u128) {
-        let place = self.place();
-        if place.is_plain() {
-            return place.set_masked(mask, u128::MAX, bits);
+        let location = self.location();
+        if location.is_plain() {
+            return location.set_masked(mask, u128::MAX, bits);
         }
-        self.add_to_mask_elsewhere(mask, bits);
+        self.add_to_mask_general(mask, bits);
     }
 
-    fn add_to_mask_elsewhere(self, mask: &mut Flow, bits: u128) {
+    /// [`add_to_mask`](Self::add_to_mask) for fields that are not plain.
+    fn add_to_mask_general(self, mask: &mut Flow, bits: u128) {
         let all = self.mask_of(mask) | bits;
         self.set_mask(mask, all);
     }
 
-    /// The widest mask of the field in text and on the wire.
+    /// The mask of all bits of the field, in text and on the wire.
     pub fn ones(self) -> u128 {
         match self {
             FieldId::VlanVid => 0x1fff,
@@ -248,15 +253,15 @@ impl FieldId {
         if let Some(index) = self.tlv_index() {
             return !mask.has_tlv(index);
         }
-        self.place().get(mask) == 0
+        self.location().get(mask) == 0
     }
 
-    /// Sets the whole field in the wildcards of a translation.
+    /// Adds all bits of the field to a mask.
     pub fn unwildcard(self, mask: &mut Flow) {
         self.set_mask(mask, u128::MAX);
     }
 
-    /// Returns whether the value can be part of a match: it has no bits beyond those of the field.
+    /// Returns whether a match may contain the value: it has no bits that the field does not have.
     pub fn is_value_valid(self, value: u128) -> bool {
         match self {
             FieldId::InPortOxm | FieldId::ActsetOutput => {
@@ -268,7 +273,7 @@ impl FieldId {
         }
     }
 
-    /// Returns whether spare bits of the wire form must be zero. (Those of ERSPAN are not checked.)
+    /// Returns whether unused bits of the wire form must be zero. They are not checked for the ERSPAN fields.
     fn checks_bits(self) -> bool {
         !matches!(
             self,

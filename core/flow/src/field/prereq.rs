@@ -1,4 +1,4 @@
-//! Prerequisites: the conditions under which a packet has a field.
+//! Checks prerequisites: the conditions under which a packet has a field.
 
 use super::{FieldId, Prereq};
 use crate::flow::{Flow, VLAN_CFI, ct_state, frag};

@@ -1,4 +1,4 @@
-//! Part of a field: `NXM_NX_REG0[0..15]`.
+//! Subfields: a range of bits of a field, such as `NXM_NX_REG0[0..15]`.
 
 use super::bits::low_bits;
 use super::table::FieldId;
@@ -15,11 +15,11 @@ pub struct Subfield {
     pub ofs: u16,
     /// Number of bits.
     pub n_bits: u16,
-    /// Size of the whole field on the wire in bytes. For a field of tunnel options it differs from switch to switch.
+    /// Size of the complete field on the wire in bytes. For a field of tunnel options the controller configures it.
     pub n_bytes: u8,
 }
 
-/// Why a text is not a subfield. Scripts compare these texts.
+/// Why a text is not a subfield. Scripts compare the error texts.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[allow(missing_docs)]
 pub enum SubfieldError {
@@ -37,7 +37,7 @@ pub enum SubfieldError {
     Trailing,
 }
 
-/// The low 128 bits of a number in wire order.
+/// The low 128 bits of a number, which is given in wire order.
 fn number(bytes: &[u8]) -> u128 {
     let low = bytes.last_chunk().copied().unwrap_or_else(|| {
         let mut all = [0; 16];
@@ -47,7 +47,7 @@ fn number(bytes: &[u8]) -> u128 {
     u128::from_be_bytes(low)
 }
 
-/// The numbers between brackets, and the rest of the text: `[]` has none, `[3]` one, `[0..3]` two.
+/// First and last bit between brackets (`[]`: none, `[3]`: both are 3, `[0..3]`), and the rest of the text.
 fn brackets(s: &str) -> Option<(Option<(i64, i64)>, &str)> {
     let (inside, rest) = s.strip_prefix('[')?.split_once(']')?;
     if inside.is_empty() {
@@ -62,7 +62,7 @@ fn brackets(s: &str) -> Option<(Option<(i64, i64)>, &str)> {
 }
 
 impl Subfield {
-    /// The whole field.
+    /// The subfield with all bits of a field.
     pub fn whole(field: FieldId) -> Subfield {
         let info = field.info();
         Subfield { field, ofs: 0, n_bits: info.n_bits, n_bytes: info.n_bytes }
@@ -73,13 +73,14 @@ impl Subfield {
         Subfield::whole(field).part(ofs, n_bits)
     }
 
-    /// Bits `ofs..ofs + n_bits` of this subfield.
+    /// Bits `ofs..ofs + n_bits` of the field, as a subfield with the same wire size; `None` if the field does not have these
+    /// bits, or if `n_bits` is 0.
     pub fn part(self, ofs: u16, n_bits: u16) -> Option<Subfield> {
         let end = ofs.checked_add(n_bits)?;
         (n_bits > 0 && end <= self.field.info().n_bits).then_some(Subfield { ofs, n_bits, ..self })
     }
 
-    /// Splits it into parts of at most 128 bits, the lowest first.
+    /// Splits the subfield into parts of at most 128 bits, the lowest first.
     pub fn parts(self) -> impl Iterator<Item = Subfield> {
         (0..self.n_bits.div_ceil(128)).map(move |i| Subfield {
             ofs: self.ofs + 128 * i,
@@ -88,17 +89,17 @@ impl Subfield {
         })
     }
 
-    /// All bits set, as a value of the subfield.
+    /// The value of the subfield with all bits set.
     pub fn ones(self) -> u128 {
         low_bits(u32::from(self.n_bits))
     }
 
-    /// The bits as a mask of the field.
+    /// The bits of the subfield as a mask of the field's value.
     pub fn field_mask(self) -> u128 {
         self.ones().checked_shl(self.ofs.into()).unwrap_or(0)
     }
 
-    /// The value in a flow; of more than 128 bits the low ones (see [`Subfield::parts`]).
+    /// The value in a flow; only the low 128 bits of a wider subfield (see [`Subfield::parts`]).
     pub fn get(self, flow: &Flow) -> u128 {
         if let Some(index) = self.field.tlv_index() {
             return flow.tlv_bits(index, self.ofs.into(), self.n_bits.into());
@@ -114,7 +115,7 @@ impl Subfield {
         self.field.set_masked(flow, value << self.ofs, self.field_mask());
     }
 
-    /// The value in a flow as bytes, the most significant first, of any width.
+    /// The value in a flow as bytes, the most significant first; the subfield may have any width.
     pub fn bytes(self, flow: &Flow) -> Vec<u8> {
         if self.n_bits <= 128 {
             let unused = 16 - usize::from(self.n_bits.div_ceil(8));
@@ -129,7 +130,7 @@ impl Subfield {
         out
     }
 
-    /// Writes the low bits of a value in bytes into a flow.
+    /// Writes a value, given as bytes, into a flow; only the low bits of a value that is too long.
     pub fn set_bytes(self, flow: &mut Flow, value: &[u8]) {
         if self.n_bits <= 128 {
             return self.set(flow, number(value));
@@ -141,7 +142,7 @@ impl Subfield {
         }
     }
 
-    /// Sets these bits in the wildcards of a translation.
+    /// Adds the bits of the subfield to a mask.
     pub fn unwildcard(self, mask: &mut Flow) {
         if self.field.tlv_index().is_some() {
             return self.parts().for_each(|part| part.set(mask, u128::MAX));
@@ -149,7 +150,7 @@ impl Subfield {
         self.field.add_to_mask(mask, self.field_mask());
     }
 
-    /// Parses a subfield at the front of a text; returns the rest.
+    /// Parses a subfield at the front of a text. Also returns the rest of the text.
     pub fn parse_prefix(text: &str) -> Result<(Subfield, &str), SubfieldError> {
         let own = || text.to_owned();
         let name_len = text.find(['[', '-']).unwrap_or(text.len());
@@ -177,7 +178,7 @@ impl Subfield {
         Ok((Subfield { ofs: start as u16, n_bits, ..Subfield::whole(field) }, rest))
     }
 
-    /// Parses a whole text.
+    /// Parses a text that is a subfield.
     pub fn parse(text: &str) -> Result<Subfield, SubfieldError> {
         match Subfield::parse_prefix(text)? {
             (sf, "") => Ok(sf),

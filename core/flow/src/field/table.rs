@@ -1,11 +1,11 @@
 //! The table of match fields, with a row for each field.
 //!
-//! A row is: `Id: "name" "other name", bytes bits maskable form prerequisite access protocols,` then the place of the
-//! field in a [`Flow`], and its headers in NXM and OXM (class, number, first OpenFlow version, name). Sources:
+//! A row is: `Id: "name" "other name", bytes bits maskable form prerequisite access protocols,` then the location of the
+//! field in a [`Flow`], and its headers in NXM and OXM (class, number, first OpenFlow version, name). Specifications:
 //! OpenFlow 1.5.1 §7.2.3.8, the ONF extensions, and ovs-fields(7) for the Nicira fields.
 
 use super::info::{Form, Header, Maskable, Prereq, Usable};
-use super::place::{Place, TLV, at, bytes, mpls, reg, vlan};
+use super::location::{FieldLocation, TLV, at, bytes, mpls, reg, vlan};
 use crate::Flow;
 use std::mem::offset_of;
 
@@ -14,25 +14,25 @@ use std::mem::offset_of;
 pub struct FieldInfo {
     /// The field.
     pub id: FieldId,
-    /// Its name in text.
+    /// The name of the field in text.
     pub name: &'static str,
-    /// Another name in text; empty for none.
+    /// A second name in text; empty: none.
     pub extra_name: &'static str,
-    /// Size on the wire; of a field of tunnel options the most that it can be.
+    /// Size on the wire in bytes; for a field of tunnel options the maximum.
     pub n_bytes: u8,
-    /// How many of those bits count.
+    /// Number of significant bits.
     pub n_bits: u16,
-    /// Whether parts can be matched.
+    /// Whether single bits can be matched.
     pub maskable: Maskable,
-    /// Form in text.
+    /// Form of the value in text.
     pub form: Form,
-    /// Prerequisite.
+    /// The condition under which a packet has the field.
     pub prereq: Prereq,
-    /// Actions may write it.
+    /// Actions may write the field.
     pub writable: bool,
-    /// Protocols that can match it: exactly, with a CIDR mask, with any mask.
+    /// The protocols that can express a match on the field: an exact match, with a CIDR mask, with any other mask.
     pub usable: [Usable; 3],
-    /// Its headers, in order of preference for the oldest version first.
+    /// The NXM and OXM headers of the field, ordered by OpenFlow version.
     pub headers: &'static [Header],
 }
 
@@ -47,7 +47,7 @@ const NXOXM_ET: Class = (0x0000_2320, 0xffff);
 const NXOXM_NSH: Class = (0x005a_d650, 0xffff);
 const ONFOXM_ET: Class = (0x4f4e_4600, 0xffff);
 
-/// Protocols for an exact, a CIDR and any other mask.
+/// The protocols that can express an exact match, a CIDR mask, and any other mask.
 type Protocols = [Usable; 3];
 const NOT: Protocols = [Usable::None; 3];
 const ANY_EXACT: Protocols = [Usable::Any, Usable::None, Usable::None];
@@ -60,9 +60,10 @@ const OF11_ANY: Protocols = [Usable::Of11Up; 3];
 const OXM_EXACT: Protocols = [Usable::NxmOxm, Usable::None, Usable::None];
 const OXM_ANY: Protocols = [Usable::NxmOxm; 3];
 
-/// Whether actions may write the field.
+/// Access of a row: actions cannot write the field.
 #[allow(non_upper_case_globals)]
 const Ro: bool = false;
+/// Access of a row: actions may write the field.
 #[allow(non_upper_case_globals)]
 const Rw: bool = true;
 
@@ -74,7 +75,7 @@ const fn header(class: Class, field: u8, n_bytes: u8, of_version: u8, name: &'st
 
 macro_rules! fields {
     ($($id:ident: $name:literal $extra:literal, $bytes:literal $bits:literal $mask:ident $form:ident $pre:ident
-        $access:ident $protocols:ident, $place:expr,
+        $access:ident $protocols:ident, $location:expr,
         [$(($class:ident, $number:literal, $version:literal, $nxm:literal)),*];)*) => {
         /// A match field, in the order of the table.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -96,7 +97,7 @@ macro_rules! fields {
             headers: &[$(header($class, $number, $bytes, $version, $nxm)),*],
         }),*];
 
-        pub(super) static PLACES: [Place; [$(FieldId::$id),*].len()] = [$($place.of_field($bits, FieldId::$id.is_plain())),*];
+        pub(super) static LOCATIONS: [FieldLocation; [$(FieldId::$id),*].len()] = [$($location.of_field($bits, FieldId::$id.is_plain())),*];
     };
 }
 

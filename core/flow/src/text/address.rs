@@ -26,7 +26,8 @@ pub fn ipv4(addr: u32, mask: u32) -> String {
     }
 }
 
-/// As RFC 5952, but an address of which only the last 32 bits are set ends in dotted form, as the C library has it.
+/// The text of an IPv6 address, as defined by RFC 5952. An address with only its last 32 bits set is printed like `::1.2.3.4`,
+/// as the C library does.
 pub fn ipv6_addr(addr: u128) -> String {
     let low = addr as u32;
     if addr >> 32 == 0 && low >> 16 != 0 {
@@ -35,7 +36,7 @@ pub fn ipv6_addr(addr: u128) -> String {
     Ipv6Addr::from(addr).to_string()
 }
 
-/// The address, with `/len` or `/mask` unless the mask is full.
+/// The text of an IPv6 address, with `/len` or `/mask` unless the mask is full.
 pub fn ipv6(addr: u128, mask: u128) -> String {
     let text = ipv6_addr(addr);
     match prefix_len(mask, 128) {
@@ -50,7 +51,7 @@ pub fn mac(addr: Mac, mask: Mac) -> String {
     if mask == Mac::BROADCAST { addr.to_string() } else { format!("{addr}/{mask}") }
 }
 
-/// One Ethernet address: six numbers of one or two hexadecimal digits.
+/// Parses an Ethernet address: six numbers of one or two hexadecimal digits.
 pub fn parse_mac(text: &str) -> Option<Mac> {
     let mut out = [0; 6];
     let mut parts = text.split(':');
@@ -61,7 +62,7 @@ pub fn parse_mac(text: &str) -> Option<Mac> {
     parts.next().is_none().then_some(Mac(out))
 }
 
-/// Address and mask.
+/// Parses an Ethernet address, optionally with a mask.
 pub fn parse_mac_masked(text: &str) -> Result<(Mac, Mac), TextError> {
     let (addr, mask) = text.split_once('/').map_or((text, None), |(a, m)| (a, Some(m)));
     let mask = mask.map_or(Some(Mac::BROADCAST), parse_mac);
@@ -77,7 +78,7 @@ fn parse_ipv4(text: &str) -> Option<u32> {
     parts.next().is_none().then_some(u32::from_be_bytes(bytes))
 }
 
-/// The mask of a prefix of this length of an address with this number of bits.
+/// The mask of a prefix with `len` bits, for an address with `bits` bits.
 fn mask_of_prefix(text: &str, len: i64, bits: u32) -> Result<u128, TextError> {
     match u32::try_from(len) {
         Ok(len) if len <= bits => Ok(prefix_mask(len, bits)),
@@ -90,7 +91,7 @@ fn mask_of_prefix(text: &str, len: i64, bits: u32) -> Result<u128, TextError> {
     }
 }
 
-/// Address and mask or prefix length.
+/// Parses an IPv4 address, optionally with a mask or a prefix length.
 pub fn parse_ipv4_masked(text: &str) -> Result<(u32, u32), TextError> {
     let invalid = || TextError::new(format!("{text}: invalid IP address"));
     let (addr, mask) = text.split_once('/').map_or((text, None), |(a, m)| (a, Some(m)));
@@ -103,7 +104,7 @@ pub fn parse_ipv4_masked(text: &str) -> Result<(u32, u32), TextError> {
     Ok((addr, mask_of_prefix(text, len, 32)? as u32))
 }
 
-/// Address and mask or prefix length.
+/// Parses an IPv6 address, optionally with a mask or a prefix length.
 pub fn parse_ipv6_masked(text: &str) -> Result<(u128, u128), TextError> {
     let invalid = || TextError::new(format!("{text}: invalid IPv6 address"));
     let (addr, mask) = text.split_once('/').map_or((text, None), |(a, m)| (a, Some(m)));

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Why a text means nothing, in the words that scripts know.
+/// Why a text is invalid. Scripts compare the message.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct TextError(pub String);

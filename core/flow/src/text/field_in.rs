@@ -11,7 +11,7 @@ fn integer(info: &FieldInfo, text: &str) -> Result<(u128, u128), TextError> {
     Ok((value, mask.unwrap_or_else(|| low_bits(8 * u32::from(info.n_bytes)))))
 }
 
-/// Name, mask, value. The order decides which name a mask gets.
+/// Name, mask and value of the kinds of fragments. Parsing uses the first row with a name.
 pub(super) const FRAGMENTS: [(&str, u8, u8); 7] = [
     ("no", 3, 0),
     ("first", 3, 1),
@@ -47,10 +47,10 @@ fn flag_set(text: &str, name: flags::BitName, field: &str, allowed: u32) -> Resu
 }
 
 impl FieldId {
-    /// Parses a value and mask. `*` matches no bits, and so does `ANY`, except for a port, where it is the name of
-    /// "none".
+    /// Parses a value and its mask. `*` matches no bits. `ANY` also matches no bits, except for a port field, where it is the
+    /// name of a reserved port.
     pub fn parse_masked(self, text: &str, names: &dyn NameMap) -> Result<(u128, u128), TextError> {
-        // The text of a value of which no bit is matched (`field_out`).
+        // These texts are printed for an empty mask (`field_out`).
         let info = self.info();
         let is_port = matches!(info.form, Form::OfPort | Form::OfPortOxm);
         if text == "*" || text == "ANY" && !is_port {
@@ -94,7 +94,7 @@ impl FieldId {
         };
         let mask = mask & full;
         let is_some = mask != 0 && mask != full;
-        // Bits beyond those of the field are ignored; a mask with all bits of the field is a full mask.
+        // Mask bits that the field does not have are ignored. A mask with all bits of the field is a full mask.
         let mask = match mask & self.ones() {
             _ if !is_some || info.maskable != Maskable::Bitwise => mask,
             bits if bits == self.ones() => full,
@@ -103,11 +103,11 @@ impl FieldId {
         if info.maskable == Maskable::Whole && is_some {
             return Err(TextError::new(format!("{text}: invalid mask for field {}", info.name)));
         }
-        // With an empty mask the value is zero, as it is printed.
+        // With an empty mask the value has no meaning, so it is zero.
         Ok((if mask == 0 { 0 } else { value }, mask))
     }
 
-    /// Parses a whole value without a mask.
+    /// Parses a value that must not have a mask.
     pub fn parse_exact(self, text: &str, names: &dyn NameMap) -> Result<u128, TextError> {
         let (value, mask) = self.parse_masked(text, names)?;
         if mask == low_bits(8 * u32::from(self.info().n_bytes)) {

@@ -1,4 +1,4 @@
-//! The value and mask of one field as text.
+//! Prints value and mask of one field as text.
 
 use super::field_in::FRAGMENTS;
 use super::{NameMap, address, flags, hex, port_text};
@@ -6,7 +6,7 @@ use crate::field::{FieldId, Form, low_bits};
 use crate::flow::Mac;
 use units::OfPort;
 
-/// `(ns,type)`; `eth` for Ethernet.
+/// The text of a packet type: `packet_type=(ns,type)`; `eth` for Ethernet.
 pub(super) fn packet_type(value: u32, mask: u32) -> String {
     if value == 0 && mask == u32::MAX {
         return "eth".to_owned();
@@ -23,7 +23,8 @@ pub(super) fn packet_type(value: u32, mask: u32) -> String {
 }
 
 impl FieldId {
-    /// The value, with its mask unless that is `None` or full; `ANY`, of a port `*`, for an empty mask.
+    /// The text of a value, with its mask unless the mask is `None` or full. An empty mask is printed as `ANY`, or as `*` for a
+    /// port field.
     pub fn format(self, value: u128, mask: Option<u128>, names: &dyn NameMap) -> String {
         let info = self.info();
         let full = low_bits(8 * u32::from(info.n_bytes));

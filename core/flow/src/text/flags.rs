@@ -3,26 +3,26 @@
 use super::TextError;
 use super::numbers::parse_i64_prefix;
 
-/// The name of one bit.
+/// Gives the name of one bit.
 pub type BitName = fn(u32) -> Option<&'static str>;
 
 fn named(names: &[&'static str], bit: u32) -> Option<&'static str> {
     bit.is_power_of_two().then(|| names.get(bit.trailing_zeros() as usize).copied()).flatten()
 }
 
-/// Bits of `ct_state`.
+/// The name of a bit of `ct_state`.
 pub fn ct_state(bit: u32) -> Option<&'static str> {
     named(&["new", "est", "rel", "rpl", "inv", "trk", "snat", "dnat"], bit)
 }
 
-/// Bits of `tcp_flags`.
+/// The name of a bit of `tcp_flags`.
 pub fn tcp(bit: u32) -> Option<&'static str> {
     const NAMES: [&str; 12] =
         ["fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr", "ns", "[200]", "[400]", "[800]"];
     named(&NAMES, bit)
 }
 
-/// Bits of `tun_flags`.
+/// The name of a bit of `tun_flags`.
 pub fn tunnel(bit: u32) -> Option<&'static str> {
     named(&["oam", "df", "csum", "key"], bit)
 }
@@ -31,7 +31,7 @@ fn bits(set: u32) -> impl Iterator<Item = u32> {
     (0..32).map(|i| 1 << i).filter(move |b| set & b != 0)
 }
 
-/// The names of the bits that are set, with a delimiter between; `0` for none.
+/// The names of the bits that are set, separated by the delimiter; `0` if no bit is set.
 pub fn format(name: BitName, flags: u32, delimiter: char) -> String {
     if flags == 0 {
         return "0".to_owned();
@@ -44,7 +44,8 @@ pub fn format(name: BitName, flags: u32, delimiter: char) -> String {
     parts.join(&delimiter.to_string())
 }
 
-/// `+set-unset` for the bits of the mask; names with `|` if the mask is `full`.
+/// The bits of the mask as `+name` (set) or `-name` (not set). If the mask is `full`, the names of the set bits, separated by
+/// `|`.
 pub fn format_masked(name: BitName, flags: u32, mask: u32, full: u32) -> String {
     if mask == full {
         return format(name, flags, '|');
@@ -56,7 +57,7 @@ pub fn format_masked(name: BitName, flags: u32, mask: u32, full: u32) -> String 
     bits(mask).map(|b| format!("{}{}", sign(b), name(b).unwrap_or("[Unknown]"))).collect()
 }
 
-/// Flags and mask. Without signs the mask is all ones.
+/// Parses flags and their mask. The mask is all ones if the text has neither signs nor a mask.
 pub fn parse(text: &str, name: BitName, field: &str, allowed: u32) -> Result<(u32, u32), TextError> {
     let unknown = |at: &str| TextError::new(format!("{at}: unknown {field} flag(s)"));
     if let Some((flags, mask)) = parse_numbers(text) {

@@ -6,8 +6,8 @@ use crate::flow::Flow;
 use crate::tlv::Layout;
 use units::OfPort;
 
-/// The flow, and a mask of the fields in the text. Without `in_port` it is [`OfPort::NONE`]. Fields of tunnel options
-/// that are not in the layout are ignored.
+/// Parses a flow; returns the flow, and a mask of the fields in the text. Without `in_port`, the in port is
+/// [`OfPort::NONE`]. Fields of tunnel options that are not in the layout are ignored.
 pub fn parse_exact_flow(text: &str, names: &dyn NameMap, layout: &Layout) -> Result<(Flow, Flow), TextError> {
     let mut flow = Flow { layout: *layout, ..Flow::ZERO };
     let mut mask = flow;
@@ -33,11 +33,11 @@ pub fn parse_exact_flow(text: &str, names: &dyn NameMap, layout: &Layout) -> Res
         if !field.prereqs_ok(&flow) {
             return error(format!("prerequisites not met for setting {key}"));
         }
-        let again = match field.tlv_index() {
+        let is_set = match field.tlv_index() {
             Some(index) => flow.has_tlv(index),
             None => field.get(&flow) != 0,
         };
-        if again {
+        if is_set {
             return error(format!("field {key} set multiple times"));
         }
         if let Some(index) = field.tlv_index() {

@@ -1,4 +1,4 @@
-//! A flow as text, with the fields that its packet has.
+//! Prints a flow as text, with the fields that its packet has.
 
 use super::NameMap;
 use crate::flow::{Flow, Mac, VLANS_MAX, Vlan, frag};
@@ -45,8 +45,7 @@ pub fn exact_mask(flow: &Flow) -> Flow {
             }
             return mask;
         }
-        // As scripts expect it: only for a flow whose Ethernet type is in the packet, and with the fields of a
-        // network header as zeros.
+        // As scripts expect: NSH fields are printed only if `dl_type` is NSH, and fields of an IP header are printed as zeros.
         0x894f if flow.dl_type == dl_type => mask.nsh = Flow::ONES.nsh,
         _ => return mask,
     }
@@ -110,7 +109,7 @@ fn l4(flow: &Flow, mask: &mut Flow) {
     }
 }
 
-/// The flow's packet as text. Metadata fields that are zero are left out.
+/// The text of a flow. Metadata fields that are zero are left out.
 pub fn flow_text(flow: &Flow, names: &dyn NameMap) -> String {
     let mut mask = exact_mask(flow);
     mask.metadata = u64::MAX;

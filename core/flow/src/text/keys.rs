@@ -9,7 +9,7 @@ pub struct Protocol {
     pub nw_proto: u8,
 }
 
-/// The protocol of a short name.
+/// The protocol with this short name.
 pub fn protocol(name: &str) -> Option<Protocol> {
     let (dl_type, nw_proto) = match name {
         "ip" | "ipv4" | "ip4" => (0x0800, 0),
@@ -36,8 +36,8 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b',' | b' ' | b'\t' | b'\r' | b'\n')
 }
 
-/// Length of a value: up to a delimiter outside of parentheses. Delimiters are ASCII, so they are not part of another
-/// character.
+/// Length of a value, which ends before a delimiter outside of parentheses. Delimiters are ASCII, so a delimiter byte is never
+/// part of another UTF-8 character.
 fn value_len(text: &str, delimits: impl Fn(u8) -> bool) -> usize {
     let mut depth = 0usize;
     for (at, byte) in text.bytes().enumerate() {
@@ -57,8 +57,8 @@ fn skip_one(text: &str) -> &str {
     chars.as_str()
 }
 
-/// Removes a key and its value from the front of a text: `key`, `key=value`, `key:value`, `key(value)`. `None` at the
-/// end.
+/// Removes a key and its value from the front of a text, in one of the forms `key`, `key=value`, `key:value`, `key(value)`.
+/// `None` at the end of the text.
 pub fn next_key_value<'a>(text: &mut &'a str) -> Option<(&'a str, &'a str)> {
     let start = text.trim_start_matches(|c| u8::try_from(c).is_ok_and(is_space));
     *text = start;

@@ -1,4 +1,4 @@
-//! Parses a match: one `field=value/mask`, a short protocol name, or bits of a field.
+//! Parses the items of a match: `field=value/mask`, a short protocol name, or bits of a field.
 
 use super::numbers::parse_integer;
 use super::{NameMap, NoNames, TextError, protocol};
@@ -7,21 +7,22 @@ use crate::flow::Flow;
 use crate::matching::Match;
 
 impl Match {
-    /// Matches Ethernet packets, unless the match already determines the packet type.
+    /// Restricts the match to Ethernet packets, unless it already matches the packet type.
     pub fn require_ethernet(&mut self) {
         if self.mask.packet_type == 0 {
             self.set(FieldId::PacketType, 0);
         }
     }
 
+    /// Restricts the match to Ethernet packets if the field has a prerequisite.
     fn require_for(&mut self, field: FieldId) {
         if field.info().prereq != Prereq::None {
             self.require_ethernet();
         }
     }
 
-    /// Sets a field from text and returns which protocols can express it. Without text the presence of the field is
-    /// matched.
+    /// Matches a field by the value and mask in `text`; returns the protocols that can express the match. An empty text
+    /// matches no bits of the field, or only the presence of a tunnel option.
     pub fn parse_field(
         &mut self,
         field: FieldId,
@@ -37,17 +38,17 @@ impl Match {
         Ok(usable(field, mask))
     }
 
-    /// Sets a field of tunnel options, after allocating its slots in the match.
+    /// Allocates the slots of a field of tunnel options in the match, and matches the field.
     fn parse_tlv(
         &mut self,
         index: usize,
         (value, mask): (Vec<u8>, Option<Vec<u8>>),
     ) -> Result<Usable, TextError> {
-        let placed = self.place_tlv(index, &value, mask.as_deref());
-        placed.map(|()| Usable::NxmOxm).map_err(|e| TextError(e.to_string()))
+        let allocated = self.allocate_tlv(index, &value, mask.as_deref());
+        allocated.map(|()| Usable::NxmOxm).map_err(|e| TextError(e.to_string()))
     }
 
-    /// Parses a subfield such as `reg0[0..3]=5`: adds bits to the match of the field.
+    /// Parses a subfield such as `reg0[0..3]=5`: adds its bits to the match on the field.
     fn parse_subfield(&mut self, name: &str, text: &str) -> Result<Usable, TextError> {
         let sf = Subfield::parse(name).map_err(|e| TextError::new(e.to_string()))?;
         let n_bytes = sf.field.info().n_bytes.min(16);
@@ -69,7 +70,7 @@ impl Match {
         Ok(usable(sf.field, mask))
     }
 
-    /// Matches bits of a field of tunnel options, whose minimum length in bytes follows from them.
+    /// Matches bits of a field of tunnel options. `len`: the length in bytes that the field needs for these bits.
     fn parse_tlv_bits(
         &mut self,
         index: usize,
@@ -85,8 +86,8 @@ impl Match {
         self.parse_tlv(index, (bits.tlv(index).to_vec(), Some(mask.tlv(index).to_vec())))
     }
 
-    /// Applies one key and value of a list if they belong to a match: a short protocol name, `eth`, a field, bits of
-    /// a field. `None` if the key is something else.
+    /// Applies a key and a value of a list to the match. The key is a short protocol name, `eth`, a field, or bits of a field;
+    /// `None` for any other key.
     pub fn parse_key(
         &mut self,
         key: &str,

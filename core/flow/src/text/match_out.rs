@@ -1,10 +1,10 @@
-//! A match as text.
+//! Prints a match as text.
 
 use super::{NameMap, NoNames, address, field_out, flags, hex, port_text, tlv};
 use crate::field::low_bits;
 use crate::flow::{Flow, Mac, VLAN_CFI, frag};
 use crate::matching::Match;
-use crate::normalize::may_be;
+use crate::normalize::may_equal;
 use std::fmt;
 use units::OfPort;
 
@@ -15,7 +15,7 @@ impl fmt::Display for Match {
 }
 
 impl Match {
-    /// The matched fields, separated by commas. If a priority is printed, it precedes them.
+    /// The text of the matched fields, separated by commas. It contains no priority.
     pub fn text(&self, names: &dyn NameMap) -> String {
         Writer { f: &self.flow, m: &self.mask, names, parts: Vec::new() }.write()
     }
@@ -28,9 +28,9 @@ struct Writer<'a> {
     parts: Vec<String>,
 }
 
-/// What the protocol's short name already implies.
+/// The fields that the short name of a protocol implies, so that they are not printed again.
 #[derive(Clone, Copy, Default)]
-struct Said {
+struct Implied {
     dl_type: bool,
     nw_proto: bool,
 }
@@ -40,68 +40,68 @@ fn is_arp(dl_type: u16) -> bool {
 }
 
 impl Writer<'_> {
-    fn put(&mut self, name: &str, value: impl fmt::Display) {
+    fn push_field(&mut self, name: &str, value: impl fmt::Display) {
         self.parts.push(format!("{name}={value}"));
     }
 
-    /// Hexadecimal, with the mask unless it is all of `bits`.
+    /// Prints a hexadecimal value, with the mask unless it has all of `bits` bits.
     fn hex(&mut self, name: &str, value: u128, mask: u128, bits: u32) {
         match mask {
             0 => {}
-            m if m == low_bits(bits) => self.put(name, hex(value)),
-            m => self.put(name, format_args!("{}/{}", hex(value), hex(m))),
+            m if m == low_bits(bits) => self.push_field(name, hex(value)),
+            m => self.push_field(name, format_args!("{}/{}", hex(value), hex(m))),
         }
     }
 
-    /// Decimal if the mask is full, else both hexadecimal.
+    /// Prints a decimal value if the mask is full, otherwise value and mask in hexadecimal.
     fn dec16(&mut self, name: &str, value: u16, mask: u16) {
         match mask {
             0 => {}
-            u16::MAX => self.put(name, value),
-            m => self.put(name, format_args!("{value:#x}/{m:#x}")),
+            u16::MAX => self.push_field(name, value),
+            m => self.push_field(name, format_args!("{value:#x}/{m:#x}")),
         }
     }
 
     fn dec8(&mut self, name: &str, value: u8, mask: u8) {
         match mask {
             0 => {}
-            u8::MAX => self.put(name, value),
-            m => self.put(name, format_args!("{value:#04x}/{m:#04x}")),
+            u8::MAX => self.push_field(name, value),
+            m => self.push_field(name, format_args!("{value:#04x}/{m:#04x}")),
         }
     }
 
-    /// Hexadecimal, zero too with its `0x`.
+    /// Prints a hexadecimal value; zero as `0x0`.
     fn hex32(&mut self, name: &str, value: u32, mask: u32) {
         match mask {
             0 => {}
-            u32::MAX => self.put(name, format_args!("{value:#x}")),
-            m => self.put(name, format_args!("{value:#x}/{m:#x}")),
+            u32::MAX => self.push_field(name, format_args!("{value:#x}")),
+            m => self.push_field(name, format_args!("{value:#x}/{m:#x}")),
         }
     }
 
     fn dec32(&mut self, name: &str, value: u32, mask: u32) {
         match mask {
             0 => {}
-            u32::MAX => self.put(name, value),
-            m => self.put(name, format_args!("{value:#010x}/{m:#010x}")),
+            u32::MAX => self.push_field(name, value),
+            m => self.push_field(name, format_args!("{value:#010x}/{m:#010x}")),
         }
     }
 
     fn mac(&mut self, name: &str, value: Mac, mask: Mac) {
         if mask != Mac::default() {
-            self.put(name, address::mac(value, mask));
+            self.push_field(name, address::mac(value, mask));
         }
     }
 
     fn ipv4(&mut self, name: &str, value: u32, mask: u32) {
         if mask != 0 {
-            self.put(name, address::ipv4(value, mask));
+            self.push_field(name, address::ipv4(value, mask));
         }
     }
 
     fn ipv6(&mut self, name: &str, value: [u8; 16], mask: [u8; 16]) {
         if mask != [0; 16] {
-            self.put(name, address::ipv6(u128::from_be_bytes(value), u128::from_be_bytes(mask)));
+            self.push_field(name, address::ipv6(u128::from_be_bytes(value), u128::from_be_bytes(mask)));
         }
     }
 
@@ -117,7 +117,7 @@ impl Writer<'_> {
                 dl_type = f.packet_type as u16;
             }
         }
-        let said = self.protocol(dl_type);
+        let implied = self.protocol(dl_type);
         for (i, (&value, &mask)) in
             f.regs.iter().zip(&m.regs).enumerate().filter(|(_, (_, mask))| **mask != 0)
         {
@@ -127,36 +127,36 @@ impl Writer<'_> {
         self.hex("metadata", f.metadata.into(), m.metadata.into(), 64);
         if m.in_port != 0 {
             let text = port_text(OfPort(f.in_port as u16), self.names);
-            self.put("in_port", text);
+            self.push_field("in_port", text);
         }
         self.vlans();
         self.mac("dl_src", f.dl_src, m.dl_src);
         self.mac("dl_dst", f.dl_dst, m.dl_dst);
-        if !said.dl_type && m.dl_type != 0 {
-            self.put("dl_type", format_args!("{dl_type:#06x}"));
+        if !implied.dl_type && m.dl_type != 0 {
+            self.push_field("dl_type", format_args!("{dl_type:#06x}"));
         }
-        self.network(dl_type, said);
+        self.network(dl_type, implied);
         self.mpls();
         self.fragment();
         self.transport(dl_type);
         self.parts.join(",")
     }
 
-    /// Fields of the pipeline, not of the packet.
+    /// Prints metadata fields that are not part of the packet.
     fn pipeline(&mut self) {
         let (f, m) = (self.f, self.m);
         self.hex("pkt_mark", f.pkt_mark.into(), m.pkt_mark.into(), 32);
         self.hex("recirc_id", f.recirc_id.into(), m.recirc_id.into(), 32);
         self.hex("dp_hash", f.dp_hash.into(), m.dp_hash.into(), 32);
         if m.conj_id != 0 {
-            self.put("conj_id", f.conj_id);
+            self.push_field("conj_id", f.conj_id);
         }
         if m.skb_priority != 0 {
-            self.put("skb_priority", hex(f.skb_priority.into()));
+            self.push_field("skb_priority", hex(f.skb_priority.into()));
         }
         if m.actset_output != 0 {
             let text = port_text(OfPort(f.actset_output), self.names);
-            self.put("actset_output", text);
+            self.push_field("actset_output", text);
         }
     }
 
@@ -164,7 +164,7 @@ impl Writer<'_> {
         let (f, m) = (self.f, self.m);
         if m.ct_state != 0 {
             let (state, mask) = (f.ct_state.into(), m.ct_state.into());
-            self.put("ct_state", flags::format_masked(flags::ct_state, state, mask, 0xff));
+            self.push_field("ct_state", flags::format_masked(flags::ct_state, state, mask, 0xff));
         }
         self.dec16("ct_zone", f.ct_zone, m.ct_zone);
         self.hex("ct_mark", f.ct_mark.into(), m.ct_mark.into(), 32);
@@ -175,16 +175,16 @@ impl Writer<'_> {
         self.ipv4("ct_nw_dst", f.ct_nw_dst, m.ct_nw_dst);
         self.ipv6("ct_ipv6_dst", f.ct_ipv6_dst, m.ct_ipv6_dst);
         if m.ct_nw_proto != 0 {
-            self.put("ct_nw_proto", f.ct_nw_proto);
+            self.push_field("ct_nw_proto", f.ct_nw_proto);
         }
         self.dec16("ct_tp_src", f.ct_tp_src, m.ct_tp_src);
         self.dec16("ct_tp_dst", f.ct_tp_dst, m.ct_tp_dst);
     }
 
-    /// The short name of the protocol.
-    fn protocol(&mut self, dl_type: u16) -> Said {
+    /// Prints the short name of the protocol, and returns the fields that the name implies.
+    fn protocol(&mut self, dl_type: u16) -> Implied {
         if self.m.dl_type == 0 {
-            return Said::default();
+            return Implied::default();
         }
         let proto = (self.m.nw_proto != 0).then_some(self.f.nw_proto);
         let (name, nw_proto) = match (dl_type, proto) {
@@ -202,10 +202,10 @@ impl Writer<'_> {
             (0x8035, _) => ("rarp", false),
             (0x8847, _) => ("mpls", false),
             (0x8848, _) => ("mplsm", false),
-            _ => return Said::default(),
+            _ => return Implied::default(),
         };
         self.parts.push(name.to_owned());
-        Said { dl_type: true, nw_proto }
+        Implied { dl_type: true, nw_proto }
     }
 
     fn tunnel(&mut self) {
@@ -218,29 +218,29 @@ impl Writer<'_> {
         self.dec16("tun_gbp_id", f.gbp_id, m.gbp_id);
         self.hex("tun_gbp_flags", f.gbp_flags.into(), m.gbp_flags.into(), 8);
         if m.ip_tos != 0 {
-            self.put("tun_tos", format_args!("{:x}", f.ip_tos));
+            self.push_field("tun_tos", format_args!("{:x}", f.ip_tos));
         }
         if m.ip_ttl != 0 {
-            self.put("tun_ttl", f.ip_ttl);
+            self.push_field("tun_ttl", f.ip_ttl);
         }
         self.dec8("tun_erspan_ver", f.erspan_ver, m.erspan_ver);
-        if may_be(f.erspan_ver, m.erspan_ver, 1) {
+        if may_equal(f.erspan_ver, m.erspan_ver, 1) {
             self.hex("tun_erspan_idx", f.erspan_idx.into(), m.erspan_idx.into(), 32);
         }
-        if may_be(f.erspan_ver, m.erspan_ver, 2) {
+        if may_equal(f.erspan_ver, m.erspan_ver, 2) {
             self.dec8("tun_erspan_dir", f.erspan_dir, m.erspan_dir);
             self.hex("tun_erspan_hwid", f.erspan_hwid.into(), m.erspan_hwid.into(), 8);
         }
-        // As in Open vSwitch, these two are printed without their masks.
+        // As in Open vSwitch, the GTP-U fields are printed without their masks.
         if m.gtpu_flags != 0 {
-            self.put("gtpu_flags", hex(f.gtpu_flags.into()));
+            self.push_field("gtpu_flags", hex(f.gtpu_flags.into()));
         }
         if m.gtpu_msgtype != 0 {
-            self.put("gtpu_msgtype", f.gtpu_msgtype);
+            self.push_field("gtpu_msgtype", f.gtpu_msgtype);
         }
         if m.flags & 0xf != 0 {
             let (value, mask) = (u32::from(f.flags & 0xf), u32::from(m.flags & 0xf));
-            self.put("tun_flags", flags::format_masked(flags::tunnel, value, mask, 0xf));
+            self.push_field("tun_flags", flags::format_masked(flags::tunnel, value, mask, 0xf));
         }
         let options = Match { flow: *self.f, mask: *self.m };
         self.parts.extend(options.tlvs().map(|t| tlv::match_text(&t)));
@@ -254,28 +254,28 @@ impl Writer<'_> {
             let whole_parts = matches!(vid, 0 | 0xfff) && matches!(pcp, 0 | 0xe000) && (vid | pcp) != 0;
             if mask.tci & VLAN_CFI != 0 && tag.tci & VLAN_CFI != 0 && whole_parts {
                 if vid != 0 {
-                    self.put(&format!("dl_vlan{n}"), tag.tci & 0xfff);
+                    self.push_field(&format!("dl_vlan{n}"), tag.tci & 0xfff);
                 }
                 if pcp != 0 {
-                    self.put(&format!("dl_vlan_pcp{n}"), tag.tci >> 13);
+                    self.push_field(&format!("dl_vlan_pcp{n}"), tag.tci >> 13);
                 }
             } else if mask.tci == 0xffff {
-                self.put(&format!("vlan_tci{n}"), format_args!("{:#06x}", tag.tci));
+                self.push_field(&format!("vlan_tci{n}"), format_args!("{:#06x}", tag.tci));
             } else {
-                self.put(&format!("vlan_tci{n}"), format_args!("{:#06x}/{:#06x}", tag.tci, mask.tci));
+                self.push_field(&format!("vlan_tci{n}"), format_args!("{:#06x}/{:#06x}", tag.tci, mask.tci));
             }
         }
     }
 
-    fn network(&mut self, dl_type: u16, said: Said) {
+    fn network(&mut self, dl_type: u16, implied: Implied) {
         let (f, m) = (self.f, self.m);
         if dl_type == 0x86dd {
             self.ipv6("ipv6_src", f.ipv6_src, m.ipv6_src);
             self.ipv6("ipv6_dst", f.ipv6_dst, m.ipv6_dst);
             match m.ipv6_label {
                 0 => {}
-                u32::MAX => self.put("ipv6_label", format_args!("{:#07x}", f.ipv6_label)),
-                mask => self.put("ipv6_label", format_args!("{:#07x}/{mask:#07x}", f.ipv6_label)),
+                u32::MAX => self.push_field("ipv6_label", format_args!("{:#07x}", f.ipv6_label)),
+                mask => self.push_field("ipv6_label", format_args!("{:#07x}/{mask:#07x}", f.ipv6_label)),
             }
         } else if dl_type == 0x894f {
             self.nsh();
@@ -284,21 +284,21 @@ impl Writer<'_> {
             self.ipv4(src, f.nw_src, m.nw_src);
             self.ipv4(dst, f.nw_dst, m.nw_dst);
         }
-        if !said.nw_proto && m.nw_proto != 0 {
-            self.put(if is_arp(dl_type) { "arp_op" } else { "nw_proto" }, f.nw_proto);
+        if !implied.nw_proto && m.nw_proto != 0 {
+            self.push_field(if is_arp(dl_type) { "arp_op" } else { "nw_proto" }, f.nw_proto);
         }
         if is_arp(dl_type) {
             self.mac("arp_sha", f.arp_sha, m.arp_sha);
             self.mac("arp_tha", f.arp_tha, m.arp_tha);
         }
         if m.nw_tos & 0xfc != 0 {
-            self.put("nw_tos", f.nw_tos & 0xfc);
+            self.push_field("nw_tos", f.nw_tos & 0xfc);
         }
         if m.nw_tos & 3 != 0 {
-            self.put("nw_ecn", f.nw_tos & 3);
+            self.push_field("nw_ecn", f.nw_tos & 3);
         }
         if m.nw_ttl != 0 {
-            self.put("nw_ttl", f.nw_ttl);
+            self.push_field("nw_ttl", f.nw_ttl);
         }
     }
 
@@ -311,7 +311,7 @@ impl Writer<'_> {
         let spi_mask = if m.spi() == low_bits(24) as u32 { u32::MAX } else { m.spi() };
         self.hex32("nsh_spi", f.spi(), spi_mask);
         self.dec8("nsh_si", f.si(), m.si());
-        if may_be(f.md_type, m.md_type, packet::nsh::MD_TYPE_1) {
+        if may_equal(f.md_type, m.md_type, packet::nsh::MD_TYPE_1) {
             for (i, (&value, &mask)) in f.context.iter().zip(&m.context).enumerate() {
                 self.hex32(&format!("nsh_c{}", i + 1), value, mask);
             }
@@ -327,7 +327,7 @@ impl Writer<'_> {
             ("mpls_bos", 0x100, 8),
         ] {
             if mask[0] & keep != 0 {
-                self.put(name, (lse[0] & keep) >> shift);
+                self.push_field(name, (lse[0] & keep) >> shift);
             }
         }
         self.dec32("mpls_lse1", lse[1], mask[1]);
@@ -347,7 +347,7 @@ impl Writer<'_> {
             frag::LATER => ["not_later", "later"][usize::from(later)],
             _ => return,
         };
-        self.put("nw_frag", name);
+        self.push_field("nw_frag", name);
     }
 
     fn transport(&mut self, dl_type: u16) {
@@ -366,7 +366,7 @@ impl Writer<'_> {
         }
         if f.is_ip() && f.nw_proto == 6 && m.tcp_flags != 0 {
             let (value, mask) = (u32::from(f.tcp_flags), u32::from(m.tcp_flags & 0xfff));
-            self.put("tcp_flags", flags::format_masked(flags::tcp, value, mask, 0xfff));
+            self.push_field("tcp_flags", flags::format_masked(flags::tcp, value, mask, 0xfff));
         }
     }
 }

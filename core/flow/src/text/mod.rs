@@ -1,7 +1,7 @@
 //! Matches, fields and flows as text, in the syntax of ovs-ofctl(8) and ovs-fields(7).
 //!
-//! Scripts compare this text, including error messages, so both are fixed byte for byte. Parsers accept any text:
-//! they return an error that names the fault, and use no more memory than the text itself.
+//! Scripts compare this text and the error messages byte for byte. Parsers accept any input: for invalid text they return an
+//! error that names the fault, and their memory is bounded by the length of the text.
 
 pub mod address;
 mod error;

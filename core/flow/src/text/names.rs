@@ -5,7 +5,7 @@ use units::OfPort;
 
 /// The names of a bridge's ports and tables.
 pub trait NameMap {
-    /// The name of a port to print; `None` prints the number.
+    /// The name of a port; `None`: its number is printed.
     fn port_name(&self, port: OfPort) -> Option<String>;
     /// The port with this name.
     fn port_number(&self, name: &str) -> Option<OfPort>;
@@ -21,7 +21,7 @@ pub trait NameMap {
     }
 }
 
-/// Prints and accepts only numbers.
+/// No names: ports and tables are printed and parsed as numbers.
 pub struct NoNames;
 
 impl NameMap for NoNames {
@@ -34,12 +34,12 @@ impl NameMap for NoNames {
     }
 }
 
-/// A table's name, in quotes where it needs them, or its number.
+/// The text of a table: its name, in quotes if necessary, or its number.
 pub fn table_text(table: u8, names: &dyn NameMap) -> String {
     names.table_name(table).map_or_else(|| table.to_string(), |name| quoted(&name))
 }
 
-/// A decimal number, or a table's name.
+/// Parses a table: a decimal number or a name.
 pub fn table_from_text(text: &str, names: &dyn NameMap) -> Option<u8> {
     if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
         return text.parse().ok();

@@ -1,17 +1,17 @@
-//! Numbers in text.
+//! Parses and prints numbers.
 
 use super::TextError;
 use crate::field::low_bits;
 
-/// Why digits are no number of a field.
+/// Why a text is not a number of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BadInteger {
     Syntax,
     TooLarge,
 }
 
-/// A number as C reads it, base by its prefix, that fits `n_bytes`; also what follows. Hexadecimal digits may have
-/// white space between them and fill up to 128 bits.
+/// Parses a number of at most `n_bytes` at the front of a text, with the base given by its prefix as in C. Returns the number
+/// and the rest of the text. Hexadecimal numbers may have white space between the digits, and up to 128 bits.
 pub(crate) fn integer_prefix(text: &str, n_bytes: u8) -> Result<(u128, &str), BadInteger> {
     let limit = low_bits(8 * u32::from(n_bytes));
     let Some(mut rest) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) else {
@@ -31,7 +31,7 @@ pub(crate) fn integer_prefix(text: &str, n_bytes: u8) -> Result<(u128, &str), Ba
     }
 }
 
-/// The sign, the base and the digits at the front of a text.
+/// Sign (true: negative), base and digits of a number at the front of a text, and the rest of the text.
 fn split_number(text: &str) -> Option<(bool, u32, &str, &str)> {
     let start = text.trim_start();
     let (negative, start) = match start.strip_prefix('-') {
@@ -55,15 +55,15 @@ fn parse_u64_prefix(text: &str) -> Result<(u64, &str), BadInteger> {
     Ok((if negative { value.wrapping_neg() } else { value }, rest))
 }
 
-/// A signed number at the front of a text, and what follows.
+/// Parses a signed number at the front of a text. Returns the number and the rest of the text.
 pub(crate) fn parse_i64_prefix(text: &str) -> Option<(i64, &str)> {
     let (negative, base, digits, rest) = split_number(text)?;
     let value = i64::from_str_radix(digits, base).ok()?;
     Some((if negative { -value } else { value }, rest))
 }
 
-/// A number, and its mask behind a slash if there is one. `prefix` parses a number at the front of a text for the field `name` of
-/// `n_bytes`.
+/// Parses a number, and a mask behind a slash if there is one. `prefix` parses a number at the front of a text. `name` and
+/// `n_bytes`, of the field, are for error messages.
 pub(super) fn number_and_mask<T>(
     text: &str,
     name: &str,
@@ -85,12 +85,12 @@ pub(super) fn number_and_mask<T>(
     if rest.is_empty() { Ok((value, Some(mask))) } else { Err(error(BadInteger::Syntax, "mask")) }
 }
 
-/// A whole text that is a number of at most `n_bytes`.
+/// Parses a text that is a number of at most `n_bytes`.
 pub fn parse_integer(text: &str, n_bytes: u8) -> Option<u128> {
     integer_prefix(text, n_bytes).ok().filter(|(_, rest)| rest.is_empty()).map(|(v, _)| v)
 }
 
-/// `0x` and digits, but a bare `0` for zero, as `%#x` of C prints it.
+/// The hexadecimal text of a number, as `%#x` of C prints it: with `0x`, but `0` for zero.
 pub fn hex(value: u128) -> String {
     if value == 0 { "0".to_owned() } else { format!("{value:#x}") }
 }

@@ -4,7 +4,7 @@ use super::NameMap;
 use super::quotes::{quoted, unquoted};
 use units::OfPort;
 
-/// A reserved name, a device's name in quotes where it needs them, or the number.
+/// The text of a port: its reserved name, its device name (in quotes if necessary), or its number.
 pub fn port_text(port: OfPort, names: &dyn NameMap) -> String {
     if let Some(reserved) = port.reserved_name() {
         return reserved.to_owned();
@@ -15,7 +15,7 @@ pub fn port_text(port: OfPort, names: &dyn NameMap) -> String {
     }
 }
 
-/// A number in its 16-bit or 32-bit form, a reserved name in any case, or a device's name.
+/// Parses a port: a number in 16-bit or 32-bit form, a reserved name in upper or lower case, or a device name.
 pub fn port_from_text(text: &str, names: &dyn NameMap) -> Option<OfPort> {
     if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
         return match text.parse::<u32>().ok()? {

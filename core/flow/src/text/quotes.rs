@@ -25,7 +25,7 @@ pub(super) fn quoted(name: &str) -> String {
     out
 }
 
-/// The text inside the quotes, with escapes of one character only.
+/// The name in a quoted text; `None` if the text is not quoted correctly.
 pub(super) fn unquoted(text: &str) -> Option<String> {
     let inside = text.strip_prefix('"')?.strip_suffix('"')?;
     let mut out = String::with_capacity(inside.len());

@@ -1,4 +1,4 @@
-//! Text as scripts see it, and parsers with random input.
+//! Checks the text that scripts parse, and the parsers with random input.
 
 use super::*;
 use crate::extract::extract_from;

@@ -1,11 +1,11 @@
-//! Values of tunnel options as text: hexadecimal digits of any length.
+//! Values of tunnel options as text: hexadecimal numbers of any length.
 
 use super::TextError;
 use super::numbers::{BadInteger, integer_prefix, number_and_mask};
 use crate::field::FieldId;
 use crate::tlv::{FIELD_BYTES_MAX, TlvMatch, significant};
 
-/// `0x` and digits without leading zeros; `0` for none.
+/// The hexadecimal number that the bytes form: `0x` and digits without leading zeros; `0` for zero.
 pub fn bytes_text(bytes: &[u8]) -> String {
     let digits: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
     match digits.trim_start_matches('0') {
@@ -14,11 +14,11 @@ pub fn bytes_text(bytes: &[u8]) -> String {
     }
 }
 
-/// Parses digits at the front of a text to bytes without leading zeros; returns the rest, too.
+/// Parses a number at the front of a text to bytes without leading zeros. Also returns the rest of the text.
 fn bytes_prefix(text: &str, n_bytes: usize) -> Result<(Vec<u8>, &str), BadInteger> {
     let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) else {
         let (value, rest) = integer_prefix(text, 8)?;
-        return fitting(&value.to_be_bytes(), n_bytes).map(|v| (v, rest));
+        return check_len(&value.to_be_bytes(), n_bytes).map(|v| (v, rest));
     };
     let end = digits.find(|c: char| !c.is_ascii_hexdigit() && !c.is_ascii_whitespace());
     let (digits, rest) = digits.split_at(end.unwrap_or(digits.len()));
@@ -28,24 +28,24 @@ fn bytes_prefix(text: &str, n_bytes: usize) -> Result<(Vec<u8>, &str), BadIntege
         nibbles.insert(0, 0);
     }
     let bytes: Vec<u8> = nibbles.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect();
-    fitting(&bytes, n_bytes).map(|v| (v, rest))
+    check_len(&bytes, n_bytes).map(|v| (v, rest))
 }
 
-fn fitting(bytes: &[u8], n_bytes: usize) -> Result<Vec<u8>, BadInteger> {
+fn check_len(bytes: &[u8], n_bytes: usize) -> Result<Vec<u8>, BadInteger> {
     let used = significant(bytes);
     if used.len() > n_bytes { Err(BadInteger::TooLarge) } else { Ok(used.to_vec()) }
 }
 
-/// Parses a whole text as a number of at most this many bytes, to bytes without leading zeros.
+/// Parses a text that is a number of at most `n_bytes`, to bytes without leading zeros.
 pub fn parse_bytes(text: &str, n_bytes: usize) -> Option<Vec<u8>> {
     bytes_prefix(text, n_bytes).ok().filter(|(_, rest)| rest.is_empty()).map(|(v, _)| v)
 }
 
-/// A value, and its mask if one is given.
+/// A value, and its mask if the text has one.
 pub type Masked = (Vec<u8>, Option<Vec<u8>>);
 
 impl FieldId {
-    /// Parses the value and mask of a field of tunnel options; `*` matches no bits.
+    /// Parses value and mask of a field of tunnel options; `*` matches no bits.
     pub fn parse_tlv(self, text: &str) -> Result<Masked, TextError> {
         if text == "*" {
             return Ok((Vec::new(), Some(Vec::new())));
@@ -55,7 +55,8 @@ impl FieldId {
     }
 }
 
-/// `tun_metadata0=0xa/0xf`, `tun_metadata0` if only the presence of the option is matched, and `=NP` for its absence.
+/// The text of a match on a tunnel option: `tun_metadata0=0xa/0xf`; `tun_metadata0` if only its presence is matched;
+/// `tun_metadata0=NP` if its absence is matched.
 pub(super) fn match_text(t: &TlvMatch) -> String {
     let name = format!("tun_metadata{}", t.index);
     match t {

@@ -5,7 +5,7 @@ use super::{FIELD_BYTES_MAX, TlvValue};
 use crate::flow::Flow;
 
 impl Flow {
-    /// Returns whether the packet has the option. In a mask: whether its presence is matched.
+    /// Returns whether the packet has the option of this field. In a mask: whether the presence of the option is matched.
     pub fn has_tlv(&self, index: usize) -> bool {
         self.layout.has(index) && self.tlv.present & 1 << index != 0
     }
@@ -21,7 +21,7 @@ impl Flow {
         out
     }
 
-    /// Writes a whole field; a shorter value is padded with leading zeros. A field that is not mapped stays absent.
+    /// Writes all bytes of a field; a shorter value is padded with leading zeros. A field that is not mapped stays absent.
     pub fn set_tlv(&mut self, index: usize, value: &[u8]) {
         if !self.layout.has(index) {
             return;
@@ -42,7 +42,7 @@ impl Flow {
         }
     }
 
-    /// Up to 128 bits of a field from bit `ofs` upwards; zero for bits that it does not have.
+    /// Up to 128 bits of a field from bit `ofs` upwards; bits that the field does not have are zero.
     pub fn tlv_bits(&self, index: usize, ofs: usize, n_bits: usize) -> u128 {
         let value = self.tlv(index);
         (0..n_bits.min(128)).fold(0, |v, i| v | u128::from(bit(&value, ofs + i)) << i)

@@ -1,10 +1,10 @@
-//! Bounds of options and their fields.
+//! Limits of tunnel options and their fields.
 
-/// `tun_metadata0` to `tun_metadata63`.
+/// Number of fields: `tun_metadata0` to `tun_metadata63`.
 pub const FIELDS: usize = 64;
-/// Bytes that all fields of a packet have together.
+/// Maximum number of bytes of all fields together.
 pub const SPACE: usize = 256;
-/// The longest option: five bits of its header count four bytes each.
+/// Maximum length of an option's data in bytes: five bits of its header count units of four bytes (31 × 4).
 pub const FIELD_BYTES_MAX: usize = 124;
-/// Bytes of options that a header can have: six bits count four bytes each.
+/// Maximum length of the options of a header in bytes: six bits of the header count units of four bytes (63 × 4).
 pub const OPTIONS_MAX: usize = 252;

@@ -1,16 +1,16 @@
-//! The options of one packet.
+//! The tunnel options of a packet.
 
 use super::bounds::SPACE;
 use std::fmt;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// The options of one packet. See the module [`tlv`](super) for its two forms.
+/// The tunnel options of a packet. See the module [`tlv`](super) for the two forms.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Tlv {
-    /// Control half: a bit for each field that the packet has. `dpif`: how many bytes of options.
+    /// In the control half: a bit for each field that the packet has. Of raw options: their length in bytes.
     pub present: u64,
-    /// Control half: the fields, each at its place; zero where it is absent. `dpif`: the options.
+    /// In the control half: the slots of the fields; zero if the packet does not have the field. Of raw options: their bytes.
     pub data: [u8; SPACE],
 }
 

@@ -1,21 +1,22 @@
-//! The places of fields in [`Tlv::data`](super::Tlv::data).
+//! Assigns the bytes of [`Tlv::data`](super::Tlv::data) to fields.
 
 use super::{FIELDS, SPACE};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// Fields consist of slots of this many bytes, which is the unit of an option's length (RFC 8926 §3.5).
+/// Length of a slot in bytes, which is the unit of an option's length (RFC 8926 §3.5).
 pub(super) const SLOT: usize = 4;
 const SLOTS: usize = SPACE / SLOT;
 
-/// The slots of each field. It is part of a flow, so that the fields can be read from the flow alone.
+/// The slots of each field. The layout is part of a flow, so that the fields can be read from the flow alone.
 ///
 /// The slots of a field need not be adjacent: free slots are reused for fields of any size, and an existing field
-/// never moves. **Invariant**: a slot has an owner only if that field is mapped.
+/// never moves. **Invariant**: if a slot has an owner, the owner is mapped.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Layout {
+    /// The mapped fields, as a bit set.
     mapped: u64,
-    /// Field of each slot, plus one; 0: free.
+    /// For each slot, the index of its field plus one; 0: the slot is free.
     owner: [u8; SLOTS],
 }
 
@@ -29,12 +30,12 @@ impl Layout {
     /// No field is mapped.
     pub const EMPTY: Layout = Layout { mapped: 0, owner: [0; SLOTS] };
 
-    /// No field is mapped.
+    /// Returns whether no field is mapped.
     pub fn is_empty(&self) -> bool {
         self.mapped == 0
     }
 
-    /// Returns whether the field is mapped, even with no bytes.
+    /// Returns whether the field is mapped; it may have no bytes.
     pub fn has(&self, index: usize) -> bool {
         index < FIELDS && self.mapped & 1 << index != 0
     }
@@ -55,7 +56,8 @@ impl Layout {
         self.owner.iter().enumerate().filter(move |(_, o)| **o == owner).map(|(slot, _)| slot)
     }
 
-    /// Allocates slots for a field that has none. Returns false and changes nothing if too few are free.
+    /// Maps a field and allocates its slots. Returns false and changes nothing if the field is mapped already, or if too few
+    /// slots are free.
     pub fn allocate(&mut self, index: usize, len: usize) -> bool {
         let wanted = len.div_ceil(SLOT);
         if index >= FIELDS || self.has(index) || self.used() + SLOT * wanted > SPACE {
@@ -68,7 +70,7 @@ impl Layout {
         true
     }
 
-    /// Frees the slots of a field.
+    /// Unmaps a field and frees its slots.
     pub fn release(&mut self, index: usize) {
         if self.has(index) {
             self.owner.iter_mut().filter(|o| **o == index as u8 + 1).for_each(|o| *o = 0);

@@ -1,7 +1,7 @@
-//! Fields of options in a match.
+//! Fields of tunnel options in a match.
 //!
-//! A match that was parsed from text or a message has its own layout, with the fields in their order. Before a switch
-//! uses it, it is converted to the layout of the switch's flows.
+//! A match that was parsed from text or from a message has its own layout, with the fields ordered by index. Before a switch
+//! uses the match, it converts the match to the layout of its own flows.
 
 use super::{FIELD_BYTES_MAX, FIELDS, Layout, SPACE, TlvValue, significant};
 use crate::matching::Match;
@@ -12,21 +12,21 @@ use thiserror::Error;
 pub struct TlvMatch {
     /// Index of the field.
     pub index: usize,
-    /// Whether the packet must have the option, or must not have it.
+    /// True: the packet must have the option; false: it must not have the option.
     pub present: bool,
-    /// Value, zero where `mask` is zero.
+    /// The value, zero where `mask` is zero.
     pub value: TlvValue,
     /// The matched bits; none if only the presence is matched.
     pub mask: TlvValue,
 }
 
 impl TlvMatch {
-    /// Returns whether all bits of the field are matched, and there are some.
+    /// Returns whether all bits of the field are matched, and the field is not empty.
     pub fn is_exact(&self) -> bool {
         !self.mask.is_empty() && self.mask.iter().all(|b| *b == 0xff)
     }
 
-    /// Returns whether no bits are matched.
+    /// Returns whether no bit of the value is matched, so only the presence of the option.
     pub fn is_presence(&self) -> bool {
         self.mask.iter().all(|b| *b == 0)
     }
@@ -35,7 +35,7 @@ impl TlvMatch {
 /// Why a field cannot be added to a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum TlvMatchError {
-    /// The match contains it already.
+    /// The match contains the field already.
     #[error("field tun_metadata{0} set multiple times")]
     Again(usize),
     /// All fields together are too long.
@@ -46,7 +46,7 @@ pub enum TlvMatchError {
     Space {
         /// Index of the field.
         index: usize,
-        /// Total bytes including the field.
+        /// Bytes that all fields need, including this one.
         used: usize,
     },
 }
@@ -80,16 +80,16 @@ impl Match {
         self.flow = self.flow.masked(&self.mask);
     }
 
-    /// As `set_tlv`, after allocating slots for the field, as many as its mask needs. Without a mask all bits of the
-    /// value are matched.
-    pub fn place_tlv(
+    /// Allocates as many slots for the field as its mask needs, and then does the same as [`set_tlv`](Self::set_tlv).
+    /// Without a mask, all bits of the value are matched.
+    pub fn allocate_tlv(
         &mut self,
         index: usize,
         value: &[u8],
         mask: Option<&[u8]>,
     ) -> Result<(), TlvMatchError> {
-        // A value, even zero, has at least one byte, which distinguishes it from matching only the presence of the
-        // option.
+        // A value, even zero, has at least one byte. A field without bytes means that only the presence of the option is
+        // matched.
         let len = mask.map_or(value.len().max(1), |m| significant(m).len());
         let old = self.flow.layout;
         if old.has(index) {
@@ -103,18 +103,18 @@ impl Match {
                 return Err(TlvMatchError::Space { index, used: old.used() + len });
             }
         }
-        *self = self.laid_out(&layout);
+        *self = self.with_tlv_layout(&layout);
         self.set_tlv(index, value, mask.unwrap_or(&TlvValue::ones(FIELD_BYTES_MAX)));
         Ok(())
     }
 
-    /// Sets the layout. The existing fields must already be at these places.
+    /// Sets the layout. The existing fields must already be in the slots of this layout.
     pub fn set_layout(&mut self, layout: Layout) {
         (self.flow.layout, self.mask.layout) = (layout, layout);
     }
 
-    /// Converts the match to the layout of a switch's flows, without fields that the switch has not mapped.
-    pub fn laid_out(&self, layout: &Layout) -> Match {
+    /// The match, converted to the layout of a switch's flows, without the fields that the switch has not mapped.
+    pub fn with_tlv_layout(&self, layout: &Layout) -> Match {
         let mut out = *self;
         for f in [&mut out.flow, &mut out.mask] {
             (f.tlv, f.layout) = (super::Tlv::NONE, *layout);

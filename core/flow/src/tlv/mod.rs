@@ -1,11 +1,13 @@
 //! TLV options of a tunnel header (Geneve, RFC 8926 §3.5) and the fields `tun_metadata0` to `tun_metadata63`.
 //!
-//! A controller tells the switch which option is which field ([`TlvTable`]). In the control half each field has a
-//! place among the bytes of [`Tlv`], so that classifiers and masks handle it like other fields; the [`Layout`] with
-//! these places is part of the flow. In `dpif` a flow has the options as bytes of the header, and no layout: the
-//! datapath does not know their meaning.
+//! A controller configures which option is mapped to which field ([`TlvTable`]). A flow stores options in one of two forms:
 //!
-//! Values are bytes, the most significant first, because they may be wider than any number type; shorter values are
+//! * In the control half, each mapped field has slots in [`Tlv::data`], so that classifiers and masks handle it like other
+//!   fields. The [`Layout`], which assigns the slots, is part of the flow.
+//! * In `dpif`, a flow has the options as encoded in the header (*raw* options), and no layout: the datapath does not know
+//!   their meaning.
+//!
+//! Values are bytes, the most significant first, because they may be wider than any number type. Shorter values are
 //! padded with leading zeros.
 
 mod access;

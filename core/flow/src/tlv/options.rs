@@ -1,12 +1,12 @@
-//! Conversion between the options of a header and fields.
+//! Conversion between the encoded options of a header and fields.
 
 use super::{OPTIONS_MAX, Tlv, TlvTable};
 use crate::flow::Flow;
 use thiserror::Error;
 
-/// A packet with an unknown option of such a type must be dropped (RFC 8926 §3.5).
+/// The critical bit of an option type: a packet with an unknown critical option must be dropped (RFC 8926 §3.5).
 const CRITICAL: u8 = 0x80;
-/// Bytes before an option's data: class, type, length in units of four bytes.
+/// Length in bytes of an option's header: class, type, length in units of four bytes.
 const HEADER: usize = 4;
 
 /// One option of a header.
@@ -20,7 +20,7 @@ pub struct TlvOption<'a> {
     pub data: &'a [u8],
 }
 
-/// Options that a switch refuses: truncated, of another length than configured, or critical and unknown.
+/// The options are invalid: an option is truncated, has another length than configured, or is critical and unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("Invalid Geneve tunnel metadata")]
 pub struct OptionsError;
@@ -34,14 +34,14 @@ fn split(bytes: &[u8]) -> Result<(TlvOption<'_>, &[u8]), OptionsError> {
 }
 
 impl Tlv {
-    /// The options as bytes of a header: flows of `dpif` contain options in this form. `None`: they do not fit into a header.
+    /// Stores encoded options in raw form, as flows of `dpif` contain them. `None` if they do not fit into a header.
     pub fn from_options(options: &[u8]) -> Option<Tlv> {
         let mut out = Tlv { present: options.len() as u64, ..Tlv::NONE };
         out.data.get_mut(..options.len()).filter(|_| options.len() <= OPTIONS_MAX)?.copy_from_slice(options);
         Some(out)
     }
 
-    /// The bytes of a header, of options in the form of `dpif`.
+    /// The encoded options; they must be in raw form.
     pub fn options(&self) -> &[u8] {
         let len = usize::try_from(self.present).unwrap_or(OPTIONS_MAX).min(OPTIONS_MAX);
         &self.data[..len]
@@ -49,14 +49,14 @@ impl Tlv {
 }
 
 impl Flow {
-    /// Returns whether the options are in the form of `dpif`, so that fields cannot be read.
+    /// Returns whether the flow has raw options, so that their fields cannot be read.
     pub fn has_raw_options(&self) -> bool {
         self.tlv.present != 0 && self.layout.is_empty()
     }
 }
 
 impl TlvTable {
-    /// Copies the options of a `dpif` flow to the places of their fields. Options without a field are ignored.
+    /// Converts raw options to fields of `flow`. Options without a field are ignored, unless they are critical.
     pub fn to_fields(&self, raw: &Tlv, flow: &mut Flow) -> Result<(), OptionsError> {
         (flow.tlv, flow.layout) = (Tlv::NONE, *self.layout());
         let mut rest = raw.options();
@@ -73,7 +73,7 @@ impl TlvTable {
         Ok(())
     }
 
-    /// The options for the fields of a flow, as bytes of a header. Fields that are not mapped any more are left out.
+    /// Encodes the options for the fields of a flow. Fields that are no longer mapped are left out.
     pub fn to_options(&self, flow: &Flow) -> Vec<u8> {
         let mut out = Vec::new();
         for (index, m) in self.iter().filter(|(i, _)| flow.has_tlv(*i)) {
@@ -84,8 +84,9 @@ impl TlvTable {
         out
     }
 
-    /// Converts a mask of fields to the mask of a `dpif` flow with these options. The total length is always matched. If any field
-    /// is matched, the class and type of every option are matched too: they tell which field is where, and that a field is absent.
+    /// Converts a mask of fields to the mask of a `dpif` flow with these raw options. The total length is always matched. If any
+    /// field is matched, the class, type and length of every option are matched as well: they determine the positions of the
+    /// fields, and that a field is absent.
     pub fn to_options_mask(&self, raw: &Tlv, mask: &Flow) -> Tlv {
         let mut out = Tlv { present: u64::MAX, ..Tlv::NONE };
         if mask.tlv.present == 0 {
@@ -93,7 +94,7 @@ impl TlvTable {
         }
         let (mut at, mut rest) = (0, raw.options());
         while let Ok((option, after)) = split(rest) {
-            // Three bits of the length's byte are reserved.
+            // Three bits of the length byte are reserved.
             out.data[at..at + HEADER].copy_from_slice(&[0xff, 0xff, 0xff, 0x1f]);
             at += HEADER;
             if let Some((index, _)) = self.field_of(option.class, option.kind) {

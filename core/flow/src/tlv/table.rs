@@ -10,7 +10,7 @@ pub struct Mapping {
     pub class: u16,
     /// Option type.
     pub kind: u8,
-    /// Bytes of data: a multiple of four, 124 at most.
+    /// Length of the option's data in bytes: a multiple of four, at most 124.
     pub len: u8,
 }
 
@@ -48,7 +48,7 @@ impl Default for TlvTable {
 }
 
 impl TlvTable {
-    /// The places of the fields.
+    /// The layout of the mapped fields.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }

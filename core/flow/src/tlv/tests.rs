@@ -1,4 +1,4 @@
-//! Layout and access compared with a map of byte strings; conversion of options to fields and back.
+//! Compares layout and access with a map of byte strings; converts options to fields and back.
 
 use super::*;
 use crate::flow::Flow;
@@ -43,7 +43,7 @@ fn options_become_fields_and_fields_options() {
     t.to_fields(&raw, &mut flow).unwrap();
     assert_eq!(FieldId::TunMetadata0.get(&flow), 9);
     assert_eq!(&flow.tlv(1)[..], [1, 2, 3, 4, 5, 6, 7, 8]);
-    // In the order of fields, whatever the order of the options was.
+    // The options are in the order of their fields, whatever their order was before.
     let options = t.to_options(&flow);
     assert_eq!(options, [0xff, 0xff, 0, 1, 0, 0, 0, 9, 0xff, 0xff, 1, 2, 1, 2, 3, 4, 5, 6, 7, 8]);
     let mut mask = Flow { layout: flow.layout, ..Flow::ZERO };
@@ -69,12 +69,12 @@ fn options_that_cannot_be_taken_in() {
 #[test]
 fn a_match_is_laid_out_as_the_switch_is() {
     let mut m = Match::CATCHALL;
-    m.place_tlv(7, &[0xb], Some(&[0xf])).unwrap();
-    m.place_tlv(2, &[1, 2, 3, 4, 5], None).unwrap();
-    m.place_tlv(9, &[], Some(&[])).unwrap();
-    assert_eq!(m.laid_out(table(&[(2, 8)]).layout()).to_string(), "tun_metadata2=0x102030405");
+    m.allocate_tlv(7, &[0xb], Some(&[0xf])).unwrap();
+    m.allocate_tlv(2, &[1, 2, 3, 4, 5], None).unwrap();
+    m.allocate_tlv(9, &[], Some(&[])).unwrap();
+    assert_eq!(m.with_tlv_layout(table(&[(2, 8)]).layout()).to_string(), "tun_metadata2=0x102030405");
     let t = table(&[(9, 4), (1, 12), (2, 8), (7, 4)]);
-    let there = m.laid_out(t.layout());
+    let there = m.with_tlv_layout(t.layout());
     assert_eq!(there.to_string(), "tun_metadata2=0x102030405,tun_metadata7=0xb/0xf,tun_metadata9");
     let mut flow = Flow { layout: *t.layout(), ..Flow::ZERO };
     flow.set_tlv(7, &[0x1b]);
@@ -89,14 +89,14 @@ fn a_match_is_laid_out_as_the_switch_is() {
 #[test]
 fn the_order_in_which_fields_are_placed_does_not_matter() {
     let (mut a, mut b) = (Match::CATCHALL, Match::CATCHALL);
-    a.place_tlv(5, &[1, 2, 3, 4, 5], None).unwrap();
-    a.place_tlv(2, &[], Some(&[0xf0])).unwrap();
-    b.place_tlv(2, &[], Some(&[0xf0])).unwrap();
-    b.place_tlv(5, &[1, 2, 3, 4, 5], None).unwrap();
+    a.allocate_tlv(5, &[1, 2, 3, 4, 5], None).unwrap();
+    a.allocate_tlv(2, &[], Some(&[0xf0])).unwrap();
+    b.allocate_tlv(2, &[], Some(&[0xf0])).unwrap();
+    b.allocate_tlv(5, &[1, 2, 3, 4, 5], None).unwrap();
     assert_eq!(a, b);
-    let error = a.place_tlv(5, &[], None).unwrap_err().to_string();
+    let error = a.allocate_tlv(5, &[], None).unwrap_err().to_string();
     assert_eq!(error, "field tun_metadata5 set multiple times");
-    let full = [7, 8].map(|i| a.place_tlv(i, &[1; 124], None).map_err(|e| e.to_string()));
+    let full = [7, 8].map(|i| a.allocate_tlv(i, &[1; 124], None).map_err(|e| e.to_string()));
     let text = "field tun_metadata8 exceeds maximum size for tunnel metadata (used 260, max 256)";
     assert_eq!(full, [Ok(()), Err(text.to_owned())]);
 }

@@ -1,9 +1,9 @@
-//! Values of fields.
+//! Values of fields of tunnel options.
 
 use super::bounds::FIELD_BYTES_MAX;
 use std::ops::Deref;
 
-/// The value of a field, as long as the field.
+/// The value of a field; it has the length of the field.
 #[derive(Clone, Copy)]
 pub struct TlvValue {
     pub(super) bytes: [u8; FIELD_BYTES_MAX],
@@ -11,7 +11,7 @@ pub struct TlvValue {
 }
 
 impl TlvValue {
-    /// The low `len` bytes of a value; what it is too short for is zero.
+    /// The low `len` bytes of a value; a shorter value is padded with leading zeros.
     pub fn of_len(value: &[u8], len: usize) -> TlvValue {
         let len = len.min(FIELD_BYTES_MAX);
         let mut bytes = [0; FIELD_BYTES_MAX];
@@ -21,7 +21,7 @@ impl TlvValue {
         TlvValue { bytes, len }
     }
 
-    /// Every bit of `len` bytes.
+    /// `len` bytes with all bits set.
     pub fn ones(len: usize) -> TlvValue {
         TlvValue { bytes: [0xff; FIELD_BYTES_MAX], len: len.min(FIELD_BYTES_MAX) }
     }
@@ -35,7 +35,7 @@ impl Deref for TlvValue {
     }
 }
 
-/// The bytes without the zeros before the first that is not.
+/// The bytes without leading zeros.
 pub fn significant(bytes: &[u8]) -> &[u8] {
     let zeros = bytes.iter().take_while(|b| **b == 0).count();
     &bytes[zeros..]

@@ -13,11 +13,11 @@ pub struct Controller {
     pub controller_id: u16,
     /// `OFPR_*`: 0 no match, 1 action, 2 invalid TTL, 3 action set, 4 group, 5 packet-out.
     pub reason: u8,
-    /// Opaque bytes that are sent along.
+    /// Opaque bytes that the packet-in contains.
     pub userdata: Vec<u8>,
-    /// Pause the translation here; the controller resumes it.
+    /// Pause the translation at this action, until the controller resumes it.
     pub pause: bool,
-    /// Meter of these messages; 0: none.
+    /// Meter that limits the packet-ins; 0: none.
     pub meter: u32,
 }
 
@@ -34,7 +34,7 @@ impl Default for Controller {
     }
 }
 
-/// Which fields a hash covers (`enum nx_hash_fields`); the discriminant is the number on the wire.
+/// The fields that are hashed (`enum nx_hash_fields`); the discriminant is the number on the wire.
 #[allow(missing_docs)]
 #[repr(u16)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -75,7 +75,7 @@ pub struct Bundle {
     pub members: Vec<OfPort>,
 }
 
-/// Link selection of `multipath`; the discriminant is the number on the wire.
+/// Link selection algorithm of `multipath`; the discriminant is the number on the wire.
 #[repr(u16)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum MultipathAlgorithm {
@@ -86,7 +86,7 @@ pub enum MultipathAlgorithm {
     HashThreshold = 1,
     /// Highest random weight (RFC 2992).
     Hrw = 2,
-    /// Hash again until it is in range.
+    /// Hash again until the result is in range.
     IterHash = 3,
 }
 
@@ -103,16 +103,16 @@ pub struct Multipath {
     pub max_link: u16,
     /// Parameter of `IterHash`.
     pub arg: u32,
-    /// Field to write the link number to.
+    /// Field to which the link number is written.
     pub dst: Subfield,
 }
 
 /// `learn(…)`
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Learn {
-    /// Idle timeout of the new flow, seconds.
+    /// Idle timeout of the new flow in seconds; 0: none.
     pub idle_timeout: u16,
-    /// Hard timeout of the new flow, seconds.
+    /// Hard timeout of the new flow in seconds; 0: none.
     pub hard_timeout: u16,
     /// Priority of the new flow.
     pub priority: u16,
@@ -124,15 +124,15 @@ pub struct Learn {
     pub send_flow_rem: bool,
     /// Delete the learned flows when this flow is removed.
     pub delete_learned: bool,
-    /// Idle timeout of the new flow after FIN or RST, seconds; 0: none.
+    /// Idle timeout of the new flow after FIN or RST, in seconds; 0: none.
     pub fin_idle_timeout: u16,
-    /// Hard timeout of the new flow after FIN or RST, seconds; 0: none.
+    /// Hard timeout of the new flow after FIN or RST, in seconds; 0: none.
     pub fin_hard_timeout: u16,
     /// Maximum number of flows with this cookie; 0: no limit.
     pub limit: u32,
     /// One-bit field that receives whether the flow was added.
     pub result_dst: Option<Subfield>,
-    /// What the new flow matches, and its actions.
+    /// The parts of the match and of the actions of the new flow.
     pub specs: Vec<LearnSpec>,
 }
 
@@ -175,24 +175,24 @@ pub enum LearnSource {
     Value(u128),
 }
 
-/// Where the bits of a [`LearnSpec`] go.
+/// Destination of the bits of a [`LearnSpec`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum LearnTarget {
-    /// The new flow matches them.
+    /// The new flow matches the bits in this subfield.
     Match(Subfield),
-    /// The new flow has an action that loads them.
+    /// The new flow has an action that loads the bits into this subfield.
     Load(Subfield),
-    /// The new flow outputs to the port with this number.
+    /// The bits are a port number, and the new flow outputs to this port.
     Output,
 }
 
 /// `set_field` of a field of tunnel options, whose value may be too wide for a number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SetTlv {
-    /// The whole field.
+    /// The complete field.
     pub field: Subfield,
-    /// The value, with the length that the sender chose, until [`crate::tlv::lay_out`] adjusts it to the
-    /// field.
+    /// The value. It has the length that the sender has chosen, until [`crate::tlv::lay_out`] adjusts it to the
+    /// length of the field.
     pub value: Vec<u8>,
     /// Bits of the value to write; `None`: all.
     pub mask: Option<Vec<u8>>,
@@ -219,18 +219,18 @@ pub enum NatRange {
     V6(Ipv6Addr, Ipv6Addr),
 }
 
-/// `nat(…)`. With neither `src` nor `dst`: translate as the existing connection says.
+/// `nat(…)`. If neither `src` nor `dst` is set, packets are translated only as their existing connection requires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Nat {
     /// Translate the source.
     pub src: bool,
     /// Translate the destination.
     pub dst: bool,
-    /// Choose the same translation after a restart.
+    /// Select the same translation after a restart.
     pub persistent: bool,
-    /// Choose ports by hash.
+    /// Select ports by hash.
     pub hash: bool,
-    /// Choose ports at random.
+    /// Select ports at random.
     pub random: bool,
     /// Addresses.
     pub range: NatRange,
@@ -242,7 +242,7 @@ pub struct Nat {
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SampleDirection {
-    /// Derived from the port.
+    /// The direction is derived from the port.
     #[default]
     Default = 0,
     /// Received.
@@ -268,7 +268,7 @@ pub struct Sample {
     pub direction: SampleDirection,
 }
 
-/// Packet type of a `decap` without argument: the type follows from the removed header.
+/// Packet type of a `decap` without argument: the type of the remaining packet follows from the removed header.
 pub const PACKET_TYPE_NEXT: u32 = 0xfffe;
 
 /// `encap(…)`
@@ -293,7 +293,7 @@ pub enum EncapProperty {
 }
 
 impl EncapProperty {
-    /// Maximum data bytes of a TLV: its length and that of its property are one byte each on the wire.
+    /// Maximum data bytes of a TLV. On the wire, the length of the TLV and the length of its property have one byte each.
     pub const TLV_MAX: usize = 240;
 }
 

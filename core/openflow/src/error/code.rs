@@ -8,7 +8,7 @@ pub const ONF_VENDOR: u32 = 0x4f4e_4600;
 /// The numbers of an error in one version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Code {
-    /// 0 for the standard itself.
+    /// Vendor; 0 for errors of the standard.
     pub vendor: u32,
     pub kind: u16,
     pub code: u16,

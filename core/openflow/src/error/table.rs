@@ -1,4 +1,4 @@
-//! The table of errors: the name, then vendor, type and code by range of versions (0 is 1.0, 5 is 1.5).
+//! The table of errors: for each error its name, then vendor, type and code for ranges of versions (0 is 1.0, 5 is 1.5).
 
 #![allow(missing_docs)]
 

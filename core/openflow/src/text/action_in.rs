@@ -14,10 +14,10 @@ use flow::text::{
 };
 use units::OfPort;
 
-/// How deep actions may stand in actions (`clone(clone(…))`).
+/// Maximum nesting depth of actions in actions (`clone(clone(…))`).
 pub const DEPTH_MAX: usize = 16;
 
-/// Reads a list of actions. `drop` stands alone and is the empty list.
+/// Parses a list of actions. `drop` must be the only word and stands for the empty list.
 pub fn parse_actions(text: &str, names: &dyn NameMap) -> Result<Vec<Action>, TextError> {
     actions_at(text, names, 0)
 }
@@ -43,7 +43,7 @@ pub(super) fn actions_at(text: &str, names: &dyn NameMap, depth: usize) -> Resul
     Ok(actions)
 }
 
-/// Rank in the order of execution and name of the instruction that an action is part of.
+/// The instruction to which an action belongs: its rank in the order of execution, and its name.
 fn instruction(a: &Action) -> (u8, &'static str) {
     match a {
         Action::Meter(_) => (0, "meter"),
@@ -55,7 +55,7 @@ fn instruction(a: &Action) -> (u8, &'static str) {
     }
 }
 
-/// Checks that instructions are in order of execution and occur once.
+/// Checks that instructions are in order of execution and occur at most once.
 fn in_order(actions: &[Action]) -> Result<(), TextError> {
     for pair in actions.windows(2) {
         let [(before, first), (now, second)] = [instruction(&pair[0]), instruction(&pair[1])];
@@ -311,7 +311,7 @@ fn resubmit(value: &str, names: &dyn NameMap) -> Result<Action, TextError> {
         Some("ct") => true,
         Some(other) => return error(format!("{other}: unknown parameter")),
     };
-    // An explicit `in_port` is the same as leaving the port out.
+    // An explicit `in_port` has the same meaning as no port.
     let in_port = in_port.filter(|&p| p != OfPort::IN_PORT);
     if in_port.is_none() && table.is_none() {
         return error("at least one \"in_port\" or \"table\" must be specified on resubmit");

@@ -132,7 +132,7 @@ pub(super) fn dotted_hex(bytes: &[u8]) -> String {
     parts.join(".")
 }
 
-/// Name of an `OFPR_*`; the last two are internal and have none.
+/// Name of an `OFPR_*` reason. The last two reasons are internal and have no name.
 fn reason_name(reason: u8) -> String {
     const NAMES: [&str; 8] =
         ["no_match", "action", "invalid_ttl", "action_set", "group", "packet_out", "", ""];
@@ -275,7 +275,7 @@ fn ct_text(c: &Ct, names: &dyn NameMap) -> String {
     if c.zone != NumberOrField::Number(0) {
         parts.push(format!("zone={}", number_or_field(c.zone)));
     }
-    // `nat` is printed outside of `exec`, wherever it is in the list.
+    // `nat` is printed outside of `exec`, whatever its position in the list.
     let (nats, exec): (Vec<&Action>, Vec<&Action>) =
         c.actions.iter().partition(|a| matches!(a, Action::Nat(_)));
     parts.extend(nats.iter().map(|a| action_text(a, names)));

@@ -11,8 +11,8 @@ pub(super) fn error<T>(text: impl Into<String>) -> Result<T, TextError> {
     Err(TextError(text.into()))
 }
 
-/// The command that begins a line of a file, which may be abbreviated, and the rest of the line. A line that begins with no command
-/// is returned whole.
+/// Splits a line of a file into the command at its beginning, which may be abbreviated, and the rest. If the line does not begin with a
+/// command, the rest is the complete line.
 pub(super) fn command_of<'t, C: Copy>(line: &'t str, commands: &[(&str, C)]) -> (Option<C>, &'t str) {
     let line = line.trim_start_matches([' ', '\t', '\r', '\n']);
     let (word, rest) = line.split_at(line.find([',', ' ', '\t', '\r', '\n']).unwrap_or(line.len()));
@@ -46,7 +46,7 @@ pub(super) fn table_value(value: &str, names: &dyn NameMap) -> Result<u8, TextEr
     table_from_text(value, names).map_or_else(|| error(format!("unknown table \"{value}\"")), Ok)
 }
 
-/// A number in decimal, hexadecimal (`0x`) or octal (leading 0), as `strtoull` with base 0 reads it.
+/// A number in decimal, hexadecimal (`0x`) or octal (leading 0) form, as `strtoull` with base 0 accepts it.
 pub(super) fn integer(text: &str) -> Option<u64> {
     match text.as_bytes() {
         [b'0', b'x' | b'X', ..] => digits(&text[2..], 16),
@@ -56,7 +56,7 @@ pub(super) fn integer(text: &str) -> Option<u64> {
 }
 
 fn digits(text: &str, radix: u32) -> Option<u64> {
-    // `from_str_radix` accepts a sign, which is wrong here.
+    // `from_str_radix` accepts a sign, which is not allowed here.
     text.starts_with(|c: char| c.is_ascii_hexdigit()).then(|| u64::from_str_radix(text, radix).ok())?
 }
 
@@ -68,7 +68,7 @@ fn no_number<T>(text: &str) -> Result<T, TextError> {
     }
 }
 
-/// A 64-bit number; a negative one is converted to two's complement, for masks like `-1`.
+/// A 64-bit number. A negative number is converted to two's complement, for masks like `-1`.
 pub(super) fn u64_value(text: &str) -> Result<u64, TextError> {
     let number = match text.strip_prefix('-') {
         Some(positive) => integer(positive).map(u64::wrapping_neg),
@@ -101,7 +101,7 @@ pub(super) fn subfield(text: &str) -> Result<Subfield, TextError> {
     Subfield::parse(text.trim()).map_err(|e| TextError(e.to_string()))
 }
 
-/// A field by its name in either style.
+/// The field with this name, in the style of NXM or of OXM.
 pub(super) fn field(name: &str) -> Option<FieldId> {
     FieldId::from_name(name).or_else(|| FieldId::from_nxm_name(name))
 }

@@ -5,7 +5,7 @@ use crate::action::{Action, Ct, Nat, NatRange, NumberOrField};
 use flow::text::{NameMap, TextError, next_key_value, table_from_text};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Reads a list of actions within another action.
+/// Function that parses a list of actions within another action.
 pub(super) type Nested<'a> = &'a dyn Fn(&str) -> Result<Vec<Action>, TextError>;
 
 /// The arguments of `ct`.
@@ -32,7 +32,7 @@ pub(super) fn ct(value: &str, names: &dyn NameMap, nested: Nested<'_>) -> Result
     if c.force && !c.commit {
         return error("\"force\" flag requires \"commit\" flag.");
     }
-    // `nat` comes first, as in the text, where it stands outside of `exec`.
+    // `nat` is put first in the list, because in the text it precedes `exec`.
     let (nats, others): (Vec<Action>, Vec<Action>) =
         exec.into_iter().partition(|a| matches!(a, Action::Nat(_)));
     c.actions.extend(nats.into_iter().chain(others));
@@ -128,7 +128,7 @@ fn range(text: &str, n: &mut Nat) -> Result<(), TextError> {
     Ok(())
 }
 
-/// The end of a range; `none` if the range is a single value.
+/// The last value of a range; `none` if the range is a single value.
 fn upper<T: Ord>(first: T, last: T, none: T) -> Result<T, TextError> {
     if last == first || last == none {
         return Ok(none);

@@ -49,7 +49,7 @@ fn tlv(text: &str) -> Option<EncapProperty> {
     fits.then_some(EncapProperty::NshTlv { class, kind, data })
 }
 
-/// Parses the argument of `decap`: the packet type of what remains.
+/// Parses the argument of `decap`: the type of the remaining packet.
 pub(super) fn decap(value: &str) -> Result<u32, TextError> {
     let mut rest = value;
     match next_key_value(&mut rest) {

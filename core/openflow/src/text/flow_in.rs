@@ -1,4 +1,4 @@
-//! Parses flows as `ovs-ofctl add-flow` and related commands take them.
+//! Parses flows in the syntax of `ovs-ofctl add-flow` and related commands.
 
 use super::action_in::parse_actions;
 use super::arguments::{command_of, error, group_value, port_value, table_value, u16_value, u64_value};
@@ -9,12 +9,12 @@ use crate::stats::FlowStatsRequest;
 use flow::text::{NameMap, TextError, next_key_value};
 use flow::{FieldId, Match};
 
-/// The parts that a flow's text may have; they depend on the command.
+/// The parts that the text of a flow may have, which depend on the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowText {
     /// `priority`
     pub priority: bool,
-    /// `actions`; required if allowed.
+    /// `actions`; if allowed, they are required.
     pub actions: bool,
     /// `out_port`
     pub out_port: bool,
@@ -26,7 +26,7 @@ pub struct FlowText {
 
 impl FlowText {
     /// The parts that the command allows.
-    pub fn of(command: FlowCommand) -> FlowText {
+    pub fn for_command(command: FlowCommand) -> FlowText {
         let delete = matches!(command, FlowCommand::Delete | FlowCommand::DeleteStrict);
         FlowText {
             priority: command != FlowCommand::Delete,
@@ -47,10 +47,9 @@ impl FlowText {
 pub struct ParsedFlow {
     /// The flow mod.
     pub flow: Box<FlowMod>,
-    /// The formats that can encode it.
+    /// The formats that can encode the flow.
     pub usable: Protocols,
-    /// The match as written, if the returned match leaves parts of it out because their prerequisites are
-    /// missing.
+    /// The match as it was written, if fields without their prerequisites were removed from the match of `flow`.
     pub written: Option<Box<Match>>,
 }
 
@@ -64,14 +63,14 @@ pub fn parse_flow_mod(
     if matches!(command, FlowCommand::Modify | FlowCommand::ModifyStrict) {
         m.new_cookie = u64::MAX;
     }
-    let (usable, written) = parse_into(text, FlowText::of(command), names, &mut m)?;
+    let (usable, written) = parse_into(text, FlowText::for_command(command), names, &mut m)?;
     if m.cookie_mask == 0 && m.new_cookie == u64::MAX && command != FlowCommand::Add {
         m.new_cookie = 0;
     }
     Ok(ParsedFlow { flow: m, usable, written })
 }
 
-/// Parses a line of a file of flows. The line may begin with a command; otherwise the flow is added.
+/// Parses a line of a file of flows. The line may begin with a command; the default is to add the flow.
 pub fn parse_flow_line(line: &str, names: &dyn NameMap) -> Result<ParsedFlow, TextError> {
     const COMMANDS: [(&str, FlowCommand); 5] = [
         ("add", FlowCommand::Add),
@@ -88,7 +87,7 @@ pub fn parse_flow_line(line: &str, names: &dyn NameMap) -> Result<ParsedFlow, Te
 pub fn parse_flow(text: &str, names: &dyn NameMap) -> Result<(FlowStatsRequest, Protocols), TextError> {
     let mut m = FlowMod { command: FlowCommand::Delete, ..FlowMod::default() };
     let (mut usable, _) = parse_into(text, FlowText::FILTER, names, &mut m)?;
-    // Requests carry the table in every format.
+    // Statistics requests contain the table in every format, so formats without table IDs in flow mods are usable, too.
     usable = Protocols(usable.0 | (usable.0 & 10) >> 1);
     let request = FlowStatsRequest {
         matching: m.matching,
@@ -124,7 +123,7 @@ fn parse_into(
         }
     }
     let matching = &mut m.matching;
-    // A matched Ethernet type equals the packet type, if that is in the Ethertype name space.
+    // If the packet type is in the Ethertype name space, the Ethernet type of the match must be equal to it.
     let kind = matching.flow.packet_type;
     if (matching.mask.packet_type, kind >> 16) == (u32::MAX, 1) && matching.get(FieldId::EthType).1 != 0 {
         matching.set(FieldId::EthType, u128::from(kind as u16));
@@ -163,7 +162,7 @@ pub(super) fn split_actions(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Parses a keyword without a value. Returns false if the key is none of these.
+/// Parses a keyword without a value. Returns false if `key` is not such a keyword.
 fn flag(key: &str, allowed: FlowText, m: &mut FlowMod, usable: &mut Protocols) -> bool {
     let f = &mut m.flags;
     let since = match key {
@@ -204,7 +203,7 @@ fn setting(
     usable: &mut Protocols,
 ) -> Result<(), TextError> {
     match key {
-        // Ignored, so that the output of `dump-flows` can be read back.
+        // Ignored, so that the output of `dump-flows` can be parsed.
         "duration" | "n_packets" | "n_bytes" | "idle_age" | "hard_age" => {}
         "table" => {
             m.table = table_value(value, names)?;
@@ -227,7 +226,7 @@ fn setting(
     Ok(())
 }
 
-/// Parses a cookie: `cookie=V` sets, `cookie=V/M` selects.
+/// Parses a cookie: `cookie=V` sets the cookie of the flow, `cookie=V/M` selects flows by cookie.
 fn cookie(value: &str, m: &mut FlowMod, usable: &mut Protocols) -> Result<(), TextError> {
     match value.split_once('/') {
         Some(_) if m.command == FlowCommand::Add => return error("flow additions cannot use a cookie mask"),

@@ -18,7 +18,7 @@ pub fn match_text(m: &Match, priority: u16, names: &dyn NameMap) -> String {
     }
 }
 
-/// Prints seconds with three decimals, or more if milliseconds are not precise enough.
+/// Prints seconds with three decimals, or with more if the duration is not a number of milliseconds.
 pub(super) fn duration_text(d: Duration) -> String {
     match d.nsec {
         0 => format!("{}s", d.sec),
@@ -57,7 +57,7 @@ pub fn flow_stats_text(s: &FlowStats, names: &dyn NameMap) -> String {
     flow_text(s, (&(head + &counters), &ages), names)
 }
 
-/// Prints a flow without counters and times; the table only if it is not 0 or has a name.
+/// Prints a flow without counters and times. The table is printed only if it is not 0 or has a name.
 pub fn flow_stats_text_short(s: &FlowStats, names: &dyn NameMap) -> String {
     let cookie = if s.cookie == 0 { String::new() } else { format!("cookie={:#x}, ", s.cookie) };
     let is_first = s.table == 0 && names.table_name(0).is_none();

@@ -1,4 +1,4 @@
-//! Parses groups as `ovs-ofctl add-group` and related commands take them.
+//! Parses groups in the syntax of `ovs-ofctl add-group` and related commands.
 
 use super::action_in::parse_actions;
 use super::arguments::{command_of, error, u16_value, u32_value, u64_value};
@@ -15,7 +15,7 @@ const METHOD_MAX: usize = 15;
 /// Formats with bucket numbers and properties: Nicira's form over OpenFlow 1.0, and 1.5.
 const WITH_PROPERTIES: Protocols = Protocols(0x10f);
 
-/// Parses a line of a file of groups. The line may begin with a command; otherwise the group is added.
+/// Parses a line of a file of groups. The line may begin with a command; the default is to add the group.
 pub fn parse_group_line(line: &str, names: &dyn NameMap) -> Result<(GroupMod, Protocols), TextError> {
     const COMMANDS: [(&str, GroupCommand); 6] = [
         ("add", GroupCommand::Add),
@@ -77,7 +77,7 @@ pub fn parse_group_mod(
     Ok((p.m, p.usable))
 }
 
-/// Gives buckets without a number the lowest free numbers.
+/// Assigns the lowest free numbers to buckets without a number.
 fn number(buckets: &mut [Bucket]) {
     let mut used: std::collections::BTreeSet<u32> = buckets.iter().map(|b| b.id).collect();
     let mut next = 0;
@@ -181,7 +181,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Checks the parts before the buckets against each other.
+    /// Checks that the settings before the buckets are consistent.
     fn check(&self) -> Result<(), TextError> {
         let m = &self.m;
         if m.group == GROUP_ANY {

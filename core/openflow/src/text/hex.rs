@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// Prints sixteen bytes a line, with offsets; `ascii` adds the printable characters.
+/// Prints 16 bytes per line, with offsets; `ascii` adds the printable characters.
 pub fn hex_dump(bytes: &[u8], ascii: bool) -> String {
     let mut out = String::new();
     for (line, chunk) in bytes.chunks(16).enumerate() {
@@ -35,7 +35,7 @@ pub fn hex_bytes(text: &str) -> (Vec<u8>, &str) {
     }
 }
 
-/// Prints printable characters as they are and escapes others.
+/// Prints printable characters unchanged, and escapes other bytes.
 pub(super) fn printable(bytes: &[u8]) -> String {
     let mut out = String::new();
     for &b in bytes {

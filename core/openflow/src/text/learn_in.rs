@@ -90,7 +90,7 @@ fn matching(key: &str, value: &str, names: &dyn NameMap) -> Result<LearnSpec, Te
     Ok(of(LearnSource::Value(fit(number, dst, &whole())?)))
 }
 
-/// The value of a packet type, which is written as in a match: `packet_type=packet_type=(1,2)`,
+/// The value of a packet type, which has the syntax of a match: `packet_type=packet_type=(1,2)`,
 /// `packet_type=eth`.
 fn packet_type(value: &str) -> &str {
     if value == "eth" { "(0,0)" } else { value.strip_prefix("packet_type=").unwrap_or(value) }

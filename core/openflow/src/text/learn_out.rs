@@ -54,7 +54,7 @@ fn spec_text(s: &LearnSpec, names: &dyn NameMap) -> String {
     }
 }
 
-/// Returns whether the subfield is its whole field.
+/// Returns whether the subfield is a complete field.
 pub(super) fn is_whole(field: &Subfield) -> bool {
     *field == Subfield::whole(field.field)
 }

@@ -3,7 +3,7 @@
 use crate::message::{Body, Message};
 use crate::version::Version;
 
-/// The message's name in the specification of its form, e.g. `OFPT_FLOW_MOD`, `NXST_FLOW reply`.
+/// The name of the message in the specification that defines it, e.g. `OFPT_FLOW_MOD`, `NXST_FLOW reply`.
 pub(super) fn message_name(m: &Message) -> String {
     let (stem, kind) = stem(&m.body);
     let prefix = prefix(m);

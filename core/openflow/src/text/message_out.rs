@@ -1,4 +1,4 @@
-//! Prints whole messages, for tools and debug logs.
+//! Prints complete messages, for tools and debug logs.
 
 use super::hex::{hex_dump, printable};
 use super::message_name::{is_multipart, message_name};
@@ -65,7 +65,7 @@ fn text_at(bytes: &[u8], names: &dyn NameMap, verbosity: u8, depth: u8) -> Strin
     ended(text)
 }
 
-/// Prints the head of a message whose body is truncated or invalid, from its type alone.
+/// Prints the head of a message whose body is truncated or invalid. It depends on the type of the message only.
 fn truncated_head(bytes: &[u8]) -> Option<String> {
     let head = bytes.first_chunk::<HEADER>()?;
     let version = Version::from_wire(head[0])?;
@@ -86,7 +86,7 @@ fn head_text(m: &Message) -> String {
     message_name(m) + &version_text(m.version, m.xid) + more
 }
 
-/// How much to print (verbosity), the depth inside other messages, and the length in bytes.
+/// Parameters of printing a message: verbosity, depth inside other messages, and length of the message in bytes.
 #[derive(Clone, Copy)]
 struct Scope {
     verbosity: u8,

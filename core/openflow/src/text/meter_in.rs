@@ -1,4 +1,4 @@
-//! Parses meters as `ovs-ofctl add-meter` and related commands take them.
+//! Parses meters in the syntax of `ovs-ofctl add-meter` and related commands.
 
 use super::arguments::{error, u8_value, u32_value};
 use crate::meter::*;
@@ -7,7 +7,7 @@ use flow::text::TextError;
 /// Separators between words, and between a word and its value.
 const BLANKS: [char; 5] = [',', ' ', '\t', '\r', '\n'];
 
-/// Parses a meter mod; without a command the text only selects the meter to ask about.
+/// Parses a meter mod. Without a command, the text only selects the meter of a statistics request.
 pub fn parse_meter_mod(text: &str, command: Option<MeterCommand>) -> Result<MeterMod, TextError> {
     let whole = matches!(command, Some(MeterCommand::Add | MeterCommand::Modify));
     let (head, bands) = match text.split_once("band").filter(|_| whole) {

@@ -5,8 +5,8 @@ use super::protocol::Protocols;
 use crate::monitor::{FlowMonitorRequest, MonitorFlags};
 use flow::text::{NameMap, TextError, next_key_value};
 
-/// Parses a monitor with this number; also returns the formats that can encode it. By default it reports all
-/// changes of all flows, with actions; the text excludes some.
+/// Parses a monitor, which gets the number `id`; also returns the formats that can encode the monitor. By default a monitor
+/// reports all changes of all flows, with actions; the text restricts that.
 pub fn parse_flow_monitor(
     text: &str,
     id: u32,

@@ -11,7 +11,7 @@ use flow::text::{NameMap, TextError, next_key_value};
 use flow::{FieldId, Match};
 use units::OfPort;
 
-/// Size of an Ethernet header in bytes, the minimum of a packet.
+/// Size of an Ethernet header in bytes, which is the minimum length of a packet.
 const ETHERNET_HEADER: usize = 14;
 
 /// Parses a packet written in hexadecimal digits.
@@ -23,7 +23,7 @@ pub fn parse_packet(hex: &str) -> Result<Vec<u8>, TextError> {
     }
 }
 
-/// Parses `in_port=… packet=… actions=…`; also returns the formats that can encode it.
+/// Parses `in_port=… packet=… actions=…`; also returns the formats that can encode the packet-out.
 pub fn parse_packet_out(text: &str, names: &dyn NameMap) -> Result<(PacketOut, Protocols), TextError> {
     let (mut fields, actions) = split_actions(text);
     let mut usable = Protocols::ANY;

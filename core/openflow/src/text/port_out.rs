@@ -62,7 +62,7 @@ fn config_text(c: &PortConfig) -> String {
 
 fn state_text(s: &PortState) -> String {
     let flags = flags_text(&[(s.link_down, "LINK_DOWN"), (s.blocked, "BLOCKED"), (s.live, "LIVE")]);
-    // Switches without spanning tree also report "listen".
+    // "listen" is also the state that a switch without spanning tree reports.
     let stp = match s.stp {
         StpState::Listen => return flags,
         StpState::Learn => "STP_LEARN",
@@ -153,7 +153,7 @@ const RFC2819: [&str; 21] = [
     "rx_fragmented_errors",
     "rx_jabber_errors",
 ];
-/// Indices of those that count sent packets.
+/// Indices in `RFC2819` of the counters of sent packets.
 const RFC2819_SENT: [usize; 9] = [7, 8, 9, 10, 11, 12, 13, 14, 16];
 
 fn rfc2819_text(values: &[u64; 21]) -> String {

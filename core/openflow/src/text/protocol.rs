@@ -1,6 +1,6 @@
-//! Flow formats: which form of which version can encode a flow, and their names in options and messages.
+//! Flow formats: the forms in which OpenFlow versions encode flows, and the names of the formats in options and messages.
 //!
-//! OpenFlow 1.0 has four: its own match or NXM, each with and without a table number in flow mods.
+//! OpenFlow 1.0 has four formats: its own match or NXM, each with and without a table number in flow mods. Later versions have one.
 
 use crate::action::Action;
 use crate::flow_mod::TABLE_ALL;
@@ -29,14 +29,14 @@ const NAMES: [&str; 9] = [
     "OXM-OpenFlow15",
 ];
 
-/// Sets with a name of their own.
+/// Sets of formats that have a name.
 const ABBREVIATIONS: [(Protocols, &str); 4] =
     [(Protocols::ANY, "any"), (Protocols(3), "OpenFlow10"), (Protocols(12), "NXM"), (Protocols::OXM, "OXM")];
 
 impl Protocols {
     /// OpenFlow 1.0 without table numbers, with its own match.
     pub const OF10_STD: Protocols = Protocols(1);
-    /// All of OpenFlow 1.0.
+    /// All formats of OpenFlow 1.0.
     pub const OF10: Protocols = Protocols(15);
     /// OpenFlow 1.1 and later.
     pub const OF11_UP: Protocols = Protocols(0x1f0);
@@ -46,13 +46,13 @@ impl Protocols {
     pub const OF13_UP: Protocols = Protocols(0x1c0);
     /// OpenFlow 1.5.
     pub const OF15: Protocols = Protocols(0x100);
-    /// Formats whose flow mods carry a table number.
+    /// Formats whose flow mods contain a table number.
     pub const WITH_TABLE: Protocols = Protocols(0x1fa);
     /// NXM over 1.0, and 1.1 and later.
     pub const NXM_OF11_UP: Protocols = Protocols(0x1fc);
     /// NXM over 1.0, and 1.2 and later.
     pub const NXM_OXM: Protocols = Protocols(0x1ec);
-    /// All.
+    /// All formats.
     pub const ANY: Protocols = Protocols(0x1ff);
 
     /// The formats of a version.
@@ -73,7 +73,7 @@ impl Protocols {
         Version::ALL.into_iter().filter(|&v| !(self & Protocols::of_version(v)).is_empty()).collect()
     }
 
-    /// The format that a connection of this version starts with.
+    /// The format of a connection of this version before another one is negotiated.
     pub fn initial(v: Version) -> Protocols {
         Protocols::of_version(v).first().unwrap_or(Protocols::OF10_STD)
     }
@@ -83,12 +83,12 @@ impl Protocols {
         self.0 == 0
     }
 
-    /// The first format of the set, alone.
+    /// The first format of the set, as a set of one format.
     pub fn first(self) -> Option<Protocols> {
         (self.0 != 0).then(|| Protocols(1 << self.0.trailing_zeros()))
     }
 
-    /// The formats one by one.
+    /// Each format of the set, as a set of one format.
     pub fn each(self) -> impl Iterator<Item = Protocols> {
         (0..9).map(|bit| Protocols(1 << bit)).filter(move |&p| !(self & p).is_empty())
     }
@@ -98,7 +98,7 @@ impl Protocols {
         self.0 & 12 != 0
     }
 
-    /// Returns whether flow mods of OpenFlow 1.0 carry a table number in this format.
+    /// Returns whether flow mods of OpenFlow 1.0 contain a table number in this format.
     pub fn has_table_id(self) -> bool {
         self.0 & 10 != 0
     }
@@ -123,8 +123,8 @@ impl Protocols {
         actions.iter().map(of_action).fold(Protocols::ANY, BitAnd::bitand)
     }
 
-    /// The formats in which these actions are allowed with this match: some have no effect with it, which
-    /// only OpenFlow 1.0 allows.
+    /// The formats in which these actions are allowed with this match. Only OpenFlow 1.0 allows actions that have no effect
+    /// on the packets of the match.
     pub fn consistent(actions: &[Action], matching: &Match, table: u8) -> Result<Protocols, crate::OfError> {
         let limits = check::Limits { max_port: OfPort::MAX, table, n_tables: TABLE_ALL };
         match check::consistency(actions, matching, limits, Version::V13) {
@@ -153,7 +153,7 @@ fn named(name: &str) -> Result<Protocols, String> {
     if let Some((set, _)) = ABBREVIATIONS.iter().find(|(_, n)| any_case(n)) {
         return Ok(*set);
     }
-    // The name of a version means all its formats except NXM.
+    // The name of a version stands for all its formats except NXM.
     Version::from_name(name).map_or_else(
         || Err(format!("{name}: unknown flow protocol")),
         |v| Ok(if v == Version::V10 { Protocols(3) } else { Protocols::of_version(v) }),

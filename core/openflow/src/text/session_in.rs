@@ -57,7 +57,7 @@ pub fn parse_ct_flush(args: &[String]) -> Result<CtFlush, TextError> {
     if rest.next().is_some() { error("invalid arguments") } else { Ok(flush) }
 }
 
-/// Parses a value and its mask; without a mask, all bits.
+/// Parses a value and its mask. Without a mask in the text, the mask has all bits.
 fn masked<T: TryFrom<u128>>(text: &str) -> Option<(T, T)> {
     let number = |text: &str| -> Option<T> {
         let value = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {

@@ -67,7 +67,7 @@ pub(super) fn desc_text(d: &Desc) -> String {
 }
 
 pub(super) fn hello_text(h: &Hello) -> String {
-    // Print unknown versions as well.
+    // Print versions that the codec does not know, too.
     let known = (1..32u8).filter(|byte| h.versions.0 & 1 << byte != 0);
     let list: Vec<String> = known.map(|byte| format!("{byte:#04x}")).collect();
     format!("\n version bitmap: {}", list.join(", "))
@@ -235,7 +235,7 @@ pub(super) fn table_mod_text(t: &TableConfig, version: Version, names: &dyn Name
     text
 }
 
-/// Prints a connection filter without its zone; `None`: it matches all connections.
+/// Prints a connection filter without its zone. `None`: the filter matches all connections.
 pub fn ct_flush_text(f: &CtFlush) -> Option<String> {
     let mark = f.mark.map(|(value, mask)| (u128::from(value), u128::from(mask)));
     let parts = [("mark", mark, u32::MAX.into()), ("labels", f.labels, u128::MAX)];

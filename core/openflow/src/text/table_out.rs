@@ -43,7 +43,7 @@ fn number_run(names: &[&str]) -> usize {
     names.iter().enumerate().take_while(follows).count()
 }
 
-/// Prints names in short form: `eth_{src,dst} reg0...reg3`.
+/// Prints names in a short form: `eth_{src,dst} reg0...reg3`.
 fn names_text(names: &[&str], separator: &str) -> String {
     let mut parts = Vec::new();
     let mut rest = names;
@@ -73,12 +73,12 @@ fn fields_line(label: &str, fields: &[FieldId]) -> String {
     if names.is_empty() { String::new() } else { format!("{label}: {}\n", names_text(&names, " ")) }
 }
 
-/// Returns whether two lists hold the same fields.
+/// Returns whether two lists contain the same fields.
 fn same_fields(a: &[FieldId], b: &[FieldId]) -> bool {
     sorted(a.iter().copied()) == sorted(b.iter().copied())
 }
 
-/// Compares next tables of neighbours. Ignores that the later table cannot go to itself.
+/// Compares the next tables of two consecutive tables. Ignores that the later table is not among its own next tables.
 fn same_next(a: (&[u8], u8), b: (&[u8], u8)) -> bool {
     let ((first, second), later) = match (a.1, b.1) {
         (x, y) if u16::from(x) + 1 == y.into() => ((a.0, b.0), y),
@@ -247,7 +247,7 @@ fn features_lines(f: &TableFeatures, before: Option<&TableFeatures>, capabilitie
 /// Counters of a table: active flows, lookups, matches.
 type Counters = (u32, u64, u64);
 
-/// Prints tables one after the other; "ditto" for those equal to the previous one.
+/// Prints tables one after the other. A table that is equal to the previous one is printed as "ditto".
 #[derive(Default)]
 pub struct TablesText {
     text: String,
@@ -257,7 +257,7 @@ pub struct TablesText {
 }
 
 impl TablesText {
-    /// For messages of a version: tables report since 1.4 whether they can evict.
+    /// Creates the printer for messages of a version. Since 1.4, tables report whether they support eviction.
     pub fn new(version: crate::Version) -> TablesText {
         TablesText { capabilities: version >= crate::Version::V14, ..TablesText::default() }
     }

@@ -1,4 +1,4 @@
-//! Names of messages from the type alone, for messages whose body is missing or invalid.
+//! Names of message types, for messages whose body is missing or invalid.
 
 use crate::error::NX_VENDOR;
 use crate::version::Version;
@@ -82,7 +82,7 @@ const NICIRA: [(u32, &str); 16] = [
     (31, "GROUP_MOD"),
 ];
 
-/// The name of the type of a message, of which the first bytes are enough; `None`: unknown.
+/// The name of the type of a message; `None`: unknown. `bytes` may contain the beginning of the message only.
 pub fn request_name(bytes: &[u8]) -> Option<String> {
     type_name(bytes, Version::from_wire(*bytes.first()?)?)
 }

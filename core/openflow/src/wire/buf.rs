@@ -2,7 +2,7 @@
 
 use crate::error::OfError;
 
-/// The unread rest of some bytes. Reading past the end returns the error given to `new`.
+/// Reads from a byte slice. Reading past the end returns the error that was passed to `new`.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
     data: &'a [u8],
@@ -80,7 +80,7 @@ impl<'a> Reader<'a> {
         Ok(flow::Mac(self.array()?))
     }
 
-    /// A number of `n` bytes, at most 16.
+    /// A number of `n` bytes; `n` is at most 16.
     pub fn number(&mut self, n: usize) -> Result<u128, OfError> {
         Ok(self.take(n)?.iter().fold(0, |v, &b| v << 8 | u128::from(b)))
     }
@@ -93,7 +93,7 @@ impl<'a> Reader<'a> {
         Ok(std::str::from_utf8(bytes).map_or_else(|_| bytes.iter().map(ascii).collect(), str::to_owned))
     }
 
-    /// A text of `n` bytes, the last of which is ignored, as it should be zero.
+    /// A text of `n` bytes. The last byte is ignored, because it should be zero.
     pub fn text(&mut self, n: usize) -> Result<String, OfError> {
         let text = self.label(n.saturating_sub(1));
         self.skip(1).and(text)
@@ -110,9 +110,9 @@ pub(crate) trait Put {
     fn zeros(&mut self, n: usize) -> &mut Self;
     /// The low `n` bytes of a number.
     fn number(&mut self, v: u128, n: usize) -> &mut Self;
-    /// A text in `n` bytes; the last is zero.
+    /// A text in `n` bytes, truncated if necessary; the last byte is zero.
     fn text(&mut self, v: &str, n: usize) -> &mut Self;
-    /// Zeros up to a multiple of eight bytes since `start`.
+    /// Appends zeros until the length since `start` is a multiple of eight bytes.
     fn pad8(&mut self, start: usize) -> &mut Self;
     /// Overwrites two bytes.
     fn set16(&mut self, at: usize, v: u16);

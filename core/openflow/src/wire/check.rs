@@ -1,6 +1,6 @@
-//! Checks the order of a flow's actions, and that they fit its match.
+//! Checks the order of a flow's actions, and that the actions are valid for the match.
 //!
-//! `verify` needs only the list and is part of decoding; `consistency` needs the match and the switch's
+//! `verify` needs only the list of actions and is part of decoding. `consistency` needs the match and the switch's
 //! limits.
 
 use crate::action::{Action, Ct, LearnSource, LearnTarget};
@@ -10,7 +10,7 @@ use crate::version::Version;
 use flow::{FieldId as F, Match, Subfield, VLAN_CFI};
 use units::OfPort;
 
-/// Position of an action's instruction in the order of execution.
+/// Position of the instruction to which an action belongs, in the order of execution.
 fn rank(a: &Action, version: Version) -> u8 {
     match a {
         Action::Meter(_) if version < Version::V15 => 0,
@@ -22,8 +22,8 @@ fn rank(a: &Action, version: Version) -> u8 {
     }
 }
 
-/// Checks that instructions are in order and occur once, that conjunction stands with notes only, and `nat`
-/// in `ct` only.
+/// Checks that instructions are in order and occur at most once, that `conjunction` is combined with notes only, and that `nat`
+/// occurs in `ct` only.
 pub fn verify(actions: &[Action], version: Version) -> Result<(), OfError> {
     if actions.iter().any(|a| matches!(a, Action::Conjunction { .. })) {
         let alone = actions.iter().all(|a| matches!(a, Action::Conjunction { .. } | Action::Note(_)));
@@ -42,7 +42,7 @@ pub fn verify(actions: &[Action], version: Version) -> Result<(), OfError> {
     Ok(())
 }
 
-/// Checks a list without instructions: of packet-outs, buckets, `clone`.
+/// Checks a list that must not contain instructions: of a packet-out, a bucket, or `clone`.
 pub fn verify_actions(actions: &[Action], version: Version) -> Result<(), OfError> {
     verify(actions, version)?;
     match actions
@@ -80,16 +80,16 @@ fn verify_nested(a: &Action, outer: Option<&Action>) -> Result<(), OfError> {
 /// Limits of a switch that restrict flows.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Port numbers from this on are out of range.
+    /// Port numbers from this number on are out of range.
     pub max_port: OfPort,
-    /// The flow's table; [`TABLE_ALL`]: not known.
+    /// The table of the flow; [`TABLE_ALL`]: not known.
     pub table: u8,
     /// Number of tables.
     pub n_tables: u8,
 }
 
-/// Checks that the actions are possible for packets of this match. With OpenFlow 1.0, standard actions that
-/// do not fit the match are accepted, and have no effect.
+/// Checks that the actions can be applied to packets of this match. With OpenFlow 1.0, standard actions that
+/// cannot be applied are accepted and have no effect.
 pub fn consistency(
     actions: &[Action],
     matching: &Match,
@@ -97,32 +97,32 @@ pub fn consistency(
     version: Version,
 ) -> Result<(), OfError> {
     let mut state = *matching;
-    let cx = Cx { limits, strict: version != Version::V10 };
-    actions.iter().try_for_each(|a| one(a, &mut state, cx))
+    let cx = CheckContext { limits, strict: version != Version::V10 };
+    actions.iter().try_for_each(|a| check_action(a, &mut state, cx))
 }
 
 #[derive(Clone, Copy)]
-struct Cx {
+struct CheckContext {
     limits: Limits,
-    /// Refuse actions that do not fit the match.
+    /// Whether to refuse actions that cannot be applied to packets of the match.
     strict: bool,
 }
 
-fn ports(port: OfPort, cx: Cx) -> Result<(), OfError> {
+fn check_port(port: OfPort, cx: CheckContext) -> Result<(), OfError> {
     let reserved = (OfPort::IN_PORT..=OfPort::LOCAL).contains(&port);
     if reserved || port < cx.limits.max_port { Ok(()) } else { Err(OfError::BacBadOutPort) }
 }
 
-fn needs(fits: bool, cx: Cx) -> Result<(), OfError> {
+fn require(fits: bool, cx: CheckContext) -> Result<(), OfError> {
     if fits || !cx.strict { Ok(()) } else { Err(OfError::BacMatchInconsistent) }
 }
 
-fn fits(sf: Subfield, m: &Match) -> Result<(), OfError> {
+fn check_prerequisites(sf: Subfield, m: &Match) -> Result<(), OfError> {
     if sf.field.prereqs_ok_match(m) { Ok(()) } else { Err(OfError::BacMatchInconsistent) }
 }
 
-fn written(sf: Subfield, m: &Match) -> Result<(), OfError> {
-    fits(sf, m)?;
+fn check_writable(sf: Subfield, m: &Match) -> Result<(), OfError> {
+    check_prerequisites(sf, m)?;
     if sf.field.info().writable { Ok(()) } else { Err(OfError::BacBadSetArgument) }
 }
 
@@ -134,15 +134,15 @@ fn is_mpls(m: &Match) -> bool {
     matches!(m.flow.network_type(), 0x8847 | 0x8848)
 }
 
-fn tagged(m: &Match) -> bool {
+fn has_tag(m: &Match) -> bool {
     m.flow.vlans[0].tci & VLAN_CFI != 0
 }
 
 /// Whether packets of the match have the header that the action changes or removes; `None` for other actions.
 fn has_header(a: &Action, m: &Match) -> Option<bool> {
     Some(match a {
-        Action::SetVlanVid { push, .. } | Action::SetVlanPcp { push, .. } => *push || tagged(m),
-        Action::StripVlan { .. } => tagged(m),
+        Action::SetVlanVid { push, .. } | Action::SetVlanPcp { push, .. } => *push || has_tag(m),
+        Action::StripVlan { .. } => has_tag(m),
         Action::SetIpv4Src(_) | Action::SetIpv4Dst(_) => m.flow.network_type() == 0x0800,
         Action::SetIpDscp(_) | Action::SetIpEcn(_) | Action::SetIpTtl(_) | Action::DecTtl { .. } => is_ip(m),
         Action::SetL4Src(_) | Action::SetL4Dst(_) => {
@@ -157,7 +157,7 @@ fn has_header(a: &Action, m: &Match) -> Option<bool> {
     })
 }
 
-/// Changes the match to that of packets after the action, as far as it adds or removes headers.
+/// Changes the match to that of packets after the action, if the action adds or removes headers.
 fn change_headers(a: &Action, m: &mut Match) -> Result<(), OfError> {
     match a {
         Action::SetVlanVid { .. } | Action::SetVlanPcp { .. } => set_tag(m),
@@ -169,7 +169,7 @@ fn change_headers(a: &Action, m: &mut Match) -> Result<(), OfError> {
         Action::PushVlan(_) => {
             m.flow.vlans.rotate_right(1);
             m.mask.vlans.rotate_right(1);
-            if tagged(m) {
+            if has_tag(m) {
                 return Err(OfError::BacBadTag);
             }
             set_tag(m);
@@ -177,7 +177,7 @@ fn change_headers(a: &Action, m: &mut Match) -> Result<(), OfError> {
         Action::PopMpls(ethertype) => m.set(F::EthType, u128::from(*ethertype)),
         Action::PushMpls(ethertype) => {
             m.set(F::EthType, u128::from(*ethertype));
-            // What follows a label is not known, not even after it is popped.
+            // The protocol after a label is not known, not even after the label is popped.
             m.flow.nw_proto = 0;
         }
         Action::Encap(encap) => encapsulated(encap.packet_type, m),
@@ -187,57 +187,57 @@ fn change_headers(a: &Action, m: &mut Match) -> Result<(), OfError> {
     Ok(())
 }
 
-/// Checks an action, and changes the match to that of packets after it.
-fn one(a: &Action, m: &mut Match, cx: Cx) -> Result<(), OfError> {
+/// Checks an action, and changes the match to that of packets after the action.
+fn check_action(a: &Action, m: &mut Match, cx: CheckContext) -> Result<(), OfError> {
     if let Some(there) = has_header(a, m) {
-        needs(there, cx)?;
+        require(there, cx)?;
     }
     change_headers(a, m)?;
     match a {
-        Action::Output { port, .. } => ports(*port, cx),
+        Action::Output { port, .. } => check_port(*port, cx),
         Action::OutputTrunc { port, .. } => match *port {
             OfPort::FLOOD | OfPort::ALL | OfPort::NORMAL => Err(OfError::BacBadOutPort),
             OfPort::TABLE | OfPort::CONTROLLER | OfPort::NONE => Err(OfError::BacBadOutPort),
-            port => ports(port, cx),
+            port => check_port(port, cx),
         },
         Action::Enqueue { port, .. } => match *port {
             OfPort::IN_PORT | OfPort::LOCAL => Ok(()),
             p if p < cx.limits.max_port => Ok(()),
             _ => Err(OfError::BacBadOutPort),
         },
-        Action::OutputReg { src, .. } => fits(*src, m),
+        Action::OutputReg { src, .. } => check_prerequisites(*src, m),
         Action::Bundle(b) => {
-            b.dst.map_or(Ok(()), |dst| written(dst, m))?;
-            b.members.iter().try_for_each(|&p| if p == OfPort::NONE { Ok(()) } else { ports(p, cx) })
+            b.dst.map_or(Ok(()), |dst| check_writable(dst, m))?;
+            b.members.iter().try_for_each(|&p| if p == OfPort::NONE { Ok(()) } else { check_port(p, cx) })
         }
         Action::SetField { field, value, .. } => {
-            written(Subfield::whole(*field), m)?;
+            check_writable(Subfield::whole(*field), m)?;
             after_write(*field, *value, m);
             Ok(())
         }
         Action::RegLoad { dst, value } => {
-            written(*dst, m)?;
+            check_writable(*dst, m)?;
             after_write(dst.field, value << dst.ofs, m);
             Ok(())
         }
-        Action::RegMove { src, dst } => fits(*src, m).and_then(|()| written(*dst, m)),
-        Action::StackPush(sf) => fits(*sf, m),
-        Action::StackPop(sf) => written(*sf, m),
-        Action::Multipath(mp) => written(mp.dst, m),
-        Action::CheckPktLarger { dst, .. } => written(*dst, m),
-        // Any port: it is only a value to match, such as CONTROLLER for packets that a controller made.
-        Action::Resubmit { with_ct: true, .. } => fits(Subfield::whole(F::CtNwProto), m),
+        Action::RegMove { src, dst } => check_prerequisites(*src, m).and_then(|()| check_writable(*dst, m)),
+        Action::StackPush(sf) => check_prerequisites(*sf, m),
+        Action::StackPop(sf) => check_writable(*sf, m),
+        Action::Multipath(mp) => check_writable(mp.dst, m),
+        Action::CheckPktLarger { dst, .. } => check_writable(*dst, m),
+        // Any port is allowed, because the port is only used for matching. An example is CONTROLLER for packets of a controller.
+        Action::Resubmit { with_ct: true, .. } => check_prerequisites(Subfield::whole(F::CtNwProto), m),
         Action::Learn(l) => learn(l, m),
         Action::Ct(ct) => conntrack(ct, m, cx),
         Action::Clone(list) => {
             let mut inner = *m;
-            list.iter().try_for_each(|a| one(a, &mut inner, cx))
+            list.iter().try_for_each(|a| check_action(a, &mut inner, cx))
         }
-        // When the set runs and on which packet is not known here, so an action that does not fit this match
-        // may fit then. Set-field is checked all the same.
+        // It is not known here on which packet the action set will run, so an action that cannot be applied to packets of this match
+        // may be valid. Set-field is checked nevertheless.
         Action::WriteActions(list) => {
-            let (mut inner, cx) = (*m, Cx { strict: false, ..cx });
-            list.iter().try_for_each(|a| one(a, &mut inner, cx))
+            let (mut inner, cx) = (*m, CheckContext { strict: false, ..cx });
+            list.iter().try_for_each(|a| check_action(a, &mut inner, cx))
         }
         Action::GotoTable(table) => {
             let backwards = cx.limits.table != TABLE_ALL && cx.limits.table >= *table;
@@ -250,7 +250,7 @@ fn one(a: &Action, m: &mut Match, cx: Cx) -> Result<(), OfError> {
     }
 }
 
-/// Following actions see the new outer header.
+/// Changes the match to that of packets with the new outer header.
 fn encapsulated(packet_type: u32, m: &mut Match) {
     m.set(F::PacketType, u128::from(packet_type));
     if packet_type != 0 {
@@ -261,7 +261,7 @@ fn encapsulated(packet_type: u32, m: &mut Match) {
     }
 }
 
-/// Following actions see what followed the Ethernet header; what follows other headers is unknown.
+/// Changes the match to that of packets without their outer header. The header after an Ethernet header is known, others are unknown.
 fn decapsulated(m: &mut Match) {
     const UNKNOWN: u128 = 0xffff_ffff;
     if m.flow.packet_type == 0 {
@@ -277,7 +277,7 @@ fn set_tag(m: &mut Match) {
     m.flow.vlans[0].tci |= VLAN_CFI;
 }
 
-/// Writing the whole TCI adds or removes a tag.
+/// Changes the match after a write to a field: writing the complete TCI adds or removes a tag.
 fn after_write(field: F, value: u128, m: &mut Match) {
     if field == F::VlanTci {
         m.set(F::VlanTci, value);
@@ -288,37 +288,37 @@ fn learn(l: &crate::action::Learn, m: &Match) -> Result<(), OfError> {
     let mut learned = Match::CATCHALL;
     for spec in &l.specs {
         match &spec.src {
-            LearnSource::Field(sf) => fits(*sf, m)?,
+            LearnSource::Field(sf) => check_prerequisites(*sf, m)?,
             LearnSource::Value(_) => {}
         }
         match (&spec.dst, &spec.src) {
             (LearnTarget::Match(sf), src) => {
-                fits(*sf, &learned)?;
+                check_prerequisites(*sf, &learned)?;
                 if let LearnSource::Value(v) = src {
                     let old = learned.get(sf.field);
                     let mask = old.1 | sf.field_mask();
                     learned.set_masked(sf.field, old.0 | (v << sf.ofs) & sf.field_mask(), mask);
                 }
             }
-            (LearnTarget::Load(sf), _) => written(*sf, &learned)?,
+            (LearnTarget::Load(sf), _) => check_writable(*sf, &learned)?,
             (LearnTarget::Output, _) => {}
         }
     }
-    l.result_dst.map_or(Ok(()), |sf| written(sf, m))
+    l.result_dst.map_or(Ok(()), |sf| check_writable(sf, m))
 }
 
-fn conntrack(ct: &Ct, m: &mut Match, cx: Cx) -> Result<(), OfError> {
+fn conntrack(ct: &Ct, m: &mut Match, cx: CheckContext) -> Result<(), OfError> {
     if !is_ip(m) {
         return Err(OfError::BacMatchInconsistent);
     }
     if let crate::action::NumberOrField::Field(sf) = ct.zone {
-        fits(sf, m)?;
+        check_prerequisites(sf, m)?;
     }
     let mut inner = *m;
     ct.actions.iter().try_for_each(|a| match a {
         Action::SetField { field: F::CtMark | F::CtLabel, .. } | Action::Nat(_) => Ok(()),
         Action::RegLoad { .. } | Action::RegMove { .. } => Ok(()),
-        a => one(a, &mut inner, cx),
+        a => check_action(a, &mut inner, cx),
     })
 }
 

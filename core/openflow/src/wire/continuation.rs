@@ -1,7 +1,7 @@
 //! The continuation: state of a paused translation, sent in `NXT_PACKET_IN2` and returned in `NXT_RESUME`.
 //!
-//! It is opaque to the controller. The layout is that of Open vSwitch, because its tools print the content.
-//! It is read back from the peer, so decoding checks it like any other message.
+//! The continuation is opaque to the controller. The layout is that of Open vSwitch, because its tools print the content.
+//! It is decoded from a message of a peer, so decoding checks it like any other message.
 
 use super::action::{Context, actions, put_actions};
 use super::buf::Reader;
@@ -17,11 +17,11 @@ pub struct Continuation {
     pub bridge: u128,
     /// Values pushed by `push`; the top is last.
     pub stack: Vec<Vec<u8>>,
-    /// Mirrors that already got the packet, as bits.
+    /// Bit mask of the mirrors to which the packet was already sent.
     pub mirrors: u32,
-    /// The packet has been through connection tracking.
+    /// Whether the packet has passed connection tracking.
     pub conntracked: bool,
-    /// Remaining actions: lists with the table and cookie of their flow.
+    /// Remaining actions: for each flow its table, its cookie and a list of actions.
     pub actions: Vec<(u8, u64, Vec<Action>)>,
     /// The action set.
     pub action_set: Vec<Action>,
@@ -29,7 +29,7 @@ pub struct Continuation {
     pub datapath_port: u32,
 }
 
-/// Bytes of the widest field that can be pushed.
+/// Length of the widest field that can be pushed, in bytes.
 const STACK_BYTES_MAX: usize = flow::tlv::FIELD_BYTES_MAX;
 
 mod kind {
@@ -45,7 +45,7 @@ mod kind {
 }
 
 impl Continuation {
-    /// The bytes for a connection of this version.
+    /// Encodes the continuation for a connection of this version.
     pub fn encode(&self, version: Version) -> Vec<u8> {
         let mut out = Vec::new();
         let nested = |actions: &[Action]| {
@@ -85,7 +85,7 @@ impl Continuation {
         out
     }
 
-    /// Decodes what `encode` wrote for a connection of this version. `debug`: accept actions for tests.
+    /// Decodes a continuation that `encode` wrote for a connection of this version. `debug`: accept actions for tests.
     pub fn decode(bytes: &[u8], version: Version, debug: bool) -> Result<Continuation, OfError> {
         let mut out = Continuation::default();
         let (mut table, mut cookie) = (0, 0);
@@ -114,7 +114,7 @@ impl Continuation {
                 _ => return Err(OfError::BpcBadType),
             }
         }
-        // The wire has the top first.
+        // On the wire the top of the stack is first.
         out.stack.reverse();
         Ok(out)
     }

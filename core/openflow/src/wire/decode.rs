@@ -11,7 +11,7 @@ use crate::packet_io::PacketInFormat;
 use crate::version::Version;
 use units::OfPort;
 
-/// Reads one whole message.
+/// Decodes one complete message.
 pub fn decode(bytes: &[u8], dialect: Dialect) -> Result<Message, OfError> {
     let mut r = Reader::new(bytes, OfError::BrcBadLen);
     let (version_byte, kind, len) = (r.u8()?, r.u8()?, usize::from(r.u16()?));
@@ -19,7 +19,7 @@ pub fn decode(bytes: &[u8], dialect: Dialect) -> Result<Message, OfError> {
     if len != bytes.len() {
         return Err(OfError::BrcBadLen);
     }
-    // Hello, error and the two echo messages are the same in all versions, future ones included.
+    // Hello, error and both echo messages have the same form in all versions, including future ones.
     let version = match Version::from_wire(version_byte) {
         Some(v) => v,
         None if kind <= 3 && version_byte != 0 => Version::V15,
@@ -37,12 +37,12 @@ pub fn decode(bytes: &[u8], dialect: Dialect) -> Result<Message, OfError> {
     Ok(Message { xid, version, extended: d.extended, more: d.more, body: d.body })
 }
 
-fn rest(r: &mut Reader) -> Result<Vec<u8>, OfError> {
+fn take_rest(r: &mut Reader) -> Result<Vec<u8>, OfError> {
     Ok(r.take(r.len())?.to_vec())
 }
 
-/// Skips what a body's own reader has consumed.
-fn all(r: &mut Reader) -> Result<(), OfError> {
+/// Skips the rest of the message, which the decoder of the body has consumed.
+fn skip_rest(r: &mut Reader) -> Result<(), OfError> {
     r.skip(r.len())
 }
 
@@ -58,8 +58,8 @@ fn body(kind: u8, r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
     let v = s.version;
     let body = match kind {
         1 => error(r, v)?,
-        2 => Body::EchoRequest(rest(r)?),
-        3 => Body::EchoReply(rest(r)?),
+        2 => Body::EchoRequest(take_rest(r)?),
+        3 => Body::EchoReply(take_rest(r)?),
         4 => return vendor::decode(r, s, forwarded),
         5 => Body::FeaturesRequest,
         6 => Body::FeaturesReply(session::decode_features(r, v)?),
@@ -68,7 +68,7 @@ fn body(kind: u8, r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
         9 => Body::SetConfig(session::decode_config(r, v)?),
         10 => {
             let pin = packet_io::decode_in(r, v)?;
-            all(r)?;
+            skip_rest(r)?;
             Body::PacketIn(Box::new(pin), PacketInFormat::Standard)
         }
         11 => Body::FlowRemoved(Box::new(match v {
@@ -79,12 +79,12 @@ fn body(kind: u8, r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
         12 => Body::PortStatus(port::decode_status(r, v)?),
         13 => {
             let po = packet_io::decode_out(r, s.cx())?;
-            all(r)?;
+            skip_rest(r)?;
             Body::PacketOut(Box::new(po))
         }
         14 => {
             let fm = flow_mod::decode(r, s.cx(), s.dialect)?;
-            all(r)?;
+            skip_rest(r)?;
             Body::FlowMod(fm)
         }
         _ if v == Version::V10 => return later_10(kind, r, s),
@@ -93,7 +93,7 @@ fn body(kind: u8, r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
     Ok(body.into())
 }
 
-/// Types above 14 in OpenFlow 1.0.
+/// Decodes the bodies of types above 14 in OpenFlow 1.0.
 fn later_10(kind: u8, r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
     let body = match kind {
         15 => Body::PortMod(port::decode_mod(r, s.version)?),
@@ -126,7 +126,7 @@ fn queue_config(r: &mut Reader, version: Version) -> Result<Body, OfError> {
     Ok(Body::QueueConfigReply(port, queues))
 }
 
-/// Types above 14 in later versions.
+/// Decodes the bodies of types above 14 in later versions.
 fn later_11(kind: u8, r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
     let v = s.version;
     let (first, last) = match kind {
@@ -163,17 +163,17 @@ fn later_11(kind: u8, r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
         28 => Body::SetAsync(async_config(r, v)?),
         29 => {
             let m = meter::decode_mod(r)?;
-            all(r)?;
+            skip_rest(r)?;
             Body::MeterMod(m)
         }
         30 => {
             let status = session::decode_role_status(r)?;
-            all(r)?;
+            skip_rest(r)?;
             Body::RoleStatus(status)
         }
         31 => {
             let status = table::decode_status(r)?;
-            all(r)?;
+            skip_rest(r)?;
             Body::TableStatus(status)
         }
         32 => Body::RequestForward(Box::new(forwarded(r, s)?)),
@@ -191,7 +191,7 @@ fn async_config(r: &mut Reader, version: Version) -> Result<crate::session::Asyn
     }
 }
 
-/// The request inside a request-forward: only group and meter mods are forwarded.
+/// Decodes the request inside a request-forward. Only group and meter mods are forwarded.
 fn forwarded(r: &mut Reader, s: Scope) -> Result<Message, OfError> {
     let bytes = r.take(r.len())?;
     let len = super::next_frame(bytes)?.filter(|&n| n >= HEADER).ok_or(OfError::BrcBadLen)?;

@@ -7,7 +7,7 @@ use crate::error::OfError;
 use crate::message::{Body, Message};
 use crate::version::Version;
 
-/// What the decoding of every body depends on.
+/// Parameters on which the decoding of a body depends.
 #[derive(Clone, Copy)]
 pub(super) struct Scope {
     pub version: Version,
@@ -20,12 +20,12 @@ impl Scope {
     }
 }
 
-/// A decoded body, with two facts that the body itself does not contain.
+/// A decoded body, with the properties of the message that the body does not contain.
 pub(super) struct Decoded {
     pub body: Body,
-    /// The message has the extended form.
+    /// Whether the message has the extended form.
     pub extended: bool,
-    /// More parts of a multipart message follow.
+    /// Whether more parts of a multipart message follow.
     pub more: bool,
 }
 
@@ -35,5 +35,5 @@ impl From<Body> for Decoded {
     }
 }
 
-/// Reads the request inside a request-forward.
+/// Function that decodes the request inside a request-forward.
 pub(super) type ReadForwarded = fn(&mut Reader, Scope) -> Result<Message, OfError>;

@@ -1,10 +1,10 @@
-//! The options that a connection agreed on besides its version.
+//! The variants of the wire format that a connection has negotiated besides its version.
 
-/// See the module.
+/// Variants of the wire format besides the version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dialect {
-    /// `NXT_FLOW_MOD_TABLE_ID`: flow mods of OpenFlow 1.0 say their table.
+    /// `NXT_FLOW_MOD_TABLE_ID`: whether flow mods of OpenFlow 1.0 contain a table number.
     pub flow_mod_table_id: bool,
-    /// Actions for tests are accepted (`--enable-dummy`).
+    /// Whether actions for tests are accepted (`--enable-dummy`).
     pub debug_actions: bool,
 }

@@ -13,11 +13,11 @@ use crate::packet_io::PacketInFormat;
 use crate::version::Version;
 
 /// Maximum length of a message in bytes.
-const MAX: usize = 0xffff;
+const MESSAGE_MAX: usize = 0xffff;
 
-/// Encodes a message. Fails if the version has no such message, or it is too long.
+/// Encodes a message. Fails if the version has no such message, or if the message is too long.
 pub fn encode(m: &Message, dialect: Dialect) -> Result<Vec<Vec<u8>>, OfError> {
-    if let Some(parts) = parts(m) {
+    if let Some(parts) = multipart_frames(m) {
         return parts;
     }
     let mut out = Vec::with_capacity(160);
@@ -40,9 +40,9 @@ fn finish(mut out: Vec<u8>) -> Result<Vec<u8>, OfError> {
     Ok(out)
 }
 
-/// The number of a type in this version, where 1.0 numbers it differently: `(1.0, later)`; 0: no such
-/// message.
-fn pick(version: Version, v10: u8, later: u8) -> Result<u8, OfError> {
+/// The number of a message type: `v10` in OpenFlow 1.0, `later` in later versions. 0 stands for no such message, which is an
+/// error.
+fn type_number(version: Version, v10: u8, later: u8) -> Result<u8, OfError> {
     let kind = if version == Version::V10 { v10 } else { later };
     if kind == 0 { Err(OfError::BrcBadType) } else { Ok(kind) }
 }
@@ -103,8 +103,8 @@ fn body(m: &Message, dialect: Dialect, out: &mut Vec<u8>) -> Result<u8, OfError>
             session::encode_config(out, c, v);
             9
         }
-        Body::BarrierRequest => pick(v, 18, 20)?,
-        Body::BarrierReply => pick(v, 19, 21)?,
+        Body::BarrierRequest => type_number(v, 18, 20)?,
+        Body::BarrierReply => type_number(v, 19, 21)?,
         Body::PacketIn(pin, format) => match format {
             PacketInFormat::Standard => {
                 packet_io::encode_in(out, pin, v);
@@ -154,21 +154,21 @@ fn body(m: &Message, dialect: Dialect, out: &mut Vec<u8>) -> Result<u8, OfError>
         }
         Body::PortMod(pm) => {
             port::encode_mod(out, pm, v);
-            pick(v, 15, 16)?
+            type_number(v, 15, 16)?
         }
         Body::TableMod(t) => {
             table::encode_mod(out, t, v);
-            pick(v, 0, 17)?
+            type_number(v, 0, 17)?
         }
         Body::MeterMod(mm) => {
             meter::encode_mod(out, mm);
             since(v, Version::V13, 29)?
         }
-        other => return rarer(other, m, dialect, out),
+        other => return other_body(other, m, dialect, out),
     })
 }
 
-fn rarer(body: &Body, m: &Message, dialect: Dialect, out: &mut Vec<u8>) -> Result<u8, OfError> {
+fn other_body(body: &Body, m: &Message, dialect: Dialect, out: &mut Vec<u8>) -> Result<u8, OfError> {
     let v = m.version;
     Ok(match body {
         Body::QueueConfigRequest(q) => {
@@ -176,7 +176,7 @@ fn rarer(body: &Body, m: &Message, dialect: Dialect, out: &mut Vec<u8>) -> Resul
                 Version::V10 => out.u16(q.port.0).zeros(2),
                 _ => out.u32(q.port.to_u32()).zeros(4),
             };
-            pick(v, 20, 22)?
+            type_number(v, 20, 22)?
         }
         Body::QueueConfigReply(port, queues) => {
             match v {
@@ -184,7 +184,7 @@ fn rarer(body: &Body, m: &Message, dialect: Dialect, out: &mut Vec<u8>) -> Resul
                 _ => out.u32(port.to_u32()).zeros(4),
             };
             queues.iter().for_each(|q| stats::encode_config(out, q, v));
-            pick(v, 21, 23)?
+            type_number(v, 21, 23)?
         }
         Body::RoleRequest(role) | Body::RoleReply(role) => {
             let extended = m.extended || v < Version::V12;
@@ -229,8 +229,8 @@ fn rarer(body: &Body, m: &Message, dialect: Dialect, out: &mut Vec<u8>) -> Resul
     })
 }
 
-/// Encodes the asynchronous configuration. Nicira has two forms: one with the three kinds of message of
-/// OpenFlow 1.3, if the configuration concerns no others, and one like that of 1.4.
+/// Encodes the asynchronous configuration. Nicira has two forms: one with the three kinds of messages of
+/// OpenFlow 1.3, which is used if the configuration has no other kinds, and one like that of 1.4.
 fn asynchronous(a: &crate::session::AsyncConfig, m: &Message, out: &mut Vec<u8>) -> Result<u8, OfError> {
     let get = matches!(m.body, Body::GetAsyncReply(_));
     let nx = !get && (m.version < Version::V13 || m.extended && m.version == Version::V13);
@@ -248,7 +248,7 @@ fn asynchronous(a: &crate::session::AsyncConfig, m: &Message, out: &mut Vec<u8>)
     Ok(kind)
 }
 
-/// Encodes messages that are a vendor's in all versions.
+/// Encodes messages that are vendor messages in all versions.
 fn extension(body: &Body, m: &Message, out: &mut Vec<u8>) -> Result<u8, OfError> {
     let monitor = |out: &mut Vec<u8>, nx: u32, onf: u32| match m.version {
         Version::V13 => {
@@ -323,7 +323,7 @@ fn extension(body: &Body, m: &Message, out: &mut Vec<u8>) -> Result<u8, OfError>
     Ok(4)
 }
 
-/// One record of a multipart message.
+/// The encoded records of a multipart message.
 type Records = Vec<Vec<u8>>;
 
 fn records<T>(list: &[T], one: impl Fn(&mut Vec<u8>, &T)) -> Records {
@@ -423,8 +423,8 @@ fn replied(m: &Message) -> Option<(u16, Records)> {
     })
 }
 
-/// Encodes a multipart message as frames; `None`: it is not a multipart message.
-fn parts(m: &Message) -> Option<Result<Vec<Vec<u8>>, OfError>> {
+/// Encodes a multipart message as frames; `None`: the message is not a multipart message.
+fn multipart_frames(m: &Message) -> Option<Result<Vec<Vec<u8>>, OfError>> {
     let (request, (kind, records)) = match requested(m) {
         Some(found) => (true, found),
         None => (false, replied(m)?),
@@ -437,9 +437,9 @@ fn frames(m: &Message, request: bool, kind: u16, records: Records) -> Result<Vec
     let mut all = vec![empty.clone()];
     for record in records {
         let Some(last) = all.last_mut() else { break };
-        if last.len() + record.len() <= MAX {
+        if last.len() + record.len() <= MESSAGE_MAX {
             last.bytes(&record);
-        } else if empty.len() + record.len() <= MAX {
+        } else if empty.len() + record.len() <= MESSAGE_MAX {
             all.push([&empty[..], &record].concat());
         } else {
             return Err(OfError::BrcBadLen);

@@ -43,7 +43,7 @@ pub(super) fn flag_bits(f: FlowFlags, version: Version) -> u16 {
     raw
 }
 
-/// Decodes flags in statistics: unknown ones are ignored.
+/// Decodes flags in statistics; unknown flags are ignored.
 pub(super) fn stats_flags(raw: u16, version: Version) -> FlowFlags {
     flags(raw & 0x1f, version).unwrap_or_default()
 }
@@ -77,12 +77,12 @@ fn finish(
     Ok(())
 }
 
-/// Checks that a flow mod is a multiple of eight bytes, before its content is decoded.
-fn whole_units(r: &Reader) -> Result<(), OfError> {
+/// Checks, before the content is decoded, that the length of a flow mod is a multiple of eight bytes.
+fn check_multiple_of_8(r: &Reader) -> Result<(), OfError> {
     if r.len().is_multiple_of(8) { Ok(()) } else { Err(OfError::BrcBadLen) }
 }
 
-/// With `flow_mod_table_id`, 1.0 has table and command in one number.
+/// Splits the number in which OpenFlow 1.0 with `flow_mod_table_id` has table and command.
 fn split_command(raw: u16, fm: &mut FlowMod, dialect: Dialect) -> u16 {
     fm.modify_cookie = fm.new_cookie != u64::MAX;
     if dialect.flow_mod_table_id {
@@ -94,7 +94,7 @@ fn split_command(raw: u16, fm: &mut FlowMod, dialect: Dialect) -> u16 {
     }
 }
 
-/// Decodes a flow mod in the standard's form. It is filled in place on the heap, because it is large.
+/// Decodes a flow mod in the standard's form. The flow mod is decoded into an allocation on the heap, because it is too large to be moved.
 pub(super) fn decode(r: &mut Reader, cx: Context, dialect: Dialect) -> Result<Box<FlowMod>, OfError> {
     let mut fm = Box::<FlowMod>::default();
     match cx.version {
@@ -105,7 +105,7 @@ pub(super) fn decode(r: &mut Reader, cx: Context, dialect: Dialect) -> Result<Bo
 }
 
 fn decode_10(r: &mut Reader, cx: Context, dialect: Dialect, fm: &mut FlowMod) -> Result<(), OfError> {
-    whole_units(r)?;
+    check_multiple_of_8(r)?;
     let exact = r.rest().first_chunk::<4>().is_some_and(|w| u32::from_be_bytes(*w) & 0x003f_ffff == 0);
     matching::pull_10(r, &mut fm.matching)?;
     fm.new_cookie = r.u64()?;
@@ -122,7 +122,7 @@ fn decode_10(r: &mut Reader, cx: Context, dialect: Dialect, fm: &mut FlowMod) ->
 
 /// `NXT_FLOW_MOD`
 pub(super) fn decode_nxt(r: &mut Reader, cx: Context, dialect: Dialect) -> Result<Box<FlowMod>, OfError> {
-    whole_units(r)?;
+    check_multiple_of_8(r)?;
     let mut fm = Box::<FlowMod>::default();
     fm.new_cookie = r.u64()?;
     let raw = r.u16()?;
@@ -143,7 +143,7 @@ pub(super) fn decode_nxt(r: &mut Reader, cx: Context, dialect: Dialect) -> Resul
 }
 
 fn decode_11(r: &mut Reader, cx: Context, fm: &mut FlowMod) -> Result<(), OfError> {
-    whole_units(r)?;
+    check_multiple_of_8(r)?;
     let (cookie, cookie_mask) = (r.u64()?, r.u64()?);
     fm.table = r.u8()?;
     let raw = u16::from(r.u8()?);
@@ -197,7 +197,7 @@ pub(super) fn encode_11(out: &mut Vec<u8>, fm: &FlowMod, version: Version) {
     let own_cookie = add || version == Version::V11 && fm.new_cookie != u64::MAX && fm.cookie_mask == 0;
     let cookie = if own_cookie { (fm.new_cookie, 0) } else { (fm.cookie & fm.cookie_mask, fm.cookie_mask) };
     let delete = matches!(fm.command, FlowCommand::Delete | FlowCommand::DeleteStrict);
-    // Only deletes of 1.2 and later can name all tables.
+    // Only delete commands of 1.2 and later can refer to all tables.
     let table = if fm.table == TABLE_ALL && !(delete && version >= Version::V12) { 0 } else { fm.table };
     let importance = if version >= Version::V14 && add { fm.importance } else { 0 };
     out.u64(cookie.0).u64(cookie.1).u8(table).u8(fm.command as u8);

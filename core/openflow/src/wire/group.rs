@@ -14,9 +14,9 @@ const WEIGHT: u16 = 0;
 const WATCH_PORT: u16 = 1;
 const WATCH_GROUP: u16 = 2;
 const EXPERIMENTER: u16 = 0xffff;
-/// Netronome's vendor number; the selection method is its property.
+/// Netronome's vendor number; Netronome defined the property of the selection method.
 const NTR_VENDOR: u32 = 0x0000_154d;
-/// The number that Open vSwitch 2.4 sent instead.
+/// The vendor number that Open vSwitch 2.4 sent instead of `NTR_VENDOR`.
 const NTR_OLD: u32 = 0x0000_1540;
 const SELECTION_METHOD: u32 = 1;
 
@@ -32,7 +32,7 @@ fn command(raw: u16, old: bool) -> Result<GroupCommand, OfError> {
     found.filter(|c| !old || !matches!(c, InsertBucket | RemoveBucket)).ok_or(OfError::GmfcBadCommand)
 }
 
-/// Returns whether the version uses the layout of 1.5; Nicira's form for 1.0 does.
+/// Returns whether groups of the version have the layout of 1.5, as also Nicira's form for 1.0 has.
 fn is_15(version: Version) -> bool {
     version >= Version::V15 || version == Version::V10
 }
@@ -119,7 +119,7 @@ fn put_bucket(out: &mut Vec<u8>, b: &Bucket, group: GroupType, version: Version)
     out.set16(start, len as u16);
 }
 
-/// Decodes how a select group selects a bucket; commands that change single buckets cannot say it.
+/// Decodes the selection method of a select group. Commands that change single buckets must not contain it.
 fn selection(r: &mut Reader, group: GroupType, command: GroupCommand) -> Result<Selection, OfError> {
     let sets = matches!(command, GroupCommand::Add | GroupCommand::Modify | GroupCommand::AddOrModify);
     let mut s = Selection::default();
@@ -168,7 +168,7 @@ fn put_selection(out: &mut Vec<u8>, s: &Selection) {
     property::put(out, EXPERIMENTER, &body);
 }
 
-/// Only commands that insert or remove buckets can name one (OpenFlow 1.5.1 7.3.4.3).
+/// Checks that only commands that insert or remove buckets refer to a bucket (OpenFlow 1.5.1 §7.3.4.3).
 fn check_command_bucket(gm: &GroupMod) -> Result<(), OfError> {
     let bucket = gm.command_bucket;
     let one = bucket <= BUCKET_MAX || bucket == BUCKET_FIRST || bucket == BUCKET_LAST;

@@ -1,22 +1,22 @@
-//! Lists the fields of a match in the order in which Open vSwitch encodes them, which controllers and tests
-//! can see.
+//! Lists the fields of a match in the order in which Open vSwitch encodes them. The order is visible to controllers and
+//! tests.
 //!
-//! A match uses few of about 150 fields. They are kept in groups; a group is skipped if the match's mask has
+//! A match uses few of about 150 fields. The fields are divided into groups; a group is skipped if the match's mask has
 //! no bit in the group's words.
 
 use crate::version::Version;
 use flow::{FieldId as F, Match, VLAN_CFI};
 use std::sync::LazyLock;
 
-/// Consecutive fields, and the words of a flow that hold them.
-struct Group {
+/// Consecutive fields, and the words of a flow that contain them.
+struct FieldGroup {
     fields: &'static [F],
     words: LazyLock<u128>,
 }
 
 macro_rules! groups {
     ($($name:ident: $($field:ident)*;)*) => {$(
-        static $name: Group = Group {
+        static $name: FieldGroup = FieldGroup {
             fields: &[$(F::$field),*],
             words: LazyLock::new(|| words(&[$(F::$field),*])),
         };
@@ -59,10 +59,10 @@ fn words(fields: &[F]) -> u128 {
     fields.iter().fold(0, |all, field| all | field.words().unwrap_or(u128::MAX))
 }
 
-/// The groups that this match can have: those before the fields of tunnel options and those after.
-fn groups(m: &Match, version: u8) -> ([&'static Group; 7], [&'static Group; 4]) {
+/// The groups whose fields this match can have: the groups before the fields of tunnel options, and the groups after them.
+fn groups(m: &Match, version: u8) -> ([&'static FieldGroup; 7], [&'static FieldGroup; 4]) {
     let pick = |nxm, oxm| if version == 0 { nxm } else { oxm };
-    // Without the CFI bit there is no tag, so no priority.
+    // Without the CFI bit there is no tag, and so no priority.
     let tagged = m.flow.vlans[0].tci & VLAN_CFI != 0;
     let network = match m.flow.network_type() {
         0x8847 | 0x8848 => &MPLS,
@@ -78,8 +78,8 @@ fn groups(m: &Match, version: u8) -> ([&'static Group; 7], [&'static Group; 4]) 
     ([&FIRST, port, tag, network, transport, neighbor, &TUNNEL], [&NSH, regs, &CT, &METADATA])
 }
 
-/// The groups of the IP payload and of what follows it.
-fn transport(m: &Match) -> (&'static Group, &'static Group) {
+/// The group of the transport protocol, and the group of the fields that follow it.
+fn transport(m: &Match) -> (&'static FieldGroup, &'static FieldGroup) {
     match (m.flow.network_type(), m.flow.nw_proto) {
         (0x0800 | 0x86dd, 6) => (&TCP, &NONE),
         (0x0800 | 0x86dd, 17) => (&UDP, &NONE),
@@ -90,8 +90,8 @@ fn transport(m: &Match) -> (&'static Group, &'static Group) {
     }
 }
 
-/// A match without an ICMPv6 code can still have the target.
-fn neighbor_discovery(m: &Match) -> &'static Group {
+/// The group of neighbour discovery. A match without an ICMPv6 code can have the target, too.
+fn neighbor_discovery(m: &Match) -> &'static FieldGroup {
     match (m.flow.tp_src, m.flow.tp_dst) {
         (135, 0) => &SOLICITATION,
         (136, 0) => &ADVERTISEMENT,
@@ -103,13 +103,13 @@ fn neighbor_discovery(m: &Match) -> &'static Group {
 pub(super) fn for_each_matched(m: &Match, version: u8, mut f: impl FnMut(F)) {
     let matched = m.words();
     let (first, last) = groups(m, version);
-    first.into_iter().for_each(|group| group.each(m, matched, &mut f));
+    first.into_iter().for_each(|group| group.for_each_field(m, matched, &mut f));
     m.tlvs().filter_map(|t| F::tun_metadata(t.index)).for_each(&mut f);
-    last.into_iter().for_each(|group| group.each(m, matched, &mut f));
+    last.into_iter().for_each(|group| group.for_each_field(m, matched, &mut f));
 }
 
-impl Group {
-    fn each(&self, m: &Match, matched: u128, f: &mut impl FnMut(F)) {
+impl FieldGroup {
+    fn for_each_field(&self, m: &Match, matched: u128, f: &mut impl FnMut(F)) {
         if *self.words & matched == 0 {
             return;
         }

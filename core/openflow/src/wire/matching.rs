@@ -1,4 +1,4 @@
-//! Matches of fixed size: OpenFlow 1.0 and 1.1; and the choice of the form by version.
+//! Matches of fixed size (OpenFlow 1.0 and 1.1), and the functions that select the form of a match by version.
 
 use super::buf::{Put, Reader};
 use super::nxm::{self, need_ethernet};
@@ -33,7 +33,7 @@ fn wild_bits(mask: u32) -> u32 {
 }
 
 /// Decodes the match of OpenFlow 1.0 (40 bytes). Ignores fields without their prerequisites, as the standard
-/// asks.
+/// requires.
 pub(crate) fn pull_10(r: &mut Reader, m: &mut Match) -> Result<(), OfError> {
     let wild = r.u32()?;
     let in_port = r.u16()?;
@@ -154,7 +154,7 @@ mod w11 {
     pub const MPLS_TC: u32 = 1 << 9;
 }
 
-/// The bits of the type of service that a match has; in 1.1 they stand where they do in the packet, as in 1.0.
+/// The bits of the type of service byte that a match has: the DSCP, at its position in the packet.
 const DSCP: u8 = 0xfc;
 
 /// VLAN number that matches packets with any tag, in 1.1.
@@ -198,7 +198,7 @@ fn pull_11(r: &mut Reader, m: &mut Match) -> Result<(), OfError> {
         m.set(F::EthType, u128::from(dl_type));
     }
     let (f, k) = (&mut m.flow, &mut m.mask);
-    // IPv6 is not in this version: its fields are ignored (OpenFlow 1.1.0 A.2.3).
+    // This version does not support IPv6, so fields of IPv6 packets are ignored (OpenFlow 1.1.0 §A.2.3).
     let (ip, arp) = (dl_type == 0x0800, dl_type == 0x0806 || dl_type == 0x8035);
     let typed = k.dl_type != 0;
     if typed && ip && exact(w11::NW_TOS) {
@@ -235,8 +235,8 @@ fn pull_11(r: &mut Reader, m: &mut Match) -> Result<(), OfError> {
     Ok(())
 }
 
-/// Packets with a tag of any VLAN may be matched by priority; packets without a tag have none (OpenFlow 1.1.0
-/// A.2.3).
+/// Decodes the match of VLAN id and priority. Packets with a tag of any VLAN can be matched by priority; packets without a tag have no
+/// priority (OpenFlow 1.1.0 §A.2.3).
 fn vlan_11(m: &mut Match, vid: u16, pcp: Option<u8>) -> Result<(), OfError> {
     match (vid, pcp) {
         (VID_NONE, _) => m.set(F::VlanTci, 0),
@@ -260,7 +260,7 @@ fn ports_11(m: &mut Match, wild: u32, ports: (u16, u16)) -> Result<(), OfError> 
             }
         }
         6 | 17 | 132 => {}
-        // The standard says to ignore them (OpenFlow 1.1.0 A.2.3).
+        // Other protocols have no ports; the standard requires that the fields are ignored (OpenFlow 1.1.0 §A.2.3).
         _ => return Ok(()),
     }
     let (f, k) = (&mut m.flow, &mut m.mask);
@@ -309,7 +309,7 @@ fn put_11(out: &mut Vec<u8>, m: &Match) {
 pub(crate) fn pull(r: &mut Reader, version: Version, m: &mut Match) -> Result<(), OfError> {
     match version {
         Version::V10 => pull_10(r, m),
-        // The match's own type determines its form, not the version of the message.
+        // The form is determined by the type in the match, not by the version of the message.
         _ => match r.rest().first_chunk::<2>() {
             Some([0, 0]) => pull_11(r, m),
             Some([0, 1]) => nxm::pull_oxm(r, true, m),

@@ -1,5 +1,5 @@
-//! Flow monitors: Nicira's form up to 1.2, in 1.3 the same form with OXM and 32-bit port numbers (ONF), the
-//! standard's from 1.4.
+//! Flow monitors: Nicira's form up to 1.2; in 1.3 the same form with OXM and 32-bit port numbers (ONF); from 1.4 on the
+//! standard's form.
 
 use super::action::{Context, actions, instructions, put_flow_actions, put_instructions};
 use super::buf::{Put, Reader};
@@ -125,8 +125,8 @@ fn put_match(out: &mut Vec<u8>, m: &flow::Match, version: Version) -> u16 {
     u16::from_be_bytes([out[start + 2], out[start + 3]])
 }
 
-/// The number of an event in this form: Nicira's has no "initial".
-fn shifted(raw: u16, version: Version) -> u16 {
+/// Converts the number of an event between forms: Nicira's form has no event "initial", so its numbers are shifted.
+fn event_number(raw: u16, version: Version) -> u16 {
     if is_old(version) { raw + 1 } else { raw }
 }
 
@@ -135,7 +135,7 @@ pub(super) fn decode_update(r: &mut Reader, cx: Context) -> Result<FlowUpdate, O
     let len = usize::from(peek.u16()?);
     let mut r = r.sub(len)?;
     r.skip(2)?;
-    let event = shifted(r.u16()?.min(0xff), cx.version);
+    let event = event_number(r.u16()?.min(0xff), cx.version);
     if event == 4 {
         return Ok(FlowUpdate::Abbreviated(Xid(r.u32()?)));
     }
@@ -169,7 +169,7 @@ pub(super) fn decode_update(r: &mut Reader, cx: Context) -> Result<FlowUpdate, O
         matching::pull(&mut r, cx.version, &mut e.matching)?;
     }
     e.actions = match cx.version {
-        // Nicira's form has actions in all versions, not instructions.
+        // Nicira's form contains actions in all versions, not instructions.
         v if v < Version::V13 => actions(r.rest(), cx)?,
         _ => instructions(r.rest(), cx)?,
     };

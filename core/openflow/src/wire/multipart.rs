@@ -1,4 +1,4 @@
-//! Multipart messages ("statistics" in OpenFlow 1.0 to 1.2): their headers and the choice by type.
+//! Multipart messages ("statistics" in OpenFlow 1.0 to 1.2): decodes their headers and selects the decoder for the type.
 
 use super::buf::Reader;
 use super::decoded::{Decoded, Scope};
@@ -118,7 +118,7 @@ fn number(r: &mut Reader) -> Result<u32, OfError> {
 
 pub(super) fn request(r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
     let (kind, more, extended) = header(r, s)?;
-    // Requests of several parts exist since 1.3; before, the flags of a request had no meaning.
+    // Requests of several parts exist since 1.3. In earlier versions the flags of a request have no meaning.
     let more = more && s.version >= Version::V13;
     let v = s.version;
     let body = match kind {

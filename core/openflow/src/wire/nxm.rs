@@ -17,16 +17,16 @@ const MASKED_COOKIE: u64 = 0x0001_3d10;
 /// Cookie and mask found in a match.
 pub(crate) type Cookie = Option<(u64, u64)>;
 
-/// Where an entry is decoded; determines which errors are reported.
+/// The kind of message part that contains an entry. It determines the errors that are reported.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum EntryContext {
     Match,
     Action,
 }
 
 pub(crate) struct Header {
     bits: u64,
-    /// `None`: the cookie.
+    /// The field; `None`: the cookie.
     pub field: Option<FieldId>,
 }
 
@@ -47,17 +47,21 @@ fn wide(bits: u32, r: &mut Reader) -> Result<u64, OfError> {
     Ok(u64::from(vendor) << 32 | u64::from(bits))
 }
 
-/// Decodes a header. For an unknown field the reader is past the header, and the error carries the length:
-/// `Err(_, Some(length))`.
-fn header_or_len(r: &mut Reader, cookie: bool, place: Place) -> Result<Header, (OfError, Option<usize>)> {
-    let (unknown, bad_len) = match place {
-        Place::Match => (OfError::BmcBadField, OfError::BmcBadField),
-        Place::Action => (OfError::BacBadSetType, OfError::BacBadSetLen),
+/// Decodes a header. For an unknown field the reader is past the header, and the error contains the length of the
+/// payload: `Err(_, Some(length))`.
+fn header_or_len(
+    r: &mut Reader,
+    cookie: bool,
+    context: EntryContext,
+) -> Result<Header, (OfError, Option<usize>)> {
+    let (unknown, bad_len) = match context {
+        EntryContext::Match => (OfError::BmcBadField, OfError::BmcBadField),
+        EntryContext::Action => (OfError::BacBadSetType, OfError::BacBadSetLen),
     };
     let short = |_| (OfError::BmcBadLen, None);
     let first = r.u32().map_err(short)?;
     let bits = wide(first, r).map_err(short)?;
-    let exact = if bits & HAS_MASK == 0 { bits } else { bits & !(HAS_MASK | 0xff) | half(bits) };
+    let exact = if bits & HAS_MASK == 0 { bits } else { bits & !(HAS_MASK | 0xff) | half_len(bits) };
     if cookie && exact == COOKIE {
         return Ok(Header { bits, field: None });
     }
@@ -71,7 +75,7 @@ fn header_or_len(r: &mut Reader, cookie: bool, place: Place) -> Result<Header, (
         Some(_) => exact & 0xff <= FIELD_BYTES_MAX as u64,
         None => field.info().headers.iter().any(|h| h.bits == exact),
     };
-    // A value and a mask of the same length: their sum is even.
+    // Value and mask have the same length, so the sum of their lengths is even.
     let is_odd = bits & HAS_MASK != 0 && (bits & 0xff) % 2 != 0;
     if !fits || is_odd {
         return Err((bad_len, Some(header.payload())));
@@ -79,13 +83,13 @@ fn header_or_len(r: &mut Reader, cookie: bool, place: Place) -> Result<Header, (
     Ok(Header { bits, field: Some(field) })
 }
 
-/// The header with the length of the value alone, from that of an entry with a mask.
-fn half(bits: u64) -> u64 {
+/// The length in the header of an entry without a mask, computed from the header of the same entry with a mask.
+fn half_len(bits: u64) -> u64 {
     let vendor = if bits >> 32 != 0 { 4 } else { 0 };
     ((bits & 0xff).saturating_sub(vendor)) / 2 + vendor
 }
 
-/// The whole field of a header, with the header's length.
+/// The complete field of a header, with the length in the header.
 fn whole(field: FieldId, len: u64) -> Subfield {
     let n_bytes = if field.tlv_index().is_some() { len as u8 } else { field.info().n_bytes };
     Subfield { n_bytes, ..Subfield::whole(field) }
@@ -93,7 +97,7 @@ fn whole(field: FieldId, len: u64) -> Subfield {
 
 /// Decodes a header without a value, in an action; it must not have the mask bit.
 pub(crate) fn field_header(r: &mut Reader) -> Result<Subfield, OfError> {
-    let h = header_or_len(r, false, Place::Match).map_err(|e| e.0)?;
+    let h = header_or_len(r, false, EntryContext::Match).map_err(|e| e.0)?;
     if h.masked() {
         return Err(OfError::BmcBadMask);
     }
@@ -106,7 +110,7 @@ pub(crate) fn field_of_u32(bits: u32) -> Result<Subfield, OfError> {
         return Err(OfError::BacBadSetType);
     }
     let field = FieldId::from_nxm_header(u64::from(bits)).ok_or(OfError::BacBadSetType)?;
-    let len = half_if_masked(u64::from(bits));
+    let len = len_without_mask(u64::from(bits));
     let known = match field.tlv_index() {
         Some(_) => len <= FIELD_BYTES_MAX as u64,
         None => field.info().headers.iter().any(|h| h.bits & 0xff == len),
@@ -114,8 +118,8 @@ pub(crate) fn field_of_u32(bits: u32) -> Result<Subfield, OfError> {
     if known { Ok(whole(field, len)) } else { Err(OfError::BacBadSetType) }
 }
 
-fn half_if_masked(bits: u64) -> u64 {
-    if bits & HAS_MASK != 0 { half(bits) } else { bits & 0xff }
+fn len_without_mask(bits: u64) -> u64 {
+    if bits & HAS_MASK != 0 { half_len(bits) } else { bits & 0xff }
 }
 
 fn payload(h: &Header, n_bytes: usize, r: &mut Reader) -> Result<(u128, u128), OfError> {
@@ -156,7 +160,7 @@ pub(crate) enum Entry {
 
 /// Decodes an entry in an action.
 pub(crate) fn entry(r: &mut Reader, may_mask: bool) -> Result<Entry, OfError> {
-    let h = header_or_len(r, false, Place::Action).map_err(|e| e.0)?;
+    let h = header_or_len(r, false, EntryContext::Action).map_err(|e| e.0)?;
     let field = h.field.ok_or(OfError::BacBadSetType)?;
     let entry = match field.tlv_index() {
         Some(_) => {
@@ -183,9 +187,9 @@ pub(crate) fn number_entry(r: &mut Reader, may_mask: bool) -> Result<(FieldId, u
     }
 }
 
-/// Decodes the entries of a match, `bytes` without padding, into `m`, which matches all packets on entry: a
-/// match is large, so it is not returned by value. Without `strict`, unknown fields and missing prerequisites
-/// are accepted, as needed for the metadata of a packet-in.
+/// Decodes the entries of a match, `bytes` without padding, into `m`, which must match all packets before the call. (A
+/// match is large, so it is not returned by value.) Without `strict`, unknown fields and missing prerequisites
+/// are accepted, as necessary for the metadata of a packet-in.
 pub(crate) fn decode(
     bytes: &[u8],
     allow_cookie: bool,
@@ -195,9 +199,9 @@ pub(crate) fn decode(
     let mut r = Reader::new(bytes, OfError::BmcBadLen);
     let mut cookie = None;
     while !r.is_empty() {
-        let h = match header_or_len(&mut r, allow_cookie, Place::Match) {
+        let h = match header_or_len(&mut r, allow_cookie, EntryContext::Match) {
             Ok(h) => h,
-            // If an entry of an unknown field is truncated, report that instead.
+            // If the entry of an unknown field is truncated, report the truncation and not the unknown field.
             Err((OfError::BmcBadField, Some(len))) => {
                 r.skip(len)?;
                 if strict {
@@ -216,7 +220,7 @@ pub(crate) fn decode(
         };
         if let Some(index) = field.tlv_index() {
             let (value, mask) = payload_bytes(&h, &mut r)?;
-            m.place_tlv(index, &value, mask.as_deref()).map_err(|e| match e {
+            m.allocate_tlv(index, &value, mask.as_deref()).map_err(|e| match e {
                 TlvMatchError::Again(_) => OfError::BmcDupField,
                 TlvMatchError::Space { .. } => OfError::BmcBadValue,
             })?;
@@ -254,7 +258,7 @@ fn add(m: &mut Match, field: FieldId, value: u128, mask: u128, strict: bool) -> 
     Ok(())
 }
 
-/// Matches Ethernet packets if packet fields are matched and no packet type is.
+/// Restricts the match to Ethernet packets, if it has packet fields and no packet type.
 pub(crate) fn need_ethernet(m: &mut Match) {
     if m.mask.packet_type == 0 {
         m.set(FieldId::PacketType, 0);
@@ -282,14 +286,14 @@ pub(crate) fn pull_nxm(r: &mut Reader, len: usize, cookie: bool, m: &mut Match) 
     decode(bytes.get(..len).ok_or(OfError::BmcBadLen)?, cookie, true, m)
 }
 
-/// The bits of a field's header, with its length.
+/// The bits of the header of a field, including the length.
 fn header_bits(sf: Subfield, version: u8) -> Option<u64> {
     let bits = sf.field.nxm_header(version)?.bits;
     Some(if sf.field.tlv_index().is_some() { bits & !0xff | u64::from(sf.n_bytes) } else { bits })
 }
 
-/// Encodes the header of a field in this version; 0 is NXM. Writes nothing for a field without a header in
-/// it.
+/// Encodes the header of a field in a version (0 is NXM). Writes nothing for a field that has no header in
+/// the version.
 pub(crate) fn put_header(out: &mut Vec<u8>, sf: Subfield, version: u8, masked: bool) {
     let Some(mut bits) = header_bits(sf, version) else { return };
     let vendor = bits >> 32;
@@ -302,7 +306,7 @@ pub(crate) fn put_header(out: &mut Vec<u8>, sf: Subfield, version: u8, masked: b
     }
 }
 
-/// The 32-bit NXM header of a field, if it has one.
+/// The 32-bit NXM header of a field, if the field has such a header.
 pub(crate) fn u32_header(sf: Subfield) -> Option<u32> {
     header_bits(sf, 0).and_then(|bits| u32::try_from(bits).ok())
 }
@@ -359,8 +363,8 @@ fn put_matched(out: &mut Vec<u8>, m: &Match, field: FieldId, version: u8) {
     }
     let (value, mask) = m.get(field);
     match field {
-        // Open vSwitch compares the mask of these fields with all bits of the bytes, of which they have few: both bits of
-        // fragments are an entry without a mask, while the only flag of tunnels always has a mask.
+        // As in Open vSwitch, an entry of `ip_frag` whose mask has both bits of the field is encoded without a mask, while the entry
+        // of tunnel flags always has a mask, although both fields use only some bits of their bytes.
         FieldId::IpFrag if mask & 3 == 3 => put_entry(out, field, version, value & 3, field.ones()),
         FieldId::IpFrag => {
             put_header(out, Subfield::whole(field), version, true);

@@ -95,7 +95,7 @@ mod prop {
     pub const CONTINUATION: u16 = 8;
 }
 
-/// `NXT_PACKET_IN2` and `NXT_RESUME`: properties.
+/// Decodes `NXT_PACKET_IN2` and `NXT_RESUME`, which consist of properties.
 pub(super) fn decode_nxt2(r: &mut Reader) -> Result<PacketIn, OfError> {
     let mut pin = PacketIn::default();
     let mut full = None;
@@ -227,7 +227,7 @@ pub(super) fn decode_out(r: &mut Reader, cx: Context) -> Result<PacketOut, OfErr
     Ok(PacketOut { buffer_id, metadata, actions, packet })
 }
 
-/// Returns whether the field is of the packet itself; the metadata of a packet-out must not have such fields.
+/// Returns whether the field is in the packet itself. The metadata of a packet-out must not contain such fields.
 fn is_header(field: FieldId) -> bool {
     !matches!(field.info().prereq, Prereq::None | Prereq::CtValid)
 }

@@ -9,7 +9,7 @@ use crate::stats::{PortStats, UNKNOWN};
 use crate::version::Version;
 use units::OfPort;
 
-/// Decodes configuration bits; those of spanning tree exist in 1.0 only.
+/// Decodes configuration bits. The bits for spanning tree exist in 1.0 only.
 fn config(raw: u32, version: Version) -> PortConfig {
     let v10 = version == Version::V10;
     PortConfig {
@@ -49,7 +49,8 @@ fn state_bits(s: PortState, version: Version) -> u32 {
     }
 }
 
-/// Converts feature bits from 1.0. It has no bits for speeds above 10 Gbit/s, so the bits after them are four positions lower.
+/// Converts feature bits from 1.0. OpenFlow 1.0 has no bits for speeds above 10 Gbit/s, so its bits for other features are four positions
+/// lower.
 fn features_10(raw: u32) -> u32 {
     raw & 0x7f | (raw & 0xf80) << 4
 }
@@ -79,7 +80,7 @@ pub(super) fn decode(r: &mut Reader, version: Version) -> Result<Port, OfError> 
             for f in [&mut p.current, &mut p.advertised, &mut p.supported, &mut p.peer] {
                 *f = features_10(r.u32()?);
             }
-            // 1.0 carries no speeds; derive them from the features.
+            // Messages of 1.0 contain no speeds; derive them from the features.
             (p.current_speed, p.max_speed) = (features_speed(p.current), features_speed(p.supported));
             Ok(p)
         }

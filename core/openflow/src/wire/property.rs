@@ -3,7 +3,7 @@
 use super::buf::{Put, Reader};
 use crate::error::OfError;
 
-/// One property: type, its bytes. Properties are padded to eight bytes.
+/// Decodes one property with its padding; returns its type and its bytes.
 pub(super) fn pull<'a>(r: &mut Reader<'a>) -> Result<(u16, Reader<'a>), OfError> {
     let mut head = *r;
     let bad = |_| OfError::BpcBadLen;
@@ -28,7 +28,7 @@ pub(super) fn put(out: &mut Vec<u8>, kind: u16, payload: &[u8]) {
     out.u16(kind).u16((4 + payload.len()) as u16).bytes(payload).pad8(start);
 }
 
-/// Encodes a one-byte number. OpenFlow has no such property; as in Open vSwitch, the length counts one byte
+/// Encodes a one-byte number. OpenFlow defines no such property; as in Open vSwitch, the length includes one byte
 /// of payload.
 pub(super) fn put_u8(out: &mut Vec<u8>, kind: u16, v: u8) {
     put(out, kind, &[v]);

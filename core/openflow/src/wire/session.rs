@@ -97,7 +97,7 @@ pub(super) fn encode_features(out: &mut Vec<u8>, f: &SwitchFeatures, version: Ve
     });
     if version < Version::V13 {
         for p in &f.ports {
-            // A message cannot hold more ports; the port description reports all.
+            // More ports do not fit a message; a controller can request all of them with the port description.
             if out.len() < 0xff00 {
                 port::encode(out, p, version);
             }
@@ -107,7 +107,7 @@ pub(super) fn encode_features(out: &mut Vec<u8>, f: &SwitchFeatures, version: Ve
 
 pub(super) fn decode_config(r: &mut Reader, version: Version) -> Result<SwitchConfig, OfError> {
     let flags = r.u16()?;
-    // The flag is not in OpenFlow 1.0, but its switches accept it.
+    // OpenFlow 1.0 does not define the flag, but switches accept it.
     let ttl = version < Version::V13;
     if flags & !(3 | if ttl { 4 } else { 0 }) != 0 {
         return Err(OfError::ScfcBadFlags);
@@ -125,7 +125,7 @@ pub(super) fn encode_config(out: &mut Vec<u8>, c: &SwitchConfig, version: Versio
     out.u16(c.frag as u16 | if ttl { 4 } else { 0 }).u16(c.miss_send_len);
 }
 
-/// Decodes a role. Nicira numbers the roles from 0 for equal ("other").
+/// Decodes a role. In Nicira's form the numbers begin with 0 for equal ("other").
 pub(super) fn decode_role(r: &mut Reader, version: Version, nicira: bool) -> Result<RoleReply, OfError> {
     let raw = r.u32()?;
     if nicira {
@@ -202,7 +202,7 @@ pub(super) fn encode_async_13(out: &mut Vec<u8>, a: &AsyncConfig) {
     }
 }
 
-/// Decodes properties, which come in pairs: for the secondary role, then for the others.
+/// Decodes properties. There are two properties for each kind of message: for the role secondary, and for the other roles.
 pub(super) fn decode_async_14(r: &mut Reader) -> Result<AsyncConfig, OfError> {
     let mut a = AsyncConfig::default();
     while !r.is_empty() {

@@ -56,7 +56,7 @@ pub(super) fn decode_request(
             r.skip(4)?;
             (q.cookie, q.cookie_mask) = (r.u64()?, r.u64()?);
             matching::pull(r, version, &mut q.matching)?;
-            // Ignore additions of later versions.
+            // Ignore fields that later versions have added.
             r.skip(r.len())?;
         }
     }
@@ -207,7 +207,7 @@ pub(super) fn encode_flow(out: &mut Vec<u8>, s: &FlowStats, version: Version, ni
             out.u8(s.table).zeros(1).u32(s.duration.sec).u32(s.duration.nsec);
             out.u16(s.priority).u16(s.idle_timeout).u16(s.hard_timeout).u16(flags).u16(importance).zeros(2);
             out.u64(s.cookie).u64(s.packets).u64(s.bytes);
-            // Also in 1.1, whose own form has no IPv6 addresses, registers and tunnels; Open vSwitch does the same.
+            // OXM is used also in 1.1, whose own match has no IPv6 addresses, registers and tunnels; Open vSwitch does the same.
             nxm::put_oxm(out, &s.matching, version);
         }
     }
@@ -236,9 +236,9 @@ pub(super) fn encode_aggregate(out: &mut Vec<u8>, s: &AggregateStats, version: V
     out.u64(known(s.packets)).u64(known(s.bytes)).u32(s.flows).zeros(4);
 }
 
-/// Fields that 1.0 can leave out, in the wildcards of its table statistics.
+/// Wildcard bits of all fields in the table statistics of 1.0.
 const WILDCARDS_10: u32 = 0x003f_ffff;
-/// `OFPFMF_*` of 1.1: fields that can be matched and left out; all except that of the match type.
+/// `OFPFMF_*` of 1.1: fields that can be matched and left out. These are all fields except the match type.
 const FIELDS_11: u32 = 0xfbff;
 /// Instructions of 1.1 and 1.2, by number: goto-table to clear-actions.
 const INSTRUCTIONS_11: u32 = 0x3e;
@@ -414,7 +414,7 @@ pub(super) fn decode_config(r: &mut Reader, port: OfPort, version: Version) -> R
             q.queue = fixed.u32()?;
         }
         _ => {
-            // The port is in the message.
+            // The entry also contains the port, but `port` of the message is used.
             q.queue = fixed.u32()?;
         }
     }

@@ -29,7 +29,7 @@ fn config_14(t: &mut TableConfig, raw: u32) {
     t.vacancy_events = Some(raw & VACANCY != 0);
 }
 
-/// Decodes properties. Unknown ones are ignored in a description and refused in a table mod.
+/// Decodes properties. Unknown properties are ignored in a description and refused in a table mod.
 fn properties(t: &mut TableConfig, r: &mut Reader, is_mod: bool) -> Result<(), OfError> {
     while !r.is_empty() {
         let (kind, mut p) = property::pull(r)?;
@@ -141,7 +141,8 @@ fn bitmap(mut p: Reader) -> Result<u32, OfError> {
     Ok(bits)
 }
 
-/// Decodes field headers: each field once, and whether the mask bit is set. Unknown fields are ignored.
+/// Decodes field headers. Returns each field once, with a flag that tells whether a header of the field has the mask bit. Unknown fields
+/// are ignored.
 fn fields(mut p: Reader) -> Result<Vec<(FieldId, bool)>, OfError> {
     let mut list: Vec<(FieldId, bool)> = Vec::new();
     while p.len() >= 4 {
@@ -175,7 +176,7 @@ pub(super) fn decode_features(r: &mut Reader, version: Version) -> Result<TableF
     r.skip(4)?;
     f.name = r.text(32)?;
     (f.metadata_match, f.metadata_write) = (r.u64()?, r.u64()?);
-    // OpenFlow 1.3 has a reserved word here (§7.3.5.5).
+    // In OpenFlow 1.3 this word is reserved (§7.3.5.5).
     let capabilities = if version >= Version::V14 { r.u32()? } else { r.skip(4).map(|()| 0)? };
     f.supports_eviction = capabilities & EVICTION != 0;
     f.supports_vacancy_events = capabilities & VACANCY != 0;
@@ -191,8 +192,8 @@ pub(super) fn decode_features(r: &mut Reader, version: Version) -> Result<TableF
     Ok(f)
 }
 
-/// Copies properties of the table-miss flow that are missing from those of other flows. `seen`: present
-/// properties, as bits by number.
+/// For each property of the table-miss flow that is not in the message, copies the property of other flows. `seen`: bit mask of the
+/// properties in the message, by number.
 fn miss_as_others(f: &mut TableFeatures, seen: u32) {
     let (miss, others) = (&mut f.miss, &f.nonmiss);
     let unsaid = |kind: u32| seen & 1 << kind == 0;
@@ -216,7 +217,7 @@ fn miss_as_others(f: &mut TableFeatures, seen: u32) {
     }
 }
 
-/// The instructions that the version has: in OpenFlow 1.5 meter is an action.
+/// Removes instructions that the version does not have: in OpenFlow 1.5 meter is an action.
 fn instructions(bits: u32, version: Version) -> u32 {
     if version >= Version::V15 { bits & !METER } else { bits }
 }
@@ -274,7 +275,7 @@ pub(super) fn encode_features(out: &mut Vec<u8>, f: &TableFeatures, version: Ver
     out.u16(0).u8(f.table).u8(command).zeros(4).text(&f.name, 32).u64(f.metadata_match).u64(f.metadata_write);
     out.u32(capabilities).u32(f.max_entries);
     if !f.keeps_properties {
-        // The properties of a table miss could be left out if they equal the others; as Open vSwitch, a switch sends them.
+        // Properties of the table miss could be left out if they are equal to those of other flows. As in Open vSwitch, they are sent.
         put_side(out, &f.nonmiss, 0, version);
         put_side(out, &f.miss, 1, version);
         put_fields(out, 8, &f.matching, &f.mask, version);

@@ -281,7 +281,7 @@ fn matching() -> impl Strategy<Value = Match> {
         }
         if n[0] & 8 != 0 {
             let (value, mask) = (n[2].to_be_bytes(), n[3].to_be_bytes());
-            m.place_tlv(usize::from(port % 64), &value, (n[0] & 16 != 0).then_some(&mask)).unwrap();
+            m.allocate_tlv(usize::from(port % 64), &value, (n[0] & 16 != 0).then_some(&mask)).unwrap();
         }
         wire::need(&mut m);
         m
@@ -343,7 +343,7 @@ fn a_priority_of_any_vlan_comes_back_in_1_1() {
     assert_eq!(read(&written), Err(OfError::BmcBadValue));
 }
 
-/// The bits stand where they do in the packet, as Open vSwitch and its tools read and write this field; IPv6 is not in this version.
+/// The bits of the type of service are at their position in the packet, as in Open vSwitch and its tools. This version has no IPv6.
 #[test]
 fn type_of_service_in_1_1() {
     let (tos, tos_wild) = (36 + 6, 8 + 3);
@@ -365,7 +365,7 @@ fn type_of_service_in_1_1() {
     assert_eq!(read(&written).unwrap().get(F::IpDscp), (0, 0));
 }
 
-/// The bytes that Open vSwitch writes: both bits of fragments are an entry without a mask, tunnel flags always have one.
+/// The bytes are those of Open vSwitch: `ip_frag` with both bits is an entry without a mask, tunnel flags always have a mask.
 #[test]
 fn fields_with_fewer_bits_than_their_bytes() {
     let entries = |m: &Match| {
@@ -394,7 +394,7 @@ fn malformed_matches() {
     let mut source =
         vec![0, 1, 0, 22, 0x80, 0, 0x0a, 2, 8, 0, 0x80, 0, 0x17, 8, 10, 0, 0, 0, 255, 0, 0, 0, 0, 0];
     assert_eq!(read(Version::V13, &source), Ok(()));
-    // The length of a value and its mask is odd.
+    // The sum of the lengths of value and mask is odd, which is an error.
     (source[3], source[13]) = (23, 9);
     assert_eq!(read(Version::V13, &source), Err(OfError::BmcBadField));
     source[1] = 7;
@@ -425,7 +425,7 @@ fn only_commands_about_buckets_name_one() {
     }
 }
 
-/// A method that the switch does not know would be listed to clients that refuse the list.
+/// An unknown selection method is refused: if it were stored, the list of groups would contain it, and clients would refuse the list.
 #[test]
 fn selection_methods_and_numbers_of_buckets() {
     let sent = |kind, method: &str, fields: &[F], ids: &[u32]| {
@@ -461,7 +461,7 @@ fn enqueue_since_1_1() {
     }
 }
 
-/// 1.1 has no registers and no IPv6 in a match of its own form, so its flow statistics have the form of 1.2.
+/// The match of 1.1 has no registers and no IPv6, so flow statistics in 1.1 use the match of 1.2.
 #[test]
 fn flow_statistics_of_1_1_have_all_fields() {
     let mut matching = Match::CATCHALL;
@@ -498,7 +498,7 @@ proptest! {
         let dialect = Dialect { flow_mod_table_id: true, debug_actions: false };
         let mut fm = fm;
         if version == Version::V11 {
-            // Its match has a fixed size: no registers, nothing of IPv6.
+            // The match of this version has a fixed size, without registers and IPv6.
             fm.matching.wildcard(F::Reg3);
             if fm.matching.flow.dl_type == 0x86dd {
                 [F::Ipv6Src, F::TcpSrc, F::IpProto].into_iter().for_each(|f| fm.matching.wildcard(f));
@@ -506,7 +506,7 @@ proptest! {
             (0..64).filter_map(F::tun_metadata).for_each(|f| fm.matching.wildcard(f));
         }
         if version == Version::V10 {
-            // 1.0 has one form of this action only.
+            // 1.0 has only one form of this action.
             let strip = |a: &mut Action| if let Action::StripVlan { pop } = a { *pop = false };
             fm.actions.iter_mut().for_each(strip);
         }
@@ -517,7 +517,7 @@ proptest! {
             fm.actions.iter_mut().for_each(key);
         }
         if version == Version::V15 {
-            // Loads become set-field there.
+            // In 1.5 loads are encoded as set-field.
             fm.actions.retain(|a| !matches!(a, Action::Ct(_)));
         }
         let extended = version == Version::V10;

@@ -19,7 +19,7 @@ pub(super) fn decode(r: &mut Reader, s: Scope, forwarded: ReadForwarded) -> Resu
         NX_VENDOR => nicira(subtype, r, s, forwarded)?,
         _ => onf(subtype, r, s, forwarded)?,
     };
-    // From 1.4 on it has the standard's content, so it is encoded in the standard's form.
+    // From 1.4 on Nicira's message has the content of the standard's message, so it is treated as the standard's form.
     let standard = matches!(body, Body::SetAsync(_)) && s.version > Version::V13;
     Ok(Decoded { extended: !standard, ..Decoded::from(body) })
 }

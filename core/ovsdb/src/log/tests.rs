@@ -11,7 +11,7 @@ fn file_of(bodies: &[Json]) -> Vec<u8> {
 
 #[test]
 fn length_and_hash_cover_the_newline() {
-    // "{}" and a newline: three bytes.
+    // The record is `{}` and a newline, three bytes.
     assert_eq!(
         record(&serde_json::json!({})),
         b"OVSDB JSON 3 5f36b2ea290645ee34d943220a14b54ee5ea5be5\n{}\n"
@@ -39,7 +39,7 @@ fn a_cut_anywhere_in_the_last_record_leaves_the_others() {
     for cut in first..file.len() {
         let records = read(&file[..cut]).unwrap();
         assert_eq!((records.good_len, records.records.len()), (first, 1), "cut at {cut}");
-        // What is dropped is reported.
+        // The dropped records are reported.
         assert_eq!(records.tail_fault.is_some(), cut > first, "cut at {cut}");
     }
     assert_eq!(read(&file).unwrap().tail_fault, None);
@@ -48,7 +48,7 @@ fn a_cut_anywhere_in_the_last_record_leaves_the_others() {
     zeros.extend([0; 100]);
     let zeros = read(&zeros).unwrap();
     assert!(zeros.good_len == first && zeros.tail_fault.is_some());
-    // A length beyond the end of the file.
+    // The length exceeds the file.
     let long =
         [&file[..first], b"OVSDB JSON 99999999 0000000000000000000000000000000000000000\n{}\n"].concat();
     let long = read(&long).unwrap();

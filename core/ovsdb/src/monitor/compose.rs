@@ -40,7 +40,7 @@ impl Updates {
     }
 }
 
-/// The update of a row from `old` to `new`, as far as the client can see them.
+/// The update of a row from `old` to `new`. A row that the client may not see is `None`.
 pub(super) struct RowUpdate<'a> {
     version: Version,
     schema: &'a TableSchema,
@@ -51,6 +51,7 @@ pub(super) struct RowUpdate<'a> {
 }
 
 impl Watch {
+    /// Adds a column to the monitored columns.
     pub(super) fn watch_column(
         &mut self,
         column: usize,
@@ -106,8 +107,8 @@ impl RowUpdate<'_> {
     fn push_plain(&self, out: &mut String) {
         out.push('{');
         if let Some(old) = self.old {
-            let told = |c: &usize| self.new.is_none_or(|new| new.field(*c) != old.field(*c));
-            self.push_row(out, "old", old, told);
+            let included = |c: &usize| self.new.is_none_or(|new| new.field(*c) != old.field(*c));
+            self.push_row(out, "old", old, included);
         }
         if let Some(new) = self.new {
             if self.old.is_some() {
@@ -134,18 +135,19 @@ impl RowUpdate<'_> {
                 });
             }
             (None, Some(new)) => {
-                let told = |c: &usize| !new.field(*c).is_default(&self.schema.columns[*c].ty);
-                self.push_row(out, if self.initial { "initial" } else { "insert" }, new, told);
+                let included = |c: &usize| !new.field(*c).is_default(&self.schema.columns[*c].ty);
+                self.push_row(out, if self.initial { "initial" } else { "insert" }, new, included);
             }
             _ => out.push_str("\"delete\":null"),
         }
         out.push('}');
     }
 
-    fn push_row(&self, out: &mut String, name: &str, row: &Row, told: impl Fn(&usize) -> bool) {
+    /// Appends a member `name` with the columns of `row` for which `included` returns true.
+    fn push_row(&self, out: &mut String, name: &str, row: &Row, included: impl Fn(&usize) -> bool) {
         push_string(out, name);
         out.push(':');
-        push_list(out, ['{', '}'], self.columns.iter().filter(|c| told(c)), |out, &c| {
+        push_list(out, ['{', '}'], self.columns.iter().filter(|c| included(c)), |out, &c| {
             push_string(out, &self.schema.columns[c].name);
             out.push(':');
             row.field(c).push_text(out);

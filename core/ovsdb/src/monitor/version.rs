@@ -1,18 +1,18 @@
-//! The three methods that make monitors.
+//! The three request methods that create monitors.
 
-/// Which of the three methods made a monitor: they differ in the form of updates.
+/// The request method that created a monitor. It determines the format of the updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// `monitor`, with updates by `update`.
+    /// `monitor`; updates are sent as `update`.
     Plain,
-    /// `monitor_cond`, with updates by `update2`.
+    /// `monitor_cond`; updates are sent as `update2`.
     Conditional,
-    /// `monitor_cond_since`, with updates by `update3`.
+    /// `monitor_cond_since`; updates are sent as `update3`.
     Since,
 }
 
 impl Version {
-    /// The version that the request method `name` asks for.
+    /// The version for the request method `name`.
     pub fn from_method(name: &str) -> Option<Version> {
         match name {
             "monitor" => Some(Version::Plain),

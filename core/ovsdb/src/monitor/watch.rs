@@ -40,10 +40,12 @@ impl Select {
     }
 }
 
-/// What is watched of one table.
+/// What a monitor watches in one table.
 pub(super) struct Watch {
+    /// The kinds of changes for which the monitor sends updates.
     pub(super) select: Select,
     /// The monitored columns, each with the kinds of change for which it is sent.
     pub(super) columns: Vec<(usize, Select)>,
+    /// Only rows that match are visible to the client.
     pub(super) condition: Condition,
 }

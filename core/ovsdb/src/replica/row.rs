@@ -1,5 +1,5 @@
-//! Typed access to rows. A column that the server lacks, or that has another type, reads as its default, so
-//! that a newer client works with an older schema.
+//! Typed access to rows. If the server does not have a column, or the column has another type, the default value is
+//! returned. So a newer client works with an older schema.
 
 use crate::database::Row;
 use crate::schema::TableSchema;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// A table of the copy.
+/// A table of the replica.
 #[derive(Clone, Copy)]
 pub struct TableRef<'a> {
     pub(super) schema: &'a TableSchema,

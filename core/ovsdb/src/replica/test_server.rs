@@ -1,11 +1,11 @@
-//! A server of one replica, without sockets, for tests of this crate and of those above it.
+//! A server for one replica, without sockets, for tests of this crate and of crates that use it.
 
 use crate::monitor::Version;
 use crate::schema::open_vswitch;
 use crate::{Context, Database, Json, Message, Monitor, Outcome, Parameters, Replica, Uuid, transaction};
 use serde_json::json;
 
-/// A database of the schema of Open vSwitch, and the monitor of its one client.
+/// A database with the schema of Open vSwitch, and the monitor of its only client.
 pub struct TestServer {
     /// The database.
     pub db: Database,
@@ -21,7 +21,7 @@ impl TestServer {
         TestServer { db, monitor: None, newest, uuids: 0 }
     }
 
-    /// Answers the requests of the replica; returns whether there were any.
+    /// Answers all requests of the replica; returns whether there were any.
     pub fn serve(&mut self, replica: &mut Replica) -> bool {
         let mut any = false;
         while let Some(message) = replica.poll_send() {
@@ -42,7 +42,7 @@ impl TestServer {
         any
     }
 
-    /// Begins to monitor, if the server supports this version.
+    /// Executes a monitor request, if the server supports this version.
     fn monitor(&mut self, method: &str, params: &Json) -> Result<Json, Json> {
         let supported = match self.newest {
             Version::Plain => &[Version::Plain][..],
@@ -55,7 +55,7 @@ impl TestServer {
         Ok(serde_json::from_str(&result).expect("JSON"))
     }
 
-    /// Executes a transaction, and reports its changes to the replica if it monitors the database and is connected. Returns the
+    /// Executes a transaction. Sends its changes to the replica if the replica is connected and has a monitor. Returns the
     /// results. A transaction that fails changes nothing.
     pub fn transact(&mut self, replica: &mut Replica, parameters: Parameters) -> Json {
         let uuids = &mut self.uuids;
@@ -84,7 +84,7 @@ impl TestServer {
         Json::Array(prepared.results)
     }
 
-    /// As [`transact`](Self::transact), with these operations.
+    /// Like [`transact`](Self::transact), with a list of operations.
     pub fn run(&mut self, replica: &mut Replica, operations: &[Json]) -> Json {
         let all = [json!("Open_vSwitch")].into_iter().chain(operations.iter().cloned()).collect();
         self.transact(replica, Parameters::Tree(Json::Array(all)))

@@ -47,7 +47,7 @@ impl Replica {
         Ok(())
     }
 
-    /// Replaces all rows by a full copy; rows that are not in it are deleted.
+    /// Replaces all rows by those in `updates`, which contain the complete database. Other rows are deleted.
     pub(super) fn replace(&mut self, updates: Option<&Json>, version: Version) -> Result<(), ProtocolError> {
         let Some(schema) = self.schema.clone() else { return Err(fault("copy before the schema")) };
         let updates = row_updates(&schema, updates)?;
@@ -96,6 +96,7 @@ impl Replica {
         Ok(())
     }
 
+    /// Inserts, replaces or (with `None`) deletes a row, and records the change.
     fn put(&mut self, table: usize, uuid: Uuid, new: Option<Arc<Row>>) {
         let rows = &mut self.tables[table];
         let old = match &new {
@@ -109,7 +110,7 @@ impl Replica {
     }
 }
 
-/// Sets columns to values.
+/// Sets columns of a row to the values in `json`.
 fn fill(table: &TableSchema, mut row: Row, json: &Json) -> Result<Row, ProtocolError> {
     for (name, value) in json.as_object().ok_or_else(|| fault("row is not an object"))? {
         let Some(column) = table.column_index(name) else { continue };
@@ -119,7 +120,7 @@ fn fill(table: &TableSchema, mut row: Row, json: &Json) -> Result<Row, ProtocolE
     Ok(row)
 }
 
-/// Applies differences to columns.
+/// Applies the differences in `json` to columns of a row.
 fn patch(table: &TableSchema, mut row: Row, json: &Json) -> Result<Row, ProtocolError> {
     for (name, value) in json.as_object().ok_or_else(|| fault("row is not an object"))? {
         let Some(column) = table.column_index(name) else { continue };

@@ -56,7 +56,7 @@ impl TestDatabase {
         self.db.rows(table).map_or(0, |rows| rows.size())
     }
 
-    /// Error tag and details of the last result.
+    /// Returns the error tag and details of the last result.
     fn fails(&mut self, operations: Json) -> (String, String) {
         let results = self.run(operations);
         let last = results
@@ -242,7 +242,7 @@ fn operations_change_the_same_copy_of_a_row() {
     });
     assert_eq!(places[0], places[1]);
     assert_eq!(draft.get(id).unwrap().field(children).len(), 3);
-    // The original is unchanged.
+    // The original database is unchanged.
     assert_eq!(draft.touched[&id].as_ref().unwrap().field(children).len(), 1);
 }
 
@@ -276,7 +276,7 @@ fn long_values_are_counted_and_shorten_the_history() {
     let root = database.db.schema().table_index("root").unwrap();
     database.run(of(0..6400));
     assert_eq!(database.db.tables()[root].long_values(), 100);
-    // Each change holds the old 100 units and the new ones.
+    // Each change contains the old 100 units and the new ones.
     (0..100).for_each(|n| _ = database.run(of(n..n + 1)));
     assert!((80..100).contains(&database.db.history_len()), "{}", database.db.history_len());
     database.run(json!([{"op": "update", "table": "root", "where": [], "row": {"children": ["set", []]}}]));

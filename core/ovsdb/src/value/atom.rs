@@ -52,7 +52,7 @@ pub enum Atom {
     Integer(i64),
     /// A real number.
     Real(Real),
-    /// A truth value.
+    /// True or false.
     Boolean(bool),
     /// A string.
     String(Arc<str>),
@@ -183,7 +183,7 @@ fn is_plain_word(text: &str) -> bool {
         && parse_uuid(text).is_none()
 }
 
-/// C's `%.15g`.
+/// Formats a number like `%.15g` in C.
 pub(crate) fn general(value: f64) -> String {
     const DIGITS: i32 = 15;
     let scientific = format!("{:.*e}", DIGITS as usize - 1, value);

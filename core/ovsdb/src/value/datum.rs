@@ -27,7 +27,7 @@ impl Datum {
         Datum::Set(atoms)
     }
 
-    /// A map; of duplicate keys the first is kept.
+    /// A map; of pairs with the same key the first is kept.
     pub fn map<K: Into<Atom>, V: Into<Atom>>(pairs: impl IntoIterator<Item = (K, V)>) -> Datum {
         let mut pairs: Vec<(Atom, Atom)> = pairs.into_iter().map(|(k, v)| (k.into(), v.into())).collect();
         pairs.sort_by(|a, b| a.0.cmp(&b.0));
@@ -119,7 +119,7 @@ impl Datum {
         }
     }
 
-    /// Adds the elements of `other`; existing keys keep their values.
+    /// Adds the elements or pairs of `other`; existing keys keep their values.
     pub fn insert_all(&mut self, other: &Datum) {
         match (self, other) {
             (Datum::Set(a), Datum::Set(b)) => splice::insert(a, b, Ord::cmp),
@@ -128,7 +128,7 @@ impl Datum {
         }
     }
 
-    /// Removes the elements of `other`; if `other` is a set and `self` a map, removes by key.
+    /// Removes the elements or pairs of `other`. If `self` is a map and `other` a set, removes the pairs with these keys.
     pub fn remove_all(&mut self, other: &Datum) {
         match (self, other) {
             (Datum::Set(a), Datum::Set(b)) => splice::remove(a, b, Ord::cmp),

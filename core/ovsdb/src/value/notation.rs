@@ -12,7 +12,7 @@ use std::sync::Arc;
 enum Strictness {
     /// Check the number of elements and all constraints.
     Full,
-    /// Check atomic types only: for the difference of two values.
+    /// Check atomic types only, for the difference of two values.
     Transient,
 }
 
@@ -31,7 +31,7 @@ impl Datum {
         parse_datum(json, ty, symbols, Strictness::Full)
     }
 
-    /// Reads the difference of two values, which may have any number of elements.
+    /// Reads the difference of two values. A difference may have any number of elements.
     pub fn difference_from_json(json: &Json, ty: &Type) -> Result<Datum, Error> {
         parse_datum(json, ty, None, Strictness::Transient)
     }

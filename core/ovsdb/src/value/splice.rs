@@ -1,43 +1,45 @@
-//! Inserts into sorted vectors and removes from them, in place.
+//! Inserts elements into sorted vectors, and removes elements, in place.
 //!
-//! Long values usually change by a few elements. Each is found by binary search; the others may be moved, but
-//! are not compared.
+//! Long values usually change by a few elements. The position of each of these is found by binary search; the other
+//! elements may be moved, but are not compared one by one.
 
 use std::cmp::Ordering;
 
-/// Up to this many elements are inserted or removed one by one, each time moving the elements behind.
+/// Up to this many elements are inserted or removed one by one; each time, all elements after it are moved.
 const FEW: usize = 4;
 
-/// Adds the elements of `more` that are not in `known`. Both are sorted by `order`.
-pub(super) fn insert<T: Clone>(known: &mut Vec<T>, more: &[T], order: impl Fn(&T, &T) -> Ordering) {
-    let place = |item: &T| known.binary_search_by(|other| order(other, item)).err();
-    let fresh: Vec<(usize, T)> = more.iter().filter_map(|item| Some((place(item)?, item.clone()))).collect();
-    if fresh.len() <= FEW {
-        // From the end, so that earlier positions stay valid.
-        return fresh.into_iter().rev().for_each(|(at, item)| known.insert(at, item));
+/// Adds the elements of `more` that `elements` does not contain. Both are sorted by `order`.
+pub(super) fn insert<T: Clone>(elements: &mut Vec<T>, more: &[T], order: impl Fn(&T, &T) -> Ordering) {
+    let position_of = |item: &T| elements.binary_search_by(|other| order(other, item)).err();
+    let new: Vec<(usize, T)> =
+        more.iter().filter_map(|item| Some((position_of(item)?, item.clone()))).collect();
+    if new.len() <= FEW {
+        // From the end to the beginning, so that the remaining positions stay valid.
+        return new.into_iter().rev().for_each(|(at, item)| elements.insert(at, item));
     }
-    let mut rest = std::mem::take(known).into_iter();
-    known.reserve(rest.len() + fresh.len());
+    let mut rest = std::mem::take(elements).into_iter();
+    elements.reserve(rest.len() + new.len());
     let mut moved = 0;
-    for (at, item) in fresh {
-        known.extend(rest.by_ref().take(at - moved));
-        known.push(item);
+    for (at, item) in new {
+        elements.extend(rest.by_ref().take(at - moved));
+        elements.push(item);
         moved = at;
     }
-    known.extend(rest);
+    elements.extend(rest);
 }
 
-/// Removes the elements that equal one of `less`. Both are sorted; `order` compares elements of the two.
-pub(super) fn remove<T, U>(known: &mut Vec<T>, less: &[U], order: impl Fn(&T, &U) -> Ordering) {
-    let place = |item: &U| known.binary_search_by(|other| order(other, item)).ok();
-    let gone: Vec<usize> = less.iter().filter_map(place).collect();
-    if gone.len() <= FEW {
-        return gone.into_iter().rev().for_each(|at| _ = known.remove(at));
+/// Removes the elements that are equal to an element of `less`. Both are sorted; `order` compares an element of `elements`
+/// with an element of `less`.
+pub(super) fn remove<T, U>(elements: &mut Vec<T>, less: &[U], order: impl Fn(&T, &U) -> Ordering) {
+    let position_of = |item: &U| elements.binary_search_by(|other| order(other, item)).ok();
+    let removed: Vec<usize> = less.iter().filter_map(position_of).collect();
+    if removed.len() <= FEW {
+        return removed.into_iter().rev().for_each(|at| _ = elements.remove(at));
     }
-    let mut gone = gone.into_iter().peekable();
+    let mut removed = removed.into_iter().peekable();
     let mut at = 0;
-    known.retain(|_| {
-        let stays = gone.next_if_eq(&at).is_none();
+    elements.retain(|_| {
+        let stays = removed.next_if_eq(&at).is_none();
         at += 1;
         stays
     });
@@ -53,15 +55,15 @@ mod tests {
         /// Compares with `BTreeMap` as the reference implementation: existing keys keep their value.
         #[test]
         fn agrees_with_maps(
-            known in proptest::collection::btree_map(0..40u8, 0..2u8, 0..30),
+            elements in proptest::collection::btree_map(0..40u8, 0..2u8, 0..30),
             other in proptest::collection::btree_map(0..40u8, 0..2u8, 0..30),
         ) {
             let pairs = |map: &BTreeMap<u8, u8>| map.clone().into_iter().collect::<Vec<_>>();
-            let (start, more) = (pairs(&known), pairs(&other));
+            let (start, more) = (pairs(&elements), pairs(&other));
             let mut both = start.clone();
             insert(&mut both, &more, |a, b| a.0.cmp(&b.0));
             let mut union = other.clone();
-            union.extend(known.clone());
+            union.extend(elements.clone());
             prop_assert_eq!(both, pairs(&union));
             let mut rest = start.clone();
             remove(&mut rest, &more, Ord::cmp);

@@ -1,4 +1,4 @@
-//! Names that a transaction gives to rows that it inserts (`uuid-name`, `named-uuid`).
+//! Names of rows that a transaction inserts (`uuid-name`, `named-uuid`).
 
 use std::collections::BTreeMap;
 use uuid::Uuid;
@@ -8,7 +8,7 @@ use uuid::Uuid;
 pub struct Symbol {
     /// The row's UUID.
     pub uuid: Uuid,
-    /// Whether an `insert` with this name has been executed; names can be used before.
+    /// Whether the `insert` with this name has been executed; the name can be used before.
     pub created: bool,
 }
 
@@ -19,7 +19,7 @@ pub struct Symbols<'a> {
 }
 
 impl<'a> Symbols<'a> {
-    /// No names; `new_uuid` generates UUIDs.
+    /// A table without names; `new_uuid` generates UUIDs.
     pub fn new(new_uuid: &'a mut dyn FnMut() -> Uuid) -> Self {
         Symbols { names: BTreeMap::new(), new_uuid }
     }
@@ -31,7 +31,7 @@ impl<'a> Symbols<'a> {
     }
 
     /// A new UUID.
-    pub fn fresh(&mut self) -> Uuid {
+    pub fn new_uuid(&mut self) -> Uuid {
         (self.new_uuid)()
     }
 }

@@ -1,7 +1,5 @@
-//! Prints values as JSON text directly, without a tree of JSON values: for notifications to many clients or
-//! about many rows.
-//!
-//! The text equals that of `to_json`.
+//! Prints values as JSON text directly, without a tree of JSON values. This makes notifications to many clients or
+//! about many rows faster. The text is the same as with `to_json`.
 
 use super::{Atom, Datum};
 use uuid::Uuid;

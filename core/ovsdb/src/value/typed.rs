@@ -1,4 +1,4 @@
-//! Values as the type of their column has them: the default, and the difference that updates carry.
+//! Operations on values that depend on the type of the column: default values and differences.
 
 use super::{Atom, Datum};
 use crate::error::Error;
@@ -16,15 +16,15 @@ impl Datum {
         }
     }
 
-    /// Whether this is what [`Datum::default_of`] gives for `ty`.
+    /// Whether this is the value that [`Datum::default_of`] returns for `ty`.
     pub fn is_default(&self, ty: &Type) -> bool {
         self.len() == ty.min as usize
             && self.keys().all(Atom::is_default)
             && self.values().all(Atom::is_default)
     }
 
-    /// What to tell a client that knows `old` so that it gets `self`: for a column that holds
-    /// at most one element the new value, else the elements that differ.
+    /// The difference that changes `old` to `self`: for a column with at most one element the new value, otherwise the
+    /// elements that only one of both has. See [`Datum::apply_diff`].
     pub fn diff_from(&self, old: &Datum, ty: &Type) -> Datum {
         if !ty.is_composite() {
             return self.clone();
@@ -36,7 +36,7 @@ impl Datum {
         }
     }
 
-    /// The inverse of [`Datum::diff_from`].
+    /// Applies a difference of [`Datum::diff_from`] to the old value.
     pub fn apply_diff(&self, diff: &Datum, ty: &Type) -> Result<Datum, Error> {
         if !ty.is_composite() {
             return Ok(diff.clone());
@@ -54,7 +54,8 @@ impl Datum {
     }
 }
 
-/// What is in one of two sorted sets. The second is mostly short: what lies between its elements is copied as it is.
+/// The elements that are in exactly one of two sorted sets. The second set is usually short, so the runs of elements of
+/// the first set between its elements are copied together.
 fn set_difference(a: &[Atom], b: &[Atom]) -> Vec<Atom> {
     let mut out = Vec::with_capacity(a.len() + b.len());
     let mut rest = a;
@@ -71,8 +72,8 @@ fn set_difference(a: &[Atom], b: &[Atom]) -> Vec<Atom> {
     out
 }
 
-/// The difference of two maps. Applying one is the same operation: an equal pair in the difference means that the pair
-/// went away, another value for a key replaces the old one.
+/// The difference of two maps. Applying a difference to a map is the same operation: if the difference contains a pair of
+/// the map, the pair is removed; if it contains another value for a key, that value replaces the old one.
 fn map_difference(old: &[(Atom, Atom)], new: &[(Atom, Atom)]) -> Vec<(Atom, Atom)> {
     let mut out = Vec::new();
     merge(
@@ -88,7 +89,7 @@ fn map_difference(old: &[(Atom, Atom)], new: &[(Atom, Atom)]) -> Vec<(Atom, Atom
     out
 }
 
-/// Walks two sorted slices together; `visit` gets each key once, and which slices have it.
+/// Walks two sorted slices together. Calls `visit` once for each key, with the element of each slice that has the key.
 fn merge<'a, T>(
     a: &'a [T],
     b: &'a [T],

@@ -180,7 +180,7 @@ proptest! {
         }
     }
 
-    /// No input makes it panic.
+    /// No input makes `merge` panic.
     #[test]
     fn any_bytes_are_taken(
         packets in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..120), 0..6),

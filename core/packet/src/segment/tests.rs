@@ -1,4 +1,4 @@
-//! Segmentation compared with a sender that does not use it.
+//! Segmentation compared with a sender that does not use offloads.
 
 use super::*;
 use crate::checksum::{add, finish};

@@ -1,31 +1,31 @@
-//! Rxq assignment after a change of configuration where the predictive policy balances queues: every queue that can
-//! keep its core keeps it.
+//! Rxq assignment after a configuration change under the predictive policy: every queue that can keep its core keeps
+//! it.
 //!
-//! A queue moves if its core no longer polls, or polls pinned queues only, or belongs to another NUMA node while the
-//! queue's own node has a core again. Such a queue, and a new one, goes to the core with the least load. The balancer
-//! corrects remaining imbalance, because it knows what a move gains.
+//! A queue moves if its core no longer has a PMD thread, or is isolated, or belongs to another NUMA node while the
+//! queue's own node has a core again. Queues that move and new queues are assigned to the core with the least load. The
+//! predictive balancer corrects the remaining imbalance later, with few moves.
 
-use super::{Algorithm, Assignment, CoreLoads, Note, Placed, Rxq, not_polled, pin_all};
+use super::{Algorithm, Assignment, CoreLoads, Note, QueueText, Rxq, not_polled, pin_all};
 use crate::cores::Core;
 use std::cmp::Reverse;
 use units::CoreId;
 
-/// The algorithm that messages name: any that uses measured cycles.
-const MEASURED: Algorithm = Algorithm::Group;
+/// Only for messages: with any algorithm that uses measured cycles, the cycles are printed.
+const ALGORITHM: Algorithm = Algorithm::Group;
 
-/// Assigns queues like [`super::assign`], but keeps them where they are if possible. `owners`: the present core of
+/// Assigns queues like [`super::assign`], but each queue keeps its core if possible. `owners`: the present core of
 /// each queue; `None`: the queue is new, or the thread of its core has ended.
 pub fn keep(cores: &[Core], rxqs: &[Rxq], owners: &[Option<CoreId>], isolate: bool) -> Assignment {
     let mut loads = CoreLoads::new(cores);
     let mut out = Assignment { cores: vec![None; rxqs.len()], ..Assignment::default() };
     let mut to_place = Vec::new();
-    for i in pin_all(&mut loads, rxqs, MEASURED, isolate, &mut out) {
+    for i in pin_all(&mut loads, rxqs, ALGORITHM, isolate, &mut out) {
         match owners[i] {
-            Some(core) if loads.keeps(&rxqs[i], core) => out.cores[i] = Some(core),
+            Some(core) if loads.try_keep(&rxqs[i], core) => out.cores[i] = Some(core),
             _ => to_place.push(i),
         }
     }
-    let usual = usual(rxqs);
+    let default_load = default_load(rxqs);
     to_place.sort_by_key(|i| (Reverse(rxqs[*i].cycles), rxqs[*i].no, rxqs[*i].queue));
     if !to_place.is_empty() {
         let stay = rxqs.len() - to_place.len();
@@ -36,27 +36,28 @@ pub fn keep(cores: &[Core], rxqs: &[Rxq], owners: &[Option<CoreId>], isolate: bo
         out.notes.push(Note { warning: false, text });
     }
     for i in to_place {
-        out.cores[i] = place(&mut loads, &rxqs[i], usual, &mut out);
+        out.cores[i] = place(&mut loads, &rxqs[i], default_load, &mut out);
     }
     loads.finish(&mut out);
     out
 }
 
-/// The assumed load of a queue that has not been measured: the average of the measured queues. With it, several new
-/// queues do not all go to the same core.
-fn usual(rxqs: &[Rxq]) -> u64 {
+/// The assumed load of a queue that has not been measured: the average of the measured queues. With a load of zero,
+/// several new queues would all be assigned to the same core.
+fn default_load(rxqs: &[Rxq]) -> u64 {
     let known: Vec<u64> = rxqs.iter().map(|q| q.cycles).filter(|c| *c != 0).collect();
     (known.iter().sum::<u64>() / known.len().max(1) as u64).max(1)
 }
 
-fn place(loads: &mut CoreLoads, rxq: &Rxq, usual: u64, out: &mut Assignment) -> Option<CoreId> {
-    let placed = Placed { rxq, algorithm: MEASURED };
+/// Assigns a queue to the core with the least load.
+fn place(loads: &mut CoreLoads, rxq: &Rxq, default_load: u64, out: &mut Assignment) -> Option<CoreId> {
+    let placed = QueueText { rxq, algorithm: ALGORITHM };
     let free = loads.node_for(rxq.numa).map(|node| node.loads.iter_mut().filter(|s| !s.isolated));
     let Some(load) = free.and_then(|loads| loads.min_by_key(|s| (s.cycles, s.queues))) else {
         out.notes.push(not_polled(&placed));
         return None;
     };
-    load.cycles += if rxq.cycles == 0 { usual } else { rxq.cycles };
+    load.cycles += if rxq.cycles == 0 { default_load } else { rxq.cycles };
     load.queues += 1;
     let core = load.core;
     out.note_place(&placed, core);
@@ -64,8 +65,8 @@ fn place(loads: &mut CoreLoads, rxq: &Rxq, usual: u64, out: &mut Assignment) -> 
 }
 
 impl CoreLoads {
-    /// Whether this core keeps the queue; if so, adds the queue's load to the core.
-    fn keeps(&mut self, rxq: &Rxq, core: CoreId) -> bool {
+    /// Adds the queue's load to the core if the queue can stay there; returns whether it can.
+    fn try_keep(&mut self, rxq: &Rxq, core: CoreId) -> bool {
         let local = self.nodes.iter().any(|n| n.numa == rxq.numa && n.has_core());
         let Some(load) = self.load_of(core).filter(|s| !s.isolated && (!local || s.core.numa == rxq.numa))
         else {

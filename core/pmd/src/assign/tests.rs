@@ -1,4 +1,4 @@
-//! The examples of Open vSwitch's `pmd.at`, and what its documentation promises.
+//! The examples of Open vSwitch's `pmd.at`, and the statements of its documentation.
 
 use super::*;
 use crate::cores::{Topology, wanted};
@@ -116,7 +116,7 @@ fn unpinned_queues_are_not_polled_if_all_cores_are_isolated() {
 #[test]
 fn busy_queues_are_spread() {
     let cores = cores("0,0", "0x3");
-    // The busiest queue gets a core of its own if the other queues together are as busy.
+    // The busiest queue is alone on a core if the other queues together are as busy.
     let a = assign(&cores, &rxqs(0, &[10, 60, 30, 20]), Algorithm::Group, true);
     assert_eq!((queues(&a, 0), queues(&a, 1)), (vec![1], vec![0, 2, 3]));
     assert_eq!(a.load, BTreeMap::from([(CoreId(0), 60), (CoreId(1), 60)]));

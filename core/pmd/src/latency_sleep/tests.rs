@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A cycle is a nanosecond here.
+/// In these tests a cycle is a nanosecond.
 const US: u64 = 1000;
 const EMPTY_TURN: u64 = 200;
 const PACKET: u64 = 100;
@@ -29,12 +29,12 @@ struct Seen {
     pauses: u64,
 }
 
-/// Packets every `gap` in groups of `group`, for `time`.
+/// Runs the thread for `time`, while every `gap` a group of `group` packets arrives.
 fn run(target: u64, machine: Machine, gap: u64, group: u64, time: u64) -> Seen {
     run_with(target, machine, group, time, |_| gap)
 }
 
-/// The same with gaps of any length, given a random number below 2^31.
+/// The same for gaps of any length. `gap` gets a random number below 2^31.
 fn run_with(target: u64, machine: Machine, group: u64, time: u64, mut gap: impl FnMut(u64) -> u64) -> Seen {
     let mut idle = LatencySleep::default();
     idle.set_target(target, US, machine.can_pause);
@@ -111,12 +111,12 @@ fn armed_devices_replace_timer_sleeps() {
     assert!(idle.used == 0 && idle.timers < 20, "{}", idle.timers);
     let slow = run(100, machine, 1000 * US, 1, 200_000 * US);
     assert!(slow.armed > 180 && slow.p99 <= 100 * US && slow.used <= 1, "{} {}", slow.armed, slow.p99);
-    // Several packets come within the target: each would wake us.
+    // Several packets arrive within the target, so the thread would wake for each of them.
     let fast = run(100, machine, 10 * US, 1, 200_000 * US);
     assert!(fast.timers > 1000 && fast.armed < fast.timers / 100);
 }
 
-/// Wakes its threads later than the target allows.
+/// A machine that wakes its threads later than the target allows.
 const LATE_TO_WAKE: Machine = Machine { late: 50 * US, cost: 20 * US, can_arm: true, can_pause: false };
 
 #[test]
@@ -146,7 +146,7 @@ fn periodic_packets_are_polled_for() {
 
 #[test]
 fn poisson_arrivals_are_not_polled_for() {
-    // Exponential gaps: a Poisson process.
+    // The gaps have an exponential distribution, so the arrivals are a Poisson process.
     let seen = run_with(50, LATE_TO_WAKE, 1, 20_000_000 * US, |random| {
         (-((random + 1) as f64 / (1u64 << 31) as f64).ln() * (1000 * US) as f64) as u64
     });
@@ -168,7 +168,7 @@ fn a_new_period_is_learned() {
 
 #[test]
 fn high_rates_sleep_up_to_the_target_too() {
-    // Sleeps are expensive and end late: the packets after one sleep must not be taken for a burst.
+    // Sleeps are expensive and end late. The packets that arrived during a sleep must not count as a burst.
     let slow = Machine { late: 25 * US, cost: 22 * US, ..QUICK };
     let seen = run(100, slow, US, 1, 500_000 * US);
     assert!(seen.p99 <= 100 * US && seen.used <= 55, "p99 {} used {}", seen.p99, seen.used);
@@ -191,7 +191,7 @@ fn a_sleep_that_costs_more_than_it_saves_is_skipped() {
 fn a_machine_that_wakes_too_late_is_probed_rarely() {
     let busy = Machine { late: 300 * US, cost: 2 * US, ..QUICK };
     let seen = run(100, busy, 20 * US, 1, 2_000_000 * US);
-    // One probe every 60 ms, and the sleeps from which the delay was learned.
+    // The number of sleeps is that of one probe every 60 ms, and of the sleeps by which the delay was measured.
     assert!(seen.timers < 200, "{}", seen.timers);
 }
 

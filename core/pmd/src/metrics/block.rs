@@ -1,64 +1,65 @@
-//! A block of iterations as they were recorded. Blocks are first added to histograms and sums, then serve as the
+//! A block of recorded iterations. A full block is first added to the histograms and sums, and then kept as part of the
 //! history.
 //!
-//! Each column is an array of its own, so an operation on a column of a hundred iterations is a loop over adjacent
-//! values.
+//! Each column is an array of its own, so an operation on one column of many iterations is a loop over adjacent values.
 
-use super::sample::{Counted, REMEMBERED, Sample};
+use super::sample::{HISTORY_LEN, IterationCounters, Sample};
 use std::ops::Range;
 use units::Millis;
 
 /// Iterations that are added to the histograms at once.
 pub(super) const BLOCK_LEN: usize = 128;
-/// Also holds the iteration before the first and the one after the last: their values give the beginning of the first
-/// iteration and the end of the last.
-const COLUMN: usize = BLOCK_LEN + 2;
-/// Enough blocks for all remembered iterations and the present block.
-pub(super) const BLOCKS: usize = REMEMBERED.div_ceil(BLOCK_LEN) + 1;
+/// Length of a column. A block also holds the iteration before its first and the one after its last, because cycles and
+/// packets of an iteration are differences between neighbouring entries.
+const COLUMN_LEN: usize = BLOCK_LEN + 2;
+/// Number of blocks: enough for all iterations of the history and the present block.
+pub(super) const BLOCKS: usize = HISTORY_LEN.div_ceil(BLOCK_LEN) + 1;
 
-/// A block of recorded iterations. Iteration 0 is the last but one of the previous block, or the first that was ever recorded.
+/// A block of recorded iterations. Entry 0 is the last but one entry of the previous block, or in the first block the
+/// first recorded iteration.
 #[derive(Clone, Debug)]
 pub(super) struct Block {
-    /// Number of recorded iterations.
+    /// Number of entries.
     pub(super) len: usize,
-    /// Counters after each iteration.
-    turns: [u64; COLUMN],
-    cycles: [u64; COLUMN],
-    packets: [u64; COLUMN],
-    upcalls: [u64; COLUMN],
-    upcall_cycles: [u64; COLUMN],
-    /// Bursts of the iteration, and the largest number of packets in a guest's queue.
-    batches: [u32; COLUMN],
-    pub(super) queued: [u32; COLUMN],
+    // The thread's counters after each iteration (see `IterationCounters`).
+    iterations: [u64; COLUMN_LEN],
+    cycles: [u64; COLUMN_LEN],
+    packets: [u64; COLUMN_LEN],
+    upcalls: [u64; COLUMN_LEN],
+    upcall_cycles: [u64; COLUMN_LEN],
+    /// Bursts of the iteration.
+    batches: [u32; COLUMN_LEN],
+    /// Largest number of packets in a guest's queue.
+    pub(super) queued: [u32; COLUMN_LEN],
     /// When the iteration ended.
-    pub(super) at: [Millis; COLUMN],
+    pub(super) at: [Millis; COLUMN_LEN],
 }
 
 impl Block {
     pub(super) const EMPTY: Block = Block {
         len: 0,
-        turns: [0; COLUMN],
-        cycles: [0; COLUMN],
-        packets: [0; COLUMN],
-        upcalls: [0; COLUMN],
-        upcall_cycles: [0; COLUMN],
-        batches: [0; COLUMN],
-        queued: [0; COLUMN],
-        at: [Millis(0); COLUMN],
+        iterations: [0; COLUMN_LEN],
+        cycles: [0; COLUMN_LEN],
+        packets: [0; COLUMN_LEN],
+        upcalls: [0; COLUMN_LEN],
+        upcall_cycles: [0; COLUMN_LEN],
+        batches: [0; COLUMN_LEN],
+        queued: [0; COLUMN_LEN],
+        at: [Millis(0); COLUMN_LEN],
     };
 
     /// Records an iteration unless the block is full.
     #[inline]
-    pub(super) fn push(&mut self, counted: &Counted, batches: u32, queued: u32, at: Millis) {
+    pub(super) fn push(&mut self, counters: &IterationCounters, batches: u32, queued: u32, at: Millis) {
         let i = self.len;
-        if i >= COLUMN {
+        if i >= COLUMN_LEN {
             return;
         }
-        self.turns[i] = counted.turns;
-        self.cycles[i] = counted.cycles;
-        self.packets[i] = counted.packets;
-        self.upcalls[i] = counted.upcalls;
-        self.upcall_cycles[i] = counted.upcall_cycles;
+        self.iterations[i] = counters.iterations;
+        self.cycles[i] = counters.cycles;
+        self.packets[i] = counters.packets;
+        self.upcalls[i] = counters.upcalls;
+        self.upcall_cycles[i] = counters.upcall_cycles;
         self.batches[i] = batches;
         self.queued[i] = queued;
         self.at[i] = at;
@@ -67,63 +68,64 @@ impl Block {
 
     #[inline]
     pub(super) fn is_full(&self) -> bool {
-        self.len == COLUMN
+        self.len == COLUMN_LEN
     }
 
-    /// Turns this block into the successor of a full one.
-    pub(super) fn follow(&mut self, full: &Block) {
+    /// Empties this block and copies the last two entries of the full block `full` to its beginning.
+    pub(super) fn start_after(&mut self, full: &Block) {
         self.len = 0;
-        for i in BLOCK_LEN..COLUMN {
-            let counted = Counted {
-                turns: full.turns[i],
+        for i in BLOCK_LEN..COLUMN_LEN {
+            let counters = IterationCounters {
+                iterations: full.iterations[i],
                 cycles: full.cycles[i],
                 packets: full.packets[i],
                 upcalls: full.upcalls[i],
                 upcall_cycles: full.upcall_cycles[i],
             };
-            self.push(&counted, full.batches[i], full.queued[i], full.at[i]);
+            self.push(&counters, full.batches[i], full.queued[i], full.at[i]);
         }
     }
 
-    /// Cycles of each iteration: the difference to the next one.
+    /// Cycles of each iteration: the difference to the next entry, because the counter excludes its own iteration.
     #[inline]
-    pub(super) fn cycles(&self, turns: &Range<usize>) -> impl Iterator<Item = u64> {
-        steps(&self.cycles[turns.start..turns.end + 1])
+    pub(super) fn cycles(&self, iterations: &Range<usize>) -> impl Iterator<Item = u64> {
+        differences(&self.cycles[iterations.start..iterations.end + 1])
     }
 
-    /// Packets of each iteration: the difference from the previous one.
+    /// Packets of each iteration: the difference from the previous entry.
     #[inline]
-    pub(super) fn packets(&self, turns: &Range<usize>) -> impl Iterator<Item = u64> {
-        steps(&self.packets[turns.start - 1..turns.end])
+    pub(super) fn packets(&self, iterations: &Range<usize>) -> impl Iterator<Item = u64> {
+        differences(&self.packets[iterations.start - 1..iterations.end])
     }
 
-    /// Upcalls of all these iterations: the difference from the one before the first.
-    pub(super) fn upcalls(&self, turns: &Range<usize>) -> u64 {
-        self.upcalls[turns.end - 1].saturating_sub(self.upcalls[turns.start - 1])
+    /// Upcalls of all these iterations together.
+    pub(super) fn upcalls(&self, iterations: &Range<usize>) -> u64 {
+        self.upcalls[iterations.end - 1].saturating_sub(self.upcalls[iterations.start - 1])
     }
 
-    /// Sums iterations into one sample with the stamp of the last. There must be at least one, and neither the first
-    /// nor the last of the block.
-    pub(super) fn sum(&self, turns: Range<usize>) -> Sample {
-        let (before, last) = (turns.start - 1, turns.end - 1);
-        let since = |column: &[u64; COLUMN]| column[last].saturating_sub(column[before]);
-        let busy = self.cycles(&turns).zip(self.packets(&turns));
+    /// Adds iterations to one sample, whose stamp is that of the last iteration. `iterations` must not be empty and must not
+    /// contain the first or last entry of the block.
+    pub(super) fn sum(&self, iterations: Range<usize>) -> Sample {
+        let (before, last) = (iterations.start - 1, iterations.end - 1);
+        let since = |column: &[u64; COLUMN_LEN]| column[last].saturating_sub(column[before]);
+        let busy = self.cycles(&iterations).zip(self.packets(&iterations));
         Sample {
-            stamp: self.turns[last],
-            turns: turns.len() as u64,
-            cycles: self.cycles[turns.end].saturating_sub(self.cycles[turns.start]),
+            stamp: self.iterations[last],
+            iterations: iterations.len() as u64,
+            cycles: self.cycles[iterations.end].saturating_sub(self.cycles[iterations.start]),
             busy_cycles: busy.map(|(cycles, packets)| if packets > 0 { cycles } else { 0 }).sum(),
             packets: since(&self.packets),
-            batches: total(&self.batches[turns.clone()]),
-            queued: total(&self.queued[turns.clone()]),
-            upcalls: self.upcalls(&turns),
+            batches: total(&self.batches[iterations.clone()]),
+            queued: total(&self.queued[iterations.clone()]),
+            upcalls: self.upcalls(&iterations),
             upcall_cycles: since(&self.upcall_cycles),
         }
     }
 }
 
+/// The differences between neighbouring entries.
 #[inline]
-fn steps(column: &[u64]) -> impl Iterator<Item = u64> {
+fn differences(column: &[u64]) -> impl Iterator<Item = u64> {
     column.windows(2).map(|two| two[1].saturating_sub(two[0]))
 }
 

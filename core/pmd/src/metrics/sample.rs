@@ -1,14 +1,14 @@
 //! The counters of one iteration of a PMD thread, or of one millisecond.
 
-/// Number of iterations and of milliseconds in the history.
-pub const REMEMBERED: usize = 1000;
+/// Number of iterations in the history, and number of milliseconds.
+pub const HISTORY_LEN: usize = 1000;
 
-/// The counters of a thread after an iteration.
+/// The counters of a thread after an iteration, since the thread was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct IterationCounters {
     /// Iterations.
-    pub turns: u64,
-    /// Cycles of all iterations before this one, without sleep.
+    pub iterations: u64,
+    /// Cycles of all iterations before the last one, without sleeps.
     pub cycles: u64,
     /// Packets received.
     pub packets: u64,
@@ -18,22 +18,22 @@ pub struct Counted {
     pub upcall_cycles: u64,
 }
 
-/// Sums of one iteration, or of all iterations of a millisecond.
+/// The counts of one iteration, or of all iterations of one millisecond.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
-    /// Number of the iteration, or the millisecond.
+    /// Number of the iteration, or time of the millisecond.
     pub stamp: u64,
     /// Iterations.
-    pub turns: u64,
+    pub iterations: u64,
     /// Cycles of all iterations.
     pub cycles: u64,
-    /// Cycles of the iterations that found packets.
+    /// Cycles of the iterations that received packets.
     pub busy_cycles: u64,
     /// Packets received.
     pub packets: u64,
     /// Bursts.
     pub batches: u64,
-    /// Largest number of packets in a guest's queue, summed over iterations.
+    /// Largest number of packets in a guest's queue; for a millisecond, the sum over its iterations.
     pub queued: u64,
     /// Upcalls.
     pub upcalls: u64,
@@ -43,7 +43,7 @@ pub struct Sample {
 
 impl Sample {
     pub(super) fn add(&mut self, other: &Sample) {
-        self.turns += other.turns;
+        self.iterations += other.iterations;
         self.cycles += other.cycles;
         self.busy_cycles += other.busy_cycles;
         self.packets += other.packets;

@@ -1,10 +1,11 @@
-//! The tables of `pmd-perf-show`. The columns are fixed, because scripts cut them.
+//! The tables of `pmd-perf-show`. Column positions are those of Open vSwitch, because scripts cut columns by position.
 
 use super::histogram::BINS;
 use super::recorder::{Histograms, Recorder};
 use super::sample::Sample;
 use std::fmt::Display;
 
+/// Width of the line between the histograms and the means.
 const DASHES: usize = 154;
 
 /// Prints the histograms and the means.
@@ -22,8 +23,8 @@ pub fn histograms(recorder: &Recorder) -> String {
     let mut text = String::from("Histograms\n") + &titles("max vhost qlen");
     for bin in 0..BINS {
         let cell = |h: &super::Histogram| {
-            let wall = h.walls().get(bin).map_or(">".to_owned(), u32::to_string);
-            format!("{wall:<9} {:<11}", h.bins()[bin])
+            let limit = h.bin_limits().get(bin).map_or(">".to_owned(), u32::to_string);
+            format!("{limit:<9} {:<11}", h.bins()[bin])
         };
         text += &line(columns.map(cell));
     }
@@ -31,17 +32,18 @@ pub fn histograms(recorder: &Recorder) -> String {
     text + &titles("vhost qlen") + &line(means(recorder.totals()))
 }
 
+/// The mean of each column.
 fn means(totals: &Sample) -> [String; 7] {
-    let whole = |a: u64, b: u64| format!("{:<21}", each(a, b));
-    let part = |a: u64, b: u64| format!("{:<21.5}", if b == 0 { 0.0 } else { a as f64 / b as f64 });
+    let integer = |a: u64, b: u64| format!("{:<21}", mean(a, b));
+    let decimal = |a: u64, b: u64| format!("{:<21.5}", if b == 0 { 0.0 } else { a as f64 / b as f64 });
     [
-        whole(totals.cycles, totals.turns),
-        part(totals.packets, totals.turns),
-        whole(totals.busy_cycles, totals.packets),
-        part(totals.packets, totals.batches),
-        part(totals.queued, totals.turns),
-        part(totals.upcalls, totals.turns),
-        whole(totals.upcall_cycles, totals.upcalls),
+        integer(totals.cycles, totals.iterations),
+        decimal(totals.packets, totals.iterations),
+        integer(totals.busy_cycles, totals.packets),
+        decimal(totals.packets, totals.batches),
+        decimal(totals.queued, totals.iterations),
+        decimal(totals.upcalls, totals.iterations),
+        integer(totals.upcall_cycles, totals.upcalls),
     ]
 }
 
@@ -55,14 +57,14 @@ fn line(cells: [String; 7]) -> String {
     format!("   {}\n", cells.join("  "))
 }
 
-/// A line about one sample: its stamp, in a column of this width, and the other columns; or their titles.
+/// A line about one sample: its stamp in a column of `width` characters, and the other columns. Also for the titles.
 fn sample_line<T: Display, const N: usize>(width: usize, stamp: impl Display, columns: [T; N]) -> String {
     let columns = columns.map(|c| format!("{c:<11}"));
     format!("   {stamp:<width$}   {}\n", columns.join("  "))
 }
 
-/// Prints the iterations, one a line.
-pub fn turns(samples: &[Sample]) -> String {
+/// Prints iterations, one per line.
+pub fn iterations(samples: &[Sample]) -> String {
     const WIDTH: usize = 17;
     let titles = ["cycles", "packets", "cycles/pkt", "pkts/batch", "vhost qlen", "upcalls", "cycles/upcall"];
     let mut text = sample_line(WIDTH, "iter", titles);
@@ -70,18 +72,18 @@ pub fn turns(samples: &[Sample]) -> String {
         let columns = [
             s.cycles,
             s.packets,
-            each(s.cycles, s.packets),
-            each(s.packets, s.batches),
+            mean(s.cycles, s.packets),
+            mean(s.packets, s.batches),
             s.queued,
             s.upcalls,
-            each(s.upcall_cycles, s.upcalls),
+            mean(s.upcall_cycles, s.upcalls),
         ];
         text += &sample_line(WIDTH, s.stamp, columns);
     }
     text
 }
 
-/// Prints the milliseconds, one a line.
+/// Prints milliseconds, one per line.
 pub fn millis(samples: &[Sample]) -> String {
     const WIDTH: usize = 12;
     let titles = [
@@ -97,37 +99,42 @@ pub fn millis(samples: &[Sample]) -> String {
     let mut text = sample_line(WIDTH, "ms", titles);
     for s in samples {
         let columns = [
-            s.turns,
-            each(s.cycles, s.turns),
+            s.iterations,
+            mean(s.cycles, s.iterations),
             s.packets,
-            each(s.busy_cycles, s.packets),
-            each(s.packets, s.batches),
-            each(s.queued, s.turns),
+            mean(s.busy_cycles, s.packets),
+            mean(s.packets, s.batches),
+            mean(s.queued, s.iterations),
             s.upcalls,
-            each(s.upcall_cycles, s.upcalls),
+            mean(s.upcall_cycles, s.upcalls),
         ];
         text += &sample_line(WIDTH, s.stamp, columns);
     }
     text
 }
 
-/// The mean of `sum` over `n`; 0 for none.
-fn each(sum: u64, n: u64) -> u64 {
+/// `sum` divided by `n`, rounded down; 0 if `n` is 0.
+fn mean(sum: u64, n: u64) -> u64 {
     sum.checked_div(n).unwrap_or(0)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Burst, Counted, Watch};
+    use super::super::{Burst, IterationCounters, Watch};
     use super::*;
     use units::Millis;
 
     fn recorder() -> Recorder {
         let mut recorder = Recorder::new(Millis(7), Watch::default());
         for i in 1..=5 {
-            let counted = Counted { turns: i, cycles: 1000 * i, packets: 16 * i, ..Counted::default() };
+            let counters = IterationCounters {
+                iterations: i,
+                cycles: 1000 * i,
+                packets: 16 * i,
+                ..IterationCounters::default()
+            };
             let bursts = [Burst { packets: 16, waiting: None }];
-            recorder.turn(counted, bursts.into_iter(), Millis(6 + i / 2));
+            recorder.add_iteration(counters, bursts.into_iter(), Millis(6 + i / 2));
         }
         recorder.settle();
         recorder
@@ -158,7 +165,7 @@ mod tests {
     fn histories_as_scripts_read_them() {
         let recorder = recorder();
         assert_eq!(
-            turns(&recorder.last_turns(1)),
+            iterations(&recorder.last_iterations(1)),
             "   iter                cycles       packets      cycles/pkt   pkts/batch   vhost qlen   upcalls      cycles/upcall
    4                   1000         16           62           16           0            0            0          \n"
         );

@@ -1,13 +1,13 @@
-//! Decides which iterations are logged. They are logged after the last of them has ended, so that logging
-//! does not disturb them.
+//! Decides which iterations are logged: suspicious ones, with the iterations before and after them. They are logged
+//! together, after the last of them, so that logging does not slow them down.
 
-use super::sample::{REMEMBERED, Sample};
+use super::sample::{HISTORY_LEN, Sample};
 
-/// Iterations that are logged before and after a suspicious one.
+/// Default number of iterations that are logged before a suspicious one, and after it.
 const AROUND: usize = 5;
-/// A guest's queue with this many packets is full.
+/// Default threshold: a guest's queue with this many packets counts as full.
 const QUEUE_FULL: u64 = 128;
-/// After this many iterations were logged at once, the numbers before and after return to the default.
+/// If more iterations than this were logged at once, the numbers before and after return to the default.
 const MANY_LOGGED: usize = 100;
 
 /// What makes an iteration suspicious, and how much is logged (`pmd-perf-log-set`).
@@ -15,15 +15,15 @@ const MANY_LOGGED: usize = 100;
 pub struct Watch {
     /// Logging is on.
     pub on: bool,
-    /// An iteration with more cycles is suspicious.
+    /// Threshold: an iteration with more cycles is suspicious.
     pub cycles: u64,
-    /// An iteration that found this many packets in a guest's queue is suspicious.
+    /// Threshold: an iteration that found this many packets in a guest's queue is suspicious.
     pub queued: u64,
     /// Iterations to log before the suspicious one.
     pub before: usize,
     /// Iterations to log after the suspicious one.
     pub after: usize,
-    /// A suspicious iteration among those after another one extends the range that is logged.
+    /// If an iteration of the range after a suspicious one is suspicious, too, it extends the range.
     pub extend: bool,
 }
 
@@ -58,18 +58,21 @@ pub struct Suspicion {
 pub(super) struct Suspect {
     reason: &'static str,
     turn: Sample,
+    /// Number of the first iteration of the range.
     first: u64,
+    /// Number of the last iteration of the range.
     last: u64,
 }
 
 impl Suspect {
-    pub(super) fn is_over(&self, turn: &Sample) -> bool {
+    /// Whether the range is complete after iteration `turn`.
+    pub(super) fn is_complete(&self, turn: &Sample) -> bool {
         turn.stamp >= self.last
     }
 
-    /// How many of the last iterations belong to the range.
-    pub(super) fn range(&self, turn: &Sample) -> usize {
-        ((turn.stamp + 1).saturating_sub(self.first) as usize).min(REMEMBERED - 1)
+    /// How many of the last iterations belong to the range. `turn`: the last iteration.
+    pub(super) fn range_len(&self, turn: &Sample) -> usize {
+        ((turn.stamp + 1).saturating_sub(self.first) as usize).min(HISTORY_LEN - 1)
     }
 
     pub(super) fn suspicion(&self, around: Vec<Sample>) -> Suspicion {
@@ -78,8 +81,8 @@ impl Suspect {
 }
 
 impl Watch {
-    /// Checks an iteration: it may become the suspect, or extend the range of the present suspect, which is then
-    /// logged.
+    /// Checks an iteration. A suspicious iteration becomes the suspect. If there is a suspect already and `extend` is
+    /// set, the iteration takes over its range, and the old suspect is returned, to be logged without a range.
     pub(super) fn check(&self, suspect: &mut Option<Suspect>, turn: &Sample) -> Option<Suspicion> {
         let reason = if turn.cycles > self.cycles {
             "Excessive total cycles"
@@ -97,7 +100,7 @@ impl Watch {
             }
             Some(old) if self.extend => {
                 let logged = old.suspicion(Vec::new());
-                let last = last.min(old.first + REMEMBERED as u64 - 2);
+                let last = last.min(old.first + HISTORY_LEN as u64 - 2);
                 *old = Suspect { reason, turn: *turn, first: old.first, last };
                 Some(logged)
             }
@@ -106,7 +109,7 @@ impl Watch {
     }
 
     /// Called after `logged` iterations were logged at once.
-    pub(super) fn after(&mut self, logged: usize) {
+    pub(super) fn after_logging(&mut self, logged: usize) {
         if logged > MANY_LOGGED {
             *self = Watch { before: AROUND, after: AROUND, extend: false, ..*self };
         }
@@ -131,16 +134,16 @@ mod tests {
         let logged = watch.check(&mut suspect, &turn(13, 200)).unwrap();
         assert_eq!((logged.reason, logged.turn, logged.around.len()), ("Vhost RX queue full", 10, 0));
         let suspect = suspect.unwrap();
-        assert!(!suspect.is_over(&turn(17, 0)) && suspect.is_over(&turn(18, 0)));
-        assert_eq!(suspect.range(&turn(18, 0)), 14);
+        assert!(!suspect.is_complete(&turn(17, 0)) && suspect.is_complete(&turn(18, 0)));
+        assert_eq!(suspect.range_len(&turn(18, 0)), 14);
     }
 
     #[test]
     fn a_range_of_many_iterations_resets_the_limits() {
         let mut watch = Watch { before: 90, after: 90, extend: true, ..Watch::default() };
-        watch.after(100);
+        watch.after_logging(100);
         assert_eq!(watch.before, 90);
-        watch.after(101);
+        watch.after_logging(101);
         assert_eq!((watch.before, watch.after, watch.extend), (5, 5, false));
     }
 }

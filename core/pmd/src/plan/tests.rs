@@ -1,15 +1,22 @@
-//! Plans for few cores, for which the best plan is known.
+//! Plans for few cores, where the best plan is obvious.
 
 use super::*;
 
-const LIMITS: Limits = Limits { full: 0.97, enough: 1.02, moves: 6, gain: 0.005, early: 0.02, swap: 2.0 };
+const LIMITS: Limits = Limits {
+    load_limit: 0.97,
+    relieved_at: 1.02,
+    max_moves: 6,
+    min_gain: 0.005,
+    min_gain_below_limit: 0.02,
+    swap_factor: 2.0,
+};
 
 fn core(id: u32, numa: u32) -> PollingCore {
     PollingCore { core: Core { id: CoreId(id), numa: NumaId(numa) }, sibling: None, isolated: false }
 }
 
 fn queue(owner: u32, load: f64) -> Queue {
-    Queue { owner: CoreId(owner), pinned: false, load, doubt: 0.0 }
+    Queue { owner: CoreId(owner), pinned: false, load, deviation: 0.0 }
 }
 
 /// Cores with a higher load are relieved.
@@ -30,7 +37,7 @@ fn one_move_separates_two_busy_queues() {
     let plan = plan(&cores, &queues, &LIMITS);
     assert_eq!(moves(&plan), [(0, 0, 1)]);
     let node = plan.nodes[0];
-    assert_eq!((node.before, node.after, node.bound, node.moves), (1.0, 0.5, 0.5, 1));
+    assert_eq!((node.before, node.after, node.even_load, node.moves), (1.0, 0.5, 0.5, 1));
 }
 
 #[test]
@@ -76,7 +83,7 @@ fn nodes_isolated_cores_and_pinned_queues_are_respected() {
 }
 
 #[test]
-fn a_free_processor_core_is_better_than_a_sibling() {
+fn an_idle_physical_core_is_better_than_a_sibling() {
     let pair = |id, sibling| PollingCore { sibling: Some(CoreId(sibling)), ..core(id, 0) };
     let cores = [pair(0, 1), pair(1, 0), pair(2, 3), pair(3, 2)];
     let queues = [queue(0, 0.5), queue(0, 0.45), queue(1, 0.0)];
@@ -90,16 +97,16 @@ fn the_number_of_moves_is_limited() {
     let cores: Vec<PollingCore> = (0..8).map(|i| core(i, 0)).collect();
     let queues: Vec<Queue> = (0..64).map(|_| queue(0, 0.09)).collect();
     let plan = plan(&cores, &queues, &LIMITS);
-    assert_eq!(plan.moves.len(), LIMITS.moves);
+    assert_eq!(plan.moves.len(), LIMITS.max_moves);
     assert!(plan.nodes[0].after < plan.nodes[0].before);
 }
 
 #[test]
-fn the_combined_error_of_queues_is_less_than_the_sum() {
-    let doubtful = |n: usize| vec![Queue { doubt: 0.2, ..queue(0, 0.8 / n as f64) }; n];
+fn the_combined_deviation_of_queues_is_less_than_the_sum() {
+    let deviating = |n: usize| vec![Queue { deviation: 0.2, ..queue(0, 0.8 / n as f64) }; n];
     let load = |n: usize| {
         let mut seen = 0.0;
-        super::plan(&[core(0, 0)], &doubtful(n), &LIMITS, |s| {
+        super::plan(&[core(0, 0)], &deviating(n), &LIMITS, |s| {
             seen = s.load;
             false
         });

@@ -5,13 +5,13 @@ use super::spec::ClassSpec;
 use crate::outcome::QueueCounts;
 use std::collections::VecDeque;
 
-/// The burst includes the amount that the rate sends in this part of a second, 1 ms. So a PMD thread that
-/// serves the shaper every millisecond loses nothing of a rate.
+/// A burst includes the bytes that the rate allows in this fraction of a second, 1 ms. So a PMD thread that serves the
+/// shaper every millisecond can use the complete rate.
 const BURST_PARTS: u64 = 1000;
 
-/// Bytes by which a class may be behind when it returns to the borrowing classes: a class that leaves them
-/// for each packet that its guarantee allows still gets its share of the rest. Equals one TCP segmentation
-/// offload.
+/// The most bytes that a class may make up for when it returns to the borrowing classes. A class leaves these classes
+/// for each packet that its guarantee allows, and must still get its share of the rest. Equals the largest packet of
+/// TCP segmentation offload.
 const CATCH_UP: u32 = 64 << 10;
 
 /// Number of priorities, as in Linux.
@@ -20,13 +20,13 @@ pub(super) const PRIORITIES: usize = 8;
 /// The state of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClassState {
-    /// It has no packets.
+    /// The class has no packets.
     Idle,
-    /// It has reached its maximum rate.
+    /// The class has reached its maximum rate.
     Waiting,
-    /// It may send if the rest of the port's rate allows it.
+    /// The class may send if the rest of the port's rate allows it.
     Borrowing,
-    /// It is below its guaranteed rate.
+    /// The class is below its guaranteed rate.
     Guaranteed,
 }
 
@@ -38,9 +38,10 @@ pub(super) struct Class<T> {
     pub(super) max: RateClock,
     pub(super) packets: VecDeque<(u32, T)>,
     pub(super) state: ClassState,
-    /// Its virtual time among the classes below their guaranteed rates, and among the borrowing ones.
+    /// Virtual time of the class: among classes below their guaranteed rates (index 0), and among borrowing classes
+    /// (index 1).
     pub(super) virtual_times: [VirtualTime; 2],
-    /// When its state must be checked again.
+    /// When the state of the class must be checked again.
     pub(super) timer: Option<FineTime>,
     pub(super) counts: QueueCounts,
 }
@@ -49,7 +50,7 @@ pub(super) struct Class<T> {
 /// rate.
 pub(super) type VirtualTime = u128;
 
-/// The burst of a rate, in bytes.
+/// The burst for a rate, in bytes: `wanted`, but at least one MTU and the bytes of 1 ms.
 pub(super) fn burst(rate: u64, wanted: u64, mtu: u32) -> u64 {
     wanted.max((rate / BURST_PARTS).saturating_add(u64::from(mtu)))
 }
@@ -69,8 +70,8 @@ impl<T> Class<T> {
     }
 
     pub(super) fn change(&mut self, spec: ClassSpec, mtu: u32, now: FineTime) {
-        self.min = self.min.changed(spec.min, burst(spec.min, spec.burst, mtu), now);
-        self.max = self.max.changed(spec.max, burst(spec.max, spec.burst, mtu), now);
+        self.min = self.min.with_rate(spec.min, burst(spec.min, spec.burst, mtu), now);
+        self.max = self.max.with_rate(spec.max, burst(spec.max, spec.burst, mtu), now);
         self.spec = spec;
     }
 
@@ -78,28 +79,29 @@ impl<T> Class<T> {
         usize::from(self.spec.priority).min(PRIORITIES - 1)
     }
 
-    /// The virtual time that bytes take.
+    /// The virtual time that it takes to send a number of bytes.
     pub(super) fn weight(&self, bytes: u32) -> VirtualTime {
         (VirtualTime::from(bytes) << 40) / VirtualTime::from(self.spec.min.max(1))
     }
 
-    /// Its virtual time when it returns to a state whose latest sender had virtual time `now`.
+    /// Sets and returns the virtual time of a class that returns to a state. `now`: the virtual time of the class that
+    /// sent last in that state.
     pub(super) fn rejoin(&mut self, set: usize, now: VirtualTime) -> VirtualTime {
         let time = self.virtual_times[set].max(now.saturating_sub(self.weight(CATCH_UP)));
         self.virtual_times[set] = time;
         time
     }
 
-    /// Its present state, and when that changes without sending.
-    pub(super) fn judge(&self, now: FineTime) -> (ClassState, Option<FineTime>) {
+    /// The current state of the class, and when that state changes if nothing is sent.
+    pub(super) fn state_at(&self, now: FineTime) -> (ClassState, Option<FineTime>) {
         if self.packets.is_empty() {
             (ClassState::Idle, None)
         } else if !self.max.is_ready(now) {
-            (ClassState::Waiting, Some(self.max.at))
+            (ClassState::Waiting, Some(self.max.ready_at))
         } else if self.min.is_ready(now) {
             (ClassState::Guaranteed, None)
         } else {
-            (ClassState::Borrowing, Some(self.min.at))
+            (ClassState::Borrowing, Some(self.min.ready_at))
         }
     }
 }

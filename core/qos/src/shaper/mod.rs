@@ -4,8 +4,8 @@
 //! more to send: first by priority, then in proportion to their guaranteed rates, up to their maximum rates.
 //! As in Linux, bytes that a queue sends beyond its guarantee are not charged to the guarantee.
 //!
-//! Taking a packet costs the logarithm of the number of queues. A queue that must wait has one timer in an
-//! ordered set.
+//! The cost of taking a packet grows with the logarithm of the number of queues. A queue that must wait has one timer
+//! in an ordered set.
 //!
 //! Source: Linux's `sch_htb` as tc-htb(8) describes it; shares by start-time fair queueing (Goyal, Vin, Cheng 1997).
 
@@ -24,20 +24,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use units::Nanos;
 
 /// Maximum number of packets of a queue, Linux's default.
-pub const QUEUE_MOST: usize = 1000;
-/// Number of packets in all queues above which a queue holds at most [`QUEUE_LEAST`]: an eighth of the usual
-/// pool of a DPDK port.
-pub const PORT_MOST: usize = 32_768;
+pub const QUEUE_PACKETS_MAX: usize = 1000;
+/// If all queues together hold this many packets, each queue may hold at most [`QUEUE_PACKETS_MIN`]. The number is an eighth
+/// of the usual buffer pool of a DPDK port.
+pub const PORT_PACKETS_MAX: usize = 32_768;
 /// Number of packets that a queue may always hold.
-pub const QUEUE_LEAST: usize = 16;
-/// The queue of packets that select none, or one that does not exist.
+pub const QUEUE_PACKETS_MIN: usize = 16;
+/// The queue of packets that select no queue, or a queue that does not exist.
 pub const DEFAULT: u32 = 0;
 
-/// Classes that may send, by virtual time.
+/// The classes of one state and priority that may send, ordered by virtual time.
 #[derive(Debug, Default)]
-struct Ready {
+struct ReadyClasses {
     by_time: BTreeSet<(VirtualTime, u32)>,
-    /// Virtual time of the latest sender: a class that returns cannot make up for its absence.
+    /// Virtual time of the class that sent last. A class that returns continues from it, so that it cannot make up for
+    /// its absence.
     now: VirtualTime,
 }
 
@@ -47,15 +48,16 @@ pub struct Shaper<T> {
     spec: ShaperSpec,
     port: RateClock,
     classes: BTreeMap<u32, Class<T>>,
-    /// Classes below their guaranteed rates, and borrowing ones; by priority.
-    ready: [[Ready; PRIORITIES]; 2],
+    /// By priority: classes below their guaranteed rate (index 0), and borrowing classes (index 1).
+    ready: [[ReadyClasses; PRIORITIES]; 2],
     /// One timer for each class whose state must be checked again.
     timers: BTreeSet<(FineTime, u32)>,
-    held: usize,
+    /// Number of waiting packets.
+    waiting: usize,
 }
 
 impl<T> Shaper<T> {
-    /// Makes a shaper without packets.
+    /// Creates a shaper without packets.
     pub fn new(spec: ShaperSpec, now: Nanos) -> Shaper<T> {
         let port = RateClock::new(spec.rate, burst(spec.rate, 0, spec.mtu), fine(now));
         let mut shaper = Shaper {
@@ -64,9 +66,9 @@ impl<T> Shaper<T> {
             classes: BTreeMap::new(),
             ready: Default::default(),
             timers: BTreeSet::new(),
-            held: 0,
+            waiting: 0,
         };
-        // There are no packets that it could return.
+        // The shaper holds no packets yet, so none are returned.
         let _ = shaper.set(spec, now);
         shaper
     }
@@ -77,7 +79,7 @@ impl<T> Shaper<T> {
         let now = fine(now);
         let all = ClassSpec { min: spec.rate, max: spec.rate, ..ClassSpec::default() };
         spec.classes.entry(DEFAULT).or_insert(all);
-        self.port = self.port.changed(spec.rate, burst(spec.rate, 0, spec.mtu), now);
+        self.port = self.port.with_rate(spec.rate, burst(spec.rate, 0, spec.mtu), now);
         let mut gone = Vec::new();
         let known = std::mem::take(&mut self.classes);
         for (number, mut class) in known {
@@ -93,12 +95,12 @@ impl<T> Shaper<T> {
         for (number, class) in &spec.classes {
             self.classes.entry(*number).or_insert_with(|| Class::new(*class, spec.mtu, now));
         }
-        self.held -= gone.len();
+        self.waiting -= gone.len();
         self.spec = spec;
         self.ready = Default::default();
         self.timers.clear();
         let numbers: Vec<u32> = self.classes.keys().copied().collect();
-        numbers.into_iter().for_each(|number| self.settle(number, now));
+        numbers.into_iter().for_each(|number| self.update_state(number, now));
         gone
     }
 
@@ -107,26 +109,27 @@ impl<T> Shaper<T> {
         &self.spec
     }
 
-    /// Queues a packet of this many bytes. It is returned, and counted as dropped, if its queue is full.
+    /// Queues a packet. If the queue is full, the packet is returned and counted as dropped. `bytes`: the length of the
+    /// packet.
     pub fn push(&mut self, queue: u32, bytes: u32, packet: T, now: Nanos) -> Result<(), T> {
         let number = if self.classes.contains_key(&queue) { queue } else { DEFAULT };
         let Some(class) = self.classes.get_mut(&number) else { return Err(packet) };
-        let most = if self.held < PORT_MOST { QUEUE_MOST } else { QUEUE_LEAST };
+        let most = if self.waiting < PORT_PACKETS_MAX { QUEUE_PACKETS_MAX } else { QUEUE_PACKETS_MIN };
         if class.packets.len() >= most {
             class.counts.dropped += 1;
             return Err(packet);
         }
         class.packets.push_back((bytes, packet));
-        self.held += 1;
+        self.waiting += 1;
         if class.state == ClassState::Idle {
-            self.settle(number, fine(now));
+            self.update_state(number, fine(now));
         }
         Ok(())
     }
 
-    /// Takes the next packet that may be sent now.
+    /// Removes and returns the next packet that may be sent now.
     pub fn pop(&mut self, now: Nanos) -> Option<T> {
-        if self.held == 0 {
+        if self.waiting == 0 {
             return None;
         }
         let now = fine(now);
@@ -134,7 +137,7 @@ impl<T> Shaper<T> {
         let number = self.choose(now)?;
         let class = self.classes.get_mut(&number)?;
         let (bytes, packet) = class.packets.pop_front()?;
-        self.held -= 1;
+        self.waiting -= 1;
         class.counts.packets += 1;
         class.counts.bytes += u64::from(bytes);
         if class.state == ClassState::Guaranteed {
@@ -142,7 +145,7 @@ impl<T> Shaper<T> {
         }
         class.max.charge(bytes, now);
         self.port.charge(bytes, now);
-        if let Some(at) = set_of(class.state) {
+        if let Some(at) = ready_index(class.state) {
             let ready = &mut self.ready[at][class.priority()];
             let time = class.virtual_times[at];
             ready.by_time.remove(&(time, number));
@@ -150,26 +153,26 @@ impl<T> Shaper<T> {
             class.virtual_times[at] = time + class.weight(bytes);
         }
         class.state = ClassState::Idle;
-        self.settle(number, now);
+        self.update_state(number, now);
         Some(packet)
     }
 
-    /// When `pop` may return a packet if it returns none now; `None` if no packet waits.
+    /// When [`pop`](Self::pop) may return a packet, if it returns none now. `None`: no packet waits.
     pub fn next(&self) -> Option<Nanos> {
         let timer = self.timers.first().map(|(at, _)| *at);
         let may_borrow = self.ready[BORROWING].iter().any(|ready| !ready.by_time.is_empty());
-        let port = may_borrow.then_some(self.port.at);
+        let port = may_borrow.then_some(self.port.ready_at);
         timer.into_iter().chain(port).min().map(nanos)
     }
 
     /// Number of waiting packets.
     pub fn len(&self) -> usize {
-        self.held
+        self.waiting
     }
 
     /// Returns whether no packet waits.
     pub fn is_empty(&self) -> bool {
-        self.held == 0
+        self.waiting == 0
     }
 
     /// Counters of a queue.
@@ -177,17 +180,18 @@ impl<T> Shaper<T> {
         self.classes.get(&queue).map(|class| class.counts)
     }
 
-    /// Takes all packets, when the shaper is removed.
+    /// Removes and returns all packets, when the shaper is removed.
     pub fn drain(&mut self) -> Vec<T> {
-        self.held = 0;
+        self.waiting = 0;
         let packets = self.classes.values_mut().flat_map(|class| class.packets.drain(..));
         packets.map(|(_, packet)| packet).collect()
     }
 
     /// The class that sends next.
     fn choose(&self, now: FineTime) -> Option<u32> {
-        let first =
-            |sets: &[Ready]| sets.iter().find_map(|ready| ready.by_time.first()).map(|(_, number)| *number);
+        let first = |sets: &[ReadyClasses]| {
+            sets.iter().find_map(|ready| ready.by_time.first()).map(|(_, number)| *number)
+        };
         first(&self.ready[GUARANTEED])
             .or_else(|| self.port.is_ready(now).then(|| first(&self.ready[BORROWING]))?)
     }
@@ -201,14 +205,14 @@ impl<T> Shaper<T> {
             if let Some(class) = self.classes.get_mut(&number) {
                 class.timer = None;
             }
-            self.settle(number, now);
+            self.update_state(number, now);
         }
     }
 
     /// Updates the state of a class.
-    fn settle(&mut self, number: u32, now: FineTime) {
+    fn update_state(&mut self, number: u32, now: FineTime) {
         let Some(class) = self.classes.get_mut(&number) else { return };
-        let (state, timer) = class.judge(now);
+        let (state, timer) = class.state_at(now);
         let before = std::mem::replace(&mut class.timer, timer);
         if before != timer {
             if let Some(at) = before {
@@ -221,21 +225,23 @@ impl<T> Shaper<T> {
             return;
         }
         let sets = &mut self.ready;
-        if let Some(at) = set_of(old) {
+        if let Some(at) = ready_index(old) {
             sets[at][class.priority()].by_time.remove(&(class.virtual_times[at], number));
         }
-        if let Some(at) = set_of(state) {
+        if let Some(at) = ready_index(state) {
             let ready = &mut sets[at][class.priority()];
             ready.by_time.insert((class.rejoin(at, ready.now), number));
         }
     }
 }
 
+/// Index in `ready` of classes below their guaranteed rate.
 const GUARANTEED: usize = 0;
+/// Index in `ready` of borrowing classes.
 const BORROWING: usize = 1;
 
-/// The set of classes in this state that may send.
-fn set_of(state: ClassState) -> Option<usize> {
+/// The index in `ready` of classes in this state; `None`: such classes may not send.
+fn ready_index(state: ClassState) -> Option<usize> {
     match state {
         ClassState::Guaranteed => Some(GUARANTEED),
         ClassState::Borrowing => Some(BORROWING),

@@ -1,26 +1,26 @@
-//! Rates of a port and of its queues.
+//! The rates of a port and of its queues.
 
 use std::collections::BTreeMap;
 
-/// A queue. Rates in bytes per second.
+/// The settings of a queue. Rates are in bytes per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassSpec {
     /// Guaranteed rate.
     pub min: u64,
     /// Maximum rate.
     pub max: u64,
-    /// Burst in bytes. At least one MTU and the bytes of a millisecond at the rate are allowed.
+    /// Burst in bytes. If it is less than one MTU and the bytes of 1 ms at the rate, it is raised to that.
     pub burst: u64,
-    /// Queues with lower numbers use the rest of the port's rate first.
+    /// Priority: queues with lower numbers get the rest of the port's rate first.
     pub priority: u8,
 }
 
-/// A port with its queues.
+/// The settings of a port and its queues.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShaperSpec {
-    /// Bytes per second of all queues together.
+    /// Rate of all queues together, in bytes per second.
     pub rate: u64,
-    /// Bytes of the longest packet.
+    /// MTU in bytes.
     pub mtu: u32,
     /// Queues by number. Queue 0 is added if it is missing.
     pub classes: BTreeMap<u32, ClassSpec>,

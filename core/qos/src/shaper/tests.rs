@@ -16,7 +16,7 @@ fn spec(rate: u64, classes: &[(u32, ClassSpec)]) -> ShaperSpec {
     ShaperSpec { rate, mtu: 1500, classes: classes.iter().copied().collect() }
 }
 
-/// Sends for some time; queues never run empty. Returns bytes per second of each queue after the bursts.
+/// Sends for some time with queues that are never empty. Returns the bytes per second of each queue after the bursts.
 fn rates(spec: ShaperSpec, load: &[(u32, u32)], step: u64, seconds: u64) -> Vec<f64> {
     let mut shaper = Shaper::new(spec, Nanos(0));
     let mut bytes = vec![0u64; load.len()];
@@ -25,7 +25,7 @@ fn rates(spec: ShaperSpec, load: &[(u32, u32)], step: u64, seconds: u64) -> Vec<
     }
     let mut now = 0;
     while now < (seconds + 1) * SECOND {
-        // As many as a device accepts in an iteration of a PMD thread.
+        // As many packets as a device accepts in an iteration of a PMD thread.
         for _ in 0..256 {
             let Some(i) = shaper.pop(Nanos(now)) else { break };
             if now >= SECOND {
@@ -164,10 +164,10 @@ fn queues_are_bounded_and_the_port_is() {
     let pushed: usize = (0..100u32)
         .map(|n| (0..2000).take_while(|_| shaper.push(n, 100, (), Nanos(0)).is_ok()).count())
         .sum();
-    // Queues may hold QUEUE_MOST until the port holds PORT_MOST; each further queue may hold QUEUE_LEAST.
-    let full = PORT_MOST.div_ceil(QUEUE_MOST);
-    let last = PORT_MOST - (full - 1) * QUEUE_MOST;
-    assert_eq!(pushed, (full - 1) * QUEUE_MOST + last + (100 - full) * QUEUE_LEAST);
+    // Queues may hold QUEUE_PACKETS_MAX until the port holds PORT_PACKETS_MAX; each further queue may hold QUEUE_PACKETS_MIN.
+    let full = PORT_PACKETS_MAX.div_ceil(QUEUE_PACKETS_MAX);
+    let last = PORT_PACKETS_MAX - (full - 1) * QUEUE_PACKETS_MAX;
+    assert_eq!(pushed, (full - 1) * QUEUE_PACKETS_MAX + last + (100 - full) * QUEUE_PACKETS_MIN);
     assert_eq!(shaper.len(), pushed);
     assert_eq!(shaper.counts(0).map(|counts| counts.dropped), Some(1));
     assert_eq!(shaper.drain().len(), pushed);
@@ -189,13 +189,13 @@ struct Naive {
 }
 
 impl Naive {
-    /// The best rank of a class that may send now: first guarantees, then the rest of the port's rate.
+    /// The best rank of all classes that may send now: first classes below their guarantee, then those that use the rest of the port's rate.
     fn best(&self, now: FineTime) -> Option<(bool, usize)> {
         self.classes.values().filter_map(|class| self.rank(class, now)).min()
     }
 
     fn rank(&self, class: &Class<u32>, now: FineTime) -> Option<(bool, usize)> {
-        match class.judge(now).0 {
+        match class.state_at(now).0 {
             ClassState::Guaranteed => Some((false, class.priority())),
             ClassState::Borrowing if self.port.is_ready(now) => Some((true, class.priority())),
             _ => None,

@@ -1,6 +1,6 @@
 //! Floods of fragments: memory is bounded, and honest datagrams are completed.
 
-use super::{Held, Whole, datagram, put, small};
+use super::{PacketBytes, TestDatagram, datagram, put, small};
 use crate::*;
 
 /// Bytes of memory per fragment in the tests.
@@ -15,11 +15,11 @@ fn honest(flood: Flood, between: u32, port: u32) -> usize {
     let all = small();
     let (mut n, mut completed) = (0, 0);
     let template = datagram(false, 0, 1200);
-    let mut burst = |all: &Reassembly<Held>, fragments: u32| {
+    let mut burst = |all: &Reassembly<PacketBytes>, fragments: u32| {
         for _ in 0..fragments {
             let (port, src, id) = flood(n);
             let whole =
-                Whole { src, id, dst: (n >> 16) as u8, payload: template.payload.clone(), ..template };
+                TestDatagram { src, id, dst: (n >> 16) as u8, payload: template.payload.clone(), ..template };
             put(all, 0x0800, whole.part(800, 1200, true), port, 0);
             assert!(all.fragments() <= MAX, "{}", all.fragments());
             n += 1;
@@ -27,10 +27,10 @@ fn honest(flood: Flood, between: u32, port: u32) -> usize {
     };
     burst(&all, 2 * MAX);
     for id in 0..20 {
-        let whole = Whole { src: 250, dst: 251, ..datagram(false, id, 4000) };
+        let whole = TestDatagram { src: 250, dst: 251, ..datagram(false, id, 4000) };
         for (start, end) in [(0, 1480), (1480, 2960), (2960, 4000)] {
             let l3 = whole.part(start, end, end < 4000);
-            completed += usize::from(matches!(put(&all, 0x0800, l3, port, 0), PutResult::Complete(_)));
+            completed += usize::from(matches!(put(&all, 0x0800, l3, port, 0), AddResult::Complete(_)));
             burst(&all, between);
         }
     }
@@ -63,7 +63,7 @@ fn one_datagram_has_a_bounded_number_of_fragments() {
     let whole = datagram(false, 1, 8000);
     let waits = (0..1000).filter(|_| {
         let result = put(&all, 0x0800, whole.part(8000, 8000, false), 1, 0);
-        matches!(result, PutResult::Waits)
+        matches!(result, AddResult::Stored)
     });
     assert_eq!((waits.count(), all.fragments()), (256, 256));
 }
@@ -90,7 +90,7 @@ fn a_limit_that_shrinks_holds_at_once() {
     assert_eq!((all.fragments(), all.status().max_fragments), (10, 10));
     all.set_max_fragments(0);
     let result = put(&all, 0x0800, datagram(false, 101, 1600).part(0, 800, true), 1, 0);
-    assert!(matches!(result, PutResult::Refused(_)));
+    assert!(matches!(result, AddResult::Refused(_)));
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! The table against a list of datagrams that is searched linearly.
 
-use super::{Held, Whole};
+use super::{PacketBytes, TestDatagram};
 use crate::*;
 use proptest::prelude::*;
 use units::Millis;
 
 #[derive(Clone, Debug)]
-struct Slow {
+struct ReferenceDatagram {
     port: u32,
     src: u8,
     id: u32,
@@ -15,7 +15,7 @@ struct Slow {
     parts: Vec<(u32, u32, bool)>,
 }
 
-impl Slow {
+impl ReferenceDatagram {
     fn overlaps(&self, start: u32, end: u32, more: bool) -> bool {
         let meets = |&(s, e, _): &(u32, u32, bool)| {
             if start == end { s <= start && start < e } else { s < end && start < e }
@@ -35,7 +35,7 @@ impl Slow {
 
 /// The result for a fragment, and the removed fragments.
 #[derive(Debug, PartialEq)]
-struct Seen {
+struct FragmentResult {
     result: &'static str,
     evicted: usize,
     expired: usize,
@@ -45,11 +45,11 @@ struct Seen {
 struct Reference {
     max: usize,
     /// All datagrams, the oldest first.
-    all: Vec<Slow>,
+    all: Vec<ReferenceDatagram>,
 }
 
 impl Reference {
-    fn held(&self, which: impl Fn(&Slow) -> bool) -> usize {
+    fn held(&self, which: impl Fn(&ReferenceDatagram) -> bool) -> usize {
         self.all.iter().filter(|d| which(d)).map(|d| d.parts.len()).sum()
     }
 
@@ -57,21 +57,29 @@ impl Reference {
     fn victim(&self) -> Option<usize> {
         let of_port = |port: u32| (self.held(|d| d.port == port) / 16, port);
         let (_, port) = self.all.iter().map(|d| of_port(d.port)).max()?;
-        let of_source = |d: &Slow| self.held(|other| other.port == port && other.src == d.src) / 64;
+        let of_source =
+            |d: &ReferenceDatagram| self.held(|other| other.port == port && other.src == d.src) / 64;
         let heaviest = self.all.iter().filter(|d| d.port == port).map(of_source).max()?;
         self.all.iter().position(|d| d.port == port && (heaviest == 0 || of_source(d) == heaviest))
     }
 
-    fn put(&mut self, port: u32, src: u8, id: u32, (start, end, more): (u32, u32, bool), now: u64) -> Seen {
+    fn put(
+        &mut self,
+        port: u32,
+        src: u8,
+        id: u32,
+        (start, end, more): (u32, u32, bool),
+        now: u64,
+    ) -> FragmentResult {
         let (mut evicted, mut expired) = (0, 0);
         for _ in 0..2 {
             if self.all.first().is_some_and(|d| now - d.since > 15_000) {
                 expired += self.all.remove(0).parts.len();
             }
         }
-        let is_it = |d: &Slow| d.src == src && d.id == id;
+        let is_it = |d: &ReferenceDatagram| d.src == src && d.id == id;
         let found = self.all.iter().position(is_it);
-        let mut with = found.map(|at| self.all[at].clone()).unwrap_or_else(|| Slow {
+        let mut with = found.map(|at| self.all[at].clone()).unwrap_or_else(|| ReferenceDatagram {
             port,
             src,
             id,
@@ -79,24 +87,24 @@ impl Reference {
             parts: Vec::new(),
         });
         if with.overlaps(start, end, more) {
-            return Seen { result: "refused", evicted, expired };
+            return FragmentResult { result: "refused", evicted, expired };
         }
         with.parts.push((start, end, more));
         if found.is_some() && with.is_complete() {
             self.all.retain(|d| !is_it(d));
-            return Seen { result: "complete", evicted, expired };
+            return FragmentResult { result: "complete", evicted, expired };
         }
         while self.held(|_| true) >= self.max {
             match self.victim() {
                 Some(at) if !is_it(&self.all[at]) => evicted += self.all.remove(at).parts.len(),
-                _ => return Seen { result: "refused", evicted, expired },
+                _ => return FragmentResult { result: "refused", evicted, expired },
             }
         }
         match self.all.iter().position(is_it) {
             Some(at) => self.all[at] = with,
             None => self.all.push(with),
         }
-        Seen { result: "waits", evicted, expired }
+        FragmentResult { result: "waits", evicted, expired }
     }
 }
 
@@ -114,7 +122,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #[test]
     fn verdicts_are_those_of_the_reference(max in 0u32..200, steps in steps()) {
-        let all = Reassembly::<Held>::new(7);
+        let all = Reassembly::<PacketBytes>::new(7);
         all.set_max_fragments(max);
         let mut reference = Reference { max: max as usize, all: Vec::new() };
         let mut now = 0;
@@ -124,19 +132,19 @@ proptest! {
             if start == 0 && !more {
                 continue;
             }
-            let whole = Whole { v6: false, id, src, dst: 0, payload: vec![0; end as usize] };
+            let whole = TestDatagram { v6: false, id, src, dst: 0, payload: vec![0; end as usize] };
             let l3 = whole.part(start as usize, end as usize, more);
             let Content::Fragment(fragment) = read(0x0800, &l3) else { panic!("{l3:?}") };
             let mut removed = Vec::new();
             let origin = Origin { port, ..Origin::default() };
-            let result = match all.put(&fragment, &origin, l3, Millis(now), &mut removed) {
-                PutResult::Waits => "waits",
-                PutResult::Refused(_) => "refused",
-                PutResult::Complete(_) => "complete",
-                PutResult::TooLong(_) => "too long",
+            let result = match all.add(&fragment, &origin, l3, Millis(now), &mut removed) {
+                AddResult::Stored => "waits",
+                AddResult::Refused(_) => "refused",
+                AddResult::Complete(_) => "complete",
+                AddResult::TooLong(_) => "too long",
             };
             let count = |why| removed.iter().filter(|g| g.why == why).count();
-            let seen = Seen { result, evicted: count(Removal::Evicted), expired: count(Removal::Expired) };
+            let seen = FragmentResult { result, evicted: count(Removal::Evicted), expired: count(Removal::Expired) };
             prop_assert_eq!(seen, reference.put(port, src, id, (start, end, more), now));
             prop_assert_eq!(all.fragments() as usize, reference.held(|_| true));
             all.audit();

@@ -8,8 +8,8 @@ use flow::Flow;
 use std::net::IpAddr;
 
 impl Walk<'_> {
-    /// Records the look-up of a table. `swapped`: addresses and ports are those of the connection's original
-    /// direction, so their words tell nothing about the received packet.
+    /// Records a look-up in a table. `swapped`: the flow has the addresses and ports of the connection's original direction,
+    /// so these words tell nothing about the received packet.
     pub(crate) fn depends_on_table(&mut self, table: u8, swapped: bool) {
         let mut changed = self.changed_words();
         if swapped {
@@ -22,19 +22,19 @@ impl Walk<'_> {
             .push(&self.snapshot.chain, Dependency::Table { bridge, table, in_port, metadata, changed });
     }
 
-    /// Records the number of learned flows of a table.
+    /// Records the learned flows of a table, for the limit of a `learn` action.
     pub(crate) fn depends_on_limit(&mut self, table: u8) {
         let bridge = self.bridge.id;
         self.out.dependencies.push(&self.snapshot.chain, Dependency::Limit { bridge, table });
     }
 
-    /// Records a group.
+    /// Records a group, for its buckets or its liveness.
     pub(crate) fn depends_on_group(&mut self, group: u32) {
         let bridge = self.bridge.id;
         self.out.dependencies.push(&self.snapshot.chain, Dependency::Group { bridge, group });
     }
 
-    /// Records the spanning tree state of a port, if it takes part.
+    /// Records the spanning tree state of a port, if the port takes part in a spanning tree.
     pub(crate) fn depends_on_state(&mut self, port: &Port) {
         if port.tree.is_some() {
             let (bridge, port) = (self.bridge.id, Some(port.ofport));
@@ -50,17 +50,17 @@ impl Walk<'_> {
         }
     }
 
-    /// Records the route of a tunnel.
+    /// Records the routes of the host.
     pub(crate) fn depends_on_routes(&mut self) {
         self.out.dependencies.push(&self.snapshot.chain, Dependency::Routes);
     }
 
-    /// Records whether a tunnel ends at a port.
+    /// Records the addresses of the host, which tell whether a port has tunnel endpoints.
     pub(crate) fn depends_on_addresses(&mut self) {
         self.out.dependencies.push(&self.snapshot.chain, Dependency::Addresses);
     }
 
-    /// Records the address of a next hop.
+    /// Records the Ethernet address of a next hop.
     pub(crate) fn depends_on_neighbour(&mut self, ip: IpAddr) {
         self.out.dependencies.push(&self.snapshot.chain, Dependency::Neighbour { ip });
     }
@@ -78,7 +78,7 @@ impl Walk<'_> {
     }
 }
 
-/// The words of addresses, ports and protocol.
+/// The words of addresses, ports and protocol, of the packet and of its connection's original direction.
 fn tuple_words() -> u128 {
     let ones = Flow {
         nw_src: u32::MAX,

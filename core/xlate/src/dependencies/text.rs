@@ -5,7 +5,7 @@ use crate::BridgeId;
 use flow::text::NoNames;
 use flow::{Match, Tlv};
 
-/// Writes the name of a bridge.
+/// Gives the name of a bridge.
 pub type BridgeName<'a> = &'a dyn Fn(BridgeId) -> String;
 
 impl Dependencies {

@@ -1,13 +1,14 @@
 //! Mirrors: copies packets that some ports of a bridge receive or send to another port or VLAN.
 //!
-//! A mirror copies a packet once: `mirrored` has the mirrors that have copied it, and is cleared when an
-//! action changes a header. A received packet is copied before the tables, a sent packet as it is sent.
+//! A mirror copies a packet once: `mirrored` is the set of mirrors that have copied the packet, and is cleared when an
+//! action changes a header. A received packet is copied before the tables, a sent packet when it is sent.
 //!
-//! **Invariant**: the fields that decide (VLAN, filter) are in the mask, whether or not the packet is copied.
+//! **Invariant**: the fields by which a mirror selects packets (VLAN, filter) are in the mask, whether or not the packet is
+//! copied.
 
 use super::{MIRRORS_MAX, Mirror, MirrorTo};
 use crate::normal::is_reserved;
-use crate::outcome::Credit;
+use crate::outcome::StatsTarget;
 use crate::snapshot::{Bundle, Port};
 use crate::walk::Walk;
 use bridge::{BundleId, VlanTags};
@@ -25,7 +26,7 @@ enum Direction {
 }
 
 impl<'a> Walk<'a> {
-    /// Returns whether only mirrors send to the port.
+    /// Returns whether the port is the output of a mirror; then it is used for nothing else.
     pub(crate) fn is_mirror_port(&self, bundle: BundleId) -> bool {
         self.bridge.mirrors.iter().any(|m| m.out == MirrorTo::Port(bundle))
     }
@@ -72,16 +73,16 @@ impl<'a> Walk<'a> {
                     continue;
                 }
             }
-            if !mirror.wants(&self.flow, &mut self.mask) {
+            if !mirror.selects(&self.flow, &mut self.mask) {
                 continue;
             }
-            // Set before the copy is sent, so that its output by the mirror's port is not mirrored to the
-            // same destination.
+            // All mirrors with this destination are marked before the copy is sent, so that the output of the copy is not
+            // mirrored to the same destination.
             for (j, other) in bridge.mirrors.iter().enumerate().take(MIRRORS_MAX) {
                 self.mirrored |= u32::from(other.out == mirror.out) << j;
             }
             self.mirror_to(mirror, &tags);
-            self.out.credits.push(Credit::Mirror(Arc::clone(&mirror.tally)));
+            self.out.stats_targets.push(StatsTarget::Mirror(Arc::clone(&mirror.tally)));
         }
     }
 
@@ -108,7 +109,7 @@ impl<'a> Walk<'a> {
         self.output_mode.snaplen = 0;
     }
 
-    /// If an action changes a header of the packet, mirrors copy the changed packet as well.
+    /// Clears `mirrored` if an action changes a header of the packet, so that mirrors copy the changed packet as well.
     pub(crate) fn forget_mirrored(&mut self, action: &Action) {
         if self.mirrored != 0 && changes_packet(action, &self.flow) {
             self.mirrored = 0;
@@ -116,7 +117,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Returns whether the field is metadata of the switch, and not in a header.
+/// Returns whether the field is metadata of the switch and not part of a header.
 fn is_metadata(field: FieldId) -> bool {
     let of_tunnel =
         (FieldId::TunId..=FieldId::TunGtpuMsgtype).contains(&field) && field != FieldId::TunErspanDir;

@@ -1,4 +1,4 @@
-//! Bonds that share by connection: by recirculation, and in the datapath.
+//! Bonds whose link a hash of the connection selects: by recirculation, and in the datapath.
 
 use super::*;
 use ::bond::lacp::Negotiation;
@@ -35,7 +35,9 @@ fn a_packet_comes_back_with_its_hash() {
         let second = translate(&s, &input(&again, &recirc));
         let link = bond.owners()[dp_hash as usize % 256];
         assert_eq!((outputs(&second), second.mask.dp_hash), (vec![u32::from(link.0)], 0xff));
-        let [Credit::Bond { tally, bucket }] = &second.credits[..] else { panic!("{:?}", second.credits) };
+        let [StatsTarget::Bond { tally, bucket }] = &second.stats_targets[..] else {
+            panic!("{:?}", second.stats_targets)
+        };
         tally.credit(*bucket, 3, 300);
         let rule = bond.rules().into_iter().find(|rule| rule.bucket == dp_hash as u8).unwrap();
         assert_eq!((rule.link, rule.packets, rule.bytes), (link, 3, 300));

@@ -1,4 +1,4 @@
-//! Headers around packets, packet types, ports of layer 3.
+//! Encapsulation, packet types, layer 3 ports.
 
 use super::*;
 use ::bridge::TunnelConfig;

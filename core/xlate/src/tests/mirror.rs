@@ -42,7 +42,7 @@ fn each_place_gets_one_copy_of_each_form_of_the_packet() {
     let changed = vec![Action::SetEthDst(mac(9)), out(2)];
     let output = run(&switch_with(both(), changed), &tcp(1));
     assert_eq!(outputs(&output), [3, 2, 3]);
-    assert_eq!(output.credits.iter().filter(|c| matches!(c, Credit::Mirror(_))).count(), 2);
+    assert_eq!(output.stats_targets.iter().filter(|c| matches!(c, StatsTarget::Mirror(_))).count(), 2);
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_copy_for_a_vlan_goes_to_all_its_ports() {
     br.flow(0, 1, &[], vec![out(2)]);
     br.mirrors = vec![mirror(&[1], &[], MirrorTo::Vlan(12))];
     let output = run(&switch(&mut [br]), &tcp(1));
-    // Trunk ports send it with its tag, the access port without.
+    // Trunk ports send the copy with its tag, the access port without.
     assert_eq!(output.actions.iter().filter(|a| matches!(a, DpAction::Output(_))).count(), 5);
     assert!(output.actions.iter().any(|a| matches!(a, DpAction::PushVlan { .. })));
 }

@@ -37,18 +37,18 @@ impl Recirc for SharedRecirc {
     fn freeze(&self, state: Frozen) -> Option<u32> {
         self.0.lock().unwrap().freeze(state)
     }
-    fn thaw(&self, id: u32) -> Option<Arc<Frozen>> {
-        self.0.lock().unwrap().thaw(id)
+    fn state(&self, id: u32) -> Option<Arc<Frozen>> {
+        self.0.lock().unwrap().state(id)
     }
-    fn hold(&self, id: u32) -> Option<Arc<Frozen>> {
-        self.0.lock().unwrap().hold(id)
+    fn state_ref(&self, id: u32) -> Option<Arc<Frozen>> {
+        self.0.lock().unwrap().state_ref(id)
     }
 }
 
 /// Text of actions, as far as the traces here need it.
 pub(super) struct ShortText;
 
-impl Text for ShortText {
+impl TraceFormat for ShortText {
     fn actions(&self, _bridge: &Bridge, actions: &[Action]) -> String {
         let one = |a: &Action| match a {
             Action::Output { port, .. } if *port == OfPort::NORMAL => "NORMAL".to_owned(),
@@ -66,7 +66,7 @@ impl Text for ShortText {
     }
 }
 
-/// One bridge in the making.
+/// A bridge that a test is building.
 pub(super) struct LabBridge {
     id: BridgeId,
     pub(super) ofproto: Ofproto,
@@ -184,7 +184,7 @@ pub(super) fn input<'a>(flow: &'a Flow, recirc: &'a SharedRecirc) -> Input<'a> {
         start: Start::Tables,
         packet_out: false,
         side_effects: true,
-        pretend: false,
+        dry_run: false,
         recirc,
         trace: None,
     }
@@ -196,7 +196,7 @@ pub(super) fn run(snapshot: &Snapshot, flow: &Flow) -> Output {
 
 pub(super) fn trace(snapshot: &Snapshot, flow: &Flow) -> String {
     let recirc = SharedRecirc::default();
-    let input = Input { trace: Some(&ShortText), side_effects: false, pretend: true, ..input(flow, &recirc) };
+    let input = Input { trace: Some(&ShortText), side_effects: false, dry_run: true, ..input(flow, &recirc) };
     translate(snapshot, &input).trace.unwrap().text()
 }
 

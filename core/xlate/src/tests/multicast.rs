@@ -145,7 +145,7 @@ fn messages_are_learned_and_reports_go_to_routers() {
     assert_eq!(learned(&joins), Some((PORTS[1], report(of_v4(GROUP), true))));
     b.snooping.as_mut().unwrap().0.set_port(PORTS[2], false, true);
     assert_eq!(outputs(&run_frame(&mut b, 1, &frame(0x16))), [4, 2]);
-    // A port that gets all multicast teaches nothing, and neither does a wrong checksum.
+    // Nothing is learned from a port that gets all multicast, or from a message with a wrong checksum.
     b.snooping.as_mut().unwrap().0.set_port(PORTS[1], true, false);
     assert_eq!(learned(&run_frame(&mut b, 1, &frame(0x16))), None);
     let mut wrong = frame(0x16);
@@ -153,13 +153,13 @@ fn messages_are_learned_and_reports_go_to_routers() {
     let wrong = run_frame(&mut b, 3, &wrong);
     assert_eq!((learned(&wrong), outputs(&wrong)), (None, vec![4, 2]));
     assert!(wrong.log.iter().any(|line| line.text.contains("bad IGMP checksum on port p3 in VLAN 0")));
-    // Without snooping they are packets like others.
+    // Without snooping, IGMP messages are forwarded like other packets.
     b.snooping = None;
     let plain = run_frame(&mut b, 1, &frame(0x16));
     assert!(plain.slow.is_empty() && learned(&plain).is_none());
 }
 
-/// A packet of few kinds, of which some meet.
+/// A packet with values from small sets, so that some packets match the same megaflow.
 fn packet() -> impl Strategy<Value = Flow> {
     let kinds = select(vec![
         (0x0800u16, 17u8, 0u16),
@@ -197,7 +197,7 @@ fn packet() -> impl Strategy<Value = Flow> {
     )
 }
 
-/// A message at a port.
+/// A message that a port receives.
 fn heard() -> impl Strategy<Value = (u16, usize, Message)> {
     let v4 = (0u32..3).prop_map(|n| of_v4(GROUP + n));
     let v6 = (0u16..4).prop_map(|n| Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, n));
@@ -239,7 +239,7 @@ proptest! {
         prop_assert!(second.megaflow_mask() == mask, "masks of a class differ");
     }
 
-    /// A megaflow that no change concerns is still right.
+    /// A megaflow that no change affects is still right.
     #[test]
     fn changes_concern_the_megaflows_of_their_groups(
         heard in prop::collection::vec(heard(), 0..12),
@@ -257,14 +257,14 @@ proptest! {
         });
         let mask = first.megaflow_mask();
         let meets = |m: &Match| m.flow.masked(&mask) == a.masked(&m.mask).masked(&mask);
-        let concerned = changes.flat_map(|c| first.dependencies.concerned_by(&c)).any(|m| meets(&m));
+        let affected = changes.flat_map(|c| first.dependencies.affected_by(&c)).any(|m| meets(&m));
         let now = run(&switch(std::slice::from_mut(&mut b)), &a);
-        prop_assert!(concerned || first.megaflow_actions() == now.megaflow_actions(), "{:?}", a);
-        // A change concerns no packet of another group.
+        prop_assert!(affected || first.megaflow_actions() == now.megaflow_actions(), "{:?}", a);
+        // A change affects no packet of another group.
         let own = Ipv4Addr::from_bits(GROUP);
         let other = Change::MulticastGroup { bridge: BR0, group: own.to_ipv6_mapped() };
         if a.nw_dst != GROUP && !sets_address {
-            let found = first.dependencies.concerned_by(&other);
+            let found = first.dependencies.affected_by(&other);
             prop_assert!(a.dl_type != 0x0800 || !found.iter().any(meets));
         }
     }

@@ -1,5 +1,5 @@
-//! Tunnels whose headers the switch adds and removes: br0 has the guest (1) and a VXLAN tunnel (2), br1 the network
-//! (11) and a port with the host's address (12).
+//! Native tunnels. Bridge br0 has the guest's port 1 and a VXLAN tunnel port 2; br1 has the network's port 11, and port 12
+//! with the host's address.
 
 use super::*;
 use dpif::{DropReason, SetField};
@@ -10,7 +10,7 @@ use std::net::IpAddr;
 const VXLAN: u32 = 4789;
 const REMOTE: &str = "1.1.2.92";
 
-/// One next hop, or none.
+/// A neighbour table with one next hop or none.
 struct Hop(Option<Mac>);
 
 impl Neighbours for Hop {
@@ -27,7 +27,7 @@ fn host(hop: Option<Mac>) -> Snapshot {
     host_with(hop, vec![out(2)])
 }
 
-/// `actions`: what happens to packets of the guest.
+/// A snapshot with both bridges. `actions`: the actions for the guest's packets.
 fn host_with(hop: Option<Mac>, actions: Vec<Action>) -> Snapshot {
     let mut above = LabBridge::with_ports(BR0, 2, 0);
     let options = [("remote_ip", REMOTE), ("key", "7")].map(|(k, v)| (k.to_owned(), v.to_owned()));
@@ -61,7 +61,7 @@ fn host_with(hop: Option<Mac>, actions: Vec<Action>) -> Snapshot {
     s.underlay.ports = HashMap::from([("p2".to_owned(), port)]);
     let listener =
         Listener { number: PortNo(VXLAN), name: "vxlan_sys_4789".to_owned(), proto: 17, tp_dst: 4789 };
-    s.underlay.termini = Termini::new(vec![listener], &s.underlay.ports, &s.underlay.router);
+    s.underlay.endpoints = TunnelEndpoints::new(vec![listener], &s.underlay.ports, &s.underlay.router);
     s.underlay.neighbours = Arc::new(Hop(hop));
     s
 }
@@ -76,15 +76,15 @@ fn a_packet_gets_its_header_and_leaves_by_the_bridge_of_the_route() {
     assert_eq!(push.header.0[..12], [mac(0x92).0, mac(0x88).0].concat());
     // Of the inner packet, only the fields that its outer header copies were consulted.
     assert_eq!((output.mask.nw_dst, output.mask.tp_dst, output.mask.nw_tos), (0, 0, 3));
-    let longer = |c: &Credit| match c {
-        Credit::Header { longer_by } => *longer_by,
+    let longer = |c: &StatsTarget| match c {
+        StatsTarget::Header { longer_by } => *longer_by,
         _ => 0,
     };
-    let all: Vec<i64> = output.credits.iter().map(longer).filter(|n| *n != 0).collect();
+    let all: Vec<i64> = output.stats_targets.iter().map(longer).filter(|n| *n != 0).collect();
     assert_eq!(all, [50, -50]);
 }
 
-/// The underlay is not translated with a packet that is truncated on the way: it is received there with its header.
+/// The underlay is not translated in advance for a truncated packet: the encapsulated packet is recirculated.
 #[test]
 fn a_truncated_packet_is_recirculated_below() {
     let cut = Action::OutputTrunc { port: OfPort(2), max_len: 60 };
@@ -96,7 +96,7 @@ fn a_truncated_packet_is_recirculated_below() {
     };
     let [DpAction::TunnelPush(push), DpAction::Recirc(0)] = &first[..] else { panic!("{first:?}") };
     assert_eq!(push.out_port, PortNo(12));
-    // A packet without a next hop is not kept, because it would be sent whole.
+    // A truncated packet without a next hop is not held, because it would later be sent untruncated.
     let output = run(&host_with(None, vec![cut]), &tcp(1));
     assert!(!output.effects.iter().any(|e| matches!(e, Effect::Hold(..))), "{:?}", output.effects);
 }
@@ -113,10 +113,10 @@ fn an_unknown_next_hop_is_asked_for_and_the_packet_is_held() {
     assert_eq!((asked.at, asked.target.to_string()), ((BR1, OfPort(2)), REMOTE.to_owned()));
     // Once the next hop is known the packet is sent, without consulting the tables again.
     let recirc = SharedRecirc::default();
-    let resumed = Input { start: Start::Held(held), ..input(&held.initial, &recirc) };
+    let resumed = Input { start: Start::TunnelOutput(held), ..input(&held.initial, &recirc) };
     let output = translate(&host(Some(mac(0x92))), &resumed);
     assert!(matches!(output.actions[..], [DpAction::TunnelPush(_), DpAction::Output(PortNo(11))]));
-    assert!(!output.credits.iter().any(|c| matches!(c, Credit::Tunnel { .. })));
+    assert!(!output.stats_targets.iter().any(|c| matches!(c, StatsTarget::Tunnel { .. })));
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_held_packet_is_sent_as_the_tables_changed_it() {
     let output = run(&with(None), &tcp(1));
     let Some(Effect::Hold(held)) = output.effects.last() else { panic!("{:?}", output.effects) };
     let recirc = SharedRecirc::default();
-    let resumed = Input { start: Start::Held(held), ..input(&held.initial, &recirc) };
+    let resumed = Input { start: Start::TunnelOutput(held), ..input(&held.initial, &recirc) };
     let output = translate(&with(Some(mac(0x92))), &resumed);
     let [DpAction::Set(SetField::Eth(write)), DpAction::TunnelPush(_), DpAction::Output(_)] =
         &output.actions[..]
@@ -138,12 +138,12 @@ fn a_held_packet_is_sent_as_the_tables_changed_it() {
 #[test]
 fn a_change_of_the_next_hop_concerns_the_megaflow_and_of_others_does_not() {
     let output = run(&host(Some(mac(0x92))), &tcp(1));
-    let concerned = |ip: &str| {
+    let affected = |ip: &str| {
         let change = Change::Neighbour { ip: ip.parse().unwrap() };
-        !output.dependencies.concerned_by(&change).is_empty()
+        !output.dependencies.affected_by(&change).is_empty()
     };
-    assert!(concerned(REMOTE) && !concerned("1.1.2.93"));
-    assert!(!output.dependencies.concerned_by(&Change::Routes).is_empty());
+    assert!(affected(REMOTE) && !affected("1.1.2.93"));
+    assert!(!output.dependencies.affected_by(&Change::Routes).is_empty());
 }
 
 #[test]
@@ -179,12 +179,12 @@ fn what_is_sent_to_the_end_of_a_tunnel_is_taken_out_of_it() {
     let reply = Flow { in_port: 1, dl_type: 0x0806, nw_proto: 2, arp_sha: mac(0x92), ..vxlan };
     let heard = received(&reply);
     assert!(heard.effects.iter().any(from), "{:?}", heard.effects);
-    // It is learned at once, not when a megaflow's statistics are read; packets to a known next hop are forwarded.
+    // The neighbour is learned at once, not when a megaflow's statistics are read. Packets to a known next hop are forwarded.
     assert!(heard.avoid_caching);
     let known = translate(&host(Some(mac(0x92))), &Input { bridge: BR1, ..input(&reply, &recirc) });
     assert!(!known.avoid_caching);
     assert_eq!(received(&Flow { nw_dst: 7, ..reply }).effects.iter().filter(|e| from(e)).count(), 0);
-    // A guest of a VLAN announces the address of the tunnel's other end.
+    // A guest in a VLAN announces the address of the tunnel's remote endpoint.
     let mut announced = Flow { nw_proto: 1, nw_dst: reply.nw_src, ..reply };
     assert!(received(&announced).effects.iter().any(from));
     announced.vlans[0] = flow::Vlan { tpid: 0x8100, tci: flow::VLAN_CFI | 7 };

@@ -1,7 +1,7 @@
 //! NORMAL compared with a simple reference implementation.
 
 use super::*;
-use ::bridge::{LearnNeed, VlanMode};
+use ::bridge::{MacObservation, VlanMode};
 use flow::{VLAN_CFI, Vlan};
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -142,7 +142,7 @@ proptest! {
             let o = run(&switch(std::slice::from_mut(&mut b)), &flow);
             for e in &o.effects {
                 if let Effect::MacLearn { need, .. } = e {
-                    let need: &LearnNeed = need;
+                    let need: &MacObservation = need;
                     b.macs.update(need, Millis(1000));
                 }
             }

@@ -31,7 +31,7 @@ fn a_write_is_emitted_before_the_output_that_sees_it() {
 fn no_match_is_a_counted_drop() {
     let o = run(&switch(&mut [LabBridge::with_ports(BR0, 2, 0)]), &tcp(1));
     assert_eq!(o.actions, [DpAction::Drop(DropReason::ActionOfPipeline)]);
-    assert!(o.credits.iter().any(|c| matches!(c, Credit::Miss { table: 0, .. })));
+    assert!(o.stats_targets.iter().any(|c| matches!(c, StatsTarget::Miss { table: 0, .. })));
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn resubmit_goes_on_with_the_changed_packet_and_comes_back() {
     b.flow(1, 1, &[(FieldId::EthDst, u128::from(mac(9).to_u64()))], vec![out(2)]);
     let o = run(&switch(&mut [b]), &tcp(1));
     assert_eq!(outputs(&o), [2, 3]);
-    assert_eq!(o.credits.iter().filter(|c| matches!(c, Credit::Match { .. })).count(), 2);
+    assert_eq!(o.stats_targets.iter().filter(|c| matches!(c, StatsTarget::Match { .. })).count(), 2);
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn loops_end() {
 fn failure(s: &Snapshot, packet: Option<&[u8]>) -> (Option<Failure>, usize) {
     let (flow, recirc) = (tcp(1), SharedRecirc::default());
     let o = translate(s, &Input { packet, ..input(&flow, &recirc) });
-    (o.error, o.effects.len() + o.credits.len() + o.recircs.len() + o.log.len())
+    (o.error, o.effects.len() + o.stats_targets.len() + o.recircs.len() + o.log.len())
 }
 
 #[test]
@@ -198,7 +198,9 @@ fn a_patch_port_leads_into_the_next_bridge_and_back() {
     let port = |n| DpAction::Output(PortNo(n));
     assert_eq!(o.actions, [set_dst(9), port(11), set_dst(2), port(2)]);
     assert!(
-        o.credits.iter().any(|c| matches!(c, Credit::Patch { tx: (BR0, OfPort(9)), rx: (BR1, OfPort(8)) }))
+        o.stats_targets
+            .iter()
+            .any(|c| matches!(c, StatsTarget::Patch { tx: (BR0, OfPort(9)), rx: (BR1, OfPort(8)) }))
     );
 }
 
@@ -218,7 +220,7 @@ fn bridges_that_send_to_each_other_end() {
     b1.group(&GroupMod { group: 1, kind: GroupType::Indirect, buckets: vec![bucket], ..GroupMod::default() });
     b1.flow(0, 1, &[], vec![Action::Group(1)]);
     let o = run(&switch(&mut [b0, b1]), &Flow { in_port: 1, ..tcp(1) });
-    // The innermost crossing fails; what its callers output stays.
+    // The innermost patch port fails; the outputs of the outer bridges stay.
     assert_eq!(o.error, None);
     assert_eq!(outputs(&o), [2]);
 }
@@ -248,7 +250,7 @@ fn groups_work_on_copies() {
         .collect();
     seen.sort();
     seen.dedup();
-    // Bucket 0 outputs to the port that the packet came in by: nothing.
+    // Bucket 0 outputs to the in port, so it sends nothing.
     assert_eq!(seen, [vec![], vec![3]]);
 }
 
@@ -291,13 +293,13 @@ fn a_limit_that_is_reached_is_a_result_like_any_other() {
         let o = translate(s, &Input { side_effects: false, ..input(&flow, &recirc) });
         (outputs(&o), o.avoid_caching)
     };
-    // Another flow has the only place, so nothing is learned until that flow is removed.
+    // The limit is 1 and another flow exists, so nothing is learned until that flow is removed.
     let mut full = limited();
     full.flow(5, 1, &[(FieldId::InPort, 7)], vec![]);
     let full = switch(&mut [full]);
     assert_eq!(outputs(&run(&full, &tcp(1))), [3]);
     assert_eq!(again(&full), (vec![3], false));
-    // The next packet must be learned from, so no megaflow may be installed.
+    // The next packet must be translated, to learn from it, so no megaflow may be installed.
     assert!(again(&switch(&mut [limited()])).1);
 }
 
@@ -331,7 +333,8 @@ fn popping_the_last_label_brings_the_packet_back() {
     let back = Flow { recirc_id: 1, ..tcp(1) };
     let o = translate(&s, &input(&back, &recirc));
     assert!(matches!(o.actions.as_slice(), [DpAction::Set(SetField::Ipv4(_)), DpAction::Output(PortNo(2))]));
-    // It can be translated again as long as its megaflow exists, even if the megaflow that recirculated it is gone.
+    // A recirculated packet can be translated again as long as its own megaflow exists, even if the megaflow that
+    // recirculated it was removed.
     assert_eq!(o.recircs, [1]);
     (0..3).for_each(|_| recirc.0.lock().unwrap().expire());
     assert_eq!(translate(&s, &input(&back, &recirc)).actions, o.actions);

@@ -1,7 +1,7 @@
-//! The rule of megaflows: packets that are equal under the mask are translated alike.
+//! The invariant of megaflows: packets that are equal under the mask have equal translations.
 
 use super::*;
-use ::bridge::LearnNeed;
+use ::bridge::MacObservation;
 use classifier::of::Classified;
 use flow::{Subfield, VLAN_CFI, Vlan};
 use openflow::action::{HashFields, Multipath, MultipathAlgorithm};
@@ -119,7 +119,7 @@ fn packet() -> impl Strategy<Value = Flow> {
         })
 }
 
-/// The bits of `a` in the mask, and those of `b` elsewhere.
+/// The bits of `a` inside the mask, and the bits of `b` outside.
 fn blend(a: &Flow, b: &Flow, mask: &Flow) -> Flow {
     let mut out = *b;
     for ((o, a), m) in out.words_mut().iter_mut().zip(a.words()).zip(mask.words()) {
@@ -226,7 +226,7 @@ fn carry_out(turn: &Turn, bridge: &mut LabBridge, rules: &[Rule]) -> Vec<Change>
             return vec![Change::Group { bridge: BR0, group: gm.group }];
         }
         Turn::Station(station, port) => {
-            let need = LearnNeed {
+            let need = MacObservation {
                 mac: mac(*station),
                 vlan: 0,
                 port: BundleId(*port),
@@ -248,8 +248,8 @@ fn carry_out(turn: &Turn, bridge: &mut LabBridge, rules: &[Rule]) -> Vec<Change>
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2048))]
 
-    /// The reference implementation of revalidation by dependencies: a megaflow that no change affects must do to
-    /// each of its packets what a translation on the changed tables does.
+    /// Revalidation by dependencies: if no change affects a megaflow, a translation with the changed tables must give each of
+    /// its packets the same actions.
     #[test]
     fn what_no_change_concerns_is_still_right(
         rules in proptest::collection::vec(rule(), 1..8),
@@ -264,7 +264,7 @@ proptest! {
         let mask = first.megaflow_mask();
         let changes: Vec<Change> = turns.iter().flat_map(|t| carry_out(t, &mut bridges[0], &rules)).collect();
         let meets = |m: &Match| m.flow.masked(&mask) == a.masked(&m.mask).masked(&mask);
-        if changes.iter().any(|c| first.dependencies.concerned_by(c).iter().any(meets)) {
+        if changes.iter().any(|c| first.dependencies.affected_by(c).iter().any(meets)) {
             return Ok(());
         }
         let changed = switch(&mut bridges);

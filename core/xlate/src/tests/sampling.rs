@@ -1,4 +1,4 @@
-//! Samples of sFlow and IPFIX, and the credits of NetFlow.
+//! Samples of sFlow and IPFIX, and the statistics targets of NetFlow.
 
 use super::*;
 use dpif::text::{NoNames, actions_text};
@@ -47,7 +47,7 @@ fn sflow_names_the_output() {
         vec![Action::PushVlan(0x8100), Action::SetVlanVid { vid: 7, push: false }, out(2)],
     );
     assert!(text(&tagged, &tcp(1)).contains("sFlow(vid=7,pcp=0,output=1002)"), "{}", text(&tagged, &tcp(1)));
-    // Some of the packets.
+    // A share of the packets is sampled.
     let seen = text(&sampled(sflow(ALL / 4), vec![out(2)]), &tcp(1));
     assert_eq!(
         seen,
@@ -105,9 +105,9 @@ fn a_sample_action_stands_where_it_is() {
          obs_point_id=184,output_port={NONE},egress)),2"
     );
     assert_eq!(actions_text(&o.actions, &NoNames), wanted);
-    // The field was consulted.
+    // The field is in the mask.
     assert_eq!(o.mask.nw_tos, 0xfc);
-    // Without IPFIX in its bridge it does nothing.
+    // Without IPFIX in the bridge, `sample` does nothing.
     assert_eq!(text(&sampled(sflow(0), actions), &tcp(1)), "set(ipv4(dst=0.0.0.9)),2");
     let port = Sample { sampling_port: OfPort(3), ..sample(0x7fff) };
     let s = sampled(ipfix(false, false), vec![action(port), out(3)]);
@@ -125,12 +125,12 @@ fn netflow_consults_what_it_reports() {
         let m = &o.mask;
         assert_eq!((m.nw_src, m.nw_dst, m.nw_proto, m.nw_tos), (u32::MAX, u32::MAX, u8::MAX, 0xfc));
         assert_eq!((m.tp_src, m.tp_dst), (u16::MAX, u16::MAX));
-        let credit = o.credits.iter().find_map(|credit| match credit {
-            Credit::NetFlow { key, output, .. } => Some((key.in_port, key.tp_dst, *output)),
+        let reported = o.stats_targets.iter().find_map(|target| match target {
+            StatsTarget::NetFlow { key, output, .. } => Some((key.in_port, key.tp_dst, *output)),
             _ => None,
         });
-        assert_eq!(credit.map(|(port, dst, _)| (port, dst)), Some((1, 80)));
-        credit.unwrap().2
+        assert_eq!(reported.map(|(port, dst, _)| (port, dst)), Some((1, 80)));
+        reported.unwrap().2
     };
     assert_eq!(output_of(vec![out(2)]), 2);
     assert_eq!(output_of(vec![]), output::DROP);

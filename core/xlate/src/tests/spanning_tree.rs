@@ -1,4 +1,4 @@
-//! Ports that a spanning tree keeps from forwarding.
+//! Ports in the states of a spanning tree.
 
 use super::*;
 use ::bridge::spanning_tree::{DESTINATION, PortState, PortTree, Protocol};
@@ -32,7 +32,7 @@ fn the_bridge_takes_all_bpdus() {
         let o = run(&s, &bpdu(1));
         assert!(matches!(o.effects[..], [Effect::Bpdu { at: (BR0, OfPort(1)) }]));
         assert_eq!((o.slow, outputs(&o)), (SlowReason::STP, vec![]));
-        // The tree has no such port, and BPDUs do not pass nevertheless.
+        // The port takes no part in the tree, but BPDUs are not forwarded from it either.
         let o = run(&s, &bpdu(3));
         assert!(o.effects.is_empty() && o.slow == SlowReason::STP && outputs(&o).is_empty());
         // Another protocol with a length instead of an Ethernet type.
@@ -76,7 +76,7 @@ fn nothing_leaves_by_a_port_that_does_not_forward() {
             assert!(!outputs(&run(&s, &tcp(2))).contains(&1));
             assert!(trace(&s, &tcp(2)).contains(line), "{}", trace(&s, &tcp(2)));
         }
-        // Output to all ports does not obey the tree.
+        // Output to `ALL` ignores the port states.
         b = bridge(protocol, state);
         b.flow(0, 2, &[], vec![Action::output(OfPort::ALL)]);
         assert_eq!(outputs(&run(&switch(&mut [b]), &tcp(2))), [1, 3]);
@@ -125,14 +125,14 @@ fn only_walks_that_consult_a_state_depend_on_it() {
     let mut b = bridge(Protocol::Rstp, PortState::Forwarding);
     b.flow(0, 2, &[(FieldId::InPort, 3)], vec![out(2)]);
     let s = switch(&mut [b]);
-    let concerned = |flow: &Flow, port: u16| {
+    let affected = |flow: &Flow, port: u16| {
         let change = Change::PortState { bridge: BR0, port: OfPort(port) };
-        !run(&s, flow).dependencies.concerned_by(&change).is_empty()
+        !run(&s, flow).dependencies.affected_by(&change).is_empty()
     };
-    // Received by a port of the tree and flooded; from outside the tree to port 2.
-    assert_eq!([1, 2, 3].map(|port| concerned(&tcp(1), port)), [true, true, true]);
-    assert_eq!([1, 2].map(|port| concerned(&tcp(3), port)), [false, true]);
-    let all = run(&s, &tcp(1)).dependencies.concerned_by(&Change::Stations { bridge: BR0 });
+    // Received by a port of the tree and flooded; received by another port and sent to port 2.
+    assert_eq!([1, 2, 3].map(|port| affected(&tcp(1), port)), [true, true, true]);
+    assert_eq!([1, 2].map(|port| affected(&tcp(3), port)), [false, true]);
+    let all = run(&s, &tcp(1)).dependencies.affected_by(&Change::Stations { bridge: BR0 });
     assert!(!all.is_empty());
-    assert!(run(&s, &tcp(3)).dependencies.concerned_by(&Change::Stations { bridge: BR0 }).is_empty());
+    assert!(run(&s, &tcp(3)).dependencies.affected_by(&Change::Stations { bridge: BR0 }).is_empty());
 }

@@ -27,7 +27,7 @@ fn with(b: &mut LabBridge, table: u8, text: &str, actions: &str) {
     let line = format!("table={table},{text} actions={actions}");
     let names = &flow::text::NoNames;
     let fm = openflow::text::parse_flow_mod(&line, FlowCommand::Add, names).unwrap().flow;
-    let fm = b.ofproto.laid_out(&fm).unwrap();
+    let fm = b.ofproto.with_tlv_layout(&fm).unwrap();
     b.ofproto.handle_flow_mod(&fm, Millis(0)).unwrap();
 }
 

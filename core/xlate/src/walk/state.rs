@@ -1,4 +1,4 @@
-//! The parts of a walk's state. Fields that are saved and restored together are in one part.
+//! The parts of a walk's state. Fields that are saved and restored together are in one structure.
 
 use crate::commit_outer::Pending;
 use crate::frozen::Step;
@@ -9,40 +9,43 @@ use ofproto::Rule;
 use openflow::action::{Action, Controller};
 use std::sync::Arc;
 
-/// The packet after the datapath actions emitted so far; see `commit`. A part of the walk that is executed on a copy of
-/// the packet does not change it.
+/// The packet after the datapath actions emitted so far; see `commit`. Actions that the datapath executes on a copy of the
+/// packet do not change it: the walk restores it after them.
 #[derive(Clone)]
 pub(crate) struct Committed {
-    /// Its fields.
+    /// The fields of the packet.
     pub(crate) base: Flow,
-    /// What the next commit must do with the outermost header.
+    /// The change of the outermost header that the next commit must emit.
     pub(crate) pending: Pending,
-    /// Number of headers added to or removed from the packet.
-    pub(crate) rewrapped: u32,
+    /// Number of outer headers that commits have added or removed.
+    pub(crate) headers_changed: u32,
 }
 
-/// What a translation has cost; see `limits`.
+/// The cost of a translation so far; see `limits`.
 #[derive(Default)]
 pub(crate) struct Effort {
-    /// Resubmits and groups that are in progress.
+    /// Nesting depth of the resubmits and groups that are in progress.
     pub(crate) depth: u32,
+    /// Number of look-ups.
     pub(crate) resubmits: u32,
+    /// Work so far, in actions.
     pub(crate) work: usize,
 }
 
 /// The table and rule whose actions are executed. Packet-ins contain them.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct CurrentRule<'a> {
     pub(crate) table_id: u8,
     pub(crate) rule: Option<&'a Arc<Rule>>,
     pub(crate) rule_cookie: u64,
 }
 
-/// What actions have written for later ones. A clone, and a packet in another bridge, begin with nothing.
+/// State that actions write for later actions. It is empty at the start of a clone, and when a packet enters another bridge.
 #[derive(Default)]
 pub(crate) struct PipelineState {
     /// The stack of `push` and `pop`.
     pub(crate) stack: Vec<Vec<u8>>,
+    /// The actions of `write_actions`, in the order in which they were written.
     pub(crate) action_set: Vec<Action>,
 }
 
@@ -53,21 +56,21 @@ impl PipelineState {
     }
 }
 
-/// How far the walk is.
+/// The stage that the walk has reached.
 #[derive(Default)]
 pub(crate) struct Progress {
     /// The action set is being executed.
     pub(crate) in_action_set: bool,
-    /// The tables are done: if a later step fails, the mask contains no bits that a megaflow cannot match.
+    /// The tables have been walked. If a later step fails, bits that no megaflow can match are still removed from the mask.
     pub(crate) tables_done: bool,
-    /// The actions that follow are not executed.
+    /// The remaining actions are not executed (`exit`, or the walk is being frozen).
     pub(crate) exit: bool,
 }
 
 /// The part of a walk that is done after recirculation; see `freeze`.
 #[derive(Default)]
 pub(crate) struct Freezing {
-    /// The walk is being frozen: steps are recorded instead of done.
+    /// The walk is being frozen: its steps are recorded instead of executed.
     pub(crate) active: bool,
     pub(crate) steps: Vec<Step>,
     /// `controller(pause)` has frozen the walk.
@@ -76,39 +79,39 @@ pub(crate) struct Freezing {
     pub(crate) hash: Option<(HashAlg, u32)>,
 }
 
-/// What has happened to the packet that its fields do not show.
+/// State of the packet that its fields do not show.
 #[derive(Clone, Copy)]
 pub(crate) struct PacketState {
-    /// The last label was popped: the payload is not parsed yet.
+    /// The last MPLS label was popped, so the fields of the payload are unknown until the packet is recirculated.
     pub(crate) was_mpls: bool,
     /// The packet was sent through connection tracking.
     pub(crate) conntracked: bool,
 }
 
-/// The packet itself. Below a tunnel's header the walk has another packet, whose bytes are not known, and returns no
-/// side effects.
+/// The received packet. While the walk translates an encapsulated packet, the bytes of that packet are not known, so
+/// this is empty and no side effects are returned.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Received<'a> {
-    /// The packet of this part of the walk, if there is one.
+pub(crate) struct ReceivedPacket<'a> {
+    /// The packet's bytes, if they are known.
     pub(crate) packet: Option<&'a [u8]>,
-    /// Whether this part of the walk returns side effects.
+    /// Whether the walk returns side effects of the packet.
     pub(crate) side_effects: bool,
 }
 
-/// Output to a bond whose link is selected by a hash of the packet's connection.
+/// Output to a bond whose link is selected by a hash of the packet's connection (balance-tcp).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ByConnection {
+pub(crate) struct BondHash {
     pub(crate) bundle: BundleId,
     pub(crate) basis: u32,
     /// The datapath has the bond's buckets and selects the link without recirculation.
     pub(crate) in_datapath: bool,
 }
 
-/// How outputs differ from plain ones.
+/// Settings of the next output.
 #[derive(Default)]
 pub(crate) struct OutputMode {
-    /// How a bond shares the next output.
-    pub(crate) by_connection: Option<ByConnection>,
-    /// Maximum length of a mirror's copy that is being sent; 0: unlimited, or not a copy.
+    /// If set, the next output goes to a bond whose link is selected by a hash.
+    pub(crate) bond_hash: Option<BondHash>,
+    /// Maximum length in bytes of the mirror's copy that is being sent; 0: unlimited, or the packet is not a copy.
     pub(crate) snaplen: u16,
 }

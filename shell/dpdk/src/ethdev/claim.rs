@@ -1,4 +1,4 @@
-//! Claims on devices: a device is found by its arguments or its MAC address, claimed by one port, and unplugged.
+//! Claims on devices. A device is found by its arguments or its MAC address, is claimed by one port, and can be unplugged.
 
 use super::own_counters::OwnCounters;
 use super::raw_info;
@@ -13,19 +13,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The first invalid port number of DPDK (`RTE_MAX_ETHPORTS`).
 const NO_PORT: u16 = 32;
 
-/// Claimed devices: port number of DPDK, and name of the switch's port.
+/// Claimed devices: DPDK's port number, and the name of the switch's port.
 static CLAIMS: Mutex<Vec<(u16, String)>> = Mutex::new(Vec::new());
 
 pub(super) fn claims() -> MutexGuard<'static, Vec<(u16, String)>> {
     CLAIMS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The claim on a device; see the module.
+/// The claim of a port on a device. Dropping it unplugs the device if this module attached it.
 pub(crate) struct Claim {
     pub(crate) port: u16,
-    /// The device arguments by which this module attached it; `None` if it was probed at start.
+    /// The arguments with which this module attached the device; `None` if the environment probed it at its start.
     pub(super) attached: Option<String>,
-    /// Administrative state. Many drivers cannot take their link down, so the queues check this flag.
+    /// Whether the port is administratively up. The queues check this, because many drivers cannot bring their link down.
     pub(super) up: AtomicBool,
     pub(crate) counters: OwnCounters,
 }
@@ -42,8 +42,8 @@ impl Drop for Claim {
         let mut claims = claims();
         if let Some(devargs) = &self.attached {
             let in_use = |other| other != self.port && claims.iter().any(|(port, _)| *port == other);
-            // SAFETY: the port is ours and stopped: `Running` holds the claim.
-            match unsafe { remove(self.port, in_use) } {
+            // SAFETY: the port is claimed by `self`. It is stopped, because `Running` holds the claim.
+            match unsafe { close_and_unplug(self.port, in_use) } {
                 true => log::say(Level::Info, &format!("Device '{devargs}' has been removed and detached")),
                 false => log::say(Level::Error, &format!("Device '{devargs}' can not be detached")),
             }
@@ -58,10 +58,10 @@ impl Drop for Claim {
 /// # Safety
 ///
 /// The port is valid and stopped, and none of its queues is in use.
-unsafe fn remove(port: u16, in_use: impl Fn(u16) -> bool) -> bool {
+unsafe fn close_and_unplug(port: u16, in_use: impl Fn(u16) -> bool) -> bool {
     let device = device_of(port);
     let shared = siblings(port).into_iter().any(in_use);
-    // SAFETY: the caller's promise; the device belongs to the port and outlives the port's closing.
+    // SAFETY: the caller guarantees the port's state. The device of the port outlives the closing of the port.
     unsafe {
         sys::rte_eth_dev_close(port);
         shared || device.is_some_and(|device| sys::rte_dev_remove(device.as_ptr()) >= 0)
@@ -77,7 +77,7 @@ fn siblings(port: u16) -> Vec<u16> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < NO_PORT {
-        // SAFETY: only reads DPDK's table of ports.
+        // SAFETY: the function only reads DPDK's table of ports.
         at = unsafe { sys::rte_eth_find_next_sibling(at, port) };
         if at < NO_PORT {
             found.push(at);
@@ -88,13 +88,14 @@ fn siblings(port: u16) -> Vec<u16> {
 }
 
 fn is_valid(port: u16) -> bool {
-    // SAFETY: only reads DPDK's table of ports.
+    // SAFETY: the function only reads DPDK's table of ports.
     port < NO_PORT && unsafe { sys::rte_eth_dev_is_valid_port(port) } != 0
 }
 
-/// The existing port that these device arguments name.
+/// The number of the existing port with these device arguments.
 pub(super) fn find(devargs: &CString) -> Option<u16> {
-    // SAFETY: an iterator is plain data; the call initialises it, and it is cleaned up if the loop ends early.
+    // SAFETY: all zeros are valid for the iterator; `rte_eth_iterator_init` initialises it, and it is cleaned up because the iteration
+    // ends after the first port.
     unsafe {
         let mut iterator: sys::rte_dev_iterator = std::mem::zeroed();
         if sys::rte_eth_iterator_init(&raw mut iterator, devargs.as_ptr()) != 0 {
@@ -108,7 +109,7 @@ pub(super) fn find(devargs: &CString) -> Option<u16> {
     }
 }
 
-/// The port with this MAC address.
+/// The number of the port with this MAC address.
 pub(super) fn find_by_mac(text: &str) -> Option<u16> {
     let wanted = parse_mac(text)?;
     (0..NO_PORT).filter(|port| is_valid(*port)).find(|port| raw_info::mac(*port) == wanted)
@@ -124,7 +125,7 @@ fn parse_mac(text: &str) -> Option<[u8; 6]> {
     parts.next().is_none().then_some(mac)
 }
 
-/// Unplugs the device that these arguments name (`netdev-dpdk/detach`). The error is the text for the user.
+/// Unplugs the device with these arguments (`netdev-dpdk/detach`). The error is a message for the user.
 pub fn detach(devargs: &str) -> Result<(), String> {
     let not_found = || format!("Device '{devargs}' not found in DPDK");
     let words = CString::new(devargs).map_err(|_| not_found())?;
@@ -138,8 +139,9 @@ pub fn detach(devargs: &str) -> Result<(), String> {
             "Device '{devargs}' is being used by the following interfaces:{users}. Remove them before detaching."
         ));
     }
-    // SAFETY: the port is valid and not claimed, so it was never started by us, or stopped with its last claim.
-    match unsafe { remove(port, |_| false) } {
+    // SAFETY: the port is valid and not claimed. So it either was never started, or was stopped before its last claim was dropped. None of
+    // its queues exists any more.
+    match unsafe { close_and_unplug(port, |_| false) } {
         true => Ok(()),
         false => Err(format!("Device '{devargs}' can not be detached")),
     }

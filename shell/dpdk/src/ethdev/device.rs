@@ -1,4 +1,4 @@
-//! A device that is owned by a port.
+//! A device that a port has claimed: attaching, starting and stopping it.
 
 use super::claim::{Claim, claims, find, find_by_mac};
 use super::error::DeviceError;
@@ -16,8 +16,9 @@ use std::time::Duration;
 use units::NumaId;
 
 const BY_MAC: &str = "class=eth,mac=";
-/// How long to wait for queues that are still in use, and the interval of checks.
+/// Time limit of waiting for queues that are still in use.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
+/// Interval at which the use of queues is checked.
 const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Why a device could not be attached.
@@ -25,20 +26,20 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 pub enum AttachError {
     /// DPDK is not initialized.
     NoDpdk,
-    /// No device has this name, and none could be probed.
+    /// No device matches the arguments, and none could be probed.
     NotFound,
-    /// The port of this name uses the device.
+    /// The port with this name uses the device.
     InUse(String),
 }
 
-/// A device that is owned by a port.
+/// A device that a port has claimed.
 pub struct Ethdev {
     pub(super) claim: Arc<Claim>,
     pub(super) running: Option<Arc<Running>>,
 }
 
 impl Ethdev {
-    /// Finds the device, or probes it, and claims it for the port `user`.
+    /// Finds or probes the device, and claims it for the port `user`.
     pub fn attach(devargs: &str, user: &str) -> Result<Ethdev, AttachError> {
         if !eal::initialized() {
             return Err(AttachError::NoDpdk);
@@ -49,7 +50,7 @@ impl Ethdev {
             Some(mac) => (find_by_mac(mac), false),
             None => match find(&words) {
                 Some(port) => (Some(port), false),
-                // SAFETY: the text outlives the call.
+                // SAFETY: the string lives until the call returns.
                 None if unsafe { sys::rte_dev_probe(words.as_ptr()) } == 0 => (find(&words), true),
                 None => (None, false),
             },
@@ -74,12 +75,12 @@ impl Ethdev {
 
     /// NUMA node of the device.
     pub fn numa_id(&self) -> NumaId {
-        // SAFETY: the port is valid.
+        // SAFETY: the port number is valid, because the port is claimed.
         let socket = unsafe { sys::rte_eth_dev_socket_id(self.claim.port) };
         NumaId(u32::try_from(socket).unwrap_or(0))
     }
 
-    /// Configures and starts the device. It must be stopped.
+    /// Configures and starts the device, which is stopped first.
     pub fn start(&mut self, config: &Config) -> Result<(), DeviceError> {
         self.stop()?;
         self.running = Some(Arc::new(Running::start(Arc::clone(&self.claim), config)?));
@@ -100,11 +101,11 @@ impl Ethdev {
         Ok(())
     }
 
-    /// Waits for a bounded time until no queue is in use. New queues are only created through `self`.
+    /// Waits for a limited time until all queues have been dropped. New queues are only created through `self`.
     fn queues_are_dropped(&self) -> bool {
         let Some(running) = &self.running else { return true };
-        let looks = STOP_TIMEOUT.as_millis() / CHECK_INTERVAL.as_millis();
-        for _ in 0..looks {
+        let checks = STOP_TIMEOUT.as_millis() / CHECK_INTERVAL.as_millis();
+        for _ in 0..checks {
             if Arc::strong_count(running) == 1 {
                 return true;
             }
@@ -113,7 +114,7 @@ impl Ethdev {
         Arc::strong_count(running) == 1
     }
 
-    /// Numbers of receive and of transmit queues; zero while the device is stopped.
+    /// Numbers of receive and transmit queues; zero while the device is stopped.
     pub fn queues(&self) -> (usize, usize) {
         self.running.as_ref().map_or((0, 0), |r| (r.n_rxq(), r.n_txq()))
     }
@@ -123,7 +124,7 @@ impl Ethdev {
         self.running.as_ref().map(|running| &running.mempool)
     }
 
-    /// The receive queues, each to be polled by one thread. To be called once after each start.
+    /// The receive queues. Each may be polled by one thread only. Returned once after each start.
     pub fn rx_queues(&mut self) -> Vec<EthRx> {
         let Some(running) = &self.running else { return Vec::new() };
         match running.take_rx_once() {
@@ -132,7 +133,7 @@ impl Ethdev {
         }
     }
 
-    /// The transmit queue of sender number `nth`; not shared if there are enough queues.
+    /// The transmit queue for sender number `nth`. Several senders share a queue only if there are too few.
     pub fn tx_queue(&self, nth: usize) -> Option<EthTx> {
         let running = self.running.as_ref()?;
         Some(EthTx::new(Arc::clone(running), (nth % running.n_txq().max(1)) as u16))
@@ -141,7 +142,7 @@ impl Ethdev {
 
 impl Drop for Ethdev {
     fn drop(&mut self) {
-        // Usually the queues are dropped already. Otherwise the last of them closes the device.
+        // Usually the queues are dropped already. Otherwise the drop of the last queue closes the device.
         self.queues_are_dropped();
     }
 }

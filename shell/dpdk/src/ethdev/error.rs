@@ -1,9 +1,9 @@
-//! Operations that a driver refused.
+//! Errors of drivers.
 
 use crate::log;
 use std::fmt;
 
-/// An operation that the driver refused.
+/// The error of an operation that a driver refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceError {
     /// The operation, as the beginning of an error message.
@@ -26,7 +26,7 @@ impl fmt::Display for DeviceError {
 
 impl std::error::Error for DeviceError {}
 
-/// Returns an error if a call of DPDK gave a negative number.
+/// Converts the result of a DPDK call: a negative number is an error.
 pub(crate) fn check(what: &str, code: i32) -> Result<i32, DeviceError> {
     if code < 0 { Err(DeviceError::new(what, code)) } else { Ok(code) }
 }

@@ -7,14 +7,14 @@ use super::tx_work::TxWork;
 use dpdk_sys as sys;
 use std::sync::atomic::Ordering;
 
-/// Limits of a queue's length, in descriptors.
+/// Limits of a queue's number of descriptors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// The maximum.
     pub max: u16,
     /// The minimum.
     pub min: u16,
-    /// The length must be a multiple of this.
+    /// The number of descriptors must be a multiple of this.
     pub align: u16,
 }
 
@@ -34,13 +34,13 @@ pub struct Info {
     pub max_vmdq_pools: u16,
     pub rx_desc: Limits,
     pub tx_desc: Limits,
-    /// Reports link changes by interrupts.
+    /// Whether the device reports link changes by interrupts.
     pub has_link_interrupt: bool,
-    /// Verifies the checksums of received packets.
+    /// Whether the device verifies the checksums of received packets.
     pub has_rx_checksum: bool,
-    /// The driver can share rx queues between ports (`RTE_ETH_DEV_CAPA_RXQ_SHARE`).
+    /// Whether the driver can share rx queues between ports (`RTE_ETH_DEV_CAPA_RXQ_SHARE`).
     pub shares_rx_queues: bool,
-    /// Offloads on transmission: those in use while the device runs, those it supports while it is stopped.
+    /// Offloads on transmission: while the device runs, those in use; while it is stopped, those that it supports.
     pub tx_work: TxWork,
 }
 
@@ -51,7 +51,7 @@ pub struct Link {
     pub up: bool,
     /// Megabits per second; `None` if unknown.
     pub speed_mbps: Option<u32>,
-    /// Full duplex rather than half.
+    /// Whether the link is full-duplex.
     pub full_duplex: bool,
     /// Whether the parameters were autonegotiated.
     pub autoneg: bool,
@@ -60,18 +60,18 @@ pub struct Link {
 /// Use of Ethernet pause frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowControl {
-    /// The device sends pause frames when its receive queue is full.
+    /// Whether the device sends pause frames when its receive queue is full.
     pub rx: bool,
-    /// The device obeys received pause frames.
+    /// Whether the device obeys received pause frames.
     pub tx: bool,
-    /// Pause frames are autonegotiated.
+    /// Whether the use of pause frames is autonegotiated.
     pub autoneg: bool,
 }
 
 /// `UINT32_MAX`: DPDK's value for an unknown speed.
 const SPEED_UNKNOWN: u32 = u32::MAX;
 
-/// `RTE_ETH_DEV_CAPA_RXQ_SHARE`, a macro that the bindings do not have.
+/// `RTE_ETH_DEV_CAPA_RXQ_SHARE`, a macro that the bindings do not contain.
 const RXQ_SHARE: u64 = 1 << 2;
 
 fn limits(raw: &sys::rte_eth_desc_lim) -> Limits {
@@ -82,7 +82,7 @@ impl Ethdev {
     /// Capabilities of the device.
     pub fn info(&self) -> Result<Info, DeviceError> {
         let raw = raw(self.port())?;
-        // SAFETY: the strings and the device live as long as the port, which is ours.
+        // SAFETY: the strings and the device live as long as the port, which `self` has claimed.
         let (driver, bus, bus_info, flags) = unsafe {
             let bus = sys::rte_dev_bus(raw.device);
             let bus = if bus.is_null() { None } else { text(sys::rte_bus_name(bus)) };
@@ -118,23 +118,23 @@ impl Ethdev {
     /// Changes the MAC address.
     pub fn set_mac(&self, mac: [u8; 6]) -> Result<(), DeviceError> {
         let mut raw = sys::rte_ether_addr { addr_bytes: mac };
-        // SAFETY: the port is ours.
+        // SAFETY: `self` has claimed the port, so its number is valid.
         let code = unsafe { sys::rte_eth_dev_default_mac_addr_set(self.port(), &raw mut raw) };
         check("Failed to set requested mac", code).map(|_| ())
     }
 
-    /// The driver's MTU in bytes; `None` if the driver does not tell.
+    /// The driver's MTU in bytes; `None` if the driver does not report it.
     pub fn mtu(&self) -> Option<u16> {
         let mut mtu = 0;
-        // SAFETY: the port is ours.
+        // SAFETY: `self` has claimed the port, so its number is valid.
         (unsafe { sys::rte_eth_dev_get_mtu(self.port(), &raw mut mtu) } == 0).then_some(mtu)
     }
 
-    /// The state of the link; down if the driver does not tell.
+    /// The state of the link; down if the driver does not report it.
     pub fn link(&self) -> Link {
         let mut raw =
             sys::sluice_link { speed: SPEED_UNKNOWN, up: false, full_duplex: false, autoneg: false };
-        // SAFETY: the structure is filled by the call; the port is ours.
+        // SAFETY: the call fills `raw`; `self` has claimed the port, so its number is valid.
         if unsafe { sys::sluice_link(self.port(), &raw mut raw) } < 0 {
             return Link::default();
         }
@@ -146,10 +146,10 @@ impl Ethdev {
         }
     }
 
-    /// Takes the link up or down. Returns `Ok(false)` if the driver cannot. A device that is down neither receives nor
-    /// sends, regardless of what its driver does.
+    /// Brings the link up or down. Returns `Ok(false)` if the driver does not support that. A port that is down neither receives nor
+    /// sends, regardless of its driver.
     pub fn set_link(&self, up: bool) -> Result<bool, DeviceError> {
-        // SAFETY: the port is ours.
+        // SAFETY: `self` has claimed the port, so its number is valid.
         let code = unsafe {
             match up {
                 true => sys::rte_eth_dev_set_link_up(self.port()),
@@ -185,13 +185,13 @@ impl Ethdev {
             (true, true) => sys::RTE_ETH_FC_FULL,
         };
         raw.autoneg = u8::from(wanted.autoneg);
-        // SAFETY: the port is ours.
+        // SAFETY: `self` has claimed the port, so its number is valid.
         let code = unsafe { sys::rte_eth_dev_flow_ctrl_set(self.port(), &raw mut raw) };
         check("Failed to enable flow control", code).map(|_| ())
     }
 
     fn raw_flow_control(&self) -> Result<Option<sys::rte_eth_fc_conf>, DeviceError> {
-        // SAFETY: plain data, filled by the call; the port is ours.
+        // SAFETY: all zeros are valid for this structure of numbers, which the call fills; `self` has claimed the port.
         unsafe {
             let mut raw: sys::rte_eth_fc_conf = std::mem::zeroed();
             match sys::rte_eth_dev_flow_ctrl_get(self.port(), &raw mut raw) {

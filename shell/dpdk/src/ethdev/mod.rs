@@ -1,16 +1,16 @@
-//! Ethernet devices: found or hot-plugged, each owned by one port.
+//! Ethernet devices, found or hot-plugged. Each is claimed by one port.
 //!
-//! A device that the environment probed at its start is only stopped when its port is removed; one that this module
-//! attached is closed and unplugged, once.
+//! When a port is removed, its device is stopped. A device that this module attached is also closed and unplugged; a device that the
+//! environment probed at its start is not.
 //!
 //! # Invariants
 //!
-//! - `Claim` is the only claim on a device; the list of claims keeps a second port from using it. It is dropped
-//!   last, after all queues: a driver's memory is never freed during a burst.
+//! - A device has at most one `Claim`, because the list of claims prevents a second port from claiming it. The claim is
+//!   dropped last, after all queues, so a driver's memory is never freed during a burst.
 //! - A device is configured and stopped only while none of its queues is in use ([`Ethdev::stop`] waits for that, and
 //!   fails if it takes too long).
 //!
-//! The main thread, or a helper thread of it, owns the [`Ethdev`]; its queues are moved to workers.
+//! The main thread, or a helper thread of it, owns the [`Ethdev`]; workers own its queues.
 
 mod claim;
 mod device;

@@ -1,9 +1,9 @@
-//! Packets lost outside the driver.
+//! Counters of packets that were lost outside the driver.
 
 use packet::queue::TxResult;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Packets lost outside the driver. The counters are independent: no order among them is promised.
+/// Counters of packets that were lost outside the driver. They are independent of each other, so relaxed accesses suffice.
 #[derive(Default)]
 pub(crate) struct OwnCounters {
     pub(super) rx_lost: AtomicU64,

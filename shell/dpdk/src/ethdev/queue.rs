@@ -1,6 +1,6 @@
-//! Bursts: from a receive queue into frames, from frames into a transmit queue.
+//! The queues of a device: a receive queue converts packets to frames, a transmit queue converts frames to packets.
 //!
-//! The driver is called once per burst through the shim; the work per packet is done here.
+//! The driver is called once per burst through the C shim; the work for each packet is done here.
 
 use super::run::Running;
 use crate::mbuf::{self, Burst, Mbuf};
@@ -33,7 +33,7 @@ impl RxQueue for EthRx {
             return RxResult::default();
         }
         let (port, queue) = (self.running.claim.port, self.queue);
-        // SAFETY: the device runs as long as `running` is held, and this queue is polled only through `self`.
+        // SAFETY: the device runs as long as `running` is held, and only `self` polls this queue.
         let (n, lost) = unsafe {
             self.burst.receive(max, pool, out, |mbufs, n| sys::sluice_rx_burst(port, queue, mbufs, n))
         };
@@ -45,28 +45,29 @@ impl RxQueue for EthRx {
     }
 }
 
-/// A transmit queue. Several of these may share one queue of the device.
+/// A transmit queue. Several `EthTx` may share one queue of the device.
 pub struct EthTx {
     running: Arc<Running>,
     queue: u16,
     burst: Burst,
     /// Total length of the packets in `burst`.
     bytes: u64,
-    /// The burst has a packet with an offload request, so the driver has to prepare the burst first.
+    /// The burst contains a packet with an offload request, so the driver must prepare the burst before it is sent.
     has_requests: bool,
-    given: FrameBatch,
+    /// An empty list whose memory is reused.
+    spare: FrameBatch,
     /// The bytes of the last packet that the device did not accept.
     refused: Vec<u8>,
 }
 
 impl EthTx {
     pub(super) fn new(running: Arc<Running>, queue: u16) -> EthTx {
-        let (burst, given) = (Burst::new(), FrameBatch::new());
-        EthTx { running, queue, burst, bytes: 0, has_requests: false, given, refused: Vec::new() }
+        let (burst, spare) = (Burst::new(), FrameBatch::new());
+        EthTx { running, queue, burst, bytes: 0, has_requests: false, spare, refused: Vec::new() }
     }
 
-    /// Appends a packet to the burst, which is sent when it is full.
-    fn put(&mut self, mbuf: Mbuf, len: usize, result: &mut TxResult) {
+    /// Appends a packet to the burst, and sends the burst if it is full.
+    fn push_and_send(&mut self, mbuf: Mbuf, len: usize, result: &mut TxResult) {
         self.bytes += len as u64;
         self.burst.push(mbuf);
         if self.burst.is_full() {
@@ -74,25 +75,25 @@ impl EthTx {
         }
     }
 
-    /// Appends packets that need no work to the burst, which is sent whenever it is full. Stops at, and returns, the
-    /// first frame that needs work.
+    /// Appends frames that need no special handling to the burst, and sends the burst whenever it is full. Stops at the first frame that
+    /// needs special handling, and returns it.
     #[inline]
-    fn put_all(&mut self, frames: &mut Drain<'_, Frame>, result: &mut TxResult) -> Option<Frame> {
+    fn fill_and_send(&mut self, frames: &mut Drain<'_, Frame>, result: &mut TxResult) -> Option<Frame> {
         loop {
-            let (bytes, odd) = self.burst.fill(frames, self.running.max_len);
+            let (bytes, special) = self.burst.fill(frames, self.running.max_len);
             self.bytes += bytes;
             if !self.burst.is_full() {
-                return odd;
+                return special;
             }
             self.send(result);
         }
     }
 
-    /// Appends copies of the first frames that lie in no packet of DPDK, as long as they need nothing else; sends the burst whenever it is
-    /// full. Returns how many were copied. Frames of other ports (guests, `afxdp`, tunnels) come in batches.
-    fn put_copies(&mut self, frames: &[Frame], result: &mut TxResult) -> usize {
-        let longest = self.running.max_len;
-        let is_copied = |f: &&Frame| !mbuf::is_ours(f) && !f.has_offload_state() && f.len() <= longest;
+    /// Appends copies of the first frames, as long as they are not in mbufs and need only a copy. Sends the burst whenever it is
+    /// full. Returns how many frames were copied. Frames from other ports (guests, `afxdp`, tunnels) arrive in batches.
+    fn copy_and_send(&mut self, frames: &[Frame], result: &mut TxResult) -> usize {
+        let max_len = self.running.max_len;
+        let is_copied = |f: &&Frame| !mbuf::is_in_mbuf(f) && !f.has_offload_state() && f.len() <= max_len;
         let mut done = 0;
         loop {
             let n = frames[done..].iter().take(self.burst.room()).take_while(is_copied).count();
@@ -107,23 +108,25 @@ impl EthTx {
         }
     }
 
-    /// Sends the burst; packets that the device does not accept are freed.
+    /// Sends the burst. Packets that the device does not accept are freed.
     fn send(&mut self, result: &mut TxResult) {
-        let (given, mut bytes) = (self.burst.len(), std::mem::take(&mut self.bytes));
+        let (n_pushed, mut bytes) = (self.burst.len(), std::mem::take(&mut self.bytes));
         let (port, queue) = (self.running.claim.port, self.queue);
-        let alone = self.running.txq(queue).lock().unwrap_or_else(PoisonError::into_inner);
+        let tx_lock = self.running.txq(queue).lock().unwrap_or_else(PoisonError::into_inner);
         if std::mem::take(&mut self.has_requests) {
-            // SAFETY: as below; the driver writes to headers of packets that are ours.
-            bytes -= unsafe { self.burst.keep(|mbufs, n| sys::sluice_tx_prepare(port, queue, mbufs, n)) };
+            // SAFETY: as for `send` below. The driver writes only to headers of packets that the burst owns.
+            bytes -= unsafe {
+                self.burst.retain_accepted(|mbufs, n| sys::sluice_tx_prepare(port, queue, mbufs, n))
+            };
         }
-        // SAFETY: the device runs as long as `running` is held, and the lock keeps other senders off the queue.
+        // SAFETY: the device runs as long as `running` is held, and the lock prevents other senders from using the queue.
         let (sent, unsent_bytes) = unsafe {
             self.burst.send(&mut self.refused, |mbufs, n| sys::sluice_tx_burst(port, queue, mbufs, n))
         };
-        drop(alone);
+        drop(tx_lock);
         result.sent += sent as u32;
         result.sent_bytes += bytes - unsent_bytes;
-        result.dropped += (given - sent) as u32;
+        result.dropped += (n_pushed - sent) as u32;
     }
 
     /// The frame's offload request in DPDK's form; `None` if the device does not support it.
@@ -136,8 +139,8 @@ impl EthTx {
             if !work.segmentation {
                 return None;
             }
-            // Each segment gets its own length in its IP header. A device without IPv4 checksum offload (virtio)
-            // leaves the segmentation to a receiver that also completes the header checksum.
+            // Each segment gets its own length in its IPv4 header, so the header checksum must be computed. A device without IPv4 checksum
+            // offload (virtio) leaves the segmentation to a receiver that also computes the header checksum.
             if work.ip_checksum && request.segmentation == Some(GsoKind::Tcp4) {
                 request.flags |= sys::SLUICE_RTE_MBUF_F_TX_IP_CKSUM;
             }
@@ -145,16 +148,16 @@ impl EthTx {
         Some(request)
     }
 
-    /// Performs the frame's offload request in software and appends the resulting packets.
+    /// Performs the frame's offload request in software, and appends the resulting packets.
     #[cold]
     fn finish_in_software(&mut self, frame: &mut Frame, result: &mut TxResult) {
         let offload = frame.offload();
         frame.set_offload(Offload::default());
         let running = Arc::clone(&self.running);
         let emitted =
-            offload.finish(frame.bytes_mut(), |bytes| match mbuf::copied(bytes, &running.mempool) {
+            offload.finish(frame.bytes_mut(), |bytes| match mbuf::copy_to_mbuf(bytes, &running.mempool) {
                 _ if bytes.len() > running.max_len => result.too_long += 1,
-                Some(mbuf) => self.put(mbuf, bytes.len(), result),
+                Some(mbuf) => self.push_and_send(mbuf, bytes.len(), result),
                 None => result.dropped += 1,
             });
         if emitted.is_none() {
@@ -163,7 +166,7 @@ impl EthTx {
     }
 }
 
-/// Completes the checksum if that is all the frame requests. Returns false if it requests more, or the request does
+/// Completes the checksum if the frame requests only that. Returns false if it requests more, or if the request does
 /// not fit the frame.
 fn complete_checksum(frame: &mut Frame) -> bool {
     let Offload { csum: Some(csum), gso: None } = frame.offload() else { return false };
@@ -175,19 +178,19 @@ fn complete_checksum(frame: &mut Frame) -> bool {
 }
 
 impl EthTx {
-    /// Handles a frame that needs work or a copy, or is too long. Returns the frame if it was not moved into the
+    /// Handles a frame that has an offload request, needs a copy, or is too long. Returns the frame if it was not moved into the
     /// burst.
     #[cold]
-    fn put_odd(&mut self, mut frame: Frame, result: &mut TxResult) -> Option<Frame> {
+    fn push_special(&mut self, mut frame: Frame, result: &mut TxResult) -> Option<Frame> {
         let len = frame.len();
         if frame.longest() > self.running.max_len {
             result.too_long += 1;
             return Some(frame);
         }
-        let mut left = OffloadRequest::default();
+        let mut request = OffloadRequest::default();
         if frame.has_offload_state() {
             match self.request_to_device(&frame) {
-                Some(request) => left = request,
+                Some(supported) => request = supported,
                 None if complete_checksum(&mut frame) => {}
                 None => {
                     self.finish_in_software(&mut frame, result);
@@ -195,18 +198,18 @@ impl EthTx {
                 }
             }
         }
-        let (mbuf, back) = match mbuf::in_place(frame) {
+        let (mbuf, returned) = match mbuf::into_mbuf(frame) {
             Ok(mbuf) => (Some(mbuf), None),
-            Err(frame) => (mbuf::copied_frame(&frame, &self.running.mempool), Some(frame)),
+            Err(frame) => (mbuf::copy_frame_to_mbuf(&frame, &self.running.mempool), Some(frame)),
         };
         match mbuf {
             Some(mbuf) => {
-                self.has_requests |= mbuf::set_offload(mbuf, &left);
-                self.put(mbuf, len, result);
+                self.has_requests |= mbuf::set_offload(mbuf, &request);
+                self.push_and_send(mbuf, len, result);
             }
             None => result.dropped += 1,
         }
-        back
+        returned
     }
 }
 
@@ -223,16 +226,16 @@ impl TxQueue for EthTx {
             self.running.claim.counters.count_tx_lost(&result);
             return result;
         }
-        let copied = self.put_copies(frames, &mut result);
+        let copied = self.copy_and_send(frames, &mut result);
         if copied < frames.len() {
-            let mut given = std::mem::replace(frames, std::mem::take(&mut self.given));
+            let mut given = std::mem::replace(frames, std::mem::take(&mut self.spare));
             let mut rest = given.drain(..);
             frames.extend(rest.by_ref().take(copied));
-            while let Some(odd) = self.put_all(&mut rest, &mut result) {
-                frames.extend(self.put_odd(odd, &mut result));
+            while let Some(special) = self.fill_and_send(&mut rest, &mut result) {
+                frames.extend(self.push_special(special, &mut result));
             }
             drop(rest);
-            self.given = given;
+            self.spare = given;
         }
         if self.burst.len() > 0 {
             self.send(&mut result);

@@ -9,15 +9,15 @@ use std::ffi::{CStr, c_char};
 ///
 /// # Safety
 ///
-/// `text` is null or a C string that lives during the call.
+/// `text` is null or a C string that lives until this function returns.
 pub(super) unsafe fn text(text: *const c_char) -> Option<String> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees a C string.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }
 
-/// DPDK's description of the device.
+/// Reads DPDK's description of the device.
 pub(super) fn raw(port: u16) -> Result<sys::rte_eth_dev_info, DeviceError> {
-    // SAFETY: plain data, filled by the call; an invalid port is refused by it.
+    // SAFETY: all zeros are valid for this structure, which the call fills. The call returns an error for an invalid port.
     unsafe {
         let mut raw: sys::rte_eth_dev_info = std::mem::zeroed();
         check("Failed to get device info", sys::rte_eth_dev_info_get(port, &raw mut raw))?;
@@ -25,14 +25,14 @@ pub(super) fn raw(port: u16) -> Result<sys::rte_eth_dev_info, DeviceError> {
     }
 }
 
-/// Drivers that announce TCP segmentation but fail for segments of full MTU: net_tap counts the Ethernet header
+/// Drivers that report TCP segmentation but fail for segments with a full MTU: net_tap counts the Ethernet header
 /// towards the MTU.
 const CANNOT_SEGMENT: [&str; 1] = ["net_tap"];
 
 /// Offloads on transmission that the device supports.
 pub(super) fn tx_work(raw: &sys::rte_eth_dev_info) -> TxWork {
     let mut work = TxWork::of(raw.tx_offload_capa);
-    // SAFETY: the driver's name lives as long as the driver.
+    // SAFETY: the name is a C string that lives as long as the driver.
     let driver = unsafe { text(raw.driver_name) };
     work.segmentation &= !driver.is_some_and(|name| CANNOT_SEGMENT.contains(&name.as_str()));
     work
@@ -41,7 +41,7 @@ pub(super) fn tx_work(raw: &sys::rte_eth_dev_info) -> TxWork {
 /// The port's MAC address; zeros if the driver has none.
 pub(super) fn mac(port: u16) -> [u8; 6] {
     let mut mac = sys::rte_ether_addr { addr_bytes: [0; 6] };
-    // SAFETY: filled by the call; an invalid port is refused by it.
+    // SAFETY: the call fills `mac`. It returns an error for an invalid port.
     unsafe { sys::rte_eth_macaddr_get(port, &raw mut mac) };
     mac.addr_bytes
 }

@@ -10,31 +10,31 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use units::NumaId;
 
-/// Above this MTU a packet may need more than one buffer.
+/// Packets of a larger MTU may need more than one buffer.
 const ETHER_MTU: u16 = 1500;
-/// Bytes of the Ethernet header and the check sequence.
-const ETHER: usize = 18;
+/// Bytes of a frame that the MTU does not include: Ethernet header (14) and check sequence (4).
+const ETHERNET_OVERHEAD: usize = 18;
 
 /// Configuration with which a device is started.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Receive queues; reduced to the number that the device has.
+    /// Requested number of receive queues. It is reduced to the number that the device supports.
     pub n_rxq: u16,
-    /// Transmit queues; reduced to the number that the device has.
+    /// Requested number of transmit queues. It is reduced to the number that the device supports.
     pub n_txq: u16,
-    /// Descriptors of each receive queue.
+    /// Number of descriptors of each receive queue.
     pub n_rxq_desc: u16,
-    /// Descriptors of each transmit queue.
+    /// Number of descriptors of each transmit queue.
     pub n_txq_desc: u16,
     /// MTU in bytes.
     pub mtu: u16,
-    /// Request interrupts for link changes.
+    /// Whether to request interrupts for link changes.
     pub link_interrupt: bool,
     /// NUMA node of the queues' memory.
     pub numa: NumaId,
     /// The pool for received packets.
     pub mempool: Mempool,
-    /// Use the device's TCP segmentation, if it has it.
+    /// Whether to use the device's TCP segmentation if it has one.
     pub segmentation: bool,
 }
 
@@ -42,12 +42,12 @@ pub struct Config {
 pub(crate) struct Running {
     pub(crate) claim: Arc<Claim>,
     pub(crate) mempool: Mempool,
-    /// The longest packet that may be sent, in bytes.
+    /// Maximum length of packets to be sent, in bytes.
     pub(crate) max_len: usize,
     /// Offloads that are in use.
     pub(crate) work: TxWork,
     n_rxq: u16,
-    /// A lock for each transmit queue: several senders may share one.
+    /// A lock for each transmit queue, because several senders may share one.
     txqs: Vec<Mutex<()>>,
     rx_taken: AtomicBool,
 }
@@ -63,17 +63,17 @@ impl Running {
         let mut conf = device_conf(config, &info);
         conf.txmode.offloads = work.offloads();
         let (n_rxq, n_txq) = configure(port, config, &conf, n_rxq, n_txq)?;
-        // SAFETY: the port is ours and configured.
+        // SAFETY: the port is claimed and configured.
         unsafe {
             check("start error", sys::rte_eth_dev_start(port))?;
-            // Errors are ignored: a driver that supports neither does not filter.
+            // Errors are ignored: a driver that supports neither call receives all packets anyway.
             sys::rte_eth_promiscuous_enable(port);
             sys::rte_eth_allmulticast_enable(port);
         }
         Ok(Running {
             claim,
             mempool: config.mempool.clone(),
-            max_len: usize::from(config.mtu) + ETHER,
+            max_len: usize::from(config.mtu) + ETHERNET_OVERHEAD,
             work,
             n_rxq,
             txqs: (0..n_txq).map(|_| Mutex::new(())).collect(),
@@ -89,7 +89,7 @@ impl Running {
         self.txqs.len()
     }
 
-    /// Returns true at the first call.
+    /// Returns true only at the first call.
     pub(super) fn take_rx_once(&self) -> bool {
         !self.rx_taken.swap(true, Ordering::Relaxed)
     }
@@ -101,12 +101,12 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // SAFETY: the port is ours; queues hold this structure, so none is left.
+        // SAFETY: the port is claimed by `self.claim`. Each queue holds this structure, so no queue exists any more.
         unsafe { sys::rte_eth_dev_stop(self.claim.port) };
     }
 }
 
-/// Configures the device with as many of the queues as it provides: some drivers promise more than they have.
+/// Configures the device with as many queues as it provides: some drivers report more than they support.
 fn configure(
     port: u16,
     config: &Config,
@@ -116,50 +116,50 @@ fn configure(
 ) -> Result<(u16, u16), DeviceError> {
     let socket = config.numa.0;
     loop {
-        // SAFETY: the port is ours and stopped; `conf` outlives the call.
+        // SAFETY: the port is claimed and stopped; `conf` lives until the call returns.
         let code = unsafe { sys::rte_eth_dev_configure(port, n_rxq, n_txq, conf) };
         if code < 0 && n_rxq != n_txq {
-            // Some drivers (tap) need as many receive as transmit queues. Senders can share a queue.
+            // Some drivers (tap) need as many receive queues as transmit queues. Senders can share a queue.
             (n_rxq, n_txq) = (n_rxq.min(n_txq), n_rxq.min(n_txq));
             continue;
         }
         check("eth_dev setup error", code)?;
-        // SAFETY: as above. A driver without this call keeps its own MTU.
+        // SAFETY: the port is claimed and stopped. A driver that does not support this call keeps its own MTU.
         let code = unsafe { sys::rte_eth_dev_set_mtu(port, config.mtu) };
         if code != -libc::ENOTSUP {
             check(&format!("MTU ({}) setup error", config.mtu), code)?;
         }
-        // SAFETY: as above; no special configuration of the queue.
-        let refused = each(n_txq, |q| unsafe {
+        // SAFETY: the port is configured and stopped; a null pointer selects the queue's default configuration.
+        let refused = set_up_each(n_txq, |q| unsafe {
             sys::rte_eth_tx_queue_setup(port, q, config.n_txq_desc, socket, std::ptr::null())
         });
         if let Err((queue, code)) = refused {
-            n_txq = fewer(queue, "txq", code)?;
+            n_txq = working_queues(queue, "txq", code)?;
             continue;
         }
-        // SAFETY: as above; the pool lives as long as the queue, because `Running` holds it and every queue holds
-        // `Running`.
-        let refused = each(n_rxq, |q| unsafe {
+        // SAFETY: as for transmit queues. The pool lives as long as the queue, because every queue holds `Running`, which holds the
+        // pool.
+        let refused = set_up_each(n_rxq, |q| unsafe {
             let pool = config.mempool.raw();
             sys::rte_eth_rx_queue_setup(port, q, config.n_rxq_desc, socket, std::ptr::null(), pool)
         });
         match refused {
             Ok(()) => return Ok((n_rxq, n_txq)),
-            Err((queue, code)) => n_rxq = fewer(queue, "rxq", code)?,
+            Err((queue, code)) => n_rxq = working_queues(queue, "rxq", code)?,
         }
     }
 }
 
-/// Sets up all queues. The error names the first queue that failed and its error number.
-fn each(n: u16, setup: impl Fn(u16) -> i32) -> Result<(), (u16, i32)> {
+/// Sets up all queues. The error consists of the first queue that failed and its error number.
+fn set_up_each(n: u16, setup: impl Fn(u16) -> i32) -> Result<(), (u16, i32)> {
     (0..n).try_for_each(|q| match setup(q) {
         0 => Ok(()),
         code => Err((q, code)),
     })
 }
 
-/// The number of queues that were set up before `queue` failed.
-fn fewer(queue: u16, kind: &str, code: i32) -> Result<u16, DeviceError> {
+/// The number of queues that were set up before `queue` failed. An error if there are none.
+fn working_queues(queue: u16, kind: &str, code: i32) -> Result<u16, DeviceError> {
     match queue {
         0 => Err(DeviceError::new(format!("unable to setup {kind}(0)"), code)),
         _ => Ok(queue),
@@ -167,7 +167,7 @@ fn fewer(queue: u16, kind: &str, code: i32) -> Result<u16, DeviceError> {
 }
 
 fn device_conf(config: &Config, info: &sys::rte_eth_dev_info) -> sys::rte_eth_conf {
-    // SAFETY: plain data; zero requests nothing.
+    // SAFETY: all zeros are valid for this structure and request nothing.
     let mut conf: sys::rte_eth_conf = unsafe { std::mem::zeroed() };
     let scatter = sys::SLUICE_RTE_ETH_RX_OFFLOAD_SCATTER;
     if config.mtu > ETHER_MTU && info.rx_offload_capa & scatter != 0 {

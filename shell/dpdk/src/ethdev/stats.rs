@@ -1,4 +1,4 @@
-//! Counters of a device: the driver's, and packets that were lost outside the driver.
+//! Counters of a device: those of the driver, and of packets that were lost outside the driver.
 
 use super::device::Ethdev;
 use super::error::{DeviceError, check};
@@ -6,7 +6,7 @@ use dpdk_sys as sys;
 use std::ffi::CStr;
 use std::sync::atomic::Ordering;
 
-/// More extended counters than any driver has; bounds the memory asked of one.
+/// Limit of the number of extended counters, higher than that of any driver, so that memory is bounded.
 const XSTATS_MAX: usize = 16_384;
 
 /// The counters of a device.
@@ -23,11 +23,11 @@ pub struct Counters {
     pub rx_missed: u64,
     /// Dropped by the device because no buffer was free.
     pub rx_no_buffer: u64,
-    /// Received, but dropped because they made no frame.
+    /// Packets that were received but could not be converted to a frame.
     pub rx_lost: u64,
-    /// Not accepted by the device.
+    /// Packets that the device did not accept.
     pub tx_failed: u64,
-    /// Longer than the MTU allows.
+    /// Packets that were longer than the MTU allows.
     pub tx_too_long: u64,
     /// The driver's extended counters, by the driver's names.
     pub extended: Vec<(String, u64)>,
@@ -36,7 +36,7 @@ pub struct Counters {
 impl Ethdev {
     /// Reads all counters.
     pub fn counters(&self) -> Result<Counters, DeviceError> {
-        // SAFETY: plain data, filled by the call; the port is ours.
+        // SAFETY: all zeros are valid for this structure of numbers, which the call fills; `self` has claimed the port.
         let raw = unsafe {
             let mut raw: sys::rte_eth_stats = std::mem::zeroed();
             check("Can't get ETH statistics", sys::rte_eth_stats_get(self.port(), &raw mut raw))?;
@@ -59,15 +59,15 @@ impl Ethdev {
         })
     }
 
-    /// The driver's extended counters; empty if the driver does not name them.
+    /// The driver's extended counters; empty if the driver does not report their names.
     fn extended(&self) -> Vec<(String, u64)> {
         let port = self.port();
-        // SAFETY: with no room given, the call only counts.
+        // SAFETY: without space for names, the call only returns their number.
         let n = unsafe { sys::rte_eth_xstats_get_names(port, std::ptr::null_mut(), 0) };
         let n = usize::try_from(n).unwrap_or(0).min(XSTATS_MAX);
         let mut names = vec![sys::rte_eth_xstat_name { name: [0; 64] }; n];
         let mut values = vec![sys::rte_eth_xstat { id: 0, value: 0 }; n];
-        // SAFETY: each call writes at most `n` entries, for which there is room.
+        // SAFETY: each call writes at most `n` entries, for which the vector has space.
         let (named, counted) = unsafe {
             let named = sys::rte_eth_xstats_get_names(port, names.as_mut_ptr(), n as u32);
             (named, sys::rte_eth_xstats_get(port, values.as_mut_ptr(), n as u32))

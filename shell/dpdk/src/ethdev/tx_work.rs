@@ -1,4 +1,4 @@
-//! Offloads on transmission.
+//! Offloads of a device on transmission.
 
 use dpdk_sys as sys;
 
@@ -14,7 +14,7 @@ pub struct TxWork {
 }
 
 impl TxWork {
-    /// The offloads that these capabilities (`RTE_ETH_TX_OFFLOAD_*`) allow.
+    /// The offloads that a device with these capabilities (`RTE_ETH_TX_OFFLOAD_*`) performs.
     pub(super) fn of(capabilities: u64) -> TxWork {
         let has = |flags: u64| capabilities & flags == flags;
         let checksum =
@@ -22,13 +22,13 @@ impl TxWork {
         TxWork {
             ip_checksum: has(sys::SLUICE_RTE_ETH_TX_OFFLOAD_IPV4_CKSUM),
             checksum,
-            // Packets to be segmented consist of several buffers.
+            // Packets to be segmented consist of several mbuf segments.
             segmentation: checksum
                 && has(sys::SLUICE_RTE_ETH_TX_OFFLOAD_TCP_TSO | sys::SLUICE_RTE_ETH_TX_OFFLOAD_MULTI_SEGS),
         }
     }
 
-    /// As DPDK's flags.
+    /// The offloads as DPDK's flags.
     pub(super) fn offloads(self) -> u64 {
         let of = |on, flags| if on { flags } else { 0 };
         of(self.ip_checksum, sys::SLUICE_RTE_ETH_TX_OFFLOAD_IPV4_CKSUM)

@@ -1,5 +1,5 @@
-//! The library's bounds.
+//! Limits of the library.
 
-/// Packets that the library moves at most in one call (a constant in its source, not in its interface).
-/// If more were offered in one call, the ring would look full.
+/// Maximum number of packets that the library transfers in one call (a constant in its source, not in its interface).
+/// If more were passed in one call, the ring would seem to be full.
 pub(super) const BURST: usize = 32;

@@ -1,9 +1,9 @@
 //! The library's callbacks about connections, guests and rings.
 //!
-//! They run on the library's thread (`vhost-events`), find the port by the path at which the library listens, set
-//! atomics, and log a line. None of them may panic. `ring_state` runs under the library's locks of the rings and must
+//! They run on the library's thread (`vhost-events`). Each finds the port by the path at which the library listens, changes
+//! atomics, and logs a line. None of them may panic. `ring_state` runs under the library's locks of the rings and must
 //! not wait for a worker (see [`super::device_access`]). `interrupted` runs on the thread that polls the ring, during a burst,
-//! and counts for that thread only.
+//! and counts only for that thread.
 
 use super::message_checks;
 use super::ports::find;
@@ -17,10 +17,10 @@ use vhost::log::{Level, say};
 use vhost::rules::Rules;
 use vhost::{blocked_writes, lost_memory};
 
-/// The table of callbacks in the library's form.
+/// The table of callbacks in the library's format.
 pub(super) struct Callbacks(sys::rte_vhost_device_ops);
 
-// SAFETY: never written; the pointers in it are null and reserved.
+// SAFETY: the table is never written, and its pointers are null and reserved.
 unsafe impl Sync for Callbacks {}
 
 impl Callbacks {
@@ -40,27 +40,27 @@ pub(super) static CALLBACKS: Callbacks = Callbacks(sys::rte_vhost_device_ops {
     ..NONE
 });
 
-/// A table without callbacks. Its further fields depend on DPDK's version.
-// SAFETY: absent functions are null, and so are reserved pointers.
+/// A table without callbacks, for the fields that depend on DPDK's version.
+// SAFETY: all zeros are valid: a null function is an absent callback, and reserved pointers are null.
 const NONE: sys::rte_vhost_device_ops = unsafe { std::mem::zeroed() };
 
-/// Makes the eventfd by which ring `ring` notifies its guest non-blocking.
+/// Makes the eventfd non-blocking by which ring `ring` interrupts its guest.
 fn never_block(vid: c_int, ring: u16) {
     // SAFETY: all zeros are valid for this structure of numbers and pointers.
     let mut vring: sys::rte_vhost_vring = unsafe { std::mem::zeroed() };
-    // SAFETY: the number is valid in a callback; the facts are copied to `vring`.
+    // SAFETY: the vid is valid during a callback; the call writes to `vring`.
     if unsafe { sys::rte_vhost_get_vhost_vring(vid, ring, &mut vring) } == 0 && vring.callfd >= 0 {
-        // SAFETY: the library holds the descriptor open during the callback.
+        // SAFETY: the library keeps the file descriptor open during the callback.
         blocked_writes::never_block(unsafe { BorrowedFd::borrow_raw(vring.callfd) });
     }
 }
 
 thread_local! {
-    /// Interrupts that this thread sent to guests and that were not yet taken by [`take_interrupts`].
+    /// Number of interrupts that this thread sent to guests since the last [`take_interrupts`].
     static INTERRUPTS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The library interrupted the guest after a burst on its ring.
+/// Called when the library has interrupted the guest after a burst on its ring.
 unsafe extern "C" fn interrupted(_vid: c_int) {
     INTERRUPTS.set(INTERRUPTS.get() + 1);
 }
@@ -71,8 +71,8 @@ pub(super) fn take_interrupts() -> u64 {
     INTERRUPTS.take()
 }
 
-/// The proxy connected on behalf of a guest; nothing is negotiated yet. The port has no other connection: the proxy
-/// waits until the previous one is gone.
+/// Called when the proxy has connected on behalf of a guest. Nothing is negotiated yet. The port has no other connection, because the proxy
+/// waits until the previous one has been removed.
 unsafe extern "C" fn connected(vid: c_int) -> c_int {
     let Some(port) = find(vid).filter(|port| port.take_expected()) else { return -1 };
     *port.rules.lock().unwrap_or_else(PoisonError::into_inner) = Rules::default();
@@ -82,17 +82,17 @@ unsafe extern "C" fn connected(vid: c_int) -> c_int {
     0
 }
 
-/// The first rings are ready: traffic may begin.
+/// Called when the first rings are ready, so that workers may use them.
 unsafe extern "C" fn guest_ready(vid: c_int) -> c_int {
     let Some(port) = find(vid) else {
         say(Level::Info, &format!("vHost Device {vid} can't be added - name not found"));
         return -1;
     };
-    // SAFETY: the number is valid until `guest_gone` has returned; these only read.
+    // SAFETY: the vid is valid until `guest_gone` has returned; these functions only read.
     let (pairs, numa) =
         unsafe { (usize::from(sys::rte_vhost_get_vring_num(vid)) / 2, sys::rte_vhost_get_numa_node(vid)) };
     let mut features = 0;
-    // SAFETY: as above; the feature bits are written to `features`.
+    // SAFETY: the vid is valid until `guest_gone` has returned; the call writes to `features`.
     if unsafe { sys::rte_vhost_get_negotiated_features(vid, &mut features) } != 0 {
         features = 0;
     }
@@ -108,10 +108,10 @@ unsafe extern "C" fn guest_ready(vid: c_int) -> c_int {
     0
 }
 
-/// Asks the guest not to kick any ring, because workers poll them.
+/// Requests that the guest does not kick any ring, because workers poll the rings.
 pub(super) fn disable_kicks(vid: c_int) {
-    // SAFETY: the number is valid: we are in a callback with it, or inside an access. Takes the lock of each ring; no
-    // caller of this function holds one.
+    // SAFETY: the vid is valid, because the caller is a callback for it or holds an access. The call locks each ring; no
+    // caller of this function holds such a lock.
     unsafe {
         for ring in 0..sys::rte_vhost_get_vring_num(vid) {
             sys::rte_vhost_enable_guest_notification(vid, ring, 0);
@@ -119,13 +119,13 @@ pub(super) fn disable_kicks(vid: c_int) {
     }
 }
 
-/// The library unmaps the guest's memory when this returns.
+/// Called before the library unmaps the guest's memory, which it does when this returns.
 unsafe extern "C" fn guest_gone(vid: c_int) {
     let Some(port) = find(vid) else { return };
     if port.access.vid() == Some(vid) {
         port.access.detach();
-        // The proxy made sure that no worker is inside before it asked for this, or (if the library ends the
-        // connection by itself) that no worker was blocked inside: at most a burst is left.
+        // If the proxy requested the removal, it has ensured that no worker accesses the rings. If the library ends the
+        // connection by itself, no worker was blocked in the rings, so this waits at most for a burst.
         while !port.access.is_idle() {
             std::thread::yield_now();
         }
@@ -135,7 +135,7 @@ unsafe extern "C" fn guest_gone(vid: c_int) {
     say(Level::Info, &format!("vHost Device '{}' has been removed", port.path));
 }
 
-/// The guest, or the library on its behalf, enabled or disabled a ring.
+/// Called when the guest, or the library on its behalf, has enabled or disabled a ring.
 unsafe extern "C" fn ring_state(vid: c_int, ring: u16, on: c_int) -> c_int {
     let Some(port) = find(vid) else { return 0 };
     let (pair, from_guest, on) = (usize::from(ring / 2), ring % 2 == 1, on != 0);
@@ -159,7 +159,7 @@ unsafe extern "C" fn ring_state(vid: c_int, ring: u16, on: c_int) -> c_int {
     0
 }
 
-/// The connection ended; the rings were removed before.
+/// Called when the connection has ended. The rings were removed before.
 unsafe extern "C" fn disconnected(vid: c_int) {
     let Some(port) = find(vid) else { return };
     if port.access.vid() == Some(vid) {

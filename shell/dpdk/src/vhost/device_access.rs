@@ -1,23 +1,23 @@
 //! Access of workers to a guest's rings, which the library may free.
 //!
-//! The library identifies a connected guest by a number (vid). The number is valid until the `destroy_device` callback
-//! has returned; then the memory is unmapped, and the number may be given to another guest of another port. So nothing
-//! may make the library remove a guest, or change its memory, while a worker is in a library call with that number.
+//! The library identifies a connected guest by a number, the vid. A vid is valid until the `destroy_device` callback
+//! has returned. Then the guest's memory is unmapped, and the vid may be reused for another guest of another port. So the
+//! library must not remove a guest, or change its memory, while a worker is in a library call with that vid.
 //!
-//! [`DeviceAccess`] holds the number. Each caller of the library owns an [`Accessor`]: a counter of its own that is
-//! odd while the caller is inside.
+//! [`DeviceAccess`] holds the vid. Each caller of the library owns an [`Accessor`]: a counter that is
+//! odd during the caller's access.
 //!
-//! - A worker makes its counter odd, then reads the number. If that is absent, it makes the counter even and returns.
-//! - [`super::proxy`] makes the number absent ([`DeviceAccess::block`]), then reads all counters, and proceeds when
+//! - A worker makes its counter odd, and then reads the vid. If the vid is absent, the worker makes the counter even and returns.
+//! - [`super::proxy`] makes the vid absent ([`DeviceAccess::block`]), then reads all counters, and continues when
 //!   all are even ([`DeviceAccess::is_idle`]).
 //!
-//! All four operations are sequentially consistent, so they have one order: either the worker reads "absent", or the
-//! proxy reads the counter as odd. The counter becomes even with Release and is read with Acquire, so what the worker
-//! did inside happened before the library frees anything. A counter that becomes odd after the access was blocked
-//! becomes even at once, because the number is absent by then.
+//! These four operations are sequentially consistent, so they have one order: either the worker reads "absent", or the
+//! proxy reads the counter as odd. The counter becomes even with Release and is read with Acquire, so the worker's accesses
+//! happen before the library frees anything. A counter that becomes odd after the access was blocked
+//! becomes even at once, because the vid is absent by then.
 //!
-//! An access lasts one burst, or a few queries of the main thread. It has no upper bound if a worker waits for
-//! something that its guest withholds. So nothing here waits for an access to end: the proxy checks again later, and
+//! An access lasts for one burst, or for a few queries of the main thread. It has no upper limit if a worker waits for
+//! something that its guest withholds. So nothing here waits for the end of an access: the proxy checks again later, and
 //! everything else continues ([`Accesses`]).
 //!
 //! Sources: `rte_vhost.h`; the order of locks in the library's handling of messages (22.11).
@@ -27,13 +27,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 const ABSENT: i32 = -1;
 
-/// The counter of one accessor, on a cache line of its own: one worker writes it with each burst.
+/// The counter of one accessor, in its own cache line, because its worker writes it with each burst.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct AccessCounter {
-    /// Odd while the owner is inside.
+    /// Odd during an access of the owner.
     count: AtomicU64,
-    /// The thread that was inside last (gettid(2)).
+    /// The thread that made the last access (gettid(2)).
     thread: AtomicI32,
 }
 
@@ -41,36 +41,37 @@ thread_local! {
     static THREAD: i32 = rustix::thread::gettid().as_raw_nonzero().get();
 }
 
-/// The number of the connected guest, and the counters of all that may use it.
+/// The vid of the connected guest, and the counters of all callers that may use it.
 #[derive(Debug)]
 pub(super) struct DeviceAccess {
-    /// The number that workers read: `attached`, or absent while access is blocked.
+    /// The vid that workers read: `attached`, or absent while access is blocked.
     visible_vid: AtomicI32,
     state: Mutex<State>,
+    /// The counters of all accessors.
     accessors: Mutex<Vec<Weak<AccessCounter>>>,
 }
 
 #[derive(Debug)]
 struct State {
-    /// The guest that the library declared ready, or absent.
+    /// The vid of the guest that the library reported as ready, or absent.
     attached: i32,
     blocked: bool,
-    /// The guest became ready while access was blocked.
+    /// Whether the guest became ready while access was blocked.
     attached_while_blocked: bool,
 }
 
-/// The right of one thread at a time to enter.
+/// The permission to access the rings, for one thread at a time.
 #[derive(Debug)]
 pub(super) struct Accessor(Arc<AccessCounter>);
 
-/// Proof of being inside: the number stays valid until this is dropped.
-pub(super) struct Inside<'a> {
+/// An access. The vid stays valid until it is dropped.
+pub(super) struct VidAccess<'a> {
     counter: &'a AccessCounter,
     odd_count: u64,
     vid: i32,
 }
 
-/// The accesses that were in progress when this was made.
+/// The accesses that were in progress when this value was created.
 #[derive(Debug, Default)]
 pub(super) struct Accesses(Vec<(Arc<AccessCounter>, u64)>);
 
@@ -87,7 +88,7 @@ impl DeviceAccess {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Creates an accessor; each caller has its own. If access is blocked, it reads "absent" at its first use.
+    /// Creates an accessor; each caller needs its own. If access is blocked, its first use reads "absent".
     pub fn accessor(&self) -> Accessor {
         let counter = Arc::new(AccessCounter::default());
         let mut accessors = self.accessors.lock().unwrap_or_else(PoisonError::into_inner);
@@ -96,9 +97,9 @@ impl DeviceAccess {
         Accessor(counter)
     }
 
-    /// Enters; `None` if there is no guest or access is blocked.
+    /// Begins an access; `None` if there is no guest or access is blocked.
     #[inline]
-    pub fn enter<'a>(&self, accessor: &'a mut Accessor) -> Option<Inside<'a>> {
+    pub fn enter<'a>(&self, accessor: &'a mut Accessor) -> Option<VidAccess<'a>> {
         let counter = &*accessor.0;
         let thread = THREAD.with(|thread| *thread);
         if counter.thread.load(Ordering::Relaxed) != thread {
@@ -107,17 +108,17 @@ impl DeviceAccess {
         let odd_count = counter.count.load(Ordering::Relaxed) + 1;
         counter.count.store(odd_count, Ordering::SeqCst);
         let vid = self.visible_vid.load(Ordering::SeqCst);
-        // Dropping it makes the counter even again, also if there is no guest.
-        let inside = Inside { counter, odd_count, vid };
+        // If there is no guest, dropping the access makes the counter even again.
+        let inside = VidAccess { counter, odd_count, vid };
         (vid != ABSENT).then_some(inside)
     }
 
-    /// The connected guest, also while access is blocked. Only for comparison: the number may be invalid by now.
+    /// The vid of the connected guest, also while access is blocked. Only for comparison, because it may be invalid by now.
     pub fn vid(&self) -> Option<i32> {
         Some(self.state().attached).filter(|v| *v != ABSENT)
     }
 
-    /// The library declared a guest ready. Returns whether workers can enter.
+    /// Stores the vid of a guest that the library reported as ready. Returns whether workers can access it.
     pub fn attach(&self, vid: i32) -> bool {
         let mut state = self.state();
         (state.attached, state.attached_while_blocked) = (vid, state.blocked);
@@ -127,21 +128,21 @@ impl DeviceAccess {
         !state.blocked
     }
 
-    /// The library removes the guest.
+    /// Removes the vid, because the library removes the guest.
     pub fn detach(&self) {
         let mut state = self.state();
         (state.attached, state.attached_while_blocked) = (ABSENT, false);
         self.visible_vid.store(ABSENT, Ordering::SeqCst);
     }
 
-    /// From now on no worker enters; those inside may still be on their way out.
+    /// Blocks new accesses of workers. Accesses in progress may still continue.
     pub fn block(&self) {
         let mut state = self.state();
         state.blocked = true;
         self.visible_vid.store(ABSENT, Ordering::SeqCst);
     }
 
-    /// Lets workers enter again if there is a guest. Returns the guest if it became ready while access was blocked.
+    /// Allows accesses again, if there is a guest. Returns its vid if it became ready while access was blocked.
     pub fn unblock(&self) -> Option<i32> {
         let mut state = self.state();
         state.blocked = false;
@@ -149,7 +150,7 @@ impl DeviceAccess {
         std::mem::take(&mut state.attached_while_blocked).then_some(state.attached)
     }
 
-    /// Whether no worker is inside. This stays true only if access was blocked, or the guest detached, before.
+    /// Whether no access is in progress. This stays true only if access was blocked, or the guest was detached, before.
     pub fn is_idle(&self) -> bool {
         self.in_progress().0.is_empty()
     }
@@ -167,7 +168,7 @@ impl DeviceAccess {
 }
 
 impl Accesses {
-    /// Whether all of them have ended. A worker that left and entered again is not counted.
+    /// Whether all of them have ended. If a worker ended its access and began another one, the new one does not count.
     pub fn have_ended(&mut self) -> bool {
         self.0.retain(|(counter, odd_count)| counter.count.load(Ordering::SeqCst) == *odd_count);
         self.0.is_empty()
@@ -181,14 +182,14 @@ impl Accesses {
     }
 }
 
-impl Inside<'_> {
+impl VidAccess<'_> {
     #[inline]
     pub fn vid(&self) -> i32 {
         self.vid
     }
 }
 
-impl Drop for Inside<'_> {
+impl Drop for VidAccess<'_> {
     #[inline]
     fn drop(&mut self) {
         self.counter.count.store(self.odd_count + 1, Ordering::Release);

@@ -1,4 +1,4 @@
-//! Receiving from a guest: the packets of its ring become frames.
+//! Receives from a guest: converts the packets of its ring to frames.
 
 use super::bounds::BURST;
 use super::callbacks::take_interrupts;
@@ -17,8 +17,9 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use vhost::Received;
 
-/// Offset of the flags in a TCP header, and the flag CWR, which a sender sets when it slowed down (RFC 3168).
+/// Offset of the flags in a TCP header.
 const TCP_FLAGS: usize = 13;
+/// The flag CWR, which a sender sets after it has reduced its congestion window (RFC 3168).
 const CWR: u8 = 0x80;
 
 /// One receive queue, owned by one worker.
@@ -39,7 +40,7 @@ impl FromGuest {
     /// Appends up to `max` packets to `out`.
     #[inline]
     pub fn receive(&mut self, max: usize, pool: &mut FramePool, out: &mut FrameBatch) -> Received {
-        let Some(inside) = self.port.access.enter(&mut self.accessor) else { return Received::default() };
+        let Some(access) = self.port.access.enter(&mut self.accessor) else { return Received::default() };
         if !self.port.guest_sends(self.pair) {
             return Received::default();
         }
@@ -48,11 +49,11 @@ impl FromGuest {
         let (mut n, mut interrupts) = (0, 0);
         while n < max {
             let room = &mut mbufs[n..max];
-            // SAFETY: the number is valid while we are inside; `room` has space for its length of pointers; the pool
+            // SAFETY: the vid is valid during the access; `room` has space for its length of pointers; the pool
             // is alive. The library checks the ring's number and takes its lock.
             let got = unsafe {
                 let (to, len) = (room.as_mut_ptr(), room.len() as u16);
-                sys::rte_vhost_dequeue_burst(inside.vid(), ring, self.pool.raw(), to, len)
+                sys::rte_vhost_dequeue_burst(access.vid(), ring, self.pool.raw(), to, len)
             };
             interrupts += take_interrupts();
             n = max.min(n + usize::from(got));
@@ -60,70 +61,71 @@ impl FromGuest {
                 break;
             }
         }
-        drop(inside);
+        drop(access);
         let (before, mbufs) = (out.len(), &mbufs[..n]);
-        // SAFETY: these packets are ours and not yet passed on.
+        // SAFETY: this function owns the packets and has not passed them on yet.
         let flags = |m: &*mut sys::rte_mbuf| unsafe { (**m).ol_flags };
         if mbufs.iter().all(|m| flags(m) & OFFLOAD == 0) {
-            // SAFETY: these packets are ours, and their pointers are not used afterwards.
+            // SAFETY: this function owns the packets, and their pointers are not used afterwards.
             unsafe { mbuf::append(mbufs, pool, out) };
         } else {
-            // SAFETY: as above.
+            // SAFETY: this function owns the packets, and each pointer is used once.
             mbufs.iter().for_each(|m| unsafe { append_one(*m, flags(m), pool, out) });
         }
-        Received { packets: n, refused: n - (out.len() - before), interrupts, lent: false }
+        Received { packets: n, refused: n - (out.len() - before), interrupts, needs_return: false }
     }
 
-    /// The descriptor that becomes readable when the guest sends while kicks are enabled; `None` if kicks are not
+    /// The file descriptor that becomes readable when the guest sends while kicks are enabled; `None`: kicks are not
     /// available.
     pub fn kick_fd(&self) -> Option<Arc<OwnedFd>> {
         self.kick.as_ref().map(Kick::fd)
     }
 
-    /// Enables or disables kicks. Returns false if the guest cannot kick. Without a guest nothing can arrive, so that
-    /// counts as success.
+    /// Enables or disables kicks. Returns false if the guest cannot kick. Without a guest no packet can arrive, so the result is
+    /// true.
     pub fn arm(&mut self, on: bool) -> bool {
         let Some(kick) = &self.kick else { return false };
         if !on {
             kick.drain();
         }
-        let Some(inside) = self.port.access.enter(&mut self.accessor) else { return true };
+        let Some(access) = self.port.access.enter(&mut self.accessor) else { return true };
         if !self.port.guest_sends(self.pair) {
             return true;
         }
         let ring = self.pair as u16 * 2 + 1;
         if on {
-            return kick.enable(inside.vid(), ring);
+            return kick.enable(access.vid(), ring);
         }
-        Kick::disable(inside.vid(), ring);
+        Kick::disable(access.vid(), ring);
         true
     }
 
-    /// Packets that wait in the ring.
+    /// Number of packets that wait in the ring.
     pub fn waiting(&mut self) -> u32 {
-        let Some(inside) = self.port.access.enter(&mut self.accessor) else { return 0 };
+        let Some(access) = self.port.access.enter(&mut self.accessor) else { return 0 };
         let ring = self.pair as u16 * 2 + 1;
-        // SAFETY: the number is valid while we are inside. The library checks the ring's number and takes its lock.
-        unsafe { sys::rte_vhost_rx_queue_count(inside.vid(), ring) }
+        // SAFETY: the vid is valid during the access. The library checks the ring's number and takes its lock.
+        unsafe { sys::rte_vhost_rx_queue_count(access.vid(), ring) }
     }
 }
 
-/// Bits of `ol_flags` for the state of the checksum; all set: the sender left it to us.
+/// Bits of `ol_flags` that hold the state of the checksum. If all are set, the sender left the checksum to the receiver.
 const CHECKSUM: u64 = sys::SLUICE_RTE_MBUF_F_RX_L4_CKSUM_NONE;
+/// Bit of `ol_flags`: the packet requests segmentation.
 const SEGMENTED: u64 = sys::SLUICE_RTE_MBUF_F_RX_LRO;
-/// If none of these bits is set, the packet requests no offload.
+/// If none of these bits is set, the packet has no offload request.
 const OFFLOAD: u64 = SEGMENTED | CHECKSUM;
 
 /// Appends the frame of one packet, with its offload request if it has one.
 ///
 /// # Safety
 ///
-/// The caller owns the packet and no longer uses its pointer; nothing else uses its memory.
+/// The caller owns the packet and does not use its pointer afterwards; nothing else uses its memory.
 unsafe fn append_one(mbuf: *mut sys::rte_mbuf, flags: u64, pool: &mut FramePool, out: &mut FrameBatch) {
-    // SAFETY: the caller's promise; the word is initialised, and its content is meaningful if the flags say so.
+    // SAFETY: the caller owns the packet. The field is initialised; its value is used only if the flags request segmentation.
     let size = unsafe { (*mbuf).tx_offload } >> SEGMENT_SIZE_SHIFT;
-    // SAFETY: as above.
-    let refused = unsafe { mbuf::append_alone(mbuf, pool, out) };
+    // SAFETY: the caller owns the packet, does not use it afterwards, and guarantees that its memory is not shared.
+    let refused = unsafe { mbuf::append_unshared(mbuf, pool, out) };
     let undone = flags & SEGMENTED != 0 || flags & CHECKSUM == CHECKSUM;
     if undone
         && !refused
@@ -133,7 +135,7 @@ unsafe fn append_one(mbuf: *mut sys::rte_mbuf, flags: u64, pool: &mut FramePool,
     }
 }
 
-/// Copies the offload request from the packet to the frame. `None`: it does not fit the packet, or was not negotiated.
+/// Copies the offload request from the packet to the frame. `None`: the request does not fit the packet, or was not negotiated.
 #[cold]
 fn set_offload(frame: &mut Frame, flags: u64, size: u16) -> Option<()> {
     let bytes = frame.bytes();

@@ -1,6 +1,6 @@
-//! State of one socket of the library.
+//! State of one port that the library serves.
 //!
-//! The library's callbacks write it, with atomics only, since some run while the library holds the locks of the rings.
+//! The library's callbacks write the state. They only use atomics, because some run while the library holds the locks of the rings.
 
 use super::device_access::DeviceAccess;
 use std::ops::Deref;
@@ -9,21 +9,21 @@ use std::sync::{Arc, Mutex};
 use vhost::rules::Rules;
 use vhost::server::wake;
 
-/// The state of one port, with what only the library needs.
+/// The state of one port, including the part that only ports of the library have.
 #[derive(Debug)]
 pub(super) struct PortState {
-    /// What all ports of guests have.
+    /// The state that ports of both back-ends have.
     pub shared: Arc<vhost::PortState>,
-    /// The path at which the library listens; the library's name for the port.
+    /// The path at which the library listens. It is the library's name for the port.
     pub inner: String,
-    /// The guest may use post-copy migration (`vhost-postcopy-support`).
+    /// Whether the guest may use post-copy migration (`vhost-postcopy-support`).
     pub postcopy: bool,
     pub access: DeviceAccess,
-    /// What the connection has set so far. Only the library's thread locks it.
+    /// The checks of the connection's messages. Only the library's thread locks them.
     pub rules: Mutex<Rules>,
-    /// The proxy is about to connect to the library; any other connection is refused.
+    /// The proxy is about to connect to the library. Any other connection is refused.
     expected: AtomicBool,
-    /// The library has a connection.
+    /// The library has a connection or is still removing one.
     library_connected: AtomicBool,
 }
 
@@ -48,17 +48,17 @@ impl PortState {
         }
     }
 
-    /// Announces that the next connection to the library is the proxy's.
+    /// Announces the proxy's connection to the library.
     pub fn expect_connection(&self) {
         self.expected.store(true, Ordering::Release);
     }
 
-    /// Whether a connection was announced; the announcement is consumed.
+    /// Returns whether a connection was announced, and clears the announcement.
     pub fn take_expected(&self) -> bool {
         self.expected.swap(false, Ordering::AcqRel)
     }
 
-    /// The library got a connection, or has finished removing it.
+    /// Sets whether the library has a connection. It has one until it has finished removing it.
     pub fn set_library_connected(&self, library_connected: bool) {
         self.library_connected.store(library_connected, Ordering::Release);
         wake();

@@ -1,4 +1,4 @@
-//! All ports, by the path at which the library listens.
+//! All ports that the library serves, by the path at which the library listens.
 
 use super::port_state::PortState;
 use dpdk_sys as sys;
@@ -12,7 +12,7 @@ fn ports() -> MutexGuard<'static, BTreeMap<String, Arc<PortState>>> {
     PORTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Registers a port. Returns false if a port with this path exists.
+/// Registers a port. Returns false if another port uses the guest's path.
 pub(super) fn add(port: &Arc<PortState>) -> bool {
     let mut ports = ports();
     if ports.values().any(|l| l.path == port.path && !l.is_retired()) {
@@ -29,8 +29,8 @@ pub(super) fn remove(inner: &str) {
 
 pub(super) fn find(vid: c_int) -> Option<Arc<PortState>> {
     let mut path = [0u8; 128];
-    // SAFETY: the library calls us with a valid number; the buffer is as long as stated. The library ends the text
-    // with 0.
+    // SAFETY: the library passes a valid vid to callbacks, and the buffer has `path.len()` bytes. The library ends the text
+    // with a zero byte.
     if unsafe { sys::rte_vhost_get_ifname(vid, path.as_mut_ptr().cast(), path.len()) } != 0 {
         return None;
     }

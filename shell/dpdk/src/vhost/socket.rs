@@ -1,4 +1,4 @@
-//! [`Socket`]: a registered vhost-user path, and the facts about its guest.
+//! [`Socket`]: a vhost-user path that is registered with the library, and the facts about its guest.
 
 use super::callbacks;
 use super::device_access::Accessor;
@@ -17,7 +17,7 @@ use vhost::log::{Level, say};
 use vhost::path::{PATH_MAX, Role, SocketError};
 use vhost::{Guest, Notify, feature, lost_memory, server};
 
-/// A registered path. Dropping it ends the connection; then its receivers and senders receive and send nothing.
+/// A registered path. Dropping it ends the connection; remaining receivers and senders then receive and send nothing.
 #[derive(Debug)]
 pub struct Socket {
     port: Arc<PortState>,
@@ -25,7 +25,7 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Registers `path` and begins to listen (as server; then no file of this name may exist) or to connect. `notify` is called
+    /// Registers `path` and begins to listen or to connect. If the switch creates the socket, `path` must not exist. `notify` is called
     /// whenever the state of the port changes.
     pub fn open(path: &str, role: Role, notify: Notify) -> Result<Socket, SocketError> {
         if !eal::initialized() {
@@ -49,12 +49,12 @@ impl Socket {
         let opened = server::open(&shared, role, Box::new(Library(Arc::clone(&port))))
             .map_err(|_| SocketError::Refused("opening the socket"));
         if let Err(e) = opened {
-            // SAFETY: registered above, and no guest has connected.
+            // SAFETY: the path was registered above, and no guest has connected.
             unsafe { sys::rte_vhost_driver_unregister(c_inner.as_ptr()) };
             ports::remove(&inner);
             return Err(e);
         }
-        // From here on, dropping the socket undoes everything.
+        // From here on, dropping the `Socket` undoes all steps.
         Ok(Socket { accessor: port.access.accessor(), port })
     }
 
@@ -73,31 +73,31 @@ impl Socket {
         u32::try_from(self.port.numa.load(Ordering::Relaxed)).ok()
     }
 
-    /// Spreads the senders over `pairs` queue pairs, and asks the guest not to kick rings that were added since.
+    /// Distributes the senders over `pairs` queue pairs, and requests that the guest does not kick rings that were added.
     pub fn spread_over(&mut self, pairs: usize) {
         self.port.spread_over(pairs);
-        if let Some(inside) = self.port.access.enter(&mut self.accessor) {
-            callbacks::disable_kicks(inside.vid());
+        if let Some(access) = self.port.access.enter(&mut self.accessor) {
+            callbacks::disable_kicks(access.vid());
         }
     }
 
-    /// Creates the receiver of queue pair `pair`; packets are received into buffers of `pool`.
+    /// Creates the receiver of queue pair `pair`. Packets are received into buffers of `pool`.
     pub fn receiver(&self, pair: usize, pool: Mempool) -> FromGuest {
         FromGuest::new(&self.port, pair, pool)
     }
 
-    /// Creates sender number `slot` of the port.
+    /// Creates the sender with number `slot` of the port.
     pub fn sender(&self, slot: usize) -> ToGuest {
         ToGuest::new(&self.port, slot)
     }
 
-    /// Facts about the guest; `None` if none is connected.
+    /// Facts about the guest; `None` if no guest is connected.
     pub fn guest(&mut self) -> Option<Guest> {
-        let inside = self.port.access.enter(&mut self.accessor)?;
-        let vid = inside.vid();
+        let access = self.port.access.enter(&mut self.accessor)?;
+        let vid = access.vid();
         let mut guest = Guest::default();
         let mut mtu = 0;
-        // SAFETY: the number is valid while `inside` exists; these functions only copy values and take no lock.
+        // SAFETY: the vid is valid during the access; these functions only copy values and take no lock.
         unsafe {
             sys::rte_vhost_get_negotiated_features(vid, &mut guest.features);
             guest.mtu = (sys::rte_vhost_get_mtu(vid, &mut mtu) == 0).then_some(mtu);
@@ -129,7 +129,7 @@ impl Drop for Socket {
 /// Makes the library listen at `inner`.
 fn register(inner: &CStr, role: Role) -> Result<(), SocketError> {
     let path = inner.as_ptr();
-    // SAFETY: a C string that outlives the call.
+    // SAFETY: `path` is a C string that lives until the call returns.
     if unsafe { sys::rte_vhost_driver_register(path, flags(role)) } != 0 {
         return Err(SocketError::Refused("rte_vhost_driver_register"));
     }
@@ -147,7 +147,7 @@ fn register(inner: &CStr, role: Role) -> Result<(), SocketError> {
         }
     };
     let Some(step) = failed else { return Ok(()) };
-    // SAFETY: registered above.
+    // SAFETY: the path was registered above.
     unsafe { sys::rte_vhost_driver_unregister(path) };
     Err(SocketError::Refused(step))
 }
@@ -158,8 +158,8 @@ fn allows_postcopy(role: Role) -> bool {
 
 fn flags(role: Role) -> u64 {
     let settings = crate::settings();
-    // The rest of the switch expects a packet in one piece, also if it does not fit one buffer. Offload requests are
-    // reported in the flags that NICs use.
+    // The rest of the switch expects a packet to be contiguous, even if it does not fit one buffer. Offload requests must be
+    // reported in the same flags as NICs use.
     let mut flags = sys::SLUICE_RTE_VHOST_USER_LINEARBUF_SUPPORT
         | sys::SLUICE_RTE_VHOST_USER_EXTBUF_SUPPORT
         | sys::SLUICE_RTE_VHOST_USER_NET_COMPLIANT_OL_FLAGS;

@@ -1,13 +1,13 @@
-//! Sending to a guest.
+//! Sends to a guest.
 //!
-//! The library copies a packet into the guest's memory during the call and keeps no reference. So a frame can be sent
-//! from any memory, without a DPDK packet buffer: the library gets an mbuf of the sender that points at the frame's
-//! bytes. The mbufs of a sender are reused and stay in its core's cache. Those of received packets are not touched,
+//! The library copies a packet into the guest's memory during the call and keeps no reference to it. So a frame can be sent
+//! from any memory, without a DPDK packet buffer: the library gets an mbuf of the sender that points to the frame's
+//! bytes. The mbufs of a sender are reused and stay in its core's cache. The mbufs of received packets are not accessed,
 //! and frames of kernel ports are copied once, not twice.
 
 use super::bounds::BURST;
 use super::callbacks::take_interrupts;
-use super::device_access::{Accessor, Inside};
+use super::device_access::{Accessor, VidAccess};
 use super::port_state::PortState;
 use crate::offload_request::OffloadRequest;
 use dpdk_sys as sys;
@@ -17,21 +17,21 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use vhost::feature;
 
-/// The sender's mbufs, which point at frames, and the array of pointers that the library takes.
-struct Descriptors {
+/// The sender's mbufs, which point to frames, and the array of pointers that is passed to the library.
+struct SenderMbufs {
     mbufs: [sys::rte_mbuf; BURST],
     /// The second segments of packets that need two.
     tails: [sys::rte_mbuf; BURST],
     list: [*mut sys::rte_mbuf; BURST],
 }
 
-// SAFETY: the pointers are only used while a `Sending` borrows the frames that they point at.
-unsafe impl Send for Descriptors {}
+// SAFETY: the pointers are only used while a `Sending` borrows the frames to which they point.
+unsafe impl Send for SenderMbufs {}
 
-impl Descriptors {
-    fn new() -> Box<Descriptors> {
-        // SAFETY: all zeros are valid for these structures: numbers and pointers, no references.
-        let mut new: Box<Descriptors> = unsafe { Box::new(std::mem::zeroed()) };
+impl SenderMbufs {
+    fn new() -> Box<SenderMbufs> {
+        // SAFETY: all zeros are valid for these structures, which consist of numbers and pointers, not references.
+        let mut new: Box<SenderMbufs> = unsafe { Box::new(std::mem::zeroed()) };
         for mbuf in &mut new.mbufs {
             mbuf.refcnt = 1;
         }
@@ -47,7 +47,7 @@ pub struct ToGuest {
     port: Arc<PortState>,
     accessor: Accessor,
     slot: usize,
-    descriptors: Box<Descriptors>,
+    sender_mbufs: Box<SenderMbufs>,
 }
 
 impl ToGuest {
@@ -56,28 +56,28 @@ impl ToGuest {
             accessor: port.access.accessor(),
             port: port.clone(),
             slot,
-            descriptors: Descriptors::new(),
+            sender_mbufs: SenderMbufs::new(),
         }
     }
 
     /// Whether the guest accepts TCP frames that need segmentation, over IPv4 and IPv6.
-    pub fn takes_large(&self) -> bool {
+    pub fn accepts_large(&self) -> bool {
         let wants = feature::GUEST_CSUM | feature::GUEST_TSO4 | feature::GUEST_TSO6;
         self.port.features.load(Ordering::Relaxed) & wants == wants
     }
 
-    /// Begins a transmission to an enabled ring; `None` if no ring is enabled. If the ring takes only part of a burst,
-    /// the rest is offered again, up to `retries` times.
+    /// Begins a transmission to an enabled ring; `None` if no ring is enabled. If the ring accepts only part of a burst,
+    /// the rest is passed to the ring again, up to `retries` times.
     #[inline]
     pub fn begin<'q, 'f>(&'q mut self, retries: u32) -> Option<Sending<'q, 'f>> {
         let ring = self.port.ring_of(self.slot)? * 2;
-        let inside = self.port.access.enter(&mut self.accessor)?;
+        let access = self.port.access.enter(&mut self.accessor)?;
         let features = self.port.features.load(Ordering::Relaxed);
         Some(Sending {
-            inside,
+            access,
             ring,
             features,
-            descriptors: &mut self.descriptors,
+            sender_mbufs: &mut self.sender_mbufs,
             len: 0,
             retries_left: retries,
             retries: 0,
@@ -87,12 +87,12 @@ impl ToGuest {
     }
 }
 
-/// A transmission to one ring. Until it is dropped, it borrows the frames, and the guest cannot be removed.
+/// A transmission to one ring. Until it is dropped, it borrows the frames, and the library cannot remove the guest.
 pub struct Sending<'q, 'f> {
-    inside: Inside<'q>,
+    access: VidAccess<'q>,
     ring: u16,
     features: u64,
-    descriptors: &'q mut Descriptors,
+    sender_mbufs: &'q mut SenderMbufs,
     len: usize,
     retries_left: u32,
     retries: u32,
@@ -114,21 +114,21 @@ impl<'f> Sending<'_, 'f> {
     }
 
     /// Whether the guest accepts this packet with its offload request.
-    pub fn takes(&self, bytes: &[u8], offload: &Offload) -> bool {
+    pub fn supports(&self, bytes: &[u8], offload: &Offload) -> bool {
         self.request(bytes, offload).is_some()
     }
 
-    /// Appends a packet. Returns false if there is no room, or the packet is too long for any ring.
+    /// Appends a packet. Returns false if the burst is full, or the packet is too long for any ring.
     #[inline]
     pub fn push(&mut self, bytes: &'f [u8]) -> bool {
         self.put(bytes.as_ptr().cast_mut(), bytes.len(), &OffloadRequest::default())
     }
 
-    /// Appends a packet with an offload request. Returns false if there is no room, or the guest does not support the
+    /// Appends a packet with an offload request. Returns false if the burst is full, or the guest does not support the
     /// request.
     pub fn push_with_offload(&mut self, bytes: &'f mut [u8], offload: &Offload) -> bool {
         let Some(request) = self.request(bytes, offload) else { return false };
-        // The library writes the checksum of the pseudo header again, hence `mut`.
+        // `mut`, because the library writes the checksum of the pseudo header again.
         self.put(bytes.as_mut_ptr(), bytes.len(), &request)
     }
 
@@ -147,12 +147,12 @@ impl<'f> Sending<'_, 'f> {
 
     #[inline]
     fn put(&mut self, data: *mut u8, len: usize, request: &OffloadRequest) -> bool {
-        // For a packet to be segmented, the library would write a pseudo-header checksum without the length, as NICs
-        // want it; guests want it with the length, as it is here. The library leaves headers alone that are not in one
-        // segment, so the packet is split after its headers.
+        // For a packet to be segmented, the library would write a pseudo-header checksum without the length, which NICs
+        // need; guests need the checksum with the length, which the packet already has. The library does not change headers that are not in
+        // one segment, so the packet is split at its transport header.
         let first = if request.segmentation.is_some() { request.l4 } else { len };
         let (Ok(first), Ok(rest)) = (u16::try_from(first), u16::try_from(len - first)) else { return false };
-        let Some(mbuf) = self.descriptors.mbufs.get_mut(self.len) else { return false };
+        let Some(mbuf) = self.sender_mbufs.mbufs.get_mut(self.len) else { return false };
         mbuf.buf_addr = data.cast();
         mbuf.data_len = first;
         mbuf.buf_len = first;
@@ -161,18 +161,18 @@ impl<'f> Sending<'_, 'f> {
         mbuf.tx_offload = request.lengths;
         (mbuf.nb_segs, mbuf.next) = (1, std::ptr::null_mut());
         if rest > 0 {
-            let tail = &mut self.descriptors.tails[self.len];
+            let tail = &mut self.sender_mbufs.tails[self.len];
             tail.buf_addr = data.wrapping_add(usize::from(first)).cast();
             tail.data_len = rest;
             tail.buf_len = rest;
             (mbuf.nb_segs, mbuf.next) = (2, tail);
         }
-        self.descriptors.list[self.len] = mbuf;
+        self.sender_mbufs.list[self.len] = mbuf;
         self.len += 1;
         true
     }
 
-    /// Sends a packet at once, after those that were pushed before. Returns how many packets were not sent.
+    /// Sends the pushed packets, and then this packet at once. Returns how many packets were not sent.
     pub fn send_now(&mut self, bytes: &[u8], mut sent: impl FnMut(&[u8])) -> usize {
         let before = self.flush(&mut sent);
         if !self.put(bytes.as_ptr().cast_mut(), bytes.len(), &OffloadRequest::default()) {
@@ -181,29 +181,29 @@ impl<'f> Sending<'_, 'f> {
         before + self.flush(&mut sent)
     }
 
-    /// Sends the pushed packets and calls `sent` for each packet that the ring took. Returns the number of the others.
-    /// Once the ring is full, this `Sending` sends nothing more.
+    /// Sends the pushed packets, and calls `sent` for each packet that was put into the ring. Returns how many packets were not sent.
+    /// When the ring is full, this `Sending` sends no further packets.
     #[inline]
     pub fn flush(&mut self, mut sent: impl FnMut(&[u8])) -> usize {
         let n = std::mem::take(&mut self.len);
         let mut at = 0;
         while at < n && !self.stuck {
-            let list = &mut self.descriptors.list[at..n];
-            // SAFETY: the number is valid while we are inside. Each pointer leads to a descriptor whose packet is
-            // borrowed by `self` ('f), or by the caller of `send_now` during this call. The library reads those and,
-            // if a checksum is requested, writes to a packet that is borrowed as `mut`; it keeps no pointer, frees
+            let list = &mut self.sender_mbufs.list[at..n];
+            // SAFETY: the vid is valid during the access. Each pointer is to an mbuf whose packet is
+            // borrowed by `self` ('f), or by the caller of `send_now` during this call. The library reads the packets and,
+            // if a checksum is requested, writes to a packet that is borrowed as `mut`. It stores no pointer, frees
             // nothing, checks the ring's number and takes its lock.
             let k = unsafe {
                 sys::rte_vhost_enqueue_burst(
-                    self.inside.vid(),
+                    self.access.vid(),
                     self.ring,
                     list.as_mut_ptr(),
                     list.len() as u16,
                 )
             };
             let k = usize::from(k).min(n - at);
-            for mbuf in &self.descriptors.mbufs[at..at + k] {
-                // SAFETY: as above: the packet is borrowed, in one piece and of this length.
+            for mbuf in &self.sender_mbufs.mbufs[at..at + k] {
+                // SAFETY: the packet is borrowed as above; it is contiguous and has this length.
                 sent(unsafe { std::slice::from_raw_parts(mbuf.buf_addr.cast(), mbuf.pkt_len as usize) });
             }
             at += k;
@@ -220,13 +220,13 @@ impl<'f> Sending<'_, 'f> {
         n - at
     }
 
-    /// Interrupts sent to guests by this thread since the last call.
+    /// Number of interrupts that this thread sent to guests since the last call.
     #[inline]
     pub fn interrupts(&mut self) -> u64 {
         take_interrupts()
     }
 
-    /// How often the rest of a burst was offered again.
+    /// How often the rest of a burst was passed to the ring again.
     #[inline]
     pub fn retries(&self) -> u32 {
         self.retries

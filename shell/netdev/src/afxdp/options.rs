@@ -9,11 +9,11 @@ pub enum XdpMode {
     /// The fastest mode that works.
     #[default]
     BestEffort,
-    /// In the driver, with zero copy: the device writes to our memory.
+    /// In the driver, with zero copy: the device writes packets directly to the socket's memory.
     NativeZerocopy,
-    /// In the driver, with copies.
+    /// In the driver, with copies by the kernel.
     Native,
-    /// In the kernel's stack.
+    /// In the kernel's network stack.
     Generic,
 }
 
@@ -31,7 +31,7 @@ impl XdpMode {
         }
     }
 
-    /// The modes to try, fastest first.
+    /// The modes that are tried in this order, fastest first.
     pub fn candidates(self) -> &'static [XdpMode] {
         match self {
             XdpMode::BestEffort => &XdpMode::ALL[1..],
@@ -49,12 +49,12 @@ pub struct Options {
     pub n_rxq: u32,
     /// The requested mode.
     pub mode: XdpMode,
-    /// Buffers of each queue: those of its own ring, or the high watermark.
+    /// Number of receive buffers of each queue: those of its own ring, or the high watermark in a pool.
     pub depth: u32,
 }
 
 impl Options {
-    /// Reads the column. Text that is no number counts as absent, as for other options.
+    /// Reads the column. A value that is not a number counts as absent, as for other options.
     pub fn parse(options: &BTreeMap<String, String>) -> Result<Options, String> {
         let (n_rxq, most) = (XDP_N_RXQ.number(options).max(1), XDP_N_RXQ.max());
         if n_rxq > most {
@@ -69,7 +69,7 @@ impl Options {
         Ok(Options { n_rxq: n_rxq as u32, mode, depth })
     }
 
-    /// The options in the form of `dpctl/show`.
+    /// The options as `dpctl/show` prints them.
     pub fn shown(&self) -> BTreeMap<String, String> {
         BTreeMap::from([
             ("n_rxq".to_owned(), self.n_rxq.to_string()),

@@ -1,8 +1,8 @@
-//! The rx queue of a port in mode `spp`. It receives into buffers of a shared pool. It posts as many buffers as it needs,
+//! The rx queue of a port in mode `spp`. It receives into buffers of a shared pool, and posts as many buffers as it needs
 //! within its allowance.
 
 use super::queue::{Port, missing_request};
-use crate::linux::umem_socket::Lease;
+use crate::linux::umem_socket::SocketUse;
 use crate::linux::xsk_ring::{Consumer, Desc, Producer};
 use crate::rx_buffers::{QueueUse, RxBuffers};
 use packet::frame::{Frame, FrameBatch, FramePool};
@@ -11,12 +11,12 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::sockopt;
 use rustix::time::Timespec;
 use rxpool::refill::Change;
-use rxpool::{Alpha, Drain, LOW_WATERMARK, Refill};
+use rxpool::{Alpha, DrainRate, LOW_WATERMARK, Refill};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The state of a queue: the worker writes it, the main thread reads it.
+/// The state of a queue, which the worker writes and the main thread reads.
 #[derive(Debug, Default)]
 pub struct QueueState {
     posted: AtomicU32,
@@ -25,42 +25,42 @@ pub struct QueueState {
     first_burst_lost: AtomicU64,
 }
 
-/// A queue as the main thread sees it.
+/// A queue from the main thread's point of view.
 pub struct QueueMonitor {
     /// Name of the pool.
     pub pool: String,
     /// The socket.
-    pub lease: Arc<Lease>,
-    /// Written by the worker.
+    pub socket_use: Arc<SocketUse>,
+    /// The state that the worker writes.
     pub state: Arc<QueueState>,
-    /// The settings.
+    /// The settings of receive buffers.
     pub wanted: RxBuffers,
-    /// High watermark.
+    /// High watermark: maximum number of posted buffers.
     pub high: u32,
-    /// When the queue was first found idle with too many buffers, and how often it had become busy until then.
+    /// Since when the queue has been idle with too many buffers, and how often it had become busy until then; `None`: it is not.
     idle_since: Mutex<Option<(Instant, u64)>>,
 }
 
-/// How long a queue must be idle before its buffers are taken back. That needs another socket, and packets that arrive
-/// meanwhile would be lost.
+/// How long a queue must be idle before its buffers are released. The release needs a new socket, and packets that arrive
+/// during the change are lost.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// Packets for which the kernel had no buffer.
-fn lost(lease: &Lease) -> u64 {
-    sockopt::xdp_statistics(&*lease.fd).ok().and_then(|s| s.rx_fill_ring_empty_descs).unwrap_or(0)
+/// Number of packets for which the kernel had no buffer.
+fn lost_packets(socket_use: &SocketUse) -> u64 {
+    sockopt::xdp_statistics(&*socket_use.fd).ok().and_then(|s| s.rx_fill_ring_empty_descs).unwrap_or(0)
 }
 
 impl QueueMonitor {
-    /// A queue of this socket.
-    pub fn new(pool: String, lease: Arc<Lease>, wanted: RxBuffers, high: u32) -> QueueMonitor {
-        QueueMonitor { pool, lease, state: Arc::default(), wanted, high, idle_since: Mutex::default() }
+    /// Creates the monitor of the queue with this socket.
+    pub fn new(pool: String, socket_use: Arc<SocketUse>, wanted: RxBuffers, high: u32) -> QueueMonitor {
+        QueueMonitor { pool, socket_use, state: Arc::default(), wanted, high, idle_since: Mutex::default() }
     }
 
-    /// Whether the queue has been idle for [`IDLE`] and holds posted buffers that other queues need: more than twice the low
-    /// watermark, while less than a quarter of the shared part is free. The socket must be closed for that, because the
-    /// kernel does not give a posted buffer back earlier.
-    pub fn should_give_back(&self) -> bool {
-        let (shared, free) = self.lease.umem.pool.shared();
+    /// Whether the queue must release buffers that other queues need: it has been idle for [`IDLE`] and has posted more than twice the low
+    /// watermark, while less than a quarter of the pool's shared part is free. Its socket must be closed for that, because
+    /// otherwise the kernel does not release a posted buffer before it has received a packet.
+    pub fn should_release_buffers(&self) -> bool {
+        let (shared, free) = self.socket_use.umem.pool.shared();
         let woken = self.state.woken.load(Ordering::Relaxed);
         let is_idle = !self.state.busy.load(Ordering::Relaxed);
         let holds_much = self.state.posted.load(Ordering::Relaxed) > 2 * LOW_WATERMARK;
@@ -77,10 +77,10 @@ impl QueueMonitor {
         at.elapsed() >= IDLE
     }
 
-    /// The buffers of the queue at this moment.
+    /// The number of buffers that the queue uses now, and its counters.
     pub fn usage(&self) -> QueueUse {
-        let (pool, [rx, tx]) = (&self.lease.umem.pool, self.lease.places);
-        self.lease.umem.collect();
+        let (pool, [rx, tx]) = (&self.socket_use.umem.pool, self.socket_use.slots);
+        self.socket_use.umem.collect();
         QueueUse {
             pool: self.pool.clone(),
             of_pool: (pool.buffers(), pool.held_by_all()),
@@ -94,30 +94,30 @@ impl QueueMonitor {
             busy: self.state.busy.load(Ordering::Relaxed),
             woken: self.state.woken.load(Ordering::Relaxed),
             first_burst_lost: self.state.first_burst_lost.load(Ordering::Relaxed),
-            lost: lost(&self.lease),
+            lost: lost_packets(&self.socket_use),
         }
     }
 }
 
-/// Receives from one socket; owned by one worker.
+/// Receives from one socket. One worker owns it.
 pub struct PooledRx {
     port: Arc<Port>,
-    lease: Arc<Lease>,
+    socket_use: Arc<SocketUse>,
     fill: Producer<u64>,
     rx: Consumer<Desc>,
     state: Arc<QueueState>,
     partial_checksums: bool,
     refill: Refill,
-    /// Present if the threshold is weighted.
-    drain: Option<Drain>,
+    /// The drain rate; `Some` if the dynamic threshold is weighted by it.
+    drain: Option<DrainRate>,
     alpha: Alpha,
     posted: u32,
-    /// The kernel's counter of packets that found no buffer, as read when the queue became idle.
+    /// The kernel's counter of packets for which it had no buffer, read when the queue became idle.
     lost_when_idle: u64,
 }
 
 impl PooledRx {
-    /// A queue whose low watermark is posted.
+    /// Creates the queue and posts the low watermark.
     pub fn new(
         port: Arc<Port>,
         (fill, rx): (Producer<u64>, Consumer<Desc>),
@@ -127,13 +127,13 @@ impl PooledRx {
         let wanted = &monitor.wanted;
         let mut queue = PooledRx {
             port,
-            lease: Arc::clone(&monitor.lease),
+            socket_use: Arc::clone(&monitor.socket_use),
             fill,
             rx,
             state: Arc::clone(&monitor.state),
             partial_checksums,
             refill: Refill::new(LOW_WATERMARK, monitor.high),
-            drain: wanted.by_drain.then(Drain::default),
+            drain: wanted.by_drain.then(DrainRate::default),
             alpha: wanted.alpha,
             posted: 0,
             lost_when_idle: 0,
@@ -142,47 +142,47 @@ impl PooledRx {
         queue
     }
 
-    /// Posts buffers up to the target.
+    /// Posts buffers until the target is reached.
     fn refill(&mut self) {
-        let Lease { umem, ends: [end, _], places: [place, _], .. } = *self.lease;
+        let SocketUse { umem, sides: [side, _], slots: [slot, _], .. } = *self.socket_use;
         let alpha = self.drain.map_or(self.alpha, |drain| self.alpha.weighted(drain.weight()));
-        let allowance = umem.pool.allowance(place, alpha);
+        let allowance = umem.pool.allowance(slot, alpha);
         let missing = self.refill.target(allowance).saturating_sub(self.posted);
         if missing == 0 {
             return;
         }
-        let mut left = umem.pool.charge(place, missing, allowance) as usize;
+        let mut left = umem.pool.acquire(slot, missing, allowance) as usize;
         let mut addresses = [0; RX_BURST];
         while left > 0 {
             let n = left.min(RX_BURST);
-            let taken = umem.post(place, end, &mut addresses[..n]);
-            // The ring has at least as many entries as the high watermark.
+            let taken = umem.post(slot, side, &mut addresses[..n]);
+            // The ring has at least as many entries as the high watermark, so all buffers fit.
             self.posted += self.fill.put(&addresses[..taken]) as u32;
             left -= n;
         }
         self.state.posted.store(self.posted, Ordering::Relaxed);
     }
 
-    /// Notes whether the queue became busy or idle. The kernel's counter is read only then.
-    fn note(&mut self, full: bool) {
-        match self.refill.polled(full) {
+    /// Records a poll, and whether the queue became busy or idle by it. The kernel's counter is read only at such a change.
+    fn record_poll(&mut self, full: bool) {
+        match self.refill.record_poll(full) {
             Change::Same => return self.refill(),
             Change::BecameBusy => {
                 self.refill();
-                let now = lost(&self.lease);
+                let now = lost_packets(&self.socket_use);
                 let first = now.saturating_sub(self.lost_when_idle);
                 self.state.first_burst_lost.fetch_add(first, Ordering::Relaxed);
                 self.state.woken.fetch_add(1, Ordering::Relaxed);
             }
-            Change::BecameIdle => self.lost_when_idle = lost(&self.lease),
+            Change::BecameIdle => self.lost_when_idle = lost_packets(&self.socket_use),
         }
         self.state.busy.store(self.refill.is_busy(), Ordering::Relaxed);
     }
 }
 
 impl RxQueue for PooledRx {
-    /// The socket is readable whenever frames wait. While packets hold all buffers of the queue, none can arrive, and it
-    /// must be polled so that it posts buffers again.
+    /// The socket is readable whenever packets wait. While frames use all buffers of the queue, the kernel can receive none. Then the
+    /// worker must continue to poll the queue, so that it posts buffers again.
     fn arm(&mut self, on: bool) -> bool {
         if on {
             self.refill.set_idle();
@@ -195,15 +195,15 @@ impl RxQueue for PooledRx {
         if self.port.counters.ended() {
             return result;
         }
-        let (umem, end) = (self.lease.umem, self.lease.ends[0]);
+        let (umem, side) = (self.socket_use.umem, self.socket_use.sides[0]);
         let max = max.min(RX_BURST);
         if let Some(drain) = &mut self.drain {
             let backlog = self.rx.waiting();
-            drain.polled(backlog as u32, backlog.min(max) as u32);
+            drain.record_poll(backlog as u32, backlog.min(max) as u32);
         }
         let partial_checksums = self.partial_checksums;
         let received = self.rx.take(max, |desc| {
-            let frame = umem.received(desc.addr, end).and_then(|(buffer, start)| {
+            let frame = umem.received_buffer(desc.addr, side).and_then(|(buffer, start)| {
                 // If the kernel's offset and length are not inside the buffer, the frame is dropped and the buffer freed.
                 Frame::in_buffer(buffer, start, desc.len as usize)
             });
@@ -218,11 +218,11 @@ impl RxQueue for PooledRx {
             }
         });
         self.posted = self.posted.saturating_sub(received as u32);
-        self.note(received == max);
+        self.record_poll(received == max);
         if received == 0 && self.fill.needs_wakeup() {
             let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-            // The error concerns the device; the main thread learns of it by netlink.
-            let _ = poll(&mut [PollFd::new(&*self.lease.fd, PollFlags::IN)], Some(&now));
+            // An error concerns the device; the main thread is notified of that by netlink.
+            let _ = poll(&mut [PollFd::new(&*self.socket_use.fd, PollFlags::IN)], Some(&now));
         }
         self.port.counters.count_rx_dropped(u64::from(result.dropped));
         result.more = received == max;

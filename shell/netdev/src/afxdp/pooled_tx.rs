@@ -1,9 +1,9 @@
-//! The tx queue of a port in mode `spp`. A frame in a buffer of the same pool is passed to the kernel in this buffer, which
-//! stays charged to the queue that received it. Other frames are copied into a buffer that is charged to the sender.
+//! The tx queue of a port in mode `spp`. A frame in a buffer of the same umem is passed to the kernel without a copy; its buffer
+//! still counts for the queue that received it. Other frames are copied into a buffer that counts for the sender.
 
-use super::queue::{HEADERS, Port, Taken, asked_of_kernel, kick, send_packets};
-use crate::linux::umem_socket::Lease;
-use crate::linux::xsk::{HAS_METADATA, RING, TX_METADATA, metadata};
+use super::queue::{HEADERS, Port, WriteResult, kernel_request, kick, send_packets};
+use crate::linux::umem_socket::SocketUse;
+use crate::linux::xsk::{HAS_METADATA, RING_ENTRIES, TX_METADATA, metadata};
 use crate::linux::xsk_ring::{Consumer, Desc, Producer};
 use packet::frame::{Frame, FrameBatch};
 use packet::queue::{RX_BURST, TxQueue, TxResult};
@@ -14,30 +14,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Sends through one socket.
 pub struct PooledSender {
-    lease: Arc<Lease>,
+    socket_use: Arc<SocketUse>,
     tx: Producer<Desc>,
     completion: Consumer<u64>,
     alpha: Alpha,
-    /// Packets whose buffers the kernel has not returned yet.
-    out: u32,
-    /// Packets that are not yet on the ring.
+    /// Number of packets whose buffers the kernel has not returned yet.
+    in_flight: u32,
+    /// Descriptors of packets that are not on the ring yet.
     ready: Vec<Desc>,
-    /// An empty list, whose memory is used again.
+    /// An empty list whose memory is reused.
     spare: FrameBatch,
     checksums: bool,
 }
 
 impl PooledSender {
-    /// A sender of this socket.
+    /// Creates the sender of this socket.
     pub fn new(
-        lease: Arc<Lease>,
+        socket_use: Arc<SocketUse>,
         tx: Producer<Desc>,
         completion: Consumer<u64>,
         alpha: Alpha,
     ) -> PooledSender {
-        let checksums = lease.umem.checksums.get().copied().unwrap_or(false);
+        let checksums = socket_use.umem.checksums.get().copied().unwrap_or(false);
         let (ready, spare) = (Vec::with_capacity(RX_BURST), FrameBatch::new());
-        PooledSender { lease, tx, completion, alpha, out: 0, ready, spare, checksums }
+        PooledSender { socket_use, tx, completion, alpha, in_flight: 0, ready, spare, checksums }
     }
 
     /// Frees the buffers of packets that were sent.
@@ -49,8 +49,8 @@ impl PooledSender {
                 addresses[n] = address;
                 n += 1;
             });
-            let freed = self.lease.umem.completed(&addresses[..n], self.lease.ends[1]);
-            self.out = self.out.saturating_sub(freed as u32);
+            let freed = self.socket_use.umem.free_completed(&addresses[..n], self.socket_use.sides[1]);
+            self.in_flight = self.in_flight.saturating_sub(freed as u32);
             if n < RX_BURST {
                 return;
             }
@@ -58,79 +58,79 @@ impl PooledSender {
     }
 
     fn submit(&mut self) -> Result<(), Errno> {
-        // The ring has an entry for each packet that is out.
+        // The ring has an entry for each packet in flight, so all descriptors fit.
         self.tx.put(&self.ready);
         self.ready.clear();
-        kick(&self.lease.fd, &self.tx)
+        kick(&self.socket_use.fd, &self.tx)
     }
 
-    /// Makes space for one more packet.
+    /// Ensures that one more packet fits on the ring. Returns false if the ring is full.
     fn make_space(&mut self) -> bool {
-        if self.out >= RING {
+        if self.in_flight >= RING_ENTRIES {
             let _ = self.submit();
             self.reclaim();
         }
-        self.out < RING
+        self.in_flight < RING_ENTRIES
     }
 
     fn post(&mut self, addr: u64, len: usize, options: u32) {
         self.ready.push(Desc { addr, len: len as u32, options });
-        self.out += 1;
+        self.in_flight += 1;
     }
 
-    /// Copies a packet into a buffer of its own.
-    fn copy(&mut self, bytes: &[u8], longest: usize, checksum: Option<(u16, u16)>) -> Taken {
-        if bytes.len() > longest {
-            return Taken::TooLong;
+    /// Copies a packet into a new buffer.
+    fn copy(&mut self, bytes: &[u8], max_len: usize, checksum: Option<(u16, u16)>) -> WriteResult {
+        if bytes.len() > max_len {
+            return WriteResult::TooLong;
         }
-        let Lease { umem, ends: [_, end], places: [_, place], .. } = *self.lease;
-        if !self.make_space() || umem.pool.charge(place, 1, umem.pool.allowance(place, self.alpha)) == 0 {
-            return Taken::NoChunk;
+        let SocketUse { umem, sides: [_, side], slots: [_, slot], .. } = *self.socket_use;
+        if !self.make_space() || umem.pool.acquire(slot, 1, umem.pool.allowance(slot, self.alpha)) == 0 {
+            return WriteResult::NoBuffer;
         }
         let mut address = [0];
-        if umem.post(place, end, &mut address) == 0 {
-            return Taken::NoChunk;
+        if umem.post(slot, side, &mut address) == 0 {
+            return WriteResult::NoBuffer;
         }
         let [chunk] = address;
-        let note = checksum.map(|checksum| metadata(bytes, checksum));
-        let written = match note {
+        let metadata_bytes = checksum.map(|checksum| metadata(bytes, checksum));
+        let written = match metadata_bytes {
             Some(None) => None,
-            Some(Some(note)) => umem.write(chunk, end, &note).map(|()| HAS_METADATA),
+            Some(Some(metadata_bytes)) => umem.write(chunk, side, &metadata_bytes).map(|()| HAS_METADATA),
             None => Some(0),
         };
         let at = chunk + TX_METADATA as u64;
-        match written.filter(|_| umem.write(at, end, bytes).is_some()) {
+        match written.filter(|_| umem.write(at, side, bytes).is_some()) {
             Some(options) => self.post(at, bytes.len(), options),
             None => {
-                umem.completed(&address, end);
-                return Taken::NoChunk;
+                umem.free_completed(&address, side);
+                return WriteResult::NoBuffer;
             }
         }
-        Taken::Yes
+        WriteResult::Queued
     }
 
-    /// The checksum request to send the frame in its own buffer with; `None`: it has to be copied.
-    fn as_it_is(&self, frame: &Frame, longest: usize) -> Option<Option<(u16, u16)>> {
-        if frame.source().is_none() || frame.len() > longest || frame.headroom() < TX_METADATA {
+    /// The checksum request with which the frame can be sent in its own buffer; `None`: the frame has to be copied.
+    fn own_buffer_request(&self, frame: &Frame, max_len: usize) -> Option<Option<(u16, u16)>> {
+        if frame.source().is_none() || frame.len() > max_len || frame.headroom() < TX_METADATA {
             return None;
         }
-        asked_of_kernel(frame.offload(), self.checksums)
+        kernel_request(frame.offload(), self.checksums)
     }
 
-    /// Passes the frame's buffer to the kernel. `Err` returns the frame if its buffer is of another pool.
-    fn pass(&mut self, mut frame: Frame, checksum: Option<(u16, u16)>) -> Result<(), Frame> {
+    /// Passes the frame's buffer to the kernel. `Err` returns the frame if its buffer belongs to another umem or its checksum is invalid.
+    fn send_own_buffer(&mut self, mut frame: Frame, checksum: Option<(u16, u16)>) -> Result<(), Frame> {
         let (len, offload) = (frame.len(), frame.offload());
         let mut options = 0;
-        if let Some(note) = checksum.and_then(|checksum| metadata(frame.bytes(), checksum)) {
+        if let Some(metadata_bytes) = checksum.and_then(|checksum| metadata(frame.bytes(), checksum)) {
             let Some(front) = frame.push_front(TX_METADATA) else { return Err(frame) };
-            front[..note.len()].copy_from_slice(&note);
+            front[..metadata_bytes.len()].copy_from_slice(&metadata_bytes);
             frame.grow_front(-(TX_METADATA as i16));
             options = HAS_METADATA;
         } else if checksum.is_some() {
             return Err(frame);
         }
         let (buffer, start) = frame.into_buffer();
-        match self.lease.umem.send(buffer, start, self.lease.ends[1]) {
+        match self.socket_use.umem.send(buffer, start, self.socket_use.sides[1]) {
             Ok(addr) => {
                 self.post(addr, len, options);
                 Ok(())
@@ -143,39 +143,39 @@ impl PooledSender {
         }
     }
 
-    fn send(&mut self, frames: &mut FrameBatch, longest: usize) -> TxResult {
+    fn send(&mut self, frames: &mut FrameBatch, max_len: usize) -> TxResult {
         let mut result = TxResult::default();
         self.reclaim();
-        let count = |result: &mut TxResult, taken, len| match taken {
-            Taken::Yes => {
+        let count = |result: &mut TxResult, written, len| match written {
+            WriteResult::Queued => {
                 result.sent += 1;
                 result.sent_bytes += len;
             }
-            Taken::NoChunk => result.dropped += 1,
-            Taken::TooLong => result.too_long += 1,
+            WriteResult::NoBuffer => result.dropped += 1,
+            WriteResult::TooLong => result.too_long += 1,
         };
         let mut given = std::mem::replace(frames, std::mem::take(&mut self.spare));
         for mut frame in given.drain(..) {
             let len = frame.len() as u64;
-            let own = if self.make_space() { self.as_it_is(&frame, longest) } else { None };
+            let own = if self.make_space() { self.own_buffer_request(&frame, max_len) } else { None };
             if let Some(checksum) = own {
-                match self.pass(frame, checksum) {
+                match self.send_own_buffer(frame, checksum) {
                     Ok(()) => {
-                        count(&mut result, Taken::Yes, len);
+                        count(&mut result, WriteResult::Queued, len);
                         continue;
                     }
-                    Err(back) => frame = back,
+                    Err(returned) => frame = returned,
                 }
             }
             let checksums = self.checksums;
-            let taken =
-                send_packets(&mut frame, checksums, |packet, checksum| self.copy(packet, longest, checksum));
-            count(&mut result, taken, len);
+            let written =
+                send_packets(&mut frame, checksums, |packet, checksum| self.copy(packet, max_len, checksum));
+            count(&mut result, written, len);
             frames.push(frame);
         }
         self.spare = given;
         if self.submit().is_err() {
-            // The device is down or gone; packets on the ring are not sent before it is up again.
+            // The device is down or gone. Packets on the ring are not sent before it is up again.
             result.dropped += std::mem::take(&mut result.sent);
             result.sent_bytes = 0;
         }
@@ -183,13 +183,13 @@ impl PooledSender {
     }
 }
 
-/// A worker's access to a sender that may be shared.
+/// A worker's handle of a sender that several workers may share.
 pub struct PooledTx {
     /// State shared with the port.
     pub port: Arc<Port>,
     /// The sender.
     pub sender: Arc<Mutex<PooledSender>>,
-    /// Bytes of a buffer that a packet may fill.
+    /// Maximum number of bytes of a packet in a buffer.
     pub capacity: usize,
 }
 
@@ -198,8 +198,8 @@ impl TxQueue for PooledTx {
         let result = if self.port.counters.ended() {
             TxResult { dropped: frames.len() as u32, ..TxResult::default() }
         } else {
-            let longest = (self.port.mtu.load(Ordering::Relaxed) as usize + HEADERS).min(self.capacity);
-            self.sender.lock().unwrap_or_else(PoisonError::into_inner).send(frames, longest)
+            let max_len = (self.port.mtu.load(Ordering::Relaxed) as usize + HEADERS).min(self.capacity);
+            self.sender.lock().unwrap_or_else(PoisonError::into_inner).send(frames, max_len)
         };
         self.port.counters.count_tx(&result);
         result

@@ -23,23 +23,25 @@ use std::time::Duration;
 use units::NumaId;
 
 const ETHERNET_AND_TAG: usize = 18;
-/// The largest MTU whose packets fit a chunk, regardless of the driver.
+/// The largest MTU whose packets fit into a chunk, regardless of the driver.
 const MTU_MAX: usize = CHUNK - HEADROOM - KERNEL_HEADROOM - ETHERNET_AND_TAG;
 
 /// A port on a kernel device through AF_XDP.
 pub struct Afxdp {
     device: KernelDevice,
     kind: String,
+    /// The options as configured; [`Running`] has those in use.
     wanted: Options,
+    /// The settings of receive buffers as configured.
     buffers: RxBuffers,
     running: Running,
     numa: NumaId,
-    /// Kept open to make the device promiscuous.
+    /// A socket that keeps the device promiscuous while it is open.
     _promiscuous: OwnedFd,
 }
 
 impl Afxdp {
-    /// Opens the device `name` with these options. A mode of receive buffers that is refused counts as `none`.
+    /// Opens the device `name` with these options. If the mode of receive buffers is refused, the port uses mode `none`.
     pub fn open(
         name: &str,
         kind: &str,
@@ -50,10 +52,10 @@ impl Afxdp {
         let device = KernelDevice::find(name).map_err(error)?;
         device.refuse_loopback()?;
         let wanted = parse(name, options)?;
-        // Without the right to lift the kernel's limit on locked memory, the limit applies.
+        // Without the permission to raise the limit on locked memory, the limit applies.
         let none = rustix::process::Rlimit { current: None, maximum: None };
         let _ = rustix::process::setrlimit(rustix::process::Resource::Memlock, none);
-        let promiscuous = packet_socket::promiscuous(device.ifindex()).map_err(error)?;
+        let promiscuous = packet_socket::open_promiscuous(device.ifindex()).map_err(error)?;
         let numa = numa_of(name);
         let running = Running::stopped(wanted, RxBuffers::default());
         let (kind, buffers) = (kind.to_owned(), RxBuffers::default());
@@ -78,13 +80,13 @@ fn not_started(name: &str, error: &std::io::Error) -> NetdevError {
     NetdevError::other(&format!("{name}: AF_XDP sockets could not be opened"), errno_of(error))
 }
 
-/// NUMA node of the device's memory; 0 for a virtual device.
+/// NUMA node of the device; 0 for a virtual device.
 fn numa_of(name: &str) -> NumaId {
     let text = std::fs::read_to_string(format!("/sys/class/net/{name}/device/numa_node")).unwrap_or_default();
     NumaId(text.trim().parse().unwrap_or(0))
 }
 
-/// Waits up to 1 s until the queues are dropped. Returns false if a worker still holds one.
+/// Waits up to 1 s until workers have dropped the queues. Returns false if a worker still holds one.
 fn wait_for(port: &Arc<Port>) -> bool {
     const LONGEST: Duration = Duration::from_secs(1);
     const STEP: Duration = Duration::from_millis(1);
@@ -129,7 +131,7 @@ impl Netdev for Afxdp {
             || self.buffers != self.running.buffers
             || self.running.fds.is_empty()
             || self.running.has_wrong_chunks()
-            || self.running.monitors.iter().any(QueueMonitor::should_give_back)
+            || self.running.monitors.iter().any(QueueMonitor::should_release_buffers)
     }
     fn restart(&mut self) -> Result<(), NetdevError> {
         const EBUSY: i32 = 16;
@@ -202,7 +204,7 @@ impl Netdev for Afxdp {
     fn options(&self) -> BTreeMap<String, String> {
         self.running.options.shown()
     }
-    /// If the mode is refused, the port keeps rings of its own.
+    /// If the mode is refused, the port uses its own rings.
     fn set_rx_buffers(&mut self, wanted: &RxBuffers) -> Result<bool, NetdevError> {
         let why = match wanted.mode {
             Mode::None => None,

@@ -1,4 +1,4 @@
-//! The queues of an AF_XDP port. Each is owned by one worker.
+//! The queues of an AF_XDP port with its own rings. Each is owned by one worker.
 
 use crate::linux::xsk::{CHUNK, RxHalf, TX_METADATA, TxHalf};
 use crate::linux::xsk_ring::{Desc, Producer};
@@ -15,16 +15,16 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// State shared by the port and its queues.
+/// State that the port and its queues share.
 #[derive(Default)]
 pub struct Port {
     /// Its counters.
     pub counters: PortCounters,
-    /// The device's MTU in bytes, as last read.
+    /// The device's MTU in bytes when it was last read.
     pub mtu: AtomicU32,
 }
 
-/// Bytes that the MTU does not count: Ethernet header and one VLAN tag.
+/// Bytes of a frame that the MTU does not include: Ethernet header and one VLAN tag.
 pub const HEADERS: usize = 18;
 
 /// Receives from one socket.
@@ -33,14 +33,14 @@ pub struct AfxdpRx {
     pub port: Arc<Port>,
     /// The socket.
     pub fd: Arc<OwnedFd>,
-    /// Its receiving half.
+    /// The socket's receiving half.
     pub half: RxHalf,
-    /// The peer may leave checksums to the device.
+    /// Whether the peer may leave checksums to the device.
     pub partial_checksums: bool,
 }
 
 impl RxQueue for AfxdpRx {
-    /// Nothing to do: the socket is readable whenever frames wait.
+    /// Nothing to do: the socket is readable whenever packets wait.
     fn arm(&mut self, _on: bool) -> bool {
         true
     }
@@ -54,7 +54,7 @@ impl RxQueue for AfxdpRx {
         let (mut empty, mut n_empty) = ([0; RX_BURST], 0);
         let max = max.min(RX_BURST);
         let received = rx.take(max, |desc| {
-            // A chunk outside of our half is not returned to the kernel: the kernel would receive into the sender's memory.
+            // A chunk outside of this half is not returned to the kernel: the kernel would receive into the sender's memory.
             if let Some(chunk) = chunks.chunk_of(desc.addr) {
                 empty[n_empty] = chunk;
                 n_empty += 1;
@@ -73,11 +73,11 @@ impl RxQueue for AfxdpRx {
                 None => result.dropped += 1,
             }
         });
-        // The ring has space for all chunks that are out.
+        // The ring has an entry for each chunk of this half, so all chunks fit.
         fill.put(&empty[..n_empty]);
         if received == 0 && fill.needs_wakeup() {
             let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-            // The error concerns the device; the main thread learns of it by netlink.
+            // An error concerns the device; the main thread is notified of that by netlink.
             let _ = poll(&mut [PollFd::new(&*self.fd, PollFlags::IN)], Some(&now));
         }
         self.port.counters.count_rx_dropped(u64::from(result.dropped));
@@ -86,7 +86,7 @@ impl RxQueue for AfxdpRx {
     }
 }
 
-/// The offload request that the frame's sender could not transmit with it.
+/// The offload request that the frame's sender made but AF_XDP could not transport.
 pub fn missing_request(frame: &Frame) -> Offload {
     let csum = segment::find_partial(frame.bytes());
     Offload { csum: csum.map(|(start, offset)| PartialChecksum { start, offset }), gso: None }
@@ -97,23 +97,23 @@ pub struct Sender {
     fd: Arc<OwnedFd>,
     half: TxHalf,
     free: Vec<u64>,
-    /// Packets that are written to chunks but not yet on the ring.
+    /// Descriptors of packets that were written to chunks but are not on the ring yet.
     ready: Vec<Desc>,
 }
 
-/// The result of writing a packet to a chunk.
-pub enum Taken {
-    /// It will be sent.
-    Yes,
-    /// There is no chunk for it.
-    NoChunk,
-    /// It is longer than the MTU allows.
+/// The result of writing a packet to a chunk or buffer.
+pub enum WriteResult {
+    /// The packet will be sent.
+    Queued,
+    /// There is no free chunk or buffer for the packet.
+    NoBuffer,
+    /// The packet is longer than the MTU allows.
     TooLong,
 }
 
-/// The offload request that is passed on to the kernel: none, or a checksum to complete (start, offset). `None`: the switch
-/// has to fulfil the frame's request itself. `checksums`: the kernel can complete checksums.
-pub fn asked_of_kernel(offload: Offload, checksums: bool) -> Option<Option<(u16, u16)>> {
+/// The part of an offload request that is left to the kernel: nothing, or a checksum to complete (start, offset). `None`: the switch
+/// has to perform the request. `checksums`: the kernel can complete checksums.
+pub fn kernel_request(offload: Offload, checksums: bool) -> Option<Option<(u16, u16)>> {
     match offload {
         offload if !offload.is_some() => Some(None),
         Offload { csum: Some(csum), gso: None } if checksums => Some(Some((csum.start, csum.offset))),
@@ -121,28 +121,28 @@ pub fn asked_of_kernel(offload: Offload, checksums: bool) -> Option<Option<(u16,
     }
 }
 
-/// Calls `write` for a frame, or for each segment that the frame has to be split into: with the bytes of the packet, and
-/// the checksum that the kernel completes.
+/// Calls `write` for a frame, or for each segment into which the frame has to be split: with the bytes of the packet, and
+/// the checksum that the kernel must complete.
 pub fn send_packets(
     frame: &mut Frame,
     checksums: bool,
-    mut write: impl FnMut(&[u8], Option<(u16, u16)>) -> Taken,
-) -> Taken {
+    mut write: impl FnMut(&[u8], Option<(u16, u16)>) -> WriteResult,
+) -> WriteResult {
     let offload = frame.offload();
-    if let Some(checksum) = asked_of_kernel(offload, checksums) {
+    if let Some(checksum) = kernel_request(offload, checksums) {
         return write(frame.bytes(), checksum);
     }
-    let mut taken = Taken::Yes;
+    let mut written = WriteResult::Queued;
     let finished = offload.finish(frame.bytes_mut(), |packet| {
         let this = write(packet, None);
-        if !matches!(this, Taken::Yes) {
-            taken = this;
+        if !matches!(this, WriteResult::Queued) {
+            written = this;
         }
     });
-    if finished.is_some() { taken } else { Taken::NoChunk }
+    if finished.is_some() { written } else { WriteResult::NoBuffer }
 }
 
-/// Makes the kernel send, if it needs a system call for that. In copy mode, one call sends only a few packets.
+/// Makes the kernel send, if that needs a system call. In copy mode, one call sends only a few packets, so the call is repeated.
 pub fn kick(fd: &OwnedFd, tx: &Producer<Desc>) -> Result<(), Errno> {
     let mut waiting = tx.waiting();
     while waiting > 0 && tx.needs_wakeup() {
@@ -152,7 +152,7 @@ pub fn kick(fd: &OwnedFd, tx: &Producer<Desc>) -> Result<(), Errno> {
         }
         let left = tx.waiting();
         if left >= waiting {
-            // The device or the receiver is busy; the next call tries again.
+            // The device or the receiver is busy. The next call of this function tries again.
             break;
         }
         waiting = left;
@@ -161,7 +161,7 @@ pub fn kick(fd: &OwnedFd, tx: &Producer<Desc>) -> Result<(), Errno> {
 }
 
 impl Sender {
-    /// A sender with all chunks free.
+    /// Creates a sender whose chunks are all free.
     pub fn new(fd: Arc<OwnedFd>, half: TxHalf) -> Sender {
         let free = half.chunks.addresses().collect();
         Sender { fd, half, free, ready: Vec::with_capacity(RX_BURST) }
@@ -175,46 +175,46 @@ impl Sender {
 
     /// Passes written packets to the kernel.
     fn submit(&mut self) -> Result<(), Errno> {
-        // The ring has as many entries as there are chunks.
+        // The ring has as many entries as there are chunks, so all descriptors fit.
         self.half.tx.put(&self.ready);
         self.ready.clear();
         kick(&self.fd, &self.half.tx)
     }
 
-    fn write(&mut self, bytes: &[u8], longest: usize, checksum: Option<(u16, u16)>) -> Taken {
-        if bytes.len() > longest {
-            return Taken::TooLong;
+    fn write(&mut self, bytes: &[u8], max_len: usize, checksum: Option<(u16, u16)>) -> WriteResult {
+        if bytes.len() > max_len {
+            return WriteResult::TooLong;
         }
         if self.free.is_empty() {
             let _ = self.submit();
             self.reclaim();
         }
-        let Some(chunk) = self.free.pop() else { return Taken::NoChunk };
+        let Some(chunk) = self.free.pop() else { return WriteResult::NoBuffer };
         let written = self.half.write(chunk, bytes, checksum);
         if written.is_none() {
             self.free.push(chunk);
         }
         self.ready.extend(written);
-        if written.is_some() { Taken::Yes } else { Taken::NoChunk }
+        if written.is_some() { WriteResult::Queued } else { WriteResult::NoBuffer }
     }
 
-    fn send(&mut self, frames: &mut FrameBatch, longest: usize) -> TxResult {
+    fn send(&mut self, frames: &mut FrameBatch, max_len: usize) -> TxResult {
         let mut result = TxResult::default();
         self.reclaim();
         for frame in frames.iter_mut() {
             let len = frame.len() as u64;
             let checksums = self.half.checksums;
-            match send_packets(frame, checksums, |packet, checksum| self.write(packet, longest, checksum)) {
-                Taken::Yes => {
+            match send_packets(frame, checksums, |packet, checksum| self.write(packet, max_len, checksum)) {
+                WriteResult::Queued => {
                     result.sent += 1;
                     result.sent_bytes += len;
                 }
-                Taken::NoChunk => result.dropped += 1,
-                Taken::TooLong => result.too_long += 1,
+                WriteResult::NoBuffer => result.dropped += 1,
+                WriteResult::TooLong => result.too_long += 1,
             }
         }
         if self.submit().is_err() {
-            // The device is down or gone; packets on the ring are not sent before it is up again.
+            // The device is down or gone. Packets on the ring are not sent before it is up again.
             result.dropped += std::mem::take(&mut result.sent);
             result.sent_bytes = 0;
         }
@@ -222,7 +222,7 @@ impl Sender {
     }
 }
 
-/// A worker's access to a sender that may be shared.
+/// A worker's handle of a sender that several workers may share.
 pub struct AfxdpTx {
     /// State shared with the port.
     pub port: Arc<Port>,
@@ -236,9 +236,9 @@ impl TxQueue for AfxdpTx {
         let result = match sender {
             None => TxResult { dropped: frames.len() as u32, ..TxResult::default() },
             Some(sender) => {
-                let longest =
+                let max_len =
                     (self.port.mtu.load(Ordering::Relaxed) as usize + HEADERS).min(CHUNK - TX_METADATA);
-                sender.lock().unwrap_or_else(PoisonError::into_inner).send(frames, longest)
+                sender.lock().unwrap_or_else(PoisonError::into_inner).send(frames, max_len)
             }
         };
         self.port.counters.count_tx(&result);

@@ -1,4 +1,4 @@
-//! A running AF_XDP port: everything that its start creates and a restart replaces.
+//! The running state of an AF_XDP port: everything that its start creates and a restart replaces.
 
 use super::options::{Options, XdpMode};
 use super::pooled_rx::{PooledRx, QueueMonitor};
@@ -20,10 +20,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use units::NumaId;
 
-/// Drivers whose packets may come from a network stack that left the checksum to them.
+/// Drivers of virtual devices, which may receive packets from a network stack that left the checksum to the device.
 const VIRTUAL: [&str; 3] = ["veth", "tun", "virtio_net"];
 
-/// Sizes of buffers in pools: the first is for an MTU of up to 1774 bytes.
+/// Sizes of buffers in pools. The first is large enough for an MTU of up to 1774 bytes.
 const CHUNKS: [u32; 2] = [2048, 4096];
 
 /// The sending halves of the sockets.
@@ -32,11 +32,11 @@ enum Senders {
     Pooled(Vec<Arc<Mutex<PooledSender>>>),
 }
 
-/// The program, the sockets and what belongs to them; empty if the start failed.
+/// The program, the sockets and their queues; empty if the start failed.
 pub struct Running {
-    /// The options in force.
+    /// The options with which the port was started.
     pub options: Options,
-    /// The settings of receive buffers in force.
+    /// The settings of receive buffers with which the port was started.
     pub buffers: RxBuffers,
     /// The XDP mode in use.
     pub mode: &'static str,
@@ -44,11 +44,11 @@ pub struct Running {
     pub port: Arc<Port>,
     /// The sockets.
     pub fds: Vec<Arc<OwnedFd>>,
-    /// The receive queues, until they are taken.
+    /// The receive queues, until the datapath takes them.
     pub receivers: Vec<(Box<dyn RxQueue>, Arc<OwnedFd>)>,
-    /// The kernel completes checksums on transmission.
+    /// Whether the kernel completes checksums of sent packets.
     pub checksums: bool,
-    /// The queues that share a pool.
+    /// The queues that use a pool.
     pub monitors: Vec<QueueMonitor>,
     senders: Senders,
     program: Option<Redirect>,
@@ -57,14 +57,14 @@ pub struct Running {
     next_sender: AtomicUsize,
 }
 
-/// The size of pool buffers for packets of this MTU.
+/// The size of pool buffers that packets of this MTU need.
 fn chunk_for(mtu: u32) -> u32 {
     let fits = |chunk: &u32| mtu as usize + HEADERS <= Umem::receive_capacity(*chunk);
     CHUNKS.into_iter().find(fits).unwrap_or(CHUNKS[1])
 }
 
 impl Running {
-    /// A port that is not running.
+    /// The state of a port that is not running.
     pub fn stopped(options: Options, buffers: RxBuffers) -> Running {
         Running {
             options,
@@ -98,25 +98,28 @@ impl Running {
         let (ifindex, n) = (device.ifindex(), options.n_rxq);
         if buffers.mode != Mode::Spp {
             let each = |queue, transfer| xsk::open(ifindex, queue, transfer, options.depth);
-            running.own(sockets::open(ifindex, n, options.mode.candidates(), each)?, partial_checksums);
+            running.use_own_sockets(
+                sockets::open(ifindex, n, options.mode.candidates(), each)?,
+                partial_checksums,
+            );
             return Ok(running);
         }
         let chunk = chunk_for(mtu);
         running.chunk = Some(chunk);
-        // With zero copy nothing tells when the kernel has released the buffers of a closed socket.
+        // With zero copy, the switch cannot know when the kernel has released the buffers of a closed socket.
         let modes: Vec<XdpMode> =
             options.mode.candidates().iter().copied().filter(|m| *m != XdpMode::NativeZerocopy).collect();
         let each = |queue, _| {
-            let places = pools::open(numa, chunk, &buffers)?;
-            let socket = umem_socket::open(places.umem, places.places, ifindex, queue)?;
-            Ok(Pooled { name: places.name, socket })
+            let slots = pools::open(numa, chunk, &buffers)?;
+            let socket = umem_socket::open(slots.umem, slots.slots, ifindex, queue)?;
+            Ok(PooledSocket { name: slots.name, socket })
         };
-        running.pooled(sockets::open(ifindex, n, &modes, each)?, partial_checksums);
+        running.use_pooled_sockets(sockets::open(ifindex, n, &modes, each)?, partial_checksums);
         Ok(running)
     }
 
-    /// Takes sockets with memory of their own.
-    fn own(&mut self, opened: Sockets<Xsk>, partial_checksums: bool) {
+    /// Uses sockets with their own memory.
+    fn use_own_sockets(&mut self, opened: Sockets<Xsk>, partial_checksums: bool) {
         (self.program, self.mode) = (Some(opened.program), opened.mode.name());
         let mut senders = Vec::new();
         for socket in opened.sockets {
@@ -130,19 +133,19 @@ impl Running {
         self.senders = Senders::Own(senders);
     }
 
-    /// Takes sockets that share a pool.
-    fn pooled(&mut self, opened: Sockets<Pooled>, partial_checksums: bool) {
+    /// Uses sockets that share a pool.
+    fn use_pooled_sockets(&mut self, opened: Sockets<PooledSocket>, partial_checksums: bool) {
         (self.program, self.mode) = (Some(opened.program), opened.mode.name());
         let mut senders = Vec::new();
-        for Pooled { name, socket } in opened.sockets {
-            let UmemSocket { lease, fill, rx, tx, completion } = socket;
-            self.checksums = lease.umem.checksums.get().copied().unwrap_or(false);
-            self.fds.push(Arc::clone(&lease.fd));
+        for PooledSocket { name, socket } in opened.sockets {
+            let UmemSocket { socket_use, fill, rx, tx, completion } = socket;
+            self.checksums = socket_use.umem.checksums.get().copied().unwrap_or(false);
+            self.fds.push(Arc::clone(&socket_use.fd));
             let (wanted, high) = (self.buffers, self.options.depth);
-            let sender = PooledSender::new(Arc::clone(&lease), tx, completion, wanted.alpha);
+            let sender = PooledSender::new(Arc::clone(&socket_use), tx, completion, wanted.alpha);
             senders.push(Arc::new(Mutex::new(sender)));
-            let fd = Arc::clone(&lease.fd);
-            let monitor = QueueMonitor::new(name, lease, wanted, high);
+            let fd = Arc::clone(&socket_use.fd);
+            let monitor = QueueMonitor::new(name, socket_use, wanted, high);
             let rx = PooledRx::new(Arc::clone(&self.port), (fill, rx), &monitor, partial_checksums);
             self.receivers.push((Box::new(rx), fd));
             self.monitors.push(monitor);
@@ -150,7 +153,7 @@ impl Running {
         self.senders = Senders::Pooled(senders);
     }
 
-    /// A tx queue for the next caller.
+    /// Creates a tx queue for the next caller.
     pub fn tx_queue(&self) -> Box<dyn TxQueue> {
         let next = self.next_sender.fetch_add(1, Ordering::Relaxed) % self.fds.len().max(1);
         let port = Arc::clone(&self.port);
@@ -166,12 +169,12 @@ impl Running {
         }
     }
 
-    /// Whether its buffers have another size than packets of the present MTU need.
+    /// Whether the current MTU needs pool buffers of another size.
     pub fn has_wrong_chunks(&self) -> bool {
         self.chunk.is_some_and(|chunk| chunk != chunk_for(self.port.mtu.load(Ordering::Relaxed)))
     }
 
-    /// Detaches the program and closes the sockets, except those that queues still hold.
+    /// Detaches the program and closes the sockets, except those whose queues a worker still holds.
     pub fn stop(&mut self) -> Arc<Port> {
         let port = Arc::clone(&self.port);
         port.counters.end();
@@ -181,12 +184,12 @@ impl Running {
 }
 
 /// A socket and the name of its pool.
-struct Pooled {
+struct PooledSocket {
     name: String,
     socket: UmemSocket,
 }
 
-impl sockets::Socket for Pooled {
+impl sockets::Socket for PooledSocket {
     fn fd(&self) -> &OwnedFd {
         self.socket.fd()
     }

@@ -1,4 +1,4 @@
-//! The program and the sockets of a port, opened together.
+//! Opens the program and the sockets of a port together.
 
 use super::options::XdpMode;
 use crate::linux::bpf::{Hook, Redirect};
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// The program and the sockets of a device.
 pub struct Sockets<S> {
-    /// The program; dropping it detaches it, and the kernel's stack gets the packets again.
+    /// The program. Dropping it detaches it; then the kernel's network stack receives the packets.
     pub program: Redirect,
     /// The mode in use.
     pub mode: XdpMode,
@@ -18,9 +18,9 @@ pub struct Sockets<S> {
     pub sockets: Vec<S>,
 }
 
-/// A socket that packets can be passed to.
+/// A socket to which packets can be redirected.
 pub trait Socket {
-    /// Its descriptor.
+    /// Its file descriptor.
     fn fd(&self) -> &OwnedFd;
 }
 
@@ -32,12 +32,12 @@ impl Socket for Xsk {
 
 impl Socket for UmemSocket {
     fn fd(&self) -> &OwnedFd {
-        &self.lease.fd
+        &self.socket_use.fd
     }
 }
 
 /// Opens program and sockets in the first of `modes` that works. `each` opens the socket of a queue by its number. If no
-/// mode works, the error is that of the last one. The kernel frees a queue some time after its last socket was closed,
+/// mode works, the error is that of the last one. The kernel releases a queue some time after its last socket was closed,
 /// so a busy device is tried again for 250 ms.
 pub fn open<S: Socket>(
     ifindex: u32,
@@ -66,7 +66,7 @@ fn open_best<S: Socket>(
     for mode in modes {
         match open_in(ifindex, queues, *mode, each) {
             Ok(sockets) => return Ok(sockets),
-            // Another program uses the device; other modes would fail as well.
+            // Another program or socket uses the device; other modes would fail, too.
             Err(e) if e.kind() == io::ErrorKind::ResourceBusy => return Err(e),
             Err(e) => failure = e,
         }

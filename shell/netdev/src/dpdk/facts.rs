@@ -1,15 +1,15 @@
-//! State of a `dpdk` port: the link's modes and the `status` column.
+//! State of a `dpdk` port: the modes of the link and the `status` column.
 
 use super::options::Settings;
 use crate::device::{LinkModes, TxWork};
 use dpdk::ethdev::{self, Ethdev, Info, Link};
 use std::collections::BTreeMap;
 
-/// Ethernet's header and check sequence.
-const ETHER: u32 = 18;
+/// Bytes of a frame that the MTU does not include: Ethernet header (14) and check sequence (4).
+const ETHERNET_OVERHEAD: u32 = 18;
 /// `ethernetCsmacd` (RFC 2863).
 const IF_TYPE: u32 = 6;
-/// Speeds in Mbit/s, their text in `status`, and their bits of `ofp_port_features`: half duplex and full.
+/// Speeds in Mbit/s, their text in `status`, and their bits of `ofp_port_features` for half and full duplex.
 const SPEEDS: [(u32, &str, u32, u32); 12] = [
     (10, "10Mbps", 1 << 0, 1 << 1),
     (100, "100Mbps", 1 << 2, 1 << 3),
@@ -27,7 +27,7 @@ const SPEEDS: [(u32, &str, u32, u32); 12] = [
 const OTHER: u32 = 1 << 10;
 const AUTONEG: u32 = 1 << 13;
 
-/// The link's modes as bits of `ofp_port_features`.
+/// The modes of the link as bits of `ofp_port_features`.
 pub(super) fn modes(link: Link) -> LinkModes {
     let speed = link.speed_mbps.unwrap_or(0);
     let known = SPEEDS.iter().find(|(mbps, ..)| *mbps == speed);
@@ -41,7 +41,7 @@ pub(super) fn modes(link: Link) -> LinkModes {
     }
 }
 
-/// A substitute for the kernel's interface index: 24 bits of MurmurHash3 of the name, as in Open vSwitch.
+/// A substitute for the kernel's interface index: MurmurHash3 of the name, reduced to 24 bits, as in Open vSwitch.
 pub(super) fn ifindex(name: &str) -> u32 {
     packet::murmur::of_bytes(name.as_bytes(), 0) % 0x00ff_fffe + 1
 }
@@ -66,7 +66,7 @@ pub(super) fn status(device: &Ethdev, info: &Info, live: &Settings, link: Link) 
         ("numa_id", device.numa_id().0.to_string()),
         ("driver_name", info.driver_name.clone()),
         ("min_rx_bufsize", info.min_rx_bufsize.to_string()),
-        ("max_rx_pktlen", (u32::from(live.mtu) + ETHER).to_string()),
+        ("max_rx_pktlen", (u32::from(live.mtu) + ETHERNET_OVERHEAD).to_string()),
         ("max_rx_queues", info.max_rx_queues.to_string()),
         ("max_tx_queues", info.max_tx_queues.to_string()),
         ("max_mac_addrs", info.max_mac_addrs.to_string()),

@@ -7,7 +7,7 @@ use settings::options::{
 };
 use std::collections::BTreeMap;
 
-/// Settings that require a stopped device.
+/// Settings that can only be changed while the device is stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Settings {
     pub devargs: String,
@@ -19,22 +19,22 @@ pub(super) struct Settings {
     pub link_interrupt: bool,
 }
 
-/// The options that were understood.
+/// The valid options of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Options {
     pub n_rxq: u16,
     pub n_rxq_desc: u16,
     pub n_txq_desc: u16,
-    /// `None`: as the device supports it.
+    /// `None`: use the interrupt if the device supports it.
     pub link_interrupt: Option<bool>,
     /// `None`: not set.
     pub flow_control: Option<FlowControl>,
-    /// Adjusted values, for the log.
+    /// Log messages about values that were adjusted.
     pub notes: Vec<String>,
 }
 
 impl Options {
-    /// Reads the options for port `name`, within the limits of its device.
+    /// Reads the options of port `name`, within the limits of its device.
     pub fn read(name: &str, options: &BTreeMap<String, String>, info: &Info) -> Options {
         let mut notes = Vec::new();
         let mut descriptors = |setting: Setting, way: &str, limits: Limits| {
@@ -67,7 +67,7 @@ impl Options {
     }
 }
 
-/// The length of a queue: a power of two within the device's limits.
+/// The number of descriptors of a queue: a power of two, within the device's limits.
 fn length(asked: i64, default: i64, limits: Limits) -> u16 {
     let is_power = asked > 0 && asked.count_ones() == 1;
     let length = if is_power { asked.min(1 << 31) } else { default };

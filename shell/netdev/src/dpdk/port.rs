@@ -1,7 +1,7 @@
 //! A `dpdk` port as a `Netdev`.
 //!
-//! Opening it claims the device. It forwards packets from its first `restart` on, which is called when the number of
-//! senders is known. Settings wait until then or until the next restart. A restart that fails leaves the device
+//! Opening the port claims the device. The device forwards packets after its first `restart`, which is called when the number of
+//! senders is known. Settings take effect at the next restart. If a restart fails, the device stays
 //! stopped until a setting changes.
 
 use super::facts;
@@ -23,9 +23,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use units::NumaId;
 
-/// Bytes that are added to the MTU: Ethernet header, check sequence, and two tags.
+/// Bytes that are added to the MTU: Ethernet header (14), check sequence (4), and two VLAN tags (8).
 const ETHER_MAX: u32 = 26;
-/// The longest packet in bytes.
+/// Maximum length of a packet in bytes.
 const PACKET_MAX: u32 = 9728;
 const MTU_MIN: u32 = 68;
 const MTU: u16 = 1500;
@@ -34,13 +34,14 @@ const MTU: u16 = 1500;
 pub struct Dpdk {
     name: String,
     kind: String,
-    /// `None` after the change to another device failed.
+    /// `None` after a change to another device failed.
     device: Option<Ethdev>,
-    /// The options as configured.
-    asked: BTreeMap<String, String>,
+    /// The options as configured in the database.
+    configured_options: BTreeMap<String, String>,
+    /// The settings that the next restart applies.
     wanted: Settings,
     /// The settings of the last restart, whether or not it succeeded.
-    tried: Option<Settings>,
+    last_settings: Option<Settings>,
     admin_up: bool,
     link: Link,
     link_resets: u64,
@@ -67,9 +68,9 @@ impl Dpdk {
             name: name.to_owned(),
             kind: kind.to_owned(),
             device: Some(device),
-            asked: options.clone(),
+            configured_options: options.clone(),
             wanted,
-            tried: None,
+            last_settings: None,
             admin_up: true,
             link: Link::default(),
             link_resets: 0,
@@ -83,13 +84,13 @@ impl Dpdk {
     /// Reads the options and applies those that need no restart.
     fn apply(&mut self) -> Result<(), NetdevError> {
         let name = self.name.clone();
-        let devargs = DPDK_DEVARGS.get(&self.asked).filter(|text| !text.is_empty());
+        let devargs = DPDK_DEVARGS.get(&self.configured_options).filter(|text| !text.is_empty());
         self.wanted.devargs = devargs.ok_or_else(|| missing_devargs(&name))?.to_owned();
-        // Without a device, the options are read when there is one again.
+        // Without a device, the options are read when a device is attached.
         let Some(device) = &self.device else { return Ok(()) };
         let failed = |e: dpdk::ethdev::DeviceError| NetdevError::plain(&format!("{name}: {e}"));
         let info = device.info().map_err(failed)?;
-        let read = Options::read(&name, &self.asked, &info);
+        let read = Options::read(&name, &self.configured_options, &info);
         read.notes.iter().for_each(|note| log::say(Level::Info, note));
         self.wanted.n_rxq = read.n_rxq;
         self.wanted.n_rxq_desc = read.n_rxq_desc;
@@ -118,10 +119,13 @@ impl Dpdk {
         self.device.as_ref().ok_or_else(|| NetdevError::open(&self.name, NetdevError::NO_DEVICE))
     }
 
-    /// Changes to another device if the options name one. The old device is released first: both may use the same
+    /// Changes to another device if the options name one. The old device is released first, because both may use the same
     /// hardware.
     fn change_device(&mut self) -> Result<(), NetdevError> {
-        let same = self.tried.as_ref().is_none_or(|tried| tried.devargs == self.wanted.devargs);
+        let same = self
+            .last_settings
+            .as_ref()
+            .is_none_or(|last_settings| last_settings.devargs == self.wanted.devargs);
         if self.device.is_some() && same {
             return Ok(());
         }
@@ -182,16 +186,16 @@ impl Netdev for Dpdk {
         true
     }
     fn needs_restart(&self) -> bool {
-        self.tried.as_ref() != Some(&self.wanted)
+        self.last_settings.as_ref() != Some(&self.wanted)
     }
     fn restart(&mut self) -> Result<(), NetdevError> {
         if let Some(device) = &mut self.device {
-            // If this fails, nothing has changed, and it is tried again.
+            // If this fails, nothing has changed, so the restart is tried again.
             let stopped = device.stop();
             stopped.map_err(|e| self.failed(&e))?;
         }
         let changed = self.change_device();
-        self.tried = Some(self.wanted.clone());
+        self.last_settings = Some(self.wanted.clone());
         self.next_txq = AtomicUsize::new(0);
         self.seq += 1;
         changed?;
@@ -218,7 +222,7 @@ impl Netdev for Dpdk {
         };
         let started = self.device.as_mut().map_or(Ok(()), |d| d.start(&config));
         started.map_err(|e| self.failed(&e))?;
-        // The start brings the link up; this is not an event of the network.
+        // The start brings the link up, which is not an event of the network.
         self.link = self.device.as_ref().map(Ethdev::link).unwrap_or_default();
         Ok(())
     }
@@ -233,14 +237,14 @@ impl Netdev for Dpdk {
         let nth = self.next_txq.fetch_add(1, Ordering::Relaxed);
         match self.device.as_ref().and_then(|d| d.tx_queue(nth)) {
             Some(queue) => Box::new(queue),
-            None => Box::new(Stopped),
+            None => Box::new(StoppedTx),
         }
     }
     fn facts(&mut self) -> Result<Facts, NetdevError> {
         let device = self.device()?;
         let link = device.link();
         let info = device.info().map_err(|e| NetdevError::plain(&format!("{}: {e}", self.name)))?;
-        let live = self.tried.as_ref().unwrap_or(&self.wanted);
+        let live = self.last_settings.as_ref().unwrap_or(&self.wanted);
         let facts = Facts {
             ifindex: Some(facts::ifindex(&self.name)),
             mac: device.mac(),
@@ -281,7 +285,7 @@ impl Netdev for Dpdk {
     }
     fn set_admin(&mut self, up: bool) -> Result<(), NetdevError> {
         if self.admin_up != up {
-            // If the driver cannot take its link down, the port still counts as down.
+            // If the driver cannot bring its link down, the port counts as down nevertheless.
             let set = self.device()?.set_link(up);
             set.map_err(|e| NetdevError::plain(&format!("Interface {} {e}", self.name)))?;
             self.admin_up = up;
@@ -290,7 +294,7 @@ impl Netdev for Dpdk {
         Ok(())
     }
     fn set_options(&mut self, options: &BTreeMap<String, String>) -> Result<bool, NetdevError> {
-        self.asked = options.clone();
+        self.configured_options = options.clone();
         self.apply().map(|()| false)
     }
     fn set_rx_buffers(&mut self, wanted: &RxBuffers) -> Result<bool, NetdevError> {
@@ -304,7 +308,7 @@ impl Netdev for Dpdk {
         }
     }
     fn options(&self) -> BTreeMap<String, String> {
-        let live = self.tried.as_ref().unwrap_or(&self.wanted);
+        let live = self.last_settings.as_ref().unwrap_or(&self.wanted);
         let mut options = BTreeMap::new();
         let mut put = |key: &str, value: String| options.insert(key.to_owned(), value);
         put("dpdk-devargs", live.devargs.clone());
@@ -324,7 +328,7 @@ impl Netdev for Dpdk {
     fn change_seq(&self) -> u64 {
         self.seq
     }
-    fn look(&mut self) {
+    fn check_for_change(&mut self) {
         if self.device.as_ref().is_some_and(|d| d.link() != self.link) {
             self.seq += 1;
         }
@@ -332,9 +336,9 @@ impl Netdev for Dpdk {
 }
 
 /// The transmit queue of a stopped device: it drops all packets.
-struct Stopped;
+struct StoppedTx;
 
-impl TxQueue for Stopped {
+impl TxQueue for StoppedTx {
     fn tx(&mut self, frames: &mut FrameBatch) -> TxResult {
         TxResult { dropped: frames.len() as u32, ..TxResult::default() }
     }

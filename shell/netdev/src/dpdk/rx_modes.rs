@@ -1,12 +1,12 @@
-//! Why a device of DPDK cannot have its receive buffers in a mode. The decision needs only what the driver announces.
+//! Decides whether a DPDK device supports a mode of receive buffers, only from what its driver reports.
 
 use dpdk::ethdev::Info;
 use rxpool::Mode;
 
-/// The reason to refuse `mode`; `None`: the device can have it.
+/// The reason to refuse `mode`; `None`: the device supports it.
 ///
-/// Shared rx queues are announced by one driver (`mlx5`, for representors). The code for them, `share_group` at queue set-up
-/// and the source port of each packet by `mbuf.port`, is not written, because no device is there to run it.
+/// One driver reports shared rx queues (`mlx5`, for representors). The switch does not implement them (`share_group` at queue set-up,
+/// and the source port of each packet in `mbuf.port`), because no such device is available to test the code.
 pub(super) fn refusal(mode: Mode, info: &Info) -> Option<String> {
     let driver = &info.driver_name;
     match mode {

@@ -1,10 +1,10 @@
-//! A device's counters under the keys of the database.
+//! The counters of a DPDK device, with their keys in the database.
 
 use crate::stats::Stats;
 use dpdk::ethdev::Counters;
 
-/// Counters of drivers that have a key of their own: DPDK's name and ours.
-const KNOWN: [(&str, &str); 21] = [
+/// Counters of drivers that have a fixed key in the database: DPDK's name and the key.
+const KEYS: [(&str, &str); 21] = [
     ("tx_multicast_packets", "tx_multicast_packets"),
     ("rx_broadcast_packets", "rx_broadcast_packets"),
     ("tx_broadcast_packets", "tx_broadcast_packets"),
@@ -27,9 +27,9 @@ const KNOWN: [(&str, &str); 21] = [
     ("tx_size_1024_to_1522_packets", "tx_1024_to_1522_packets"),
     ("tx_size_1523_to_max_packets", "tx_1523_to_max_packets"),
 ];
-/// The only one of them that all ports have.
+/// The only driver counter that all types of ports have, too ([`Stats::multicast`]).
 const MULTICAST: &str = "rx_multicast_packets";
-/// Endings of the other counters of a driver that are shown.
+/// Suffixes of the other driver counters that are shown.
 const SUFFIXES: [&str; 2] = ["_errors", "_dropped"];
 
 /// The counters of a `dpdk` port.
@@ -51,7 +51,7 @@ pub(super) fn stats(counters: Counters) -> Stats {
     let own = [
         ("ovs_tx_failure_drops", counters.tx_failed),
         ("ovs_tx_mtu_exceeded_drops", counters.tx_too_long),
-        // This port has no policer or shaper of its own, and drivers report no invalid packets.
+        // The datapath, not this port, counts the drops of policers and shapers, and drivers report no invalid packets.
         ("ovs_tx_qos_drops", 0),
         ("ovs_rx_qos_drops", 0),
         ("ovs_tx_invalid_hwol_drops", 0),
@@ -59,7 +59,7 @@ pub(super) fn stats(counters: Counters) -> Stats {
     let mut custom: Vec<_> = own.map(|(name, n)| (name.to_owned(), n)).into();
     let taken: Vec<String> = stats.pairs().into_iter().map(|(key, _)| key).collect();
     for (name, n) in counters.extended {
-        let key = match KNOWN.iter().find(|(theirs, _)| *theirs == name) {
+        let key = match KEYS.iter().find(|(theirs, _)| *theirs == name) {
             Some((_, key)) => (*key).to_owned(),
             None if is_shown(&name) && !taken.contains(&name) => name,
             None => continue,
@@ -74,7 +74,7 @@ fn is_shown(name: &str) -> bool {
     SUFFIXES.iter().any(|suffix| name.ends_with(suffix)) || name.contains("_management_") || is_of_queue(name)
 }
 
-/// `rx_q<n>_packets` and its like.
+/// Whether this is a counter of a queue, such as `rx_q<n>_packets`.
 fn is_of_queue(name: &str) -> bool {
     let rest = name.strip_prefix("rx_q").or_else(|| name.strip_prefix("tx_q"));
     let digits = rest.and_then(|r| r.strip_suffix("_packets").or_else(|| r.strip_suffix("_bytes")));

@@ -3,12 +3,13 @@
 use std::net::Ipv4Addr;
 
 const ARP: [u8; 2] = [0x08, 0x06];
-/// Ethernet, IPv4, the lengths of their addresses, opcode request.
+/// Hardware type Ethernet, protocol type IPv4, lengths of both addresses, operation "request".
 const REQUEST: [u8; 8] = [0, 1, 8, 0, 6, 4, 0, 1];
+/// The same fields with operation "reply".
 const REPLY: [u8; 8] = [0, 1, 8, 0, 6, 4, 0, 2];
 const LENGTH: usize = 42;
 
-/// The reply to `frame`, if it is a request for one of `addresses`.
+/// The reply to `frame`; `None`: it is not an ARP request for one of `addresses`.
 pub(super) fn reply(frame: &[u8], mac: [u8; 6], addresses: &[(Ipv4Addr, u8)]) -> Option<Vec<u8>> {
     if frame.get(12..14)? != ARP || frame.get(14..22)? != REQUEST {
         return None;

@@ -1,5 +1,5 @@
-//! Checksum offloads of a dummy, as `options:ol_*` request them. The device may lie: it states that a wrong checksum is
-//! right, or offers a checksum offload and leaves the field as it is. So tests see which side computes a checksum.
+//! Checksum offloads of a dummy, as `options:ol_*` configure them. The device can be configured to give wrong information: it reports a
+//! wrong checksum as right, or offers a checksum offload but does not change the field. So tests can detect which side computes a checksum.
 
 use packet::checksum;
 use packet::frame::Frame;
@@ -17,27 +17,33 @@ use settings::options::{
 use std::collections::BTreeMap;
 
 const UDP: u8 = 17;
-/// Offsets of checksums from the start of their headers.
+/// Offset of the checksum in an IPv4 header.
 const IP_SUM: usize = 10;
+/// Offset of the checksum in a TCP header.
 const TCP_SUM: usize = 16;
+/// Offset of the checksum in a UDP header.
 const UDP_SUM: usize = 6;
-/// A UDP checksum that is still to be computed, in Open vSwitch.
-const UDP_OPEN: u16 = 0xffff;
+/// The value with which Open vSwitch marks a UDP checksum that is still to be computed.
+const UDP_INCOMPLETE: u16 = 0xffff;
 
-/// The options of what the device states: that a checksum is right, that it is wrong, that it is to be completed.
-const STATED_IP: [Setting; 3] =
+/// The options of received IPv4 header checksums: reported as right, reported as wrong, left to the receiver.
+const RX_IP_OPTIONS: [Setting; 3] =
     [DUMMY_OL_IP_RX_CSUM_SET_GOOD, DUMMY_OL_IP_RX_CSUM_SET_BAD, DUMMY_OL_IP_RX_CSUM_SET_PARTIAL];
-const STATED_TRANSPORT: [Setting; 3] =
+/// The same options of received transport checksums.
+const RX_TRANSPORT_OPTIONS: [Setting; 3] =
     [DUMMY_OL_L4_RX_CSUM_SET_GOOD, DUMMY_OL_L4_RX_CSUM_SET_BAD, DUMMY_OL_L4_RX_CSUM_SET_PARTIAL];
-/// The options of what it sends: that it offers to compute a checksum, that it does not do so.
-const SENT_IP: [Setting; 2] = [DUMMY_OL_IP_TX_CSUM, DUMMY_OL_IP_TX_CSUM_DISABLED];
-const SENT_TRANSPORT: [Setting; 2] = [DUMMY_OL_L4_TX_CSUM, DUMMY_OL_L4_TX_CSUM_DISABLED];
-const SENT_OUTER_IP: [Setting; 2] = [DUMMY_OL_OUT_IP_TX_CSUM, DUMMY_OL_OUT_IP_TX_CSUM_DISABLED];
-const SENT_OUTER_UDP: [Setting; 2] = [DUMMY_OL_OUT_UDP_TX_CSUM, DUMMY_OL_OUT_UDP_TX_CSUM_DISABLED];
+/// The options of sent IPv4 header checksums: the device offers to compute them; it does not compute them nevertheless.
+const TX_IP_OPTIONS: [Setting; 2] = [DUMMY_OL_IP_TX_CSUM, DUMMY_OL_IP_TX_CSUM_DISABLED];
+/// The same options of sent transport checksums.
+const TX_TRANSPORT_OPTIONS: [Setting; 2] = [DUMMY_OL_L4_TX_CSUM, DUMMY_OL_L4_TX_CSUM_DISABLED];
+/// The same options of the IPv4 header checksums of tunnels.
+const TX_OUTER_IP_OPTIONS: [Setting; 2] = [DUMMY_OL_OUT_IP_TX_CSUM, DUMMY_OL_OUT_IP_TX_CSUM_DISABLED];
+/// The same options of the UDP checksums of tunnels.
+const TX_OUTER_UDP_OPTIONS: [Setting; 2] = [DUMMY_OL_OUT_UDP_TX_CSUM, DUMMY_OL_OUT_UDP_TX_CSUM_DISABLED];
 
-/// What the device states about checksums of received packets.
+/// What the device reports about a checksum of received packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stated {
+enum RxReport {
     #[default]
     Nothing,
     Good,
@@ -46,48 +52,48 @@ enum Stated {
     Partial,
 }
 
-impl Stated {
-    /// If several are set, the first counts, as in Open vSwitch.
-    fn of(options: &BTreeMap<String, String>, [good, bad, partial]: [Setting; 3]) -> Stated {
+impl RxReport {
+    /// Reads the options. If several are set, the first counts, as in Open vSwitch.
+    fn from_options(options: &BTreeMap<String, String>, [good, bad, partial]: [Setting; 3]) -> RxReport {
         if good.flag_of(options) {
-            Stated::Good
+            RxReport::Good
         } else if bad.flag_of(options) {
-            Stated::Bad
+            RxReport::Bad
         } else if partial.flag_of(options) {
-            Stated::Partial
+            RxReport::Partial
         } else {
-            Stated::Nothing
+            RxReport::Nothing
         }
     }
 
-    /// What it states about a checksum with this value; `None`: the packet has no such checksum.
+    /// The mark of a checksum with this value; `None`: the packet has no such checksum.
     fn mark(self, sum: Option<u16>) -> Mark {
         match (self, sum) {
-            (Stated::Nothing, _) | (_, None) => Mark::Nothing,
-            (Stated::Good, Some(sum)) => Mark::Right(sum),
-            (Stated::Bad, Some(_)) => Mark::Wrong,
-            (Stated::Partial, Some(_)) => Mark::Open,
+            (RxReport::Nothing, _) | (_, None) => Mark::Nothing,
+            (RxReport::Good, Some(sum)) => Mark::Right(sum),
+            (RxReport::Bad, Some(_)) => Mark::Wrong,
+            (RxReport::Partial, Some(_)) => Mark::Open,
         }
     }
 }
 
-/// Whether a checksum of sent packets is computed by the device.
+/// Whether the device computes a checksum of sent packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Sent {
-    /// It is right before the device has the packet.
+enum TxChecksum {
+    /// The switch computes it before it passes the packet to the device.
     #[default]
     BySwitch,
     ByDevice,
-    /// The device offers the offload, and does not do it.
+    /// The device offers to compute it, but does not.
     Left,
 }
 
-impl Sent {
-    fn of(options: &BTreeMap<String, String>, [offered, disabled]: [Setting; 2]) -> Sent {
+impl TxChecksum {
+    fn from_options(options: &BTreeMap<String, String>, [offered, disabled]: [Setting; 2]) -> TxChecksum {
         match (offered.flag_of(options), disabled.flag_of(options)) {
-            (false, _) => Sent::BySwitch,
-            (true, false) => Sent::ByDevice,
-            (true, true) => Sent::Left,
+            (false, _) => TxChecksum::BySwitch,
+            (true, false) => TxChecksum::ByDevice,
+            (true, true) => TxChecksum::Left,
         }
     }
 }
@@ -95,60 +101,62 @@ impl Sent {
 /// The checksum offloads of one dummy.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Checksums {
-    ip: Stated,
-    transport: Stated,
-    sent_ip: Sent,
-    sent_transport: Sent,
-    sent_outer_ip: Sent,
-    sent_outer_udp: Sent,
+    ip: RxReport,
+    transport: RxReport,
+    sent_ip: TxChecksum,
+    sent_transport: TxChecksum,
+    sent_outer_ip: TxChecksum,
+    sent_outer_udp: TxChecksum,
 }
 
 impl Checksums {
-    pub(super) fn of(options: &BTreeMap<String, String>) -> Checksums {
+    pub(super) fn from_options(options: &BTreeMap<String, String>) -> Checksums {
         Checksums {
-            ip: Stated::of(options, STATED_IP),
-            transport: Stated::of(options, STATED_TRANSPORT),
-            sent_ip: Sent::of(options, SENT_IP),
-            sent_transport: Sent::of(options, SENT_TRANSPORT),
-            sent_outer_ip: Sent::of(options, SENT_OUTER_IP),
-            sent_outer_udp: Sent::of(options, SENT_OUTER_UDP),
+            ip: RxReport::from_options(options, RX_IP_OPTIONS),
+            transport: RxReport::from_options(options, RX_TRANSPORT_OPTIONS),
+            sent_ip: TxChecksum::from_options(options, TX_IP_OPTIONS),
+            sent_transport: TxChecksum::from_options(options, TX_TRANSPORT_OPTIONS),
+            sent_outer_ip: TxChecksum::from_options(options, TX_OUTER_IP_OPTIONS),
+            sent_outer_udp: TxChecksum::from_options(options, TX_OUTER_UDP_OPTIONS),
         }
     }
 
-    /// Names of the options that are set.
+    /// Keys of the options that are set.
     pub(super) fn names(&self) -> Vec<&'static str> {
         let mut names = Vec::new();
-        for (stated, [good, bad, partial]) in [(self.ip, STATED_IP), (self.transport, STATED_TRANSPORT)] {
+        for (stated, [good, bad, partial]) in
+            [(self.ip, RX_IP_OPTIONS), (self.transport, RX_TRANSPORT_OPTIONS)]
+        {
             names.extend(match stated {
-                Stated::Nothing => None,
-                Stated::Good => Some(good.key),
-                Stated::Bad => Some(bad.key),
-                Stated::Partial => Some(partial.key),
+                RxReport::Nothing => None,
+                RxReport::Good => Some(good.key),
+                RxReport::Bad => Some(bad.key),
+                RxReport::Partial => Some(partial.key),
             });
         }
         for (sent, [offered, disabled]) in [
-            (self.sent_ip, SENT_IP),
-            (self.sent_transport, SENT_TRANSPORT),
-            (self.sent_outer_ip, SENT_OUTER_IP),
-            (self.sent_outer_udp, SENT_OUTER_UDP),
+            (self.sent_ip, TX_IP_OPTIONS),
+            (self.sent_transport, TX_TRANSPORT_OPTIONS),
+            (self.sent_outer_ip, TX_OUTER_IP_OPTIONS),
+            (self.sent_outer_udp, TX_OUTER_UDP_OPTIONS),
         ] {
-            names.extend((sent != Sent::BySwitch).then_some(offered.key));
-            names.extend((sent == Sent::Left).then_some(disabled.key));
+            names.extend((sent != TxChecksum::BySwitch).then_some(offered.key));
+            names.extend((sent == TxChecksum::Left).then_some(disabled.key));
         }
         names
     }
 
-    /// Marks a received packet.
-    pub(super) fn received(&self, frame: &mut Frame) {
-        if self.ip == Stated::Nothing && self.transport == Stated::Nothing {
+    /// Sets the checksum marks of a received packet, or its offload request.
+    pub(super) fn mark_received(&self, frame: &mut Frame) {
+        if self.ip == RxReport::Nothing && self.transport == RxReport::Nothing {
             return;
         }
         let Some((layout, words)) = of_packet(frame.bytes()) else { return };
         let Ok(l4) = u16::try_from(layout.l4) else { return };
-        let at = Place { l3: layout.l3, l4: layout.l4, udp: layout.protocol == UDP };
+        let at = HeaderOffsets { l3: layout.l3, l4: layout.l4, udp: layout.protocol == UDP };
         let bytes = frame.bytes_mut();
-        if self.ip == Stated::Partial && !layout.v6 {
-            // The next hop must get a right checksum, so the device completes what its sender left open.
+        if self.ip == RxReport::Partial && !layout.v6 {
+            // The next hop must receive a right checksum, so the device computes it.
             let sum = at.right_ip(bytes);
             put(bytes, at.l3 + IP_SUM, sum);
         }
@@ -162,7 +170,7 @@ impl Checksums {
                 frame.set_offload(Offload { csum: Some(PartialChecksum { start, offset }), gso: None });
                 return;
             }
-            // A frame has either of both records.
+            // A frame has either an offload request or checksum marks. So the checksum is completed here.
             Some((start, offset)) => {
                 segment::complete(bytes, start, offset);
             }
@@ -173,14 +181,14 @@ impl Checksums {
         }
     }
 
-    /// Changes a packet to what a device with these offloads sends. A stated checksum that has changed since is
-    /// computed again.
-    pub(super) fn sent(&self, bytes: &mut [u8], stated: RxChecksums) {
+    /// Changes a packet to what a device with these offloads sends. `stated`: the checksums that were reported as right on reception. If
+    /// the switch changed a field that such a checksum covers, the checksum is computed again.
+    pub(super) fn change_sent(&self, bytes: &mut [u8], stated: RxChecksums) {
         let (good_ip, good) = (stated.ip.right(), stated.transport.right());
         if good_ip.is_none() && good.is_none() {
             return;
         }
-        let inner = Place { l3: stated.l3(), l4: stated.l4.into(), udp: stated.udp };
+        let inner = HeaderOffsets { l3: stated.l3(), l4: stated.l4.into(), udp: stated.udp };
         let outer = segment::layout(bytes).filter(|outer| outer.l4 != inner.l4);
         let (ip_at, sum_at) = (inner.l3 + IP_SUM, inner.sum_at());
         let old_ip = good_ip.filter(|old| get(bytes, ip_at) != Some(*old));
@@ -193,12 +201,12 @@ impl Checksums {
             let sum = inner.right_transport(bytes);
             put(bytes, sum_at, sum);
         }
-        let is_open = old_ip.is_some() || old_sum.is_some();
+        let is_incomplete = old_ip.is_some() || old_sum.is_some();
         let (mut ip, mut transport) = (self.sent_ip, self.sent_transport);
         if let Some(outer) = outer {
-            let outer_at = Place { l3: outer.l3, l4: outer.l4, udp: true };
+            let outer_at = HeaderOffsets { l3: outer.l3, l4: outer.l4, udp: true };
             let has_sum = outer.protocol == UDP && get(bytes, outer_at.sum_at()).is_some_and(|sum| sum != 0);
-            let (outer_ip, outer_udp) = match is_open {
+            let (outer_ip, outer_udp) = match is_incomplete {
                 true => (self.sent_outer_ip, self.sent_outer_udp),
                 false => (ip, transport),
             };
@@ -206,53 +214,53 @@ impl Checksums {
                 let sum = outer_at.right_transport(bytes);
                 put(bytes, outer_at.sum_at(), sum);
             }
-            // Without a known inner transport checksum, the outer one can only be computed over finished bytes.
-            if has_sum && outer_udp != Sent::Left && good.is_none() {
-                (ip, transport) = (Sent::BySwitch, Sent::BySwitch);
+            // If the inner transport checksum is not known, the outer one can be computed only after the inner one is complete.
+            if has_sum && outer_udp != TxChecksum::Left && good.is_none() {
+                (ip, transport) = (TxChecksum::BySwitch, TxChecksum::BySwitch);
             }
-            if outer_ip == Sent::Left && !outer.v6 {
+            if outer_ip == TxChecksum::Left && !outer.v6 {
                 put(bytes, outer_at.l3 + IP_SUM, Some(0));
             }
-            if outer_udp == Sent::Left && has_sum {
-                put(bytes, outer_at.sum_at(), Some(UDP_OPEN));
+            if outer_udp == TxChecksum::Left && has_sum {
+                put(bytes, outer_at.sum_at(), Some(UDP_INCOMPLETE));
             }
         }
-        if ip == Sent::Left && old_ip.is_some() {
+        if ip == TxChecksum::Left && old_ip.is_some() {
             put(bytes, ip_at, old_ip);
         }
-        if transport == Sent::Left && old_sum.is_some() {
+        if transport == TxChecksum::Left && old_sum.is_some() {
             put(bytes, sum_at, old_sum);
         }
     }
 }
 
-/// The layout of an IP packet whose IP header is complete, and the length of this header in words.
+/// The layout of a packet with a complete IP header, and the length of this header in 32-bit words.
 fn of_packet(frame: &[u8]) -> Option<(Layout, u8)> {
     let layout = segment::layout(frame).filter(|layout| layout.l4 <= frame.len())?;
     let header = layout.l4.checked_sub(layout.l3)?;
     Some((layout, u8::try_from(header / 4).ok()?))
 }
 
-/// Where the headers of a packet are.
-struct Place {
+/// Offsets of the headers of a packet.
+struct HeaderOffsets {
     l3: usize,
     l4: usize,
     udp: bool,
 }
 
-impl Place {
+impl HeaderOffsets {
     fn sum_at(&self) -> usize {
         self.l4 + if self.udp { UDP_SUM } else { TCP_SUM }
     }
 
-    /// The right checksum of the IPv4 header.
+    /// Computes the checksum of the IPv4 header.
     fn right_ip(&self, bytes: &[u8]) -> Option<u16> {
         let header = bytes.get(self.l3..self.l4)?;
         let (before, after) = (header.get(..IP_SUM)?, header.get(IP_SUM + 2..)?);
         Some(checksum::finish(checksum::add(checksum::add(0, before), after)))
     }
 
-    /// The right transport checksum.
+    /// Computes the transport checksum.
     fn right_transport(&self, bytes: &[u8]) -> Option<u16> {
         let v6 = bytes.get(self.l3)? >> 4 == 6;
         let end = self.l3
@@ -264,7 +272,7 @@ impl Place {
         let protocol = if self.udp { UDP } else { 6 };
         let pseudo = checksum::add16(checksum::add16(checksum::add(0, addresses), protocol.into()), len);
         let sum = checksum::finish(checksum::add(checksum::add(pseudo, before), after));
-        // Zero would mean "no checksum" (RFC 768).
+        // 0 would mean "no checksum" (RFC 768), so it is sent as 0xffff.
         Some(if sum == 0 && self.udp { 0xffff } else { sum })
     }
 }
@@ -273,7 +281,7 @@ fn get(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// Writes a checksum, if one could be computed.
+/// Writes a checksum; `None`: it could not be computed, and nothing is written.
 fn put(bytes: &mut [u8], at: usize, sum: Option<u16>) {
     if let (Some(sum), Some(field)) = (sum, bytes.get_mut(at..at + 2)) {
         field.copy_from_slice(&sum.to_be_bytes());

@@ -1,8 +1,8 @@
-//! `dummy`, `dummy-internal`, `dummy-pmd`: ports without an operating system under them.
+//! `dummy`, `dummy-internal`, `dummy-pmd`: ports without a device of the operating system.
 //!
-//! Received frames come from a control command, from a stream (`options:stream`, `options:pstream`), or as the answer
-//! to an ARP request for an address set by command. Sent frames go to the stream and to a pcap file. The test suites
-//! drive the whole switch through dummies. Their state is behind one lock: they are made for exactness, not speed.
+//! Received frames come from a control command, from a stream (`options:stream`, `options:pstream`), or are replies
+//! to ARP requests for an address that a command set. Sent frames are written to the stream and to a pcap file. The test suites
+//! run the complete switch with dummies. One lock protects the state of a dummy: it is made for exactness, not for speed.
 
 mod arp;
 mod checksums;

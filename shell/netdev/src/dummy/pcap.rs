@@ -1,4 +1,4 @@
-//! Writes frames to a pcap file. Source: the libpcap file format, version 2.4, microseconds.
+//! Writes frames to a pcap file. Source: the libpcap file format, version 2.4, with time stamps in microseconds.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -17,7 +17,7 @@ pub(super) struct Pcap {
 }
 
 impl Pcap {
-    /// Opens `path`, and writes the header if there is nothing yet.
+    /// Opens `path` for appending, and writes the file header if the file is empty.
     pub(super) fn append(path: &Path, both_ways: bool) -> io::Result<Pcap> {
         let mut file = OpenOptions::new().append(true).create(true).open(path)?;
         if file.metadata()?.len() == 0 {
@@ -33,7 +33,7 @@ impl Pcap {
         Ok(Pcap { path: path.to_owned(), file, both_ways })
     }
 
-    /// Begins a new file if the file was deleted. If that fails, frames go to the deleted file.
+    /// Creates a new file if the file was deleted. If that fails, frames are still written to the deleted file.
     pub(super) fn renew(&mut self) {
         if !self.path.exists()
             && let Ok(new) = Pcap::append(&self.path, self.both_ways)
@@ -42,7 +42,7 @@ impl Pcap {
         }
     }
 
-    /// Whether this file also has received frames.
+    /// Whether received frames are written to this file, too.
     pub(super) fn both_ways(&self) -> bool {
         self.both_ways
     }

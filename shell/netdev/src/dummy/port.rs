@@ -27,12 +27,12 @@ pub struct Dummy {
     handle: DummyHandle,
     kind: String,
     pmd: bool,
-    given: Option<u64>,
+    taken_generation: Option<u64>,
     next_txq: AtomicUsize,
 }
 
 impl Dummy {
-    /// Creates the dummy with number `serial`, from which its MAC address is derived. Its changes are recorded in
+    /// Creates the dummy with number `serial`, from which its MAC address is derived. Its changes are reported to
     /// `changes`.
     pub fn new(
         name: &str,
@@ -67,7 +67,7 @@ impl Dummy {
             handle,
             kind: kind.to_owned(),
             pmd: kind == "dummy-pmd",
-            given: None,
+            taken_generation: None,
             next_txq: AtomicUsize::new(0),
         })
     }
@@ -118,7 +118,7 @@ impl Netdev for Dummy {
     fn take_rx_queues(&mut self) -> Vec<RxHandle> {
         let state = self.handle.lock();
         let generation = state.generation;
-        if self.given.replace(generation) == Some(generation) {
+        if self.taken_generation.replace(generation) == Some(generation) {
             return Vec::new();
         }
         let device = &self.handle;
@@ -183,7 +183,7 @@ impl Netdev for Dummy {
         let mut state = self.handle.lock();
         state.ifindex = DUMMY_IFINDEX.opt_number(options).map(|n| n as u32);
         state.segment_size = DUMMY_OL_TSO_SEGSZ.opt_number(options).map_or(0, |n| n as u16);
-        state.checksums = Checksums::of(options);
+        state.checksums = Checksums::from_options(options);
         state.streams.configure(options);
         let connects = !state.streams.options().is_empty();
         let failure = open_pcaps(&mut state, options);
@@ -201,7 +201,7 @@ impl Netdev for Dummy {
         }
         drop(state);
         if connects {
-            // Lock order: the changes before the state, so the state is not locked here.
+            // Lock order: `changes` before the state. So the state must not be locked here.
             self.handle.has_connections();
         }
         failure.map_or(Ok(resized), Err)

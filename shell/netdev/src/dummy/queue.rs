@@ -28,7 +28,7 @@ impl RxQueue for DummyRx {
             queue.count.add(bytes.len());
             match pool.frame_of(&bytes) {
                 Some(mut frame) => {
-                    state.checksums.received(&mut frame);
+                    state.checksums.mark_received(&mut frame);
                     request_segmentation(&mut frame, state.segment_size);
                     out.push(frame);
                 }
@@ -40,7 +40,7 @@ impl RxQueue for DummyRx {
     }
 }
 
-/// Requests segmentation of a TCP frame with more payload than `size`, as a kernel would; 0: never.
+/// Requests segmentation of a TCP frame with more than `size` bytes of payload, as a kernel would; 0: never.
 fn request_segmentation(frame: &mut Frame, size: u16) {
     let layout = segment::layout(frame.bytes()).filter(|_| size > 0);
     let Some((layout, kind)) = layout.and_then(|layout| Some((layout, layout.kind()?))) else { return };
@@ -78,9 +78,9 @@ impl TxQueue for DummyTx {
                 offload.gso = None;
             }
             if let Some(stated) = frame.rx_checksums() {
-                state.checksums.sent(frame.bytes_mut(), stated);
+                state.checksums.change_sent(frame.bytes_mut(), stated);
             }
-            match offload.finish(frame.bytes_mut(), |packet| state.sent(packet, self.qid)) {
+            match offload.finish(frame.bytes_mut(), |packet| state.handle_sent(packet, self.qid)) {
                 Some(_) => {
                     result.sent += 1;
                     result.sent_bytes += bytes;

@@ -14,7 +14,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::Millis;
 
-/// Frames that wait in a queue at most; further ones are dropped.
+/// Maximum number of frames in a queue. Further frames are dropped.
 const MAX_QUEUE: usize = 100;
 
 /// Packets and bytes of one queue.
@@ -31,7 +31,7 @@ impl Count {
     }
 }
 
-/// One receive queue: its frames, and a descriptor that is readable while there are some.
+/// One receive queue: its frames, and a file descriptor that is readable while the queue has frames.
 pub(super) struct Queue {
     frames: VecDeque<Vec<u8>>,
     wake: Arc<OwnedFd>,
@@ -51,7 +51,7 @@ impl Queue {
     fn push(&mut self, frame: Vec<u8>) {
         if self.frames.len() < MAX_QUEUE {
             self.frames.push_back(frame);
-            // Fails only if the 64-bit count overflows, and then the descriptor is readable anyway.
+            // Fails only if the 64-bit counter would overflow, and then the file descriptor is readable anyway.
             let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
         }
     }
@@ -59,7 +59,7 @@ impl Queue {
     pub(super) fn pop(&mut self) -> Option<Vec<u8>> {
         let frame = self.frames.pop_front()?;
         if self.frames.is_empty() {
-            // If a worker has reset the counter already, nothing is left to do.
+            // Fails if a worker has reset the counter already, which does not matter.
             let _ = rustix::io::read(&self.wake, &mut [0u8; 8]);
         }
         Some(frame)
@@ -76,7 +76,7 @@ pub(super) struct State {
     pub up: bool,
     pub ifindex: Option<u32>,
     pub numa_id: u32,
-    /// Payload bytes of received TCP segments. 0: segmentation offload is not used, and sent frames are segmented.
+    /// Payload bytes of each received TCP segment. 0: segmentation offload is not used, and sent frames are segmented by the switch.
     pub segment_size: u16,
     pub checksums: Checksums,
     pub rxqs: Vec<Queue>,
@@ -88,7 +88,7 @@ pub(super) struct State {
     pub ip4: Vec<(Ipv4Addr, u8)>,
     pub ip6: Vec<(Ipv6Addr, u8)>,
     pub seq: u64,
-    /// Increases when the queues are replaced; queues of an older generation are dead.
+    /// Increases when the queues are replaced. Queues of an older generation receive nothing.
     pub generation: u64,
     pub ended: bool,
 }
@@ -102,7 +102,7 @@ pub(super) struct Totals {
 
 impl State {
     pub(super) fn queue_frame(&mut self, frame: Vec<u8>, qid: usize) {
-        // With `options:pcap` one file has both directions.
+        // With `options:pcap` one file contains both directions.
         let shared = self.tx_pcap.as_mut().filter(|pcap| pcap.both_ways());
         if let Some(pcap) = self.rxq_pcap.as_mut().or(shared) {
             pcap.write(&frame);
@@ -112,8 +112,8 @@ impl State {
         }
     }
 
-    /// The consequences of sending a frame.
-    pub(super) fn sent(&mut self, frame: &[u8], qid: usize) {
+    /// Counts a sent frame, writes it to the stream and the pcap file, and queues the reply if it is an ARP request.
+    pub(super) fn handle_sent(&mut self, frame: &[u8], qid: usize) {
         self.totals.tx.add(frame.len());
         if let Some(count) = self.txqs.get_mut(qid) {
             count.add(frame.len());
@@ -127,7 +127,7 @@ impl State {
         }
     }
 
-    /// Opens a new file for each capture whose file was deleted.
+    /// Creates a new file for each capture whose file was deleted.
     fn renew_captures(&mut self) {
         self.tx_pcap.iter_mut().chain(&mut self.rxq_pcap).for_each(Pcap::renew);
     }
@@ -161,7 +161,7 @@ pub enum InjectError {
     BadQueue,
 }
 
-/// What changed in all dummies, for the main loop, so that it need not check each of them.
+/// Dummies that have changed or have connections, so that the main loop need not check each dummy.
 #[derive(Default)]
 pub struct ChangedDummies {
     /// Names of dummies whose `change_seq` increased.
@@ -171,12 +171,12 @@ pub struct ChangedDummies {
 }
 
 impl ChangedDummies {
-    /// The names of those that changed since the last call.
+    /// The names of dummies that changed since the last call.
     pub(crate) fn take_changed(&self) -> BTreeSet<Arc<str>> {
         std::mem::take(&mut *lock(&self.changed))
     }
 
-    /// Serves all connections.
+    /// Serves the connections of all dummies.
     pub(crate) fn run(&self, now: Millis) {
         let mut connected = lock(&self.connected);
         connected.retain(DummyHandle::is_open);
@@ -186,7 +186,7 @@ impl ChangedDummies {
     }
 }
 
-/// After a panic of another thread at most one update of a counter is missing.
+/// Locks a mutex, also after a panic of another thread: then at most one update of a counter is missing.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -204,8 +204,8 @@ impl DummyHandle {
         DummyHandle { name: name.into(), state: Arc::new(Mutex::new(state)), changes: Arc::clone(changes) }
     }
 
-    /// Opens a new file for each capture whose file was deleted. Open vSwitch opens all capture files again at each change of the
-    /// database, and its tests rely on that: they delete the files of many ports, then change one port.
+    /// Creates a new file for each capture whose file was deleted. Open vSwitch opens all capture files again at each change of the
+    /// database, and its tests rely on that: they delete the files of many ports, and then change one port.
     pub fn renew_captures(&self) {
         self.lock().renew_captures();
     }
@@ -216,7 +216,7 @@ impl DummyHandle {
         lock(&self.changes.changed).insert(Arc::clone(&self.name));
     }
 
-    /// Records that it has connections to serve.
+    /// Records that it has connections that must be served.
     pub(super) fn has_connections(&self) {
         let mut connected = lock(&self.changes.connected);
         if !connected.iter().any(|dummy| Arc::ptr_eq(&dummy.state, &self.state)) {
@@ -244,7 +244,7 @@ impl DummyHandle {
         self.lock().rxqs.len()
     }
 
-    /// Makes the device receive `frame` on queue `qid`. A full queue drops it, as a NIC does.
+    /// Makes the device receive `frame` on queue `qid`. A full queue drops the frame, as a NIC does.
     pub fn inject(&self, frame: &[u8], qid: usize) -> Result<(), InjectError> {
         let mut state = self.lock();
         if qid >= state.rxqs.len() {
@@ -254,7 +254,7 @@ impl DummyHandle {
         Ok(())
     }
 
-    /// Frames that wait to be received.
+    /// Number of frames that wait to be received.
     pub fn waiting(&self) -> usize {
         self.lock().rxqs.iter().map(Queue::waiting).sum()
     }
@@ -297,7 +297,7 @@ impl DummyHandle {
         self.lock().ip6.clone()
     }
 
-    /// Serves its connections; to be called in each iteration of the main loop. Returns the time of the next call
+    /// Serves its connections. The main loop must call this in each turn. Returns the time of the next call
     /// (`Millis::NEVER`: when one of `poll_fds` is ready).
     pub fn run(&self, now: Millis) -> Millis {
         let mut guard = self.lock();
@@ -310,7 +310,7 @@ impl DummyHandle {
         next
     }
 
-    /// The descriptors of its connections, and for each whether it also waits for writing.
+    /// The file descriptors of its connections, each with whether it must also be polled for writing.
     pub fn poll_fds(&self) -> Vec<(std::os::fd::RawFd, bool)> {
         self.lock().streams.poll_fds()
     }

@@ -1,7 +1,7 @@
 //! The connections of a dummy: frames over a stream socket, each preceded by its length in two bytes.
 //!
-//! `options:stream` connects, and reconnects after a failure with increasing delay; `options:pstream` listens. Names
-//! are `unix:PATH`, `tcp:ADDRESS:PORT`; `punix:PATH`, `ptcp:PORT[:ADDRESS]`.
+//! `options:stream` connects, and connects again after a failure, with increasing delay; `options:pstream` listens. Names
+//! are `unix:PATH` and `tcp:ADDRESS:PORT`, or `punix:PATH` and `ptcp:PORT[:ADDRESS]`.
 
 use settings::options::{DUMMY_PSTREAM, DUMMY_STREAM};
 use std::collections::{BTreeMap, VecDeque};
@@ -27,7 +27,7 @@ pub enum ConnState {
     Unknown,
 }
 
-/// Frames read from one connection in one iteration.
+/// Maximum number of reads from one connection in one turn.
 const FRAMES_A_TURN: usize = 64;
 
 trait Socket: Read + Write + AsRawFd + Send {}
@@ -37,7 +37,7 @@ impl<T: Read + Write + AsRawFd + Send> Socket for T {}
 struct Stream {
     socket: Box<dyn Socket>,
     out: VecDeque<Vec<u8>>,
-    /// Bytes of the first frame of `out` that were sent already.
+    /// Number of bytes of the first frame of `out` that were sent already.
     sent: usize,
     input: Vec<u8>,
 }
@@ -76,7 +76,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Reads to the end of the current frame. Returns false if nothing more can be read now.
+    /// Reads, at most to the end of the current frame. Returns false if no byte can be read now.
     fn read_some(&mut self, received: &mut Vec<Vec<u8>>) -> io::Result<bool> {
         let want = match self.input.get(..2) {
             None => 2,
@@ -115,7 +115,7 @@ enum Listener {
 impl Listener {
     fn open(name: &str) -> io::Result<Listener> {
         if let Some(path) = name.strip_prefix("punix:") {
-            // A socket file that a crashed process left would block the name for ever.
+            // If a crashed process left a socket file, the name could never be used again.
             let _ = std::fs::remove_file(path);
             let listener = UnixListener::bind(path)?;
             listener.set_nonblocking(true)?;
@@ -198,11 +198,11 @@ pub(super) struct Active {
 }
 
 impl Streams {
-    /// Applies the options; connections that are still configured stay.
+    /// Applies the options. Connections that are still configured are kept.
     pub(super) fn configure(&mut self, options: &BTreeMap<String, String>) {
         let (passive, active) = (DUMMY_PSTREAM.get(options), DUMMY_STREAM.get(options));
         match (passive, active, &*self) {
-            // Both options at once are an error of the user; nothing changes.
+            // Both options together are a mistake of the user; the connections are unchanged.
             (Some(_), Some(_), _) => {}
             (Some(name), None, Streams::Passive(p)) if p.name == name => {}
             (None, Some(name), Streams::Active(a)) if a.name == name => {}
@@ -243,7 +243,7 @@ impl Streams {
         }
     }
 
-    /// Queues a frame on every connection, and sends as much as possible.
+    /// Queues a frame on every connection. `run` sends it.
     pub(super) fn send(&mut self, frame: &[u8]) {
         match self {
             Streams::None => {}
@@ -252,7 +252,7 @@ impl Streams {
         }
     }
 
-    /// One iteration: accepts, connects, writes, reads. Returns the time of the next attempt to connect.
+    /// One turn: accepts, connects, writes and reads. Returns the time of the next attempt to connect.
     pub(super) fn run(&mut self, now: Millis, received: &mut Vec<Vec<u8>>) -> Millis {
         match self {
             Streams::None => Millis::NEVER,

@@ -1,8 +1,8 @@
-//! The XDP program that passes a device's packets to AF_XDP sockets.
+//! The XDP program that redirects a device's packets to AF_XDP sockets.
 //!
-//! The program has six instructions, which are written here directly: no BPF compiler, loader or object file is
-//! needed. It is attached by a BPF link, which the kernel removes when its descriptor is closed, however the process
-//! ends. Packets without a socket go to the kernel's stack. Needs Linux 5.9.
+//! The program has six instructions, which are written here directly, so no BPF compiler, loader or object file is
+//! needed. It is attached by a BPF link, which the kernel removes when the link's file descriptor is closed, however the process
+//! ends. Packets of a queue without a socket continue to the kernel's network stack. Needs Linux 5.9.
 //!
 //! Sources: bpf(2); linux/bpf.h.
 
@@ -33,7 +33,7 @@ pub enum Hook {
     Driver,
 }
 
-/// One instruction, `struct bpf_insn`: operation, registers (destination low), offset, number.
+/// One instruction, `struct bpf_insn`: operation, registers (destination in the low half), offset, immediate value.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Instruction(u8, u8, i16, i32);
@@ -78,7 +78,7 @@ struct LinkCreate {
     flags: u32,
 }
 
-/// An attached program with its map from queues to sockets. Dropping it detaches it.
+/// An attached program with its map from queues to sockets. Dropping it detaches the program.
 pub struct Redirect {
     sockets: OwnedFd,
     link: OwnedFd,
@@ -95,12 +95,12 @@ impl Redirect {
         };
         let attr =
             LinkCreate { prog_fd: program.as_raw_fd() as u32, ifindex, attach_type: ATTACH_XDP, flags };
-        // SAFETY: the struct is a prefix of the union for this command and holds no pointer.
+        // SAFETY: the struct is a prefix of the union `bpf_attr` for this command and contains no pointer.
         let link = unsafe { descriptor(LINK_CREATE, &attr) }?;
         Ok(Redirect { sockets, link })
     }
 
-    /// Passes packets of `queue` to this socket from now on, until it is closed.
+    /// Redirects packets of `queue` to this socket from now on, until the socket is closed.
     pub fn set(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         let value = socket.as_raw_fd() as u32;
         let attr = MapUpdate {
@@ -110,19 +110,19 @@ impl Redirect {
             value: address(&value),
             flags: 0,
         };
-        // SAFETY: key and value are four bytes each, as the map was created, and live across the call.
+        // SAFETY: key and value have four bytes each, the sizes with which the map was created, and live until the call returns.
         unsafe { bpf(MAP_UPDATE_ELEM, &attr) }?;
         Ok(())
     }
 }
 
 impl Drop for Redirect {
-    /// Detaches explicitly: a child process that is being started holds a copy of the descriptor until it executes its
-    /// program, and the program would stay attached until then; an attachment in another mode would fail (`EEXIST`).
+    /// Detaches the program explicitly. A child process that is being started holds a copy of the link's file descriptor until it executes
+    /// its program. Until then the XDP program would stay attached, and attaching it in another mode would fail (`EEXIST`).
     fn drop(&mut self) {
         let link = self.link.as_raw_fd() as u32;
-        // SAFETY: the command's struct is this number alone. If it fails (Linux before 5.11), closing the descriptor
-        // detaches.
+        // SAFETY: this command reads only the link's number. If the command fails (Linux before 5.11), closing the file descriptor
+        // detaches the program.
         let _ = unsafe { bpf(LINK_DETACH, &link) };
     }
 }
@@ -130,23 +130,23 @@ impl Drop for Redirect {
 fn create_map(queues: u32) -> io::Result<OwnedFd> {
     let attr =
         MapCreate { map_type: MAP_TYPE_XSKMAP, key_size: 4, value_size: 4, max_entries: queues, flags: 0 };
-    // SAFETY: the struct is a prefix of the union for this command and holds no pointer.
+    // SAFETY: the struct is a prefix of the union `bpf_attr` for this command and contains no pointer.
     unsafe { descriptor(MAP_CREATE, &attr) }
 }
 
-/// Loads the program: redirect to the socket of the packet's queue; without one, pass to the stack.
+/// Loads the program: it redirects a packet to the socket of the packet's queue, or passes it to the stack if there is no socket.
 fn load(sockets: &OwnedFd) -> io::Result<OwnedFd> {
     const XDP_PASS: i32 = 2;
     const RX_QUEUE_INDEX: i16 = 16;
     const MAP_BY_DESCRIPTOR: u8 = 1 << 4;
     const REDIRECT_MAP: i32 = 51;
     let program = [
-        // r2 = the number of the queue (struct xdp_md).
+        // r2 = the number of the rx queue (struct xdp_md).
         Instruction(0x61, 0x12, RX_QUEUE_INDEX, 0),
-        // r1 = the map (an instruction of two words).
+        // r1 = the map (one instruction in two words).
         Instruction(0x18, 0x01 | MAP_BY_DESCRIPTOR, 0, sockets.as_raw_fd()),
         Instruction(0, 0, 0, 0),
-        // r3 = the action if there is no socket.
+        // r3 = the action if the queue has no socket.
         Instruction(0xb7, 0x03, 0, XDP_PASS),
         Instruction(0x85, 0, 0, REDIRECT_MAP),
         Instruction(0x95, 0, 0, 0),
@@ -165,8 +165,8 @@ fn load(sockets: &OwnedFd) -> io::Result<OwnedFd> {
         flags: 0,
         name,
     };
-    // SAFETY: `program` holds `count` instructions, the licence ends with a zero, both live across the call, and no
-    // log is asked for.
+    // SAFETY: `program` has `count` instructions and the licence ends with a zero byte; both live until the call returns. No
+    // log is requested.
     unsafe { descriptor(PROG_LOAD, &attr) }
 }
 
@@ -176,18 +176,18 @@ fn address<T>(value: &T) -> u64 {
 
 /// # Safety
 ///
-/// `attr` is laid out as bpf(2) says for `command`, and every pointer in it is valid for what the command does with it.
+/// `attr` has the layout that bpf(2) defines for `command`, and every pointer in it is valid for what the command does with it.
 unsafe fn bpf<T>(command: libc::c_int, attr: &T) -> io::Result<usize> {
     let attr_len = size_of::<T>();
-    // SAFETY: the kernel reads `attr_len` bytes of a struct of that size; the rest is the caller's promise.
+    // SAFETY: the kernel reads `attr_len` bytes, the size of `attr`. The caller guarantees layout and pointers.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(attr), attr_len) };
     check(result as isize)
 }
 
 /// # Safety
 ///
-/// As for `bpf`, and the command gives a new descriptor.
+/// As for `bpf`, and the command returns a new file descriptor.
 unsafe fn descriptor<T>(command: libc::c_int, attr: &T) -> io::Result<OwnedFd> {
-    // SAFETY: the caller's promise; the descriptor is new and nothing else owns it.
+    // SAFETY: the caller guarantees the command's requirements. The file descriptor is new, so nothing else owns it.
     unsafe { bpf(command, attr).map(|fd| OwnedFd::from_raw_fd(fd as libc::c_int)) }
 }

@@ -1,20 +1,20 @@
 //! Interface requests by `ioctl(2)`: flags, MTU, hardware address, ethtool.
 //!
-//! They use a temporary datagram socket in the caller's network namespace and identify the interface by name, so a
-//! caller compares the index before (`crate::rtnl`) if another interface of that name must not be changed.
+//! The requests use a temporary datagram socket in the caller's network namespace and identify the interface by name. So if
+//! an interface that now has this name must not be changed by mistake, the caller compares its index first (`crate::rtnl`).
 
 use super::check;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
-/// The longest name Linux gives an interface, without the closing zero.
+/// Maximum length of an interface name in Linux, without the final zero.
 pub const NAME_MAX: usize = libc::IFNAMSIZ - 1;
 
 const ETHTOOL_GSET: u32 = 1;
 const ETHTOOL_GDRVINFO: u32 = 3;
 const SIOCETHTOOL: libc::c_ulong = 0x8946;
 
-/// `struct ifreq` with its union as bytes, whose meaning depends on the request.
+/// `struct ifreq`. Its union is a byte array, whose meaning depends on the request.
 #[repr(C, align(8))]
 pub struct IfReq {
     name: [u8; libc::IFNAMSIZ],
@@ -24,7 +24,7 @@ pub struct IfReq {
 const _: () = assert!(size_of::<IfReq>() == size_of::<libc::ifreq>());
 
 impl IfReq {
-    /// An empty request about `name`.
+    /// An empty request for interface `name`.
     pub fn new(name: &str) -> io::Result<IfReq> {
         let bytes = name.as_bytes();
         if bytes.is_empty() || bytes.contains(&0) {
@@ -38,12 +38,12 @@ impl IfReq {
         Ok(request)
     }
 
-    /// Sets the union's leading 16-bit number (flags).
+    /// Sets the first 16 bits of the union (flags).
     pub fn set_u16(&mut self, value: u16) {
         self.data[..2].copy_from_slice(&value.to_ne_bytes());
     }
 
-    /// The union's leading 16-bit number.
+    /// The first 16 bits of the union.
     pub fn u16(&self) -> u16 {
         u16::from_ne_bytes([self.data[0], self.data[1]])
     }
@@ -55,28 +55,28 @@ impl IfReq {
     /// Performs a request whose only argument is this struct.
     pub fn ioctl(&mut self, fd: BorrowedFd<'_>, request: PlainRequest) -> io::Result<()> {
         let number = request as libc::c_ulong;
-        // SAFETY: every `PlainRequest` takes a `struct ifreq`, which `IfReq` equals in size and
-        // alignment, and follows no pointer in it; the exclusive borrow outlives the call.
+        // SAFETY: every `PlainRequest` has a `struct ifreq` as argument, which `IfReq` equals in size and
+        // alignment, and the kernel follows no pointer in it. `self` is borrowed exclusively until the call returns.
         check(unsafe { libc::ioctl(fd.as_raw_fd(), number, std::ptr::from_mut(self)) } as isize)?;
         Ok(())
     }
 }
 
-/// Requests that read and write a `struct ifreq` only.
+/// Requests whose argument is a `struct ifreq` without pointers.
 #[derive(Clone, Copy)]
 #[repr(u64)]
 pub enum PlainRequest {
     /// Read the interface's flags.
     GetFlags = libc::SIOCGIFFLAGS,
-    /// Write them.
+    /// Set the interface's flags.
     SetFlags = libc::SIOCSIFFLAGS,
     /// Set the MTU.
     SetMtu = libc::SIOCSIFMTU,
     /// Set the hardware address.
     SetHwaddr = libc::SIOCSIFHWADDR,
-    /// Make or attach to a tun device.
+    /// Create a tun device or attach to it.
     TunSetIff = libc::TUNSETIFF,
-    /// Ask a tun descriptor for its device.
+    /// Read the name of the device that a tun file descriptor is attached to.
     TunGetIff = libc::TUNGETIFF,
 }
 
@@ -90,7 +90,7 @@ fn plain(request: &mut IfReq, what: PlainRequest) -> io::Result<()> {
     request.ioctl(control_socket()?.as_fd(), what)
 }
 
-/// Sets or clears `IFF_UP`; other flags stay.
+/// Sets or clears `IFF_UP`. Other flags are unchanged.
 pub fn set_up(name: &str, up: bool) -> io::Result<()> {
     let mut request = IfReq::new(name)?;
     plain(&mut request, PlainRequest::GetFlags)?;
@@ -119,7 +119,7 @@ pub fn set_mac(name: &str, mac: [u8; 6]) -> io::Result<()> {
     plain(&mut request, PlainRequest::SetHwaddr)
 }
 
-/// An ethtool command with a reply of `N` bytes, whose first four bytes hold the command.
+/// Executes an ethtool command with a reply of `N` bytes, whose first four bytes contain the command.
 fn ethtool<const N: usize>(name: &str, command: u32) -> io::Result<[u8; N]> {
     let mut answer = [0u8; N];
     answer[..4].copy_from_slice(&command.to_ne_bytes());
@@ -127,19 +127,19 @@ fn ethtool<const N: usize>(name: &str, command: u32) -> io::Result<[u8; N]> {
     let socket = control_socket()?;
     let address = answer.as_mut_ptr().expose_provenance();
     request.data[..size_of::<usize>()].copy_from_slice(&address.to_ne_bytes());
-    // SAFETY: SIOCETHTOOL takes a `struct ifreq` whose union holds a pointer to the command's
-    // struct. The two callers pass N as the size of exactly the struct that their command writes
-    // (44 for GSET, 196 for GDRVINFO), and `answer` lives across the call.
+    // SAFETY: SIOCETHTOOL reads a `struct ifreq` whose union contains a pointer to the command's
+    // struct. The two callers pass as N the size of the struct that their command writes
+    // (44 for GSET, 196 for GDRVINFO), and `answer` lives until the call returns.
     check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) } as isize)?;
     Ok(answer)
 }
 
-/// `struct ethtool_cmd`: speed, duplex and modes of a link.
+/// Reads `struct ethtool_cmd`: speed, duplex and modes of a link.
 pub fn ethtool_settings(name: &str) -> io::Result<[u8; 44]> {
     ethtool(name, ETHTOOL_GSET)
 }
 
-/// `struct ethtool_drvinfo`: the driver's name and versions.
+/// Reads `struct ethtool_drvinfo`: the driver's name and versions.
 pub fn ethtool_driver(name: &str) -> io::Result<[u8; 196]> {
     ethtool(name, ETHTOOL_GDRVINFO)
 }

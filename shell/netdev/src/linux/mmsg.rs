@@ -1,14 +1,14 @@
-//! Transfer of many frames by one system call: `recvmmsg(2)` and `sendmmsg(2)`.
+//! Receives or sends many frames by one system call: `recvmmsg(2)` and `sendmmsg(2)`.
 //!
-//! The message headers of a batch are kept between calls. They point only to buffers of the call in progress and to
-//! neighbours in the same allocation; all pointers are written before each call and never followed by our code, so the
-//! arena may move between threads.
+//! The message headers of a batch are kept between calls. Their pointers refer only to buffers of the call in progress and to
+//! other fields of the same allocation. All pointers are written before each call and never dereferenced by our code, so the
+//! [`Mmsg`] may move between threads.
 
 use packet::vnet;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// Frames per call at most.
+/// Maximum number of frames per call.
 pub const BATCH: usize = 32;
 
 const CONTROL_BYTES: usize = 64;
@@ -19,20 +19,20 @@ struct Control([u8; CONTROL_BYTES]);
 
 /// Metadata of a received frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Received {
-    /// Bytes of the frame in its buffer.
+pub struct FrameMetadata {
+    /// Length of the frame in its buffer, in bytes.
     pub len: usize,
     /// Its offload request, as a virtio-net header.
     pub vnet: [u8; vnet::LEN],
     /// The outer VLAN tag that the kernel removed: TPID and TCI.
     pub vlan: Option<(u16, u16)>,
-    /// The interface sent this frame (it did not receive it).
+    /// The interface sent this frame; it did not receive it.
     pub outgoing: bool,
     /// The buffer was too small, or the vnet header was missing.
     pub damaged: bool,
 }
 
-/// The headers of one batch.
+/// The message headers of one batch.
 pub struct Mmsg {
     messages: [libc::mmsghdr; BATCH],
     vectors: [[libc::iovec; 3]; BATCH],
@@ -41,18 +41,18 @@ pub struct Mmsg {
     vnets: [[u8; vnet::LEN]; BATCH],
 }
 
-// SAFETY: the raw pointers are dead between calls (see the module's comment); our code never follows them.
+// SAFETY: the raw pointers are only used during calls (see the module's comment); our code never dereferences them.
 unsafe impl Send for Mmsg {}
 
 impl Mmsg {
-    /// An empty arena.
+    /// Creates message headers with all fields zero.
     pub fn new() -> Box<Mmsg> {
-        // SAFETY: every field is an integer, a raw pointer or an array of those: zero is a valid value.
+        // SAFETY: every field is an integer, a raw pointer or an array of these: all zeros are a valid value.
         Box::new(unsafe { std::mem::zeroed() })
     }
 
-    /// Receives up to `BATCH` frames without blocking, one into each pair of buffers; the second takes what does not
-    /// fit the first. Returns their number, 0 if there are none (`EAGAIN`).
+    /// Receives up to `BATCH` frames without blocking, each into a pair of buffers. The second buffer gets the bytes that do not fit
+    /// the first. Returns the number of frames, 0 if there are none (`EAGAIN`).
     pub fn receive(&mut self, fd: &OwnedFd, buffers: &mut [[&mut [u8]; 2]]) -> io::Result<usize> {
         let n = buffers.len().min(BATCH);
         for (i, [first, second]) in buffers.iter_mut().take(n).enumerate() {
@@ -69,9 +69,9 @@ impl Mmsg {
             header.msg_flags = 0;
         }
         loop {
-            // SAFETY: the first `n` headers were just written: each points to its own address, vectors
-            // and control block inside `self` and to a caller's two buffers with their lengths, all of which
-            // stay borrowed for the call.
+            // SAFETY: the first `n` headers were just written. Each points to its own address, vectors
+            // and control block inside `self`, and to the caller's two buffers with their lengths, all of which
+            // stay borrowed until the call returns.
             let result = unsafe {
                 libc::recvmmsg(
                     fd.as_raw_fd(),
@@ -91,13 +91,13 @@ impl Mmsg {
     }
 
     /// Metadata of frame `i` of the last `receive`.
-    pub fn received(&self, i: usize) -> Received {
+    pub fn metadata(&self, i: usize) -> FrameMetadata {
         let message = &self.messages[i];
         let total = message.msg_len as usize;
         let damaged = message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 || total < vnet::LEN;
         let control = &self.controls[i].0;
         let used = message.msg_hdr.msg_controllen.min(CONTROL_BYTES);
-        Received {
+        FrameMetadata {
             len: total.saturating_sub(vnet::LEN),
             vnet: self.vnets[i],
             vlan: control.get(..used).and_then(vlan_of),
@@ -107,12 +107,12 @@ impl Mmsg {
     }
 
     /// Index of the interface that received frame `i` of the last `receive`.
-    pub fn device(&self, i: usize) -> u32 {
+    pub fn ifindex_of(&self, i: usize) -> u32 {
         u32::try_from(self.addresses[i].sll_ifindex).unwrap_or(0)
     }
 
-    /// Sends up to `BATCH` frames without blocking; returns how many the kernel accepted. An error concerns the first
-    /// one. `to`: the interface, for a socket that is bound to none.
+    /// Sends up to `BATCH` frames without blocking. Returns how many the kernel accepted; an error is that of the first
+    /// frame. `to`: the interface, for a socket that is not bound to one.
     pub fn send(
         &mut self,
         fd: &OwnedFd,
@@ -139,8 +139,8 @@ impl Mmsg {
             header.msg_flags = 0;
         }
         loop {
-            // SAFETY: as for `receive`; sendmmsg only reads through the vectors and addresses, so pointing them at
-            // shared slices is sound.
+            // SAFETY: the first `n` headers were just written; each points to its own address and vectors inside `self` and to the
+            // caller's frame. sendmmsg only reads through the vectors and addresses, so they may point to shared slices.
             let result = unsafe {
                 libc::sendmmsg(
                     fd.as_raw_fd(),
@@ -157,7 +157,7 @@ impl Mmsg {
     }
 }
 
-/// The address of an interface; an index that no interface can have makes the kernel refuse the packet.
+/// The address of an interface. If the index is too large for any interface, the result makes the kernel refuse the packet.
 fn address_of(ifindex: u32) -> libc::sockaddr_ll {
     libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,
@@ -174,7 +174,7 @@ fn io_vector(base: *mut u8, len: usize) -> libc::iovec {
     libc::iovec { iov_base: base.cast(), iov_len: len }
 }
 
-/// The tag in the control messages: `struct tpacket_auxdata` of linux/if_packet.h.
+/// The VLAN tag (TPID and TCI) in the control messages: `struct tpacket_auxdata` of linux/if_packet.h.
 fn vlan_of(mut control: &[u8]) -> Option<(u16, u16)> {
     const HEADER: usize = size_of::<libc::cmsghdr>();
     const WORD: usize = size_of::<usize>();
@@ -191,8 +191,8 @@ fn vlan_of(mut control: &[u8]) -> Option<(u16, u16)> {
             if status & libc::TP_STATUS_VLAN_VALID == 0 {
                 return None;
             }
-            let told = status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
-            return Some((if told { tpid } else { ETHERTYPE_VLAN }, tci));
+            let has_tpid = status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
+            return Some((if has_tpid { tpid } else { ETHERTYPE_VLAN }, tci));
         }
         control = control.get(len.next_multiple_of(WORD)..)?;
     }

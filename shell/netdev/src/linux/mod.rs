@@ -1,8 +1,8 @@
 //! Linux interfaces without a safe wrapper: packet sockets, the tun driver, interface ioctls, AF_XDP.
 //!
-//! The only module of the crate that may be unsafe. Its interface is safe: byte slices, owned descriptors and plain
-//! structs; no pointer leaves it. Interfaces with a safe wrapper elsewhere (netlink, eventfd, poll) are used through
-//! that, outside of this module.
+//! The only module of the crate with unsafe code. Its interface is safe: byte slices, owned file descriptors and plain
+//! structs; no pointer leaves the module. Kernel interfaces that have a safe wrapper elsewhere (netlink, eventfd, poll) are used
+//! by that wrapper, outside of this module.
 
 pub mod bpf;
 pub mod closed_sockets;
@@ -20,7 +20,7 @@ pub mod zeroed;
 
 use std::io;
 
-/// A negative result of a system call means `errno`.
+/// Converts the result of a system call: if it is negative, `errno` has the error.
 fn check(result: isize) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }

@@ -1,17 +1,17 @@
-//! One packet socket on one interface: raw frames in both directions.
+//! A packet socket on one interface, or on all: raw frames in both directions.
 //!
-//! It is created without a protocol and bound after its options are set, so that neither a frame of another interface
-//! nor one without its vnet header is queued on it. Source: packet(7).
+//! A socket is created without a protocol and bound after its options are set, so that neither a frame of another interface
+//! nor a frame without a vnet header is queued on it. Source: packet(7).
 
 use super::check;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// Bytes that the kernel may hold for one socket. A 64 KB segment counts about twice its length; 8 MiB are a few TCP
-/// windows, while the default (208 KiB) is full after two segments.
+/// Maximum number of bytes that the kernel queues for one socket. A 64 KB segment counts about twice its length. 8 MiB are a few TCP
+/// windows; the default (208 KiB) is full after two segments.
 const BUFFER_BYTES: libc::c_int = 8 << 20;
 
-/// Opens a promiscuous socket bound to the interface, which does not receive frames that the interface sends.
+/// Opens a promiscuous socket that is bound to the interface. It does not receive frames that the interface sends.
 pub fn open(ifindex: u32) -> io::Result<OwnedFd> {
     let fd = open_unbound()?;
     let index = make_promiscuous(&fd, ifindex)?;
@@ -19,13 +19,13 @@ pub fn open(ifindex: u32) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Opens a socket with the options for receiving, which receives nothing until it is bound.
+/// Opens a socket with the options for receiving. It receives nothing until it is bound.
 pub fn open_unbound() -> io::Result<OwnedFd> {
     let fd = socket()?;
     let one: libc::c_int = 1;
     set_option(&fd, libc::SOL_PACKET, libc::PACKET_AUXDATA, &one)?;
     set_option(&fd, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &one)?;
-    // Not in Linux before 4.20; such frames are then recognized by their packet type.
+    // Not in Linux before 4.20. There, such frames are recognized by their packet type.
     let _ = set_option(&fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &one);
     for option in [libc::SO_RCVBUFFORCE, libc::SO_SNDBUFFORCE] {
         set_option(&fd, libc::SOL_SOCKET, option, &BUFFER_BYTES)?;
@@ -49,17 +49,17 @@ fn program_of(program: &mut [libc::sock_filter]) -> io::Result<libc::sock_fprog>
     Ok(libc::sock_fprog { len, filter: program.as_mut_ptr() })
 }
 
-/// Makes bound sockets a group: the kernel gives each packet to one of them, by the hash of its flow, which is the same in
-/// both directions, or by the result of `select`.
-pub fn group(sockets: &[OwnedFd], select: Option<&mut [libc::sock_filter]>) -> io::Result<()> {
+/// Makes bound sockets a fanout group: the kernel passes each packet to one of them, selected by the hash of the packet's flow, which is
+/// the same in both directions, or by the result of `select`.
+pub fn join_fanout_group(sockets: &[OwnedFd], select: Option<&mut [libc::sock_filter]>) -> io::Result<()> {
     const BY_FLOW: u32 = 0;
     const BY_PROGRAM: u32 = 6;
     const UNIQUE_ID: u32 = 0x2000;
     let Some((first, others)) = sockets.split_first() else { return Ok(()) };
     let kind = if select.is_some() { BY_PROGRAM } else { BY_FLOW };
-    // The kernel chooses the number of the group, which is in the low half.
+    // With UNIQUE_ID the kernel chooses the number of the group. The number is in the low 16 bits.
     set_option(first, libc::SOL_PACKET, libc::PACKET_FANOUT, &((kind | UNIQUE_ID) << 16))?;
-    let id = option(first, libc::PACKET_FANOUT, 0u32)? & 0xffff;
+    let id = get_option(first, libc::PACKET_FANOUT, 0u32)? & 0xffff;
     for socket in others {
         set_option(socket, libc::SOL_PACKET, libc::PACKET_FANOUT, &(kind << 16 | id))?;
     }
@@ -69,14 +69,14 @@ pub fn group(sockets: &[OwnedFd], select: Option<&mut [libc::sock_filter]>) -> i
     }
 }
 
-/// Sets how many bytes the kernel may hold for the socket, as it accounts them.
+/// Sets the maximum number of bytes that the kernel queues for the socket, as the kernel counts them.
 pub fn set_receive_buffer(fd: &OwnedFd, bytes: u32) -> io::Result<()> {
-    // The kernel doubles the number that it is given.
+    // The kernel doubles the value.
     let half = libc::c_int::try_from(bytes / 2).unwrap_or(libc::c_int::MAX);
     set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &half)
 }
 
-/// Opens a socket that only sends through the interface, for packets with a priority of their own.
+/// Opens a socket that only sends through the interface, for packets with a priority.
 pub fn open_sender(ifindex: u32) -> io::Result<OwnedFd> {
     let fd = open_shared_sender()?;
     let index = libc::c_int::try_from(ifindex).map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))?;
@@ -89,7 +89,7 @@ pub fn set_priority(fd: &OwnedFd, priority: u32) -> io::Result<()> {
     set_option(fd, libc::SOL_SOCKET, libc::SO_PRIORITY, &priority)
 }
 
-/// Opens a socket that only sends, each packet through the interface that it names.
+/// Opens a socket that only sends, each packet through the interface that the packet's address contains.
 pub fn open_shared_sender() -> io::Result<OwnedFd> {
     let fd = socket()?;
     let one: libc::c_int = 1;
@@ -106,8 +106,8 @@ pub fn set_promiscuous(fd: &OwnedFd, ifindex: u32, on: bool) -> io::Result<()> {
     set_option(fd, libc::SOL_PACKET, libc::PACKET_DROP_MEMBERSHIP, &promiscuity(ifindex)?)
 }
 
-/// Opens a socket that receives nothing; while it is open, the interface is promiscuous.
-pub fn promiscuous(ifindex: u32) -> io::Result<OwnedFd> {
+/// Makes the interface promiscuous until the returned socket is closed. The socket receives nothing.
+pub fn open_promiscuous(ifindex: u32) -> io::Result<OwnedFd> {
     let fd = socket()?;
     make_promiscuous(&fd, ifindex)?;
     Ok(fd)
@@ -129,17 +129,17 @@ fn make_promiscuous(fd: &OwnedFd, ifindex: u32) -> io::Result<libc::c_int> {
     Ok(membership.mr_ifindex)
 }
 
-/// Frames that the kernel dropped on the socket because its buffer was full, since the last call.
+/// Number of frames that the kernel dropped since the last call because the socket's buffer was full.
 pub fn take_drops(fd: &OwnedFd) -> io::Result<u64> {
     // struct tpacket_stats: packets (dropped ones included), drops.
-    Ok(u64::from(option(fd, libc::PACKET_STATISTICS, [0u32; 2])?[1]))
+    Ok(u64::from(get_option(fd, libc::PACKET_STATISTICS, [0u32; 2])?[1]))
 }
 
-/// Reads an option of a packet socket; `value` is what it is before.
-fn option<T: Copy>(fd: &OwnedFd, name: libc::c_int, mut value: T) -> io::Result<T> {
+/// Reads an option of a packet socket. `value` is the input of the option, if it has one.
+fn get_option<T: Copy>(fd: &OwnedFd, name: libc::c_int, mut value: T) -> io::Result<T> {
     let mut len = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the buffer is valid for the `len` bytes told, and the kernel writes no more than that. The two callers ask for
-    // numbers, for which every pattern of bits is a value.
+    // SAFETY: `value` has the `len` bytes that are passed, and the kernel writes no more than that. The two callers read
+    // integers, for which every bit pattern is valid.
     check(unsafe {
         libc::getsockopt(fd.as_raw_fd(), libc::SOL_PACKET, name, (&raw mut value).cast(), &raw mut len)
     } as isize)?;
@@ -148,21 +148,22 @@ fn option<T: Copy>(fd: &OwnedFd, name: libc::c_int, mut value: T) -> io::Result<
 
 fn socket() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: socket(2) takes numbers only.
+    // SAFETY: the arguments of socket(2) are integers.
     let fd = check(unsafe { libc::socket(libc::AF_PACKET, kind, 0) } as isize)?;
-    // SAFETY: the call succeeded, so this is a fresh descriptor without another owner; it was a c_int and fits one.
+    // SAFETY: the call succeeded, so this is a new file descriptor without another owner. It was a c_int, so the cast is lossless.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
 }
 
 fn set_option<T: Copy>(fd: &OwnedFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
     let len = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the kernel reads at most `len` bytes, the size of `value`, which outlives the call.
+    // SAFETY: the kernel reads at most `len` bytes, the size of `value`, which is borrowed until the call returns. In a `sock_fprog`, the
+    // pointer and length are those of a slice that the caller has borrowed.
     check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), len) }
         as isize)?;
     Ok(())
 }
 
-/// Binds the socket; without a protocol (0) it receives nothing.
+/// Binds the socket. Without a protocol (0) it receives nothing.
 fn bind(fd: &OwnedFd, ifindex: libc::c_int, protocol: u16) -> io::Result<()> {
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,
@@ -174,7 +175,7 @@ fn bind(fd: &OwnedFd, ifindex: libc::c_int, protocol: u16) -> io::Result<()> {
         sll_addr: [0; 8],
     };
     let len = size_of_val(&address) as libc::socklen_t;
-    // SAFETY: `address` is a whole sockaddr_ll, `len` its size; the kernel copies it before it returns.
+    // SAFETY: `address` is a complete sockaddr_ll and `len` its size; the kernel copies it before it returns.
     check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), len) } as isize)?;
     Ok(())
 }

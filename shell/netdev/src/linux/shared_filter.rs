@@ -1,7 +1,7 @@
-//! Programs of the classic BPF for packet sockets that several devices share. Source: linux/filter.h.
+//! Classic BPF programs for packet sockets that several devices share. Source: linux/filter.h.
 //!
-//! The filter is a tree over the sorted interface indices, so a packet costs some 30 steps with 1,000 devices. Only the
-//! leaves compare for equality; a program has at most 4,096 instructions, which is enough for 3,200 devices.
+//! The filter is a search tree over the sorted interface indices, so a packet costs some 30 instructions with 1,000 devices. Only the
+//! leaves compare for equality. A program has at most 4,096 instructions, which is enough for 3,200 devices.
 
 use libc::sock_filter;
 
@@ -18,46 +18,46 @@ const PACKET_TYPE: u32 = (-0x1000_i32 + 4) as u32;
 const IFINDEX: u32 = (-0x1000_i32 + 8) as u32;
 const OUTGOING: u32 = libc::PACKET_OUTGOING as u32;
 
-/// Indices that a leaf compares one by one.
-const LEAF: usize = 32;
+/// Maximum number of indices that a leaf compares one by one.
+const LEAF_MAX: usize = 32;
 
-fn step(code: u16, jt: u8, jf: u8, k: u32) -> sock_filter {
+fn instruction(code: u16, jt: u8, jf: u8, k: u32) -> sock_filter {
     sock_filter { code, jt, jf, k }
 }
 
-/// Accepts what these interfaces receive, and nothing else. The indices are sorted.
+/// A filter that accepts only packets which these interfaces received. The indices are sorted.
 pub fn accept(ifindices: &[u32]) -> Vec<sock_filter> {
     let mut program = vec![
-        step(LOAD_BYTE, 0, 0, PACKET_TYPE),
-        step(JUMP_IF_EQUAL, 0, 1, OUTGOING),
-        step(RETURN, 0, 0, 0),
-        step(LOAD_WORD, 0, 0, IFINDEX),
+        instruction(LOAD_BYTE, 0, 0, PACKET_TYPE),
+        instruction(JUMP_IF_EQUAL, 0, 1, OUTGOING),
+        instruction(RETURN, 0, 0, 0),
+        instruction(LOAD_WORD, 0, 0, IFINDEX),
     ];
-    tree(ifindices, &mut program);
+    push_tree(ifindices, &mut program);
     program
 }
 
-fn tree(ifindices: &[u32], program: &mut Vec<sock_filter>) {
+fn push_tree(ifindices: &[u32], program: &mut Vec<sock_filter>) {
     let (low, high) = ifindices.split_at(ifindices.len() / 2);
-    if let (true, Some(first)) = (ifindices.len() > LEAF, high.first()) {
-        program.push(step(JUMP_IF_AT_LEAST, 0, 1, *first));
-        let over_low = program.len();
-        program.push(step(JUMP, 0, 0, 0));
-        tree(low, program);
-        // The distance counts from the next instruction.
-        program[over_low].k = (program.len() - over_low - 1) as u32;
-        return tree(high, program);
+    if let (true, Some(first)) = (ifindices.len() > LEAF_MAX, high.first()) {
+        program.push(instruction(JUMP_IF_AT_LEAST, 0, 1, *first));
+        let jump_over_low = program.len();
+        program.push(instruction(JUMP, 0, 0, 0));
+        push_tree(low, program);
+        // The jump distance counts from the next instruction.
+        program[jump_over_low].k = (program.len() - jump_over_low - 1) as u32;
+        return push_tree(high, program);
     }
     for (i, ifindex) in ifindices.iter().enumerate() {
-        // To the last instruction of the leaf, which accepts.
-        program.push(step(JUMP_IF_EQUAL, (ifindices.len() - i) as u8, 0, *ifindex));
+        // Jumps to the last instruction of the leaf, which accepts the packet.
+        program.push(instruction(JUMP_IF_EQUAL, (ifindices.len() - i) as u8, 0, *ifindex));
     }
-    program.extend([step(RETURN, 0, 0, 0), step(RETURN, 0, 0, u32::MAX)]);
+    program.extend([instruction(RETURN, 0, 0, 0), instruction(RETURN, 0, 0, u32::MAX)]);
 }
 
-/// Selects a socket by the interface: the kernel takes the result modulo the number of sockets.
+/// A program that selects a socket by the interface: the kernel uses the result modulo the number of sockets.
 pub fn by_interface() -> Vec<sock_filter> {
-    vec![step(LOAD_WORD, 0, 0, IFINDEX), step(RETURN_A, 0, 0, 0)]
+    vec![instruction(LOAD_WORD, 0, 0, IFINDEX), instruction(RETURN_A, 0, 0, 0)]
 }
 
 #[cfg(test)]

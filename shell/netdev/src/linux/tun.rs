@@ -1,6 +1,6 @@
 //! The tun driver: creates TAP devices.
 //!
-//! Source: Documentation/networking/tuntap of Linux. A persistent device outlives its descriptor; opening its name adopts it.
+//! Source: Documentation/networking/tuntap of Linux. A persistent device outlives its file descriptor; a later open by name attaches to it.
 
 use super::check;
 use super::ifreq::{IfReq, PlainRequest};
@@ -11,10 +11,10 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 const IFF_TAP: u16 = 0x0002;
 const IFF_NO_PI: u16 = 0x1000;
 const IFF_VNET_HDR: u16 = 0x4000;
-/// Frames that we read may have offload requests for checksums and TCP segmentation.
+/// Offloads that frames from the device may request: checksums and TCP segmentation (`TUN_F_CSUM`, `TSO4`, `TSO6`, `TSO_ECN`).
 const OFFLOADS: libc::c_ulong = 0x01 | 0x02 | 0x04 | 0x08;
 
-/// Makes (or adopts) the TAP device `name`; the frames carry a vnet header.
+/// Creates the TAP device `name`, or attaches to an existing one. Its frames have a vnet header.
 pub fn open_tap(name: &str) -> io::Result<OwnedFd> {
     use rustix::fs::{Mode, OFlags};
     let mut request = IfReq::new(name)?;
@@ -26,23 +26,23 @@ pub fn open_tap(name: &str) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Sets whether the device outlives the descriptor.
+/// Sets whether the device outlives the file descriptor.
 pub fn set_persistent(fd: &OwnedFd, persistent: bool) -> io::Result<()> {
     set(fd, libc::TUNSETPERSIST, persistent.into())
 }
 
-/// Whether the descriptor still has its device, in any namespace.
+/// Whether the file descriptor still has its device, in any network namespace.
 pub fn is_attached(fd: &OwnedFd) -> bool {
     IfReq::new("tun").and_then(|mut request| request.ioctl(fd.as_fd(), PlainRequest::TunGetIff)).is_ok()
 }
 
 fn set(fd: &OwnedFd, request: libc::c_ulong, value: libc::c_ulong) -> io::Result<()> {
-    // SAFETY: TUNSETPERSIST and TUNSETOFFLOAD take their argument by value; no memory is touched.
+    // SAFETY: the argument of TUNSETPERSIST and TUNSETOFFLOAD is a number, not a pointer.
     check(unsafe { libc::ioctl(fd.as_raw_fd(), request, value) } as isize)?;
     Ok(())
 }
 
-/// Reads one frame: the vnet header separately, the frame into the two buffers. Returns the frame's length.
+/// Reads one frame: the vnet header separately, the frame into the two buffers in sequence. Returns the frame's length.
 pub fn read(
     fd: &OwnedFd,
     vnet: &mut [u8; vnet::LEN],

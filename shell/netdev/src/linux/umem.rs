@@ -1,21 +1,21 @@
-//! A umem that the AF_XDP sockets of many ports share: buffers of one size, each charged to the queue that uses it.
+//! A umem that the AF_XDP sockets of many ports share: buffers of one size, each counted in the quota of the queue that uses it.
 //!
-//! A received frame is its buffer: nothing is copied, and the buffer stays charged to the queue that received it until
-//! the frame is dropped or sent, wherever it waits meanwhile. A frame that is sent through a socket of the same umem is
-//! passed to the kernel as it is.
+//! A received frame consists of its buffer: nothing is copied, and the buffer counts for the queue that received it until
+//! the frame is dropped or sent, wherever the frame waits in the meantime. A frame that is sent through a socket of the same umem is
+//! passed to the kernel without a copy.
 //!
 //! # Invariants
 //!
-//! * A buffer is in one place: on the free list, in a [`Buffer`], or posted to one socket. Its cell's state says which.
-//!   Whatever address the kernel reports, a buffer is taken back only if it was posted to that socket.
-//! * Buffers that were posted to a closed socket are reused only after the kernel has released them, see [`super::closed_sockets`].
+//! * A buffer is either on the free list, in a [`Buffer`], or posted to one side of a socket. The state of its cell records which.
+//!   Whatever address the kernel reports, a buffer is reclaimed only if it was posted to that side of the socket.
+//! * Buffers that were posted to a closed socket are reused only after the kernel has released the socket, see [`super::closed_sockets`].
 //! * A `Umem` lives as long as the process, because buffers refer to it.
 
 use super::closed_sockets::ClosedSockets;
 use super::xsk::{KERNEL_HEADROOM, TX_METADATA};
 use super::xsk_ring::Mapping;
 use buffer::{Buffer, Handle, Memory, Source};
-use rxpool::{Place, Pool};
+use rxpool::{Pool, PoolSlot};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
@@ -25,52 +25,55 @@ use sync::IndexStack;
 
 static SOURCE: Source = Source { name: "umem", free, another };
 
-/// States of a buffer. A buffer that is posted has the number of a socket's end, which is [`FIRST_END`] or more.
+// States of a buffer. A posted buffer has the number of a `SocketSide` as state.
+/// State of a buffer that is on the free list.
 const FREE: u32 = 0;
-const TAKEN: u32 = 1;
-const FIRST_END: u32 = 2;
+/// State of a buffer that a [`Buffer`] owns.
+const IN_USE: u32 = 1;
+/// The lowest number of a [`SocketSide`].
+const FIRST_SIDE: u32 = 2;
 
-/// Most buffers that are released with one call.
-const GROUP: usize = 64;
+/// Maximum number of buffers that are popped or released with one call.
+const RELEASE_MAX: usize = 64;
 
-/// One end of a socket, receiving or sending: buffers posted there have its number as state.
+/// One side of a socket, receiving or sending. The number is the state of the buffers that are posted there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct End(u32);
+pub struct SocketSide(u32);
 
 /// Where the memory of a cell is.
 enum Location {
-    /// Buffer of a umem, by index.
+    /// Buffer of a umem, by its index.
     Umem(&'static Umem, u32),
-    /// A copy of such a frame, on the heap.
+    /// A copy of a frame from a umem, on the heap.
     Heap(Box<[u8]>),
 }
 
-/// What a `Buffer`'s handle points to.
+/// What a `Buffer`'s handle points to. Accesses are relaxed: the free list and the socket's rings order the accesses to a cell.
 struct Cell {
     location: Location,
     state: AtomicU32,
-    place: AtomicU32,
+    slot: AtomicU32,
 }
 
-/// The umem.
+/// The umem. See the module's comment.
 pub struct Umem {
     memory: Mapping,
     chunk: u32,
     cells: OnceLock<Box<[Cell]>>,
     free: IndexStack,
-    next_end: AtomicU32,
-    /// The number of buffers that each queue holds.
+    next_side: AtomicU32,
+    /// The quotas of the queues.
     pub pool: Pool,
-    /// Bound sockets, one of which a new socket names to share the umem.
+    /// Sockets that are bound to this umem. A new socket names one of them to share the umem.
     pub sockets: Mutex<Vec<Weak<OwnedFd>>>,
-    /// Closed sockets whose buffers are not yet free.
-    closed_sockets: ClosedSockets<[End; 2]>,
-    /// Whether the kernel completes checksums; known after the first registration.
+    /// Closed sockets whose buffers may not be reused yet.
+    closed_sockets: ClosedSockets<[SocketSide; 2]>,
+    /// Whether the kernel completes checksums; known after the first socket was registered.
     pub checksums: OnceLock<bool>,
 }
 
 impl Umem {
-    /// Makes a umem of buffers of `chunk` bytes, a power of two, and as many as the pool has.
+    /// Creates a umem with as many buffers as the pool has. `chunk`: bytes of a buffer, a power of two.
     pub fn new(pool: Pool, chunk: u32) -> io::Result<&'static Umem> {
         let buffers = pool.buffers();
         let free = IndexStack::new(buffers).ok_or(io::ErrorKind::OutOfMemory)?;
@@ -79,7 +82,7 @@ impl Umem {
             chunk,
             cells: OnceLock::new(),
             free,
-            next_end: AtomicU32::new(FIRST_END),
+            next_side: AtomicU32::new(FIRST_SIDE),
             pool,
             sockets: Mutex::default(),
             closed_sockets: ClosedSockets::default(),
@@ -88,7 +91,7 @@ impl Umem {
         let cell = |i| Cell {
             location: Location::Umem(umem, i),
             state: AtomicU32::new(FREE),
-            place: AtomicU32::new(u32::MAX),
+            slot: AtomicU32::new(u32::MAX),
         };
         umem.cells.get_or_init(|| (0..buffers).map(cell).collect());
         umem.free.push(&(0..buffers).rev().collect::<Vec<_>>());
@@ -105,10 +108,10 @@ impl Umem {
         &self.memory
     }
 
-    /// Returns the memory to the kernel; its content is lost. Only while all buffers are free and no socket is open.
-    fn give_back(&self) {
+    /// Returns the memory to the kernel; its content is lost. Allowed only while all buffers are free and no socket is open.
+    fn return_memory(&self) {
         let (base, len) = (self.memory.base().as_ptr(), self.memory.len());
-        // SAFETY: the mapping is ours, and no buffer of it is in use; afterwards it reads as zeros.
+        // SAFETY: the mapping belongs to this umem, and no buffer of it is in use. Afterwards it reads as zeros.
         unsafe { libc::madvise(base.cast(), len, libc::MADV_DONTNEED) };
     }
 
@@ -116,28 +119,28 @@ impl Umem {
         self.cells.get()?.get(index as usize)
     }
 
-    /// Numbers for the two ends of a new socket.
-    pub fn new_ends(&self) -> [End; 2] {
-        let take = || match self.next_end.fetch_add(1, Ordering::Relaxed) {
-            number if number >= FIRST_END => number,
-            // The numbers wrapped around.
-            _ => self.next_end.fetch_max(FIRST_END + 1, Ordering::Relaxed).max(FIRST_END),
+    /// Numbers for the receiving and the sending side of a new socket.
+    pub fn new_sides(&self) -> [SocketSide; 2] {
+        let new_side = || match self.next_side.fetch_add(1, Ordering::Relaxed) {
+            number if number >= FIRST_SIDE => number,
+            // The numbers have wrapped around.
+            _ => self.next_side.fetch_max(FIRST_SIDE + 1, Ordering::Relaxed).max(FIRST_SIDE),
         };
-        [End(take()), End(take())]
+        [SocketSide(new_side()), SocketSide(new_side())]
     }
 
-    /// Takes free buffers that were charged to `place` and posts them to `end`: fills `addresses` as far as it can. What
-    /// it cannot take is refunded. Returns how many.
-    pub fn post(&'static self, place: Place, end: End, addresses: &mut [u64]) -> usize {
-        let mut indices = [0; GROUP];
+    /// Pops free buffers and posts them to `side`. The caller has acquired quota of `slot` for each element of `addresses`. Fills
+    /// `addresses` as far as there are free buffers, and releases the rest of the quota. Returns how many buffers were posted.
+    pub fn post(&'static self, slot: PoolSlot, side: SocketSide, addresses: &mut [u64]) -> usize {
+        let mut indices = [0; RELEASE_MAX];
         let mut posted = 0;
         while posted < addresses.len() {
-            let want = (addresses.len() - posted).min(GROUP);
+            let want = (addresses.len() - posted).min(RELEASE_MAX);
             let got = self.free.pop(&mut indices[..want]);
             for (index, address) in indices[..got].iter().zip(&mut addresses[posted..]) {
                 if let Some(cell) = self.cell(*index) {
-                    cell.state.store(end.0, Ordering::Relaxed);
-                    cell.place.store(place.0, Ordering::Relaxed);
+                    cell.state.store(side.0, Ordering::Relaxed);
+                    cell.slot.store(slot.0, Ordering::Relaxed);
                 }
                 *address = u64::from(*index) * u64::from(self.chunk);
             }
@@ -146,61 +149,61 @@ impl Umem {
                 break;
             }
         }
-        self.pool.refund(place, (addresses.len() - posted) as u32);
+        self.pool.release(slot, (addresses.len() - posted) as u32);
         posted
     }
 
-    /// Takes the buffer back that contains `address`, if it was posted to `end`. It is the caller's now.
-    fn take_back(&'static self, address: u64, end: End) -> Option<(u32, &'static Cell)> {
+    /// Reclaims the buffer that contains `address`, if it was posted to `side`. Then the caller owns it.
+    fn reclaim(&'static self, address: u64, side: SocketSide) -> Option<(u32, &'static Cell)> {
         let index = u32::try_from(address / u64::from(self.chunk)).ok()?;
         let cell = self.cell(index)?;
-        if cell.state.load(Ordering::Relaxed) != end.0 {
+        if cell.state.load(Ordering::Relaxed) != side.0 {
             return None;
         }
-        cell.state.store(TAKEN, Ordering::Relaxed);
+        cell.state.store(IN_USE, Ordering::Relaxed);
         Some((index, cell))
     }
 
-    /// The frame's buffer at `address`, which the kernel has filled, and the offset of `address` in it. `None`: the
-    /// buffer was not posted to `end`.
-    pub fn received(&'static self, address: u64, end: End) -> Option<(Buffer, usize)> {
-        let (_, cell) = self.take_back(address, end)?;
-        // SAFETY: the buffer is inside the mapping, which is initialised and never unmapped. Its state said that it was
-        // posted, so no `Buffer` has it; the kernel put it on the ring, so it writes there no more; and it is posted
-        // again only after its handle was freed.
+    /// The buffer that contains `address`, which the kernel has filled, and the offset of `address` in it. `None`: the
+    /// buffer was not posted to `side`.
+    pub fn received_buffer(&'static self, address: u64, side: SocketSide) -> Option<(Buffer, usize)> {
+        let (_, cell) = self.reclaim(address, side)?;
+        // SAFETY: the buffer is inside the mapping, which is initialised and never unmapped. Its state was
+        // "posted", so no `Buffer` owns it. The kernel put it on the ring, so the kernel does not write to it any more. The buffer
+        // is posted again only after its handle was freed.
         let buffer = unsafe { Buffer::of(&SOURCE, memory_of(Handle(NonNull::from(cell).cast()), cell)) };
         Some((buffer, (address % u64::from(self.chunk)) as usize))
     }
 
-    /// Posts a frame's buffer to `end`; returns the address of the frame, which begins at `start`. `Err` returns the
-    /// buffer if it is not of this umem or has no space for metadata in front.
-    pub fn send(&'static self, buffer: Buffer, start: usize, end: End) -> Result<u64, Buffer> {
+    /// Posts a frame's buffer to `side`. Returns the address of the frame, which begins at offset `start`. `Err` returns the
+    /// buffer if it does not belong to this umem or has no space for metadata in front of the frame.
+    pub fn send(&'static self, buffer: Buffer, start: usize, side: SocketSide) -> Result<u64, Buffer> {
         if start < TX_METADATA {
             return Err(buffer);
         }
         let handle = buffer.into_handle(&SOURCE)?;
-        // SAFETY: a handle of our source points to a cell that lives until the handle is freed, and we own the handle.
+        // SAFETY: a handle of this source points to a cell that lives until the handle is freed, and this function owns the handle.
         let cell = unsafe { handle.0.cast::<Cell>().as_ref() };
         match cell.location {
             Location::Umem(umem, index) if std::ptr::eq(umem, self) => {
-                cell.state.store(end.0, Ordering::Relaxed);
+                cell.state.store(side.0, Ordering::Relaxed);
                 Ok(u64::from(index) * u64::from(self.chunk) + start as u64)
             }
-            // SAFETY: `into_handle` passed ownership to us, and the memory is unchanged.
+            // SAFETY: `into_handle` passed ownership to this function, and the memory is unchanged.
             _ => Err(unsafe { Buffer::of(&SOURCE, memory_of(handle, cell)) }),
         }
     }
 
-    /// Writes `bytes` to the buffer at `address`, which was posted to `end` but is not on a ring yet. `None`: it is not,
-    /// or they do not fit.
-    pub fn write(&'static self, address: u64, end: End, bytes: &[u8]) -> Option<()> {
+    /// Writes `bytes` to the buffer at `address`, which was posted to `side` but is not on a ring yet. `None`: the buffer is not posted to
+    /// `side`, or the bytes do not fit.
+    pub fn write(&'static self, address: u64, side: SocketSide, bytes: &[u8]) -> Option<()> {
         let chunk = u64::from(self.chunk);
         let cell = self.cell(u32::try_from(address / chunk).ok()?)?;
-        if cell.state.load(Ordering::Relaxed) != end.0 || bytes.len() as u64 > chunk - address % chunk {
+        if cell.state.load(Ordering::Relaxed) != side.0 || bytes.len() as u64 > chunk - address % chunk {
             return None;
         }
-        // SAFETY: the bytes are inside one buffer of the mapping. It is posted to this end, and the caller, who owns
-        // the end, has not put it on a ring: nothing else accesses it.
+        // SAFETY: the bytes are inside one buffer of the mapping. The buffer is posted to `side`, and the caller, who owns
+        // that side of the socket, has not put it on a ring: nothing else accesses it.
         unsafe {
             let to = self.memory.base().as_ptr().add(address as usize);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
@@ -208,12 +211,12 @@ impl Umem {
         Some(())
     }
 
-    /// Frees the buffers that contain these addresses, as far as they were posted to `end`; returns how many.
-    pub fn completed(&'static self, addresses: &[u64], end: End) -> usize {
-        let mut group = Group::default();
+    /// Frees the buffers that contain these addresses, as far as they were posted to `side`. Returns how many were freed.
+    pub fn free_completed(&'static self, addresses: &[u64], side: SocketSide) -> usize {
+        let mut group = ReleaseGroup::default();
         for address in addresses {
-            if let Some((index, cell)) = self.take_back(*address, end) {
-                group.add(self, index, Place(cell.place.load(Ordering::Relaxed)));
+            if let Some((index, cell)) = self.reclaim(*address, side) {
+                group.add(self, index, PoolSlot(cell.slot.load(Ordering::Relaxed)));
             }
         }
         let n = group.total;
@@ -221,63 +224,63 @@ impl Umem {
         n
     }
 
-    /// Takes note that the socket with these ends and places is not used any more. A later `collect` frees its buffers.
-    pub fn retire(&self, fd: Weak<OwnedFd>, ends: [End; 2], places: [Place; 2]) {
-        places.iter().for_each(|place| self.pool.close(*place));
-        self.closed_sockets.add(fd, ends);
+    /// Records that the socket with these sides and places is not used any more. A later `collect` frees its buffers.
+    pub fn retire(&self, fd: Weak<OwnedFd>, sides: [SocketSide; 2], slots: [PoolSlot; 2]) {
+        slots.iter().for_each(|slot| self.pool.close(*slot));
+        self.closed_sockets.add(fd, sides);
     }
 
     /// Frees the buffers of sockets that the kernel has released. The main thread calls this when it opens ports and when
     /// it reads counters.
     pub fn collect(&'static self) {
-        if self.closed_sockets.release(|ends| self.free_posted(ends)) && self.pool.places().0 == 0 {
-            self.give_back();
+        if self.closed_sockets.release(|sides| self.free_posted(sides)) && self.pool.slots().0 == 0 {
+            self.return_memory();
         }
     }
 
-    /// Frees everything that is posted to these ends.
-    fn free_posted(&'static self, ends: [End; 2]) {
-        let mut group = Group::default();
+    /// Frees all buffers that are posted to these sides.
+    fn free_posted(&'static self, sides: [SocketSide; 2]) {
+        let mut group = ReleaseGroup::default();
         for (index, cell) in self.cells.get().into_iter().flatten().enumerate() {
-            if ends.iter().any(|end| cell.state.load(Ordering::Relaxed) == end.0) {
-                group.add(self, index as u32, Place(cell.place.load(Ordering::Relaxed)));
+            if sides.iter().any(|side| cell.state.load(Ordering::Relaxed) == side.0) {
+                group.add(self, index as u32, PoolSlot(cell.slot.load(Ordering::Relaxed)));
             }
         }
         group.release(self);
     }
 
-    /// The most bytes that the kernel receives into a buffer.
+    /// Maximum number of bytes that the kernel receives into a buffer.
     pub fn receive_capacity(chunk: u32) -> usize {
         (chunk as usize).saturating_sub(KERNEL_HEADROOM)
     }
 }
 
-/// Buffers of one place that are released together.
-struct Group {
-    indices: [u32; GROUP],
+/// Buffers of one pool slot that are released together.
+struct ReleaseGroup {
+    indices: [u32; RELEASE_MAX],
     n: usize,
-    place: Place,
+    slot: PoolSlot,
     total: usize,
 }
 
-impl Default for Group {
-    fn default() -> Group {
-        Group { indices: [0; GROUP], n: 0, place: Place(0), total: 0 }
+impl Default for ReleaseGroup {
+    fn default() -> ReleaseGroup {
+        ReleaseGroup { indices: [0; RELEASE_MAX], n: 0, slot: PoolSlot(0), total: 0 }
     }
 }
 
-impl Group {
-    fn add(&mut self, umem: &'static Umem, index: u32, place: Place) {
-        if self.n == GROUP || self.place != place {
+impl ReleaseGroup {
+    fn add(&mut self, umem: &'static Umem, index: u32, slot: PoolSlot) {
+        if self.n == RELEASE_MAX || self.slot != slot {
             self.release(umem);
-            self.place = place;
+            self.slot = slot;
         }
         self.indices[self.n] = index;
         self.n += 1;
         self.total += 1;
     }
 
-    /// Puts them on the free list, then refunds them.
+    /// Puts the buffers on the free list, and then releases their quota.
     fn release(&mut self, umem: &'static Umem) {
         let indices = &self.indices[..self.n];
         for index in indices {
@@ -286,17 +289,17 @@ impl Group {
             }
         }
         umem.free.push(indices);
-        umem.pool.refund(self.place, self.n as u32);
+        umem.pool.release(self.slot, self.n as u32);
         self.n = 0;
     }
 }
 
-/// The memory of a handle that is owned.
+/// The memory of a handle that the caller owns.
 fn memory_of(handle: Handle, cell: &Cell) -> Memory {
     match &cell.location {
         Location::Umem(umem, index) => {
             let at = *index as usize * umem.chunk as usize;
-            // SAFETY: an index of a cell is below the number of buffers, so this is inside the mapping.
+            // SAFETY: the index of a cell is below the number of buffers, so the address is inside the mapping.
             Memory { handle, base: unsafe { umem.memory.base().add(at) }, size: umem.chunk }
         }
         Location::Heap(bytes) => {
@@ -306,13 +309,13 @@ fn memory_of(handle: Handle, cell: &Cell) -> Memory {
     }
 }
 
-/// Frees buffers: those of a umem go to its free list.
+/// Frees buffers: a buffer of a umem goes to the free list of the umem, a copy on the heap is deallocated.
 ///
 /// # Safety
 ///
 /// As for [`Source::free`].
 unsafe fn free(handles: &[Handle]) {
-    let mut group = Group::default();
+    let mut group = ReleaseGroup::default();
     let mut last: Option<&'static Umem> = None;
     for handle in handles {
         // SAFETY: the caller owns the handle, so its cell is alive.
@@ -323,9 +326,9 @@ unsafe fn free(handles: &[Handle]) {
                     group.release(other);
                 }
                 last = Some(umem);
-                group.add(umem, index, Place(cell.place.load(Ordering::Relaxed)));
+                group.add(umem, index, PoolSlot(cell.slot.load(Ordering::Relaxed)));
             }
-            // SAFETY: `another` leaked this box, and the caller, who owned its handle, does not use it again.
+            // SAFETY: `another` leaked this box, and the caller, who owned its handle, does not use the handle again.
             Location::Heap(_) => drop(unsafe { Box::from_raw(handle.0.cast::<Cell>().as_ptr()) }),
         }
     }
@@ -334,7 +337,7 @@ unsafe fn free(handles: &[Handle]) {
     }
 }
 
-/// Memory for a copy of a frame. It is on the heap: a packet that is flooded to many ports must not use up the buffers
+/// Allocates memory for a copy of a frame. It is on the heap: a packet that is flooded to many ports must not use up the buffers
 /// of the queue that received it.
 ///
 /// # Safety
@@ -344,8 +347,8 @@ unsafe fn another(handle: Handle) -> Option<Memory> {
     // SAFETY: the caller owns the handle, so its cell is alive.
     let cell = unsafe { handle.0.cast::<Cell>().as_ref() };
     let bytes = vec![0; memory_of(handle, cell).size as usize].into_boxed_slice();
-    let (state, place) = (AtomicU32::new(TAKEN), AtomicU32::new(u32::MAX));
-    let copy = Box::leak(Box::new(Cell { location: Location::Heap(bytes), state, place }));
+    let (state, slot) = (AtomicU32::new(IN_USE), AtomicU32::new(u32::MAX));
+    let copy = Box::leak(Box::new(Cell { location: Location::Heap(bytes), state, slot }));
     let Location::Heap(bytes) = &mut copy.location else { return None };
     let (base, size) = (NonNull::from(&mut **bytes).cast(), bytes.len() as u32);
     Some(Memory { handle: Handle(NonNull::from(copy).cast()), base, size })

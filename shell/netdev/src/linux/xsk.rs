@@ -1,8 +1,8 @@
-//! An AF_XDP socket on one queue of a device, with packet memory and rings of its own.
+//! An AF_XDP socket on one queue of a device, with its own packet memory and rings.
 //!
 //! The memory (umem) consists of chunks. One half of them circulates between the fill and the rx ring and belongs to
-//! the receiver, the other between the tx and the completion ring and belongs to the sender; so the two share nothing
-//! and need no lock. Each half is accessed only through its [`Chunks`], by copies with checked bounds: no reference
+//! the receiver; the other half circulates between the tx and the completion ring and belongs to the sender. So receiver and sender
+//! share nothing and need no lock. Each half is accessed only through its [`Chunks`], by copies with checked bounds: no reference
 //! points into memory that the kernel writes.
 //!
 //! Source: Documentation/networking/af_xdp of Linux.
@@ -18,31 +18,31 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// Bytes of a chunk: a packet lies in one of them.
+/// Bytes of a chunk. A packet is in one chunk.
 pub const CHUNK: usize = 4096;
-/// Chunks of the sender's half, the most of the receiver's half, and entries of each ring.
-pub const RING: u32 = 2048;
-/// Bytes that the kernel leaves free in front of a received packet for its own use (`XDP_PACKET_HEADROOM`).
+/// Number of entries of each ring, number of chunks of the sender's half, and maximum number of chunks of the receiver's half.
+pub const RING_ENTRIES: u32 = 2048;
+/// Bytes in front of a received packet that the kernel reserves for its own use (`XDP_PACKET_HEADROOM`).
 pub const KERNEL_HEADROOM: usize = 256;
 
 /// Bytes in front of a packet to be sent, for its offload request (`struct xsk_tx_metadata`).
 pub const TX_METADATA: usize = 32;
-/// Flag of the metadata: it requests a checksum (`XDP_TXMD_FLAGS_CHECKSUM`).
+/// Flag in the metadata: the packet requests a checksum (`XDP_TXMD_FLAGS_CHECKSUM`).
 const METADATA_CHECKSUM: u64 = 1 << 1;
-/// Flag of the descriptor: the packet has metadata (`XDP_TX_METADATA`).
+/// Flag in the descriptor: the packet has metadata (`XDP_TX_METADATA`).
 pub const HAS_METADATA: u32 = 1 << 1;
-/// Flag of the memory's registration: packets have space for metadata (`XDP_UMEM_TX_METADATA_LEN`).
+/// Flag of the memory's registration: packets have space for metadata in front (`XDP_UMEM_TX_METADATA_LEN`).
 const WITH_METADATA: u32 = 1 << 2;
 
-/// Bytes of sent packets that the kernel may hold for one socket before it accepts no more: the chunks of a full ring.
-pub const SEND_BUFFER: usize = 2 * RING as usize * CHUNK;
+/// Maximum number of bytes of sent packets that the kernel may hold for one socket: twice the chunks of a full ring.
+pub const SEND_BUFFER: usize = 2 * RING_ENTRIES as usize * CHUNK;
 
-/// How packets are transferred between driver and memory.
+/// How packets are transferred between the driver and the packet memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transfer {
     /// The kernel copies them.
     Copy,
-    /// The device writes them there.
+    /// The device writes them to the memory directly.
     Zerocopy,
 }
 
@@ -54,41 +54,41 @@ pub struct Chunks {
 }
 
 impl Chunks {
-    /// The addresses of its chunks.
+    /// The addresses of all chunks of this half.
     pub fn addresses(&self) -> impl Iterator<Item = u64> + use<> {
         (self.first..self.first + self.bytes).step_by(CHUNK)
     }
 
-    /// The chunk that contains `addr`, if it is in this half.
+    /// The address of the chunk that contains `addr`; `None`: `addr` is not in this half.
     pub fn chunk_of(&self, addr: u64) -> Option<u64> {
         (self.first..self.first + self.bytes).contains(&addr).then_some(addr - addr % CHUNK as u64)
     }
 
-    /// The address of `len` bytes at `addr`, if they lie in one chunk of this half.
-    fn place(&self, addr: u64, len: usize) -> Option<*mut u8> {
+    /// The pointer to `len` bytes at `addr`; `None`: they are not all in one chunk of this half.
+    fn pointer_to(&self, addr: u64, len: usize) -> Option<*mut u8> {
         let chunk = self.chunk_of(addr)?;
         let within = (addr - chunk) as usize;
         if len > CHUNK - within {
             return None;
         }
         debug_assert!(addr as usize + len <= self.memory.len());
-        // SAFETY: an address in this half is inside the mapping, which has both halves.
+        // SAFETY: the mapping contains both halves, and `addr` is in this half, so the pointer is inside the mapping.
         Some(unsafe { self.memory.base().as_ptr().add(addr as usize) })
     }
 
-    /// Copies `out.len()` bytes from `addr`; `None` if they are not all in one chunk of this half.
+    /// Copies `out.len()` bytes from `addr`; `None`: they are not all in one chunk of this half.
     pub fn read(&self, addr: u64, out: &mut [u8]) -> Option<()> {
-        let from = self.place(addr, out.len())?;
-        // SAFETY: `place` found that many bytes inside the mapping; `out` is the switch's own memory. Nothing else
-        // writes them: this half has one owner, and the kernel released the chunk when it put it on the ring.
+        let from = self.pointer_to(addr, out.len())?;
+        // SAFETY: `pointer_to` checked that these bytes are inside the mapping; `out` is the switch's own memory. Nothing else
+        // writes the bytes: this half has one owner, and the kernel released the chunk when it put it on the ring.
         unsafe { std::ptr::copy_nonoverlapping(from, out.as_mut_ptr(), out.len()) };
         Some(())
     }
 
-    /// Copies `bytes` to `addr`; `None` if they do not fit one chunk of this half.
+    /// Copies `bytes` to `addr`; `None`: they do not fit into one chunk of this half.
     pub fn write(&mut self, addr: u64, bytes: &[u8]) -> Option<()> {
-        let to = self.place(addr, bytes.len())?;
-        // SAFETY: as for `read`; and `&mut self` is the only way to write this half.
+        let to = self.pointer_to(addr, bytes.len())?;
+        // SAFETY: `pointer_to` checked that these bytes are inside the mapping; `&mut self` is the only way to write this half.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
         Some(())
     }
@@ -100,7 +100,7 @@ pub struct RxHalf {
     pub fill: Producer<u64>,
     /// Ring of received packets.
     pub rx: Consumer<Desc>,
-    /// Its half of the memory.
+    /// The receiver's half of the memory.
     pub chunks: Chunks,
 }
 
@@ -110,15 +110,15 @@ pub struct TxHalf {
     pub tx: Producer<Desc>,
     /// Ring of chunks whose packets were sent.
     pub completion: Consumer<u64>,
-    /// Its half of the memory.
+    /// The sender's half of the memory.
     pub chunks: Chunks,
-    /// The kernel completes checksums: in copy mode since Linux 6.8.
+    /// Whether the kernel completes checksums: in copy mode since Linux 6.8.
     pub checksums: bool,
 }
 
 impl TxHalf {
-    /// Writes a packet to a free chunk. `checksum`: the kernel shall compute it, from this offset, and store it at
-    /// this distance after that. `None`: the packet or the position of its checksum does not fit.
+    /// Writes a packet to a free chunk. `checksum`: (start, offset) of a checksum that the kernel must compute. It sums from byte `start`
+    /// and stores the result at `start + offset`. `None`: the packet does not fit, or the checksum's position is not in the packet.
     pub fn write(&mut self, chunk: u64, packet: &[u8], checksum: Option<(u16, u16)>) -> Option<Desc> {
         let mut options = 0;
         if let Some(checksum) = checksum {
@@ -131,20 +131,20 @@ impl TxHalf {
     }
 }
 
-/// The metadata that requests a checksum of `packet`; `None`: its position is not in the packet, and the kernel would
-/// retry it for ever.
+/// The metadata that requests a checksum of `packet`. `None`: the checksum's position is not in the packet. The kernel would try to send
+/// such a packet again for ever.
 pub fn metadata(packet: &[u8], (start, offset): (u16, u16)) -> Option<[u8; 12]> {
     packet.get(usize::from(start) + usize::from(offset)..)?.get(..2)?;
-    let mut note = [0; 12];
-    note[..8].copy_from_slice(&METADATA_CHECKSUM.to_ne_bytes());
-    note[8..10].copy_from_slice(&start.to_ne_bytes());
-    note[10..].copy_from_slice(&offset.to_ne_bytes());
-    Some(note)
+    let mut metadata = [0; 12];
+    metadata[..8].copy_from_slice(&METADATA_CHECKSUM.to_ne_bytes());
+    metadata[8..10].copy_from_slice(&start.to_ne_bytes());
+    metadata[10..].copy_from_slice(&offset.to_ne_bytes());
+    Some(metadata)
 }
 
 /// A bound socket.
 pub struct Xsk {
-    /// Readable while packets wait.
+    /// The socket's file descriptor, readable while packets wait.
     pub fd: Arc<OwnedFd>,
     /// For the receiver.
     pub rx: RxHalf,
@@ -184,35 +184,35 @@ pub fn map_rings(
     })
 }
 
-/// Opens a socket on queue `queue` of the device. `depth` chunks of the receiver's half are on the fill ring, at most
-/// [`RING`]; the others are never used and cost no memory.
+/// Opens a socket on queue `queue` of the device. `depth`: number of chunks of the receiver's half, at most [`RING_ENTRIES`]; all are
+/// put on the fill ring.
 pub fn open(ifindex: u32, queue: u32, transfer: Transfer, depth: u32) -> io::Result<Xsk> {
     let fd = socket_with(AddressFamily::XDP, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
-    // Without the right to exceed the system's limit, the limit applies.
+    // Without the permission to exceed the system's limit, the limit applies.
     let _ = sockopt::set_socket_send_buffer_size_force(&fd, SEND_BUFFER);
-    let depth = depth.clamp(1, RING);
-    let (rx_bytes, tx_bytes) = (u64::from(depth) * CHUNK as u64, u64::from(RING) * CHUNK as u64);
+    let depth = depth.clamp(1, RING_ENTRIES);
+    let (rx_bytes, tx_bytes) = (u64::from(depth) * CHUNK as u64, u64::from(RING_ENTRIES) * CHUNK as u64);
     let memory = Arc::new(Mapping::anonymous((rx_bytes + tx_bytes) as usize)?);
     let checksums = transfer == Transfer::Copy && register(&fd, &memory, CHUNK as u32, true).is_ok();
     if !checksums {
         register(&fd, &memory, CHUNK as u32, false)?;
     }
-    let Rings { mut fill, rx, tx, completion } = map_rings(fd.as_fd(), RING, || Ok(()))?;
+    let Rings { mut fill, rx, tx, completion } = map_rings(fd.as_fd(), RING_ENTRIES, || Ok(()))?;
     let chunks = Chunks { memory: Arc::clone(&memory), first: 0, bytes: rx_bytes };
     fill.put(&chunks.addresses().collect::<Vec<_>>());
     let rx = RxHalf { fill, rx, chunks };
     let tx =
         TxHalf { tx, completion, chunks: Chunks { memory, first: rx_bytes, bytes: tx_bytes }, checksums };
-    let how = match transfer {
+    let transfer_flag = match transfer {
         Transfer::Copy => SocketAddrXdpFlags::XDP_COPY,
         Transfer::Zerocopy => SocketAddrXdpFlags::XDP_ZEROCOPY,
     };
-    let flags = how | SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
+    let flags = transfer_flag | SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
     bind(&fd, &SocketAddrXdp::new(flags, ifindex, queue))?;
     Ok(Xsk { fd: Arc::new(fd), rx, tx })
 }
 
-/// Registers the memory for the socket.
+/// Registers the memory for the socket. `with_metadata`: packets to be sent have metadata in front.
 pub fn register(fd: &OwnedFd, memory: &Mapping, chunk: u32, with_metadata: bool) -> io::Result<()> {
     let registration = XdpUmemReg {
         addr: memory.base().as_ptr().expose_provenance() as u64,

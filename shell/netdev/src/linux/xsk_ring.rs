@@ -1,8 +1,8 @@
-//! The rings between an AF_XDP socket and the kernel: one side writes, the other reads, without locks.
+//! The rings between an AF_XDP socket and the kernel: one side writes, the other side reads, without locks.
 //!
-//! Each ring lies in memory that both have mapped: two counters that only increase (and wrap), flags, and a power of
-//! two of entries. The kernel is trusted to order its writes, but not with its values: a counter out of range is
-//! replaced by the nearest valid one, so nothing outside of the ring is accessed.
+//! Each ring is in memory that both sides have mapped: two counters that only increase (and wrap), flags, and a power of
+//! two of entries. The switch relies on the order of the kernel's writes, but not on the values: a counter out of range is
+//! replaced by the nearest valid value, so nothing outside of the ring is accessed.
 //!
 //! Source: Documentation/networking/af_xdp of Linux; linux/if_xdp.h.
 
@@ -31,31 +31,31 @@ pub struct Desc {
 ///
 /// # Safety
 ///
-/// A type of integers only, so that any bytes are a valid value, with the kernel's layout of the entry.
+/// The type consists of integers only, so that any bytes are a valid value, and it has the kernel's layout of the entry.
 pub unsafe trait Entry: Copy {}
 // SAFETY: an integer.
 unsafe impl Entry for u64 {}
 // SAFETY: integers without padding, in the order of `struct xdp_desc`.
 unsafe impl Entry for Desc {}
 
-/// Memory from `mmap(2)`, unmapped when dropped.
+/// Memory from `mmap(2)` that is unmapped on drop.
 pub struct Mapping {
     base: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: a mapping is memory; it belongs to no thread.
+// SAFETY: the memory of a mapping is not bound to a thread.
 unsafe impl Send for Mapping {}
-// SAFETY: a shared mapping only returns its address and length; code that uses the address is unsafe itself.
+// SAFETY: `&Mapping` only returns the address and the length; code that accesses the memory is unsafe itself.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Private memory of the process, zeroed.
+    /// Maps private, zeroed memory of the process.
     pub fn anonymous(len: usize) -> io::Result<Mapping> {
         Mapping::new(len, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)
     }
 
-    /// A part of the memory that `fd` offers.
+    /// Maps a part of the memory that `fd` provides.
     fn of(fd: BorrowedFd<'_>, len: usize, offset: u64) -> io::Result<Mapping> {
         Mapping::new(len, libc::MAP_SHARED | libc::MAP_POPULATE, fd.as_raw_fd(), offset)
     }
@@ -63,7 +63,7 @@ impl Mapping {
     fn new(len: usize, flags: libc::c_int, fd: libc::c_int, offset: u64) -> io::Result<Mapping> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let hint = std::ptr::null_mut();
-        // SAFETY: no address is requested, so no memory in use is replaced.
+        // SAFETY: no address is requested, so no existing mapping is replaced.
         let base = unsafe { libc::mmap(hint, len, protection, flags, fd, offset as libc::off_t) };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -72,7 +72,7 @@ impl Mapping {
         Ok(Mapping { base, len })
     }
 
-    /// The first byte.
+    /// The address of the first byte.
     pub fn base(&self) -> NonNull<u8> {
         self.base
     }
@@ -82,21 +82,21 @@ impl Mapping {
         self.len
     }
 
-    /// The address of `count` objects of type `T`, if they are inside and aligned.
-    fn inside<T>(&self, offset: u64, count: usize) -> io::Result<NonNull<T>> {
+    /// The address of `count` objects of type `T` at `offset`; an error if they are not inside the mapping or not aligned.
+    fn checked_pointer<T>(&self, offset: u64, count: usize) -> io::Result<NonNull<T>> {
         let end =
             size_of::<T>().checked_mul(count).and_then(|n| usize::try_from(offset).ok()?.checked_add(n));
         if end.is_none_or(|end| end > self.len) || !offset.is_multiple_of(align_of::<T>() as u64) {
             return Err(io::Error::from_raw_os_error(libc::EPROTO));
         }
-        // SAFETY: `offset` was just found to be inside the mapping.
+        // SAFETY: the check above found that `offset` is inside the mapping.
         Ok(unsafe { self.base.add(offset as usize) }.cast())
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: this is the mapping that `new` made; its owners are gone with it.
+        // SAFETY: `new` created this mapping, and values that hold pointers into it own the `Mapping`, so they are dropped with it.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
     }
 }
@@ -107,13 +107,13 @@ struct Ring<T> {
     flags: NonNull<AtomicU32>,
     entries: NonNull<T>,
     size: u32,
-    /// The counter that we write.
-    ours: u32,
+    /// The counter that this side writes.
+    own_counter: u32,
     _memory: Mapping,
     _entries: PhantomData<T>,
 }
 
-// SAFETY: the pointers lead into the mapping, which moves along; counters are atomic, entries are reached by `&mut`.
+// SAFETY: the pointers point into the mapping, which moves with the ring; counters are atomic, and entries are accessed by `&mut self`.
 unsafe impl<T: Entry> Send for Ring<T> {}
 
 impl<T: Entry> Ring<T> {
@@ -123,25 +123,25 @@ impl<T: Entry> Ring<T> {
         let memory = Mapping::of(fd, usize::try_from(at.desc).unwrap_or(usize::MAX / 2) + entries, page)?;
         let flags = at.flags.ok_or(io::ErrorKind::Unsupported)?;
         Ok(Ring {
-            producer: memory.inside(at.producer, 1)?,
-            consumer: memory.inside(at.consumer, 1)?,
-            flags: memory.inside(flags, 1)?,
-            entries: memory.inside(at.desc, size as usize)?,
+            producer: memory.checked_pointer(at.producer, 1)?,
+            consumer: memory.checked_pointer(at.consumer, 1)?,
+            flags: memory.checked_pointer(flags, 1)?,
+            entries: memory.checked_pointer(at.desc, size as usize)?,
             size,
-            ours: 0,
+            own_counter: 0,
             _memory: memory,
             _entries: PhantomData,
         })
     }
 
     fn counter(&self, which: NonNull<AtomicU32>) -> &AtomicU32 {
-        // SAFETY: `map` found it inside the mapping and aligned, the mapping lives as long as `self`, and the kernel
-        // changes it atomically.
+        // SAFETY: `map` checked that the counter is inside the mapping and aligned, the mapping lives as long as `self`, and the kernel
+        // changes the counter atomically.
         unsafe { which.as_ref() }
     }
 
     fn entry(&self, number: u32) -> NonNull<T> {
-        // SAFETY: masked by the size, a power of two, it is one of the `size` entries that `map` found inside.
+        // SAFETY: masked by the size, a power of two, the index is that of one of the `size` entries that `map` found inside the mapping.
         unsafe { self.entries.add((number & (self.size - 1)) as usize) }
     }
 
@@ -150,69 +150,69 @@ impl<T: Entry> Ring<T> {
     }
 }
 
-/// A ring that the kernel writes and we read.
+/// A ring that the kernel writes and the switch reads.
 pub struct Consumer<T>(Ring<T>);
 
 impl<T: Entry> Consumer<T> {
-    /// Maps the ring that lies at `page` of the socket.
+    /// Maps the ring at offset `page` of the socket.
     pub fn map(fd: BorrowedFd<'_>, page: u64, at: XdpRingOffset, size: u32) -> io::Result<Consumer<T>> {
         Ok(Consumer(Ring::map(fd, page, at, size)?))
     }
 
-    /// Entries that the kernel has written and we have not removed.
+    /// Number of entries that the kernel has written and the switch has not removed.
     pub fn waiting(&self) -> usize {
         let written = self.0.counter(self.0.producer).load(Ordering::Relaxed);
-        written.wrapping_sub(self.0.ours).min(self.0.size) as usize
+        written.wrapping_sub(self.0.own_counter).min(self.0.size) as usize
     }
 
     /// Removes up to `max` entries; returns their number.
     pub fn take(&mut self, max: usize, mut each: impl FnMut(T)) -> usize {
         let ring = &mut self.0;
-        let there =
-            ring.counter(ring.producer).load(Ordering::Acquire).wrapping_sub(ring.ours).min(ring.size);
-        let n = there.min(u32::try_from(max).unwrap_or(u32::MAX));
+        let available =
+            ring.counter(ring.producer).load(Ordering::Acquire).wrapping_sub(ring.own_counter).min(ring.size);
+        let n = available.min(u32::try_from(max).unwrap_or(u32::MAX));
         for i in 0..n {
-            let entry = ring.entry(ring.ours.wrapping_add(i));
-            // SAFETY: inside the ring; the producer's counter, read with Acquire, says that the kernel has written it
-            // and leaves it alone until ours passes it. Any bytes are an entry.
+            let entry = ring.entry(ring.own_counter.wrapping_add(i));
+            // SAFETY: the entry is inside the ring. The producer's counter, read with Acquire, shows that the kernel has written it,
+            // and the kernel does not write it again until our counter has passed it. Any bytes are a valid entry.
             each(unsafe { entry.read() });
         }
         if n > 0 {
-            ring.ours = ring.ours.wrapping_add(n);
-            ring.counter(ring.consumer).store(ring.ours, Ordering::Release);
+            ring.own_counter = ring.own_counter.wrapping_add(n);
+            ring.counter(ring.consumer).store(ring.own_counter, Ordering::Release);
         }
         n as usize
     }
 }
 
-/// A ring that we write and the kernel reads.
+/// A ring that the switch writes and the kernel reads.
 pub struct Producer<T>(Ring<T>);
 
 impl<T: Entry> Producer<T> {
-    /// Maps the ring that lies at `page` of the socket.
+    /// Maps the ring at offset `page` of the socket.
     pub fn map(fd: BorrowedFd<'_>, page: u64, at: XdpRingOffset, size: u32) -> io::Result<Producer<T>> {
         Ok(Producer(Ring::map(fd, page, at, size)?))
     }
 
-    /// Entries that the kernel has not read yet.
+    /// Number of entries that the kernel has not read yet.
     pub fn waiting(&self) -> usize {
         let read = self.0.counter(self.0.consumer).load(Ordering::Acquire);
-        self.0.ours.wrapping_sub(read).min(self.0.size) as usize
+        self.0.own_counter.wrapping_sub(read).min(self.0.size) as usize
     }
 
-    /// Appends as many entries as have space; returns their number.
+    /// Appends entries until the ring is full. Returns how many were appended.
     pub fn put(&mut self, entries: &[T]) -> usize {
         let n = entries.len().min(self.0.size as usize - self.waiting());
         let ring = &mut self.0;
         for (i, value) in entries[..n].iter().enumerate() {
-            let entry = ring.entry(ring.ours.wrapping_add(i as u32));
-            // SAFETY: inside the ring; the consumer's counter says that the kernel is done with this entry, and it
-            // reads it again only after ours has passed it.
+            let entry = ring.entry(ring.own_counter.wrapping_add(i as u32));
+            // SAFETY: the entry is inside the ring. The consumer's counter shows that the kernel does not need the entry any more, and
+            // the kernel reads it again only after our counter has passed it.
             unsafe { entry.write(*value) };
         }
         if n > 0 {
-            ring.ours = ring.ours.wrapping_add(n as u32);
-            ring.counter(ring.producer).store(ring.ours, Ordering::Release);
+            ring.own_counter = ring.own_counter.wrapping_add(n as u32);
+            ring.counter(ring.producer).store(ring.own_counter, Ordering::Release);
         }
         n
     }

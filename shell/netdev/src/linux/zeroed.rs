@@ -1,29 +1,29 @@
-//! Zeroed memory whose pages cost nothing until they are written.
+//! Zeroed memory whose pages use no physical memory until they are written.
 
 use super::xsk_ring::Mapping;
 use std::alloc::{Layout, handle_alloc_error};
 
-/// Private memory of the process, straight from the kernel. The allocator reuses memory and clears all of it at once, so
-/// that 2 MB of which a switch may never use a page would be resident.
+/// Private memory of the process, directly from the kernel. The allocator would reuse memory and clear all of it at once. Then all its
+/// pages would be resident, for example 2 MB of spare buffers that a switch may never use.
 pub struct Zeroed(Mapping);
 
 impl Zeroed {
-    /// `len` bytes. Out of memory ends the process, as with the allocator.
+    /// Allocates `len` bytes. If there is no memory, the process ends, as with the allocator.
     pub fn new(len: usize) -> Zeroed {
         let layout = || Layout::array::<u8>(len).unwrap_or(Layout::new::<u8>());
         Zeroed(Mapping::anonymous(len).unwrap_or_else(|_| handle_alloc_error(layout())))
     }
 
-    /// All bytes.
+    /// All bytes, for reading.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the private mapping is valid for its length while `self` lives, initialised by the kernel, and only reached
-        // through this value.
+        // SAFETY: the private mapping is valid for its length while `self` lives, initialised by the kernel, and accessible only
+        // through `self`.
         unsafe { std::slice::from_raw_parts(self.0.base().as_ptr(), self.0.len()) }
     }
 
-    /// All bytes, to be written.
+    /// All bytes, for writing.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `bytes`; `&mut self` makes it the only reference.
+        // SAFETY: as in `bytes`; `&mut self` ensures that this is the only reference.
         unsafe { std::slice::from_raw_parts_mut(self.0.base().as_ptr(), self.0.len()) }
     }
 }

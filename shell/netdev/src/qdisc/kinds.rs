@@ -1,6 +1,6 @@
 //! Queueing disciplines, their classes and counters.
 
-/// A discipline. Times in microseconds.
+/// A queueing discipline. Times are in microseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Qdisc {
     /// Hierarchical token bucket.
@@ -13,20 +13,20 @@ pub enum Qdisc {
     /// Controlled delay.
     #[allow(missing_docs, reason = "tc-codel(8) says it")]
     Codel { target: u32, limit: u32, interval: u32 },
-    /// CoDel for each flow.
+    /// CoDel for each flow separately.
     #[allow(missing_docs, reason = "tc-fq_codel(8) says it")]
     FqCodel { target: u32, limit: u32, interval: u32, flows: u32, quantum: u32 },
-    /// Delays and loses packets; `loss` in percent.
+    /// Delays and drops packets; `loss` is in percent.
     #[allow(missing_docs, reason = "tc-netem(8) says it")]
     Netem { latency: u32, limit: u32, loss: u32, jitter: u32 },
 }
 
-/// Rates of HTB in bytes per second.
+/// Parameters of an HTB class. Rates are in bytes per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HtbClass {
-    /// Guaranteed.
+    /// Guaranteed rate.
     pub min: u64,
-    /// Highest.
+    /// Maximum rate.
     pub max: u64,
     /// Burst in bytes.
     pub burst: u64,
@@ -36,12 +36,12 @@ pub struct HtbClass {
     pub mtu: u32,
 }
 
-/// Rates of HFSC in bytes per second.
+/// Rates of an HFSC class, in bytes per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HfscClass {
-    /// Guaranteed.
+    /// Guaranteed rate.
     pub min: u32,
-    /// Highest.
+    /// Maximum rate.
     pub max: u32,
 }
 

@@ -11,7 +11,7 @@ pub(super) const RTM_GETTCLASS: u16 = 42;
 
 const REQUEST: u16 = 1;
 const ACK: u16 = 4;
-/// The requester gets the answer; without this flag only listeners for changes do.
+/// The requester receives the new state as a reply. Without this flag, only listeners for changes receive it.
 pub(super) const ECHO: u16 = 8;
 pub(super) const EXCLUSIVE: u16 = 0x200;
 pub(super) const CREATE: u16 = 0x400;
@@ -29,13 +29,13 @@ const HTB_CEIL_TABLE: u16 = 3;
 const HTB_RATE_TABLE: u16 = 4;
 const HTB_RATE64: u16 = 6;
 const HTB_CEIL64: u16 = 7;
-/// HTB's quantum of a class is its rate divided by this, if that is at least an MTU.
+/// Quotient of a class's rate and its HTB quantum, if the quantum is at least an MTU.
 const RATE_TO_QUANTUM: u32 = 10;
-/// Packets without a queue go to the first one.
+/// The class of packets without a QoS queue: the first queue.
 const DEFAULT_CLASS: u32 = 1;
-/// The shortest frame.
+/// Bytes of the shortest frame.
 const SHORTEST: u32 = 60;
-/// Bytes of a VLAN tag and of an Ethernet header.
+/// Bytes of an Ethernet header and a VLAN tag.
 const ETHERNET: u32 = 18;
 
 /// A message under construction.
@@ -46,7 +46,7 @@ impl Request {
     pub(super) fn new(kind: u16, flags: u16, (ifindex, handle, parent): (u32, u32, u32)) -> Request {
         let mut bytes = vec![0; 4];
         bytes.extend(kind.to_ne_bytes());
-        // A query gets a reply, a command an acknowledgement.
+        // A command needs an acknowledgement; a query has a reply anyway.
         let ack = if kind == RTM_GETTCLASS { 0 } else { ACK };
         bytes.extend((flags | REQUEST | ack).to_ne_bytes());
         bytes.extend(1u32.to_ne_bytes()); // sequence
@@ -57,7 +57,7 @@ impl Request {
         Request(bytes)
     }
 
-    /// The message.
+    /// Sets the length and returns the message.
     pub(super) fn finish(mut self) -> Vec<u8> {
         let len = self.0.len() as u32;
         self.0[..4].copy_from_slice(&len.to_ne_bytes());
@@ -74,7 +74,7 @@ impl Request {
         self.put(TCA_KIND, &name);
     }
 
-    /// Options that consist of attributes.
+    /// Adds options that consist of attributes, which `fill` adds.
     fn options(&mut self, fill: impl FnOnce(&mut Request)) {
         let start = self.0.len();
         self.0.extend([0; 4]);
@@ -84,13 +84,13 @@ impl Request {
         self.0[start + 2..start + 4].copy_from_slice(&TCA_OPTIONS.to_ne_bytes());
     }
 
-    /// A discipline whose options are one structure of numbers.
+    /// Adds a discipline whose options are one structure of 32-bit numbers.
     pub(super) fn plain(&mut self, name: &str, options: &[u32]) {
         self.kind(name);
         self.put(TCA_OPTIONS, &words(options));
     }
 
-    /// A discipline whose options are attributes of one number each.
+    /// Adds a discipline whose options are attributes of one 32-bit number each.
     pub(super) fn nested(&mut self, name: &str, options: &[(u16, u32)]) {
         self.kind(name);
         self.options(|o| options.iter().for_each(|(kind, value)| o.put(*kind, &value.to_ne_bytes())));
@@ -98,7 +98,7 @@ impl Request {
 
     pub(super) fn htb(&mut self) {
         self.kind("htb");
-        // Version, quantum, default class, and two fields that the kernel fills in.
+        // Version, quotient of rate and quantum, default class, and two fields that the kernel fills in.
         let init = words(&[3, RATE_TO_QUANTUM, DEFAULT_CLASS, 0, 0]);
         self.options(|o| o.put(HTB_INIT, &init));
     }
@@ -129,7 +129,7 @@ impl Request {
     }
 
     pub(super) fn hfsc_class(&mut self, class: &HfscClass) {
-        // A line through 0: first slope, its end, second slope.
+        // A straight line through 0: slope of the first part, its length, slope of the second part.
         let curve = |rate| words(&[0, 0, rate]);
         let curves = [(1, class.min), (2, class.min), (3, class.max)];
         self.kind("hfsc");
@@ -141,7 +141,7 @@ fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
-/// The number of bits by which a length is shifted to get one of 256 cells of a rate table.
+/// The number of bits by which a packet length is shifted right to get the index of one of 256 cells in a rate table.
 fn cell_log(mtu: u32) -> u8 {
     let longest = u64::from(mtu) + u64::from(ETHERNET);
     (0..32).find(|log| longest >> log < 256).unwrap_or(31)
@@ -155,7 +155,7 @@ fn rate_spec(rate: u64, mtu: u32) -> Vec<u8> {
     bytes
 }
 
-/// The ticks of packets of 256 lengths, which kernels before 3.10 used; later ones only check that it is present.
+/// The transmission times in ticks of packets of 256 lengths. Kernels before 3.10 use the table; later ones only check that it is present.
 fn rate_table(rate: u64, mtu: u32, psched: Psched) -> Vec<u8> {
     let log = cell_log(mtu);
     let cell = |i: u64| psched.ticks_of_bytes(((i + 1) << log).max(SHORTEST.into()), rate);

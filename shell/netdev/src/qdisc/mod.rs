@@ -1,6 +1,6 @@
-//! Queueing disciplines of kernel devices, by route netlink: created, changed, removed, and their counters read.
+//! Queueing disciplines of kernel devices, by route netlink: creates, changes and removes them, and reads their counters.
 //!
-//! The root is `1:`, its one inner class `1:fffe`, and queue *n* is class `1:(n+1)`, as in Open vSwitch. Nothing
+//! The root discipline is `1:`, its only inner class is `1:fffe`, and queue *n* is class `1:(n+1)`, as in Open vSwitch. Nothing
 //! blocks. Source: rtnetlink(7), linux/pkt_sched.h, tc(8).
 
 mod kinds;
@@ -18,19 +18,19 @@ use message::{
 use psched::Psched;
 use std::io;
 
-/// Queues of a discipline at most.
+/// Maximum number of queues of a discipline.
 pub const QUEUES: u32 = 0xf000;
 
 const ROOT: u32 = u32::MAX;
 const HANDLE: u32 = 1 << 16;
-/// The class above all queues.
+/// The inner class, which contains all queues.
 const INNER: u32 = HANDLE | 0xfffe;
 
 const TCA_STATS2: u16 = 7;
 const TCA_STATS_BASIC: u16 = 1;
 const TCA_STATS_QUEUE: u16 = 3;
 
-/// The priority (`SO_PRIORITY`) of packets of a queue.
+/// The priority (`SO_PRIORITY`) that assigns packets to a queue; it is the queue's class.
 pub fn priority(queue: u32) -> u32 {
     HANDLE | (queue.min(QUEUES - 1) + 1)
 }
@@ -47,12 +47,12 @@ pub fn install(ifindex: u32, qdisc: &Qdisc) -> io::Result<()> {
     set_inner(ifindex, &inner).inspect_err(|_| drop(remove(ifindex)))
 }
 
-/// Changes the total rate of all queues.
+/// Changes the total rate of all queues, which is that of the inner class.
 pub fn set_inner(ifindex: u32, class: &Class) -> io::Result<()> {
     transact(&new_class(ifindex, (INNER, HANDLE), class, Psched::of_host())).map(drop)
 }
 
-/// Makes or changes a queue.
+/// Creates or changes a queue.
 pub fn set_queue(ifindex: u32, queue: u32, class: &Class) -> io::Result<()> {
     transact(&new_class(ifindex, (priority(queue), INNER), class, Psched::of_host())).map(drop)
 }
@@ -62,10 +62,10 @@ pub fn delete_queue(ifindex: u32, queue: u32) -> io::Result<()> {
     transact(&Request::new(RTM_DELTCLASS, 0, (ifindex, priority(queue), 0)).finish()).map(drop)
 }
 
-/// Removes the root discipline, so that the device has the kernel's default.
+/// Removes the root discipline. The device then uses the kernel's default.
 pub fn remove(ifindex: u32) -> io::Result<()> {
     match transact(&Request::new(RTM_DELQDISC, 0, (ifindex, 0, ROOT)).finish()) {
-        // The device has the default already.
+        // The device uses the default already.
         Err(e) if matches!(e.raw_os_error(), Some(libc::EINVAL | libc::ENOENT)) => Ok(()),
         other => other.map(drop),
     }
@@ -114,7 +114,7 @@ fn new_class(ifindex: u32, (class, parent): (u32, u32), rates: &Class, psched: P
     request.finish()
 }
 
-/// The counters of a class as the kernel describes it.
+/// Parses the kernel's message about a class, and returns the counters.
 fn parse_counts(body: &[u8]) -> Option<Counts> {
     let attributes = |bytes, kind| Attributes(bytes).find(|(k, _)| *k == kind).map(|(_, value)| value);
     let stats = attributes(body.get(message::TCMSG..)?, TCA_STATS2)?;
@@ -123,7 +123,7 @@ fn parse_counts(body: &[u8]) -> Option<Counts> {
     Some(Counts {
         bytes: u64::from_ne_bytes(basic.get(..8)?.try_into().ok()?),
         packets: u32_of(basic.get(8..12)?)?.into(),
-        // After the packets and bytes that are queued.
+        // `dropped` follows the lengths of the queue in bytes and packets.
         dropped: u32_of(queue.get(8..12)?)?.into(),
     })
 }

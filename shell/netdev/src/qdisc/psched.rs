@@ -1,4 +1,4 @@
-//! The clock of the kernel's packet scheduler: its unit of time, and the shortest burst.
+//! The clock of the kernel's packet scheduler: its unit of time (tick), and the shortest burst.
 
 use std::sync::OnceLock;
 
@@ -6,19 +6,19 @@ use std::sync::OnceLock;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Psched {
     ticks_per_second: u64,
-    /// Runs of the scheduler per second.
+    /// How often the scheduler runs per second.
     hz: u64,
 }
 
 impl Psched {
-    /// The clock of this host (`/proc/net/psched`).
+    /// The clock of this host (`/proc/net/psched`), read once.
     pub(super) fn of_host() -> Psched {
         static KNOWN: OnceLock<Psched> = OnceLock::new();
         let read = || std::fs::read_to_string("/proc/net/psched").ok().and_then(|text| Psched::parse(&text));
         *KNOWN.get_or_init(|| read().unwrap_or(Psched { ticks_per_second: 15_625_000, hz: 1_000_000_000 }))
     }
 
-    /// Four hexadecimal numbers: ns per µs, ns per tick, the clock's resolution in Hz, and ticks of a timer.
+    /// Parses four hexadecimal numbers: ns per µs, ns per tick, the clock's resolution in Hz, and timer ticks per second.
     pub(super) fn parse(text: &str) -> Option<Psched> {
         let mut numbers = text.split_whitespace().map(|n| u64::from_str_radix(n, 16).ok());
         let mut next = || numbers.next().flatten().filter(|n| *n != 0);
@@ -27,7 +27,7 @@ impl Psched {
         Some(Psched { ticks_per_second: us.checked_mul(resolution)? / tick, hz })
     }
 
-    /// Ticks that `bytes` take at `rate` bytes per second.
+    /// Number of ticks in which `bytes` are sent at `rate` bytes per second.
     pub(super) fn ticks_of_bytes(self, bytes: u64, rate: u64) -> u32 {
         let ticks = u128::from(self.ticks_per_second) * u128::from(bytes) / u128::from(rate.max(1));
         ticks.try_into().unwrap_or(u32::MAX)
@@ -38,7 +38,7 @@ impl Psched {
         ticks.try_into().unwrap_or(u32::MAX)
     }
 
-    /// Ticks of a burst of `burst` bytes, an MTU, and the bytes sent between two runs of the scheduler.
+    /// Number of ticks of a burst: of `burst` bytes, but at least of one MTU and the bytes sent between two runs of the scheduler.
     pub(super) fn burst(self, rate: u64, burst: u64, mtu: u32) -> u32 {
         self.ticks_of_bytes(burst.max(rate / self.hz + u64::from(mtu)), rate)
     }

@@ -1,4 +1,4 @@
-//! Addresses, routes and rules as the kernel reports them.
+//! Addresses, routes and policy rules of the kernel.
 
 use std::net::IpAddr;
 
@@ -28,35 +28,35 @@ pub struct KernelRoute {
     pub gateway: Option<IpAddr>,
     /// The preferred source.
     pub source: Option<IpAddr>,
-    /// Of routes to the same destination, the one with the lowest metric is used.
+    /// The metric. If there are several routes to a destination, the one with the lowest metric is used.
     pub metric: u32,
 }
 
 /// A policy rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelRule {
-    /// It is a rule of IPv4.
+    /// Whether it is a rule of IPv4; otherwise of IPv6.
     pub ipv4: bool,
-    /// Rules with lower numbers come first.
+    /// Rules with lower numbers are evaluated first.
     pub priority: u32,
-    /// It applies to packets that do not come from `from`.
+    /// Whether it applies to packets whose source is not in `from`.
     pub invert: bool,
-    /// The source prefix it applies to; `None`: all sources.
+    /// The source prefix to which it applies; `None`: all sources.
     pub from: Option<(IpAddr, u8)>,
-    /// The table to look up.
+    /// The table that is looked up.
     pub table: u32,
 }
 
 /// An event from the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RouteEvent {
-    /// A dump begins: earlier information is outdated.
+    /// A dump begins: discard the entries known so far.
     Reset,
-    /// A device gained (`true`) or lost an address.
+    /// A device gained (`true`) or lost (`false`) an address.
     Address(KernelAddress, bool),
-    /// A route was added (`true`) or removed.
+    /// A route was added (`true`) or removed (`false`).
     Route(KernelRoute, bool),
-    /// A rule was added (`true`) or removed.
+    /// A rule was added (`true`) or removed (`false`).
     Rule(KernelRule, bool),
     /// The dump is complete.
     Complete,

@@ -1,11 +1,12 @@
-//! Parses addresses, routes and rules. Pure and total: messages that are not understood give `None`.
+//! Parses addresses, routes and rules. No side effects; for a message that is not understood the result is `None`.
 
 use super::entry::{KernelAddress, KernelRoute, KernelRule};
 use crate::rtnl::{Attributes, u32_of};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Bytes in front of the attributes of addresses, and of routes and rules.
+/// Number of bytes in front of the attributes in a message about an address.
 const IFADDR: usize = 8;
+/// Number of bytes in front of the attributes in a message about a route or a rule.
 const RTMSG: usize = 12;
 
 const AF_INET: u8 = 2;
@@ -21,13 +22,13 @@ const RTA_PRIORITY: u16 = 6;
 const RTA_PREFSRC: u16 = 7;
 const RTA_MULTIPATH: u16 = 9;
 const RTA_TABLE: u16 = 15;
-/// A next hop of the other address family: the family (2 bytes), then the address.
+/// A next hop of the other address family: the family (2 bytes), and then the address.
 const RTA_VIA: u16 = 18;
 const RTN_UNICAST: u8 = 1;
 const RTN_LOCAL: u8 = 2;
-/// A cached route of a single packet.
+/// Flag of a cached route for one destination.
 const RTM_F_CLONED: u32 = 0x200;
-/// Bytes of a multipath next hop in front of its attributes.
+/// Number of bytes of a multipath next hop in front of its attributes.
 const RTNEXTHOP: usize = 8;
 
 const FRA_DST: u16 = 1;
@@ -66,7 +67,7 @@ fn is_of(addr: IpAddr, family: u8) -> bool {
     family == if addr.is_ipv4() { AF_INET } else { AF_INET6 }
 }
 
-/// The next hop of an `RTA_VIA`.
+/// The next hop in an `RTA_VIA`.
 fn via(value: &[u8]) -> Option<IpAddr> {
     let (family, addr) = value.split_at_checked(2)?;
     let family = u16::from_ne_bytes(*family.first_chunk()?);
@@ -113,7 +114,7 @@ pub(super) fn parse_route(body: &[u8]) -> Option<KernelRoute> {
     (route.ifindex != 0).then_some(route)
 }
 
-/// The first of several next hops.
+/// Interface index and gateway of the first of several next hops.
 fn first_hop(value: &[u8], family: u8) -> Option<(u32, Option<IpAddr>)> {
     let len = usize::from(u16::from_ne_bytes(*value.first_chunk()?));
     let ifindex = u32_of(value.get(4..8)?)?;
@@ -125,7 +126,7 @@ fn first_hop(value: &[u8], family: u8) -> Option<(u32, Option<IpAddr>)> {
     Some((ifindex, gateway))
 }
 
-/// Parses a rule that selects a table for all packets or by source. Other rules do not apply to tunnel packets.
+/// Parses a rule that selects a table for all packets or by source. Other rules do not apply to tunnel packets and give `None`.
 pub(super) fn parse_rule(body: &[u8]) -> Option<KernelRule> {
     let &[family, dst_len, src_len, tos, table, _, _, action, ..] = body else { return None };
     let flags = u32_of(body.get(8..12)?)?;
@@ -141,7 +142,7 @@ pub(super) fn parse_rule(body: &[u8]) -> Option<KernelRule> {
             FRA_TABLE => table = u32_of(value)?,
             FRA_SUPPRESS_PREFIXLEN | FRA_PROTOCOL => {}
             FRA_DST => return None,
-            // The target of a goto rule, flow and l3mdev have no effect if they are 0.
+            // The target of a goto rule, a flow or an l3mdev flag has no effect if it is 0.
             _ if value.iter().all(|b| *b == 0) => {}
             _ => return None,
         }

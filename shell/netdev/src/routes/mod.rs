@@ -1,6 +1,6 @@
-//! The kernel's addresses, routes and policy rules, and notifications of their changes.
+//! Reads the kernel's addresses, routes and policy rules, and reports their changes.
 //!
-//! A dump is read in steps that do not block: a host with a million routes occupies the main loop for one step at a
+//! A dump is read in steps that do not block, so that a host with a million routes occupies the main loop only for one step at a
 //! time. Changes during a dump are reported after it. Sources: RFC 3549; rtnetlink(7).
 
 mod entry;
@@ -29,10 +29,10 @@ const RTM_GETRULE: u16 = 34;
 const NLM_F_REQUEST: u16 = 1;
 const NLM_F_DUMP: u16 = 0x300;
 
-/// Addresses, routes and rules of both families.
+/// Multicast groups of addresses, routes and rules of both address families.
 const GROUPS: u32 = 0x10 | 0x100 | 0x40 | 0x400 | 0x80 | 1 << 18;
 const RECEIVE_BYTES: usize = 32 << 10;
-/// The dumps in order: routes refer to devices, rules refer to tables.
+/// The dumps in their order: routes refer to devices (of the addresses), rules refer to tables.
 const DUMPS: [u16; 3] = [RTM_GETADDR, RTM_GETRULE, RTM_GETROUTE];
 
 /// Reads routes, addresses and rules.
@@ -42,13 +42,13 @@ pub struct RouteMonitor {
     /// Socket for dumps.
     dumps: OwnedFd,
     buffer: Vec<u8>,
-    /// Dumps that are left; the first is being read.
+    /// Kinds of the remaining dumps; the first one is being read.
     waiting: VecDeque<u16>,
-    /// The dump is to be repeated: something changed meanwhile, or notifications were lost.
+    /// Whether the dump must be repeated: a caller requested it, an error occurred, or notifications were lost.
     lost: bool,
 }
 
-/// Readable when something changes.
+/// The file descriptor is readable when something changes.
 impl AsFd for RouteMonitor {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.changes.as_fd()
@@ -56,7 +56,7 @@ impl AsFd for RouteMonitor {
 }
 
 impl RouteMonitor {
-    /// Starts listening; the first events are those of a dump.
+    /// Starts listening. The first events are those of a dump.
     pub fn open() -> io::Result<RouteMonitor> {
         Ok(RouteMonitor {
             changes: rtnl::open(GROUPS)?,
@@ -67,17 +67,17 @@ impl RouteMonitor {
         })
     }
 
-    /// Requests another dump of everything, after the current one.
+    /// Requests another dump of all entries, after the current one.
     pub fn refresh(&mut self) {
         self.lost = true;
     }
 
-    /// Whether more can be read without a change in the kernel.
+    /// Whether more events can be read without a change in the kernel.
     pub fn is_reading(&self) -> bool {
         self.lost || !self.waiting.is_empty()
     }
 
-    /// Reads at most `limit` datagrams without blocking.
+    /// Appends the events of at most `limit` datagrams to `events`, without blocking.
     pub fn take(&mut self, limit: usize, events: &mut Vec<RouteEvent>) {
         for _ in 0..limit {
             if !self.waiting.is_empty() {
@@ -88,28 +88,28 @@ impl RouteMonitor {
                 self.lost = false;
                 self.waiting.extend(DUMPS);
                 events.push(RouteEvent::Reset);
-                self.ask();
+                self.request_dump();
             } else if !self.read_changes(events) {
                 return;
             }
         }
     }
 
-    fn ask(&mut self) {
+    fn request_dump(&mut self) {
         let Some(&kind) = self.waiting.front() else { return };
         let request = rtnl::request_dump(kind, NLM_F_REQUEST | NLM_F_DUMP);
         if rustix::net::send(&self.dumps, &request, SendFlags::empty()).is_err() {
-            self.dumped();
+            self.next_dump();
         }
     }
 
-    /// The current dump is complete.
-    fn dumped(&mut self) {
+    /// Begins the next dump: the current one is complete.
+    fn next_dump(&mut self) {
         self.waiting.pop_front();
-        self.ask();
+        self.request_dump();
     }
 
-    /// Reads a datagram of the dump. Returns false if there is none yet.
+    /// Reads a datagram of the dump. Returns false if none has arrived yet.
     fn read_dump(&mut self, events: &mut Vec<RouteEvent>) -> bool {
         let n = match rustix::net::recv(&self.dumps, &mut self.buffer[..], RecvFlags::DONTWAIT) {
             Ok((_, n)) => n,
@@ -127,7 +127,7 @@ impl RouteMonitor {
             events.extend(event(&message));
         }
         if ended {
-            self.dumped();
+            self.next_dump();
             if self.waiting.is_empty() {
                 events.push(RouteEvent::Complete);
             }
@@ -150,7 +150,7 @@ impl RouteMonitor {
     }
 }
 
-/// The event of a message; `None` if it is not relevant.
+/// The event that a message reports; `None` if the message is not relevant.
 fn event(message: &Message<'_>) -> Option<RouteEvent> {
     let (kind, body) = (message.kind, message.body);
     match kind {

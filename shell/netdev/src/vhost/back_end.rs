@@ -1,4 +1,4 @@
-//! The two back-ends of a guest's port: ours, and DPDK's library.
+//! The two vhost back-ends of a guest's port, behind one interface: crate `vhost`, and DPDK's library (crate `dpdk`).
 
 use crate::device::RxHandle;
 use dpdk::mempool::Mempool;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use vhost::path::{Role, SocketError};
 use vhost::{Guest, Notify, PortState, Received};
 
-/// The socket of a port.
+/// The socket of a port, of one of the back-ends. `Own`: crate `vhost`.
 #[derive(Debug)]
 pub(super) enum BackEnd {
     Own(vhost::Socket),
@@ -50,7 +50,7 @@ impl BackEnd {
         }
     }
 
-    /// Whether packets are received into a pool of DPDK.
+    /// Whether packets are received into a pool of DPDK mbufs.
     pub fn needs_pool(&self) -> bool {
         matches!(self, BackEnd::Library(_))
     }
@@ -76,7 +76,7 @@ impl BackEnd {
         }
     }
 
-    /// The receiver of a queue pair; `None`: there is no pool yet.
+    /// The receiver of a queue pair; `None`: the pool that it needs does not exist yet.
     pub fn receiver(&self, pair: usize, pool: Option<&Mempool>) -> Option<Source> {
         Some(match self {
             BackEnd::Own(socket) => Source::Own(socket.receiver(pair)),
@@ -100,19 +100,19 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// Our own back-end may lend the tails of packets.
+    /// Receives packets. With the own back-end, frames may have leased tails: then [`return_buffers`](Self::return_buffers) must be called.
     #[inline]
     pub fn receive(&mut self, max: usize, pool: &mut FramePool, out: &mut FrameBatch) -> Received {
         match self {
-            Source::Own(source) => source.borrow(max, pool, out),
+            Source::Own(source) => source.receive_with_leases(max, pool, out),
             Source::Library(source) => source.receive(max, pool, out),
         }
     }
 
-    /// Ends the loans of the last burst, and returns the number of interrupts; `None`: some are still out.
-    pub fn give_back(&mut self) -> Option<u64> {
+    /// Returns the buffers of the last burst to the guest. The result is the number of interrupts; `None`: a frame still needs its tail.
+    pub fn return_buffers(&mut self) -> Option<u64> {
         match self {
-            Source::Own(source) => source.give_back(),
+            Source::Own(source) => source.return_buffers(),
             Source::Library(_) => Some(0),
         }
     }
@@ -138,7 +138,7 @@ impl Source {
         }
     }
 
-    /// A queue with the descriptor that it sleeps on.
+    /// A queue with the file descriptor for which a sleeping worker waits.
     pub fn handle(
         source: Option<Source>,
         queue: impl FnOnce(Option<Source>) -> Box<dyn RxQueue>,
@@ -155,30 +155,30 @@ pub(super) enum Sender {
 }
 
 impl Sender {
-    pub fn takes_large(&self) -> bool {
+    pub fn accepts_large(&self) -> bool {
         match self {
-            Sender::Own(sender) => sender.takes_large(),
-            Sender::Library(sender) => sender.takes_large(),
+            Sender::Own(sender) => sender.accepts_large(),
+            Sender::Library(sender) => sender.accepts_large(),
         }
     }
 }
 
-/// A transmission to one ring: see [`vhost::Sending`].
+/// A transmission to one ring, by either back-end: see [`vhost::Sending`].
 pub(super) trait Transmission<'f> {
     fn is_full(&self) -> bool;
     fn pair(&self) -> usize;
-    fn takes(&self, frame: &Frame, offload: &Offload) -> bool;
+    fn supports(&self, frame: &Frame, offload: &Offload) -> bool;
     fn push(&mut self, frame: &'f Frame) -> bool;
     fn push_with_offload(&mut self, frame: &'f mut Frame, offload: &Offload) -> bool;
-    /// `sent` gets the packet, or its beginning, and its length.
+    /// Sends a packet at once. `sent` is called with the packet, or its beginning, and its length.
     fn send_now(&mut self, bytes: &[u8], sent: impl FnMut(&[u8], usize)) -> usize;
     fn flush(&mut self, sent: impl FnMut(&[u8], usize)) -> usize;
     fn interrupts(&mut self) -> u64;
     fn retries(&self) -> u32;
 }
 
-/// The functions that do not differ.
-macro_rules! same {
+/// The functions that are the same for both back-ends.
+macro_rules! forward_common_methods {
     () => {
         #[inline]
         fn is_full(&self) -> bool {
@@ -200,9 +200,9 @@ macro_rules! same {
 }
 
 impl<'f> Transmission<'f> for vhost::Sending<'_, 'f> {
-    same!();
-    fn takes(&self, frame: &Frame, offload: &Offload) -> bool {
-        self.takes(frame.head_of(offload.reach()), frame.len(), offload)
+    forward_common_methods!();
+    fn supports(&self, frame: &Frame, offload: &Offload) -> bool {
+        self.supports(frame.head_of(offload.reach()), frame.len(), offload)
     }
     #[inline]
     fn push(&mut self, frame: &'f Frame) -> bool {
@@ -221,9 +221,9 @@ impl<'f> Transmission<'f> for vhost::Sending<'_, 'f> {
 }
 
 impl<'f> Transmission<'f> for library::Sending<'_, 'f> {
-    same!();
-    fn takes(&self, frame: &Frame, offload: &Offload) -> bool {
-        self.takes(frame.bytes(), offload)
+    forward_common_methods!();
+    fn supports(&self, frame: &Frame, offload: &Offload) -> bool {
+        self.supports(frame.bytes(), offload)
     }
     #[inline]
     fn push(&mut self, frame: &'f Frame) -> bool {

@@ -1,31 +1,33 @@
-//! Counters of rings by size and kind of packets: each is written by one worker and read by the main thread.
+//! Counters of rings by size and kind of packets. Each is written by one worker and read by the main thread.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Number of size classes; the first is "shorter than 64", the last "longer than 1518".
+/// Number of size classes. The first is "shorter than 64 bytes", the last "longer than 1518 bytes".
 pub(super) const CLASSES: usize = 8;
-const ETHER_MIN: usize = 64;
-const ETHER_MAX: usize = 1518;
+/// The only packet length of size class 1, in bytes.
+const FRAME_MIN: usize = 64;
+/// The largest packet length of size class 6, in bytes.
+const FRAME_MAX: usize = 1518;
 
-/// The class of a packet's length.
+/// The size class of a packet's length.
 #[inline]
 fn class(len: usize) -> usize {
     match len {
-        ..ETHER_MIN => 0,
-        ETHER_MIN => 1,
+        ..FRAME_MIN => 0,
+        FRAME_MIN => 1,
         65..1024 => len.ilog2() as usize - 4,
-        1024..=ETHER_MAX => 6,
+        1024..=FRAME_MAX => 6,
         _ => 7,
     }
 }
 
-/// A counter that one thread writes.
+/// A counter that only one thread writes.
 #[derive(Debug, Default)]
 pub(super) struct Count(AtomicU64);
 
 impl Count {
-    /// Adds `n`. Only the owner of the queue may call this.
+    /// Adds `n`. Only the worker that owns the queue may call this.
     #[inline]
     pub fn add(&self, n: u64) {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
@@ -35,7 +37,7 @@ impl Count {
     }
 }
 
-/// Counters of one direction of one queue pair by one worker.
+/// Counters of one direction of one queue pair, written by one worker.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(super) struct Counters {
@@ -43,32 +45,32 @@ pub(super) struct Counters {
     bytes: Count,
     multicast: Count,
     broadcast: Count,
-    /// Not delivered or not sent, for any reason.
+    /// Packets that were not delivered or not sent, for any reason.
     pub dropped: Count,
-    /// Bursts of which a rest was offered again.
+    /// How often the rest of a burst was passed to the ring again.
     pub retries: Count,
-    /// Interrupts of the guest.
+    /// Interrupts sent to the guest.
     pub interrupts: Count,
-    /// Not sent because the ring was full.
+    /// Packets that were not sent because the ring was full.
     pub full: Count,
-    /// Not sent because they were longer than the MTU.
+    /// Packets that were not sent because they were longer than the MTU.
     pub too_long: Count,
-    /// Not sent or received because their offload request does not fit them.
+    /// Packets that were not sent or received because their offload request does not fit them.
     pub bad_offload: Count,
 }
 
 impl Counters {
     /// Counts a packet that was transferred.
     #[inline]
-    pub fn packet(&self, bytes: &[u8], len: usize) {
-        let mut run = Run::default();
-        run.packet(bytes, len, self);
+    pub fn count_packet(&self, bytes: &[u8], len: usize) {
+        let mut run = EqualLengthRun::default();
+        run.add_packet(bytes, len, self);
         run.end(self);
     }
 
-    /// Counts packets that found no place in the ring.
+    /// Counts packets for which the ring had no space.
     #[inline]
-    pub fn unsent(&self, n: u64) {
+    pub fn count_unsent(&self, n: u64) {
         if n > 0 {
             self.full.add(n);
             self.dropped.add(n);
@@ -76,34 +78,34 @@ impl Counters {
     }
 
     #[cold]
-    fn group(&self, bytes: &[u8]) {
+    fn count_group_packet(&self, bytes: &[u8]) {
         let all = bytes.get(..6).is_some_and(|a| a == [0xff; 6]);
         if all { self.broadcast.add(1) } else { self.multicast.add(1) }
     }
 }
 
-/// A run of packets of the same length, which is counted by one addition.
+/// Consecutive packets of the same length. They are counted together by one addition.
 #[derive(Debug, Default)]
-pub(super) struct Run {
+pub(super) struct EqualLengthRun {
     len: usize,
     packets: u64,
 }
 
-impl Run {
-    /// Counts a packet of `len` bytes, of which at least the Ethernet header is here, at once or with its run.
+impl EqualLengthRun {
+    /// Adds a packet of `len` bytes. `bytes`: at least its Ethernet header. Counts the previous run if the length differs.
     #[inline]
-    pub fn packet(&mut self, bytes: &[u8], len: usize, counters: &Counters) {
+    pub fn add_packet(&mut self, bytes: &[u8], len: usize, counters: &Counters) {
         if len != self.len {
             self.end(counters);
             self.len = len;
         }
         self.packets += 1;
         if bytes.first().is_some_and(|b| b & 1 != 0) {
-            counters.group(bytes);
+            counters.count_group_packet(bytes);
         }
     }
 
-    /// Counts the packets of the current run.
+    /// Counts the packets of this run.
     #[inline]
     pub fn end(&mut self, counters: &Counters) {
         let packets = std::mem::take(&mut self.packets);
@@ -145,7 +147,7 @@ impl Totals {
         self.bad_offload += c.bad_offload.get();
     }
 
-    pub fn plus(&mut self, other: &Totals) {
+    pub fn add_totals(&mut self, other: &Totals) {
         self.classes.iter_mut().zip(&other.classes).for_each(|(sum, n)| *sum += n);
         self.bytes += other.bytes;
         self.multicast += other.multicast;
@@ -159,13 +161,13 @@ impl Totals {
     }
 }
 
-/// The counters of a port's queues in one direction; the sums include queues that were closed.
+/// The counters of a port's queues in one direction, by queue pair: the sums of closed queues, and the counters of open queues.
 #[derive(Debug, Default)]
 pub(super) struct PairCounters(Mutex<Vec<(Totals, Vec<Arc<Counters>>)>>);
 
 impl PairCounters {
-    /// New counters for a worker that uses queue pair `pair`.
-    pub fn open(&self, pair: usize) -> Arc<Counters> {
+    /// Creates the counters for a worker that uses queue pair `pair`.
+    pub fn new_counters(&self, pair: usize) -> Arc<Counters> {
         let counters = Arc::new(Counters::default());
         let mut pairs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if pairs.len() <= pair {
@@ -175,19 +177,19 @@ impl PairCounters {
         counters
     }
 
-    /// The sums, by queue pair.
+    /// The sums for each queue pair, including closed queues.
     pub fn by_pair(&self) -> Vec<Totals> {
         let mut pairs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let sum = |(gone, open): &mut (Totals, Vec<Arc<Counters>>)| {
-            // No other reference exists, so the value is final.
+        let sum = |(closed, open): &mut (Totals, Vec<Arc<Counters>>)| {
+            // If no other reference exists, the queue is closed and the value is final.
             open.retain(|c| {
                 let used = Arc::strong_count(c) > 1;
                 if !used {
-                    gone.add(c);
+                    closed.add(c);
                 }
                 used
             });
-            let mut sum = gone.clone();
+            let mut sum = closed.clone();
             open.iter().for_each(|c| sum.add(c));
             sum
         };
@@ -209,12 +211,12 @@ mod tests {
     #[test]
     fn queues_that_are_gone_stay_in_the_sum() {
         let pairs = PairCounters::default();
-        let (a, b) = (pairs.open(1), pairs.open(1));
-        a.packet(&[0xff; 60], 60);
-        a.packet(&[1; 64], 64);
-        b.packet(&[2; 128], 1500);
-        let mut run = Run::default();
-        [60, 60, 1500, 60].iter().for_each(|len| run.packet(&[0xff; 6], *len, &b));
+        let (a, b) = (pairs.new_counters(1), pairs.new_counters(1));
+        a.count_packet(&[0xff; 60], 60);
+        a.count_packet(&[1; 64], 64);
+        b.count_packet(&[2; 128], 1500);
+        let mut run = EqualLengthRun::default();
+        [60, 60, 1500, 60].iter().for_each(|len| run.add_packet(&[0xff; 6], *len, &b));
         run.end(&b);
         let before = pairs.by_pair()[1].clone();
         assert_eq!((before.classes[0], before.classes[6], before.broadcast), (4, 2, 5));

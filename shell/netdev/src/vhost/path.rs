@@ -6,7 +6,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// Bytes that a socket path may have.
+/// Maximum length of a socket path in bytes.
 const PATH_MAX: usize = 107;
 const ENAMETOOLONG: i32 = 36;
 const EADDRINUSE: i32 = 98;
@@ -15,7 +15,7 @@ const ENOTSOCK: i32 = 88;
 const ENOENT: i32 = 2;
 const ENOTDIR: i32 = 20;
 
-fn fits(path: &str) -> Result<(), NetdevError> {
+fn check_length(path: &str) -> Result<(), NetdevError> {
     if path.len() > PATH_MAX {
         let what = format!("vhost-user socket path '{path}' is longer than {PATH_MAX} bytes");
         return Err(NetdevError::other(&what, ENAMETOOLONG));
@@ -23,9 +23,9 @@ fn fits(path: &str) -> Result<(), NetdevError> {
     Ok(())
 }
 
-/// Makes sure that a socket can be created at `path`: removes one without a listener.
+/// Ensures that a socket can be created at `path`: removes a socket file without a listener.
 pub(super) fn make_free(path: &str) -> Result<(), NetdevError> {
-    fits(path)?;
+    check_length(path)?;
     let at = Path::new(path);
     if let Some(dir) = at.parent().filter(|d| !d.is_dir()) {
         let errno = if dir.exists() { ENOTDIR } else { ENOENT };
@@ -44,9 +44,9 @@ pub(super) fn make_free(path: &str) -> Result<(), NetdevError> {
     }
 }
 
-/// Makes sure that a guest can create its socket at `path`. A path that does not exist is fine.
-pub(super) fn can_come(path: &str) -> Result<(), NetdevError> {
-    fits(path)?;
+/// Checks that a guest can create its socket at `path`: nothing exists there, or a socket.
+pub(super) fn check_client_path(path: &str) -> Result<(), NetdevError> {
+    check_length(path)?;
     match std::fs::metadata(path) {
         Ok(file) if !file.file_type().is_socket() => {
             let what = format!("vhost-server-path '{path}' is a file and no socket");
@@ -56,7 +56,7 @@ pub(super) fn can_come(path: &str) -> Result<(), NetdevError> {
     }
 }
 
-/// The directory of `path`, if it does not exist.
+/// The directory of `path`; `None`: it exists.
 pub(super) fn missing_directory(path: &str) -> Option<String> {
     let dir = Path::new(path).parent()?;
     (!dir.as_os_str().is_empty() && !dir.is_dir()).then(|| dir.display().to_string())
@@ -75,10 +75,10 @@ mod tests {
         std::fs::write(at("file"), "kept").unwrap();
         assert!(make_free(&at("file")).unwrap_err().to_string().ends_with("(File exists)"));
         assert_eq!(std::fs::read_to_string(at("file")).unwrap(), "kept");
-        assert!(can_come(&at("file")).unwrap_err().to_string().contains("is a file and no socket"));
+        assert!(check_client_path(&at("file")).unwrap_err().to_string().contains("is a file and no socket"));
         let listener = UnixListener::bind(at("sock")).unwrap();
         assert_eq!(make_free(&at("sock")).unwrap_err().errno(), EADDRINUSE);
-        assert!(can_come(&at("sock")).is_ok());
+        assert!(check_client_path(&at("sock")).is_ok());
         drop(listener);
         make_free(&at("sock")).unwrap();
         assert!(!Path::new(&at("sock")).exists());

@@ -3,7 +3,7 @@
 use super::back_end::{BackEnd, Source, uses_library};
 use super::counters::PairCounters;
 use super::path;
-use super::queues::{Setting, VhostRx, VhostTx};
+use super::queues::{PortShared, VhostRx, VhostTx};
 use super::report;
 use crate::charged::Accounts;
 use crate::device::{Facts, Netdev, QosPlace, RxHandle};
@@ -24,10 +24,10 @@ use vhost::path::{Role, SocketError};
 
 const MTU: u32 = 1500;
 const MTUS: std::ops::RangeInclusive<u32> = 68..=9702;
-/// Descriptors per queue for which a pool of the port's own has packets.
+/// Number of descriptors of each queue, from which the size of a pool of DPDK is computed.
 const DESCRIPTORS: u32 = 2048;
 
-/// What a restart creates: queues, and the pool for their packets.
+/// The configuration that only a restart changes: the number of queue pairs, and the pool for their packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shape {
     pairs: usize,
@@ -39,34 +39,34 @@ struct Shape {
 pub struct Vhost {
     name: String,
     role: Role,
-    /// Called when a guest connects, disconnects, or switches rings.
+    /// Called when a guest connects, disconnects, or enables or disables rings.
     notify: Notify,
-    /// `None`: no path was configured yet.
+    /// The socket; `None`: no path is configured.
     socket: Option<BackEnd>,
-    setting: Arc<Setting>,
+    shared: Arc<PortShared>,
     pool: Option<Mempool>,
-    /// The shape in force; node and MTU are those of `pool`.
+    /// The shape since the last restart. Node and MTU are those of `pool`.
     shape: Shape,
-    /// A shape that could not be created: not tried again before the guest or the settings change.
-    refused: Option<Shape>,
-    queues_given: bool,
+    /// The shape of the last restart, if it failed. It is not tried again before the guest or the settings change.
+    failed_shape: Option<Shape>,
+    queues_taken: bool,
     accounts: Accounts,
-    /// The queues in use are charged in another way than wanted.
-    rewrap: bool,
+    /// Charging of receive buffers was configured after the queues were taken, so a restart is needed.
+    accounts_changed: bool,
     next_sender: AtomicUsize,
-    /// Number of the port's own changes, in addition to those of the socket.
+    /// Number of changes of the port itself; [`change_seq`](Netdev::change_seq) adds those of the socket.
     seq: u64,
 }
 
 impl Vhost {
-    /// Opens port `name`. A client's socket is opened with its options.
+    /// Opens port `name`. The socket of a client port is opened later, by its options.
     pub fn open(name: &str, kind: &str, notify: &Notify, sock_dir: &Path) -> Result<Vhost, NetdevError> {
         let role = if kind == "dpdkvhostuserclient" { Role::Client } else { Role::Server };
         let socket = match role {
             Role::Client => None,
             Role::Server => Some(listen(name, sock_dir, notify.clone())?),
         };
-        let setting = Setting {
+        let shared = PortShared {
             mtu: AtomicU32::new(MTU),
             retries_max: AtomicU32::new(retries(&BTreeMap::new())),
             up: AtomicBool::new(true),
@@ -78,24 +78,24 @@ impl Vhost {
             role,
             notify: notify.clone(),
             socket,
-            setting: Arc::new(setting),
+            shared: Arc::new(shared),
             pool: None,
             shape: Shape { pairs: 1, numa: 0, mtu: MTU },
-            refused: None,
-            queues_given: false,
+            failed_shape: None,
+            queues_taken: false,
             accounts: Accounts::default(),
-            rewrap: false,
+            accounts_changed: false,
             next_sender: AtomicUsize::new(0),
             seq: 1,
         })
     }
 
     fn mtu(&self) -> u32 {
-        self.setting.mtu.load(Ordering::Relaxed)
+        self.shared.mtu.load(Ordering::Relaxed)
     }
 
-    /// Whether everything that a guest needs is there: with DPDK's library, also a pool for its packets.
-    fn is_equipped(&self) -> bool {
+    /// Whether the port has all that a guest needs: with DPDK's library, also a pool for its packets.
+    fn is_ready_for_guest(&self) -> bool {
         self.pool.is_some() || !self.socket.as_ref().is_some_and(BackEnd::needs_pool)
     }
 
@@ -103,9 +103,9 @@ impl Vhost {
         self.socket.as_ref().is_some_and(BackEnd::is_connected)
     }
 
-    /// The shape that the guest and the settings require. The MTU matters for the pool only: without one, a new MTU needs no restart,
-    /// which would lose packets that are parked or on their way to the guest.
-    fn wished(&self) -> Shape {
+    /// The shape that the guest and the settings require. The MTU matters only for a pool: without a pool, a new MTU needs no restart,
+    /// which would lose packets that are parked or being sent to the guest.
+    fn wanted_shape(&self) -> Shape {
         let socket = self.socket.as_ref();
         let needs_pool = socket.is_some_and(BackEnd::needs_pool);
         Shape {
@@ -115,27 +115,27 @@ impl Vhost {
         }
     }
 
-    /// Connects to the guest at another path, or to none.
+    /// Connects to the guest at another path; `None`: to no guest.
     fn set_path(&mut self, wanted: Option<&str>) -> Result<(), NetdevError> {
         if self.socket.as_ref().map(BackEnd::path) == wanted {
             return Ok(());
         }
         self.seq += self.socket.take().map_or(0, |s| s.state().seq()) + 1;
-        // Queues in use belong to the old socket: see `needs_restart`.
+        // Queues that are in use belong to the old socket, so they must be replaced: see `needs_restart`.
         self.pool = None;
-        self.refused = None;
+        self.failed_shape = None;
         let Some(wanted) = wanted else { return Ok(()) };
-        path::can_come(wanted)?;
+        path::check_client_path(wanted)?;
         let failed = |e: SocketError| {
             let what = format!("vhost-user device setup failure for device {wanted}: {e}");
             NetdevError::plain(&what)
         };
         self.socket = Some(BackEnd::open(wanted, Role::Client, self.notify.clone()).map_err(failed)?);
-        let told = format!(
+        let message = format!(
             "vHost User device '{}' created in 'client' mode, using client socket '{wanted}'",
             self.name
         );
-        log::say(Level::Info, &told);
+        log::say(Level::Info, &message);
         if let Some(dir) = path::missing_directory(wanted) {
             let what = format!("{}: directory '{dir}' of vhost-server-path does not exist yet", self.name);
             return Err(NetdevError::plain(&what));
@@ -144,7 +144,7 @@ impl Vhost {
     }
 }
 
-/// Opens the socket of a port that listens.
+/// Opens the socket of a server port, on which the switch listens.
 fn listen(name: &str, sock_dir: &Path, notify: Notify) -> Result<BackEnd, NetdevError> {
     if name.contains(['/', '\\']) {
         return Err(NetdevError::open(name, NetdevError::INVALID));
@@ -161,7 +161,7 @@ fn listen(name: &str, sock_dir: &Path, notify: Notify) -> Result<BackEnd, Netdev
     Ok(socket)
 }
 
-/// Logs once that guests must restart when the switch restarts, if the switch creates the socket.
+/// Logs once, in Open vSwitch's words, that server ports are deprecated: their guests must restart when the switch restarts.
 fn warn_deprecated() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -172,7 +172,7 @@ fn warn_deprecated() {
     });
 }
 
-/// `tx-retries-max`; a value that is not a number within its range counts as absent.
+/// The value of `tx-retries-max`. A value that is not a number within the setting's range counts as absent.
 fn retries(options: &BTreeMap<String, String>) -> u32 {
     TX_RETRIES_MAX.number(options) as u32
 }
@@ -204,7 +204,7 @@ impl Netdev for Vhost {
         self.socket.as_ref().map_or_else(uses_library, BackEnd::needs_pool).then_some(pool)
     }
     fn rxq_enabled(&self, queue: QueueId) -> bool {
-        // Without a guest a queue is shown as enabled, as the peer does for queue 0.
+        // Without a guest, queue 0 is shown as enabled, as in Open vSwitch.
         match &self.socket {
             Some(socket) if socket.is_connected() => socket.state().guest_sends(usize::from(queue.0)),
             _ => queue.0 == 0,
@@ -214,26 +214,26 @@ impl Netdev for Vhost {
         true
     }
     fn needs_restart(&self) -> bool {
-        let wished = self.wished();
+        let wanted_shape = self.wanted_shape();
         let changed = if self.connected() {
-            !self.is_equipped() || wished != self.shape
+            !self.is_ready_for_guest() || wanted_shape != self.shape
         } else {
-            wished.pairs != self.shape.pairs
+            wanted_shape.pairs != self.shape.pairs
         };
-        self.rewrap || changed && self.refused != Some(wished)
+        self.accounts_changed || changed && self.failed_shape != Some(wanted_shape)
     }
     fn restart(&mut self) -> Result<(), NetdevError> {
-        let wished = self.wished();
-        self.queues_given = false;
-        self.rewrap = false;
+        let wanted_shape = self.wanted_shape();
+        self.queues_taken = false;
+        self.accounts_changed = false;
         self.seq += 1;
         let needs_pool = self.socket.as_ref().is_some_and(BackEnd::needs_pool);
-        if needs_pool && self.connected() && (self.pool.is_none() || wished != self.shape) {
-            let pairs = wished.pairs as u32;
+        if needs_pool && self.connected() && (self.pool.is_none() || wanted_shape != self.shape) {
+            let pairs = wanted_shape.pairs as u32;
             let request = MempoolRequest {
                 port: self.name.clone(),
-                mtu: wished.mtu,
-                numa: NumaId(wished.numa),
+                mtu: wanted_shape.mtu,
+                numa: NumaId(wanted_shape.numa),
                 n_rxq: pairs,
                 n_rxq_desc: DESCRIPTORS,
                 n_txq: pairs,
@@ -241,12 +241,12 @@ impl Netdev for Vhost {
             };
             self.pool = None;
             let made = Mempool::request(&request).map_err(|e| NetdevError::plain(&e.to_string()));
-            self.refused = made.as_ref().err().map(|_| wished);
+            self.failed_shape = made.as_ref().err().map(|_| wanted_shape);
             self.pool = Some(made?);
         }
-        self.shape = wished;
+        self.shape = wanted_shape;
         if let Some(socket) = &mut self.socket {
-            socket.spread_over(wished.pairs);
+            socket.spread_over(wanted_shape.pairs);
         }
         Ok(())
     }
@@ -254,15 +254,15 @@ impl Netdev for Vhost {
         QosPlace::Datapath
     }
     fn take_rx_queues(&mut self) -> Vec<RxHandle> {
-        if std::mem::replace(&mut self.queues_given, true) {
+        if std::mem::replace(&mut self.queues_taken, true) {
             return Vec::new();
         }
         self.accounts.clear();
         let mut accounts = std::mem::take(&mut self.accounts);
         let mut give = |pair| {
             let source = self.socket.as_ref().and_then(|socket| socket.receiver(pair, self.pool.as_ref()));
-            let (setting, counters) = (self.setting.clone(), self.setting.rx_counters.open(pair));
-            let handle = Source::handle(source, |source| Box::new(VhostRx { source, setting, counters }));
+            let (shared, counters) = (self.shared.clone(), self.shared.rx_counters.new_counters(pair));
+            let handle = Source::handle(source, |source| Box::new(VhostRx { source, shared, counters }));
             RxHandle { queue: accounts.wrap(handle.queue), ..handle }
         };
         let queues = (0..self.shape.pairs).map(&mut give).collect();
@@ -272,21 +272,21 @@ impl Netdev for Vhost {
     fn tx_queue(&self) -> Box<dyn TxQueue> {
         let slot = self.next_sender.fetch_add(1, Ordering::Relaxed);
         let sender = self.socket.as_ref().map(|s| s.sender(slot));
-        let counters = (0, self.setting.tx_counters.open(0));
-        Box::new(VhostTx { sender, setting: self.setting.clone(), counters })
+        let counters = (0, self.shared.tx_counters.new_counters(0));
+        Box::new(VhostTx { sender, shared: self.shared.clone(), counters })
     }
     fn facts(&mut self) -> Result<Facts, NetdevError> {
         let pairs = self.shape.pairs;
         let client = self.role == Role::Client && self.socket.is_some();
         let stuck = self.socket.as_ref().is_some_and(|s| s.state().is_stuck());
-        let ready = self.connected() && self.is_equipped() && !stuck;
+        let ready = self.connected() && self.is_ready_for_guest() && !stuck;
         let path = self.socket.as_ref().map(|s| s.path().to_owned());
         let guest = self.socket.as_mut().and_then(BackEnd::guest);
         Ok(Facts {
             ifindex: None,
             mac: [0; 6],
             mtu: self.mtu(),
-            admin_up: self.setting.up.load(Ordering::Relaxed),
+            admin_up: self.shared.up.load(Ordering::Relaxed),
             link_up: ready,
             link_resets: self.socket.as_ref().map_or(0, |s| s.state().changes()),
             tx_work: report::tx_work(guest.as_ref()),
@@ -296,7 +296,7 @@ impl Netdev for Vhost {
         })
     }
     fn stats(&mut self) -> Result<Stats, NetdevError> {
-        let (rx, tx) = (self.setting.rx_counters.by_pair(), self.setting.tx_counters.by_pair());
+        let (rx, tx) = (self.shared.rx_counters.by_pair(), self.shared.tx_counters.by_pair());
         Ok(report::stats(self.connected(), &rx, &tx))
     }
     fn set_mtu(&mut self, mtu: u32) -> Result<(), NetdevError> {
@@ -305,7 +305,7 @@ impl Netdev for Vhost {
             return Err(NetdevError::other(&what, NetdevError::INVALID));
         }
         if self.mtu() != mtu {
-            self.setting.mtu.store(mtu, Ordering::Relaxed);
+            self.shared.mtu.store(mtu, Ordering::Relaxed);
             self.seq += 1;
         }
         Ok(())
@@ -314,7 +314,7 @@ impl Netdev for Vhost {
         Ok(())
     }
     fn set_admin(&mut self, up: bool) -> Result<(), NetdevError> {
-        if self.setting.up.swap(up, Ordering::Relaxed) != up {
+        if self.shared.up.swap(up, Ordering::Relaxed) != up {
             self.seq += 1;
         }
         Ok(())
@@ -323,21 +323,21 @@ impl Netdev for Vhost {
         if self.role == Role::Server {
             return Ok(false);
         }
-        self.setting.retries_max.store(retries(options), Ordering::Relaxed);
+        self.shared.retries_max.store(retries(options), Ordering::Relaxed);
         let before = self.seq;
         let done = self.set_path(VHOST_SERVER_PATH.get(options));
-        // The queues of the previous path are dead.
-        let replaced = self.seq != before && self.queues_given;
+        // The queues of the previous path do not work any more.
+        let replaced = self.seq != before && self.queues_taken;
         if replaced {
             self.shape.pairs = 1;
-            self.queues_given = false;
+            self.queues_taken = false;
         }
         done.map(|()| replaced)
     }
     fn set_rx_buffers(&mut self, wanted: &RxBuffers) -> Result<bool, NetdevError> {
         wanted.check(&self.name, "a guest has rings of its own")?;
-        // Takes effect with a restart, which a queue in use needs.
-        self.rewrap |= self.accounts.set(wanted) && self.queues_given;
+        // The change takes effect with a restart, which is needed if queues are in use.
+        self.accounts_changed |= self.accounts.set(wanted) && self.queues_taken;
         Ok(false)
     }
     fn rx_buffers(&self) -> Vec<QueueUse> {
@@ -348,10 +348,10 @@ impl Netdev for Vhost {
         let mut put = |key: &str, value: String| options.insert(key.to_owned(), value);
         put("configured_rx_queues", self.shape.pairs.to_string());
         put("configured_tx_queues", self.shape.pairs.to_string());
-        put("requested_rx_queues", self.wished().pairs.to_string());
-        put("requested_tx_queues", self.wished().pairs.to_string());
+        put("requested_rx_queues", self.wanted_shape().pairs.to_string());
+        put("requested_tx_queues", self.wanted_shape().pairs.to_string());
         put("mtu", self.mtu().to_string());
-        let retries = self.setting.retries_max.load(Ordering::Relaxed);
+        let retries = self.shared.retries_max.load(Ordering::Relaxed);
         if retries != self::retries(&BTreeMap::new()) {
             put("tx-retries-max", retries.to_string());
         }

@@ -1,15 +1,15 @@
 //! The queues of a vhost-user port, as workers use them.
 
 use super::back_end::{Sender, Source, Transmission};
-use super::counters::{Counters, PairCounters, Run};
+use super::counters::{Counters, EqualLengthRun, PairCounters};
 use packet::frame::{Frame, FrameBatch, FramePool};
 use packet::queue::{RxQueue, RxResult, TxQueue, TxResult};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Settings of the port's owner, which its queues read once per burst.
+/// Settings and counters that the port shares with its queues. A queue reads the settings once per burst.
 #[derive(Debug)]
-pub(super) struct Setting {
+pub(super) struct PortShared {
     pub mtu: AtomicU32,
     pub retries_max: AtomicU32,
     pub up: AtomicBool,
@@ -17,27 +17,27 @@ pub(super) struct Setting {
     pub tx_counters: PairCounters,
 }
 
-/// Bytes that the MTU does not count: Ethernet header and check sequence.
-const ETHER: u32 = 18;
+/// Bytes of a frame that the MTU does not include: Ethernet header (14) and check sequence (4).
+const ETHERNET_OVERHEAD: u32 = 18;
 
 pub(super) struct VhostRx {
-    /// `None`: no guest has connected yet, so there is no pool for packets.
+    /// `None`: no guest has connected yet, so the pool for packets does not exist.
     pub source: Option<Source>,
-    pub setting: Arc<Setting>,
+    pub shared: Arc<PortShared>,
     pub counters: Arc<Counters>,
 }
 
 impl RxQueue for VhostRx {
     fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult {
         let Some(source) = &mut self.source else { return RxResult::default() };
-        if !self.setting.up.load(Ordering::Relaxed) {
+        if !self.shared.up.load(Ordering::Relaxed) {
             return RxResult::default();
         }
         let before = out.len();
         let got = source.receive(max, pool, out);
         if got.packets > 0 {
-            let mut run = Run::default();
-            out[before..].iter().for_each(|frame| run.packet(frame.head(), frame.len(), &self.counters));
+            let mut run = EqualLengthRun::default();
+            out[before..].iter().for_each(|frame| run.add_packet(frame.head(), frame.len(), &self.counters));
             run.end(&self.counters);
             self.counters.interrupts.add(got.interrupts);
         }
@@ -46,11 +46,11 @@ impl RxQueue for VhostRx {
             self.counters.bad_offload.add(got.refused as u64);
         }
         let more = got.packets > 0 && got.packets >= max;
-        RxResult { dropped: got.refused as u32, more, port: None, lent: got.lent }
+        RxResult { dropped: got.refused as u32, more, port: None, needs_return: got.needs_return }
     }
 
-    fn give_back(&mut self) -> bool {
-        let interrupts = self.source.as_mut().map_or(Some(0), Source::give_back);
+    fn return_buffers(&mut self) -> bool {
+        let interrupts = self.source.as_mut().map_or(Some(0), Source::return_buffers);
         interrupts.inspect(|n| self.counters.interrupts.add(*n)).is_some()
     }
 
@@ -66,25 +66,23 @@ impl RxQueue for VhostRx {
 pub(super) struct VhostTx {
     /// `None`: no path was configured yet.
     pub sender: Option<Sender>,
-    pub setting: Arc<Setting>,
-    /// The counters of the queue pair that was used last.
+    pub shared: Arc<PortShared>,
+    /// The queue pair that was used last, and its counters.
     pub counters: (usize, Arc<Counters>),
 }
 
 impl TxQueue for VhostTx {
     fn tx(&mut self, frames: &mut FrameBatch) -> TxResult {
-        let up = self.setting.up.load(Ordering::Relaxed);
-        let retries = self.setting.retries_max.load(Ordering::Relaxed);
-        let (setting, counters) = (&self.setting, &mut self.counters);
+        let up = self.shared.up.load(Ordering::Relaxed);
+        let retries = self.shared.retries_max.load(Ordering::Relaxed);
+        let (shared, counters) = (&self.shared, &mut self.counters);
         let sent = match self.sender.as_mut().filter(|_| up) {
             None => None,
             Some(Sender::Own(sender)) => {
                 let mut packets = vhost::Packets::default();
-                sender.begin(&mut packets, retries).map(|s| send_own(s, frames, setting, counters))
+                sender.begin(&mut packets, retries).map(|s| send_own(s, frames, shared, counters))
             }
-            Some(Sender::Library(sender)) => {
-                sender.begin(retries).map(|s| send(s, frames, setting, counters))
-            }
+            Some(Sender::Library(sender)) => sender.begin(retries).map(|s| send(s, frames, shared, counters)),
         };
         sent.unwrap_or_else(|| {
             self.counters.1.dropped.add(frames.len() as u64);
@@ -92,54 +90,55 @@ impl TxQueue for VhostTx {
         })
     }
 
-    fn releases_held(&self) -> bool {
+    fn releases_held_buffers(&self) -> bool {
         matches!(self.sender, Some(Sender::Own(_)))
     }
 
-    fn takes_large(&self) -> bool {
-        self.sender.as_ref().is_some_and(Sender::takes_large)
+    fn accepts_large(&self) -> bool {
+        self.sender.as_ref().is_some_and(Sender::accepts_large)
     }
 }
 
-/// Sends by our own back-end: usually the whole batch at once, as it is.
+/// Sends with the own back-end. Usually the whole batch is sent by one call. If a frame is longer than the MTU or has an offload request, or
+/// the queue pair has changed, the frames are sent by [`send`].
 #[inline]
 fn send_own<'f>(
     mut sending: vhost::Sending<'_, 'f>,
     frames: &'f mut FrameBatch,
-    setting: &Setting,
+    shared: &PortShared,
     counters: &mut (usize, Arc<Counters>),
 ) -> TxResult {
-    let longest = (setting.mtu.load(Ordering::Relaxed) + ETHER) as usize;
-    if counters.0 != sending.pair() || frames.iter().any(|f| f.has_offload_state() || f.len() > longest) {
-        return send(sending, frames, setting, counters);
+    let max_len = (shared.mtu.load(Ordering::Relaxed) + ETHERNET_OVERHEAD) as usize;
+    if counters.0 != sending.pair() || frames.iter().any(|f| f.has_offload_state() || f.len() > max_len) {
+        return send(sending, frames, shared, counters);
     }
-    let (counters, mut run) = (&counters.1, Run::default());
+    let (counters, mut run) = (&counters.1, EqualLengthRun::default());
     let (mut sent, mut bytes_sent) = (0, 0);
     let unsent = sending.send_frames(frames, |bytes, len| {
-        run.packet(bytes, len, counters);
+        run.add_packet(bytes, len, counters);
         sent += 1;
         bytes_sent += len as u64;
     });
     run.end(counters);
     counters.retries.add(u64::from(sending.retries()));
     counters.interrupts.add(sending.interrupts());
-    counters.unsent(unsent as u64);
+    counters.count_unsent(unsent as u64);
     TxResult { sent, sent_bytes: bytes_sent, dropped: unsent as u32, ..TxResult::default() }
 }
 
 fn send<'f>(
     mut sending: impl Transmission<'f>,
     frames: &'f mut FrameBatch,
-    setting: &Setting,
+    shared: &PortShared,
     counters: &mut (usize, Arc<Counters>),
 ) -> TxResult {
     if counters.0 != sending.pair() {
-        *counters = (sending.pair(), setting.tx_counters.open(sending.pair()));
+        *counters = (sending.pair(), shared.tx_counters.new_counters(sending.pair()));
     }
-    let longest = (setting.mtu.load(Ordering::Relaxed) + ETHER) as usize;
-    let mut burst = Burst { counters: &counters.1, longest, result: TxResult::default() };
+    let max_len = (shared.mtu.load(Ordering::Relaxed) + ETHERNET_OVERHEAD) as usize;
+    let mut burst = Burst { counters: &counters.1, max_len, result: TxResult::default() };
     for frame in frames.iter_mut() {
-        burst.frame(&mut sending, frame);
+        burst.push_frame(&mut sending, frame);
     }
     burst.flush(&mut sending);
     burst.counters.retries.add(u64::from(sending.retries()));
@@ -147,48 +146,48 @@ fn send<'f>(
     burst.result
 }
 
-/// One call of `tx`.
+/// The state of one call of `tx`.
 struct Burst<'a> {
     counters: &'a Counters,
-    longest: usize,
+    max_len: usize,
     result: TxResult,
 }
 
 impl Burst<'_> {
     #[inline]
-    fn frame<'f>(&mut self, sending: &mut impl Transmission<'f>, frame: &'f mut Frame) {
+    fn push_frame<'f>(&mut self, sending: &mut impl Transmission<'f>, frame: &'f mut Frame) {
         if sending.is_full() {
             self.flush(sending);
         }
         if frame.has_offload_state() {
             return self.send_with_offloads(sending, frame);
         }
-        if frame.len() > self.longest || !sending.push(frame) {
+        if frame.len() > self.max_len || !sending.push(frame) {
             self.result.too_long += 1;
             self.counters.too_long.add(1);
             self.counters.dropped.add(1);
         }
     }
 
-    /// A frame with an offload request: sent as it is if the guest supports the request, otherwise performed here.
+    /// Sends a frame with an offload request. If the guest does not support the request, the switch performs it.
     #[cold]
     fn send_with_offloads<'f>(&mut self, sending: &mut impl Transmission<'f>, frame: &'f mut Frame) {
         let offload = frame.offload();
-        if frame.longest() <= self.longest && sending.takes(frame, &offload) {
+        if frame.longest() <= self.max_len && sending.supports(frame, &offload) {
             sending.push_with_offload(frame, &offload);
             return;
         }
-        // Packets that were pushed before are sent and counted first.
+        // Packets that were pushed before must be sent and counted first.
         self.flush(sending);
-        let (counters, longest, whole) = (self.counters, self.longest, frame.len() as u64);
+        let (counters, max_len, frame_len) = (self.counters, self.max_len, frame.len() as u64);
         let (mut sent, mut unsent, mut too_long) = (0u32, 0u64, 0u64);
         let done = offload.finish(frame.bytes_mut(), |packet| {
-            if packet.len() > longest {
+            if packet.len() > max_len {
                 too_long += 1;
                 return;
             }
             unsent += sending.send_now(packet, |bytes, len| {
-                counters.packet(bytes, len);
+                counters.count_packet(bytes, len);
                 sent += 1;
             }) as u64;
         });
@@ -206,7 +205,7 @@ impl Burst<'_> {
             (0, _) => self.result.dropped += 1,
             _ => {
                 self.result.sent += 1;
-                self.result.sent_bytes += whole;
+                self.result.sent_bytes += frame_len;
             }
         }
     }
@@ -214,14 +213,14 @@ impl Burst<'_> {
     #[inline]
     fn flush<'f>(&mut self, sending: &mut impl Transmission<'f>) {
         let (counters, result) = (self.counters, &mut self.result);
-        let mut run = Run::default();
+        let mut run = EqualLengthRun::default();
         let unsent = sending.flush(|bytes, len| {
-            run.packet(bytes, len, counters);
+            run.add_packet(bytes, len, counters);
             result.sent += 1;
             result.sent_bytes += len as u64;
         });
         run.end(counters);
         self.result.dropped += unsent as u32;
-        counters.unsent(unsent as u64);
+        counters.count_unsent(unsent as u64);
     }
 }

@@ -6,10 +6,10 @@ use crate::stats::Stats;
 use std::collections::BTreeMap;
 use vhost::Guest;
 
-/// Counters of the whole port; here the first two classes are one.
+/// Names of the size classes of the complete port, which counts the first two classes together.
 const SIZES: [&str; CLASSES - 1] =
     ["1_to_64", "65_to_127", "128_to_255", "256_to_511", "512_to_1023", "1024_to_1522", "1523_to_max"];
-/// Counters of each queue, by the vhost library's names.
+/// Names of the size classes of each queue, as in DPDK's vhost library.
 const QUEUE_SIZES: [&str; CLASSES] = [
     "undersize",
     "size_64",
@@ -21,7 +21,7 @@ const QUEUE_SIZES: [&str; CLASSES] = [
     "size_1519_max",
 ];
 
-/// Offloads that may be left to the guest, by its features (virtio 1.1, 5.1.3).
+/// Offloads that the switch may leave to the guest, by the guest's features (virtio 1.1, 5.1.3).
 pub(super) fn tx_work(guest: Option<&Guest>) -> TxWork {
     const GUEST_CSUM: u64 = 1 << 1;
     const GUEST_TSO: u64 = 1 << 7 | 1 << 8;
@@ -35,7 +35,7 @@ pub(super) fn tx_work(guest: Option<&Guest>) -> TxWork {
     }
 }
 
-/// Column `status`, without offloads.
+/// The `status` column, without offloads.
 pub(super) fn status(
     client: bool,
     socket: Option<&str>,
@@ -69,11 +69,11 @@ pub(super) fn status(
 
 fn sum(pairs: &[Totals]) -> Totals {
     let mut sum = Totals::default();
-    pairs.iter().for_each(|p| sum.plus(p));
+    pairs.iter().for_each(|p| sum.add_totals(p));
     sum
 }
 
-/// Column `statistics`. Without a guest it has only the counters of the switch.
+/// The `statistics` column. Without a guest it contains only the switch's own counters.
 pub(super) fn stats(connected: bool, rx: &[Totals], tx: &[Totals]) -> Stats {
     let (all_rx, all_tx) = (sum(rx), sum(tx));
     let mut custom = vec![
@@ -105,7 +105,7 @@ pub(super) fn stats(connected: bool, rx: &[Totals], tx: &[Totals]) -> Stats {
                 put(&format!("{size}_packets"), n);
             }
             put("guest_notifications", pair.interrupts);
-            // Packets are always copied during their burst.
+            // No packet is ever copied asynchronously.
             put("inflight_submitted", 0);
             put("inflight_completed", 0);
         }

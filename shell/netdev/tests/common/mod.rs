@@ -1,4 +1,4 @@
-//! Kernel devices for a test: made with `ip`, removed when it ends, however it ends.
+//! Kernel devices for a test: created with `ip`, and removed when the test ends, whether or not it succeeds.
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Why kernel devices cannot be made here, printed; `true` if they can.
+/// Whether kernel devices can be created here. Prints the reason if not.
 pub fn can_make_devices() -> bool {
     let why = if !rustix::process::geteuid().is_root() {
         "not root"
@@ -23,18 +23,18 @@ pub fn can_make_devices() -> bool {
     false
 }
 
-/// A name that no other test and no other run has.
+/// A name that no other test or run uses.
 pub fn unique(tag: &str) -> String {
     format!("n{}{tag}", std::process::id())
 }
 
-/// Runs `ip` with these words; panics if it fails.
+/// Runs `ip` with these arguments; panics if it fails.
 pub fn ip(words: &str) {
     let output = Command::new("ip").args(words.split_whitespace()).output().expect("ip starts");
     assert!(output.status.success(), "ip {words}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Removed by `ip` when dropped.
+/// A device that is removed with `ip` on drop.
 pub struct Cleanup(pub String);
 
 impl Drop for Cleanup {
@@ -43,7 +43,7 @@ impl Drop for Cleanup {
     }
 }
 
-/// A veth pair, both ends here and up, quiet apart from what we send.
+/// A veth pair with both devices up in this namespace, on which only the test sends packets.
 pub fn veth(tag: &str) -> (String, String, Cleanup) {
     let (a, b) = (unique(&format!("{tag}a")), unique(&format!("{tag}b")));
     ip(&format!("link add {a} type veth peer name {b}"));
@@ -71,7 +71,7 @@ pub fn frame_of(pool: &mut FramePool, front: &[u8], len: usize) -> Frame {
     pool.frame_of(&bytes).unwrap()
 }
 
-/// Receives until `n` frames of ours are there, at most two seconds.
+/// Receives until `n` frames of this test have arrived, for at most two seconds.
 pub fn receive(queue: &mut dyn RxQueue, pool: &mut FramePool, n: usize) -> Vec<Frame> {
     let end = Instant::now() + Duration::from_secs(2);
     let mut all = Vec::new();

@@ -1,6 +1,6 @@
-//! A connection: it reads a request, waits for what the answer needs, and sends the answer.
+//! A connection: reads a request, waits until the answer is available, and sends the answer.
 
-use crate::shared::Answered;
+use crate::shared::AnswerResult;
 use http_request::{REQUEST_MAX, Refused, Request};
 use runtime::WaitSet;
 use runtime::poll_loop::Interest;
@@ -11,19 +11,19 @@ use std::sync::mpsc::Receiver;
 use transport::Stream;
 use units::Millis;
 
-/// How long a request may take to arrive.
+/// Time limit for a client to send its request.
 pub const READ_TIME: Millis = Millis(5_000);
-/// How long an answer may wait for a view or a trace.
+/// Time limit for waiting for a view or a trace.
 const WAIT_TIME: Millis = Millis(3_000);
-/// How long a client may take to read an answer.
+/// Time limit for a client to read its answer.
 pub const WRITE_TIME: Millis = Millis(15_000);
-/// How long a client may send after the end of its answer.
+/// How long after the end of its answer a client may still send.
 pub const LINGER_TIME: Millis = Millis(2_000);
-/// Bytes that are read and dropped after the end of an answer at most: a body that the client sends with its request.
+/// Maximum number of bytes that are read and discarded after the end of an answer: a client may send a body with its request.
 const LINGER_MAX: usize = 16 << 20;
-/// Bytes that are read and dropped in one turn.
+/// Maximum number of bytes that are read and discarded in one iteration.
 const LINGER_TURN: usize = 1 << 18;
-/// Bytes that are written in one turn at most, so that one fast reader does not delay the others.
+/// Maximum number of bytes that are written in one iteration, so that a fast reader does not delay other clients.
 const WRITE_MAX: usize = 1 << 20;
 
 /// An answer.
@@ -32,12 +32,12 @@ pub struct Answer {
     pub code: u16,
     /// Content type.
     pub kind: &'static str,
-    /// Body; several connections may send the same one.
+    /// Body. Several connections may send the same body.
     pub body: Arc<Vec<u8>>,
 }
 
 impl Answer {
-    /// An answer with a body of its own.
+    /// An answer with a new body.
     pub fn new(code: u16, kind: &'static str, body: impl Into<Vec<u8>>) -> Answer {
         Answer { code, kind, body: Arc::new(body.into()) }
     }
@@ -76,34 +76,36 @@ impl Answer {
     }
 }
 
-/// What a connection does.
+/// The state of a connection.
 pub enum State {
-    /// It reads a request.
+    /// Reads a request, of which these bytes have arrived.
     Reading(Vec<u8>),
-    /// The request needs a view that is newer than this one.
+    /// The request waits for a view that is newer than the view with this number.
     Waiting(Request, u64),
-    /// The main thread traces.
-    Tracing(Receiver<Answered>),
-    /// It sends an answer, from this byte on.
+    /// The request waits for the main thread's answer.
+    Tracing(Receiver<AnswerResult>),
+    /// Sends an answer: its head, its body, and the number of bytes that are already sent.
     Writing(Vec<u8>, Arc<Vec<u8>>, usize),
-    /// The answer is sent. What the client still sends is dropped, at most this many bytes: a socket that is closed with unread bytes
-    /// resets the connection, and a client that is reset may lose an answer that it has not read yet.
+    /// The answer is sent. Up to this many bytes that the client still sends are discarded. Closing a socket with unread bytes
+    /// would reset the connection, and then the client could lose an answer that it has not read yet.
     Ending(usize),
 }
 
 /// A connection.
 pub struct Conn {
     stream: Stream,
-    /// What it does.
+    /// The present state.
     pub state: State,
-    /// When the present state has taken too long.
+    /// Time limit of the present state.
     pub deadline: Millis,
-    /// It came by TCP.
+    /// The connection is a TCP connection.
     pub is_tcp: bool,
-    /// When it was accepted.
+    /// When the connection was accepted.
     pub since: Millis,
-    /// The host that it came from, for TCP: an IPv4 address, or the first half of an IPv6 address, of which a host may have many.
+    /// The client's host, for TCP: an IPv4 address, or the first half of an IPv6 address, because a host may have many IPv6
+    /// addresses.
     pub source: Option<u64>,
+    /// The answer is sent without a body (`HEAD`).
     head_only: bool,
 }
 
@@ -157,7 +159,8 @@ impl Conn {
         self.deadline = now + WRITE_TIME;
     }
 
-    /// Sends what the client takes; after the answer, reads until the client has closed the connection. Returns true then.
+    /// Sends as much of the answer as the socket accepts. After the answer, reads and discards input; returns true when the
+    /// client has closed the connection.
     pub fn write(&mut self, now: Millis) -> io::Result<bool> {
         if let State::Ending(left) = &mut self.state {
             return drain(&mut self.stream, left);
@@ -182,7 +185,7 @@ impl Conn {
         Ok(false)
     }
 
-    /// The body that it sends.
+    /// The body that is being sent.
     pub fn body(&self) -> Option<&Arc<Vec<u8>>> {
         match &self.state {
             State::Writing(_, body, _) => Some(body),
@@ -190,17 +193,17 @@ impl Conn {
         }
     }
 
-    /// Whether it is waiting for its client to send a request, or to close the connection after the answer.
+    /// Whether the client must act next: send its request, or close the connection after the answer.
     pub fn is_reading(&self) -> bool {
         matches!(self.state, State::Reading(_) | State::Ending(_))
     }
 
-    /// Whether its answer is sent.
+    /// Whether the answer is sent.
     pub fn is_ending(&self) -> bool {
         matches!(self.state, State::Ending(_))
     }
 
-    /// Adds the events that it waits for.
+    /// Adds the events for which the connection waits.
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
         set.deadline(self.deadline);
         match &self.state {
@@ -222,7 +225,7 @@ fn source(address: IpAddr) -> u64 {
     }
 }
 
-/// Reads and drops up to `left` bytes. Returns true at the end of the stream, or of `left`.
+/// Reads and discards up to `left` bytes. Returns true at the end of the stream, or when `left` is 0.
 fn drain(stream: &mut Stream, left: &mut usize) -> io::Result<bool> {
     let mut buffer = [0; 4096];
     let stop = left.saturating_sub(LINGER_TURN);

@@ -1,13 +1,13 @@
-//! Eviction: selects the connection that is closed when a new one arrives and all are in use.
+//! Eviction: selects the connection that is closed when a client connects and all connections are in use.
 
 use super::conn::Conn;
 use std::collections::BTreeMap;
 use units::Millis;
 
-/// A connection that sends an answer or waits for one is not closed within this time: most answers are sent within milliseconds.
-const UNDISTURBED: Millis = Millis(1_000);
+/// A younger connection is not closed while it sends an answer or waits for one: most answers are sent within milliseconds.
+const PROTECTED_TIME: Millis = Millis(1_000);
 
-/// The facts about a connection that decide.
+/// The properties of a connection that determine whether it is closed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
     /// Its index in the list of connections, the oldest first.
@@ -23,15 +23,15 @@ impl Candidate {
     }
 }
 
-/// Selects among the connections of the host that has the most: the oldest one that waits for its client, or otherwise the oldest one
-/// whose client is slow. So a host that opens all connections only loses its own.
-pub(crate) fn to_close(all: &[Candidate]) -> Option<usize> {
+/// Selects a connection of the host that has the most connections: the oldest connection that waits for its client, otherwise
+/// the oldest connection, if it is not younger than [`PROTECTED_TIME`]. So a host that opens all connections loses only its own.
+pub(crate) fn select_for_eviction(all: &[Candidate]) -> Option<usize> {
     let mut of_source: BTreeMap<Option<u64>, usize> = BTreeMap::new();
     all.iter().for_each(|one| *of_source.entry(one.source).or_default() += 1);
     let most = of_source.values().max()?;
     let of_largest = || all.iter().filter(|one| of_source[&one.source] == *most);
     let waiting = of_largest().find(|one| one.is_reading);
-    waiting.or_else(|| of_largest().find(|one| one.age >= UNDISTURBED)).map(|one| one.at)
+    waiting.or_else(|| of_largest().find(|one| one.age >= PROTECTED_TIME)).map(|one| one.at)
 }
 
 #[cfg(test)]
@@ -50,12 +50,12 @@ mod tests {
 
     #[test]
     fn the_host_with_the_most_connections_loses_one() {
-        // A connection that reads nothing goes only if none of its host waits for its client.
+        // A connection that waits for the switch is closed only if no connection of its host waits for the client.
         let slow = [(1, true, 9_000), (2, false, 5_000), (2, false, 3_000), (2, true, 10)];
-        assert_eq!(to_close(&candidates(&slow)), Some(3));
-        assert_eq!(to_close(&candidates(&slow[..3])), Some(1));
-        // Answers that are being sent are not cut at once.
-        assert_eq!(to_close(&candidates(&[(2, false, 20), (2, false, 10)])), None);
-        assert_eq!(to_close(&[]), None);
+        assert_eq!(select_for_eviction(&candidates(&slow)), Some(3));
+        assert_eq!(select_for_eviction(&candidates(&slow[..3])), Some(1));
+        // A connection that sends an answer is not closed at once.
+        assert_eq!(select_for_eviction(&candidates(&[(2, false, 20), (2, false, 10)])), None);
+        assert_eq!(select_for_eviction(&[]), None);
     }
 }

@@ -1,11 +1,11 @@
 //! The thread of the server.
 
 use super::conn::{Answer, Conn, State};
-use super::eviction::{Candidate, to_close};
-use crate::api::{Api, Served};
+use super::eviction::{Candidate, select_for_eviction};
+use crate::api::{Api, ServeResult};
 use crate::budget::Budget;
 use crate::log::LOG;
-use crate::shared::{Listen, Shared};
+use crate::shared::{ListenSettings, Shared};
 use http_request::{Refused, Request, is_safe_host};
 use runtime::poll_loop::Interest;
 use runtime::{PollLoop, RateLimit, WaitSet, cpu_time};
@@ -17,18 +17,18 @@ use std::sync::Arc;
 use transport::{Listener, Target};
 use units::Millis;
 
-/// Connections by TCP.
+/// Maximum number of TCP connections.
 pub const TCP_MAX: usize = 48;
-/// Connections at the Unix socket.
+/// Maximum number of connections at the Unix socket.
 pub const UNIX_MAX: usize = 16;
-/// The share of a core that this thread uses at most in the long run, and the CPU seconds that it may use at once. A scrape of 10,000
-/// ports needs 20 ms.
+/// Limit of this thread's CPU time: the share of a core in the long run, and the CPU seconds at once. A scrape of 10,000 ports
+/// needs 20 ms.
 pub const CPU: (f64, f64) = (0.2, 0.3);
-/// Bytes of answers that are being sent.
+/// Maximum number of bytes of all answers that are being sent.
 pub const BODIES_MAX: usize = 64 << 20;
 /// Time until the next attempt after a connection could not be accepted, for example because no descriptor is free.
 const ACCEPT_RETRY: Millis = Millis(100);
-/// Time between two attempts to listen at an address.
+/// Time between two attempts to listen on an address.
 const RETRY: Millis = Millis(10_000);
 
 static LIMIT: RateLimit = RateLimit::new(5, 5);
@@ -37,18 +37,20 @@ struct Server<'a> {
     shared: &'a Shared,
     socket: &'a Path,
     unix: Option<Listener>,
-    /// When to listen at `socket` again after a failure.
+    /// When to try again to listen on `socket` after a failure.
     unix_retry: Option<Millis>,
     tcp: Option<Listener>,
-    /// The settings that were applied last; `tcp` is absent if the address could not be used.
-    settings: Listen,
+    /// The settings that were applied last; `tcp` is `None` if the address could not be used.
+    settings: ListenSettings,
+    /// When to try again to listen on the TCP address after a failure.
     retry: Option<Millis>,
-    /// No connection is accepted before.
+    /// No connection is accepted before this time.
     accept_after: Millis,
     conns: Vec<Conn>,
     /// Bytes of the answers that are being sent.
     sending: usize,
     api: Api,
+    /// The cores to which this thread is restricted.
     cores: BTreeSet<u32>,
 }
 
@@ -60,7 +62,7 @@ pub(crate) fn run(shared: &Shared, poll: &PollLoop, socket: &Path) {
         unix: None,
         unix_retry: None,
         tcp: None,
-        settings: Listen::default(),
+        settings: ListenSettings::default(),
         retry: None,
         accept_after: Millis(0),
         conns: Vec::new(),
@@ -72,7 +74,7 @@ pub(crate) fn run(shared: &Shared, poll: &PollLoop, socket: &Path) {
     while !shared.is_ending() {
         let mut set = WaitSet::new();
         if poll.clock().now() >= resume {
-            server.turn(poll.clock().now());
+            server.run_iteration(poll.clock().now());
             let used = cpu_time::thread_time();
             let seconds = used.saturating_sub(std::mem::replace(&mut spent, used)) as f64 / 1e9;
             resume = poll.clock().now() + Millis(budget.spend(seconds, cpu_time::monotonic()) / 1_000_000);
@@ -86,22 +88,23 @@ pub(crate) fn run(shared: &Shared, poll: &PollLoop, socket: &Path) {
 }
 
 impl Server<'_> {
-    fn turn(&mut self, now: Millis) {
+    fn run_iteration(&mut self, now: Millis) {
         self.listen_unix(now);
-        self.follow_setting(now);
+        self.apply_settings(now);
         if now >= self.accept_after {
             self.accept(now);
         }
         self.sending = sending(&self.conns);
         let mut conns = std::mem::take(&mut self.conns);
-        self.api.own.connections = conns.len();
+        self.api.server_counters.connections = conns.len();
         conns.retain_mut(|conn| self.serve(conn, now));
         self.conns = conns;
-        self.bound_bodies();
+        self.limit_bodies();
         self.leave_polled_cores();
     }
 
-    /// Listens at the Unix socket. While another daemon has the socket, this one tries again, because it may replace that daemon.
+    /// Listens on the Unix socket. While another daemon has the socket, this daemon tries again, because it may replace the
+    /// other one.
     fn listen_unix(&mut self, now: Millis) {
         if self.unix.is_some() || self.unix_retry.is_some_and(|at| now < at) {
             return;
@@ -120,8 +123,8 @@ impl Server<'_> {
         }
     }
 
-    /// Listens where `metrics-listen` says.
-    fn follow_setting(&mut self, now: Millis) {
+    /// Listens on the address of `metrics-listen`.
+    fn apply_settings(&mut self, now: Millis) {
         let wanted = self.shared.listen();
         let is_same = wanted.address == self.settings.address;
         self.settings.hosts = wanted.hosts;
@@ -156,7 +159,7 @@ impl Server<'_> {
         for is_tcp in [false, true] {
             let (listener, max) = if is_tcp { (&self.tcp, TCP_MAX) } else { (&self.unix, UNIX_MAX) };
             let Some(listener) = listener else { continue };
-            // A client that connects faster than this waits until the next turn.
+            // Further clients wait until the next iteration.
             for _ in 0..max {
                 let stream = match listener.accept() {
                     Ok(Some(stream)) => stream,
@@ -170,8 +173,8 @@ impl Server<'_> {
                 let same = self.conns.iter().enumerate().filter(|(_, c)| c.is_tcp == is_tcp);
                 if same.clone().count() >= max {
                     let same: Vec<Candidate> = same.map(|(at, c)| Candidate::new(at, c, now)).collect();
-                    let closed = to_close(&same).map(|at| self.conns.remove(at));
-                    self.api.own.cut += u64::from(!closed.as_ref().is_some_and(Conn::is_ending));
+                    let closed = select_for_eviction(&same).map(|at| self.conns.remove(at));
+                    self.api.server_counters.cut += u64::from(!closed.as_ref().is_some_and(Conn::is_ending));
                     if closed.is_none() {
                         continue;
                     }
@@ -181,11 +184,11 @@ impl Server<'_> {
         }
     }
 
-    /// Continues a connection; returns false at its end.
+    /// Continues a connection; returns false when it has ended.
     fn serve(&mut self, conn: &mut Conn, now: Millis) -> bool {
         match conn.read() {
             Ok(None) => {}
-            Ok(Some(Ok(request))) => self.begin(conn, request, now),
+            Ok(Some(Ok(request))) => self.handle_request(conn, request, now),
             Ok(Some(Err(refused))) => self.answer(conn, &refusal(refused), now),
             Err(_) => return false,
         }
@@ -197,39 +200,41 @@ impl Server<'_> {
         if now < conn.deadline {
             return true;
         }
-        self.api.own.cut += u64::from(!conn.is_ending());
+        self.api.server_counters.cut += u64::from(!conn.is_ending());
         false
     }
 
     fn answer(&mut self, conn: &mut Conn, answer: &Answer, now: Millis) {
-        *self.api.own.answers.entry(answer.code).or_default() += 1;
-        // Other connections send the same body if it has more references than the server's and this connection's.
+        *self.api.server_counters.answers.entry(answer.code).or_default() += 1;
+        // If the body has more than two references (of the server and of this answer), another connection sends it, too, and it
+        // is counted already.
         if Arc::strong_count(&answer.body) <= 2 {
             self.sending += answer.body.len();
         }
         conn.answer(answer, now);
     }
 
-    fn begin(&mut self, conn: &mut Conn, request: Request, now: Millis) {
+    fn handle_request(&mut self, conn: &mut Conn, request: Request, now: Millis) {
         if self.sending > BODIES_MAX {
             return self.answer(conn, &busy(), now);
         }
-        if let Some(answer) = self.foreign(conn, &request) {
+        if let Some(answer) = self.refuse_foreign(conn, &request) {
             return self.answer(conn, &answer, now);
         }
         let view = self.shared.view();
         match self.api.serve(self.shared, &request, view.as_deref()) {
-            Served::Answer(answer) => self.answer(conn, &answer, now),
-            Served::Trace(answer) => conn.wait_for(State::Tracing(answer), now),
-            Served::Outdated => {
-                self.shared.want();
+            ServeResult::Answer(answer) => self.answer(conn, &answer, now),
+            ServeResult::Trace(answer) => conn.wait_for(State::Tracing(answer), now),
+            ServeResult::Outdated => {
+                self.shared.request_view();
                 conn.wait_for(State::Waiting(request, view.map_or(0, |v| v.serial)), now);
             }
         }
     }
 
-    /// The refusal of a request that a page of another site may have made. No browser reaches the Unix socket.
-    fn foreign(&self, conn: &Conn, request: &Request) -> Option<Answer> {
+    /// Refuses a request that a page of another site may have made. Requests at the Unix socket are not checked: browsers cannot
+    /// reach it.
+    fn refuse_foreign(&self, conn: &Conn, request: &Request) -> Option<Answer> {
         let origin = &request.origin;
         if !conn.is_tcp {
             return None;
@@ -245,13 +250,13 @@ impl Server<'_> {
             .then(|| Answer::text(403, "a page of another site asks"))
     }
 
-    /// Answers a connection that waits, if its trace or a newer view is there, or its time is over.
+    /// Answers a waiting connection if its trace or a newer view is available, or its time limit has passed.
     fn answer_waiting(&mut self, conn: &mut Conn, now: Millis) {
         let late = now >= conn.deadline;
         let answer = match &conn.state {
             State::Tracing(answer) => match answer.try_recv() {
-                Ok(result) => Some(crate::api::traced(result)),
-                Err(_) => late.then(|| crate::api::problem(503, "the switch is busy: no trace yet")),
+                Ok(result) => Some(crate::api::trace_answer(result)),
+                Err(_) => late.then(|| crate::api::error_answer(503, "the switch is busy: no trace yet")),
             },
             State::Waiting(request, seen) => match self.shared.view() {
                 Some(_) if self.sending > BODIES_MAX => Some(busy()),
@@ -266,20 +271,21 @@ impl Server<'_> {
         }
     }
 
-    /// Closes the oldest connections while all answers that are being sent have more than [`BODIES_MAX`] bytes together.
-    fn bound_bodies(&mut self) {
+    /// While all answers that are being sent have more than [`BODIES_MAX`] bytes together, closes the oldest of their
+    /// connections.
+    fn limit_bodies(&mut self) {
         while sending(&self.conns) > BODIES_MAX {
             let Some(at) = self.conns.iter().position(|conn| conn.body().is_some()) else { return };
-            self.api.own.cut += 1;
+            self.api.server_counters.cut += 1;
             self.conns.remove(at);
         }
     }
 
-    /// Moves this thread away from the cores of poll threads.
+    /// Moves this thread away from the cores of PMD threads.
     fn leave_polled_cores(&mut self) {
         let Some(view) = self.shared.view() else { return };
         if !view.free_cores.is_empty() && view.free_cores != self.cores {
-            translation::upcall::threads::stay_on(&view.free_cores);
+            translation::upcall::threads::pin_to_cores(&view.free_cores);
             self.cores = view.free_cores.clone();
         }
     }

@@ -1,4 +1,4 @@
-//! Datapaths, their poll threads and rx queues.
+//! Metrics of datapaths, their workers and rx queues.
 
 use crate::view::{DatapathView, RxqView};
 use datapath::last_drop::DropPort;
@@ -6,14 +6,14 @@ use datapath::stages::PathStage;
 use datapath::{Event, Tally};
 use metrics::table as m;
 use metrics::{Histogram, Metric, Object, Samples};
-use poll_threads::WorkerPlace;
+use poll_threads::WorkerInfo;
 use std::collections::BTreeMap;
 use units::{CoreId, PortNo, WorkerId};
 
-/// Zones of connection tracking without a limit of their own that are shown: those with the most connections.
+/// Maximum number of zones without a limit that are shown: those with the most connections.
 const ZONES_MAX: usize = 512;
 
-/// Metrics of a datapath that are events of its workers.
+/// Metrics of a datapath that are event counters of its workers.
 static EVENTS: [(&Metric, Event); 11] = [
     (&m::DP_RECEIVED, Event::Received),
     (&m::DP_CREATED, Event::Created),
@@ -28,7 +28,7 @@ static EVENTS: [(&Metric, Event); 11] = [
     (&m::UPCALLS_LOST, Event::Lost),
 ];
 
-/// Metrics of a thread that are events of its worker.
+/// Metrics of a thread that are event counters of its worker.
 static OF_THREAD: [(&Metric, Event); 9] = [
     (&m::THREAD_BUSY_CYCLES, Event::BusyCycles),
     (&m::THREAD_ITERATIONS, Event::Iterations),
@@ -41,7 +41,7 @@ static OF_THREAD: [(&Metric, Event); 9] = [
     (&m::THREAD_UPCALLS, Event::Missed),
 ];
 
-/// Events of a thread that are cycles, shown as time.
+/// Metrics of a thread in seconds; the worker counts cycles.
 static TIMES: [(&Metric, Event); 4] = [
     (&m::THREAD_BUSY, Event::BusyCycles),
     (&m::THREAD_IDLE, Event::IdleCycles),
@@ -50,7 +50,7 @@ static TIMES: [(&Metric, Event); 4] = [
 ];
 
 /// The name of the thread of a worker, as tools like `top` and `perf` show it.
-pub fn thread_name(place: &WorkerPlace) -> String {
+pub fn thread_name(place: &WorkerInfo) -> String {
     match place.core {
         CoreId::UNPINNED => "kernel-ports".to_owned(),
         CoreId(core) => format!("pmd-c{core:02}"),
@@ -100,7 +100,7 @@ fn drops(view: &DatapathView, tally: &Tally, samples: &mut Samples) {
     }
 }
 
-/// Reasons for which nothing was dropped at a port have no sample.
+/// Adds the drops at each port. A reason for which nothing was dropped at a port has no sample.
 fn port_drops(view: &DatapathView, samples: &mut Samples) {
     for (drop_port, counts) in view.datapath.port_drops() {
         let Some(port) = view.names.get(&PortNo(drop_port.port())) else { continue };
@@ -121,7 +121,7 @@ pub fn direction(drop_port: DropPort) -> &'static str {
     }
 }
 
-/// The value of a label `reason`: the name of the reason's counter without the prefix that all have.
+/// The value of a label `reason`: the name of the reason's counter without the common prefix.
 pub fn reason_name(reason: dpif::DropReason) -> &'static str {
     let name = reason.name();
     name.strip_prefix("datapath_drop_").unwrap_or(name)
@@ -144,7 +144,7 @@ fn zones(view: &DatapathView, samples: &mut Samples) {
     }
 }
 
-fn thread(view: &DatapathView, place: &WorkerPlace, (queues, hertz): (u64, f64), samples: &mut Samples) {
+fn thread(view: &DatapathView, place: &WorkerInfo, (queues, hertz): (u64, f64), samples: &mut Samples) {
     let name = thread_name(place);
     let tally = view.datapath.worker_tally(place.id);
     for (reason, n) in tally.drops() {
@@ -184,7 +184,7 @@ fn rxq(view: &DatapathView, q: &RxqView, hertz: f64, samples: &mut Samples) {
     let core = view.workers.get(q.worker).map_or(CoreId::UNPINNED, |w| w.core);
     samples.set(&m::RXQ_CORE, of, if core == CoreId::UNPINNED { -1.0 } else { f64::from(core.0) });
     samples.set(&m::RXQ_ENABLED, of, q.enabled);
-    // The thread of kernel ports sleeps until packets come, so the time between two polls says nothing about them.
+    // The thread of kernel ports sleeps until packets arrive, so the time since the previous poll is not a residence time.
     if core != CoreId::UNPINNED && q.load.packets() > 0 {
         residence_times(view, q, &number, hertz, samples);
     }
@@ -203,7 +203,7 @@ fn residence_times(view: &DatapathView, q: &RxqView, number: &str, hertz: f64, s
     );
 }
 
-/// The thread name of a worker that the last dropped packets name, for the page.
+/// The thread name of a worker, for the list of dropped packets.
 pub fn name_of_worker(view: &DatapathView, id: WorkerId) -> String {
     view.workers.iter().find(|w| w.id == id).map_or_else(|| "other".to_owned(), thread_name)
 }

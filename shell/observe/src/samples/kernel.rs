@@ -1,5 +1,5 @@
-//! The kernel's counters of all network devices, from `/proc/net/dev`: reading it takes no lock that configuration needs, and one pass
-//! over 10,000 devices costs less than a netlink request for each.
+//! The kernel's counters of all network devices, from `/proc/net/dev`. Reading this file does not block configuration by a
+//! kernel lock, and for 10,000 devices it costs less than a netlink request for each of them.
 
 use std::collections::HashMap;
 
@@ -12,10 +12,10 @@ pub struct DeviceCounters {
     pub dropped: u64,
 }
 
-/// Received and transmitted.
+/// Counters of reception and transmission.
 pub type RxAndTx = (DeviceCounters, DeviceCounters);
 
-/// Fields of a line, after the name: 8 of reception, 8 of transmission.
+/// Number of fields in a line after the name: 8 for reception, 8 for transmission.
 const FIELDS: usize = 16;
 
 /// Reads the counters of all devices of the thread's network namespace. Empty if there is no `/proc`.

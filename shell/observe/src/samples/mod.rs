@@ -1,4 +1,4 @@
-//! Makes samples from a view. The server's thread reads the counters that the view refers to; no thread waits for it.
+//! Builds samples from a view. The server's thread reads the counters to which the view refers; no thread waits for it.
 
 mod datapaths;
 pub mod kernel;
@@ -27,26 +27,27 @@ pub struct ServerCounters {
     pub cut: u64,
 }
 
-/// Makes samples; remembers what must not change between them.
+/// Builds samples; stores values that must not change between them.
 #[derive(Default)]
 pub struct Sampler {
     process: Process,
-    /// Cycles in a second. Measured once: after a second measurement the same cycles could be less time, and a counter would decrease.
+    /// Cycles per second. Measured only once: with a new value the same number of cycles could be less time, so that a counter
+    /// would decrease.
     hertz: Option<f64>,
 }
 
 impl Sampler {
-    /// The present samples.
-    pub fn samples(&mut self, view: &View, own: &ServerCounters) -> Samples {
+    /// Builds samples of the present values.
+    pub fn samples(&mut self, view: &View, server: &ServerCounters) -> Samples {
         let hertz = *self.hertz.get_or_insert_with(|| poll_threads::cycles::per_second().max(1) as f64);
         let mut samples = Samples::default();
         self.process.add(&mut samples);
-        global(view, own, hertz, &mut samples);
+        add_global(view, server, hertz, &mut samples);
         for datapath in &view.datapaths {
             datapaths::add(datapath, hertz, &mut samples);
         }
         for bridge in &view.bridges {
-            bridge_samples(bridge, &mut samples);
+            add_bridge(bridge, &mut samples);
         }
         ports::add(view, &mut samples);
         for (bridge, name, links, enabled) in &view.bonds {
@@ -72,7 +73,7 @@ impl Sampler {
     }
 }
 
-fn global(view: &View, own: &ServerCounters, hertz: f64, samples: &mut Samples) {
+fn add_global(view: &View, server: &ServerCounters, hertz: f64, samples: &mut Samples) {
     let of = Samples::NO_LABELS;
     samples.set(&m::CYCLES_HERTZ, of, hertz);
     samples.set(&m::CONFIGURED, of, view.configured);
@@ -83,9 +84,9 @@ fn global(view: &View, own: &ServerCounters, hertz: f64, samples: &mut Samples) 
     samples.set(&m::SNAPSHOT_AGE, of, age as f64 / SECOND);
     samples.set(&m::PUBLISH_SECONDS, of, view.cost as f64 / SECOND);
     samples.set(&m::SERVER_SECONDS, of, cpu_time::thread_time() as f64 / SECOND);
-    samples.set(&m::SERVER_CONNECTIONS, of, own.connections);
-    samples.set(&m::SERVER_CUT, of, own.cut);
-    for (code, n) in &own.answers {
+    samples.set(&m::SERVER_CONNECTIONS, of, server.connections);
+    samples.set(&m::SERVER_CUT, of, server.cut);
+    for (code, n) in &server.answers {
         if let Some(answer) = samples.object(Object::Answer, &[&code.to_string()]) {
             samples.set(&m::ANSWERS, answer, *n);
         }
@@ -96,7 +97,7 @@ fn global(view: &View, own: &ServerCounters, hertz: f64, samples: &mut Samples) 
     }
 }
 
-fn bridge_samples(bridge: &crate::view::BridgeView, samples: &mut Samples) {
+fn add_bridge(bridge: &crate::view::BridgeView, samples: &mut Samples) {
     if let Some(of) = samples.object(Object::Bridge, &[&bridge.name]) {
         samples.set(&m::BRIDGE_PORTS, of, bridge.ports);
         samples.set(&m::BRIDGE_GROUPS, of, bridge.groups);

@@ -1,4 +1,4 @@
-//! Ports of bridges.
+//! Metrics of the ports of bridges.
 
 use super::kernel::{self, RxAndTx};
 use crate::view::{Counters, PortView, View};
@@ -17,7 +17,7 @@ pub fn add(view: &View, samples: &mut Samples) {
     add_with(view, &if some_kernel { kernel::read() } else { HashMap::new() }, samples);
 }
 
-/// Adds the metrics of all ports, given the kernel's counters of their devices.
+/// Adds the metrics of all ports. `kernel`: the kernel's counters of all devices.
 pub fn add_with(view: &View, kernel: &HashMap<String, RxAndTx>, samples: &mut Samples) {
     for port in &view.ports {
         info(port, samples);
@@ -92,7 +92,8 @@ fn counts(
     }
 }
 
-/// The counters of a kernel device as the switch sees them. `qos`: packets that policers and shapers of the datapath dropped.
+/// The counters of a kernel device, as counters of the port. `qos`: numbers of packets that policers and shapers of the datapath
+/// dropped, received and to be sent.
 fn of_kernel((rx, tx): &RxAndTx, beside: &KernelCounters, qos: (u64, u64)) -> Stats {
     let (rx, tx) = if beside.is_other_end { (tx, rx) } else { (rx, tx) };
     Stats {

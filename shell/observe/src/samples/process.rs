@@ -1,15 +1,16 @@
-//! The process, as `/proc` shows it.
+//! Metrics of the process, from `/proc`.
 
 use metrics::table::{CPU_SECONDS, MAX_FDS, OPEN_FDS, RESIDENT_BYTES, START_SECONDS, THREADS, VIRTUAL_BYTES};
 use metrics::{Metric, Samples, Value};
 use std::time::{Duration, Instant};
 
-/// Descriptors are counted at most this often: a switch with 10,000 ports has 20,000.
+/// Time between two counts of file descriptors: a switch with 10,000 ports has 20,000 of them.
 const COUNT_FDS: Duration = Duration::from_secs(10);
 
-/// Remembers what is expensive to read.
+/// Stores values that are expensive to read.
 #[derive(Default)]
 pub struct Process {
+    /// The number of file descriptors, and when they were counted.
     fds: Option<(Instant, u64)>,
 }
 
@@ -44,7 +45,7 @@ impl Process {
         match self.fds {
             Some((at, n)) if at.elapsed() < COUNT_FDS => n,
             _ => {
-                // The reader's own descriptor is not counted.
+                // The descriptor that reads the directory is not counted.
                 let n =
                     std::fs::read_dir("/proc/self/fd").map_or(0, |all| all.count() as u64).saturating_sub(1);
                 self.fds = Some((Instant::now(), n));
@@ -58,7 +59,7 @@ impl Process {
 struct Stat<'a>(Vec<&'a str>);
 
 impl Stat<'_> {
-    /// The name of the program may contain anything, in parentheses.
+    /// Parses the fields after the program's name, which is in parentheses and may contain any character.
     fn parse(text: &str) -> Option<Stat<'_>> {
         let (_, rest) = text.rsplit_once(')')?;
         Some(Stat(rest.split_ascii_whitespace().collect()))

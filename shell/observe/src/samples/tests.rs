@@ -1,4 +1,4 @@
-//! Samples of a view with many ports: how many series there are, and that every metric has a value somewhere.
+//! Checks the number of series of a view with many ports, and that every metric has a value.
 
 use super::kernel::{DeviceCounters, RxAndTx};
 use super::*;
@@ -6,7 +6,7 @@ use crate::view::{Counters, DatapathView, PortView, RxqView};
 use datapath::{Config, Datapath};
 use metrics::Format;
 use netdev::device::KernelCounters;
-use poll_threads::WorkerPlace;
+use poll_threads::WorkerInfo;
 use std::collections::HashMap;
 use std::sync::Arc;
 use units::{CoreId, Millis, OfPort, PortNo, QueueId, WorkerId};
@@ -18,7 +18,7 @@ fn view() -> View {
         name: "netdev@ovs-netdev".to_owned(),
         kind: "netdev".to_owned(),
         datapath: Datapath::new(&Config { max_flows: 64, ..Config::default() }),
-        workers: vec![WorkerPlace {
+        workers: vec![WorkerInfo {
             id: WorkerId(0),
             core: CoreId::UNPINNED,
             numa: 0,
@@ -96,7 +96,7 @@ fn cardinality_of_ten_thousand_ports() {
     );
 }
 
-/// The frequency that converts cycles to time is measured once: with another value a counter of time could decrease.
+/// The frequency that converts cycles to time is measured only once, because with another value a counter of time could decrease.
 #[test]
 fn counters_of_time_do_not_go_back() {
     let (view, mut sampler) = (view(), Sampler::default());

@@ -1,11 +1,10 @@
-//! A disk in memory that fails, and loses data at a power failure, like real disks.
+//! A simulated disk in memory that fails like a real disk, and loses data at a power failure.
 //!
-//! Every file has two contents: the one that reads return (the kernel's cache) and the one on disk, with the
-//! writes between them. A failed sync loses some of these writes on disk while reads still return them, and
-//! the next sync succeeds nevertheless, like on Linux. Likewise, names have a present state and a state on
-//! disk.
+//! Every file has two contents: the one that reads return (the kernel's cache) and the one on disk; the writes that are
+//! not on disk yet are listed. A failed sync loses some of these writes, while reads still return them, and the next sync
+//! succeeds nevertheless, as on Linux. File names also have a present state and a state on disk.
 
-use crate::disk::{Disk, DiskFile, Work};
+use crate::disk::{BackgroundTask, Disk, DiskFile};
 use crate::syncer::DeferredSync;
 use differential::rng::Rng;
 use std::collections::BTreeMap;
@@ -26,7 +25,7 @@ struct Inode {
     content: Vec<u8>,
     on_disk: Vec<u8>,
     unsynced: Vec<Unsynced>,
-    /// A sync failed: the content that reads return will never be on disk.
+    /// A sync has failed: some of the content that reads return will never be on disk.
     lost: bool,
 }
 
@@ -70,8 +69,8 @@ impl Inode {
         self.unsynced.push(Unsynced::Write(offset, bytes.to_vec()));
     }
 
-    /// Applies the first `count` changes to the disk, and of a write after them some sectors.
-    fn settle(&mut self, count: usize, rng: &mut Rng) {
+    /// Applies the first `count` unsynced changes to the content on disk, and some sectors of the write after them.
+    fn sync_to_disk(&mut self, count: usize, rng: &mut Rng) {
         for (at, change) in self.unsynced.drain(..).take(count + 1).enumerate() {
             match change {
                 Unsynced::SetLen(len) if at < count => self.on_disk.resize(len, 0),
@@ -95,7 +94,7 @@ impl State {
         self.names.values().map(|inode| self.inodes[*inode].content.len()).sum()
     }
 
-    fn refuse(&mut self) -> io::Result<()> {
+    fn fail_randomly(&mut self) -> io::Result<()> {
         let dead = self.dead;
         if dead || self.rng.chance(self.fail_percent) {
             return Err(rustix::io::Errno::IO.into());
@@ -109,12 +108,12 @@ impl State {
 
     fn write(&mut self, inode: usize, bytes: &[u8], offset: usize) -> io::Result<()> {
         if self.dead {
-            return self.refuse();
+            return self.fail_randomly();
         }
         let grows = (offset + bytes.len()).saturating_sub(self.inodes[inode].content.len());
         let room = self.capacity.saturating_sub(self.used());
         let fits = bytes.len() - grows.saturating_sub(room).min(bytes.len());
-        let failed = self.refuse();
+        let failed = self.fail_randomly();
         let len = if failed.is_err() { self.rng.below(fits as u64 + 1) as usize } else { fits };
         self.inodes[inode].write(offset, &bytes[..len]);
         failed?;
@@ -122,7 +121,7 @@ impl State {
     }
 
     fn sync(&mut self, inode: usize) -> io::Result<()> {
-        let failed = self.refuse();
+        let failed = self.fail_randomly();
         if self.dead {
             return failed;
         }
@@ -131,10 +130,10 @@ impl State {
         let all = file.unsynced.len();
         if failed.is_err() {
             file.lost = true;
-            file.settle(rng.below(all as u64 + 1) as usize, rng);
+            file.sync_to_disk(rng.below(all as u64 + 1) as usize, rng);
             return failed;
         }
-        file.settle(all, rng);
+        file.sync_to_disk(all, rng);
         Ok(())
     }
 }
@@ -158,7 +157,7 @@ impl FaultyDisk {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on `percent` percent of the calls fail.
+    /// Sets the percentage of calls that fail from now on.
     pub fn fail(&self, percent: u64) {
         self.state().fail_percent = percent;
     }
@@ -168,13 +167,13 @@ impl FaultyDisk {
         self.state().capacity = bytes;
     }
 
-    /// Makes all operations without effect until [`FaultyDisk::revive`].
+    /// Simulates the end of the process: all operations fail and have no effect until [`FaultyDisk::restart`].
     pub fn kill(&self) {
         self.state().dead = true;
     }
 
-    /// Enables the disk for the next process, after a power failure with the content on disk.
-    pub fn revive(&self, power_was_lost: bool) {
+    /// Enables the disk for the next process. `power_was_lost`: only the content on disk is left.
+    pub fn restart(&self, power_was_lost: bool) {
         let mut state = self.state();
         state.dead = false;
         if !power_was_lost {
@@ -183,7 +182,7 @@ impl FaultyDisk {
         let State { inodes, names, names_on_disk, renamed, rng, .. } = &mut *state;
         for inode in inodes.iter_mut() {
             let kept = rng.below(inode.unsynced.len() as u64 + 1) as usize;
-            inode.settle(kept, rng);
+            inode.sync_to_disk(kept, rng);
             inode.content = inode.on_disk.clone();
             inode.lost = false;
         }
@@ -193,7 +192,7 @@ impl FaultyDisk {
     }
 
     /// Returns whether reads return content that will never be on disk.
-    pub fn shows_what_is_lost(&self, path: &Path) -> bool {
+    pub fn returns_lost_content(&self, path: &Path) -> bool {
         let state = self.state();
         state.lookup(path).is_ok_and(|inode| state.inodes[inode].lost)
     }
@@ -215,7 +214,7 @@ impl DiskFile for FaultyFile {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         let mut state = self.disk.state();
-        state.refuse()?;
+        state.fail_randomly()?;
         let inode = &mut state.inodes[self.inode];
         inode.content.resize(len as usize, 0);
         inode.unsynced.push(Unsynced::SetLen(len as usize));
@@ -234,21 +233,21 @@ impl Disk for FaultyDisk {
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let mut state = self.state();
-        state.refuse()?;
+        state.fail_randomly()?;
         let inode = state.lookup(path)?;
         Ok(state.inodes[inode].content.clone())
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         let mut state = self.state();
-        state.refuse()?;
+        state.fail_randomly()?;
         let inode = state.lookup(path)?;
         Ok(Arc::new(FaultyFile { disk: self.clone(), inode }))
     }
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         let mut state = self.state();
-        state.refuse()?;
+        state.fail_randomly()?;
         let inode = state.lookup(path).unwrap_or_else(|_| {
             state.inodes.push(Inode::default());
             let inode = state.inodes.len() - 1;
@@ -263,7 +262,7 @@ impl Disk for FaultyDisk {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut state = self.state();
-        state.refuse()?;
+        state.fail_randomly()?;
         let inode = state.lookup(from)?;
         state.names.remove(from);
         state.names.insert(to.to_owned(), inode);
@@ -274,7 +273,7 @@ impl Disk for FaultyDisk {
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state();
-        state.refuse()?;
+        state.fail_randomly()?;
         state.lookup(path)?;
         state.names.remove(path);
         state.renamed.push(Renamed::Away(path.to_owned()));
@@ -283,7 +282,7 @@ impl Disk for FaultyDisk {
 
     fn sync_folder(&self, _: &Path) -> io::Result<()> {
         let mut state = self.state();
-        state.refuse()?;
+        state.fail_randomly()?;
         let State { names_on_disk, renamed, .. } = &mut *state;
         apply_names(names_on_disk, renamed.drain(..));
         Ok(())
@@ -293,19 +292,19 @@ impl Disk for FaultyDisk {
         path.to_owned()
     }
 
-    fn spawn(&self, work: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Work>> {
-        self.state().refuse()?;
+    fn spawn(&self, work: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn BackgroundTask>> {
+        self.state().fail_randomly()?;
         Ok(Box::new(Task { disk: self.clone(), work: Mutex::new(Some(work)) }))
     }
 }
 
-/// Work that is done when it is waited for, or after it was polled a few times.
+/// A background task that runs when it is waited for, or in one of several calls of `is_finished`.
 struct Task {
     disk: FaultyDisk,
     work: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
-impl Work for Task {
+impl BackgroundTask for Task {
     fn is_finished(&self) -> bool {
         let due = self.disk.state().rng.chance(30);
         let work = self.work.lock().ok().and_then(|mut work| if due { work.take() } else { None });
@@ -331,7 +330,7 @@ pub struct ManualSyncer(Arc<Mutex<SyncState>>);
 
 impl ManualSyncer {
     /// Does one round of the sync thread.
-    pub fn turn(&self) {
+    pub fn run_once(&self) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if state.0.take().is_some_and(|file| file.sync().is_err()) {
             state.1 = true;

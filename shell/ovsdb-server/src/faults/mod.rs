@@ -1,15 +1,14 @@
-//! Whatever the disk does, the served content is what was confirmed to clients.
+//! Tests that the served content is always what was confirmed to clients, whatever the disk does.
 //!
-//! Random transactions, compactions and conversions are applied to a database on a [`FaultyDisk`] and to a
-//! model, which keeps all states of the database. If a call fails, the client must get an error, and memory
-//! must be unchanged. After a kill the database must be in its last state; after a power failure in a state
-//! that is at least as new as the last one confirmed with `durable`. A refused transaction may exist after
-//! all if the process ended before its record could be cut off, but only whole and at the end. A seed
-//! determines the course of events.
+//! Random transactions, compactions and conversions are applied to a database on a [`FaultyDisk`] and to a model, which
+//! stores all states of the database. If a call fails, the client must get an error, and the database in memory must be
+//! unchanged. After a kill the database must be in its last state; after a power failure in a state that is at least as
+//! new as the last one that was confirmed with `durable`. A refused transaction may be in the file if the process ended
+//! before its record could be cut off, but only completely, and after all others. All events are determined by a seed.
 
 mod disk;
 
-use crate::batch::Served;
+use crate::batch::ServedDatabase;
 use crate::file::DatabaseFile;
 use differential::rng::Rng;
 use disk::{FaultyDisk, ManualSyncer};
@@ -57,7 +56,8 @@ struct Model {
     durable: usize,
     /// States with refused transactions, since the last durable state.
     refused: Vec<Content>,
-    /// How many of `refused` may follow the present state in the file: those since it was confirmed.
+    /// How many of the last `refused` states may follow the present state in the file: those refused since the present
+    /// state was confirmed.
     trailing: usize,
 }
 
@@ -66,7 +66,7 @@ impl Model {
         self.states.last().unwrap()
     }
 
-    fn answered(&mut self, states: Vec<Content>, durable: bool) {
+    fn add_confirmed(&mut self, states: Vec<Content>, durable: bool) {
         self.states.extend(states);
         self.trailing = 0;
         if durable {
@@ -75,13 +75,13 @@ impl Model {
         }
     }
 
-    fn was_refused(&mut self, states: Vec<Content>) {
+    fn add_refused(&mut self, states: Vec<Content>) {
         self.trailing += states.len();
         self.refused.extend(states);
     }
 
     /// Checks and adopts the state that was found after a restart.
-    fn found(&mut self, found: Content, power_was_lost: bool) -> Result<(), String> {
+    fn check_found_state(&mut self, found: Content, power_was_lost: bool) -> Result<(), String> {
         let trailing = self.refused.iter().rev().take(self.trailing);
         let ok = match power_was_lost {
             true => self.states[self.durable..].iter().chain(&self.refused).any(|s| *s == found),
@@ -96,7 +96,7 @@ impl Model {
         if power_was_lost {
             *self = Model { states: vec![found], durable: 0, refused: Vec::new(), trailing: 0 };
         } else {
-            self.answered(vec![found], false);
+            self.add_confirmed(vec![found], false);
         }
         Ok(())
     }
@@ -107,16 +107,21 @@ struct Run {
     disk: FaultyDisk,
     syncer: ManualSyncer,
     path: PathBuf,
-    served: Served,
+    served: ServedDatabase,
     model: Model,
     version: u64,
     next_id: u64,
 }
 
-fn open(disk: &FaultyDisk, syncer: &ManualSyncer, path: &Path, schema: Option<&Schema>) -> Option<Served> {
+fn open(
+    disk: &FaultyDisk,
+    syncer: &ManualSyncer,
+    path: &Path,
+    schema: Option<&Schema>,
+) -> Option<ServedDatabase> {
     let (disk, syncer) = (Arc::new(disk.clone()), Box::new(syncer.clone()));
     let (file, db) = DatabaseFile::open_on(disk, syncer, path, schema, COMPACT_MIN_LEN).ok()?;
-    Some(Served::new(db, Some(file)))
+    Some(ServedDatabase::new(db, Some(file)))
 }
 
 impl Run {
@@ -176,21 +181,21 @@ impl Run {
         let refused = |results: &[Json]| results.last().is_some_and(|r| r["error"] == "I/O error");
         let count = pending.iter().filter(|p| refused(&p.results)).count();
         if count == 0 && pending.iter().all(|p| p.changes.is_none()) {
-            // If nothing is written, nothing is synced, and nothing is cut off either.
+            // Nothing was written, so nothing was synced or cut off either.
             return self.model.states.extend(states);
         }
         if count == 0 {
-            return self.model.answered(states, durable);
+            return self.model.add_confirmed(states, durable);
         }
         assert_eq!(count, pending.len(), "a batch is stored as a whole");
         assert_eq!(content(&self.served.db), before, "what was refused is not served");
-        self.model.was_refused(states);
+        self.model.add_refused(states);
     }
 
     fn convert(&mut self) {
         self.version += 1;
         if self.served.convert(Arc::new(schema(self.version))).is_ok() {
-            self.model.answered(vec![content(&self.served.db)], false);
+            self.model.add_confirmed(vec![content(&self.served.db)], false);
         }
     }
 
@@ -198,18 +203,18 @@ impl Run {
     fn restart(&mut self, power_is_lost: bool) -> Result<(), String> {
         // The next process cannot know that a sync failed, which only rewriting the file repairs; so treat it
         // as a power failure.
-        let power_is_lost = power_is_lost || self.disk.shows_what_is_lost(&self.path);
+        let power_is_lost = power_is_lost || self.disk.returns_lost_content(&self.path);
         self.disk.kill();
-        self.served = Served::new(Database::new(Arc::new(schema(0)), Uuid::nil()), None);
+        self.served = ServedDatabase::new(Database::new(Arc::new(schema(0)), Uuid::nil()), None);
         self.syncer = ManualSyncer::default();
-        self.disk.revive(power_is_lost);
+        self.disk.restart(power_is_lost);
         let opened = open(&self.disk, &self.syncer, &self.path, None).or_else(|| {
             self.disk.fail(0);
             self.disk.set_capacity(usize::MAX);
             open(&self.disk, &self.syncer, &self.path, None)
         });
         self.served = opened.ok_or("cannot be opened")?;
-        self.model.found(content(&self.served.db), power_is_lost)
+        self.model.check_found_state(content(&self.served.db), power_is_lost)
     }
 
     fn step(&mut self) -> Result<(), String> {
@@ -230,13 +235,13 @@ impl Run {
             _ => self.restart(true)?,
         }
         if self.rng.chance(40) {
-            self.syncer.turn();
+            self.syncer.run_once();
         }
-        self.served.progress();
+        self.served.replace_file_if_rewritten();
         Ok(())
     }
 
-    /// Without faults everything must work again.
+    /// Checks that everything works again without faults.
     fn end(&mut self) -> Result<(), String> {
         self.disk.fail(0);
         self.disk.set_capacity(usize::MAX);
@@ -249,7 +254,7 @@ impl Run {
     }
 }
 
-/// A directory for the lock file. Also turns the log off: thousands of faults would fill it.
+/// Creates a directory for the lock file. Also turns the log off, which thousands of simulated faults would fill.
 fn scratch() -> PathBuf {
     _ = runtime::log::command("vlog/set", &["off".to_owned()]);
     let folder = std::env::temp_dir().join(format!("ovsdb-faults-{}-{}", std::process::id(), Uuid::new_v4()));

@@ -1,5 +1,5 @@
-//! The wanted databases and remotes: from the command line, the configuration file, or the saved state of a
-//! predecessor that crashed. The last two are JSON.
+//! The configured databases and remotes: from the command line, from the configuration file, or from the state that a
+//! crashed predecessor had saved. Configuration file and saved state are JSON.
 
 use super::options::Options;
 use crate::databases::AddError;
@@ -20,37 +20,41 @@ static LOG: Module = Module::new("ovsdb_server");
 const MAX_LEN: u64 = 1 << 20;
 const MODELS: [&str; 4] = ["standalone", "clustered", "relay", "active-backup"];
 
-/// The wanted configuration.
-pub struct Wanted {
-    /// Files, as the user named them, and the requested service model.
+/// The configured databases and remotes.
+pub struct Configuration {
+    /// The files, as the user named them, each with the requested service model; `None`: any.
     databases: BTreeMap<String, Option<String>>,
     remotes: RemoteNames,
     /// The configuration file, if there is one.
     pub file: Option<PathBuf>,
-    /// Where to save the configuration for a successor.
+    /// The file in which the configuration is saved for a successor, if this process crashes.
     state: Option<PathBuf>,
-    /// The directory of relative names, if the program leaves the current directory.
+    /// The directory to which relative names refer, if the program changes its current directory.
     base: PathBuf,
 }
 
-impl Wanted {
+impl Configuration {
     /// The configuration at start.
-    pub fn first(options: &Options, state: Option<&Path>, leaves_folder: bool) -> Result<Wanted, String> {
+    pub fn at_start(
+        options: &Options,
+        state: Option<&Path>,
+        leaves_folder: bool,
+    ) -> Result<Configuration, String> {
         let names = options.databases.iter().map(|path| (path.display().to_string(), None));
-        let mut wanted = Wanted {
+        let mut configuration = Configuration {
             databases: names.collect(),
             remotes: options.remotes.clone(),
             file: options.config_file.clone(),
             state: state.map(Path::to_owned),
             base: if leaves_folder { std::env::current_dir().unwrap_or_default() } else { PathBuf::new() },
         };
-        if wanted.file.is_some() {
-            wanted.reread()?;
+        if configuration.file.is_some() {
+            configuration.reread()?;
         } else if let Some(left) = state.and_then(|path| read(path).ok()) {
-            // Empty at the first start.
-            wanted.take(&left)?;
+            // At the first start the file is empty and `read` fails.
+            configuration.set_from_json(&left)?;
         }
-        Ok(wanted)
+        Ok(configuration)
     }
 
     /// Reads the configuration file again.
@@ -63,7 +67,7 @@ impl Wanted {
             failed()
         })?;
         runtime::info!(LOG, "loading configuration from '{shown}'");
-        let taken = parse(&text).and_then(|json| self.take(&json));
+        let taken = parse(&text).and_then(|json| self.set_from_json(&json));
         taken.map_err(|complaint| {
             runtime::warn!(LOG, "{complaint}");
             runtime::warn!(LOG, "failed to load configuration from {shown}");
@@ -71,7 +75,7 @@ impl Wanted {
         })
     }
 
-    fn take(&mut self, json: &Json) -> Result<(), String> {
+    fn set_from_json(&mut self, json: &Json) -> Result<(), String> {
         let Json::Object(_) = json else {
             return Err("configuration in a file must be a JSON object".to_owned());
         };
@@ -95,7 +99,7 @@ impl Wanted {
         Ok(())
     }
 
-    /// Applies the configuration to the server. Parts that fail are logged, the others applied.
+    /// Applies the configuration to the server. Parts that fail are logged; all other parts are applied.
     pub fn apply(&mut self, server: &mut Server) -> Result<(), String> {
         let mut fine = true;
         let keep: Vec<PathBuf> =
@@ -123,7 +127,7 @@ impl Wanted {
         }
         *server.remotes_mut() = self.remotes.clone();
         for complaint in self.remotes.keys().filter_map(|name| server.check_remote(name).err()) {
-            // Without a configuration file the server logs the error itself, and waits for the database.
+            // Without a configuration file the server itself logs the error, and waits until the database is added.
             if self.file.is_some() {
                 runtime::warn!(LOG, "failed to configure remotes: {complaint}");
                 fine = false;
@@ -197,7 +201,7 @@ fn remote_options(name: &str, json: &Json) -> RemoteOptions {
     };
     options.max_backoff_ms = number("max-backoff").unwrap_or(options.max_backoff_ms);
     options.probe_interval_ms = number("inactivity-probe").unwrap_or(options.probe_interval_ms);
-    // Ignored: the system sets the DSCP field of packets.
+    // Ignored: the DSCP field of packets is left to the system.
     let _dscp = number("dscp");
     options.read_only =
         members.optional("read-only", Kinds::BOOLEAN).and_then(Json::as_bool).unwrap_or(false);

@@ -1,6 +1,6 @@
 //! The control commands of the program (`ovs-appctl -t ovsdb-server`).
 
-use super::config::Wanted;
+use super::config::Configuration;
 use crate::columns::{atoms, cells};
 use crate::remotes::RemoteOptions;
 use crate::server::Server;
@@ -13,42 +13,42 @@ use unixctl::{Reply, RequestId};
 
 static LOG: Module = Module::new("ovsdb_server");
 
-/// The control socket, and the configuration that its commands change.
+/// The control socket, and the configuration that control commands change.
 pub struct Control {
     socket: unixctl::Server,
-    wanted: Wanted,
+    configuration: Configuration,
     compactions: Vec<Compaction>,
 }
 
 /// A compaction command that is not answered yet.
 struct Compaction {
-    asked: RequestId,
+    request: RequestId,
     /// The databases whose compaction has not ended.
     names: Vec<String>,
-    complaints: String,
+    errors: String,
 }
 
 impl Control {
     /// Opens the socket of `--unixctl`, or the one that `ovs-appctl` looks for.
-    pub fn open(args: &DaemonArgs, dirs: &Dirs, wanted: Wanted) -> Result<Control, String> {
+    pub fn open(args: &DaemonArgs, dirs: &Dirs, configuration: Configuration) -> Result<Control, String> {
         let version = runtime::version_text(&dirs.progname);
         let path = match args.unixctl.as_deref() {
             Some("none") => None,
             Some(path) => Some(dirs.in_run(path)),
             None => Some(dirs.in_run(&format!("{}.{}.ctl", dirs.progname, std::process::id()))),
         };
-        let commands: Vec<&str> = ctl::offered_by(ctl::By::DATABASE).collect();
+        let commands: Vec<&str> = ctl::offered_by(ctl::OfferedBy::DATABASE).collect();
         let socket = match path {
-            None => unixctl::Server::none(&version, &commands),
+            None => unixctl::Server::without_socket(&version, &commands),
             Some(path) => unixctl::Server::bind(&path, &version, &commands).map_err(|e| {
                 let why = runtime::error_text(&e);
                 format!("could not listen for control connections on {}: {why}", path.display())
             })?,
         };
-        Ok(Control { socket, wanted, compactions: Vec::new() })
+        Ok(Control { socket, configuration, compactions: Vec::new() })
     }
 
-    /// Executes commands; returns true if the program must exit.
+    /// Executes received commands; returns true if the program must exit.
     pub fn run(&mut self, server: &mut Server) -> bool {
         for request in self.socket.run() {
             if request.method == names::EXIT {
@@ -58,9 +58,9 @@ impl Control {
             if request.method == names::OVSDB_SERVER_COMPACT {
                 match begin_compaction(server, request.args.first().map(String::as_str)) {
                     Ok(names) => self.compactions.push(Compaction {
-                        asked: request.id,
+                        request: request.id,
                         names,
-                        complaints: String::new(),
+                        errors: String::new(),
                     }),
                     Err(text) => self.socket.reply(request.id, Err(text)),
                 }
@@ -72,21 +72,21 @@ impl Control {
         false
     }
 
-    /// Answers commands whose background work has ended.
-    pub fn settle(&mut self, server: &mut Server) {
+    /// Answers the compaction commands whose compactions have ended.
+    pub fn answer_compactions(&mut self, server: &mut Server) {
         for compaction in &mut self.compactions {
-            compaction.names.retain(|name| match server.take_compacted(name) {
+            compaction.names.retain(|name| match server.take_compaction_result(name) {
                 None => true,
                 Some(Ok(())) => false,
                 Some(Err(error)) => {
-                    compaction.complaints += &format!("{name}: {}\n", runtime::error_text(&error));
+                    compaction.errors += &format!("{name}: {}\n", runtime::error_text(&error));
                     false
                 }
             });
         }
         for done in self.compactions.extract_if(.., |c| c.names.is_empty()) {
-            let answer = if done.complaints.is_empty() { Ok(String::new()) } else { Err(done.complaints) };
-            self.socket.reply(done.asked, answer.map(Reply::Text));
+            let answer = if done.errors.is_empty() { Ok(String::new()) } else { Err(done.errors) };
+            self.socket.reply(done.request, answer.map(Reply::Text));
         }
     }
 
@@ -119,11 +119,11 @@ impl Control {
                 }
                 "perf-counters-clear" => Ok(String::new()),
                 "memory-trim-on-compaction" => match argument {
-                    // No effect: memory is returned to the system whenever it is freed.
+                    // No effect: this server returns memory to the system whenever it is freed.
                     Some("on" | "off") => Ok(String::new()),
                     _ => Err("invalid argument".to_owned()),
                 },
-                // There is no active server, and no table is excluded from replication.
+                // Replication is not implemented: there is no active server, and no table is excluded.
                 "get-active-ovsdb-server" | "get-sync-exclude-tables" | "disconnect-active-ovsdb-server" => {
                     Ok(String::new())
                 }
@@ -138,7 +138,7 @@ impl Control {
     }
 
     fn change(&mut self, server: &mut Server, name: &str, argument: &str) -> Result<String, String> {
-        if let Some(file) = &self.wanted.file {
+        if let Some(file) = &self.configuration.file {
             return Err(format!("Update the {} and use ovsdb-server/reload instead", file.display()));
         }
         match name {
@@ -158,21 +158,21 @@ impl Control {
                 server.remotes_mut().remove(argument).ok_or("no such remote")?;
             }
         }
-        self.wanted.save(server);
+        self.configuration.save(server);
         Ok(String::new())
     }
 
     fn reload(&mut self, server: &mut Server) -> Result<String, String> {
-        if self.wanted.file.is_none() {
+        if self.configuration.file.is_none() {
             return Err("Configuration file was not specified on command line".to_owned());
         }
-        let done = self.wanted.reread().and_then(|()| self.wanted.apply(server));
+        let done = self.configuration.reread().and_then(|()| self.configuration.apply(server));
         done.map(|()| String::new())
             .map_err(|_| "Configuration failed.  See the log file for details.".to_owned())
     }
 }
 
-/// Starts to compact one database or all; returns their names.
+/// Starts to compact one database, or all databases; returns their names.
 fn begin_compaction(server: &mut Server, name: Option<&str>) -> Result<Vec<String>, String> {
     if name.is_some_and(|name| name.starts_with('_')) {
         return Err("cannot compact built-in databases".to_owned());

@@ -1,14 +1,14 @@
 //! The program `ovsdb-server`: command line, control commands, configuration file, main loop.
 //!
-//! Replaces Open vSwitch's program of that name. Replication, relays and clusters are not implemented, and
-//! are refused with an error message.
+//! It replaces Open vSwitch's program of that name. Replication, relays and clusters are not implemented, and are refused
+//! with an error message.
 
 mod config;
 mod control;
 mod options;
 
 use crate::server::{Readable, Server};
-use config::Wanted;
+use config::Configuration;
 use control::Control;
 use options::Options;
 use runtime::daemon::Capabilities;
@@ -21,7 +21,7 @@ use units::Millis;
 
 static LOG: Module = Module::new("ovsdb_server");
 
-/// Interval for checking the control socket while there is other work, in ms.
+/// While there is other work, the control socket is checked in this interval, in ms.
 const CONTROL_INTERVAL_MS: u64 = 50;
 
 /// Runs the program until it ends.
@@ -39,13 +39,13 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
 
     let mut server = Server::new(&dirs.run, options.limits);
     server.set_tls(options.tls.clone());
-    let mut wanted = Wanted::first(&options, daemon.state(), args.detach && !args.no_chdir)?;
-    if let Err(text) = wanted.apply(&mut server) {
+    let mut configuration = Configuration::at_start(&options, daemon.state(), args.detach && !args.no_chdir)?;
+    if let Err(text) = configuration.apply(&mut server) {
         runtime::debug!(LOG, "{text}");
         return Err("server configuration failed".to_owned());
     }
     server.run(&Readable::default(), clock.now());
-    let mut control = Control::open(&args, dirs, wanted)?;
+    let mut control = Control::open(&args, dirs, configuration)?;
     let child = options.run.as_deref().map(|command| start_child(command, poll.waker())).transpose()?;
     daemon.ready();
     if child.is_none() {
@@ -72,7 +72,7 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
         }
         server.run(&readable, now);
         if !server.is_busy() {
-            control.settle(&mut server);
+            control.answer_compactions(&mut server);
         }
         if let Some(status) = child.as_ref().and_then(|ended| ended.try_recv().ok()) {
             return end_of_child(options.run.as_deref().unwrap_or_default(), status);
@@ -96,16 +96,16 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
     }
 }
 
-/// `--run`: starts the command; its exit status arrives on the channel.
+/// Starts the command of `--run`; the returned channel receives its exit status.
 fn start_child(command: &str, waker: Waker) -> Result<Receiver<ExitStatus>, String> {
     let failed =
         |e: std::io::Error| format!("{command}: process failed to start ({})", runtime::error_text(&e));
     let mut child = Command::new("/bin/sh").args(["-c", command]).spawn().map_err(failed)?;
-    let (tell, ended) = channel();
+    let (sender, ended) = channel();
     let wait = move || {
         if let Ok(status) = child.wait() {
             // Fails if the server is already ending.
-            _ = tell.send(status);
+            _ = sender.send(status);
         }
         waker.wake();
     };

@@ -34,7 +34,7 @@ const WITH_ARGUMENT: [&str; 6] =
     ["--ovsdb-limits", "--remote", "--run", "--sync-from", "--sync-exclude-tables", "--config-file"];
 
 impl Options {
-    /// Parses the arguments that `DaemonArgs` left over.
+    /// Parses the arguments that are not options of all daemons (`DaemonArgs`).
     pub fn parse(rest: &[String], dirs: &Dirs) -> Result<Options, String> {
         let mut options = Options::default();
         let mut no_databases = false;
@@ -61,8 +61,8 @@ impl Options {
             match (name, value) {
                 ("--", None) => only_files = true,
                 ("--no-dbs", None) => no_databases = true,
-                // Ignored: differences are always written, and a conversion always stores the data; all
-                // versions can read both.
+                // Ignored: this server always writes differences, and always stores the data after a conversion. All
+                // supported versions can read both.
                 ("--disable-file-column-diff" | "--disable-file-no-data-conversion", None) => {}
                 // The server is always active.
                 ("--active", None) => {}

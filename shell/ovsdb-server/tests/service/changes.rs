@@ -120,7 +120,7 @@ fn silent_clients_are_probed_and_given_up_and_readers_cannot_write() {
     assert_eq!(silent.receive(), None);
 }
 
-/// Reads all updates, until none arrives for a while.
+/// Reads updates until none arrives for some time.
 fn updates(stream: &mut UnixStream) -> Vec<Json> {
     let mut splitter = Splitter::new(Limits::of_bytes(64 << 20));
     let mut buffer = vec![0; 1 << 16];

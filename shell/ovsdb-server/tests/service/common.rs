@@ -12,7 +12,7 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// A directory for one test, removed at the end.
+/// A directory for one test, which is removed at the end of the test.
 pub struct Scratch(PathBuf);
 
 impl Scratch {
@@ -138,7 +138,7 @@ impl Client {
 pub struct Process(Child);
 
 impl Process {
-    /// Starts it, in a shell that runs `limits` first, and waits until it serves. The database is made if there is none.
+    /// Starts the server in a shell that runs `limits` first, and waits until it accepts clients. Creates the database if it does not exist.
     pub fn start(limits: &str, database: &Path, socket: &Path) -> Process {
         drop(open(database, Some(&open_vswitch())).unwrap());
         let tests = std::env::current_exe().unwrap();
@@ -159,7 +159,7 @@ impl Process {
         Process(child)
     }
 
-    /// Kills it.
+    /// Kills the server.
     pub fn kill(mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();

@@ -16,7 +16,7 @@ fn serve(scratch: &Scratch) -> (Handle, PathBuf) {
     (server.spawn().unwrap(), socket)
 }
 
-/// A transaction with this many inserted rows.
+/// A transaction that inserts this many rows.
 fn inserts(rows: usize) -> Json {
     let mut params = vec![json!("Open_vSwitch")];
     params.extend(
@@ -68,7 +68,7 @@ fn requests_of_a_client_are_carried_out_in_their_order_whatever_a_job_does() {
     assert_eq!((updates.len(), answers[3].2), (1, 1));
     let told = updates[0].1[1]["QoS"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(json!(told[0]), *row(&answers[3].1, 0));
-    // Another client gets all rows: each transaction whole, or together with the next.
+    // Another client gets all rows. No update contains only a part of a transaction.
     let mut rows = std::collections::BTreeSet::new();
     while rows.len() < ROWS {
         let Some(Message::Notify { params, .. }) = watcher.receive() else { panic!() };
@@ -92,12 +92,12 @@ fn a_probe_that_comes_together_with_a_long_request_does_not_wait_for_it() {
     listen(&mut server, &socket);
     server.run(&Readable::default(), Millis(0));
     let (mut long, mut other) = (Client::connect(&socket), Client::connect(&socket));
-    // Many operations in a short message: it is not parsed by a job.
+    // The message has many operations but is short, so it is not parsed by a job.
     let mut params = vec![json!("Open_vSwitch")];
     params.extend(std::iter::repeat_n(json!({"op": "comment", "comment": ""}), 1000));
     let slow = long.send("transact", Json::Array(params));
     let asked = other.send("echo", json!([1]));
-    // One turn reads both requests; the job's result is taken in a later turn.
+    // One iteration reads both requests; the result of the job is processed in a later iteration.
     server.run(&Readable::default(), Millis(0));
     assert!(server.is_busy());
     other.stream.set_nonblocking(true).unwrap();

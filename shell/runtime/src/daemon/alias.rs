@@ -1,9 +1,9 @@
-//! A second name of the daemon: links to its pidfile and control socket, for tools that know the daemon by
-//! that name.
+//! A second name of the daemon: links to its pidfile and control socket, for tools that look for the daemon under that
+//! name.
 //!
 //! `ovs-appctl` without `-t`, and scripts, read `ovs-vswitchd.pid` and test its lock, then connect to
-//! `ovs-vswitchd.<pid>.ctl`. Symbolic links work for both: opening a link opens our file, with our lock, so
-//! another daemon of that name sees that one is running. After `kill -9` the links are dangling, and the next
+//! `ovs-vswitchd.<pid>.ctl`. Symbolic links work for both: a process that opens the link opens this daemon's file with its
+//! lock, so another daemon of that name detects that one is running. After `kill -9` the links are dangling, and the next
 //! daemon replaces them.
 
 use super::pidfile::read_pidfile;
@@ -22,10 +22,10 @@ pub struct Alias {
 
 impl Alias {
     /// Links `<rundir>/<name>.pid` to `pidfile`, and `<rundir>/<name>.<pid>.ctl` to the control socket.
-    /// Returns an error if a running process holds the first name.
+    /// Returns an error if `<rundir>/<name>.pid` belongs to another running process.
     pub fn take(rundir: &Path, name: &str, pidfile: &Path, control: Option<&Path>) -> Result<Alias, String> {
         let pid_link = rundir.join(format!("{name}.pid"));
-        // Opening and closing our own pidfile through the link would release its lock.
+        // Opening and closing this daemon's own pidfile through the link would release its lock.
         if !is_same_file(&pid_link, pidfile)
             && let Ok(owner) = read_pidfile(&pid_link)
         {
@@ -56,7 +56,7 @@ impl Drop for Alias {
     }
 }
 
-/// Replaces the link atomically by renaming a new one.
+/// Replaces the link atomically: creates a new link and renames it.
 fn replace(link: &Path, target: &Path) -> std::io::Result<()> {
     let fresh = PathBuf::from(format!("{}.tmp{}", link.display(), std::process::id()));
     symlink(target, &fresh)?;
@@ -68,9 +68,9 @@ fn is_same_file(a: &Path, b: &Path) -> bool {
     id(a).is_some_and(|id_a| id(b) == Some(id_a))
 }
 
-/// Removes what killed daemons of these names left behind: sockets `<progname>.<pid>.ctl` without a listener, and links
-/// `<name>.<pid>.ctl` to them. A link to `control`, the socket of this daemon, is also removed: this daemon has not made its own link
-/// yet, so the link was made by an earlier daemon with the same `--unixctl`.
+/// Removes files that killed daemons of these names have left: sockets `<progname>.<pid>.ctl` without a listener, and
+/// links `<name>.<pid>.ctl` to such sockets. Also removes links to `control`, the socket of this daemon: this daemon has
+/// not made its own link yet, so an earlier daemon with the same `--unixctl` has made such a link.
 pub fn remove_stale(rundir: &Path, progname: &str, name: &str, control: Option<&Path>) {
     let Ok(entries) = std::fs::read_dir(rundir) else { return };
     for entry in entries.flatten() {
@@ -90,8 +90,8 @@ fn is_control(file: &str, progname: &str) -> bool {
     pid.is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|c| c.is_ascii_digit()))
 }
 
-/// Returns whether nothing listens at this socket, or the link is dangling. It never waits for a listener, which may accept no
-/// connections and have a full backlog.
+/// Returns whether nothing listens on this socket, or the link is dangling. Does not wait if the listener's backlog is
+/// full.
 fn is_dead(path: &Path) -> bool {
     [Some(Errno::CONNREFUSED), Some(Errno::NOENT)].contains(&connect(path).err())
 }

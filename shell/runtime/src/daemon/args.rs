@@ -1,4 +1,4 @@
-//! The options that every daemon has. Unknown options are left to the program.
+//! The options of all daemons. Unknown options are returned, for the program.
 
 use crate::dirs::Dirs;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub enum Role {
     Foreground,
     /// Watches the daemon.
     Monitor,
-    /// Does the work, started by one of the others.
+    /// Does the work; started by one of the other two.
     Daemon,
 }
 
@@ -28,17 +28,17 @@ pub struct DaemonArgs {
     pub monitor: bool,
     /// `--no-chdir`
     pub no_chdir: bool,
-    /// `--pidfile[=FILE]`, with the default filled in.
+    /// `--pidfile[=FILE]`; the default path if no file is given.
     pub pidfile: Option<PathBuf>,
     /// `--overwrite-pidfile`
     pub overwrite_pidfile: bool,
-    /// `--user`: the user that the process that does the work changes to.
+    /// `--user`: the user to which the process that does the work changes.
     pub user: Option<String>,
     /// `--mlockall`
     pub lock_memory: bool,
     /// `--unixctl=PATH`
     pub unixctl: Option<String>,
-    /// `--log-file[=FILE]`, with the default filled in.
+    /// `--log-file[=FILE]`; the default path if no file is given.
     pub log_file: Option<PathBuf>,
     /// `--syslog-method`
     pub syslog_method: Option<String>,
@@ -56,29 +56,30 @@ pub struct DaemonArgs {
     pub(super) state: Option<PathBuf>,
 }
 
-const LONG: [(&str, Takes); 15] = [
-    ("detach", Takes::No),
-    ("monitor", Takes::No),
-    ("no-chdir", Takes::No),
-    ("no-self-confinement", Takes::No),
-    ("pidfile", Takes::Maybe),
-    ("overwrite-pidfile", Takes::No),
-    ("user", Takes::Yes),
-    ("unixctl", Takes::Yes),
-    ("log-file", Takes::Maybe),
-    ("syslog-method", Takes::Yes),
-    ("syslog-target", Takes::Yes),
-    ("verbose", Takes::Maybe),
-    ("version", Takes::No),
-    ("help", Takes::No),
-    ("mlockall", Takes::No),
+const LONG_OPTIONS: [(&str, Argument); 15] = [
+    ("detach", Argument::No),
+    ("monitor", Argument::No),
+    ("no-chdir", Argument::No),
+    ("no-self-confinement", Argument::No),
+    ("pidfile", Argument::Optional),
+    ("overwrite-pidfile", Argument::No),
+    ("user", Argument::Required),
+    ("unixctl", Argument::Required),
+    ("log-file", Argument::Optional),
+    ("syslog-method", Argument::Required),
+    ("syslog-target", Argument::Required),
+    ("verbose", Argument::Optional),
+    ("version", Argument::No),
+    ("help", Argument::No),
+    ("mlockall", Argument::No),
 ];
 
+/// Whether an option has an argument.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Takes {
+enum Argument {
     No,
-    Maybe,
-    Yes,
+    Optional,
+    Required,
 }
 
 impl DaemonArgs {
@@ -100,25 +101,30 @@ impl DaemonArgs {
                 _ if arg.starts_with("-v") => {
                     a.verbose.push(arg.get(2..).filter(|s| !s.is_empty()).map(str::to_string));
                 }
-                _ => a.long(arg, &mut it, dirs)?,
+                _ => a.parse_long_option(arg, &mut it, dirs)?,
             }
         }
         Ok(a)
     }
 
-    fn long(&mut self, arg: &str, it: &mut std::slice::Iter<'_, String>, dirs: &Dirs) -> Result<(), String> {
+    fn parse_long_option(
+        &mut self,
+        arg: &str,
+        it: &mut std::slice::Iter<'_, String>,
+        dirs: &Dirs,
+    ) -> Result<(), String> {
         let body = arg.strip_prefix("--").unwrap_or("");
         let (name, value) = match body.split_once('=') {
             Some((n, v)) => (n, Some(v.to_string())),
             None => (body, None),
         };
-        let Some((_, takes)) = LONG.iter().find(|(n, _)| *n == name) else {
+        let Some((_, argument)) = LONG_OPTIONS.iter().find(|(n, _)| *n == name) else {
             self.rest.push(arg.to_string());
             return Ok(());
         };
-        let value = match (takes, value) {
-            (Takes::No, Some(_)) => return Err(format!("option '--{name}' doesn't allow an argument")),
-            (Takes::Yes, None) => {
+        let value = match (argument, value) {
+            (Argument::No, Some(_)) => return Err(format!("option '--{name}' doesn't allow an argument")),
+            (Argument::Required, None) => {
                 let next = it.next().cloned();
                 Some(next.ok_or(format!("option '--{name}' requires an argument"))?)
             }
@@ -154,7 +160,8 @@ impl DaemonArgs {
         if let Some(m) = &self.syslog_method {
             crate::log::set_syslog_method(m)?;
         }
-        // As with Open vSwitch, a daemon in the foreground shows what it does. One that detaches only warns until it has done so.
+        // As with Open vSwitch, a daemon in the foreground prints information on its console. A daemon that detaches only
+        // prints warnings until it has detached.
         if !self.detach {
             crate::log::set("console:info")?;
         }
@@ -173,14 +180,15 @@ impl DaemonArgs {
         Ok(())
     }
 
-    /// Opens the log file. A process that only waits for its child does not log to it, or lines would be duplicated.
+    /// Opens the log file, if this process does the work. If a process that only waits for its child also logged to the
+    /// file, lines would be duplicated.
     pub(super) fn open_log_file(&self) {
-        if let Some(f) = self.log_file.as_ref().filter(|_| self.is_worker()) {
+        if let Some(f) = self.log_file.as_ref().filter(|_| self.does_the_work()) {
             let _ = crate::log::set_file(f);
         }
     }
 
-    fn is_worker(&self) -> bool {
+    fn does_the_work(&self) -> bool {
         match self.role {
             Role::Foreground => !self.detach && !self.monitor,
             Role::Monitor => false,

@@ -1,4 +1,4 @@
-//! The module of log lines about start-up, and the text of errors.
+//! The log module of messages about start-up, and the text of errors.
 
 use crate::log::Module;
 

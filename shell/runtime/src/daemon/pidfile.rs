@@ -1,5 +1,5 @@
-//! The pidfile. Its POSIX record lock, not its existence, shows that the daemon runs: a stale file after a
-//! crash is harmless, and the tools of Open vSwitch find the owner.
+//! The pidfile. Not the file's existence but its POSIX record lock shows that the daemon is running. So a stale file after
+//! a crash does no harm, and the tools of Open vSwitch find the owner of the lock.
 
 use super::log::text;
 use super::predecessor::await_end;
@@ -9,13 +9,14 @@ use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
+/// At most this many bytes of a pidfile are read.
 const MAX_TEXT: u64 = 64;
 
 /// The locked pidfile; dropping it removes the file.
 #[derive(Debug)]
 pub struct Pidfile {
     path: PathBuf,
-    // Closing any descriptor of the file would release the lock, so this one stays open.
+    // Closing this descriptor, or any other of the same file, would release the lock.
     _locked: File,
 }
 
@@ -61,8 +62,8 @@ impl Drop for Pidfile {
     }
 }
 
-/// Waits for a killed predecessor to end. The kernel releases its lock before its sockets and devices, so the
-/// process of the number in the file is checked, too.
+/// Returns an error if the daemon of this pidfile is running. If it was killed, waits until it has ended. The kernel
+/// releases a lock before sockets and devices, so the process whose ID is in the file is checked, too.
 pub(super) fn refuse_if_running(path: &Path) -> Result<(), String> {
     match read_pidfile(path) {
         Ok(pid) if !await_end(pid) => {
@@ -81,8 +82,8 @@ pub fn written_pid(file: &mut impl Read) -> Option<u32> {
     content.trim().parse().ok()
 }
 
-/// The process that holds the lock of the pidfile. `NotFound` if there is no file; "No such process" if no
-/// process holds the lock.
+/// The process that holds the lock of the pidfile. Errors: `NotFound` if there is no file; "No such process" if no process
+/// holds the lock.
 pub fn read_pidfile(path: &Path) -> std::io::Result<u32> {
     let mut file = File::options().read(true).write(true).open(path).or_else(|e| match e.kind() {
         ErrorKind::PermissionDenied => File::open(path),

@@ -1,16 +1,16 @@
 //! Waits for the end of a predecessor that was killed.
 //!
-//! The kernel frees a killed process's memory before it closes its files, which takes about a second for
-//! several gigabytes of huge pages; then it releases record locks, and at last sockets and devices. Until
-//! then the process's sockets still accept connections that nothing serves. A successor that starts at once
-//! must wait for that end. It does not wait for a process that is alive.
+//! The kernel first frees the memory of a killed process, which takes about a second for several gigabytes of huge pages;
+//! then it releases record locks, and at last sockets and devices. Until then the sockets of the process still accept
+//! connections, which nothing serves. So a successor must wait until the process has ended. It does not wait for a
+//! process that is alive.
 
 use super::log::LOG;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::time::{Duration, Instant};
 
-/// Longest wait. The kernel frees more than 10 GB per second.
+/// Longest wait: enough for 200 GB of memory, because the kernel frees more than 10 GB per second.
 const LIMIT: Duration = Duration::from_secs(20);
 /// The flag of an exiting process in `/proc/PID/stat` (`PF_EXITING`).
 const EXITING: u64 = 0x4;

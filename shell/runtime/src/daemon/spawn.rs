@@ -1,8 +1,8 @@
-//! Continues in a child, or starts this program again as a child, and monitors it.
+//! Forks, or starts this program again as a child process, and monitors the child.
 
 use super::args::{DaemonArgs, ROLE_DAEMON, ROLE_MONITOR, Role, STATE};
 use super::log::{LOG, text};
-use fork::Forked;
+use fork::ForkResult;
 use rustix::process::{Pid, WaitOptions, waitpid};
 use std::fs::File;
 use std::io::Read;
@@ -14,38 +14,39 @@ use std::time::{Duration, Instant};
 /// Minimum time between restarts; the first restart is immediate.
 const RESTART_INTERVAL: Duration = Duration::from_secs(10);
 /// SIGABRT, SIGALRM, SIGBUS, SIGFPE, SIGILL, SIGPIPE, SIGSEGV, SIGXCPU, SIGXFSZ.
-const CRASHES: [i32; 9] = [6, 14, 7, 8, 4, 13, 11, 24, 25];
+const CRASH_SIGNALS: [i32; 9] = [6, 14, 7, 8, 4, 13, 11, 24, 25];
 /// Exit status of a Rust program whose main thread panicked without an aborting hook.
-const PANICKED: i32 = 101;
+const PANIC_STATUS: i32 = 101;
 
 const NOT_DETACHED: &str = "could not detach from foreground session";
 
-/// Continues in a child that has the standard input of one; the parent exits when the child is ready, or with its
-/// error. A process with threads cannot fork: it starts the program again, and does not return either.
+/// Forks; returns in the child only, whose standard input is the pipe to its parent. The parent exits when the child is
+/// ready, or with the child's error. A process with threads cannot fork: it starts the program again with `role`, and then
+/// exits in the same way.
 pub(super) fn detach(role: Role) -> Result<(), String> {
-    let (pipe, their_end) = ready_pipe()?;
+    let (pipe, child_end) = ready_pipe()?;
     match fork::fork().map_err(fork_failed)? {
-        Forked::Child => {
+        ForkResult::Child => {
             drop(pipe);
-            rustix::stdio::dup2_stdin(&their_end).map_err(text)
+            rustix::stdio::dup2_stdin(&child_end).map_err(text)
         }
-        Forked::Parent(pid) => {
-            drop(their_end);
+        ForkResult::Parent(pid) => {
+            drop(child_end);
             if !is_ready(pipe) {
-                exit_with(end_of(pid)?);
+                exit_with(wait_for(pid)?);
                 return Err(NOT_DETACHED.to_string());
             }
             std::process::exit(0);
         }
-        Forked::HasThreads => {
+        ForkResult::HasThreads => {
             launch(role, None)?.wait_ready(NOT_DETACHED)?;
             std::process::exit(0);
         }
     }
 }
 
-/// Waits for the end of a child.
-fn end_of(pid: i32) -> Result<ExitStatus, String> {
+/// Waits until a child has ended.
+fn wait_for(pid: i32) -> Result<ExitStatus, String> {
     let ended = waitpid(Pid::from_raw(pid), WaitOptions::empty())
         .map_err(|e| format!("waitpid failed ({})", text(e)))?;
     let (_, status) = ended.ok_or("waitpid failed")?;
@@ -56,38 +57,39 @@ fn fork_failed(e: std::io::Error) -> String {
     format!("fork failed ({})", text(e))
 }
 
-/// The pipe in which a child tells that it is ready.
+/// The pipe through which a child reports that it is ready.
 fn ready_pipe() -> Result<(OwnedFd, OwnedFd), String> {
     rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(text)
 }
 
-/// Waits until the child is ready, or has ended without.
+/// Waits until the child is ready (true), or has ended before that (false).
 fn is_ready(pipe: OwnedFd) -> bool {
     File::from(pipe).read_exact(&mut [0]).is_ok()
 }
 
-pub(super) struct Launched {
+/// A child process that may not be ready yet.
+pub(super) struct StartingChild {
     child: Child,
     pipe: OwnedFd,
 }
 
-/// Starts the next process; `state` is a memory file that keeps the daemon's state across a crash.
-pub(super) fn launch(role: Role, state: Option<&OwnedFd>) -> Result<Launched, String> {
-    let (pipe, their_end) = ready_pipe()?;
+/// Starts this program again. `state`: a memory file that keeps the daemon's state across a crash.
+pub(super) fn launch(role: Role, state: Option<&OwnedFd>) -> Result<StartingChild, String> {
+    let (pipe, child_end) = ready_pipe()?;
     let mut argv = std::env::args_os();
     let argv0 = argv.next().unwrap_or_default();
     let given = argv.filter(|a| a != ROLE_DAEMON && a != ROLE_MONITOR);
     let state = state.map(|fd| format!("{STATE}/proc/{}/fd/{}", std::process::id(), fd.as_raw_fd()));
-    let part = if role == Role::Monitor { ROLE_MONITOR } else { ROLE_DAEMON };
+    let role_argument = if role == Role::Monitor { ROLE_MONITOR } else { ROLE_DAEMON };
     let child = Command::new("/proc/self/exe")
         .arg0(argv0)
-        .arg(part)
+        .arg(role_argument)
         .args(state)
         .args(given)
-        .stdin(Stdio::from(their_end))
+        .stdin(Stdio::from(child_end))
         .spawn()
         .map_err(fork_failed)?;
-    Ok(Launched { child, pipe })
+    Ok(StartingChild { child, pipe })
 }
 
 /// The result of starting a child.
@@ -97,7 +99,7 @@ enum Started {
     Died(ExitStatus),
 }
 
-impl Launched {
+impl StartingChild {
     /// Waits until the child is ready. If the child exits with an error, this process exits with the same
     /// status; the child has printed the reason on the shared standard error.
     pub(super) fn wait_ready(self, failure: &str) -> Result<Child, String> {
@@ -112,7 +114,7 @@ impl Launched {
     }
 
     fn wait_started(self) -> Result<(Child, Started), String> {
-        let Launched { mut child, pipe } = self;
+        let StartingChild { mut child, pipe } = self;
         if is_ready(pipe) {
             return Ok((child, Started::Ready));
         }
@@ -130,12 +132,12 @@ fn exit_with(status: ExitStatus) {
     crate::err!(LOG, "fork child died before signaling startup ({what})");
 }
 
-/// Returns whether the daemon crashed: it neither was told to end nor exited with an error.
+/// Returns whether the daemon crashed: it was killed by a signal of a fault, or panicked.
 fn is_crash(status: ExitStatus) -> bool {
-    status.signal().is_some_and(|s| CRASHES.contains(&s)) || status.code() == Some(PANICKED)
+    status.signal().is_some_and(|s| CRASH_SIGNALS.contains(&s)) || status.code() == Some(PANIC_STATUS)
 }
 
-/// Tells the parent process that this one is ready.
+/// Reports to the parent process that this process is ready.
 pub(super) fn notify_parent() {
     write_one(rustix::stdio::stdin());
     if let Ok(null) = File::open("/dev/null") {
@@ -177,16 +179,16 @@ pub(super) fn monitor(args: &DaemonArgs) -> ! {
         let pid = child.id();
         let status = match started {
             Started::Ready => child.wait().unwrap_or_else(|_| std::process::exit(1)),
-            // A crash during start-up also counts, and the next start obeys the same interval.
+            // A crash during start-up counts, too: the next start waits for the same interval.
             Started::Died(status) => status,
         };
-        // The log file is opened only to log a crash: it may have been rotated meanwhile.
+        // The log file is opened only while a crash is logged, because it may have been rotated since the start.
         if let Some(f) = &args.log_file {
             let _ = crate::log::set_file(f);
         }
-        restarts.after(pid, status);
+        restarts.wait_before_restart(pid, status);
         let _ = crate::log::command("vlog/close", &[]);
-        let next = launch(Role::Daemon, state.as_ref()).and_then(Launched::wait_started);
+        let next = launch(Role::Daemon, state.as_ref()).and_then(StartingChild::wait_started);
         (child, started) = next.unwrap_or_else(|_| std::process::exit(1));
         if let Started::Died(status) = &started
             && !is_crash(*status)
@@ -204,8 +206,8 @@ struct Restarts {
 }
 
 impl Restarts {
-    /// Handles the daemon's end: returns when it must be restarted, or exits.
-    fn after(&mut self, pid: u32, status: ExitStatus) {
+    /// Handles the end of the daemon: after a crash returns when it is time to restart it, otherwise exits.
+    fn wait_before_restart(&mut self, pid: u32, status: ExitStatus) {
         let what = status_text(status);
         if !is_crash(status) {
             crate::info!(LOG, "pid {pid} died, {what}, exiting");
@@ -225,7 +227,7 @@ impl Restarts {
     }
 }
 
-/// Turns core dumps off after the first one, since each may be as large as the daemon's memory.
+/// Turns core dumps off after the first core dump, since each may be as large as the daemon's memory.
 fn forbid_core_dumps() {
     use rustix::process::{Resource, Rlimit, setrlimit};
     let none = Rlimit { current: Some(0), maximum: Some(0) };
@@ -234,9 +236,9 @@ fn forbid_core_dumps() {
     }
 }
 
-/// Sets the name that `ps` and `pidof` show; it would be `exe`, since the program is started through
+/// Sets the process name that `ps` and `pidof` show. Without this it would be `exe`, since the program is started through
 /// `/proc/self/exe`.
-pub(super) fn bear_own_name() {
+pub(super) fn set_process_name() {
     if let Ok(name) = std::ffi::CString::new(progname()) {
         let _ = rustix::thread::set_name(&name);
     }
@@ -273,6 +275,6 @@ mod tests {
         let exited = |code: i32| is_crash(ExitStatus::from_raw(code << 8));
         // SIGABRT, SIGSEGV; SIGKILL, SIGTERM.
         assert!(killed(6) && killed(11) && !killed(9) && !killed(15));
-        assert!(exited(PANICKED) && !exited(0) && !exited(1));
+        assert!(exited(PANIC_STATUS) && !exited(0) && !exited(1));
     }
 }

@@ -1,9 +1,9 @@
 //! `--user`: the daemon changes its user, and keeps only the capabilities that it needs.
 //!
-//! The process that does the work changes before it starts its first thread and creates its pidfile: the
-//! kernel changes one thread at a time, and later threads inherit the change. A monitor process keeps its
-//! user, or it could not start the next daemon. Programs that the daemon starts inherit the capabilities:
-//! before DPDK is started, a child process tests whether that works.
+//! The process that does the work changes its user before it starts its first thread and creates its pidfile, because the
+//! kernel changes the user of one thread only, and later threads inherit it. A monitor process does not change its user:
+//! otherwise it could not start the next daemon. Programs that the daemon starts inherit the capabilities, because before
+//! DPDK is started, a child process tests whether DPDK works.
 
 use super::log::text;
 use rustix::process::{Gid, Uid, geteuid, getgid, getuid};
@@ -11,8 +11,8 @@ use rustix::thread::{self, CapabilitySet, CapabilitySets};
 use std::path::Path;
 
 /// Capabilities of every daemon: to lock memory, and to listen on ports below 1024.
-const ALWAYS: CapabilitySet = CapabilitySet::IPC_LOCK.union(CapabilitySet::NET_BIND_SERVICE);
-/// Maximum number of capabilities in the kernel's sets.
+const DAEMON_CAPABILITIES: CapabilitySet = CapabilitySet::IPC_LOCK.union(CapabilitySet::NET_BIND_SERVICE);
+/// Number of bits in the kernel's capability sets.
 const CAPABILITIES: u32 = 64;
 
 /// The user and group to change to.
@@ -29,27 +29,27 @@ impl User {
             return Err("only root can use --user option".to_owned());
         }
         let read = |path: &str| std::fs::read_to_string(path).map_err(|e| format!("{path}: {}", text(e)));
-        among(spec, &read("/etc/passwd")?, &read("/etc/group")?)
+        find_user(spec, &read("/etc/passwd")?, &read("/etc/group")?)
     }
 
-    /// Changes to this user, and keeps the capabilities `keeps` and those of every daemon.
-    pub(super) fn become_it(self, keeps: CapabilitySet, log: Option<&Path>) -> Result<(), String> {
+    /// Changes to this user; keeps the capabilities `keeps` and those of every daemon.
+    pub(super) fn switch_to(self, keeps: CapabilitySet, log: Option<&Path>) -> Result<(), String> {
         let failed = |what: &str, e: rustix::io::Errno| format!("--user: {what} ({})", text(e));
         if std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count) != 1 {
             return Err("--user: the process has threads already".to_owned());
         }
         if let Some(log) = log {
-            // The new user opens the log file again when it is rotated.
+            // The daemon opens the log file again as the new user when the file is rotated.
             let _ = rustix::fs::chown(log, Some(self.uid), Some(self.gid));
         }
         let has = thread::capabilities(None).map_err(|e| failed("cannot read capabilities", e))?;
-        let keeps = (keeps | ALWAYS) & has.permitted;
-        // Only capabilities in the bounding set can become inheritable, so they are set before the bounding
-        // set is reduced.
+        let keeps = (keeps | DAEMON_CAPABILITIES) & has.permitted;
+        // Only capabilities in the bounding set can become inheritable, so these are set before the bounding set is
+        // reduced.
         thread::set_capabilities(None, CapabilitySets { inheritable: keeps, ..has })
             .map_err(|e| failed("cannot hand capabilities on", e))?;
-        // Removes all others from the bounding set, so that no child can get them. The kernel refuses the
-        // first number beyond its list.
+        // Removes all capabilities from the bounding set, so that no child can gain others. The kernel refuses the first
+        // number that is no capability.
         for number in 0..CAPABILITIES {
             let capability = CapabilitySet::from_bits_retain(1 << number);
             if thread::remove_capability_from_bounding_set(capability).is_err() {
@@ -75,7 +75,7 @@ impl User {
     }
 }
 
-/// The entry of this name in a file with colon-separated fields.
+/// The fields of the line that begins with this name, in a file with colon-separated fields.
 fn entry<'a>(file: &'a str, name: &str) -> Option<Vec<&'a str>> {
     file.lines().map(|line| line.split(':').collect::<Vec<_>>()).find(|parts| parts.first() == Some(&name))
 }
@@ -84,23 +84,23 @@ fn number(parts: &[&str], at: usize) -> Option<u32> {
     parts.get(at)?.parse().ok()
 }
 
-/// Finds the user in the text of `/etc/passwd` and `/etc/group`. The user must be a member of a group other
-/// than their own.
-fn among(spec: &str, passwd: &str, group: &str) -> Result<User, String> {
+/// Finds user and group in the texts of `/etc/passwd` and `/etc/group`. If the group is not the user's primary group, the
+/// user must be a member of it.
+fn find_user(spec: &str, passwd: &str, group: &str) -> Result<User, String> {
     let (name, group_name) =
         spec.split_once(':').map_or((spec, ""), |(user, group)| (user.trim(), group.trim()));
-    // Without a name the user stays root.
+    // Without a name, the user remains root.
     let name = if name.is_empty() { "root" } else { name.trim() };
     let user = entry(passwd, name).and_then(|parts| number(&parts, 2).zip(number(&parts, 3)));
-    let (uid, own) = user.ok_or_else(|| format!("user {name} not found, aborting."))?;
+    let (uid, primary) = user.ok_or_else(|| format!("user {name} not found, aborting."))?;
     let gid = match group_name {
-        "" => own,
+        "" => primary,
         group_name => {
             let parts = entry(group, group_name);
             let gid = parts.as_ref().and_then(|parts| number(parts, 2));
             let gid = gid.ok_or_else(|| format!("group {group_name} not found, aborting."))?;
             let members = parts.as_ref().and_then(|p| p.get(3)).copied().unwrap_or_default();
-            if gid != own && !members.split(',').any(|member| member == name) {
+            if gid != primary && !members.split(',').any(|member| member == name) {
                 return Err(format!(
                     "Invalid --user option {spec} (user {name} is not in group {group_name}), aborting."
                 ));
@@ -119,7 +119,7 @@ mod tests {
     fn users_and_groups() {
         let passwd = "root:x:0:0:root:/root:/bin/sh\novs:x:107:113::/:/bin/false\nbad:x:a:b::/:\n";
         let group = "root:x:0:\novs:x:113:\nhuge:x:114:nobody,ovs\nother:x:115:\n";
-        let parsed = |spec| among(spec, passwd, group).map(|u| (u.uid.as_raw(), u.gid.as_raw()));
+        let parsed = |spec| find_user(spec, passwd, group).map(|u| (u.uid.as_raw(), u.gid.as_raw()));
         assert_eq!(parsed("ovs"), Ok((107, 113)));
         assert_eq!(parsed("ovs:"), Ok((107, 113)));
         assert_eq!(parsed("ovs:ovs"), Ok((107, 113)));

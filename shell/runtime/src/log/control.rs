@@ -11,8 +11,8 @@ use std::sync::atomic::Ordering;
 
 static LOG: Module = Module::new("vlog");
 
-/// Starts the writer thread, which from now on writes the lines of all threads. If it cannot be started, each thread
-/// continues to write its own lines.
+/// Starts the writer thread, which from then on writes the lines of all threads. If the thread cannot be started, each
+/// thread continues to write its own lines.
 pub fn start_writer() {
     let report = |dropped: u64| {
         crate::warn!(LOG, "{dropped} log messages were dropped: they came faster than they could be written");
@@ -22,7 +22,7 @@ pub fn start_writer() {
     }
 }
 
-/// One `-v` or `vlog/set` specification; the error is the reply's text.
+/// Applies one specification of `-v` or `vlog/set`; the error is the text of the reply.
 pub fn set(spec: &str) -> Result<(), String> {
     let mut r = registry();
     match spec::parse(spec, |name| r.find(name).is_some())? {
@@ -33,12 +33,12 @@ pub fn set(spec: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Everything at every destination: `-v` alone, `vlog/set` without arguments.
+/// Logs all levels to all destinations: `-v` or `vlog/set` without arguments.
 pub fn set_max_verbosity() {
     set_levels(&mut registry(), None, None, Level::Dbg);
 }
 
-/// What a tool wants at start: its console shows warnings, its syslog nothing.
+/// Sets the levels of a tool: warnings on the console, nothing to syslog.
 pub fn set_tool_defaults() {
     let mut r = registry();
     set_levels(&mut r, None, Some(Dest::Console), Level::Warn);
@@ -58,7 +58,8 @@ fn set_levels(r: &mut Registry, module: Option<&str>, dest: Option<Dest>, level:
     }
 }
 
-/// Opens (or changes to) a log file and says so in it.
+/// Opens a log file and closes the previous one, unless both are the same file. Logs the closing to the old file and the opening to the
+/// new one.
 pub fn set_file(path: &Path) -> std::io::Result<()> {
     let opened = sinks().open_file(path);
     let file = match opened {

@@ -1,10 +1,12 @@
 //! Formats messages by patterns (`%D{…}|%05N|%c%T|%p|%m`).
 //!
-//! The pattern comes from the user: an unknown conversion prints its letter, and widths are limited.
+//! Users configure the patterns, so any text is accepted: an unknown conversion prints its letter, and field widths are
+//! limited.
 
 use super::level::Level;
 use std::fmt::Write;
 
+/// Maximum width of a field in characters.
 const MAX_FIELD: usize = 1024;
 
 /// The fields of one message.
@@ -34,7 +36,7 @@ pub(super) fn render(pattern: &str, r: &Record<'_>) -> String {
         rest = &rest[digits..];
         let Some(c) = rest.chars().next() else { break };
         rest = &rest[c.len_utf8()..];
-        let text = directive(c, &mut rest, r);
+        let text = expand(c, &mut rest, r);
         let fill = width.saturating_sub(text.len());
         if !left {
             out.extend(std::iter::repeat_n(pad, fill));
@@ -72,7 +74,7 @@ fn braces<'a>(rest: &mut &'a str, default: &'a str) -> &'a str {
     }
 }
 
-fn directive(c: char, rest: &mut &str, r: &Record<'_>) -> String {
+fn expand(c: char, rest: &mut &str, r: &Record<'_>) -> String {
     match c {
         'A' => r.progname.to_string(),
         'B' => (r.facility + r.level.syslog()).to_string(),
@@ -103,7 +105,7 @@ const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
 pub(super) fn time_text(format: &str, wall_ms: u64) -> String {
     let secs = wall_ms / 1000;
     let (h, m, s) = (secs / 3600 % 24, secs / 60 % 60, secs % 60);
-    let (year, month, day) = civil(secs / 86_400);
+    let (year, month, day) = date_of(secs / 86_400);
     let month_name = MONTHS.get(month as usize - 1).copied().unwrap_or_default();
     let mut out = String::new();
     let mut subsecond = 0;
@@ -144,9 +146,9 @@ pub(super) fn time_text(format: &str, wall_ms: u64) -> String {
     out
 }
 
-/// Converts days since 1970-01-01 to a date of the Gregorian calendar. Counts 400-year cycles that begin in
-/// March, so that the leap day comes last.
-fn civil(days: u64) -> (u64, u64, u64) {
+/// Converts days since 1970-01-01 to year, month and day of the Gregorian calendar. Computes with years that begin in
+/// March, so that the leap day is the last day of a year, and with cycles of 400 years.
+fn date_of(days: u64) -> (u64, u64, u64) {
     let z = days + 719_468;
     let (era, doe) = (z / 146_097, z % 146_097);
     let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
@@ -157,7 +159,7 @@ fn civil(days: u64) -> (u64, u64, u64) {
     (yoe + era * 400 + u64::from(month <= 2), month, day)
 }
 
-/// A moment, in milliseconds since 1970, as reports have it (UTC).
+/// Formats a time, in milliseconds since 1970, as in reports (UTC).
 pub fn moment_text(wall_ms: u64) -> String {
     time_text("%Y-%m-%d %H:%M:%S.###", wall_ms)
 }

@@ -1,6 +1,6 @@
 //! Levels and destinations of messages.
 
-/// How much a message matters; smaller is graver.
+/// The severity of a message; smaller is more severe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Level {
@@ -10,11 +10,11 @@ pub enum Level {
     Emer,
     /// Something is broken.
     Err,
-    /// Something is odd.
+    /// Something is unusual.
     Warn,
-    /// Worth a line in normal operation.
+    /// An event of normal operation.
     Info,
-    /// For finding faults.
+    /// Details for debugging.
     Dbg,
 }
 
@@ -39,7 +39,7 @@ impl Level {
     }
 }
 
-/// Where messages go.
+/// A destination of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dest {
     /// Standard error.

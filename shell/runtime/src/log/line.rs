@@ -5,7 +5,7 @@ use super::level::Level;
 use super::sink::Sinks;
 use std::sync::Arc;
 
-/// Memory of a line besides its message, in bytes: this struct and its place in the queue.
+/// Memory of a line in addition to its message, in bytes: this struct in the queue.
 const OVERHEAD: usize = 128;
 
 /// A message, with its destinations and attributes at the time when it was logged.
@@ -18,7 +18,7 @@ pub(super) struct Line {
     pub uptime_ms: u64,
     pub number: u32,
     pub thread: Option<Arc<str>>,
-    /// Whether console, syslog and file accept it.
+    /// Whether the line is written to console, syslog and file.
     pub to: [bool; 3],
     pub sinks: Arc<Sinks>,
 }
@@ -29,7 +29,7 @@ impl Line {
         OVERHEAD + self.message.capacity()
     }
 
-    /// Formats and writes the line on the calling thread; blocks as long as the destinations do.
+    /// Formats and writes the line on the calling thread. Blocks if a destination blocks.
     pub fn write(&self) {
         let sinks = &self.sinks;
         let record = Record {

@@ -12,12 +12,15 @@ use std::fmt::Arguments;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// A message is cut after this many bytes: more than the longest trace (1 MB) and the lines that follow it.
+/// A message is truncated to this many bytes: more than the longest trace (1 MB) and the lines after it.
 const MESSAGE_MAX: usize = 2 << 20;
 
+/// The settings of a module.
 #[derive(Debug)]
 pub(super) struct State {
+    /// The level of each destination: messages of this and more severe levels are logged.
     pub(super) levels: [AtomicU8; 3],
+    /// Rate limits are enabled.
     pub(super) honor_limits: AtomicBool,
 }
 
@@ -36,7 +39,7 @@ impl State {
 
 pub(super) struct Registry {
     pub(super) modules: BTreeMap<String, &'static State>,
-    /// Levels of modules that register later: what was last set for all.
+    /// The levels that were last set for all modules; modules that register later get them.
     pub(super) defaults: [Level; 3],
 }
 
@@ -58,7 +61,7 @@ pub(super) fn registry() -> MutexGuard<'static, Registry> {
     REGISTRY.get_or_init(new).lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The destinations in force. The lock is held only to copy or to replace the pointer.
+/// The configured destinations. The lock is held only while the pointer is copied or replaced.
 pub(super) static SINKS: LazyLock<Mutex<Arc<Sinks>>> = LazyLock::new(|| Mutex::new(Arc::new(Sinks::new())));
 
 pub(super) fn sinks() -> Arc<Sinks> {
@@ -76,7 +79,7 @@ fn clock() -> &'static Clock {
 
 thread_local! {
     static NUMBER: Cell<u32> = const { Cell::new(0) };
-    /// As `%t` and `%T` show the thread; `None` is the main thread, or one without a name of its own.
+    /// The name of the thread for `%t` and `%T`; `None`: the main thread, or a thread without a name.
     pub(super) static THREAD: RefCell<Option<Arc<str>>> = const { RefCell::new(None) };
 }
 
@@ -88,7 +91,7 @@ pub struct Module {
 }
 
 impl Module {
-    /// For a static.
+    /// A module, for a static.
     pub const fn new(name: &'static str) -> Module {
         Module { name, state: OnceLock::new() }
     }
@@ -101,25 +104,25 @@ impl Module {
         })
     }
 
-    /// Whether any destination wants messages of this level.
+    /// Whether messages of this level are logged to any destination.
     pub fn enabled(&self, level: Level) -> bool {
         let s = self.state();
         Dest::ALL.iter().any(|d| s.level(*d) >= level)
     }
 
-    /// Logs; the macros are the usual way here.
+    /// Logs a message; usually called by the macros.
     pub fn log(&self, level: Level, message: Arguments<'_>) {
         if self.enabled(level) {
             self.emit(level, message.to_string());
         }
     }
 
-    /// Logs unless `limit` has been used up, and says how much was dropped.
+    /// Logs a message unless the rate limit is exceeded. If messages were dropped before, logs their number first.
     pub fn log_limited(&self, limit: &RateLimit, level: Level, message: Arguments<'_>) {
         self.log_lazily(limit, level, || message.to_string());
     }
 
-    /// As `log_limited`, for messages that cost much to make: they are made only if they are logged.
+    /// Like `log_limited`, for messages that are expensive to build: `message` is called only if it is logged.
     pub fn log_lazily(&self, limit: &RateLimit, level: Level, message: impl FnOnce() -> String) {
         if !self.enabled(level) {
             return;
@@ -136,26 +139,27 @@ impl Module {
 
     fn emit(&self, level: Level, message: String) {
         if let Some(line) = self.line(level, message, sinks()) {
-            writer::take(line);
+            writer::submit(line);
         }
     }
 
-    /// A line for those destinations that want it; `None` if none does.
+    /// Builds the line for a message; `None` if it is logged to no destination.
     pub(super) fn line(&self, level: Level, mut message: String, mut sinks: Arc<Sinks>) -> Option<Line> {
         let s = self.state();
-        let wants = |d: Dest| s.level(d) >= level;
-        let to = [wants(Dest::Console), wants(Dest::Syslog), wants(Dest::File) && sinks.has_file()];
+        let is_enabled = |d: Dest| s.level(d) >= level;
+        let to =
+            [is_enabled(Dest::Console), is_enabled(Dest::Syslog), is_enabled(Dest::File) && sinks.has_file()];
         if !to.contains(&true) {
             return None;
         }
-        if wants(Dest::Syslog) && sinks.lacks_syslog() {
+        if is_enabled(Dest::Syslog) && sinks.lacks_syslog() {
             change_sinks(Sinks::open_default_syslog);
             sinks = self::sinks();
         }
         if message.len() > MESSAGE_MAX {
-            let whole = message.len();
+            let full_len = message.len();
             message.truncate(message.floor_char_boundary(MESSAGE_MAX));
-            message.push_str(&format!("\n(cut: {whole} bytes)"));
+            message.push_str(&format!("\n(cut: {full_len} bytes)"));
         }
         let number = NUMBER.with(|n| {
             n.set(n.get().wrapping_add(1));
@@ -168,7 +172,7 @@ impl Module {
             wall_ms: crate::clock::wall_ms(),
             uptime_ms: clock().now().0.saturating_sub(clock().boot().0),
             number,
-            // A thread may log while its variables are torn down.
+            // A thread may log while its thread-local variables are destroyed.
             thread: THREAD.try_with(|t| t.borrow().clone()).ok().flatten(),
             to,
             sinks,
@@ -176,13 +180,13 @@ impl Module {
     }
 }
 
-/// Gives the log its program name and the clock of its rate limits. Call it first.
+/// Sets the program name in log lines, and the clock of rate limits. Must be called before anything is logged.
 pub fn init(progname: &str, clock: &Clock) {
     let _ = CLOCK.set(clock.clone());
     change_sinks(|s| s.progname = progname.to_string());
 }
 
-/// Names the calling thread in its messages, such as `pmd-c01/id:3`.
+/// Sets the name of the calling thread in its log lines, such as `pmd-c01/id:3`.
 pub fn set_thread_name(name: &str) {
     THREAD.with_borrow_mut(|t| *t = Some(name.into()));
 }

@@ -1,5 +1,5 @@
-//! Module names of Open vSwitch 3.7.1's `vlog/list`, and `netdev_dpdk` of builds with DPDK. `vlog/set`
-//! accepts them whether or not our module of that name has logged yet.
+//! The module names in `vlog/list` of Open vSwitch 3.7.1, and `netdev_dpdk` of builds with DPDK. `vlog/set` accepts them
+//! even if no module of that name has logged yet.
 
 /// Sorted by name.
 pub(super) const KNOWN: &[&str] = &[

@@ -1,11 +1,11 @@
 //! The panic hook: logs thread, location, message and backtrace of a panic, and aborts the process.
 //!
-//! A switch cannot continue after a panic in one thread: locks stay held, queues are not polled any more, and
-//! the control socket waits for replies that never come. So the process aborts, and its supervisor (the
-//! monitor process, systemd) starts the next one.
+//! A switch cannot continue after a panic in one thread: locks may stay locked, queues are not polled any more, and the
+//! control socket waits for replies that never arrive. So the process aborts, and its supervisor (the monitor process, or
+//! systemd) starts the next one.
 //!
-//! The hook runs on the panicking thread, which may hold any lock of the log: the hook tries locks, and never
-//! waits for one without a limit. A watchdog aborts the process if the hook does not finish in time; other
+//! The hook runs on the panicking thread, which may hold any lock of the log. So the hook only tries to lock, and never
+//! waits for a lock without a time limit. A watchdog thread aborts the process if the hook does not finish in time. Other
 //! threads continue meanwhile.
 
 use super::level::Level;
@@ -22,18 +22,19 @@ use std::time::Duration;
 
 static LOG: Module = Module::new("panic");
 
-/// Time limit of the hook. A backtrace reads the debug information of the whole program, which takes about
+/// Time limit of the hook. For a backtrace, the debug information of the complete program is read, which takes about
 /// 100 ms.
 const LIMIT: Duration = Duration::from_secs(3);
 /// Time limit for writing the lines that were logged before the panic.
-const FLUSH: Duration = Duration::from_millis(200);
-/// Limits of the message and of the backtrace, in bytes.
+const FLUSH_LIMIT: Duration = Duration::from_millis(200);
+/// Longest message, in bytes.
 const MESSAGE_MAX: usize = 16 << 10;
+/// Longest backtrace, in bytes.
 const BACKTRACE_MAX: usize = 256 << 10;
 
 /// Makes every later panic, in any thread, abort the process after it has been logged.
 pub fn install() {
-    // Register the module now: the hook must not wait for the lock of the modules.
+    // Register the module now, because the hook must not wait for the registry's lock.
     LOG.state();
     std::panic::set_hook(Box::new(|info| {
         report(info);
@@ -44,7 +45,7 @@ pub fn install() {
 fn report(info: &PanicHookInfo<'_>) {
     static ENTERED: AtomicBool = AtomicBool::new(false);
     if ENTERED.swap(true, Ordering::SeqCst) {
-        // Another thread is panicking and aborts the process once it has logged its panic.
+        // Another thread is panicking, and aborts the process when it has logged its panic.
         std::thread::sleep(LIMIT);
         return;
     }
@@ -54,17 +55,17 @@ fn report(info: &PanicHookInfo<'_>) {
     };
     // If the watchdog thread cannot be started, the hook runs without a time limit.
     let _ = std::thread::Builder::new().name("panic".to_owned()).spawn(watchdog);
-    writer::flush_in_panic(FLUSH);
+    writer::flush_in_panic(FLUSH_LIMIT);
     let place = info.location().map_or("an unknown place".to_owned(), ToString::to_string);
-    let message = cut(info.payload_as_str().unwrap_or("(no message)"), MESSAGE_MAX).to_owned();
+    let message = truncated(info.payload_as_str().unwrap_or("(no message)"), MESSAGE_MAX).to_owned();
     write(format!("thread '{}' panicked at {place}: {message}", thread_name()));
-    // Print addresses, too: in a program without symbols they are all there is, and with `image` they can be
-    // resolved elsewhere.
+    // The alternate format also prints addresses: for a program without symbols, these and `image` are needed to find the
+    // symbols on another machine.
     let backtrace = format!("{:#}", Backtrace::force_capture());
-    write(format!("backtrace, program at {}:\n{}", image(), cut(&backtrace, BACKTRACE_MAX)));
+    write(format!("backtrace, program at {}:\n{}", image(), truncated(&backtrace, BACKTRACE_MAX)));
 }
 
-/// The thread's name in the log, or else its name in the system.
+/// The thread's name in log lines; if it has none, its name in the system.
 fn thread_name() -> String {
     let of_log = THREAD.try_with(|name| name.try_borrow().ok().and_then(|name| name.clone())).ok().flatten();
     of_log.map_or_else(
@@ -98,7 +99,7 @@ fn line(message: String, mut sinks: Arc<Sinks>) -> Option<Line> {
     LOG.line(Level::Emer, message, sinks)
 }
 
-/// The destinations, unless another thread holds their lock for long.
+/// The configured destinations; `None` if another thread holds their lock for 100 ms.
 fn sinks() -> Option<Arc<Sinks>> {
     const TRIES: u32 = 100;
     for _ in 0..TRIES {
@@ -111,8 +112,8 @@ fn sinks() -> Option<Arc<Sinks>> {
     None
 }
 
-/// The beginning of a text: at most `most` bytes, whole characters.
-fn cut(text: &str, most: usize) -> &str {
+/// The beginning of a text: at most `most` bytes, and no incomplete character.
+fn truncated(text: &str, most: usize) -> &str {
     text.get(..text.floor_char_boundary(most)).unwrap_or(text)
 }
 
@@ -122,8 +123,8 @@ mod tests {
 
     #[test]
     fn texts_are_cut_between_characters() {
-        assert_eq!(cut("short", 100), "short");
-        assert_eq!(cut("aé", 2), "a");
-        assert_eq!(cut("aé", 3), "aé");
+        assert_eq!(truncated("short", 100), "short");
+        assert_eq!(truncated("aé", 2), "a");
+        assert_eq!(truncated("aé", 3), "aé");
     }
 }

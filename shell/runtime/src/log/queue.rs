@@ -1,4 +1,4 @@
-//! The queue of log lines for the writer thread: limited by memory; lines beyond the limit are counted.
+//! The queue of log lines for the writer thread. Its memory is limited; lines beyond the limit are dropped and counted.
 
 use super::line::Line;
 use std::collections::VecDeque;
@@ -13,12 +13,13 @@ pub(super) struct Queue {
     lines: VecDeque<Line>,
     /// Memory of the queued lines and of the line that is being written, in bytes.
     bytes: usize,
-    /// Number of lines accepted, and of those written.
+    /// Number of lines that were queued.
     pub accepted: u64,
+    /// Number of lines that were written.
     pub written: u64,
     /// Number of lines dropped since drops were last reported.
     pub dropped: u64,
-    /// No line was written for `WAIT_MAX`; until one is, no thread waits.
+    /// No line was written for `WAIT_MAX`. Until the next line is written, no thread waits for the writer.
     pub stuck: bool,
     /// The writer sleeps, and must be woken for a new line.
     pub asleep: bool,
@@ -41,13 +42,13 @@ impl Queue {
     }
 
     /// Returns whether the line fits; an empty queue accepts a line of any length.
-    pub fn has_room(&self, line: &Line) -> bool {
+    pub fn has_space(&self, line: &Line) -> bool {
         self.bytes == 0 || self.bytes + line.size() <= BYTES_MAX
     }
 
     /// Appends a line, or counts it as dropped.
     pub fn push(&mut self, line: Line) {
-        if !self.has_room(&line) {
+        if !self.has_space(&line) {
             self.dropped += 1;
             return;
         }
@@ -56,7 +57,7 @@ impl Queue {
         self.lines.push_back(line);
     }
 
-    /// Removes the oldest line. Its memory counts until `finish`.
+    /// Removes and returns the oldest line. Its memory counts as used until `finish` is called.
     pub fn pop(&mut self) -> Option<Line> {
         self.lines.pop_front()
     }
@@ -65,7 +66,7 @@ impl Queue {
         self.lines.is_empty()
     }
 
-    /// Must be called after a line of this size was written.
+    /// Must be called when a line of this size has been written.
     pub fn finish(&mut self, size: usize) {
         self.bytes -= size;
         self.written += 1;

@@ -3,17 +3,18 @@
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-/// Tokens of one message. A token accrues per millisecond and unit of rate, so the rate is per minute.
-const MESSAGE: u64 = 60_000;
+/// Tokens that one message costs. Every millisecond `rate` tokens are added, so `rate` is in messages per minute.
+const MESSAGE_TOKENS: u64 = 60_000;
 
 #[derive(Debug)]
 struct Bucket {
     tokens: u64,
+    /// When tokens were last added, in ms.
     filled: Option<u64>,
     dropped: Dropped,
 }
 
-/// At most `rate` messages per minute, and `burst` at once; for a static.
+/// A rate limit: at most `rate` messages per minute, and `burst` messages at once.
 #[derive(Debug)]
 pub struct RateLimit {
     rate: u64,
@@ -21,7 +22,7 @@ pub struct RateLimit {
     bucket: Mutex<Bucket>,
 }
 
-/// The messages dropped since the last report.
+/// The number of messages that were dropped since the last report, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Dropped {
     n: u32,
@@ -46,20 +47,20 @@ impl RateLimit {
         let dropped = Dropped { n: 0, first_secs: 0, last_secs: 0 };
         RateLimit {
             rate: rate as u64,
-            burst: burst as u64 * MESSAGE,
+            burst: burst as u64 * MESSAGE_TOKENS,
             bucket: Mutex::new(Bucket { tokens: 0, filled: None, dropped }),
         }
     }
 
-    /// Takes the tokens of a message. `None`: drop the message. `Some(report)`: log it, after the report if
-    /// there is one.
+    /// Removes the tokens of a message from the bucket. `None`: drop the message. `Some(report)`: log the message; if there
+    /// is a report, log the report first.
     pub(super) fn admit(&self, now_ms: u64) -> Option<Option<Dropped>> {
         let mut b = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
         let elapsed = b.filled.map_or(u64::MAX, |t| now_ms.saturating_sub(t));
         b.tokens = b.tokens.saturating_add(elapsed.saturating_mul(self.rate)).min(self.burst);
         b.filled = Some(now_ms);
         let secs = now_ms / 1000;
-        if b.tokens < MESSAGE {
+        if b.tokens < MESSAGE_TOKENS {
             if b.dropped.n == 0 {
                 b.dropped.first_secs = secs;
             }
@@ -67,7 +68,7 @@ impl RateLimit {
             b.dropped.n = b.dropped.n.saturating_add(1);
             return None;
         }
-        b.tokens -= MESSAGE;
+        b.tokens -= MESSAGE_TOKENS;
         let d = b.dropped;
         b.dropped.n = 0;
         Some((d.n > 0).then(|| Dropped {

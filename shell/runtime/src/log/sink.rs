@@ -1,7 +1,7 @@
 //! The destinations of log lines: console, syslog and file.
 //!
-//! A value is not changed while a line refers to it: `log::change_sinks` copies it first. Copies share
-//! sockets and file.
+//! A `Sinks` value is not changed while a line refers to it: `log::change_sinks` then changes a copy. Copies share sockets
+//! and file.
 
 use super::format::{Record, render};
 use super::level::Dest;
@@ -20,11 +20,12 @@ const RFC3164: &str = "<%B> %D{%h %e %T} %E %A:";
 
 #[derive(Clone, Debug, Default)]
 enum Syslog {
-    /// Not configured yet: the environment is read at the first message.
+    /// Not configured yet: the environment variable is read when the first message is logged.
     #[default]
     Unset,
+    /// Messages are discarded.
     Null,
-    /// `/dev/log`, like the C library.
+    /// The socket `/dev/log`, as the C library uses it.
     Local(Option<Arc<UnixDatagram>>),
     Unix(Option<Arc<UnixDatagram>>),
     Udp(Option<Arc<UdpSocket>>),
@@ -35,6 +36,7 @@ enum Syslog {
 pub(super) struct Sinks {
     patterns: [String; 3],
     syslog: Syslog,
+    /// The socket of `--syslog-target`.
     target: Option<Arc<UdpSocket>>,
     file: Option<Arc<File>>,
     pub file_name: Option<PathBuf>,
@@ -71,7 +73,7 @@ impl Sinks {
         self.file = None;
     }
 
-    /// Opens the log file; `Ok(None)` if it is the open file already.
+    /// Opens the log file; `Ok(None)` if it is the file that is already open.
     pub fn open_file(&self, path: &Path) -> std::io::Result<Option<File>> {
         let f = File::options().append(true).create(true).mode(0o660).open(path)?;
         if let Some(old) = &self.file {
@@ -116,7 +118,7 @@ impl Sinks {
         matches!(self.syslog, Syslog::Unset)
     }
 
-    /// Opens the syslog method that the environment names, by default that of the C library.
+    /// Opens the syslog method that the environment variable `OVS_SYSLOG_METHOD` names; by default that of the C library.
     pub fn open_default_syslog(&mut self) {
         if matches!(self.syslog, Syslog::Unset) {
             let method = std::env::var("OVS_SYSLOG_METHOD").unwrap_or_default();
@@ -138,7 +140,7 @@ impl Sinks {
         }
     }
 
-    /// Sends a datagram for each line of the message, each with the same prefix.
+    /// Sends one datagram for each line of the message. All of them have the same prefix.
     pub fn write_syslog(&self, r: &Record<'_>) {
         let text = render(&self.patterns[Dest::Syslog as usize], r);
         let facility = if self.facility == 0 { 3 << 3 } else { self.facility };

@@ -1,14 +1,14 @@
 //! The grammar of `-v` and `vlog/set`: `module:destination:level` in any order, `PATTERN:destination:pattern`
-//! and `FACILITY:name`. The parser has no state: the caller looks modules up.
+//! and `FACILITY:name`. The parser has no state: the caller supplies a function that looks up modules.
 
 use super::level::{Dest, Level};
 
 /// A parsed specification.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Spec {
-    /// Levels; `None` is every module or destination.
+    /// A level. `None`: all modules; all destinations.
     Levels { module: Option<String>, dest: Option<Dest>, level: Level },
-    /// A pattern; `None` is every destination.
+    /// A pattern. `None`: all destinations.
     Pattern { dest: Option<Dest>, pattern: String },
     /// A syslog facility, as its number.
     Facility(u32),

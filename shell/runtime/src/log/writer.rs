@@ -1,9 +1,12 @@
-//! The writer thread of the log: other threads queue their lines, so that PMD threads and handlers do not
-//! wait for a disk or a terminal.
+//! The writer thread of the log. Other threads queue their lines, so that PMD threads and handlers do not wait for a disk
+//! or a terminal.
 //!
-//! Without it (in tools, before `start_writer`, in dummy mode, where a line has to be in the file when the command that caused
-//! it is answered) every thread writes its own lines. A full queue: threads that must not wait ([`never_wait`]) drop the
-//! line; others wait up to [`WAIT_MAX`] for free memory, once, until the writer continues. Drops are counted and reported in the log.
+//! Without the writer thread, every thread writes its own lines: in tools, before `start_writer`, and in dummy mode, where
+//! a line must be in the file when the command that caused it is answered.
+//!
+//! If the queue is full, threads that must not wait ([`never_wait`]) drop the line. Other threads wait up to [`WAIT_MAX`]
+//! for space; if there is still none, they drop lines without waiting until the writer has written a line. Dropped lines
+//! are counted, and their number is logged.
 
 use super::line::Line;
 use super::queue::Queue;
@@ -13,11 +16,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-/// Longest wait for the writer: for free memory in the queue, or until a thread's own lines are written.
+/// How long a thread waits for the writer: for space in the queue, or until all lines are written.
 const WAIT_MAX: Duration = Duration::from_secs(1);
-/// Interval between reports of dropped lines while the queue is never empty.
+/// While the queue does not become empty, the number of dropped lines is logged in this interval.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
-/// Interval at which a panicking thread retries to take the lock.
+/// Interval at which a panicking thread tries to lock the queue.
 const RETRY: Duration = Duration::from_millis(1);
 
 static WRITER: Writer = Writer::new();
@@ -25,7 +28,9 @@ static WRITER: Writer = Writer::new();
 static RUNS: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
+    /// The thread may wait for the writer.
     static MAY_WAIT: Cell<bool> = const { Cell::new(true) };
+    /// The thread is the writer thread.
     static IS_WRITER: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -33,13 +38,13 @@ thread_local! {
 #[derive(Debug)]
 struct Writer {
     queue: Mutex<Queue>,
-    /// Signals a new line.
-    more: Condvar,
+    /// Signals that a line was queued.
+    line_queued: Condvar,
     /// Signals that a line was written.
-    less: Condvar,
+    line_written: Condvar,
 }
 
-/// Starts the writer thread. It calls `begin` first, and `report` with the number of lines that were dropped.
+/// Starts the writer thread. The thread first calls `begin`. It calls `report` with the number of dropped lines.
 pub(super) fn start(
     begin: impl FnOnce() + Send + 'static,
     report: impl Fn(u64) + Send + 'static,
@@ -54,26 +59,25 @@ pub(super) fn start(
     Ok(())
 }
 
-/// Marks the calling thread as one that must not wait, because it forwards packets or others depend on it:
-/// its lines are dropped if the queue is full.
+/// Marks the calling thread as one that must not wait, because it forwards packets or other threads depend on it. If the
+/// queue is full, its lines are dropped.
 pub fn never_wait() {
     MAY_WAIT.set(false);
 }
 
-/// Waits until all lines logged before are written; at most one second, and not at all if the writer is
-/// stuck.
+/// Waits until all lines that were logged before are written; at most one second, and not at all if the writer is stuck.
 pub fn flush() {
     if is_in_use() {
         WRITER.flush();
     }
 }
 
-/// Queues a line, or writes it if there is no writer.
-pub(super) fn take(line: Line) {
+/// Queues a line for the writer thread; writes it at once if there is no such thread.
+pub(super) fn submit(line: Line) {
     if is_in_use() { WRITER.push(line, MAY_WAIT.get()) } else { line.write() }
 }
 
-/// As `flush`, for a panicking thread, which may hold any lock: it polls for the lock instead of waiting.
+/// Like `flush`, for a panicking thread, which may hold any lock: tries to lock again and again instead of waiting.
 pub(super) fn flush_in_panic(time: Duration) {
     if is_in_use() {
         WRITER.poll_until_flushed(Instant::now() + time);
@@ -86,10 +90,11 @@ fn is_in_use() -> bool {
 
 impl Writer {
     const fn new() -> Writer {
-        Writer { queue: Mutex::new(Queue::new()), more: Condvar::new(), less: Condvar::new() }
+        Writer { queue: Mutex::new(Queue::new()), line_queued: Condvar::new(), line_written: Condvar::new() }
     }
 
-    /// After a panic of another thread the queue is consistent, since each change to it is complete.
+    /// Locks the queue. After a panic of another thread the queue is consistent, because no change of the queue can panic
+    /// halfway.
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -97,11 +102,11 @@ impl Writer {
     fn push(&self, line: Line, may_wait: bool) {
         let mut queue = self.lock();
         if may_wait {
-            queue = self.wait_while(queue, |q| !q.has_room(&line));
+            queue = self.wait_while(queue, |q| !q.has_space(&line));
         }
         queue.push(line);
         if queue.asleep {
-            self.more.notify_one();
+            self.line_queued.notify_one();
         }
     }
 
@@ -111,7 +116,7 @@ impl Writer {
         drop(self.wait_while(queue, |q| q.written < end));
     }
 
-    /// Waits while `holds` is true. After `WAIT_MAX` the writer counts as stuck.
+    /// Waits while `holds` returns true. After `WAIT_MAX` the writer counts as stuck.
     fn wait_while<'a>(
         &self,
         mut queue: MutexGuard<'a, Queue>,
@@ -119,7 +124,7 @@ impl Writer {
     ) -> MutexGuard<'a, Queue> {
         queue.waiting += 1;
         let (mut queue, timeout) = self
-            .less
+            .line_written
             .wait_timeout_while(queue, WAIT_MAX, |q| holds(q) && !q.stuck)
             .unwrap_or_else(PoisonError::into_inner);
         queue.waiting -= 1;
@@ -144,7 +149,7 @@ impl Writer {
         }
     }
 
-    /// The thread.
+    /// The loop of the writer thread.
     fn run(&self, report: impl Fn(u64)) {
         let mut reported = Instant::now();
         let mut queue = self.lock();
@@ -156,10 +161,10 @@ impl Writer {
                 report(dropped);
                 queue = self.lock();
             }
-            crate::ordered_panic::obey();
+            crate::ordered_panic::panic_if_ordered();
             let Some(line) = queue.pop() else {
                 queue.asleep = true;
-                queue = self.more.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                queue = self.line_queued.wait(queue).unwrap_or_else(PoisonError::into_inner);
                 queue.asleep = false;
                 continue;
             };
@@ -170,7 +175,7 @@ impl Writer {
             queue = self.lock();
             queue.finish(size);
             if queue.waiting != 0 {
-                self.less.notify_all();
+                self.line_written.notify_all();
             }
         }
     }

@@ -12,7 +12,7 @@ use units::Millis;
 
 type Row = BTreeMap<String, String>;
 
-/// The settings and the errors in them; `None`: no session is configured.
+/// The settings, and the texts of errors in them. `None`: no session is configured.
 pub(super) fn read(row: &Row) -> Option<(Settings, Vec<String>)> {
     if !BFD_ENABLE.flag_of(row) {
         return None;

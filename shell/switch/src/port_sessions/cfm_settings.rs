@@ -1,4 +1,4 @@
-//! Reads column `cfm_mpid` of an interface and the keys of `other_config` that belong to it.
+//! Reads column `cfm_mpid` of an interface and the CFM keys of `other_config`.
 
 use bridge::cfm::{Settings, Vlan};
 use config::InterfaceConfig;
@@ -19,10 +19,11 @@ fn read_from(id: i64, map: &Row, options: &Row) -> Settings {
         Some(text) => Vlan::Id(text.parse().unwrap_or(0)),
         None => Vlan::Id(0),
     };
-    // The tunnel's key is that of each packet, so it does not tell to which session a message belongs.
+    // With key `flow` the tunnel key of a packet does not tell to which session it belongs, so only messages with
+    // tunnel key 0 are accepted.
     let flow_key = |key: &str| options.get(key).is_some_and(|value| value == "flow");
     Settings {
-        // No identifier is negative; 0 is none either.
+        // Identifiers are positive; 0 means an invalid identifier.
         id: u64::try_from(id).unwrap_or(0),
         interval: Millis(CFM_INTERVAL.number(map).unsigned_abs()),
         extended: CFM_EXTENDED.flag_of(map),

@@ -1,4 +1,4 @@
-//! Applies rows to sessions. **Thread**: the main loop.
+//! Creates, changes and removes the BFD and CFM sessions of ports from their rows. **Thread**: the main loop.
 
 use super::{bfd_settings, cfm_settings};
 use crate::backer::Backer;
@@ -17,10 +17,10 @@ use xlate::BridgeId;
 static BFD: Module = Module::new("bfd");
 static CFM: Module = Module::new("cfm");
 
-/// What a session needs to know of its port: its address, and how many packets it has received.
+/// What a session must know about its port: the address of the port, and the number of packets it has received.
 type Facts = (Mac, u64);
 
-/// Creates, changes or removes the sessions of an existing interface as its row says.
+/// Creates, changes or removes the sessions of an interface that is a port, as its row requires.
 pub(crate) fn configure(switch: &mut Switch, bridge: &str, interface: &InterfaceConfig) {
     let now = switch.clock.now();
     let Some(running) = switch.bridges.get_mut(bridge) else { return };
@@ -31,8 +31,8 @@ pub(crate) fn configure(switch: &mut Switch, bridge: &str, interface: &Interface
     let facts = (port.hw_addr(), received(port, id, &backer.patches));
     configure_bfd(backer, port, at, interface, facts, now);
     configure_cfm(backer, port, at, interface, facts, now);
-    // If controllers have not been told of the port yet, they get its full state then.
-    if port.told.is_none() {
+    // If `reported_state` is set, a port status message about the new port follows anyway and contains this change.
+    if port.reported_state.is_none() {
         let new = port_message(port);
         running.conns.send_port_status(PortReason::Modify, &new, Some(&old), None);
     }
@@ -56,7 +56,7 @@ fn configure_bfd(
     backer.handler.bfd.configure(at, &row.name, settings, facts, now);
     match &mut port.bfd {
         Some(known) => known.filter = filter,
-        // The session's first report arrives before anything else happens.
+        // Not forwarding until the session's first report, which is applied in the same iteration.
         None => port.bfd = Some(PortBfd { filter, forwarding: false, status: BTreeMap::new() }),
     }
 }
@@ -75,7 +75,7 @@ fn configure_cfm(
     });
     match (configured, &mut port.cfm) {
         (Some(filter), Some(known)) => known.filter = filter,
-        // A session has no fault until its first check.
+        // A session reports no fault until its first check, so the port forwards.
         (Some(filter), none) => *none = Some(PortCfm { filter, forwarding: true, status: Status::default() }),
         (None, known) => {
             backer.handler.cfm.ports.forget(at);
@@ -95,7 +95,7 @@ pub(crate) fn forget_all(backer: &Backer, bridge: &Bridge) {
     bridge.ports.keys().for_each(|ofport| forget(backer, (bridge.id, *ofport)));
 }
 
-/// Packets that the port has received.
+/// Number of packets that the port has received.
 pub(super) fn received(port: &mut BridgePort, bridge: BridgeId, patches: &PatchCounters) -> u64 {
     match &mut port.backing {
         Backing::Device { netdev, .. } => netdev.stats().ok().and_then(|s| s.rx_packets).unwrap_or_default(),

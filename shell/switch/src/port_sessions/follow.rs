@@ -1,4 +1,5 @@
-//! Counts and addresses for the sessions, and their reports for ports. **Thread**: the main loop.
+//! Passes packet counts and addresses to BFD and CFM sessions, and applies the reports of the sessions to ports.
+//! **Thread**: the main loop.
 
 use super::configure::received;
 use crate::backer::Backer;
@@ -7,11 +8,11 @@ use openflow_service::BridgePort;
 use translation::PortKey;
 use units::Millis;
 
-/// Interval at which sessions get the number of received packets, if they need it.
+/// Interval at which the numbers of received packets are passed to the sessions that need them.
 const COUNT_INTERVAL: Millis = Millis(100);
 
 /// Ports whose sessions need the number of received packets.
-fn counting(backer: &Backer) -> Vec<PortKey> {
+fn ports_to_count(backer: &Backer) -> Vec<PortKey> {
     let handler = &backer.handler;
     let of_bfd = if handler.bfd.ports.is_empty() { Vec::new() } else { handler.bfd.counting() };
     let of_cfm = if handler.cfm.ports.is_empty() { Vec::new() } else { handler.cfm.counting() };
@@ -23,8 +24,8 @@ fn has_sessions(backer: &Backer) -> bool {
 }
 
 impl Switch {
-    /// Updates counts of received packets, runs the sessions' timers if no thread does, and applies their reports.
-    /// Returns whether anything happened.
+    /// Passes the counts of received packets to the sessions, runs the timers of protocols if there is no timer thread,
+    /// and applies the sessions' reports. Returns whether anything changed.
     pub(crate) fn run_port_sessions(&mut self) -> bool {
         let now = self.clock.now();
         let mut any = false;
@@ -58,9 +59,9 @@ impl Switch {
         }
         self.last.counts = now;
         for backer in self.datapaths.of_bridges() {
-            for at in counting(backer) {
+            for at in ports_to_count(backer) {
                 let bridge = self.bridges.values_mut().find(|b| b.id == at.0);
-                let port = bridge.and_then(|b| b.ports.to_ask(&at.1));
+                let port = bridge.and_then(|b| b.ports.get_mut_unmarked(&at.1));
                 let Some(port) = port else { continue };
                 let packets = received(port, at.0, &backer.patches);
                 backer.handler.bfd.count_traffic(at, packets, now);
@@ -83,7 +84,7 @@ impl Switch {
         }
     }
 
-    /// Updates sessions with the MAC addresses of their ports.
+    /// Passes the current MAC addresses of ports to their sessions.
     pub(crate) fn update_session_addresses(&self) {
         let now = self.clock.now();
         for bridge in self.bridges.values() {
@@ -97,9 +98,9 @@ impl Switch {
         }
     }
 
-    /// When the main loop has to update counts next.
+    /// When the main loop must pass packet counts to the sessions next.
     pub(crate) fn session_deadlines(&self) -> impl Iterator<Item = Millis> + '_ {
-        let counting = |b: &&Backer| !counting(b).is_empty();
+        let counting = |b: &&Backer| !ports_to_count(b).is_empty();
         self.datapaths.of_bridges().filter(counting).map(|_| self.last.counts + COUNT_INTERVAL)
     }
 }

@@ -1,11 +1,10 @@
-//! Sessions of protocols on ports (BFD, CFM): they follow rows and devices (`translation` runs them), and ports follow their
-//! reports.
+//! BFD and CFM sessions of ports: their configuration from rows, and their effects on ports. `translation` runs the sessions.
 //!
 //! | file | what |
 //! |---|---|
-//! | `configure.rs` | applies rows to sessions |
-//! | `bfd_settings.rs`, `cfm_settings.rs` | read the columns |
-//! | `follow.rs` | counts and addresses for the sessions, and their reports for ports |
+//! | `configure.rs` | creates, changes and removes sessions from rows |
+//! | `bfd_settings.rs`, `cfm_settings.rs` | read the columns of an interface |
+//! | `follow.rs` | passes packet counts and addresses to sessions, and applies their reports to ports |
 
 mod bfd_settings;
 mod cfm_settings;

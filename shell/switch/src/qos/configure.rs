@@ -19,7 +19,7 @@ use units::{Millis, Nanos, OfPort, PortNo};
 static NETDEV_DPDK: Module = Module::new("netdev_dpdk");
 static NETDEV_LINUX: Module = Module::new("netdev_linux");
 
-/// Applies the policing columns of an interface.
+/// Applies the ingress policing columns of an interface.
 pub(crate) fn police(backer: &Backer, number: PortNo, interface: &InterfaceConfig, now: Millis) {
     let policing = &interface.policing;
     let spec = PolicerSpec {
@@ -32,14 +32,14 @@ pub(crate) fn police(backer: &Backer, number: PortNo, interface: &InterfaceConfi
 }
 
 impl Switch {
-    /// To be called when rows or ports changed.
+    /// Applies QoS rows after rows or ports changed.
     pub(crate) fn configure_qos(&mut self) {
         let now = self.clock.now();
         let clock = self.egress_clock();
         for bridge in self.bridges.values_mut() {
             let Some(backer) = self.datapaths.of_bridge(bridge) else { continue };
             for ofport in touched(bridge) {
-                let Some(port) = bridge.ports.to_ask(&ofport) else { continue };
+                let Some(port) = bridge.ports.get_mut_unmarked(&ofport) else { continue };
                 let wanted = bridge.config.ports.get(&port.port_row).and_then(|row| row.qos.as_ref());
                 if port.qos.applied.as_ref() != wanted {
                     apply(backer, port, wanted, &clock, now);
@@ -49,7 +49,7 @@ impl Switch {
         }
     }
 
-    /// The clock of shapers: virtual time if there is one.
+    /// The clock of shapers: virtual time in dummy mode, else the monotonic clock.
     fn egress_clock(&self) -> EgressClock {
         if self.options.dummy_mode() {
             let clock = self.clock.clone();
@@ -60,7 +60,7 @@ impl Switch {
     }
 }
 
-/// The ports that may have changed, or whose rows may have.
+/// The OpenFlow ports that may have changed, and those of rows of table Port that may have changed.
 fn touched(bridge: &mut Bridge) -> BTreeSet<OfPort> {
     let Touched { mut ports, rows, .. } = bridge.ports.take_for_qos();
     let rows = rows.iter().filter_map(|row| bridge.config.ports.get(row));
@@ -85,7 +85,7 @@ fn apply(
             }
         }
         QosPlace::Kernel => {
-            let device = Device::of(port.facts.as_ref(), true);
+            let device = Device::in_kernel(port.facts.as_ref());
             let ifindex = port.facts.as_ref().and_then(|facts| facts.ifindex);
             let result = match (ifindex, wanted) {
                 (Some(ifindex), Some(config)) => kernel::apply(ifindex, config, device, &mut port.qos, now),
@@ -98,8 +98,8 @@ fn apply(
             backer.datapath.set_device_queues(number, !port.qos.queues.is_empty());
         }
         QosPlace::Datapath => {
-            let device = Device::of(port.facts.as_ref(), false);
-            in_datapath((backer, number, name), wanted, device, (clock, now), &mut port.qos);
+            let device = Device::in_datapath(port.facts.as_ref());
+            apply_in_datapath((backer, number, name), wanted, device, (clock, now), &mut port.qos);
         }
     }
 }
@@ -114,48 +114,48 @@ fn log_failure(name: &str, wanted: Option<&QosConfig>, error: &io::Error) {
     }
 }
 
-fn in_datapath(
+fn apply_in_datapath(
     (backer, number, name): (&Backer, PortNo, &str),
     wanted: Option<&QosConfig>,
     device: Device,
     (clock, now): (&EgressClock, Millis),
     qos: &mut PortQos,
 ) {
-    let known = std::mem::take(&mut qos.queues);
-    let found = wanted.and_then(|config| egress::wanted(config, device));
-    let unknown = found.is_none();
-    let (spec, details, queues) = match found {
+    let old_queues = std::mem::take(&mut qos.queues);
+    let egress_config = wanted.and_then(|config| egress::wanted(config, device));
+    let is_unsupported = egress_config.is_none();
+    let (spec, details, queues) = match egress_config {
         Some((spec, details, queues)) => (Some(spec), details, queues),
         None => Default::default(),
     };
     let invalid = backer.datapath.set_egress(number, spec.clone(), clock).is_err();
     if let Some(config) = wanted
-        && (invalid || unknown)
+        && (invalid || is_unsupported)
     {
-        let why = if unknown { "Operation not supported" } else { "Invalid argument" };
+        let why = if is_unsupported { "Operation not supported" } else { "Invalid argument" };
         if matches!(spec, Some(EgressSpec::SingleRate(_))) {
             runtime::err!(NETDEV_DPDK, "Could not create rte meter for egress policer");
         }
         let kind = &config.kind;
         runtime::err!(NETDEV_DPDK, "Failed to set QoS type {kind} on port {name}: {why}");
     }
-    let in_force = wanted.filter(|_| !invalid && !unknown);
+    let in_force = wanted.filter(|_| !invalid && !is_unsupported);
     let Some(config) = in_force else {
-        // An invalid row leaves no QoS in force.
+        // Without a row, or with an invalid or unsupported one, no QoS is in force.
         let _ = backer.datapath.set_egress(number, None, clock);
         *qos = PortQos::default();
         return;
     };
     (qos.kind, qos.details) = (config.kind.clone(), details);
-    // Queues with invalid rates are left out.
+    // A two-rate policer has no queues with invalid rates: leave them out of `qos.queues`.
     let egress = backer.datapath.egress(number);
-    let is_there = |queue: &u32| match &spec {
+    let exists = |queue: &u32| match &spec {
         Some(EgressSpec::TwoRate(_)) => egress.as_ref().is_some_and(|e| e.counts(*queue).is_some()),
         _ => true,
     };
-    let made = |(queue, details)| {
-        let created = known.get(&queue).map_or(now, |known: &PortQueue| known.created);
+    let port_queue = |(queue, details)| {
+        let created = old_queues.get(&queue).map_or(now, |old: &PortQueue| old.created);
         (queue, PortQueue { details, created })
     };
-    qos.queues = queues.into_iter().filter(|(queue, _)| is_there(queue)).map(made).collect();
+    qos.queues = queues.into_iter().filter(|(queue, _)| exists(queue)).map(port_queue).collect();
 }

@@ -1,4 +1,4 @@
-//! Policers and shapers of ports without a kernel device: from settings to the datapath.
+//! Derives the datapath's policers and shapers from QoS rows, for ports without a kernel device.
 
 use super::rates::{Device, Htb, Map, bits, port_rate};
 use config::qos::{QosConfig, unsigned};
@@ -7,13 +7,13 @@ use openflow_service::Details;
 use qos::{ClassSpec, ShaperSpec, SingleRateSpec, TwoRateSpec, TwoRateTree};
 use std::collections::BTreeMap;
 
-/// The QoS types of these ports.
+/// The QoS types of ports without a kernel device.
 pub(super) const TYPES: [&str; 3] = ["egress-policer", "trtcm-policer", "linux-htb"];
 
-/// The text of queues for `qos/show`, by number.
+/// The description of each queue for `qos/show`, by queue number.
 pub(super) type Queues = BTreeMap<u32, Details>;
 
-/// The datapath's settings for a row, and the text to show; `None`: there is no such type.
+/// The datapath's settings for a QoS row, and the descriptions for `qos/show`. `None`: the type does not exist.
 pub(super) fn wanted(config: &QosConfig, device: Device) -> Option<(EgressSpec, Details, Queues)> {
     match config.kind.as_str() {
         "egress-policer" => Some(single_rate(config)),
@@ -42,7 +42,7 @@ fn two_rate(config: &QosConfig) -> (EgressSpec, Details, Queues) {
     let port = read(&config.other_config);
     let mut queues: BTreeMap<u32, TwoRateSpec> =
         config.queues.iter().map(|(number, queue)| (*number, read(&queue.other_config))).collect();
-    // The first queue has the rates of the port unless it has its own.
+    // Queue 0 has the rates of the port, unless its row has rates.
     if config.queues.get(&0).is_none_or(|queue| queue.other_config.is_empty()) {
         queues.insert(0, port);
     }

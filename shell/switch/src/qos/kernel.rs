@@ -1,4 +1,4 @@
-//! Queueing disciplines of kernel devices: from settings to the kernel.
+//! Configures the queueing disciplines (qdiscs) of kernel devices from QoS rows.
 
 use super::rates::{Device, Htb, Map, bits, hfsc, port_rate};
 use config::qos::{QosConfig, unsigned};
@@ -7,14 +7,14 @@ use openflow_service::{Details, PortQos, PortQueue};
 use std::io;
 use units::Millis;
 
-/// The QoS types of these ports.
+/// The QoS types of ports with a kernel device.
 pub(super) const TYPES: [&str; 7] =
     ["linux-codel", "linux-fq_codel", "linux-hfsc", "linux-htb", "linux-netem", "linux-noop", "linux-sfq"];
 
-/// With this type the device's discipline is left alone.
-const LEAVE: &str = "linux-noop";
+/// With this QoS type the device's discipline is not changed.
+const NOOP: &str = "linux-noop";
 
-/// Changes the device's discipline as the row requires. `qos` holds what is in force, before and after.
+/// Changes the device's discipline as the row requires. `qos`: the settings in force; updated.
 pub(super) fn apply(
     ifindex: u32,
     config: &QosConfig,
@@ -22,9 +22,9 @@ pub(super) fn apply(
     qos: &mut PortQos,
     now: Millis,
 ) -> io::Result<()> {
-    if config.kind == LEAVE {
+    if config.kind == NOOP {
         (qos.details, qos.queues) = (Details::new(), Default::default());
-        LEAVE.clone_into(&mut qos.kind);
+        NOOP.clone_into(&mut qos.kind);
         return Ok(());
     }
     let settings = &config.other_config;
@@ -41,7 +41,8 @@ pub(super) fn apply(
         Some(inner) if qos.kind == config.kind => qdisc::set_inner(ifindex, inner)?,
         _ if qos.kind == config.kind && qos.details == details => {}
         _ => {
-            // The old discipline is removed first. If the kernel refuses the new one, the device has its default.
+            // `install` removes the old discipline first. If the kernel refuses the new one, the device has the
+            // kernel's default.
             *qos = PortQos::default();
             qdisc::install(ifindex, &wanted)?;
         }
@@ -55,16 +56,16 @@ pub(super) fn apply(
 
 const OPERATION_NOT_SUPPORTED: i32 = 95;
 
-/// Restores the kernel's default.
+/// Restores the kernel's default discipline.
 pub(super) fn remove(ifindex: u32, qos: &mut PortQos) -> io::Result<()> {
-    if !qos.kind.is_empty() && qos.kind != LEAVE {
+    if !qos.kind.is_empty() && qos.kind != NOOP {
         qdisc::remove(ifindex)?;
     }
     *qos = PortQos::default();
     Ok(())
 }
 
-/// Changes the queues as the row requires. Queue 0 always exists, for packets without a queue.
+/// Changes the queues as the row requires. Queue 0 always exists: packets that name no queue use it.
 fn set_queues(
     ifindex: u32,
     config: &QosConfig,
@@ -100,32 +101,35 @@ fn queue(kind: &str, settings: &Map, rate: u64, device: Device) -> (Class, Detai
         if min != max {
             details.push(("max-rate", bits(max)));
         }
-        return (Class::Hfsc(HfscClass { min: narrow(min), max: narrow(max) }), details);
+        return (Class::Hfsc(HfscClass { min: limit_to_32_bits(min), max: limit_to_32_bits(max) }), details);
     }
     let htb = Htb::read(settings, rate, device);
     let Htb { min, max, burst, priority } = htb;
     (Class::Htb(HtbClass { min, max, burst, priority, mtu: device.mtu }), htb.details())
 }
 
-/// HFSC rates have 32 bits.
-fn narrow(rate: u64) -> u32 {
+/// Limits a rate to 32 bits, the size of HFSC rates in the kernel.
+fn limit_to_32_bits(rate: u64) -> u32 {
     rate.try_into().unwrap_or(u32::MAX)
 }
 
-/// A discipline and its text; `None`: there is no such type.
+/// The discipline of a QoS type and its description for commands. `None`: the type does not exist.
 fn discipline(kind: &str, settings: &Map, rate: u64, device: Device) -> Option<(Qdisc, Details)> {
     let or = |key, default| match unsigned(settings, key) {
         0 => default,
         n => u32::try_from(n).unwrap_or(u32::MAX),
     };
     let shown = |pairs: &[(&'static str, u32)]| pairs.iter().map(|(k, v)| (*k, v.to_string())).collect();
-    let whole = || vec![("max-rate", bits(rate))];
+    let rate_details = || vec![("max-rate", bits(rate))];
     Some(match kind {
         "linux-htb" => {
             let class = HtbClass { min: rate, max: rate, burst: 0, priority: 0, mtu: device.mtu };
-            (Qdisc::Htb(class), whole())
+            (Qdisc::Htb(class), rate_details())
         }
-        "linux-hfsc" => (Qdisc::Hfsc(HfscClass { min: narrow(rate), max: narrow(rate) }), whole()),
+        "linux-hfsc" => (
+            Qdisc::Hfsc(HfscClass { min: limit_to_32_bits(rate), max: limit_to_32_bits(rate) }),
+            rate_details(),
+        ),
         "linux-sfq" => {
             let (quantum, perturb) = (or("quantum", device.mtu), or("perturb", 10));
             (Qdisc::Sfq { quantum, perturb }, shown(&[("quantum", quantum), ("perturb", perturb)]))

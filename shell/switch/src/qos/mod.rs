@@ -3,10 +3,10 @@
 //! | file | what |
 //! |---|---|
 //! | `configure.rs` | applies rows to ports |
-//! | `rates.rs` | rates in the settings of the types of Linux |
+//! | `rates.rs` | rates in the settings of `linux-htb` and `linux-hfsc` |
 //! | `kernel.rs` | queueing disciplines of kernel devices |
 //! | `egress.rs` | policers and shapers of ports without a kernel device |
-//! | `show.rs` | queries of commands and controllers |
+//! | `show.rs` | counters and settings for commands and controllers |
 
 mod configure;
 mod egress;

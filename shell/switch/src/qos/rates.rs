@@ -4,38 +4,49 @@ use config::qos::unsigned;
 use netdev::device::Facts;
 use std::collections::BTreeMap;
 
-/// Settings of a row.
+/// The key-value pairs of a row's `other_config`.
 pub(super) type Map = BTreeMap<String, String>;
 
 /// Assumed speed, in bit/s, of a kernel device that does not report one.
 const DEFAULT_SPEED: u64 = 100_000_000;
-/// Assumed speed, in bit/s, of a port without a kernel device: above that of any guest or driver.
+/// Assumed speed, in bit/s, of a port without a kernel device that reports none: higher than the speed of any guest or
+/// driver.
 const NO_SPEED: u64 = 400_000_000_000;
-/// Bytes beyond the MTU that a burst allows for headers.
+/// The smallest burst is the MTU plus this number of bytes for headers.
 const HEADERS: u64 = 64;
 
 /// Facts about a device.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Device {
-    /// Bytes per second of all queues, if not configured.
+    /// The rate of all queues together, in bytes per second, if none is configured.
     pub(super) speed: u64,
     /// MTU in bytes.
     pub(super) mtu: u32,
 }
 
 impl Device {
-    pub(super) fn of(facts: Option<&Facts>, in_kernel: bool) -> Device {
+    /// A device whose QoS the kernel applies.
+    pub(super) fn in_kernel(facts: Option<&Facts>) -> Device {
+        Device::new(facts, DEFAULT_SPEED)
+    }
+
+    /// A device whose QoS the datapath applies.
+    pub(super) fn in_datapath(facts: Option<&Facts>) -> Device {
+        Device::new(facts, NO_SPEED)
+    }
+
+    /// `default_bits`: the speed of a device that does not report one, in bit/s.
+    fn new(facts: Option<&Facts>, default_bits: u64) -> Device {
         let mbps = facts.and_then(|f| f.modes.speed_mbps).filter(|mbps| *mbps != 0);
         let bits = match mbps {
             Some(mbps) => u64::from(mbps) * 1_000_000,
-            None if in_kernel => DEFAULT_SPEED,
-            None => NO_SPEED,
+            None => default_bits,
         };
         Device { speed: bits / 8, mtu: facts.map_or(1500, |f| f.mtu) }
     }
 }
 
-/// `max-rate` of a port.
+/// The rate of a port in bytes per second: `max-rate`, else the device's speed.
 pub(super) fn port_rate(settings: &Map, device: Device) -> u64 {
     match unsigned(settings, "max-rate") / 8 {
         0 => device.speed,
@@ -53,7 +64,7 @@ pub(super) struct Htb {
 }
 
 impl Htb {
-    /// The rate is at least one MTU per second, and at most that of the port.
+    /// Reads the settings of a queue. Rates are at least one MTU per second, and at most `port`, the rate of the port.
     pub(super) fn read(settings: &Map, port: u64, device: Device) -> Htb {
         let mtu = u64::from(device.mtu);
         let min = (unsigned(settings, "min-rate") / 8).max(mtu).min(port);
@@ -90,7 +101,7 @@ pub(super) fn hfsc(settings: &Map, port: u64) -> (u64, u64) {
     (min, max.max(min).min(port))
 }
 
-/// Text in bit/s of a rate in bytes per second.
+/// Formats a rate, given in bytes per second, in bit/s.
 pub(super) fn bits(bytes: u64) -> String {
     (u128::from(bytes) * 8).to_string()
 }

@@ -1,4 +1,4 @@
-//! Queries of commands and controllers about QoS.
+//! QoS counters and settings, for commands and controllers.
 
 use super::{egress, kernel};
 use crate::switch::Switch;
@@ -12,7 +12,7 @@ use qos::QueueCounts;
 use std::io;
 use units::PortNo;
 
-/// A device's counters, including drops by policers and shapers in front of it.
+/// The counters of a port: those of its device, and the drops by the datapath's policers and shapers.
 pub fn statistics(
     datapath: Option<&Datapath>,
     number: PortNo,
@@ -45,7 +45,7 @@ pub fn queue_counts(datapath: Option<&Datapath>, port: &BridgePort, queue: u32) 
 const NO_INTERFACE: &str = "no such interface";
 
 impl Switch {
-    /// The port of an interface, and its bridge's datapath.
+    /// The port of an interface, and the datapath of its bridge.
     fn interface(&self, name: &str) -> Result<(&BridgePort, Option<&Datapath>), String> {
         let found = self.bridges.values().find_map(|bridge| Some((bridge.ports.named(name)?, bridge)));
         let (port, bridge) = found.ok_or_else(|| NO_INTERFACE.to_owned())?;

@@ -1,4 +1,5 @@
-//! Applies rows and devices to trees, and reports of trees to ports. **Thread**: the main loop.
+//! Passes the configuration and the states of devices to spanning trees, and applies the results of the trees to ports.
+//! **Thread**: the main loop.
 
 use super::settings;
 use super::stopping::Stopped;
@@ -16,14 +17,14 @@ use xlate::Change;
 static LOG: Module = Module::new("ofproto_dpif");
 
 impl Switch {
-    /// To be called when rows or ports changed.
+    /// Configures spanning trees after rows or ports changed.
     pub(crate) fn configure_trees(&mut self) {
         let now = self.clock.now();
         for bridge in self.bridges.values_mut() {
             let Some(backer) = self.datapaths.of_bridge_mut(bridge) else { continue };
             let Some(settings) = settings::of_bridge(bridge) else {
                 if backer.handler.trees.forget(bridge.id) {
-                    leave_all(bridge);
+                    clear_states(bridge);
                     backer.changed();
                 }
                 continue;
@@ -31,7 +32,7 @@ impl Switch {
             let protocol = settings.protocol();
             let is_other = |tree: &PortTree| tree.protocol != protocol;
             if bridge.ports.values().filter_map(|p| p.tree.as_ref()).any(is_other) {
-                leave_all(bridge);
+                clear_states(bridge);
             }
             let ports = settings::of_ports(bridge, protocol);
             backer.handler.trees.configure(bridge.id, &bridge.name, &settings, &ports, now);
@@ -39,7 +40,8 @@ impl Switch {
         self.run_trees();
     }
 
-    /// Passes states of devices to trees, and applies their reports. Returns whether anything happened.
+    /// Passes states of devices to spanning trees, and applies the reports of the trees. Returns whether anything
+    /// changed.
     pub(crate) fn run_trees(&mut self) -> bool {
         let now = self.clock.now();
         let mut any = false;
@@ -53,7 +55,7 @@ impl Switch {
             }
         }
         for backer in self.datapaths.of_bridges_mut() {
-            any |= confirm(backer, &self.bridges, now);
+            any |= confirm_stopped(backer, &self.bridges, now);
             let Some(reports) = backer.handler.trees.take_reports() else { continue };
             any = true;
             for (id, flush) in reports.flushes {
@@ -73,14 +75,16 @@ impl Switch {
     }
 }
 
-/// Tells trees of ports that have stopped, if no megaflow of the old states is left.
-fn confirm(backer: &mut Backer, bridges: &BTreeMap<String, Bridge>, now: Millis) -> bool {
+/// Confirms to the spanning trees that ports have stopped, if no megaflow of the old port states is left. Returns
+/// whether a port was confirmed.
+fn confirm_stopped(backer: &mut Backer, bridges: &BTreeMap<String, Bridge>, now: Millis) -> bool {
     let done: Vec<Stopped> = backer.next.stopping.take_done(|version| backer.revalidator.is_done(version));
     for stopped in &done {
         for (id, flush) in &stopped.flushes {
             if let Some(bridge) = bridges.values().find(|b| b.id == *id) {
                 remove_addresses(backer, bridge, flush);
-                // Groups that were learned meanwhile by forwarding ports stay.
+                // Only the groups of blocked ports are removed: groups that forwarding ports learned meanwhile are
+                // valid.
                 let blocked = Flush { ports: flush.ports.clone(), ..Flush::default() };
                 remove_groups(backer, bridge, &blocked);
             }
@@ -90,20 +94,20 @@ fn confirm(backer: &mut Backer, bridges: &BTreeMap<String, Bridge>, now: Millis)
     !done.is_empty()
 }
 
-/// The tree of a bridge is gone: all ports forward.
-fn leave_all(bridge: &mut Bridge) {
+/// Removes the tree state of all ports of a bridge, so that all of them forward.
+fn clear_states(bridge: &mut Bridge) {
     let ports: Vec<OfPort> = bridge.ports.values().filter(|p| p.tree.is_some()).map(|p| p.ofport).collect();
     for ofport in ports {
         set_state(bridge, ofport, None);
     }
 }
 
-/// Removes the tree of a bridge that is removed.
+/// Removes the spanning tree of a bridge that is removed.
 pub(crate) fn forget(backer: &Backer, bridge: &Bridge) {
     backer.handler.trees.forget(bridge.id);
 }
 
-/// Removes learned addresses: a changed tree leads to stations by other ports.
+/// Removes learned addresses, because stations are reached through other ports after the tree changed.
 fn remove_addresses(backer: &Backer, bridge: &Bridge, flush: &Flush) {
     let bundle = |port: &OfPort| bridge.known_bundle(&bridge.ports.get(port)?.port_row);
     let moved: Vec<(BundleId, BundleId)> =
@@ -141,16 +145,17 @@ fn apply_state(backer: &mut Backer, bridge: &mut Bridge, ofport: OfPort) {
         return;
     }
     set_state(bridge, ofport, new);
-    // A port with the same state as before learned between two looks of the main loop. Its tree waits all the same.
+    // A port whose state is the same as before may have learned for a short time between two iterations of the main
+    // loop. Its tree waits for the confirmation all the same.
     if !learns(new) && (learns(old) || old == new) {
-        backer.next.stopping.stop(at);
+        backer.next.stopping.note_stopped(at);
     }
     if old.is_some() == new.is_some() {
         let mut changes = Changes::default();
         changes.push(Change::PortState { bridge: at.0, port: at.1 });
         backer.changes.append(changes);
     } else {
-        // Translations did not depend on a state before.
+        // Translations of this port did not depend on a port state before, so all megaflows are revalidated.
         backer.changed();
     }
 }

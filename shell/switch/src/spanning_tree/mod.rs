@@ -1,10 +1,10 @@
-//! Spanning trees of bridges: they (`translation::spanning_tree`) follow rows and devices; ports follow the trees.
+//! Connects spanning trees (`translation::spanning_tree`) with rows, devices and ports.
 //!
 //! | file | what |
 //! |---|---|
-//! | `settings.rs` | from rows to settings of bridges and ports |
-//! | `follow.rs` | applies rows and devices to trees, and reports of trees to ports |
-//! | `stopping.rs` | ports that have stopped, until no megaflow forwards their packets |
+//! | `settings.rs` | settings of bridges and ports, from rows |
+//! | `follow.rs` | passes rows and states of devices to trees, and applies reports of trees to ports |
+//! | `stopping.rs` | ports that have stopped forwarding, until no megaflow forwards their packets |
 //! | `rows.rs` | columns of the database |
 
 mod follow;

@@ -1,7 +1,7 @@
-//! Columns of the database.
+//! Database columns about spanning trees.
 
 use crate::backer::Backer;
-use crate::wanted_row::Wanted;
+use crate::row_values::RowValues;
 use bridge::spanning_tree::{Pairs, Protocol};
 use openflow_service::{Bridge, BridgePort};
 use ovsdb::Datum;
@@ -21,8 +21,13 @@ pub(crate) fn bridge_columns(backer: &Backer, bridge: &Bridge) -> [BTreeMap<Stri
     }
 }
 
-/// The columns of the row of a port.
-pub(crate) fn port_row(backer: &Backer, bridge: &Bridge, port: &BridgePort, now: Millis) -> Option<Wanted> {
+/// The spanning tree columns of a Port row.
+pub(crate) fn port_row(
+    backer: &Backer,
+    bridge: &Bridge,
+    port: &BridgePort,
+    now: Millis,
+) -> Option<RowValues> {
     let row = bridge.config.ports.get(&port.port_row).filter(|row| row.interfaces.len() == 1)?;
     let at = (bridge.id, port.ofport);
     let (protocol, (status, statistics)) = port
@@ -33,7 +38,7 @@ pub(crate) fn port_row(backer: &Backer, bridge: &Bridge, port: &BridgePort, now:
         Protocol::Stp => ((status, statistics), Default::default()),
         Protocol::Rstp => (Default::default(), (status, statistics)),
     };
-    let mut wanted = Wanted::new("Port", row.uuid);
+    let mut wanted = RowValues::new("Port", row.uuid);
     for ((status, statistics), columns) in
         [(stp, ["status", "statistics"]), (rstp, ["rstp_status", "rstp_statistics"])]
     {

@@ -1,4 +1,4 @@
-//! From rows to settings of bridges and ports.
+//! Derives the settings of spanning trees and their ports from database rows.
 
 use bridge::spanning_tree::{BridgeIdentifier, Link, PortSetup, Protocol, Settings, rstp, stp};
 use config::{PortConfig, TreePortConfig};
@@ -15,12 +15,12 @@ use std::collections::BTreeSet;
 use units::{Millis, OfPort};
 
 static LOG: Module = Module::new("bridge");
-/// These lines are repeated each time that something is configured.
+/// Limits error messages, which are repeated at each change of the configuration.
 static LIMIT: RateLimit = RateLimit::new(5, 20);
 
-/// Speed of a port whose device does not say it, in Mbit/s.
+/// Speed of a port whose device reports no speed, in Mbit/s.
 const DEFAULT_MBPS: u32 = 10_000;
-/// Step of priorities of RSTP.
+/// RSTP bridge priorities are multiples of this number (IEEE 802.1D-2004, 17.14).
 const RSTP_STEP: u16 = 4096;
 
 /// The settings of a bridge; `None` if it has no spanning tree.
@@ -57,7 +57,7 @@ pub(crate) fn of_bridge(bridge: &Bridge) -> Option<Settings> {
     })
 }
 
-/// The address in a bridge's identifier.
+/// The address in a bridge's identifier; the bridge's own address if the setting is absent or invalid.
 fn address(bridge: &Bridge, setting: Setting) -> Mac {
     let Some(text) = setting.get(&bridge.config.other_config) else { return bridge.mac };
     parse_mac(text).unwrap_or_else(|| {
@@ -72,7 +72,7 @@ fn address(bridge: &Bridge, setting: Setting) -> Mac {
     })
 }
 
-/// The ports of a bridge that take part.
+/// The ports of a bridge that take part in its spanning tree.
 pub(crate) fn of_ports(bridge: &Bridge, protocol: Protocol) -> Vec<PortSetup> {
     let mut numbers = BTreeSet::new();
     let mut ports: Vec<(&PortConfig, &BridgePort)> = bridge
@@ -146,8 +146,7 @@ fn cost(port: &BridgePort, protocol: Protocol) -> u32 {
     }
 }
 
-/// The port of a row, if it takes part: not ports of the host itself, outputs of mirrors, and bonds, whose links have a protocol of
-/// their own.
+/// The port of a Port row, if it takes part in the spanning tree. Internal ports, outputs of mirrors and bonds do not take part.
 fn candidate<'a>(bridge: &'a Bridge, row: &PortConfig, protocol: Protocol) -> Option<&'a BridgePort> {
     if !of_protocol(row, protocol).enable {
         return None;

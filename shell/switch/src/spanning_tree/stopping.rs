@@ -1,38 +1,39 @@
-//! Ports that have stopped to forward: their trees wait until no megaflow forwards their packets.
+//! Ports that have stopped forwarding: their spanning tree waits until no megaflow forwards packets of these ports.
 
 use bridge::spanning_tree::Flush;
 use std::collections::BTreeMap;
 use translation::PortKey;
 use xlate::BridgeId;
 
-/// What waits for publications, and for the revalidation after them.
+/// Stopped ports that wait for a publication, or for the revalidation after it.
 #[derive(Debug, Default)]
 pub struct Stopping {
     unpublished: Stopped,
-    /// The version in which it was published.
+    /// Published stops, each with the version of the snapshot.
     published: Vec<(u64, Stopped)>,
 }
 
-/// Consequences of one publication.
+/// The ports and flushes of one publication.
 #[derive(Debug, Default)]
 pub(super) struct Stopped {
     pub(super) ports: Vec<PortKey>,
-    /// Addresses to remove again: a packet may have been translated meanwhile with the old states, and have taught one.
+    /// Learned addresses to remove again: a packet may have been translated with the old port states after the first
+    /// removal, so that its address was learned again.
     pub(super) flushes: BTreeMap<BridgeId, Flush>,
 }
 
 impl Stopping {
-    /// A port is to stop with the next publication.
-    pub(super) fn stop(&mut self, at: PortKey) {
+    /// Records a port that stops with the next publication.
+    pub(super) fn note_stopped(&mut self, at: PortKey) {
         self.unpublished.ports.push(at);
     }
 
-    /// Addresses are to be removed again after the next publication.
+    /// Records learned addresses that are removed again after the next publication.
     pub(super) fn flush_again(&mut self, bridge: BridgeId, flush: Flush) {
         self.unpublished.flushes.entry(bridge).or_default().append(flush);
     }
 
-    /// To be called when changes were published as this version.
+    /// Records that the stops were published. `version`: the version of the snapshot.
     pub(crate) fn published(&mut self, version: u64) {
         let stopped = std::mem::take(&mut self.unpublished);
         if !stopped.ports.is_empty() || !stopped.flushes.is_empty() {
@@ -40,7 +41,7 @@ impl Stopping {
         }
     }
 
-    /// Takes what waited for versions that are done.
+    /// Removes and returns the stops of versions whose revalidation is done.
     pub(super) fn take_done(&mut self, is_done: impl Fn(u64) -> bool) -> Vec<Stopped> {
         let done = self.published.extract_if(.., |(version, _)| is_done(*version));
         done.map(|(_, stopped)| stopped).collect()

@@ -1,10 +1,10 @@
-//! Consequences of changes of routes and neighbours.
+//! Applies changes of routes and neighbours to translations.
 
 use super::Underlay;
 use crate::backer::Backer;
 use crate::switch::Switch;
 use flow::Mac;
-use router::Noted;
+use router::NeighbourUpdate;
 use std::net::IpAddr;
 use units::Millis;
 use xlate::Change;
@@ -18,8 +18,8 @@ impl Switch {
         }
     }
 
-    /// Routes, rules or addresses changed: translations that used them are made again. A datapath without tunnels does
-    /// not use them; its first tunnel publishes the current ones.
+    /// Records that routes, rules or addresses changed, so that translations that used them are made again. A datapath
+    /// without tunnels uses none; when it gets its first tunnel, a new snapshot with the current routes is published.
     pub fn routes_changed(&mut self) {
         self.status.tunnels = true;
         let with_tunnels = |b: &&mut Backer| b.ports.values().any(|p| p.tunnels > 0);
@@ -38,19 +38,19 @@ impl Switch {
     /// Records a neighbour that was learned.
     pub fn note_neighbour(&mut self, bridge: &str, ip: IpAddr, mac: Mac) {
         let now = self.clock.now();
-        if self.underlay.neighbours.lock().note(bridge, ip, mac, now) == Noted::Changed {
+        if self.underlay.neighbours.lock().note(bridge, ip, mac, now) == NeighbourUpdate::Changed {
             self.neighbours_changed([ip]);
         }
     }
 
-    /// Removes the neighbours of a bridge, or all.
+    /// Removes the neighbours of a bridge, or (`None`) of all bridges.
     pub fn flush_neighbours(&mut self, bridge: Option<&str>) {
         if self.underlay.neighbours.flush(bridge) {
             self.mark_all_dirty();
         }
     }
 
-    /// Removes neighbours that were neither used nor confirmed for long.
+    /// Removes neighbours that were neither used nor confirmed for a long time.
     pub(crate) fn expire_neighbours(&mut self, now: Millis) {
         let gone = self.underlay.neighbours.expire(now);
         self.neighbours_changed(gone);

@@ -1,4 +1,4 @@
-//! The egress device of tunnels, for the `status` column and the log.
+//! The egress devices of tunnels, for column `status` and the log.
 
 use crate::switch::Switch;
 use bridge::TunnelConfig;
@@ -6,7 +6,7 @@ use bridge::tunnel::{Address, Choice, as_ipv4};
 use netdev::device::TxWork;
 use openflow_service::BridgePort;
 use ovsdb::Uuid;
-use router::Hop;
+use router::ResolvedRoute;
 use runtime::{Module, RateLimit};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -14,7 +14,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 static LOG: Module = Module::new("tunnel");
 static LIMIT: RateLimit = RateLimit::new(1, 5);
 
-/// Pairs of a `status` column.
+/// The key-value pairs of a `status` column.
 type Status = BTreeMap<String, String>;
 
 fn address(choice: Choice<Address>) -> Option<IpAddr> {
@@ -28,7 +28,8 @@ fn not_a_port(device: &str) -> String {
 }
 
 impl Switch {
-    /// The `status` columns of tunnels, by row. A new reason why a tunnel does not work is logged.
+    /// The `status` columns of tunnels, by row. If a tunnel does not work, the reason is logged when it appears or
+    /// changes.
     pub(crate) fn tunnel_status(&mut self) -> BTreeMap<Uuid, Status> {
         let mut out = BTreeMap::new();
         let mut troubles = BTreeMap::new();
@@ -44,7 +45,7 @@ impl Switch {
                 }
                 troubles.insert(port.uuid, trouble);
             }
-            // A tunnel leaves no work to a device.
+            // Packets that leave through a tunnel are complete: no checksum or segmentation is left to a device.
             status.extend(TxWork::default().status());
             out.insert(port.uuid, status);
         }
@@ -52,12 +53,12 @@ impl Switch {
         out
     }
 
-    fn way_of(&self, config: &TunnelConfig) -> Option<Hop> {
+    fn way_of(&self, config: &TunnelConfig) -> Option<ResolvedRoute> {
         let mark = config.egress_mark.unwrap_or(0);
         self.underlay.router.lookup(mark, address(config.remote)?, address(config.local))
     }
 
-    fn status_of(&self, hop: &Hop) -> (Status, Option<String>) {
+    fn status_of(&self, hop: &ResolvedRoute) -> (Status, Option<String>) {
         let named = self.bridges.values().filter_map(|b| b.ports.named(&hop.dev));
         let port: Option<&BridgePort> = named.into_iter().find(|p| p.facts.is_some());
         let up = port.is_some_and(BridgePort::is_up);

@@ -1,7 +1,8 @@
-//! Following the kernel's routes, rules and addresses.
+//! Follows the kernel's routes, rules and addresses.
 //!
-//! A dump fills a separate router, a bounded number of datagrams per iteration of the main loop, and replaces the old
-//! one when it is complete; changes are applied in place. Routes of tables that no rule refers to are left out.
+//! A dump fills a second router, which replaces the current one when the dump is complete. In each iteration of the
+//! main loop a bounded number of datagrams is read. Later changes are applied to the current router. Routes of tables
+//! that no rule refers to are left out.
 
 use netdev::routes::{KernelAddress, KernelRoute, KernelRule, RouteEvent, RouteMonitor};
 use router::{NewRoute, Prefix, Router, Rule};
@@ -9,20 +10,22 @@ use runtime::WaitSet;
 use runtime::poll_loop::Interest;
 use std::collections::HashMap;
 
-/// Datagrams of the kernel per iteration of the main loop: some 16,000 routes, which take about 10 ms.
+/// Netlink datagrams that are read in one iteration of the main loop: they hold about 16,000 routes, which take about
+/// 10 ms.
 const DATAGRAMS: usize = 64;
 
-/// The kernel's tables, as far as they are known.
+/// Reads the kernel's tables and applies their changes to a router.
 pub(crate) struct KernelTables {
     monitor: RouteMonitor,
-    /// Names of devices, and whether they are administratively up.
+    /// By interface index: the name of a device, and whether it is administratively up.
     devices: HashMap<u32, (String, bool)>,
-    /// The router that a dump is filling, and whether it has any rules.
+    /// The router that a dump is filling, and whether the dump contained any rules.
     next: Option<(Router, bool)>,
-    /// A route was left out because a better one exists: it is needed when the better one is removed.
+    /// A route was left out because a better one exists. When the better route is removed, a new dump is needed to find
+    /// it.
     left_out: bool,
-    /// A route was left out because its device has no address for it: the kernel reports IPv6 routes before the
-    /// addresses.
+    /// A route was left out because its device had no source address for it: the kernel reports IPv6 routes before the
+    /// addresses. A new address requires a new dump.
     without_source_address: bool,
 }
 
@@ -46,20 +49,20 @@ impl KernelTables {
         }
     }
 
-    /// A device is as given, or removed (`None`). When a device is set down, the kernel removes its routes without
-    /// notification.
+    /// Records the name and state of a device, or its removal (`None`). When a device goes down or is renamed, a new
+    /// dump is requested, because the kernel removes routes of the device without notification.
     pub(crate) fn device_changed(&mut self, ifindex: u32, device: Option<(&str, bool)>) {
         let new = device.map(|(name, up)| (name.to_owned(), up));
         let old = match &new {
             Some(new) => self.devices.insert(ifindex, new.clone()),
             None => self.devices.remove(&ifindex),
         };
-        let (was, renamed) = match (&old, &new) {
+        let (went_down, renamed) = match (&old, &new) {
             (Some(old), Some(new)) => (old.1 && !new.1, old.0 != new.0),
             (old, None) => (old.is_some(), false),
             (None, Some(_)) => (false, false),
         };
-        if was || renamed {
+        if went_down || renamed {
             self.monitor.refresh();
         }
     }
@@ -79,12 +82,12 @@ impl KernelTables {
         self.monitor.take(DATAGRAMS, &mut events);
         let mut changed = false;
         for event in events {
-            changed |= self.take(router, event);
+            changed |= self.apply_event(router, event);
         }
         changed
     }
 
-    fn take(&mut self, router: &mut Router, event: RouteEvent) -> bool {
+    fn apply_event(&mut self, router: &mut Router, event: RouteEvent) -> bool {
         match event {
             RouteEvent::Reset => {
                 let mut next = router.clone();
@@ -94,8 +97,8 @@ impl KernelTables {
                 false
             }
             RouteEvent::Complete => {
-                let Some((mut next, any_rules)) = self.next.take() else { return false };
-                if !any_rules {
+                let Some((mut next, has_rules)) = self.next.take() else { return false };
+                if !has_rules {
                     next.rules.reset();
                 }
                 *router = next;
@@ -129,13 +132,13 @@ impl KernelTables {
         let all = Rule::for_all(rule.ipv4, rule.priority, rule.table);
         let from = rule.from.map_or(all.from, |(addr, len)| Prefix::new(addr, len));
         let rule = Rule { invert: rule.invert, from, ..all };
-        if let Some((next, any_rules)) = &mut self.next {
-            *any_rules = true;
+        if let Some((next, has_rules)) = &mut self.next {
+            *has_rules = true;
             next.rules.add(rule);
             return false;
         }
         if added && !router.rules.names_table(rule.table) {
-            // The routes of its table were left out so far.
+            // The routes of the rule's table were left out so far, so they have to be read.
             self.monitor.refresh();
         }
         if added {
@@ -166,15 +169,15 @@ impl KernelTables {
             metric: route.metric,
         };
         if !added {
-            let removed = router.remove_of_kernel(route.table, &new);
+            let removed = router.remove_kernel_route(route.table, &new);
             if removed && self.left_out {
                 self.monitor.refresh();
             }
             return removed;
         }
-        let alone = router.add_of_kernel(route.table, &new);
-        self.left_out |= alone == Ok(false);
-        self.without_source_address |= alone.is_err();
-        alone.is_ok() && !is_dump
+        let is_best = router.add_kernel_route(route.table, &new);
+        self.left_out |= is_best == Ok(false);
+        self.without_source_address |= is_best.is_err();
+        is_best.is_ok() && !is_dump
     }
 }

@@ -1,7 +1,8 @@
-//! The underlay: routes, addresses and neighbours through which tunnels send, one set for all datapaths.
+//! The underlay: the routes, addresses and neighbours that tunnels use to send packets. There is one underlay for all
+//! datapaths.
 //!
-//! The main loop owns the routes and publishes them with each snapshot. Neighbours are learned from packets by all
-//! threads that translate, and are protected by a lock.
+//! The main loop owns the routes and publishes them with each snapshot. All threads that translate learn neighbours
+//! from packets; a lock protects the table of neighbours.
 
 mod changed;
 mod egress;
@@ -21,13 +22,13 @@ use translation::SharedNeighbours;
 pub struct Underlay {
     /// Routes, rules and addresses.
     pub router: Router,
-    /// Next hops.
+    /// The Ethernet addresses of next hops.
     pub neighbours: Arc<SharedNeighbours>,
-    /// The first source port of outer UDP headers, and the last.
+    /// The first and the last source port of outer UDP headers.
     pub source_ports: (u16, u16),
-    /// Follows the kernel's tables; `None`: they are not followed.
+    /// Follows the kernel's tables. `None`: the kernel's tables are not used.
     pub(crate) kernel: Option<KernelTables>,
-    /// The reasons why tunnels do not work, as logged last.
+    /// By interface row: the reason why a tunnel does not work, as it was logged last.
     pub(crate) troubles: BTreeMap<Uuid, String>,
 }
 
@@ -44,12 +45,12 @@ impl Default for Underlay {
 }
 
 impl Underlay {
-    /// An empty underlay. `follows`: the kernel's routes, rules and addresses are followed.
+    /// An empty underlay. `follows`: whether to follow the kernel's routes, rules and addresses.
     pub(crate) fn new(follows: bool) -> Underlay {
         Underlay { kernel: follows.then(KernelTables::open).flatten(), ..Underlay::default() }
     }
 
-    /// Adds an address of a dummy device, with the local route and the route to its network that the kernel would add.
+    /// Adds an address of a dummy device, and the local route and the network route that the kernel would add for it.
     pub fn add_dummy_address(&mut self, dev: &str, address: Prefix) -> Result<(), RouteError> {
         let mut addresses = self.router.addresses.of(dev).to_vec();
         addresses.push(address);
@@ -70,7 +71,7 @@ impl Underlay {
 }
 
 impl Underlay {
-    /// A kernel device was added, changed, or removed (`None`).
+    /// Records that a kernel device was added, changed, or removed (`None`).
     pub(crate) fn device_changed(&mut self, ifindex: u32, device: Option<(&str, bool)>) {
         if let Some(kernel) = &mut self.kernel {
             kernel.device_changed(ifindex, device);

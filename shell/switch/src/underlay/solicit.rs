@@ -1,4 +1,4 @@
-//! Requests for next hops, and packets that waited for the answers.
+//! Sends neighbour requests for next hops, and the packets that waited for the answers.
 
 use crate::switch::Switch;
 use openflow::Action;
@@ -7,12 +7,13 @@ use units::{OfPort, PortNo};
 use xlate::{Input, Solicitation, Start};
 
 impl Switch {
-    /// Sends the request, as if the device's port had received it, unless it was sent recently.
+    /// Sends a neighbour request, as if the port of the device had received it, unless the same request was sent
+    /// recently.
     pub(crate) fn solicit(&mut self, kind: &str, asked: &Solicitation) {
         let now = self.clock.now();
         let Some(backer) = self.datapaths.of(kind) else { return };
         let (bridge, port) = asked.at;
-        if !self.underlay.neighbours.may_ask(bridge, asked.target, now) {
+        if !self.underlay.neighbours.may_request(bridge, asked.target, now) {
             return;
         }
         let Some(frame) = router::neighbour_request(asked.mac, asked.source, asked.target) else { return };
@@ -35,10 +36,10 @@ impl Switch {
                 bridge: held.at.0,
                 flow: &held.initial,
                 packet: Some(packet),
-                start: Start::Held(held),
+                start: Start::TunnelOutput(held),
                 packet_out: false,
                 side_effects: true,
-                pretend: false,
+                dry_run: false,
                 recirc: &*backer.shared,
                 trace: None,
             };

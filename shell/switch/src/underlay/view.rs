@@ -1,4 +1,4 @@
-//! Routes and tunnel ports as translations see them.
+//! Routes and tunnel ports in the form that translations read.
 
 use super::Underlay;
 use bridge::TunnelConfig;
@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tunnel::Kind;
 use units::PortNo;
-use xlate::{HostPort, Listener, Neighbours, Termini};
+use xlate::{HostPort, Listener, Neighbours, TunnelEndpoints};
 
-/// Those of the bridges of one datapath type.
+/// The routes, and the ports and tunnels of all bridges of one datapath type.
 pub(crate) fn view(underlay: &Underlay, kind: &str, bridges: &BTreeMap<String, Bridge>) -> xlate::Underlay {
     let mut ports = HashMap::new();
     let mut tunnels: BTreeMap<PortNo, &TunnelConfig> = BTreeMap::new();
@@ -27,12 +27,12 @@ pub(crate) fn view(underlay: &Underlay, kind: &str, bridges: &BTreeMap<String, B
         }
     }
     let listeners = tunnels.into_iter().flat_map(|(number, config)| listeners(number, config)).collect();
-    let termini = Termini::new(listeners, &ports, &underlay.router);
+    let endpoints = TunnelEndpoints::new(listeners, &ports, &underlay.router);
     let neighbours = Arc::clone(&underlay.neighbours) as Arc<dyn Neighbours>;
-    xlate::Underlay { router: underlay.router.clone(), neighbours, ports, termini }
+    xlate::Underlay { router: underlay.router.clone(), neighbours, ports, endpoints }
 }
 
-/// A tunnel port of the datapath, once for each protocol over which its packets arrive.
+/// The listeners of a tunnel port of the datapath: one for each IP protocol over which its packets arrive.
 fn listeners(number: PortNo, config: &TunnelConfig) -> Vec<Listener> {
     let protocols = Kind::of_name(&config.kind, config.gbp).map_or(&[][..], Kind::protocols);
     let listener = |proto: &u8| Listener {

@@ -1,4 +1,5 @@
-//! Informs other switches when traffic of a bond moves to another link: they learned the stations at the old one.
+//! Informs other switches when traffic of a bond moves to another link, because they learned the stations at the old
+//! link.
 
 use crate::backer::Backer;
 use bond::{Choice, View};
@@ -9,7 +10,8 @@ use translation::OwnFrame;
 use translation::lacp::groups::Key;
 use units::Millis;
 
-/// Sends a frame of each station behind other ports of the bridge, by the link that its traffic uses now.
+/// Sends one frame from each station behind other ports of the bridge, through the link that the station's traffic uses
+/// now.
 pub(super) fn stations(backer: &Backer, bridge: &Bridge, key: &Key, view: &View, now: Millis) {
     let own = bridge.known_bundle(&key.1);
     let stations: Vec<(Mac, u16)> = {
@@ -26,15 +28,16 @@ pub(super) fn stations(backer: &Backer, bridge: &Bridge, key: &Key, view: &View,
         let Some(link) = link else { continue };
         let frame = frame(mac, vlan);
         let actions = [Action::output(link)];
-        let own = OwnFrame { bridge: bridge.id, from: OwnFrame::NOWHERE, frame: &frame, actions: &actions };
+        let own = OwnFrame { bridge: bridge.id, from: OwnFrame::NO_PORT, frame: &frame, actions: &actions };
         backer.handler.send(&backer.datapath, &published, &own, now);
     }
 }
 
-/// A RARP request (RFC 903) from the station, which needs no answer.
+/// A RARP request (RFC 903) with the station as its source. No answer is expected: other switches only learn the source
+/// address.
 fn frame(mac: Mac, vlan: u16) -> Vec<u8> {
     const RARP: [u8; 2] = [0x80, 0x35];
-    /// Ethernet, IPv4, the lengths of their addresses, opcode "request reverse".
+    /// Hardware type Ethernet, protocol type IPv4, the lengths of their addresses, opcode "request reverse".
     const QUESTION: [u8; 8] = [0, 1, 8, 0, 6, 4, 0, 3];
     let tag = if vlan == 0 { Vec::new() } else { [[0x81, 0x00], vlan.to_be_bytes()].concat() };
     [&Mac::BROADCAST.0[..], &mac.0, &tag, &RARP, &QUESTION, &mac.0, &[0; 4], &mac.0, &[0; 4]].concat()

@@ -15,7 +15,7 @@ impl Switch {
         all
     }
 
-    /// The links of each bond (bridge, name), and how many of them carry packets.
+    /// Of each bond: bridge, name, number of links, number of enabled links.
     pub fn bond_links(&self) -> Vec<(BridgeId, String, usize, usize)> {
         let bonds = self.datapaths.of_bridges().flat_map(|b| &b.uplinks.bonds);
         bonds
@@ -42,15 +42,14 @@ impl Switch {
         found.then(|| meant.iter().map(|b| b.bond.show(b.recirc, now)).collect())
     }
 
-    /// The rules of a bridge's bonds for packets that were recirculated with their hash, each with the recirculation id of
-    /// its bond.
+    /// The rules of a bridge's bonds that select the link of a recirculated packet by its hash, each with the recirculation id of its bond.
     pub fn bucket_rules(&self, bridge: &Bridge) -> Vec<(u32, BucketRule)> {
         let all = self.datapaths.of_bridge(bridge).into_iter().flat_map(|b| &b.uplinks.bonds);
         let own = all.filter(|(key, bond)| key.0 == bridge.id && bond.recirc != 0);
         own.flat_map(|(_, bond)| bond.bond.rules().into_iter().map(|rule| (bond.recirc, rule))).collect()
     }
 
-    /// Executes a command that changes a bond.
+    /// Executes a command that changes a bond; its consequences are published before this function returns.
     pub fn change_bond(
         &mut self,
         name: &str,
@@ -73,13 +72,13 @@ impl Switch {
         (name.is_none() || !texts.is_empty()).then(|| texts.concat())
     }
 
-    /// Adds the bytes that megaflows have sent so far to the bonds' counters.
+    /// Adds the bytes that megaflows have sent since the last call to the bonds' counters.
     fn fold_bond_counters(&mut self) {
         let now = self.clock.now();
         for backer in self.datapaths.of_bridges_mut().filter(|b| !b.uplinks.bonds.is_empty()) {
             backer.datapath.maintain(now);
             for bond in backer.uplinks.bonds.values_mut() {
-                in_datapath::account(&backer.datapath, bond);
+                in_datapath::collect_bytes(&backer.datapath, bond);
                 bond.bond.account();
             }
         }

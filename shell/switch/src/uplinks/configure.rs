@@ -1,4 +1,4 @@
-//! From rows to bonds and LACP.
+//! Configures bonds and LACP from database rows.
 
 use super::{PortBond, in_datapath};
 use crate::backer::Backer;
@@ -18,7 +18,7 @@ use xlate::{Frozen, Recirc};
 static LOG: Module = Module::new("bridge");
 
 impl Switch {
-    /// To be called when rows or ports changed.
+    /// Configures bonds and LACP after rows or ports changed.
     pub(crate) fn configure_uplinks(&mut self) {
         let now = self.clock.now();
         for backer in self.datapaths.of_bridges_mut() {
@@ -40,7 +40,7 @@ impl Switch {
     }
 }
 
-/// Removes LACP from a port.
+/// Removes the LACP state of a port whose row does not request LACP any more.
 fn remove_lacp(bridge: &mut Bridge, port: OfPort) {
     let speaks = |p: &BridgePort| bridge.config.ports.get(&p.port_row).is_some_and(|row| row.lacp.is_some());
     let wrong = bridge.ports.get(&port).is_some_and(|p| p.lacp.is_some() && !speaks(p));
@@ -49,7 +49,7 @@ fn remove_lacp(bridge: &mut Bridge, port: OfPort) {
     }
 }
 
-/// Removes bonds and LACP of rows that are gone or request neither.
+/// Removes the bonds and LACP state of rows that are gone, or that request neither.
 fn forget_others(backer: &mut Backer) {
     let wanted = &backer.uplinks.links;
     let gone = |key: &&Key| !wanted.contains_key(*key);
@@ -71,7 +71,7 @@ fn forget_lacp(backer: &mut Backer, key: &Key) {
     backer.uplinks.lacp.remove(key);
 }
 
-/// The interfaces of a row that are ports, by name.
+/// The interfaces of a Port row that are ports of the bridge, with their port numbers.
 fn members<'a>(bridge: &Bridge, row: &'a PortConfig) -> Vec<(OfPort, &'a InterfaceConfig)> {
     let port = |i: &'a InterfaceConfig| Some((bridge.port_named(&i.name)?.ofport, i));
     row.interfaces.iter().filter_map(port).collect()
@@ -146,7 +146,7 @@ fn configure_lacp(
     let settings = Settings {
         name: row.name.clone(),
         system: system.unwrap_or(bridge.mac),
-        // Ports with several links have precedence over ports with one.
+        // Port rows with several links get a higher system priority (a lower number) than rows with one link.
         priority: lacp.priority.unwrap_or(u16::MAX - u16::from(row.interfaces.len() > 1)),
         active: lacp.active,
         fast: lacp.fast,
@@ -157,7 +157,7 @@ fn configure_lacp(
         let Some(port) = bridge.ports.get(ofport) else { continue };
         let (facts, is_known) = (port.lacp_facts(), port.lacp.is_some());
         let (mac, carrier) = (facts.mac, facts.up);
-        // Changed facts of a link that LACP knows already are passed to it in the next turn.
+        // `run_uplinks` passes changed facts of links that LACP already knows.
         if !is_known {
             bridge.change_port(*ofport, |port| port.lacp = Some(PortLacp { facts, ..PortLacp::default() }));
         }

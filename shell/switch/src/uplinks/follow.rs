@@ -1,4 +1,5 @@
-//! In each iteration: link states are passed to bonds and LACP, and their choices are applied.
+//! The part of bonds and LACP in each iteration of the main loop: passes link states to them, and applies their choices
+//! of links.
 
 use super::{PortBond, in_datapath};
 use crate::backer::Backer;
@@ -12,7 +13,7 @@ use translation::lacp::groups::{Key, Report};
 use units::Millis;
 
 static LOG: Module = Module::new("bond");
-/// Limits the messages about links that change all the time.
+/// Limits the messages about links whose state changes again and again.
 static LIMIT: RateLimit = RateLimit::new(2, 30);
 
 type Bridges = BTreeMap<String, Bridge>;
@@ -28,13 +29,13 @@ impl Switch {
                 any |= take_report(backer, &mut self.bridges, key, report);
             }
             any |= run_bonds(backer, &mut self.bridges, now);
-            in_datapath::sweep(backer);
+            in_datapath::remove_retired(backer);
         }
         self.status.due |= any;
         any
     }
 
-    /// When the main loop has to run bonds next.
+    /// When the main loop must run bonds next.
     pub(crate) fn uplink_deadlines(&self) -> impl Iterator<Item = Millis> + '_ {
         let bonds = self.datapaths.of_bridges().flat_map(|b| b.uplinks.bonds.values());
         bonds.filter_map(|b| b.bond.deadline())
@@ -45,7 +46,7 @@ fn bridge_of<'a>(bridges: &'a mut Bridges, key: &Key) -> Option<&'a mut Bridge> 
     bridges.values_mut().find(|b| b.id == key.0)
 }
 
-/// Reports links whose state or address changed to LACP.
+/// Passes the links whose state or address changed to LACP.
 fn update_lacp(backer: &Backer, bridges: &mut Bridges, now: Millis) {
     if backer.handler.lacp.is_empty() {
         return;
@@ -66,7 +67,7 @@ fn update_lacp(backer: &Backer, bridges: &mut Bridges, now: Millis) {
     }
 }
 
-/// Applies LACP's report about a port. Returns whether it changed anything.
+/// Applies LACP's report about a Port row. Returns whether the report differs from the previous one.
 fn take_report(backer: &mut Backer, bridges: &mut Bridges, key: Key, report: Report) -> bool {
     if backer.uplinks.lacp.get(&key) == Some(&report) {
         return false;
@@ -93,11 +94,11 @@ fn run_bonds(backer: &mut Backer, bridges: &mut Bridges, now: Millis) -> bool {
         let negotiation = backer.uplinks.lacp.get(key).map(|r| r.negotiation).unwrap_or_default();
         let changed = bond.bond.run(negotiation, now);
         if bond.bond.is_rebalance_due(now) {
-            in_datapath::account(&backer.datapath, bond);
+            in_datapath::collect_bytes(&backer.datapath, bond);
         }
         let moved = bond.bond.rebalance(now);
-        in_datapath::follow(backer, bridge, key, bond, changed || moved);
-        // Where the datapath knows which link has a bucket, translations need not.
+        in_datapath::update(backer, bridge, key, bond, changed || moved);
+        // If the datapath selects the link of each bucket itself, a move of buckets does not change translations.
         if changed || moved && bond.links.is_none() {
             bond.view = Arc::new(bond.bond.view());
             bridge.ports.touch_row(&key.1);

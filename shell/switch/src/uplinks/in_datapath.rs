@@ -1,5 +1,5 @@
-//! Bonds whose traffic the datapath shares among the links without a second look-up: it gets the port of each hash bucket,
-//! and reports how much each bucket has sent.
+//! Bonds with `lb_output`: the datapath selects the link by the packet's hash, without a second look-up. It has the port of each hash bucket, and
+//! counts the bytes that each bucket has sent.
 
 use super::{PortBond, Retired, Uplinks};
 use crate::backer::Backer;
@@ -9,8 +9,8 @@ use translation::lacp::groups::Key;
 use units::{OfPort, PortNo};
 use xlate::Recirc;
 
-/// Tells the datapath of a bond what has changed. `moved`: buckets have.
-pub(super) fn follow(backer: &mut Backer, bridge: &Bridge, key: &Key, bond: &mut PortBond, moved: bool) {
+/// Passes the bond to the datapath if it changed. `moved`: whether buckets have moved to other links.
+pub(super) fn update(backer: &mut Backer, bridge: &Bridge, key: &Key, bond: &mut PortBond, moved: bool) {
     if bond.recirc == 0 || !bond.bond.shares_in_datapath() {
         return retire(backer, bond);
     }
@@ -20,31 +20,31 @@ pub(super) fn follow(backer: &mut Backer, bridge: &Bridge, key: &Key, bond: &mut
     if !moved && bond.links.as_ref() == Some(&links) {
         return;
     }
-    backer.uplinks.revive(&backer.shared, bond.recirc);
+    backer.uplinks.cancel_removal(&backer.shared, bond.recirc);
     let port = |owner| links.iter().find(|(link, _)| *link == owner).map(|(_, number)| *number);
     backer.datapath.bonds().put(bond.recirc, bond.bond.settings().basis, &bond.bond.owners().map(port));
     bond.links = Some(links);
 }
 
-/// The datapath forgets a bond as soon as no megaflow can name it any more.
+/// Removes a bond from the datapath as soon as no megaflow refers to the bond any more.
 pub(super) fn retire(backer: &mut Backer, bond: &mut PortBond) {
-    if bond.links.take().is_some() && backer.shared.hold(bond.recirc).is_some() {
-        // What makes megaflows name it no more is published next.
+    if bond.links.take().is_some() && backer.shared.state_ref(bond.recirc).is_some() {
+        // The next publication removes the bond from translations.
         let version = backer.shared.version() + 1;
         backer.uplinks.retired.push(Retired { id: bond.recirc, version });
         backer.changed();
     }
 }
 
-/// Takes in what the datapath has counted.
-pub(super) fn account(datapath: &Datapath, bond: &mut PortBond) {
+/// Adds the bytes that the datapath has counted to the bond.
+pub(super) fn collect_bytes(datapath: &Datapath, bond: &mut PortBond) {
     if bond.links.is_some() {
         bond.bond.credit(&datapath.bonds().take_bytes(bond.recirc));
     }
 }
 
-/// Removes what no megaflow names any more.
-pub(super) fn sweep(backer: &mut Backer) {
+/// Removes the retired bonds to which no megaflow refers any more.
+pub(super) fn remove_retired(backer: &mut Backer) {
     let done = |r: &mut Retired| backer.revalidator.is_done(r.version);
     let gone: Vec<u32> = backer.uplinks.retired.extract_if(.., done).map(|r| r.id).collect();
     gone.iter().for_each(|id| backer.datapath.bonds().remove(*id));
@@ -52,8 +52,8 @@ pub(super) fn sweep(backer: &mut Backer) {
 }
 
 impl Uplinks {
-    /// A bond is to be in the datapath that was to be forgotten.
-    fn revive(&mut self, shared: &translation::SharedState, id: u32) {
+    /// Cancels the removal of a retired bond, because it is used in the datapath again.
+    fn cancel_removal(&mut self, shared: &translation::SharedState, id: u32) {
         if let Some(at) = self.retired.iter().position(|r| r.id == id) {
             self.retired.swap_remove(at);
             shared.release(&[id]);

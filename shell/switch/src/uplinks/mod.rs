@@ -1,12 +1,12 @@
-//! Bonds and LACP follow rows and devices, and ports follow their results. **Thread**: the main loop; LACP messages
-//! are sent by the timers thread (`translation::lacp`).
+//! Bonds and LACP: their configuration from rows, and their effects on ports. **Thread**: the main loop; the timer
+//! thread sends LACP messages (`translation::lacp`).
 //!
 //! | file | what |
 //! |---|---|
-//! | `configure.rs` | from rows to bonds and LACP |
-//! | `follow.rs` | each turn: link states in, choices of links out |
-//! | `in_datapath.rs` | bonds that the datapath shares without a second look-up |
-//! | `announce.rs` | announces to other switches where stations are |
+//! | `configure.rs` | configures bonds and LACP from rows |
+//! | `follow.rs` | in each turn: passes link states to bonds and LACP, and applies their choices of links |
+//! | `in_datapath.rs` | bonds whose links the datapath selects without a second look-up |
+//! | `announce.rs` | announces the new link of stations to other switches |
 //! | `commands.rs` | `bond/*` and `lacp/*` commands |
 
 mod announce;
@@ -23,43 +23,43 @@ use units::{OfPort, PortNo};
 
 /// A bond of a bridge.
 pub struct PortBond {
-    /// The bond's decisions.
+    /// The state of the bond, which decides which link a packet uses.
     pub(crate) bond: Bond,
-    /// The recirculation id for packets that return with their hash; 0: none.
+    /// The recirculation id of packets whose hash selects the link; 0: none.
     pub(crate) recirc: u32,
-    /// As published last.
+    /// The bond as it was published last.
     pub(crate) view: Arc<View>,
-    /// Its links in the datapath, where that knows the bond under the same id.
+    /// The links that were passed to the datapath; `None`: the datapath does not have the bond.
     pub(crate) links: Option<Vec<(OfPort, PortNo)>>,
 }
 
-/// A number of a bond in the datapath that megaflows may still name.
+/// A bond that will be removed from the datapath as soon as no megaflow refers to it.
 struct Retired {
     id: u32,
-    /// Megaflows of this version do not.
+    /// Megaflows of this version do not refer to the bond.
     version: u64,
 }
 
 /// The bonds of a datapath, and its ports with LACP.
 #[derive(Default)]
 pub struct Uplinks {
-    /// By row of table Port.
+    /// Bonds, by row of table Port.
     pub(crate) bonds: BTreeMap<Key, PortBond>,
     /// Reports of LACP, by row.
     pub(crate) lacp: BTreeMap<Key, Report>,
     /// Links of bonds and of LACP ports, by row.
     pub(crate) links: BTreeMap<Key, Vec<OfPort>>,
-    /// Bonds that the datapath will forget.
+    /// Bonds that will be removed from the datapath.
     retired: Vec<Retired>,
 }
 
 impl Uplinks {
-    /// There is nothing to follow.
+    /// Whether there are neither links nor retired bonds.
     pub(crate) fn is_empty(&self) -> bool {
         self.links.is_empty() && self.retired.is_empty()
     }
 
-    /// How a row's ports share traffic, if they do.
+    /// How the ports of a row share traffic; `None` if the row is not a bond.
     pub(crate) fn view(&self, key: &Key) -> Option<Arc<View>> {
         self.bonds.get(key).map(|b| Arc::clone(&b.view))
     }

@@ -1,8 +1,8 @@
 //! BFD sessions of a datapath, by port.
 
-use crate::port_sessions::{Due, PortSession, PortSessions};
+use crate::port_sessions::{DueMessage, PortSession, PortSessions};
 use crate::protocol_state::PortKey;
-use crate::published::Published;
+use crate::published::PublishedState;
 use crate::shared_state::SharedState;
 use crate::timers::wakeup::Wakeup;
 use bridge::Level;
@@ -24,15 +24,15 @@ pub struct Sessions {
     identities: Mutex<Identities>,
 }
 
-/// What new sessions get.
+/// The source of identities for new sessions.
 struct Identities {
     /// Number of sessions created so far.
     made: u16,
-    /// For discriminators and jitter.
+    /// For discriminators and the seeds of the sessions.
     random: Rng,
 }
 
-/// What a session reports about its port.
+/// The state that a session reports about its port.
 pub struct Report {
     /// Packets may be forwarded to the port.
     pub forwarding: bool,
@@ -66,8 +66,8 @@ impl PortSession for Session {
 }
 
 impl Sessions {
-    /// No sessions. `seed`: the secret of the process. Discriminators, which other hosts see, are derived from another
-    /// number.
+    /// No sessions. `seed`: the secret of the process. Other hosts see the discriminators, so these are made from a number
+    /// that is derived from the secret and does not reveal it.
     pub fn new(shared: &Arc<SharedState>, wakeup: &Arc<Wakeup>, seed: u64) -> Sessions {
         let random = Rng::with_seed(cpu::derive(seed, b"bfd-disc"));
         Sessions {
@@ -80,7 +80,7 @@ impl Sessions {
         let mut identities = self.identities.lock().unwrap_or_else(PoisonError::into_inner);
         let discriminator = loop {
             let n = identities.random.u32(..);
-            if n != 0 && self.ports.ports(|session| session.discriminator() == n).is_empty() {
+            if n != 0 && self.ports.ports_where(|session| session.discriminator() == n).is_empty() {
                 break n;
             }
         };
@@ -89,7 +89,7 @@ impl Sessions {
         Identity { discriminator, number, seed: identities.random.u64(..) }
     }
 
-    /// Creates or reconfigures the session of a port. To be called by the main loop only.
+    /// Creates or reconfigures the session of a port. To be called by the main thread only.
     pub fn configure(
         &self,
         at: PortKey,
@@ -121,7 +121,7 @@ impl Sessions {
 
     /// Ports whose sessions need the number of received packets.
     pub fn counting(&self) -> Vec<PortKey> {
-        self.ports.ports(Session::counts_traffic)
+        self.ports.ports_where(Session::counts_traffic)
     }
 
     /// Changes the MAC address of a port.
@@ -129,18 +129,18 @@ impl Sessions {
         self.ports.change(at, now, |session| session.set_mac(mac));
     }
 
-    /// Forces the forwarding state of the port of that name, or of all (`bfd/set-forwarding`). Returns false if there
-    /// is no such port.
+    /// Forces the forwarding state of the port with this name, or of all ports (`bfd/set-forwarding`); `answer` `None` ends
+    /// this. Returns false if no port has the name.
     pub fn force_forwarding(&self, name: Option<&str>, answer: Option<bool>, now: Millis) -> bool {
         self.ports.change_named(name, now, |session| session.force_forwarding(answer))
     }
 
-    /// The port of that name, or all, with their text for `bfd/show`.
+    /// Name and `bfd/show` text of the port with this name, or of all ports.
     pub fn show(&self, name: Option<&str>, now: Millis) -> Vec<(String, String)> {
         self.ports.show(name, now, |session| session.show(now))
     }
 
-    /// Takes the sessions whose reported state has changed.
+    /// Takes the reports that have changed.
     pub fn take_changed_reports(&self, now: Millis) -> Vec<(PortKey, Report)> {
         self.ports.take_changed_reports(now, |session| {
             let status =
@@ -150,7 +150,7 @@ impl Sessions {
     }
 
     /// Runs the timers that are due and returns the messages to send.
-    pub fn take_due(&self, published: &Published, now: Millis) -> Vec<Due> {
+    pub fn take_due(&self, published: &PublishedState, now: Millis) -> Vec<DueMessage> {
         let is_known = |at: PortKey| published.port(at).is_some_and(|port| port.bfd.is_some());
         self.ports.take_due(is_known, now)
     }

@@ -1,8 +1,8 @@
 //! CFM sessions of a datapath, by port.
 
-use crate::port_sessions::{Due, PortSession, PortSessions};
+use crate::port_sessions::{DueMessage, PortSession, PortSessions};
 use crate::protocol_state::PortKey;
-use crate::published::Published;
+use crate::published::PublishedState;
 use crate::shared_state::SharedState;
 use crate::timers::wakeup::Wakeup;
 use bridge::Level;
@@ -20,11 +20,11 @@ static LIMIT: RateLimit = RateLimit::new(20, 30);
 pub struct Sessions {
     /// The sessions by port.
     pub ports: PortSessions<Session>,
-    /// For random VLANs.
+    /// For the seeds of the sessions, which choose random VLANs.
     random: Mutex<Rng>,
 }
 
-/// What a session reports about its port.
+/// The state that a session reports about its port.
 pub struct Report {
     /// Packets may be forwarded to the port.
     pub forwarding: bool,
@@ -61,12 +61,12 @@ impl Sessions {
         Sessions { ports: PortSessions::new(shared, wakeup, &LOG, &LIMIT), random }
     }
 
-    /// Creates or reconfigures the session of a port, and returns which frames are for it. To be called by the main loop
-    /// only.
+    /// Creates or reconfigures the session of a port, and returns the filter that selects its frames. To be called by the main
+    /// thread only.
     ///
     /// # Errors
     ///
-    /// The settings have no valid identifier; the port has no session then.
+    /// The settings have no valid identifier. Then the port has no session.
     pub fn configure(
         &self,
         at: PortKey,
@@ -104,7 +104,7 @@ impl Sessions {
 
     /// Ports whose sessions need the number of received packets.
     pub fn counting(&self) -> Vec<PortKey> {
-        self.ports.ports(Session::counts_traffic)
+        self.ports.ports_where(Session::counts_traffic)
     }
 
     /// Changes the MAC address of a port.
@@ -112,18 +112,18 @@ impl Sessions {
         self.ports.change(at, now, |session| session.set_mac(mac));
     }
 
-    /// Forces a fault, or its absence, on the port of that name, or on all (`cfm/set-fault`). Returns false if there is no
-    /// such port.
+    /// Forces a fault or its absence on the port with this name, or on all ports (`cfm/set-fault`). Returns false if no port has
+    /// the name.
     pub fn force_fault(&self, name: Option<&str>, forced: Option<bool>, now: Millis) -> bool {
         self.ports.change_named(name, now, |session| session.force_fault(forced))
     }
 
-    /// The port of that name, or all, with their text for `cfm/show`.
+    /// Name and `cfm/show` text of the port with this name, or of all ports.
     pub fn show(&self, name: Option<&str>, now: Millis) -> Vec<(String, String)> {
         self.ports.show(name, now, |session| session.show(now))
     }
 
-    /// Takes the sessions whose reported state has changed.
+    /// Takes the reports that have changed.
     pub fn take_changed_reports(&self, now: Millis) -> Vec<(PortKey, Report)> {
         self.ports.take_changed_reports(now, |session| Report {
             forwarding: session.is_forwarding(),
@@ -132,7 +132,7 @@ impl Sessions {
     }
 
     /// Runs the timers that are due and returns the messages to send.
-    pub fn take_due(&self, published: &Published, now: Millis) -> Vec<Due> {
+    pub fn take_due(&self, published: &PublishedState, now: Millis) -> Vec<DueMessage> {
         let is_known = |at: PortKey| published.port(at).is_some_and(|port| port.cfm.is_some());
         self.ports.take_due(is_known, now)
     }

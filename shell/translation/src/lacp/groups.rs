@@ -1,7 +1,7 @@
 //! The ports of a datapath that run LACP, with their links.
 //!
-//! **Threads**: those that receive messages, the timers thread, and the main loop. A lock is held for one operation,
-//! during which nothing is sent or logged.
+//! **Threads**: the threads that receive messages, the timer thread, and the main thread. A lock is held for one operation,
+//! which neither sends nor logs.
 
 use crate::protocol_state::{PortKey, ProtocolState};
 use crate::shared_state::SharedState;
@@ -17,13 +17,13 @@ use xlate::BridgeId;
 static LOG: Module = Module::new("lacp");
 static LIMIT: RateLimit = RateLimit::new(1, 5);
 
-/// Length of an Ethernet header without tags.
-const ETHERNET: usize = 14;
+/// Length of an Ethernet header without tags, in bytes.
+const ETHERNET_LEN: usize = 14;
 
 /// A port of a bridge (row of table Port), by name.
 pub type Key = (BridgeId, String);
 
-/// The ports with LACP of a datapath.
+/// The ports of a datapath that run LACP.
 pub struct Groups {
     state: ProtocolState<Inner>,
 }
@@ -53,12 +53,12 @@ pub struct LinkSetup {
     pub carrier: bool,
 }
 
-/// What LACP reports about a port.
+/// The state that LACP reports about a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Whether any link is attached.
     pub negotiation: Negotiation,
-    /// For each link: traffic may flow, and the partner is known.
+    /// For each link, whether packets may be sent to it, and whether the partner's information is current.
     pub links: BTreeMap<OfPort, (bool, bool)>,
 }
 
@@ -73,7 +73,7 @@ impl Groups {
         self.state.is_empty()
     }
 
-    /// Creates or reconfigures a port.
+    /// Adds or reconfigures a port.
     pub fn configure(&self, key: &Key, settings: Settings, links: Vec<LinkSetup>, now: Millis) {
         self.with(|inner| {
             let new = || Group { aggregation: Aggregation::new(Settings::default()), macs: BTreeMap::new() };
@@ -127,7 +127,7 @@ impl Groups {
 
     /// Handles a received frame with a message for a link.
     pub fn receive(&self, at: PortKey, frame: &[u8], now: Millis) {
-        let payload = frame.get(ETHERNET..).unwrap_or_default();
+        let payload = frame.get(ETHERNET_LEN..).unwrap_or_default();
         self.change(at, |group, port| group.aggregation.receive(port, payload, now));
     }
 
@@ -144,7 +144,7 @@ impl Groups {
         if self.is_empty() {
             return Vec::new();
         }
-        let (mut frames, mut lines, mut any) = (Vec::new(), Vec::new(), false);
+        let (mut frames, mut lines, mut changed) = (Vec::new(), Vec::new(), false);
         self.with(|inner| {
             for ((bridge, name), group) in &mut inner.all {
                 for (port, pdu) in group.aggregation.run(now) {
@@ -154,12 +154,12 @@ impl Groups {
                 }
                 lines.extend(group.aggregation.take_lines());
                 if group.aggregation.take_news() {
-                    any = true;
+                    changed = true;
                     inner.changed_reports.insert((*bridge, name.clone()));
                 }
             }
         });
-        self.report_changes(any, &lines);
+        self.report_changes(changed, &lines);
         frames
     }
 
@@ -186,17 +186,19 @@ impl Groups {
         self.with(|inner| inner.all.get(inner.by_link.get(&at)?)?.aggregation.link_report(at.1))
     }
 
-    /// Text of `lacp/show` or `lacp/show-stats` for the port of that name, or all. `None`: there is no such port.
+    /// Text of `lacp/show` or, with `stats`, of `lacp/show-stats`, for the port with this name or for all ports. `None`: no port
+    /// has the name.
     pub fn show(&self, name: Option<&str>, stats: bool) -> Option<String> {
         self.with(|inner| {
-            let meant = inner.all.values().map(|g| &g.aggregation);
-            let meant: Vec<&Aggregation> = meant.filter(|a| name.is_none_or(|n| a.name() == n)).collect();
+            let selected = inner.all.values().map(|g| &g.aggregation);
+            let selected: Vec<&Aggregation> =
+                selected.filter(|a| name.is_none_or(|n| a.name() == n)).collect();
             let text = |a: &&Aggregation| if stats { a.show_stats() } else { a.show() };
-            (name.is_none() || !meant.is_empty()).then(|| meant.iter().map(text).collect())
+            (name.is_none() || !selected.is_empty()).then(|| selected.iter().map(text).collect())
         })
     }
 
-    /// Applies `work` to the port of a link, then wakes the timers thread.
+    /// Applies `work` to the port of a link, reports changes, and wakes the timer thread.
     fn change(&self, at: PortKey, work: impl FnOnce(&mut Group, OfPort)) {
         let changed_reports = self.with(|inner| {
             let key = inner.by_link.get(&at)?;

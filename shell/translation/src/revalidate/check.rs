@@ -1,6 +1,6 @@
-//! One megaflow: translated again, compared, repaired.
+//! Checks one megaflow: translates its key again, compares the result with the megaflow, and repairs the megaflow.
 
-use crate::published::Published;
+use crate::published::PublishedState;
 use crate::upcall::handler::{Handler, Retranslation, UNASSOCIATED};
 use classifier::megaflow::KeyMask;
 use datapath::Datapath;
@@ -13,34 +13,35 @@ use units::Millis;
 /// Result of checking a megaflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CheckResult {
-    /// It is correct.
+    /// The megaflow is correct.
     Right,
-    /// It was correct for the packet that made it, but the tables look at more bits now; it was removed.
+    /// The actions are correct for the packet that created the megaflow, but its translation consults more bits now. The
+    /// megaflow was removed.
     TooWide,
-    /// Its actions were wrong, or it should not exist. It was repaired.
+    /// The actions were wrong, or the megaflow should not exist. It was repaired or removed.
     Wrong,
 }
 
-/// Comparison of a megaflow with its translation.
+/// The result of comparing a megaflow with a new translation of its key.
 pub enum Finding {
-    /// It is correct; the translation, if there was one.
+    /// The megaflow is correct. `None`: it drops packets of a port that belongs to no bridge, so there is no translation.
     Right(Option<Translation>),
-    /// Correct for the packet that made it, but its mask is too wide: it matches packets that the translation does not
-    /// cover.
+    /// The actions are correct for the packet that created the megaflow, but the megaflow also matches packets that the
+    /// translation does not cover.
     TooWide,
-    /// Its actions are wrong.
+    /// The actions are wrong.
     Wrong {
-        /// The translation.
+        /// The new translation.
         wanted: Translation,
-        /// The mask is right: replacing the actions is enough.
+        /// The mask has all bits of the translation's mask, so replacing the actions is enough.
         covered: bool,
     },
-    /// There should be no megaflow.
+    /// The megaflow should not exist.
     Unwanted,
 }
 
 impl Finding {
-    /// Whether the packet that made it would be treated differently now.
+    /// Whether the packet that created the megaflow would be handled differently now.
     pub fn is_wrong(&self) -> bool {
         matches!(self, Finding::Wrong { .. } | Finding::Unwanted)
     }
@@ -55,8 +56,8 @@ impl Finding {
     }
 }
 
-/// Translates a megaflow again and compares.
-pub fn compare(handler: &Handler, published: &Published, flow: &DpFlow) -> Finding {
+/// Translates the key of a megaflow again, and compares the result with the megaflow.
+pub fn compare(handler: &Handler, published: &PublishedState, flow: &DpFlow) -> Finding {
     match handler.retranslate(published, &flow.key) {
         Retranslation::Unassociated(wanted) if *flow.actions == [UNASSOCIATED] => {
             if covers(&flow.mask, &wanted.mask) { Finding::Right(None) } else { Finding::TooWide }
@@ -96,7 +97,7 @@ pub(super) fn repair(
             let _ = datapath.flow_modify(flow.ufid, actions, Some((t.owner, t.dependency_set)), now);
             CheckResult::Wrong
         }
-        // The same actions may come from other rules, which are to be credited from now on.
+        // The same actions may now come from other rules, whose statistics the megaflow must update from now on.
         Finding::Right(translation) => {
             if let Some(t) = translation {
                 let _ = datapath.flow_set_owner(flow.ufid, (t.owner, t.dependency_set), now);
@@ -106,8 +107,8 @@ pub(super) fn repair(
     }
 }
 
-/// Whether `installed` matches every bit of `wanted` that a megaflow can match. It may match more: the datapath
-/// narrows megaflows if there are too many masks.
+/// Whether the mask `installed` has every bit of `wanted` that a megaflow can match. It may have more bits: the datapath adds
+/// bits to the masks of megaflows if there are too many different masks.
 fn covers(installed: &Flow, wanted: &Flow) -> bool {
     let wanted = KeyMask::from_flow(wanted).to_flow();
     wanted.words().iter().zip(installed.words()).all(|(w, i)| w & !i == 0)

@@ -1,9 +1,9 @@
-//! Recent changes, and the log line about a wrong megaflow that no change had found. The line says what the megaflow's
-//! translation had consulted and which changes came since, so that the missing dependency can be identified.
+//! Recent changes, and the log line about a wrong megaflow that only the sweep found. The line names the dependencies of the
+//! megaflow's translation and the changes since then, so that the missing dependency can be identified.
 
 use super::check::Finding;
 use crate::changes::Changes;
-use crate::published::Published;
+use crate::published::PublishedState;
 use crate::shared_state::SharedState;
 use dpif::DpFlow;
 use dpif::text::{NoNames, actions_text, key_text, ufid_text};
@@ -12,34 +12,34 @@ use std::collections::VecDeque;
 use units::Millis;
 use xlate::{BridgeId, Change, Dependencies};
 
-/// Sets of changes that are remembered.
-const SETS_MAX: usize = 32;
-/// Bytes of a log line at most.
+/// Number of publications whose changes are stored.
+const PUBLICATIONS_MAX: usize = 32;
+/// Maximum length of a log line in bytes.
 const LINE_MAX: usize = 4096;
 
 /// The changes of one publication.
-struct Set {
+struct Publication {
     at: Millis,
     changes: Changes,
 }
 
-/// The last sets of changes, the newest first.
+/// The last publications of changes, the newest first.
 #[derive(Default)]
 pub(super) struct History {
-    sets: VecDeque<Set>,
+    publications: VecDeque<Publication>,
 }
 
 impl History {
     pub(super) fn note(&mut self, changes: &Changes, at: Millis) {
-        self.sets.truncate(SETS_MAX - 1);
-        self.sets.push_front(Set { at, changes: changes.clone() });
+        self.publications.truncate(PUBLICATIONS_MAX - 1);
+        self.publications.push_front(Publication { at, changes: changes.clone() });
     }
 
-    /// The log line about a megaflow. `dependency_set`: the number of its translation's dependencies.
+    /// The log line about a megaflow. `dependency_set`: the number of the megaflow's set of dependencies.
     pub(super) fn line(
         &self,
         shared: &SharedState,
-        published: &Published,
+        published: &PublishedState,
         (flow, dependency_set): (&DpFlow, u32),
         finding: &Finding,
         now: Millis,
@@ -58,26 +58,29 @@ impl History {
             finding.wanted(),
             key_text(&flow.key, Some(&flow.mask), false, &NoNames),
         );
-        line += &self.since(flow, dependencies.as_deref(), &name, now);
+        line += &self.changes_since_creation(flow, dependencies.as_deref(), &name, now);
         cut(line)
     }
 
-    fn since(
+    fn changes_since_creation(
         &self,
         flow: &DpFlow,
         dependencies: Option<&Dependencies>,
         name: &dyn Fn(BridgeId) -> String,
         now: Millis,
     ) -> String {
-        let later = self.sets.iter().take_while(|set| flow.created.is_none_or(|made| set.at >= made));
+        let later = self
+            .publications
+            .iter()
+            .take_while(|publication| flow.created.is_none_or(|made| publication.at >= made));
         let mut parts = Vec::new();
-        for set in later {
-            let ago = now.since(set.at).0;
-            if set.changes.is_all() {
+        for publication in later {
+            let ago = now.since(publication.at).0;
+            if publication.changes.is_all() {
                 parts.push(format!("everything ({ago} ms ago)"));
             }
-            for change in set.changes.list() {
-                let found = if dependencies.is_none_or(|dependencies| concerns(dependencies, change, flow)) {
+            for change in publication.changes.list() {
+                let found = if dependencies.is_none_or(|dependencies| affects(dependencies, change, flow)) {
                     ""
                 } else {
                     ", not by it"
@@ -85,15 +88,15 @@ impl History {
                 parts.push(format!("{} ({ago} ms ago{found})", change.text(name)));
             }
         }
-        let rest = if self.sets.len() == SETS_MAX { " and perhaps others" } else { "" };
+        let rest = if self.publications.len() == PUBLICATIONS_MAX { " and perhaps others" } else { "" };
         if parts.is_empty() { format!("none{rest}") } else { parts.join(", ") + rest }
     }
 }
 
-/// Whether revalidation for the change includes the megaflow.
-fn concerns(dependencies: &Dependencies, change: &Change, flow: &DpFlow) -> bool {
+/// Whether revalidation after this change checks the megaflow.
+fn affects(dependencies: &Dependencies, change: &Change, flow: &DpFlow) -> bool {
     let meets = |m: &Match| m.flow.masked(&flow.mask) == flow.key.masked(&m.mask).masked(&flow.mask);
-    dependencies.concerned_by(change).iter().any(meets)
+    dependencies.affected_by(change).iter().any(meets)
 }
 
 /// Cuts a log line to its maximum length.

@@ -1,18 +1,18 @@
-//! Revalidation: keeps megaflows consistent with the tables. The dependencies of megaflows' translations tell which
-//! megaflows a change may concern (`xlate::Dependencies`): these are translated again and compared, the others are
-//! left alone. After a change that concerns everything, like a new port, all are translated again.
+//! Revalidation: keeps megaflows consistent with the tables. The dependencies of a megaflow's translation tell whether a
+//! change may affect the megaflow (`xlate::Dependencies`). The affected megaflows are translated again, and updated or
+//! removed. After a change that may affect every megaflow, like a new port, all are translated again.
 //!
-//! No lock is held during a translation. A megaflow that is published meanwhile was made from the snapshot used here
-//! or from a newer one (`UpcallHandler::is_current`), so none is missed.
+//! No lock is held during a translation. A megaflow that is installed meanwhile was translated with the snapshot used here
+//! or with a newer one (`UpcallHandler::is_current`), so no outdated megaflow is missed.
 //!
 //! | file | what |
 //! |---|---|
-//! | `check.rs` | one megaflow: translated again, compared, repaired |
-//! | `history.rs` | recent changes, for the log line about a megaflow that no change had found |
-//! | `passes.rs` | which megaflows: those of a change, all, and the sweep |
-//! | `thread.rs` | the thread |
+//! | `check.rs` | translates one megaflow again, compares and repairs it |
+//! | `history.rs` | recent changes, for the log line about a wrong megaflow that only the sweep found |
+//! | `rounds.rs` | decides which megaflows are checked, and when: after a change, in a round over all, by the sweep |
+//! | `thread.rs` | the revalidator thread |
 
 pub mod check;
 mod history;
-mod passes;
+mod rounds;
 pub mod thread;

@@ -1,11 +1,11 @@
-//! The revalidator thread, which runs beside the main loop and gets from it the changes that were published. In dummy
-//! mode, where scheduling must not be visible, there is no thread: the main loop revalidates immediately.
+//! The revalidator thread, to which the main thread passes the published changes. In dummy mode, where scheduling must not
+//! be visible, there is no such thread: the main thread revalidates immediately.
 
-use super::passes::Passes;
+use super::rounds::Rounds;
 use crate::changes::Changes;
 use crate::shared_state::SharedState;
 use crate::upcall::handler::Handler;
-use crate::upcall::threads::stay_on;
+use crate::upcall::threads::pin_to_cores;
 use datapath::Datapath;
 use runtime::{Clock, Module};
 use std::collections::BTreeSet;
@@ -17,26 +17,28 @@ use units::Millis;
 
 static LOG: Module = Module::new("ofproto_dpif_upcall");
 
-/// Interval of sweep steps while the thread has nothing else to do.
+/// Interval of sweep steps while the thread has no other work.
 const SWEEP_INTERVAL: Millis = Millis(100);
-/// Shortest interval between two expiry passes over all megaflows.
-const IDLE_INTERVAL: Millis = Millis(500);
-/// After a step of expiry the thread sleeps 9 times as long as the step took, so that a table of hundreds of thousands
-/// of megaflows costs at most a tenth of a core.
+/// Shortest interval between two expiry rounds over all megaflows.
+const EXPIRY_INTERVAL: Millis = Millis(500);
+/// After a step of expiry the thread sleeps 9 times as long as the step took, so that expiry costs at most a tenth of a
+/// core even with hundreds of thousands of megaflows.
 const REST_FACTOR: u32 = 9;
-/// An expiry pass takes at most a quarter of the idle timeout.
-const IDLE_PART: u64 = 4;
+/// An expiry round is spread over at most a quarter of the idle timeout.
+const EXPIRY_DIVISOR: u64 = 4;
 
-/// What the main loop hands to the thread.
+/// Data that the main thread passes to the revalidator thread.
 #[derive(Default)]
 struct Inbox {
     changes: Changes,
-    /// The version that `changes` belong to.
+    /// The version of the snapshot that contains `changes`.
     version: u64,
     paused: bool,
+    /// The thread must end.
     closing: bool,
-    /// The cores to run on, if they changed.
+    /// The cores to run on, if they have changed.
     cores: Option<BTreeSet<u32>>,
+    /// The idle timeout of megaflows.
     idle: Millis,
 }
 
@@ -44,18 +46,18 @@ struct Inbox {
 struct Shared {
     inbox: Mutex<Inbox>,
     wakeup: Condvar,
-    /// Some changes that were handed over are not done.
+    /// Revalidation for some of the changes is not complete.
     behind: AtomicBool,
-    /// All megaflows are at least of this version.
+    /// Revalidation is complete up to this version of the snapshot.
     done: AtomicU64,
-    /// The main loop wants to be woken when `done` increases.
+    /// The main thread must be woken when `done` increases.
     awaited: AtomicBool,
-    /// Duration of the last pass over all megaflows, in milliseconds.
+    /// Duration of the last round over all megaflows, in milliseconds.
     took_ms: AtomicU64,
 }
 
 impl Shared {
-    /// The inbox stays usable after a panic of another thread: each change to it is complete.
+    /// Locks the inbox. It stays usable after a panic of another thread, because no panic can leave a change of it incomplete.
     fn inbox(&self) -> MutexGuard<'_, Inbox> {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -66,35 +68,35 @@ pub struct Revalidator {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
     /// Makes the thread abandon its current step.
-    stop: Arc<AtomicBool>,
-    /// The passes, if there is no thread.
-    inline: Option<Passes>,
+    stop_flag: Arc<AtomicBool>,
+    /// The state of revalidation, if there is no thread.
+    inline: Option<Rounds>,
     cores: BTreeSet<u32>,
-    /// The largest number of megaflows that [`Revalidator::note_flows`] was told.
+    /// The largest number that [`Revalidator::note_flows`] has got.
     flows_max: u64,
 }
 
 impl Revalidator {
-    /// A revalidator without a thread.
+    /// Creates a revalidator without a thread.
     pub fn inline(
         name: &str,
         datapath: &Arc<Datapath>,
         state: &Arc<SharedState>,
         handler: &Arc<Handler>,
     ) -> Revalidator {
-        let passes = Passes::new(name, datapath, state, handler);
-        let (stop, inline) = (passes.stop(), Some(passes));
+        let rounds = Rounds::new(name, datapath, state, handler);
+        let (stop_flag, inline) = (rounds.stop_flag(), Some(rounds));
         Revalidator {
             shared: Arc::default(),
             thread: None,
-            stop,
+            stop_flag,
             inline,
             cores: BTreeSet::new(),
             flows_max: 0,
         }
     }
 
-    /// A revalidator with a thread.
+    /// Creates a revalidator with a thread.
     pub fn threaded(
         name: &str,
         datapath: &Arc<Datapath>,
@@ -103,25 +105,25 @@ impl Revalidator {
         clock: &Clock,
     ) -> std::io::Result<Revalidator> {
         let shared = Arc::<Shared>::default();
-        let passes = Passes::new(name, datapath, state, handler);
-        let stop = passes.stop();
-        let (theirs, clock) = (Arc::clone(&shared), clock.clone());
+        let rounds = Rounds::new(name, datapath, state, handler);
+        let stop_flag = rounds.stop_flag();
+        let (thread_shared, clock) = (Arc::clone(&shared), clock.clone());
         let thread = std::thread::Builder::new().name("revalidator1".to_owned()).spawn(move || {
             runtime::log::set_thread_name("revalidator1");
-            Worker::new(theirs, clock, passes).run();
+            RevalidatorThread::new(thread_shared, clock, rounds).run();
         })?;
         Ok(Revalidator {
             shared,
             thread: Some(thread),
-            stop,
+            stop_flag,
             inline: None,
             cores: BTreeSet::new(),
             flows_max: 0,
         })
     }
 
-    /// Hands over the changes that were published as this version.
-    pub fn take(&mut self, changes: Changes, version: u64) {
+    /// Passes changes, which were published with this version of the snapshot, to the thread.
+    pub fn add_changes(&mut self, changes: Changes, version: u64) {
         let mut inbox = self.shared.inbox();
         inbox.changes.append(changes);
         inbox.version = version;
@@ -130,17 +132,17 @@ impl Revalidator {
         self.shared.wakeup.notify_one();
     }
 
-    /// Without a thread: does all pending revalidation.
+    /// Without a thread: does all pending revalidation. With a thread: does nothing.
     pub fn run(&mut self, now: Millis) {
-        let Some(passes) = &mut self.inline else { return };
+        let Some(rounds) = &mut self.inline else { return };
         let mut inbox = self.shared.inbox();
         if inbox.paused {
             return;
         }
         let (changes, version) = (std::mem::take(&mut inbox.changes), inbox.version);
         drop(inbox);
-        passes.take(&changes, now);
-        passes.complete_pass(now);
+        rounds.handle_changes(&changes, now);
+        rounds.complete_round(now);
         self.shared.done.store(version, Ordering::SeqCst);
         self.shared.behind.store(false, Ordering::SeqCst);
     }
@@ -148,7 +150,7 @@ impl Revalidator {
     /// Without a thread: removes idle megaflows.
     pub fn expire(&self, now: Millis) {
         let idle = self.shared.inbox().idle;
-        self.inline.iter().for_each(|passes| passes.expire(idle, now));
+        self.inline.iter().for_each(|rounds| rounds.expire(idle, now));
     }
 
     /// Suspends or resumes revalidation.
@@ -163,7 +165,7 @@ impl Revalidator {
     }
 
     /// Pins the thread to these cores.
-    pub fn stay_on(&mut self, cores: &BTreeSet<u32>) {
+    pub fn pin_to_cores(&mut self, cores: &BTreeSet<u32>) {
         if self.cores != *cores {
             self.cores = cores.clone();
             self.shared.inbox().cores = Some(cores.clone());
@@ -171,7 +173,7 @@ impl Revalidator {
         }
     }
 
-    /// Whether all megaflows are at least of this version. If not, the main loop will be woken when there is progress.
+    /// Whether revalidation is complete up to this version. If not, the main thread is woken when this may have changed.
     pub fn is_done(&self, version: u64) -> bool {
         let done = || self.shared.done.load(Ordering::SeqCst) >= version;
         if done() {
@@ -186,7 +188,7 @@ impl Revalidator {
         self.shared.behind.load(Ordering::SeqCst)
     }
 
-    /// Notes the present number of megaflows.
+    /// Records the present number of megaflows.
     pub fn note_flows(&mut self, count: u64) {
         self.flows_max = self.flows_max.max(count);
     }
@@ -196,7 +198,7 @@ impl Revalidator {
         self.flows_max
     }
 
-    /// Duration of the last pass over all megaflows, in milliseconds.
+    /// Duration of the last round over all megaflows, in milliseconds.
     pub fn took_ms(&self) -> u64 {
         self.shared.took_ms.load(Ordering::Relaxed)
     }
@@ -205,7 +207,7 @@ impl Revalidator {
 impl Drop for Revalidator {
     fn drop(&mut self) {
         self.shared.inbox().closing = true;
-        self.stop.store(true, Ordering::Relaxed);
+        self.stop_flag.store(true, Ordering::Relaxed);
         self.shared.wakeup.notify_one();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -213,42 +215,52 @@ impl Drop for Revalidator {
     }
 }
 
-/// The thread's state.
-struct Worker {
+/// The state of the revalidator thread.
+struct RevalidatorThread {
     shared: Arc<Shared>,
     clock: Clock,
-    passes: Passes,
-    /// The version for which revalidation is complete.
+    rounds: Rounds,
+    /// The version up to which revalidation was complete when no further change was queued.
     settled: u64,
-    /// When the current pass over all began.
-    pass_began: Option<Instant>,
-    /// When the last expiry pass began, and when its next step is due.
+    /// When the current round over all megaflows began.
+    round_began: Option<Instant>,
+    /// When the last expiry round began.
     expiry_began: Millis,
-    resting: Instant,
+    /// When the next step of the expiry round is due.
+    expiry_due: Instant,
     /// When the last sweep step was done.
     last_sweep: Millis,
 }
 
-impl Worker {
-    fn new(shared: Arc<Shared>, clock: Clock, passes: Passes) -> Worker {
-        let (expiry_began, last_sweep, resting) = (Millis(0), Millis(0), Instant::now());
-        Worker { shared, clock, passes, settled: 0, pass_began: None, expiry_began, resting, last_sweep }
+impl RevalidatorThread {
+    fn new(shared: Arc<Shared>, clock: Clock, rounds: Rounds) -> RevalidatorThread {
+        let (expiry_began, last_sweep, expiry_due) = (Millis(0), Millis(0), Instant::now());
+        RevalidatorThread {
+            shared,
+            clock,
+            rounds,
+            settled: 0,
+            round_began: None,
+            expiry_began,
+            expiry_due,
+            last_sweep,
+        }
     }
 
     fn run(mut self) {
         runtime::debug!(LOG, "revalidating beside the main loop");
         while let Some((changes, version, paused)) = self.next() {
-            runtime::ordered_panic::obey();
+            runtime::ordered_panic::panic_if_ordered();
             let now = self.clock.now();
             if paused {
                 continue;
             }
-            self.passes.take(&changes, now);
-            if self.passes.is_under_way() {
-                self.pass_began.get_or_insert_with(Instant::now);
-                self.passes.continue_pass(now);
+            self.rounds.handle_changes(&changes, now);
+            if self.rounds.round_in_progress() {
+                self.round_began.get_or_insert_with(Instant::now);
+                self.rounds.continue_round(now);
             }
-            if !self.passes.is_under_way() {
+            if !self.rounds.round_in_progress() {
                 self.finished(version);
             }
             self.expire(now);
@@ -256,14 +268,15 @@ impl Worker {
         }
     }
 
-    /// Waits for work and returns it; `None` if the thread has to end.
+    /// Waits for work. Returns the queued changes, their version, and whether revalidation is paused; `None` if the thread has
+    /// to end.
     fn next(&mut self) -> Option<(Changes, u64, bool)> {
         let shared = Arc::clone(&self.shared);
         let mut inbox = shared.inbox();
-        let busy = self.passes.is_under_way() && !inbox.paused;
+        let busy = self.rounds.round_in_progress() && !inbox.paused;
         if !busy && (inbox.changes.is_empty() || inbox.paused) && !inbox.closing {
-            let rest = self.resting.saturating_duration_since(Instant::now());
-            let wait = if self.passes.is_expiring() && !inbox.paused {
+            let rest = self.expiry_due.saturating_duration_since(Instant::now());
+            let wait = if self.rounds.is_expiring() && !inbox.paused {
                 rest
             } else {
                 Duration::from_millis(SWEEP_INTERVAL.0)
@@ -271,7 +284,7 @@ impl Worker {
             (inbox, _) = shared.wakeup.wait_timeout(inbox, wait).unwrap_or_else(PoisonError::into_inner);
         }
         if let Some(cores) = inbox.cores.take() {
-            stay_on(&cores);
+            pin_to_cores(&cores);
         }
         if inbox.closing {
             return None;
@@ -282,13 +295,13 @@ impl Worker {
 
     /// Records that revalidation is complete up to this version.
     fn finished(&mut self, version: u64) {
-        if let Some(pass_began) = self.pass_began.take() {
-            let took = pass_began.elapsed().as_millis() as u64;
+        if let Some(round_began) = self.round_began.take() {
+            let took = round_began.elapsed().as_millis() as u64;
             self.shared.took_ms.store(took, Ordering::Relaxed);
         }
         self.shared.done.store(version, Ordering::SeqCst);
         if self.shared.awaited.swap(false, Ordering::SeqCst) {
-            self.passes.wake();
+            self.rounds.wake();
         }
         let inbox = self.shared.inbox();
         if inbox.changes.is_empty() {
@@ -299,29 +312,29 @@ impl Worker {
 
     /// Does a step of expiry if it is due.
     fn expire(&mut self, now: Millis) {
-        if now.since(self.expiry_began) >= IDLE_INTERVAL && !self.passes.is_expiring() {
+        if now.since(self.expiry_began) >= EXPIRY_INTERVAL && !self.rounds.is_expiring() {
             self.expiry_began = now;
-            self.passes.begin_expiry();
+            self.rounds.begin_expiry();
         }
-        let pass_began = Instant::now();
-        if !self.passes.is_expiring() || pass_began < self.resting {
+        let step_began = Instant::now();
+        if !self.rounds.is_expiring() || step_began < self.expiry_due {
             return;
         }
         let idle = self.shared.inbox().idle;
-        self.passes.expire_some(idle, now);
-        let time = (idle.0 / IDLE_PART).saturating_sub(now.since(self.expiry_began).0);
-        let most = Duration::from_millis(time) / self.passes.expiry_steps().max(1);
-        self.resting = pass_began + (pass_began.elapsed() * (REST_FACTOR + 1)).min(most);
+        self.rounds.expire_some(idle, now);
+        let time = (idle.0 / EXPIRY_DIVISOR).saturating_sub(now.since(self.expiry_began).0);
+        let max_pause = Duration::from_millis(time) / self.rounds.expiry_steps().max(1);
+        self.expiry_due = step_began + (step_began.elapsed() * (REST_FACTOR + 1)).min(max_pause);
     }
 
-    /// Does a step of the sweep if it is due and nothing else is to be done.
+    /// Does a step of the sweep if one is due and the thread has no other work.
     fn sweep(&mut self, now: Millis) {
-        if now.since(self.last_sweep) < SWEEP_INTERVAL || self.passes.is_under_way() {
+        if now.since(self.last_sweep) < SWEEP_INTERVAL || self.rounds.round_in_progress() {
             return;
         }
         if self.shared.inbox().changes.is_empty() {
             self.last_sweep = now;
-            self.passes.sweep(self.settled, now);
+            self.rounds.sweep(self.settled, now);
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The spanning trees of a datapath's bridges.
 //!
-//! **Threads**: those that receive BPDUs, the timers thread, and the main loop. A lock is held for one operation, during
-//! which nothing is sent or logged.
+//! **Threads**: the threads that receive BPDUs, the timer thread, and the main thread. A lock is held for one operation,
+//! which neither sends nor logs.
 
 use crate::protocol_state::{PortKey, ProtocolState, log_level};
-use crate::published::Published;
+use crate::published::PublishedState;
 use crate::shared_state::SharedState;
 use crate::timers::wakeup::Wakeup;
 use bridge::spanning_tree::{Event, Flush, Link, Pairs, PortSetup, PortTree, Protocol, Settings, Tree};
@@ -18,7 +18,8 @@ static STP: Module = Module::new("stp");
 static RSTP: Module = Module::new("rstp");
 static LIMIT: RateLimit = RateLimit::new(1, 5);
 
-/// BPDUs of a bridge that wait; older ones are dropped. A tree is not published while flows are being restored.
+/// Maximum number of BPDUs of a bridge that wait to be sent; the oldest are dropped. BPDUs wait until their port is published,
+/// which may take long at the start of the switch while flows are being restored.
 const FRAMES_MAX: usize = 8192;
 
 /// The spanning trees of a datapath's bridges.
@@ -36,11 +37,11 @@ struct Entry {
     tree: Tree,
     /// BPDUs to send, in order.
     frames: Vec<(OfPort, Vec<u8>)>,
-    /// The bridge's column when it was last looked at.
+    /// The bridge's status column after the last timer.
     status: Pairs<String>,
 }
 
-/// What the main loop has to carry out.
+/// Changes that the main thread has to carry out.
 #[derive(Default)]
 pub struct Reports {
     /// Ports whose state has changed, in the order of the changes.
@@ -49,11 +50,12 @@ pub struct Reports {
     pub flushes: BTreeMap<BridgeId, Flush>,
 }
 
+/// Events to log: the protocol, the name of the bridge, the event.
 type Lines = Vec<(Protocol, String, Event)>;
 
 impl Inner {
-    /// Takes the outputs of a bridge's tree. Returns whether there is something to report.
-    fn absorb(&mut self, bridge: BridgeId, lines: &mut Lines) -> bool {
+    /// Takes the output of a bridge's tree: frames to send, reports, and events to log. Returns whether there are new reports.
+    fn collect_output(&mut self, bridge: BridgeId, lines: &mut Lines) -> bool {
         let Some(entry) = self.all.get_mut(&bridge) else { return false };
         let output = entry.tree.take_output();
         let reports = !output.changed.is_empty() || !output.flush.is_empty();
@@ -76,15 +78,15 @@ impl Inner {
 }
 
 impl Entry {
-    /// The frames of ports that the translation knows; other frames wait until their port is published.
-    fn take_frames(&mut self, bridge: BridgeId, published: &Published) -> Vec<(PortKey, Vec<u8>)> {
-        let known = |port: OfPort| {
+    /// Takes the frames of ports that are in the published snapshot. Frames of other ports wait until their port is published.
+    fn take_frames(&mut self, bridge: BridgeId, published: &PublishedState) -> Vec<(PortKey, Vec<u8>)> {
+        let is_published = |port: OfPort| {
             let port = published.snapshot.bridge(bridge).and_then(|b| b.port(port));
             port.is_some_and(|p| p.tree.is_some())
         };
         let tree = &self.tree;
         self.frames.retain(|(port, _)| tree.state(*port).is_some());
-        let frames = self.frames.extract_if(.., |(port, _)| known(*port));
+        let frames = self.frames.extract_if(.., |(port, _)| is_published(*port));
         frames.map(|(port, frame)| ((bridge, port), frame)).collect()
     }
 }
@@ -117,7 +119,7 @@ impl Trees {
                 || Entry { tree: Tree::new(name, settings, now), frames: Vec::new(), status: Pairs::new() };
             inner.all.entry(bridge).or_insert_with(new).tree.configure(settings, ports, now);
             self.state.set_len(inner.all.len());
-            inner.absorb(bridge, lines)
+            inner.collect_output(bridge, lines)
         });
     }
 
@@ -145,39 +147,39 @@ impl Trees {
         self.change_tree(at.0, |tree| tree.receive(at.1, frame, now));
     }
 
-    /// Confirms that the datapath does not forward packets of a port any more.
+    /// Confirms that the datapath no longer forwards packets of a port: all affected megaflows have been revalidated.
     pub fn confirm(&self, at: PortKey, now: Millis) {
         self.change_tree(at.0, |tree| tree.confirm(at.1, now));
     }
 
-    /// Acts as if the topology of a bridge had changed, or of all bridges that use the protocol. Returns false if there is no
-    /// such bridge.
+    /// Acts as if the topology of the bridge with this name had changed, or of all bridges with this protocol. Returns false
+    /// if there is no such bridge.
     pub fn change_topology(&self, protocol: Protocol, name: Option<&str>, now: Millis) -> bool {
-        let meant = self.named(protocol, name);
-        meant.iter().for_each(|bridge| {
+        let selected = self.bridges_named(protocol, name);
+        selected.iter().for_each(|bridge| {
             self.change_tree(*bridge, |tree| tree.change_topology(now));
         });
-        !meant.is_empty()
+        !selected.is_empty()
     }
 
-    /// The text of `stp/show` or `rstp/show` for the bridge of that name, or for all, each with its name.
+    /// Name and text of `stp/show` or `rstp/show` of the bridge with this name, or of all bridges with this protocol.
     pub fn show(&self, protocol: Protocol, name: Option<&str>) -> Vec<(String, String)> {
-        let meant = self.named(protocol, name);
+        let selected = self.bridges_named(protocol, name);
         self.state.with(|inner| {
-            let trees = meant.iter().filter_map(|bridge| inner.all.get(bridge));
+            let trees = selected.iter().filter_map(|bridge| inner.all.get(bridge));
             trees.map(|e| (e.tree.name().to_owned(), e.tree.show())).collect()
         })
     }
 
-    fn named(&self, protocol: Protocol, name: Option<&str>) -> Vec<BridgeId> {
+    fn bridges_named(&self, protocol: Protocol, name: Option<&str>) -> Vec<BridgeId> {
         self.state.with(|inner| {
-            let is_meant =
+            let is_selected =
                 |e: &Entry| e.tree.protocol() == protocol && name.is_none_or(|n| e.tree.name() == n);
-            inner.all.iter().filter(|(_, e)| is_meant(e)).map(|(bridge, _)| *bridge).collect()
+            inner.all.iter().filter(|(_, e)| is_selected(e)).map(|(bridge, _)| *bridge).collect()
         })
     }
 
-    /// The state of a port; `None` if the port takes no part.
+    /// The state of a port; `None` if the port takes no part in a spanning tree.
     pub fn state_of(&self, at: PortKey) -> Option<PortTree> {
         self.state.with(|inner| inner.all.get(&at.0)?.tree.state(at.1))
     }
@@ -193,7 +195,7 @@ impl Trees {
         })
     }
 
-    /// The columns of a port: status and statistics.
+    /// The status column and the statistics column of a port.
     pub fn port_status(&self, at: PortKey, now: Millis) -> Option<(Pairs<String>, Pairs<i64>)> {
         self.state.with(|inner| inner.all.get(&at.0)?.tree.port_status(at.1, now))
     }
@@ -207,11 +209,11 @@ impl Trees {
     }
 
     /// Runs the timers; returns the frames to send and their ports.
-    pub fn take_due(&self, published: &Published, now: Millis) -> Vec<(PortKey, Vec<u8>)> {
+    pub fn take_due(&self, published: &PublishedState, now: Millis) -> Vec<(PortKey, Vec<u8>)> {
         if self.is_empty() {
             return Vec::new();
         }
-        let (mut frames, mut lines, mut any) = (Vec::new(), Lines::new(), false);
+        let (mut frames, mut lines, mut has_reports) = (Vec::new(), Lines::new(), false);
         self.state.with(|inner| {
             let bridges: Vec<BridgeId> = inner.all.keys().copied().collect();
             for bridge in bridges {
@@ -219,26 +221,26 @@ impl Trees {
                 if entry.tree.deadline().is_some_and(|at| at <= now) {
                     entry.tree.run(now);
                     let status = entry.tree.status();
-                    any |= std::mem::replace(&mut entry.status, status) != entry.status;
-                    any |= inner.absorb(bridge, &mut lines);
+                    has_reports |= std::mem::replace(&mut entry.status, status) != entry.status;
+                    has_reports |= inner.collect_output(bridge, &mut lines);
                 }
                 if let Some(entry) = inner.all.get_mut(&bridge) {
                     frames.extend(entry.take_frames(bridge, published));
                 }
             }
         });
-        self.announce(any, lines);
+        self.announce(has_reports, lines);
         frames
     }
 
-    /// To be called after a publication: ports may have become known to the translation.
+    /// To be called after a publication: frames may have waited until their port was published.
     pub fn published(&self) {
         if !self.is_empty() && self.state.with(|inner| inner.all.values().any(|e| !e.frames.is_empty())) {
             self.state.wake_timers();
         }
     }
 
-    /// Takes what has changed since the last call; `None`: nothing.
+    /// Takes the changes since the last call; `None` if there are none.
     pub fn take_reports(&self) -> Option<Reports> {
         self.state.take_announced().then(|| self.state.with(|inner| std::mem::take(&mut inner.reports)))
     }
@@ -247,20 +249,21 @@ impl Trees {
         self.change(|inner, lines| {
             let Some(entry) = inner.all.get_mut(&bridge) else { return false };
             work(&mut entry.tree);
-            inner.absorb(bridge, lines)
+            inner.collect_output(bridge, lines)
         });
     }
 
-    /// Applies `work`, which returns whether there is something to report, then wakes those who wait for its results.
+    /// Applies `work`, which returns whether there are new reports. Then wakes the main thread if there are, and the timer
+    /// thread, and logs the events.
     fn change(&self, work: impl FnOnce(&mut Inner, &mut Lines) -> bool) {
         let mut lines = Lines::new();
-        let any = self.state.with(|inner| work(inner, &mut lines));
-        self.announce(any, lines);
+        let has_reports = self.state.with(|inner| work(inner, &mut lines));
+        self.announce(has_reports, lines);
         self.state.wake_timers();
     }
 
-    fn announce(&self, any: bool, lines: Lines) {
-        if any {
+    fn announce(&self, has_reports: bool, lines: Lines) {
+        if has_reports {
             self.state.announce_reports();
         }
         for (protocol, name, event) in lines {

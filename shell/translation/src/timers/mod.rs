@@ -1,8 +1,8 @@
-//! Timers of protocols (BFD, CFM, LACP, spanning trees) whose messages must not be delayed: one thread for each datapath with such a
-//! protocol on a port. In dummy mode, where scheduling must not be visible, there is no thread: the main loop checks
-//! the timers in each iteration.
+//! Timers of protocols whose messages must not be delayed (BFD, CFM, LACP, spanning trees). Each datapath that has a port
+//! with such a protocol has one timer thread. In dummy mode, where scheduling must not be visible, there is no timer thread:
+//! the main thread checks the timers in each turn.
 //!
-//! The thread sleeps until the next timer is due, or until it is woken because a timer is due sooner.
+//! The timer thread sleeps until the next timer is due, or until it is woken because a timer is due sooner.
 
 pub mod send;
 pub mod wakeup;
@@ -19,21 +19,21 @@ use units::Millis;
 
 static LOG: Module = Module::new("ofproto_dpif_monitor");
 
-/// Ahead of other threads, but behind the kernel's own.
+/// The nice value of the timer thread: it runs before normal threads, but not before kernel threads of nice -20.
 const NICE: i32 = -15;
 
 /// The timers of one datapath.
 pub struct Timers {
     datapath: Arc<Datapath>,
     handler: Arc<Handler>,
-    /// The thread's clock; `None`: there is no thread.
+    /// The timer thread's clock; `None`: the main thread checks the timers.
     clock: Option<Clock>,
     cores: BTreeSet<u32>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Timers {
-    /// The timers of a datapath; with a clock they have a thread.
+    /// The timers of a datapath; with a clock, a timer thread checks them.
     pub fn new(datapath: &Arc<Datapath>, handler: &Arc<Handler>, clock: Option<&Clock>) -> Timers {
         Timers {
             datapath: Arc::clone(datapath),
@@ -44,8 +44,8 @@ impl Timers {
         }
     }
 
-    /// The main loop's part: without a thread it checks the timers, otherwise it starts the thread when there is a
-    /// session. Returns whether anything was done.
+    /// Called by the main thread. With a clock, starts the timer thread when it is needed and ends it when it is not. Without
+    /// a clock, checks the timers and returns whether a message was sent.
     pub fn run(&mut self, now: Millis) -> bool {
         let Handler { bfd, cfm, lacp, trees, .. } = &*self.handler;
         let idle = bfd.ports.is_empty() && cfm.ports.is_empty() && lacp.is_empty() && trees.is_empty();
@@ -59,16 +59,16 @@ impl Timers {
         false
     }
 
-    /// When the main loop has to check the timers next, if there is no thread.
+    /// When the main thread has to check the timers next, if there is no timer thread.
     pub fn deadline(&self) -> Option<Millis> {
         deadline(&self.handler).filter(|_| self.clock.is_none())
     }
 
     /// Pins the thread to these cores.
-    pub fn stay_on(&mut self, cores: &BTreeSet<u32>) {
+    pub fn pin_to_cores(&mut self, cores: &BTreeSet<u32>) {
         if self.cores != *cores {
             self.cores = cores.clone();
-            self.handler.wakeup.orders().cores = Some(cores.clone());
+            self.handler.wakeup.requests().cores = Some(cores.clone());
             self.handler.wakeup.condvar.notify_one();
         }
     }
@@ -92,10 +92,10 @@ impl Timers {
     fn stop(&mut self) {
         let Some(thread) = self.thread.take() else { return };
         let wakeup = &self.handler.wakeup;
-        wakeup.orders().close = true;
+        wakeup.requests().close = true;
         wakeup.condvar.notify_one();
         let _ = thread.join();
-        wakeup.orders().close = false;
+        wakeup.requests().close = false;
     }
 }
 
@@ -105,17 +105,17 @@ impl Drop for Timers {
     }
 }
 
-/// Raises the priority of the calling thread: it needs little time, but promptly. Without the right to do so, it keeps
-/// the usual priority.
+/// Raises the priority of the calling thread, which needs little CPU time, but must run promptly. Without the right to do so,
+/// the thread keeps its priority.
 fn raise_priority() {
     // For the kernel, process 0 is the calling thread.
     let _ = rustix::process::setpriority_process(None, NICE);
 }
 
-/// The timers thread.
+/// The loop of the timer thread.
 fn serve(handler: &Handler, datapath: &Datapath, clock: &Clock) {
     loop {
-        runtime::ordered_panic::obey();
+        runtime::ordered_panic::panic_if_ordered();
         let now = clock.now();
         while send_due_now(handler, datapath, now) {}
         let time = deadline(handler).map(|at| Duration::from_millis(at.since(clock.now()).0));
@@ -134,7 +134,7 @@ fn deadline(handler: &Handler) -> Option<Millis> {
         .min()
 }
 
-/// Sends what is due. Returns whether a packet was sent.
+/// Sends the messages that are due. Returns whether there were any.
 fn send_due_now(handler: &Handler, datapath: &Datapath, now: Millis) -> bool {
     send_due(handler, datapath, now)
 }

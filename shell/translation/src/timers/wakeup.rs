@@ -1,55 +1,55 @@
-//! Wakes the timers thread and passes it orders.
+//! Wakes the timer thread and passes requests to it.
 
-use crate::upcall::threads::stay_on;
+use crate::upcall::threads::pin_to_cores;
 use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Wakes the timers thread.
+/// Wakes the timer thread.
 #[derive(Default)]
 pub struct Wakeup {
-    state: Mutex<Orders>,
+    requests: Mutex<Requests>,
     pub(super) condvar: Condvar,
 }
 
-/// Orders for the thread.
+/// Requests to the timer thread.
 #[derive(Default)]
-pub(super) struct Orders {
+pub(super) struct Requests {
     /// Check the timers.
-    pub(super) send_due_now: bool,
-    /// End.
+    pub(super) check_timers: bool,
+    /// End the thread.
     pub(super) close: bool,
-    /// Pin yourself to these cores.
+    /// Pin the thread to these cores.
     pub(super) cores: Option<BTreeSet<u32>>,
 }
 
 impl Wakeup {
     /// Reports that a timer may be due sooner than before.
     pub fn wake(&self) {
-        self.orders().send_due_now = true;
+        self.requests().check_timers = true;
         self.condvar.notify_one();
     }
 
-    /// Orders stay usable after a panic of another thread: each change to them is complete.
-    pub(super) fn orders(&self) -> MutexGuard<'_, Orders> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Locks the requests. They stay usable after a panic of another thread, because no panic can leave a change incomplete.
+    pub(super) fn requests(&self) -> MutexGuard<'_, Requests> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sleeps for `time`, or until the thread is woken. Returns false if the thread has to end.
+    /// Sleeps for `time` (`None`: without limit) or until there is a request. Returns false if the thread has to end.
     pub(super) fn sleep(&self, time: Option<Duration>) -> bool {
-        let mut orders = self.orders();
-        if !orders.send_due_now && !orders.close && orders.cores.is_none() {
-            orders = match time {
+        let mut requests = self.requests();
+        if !requests.check_timers && !requests.close && requests.cores.is_none() {
+            requests = match time {
                 Some(time) => {
-                    self.condvar.wait_timeout(orders, time).unwrap_or_else(PoisonError::into_inner).0
+                    self.condvar.wait_timeout(requests, time).unwrap_or_else(PoisonError::into_inner).0
                 }
-                None => self.condvar.wait(orders).unwrap_or_else(PoisonError::into_inner),
+                None => self.condvar.wait(requests).unwrap_or_else(PoisonError::into_inner),
             };
         }
-        orders.send_due_now = false;
-        if let Some(cores) = orders.cores.take() {
-            stay_on(&cores);
+        requests.check_timers = false;
+        if let Some(cores) = requests.cores.take() {
+            pin_to_cores(&cores);
         }
-        !orders.close
+        !requests.close
     }
 }

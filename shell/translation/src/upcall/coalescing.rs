@@ -1,30 +1,33 @@
 //! Upcall coalescing: under load, handler threads serve upcalls in groups instead of being woken for each, as network
 //! cards do with interrupts.
 //!
-//! Waking a thread costs the PMD thread several microseconds, more in a virtual machine; and if the woken thread
-//! shares its core with another program, that program loses its caches each time. If upcalls arrive so fast that
-//! several would queue during a short pause, a handler that has emptied the queue pauses, and workers need not wake
-//! any. At lower rates, for example one connection after another, each upcall is served at once.
+//! Waking a thread costs the PMD thread several microseconds, and more in a virtual machine. If the woken thread shares
+//! its core with another program, each wake-up also replaces that program's data in the CPU caches. If upcalls arrive so
+//! fast that several would queue during a short pause, a handler that has emptied the queue pauses, and workers need not
+//! wake a handler. At lower rates, for example one connection after another, each upcall is served at once.
 //!
-//! Shared by the threads of a datapath; any thread may call any function at any time.
+//! **Threads**: any; the state is shared by the threads of a datapath.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Length of a pause, so the longest time that an upcall waits for its end.
+/// Length of a pause. This is also the longest time that an upcall waits because of a pause.
 pub const PAUSE: Duration = Duration::from_micros(250);
-/// Upcalls expected per pause from which on a pause is taken.
+/// A handler pauses if at least this many upcalls are expected during a pause.
 const UPCALLS_PER_PAUSE_MIN: u64 = 8;
 /// The shortest time over which the rate of upcalls is measured.
 const SPAN: Duration = Duration::from_millis(5);
 
+/// The measured rate of upcalls, and the handlers that pause.
 #[derive(Debug, Default)]
 pub struct Coalescing {
-    /// Upcalls since `since` (nanoseconds of a monotonic clock).
+    /// Upcalls that were served since `since`.
     served: AtomicU64,
+    /// When the present measurement began, in nanoseconds of a monotonic clock.
     since: AtomicU64,
-    /// Upcalls per pause, as last measured.
+    /// Upcalls in the time of a pause, as last measured.
     rate: AtomicU64,
+    /// Number of handlers that are pausing.
     pausing: AtomicUsize,
 }
 
@@ -34,11 +37,11 @@ impl Coalescing {
         self.served.fetch_add(upcalls as u64, Ordering::Relaxed);
     }
 
-    /// Whether a pause should be taken, given that no upcall waits at `now` (nanoseconds).
+    /// Whether a handler that found the queue empty at `now` (nanoseconds) should pause.
     pub fn should_pause(&self, now: u64) -> bool {
         let since = self.since.load(Ordering::Relaxed);
         let passed = now.saturating_sub(since);
-        // If two threads see the end of a measurement, one of them begins the next.
+        // If two threads see the end of a measurement, only one of them evaluates it and begins the next one.
         if passed >= SPAN.as_nanos() as u64
             && self.since.compare_exchange(since, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         {
@@ -56,7 +59,7 @@ impl Coalescing {
         self.pausing.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Whether a thread is pausing and will check the queue soon.
+    /// Whether a thread is pausing: it checks the queue after its pause, so no other thread need be woken.
     pub fn is_pausing(&self) -> bool {
         self.pausing.load(Ordering::SeqCst) != 0
     }
@@ -86,11 +89,11 @@ mod tests {
     #[test]
     fn old_measurements_do_not_count() {
         let coalescing = Coalescing::default();
-        let pass_began = SECOND;
-        assert!(!coalescing.should_pause(pass_began));
+        let start = SECOND;
+        assert!(!coalescing.should_pause(start));
         coalescing.served(1000);
-        assert!(coalescing.should_pause(pass_began + SECOND / 100));
+        assert!(coalescing.should_pause(start + SECOND / 100));
         coalescing.served(1000);
-        assert!(!coalescing.should_pause(pass_began + 10 * SECOND));
+        assert!(!coalescing.should_pause(start + 10 * SECOND));
     }
 }

@@ -1,13 +1,13 @@
 //! The upcall handler: translates misses and handles `userspace` actions.
 //!
-//! **Threads**: handler threads, and any worker during its poll. Nothing here waits for the main loop.
+//! **Threads**: handler threads, and any worker during its poll. No function here waits for the main thread.
 
 use crate::bfd;
 use crate::cfm;
 use crate::command_settings::CommandSettings;
 use crate::lacp::groups::Groups;
 use crate::patch_counters::PatchCounters;
-use crate::published::Published;
+use crate::published::PublishedState;
 use crate::shared_state::SharedState;
 use crate::side_effect::SideEffect;
 use crate::spanning_tree::trees::Trees;
@@ -33,7 +33,7 @@ static LOOP_LIMIT: RateLimit = RateLimit::new(1, 1);
 
 /// The handler of one datapath.
 pub struct Handler {
-    /// State shared with the main loop.
+    /// State shared with the main thread.
     pub shared: Arc<SharedState>,
     /// Counters of patch ports.
     pub patches: Arc<PatchCounters>,
@@ -43,15 +43,15 @@ pub struct Handler {
     pub name: String,
     /// Results of shadow checks.
     pub shadow_checks: ShadowCheckCounts,
-    /// BFD sessions on its ports.
+    /// BFD sessions on the datapath's ports.
     pub bfd: bfd::sessions::Sessions,
-    /// CFM sessions on its ports.
+    /// CFM sessions on the datapath's ports.
     pub cfm: cfm::sessions::Sessions,
-    /// LACP on its ports.
+    /// LACP on the datapath's ports.
     pub lacp: Groups,
-    /// Spanning trees of its bridges.
+    /// Spanning trees of the datapath's bridges.
     pub trees: Trees,
-    /// Wakes the timers thread when a timer is due sooner than before.
+    /// Wakes the timer thread when a timer is due sooner than before.
     pub wakeup: Arc<Wakeup>,
 }
 
@@ -75,7 +75,7 @@ impl Handler {
 
     fn translate(
         &self,
-        published: &Published,
+        published: &PublishedState,
         bridge: BridgeId,
         flow: &Flow,
         packet: Option<&[u8]>,
@@ -87,7 +87,7 @@ impl Handler {
             start: Start::Tables,
             packet_out: false,
             side_effects: packet.is_some(),
-            pretend: false,
+            dry_run: false,
             recirc: &*self.shared,
             trace: None,
         };
@@ -95,7 +95,7 @@ impl Handler {
     }
 
     /// Carries out the effects of a translation of `packet`, once per packet.
-    pub fn carry_out(&self, published: &Published, effects: Vec<Effect>, packet: &[u8], now: Millis) {
+    pub fn carry_out(&self, published: &PublishedState, effects: Vec<Effect>, packet: &[u8], now: Millis) {
         for effect in effects {
             match effect {
                 Effect::MacLearn { bridge, need } => {
@@ -137,9 +137,9 @@ impl Handler {
         }
     }
 
-    /// Logs a trace of a translation that looped, at most once a minute: loops in tables are hard to find otherwise.
-    /// The trace is cut after 1 MB, and the second translation has the same bounds as the first.
-    fn log_loop(&self, published: &Published, bridge: BridgeId, flow: &Flow, packet: &[u8]) {
+    /// Logs a trace of a translation that reached a limit because of a resubmit loop, at most once a minute: such loops are
+    /// hard to find otherwise. The packet is translated again for the trace, with the same limits; the trace is cut after 1 MB.
+    fn log_loop(&self, published: &PublishedState, bridge: BridgeId, flow: &Flow, packet: &[u8]) {
         let input = Input {
             bridge,
             flow,
@@ -147,7 +147,7 @@ impl Handler {
             start: Start::Tables,
             packet_out: false,
             side_effects: false,
-            pretend: true,
+            dry_run: true,
             recirc: &*self.shared,
             trace: Some(&TraceText { names: false }),
         };
@@ -160,19 +160,21 @@ impl Handler {
     }
 
     /// Translates the key of a megaflow again.
-    pub fn retranslate(&self, published: &Published, key: &Flow) -> Retranslation {
+    pub fn retranslate(&self, published: &PublishedState, key: &Flow) -> Retranslation {
         let Some((bridge, flow)) = received(published, self, key) else {
             return Retranslation::Unassociated(unassociated(published, key));
         };
         let output = self.translate(published, bridge, &flow, None);
         let translation = self.translation(published, output, (bridge, key), false);
-        // A packet that cannot be translated is dropped by a megaflow like any other.
+        // A failed translation also gives a megaflow, which drops the packets.
         if translation.install { Retranslation::Megaflow(translation) } else { Retranslation::Uncached }
     }
 
+    /// Makes the datapath's [`Translation`] from the output of a translation. `fresh`: the side effects of a packet were carried
+    /// out.
     fn translation(
         &self,
-        published: &Published,
+        published: &PublishedState,
         mut output: Box<Output>,
         (bridge, key): (BridgeId, &Flow),
         fresh: bool,
@@ -185,12 +187,12 @@ impl Handler {
             _ => mask.tlv,
         };
         mask.layout = flow::tlv::Layout::EMPTY;
-        // The switch's own protocols are received by the translation of each packet.
+        // Messages of the switch's own protocols need no megaflow, because each message must be translated.
         let install = !output.slow.intersects(SlowReason::PROTOCOLS) && !output.avoid_caching;
         let dependency_set = self.shared.number(&output.dependencies);
         let slow_path = (install && !output.slow.is_empty()).then(|| output.megaflow_actions().into());
         let actions = output.packet_actions();
-        let owner = Owner::new(&self.shared, &self.patches, output.credits, output.recircs, fresh);
+        let owner = Owner::new(&self.shared, &self.patches, output.stats_targets, output.recircs, fresh);
         let slow_meter = output.slow_meter.filter(|_| !output.slow.is_empty()).map(DpAction::Meter);
         Translation {
             actions: slow_meter.into_iter().chain(actions).collect(),
@@ -204,7 +206,8 @@ impl Handler {
         }
     }
 
-    /// Queues a sampled packet for the exporters. An action that a command installed names no bridge: the packet's port does.
+    /// Queues a sampled packet for the exporters. An action that a command installed names no bridge; then the packet's port
+    /// determines the bridge.
     fn sample(&self, packet: &[u8], flow: &Flow, userspace: &Userspace) {
         let of_port = || self.shared.published().snapshot.receive(flow).map(|(bridge, _)| bridge.0);
         let bridge = if userspace.sampled.is_none() { of_port() } else { None };
@@ -213,7 +216,8 @@ impl Handler {
         }
     }
 
-    /// Translates the packet of an upcall and carries out the effects. `metered`: it has passed the meter of the slow path.
+    /// Translates the packet of an upcall and carries out the side effects. `metered`: the packet has passed the meter of the
+    /// slow path.
     fn answer(&self, upcall: &Upcall<'_>, metered: bool) -> Translation {
         let published = self.shared.published();
         let Some((bridge, flow)) = received(&published, self, upcall.flow) else {
@@ -239,35 +243,35 @@ impl Handler {
     }
 }
 
-/// What the tables say about the key of a megaflow.
+/// The result of translating the key of a megaflow again.
 pub enum Retranslation {
-    /// It should have this megaflow.
+    /// The megaflow should have these actions and this mask.
     Megaflow(Translation),
-    /// It should have no megaflow: each packet is translated.
+    /// There should be no megaflow: each packet is translated.
     Uncached,
-    /// It should have no megaflow except the one that drops packets of ports that belong to no bridge.
+    /// The port belongs to no bridge: there should be only the megaflow that drops such packets.
     Unassociated(Translation),
 }
 
 /// The action of a megaflow that drops packets of ports that belong to no bridge.
 pub const UNASSOCIATED: DpAction = DpAction::Drop(DropReason::ActionOfPipeline);
 
-/// The bridge of a datapath flow, and the flow as OpenFlow sees it. For a recirculated packet both come from its
-/// frozen state.
-fn received(published: &Published, handler: &Handler, flow: &Flow) -> Option<(BridgeId, Flow)> {
+/// The bridge of a datapath flow, and the flow in OpenFlow form. If no bridge has the port and the packet is recirculated,
+/// both are taken from its frozen state.
+fn received(published: &PublishedState, handler: &Handler, flow: &Flow) -> Option<(BridgeId, Flow)> {
     if let Some(found) = published.snapshot.receive(flow) {
         return Some(found);
     }
     use xlate::Recirc;
-    let state = handler.shared.thaw(flow.recirc_id).filter(|_| flow.recirc_id != 0)?;
+    let state = handler.shared.state(flow.recirc_id).filter(|_| flow.recirc_id != 0)?;
     let mut openflow = *flow;
     state.metadata.restore(&mut openflow);
     Some((state.bridge, openflow))
 }
 
-/// Drops a packet of a port that belongs to no bridge, by a megaflow of its own so that further packets cost nothing.
-/// For a tunnel the megaflow matches the outer header, because all tunnels of a kind share a port.
-fn unassociated(published: &Published, flow: &Flow) -> Translation {
+/// The megaflow that drops packets of a port that belongs to no bridge, so that further packets need no upcall. For a
+/// tunnel it matches the outer header, because all tunnels of a kind share a datapath port.
+fn unassociated(published: &PublishedState, flow: &Flow) -> Translation {
     let mask = Flow { in_port: u32::MAX, recirc_id: u32::MAX, packet_type: u32::MAX, ..Flow::ZERO };
     let tunnel = match bridge::tunnel::is_tunnelled(&flow.tunnel) {
         true => published.snapshot.mask_of_no_tunnel(flow),
@@ -329,7 +333,7 @@ impl UpcallHandler for Handler {
         if dont_send {
             return;
         }
-        if let Some(state) = self.shared.thaw(recirc_id) {
+        if let Some(state) = self.shared.state(recirc_id) {
             let parts =
                 PacketInParts::new(packet, flow, &state, (reason, rule_cookie, controller_id), continuation);
             self.shared.enqueue(SideEffect::PacketIn(Box::new(parts)));

@@ -1,6 +1,6 @@
-//! Packets that no port received: those of controllers and of the switch itself.
+//! Packets that no port received: packets of controllers and of the switch itself.
 
-use crate::published::Published;
+use crate::published::PublishedState;
 use crate::upcall::handler::Handler;
 use crate::upcall::owner::Owner;
 use datapath::Datapath;
@@ -13,24 +13,24 @@ use xlate::{BridgeId, Input, Snapshot, Start, translate};
 
 /// A frame that the switch itself made, with its actions.
 pub struct OwnFrame<'a> {
-    /// The bridge where it starts.
+    /// The bridge that executes the actions.
     pub bridge: BridgeId,
-    /// The port that it appears to come from: OpenFlow port number and datapath port number.
+    /// The in port: OpenFlow port number and datapath port number.
     pub from: (OfPort, PortNo),
-    /// From the Ethernet header on.
+    /// The bytes of the frame, from the Ethernet header on.
     pub frame: &'a [u8],
-    /// Its actions. The frame goes through the tables only if an output action says so.
+    /// The actions that are executed. The frame enters the OpenFlow tables only if an action outputs it to `TABLE`.
     pub actions: &'a [Action],
 }
 
 impl OwnFrame<'_> {
-    /// No in port: no protocol session takes the frame for a message to itself.
-    pub const NOWHERE: (OfPort, PortNo) = (OfPort::NONE, PortNo::NONE);
+    /// No in port, so that no protocol session on a port consumes the frame.
+    pub const NO_PORT: (OfPort, PortNo) = (OfPort::NONE, PortNo::NONE);
 }
 
 impl Handler {
     /// Sends a frame of the switch itself. **Threads**: any.
-    pub fn send(&self, datapath: &Datapath, published: &Published, own: &OwnFrame<'_>, now: Millis) {
+    pub fn send(&self, datapath: &Datapath, published: &PublishedState, own: &OwnFrame<'_>, now: Millis) {
         let (in_port, number) = own.from;
         let input = Input {
             bridge: own.bridge,
@@ -39,19 +39,19 @@ impl Handler {
             start: Start::Actions(own.actions),
             packet_out: false,
             side_effects: true,
-            pretend: false,
+            dry_run: false,
             recirc: &*self.shared,
             trace: None,
         };
         self.inject(datapath, (published, &published.snapshot), &input, number, now);
     }
 
-    /// Translates the packet of `input` with `snapshot` and executes the actions as if this datapath port had received
-    /// it. **Threads**: any.
+    /// Translates the packet of `input` with `snapshot`, and executes the actions as if datapath port `number` had received
+    /// the packet. **Threads**: any.
     pub fn inject(
         &self,
         datapath: &Datapath,
-        (published, snapshot): (&Published, &Snapshot),
+        (published, snapshot): (&PublishedState, &Snapshot),
         input: &Input<'_>,
         number: PortNo,
         now: Millis,
@@ -62,7 +62,7 @@ impl Handler {
         self.carry_out(published, std::mem::take(&mut output.effects), packet, now);
         let datapath_flow = Flow { in_port: number.0, recirc_id: 0, ..*input.flow };
         datapath.execute(packet, &datapath_flow, &output.packet_actions(), now);
-        let owner = Owner::new(&self.shared, &self.patches, output.credits, output.recircs, true);
+        let owner = Owner::new(&self.shared, &self.patches, output.stats_targets, output.recircs, true);
         let (bytes, tcp_flags) = (packet.len() as u64, input.flow.tcp_flags);
         owner.credit(&FlowStats { packets: 1, bytes, used: Some(now), tcp_flags });
     }

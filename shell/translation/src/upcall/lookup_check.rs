@@ -1,4 +1,4 @@
-//! Comparison of subtable look-ups with the naive implementation (`autovalidator`).
+//! Log of the autovalidator, which compares subtable look-ups with a naive implementation.
 
 use crate::upcall::handler::Handler;
 use runtime::log::Level;

@@ -1,8 +1,8 @@
-//! The owner of a megaflow in the control half: the rules and ports to credit for its packets, and the frozen states
-//! it refers to.
+//! The owner of a megaflow in the control half: the statistics targets that count the megaflow's packets (OpenFlow rules,
+//! ports and others), and the megaflow's references to frozen states.
 
 use crate::patch_counters::PatchCounters;
-use crate::published::Published;
+use crate::published::PublishedState;
 use crate::shared_state::SharedState;
 use crate::side_effect::SideEffect;
 use dpif::{FlowOwner, FlowStats};
@@ -11,110 +11,112 @@ use ofproto::Table;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use units::Millis;
-use xlate::{Bridge, BridgeId, Credit};
+use xlate::{Bridge, BridgeId, StatsTarget};
 
-/// Made by a translation, dropped with its megaflow.
+/// The owner of a megaflow. Made from a translation, and dropped with its megaflow.
 pub struct Owner {
     shared: Arc<SharedState>,
     patches: Arc<PatchCounters>,
-    credits: Box<[Credit]>,
+    stats_targets: Box<[StatsTarget]>,
     recircs: Box<[u32]>,
-    /// The packet that made the megaflow had its side effects carried out: its learning need not be repeated by the
-    /// first credit.
+    /// The side effects of the packet that caused the megaflow were carried out. So if the first update of statistics
+    /// counts only this packet, its learning is not repeated.
     fresh: AtomicBool,
 }
 
 impl Owner {
-    /// From a translation. `fresh`: a packet caused it, and its side effects were carried out.
+    /// Creates the owner for the result of a translation. `fresh`: the side effects of a packet were carried out.
     pub fn new(
         shared: &Arc<SharedState>,
         patches: &Arc<PatchCounters>,
-        credits: Vec<Credit>,
+        stats_targets: Vec<StatsTarget>,
         recircs: Vec<u32>,
         fresh: bool,
     ) -> Owner {
         Owner {
             shared: Arc::clone(shared),
             patches: Arc::clone(patches),
-            credits: credits.into(),
+            stats_targets: stats_targets.into(),
             recircs: recircs.into(),
             fresh: AtomicBool::new(fresh),
         }
     }
 
-    /// The credits: what its packets are counted for.
-    pub fn credits(&self) -> &[Credit] {
-        &self.credits
+    /// The statistics targets that count the packets.
+    pub fn stats_targets(&self) -> &[StatsTarget] {
+        &self.stats_targets
     }
 
-    /// Marks the next hop of a tunnel as used.
-    fn credit_next_hop(&self, credit: &Credit, used: Millis) {
-        match credit {
-            Credit::Neighbour { bridge, ip } => self.shared.neighbours.lock().renew(bridge, *ip, used),
-            Credit::Heard { bridge, ip, mac } => self.shared.note_neighbour(bridge, *ip, *mac, used),
-            Credit::Solicit(solicitation) => {
+    /// Renews, learns or requests the next hop of a tunnel.
+    fn update_next_hop(&self, target: &StatsTarget, used: Millis) {
+        match target {
+            StatsTarget::Neighbour { bridge, ip } => self.shared.neighbours.lock().renew(bridge, *ip, used),
+            StatsTarget::NeighbourSeen { bridge, ip, mac } => {
+                self.shared.note_neighbour(bridge, *ip, *mac, used)
+            }
+            StatsTarget::Solicit(solicitation) => {
                 self.shared.enqueue(SideEffect::Solicit(Arc::clone(solicitation)));
             }
             _ => {}
         }
     }
 
-    fn credit_one(
+    fn credit_target(
         &self,
-        credit: &Credit,
+        target: &StatsTarget,
         tables: &mut CreditedTables<'_>,
         delta: &FlowStats,
         used: Millis,
         fresh: bool,
     ) {
-        match credit {
-            Credit::Match { bridge, rule } => {
+        match target {
+            StatsTarget::Match { bridge, rule } => {
                 if let Some(table) = tables.table(*bridge, rule.table) {
                     table.credit_matched(delta.packets);
                 }
                 rule.credit(delta.packets, delta.bytes, used);
             }
-            Credit::Miss { bridge, table } => {
+            StatsTarget::Miss { bridge, table } => {
                 if let Some(table) = tables.table(*bridge, *table) {
                     table.credit_missed(delta.packets);
                 }
             }
-            Credit::Rule(rule) => rule.credit(delta.packets, delta.bytes, used),
-            Credit::Group { group, bucket } => {
+            StatsTarget::Rule(rule) => rule.credit(delta.packets, delta.bytes, used),
+            StatsTarget::Group { group, bucket } => {
                 group.credit(bucket.map(|i| i as usize), delta.packets, delta.bytes)
             }
-            Credit::Patch { tx, rx } => self.patches.credit(*tx, *rx, delta),
-            Credit::Tunnel { at, out } => self.patches.credit_one(*at, *out, delta),
-            Credit::Bond { tally, bucket } => tally.credit(*bucket, delta.packets, delta.bytes),
-            Credit::Mirror(tally) => tally.credit(delta.packets, delta.bytes),
-            // Already done by the side effects of the first packet.
-            Credit::Mac { .. } | Credit::Learn(_) if fresh => {}
-            Credit::Mac { bridge, need } => {
+            StatsTarget::Patch { tx, rx } => self.patches.credit(*tx, *rx, delta),
+            StatsTarget::Tunnel { at, out } => self.patches.credit_one(*at, *out, delta),
+            StatsTarget::Bond { tally, bucket } => tally.credit(*bucket, delta.packets, delta.bytes),
+            StatsTarget::Mirror(tally) => tally.credit(delta.packets, delta.bytes),
+            // The side effects of the first packet have done this already.
+            StatsTarget::Mac { .. } | StatsTarget::Learn(_) if fresh => {}
+            StatsTarget::Mac { bridge, need } => {
                 if let Some(macs) = tables.published.macs.get(bridge) {
                     macs.learn(&self.shared.live, *bridge, need, used);
                 }
             }
-            Credit::Learn(flow) => self.shared.enqueue(SideEffect::Learn(Arc::clone(flow), used)),
-            Credit::FinTimeout(fin) if delta.tcp_flags & (FIN | RST) != 0 => {
+            StatsTarget::Learn(flow) => self.shared.enqueue(SideEffect::Learn(Arc::clone(flow), used)),
+            StatsTarget::FinTimeout(fin) if delta.tcp_flags & (FIN | RST) != 0 => {
                 self.shared.enqueue(SideEffect::FinTimeout(fin.clone()));
             }
-            Credit::NetFlow { bridge, key, output } => {
+            StatsTarget::NetFlow { bridge, key, output } => {
                 let FlowStats { packets, bytes, tcp_flags, .. } = *delta;
                 let delta = Delta { packets, bytes, tcp_flags, used };
                 self.shared.exporters.netflow(bridge.0, (*key, *output), delta);
             }
-            Credit::Heard { .. } | Credit::Solicit(_) if fresh => {}
-            Credit::Heard { .. } | Credit::Solicit(_) | Credit::Neighbour { .. } => {
-                self.credit_next_hop(credit, used);
+            StatsTarget::NeighbourSeen { .. } | StatsTarget::Solicit(_) if fresh => {}
+            StatsTarget::NeighbourSeen { .. } | StatsTarget::Solicit(_) | StatsTarget::Neighbour { .. } => {
+                self.update_next_hop(target, used);
             }
-            Credit::FinTimeout(_) | Credit::Header { .. } => {}
+            StatsTarget::FinTimeout(_) | StatsTarget::Header { .. } => {}
         }
     }
 }
 
-/// Finds the tables to credit. A megaflow has a credit for each table that its packets passed.
+/// Finds the tables whose statistics are updated. A megaflow has a statistics target for each table that was looked up.
 struct CreditedTables<'p> {
-    published: &'p Published,
+    published: &'p PublishedState,
     /// The bridge of the previous look-up, which is nearly always the next one as well.
     last: Option<(BridgeId, &'p Bridge)>,
 }
@@ -134,8 +136,9 @@ impl<'p> CreditedTables<'p> {
     }
 }
 
-/// Flags of a TCP header (RFC 9293 §3.1).
+/// FIN flag of a TCP header (RFC 9293 §3.1).
 const FIN: u16 = 0x01;
+/// RST flag of a TCP header.
 const RST: u16 = 0x04;
 
 impl FlowOwner for Owner {
@@ -147,27 +150,27 @@ impl FlowOwner for Owner {
         let used = delta.used.unwrap_or_default();
         let published = self.shared.published();
         let mut tables = CreditedTables { published: &published, last: None };
-        // Behind a tunnel packets are longer by the tunnel's header.
+        // For targets in the underlay the packets are longer, by the length of the tunnel header.
         let mut longer = 0;
-        for credit in &self.credits {
-            if let Credit::Header { longer_by } = credit {
+        for target in &self.stats_targets {
+            if let StatsTarget::Header { longer_by } = target {
                 longer += longer_by;
             }
             let bytes = delta.bytes.saturating_add_signed(longer.saturating_mul(delta.packets as i64));
-            self.credit_one(credit, &mut tables, &FlowStats { bytes, ..*delta }, used, fresh);
+            self.credit_target(target, &mut tables, &FlowStats { bytes, ..*delta }, used, fresh);
         }
     }
 
     fn footprint(&self) -> usize {
-        size_of_val(self) + size_of_val(&*self.credits) + size_of_val(&*self.recircs)
+        size_of_val(self) + size_of_val(&*self.stats_targets) + size_of_val(&*self.recircs)
     }
 }
 
 impl Drop for Owner {
     fn drop(&mut self) {
         self.shared.release(&self.recircs);
-        for credit in &self.credits {
-            if let Credit::NetFlow { bridge, key, .. } = credit {
+        for target in &self.stats_targets {
+            if let StatsTarget::NetFlow { bridge, key, .. } = target {
                 self.shared.exporters.end_netflow(bridge.0, *key);
             }
         }

@@ -1,4 +1,4 @@
-//! Packet-in messages: built by the thread that handles the upcall, sent by the main loop.
+//! Packet-in messages: the thread that handles the upcall builds them, the main thread sends them.
 
 use flow::tlv::{FIELD_BYTES_MAX, TlvValue};
 use flow::{FieldId, Flow, Match};
@@ -11,15 +11,15 @@ use xlate::{BridgeId, Frozen, FrozenMetadata, Step};
 pub struct PacketInParts {
     /// The bridge that sends the message.
     pub bridge: BridgeId,
-    /// The id of the controllers that receive it.
+    /// The id of the controllers that receive the message.
     pub controller_id: u16,
-    /// The message, with the whole packet.
+    /// The message, with all bytes of the packet.
     pub message: PacketIn,
-    /// The steps to resume later, if the packet is paused.
+    /// The state from which the controller can resume the packet, if the packet is paused.
     pub continuation: Option<Continuation>,
 }
 
-/// The reason `OFPR_*` by the number that the datapath's cookie carries.
+/// The reason (`OFPR_*`) for the number in the cookie of the `userspace` action.
 fn reason(number: u8) -> PacketInReason {
     match number {
         0 => PacketInReason::NoMatch,
@@ -66,12 +66,12 @@ pub fn metadata(flow: &Flow) -> Match {
     for index in (0..flow::tlv::FIELDS).filter(|i| flow.has_tlv(*i)) {
         m.set_tlv(index, &flow.tlv(index), &TlvValue::ones(FIELD_BYTES_MAX));
     }
-    connection(&mut m, flow);
+    add_connection(&mut m, flow);
     m
 }
 
-/// Adds the fields of the packet's connection.
-fn connection(m: &mut Match, flow: &Flow) {
+/// Adds the connection tracking fields of the packet.
+fn add_connection(m: &mut Match, flow: &Flow) {
     if flow.ct_state != 0 {
         m.set(FieldId::CtState, flow.ct_state.into());
         // The Ethernet type is the prerequisite of the fields below.
@@ -82,8 +82,8 @@ fn connection(m: &mut Match, flow: &Flow) {
             0x86dd if valid => &[FieldId::CtIpv6Src, FieldId::CtIpv6Dst],
             _ => &[],
         };
-        let ends = [FieldId::CtNwProto, FieldId::CtTpSrc, FieldId::CtTpDst];
-        let all = addresses.iter().chain(ends.iter().filter(|_| !addresses.is_empty()));
+        let tuple = [FieldId::CtNwProto, FieldId::CtTpSrc, FieldId::CtTpDst];
+        let all = addresses.iter().chain(tuple.iter().filter(|_| !addresses.is_empty()));
         all.for_each(|field| m.set(*field, field.get(flow)));
     }
     for field in [FieldId::CtZone, FieldId::CtMark, FieldId::CtLabel] {
@@ -104,7 +104,7 @@ fn continuation(state: &Frozen, port: PortNo) -> Continuation {
                 Some((_, _, list)) => list.push(action.clone()),
                 None => actions.push((0, 0, vec![action.clone()])),
             },
-            // Packets in this step are never sent to controllers.
+            // A state with this step only outputs to a bond and never sends a packet-in.
             Step::Bond(_) => {}
         }
     }
@@ -119,7 +119,7 @@ fn continuation(state: &Frozen, port: PortNo) -> Continuation {
     }
 }
 
-/// The frozen state of a continuation that a controller sent back. Fails if its bridge no longer exists.
+/// The frozen state of a continuation that a controller sent back. Fails if the bridge number in it is invalid.
 pub fn thawed(pin: &PacketIn, c: Continuation) -> Result<Frozen, OfError> {
     let bridge = u32::try_from(c.bridge).map_err(|_| OfError::NxrStale)?;
     let mut steps = Vec::new();
@@ -128,7 +128,7 @@ pub fn thawed(pin: &PacketIn, c: Continuation) -> Result<Frozen, OfError> {
         steps.extend(list.into_iter().map(Step::Do));
     }
     if steps.is_empty() {
-        // Without any step the packet would be looked up again; this step does nothing.
+        // A state without steps would begin with a look-up, so a step that does nothing is added.
         steps.push(Step::Do(Action::Note(Vec::new())));
     }
     Ok(Frozen {
@@ -145,8 +145,8 @@ pub fn thawed(pin: &PacketIn, c: Continuation) -> Result<Frozen, OfError> {
 }
 
 impl PacketInParts {
-    /// Builds the message from a `userspace` action: the packet's datapath flow, the frozen state, the rest of the
-    /// cookie.
+    /// Builds the message for a `userspace` action. `flow`: the packet's datapath flow; `state`: the frozen state that the
+    /// cookie names; the tuple: the other values of the cookie.
     pub fn new(
         packet: &[u8],
         flow: &Flow,

@@ -1,64 +1,70 @@
-//! Handler priority: a handler thread under a long load lowers its priority, because guests may run on its core.
+//! Handler priority: a handler thread under sustained load lowers its priority, because guests may run on its core.
 //!
-//! A storm of misses keeps handlers busy without end. At normal priority they would take half a core from a guest
-//! whose packets have their megaflows. So a thread that has worked for long without emptying the queue gets the lowest
-//! share, until it has emptied it. Measured in thread CPU time, so time spent waiting for a core is not counted. If no
-//! other thread wants the core, nothing changes.
+//! A storm of misses keeps handlers busy without end. At normal priority a handler would use half of the core of a guest
+//! whose own packets need no upcalls. So a thread that has worked for long without emptying the upcall queue lowers its
+//! priority until the queue is empty. The work is measured in thread CPU time, so time spent waiting for a core is not
+//! counted. If no other thread needs the core, the lower priority has no effect.
 
 use runtime::cpu_time::thread_time;
 use rustix::process::{getpriority_process, setpriority_process};
 
-/// CPU time (30 ms) of uninterrupted work after which the priority is lowered: a burst of some ten thousand new flows
-/// is served in less.
+/// CPU time without an empty queue after which the priority is lowered (30 ms): a burst of ten thousand new flows is
+/// served in less time.
 const LONG_WORK_NS: u64 = 30_000_000;
-/// Rounds between two readings of the clock, which is a system call.
-const ROUNDS: u32 = 16;
-/// The lowered priority (`nice`): a thirtieth of a contended core.
+/// Rounds of work per reading of the clock, because each reading is a system call.
+const ROUNDS_PER_READING: u32 = 16;
+/// The lowered priority (nice value): the thread gets a thirtieth of a core that it shares with a thread of nice 0.
 const LOW_NICE: i32 = 15;
 
 /// The priority of one thread.
 #[derive(Debug)]
 pub struct HandlerPriority {
+    /// The normal nice value; `None`: the priority is never lowered.
     usual: Option<i32>,
+    /// Rounds of work so far.
     rounds: u32,
     /// When the work began, in CPU time of the thread.
-    since: Option<u64>,
-    last: bool,
+    work_began: Option<u64>,
+    /// The priority is lowered.
+    is_low: bool,
 }
 
 impl HandlerPriority {
-    /// For the calling thread. Its priority is only ever lowered if it has the right to raise it again, which is tried
-    /// here.
+    /// For the calling thread. The priority is lowered later only if the thread has the right to raise it again; this is
+    /// tried here, by raising it and setting it back.
     pub fn new() -> HandlerPriority {
         let usual = getpriority_process(None).ok().filter(|usual| *usual < LOW_NICE);
         let may_return =
             |usual: &i32| [usual - 1, *usual].iter().all(|nice| setpriority_process(None, *nice).is_ok());
-        HandlerPriority { usual: usual.filter(may_return), rounds: 0, since: None, last: false }
+        HandlerPriority { usual: usual.filter(may_return), rounds: 0, work_began: None, is_low: false }
     }
 
     /// To be called after each round of work.
     pub fn round_done(&mut self) {
         self.rounds += 1;
-        if self.usual.is_some() && self.rounds.is_multiple_of(ROUNDS) && self.is_long(thread_time()) {
-            // The same call worked in `new`.
+        if self.usual.is_some()
+            && self.rounds.is_multiple_of(ROUNDS_PER_READING)
+            && self.is_long(thread_time())
+        {
+            // Failure is not expected: `usual` is set only if such calls succeeded in `new`.
             let _ = setpriority_process(None, LOW_NICE);
         }
     }
 
-    /// Returns true once when the work has lasted long enough.
+    /// Returns true once, when the work has lasted for [`LONG_WORK_NS`].
     fn is_long(&mut self, now: u64) -> bool {
-        let since = *self.since.get_or_insert(now);
-        if self.last || now.wrapping_sub(since) < LONG_WORK_NS {
+        let work_began = *self.work_began.get_or_insert(now);
+        if self.is_low || now.wrapping_sub(work_began) < LONG_WORK_NS {
             return false;
         }
-        self.last = true;
+        self.is_low = true;
         true
     }
 
     /// To be called when the queue is empty: restores the usual priority.
     pub fn queue_emptied(&mut self) {
-        self.since = None;
-        if std::mem::take(&mut self.last)
+        self.work_began = None;
+        if std::mem::take(&mut self.is_low)
             && let Some(usual) = self.usual
         {
             let _ = setpriority_process(None, usual);
@@ -72,7 +78,7 @@ mod tests {
 
     #[test]
     fn only_long_work_counts_and_only_once() {
-        let mut priority = HandlerPriority { usual: None, rounds: 0, since: None, last: false };
+        let mut priority = HandlerPriority { usual: None, rounds: 0, work_began: None, is_low: false };
         assert!(!priority.is_long(1000));
         assert!(!priority.is_long(LONG_WORK_NS));
         assert!(priority.is_long(1000 + LONG_WORK_NS));
@@ -87,8 +93,8 @@ mod tests {
         let thread = std::thread::spawn(|| {
             let mut priority = HandlerPriority::new();
             let Some(usual) = priority.usual else { return };
-            priority.since = Some(thread_time().wrapping_sub(LONG_WORK_NS));
-            (0..ROUNDS).for_each(|_| priority.round_done());
+            priority.work_began = Some(thread_time().wrapping_sub(LONG_WORK_NS));
+            (0..ROUNDS_PER_READING).for_each(|_| priority.round_done());
             assert_eq!(getpriority_process(None), Ok(LOW_NICE));
             priority.queue_emptied();
             assert_eq!(getpriority_process(None), Ok(usual));

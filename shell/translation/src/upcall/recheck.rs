@@ -1,17 +1,18 @@
-//! `other_config:shadow-check`: checks that what a megaflow did is what the tables say.
+//! `other_config:shadow-check`: checks that a megaflow has the actions that the OpenFlow tables give the packet.
 //!
-//! A worker passes a sampled packet and the megaflow that matched it. First it is checked field by field that the
-//! megaflow matches the packet; then the packet is translated again. If the results differ, the tables may just have
-//! changed, or a station may have moved. So the packet goes to the main loop, which alone knows whether all changes
-//! have been published and revalidated. If they still differ then, the switch has a bug: it is counted and logged with
-//! the packet. If two rules of equal priority match the packet, either result is right (OpenFlow 1.5.1, section 5.3): then this is no bug.
+//! A worker passes a sampled packet and the megaflow that it matched. First the check compares field by field whether the
+//! megaflow matches the packet, then it translates the packet again. If the actions differ, the tables may just have
+//! changed, or a station may have moved. So the packet is passed to the main thread, which alone knows whether all changes
+//! have been published and revalidated. If the actions still differ then, the switch has a bug: it is counted and logged
+//! with the packet. An exception: if two rules of equal priority match the packet, the actions of either rule are right
+//! (OpenFlow 1.5.1, section 5.3), so a difference is no bug.
 //!
-//! **Threads**: [`Handler::recheck`] on workers, [`confirm`] on the main loop.
+//! **Threads**: [`Handler::recheck`] on workers, [`confirm`] on the main thread.
 
-use crate::published::Published;
+use crate::published::PublishedState;
 use crate::side_effect::SideEffect;
 use crate::upcall::handler::{Handler, Retranslation, UNASSOCIATED};
-use crate::upcall::suspect::Suspect;
+use crate::upcall::suspect_megaflow::SuspectMegaflow;
 use datapath::Datapath;
 use dpif::text::NoNames;
 use dpif::{DpAction, DpFlow};
@@ -30,12 +31,17 @@ fn matches(flow: &Flow, megaflow: &DpFlow) -> bool {
     keys.zip(megaflow.mask.words()).all(|((f, k), m)| (f ^ k) & m == 0)
 }
 
-/// The actions that the tables give the packet, unless the megaflow has the same.
+/// Text of the actions that the tables give the packet; `None` if the megaflow has the same actions.
 ///
-/// A translation that looks at more fields is not a bug: a rule that was added since may be found on the way of the
-/// search without affecting the result, and then the megaflow was rightly kept. A mask that is too wide shows in
-/// packets that get wrong actions.
-fn difference(handler: &Handler, published: &Published, flow: &Flow, actions: &[DpAction]) -> Option<String> {
+/// It is no bug if the new translation consults more fields: the look-up may compare the packet with a rule that was added
+/// since, without matching it, and then the megaflow was rightly kept. A mask with too few bits shows as packets that get
+/// wrong actions.
+fn difference(
+    handler: &Handler,
+    published: &PublishedState,
+    flow: &Flow,
+    actions: &[DpAction],
+) -> Option<String> {
     match handler.retranslate(published, flow) {
         Retranslation::Megaflow(t) if **t.megaflow_actions() == *actions => None,
         Retranslation::Megaflow(t) => Some(dpif::text::actions_text(t.megaflow_actions(), &NoNames)),
@@ -45,14 +51,14 @@ fn difference(handler: &Handler, published: &Published, flow: &Flow, actions: &[
 }
 
 impl Handler {
-    /// Checks one packet, on a worker.
+    /// Checks a packet on a worker; passes the packet to the main thread if the actions differ.
     pub fn recheck(&self, packet: &[u8], flow: &Flow, megaflow: &DpFlow) {
         self.shadow_checks.checked.fetch_add(1, Ordering::Relaxed);
         let published = self.shared.published();
         if !matches(flow, megaflow) {
             report(self, packet, megaflow, "another megaflow's: this one does not match it");
         } else if difference(self, &published, flow, &megaflow.actions).is_some() {
-            self.shared.enqueue(SideEffect::Suspect(Box::new(Suspect {
+            self.shared.enqueue(SideEffect::Suspect(Box::new(SuspectMegaflow {
                 version: published.version,
                 packet: packet.to_vec(),
                 flow: *flow,
@@ -63,8 +69,15 @@ impl Handler {
     }
 }
 
-/// Checks a packet on the main loop, and logs a bug. `unsettled`: a change has not reached all megaflows yet.
-pub fn confirm(handler: &Handler, datapath: &Datapath, unsettled: bool, suspect: &Suspect, now: Millis) {
+/// Checks a packet again on the main thread, and logs a bug if the actions still differ. `unsettled`: revalidation is not
+/// complete, so the check has no result.
+pub fn confirm(
+    handler: &Handler,
+    datapath: &Datapath,
+    unsettled: bool,
+    suspect: &SuspectMegaflow,
+    now: Millis,
+) {
     let published = handler.shared.published();
     let settled = !unsettled && published.version == suspect.version;
     let megaflow = datapath.flow_get(suspect.ufid, now).filter(|m| m.actions == suspect.actions);

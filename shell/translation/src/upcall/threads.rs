@@ -1,14 +1,13 @@
 //! Handler threads: their number, their cores, and how they sleep.
 //!
-//! They run on cores without PMD thread. If all cores have PMD threads, there are no handler threads, and the workers
-//! translate misses themselves. In
-//! dummy mode, where scheduling must not be visible, there are none unless requested (`--dummy-handlers`); commands
-//! then wait for the translations they cause. When their number or cores change, all threads are ended and new ones
-//! started; upcalls that wait meanwhile return to the workers.
+//! Handler threads run on cores without PMD thread. If all cores have PMD threads, there are no handler threads, and the
+//! workers translate misses themselves. In dummy mode, where scheduling must not be visible, there are no handler threads
+//! unless requested (`--dummy-handlers`); commands then wait for the translations they cause. When the number of threads or
+//! their cores change, all threads are ended and new ones are started; queued upcalls return to the workers.
 //!
 //! A thread without work parks, or pauses under load (`coalescing.rs`). Enqueueing an upcall wakes one sleeping
-//! thread; if none sleeps it costs one atomic load per upcall. A thread that finds more work than it can do alone
-//! wakes the next.
+//! thread; if none sleeps, it costs one atomic load per thread. A thread that wakes up and finds more than one upcall wakes
+//! another thread.
 
 use crate::upcall::coalescing::Coalescing;
 use crate::upcall::priority::HandlerPriority;
@@ -31,34 +30,35 @@ const THREADS_MAX: usize = 128;
 pub struct Plan {
     /// Number of threads.
     pub threads: usize,
-    /// The cores that they run on.
+    /// The cores that the threads run on.
     pub cores: BTreeSet<u32>,
 }
 
 impl Plan {
-    /// Computes number and cores. `asked`: `n-handler-threads`; `allowed`: the cores of this process; `polled`: the
-    /// cores of PMD threads.
+    /// Computes the number of threads and their cores. `configured`: `n-handler-threads`; `allowed`: the cores of this
+    /// process; `polled`: the cores of PMD threads.
     ///
-    /// Without `n-handler-threads` the number is that of Open vSwitch (the cores, less a quarter and one for
-    /// revalidators), but at most one per core that does not poll.
-    pub fn new(asked: Option<usize>, allowed: &BTreeSet<u32>, polled: &BTreeSet<u32>) -> Plan {
+    /// Without `n-handler-threads` the number is that of Open vSwitch (all cores but a quarter and one more, which it uses
+    /// for revalidators), but at most the number of cores without PMD thread.
+    pub fn new(configured: Option<usize>, allowed: &BTreeSet<u32>, polled: &BTreeSet<u32>) -> Plan {
         let cores: BTreeSet<u32> = allowed.difference(polled).copied().collect();
         if cores.is_empty() {
             return Plan::default();
         }
         let n = allowed.len();
-        let unasked = n.saturating_sub(n / 4 + 1).min(cores.len());
-        Plan { threads: asked.unwrap_or(unasked).clamp(1, THREADS_MAX), cores }
+        let default = n.saturating_sub(n / 4 + 1).min(cores.len());
+        Plan { threads: configured.unwrap_or(default).clamp(1, THREADS_MAX), cores }
     }
 }
 
-/// A handler thread that may sleep, and its flag.
+/// A handler thread that may sleep, with its sleep flag.
 #[derive(Default)]
 struct Sleeper {
     asleep: SleepFlag,
     thread: OnceLock<Thread>,
 }
 
+/// The state that the handler threads of a datapath share.
 struct HandlerPool {
     sleepers: Vec<Sleeper>,
     coalescing: Coalescing,
@@ -100,12 +100,12 @@ pub struct Handlers {
 }
 
 impl Handlers {
-    /// How many threads there are.
+    /// Number of threads.
     pub fn count(&self) -> usize {
         self.threads.len()
     }
 
-    /// Starts and ends threads so that they are as planned.
+    /// If the plan has changed, ends all threads and starts new ones.
     pub fn set(&mut self, datapath: &Arc<Datapath>, plan: &Plan) {
         if self.plan == *plan {
             return;
@@ -130,7 +130,7 @@ impl Handlers {
             let thread = std::thread::Builder::new().name(name.clone()).spawn(move || {
                 runtime::log::set_thread_name(&name);
                 runtime::log::never_wait();
-                stay_on(&cores);
+                pin_to_cores(&cores);
                 serve(&pool, i, &datapath, datapath.upcall_server());
             });
             match thread {
@@ -157,12 +157,13 @@ impl Drop for Handlers {
     }
 }
 
+/// The loop of handler thread `i`.
 fn serve(pool: &HandlerPool, i: usize, datapath: &Datapath, mut server: UpcallServer) {
     let Some(sleeper) = pool.sleepers.get(i) else { return };
     let _ = sleeper.thread.set(std::thread::current());
     let mut priority = HandlerPriority::new();
     while !pool.closing.load(Ordering::SeqCst) {
-        runtime::ordered_panic::obey();
+        runtime::ordered_panic::panic_if_ordered();
         let served = server.serve();
         if served != 0 {
             pool.coalescing.served(served);
@@ -184,16 +185,16 @@ fn serve(pool: &HandlerPool, i: usize, datapath: &Datapath, mut server: UpcallSe
 /// Sleeps until a worker queues an upcall.
 fn sleep(pool: &HandlerPool, sleeper: &Sleeper, datapath: &Datapath) {
     sleeper.asleep.announce();
-    // A worker that queues an upcall after this check sees the flag; a wake-up before the park makes the park return
-    // at once.
+    // A worker that queues an upcall after this check sees the flag and wakes this thread. If the wake-up comes before the
+    // park, the park returns at once.
     if datapath.upcalls_waiting() == 0 && !pool.closing.load(Ordering::SeqCst) {
         std::thread::park();
     }
     sleeper.asleep.withdraw();
 }
 
-/// Pins the calling thread to these cores; also used by the revalidator.
-pub fn stay_on(cores: &BTreeSet<u32>) {
+/// Pins the calling thread to these cores.
+pub fn pin_to_cores(cores: &BTreeSet<u32>) {
     let mut set = CpuSet::new();
     cores.iter().map(|&c| c as usize).filter(|&c| c < CpuSet::MAX_CPU).for_each(|c| set.set(c));
     if let Err(e) = sched_setaffinity(None, &set) {

@@ -1,4 +1,4 @@
-//! The state machine in virtual time.
+//! Tests the state machine in virtual time.
 
 use super::*;
 use proptest::prelude::*;
@@ -165,7 +165,7 @@ fn seconds_have_three_digits() {
 }
 
 proptest! {
-    /// For any sequence of events the wait stays in its bounds, and an enabled connection is attempted again.
+    /// For any sequence of events, the wait is within its limits, and an enabled connection is attempted again.
     #[test]
     fn it_never_gets_stuck(events in prop::collection::vec((0u8..6, 0u64..20_000), 0..60)) {
         let mut r = Reconnect::new("x", Wording::Ovsdb, Millis(0));

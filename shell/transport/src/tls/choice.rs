@@ -1,8 +1,8 @@
 //! The allowed TLS versions and ciphers, in OpenSSL's notation (`--ssl-protocols`, `--ssl-ciphers`,
 //! `--ssl-ciphersuites` and the columns of table SSL).
 //!
-//! TLS before 1.2, and ciphers without forward secrecy and authenticated encryption, are never used, so the
-//! lists can only restrict. OpenSSL's names of cipher groups (`HIGH`, `DEFAULT`) and levels are ignored.
+//! The lists only restrict the supported versions and ciphers: TLS before 1.2 and ciphers without forward secrecy or
+//! authenticated encryption are never used. OpenSSL's names of cipher groups (`HIGH`, `DEFAULT`) and levels are ignored.
 
 use rustls::crypto::CryptoProvider;
 use rustls::version::{TLS12, TLS13};
@@ -25,7 +25,7 @@ const SUITES: [(&str, CipherSuite); 3] = [
     ("TLS_CHACHA20_POLY1305_SHA256", CipherSuite::TLS13_CHACHA20_POLY1305_SHA256),
 ];
 
-/// The versions that a list allows: from the lowest to the highest in the list. An empty list allows all.
+/// Returns the versions from the lowest to the highest in the list; all if the list is empty.
 pub(crate) fn versions(list: &str) -> Result<Vec<&'static SupportedProtocolVersion>, String> {
     let number = |word: &str| match word {
         "TLSv1.2" => Ok(2),
@@ -56,10 +56,10 @@ pub(crate) fn restrict(provider: &mut CryptoProvider, ciphers: &str, suites: &st
 fn allows(list: &str, names: &[(&str, CipherSuite)], suite: CipherSuite) -> bool {
     let named = |word: &str| names.iter().find(|(name, _)| *name == word).map(|(_, suite)| *suite);
     let words = || list.split([':', ',', ' ']);
-    let struck = |word: &str| word.strip_prefix(['!', '-']).and_then(named);
+    let excluded = |word: &str| word.strip_prefix(['!', '-']).and_then(named);
     let mut chosen = words().filter_map(named).peekable();
     let is_chosen = chosen.peek().is_none() || chosen.any(|chosen| chosen == suite);
-    is_chosen && !words().filter_map(struck).any(|struck| struck == suite)
+    is_chosen && !words().filter_map(excluded).any(|excluded| excluded == suite)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! The process's TLS identity: its files, and the TLS configurations made of them.
+//! The process's TLS identity: its files, and the TLS configurations built from them.
 //!
-//! Any thread may use it; the component that reads the settings (command line, table SSL) sets the files.
+//! The component that reads the settings (command line, table SSL) sets the files; then any thread may use the identity.
 //! Files are read when they are set, and again after they change on disk.
 
 use super::choice;
@@ -16,20 +16,19 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-/// The TLS settings. `P` is a path, or another representation of one. Empty: not configured. Files are in PEM
-/// format.
+/// The TLS settings. `P` is a path or another representation of one; an empty path is not configured. Files are in PEM format.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Names<P> {
+pub struct TlsSettings<P> {
     /// `--private-key`, column `private_key`.
     pub private_key: P,
-    /// `--certificate`, column `certificate`; may contain a chain.
+    /// `--certificate`, column `certificate`. The file may contain a chain.
     pub certificate: P,
     /// `--ca-cert`, column `ca_cert`: the trusted authorities.
     pub ca_cert: P,
-    /// `--bootstrap-ca-cert`, column `bootstrap_ca_cert`: if `ca_cert` is missing, it is taken from the first
-    /// peer that connects, and trusted from then on.
+    /// `--bootstrap-ca-cert`, column `bootstrap_ca_cert`: if the file `ca_cert` does not exist, the certificate of the first
+    /// peer's authority is stored in it, and trusted from then on.
     pub bootstrap: bool,
-    /// `--ssl-protocols`, column `ssl_protocols`; empty: all supported versions.
+    /// `--ssl-protocols`, column `ssl_protocols`. Empty means all supported versions.
     pub protocols: String,
     /// `--ssl-ciphers`, column `ssl_ciphers`: for TLS 1.2.
     pub ciphers: String,
@@ -38,24 +37,24 @@ pub struct Names<P> {
 }
 
 /// The settings with file paths.
-pub type Files = Names<PathBuf>;
+pub type Files = TlsSettings<PathBuf>;
 
-/// The modification time of each file, to detect changes.
-type Stamps = [Option<SystemTime>; 3];
+/// The modification times of the files, to detect changes.
+type ModificationTimes = [Option<SystemTime>; 3];
 
 #[derive(Default)]
 struct Identity {
     files: Files,
-    made: Option<(Stamps, Configs)>,
+    cached: Option<(ModificationTimes, Configs)>,
 }
 
 /// The TLS configurations for new connections.
 #[derive(Clone)]
 pub(crate) struct Configs {
     pub(crate) client: Arc<ClientConfig>,
-    /// `None` before the authority is known.
+    /// `None` until the authority is known.
     pub(crate) server: Option<Arc<ServerConfig>>,
-    /// The file to store the authority's certificate in.
+    /// The file in which the authority's certificate is to be stored.
     pub(crate) bootstrap: Option<PathBuf>,
 }
 
@@ -65,13 +64,12 @@ fn identity() -> MutexGuard<'static, Option<Identity>> {
     IDENTITY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sets the files; later connections use them. The error names a file that cannot be used; the next
-/// connection tries again.
+/// Sets the files for new connections. The error names a file that cannot be used; the next connection reads it again.
 pub fn configure(files: &Files) -> Result<(), String> {
     let mut guard = identity();
     let identity = guard.get_or_insert_default();
     if identity.files != *files {
-        *identity = Identity { files: files.clone(), made: None };
+        *identity = Identity { files: files.clone(), cached: None };
     }
     if *files == Files::default() {
         return Ok(());
@@ -79,25 +77,25 @@ pub fn configure(files: &Files) -> Result<(), String> {
     identity.configs().map(drop)
 }
 
-/// The configurations; an error names the missing setting.
+/// Returns the configurations. The error names the missing setting or the file that cannot be used.
 pub(crate) fn configs() -> io::Result<Configs> {
     identity().get_or_insert_default().configs().map_err(|text| io::Error::new(ErrorKind::Unsupported, text))
 }
 
 impl Identity {
     fn configs(&mut self) -> Result<Configs, String> {
-        let stamps = self.stamps();
-        if let Some((at, configs)) = &self.made
-            && *at == stamps
+        let modification_times = self.modification_times();
+        if let Some((at, configs)) = &self.cached
+            && *at == modification_times
         {
             return Ok(configs.clone());
         }
         let configs = read(&self.files)?;
-        self.made = Some((stamps, configs.clone()));
+        self.cached = Some((modification_times, configs.clone()));
         Ok(configs)
     }
 
-    fn stamps(&self) -> Stamps {
+    fn modification_times(&self) -> ModificationTimes {
         let f = &self.files;
         [&f.private_key, &f.certificate, &f.ca_cert].map(|p| std::fs::metadata(p).ok()?.modified().ok())
     }
@@ -116,7 +114,7 @@ fn read(files: &Files) -> Result<Configs, String> {
     let provider = Arc::new(provider);
     let versions = choice::versions(&files.protocols)?;
     let key =
-        PrivateKeyDer::from_pem_file(&files.private_key).map_err(|e| unreadable(&files.private_key, &e))?;
+        PrivateKeyDer::from_pem_file(&files.private_key).map_err(|e| file_error(&files.private_key, &e))?;
     let chain = certificates(&files.certificate)?;
     let missing = files.bootstrap && !files.ca_cert.exists();
     let roots = if missing { None } else { Some(Arc::new(authorities(&files.ca_cert)?)) };
@@ -125,23 +123,23 @@ fn read(files: &Files) -> Result<Configs, String> {
     Ok(Configs { client, server, bootstrap: missing.then(|| files.ca_cert.clone()) })
 }
 
-fn unreadable(path: &Path, why: &dyn std::fmt::Display) -> String {
+fn file_error(path: &Path, why: &dyn std::fmt::Display) -> String {
     format!("{}: {why}", path.display())
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let found = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     match found {
-        Ok(list) if list.is_empty() => Err(unreadable(path, &"no certificate in it")),
+        Ok(list) if list.is_empty() => Err(file_error(path, &"no certificate in it")),
         Ok(list) => Ok(list),
-        Err(e) => Err(unreadable(path, &e)),
+        Err(e) => Err(file_error(path, &e)),
     }
 }
 
 fn authorities(path: &Path) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(path)? {
-        roots.add(certificate).map_err(|e| unreadable(path, &e))?;
+        roots.add(certificate).map_err(|e| file_error(path, &e))?;
     }
     Ok(roots)
 }

@@ -1,15 +1,14 @@
-//! TLS streams (`ssl:`, `pssl:`): identity, trusted authorities, and the protocol.
+//! TLS 1.2 and 1.3 streams (`ssl:`, `pssl:`): identity, trusted authorities, and the protocol.
 //!
-//! As in Open vSwitch, a process has one identity (private key, certificate) and one set of trusted
-//! authorities, and both ends send a certificate. Only the chain is verified, not a host name: a switch is
-//! known by its address, which its certificate does not contain. TLS 1.2 and 1.3.
+//! As in Open vSwitch, a process has one identity (private key, certificate) and one set of trusted authorities, and both
+//! peers send a certificate. Only the certificate chain is verified, not the peer's name: switches are identified by their
+//! addresses, which their certificates do not contain.
 //!
-//! * [`identity`]: builds the configuration from files, and again when they change; bootstrap of the
-//!   authority's certificate.
+//! * [`identity`]: the configuration, built from files, and again when they change.
 //! * `options`: the TLS options of all programs.
 //! * `choice`: versions and ciphers.
 //! * `subject`: the name in a certificate.
-//! * [`session`]: one connection: handshake, reading, writing; never blocks.
+//! * [`session`]: one connection: handshake, reading, writing, and storing the authority's certificate. Never blocks.
 
 mod choice;
 pub mod identity;
@@ -18,5 +17,5 @@ pub(crate) mod session;
 mod subject;
 mod trust;
 
-pub use identity::{Files, Names, configure};
+pub use identity::{Files, TlsSettings, configure};
 pub use options::option;

@@ -1,8 +1,8 @@
 //! The TLS options of every program.
 
-use super::Names;
+use super::TlsSettings;
 
-/// Short and long names. Each option takes an argument.
+/// The short and long names. Each option has an argument.
 const OPTIONS: [(Option<&str>, &str); 9] = [
     (Some("-p"), "--private-key"),
     (Some("-c"), "--certificate"),
@@ -15,14 +15,14 @@ const OPTIONS: [(Option<&str>, &str); 9] = [
     (None, "--ssl-server-name"),
 ];
 
-/// The long name of a TLS option.
+/// Returns the long name of a TLS option; `None` if it is another option.
 pub fn option(name: &str) -> Option<&'static str> {
     OPTIONS.iter().find(|(short, long)| name == *long || Some(name) == *short).map(|(_, long)| *long)
 }
 
-impl<P: for<'a> From<&'a str>> Names<P> {
-    /// Sets one of the options, by its long name. Returns false for an option without effect: the peer's name
-    /// is not verified, and the certificate chain is sent as it is in the file, without further authorities.
+impl<P: for<'a> From<&'a str>> TlsSettings<P> {
+    /// Sets the option that its long name selects. Returns false for an option without effect: `--ssl-server-name`, because the peer's
+    /// name is not verified, and `--peer-ca-cert`, because only the certificates in the certificate file are sent.
     pub fn set(&mut self, option: &str, value: &str) -> bool {
         match option {
             "--private-key" => self.private_key = value.into(),
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn options_by_both_names() {
-        let mut names = Names::<String>::default();
+        let mut names = TlsSettings::<String>::default();
         for (name, value, has_effect) in [
             ("-p", "key", true),
             ("--certificate", "cert", true),
@@ -53,12 +53,12 @@ mod tests {
         ] {
             assert_eq!(names.set(option(name).unwrap(), value), has_effect, "{name}");
         }
-        let wanted = Names {
+        let wanted = TlsSettings {
             private_key: "key".to_owned(),
             certificate: "cert".into(),
             ca_cert: "ca".into(),
             bootstrap: true,
-            ..Names::default()
+            ..TlsSettings::default()
         };
         assert_eq!(names, wanted);
         assert_eq!([option(""), option("-x"), option("private-key")], [None; 3]);

@@ -10,8 +10,8 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Maximum number of bytes accepted from the caller at once: one TLS record.
-const RECORD: usize = 16 * 1024;
+/// Maximum number of bytes accepted from the caller at once, as in one TLS record.
+const RECORD_LEN: usize = 16 * 1024;
 
 /// One TLS connection.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct TlsSession {
 }
 
 impl TlsSession {
-    /// A session that starts the handshake.
+    /// Creates a session that starts the handshake.
     pub(crate) fn client(peer: IpAddr) -> io::Result<TlsSession> {
         let Configs { client, bootstrap, .. } = identity::configs()?;
         let conn =
@@ -29,7 +29,7 @@ impl TlsSession {
         Ok(TlsSession { conn: conn.into(), bootstrap })
     }
 
-    /// A session that answers the handshake.
+    /// Creates a session that waits for the client to start the handshake.
     pub(crate) fn server() -> io::Result<TlsSession> {
         let server = identity::configs()?.server;
         let Some(server) = server else {
@@ -46,7 +46,7 @@ impl TlsSession {
             if !self.conn.is_handshaking() {
                 break;
             }
-            match self.fetch(socket) {
+            match self.receive(socket) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(_) => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(false),
@@ -56,7 +56,7 @@ impl TlsSession {
         self.send(socket)?;
         if let Some(file) = self.bootstrap.take() {
             let chain = self.conn.peer_certificates().unwrap_or_default();
-            return Err(learn_authority(&file, chain));
+            return Err(store_authority(&file, chain));
         }
         Ok(true)
     }
@@ -71,7 +71,7 @@ impl TlsSession {
         self.conn.wants_write()
     }
 
-    /// Reads decrypted bytes; `WouldBlock` if there are none now.
+    /// Reads decrypted bytes. The error is `WouldBlock` if none have arrived.
     pub(crate) fn read(&mut self, socket: &mut (impl Read + Write), buf: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.conn.reader().read(buf) {
@@ -80,20 +80,20 @@ impl TlsSession {
                 Err(e) if e.kind() == ErrorKind::UnexpectedEof => return Ok(0),
                 other => return other,
             }
-            self.fetch(socket)?;
+            self.receive(socket)?;
             self.send(socket)?;
         }
     }
 
-    /// Accepts some bytes of `buf`; `WouldBlock` while bytes accepted before are not sent.
+    /// Accepts some bytes of `buf`. The error is `WouldBlock` while bytes accepted before are not sent yet.
     pub(crate) fn write(&mut self, socket: &mut (impl Read + Write), buf: &[u8]) -> io::Result<usize> {
         self.send(socket)?;
         if self.conn.wants_write() {
             return Err(ErrorKind::WouldBlock.into());
         }
-        let taken = self.conn.writer().write(buf.get(..RECORD).unwrap_or(buf))?;
+        let accepted = self.conn.writer().write(buf.get(..RECORD_LEN).unwrap_or(buf))?;
         self.send(socket)?;
-        Ok(taken)
+        Ok(accepted)
     }
 
     /// Sends queued bytes until the socket blocks.
@@ -109,9 +109,8 @@ impl TlsSession {
         Ok(())
     }
 
-    /// Reads from the socket once and processes the records. A protocol error is also sent to the peer as an
-    /// alert.
-    fn fetch(&mut self, socket: &mut (impl Read + Write)) -> io::Result<usize> {
+    /// Reads from the socket once and processes the records. After a protocol error, it sends an alert to the peer.
+    fn receive(&mut self, socket: &mut (impl Read + Write)) -> io::Result<usize> {
         let n = self.conn.read_tls(socket)?;
         if let Err(e) = self.conn.process_new_packets() {
             // Sending the alert may fail; the connection ends anyway.
@@ -122,9 +121,9 @@ impl TlsSession {
     }
 }
 
-/// Stores the last certificate of the first peer's chain in the file, unless it exists meanwhile. The
-/// connection ends in any case; the next one is verified against that certificate.
-fn learn_authority(file: &Path, chain: &[CertificateDer<'_>]) -> io::Error {
+/// Stores the last certificate of the peer's chain in the file, unless the file exists by now. The connection ends in any
+/// case; the next one is verified against that certificate.
+fn store_authority(file: &Path, chain: &[CertificateDer<'_>]) -> io::Error {
     let Some(last) = chain.last() else {
         return io::Error::new(ErrorKind::InvalidData, "failed to bootstrap CA cert: no certificate");
     };
@@ -140,7 +139,7 @@ fn learn_authority(file: &Path, chain: &[CertificateDer<'_>]) -> io::Error {
     }
 }
 
-/// Base64 of RFC 4648 §4, in lines of 64 characters as in PEM (RFC 7468 §2).
+/// Encodes bytes in base64 (RFC 4648 §4), in lines of 64 characters as in PEM (RFC 7468 §2).
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();

@@ -1,45 +1,45 @@
 //! Reads the common name of a certificate's subject (RFC 5280 §4.1.2.6) from the DER encoding (X.690).
 //!
-//! The chain has been verified before; if the name cannot be parsed, there is none.
+//! The certificate has been verified before. A name that cannot be parsed is treated as missing.
 
 /// `id-at-commonName`, 2.5.4.3.
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
 const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
 const OBJECT_ID: u8 = 0x06;
-/// `[0]`, the version, which is optional.
+/// The tag `[0]` of the version, which is optional.
 const VERSION: u8 = 0xa0;
 
-/// The last common name of the subject.
+/// Returns the last common name of the subject.
 pub(crate) fn common_name(certificate: &[u8]) -> Option<&str> {
     let mut signed = content(certificate, SEQUENCE)?;
-    let mut fields = take(&mut signed).filter(|(tag, _)| *tag == SEQUENCE)?.1;
+    let mut fields = take_element(&mut signed).filter(|(tag, _)| *tag == SEQUENCE)?.1;
     if fields.first() == Some(&VERSION) {
-        take(&mut fields)?;
+        take_element(&mut fields)?;
     }
     // Skip serial number, algorithm, issuer and validity.
     for _ in 0..4 {
-        take(&mut fields)?;
+        take_element(&mut fields)?;
     }
     let mut names = content(fields, SEQUENCE)?;
     let mut found = None;
-    while let Some((SET, mut set)) = take(&mut names) {
-        while let Some((SEQUENCE, mut pair)) = take(&mut set) {
-            if take(&mut pair) == Some((OBJECT_ID, COMMON_NAME)) {
-                found = take(&mut pair).and_then(|(_, text)| std::str::from_utf8(text).ok());
+    while let Some((SET, mut set)) = take_element(&mut names) {
+        while let Some((SEQUENCE, mut pair)) = take_element(&mut set) {
+            if take_element(&mut pair) == Some((OBJECT_ID, COMMON_NAME)) {
+                found = take_element(&mut pair).and_then(|(_, text)| std::str::from_utf8(text).ok());
             }
         }
     }
     found
 }
 
-/// The content of the first element, which must be of this kind.
+/// Returns the content of the first element if it has this tag.
 fn content(mut der: &[u8], kind: u8) -> Option<&[u8]> {
-    take(&mut der).filter(|(tag, _)| *tag == kind).map(|(_, content)| content)
+    take_element(&mut der).filter(|(tag, _)| *tag == kind).map(|(_, content)| content)
 }
 
-/// Splits off the first element; supports lengths of up to four bytes.
-fn take<'a>(der: &mut &'a [u8]) -> Option<(u8, &'a [u8])> {
+/// Removes the first element and returns its tag and content. The length may be encoded in up to four bytes.
+fn take_element<'a>(der: &mut &'a [u8]) -> Option<(u8, &'a [u8])> {
     let (&tag, rest) = der.split_first()?;
     let (&first, mut rest) = rest.split_first()?;
     let mut len = usize::from(first);

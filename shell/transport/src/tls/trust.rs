@@ -1,4 +1,4 @@
-//! Certificate verification: accepts a certificate whose chain ends at a trusted authority, under any name.
+//! Certificate verification: accepts a certificate with any name if its chain ends at a trusted authority.
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -7,7 +7,8 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 use std::sync::Arc;
 
-/// Verifies only the chain. Without `chain` (bootstrap) every certificate is accepted, for one connection.
+/// Verifies only the chain. Without `chain`, every certificate is accepted: for the one connection from which the authority's
+/// certificate is stored.
 #[derive(Debug)]
 pub(crate) struct ChainOnly {
     pub(crate) chain: Option<Arc<WebPkiServerVerifier>>,
@@ -25,7 +26,7 @@ impl ServerCertVerifier for ChainOnly {
     ) -> Result<ServerCertVerified, Error> {
         let Some(chain) = &self.chain else { return Ok(ServerCertVerified::assertion()) };
         match chain.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
-            // The name is verified last, so everything else is valid.
+            // The name is verified last, so everything else is valid if only the name is wrong.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Ok(ServerCertVerified::assertion()),

@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
 fn server() -> Server {
-    Server::none("sluiced (Open vSwitch) 3.7.1", &["fdb/show", "exit"])
+    Server::without_socket("sluiced (Open vSwitch) 3.7.1", &["fdb/show", "exit"])
 }
 
 fn raw(server: &mut Server) -> Stream {
@@ -149,12 +149,13 @@ fn client_and_server_over_a_file() {
 fn the_client_gives_up_when_time_is_up() {
     let (ours, mut theirs) = Stream::pair().unwrap();
     let soon = Some(Instant::now() + Duration::from_millis(30));
-    let mut c = Client::over(transport::WaitingStream::over(ours, soon));
+    let mut c = Client::from_stream(transport::WaitingStream::over(ours, soon));
     assert_eq!(c.call("version", &[]).unwrap_err().kind(), ErrorKind::TimedOut);
     assert!(received(&mut theirs).contains("version"));
 }
 
-/// A long answer arrives whole, in either format, and others are answered while its reader waits; little of it is made ahead.
+/// A long answer arrives completely in both formats. Other clients are served while its reader waits. Only a small part of the
+/// answer is generated in advance.
 #[test]
 fn a_long_answer_is_made_while_it_is_read() {
     let mut s = server();

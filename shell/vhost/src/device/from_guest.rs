@@ -1,11 +1,11 @@
-//! Receiving from a guest.
+//! Receives from a guest.
 
 use super::Device;
 use super::kick::Kick;
 use crate::guest::Received;
-use crate::ring::loans::Loans;
+use crate::ring::tail_leases::TailLeases;
 use packet::frame::{FrameBatch, FramePool};
-use packet::held::{self, Held, hold};
+use packet::held_buffers::{self, HeldBuffers, hold};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -15,23 +15,23 @@ pub struct FromGuest {
     device: Arc<Device>,
     pair: usize,
     kick: Option<Kick>,
-    /// Packets of the last burst that are lent to frames.
-    loans: Loans,
-    /// The buffers of the last burst are held.
-    holds: bool,
-    held: Arc<Ring>,
+    /// The leases of the last burst.
+    leases: TailLeases,
+    /// Buffers of the last burst are held.
+    holds_buffers: bool,
+    held_ring: Arc<HeldRing>,
 }
 
-/// A ring whose buffers are held.
+/// A ring whose buffers may be held; [`packet::held_buffers`] releases them.
 #[derive(Debug)]
-struct Ring {
+struct HeldRing {
     device: Arc<Device>,
     number: usize,
 }
 
-impl Held for Ring {
+impl HeldBuffers for HeldRing {
     fn release(&self) {
-        if let Some(mut ring) = self.device.enter_lent(self.number) {
+        if let Some(mut ring) = self.device.enter_leased(self.number) {
             ring.release();
         }
     }
@@ -39,14 +39,14 @@ impl Held for Ring {
 
 impl FromGuest {
     pub(crate) fn new(device: &Arc<Device>, pair: usize) -> FromGuest {
-        let held = Arc::new(Ring { device: Arc::clone(device), number: 2 * pair + 1 });
+        let held_ring = Arc::new(HeldRing { device: Arc::clone(device), number: 2 * pair + 1 });
         FromGuest {
             device: Arc::clone(device),
             pair,
             kick: Kick::new(),
-            loans: Loans::new(),
-            holds: false,
-            held,
+            leases: TailLeases::new(),
+            holds_buffers: false,
+            held_ring,
         }
     }
 
@@ -57,39 +57,50 @@ impl FromGuest {
     /// Appends up to `max` packets to `out`.
     #[inline]
     pub fn receive(&mut self, max: usize, pool: &mut FramePool, out: &mut FrameBatch) -> Received {
-        self.take(max, pool, out, false)
+        self.receive_burst(max, pool, out, false)
     }
 
     /// As [`FromGuest::receive`], but long packets may keep their tails in the guest's memory, and buffers of a ring with an inflight
-    /// area are [`held`]. If there are some ([`Received::lent`]), the caller must call [`FromGuest::give_back`] as soon as
-    /// their frames are complete or freed.
+    /// area are [held](packet::held_buffers). If so ([`Received::needs_return`]), the caller must call [`FromGuest::return_buffers`] as
+    /// soon as the frames are complete or freed.
     #[inline]
-    pub fn borrow(&mut self, max: usize, pool: &mut FramePool, out: &mut FrameBatch) -> Received {
-        self.take(max, pool, out, true)
+    pub fn receive_with_leases(
+        &mut self,
+        max: usize,
+        pool: &mut FramePool,
+        out: &mut FrameBatch,
+    ) -> Received {
+        self.receive_burst(max, pool, out, true)
     }
 
-    /// Gives the guest the buffers of the last burst back, and returns the number of interrupts; `None`: a frame still needs
-    /// its tail. Until then nothing is received.
-    pub fn give_back(&mut self) -> Option<u64> {
-        if self.loans.is_empty() && !self.holds {
+    /// Returns the buffers of the last burst to the guest. The result is the number of interrupts; `None`: a frame still needs its tail.
+    /// Until the buffers are returned nothing is received.
+    pub fn return_buffers(&mut self) -> Option<u64> {
+        if self.leases.is_empty() && !self.holds_buffers {
             return Some(0);
         }
-        if !self.loans.are_back() {
+        if !self.leases.all_released() {
             return None;
         }
-        self.loans.clear();
-        if std::mem::take(&mut self.holds) {
-            held::release();
+        self.leases.clear();
+        if std::mem::take(&mut self.holds_buffers) {
+            held_buffers::release();
         }
-        let Some(mut ring) = self.device.enter_lent(self.ring()) else { return Some(0) };
-        let interrupts = ring.publish_lent();
-        ring.set_lent(false);
+        let Some(mut ring) = self.device.enter_leased(self.ring()) else { return Some(0) };
+        let interrupts = ring.publish_deferred();
+        ring.set_leased(false);
         Some(interrupts)
     }
 
     #[inline(always)]
-    fn take(&mut self, max: usize, pool: &mut FramePool, out: &mut FrameBatch, lends: bool) -> Received {
-        if !self.loans.is_empty() {
+    fn receive_burst(
+        &mut self,
+        max: usize,
+        pool: &mut FramePool,
+        out: &mut FrameBatch,
+        may_lease: bool,
+    ) -> Received {
+        if !self.leases.is_empty() {
             return Received::default();
         }
         if self.pair == 0
@@ -99,25 +110,23 @@ impl FromGuest {
             return Received { packets: 1, ..Received::default() };
         }
         let Some(mut ring) = self.device.enter(2 * self.pair + 1) else { return Received::default() };
-        let received = ring.receive(max, pool, out, lends.then_some(&mut self.loans));
-        if received.lent {
-            ring.set_lent(true);
-            if ring.is_noted() {
-                self.holds = true;
-                hold(Arc::clone(&self.held) as Arc<dyn Held>);
+        let received = ring.receive(max, pool, out, may_lease.then_some(&mut self.leases));
+        if received.needs_return {
+            ring.set_leased(true);
+            if ring.has_inflight_area() {
+                self.holds_buffers = true;
+                hold(Arc::clone(&self.held_ring) as Arc<dyn HeldBuffers>);
             }
         }
         received
     }
 
-    /// The descriptor that becomes readable when the guest sends while kicks are enabled; `None` if kicks are not
-    /// available.
+    /// The file descriptor that becomes readable when the guest sends while kicks are enabled; `None`: kicks are not available.
     pub fn kick_fd(&self) -> Option<Arc<OwnedFd>> {
         self.kick.as_ref().map(Kick::fd)
     }
 
-    /// Enables or disables kicks. Returns false if the guest cannot kick. Without a guest nothing can arrive, so that
-    /// counts as success.
+    /// Enables or disables kicks. Returns false if the guest cannot kick. Without a guest no packet can arrive, so the result is true.
     pub fn arm(&mut self, on: bool) -> bool {
         let number = self.ring();
         let Some(kick) = &mut self.kick else { return false };
@@ -129,34 +138,34 @@ impl FromGuest {
             ring.publish_rest();
         }
         let watched = !on || ring.kick().is_some_and(|fd| kick.watch(fd));
-        ring.ask_for_kicks(on && watched);
+        ring.request_kicks(on && watched);
         watched
     }
 
-    /// Packets that wait in the ring.
+    /// Number of packets that wait in the ring; in a packed ring the number of descriptors.
     pub fn waiting(&mut self) -> u32 {
-        self.device.enter(self.ring()).and_then(|ring| ring.waiting().ok()).map_or(0, u32::from)
+        self.device.enter(self.ring()).and_then(|ring| ring.available().ok()).map_or(0, u32::from)
     }
 }
 
 impl Drop for FromGuest {
     fn drop(&mut self) {
-        // If a frame still needs its tail, the loans keep the memory; the guest gets its buffers back nevertheless.
-        if (!self.loans.is_empty() || self.holds)
-            && let Some(mut ring) = self.device.enter_lent(self.ring())
+        // If a frame still needs its tail, the leases keep the memory mapped. The buffers are returned to the guest nevertheless.
+        if (!self.leases.is_empty() || self.holds_buffers)
+            && let Some(mut ring) = self.device.enter_leased(self.ring())
         {
-            ring.publish_lent();
-            ring.set_lent(false);
+            ring.publish_deferred();
+            ring.set_leased(false);
         }
     }
 }
 
-/// A RARP request (RFC 903) from this address: switches learn from it where the guest is.
+/// A RARP request (RFC 903) from this address, from which switches learn the port of the guest.
 fn announcement(address: [u8; 6]) -> [u8; 60] {
     let mut packet = [0; 60];
     packet[..6].fill(0xff);
     packet[6..12].copy_from_slice(&address);
-    // EtherType; Ethernet and IPv4 with their lengths of addresses; "request reverse".
+    // EtherType RARP; hardware type Ethernet, protocol type IPv4, lengths of both addresses; operation "request reverse".
     packet[12..22].copy_from_slice(&[0x80, 0x35, 0, 1, 8, 0, 6, 4, 0, 3]);
     packet[22..28].copy_from_slice(&address);
     packet[32..38].copy_from_slice(&address);

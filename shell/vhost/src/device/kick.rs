@@ -1,11 +1,11 @@
-//! Kicks: a guest wakes the worker that polls its ring, only while the worker wants to sleep.
+//! Kicks: a guest wakes the worker that polls its ring, but only while the worker sleeps or is about to sleep.
 //!
-//! A guest kicks a ring through an eventfd, and only if the ring asks for it, because each kick costs the guest an exit
-//! of its virtual machine. Workers that poll do not ask. A worker that is about to sleep enables kicks, checks the ring
-//! once more (packets that were queued before cause no kick), and then waits for a descriptor of the switch.
+//! A guest kicks a ring through an eventfd, and only if the ring requests kicks, because each kick costs the guest an exit of its virtual
+//! machine. Workers that poll do not request kicks. A worker that is about to sleep requests kicks, checks the ring once more (packets
+//! that were queued before cause no kick), and then waits for a file descriptor of the switch.
 //!
-//! That descriptor is an edge-triggered `epoll` instance that watches the eventfd. So the eventfd, which the peer shares
-//! and could make block, is never read; and the instance stays valid when the guest brings another eventfd.
+//! That file descriptor is an edge-triggered `epoll` instance that watches the eventfd. So the eventfd, which the peer shares and could
+//! make block, is never read; and the instance remains valid when the guest sends another eventfd.
 
 use rustix::event::epoll;
 use rustix::io::Errno;
@@ -20,18 +20,18 @@ pub(crate) struct Kick {
 }
 
 impl Kick {
-    /// `None` if no descriptor is free: the worker then keeps polling.
+    /// `None` if the process has no free file descriptor: the worker then keeps polling.
     pub fn new() -> Option<Kick> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).ok()?;
         Some(Kick { epoll: Arc::new(epoll), watched: None })
     }
 
-    /// The descriptor that becomes readable at a kick.
+    /// The file descriptor that becomes readable when the guest kicks.
     pub fn fd(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.epoll)
     }
 
-    /// Watches this eventfd instead of the one before. Returns false if it cannot be watched.
+    /// Watches this eventfd instead of the previous one. Returns false if the eventfd cannot be watched.
     pub fn watch(&mut self, kick: &Arc<OwnedFd>) -> bool {
         if self.watched.as_ref().is_some_and(|watched| Arc::ptr_eq(watched, kick)) {
             return true;

@@ -1,16 +1,17 @@
-//! A guest that the switch serves itself: the state that workers and the serving thread share.
+//! A guest whose rings the switch serves itself: the state that workers and the serving thread share.
 //!
-//! Each ring has a [`Slot`] with a lock. A worker takes the lock for a burst, and never waits for it longer than a burst takes.
-//! The serving thread changes a ring, or the memory under it, only while no worker is inside: [`Device::pause`] keeps
-//! workers out, and [`Device::is_idle`] tells when the last one has left. The serving thread never waits for that; see [`session`].
+//! Each ring has a [`Slot`] with a lock. A worker holds the lock during a burst, and waits for it at most as long as a burst takes.
+//! The serving thread changes a ring, or the memory under it, only while no worker accesses the rings: [`Device::pause`] prevents
+//! further accesses, and [`Device::is_idle`] reports when the last one has ended. The serving thread never blocks for that; see
+//! [`session`].
 //!
-//! Frames of a ring may have tails in the guest's memory when the worker has left the ring ([`ring::loans`](crate::ring)). Until
-//! the worker comes back to return them, the ring is not idle.
+//! Frames of a ring may have leased tails in the guest's memory after the worker has ended its access ([`crate::ring`]). Until the worker
+//! accesses the ring again to release them, the ring is not idle.
 //!
-//! A ring owns a share of the memory that it uses, so that memory is unmapped only after the ring is dropped. Dropping a ring takes its
-//! lock. So a worker that does not leave a ring for long never accesses memory that is unmapped.
+//! A ring holds a reference to its memory, so the memory is unmapped only after the ring is dropped. Dropping a ring requires its lock. So
+//! a worker whose access to a ring lasts long never accesses unmapped memory.
 
-pub(crate) mod driver;
+pub(crate) mod bench_driver;
 pub(crate) mod from_guest;
 pub(crate) mod kick;
 mod numa;
@@ -33,8 +34,8 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sync::{TryGuard, TryLock};
 
-/// How often a sender tries to get a ring that another one fills: a burst takes some microseconds.
-const TRIES: usize = 20_000;
+/// Maximum number of attempts to access a ring that another sender is filling. The other sender's burst takes some microseconds.
+const ENTER_TRIES_MAX: usize = 20_000;
 
 thread_local! {
     static THREAD: i32 = rustix::thread::gettid().as_raw_nonzero().get();
@@ -44,14 +45,14 @@ thread_local! {
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Slot {
-    /// `None`: the ring is not in use.
+    /// `None`: the ring is not running.
     ring: TryLock<Option<Box<AnyRing>>>,
-    /// Packets of the ring are lent to frames, so that neither the ring nor its memory may change, although no worker is
-    /// inside. Written by the holder of the lock.
-    lent: AtomicBool,
-    /// Odd while a worker is inside. Written by the holder of the lock.
+    /// Frames have leases on packets of the ring, so neither the ring nor its memory may change, although no worker accesses it at the
+    /// moment. Written by the holder of the lock.
+    leased: AtomicBool,
+    /// Odd while a worker accesses the ring. Written by the holder of the lock.
     visits: AtomicU64,
-    /// The thread that was inside last (gettid(2)).
+    /// The thread that accessed the ring last (gettid(2)).
     thread: AtomicI32,
 }
 
@@ -60,25 +61,25 @@ struct Slot {
 pub(crate) struct Device {
     pub port: Arc<PortState>,
     slots: Box<[Slot]>,
-    /// Set: workers must not enter any ring.
+    /// Workers must not begin to access any ring.
     paused: AtomicBool,
-    /// A worker found an invalid ring: its number and what is wrong with it.
+    /// An invalid ring that a worker found: its number and the error.
     invalid: Mutex<Option<(usize, InvalidRing)>>,
-    /// The address of the guest that asks to be announced (`SEND_RARP`), with [`ANNOUNCE`]; 0: none.
+    /// The MAC address that the guest requests to announce (`SEND_RARP`), with the bit [`ANNOUNCE`]; 0: none.
     announce: AtomicU64,
-    /// Facts about the guest; `None`: none is connected.
+    /// Facts about the guest; `None`: no guest is connected.
     guest: Mutex<Option<Guest>>,
 }
 
-/// The bit of `Device::announce` beside the address.
+/// Set in `Device::announce` if it contains an address.
 const ANNOUNCE: u64 = 1 << 48;
 
-/// A worker's access to a ring. While it exists, neither the ring nor its memory changes.
-pub(crate) struct Inside<'d> {
+/// A worker's access to a ring. While it exists, the serving thread changes neither the ring nor its memory.
+pub(crate) struct RingAccess<'d> {
     device: &'d Device,
     number: usize,
     ring: TryGuard<'d, Option<Box<AnyRing>>>,
-    told: bool,
+    reported: bool,
 }
 
 impl Device {
@@ -93,61 +94,61 @@ impl Device {
         }
     }
 
-    /// Enters ring `number`; `None`: it is not in use, paused, or another thread is inside.
+    /// Begins to access ring `number`; `None`: the ring is not running, the device is paused, or another thread accesses the ring.
     #[inline]
-    pub fn enter(&self, number: usize) -> Option<Inside<'_>> {
+    pub fn enter(&self, number: usize) -> Option<RingAccess<'_>> {
         let slot = self.slots.get(number)?;
         if self.paused.load(Ordering::Relaxed) {
             return None;
         }
         let ring = slot.ring.try_lock()?;
-        // `pause` was called before the lock was last released, or the serving thread sees that it is held.
+        // Either `pause` was called before this lock was taken, or the serving thread sees that the lock is held.
         if self.paused.load(Ordering::Relaxed) || ring.is_none() {
             return None;
         }
-        Some(self.inside(number, slot, ring))
+        Some(self.access(number, slot, ring))
     }
 
     #[inline(always)]
-    fn inside<'d>(
+    fn access<'d>(
         &'d self,
         number: usize,
         slot: &Slot,
         ring: TryGuard<'d, Option<Box<AnyRing>>>,
-    ) -> Inside<'d> {
+    ) -> RingAccess<'d> {
         let thread = THREAD.with(|thread| *thread);
         if slot.thread.load(Ordering::Relaxed) != thread {
             slot.thread.store(thread, Ordering::Relaxed);
         }
         slot.visits.store(slot.visits.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        Inside { device: self, number, ring, told: false }
+        RingAccess { device: self, number, ring, reported: false }
     }
 
-    /// Enters ring `number`, whose packets are lent, also while workers are kept out: it becomes idle by that. Only the worker
-    /// that has the loans may call this.
-    pub fn enter_lent(&self, number: usize) -> Option<Inside<'_>> {
+    /// As [`Device::enter`] for a ring with leased tails or held buffers, but also while the device is paused, because the ring becomes
+    /// idle by this access. Only the worker that holds the leases may call this.
+    pub fn enter_leased(&self, number: usize) -> Option<RingAccess<'_>> {
         let slot = self.slots.get(number)?;
-        // Others have the lock for moments only: a worker that is about to leave, or the serving thread that looks.
+        // Other threads hold the lock only briefly: a worker that ends its access or sees `paused`, or the serving thread's check.
         let ring = loop {
             match slot.ring.try_lock() {
                 Some(ring) => break ring,
                 None => std::hint::spin_loop(),
             }
         };
-        ring.is_some().then(|| self.inside(number, slot, ring))
+        ring.is_some().then(|| self.access(number, slot, ring))
     }
 
-    /// Enters a ring that several threads use.
+    /// Begins to access a ring that several threads use.
     #[inline]
-    pub fn enter_shared(&self, number: usize) -> Option<Inside<'_>> {
+    pub fn enter_shared(&self, number: usize) -> Option<RingAccess<'_>> {
         self.enter(number).or_else(|| self.enter_contended(number))
     }
 
     #[cold]
-    fn enter_contended(&self, number: usize) -> Option<Inside<'_>> {
-        for _ in 0..TRIES {
-            if let Some(inside) = self.enter(number) {
-                return Some(inside);
+    fn enter_contended(&self, number: usize) -> Option<RingAccess<'_>> {
+        for _ in 0..ENTER_TRIES_MAX {
+            if let Some(access) = self.enter(number) {
+                return Some(access);
             }
             let held =
                 self.slots.get(number).is_some_and(|slot| slot.visits.load(Ordering::Relaxed) % 2 == 1);
@@ -159,7 +160,7 @@ impl Device {
         None
     }
 
-    /// Keeps workers out of all rings; those inside may still be on their way out.
+    /// Prevents workers from beginning to access rings. Accesses in progress may still continue.
     fn pause(&self) {
         self.paused.store(true, Ordering::Relaxed);
     }
@@ -168,27 +169,28 @@ impl Device {
         self.paused.store(false, Ordering::Release);
     }
 
-    /// Whether no worker is inside, and no packet is lent. After `pause`, this stays true.
+    /// Whether no worker accesses a ring, and no tail is leased. After `pause`, the result stays true.
     fn is_idle(&self) -> bool {
         self.slots.iter().all(|slot| {
-            let inside = slot.ring.try_lock();
-            inside.is_some() && !slot.lent.load(Ordering::Relaxed)
+            let access = slot.ring.try_lock();
+            access.is_some() && !slot.leased.load(Ordering::Relaxed)
         })
     }
 
-    /// Replaces a ring and returns the previous one. For the serving thread, while no worker is inside.
+    /// Replaces a ring and returns the previous one. Called by the serving thread while no worker accesses the rings.
     fn replace(&self, number: usize, ring: Option<Box<AnyRing>>) -> Option<Box<AnyRing>> {
         let slot = self.slots.get(number)?;
         loop {
-            // Fails only while a worker that entered after `pause` holds the lock: it sees `paused` and leaves at once.
-            if let Some(mut place) = slot.ring.try_lock() {
-                return std::mem::replace(&mut *place, ring);
+            // Fails only while a worker that took the lock after `pause` holds it: the worker sees `paused` and releases it at once.
+            if let Some(mut current) = slot.ring.try_lock() {
+                return std::mem::replace(&mut *current, ring);
             }
             std::hint::spin_loop();
         }
     }
 
-    /// Removes a ring and returns it. The guest gets all of its buffers back. For the serving thread, while no worker is inside.
+    /// Removes a ring, publishes its remaining used entries, and returns it. Called by the serving thread while no worker accesses the
+    /// rings.
     fn stop(&self, number: usize) -> Option<Box<AnyRing>> {
         let mut ring = self.replace(number, None);
         if let Some(ring) = &mut ring {
@@ -197,7 +199,7 @@ impl Device {
         ring
     }
 
-    /// Removes all rings; for the serving thread, while no worker is inside.
+    /// Removes all rings. Called by the serving thread while no worker accesses the rings.
     fn clear(&self) {
         (0..self.slots.len()).for_each(|number| drop(self.stop(number)));
         *self.invalid() = None;
@@ -205,7 +207,7 @@ impl Device {
         *self.facts() = None;
     }
 
-    /// The visits in progress: number of the ring, count of visits, thread.
+    /// The accesses in progress: ring number, value of `visits`, thread.
     fn visits(&self) -> impl Iterator<Item = (usize, u64, i32)> {
         let visit = |(number, slot): (usize, &Slot)| {
             let visits = slot.visits.load(Ordering::Relaxed);
@@ -222,7 +224,7 @@ impl Device {
         self.guest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the address of a guest that asked to be announced.
+    /// Returns the address of a guest that requested an announcement, once.
     #[inline]
     pub fn take_announcement(&self) -> Option<[u8; 6]> {
         if self.announce.load(Ordering::Relaxed) == 0 {
@@ -233,7 +235,7 @@ impl Device {
     }
 }
 
-impl Deref for Inside<'_> {
+impl Deref for RingAccess<'_> {
     type Target = AnyRing;
 
     #[inline]
@@ -242,31 +244,31 @@ impl Deref for Inside<'_> {
     }
 }
 
-impl DerefMut for Inside<'_> {
+impl DerefMut for RingAccess<'_> {
     #[inline]
     fn deref_mut(&mut self) -> &mut AnyRing {
         self.ring.as_deref_mut().expect("`enter` found a ring")
     }
 }
 
-impl Inside<'_> {
-    /// Sets whether packets of the ring are lent.
+impl RingAccess<'_> {
+    /// Sets whether frames have leases on packets of the ring.
     #[inline]
-    fn set_lent(&self, lent: bool) {
-        self.device.slots[self.number].lent.store(lent, Ordering::Relaxed);
+    fn set_leased(&self, leased: bool) {
+        self.device.slots[self.number].leased.store(leased, Ordering::Relaxed);
     }
 
-    /// Reports invalid data of the guest to the serving thread, once.
+    /// Reports invalid data of the guest to the serving thread, at most once for each access.
     #[cold]
     fn report(&mut self, invalid: InvalidRing) {
-        if !std::mem::replace(&mut self.told, true) {
+        if !std::mem::replace(&mut self.reported, true) {
             self.device.invalid().get_or_insert((self.number, invalid));
             wake();
         }
     }
 }
 
-impl Drop for Inside<'_> {
+impl Drop for RingAccess<'_> {
     #[inline]
     fn drop(&mut self) {
         if let Some(invalid) = self.invalid() {

@@ -9,7 +9,7 @@ const NODE_OF_ADDRESS: c_int = 1 | 2;
 pub(crate) fn node_of(address: *const u8) -> i32 {
     let mut node: c_int = -1;
     let no_mask: *mut c_long = std::ptr::null_mut();
-    // SAFETY: the node is written to `node`; without a mask nothing else is. An address that is not mapped is an error.
+    // SAFETY: the kernel writes only to `node`, because no mask is passed. If `address` is not mapped, the call fails.
     let status = unsafe {
         libc::syscall(libc::SYS_get_mempolicy, &raw mut node, no_mask, 0, address, NODE_OF_ADDRESS)
     };

@@ -1,18 +1,18 @@
 //! Executes the messages of a front-end.
 //!
-//! [`Requests`] is the state of one connection. [`crate::rules`] checks the order of messages first. Sources: vhost-user
-//! specification, "Front-end message types".
+//! [`Requests`] is the state of one connection. [`crate::rules`] checks the order of messages before they are executed. Source:
+//! vhost-user specification, "Front-end message types".
 
 use super::ring_config::{KickState, Memory, RingConfig};
 use super::{ANNOUNCE, Device, numa};
 use crate::blocked_writes::never_block;
 use crate::bounds::MAX_PAIRS;
-use crate::descriptors::{Kind, kind};
 use crate::dirty::DirtyLog;
 use crate::feature::{self, protocol};
+use crate::file_descriptors::{Kind, kind};
 use crate::guest::Guest;
 use crate::log::Level;
-use crate::memory::{GuestMemory, Layout, REGIONS_MAX};
+use crate::memory::{GuestMemory, REGIONS_MAX, RegionLayout};
 use crate::memory_table::REGIONS_MAX as TABLE_MAX;
 use crate::message::Message;
 use crate::ring::descriptor::Addresses;
@@ -58,8 +58,9 @@ pub(crate) const PROTOCOL_FEATURES: u64 = protocol::MQ
 
 /// `DRIVER_OK` of the device status (virtio 1.2, 2.1).
 const DRIVER_OK: u64 = 4;
-/// Payload of a kick or call message: these bits are the ring's number; the flag [`NO_DESCRIPTOR`] says that no descriptor comes with it.
+/// Bits of a kick or call message's payload that are the ring's number.
 const RING_BITS: u64 = 0xff;
+/// Flag of a kick or call message: it has no file descriptor.
 const NO_DESCRIPTOR: u64 = 0x100;
 /// `VHOST_VRING_F_LOG`: writes to the used ring are logged.
 const LOG_USED: u32 = 1;
@@ -74,16 +75,16 @@ pub(super) struct Requests {
     status: u64,
     mtu: Option<u16>,
     memory: Option<Arc<GuestMemory>>,
-    /// The log of written pages, while the guest is migrated.
+    /// The log of written pages, while the guest is being migrated.
     log: Option<Arc<DirtyLog>>,
-    /// Where rings are noted, for a switch that takes the place of this one.
+    /// The inflight area, from which a restarted switch reads the positions of the rings.
     area: Option<Arc<Area>>,
     rings: Vec<RingConfig>,
-    /// The first two rings run: the guest counts as connected.
+    /// The first two rings run, so the guest counts as connected.
     connected: bool,
 }
 
-/// Whether workers may stay inside the rings while this request is handled.
+/// Whether workers may access the rings while this request is executed.
 pub(super) fn allows_workers(request: u32) -> bool {
     matches!(
         request,
@@ -100,14 +101,14 @@ pub(super) fn allows_workers(request: u32) -> bool {
     )
 }
 
-/// A reply: its payload, and a file that goes with it.
+/// A reply: its payload, and a file whose descriptor is sent with it.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     pub payload: Vec<u8>,
     pub file: Option<OwnedFd>,
 }
 
-/// The reply, if the request has one.
+/// The reply to a request; `None`: the request has no reply.
 type Reply = Option<Answer>;
 
 fn answer(payload: Vec<u8>) -> Reply {
@@ -135,7 +136,7 @@ impl Requests {
         }
     }
 
-    /// Executes a message. Called while no worker is inside the rings, unless [`allows_workers`].
+    /// Executes a message. Called while no worker accesses the rings, except for requests that [`allows_workers`] accepts.
     pub fn handle(&mut self, message: &Message) -> Result<Reply, Refusal> {
         let checked = rules::Message { request: message.request(), payload: message.payload() };
         self.rules.before(self.features, checked)?;
@@ -167,13 +168,13 @@ impl Requests {
             }
             SET_VRING_ADDR => self.set_addresses(fields)?,
             SET_LOG_BASE if self.protocol_features & protocol::LOG_SHMFD != 0 => {
-                let file = message.fds.first().ok_or(Refusal::Descriptor)?;
+                let file = message.fds.first().ok_or(Refusal::FileDescriptor)?;
                 self.log = Some(Arc::new(DirtyLog::map(message.payload(), file)?));
                 self.apply_all();
                 // The reply to this request has an empty payload.
                 return Ok(answer(Vec::new()));
             }
-            // The eventfd that would notify the front-end of new bits is not used: front-ends read the log on their own.
+            // The eventfd that would notify the front-end of new bits is not used: front-ends read the log without notifications.
             SET_LOG_FD => {}
             SET_VRING_BASE => self.ring(fields.word(0)?)?.base = Some(fields.word(4)? as u16),
             GET_VRING_BASE => return self.stop(fields.word(0)?).map(answer),
@@ -222,12 +223,12 @@ impl Requests {
         self.apply_all();
     }
 
-    /// Whether the guest's driver has set `DRIVER_OK`, if the status was negotiated.
+    /// Whether the guest's driver has set `DRIVER_OK`; true if the device status was not negotiated.
     fn driver_is_ready(&self) -> bool {
         self.protocol_features & protocol::STATUS == 0 || self.status & DRIVER_OK != 0
     }
 
-    /// Whether the front-end keeps an area for the rings.
+    /// Whether the front-end supports the inflight area.
     fn keeps_rings(&self) -> bool {
         self.protocol_features & protocol::INFLIGHT_SHMFD != 0
     }
@@ -236,7 +237,7 @@ impl Requests {
         self.features & feature::RING_PACKED != 0
     }
 
-    /// The area is to be there before the rings run: a ring that runs is nowhere noted.
+    /// Checks that no ring runs yet: a running ring would not be recorded in an area that is set later.
     fn may_set_area(&self) -> Result<(), Refusal> {
         self.rings.iter().position(|ring| ring.running).map_or(Ok(()), |n| Err(Refusal::InUse(n as u32)))
     }
@@ -251,7 +252,7 @@ impl Requests {
 
     fn set_area(&mut self, message: &Message) -> Result<(), Refusal> {
         self.may_set_area()?;
-        let file = message.fds.first().ok_or(Refusal::Descriptor)?;
+        let file = message.fds.first().ok_or(Refusal::FileDescriptor)?;
         self.area = Some(Arc::new(Area::map(message.payload(), file)?));
         Ok(())
     }
@@ -266,11 +267,11 @@ impl Requests {
         self.area.iter().for_each(|area| area.forget(packed));
     }
 
-    /// Replaces the memory. Rings that have addresses must lie in the new memory: otherwise the old memory stays.
+    /// Replaces the guest's memory. If a ring with addresses is not in the new memory, the old memory stays.
     fn set_memory(&mut self, memory: GuestMemory) -> Result<(), Refusal> {
         let memory = Arc::new(memory);
         if !self.rings.iter().all(|ring| ring.fits(&memory, self.features)) {
-            return Err(Refusal::Table("a ring lies outside of the memory"));
+            return Err(Refusal::Memory("a ring lies outside of the memory"));
         }
         self.memory = Some(memory);
         self.apply_all();
@@ -280,22 +281,22 @@ impl Requests {
     fn set_table(&mut self, message: &Message) -> Result<(), Refusal> {
         let count = Fields(message.payload()).word(0)? as usize;
         if count > TABLE_MAX {
-            return Err(Refusal::Table("it has too many regions"));
+            return Err(Refusal::Memory("it has too many regions"));
         }
         let layouts: Result<Vec<_>, _> =
-            (0..count).map(|i| Layout::read(message.payload(), 8 + i * Layout::BYTES)).collect();
+            (0..count).map(|i| RegionLayout::read(message.payload(), 8 + i * RegionLayout::BYTES)).collect();
         self.set_memory(GuestMemory::map(&layouts?, &message.fds)?)
     }
 
     fn add_region(&mut self, message: &Message) -> Result<(), Refusal> {
-        let layout = Layout::read(message.payload(), 8)?;
-        let fd = message.fds.first().ok_or(Refusal::Descriptor)?;
+        let layout = RegionLayout::read(message.payload(), 8)?;
+        let fd = message.fds.first().ok_or(Refusal::FileDescriptor)?;
         let memory = self.memory.as_deref().unwrap_or(&GuestMemory::default()).with(layout, fd.as_fd())?;
         self.set_memory(memory)
     }
 
     fn remove_region(&mut self, message: &Message) -> Result<(), Refusal> {
-        let layout = Layout::read(message.payload(), 8)?;
+        let layout = RegionLayout::read(message.payload(), 8)?;
         let memory = self.memory.as_deref().unwrap_or(&GuestMemory::default()).without(layout)?;
         self.set_memory(memory)
     }
@@ -310,7 +311,7 @@ impl Requests {
         ring.log_used = log_used;
         if memory.is_some_and(|memory| !ring.fits(&memory, features)) {
             ring.addresses = before;
-            return Err(Refusal::Table("a ring lies outside of the memory, or at an odd address"));
+            return Err(Refusal::Memory("a ring lies outside of the memory, or at an odd address"));
         }
         self.apply(number);
         Ok(())
@@ -321,13 +322,14 @@ impl Requests {
         self.ring(number)?.kick = KickState::Stopped;
         self.apply(number);
         let packed = self.packed();
-        // From now on the front-end knows where the ring is.
+        // From now on the front-end keeps the position of the ring: clear the record in the inflight area.
         let region = self.area.as_ref().and_then(|area| area.region(number as usize, 1, packed));
         region.iter().for_each(Region::forget);
         let ring = self.ring(number)?;
         (ring.addresses, ring.size) = (None, 0);
         let base = u32::from(ring.base.unwrap_or(0));
-        // Of a packed ring there are two places: the next descriptor that is offered, and the next that is given back.
+        // A packed ring has two positions: of the next available descriptor (low half), and of the next used descriptor (high half). They
+        // are equal, because the ring is stopped between bursts.
         let base = if packed { base | base << 16 } else { base };
         Ok([number, base].map(u32::to_ne_bytes).concat())
     }
@@ -355,7 +357,7 @@ impl Requests {
         Ok(())
     }
 
-    /// Starts or stops a ring, as its configuration says.
+    /// Starts or stops a ring, as its configuration requires.
     fn apply(&mut self, number: u32) {
         let memory = self.memory.as_ref().filter(|_| self.driver_is_ready()).cloned();
         let at = number as usize;
@@ -392,7 +394,7 @@ impl Requests {
         port.say(Level::Info, &what);
     }
 
-    /// Updates the port's facts about the guest, and reports when the guest becomes connected or disconnected.
+    /// Updates the port's facts about the guest, and reports when the guest connects or disconnects.
     fn report_guest(&mut self) {
         let connected = self.rings.iter().take(2).filter(|ring| ring.running).count() == 2;
         let port = Arc::clone(&self.device.port);
@@ -428,7 +430,7 @@ impl Requests {
         port.guest_changed();
     }
 
-    /// The connection is over, and no worker is inside: frees what belonged to it.
+    /// Frees all memory of the connection. Called when it has ended and no worker accesses the rings.
     pub fn end(&mut self) {
         self.rings.clear();
         (self.memory, self.log, self.area) = (None, None, None);
@@ -439,7 +441,7 @@ impl Requests {
     }
 }
 
-/// The ring and the eventfd of a kick, call or error message.
+/// Reads the ring number and the eventfd of a kick, call or error message; no eventfd: the message has none.
 fn event(message: &Message) -> Result<(u32, Option<Arc<OwnedFd>>), Refusal> {
     let word = Fields(message.payload()).long(0)?;
     let number = (word & RING_BITS) as u32;
@@ -449,6 +451,6 @@ fn event(message: &Message) -> Result<(u32, Option<Arc<OwnedFd>>), Refusal> {
             let copy = fd.try_clone().map_err(|_| Refusal::NoMemory)?;
             Ok((number, Some(Arc::new(copy))))
         }
-        _ => Err(Refusal::Descriptor),
+        _ => Err(Refusal::FileDescriptor),
     }
 }

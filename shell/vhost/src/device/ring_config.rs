@@ -1,4 +1,4 @@
-//! The configuration of one ring, from the guest's messages.
+//! The configuration of one ring, set by the guest's messages.
 
 use super::Device;
 use crate::dirty::DirtyLog;
@@ -8,7 +8,7 @@ use crate::ring::InvalidRing;
 use crate::ring::any::AnyRing;
 use crate::ring::descriptor::Addresses;
 use crate::ring::inflight::Area;
-use crate::ring::split::{Log, Start, Wiring};
+use crate::ring::state::{Log, StartPosition, Wiring};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ pub(super) enum KickState {
     /// The guest has not started the ring.
     #[default]
     Stopped,
-    /// The guest does not kick: the ring is polled.
+    /// The guest does not kick: the ring must be polled.
     Polled,
     /// The guest kicks by this eventfd.
     Event(Arc<OwnedFd>),
 }
 
-/// The memory of the guest, the log of its migration, and its inflight area.
+/// The memory of the guest, the log of written pages, and the inflight area.
 #[derive(Clone, Copy)]
 pub(super) struct Memory<'a> {
     pub memory: &'a Arc<GuestMemory>,
@@ -32,30 +32,30 @@ pub(super) struct Memory<'a> {
     pub area: Option<&'a Arc<Area>>,
 }
 
-/// The configuration of one ring. Only the serving thread has it.
+/// The configuration of one ring. Only the serving thread accesses it.
 #[derive(Debug, Default)]
 pub(super) struct RingConfig {
     pub size: u16,
     pub addresses: Option<Addresses>,
-    /// The guest's address of the used ring, whose writes are to be logged during a migration.
+    /// The guest-physical address of the used ring, if writes to it are logged during a migration.
     pub log_used: Option<u64>,
     pub kick: KickState,
     pub call: Option<Arc<OwnedFd>>,
-    /// What `SET_VRING_ENABLE` said last. Without protocol features there is no such message, and each ring is enabled.
+    /// The last value of `SET_VRING_ENABLE`. Without protocol features there is no such message, and each ring is enabled.
     pub enabled: bool,
-    /// The place of the next entry when the ring was stopped, or what the guest says about that.
+    /// The ring position when the ring was stopped, or the position that the front-end set.
     pub base: Option<u16>,
-    /// The ring is in use.
+    /// The ring is in use by workers.
     pub running: bool,
 }
 
 impl RingConfig {
-    /// Whether the ring lies in this memory; true as long as it has no addresses.
+    /// Whether the ring is in this memory; true if it has no addresses yet.
     pub fn fits(&self, memory: &Arc<GuestMemory>, features: u64) -> bool {
         self.addresses.is_none_or(|at| AnyRing::fits(memory, at, self.size, features))
     }
 
-    /// Ring `number` as it is configured now; `None`: it is not ready. It replaces `old`.
+    /// Creates ring `number` as it is configured now; `None`: its configuration is not complete. The new ring replaces `old`.
     fn ring(
         &self,
         number: usize,
@@ -73,22 +73,22 @@ impl RingConfig {
         let packed = features & feature::RING_PACKED != 0;
         let region =
             memory.area.map(|area| area.region(number, self.size, packed).ok_or(InvalidRing::Inflight));
-        let start = Start { base: self.base, region: region.transpose()? };
+        let start = StartPosition { base: self.base, region: region.transpose()? };
         let ring = AnyRing::new(memory.memory, addresses, self.size, features, start, old)?;
         let Some(mut ring) = ring else { return Ok(None) };
         let log = memory.log.filter(|_| features & feature::LOG_ALL != 0);
         let log = log.map(|log| Log { dirty: Arc::clone(log), used: self.log_used });
-        ring.wire(Wiring { kick, call: self.call.clone(), log });
+        ring.set_wiring(Wiring { kick, call: self.call.clone(), log });
         Ok(Some(ring))
     }
 
-    /// Starts the ring as it is configured now, or stops it. To be called while no worker is inside.
+    /// Starts the ring as it is configured now, or stops it. Called while no worker accesses the rings.
     pub fn apply(&mut self, number: usize, device: &Device, memory: Option<Memory<'_>>, features: u64) {
         let old = device.stop(number);
-        self.base = old.as_ref().map(|old| old.place()).or(self.base);
+        self.base = old.as_ref().map(|old| old.position()).or(self.base);
         let new = memory.map_or(Ok(None), |memory| self.ring(number, &memory, features, old.as_deref()));
         let new = new.unwrap_or_else(|invalid| {
-            // The connection ends when the next message would be read.
+            // The session ends the connection when it would read the next message.
             device.invalid().get_or_insert((number, invalid));
             None
         });

@@ -1,51 +1,51 @@
-//! One connection of a guest: messages are handled one by one, each while no worker is inside the rings.
+//! One connection of a guest: executes its messages one by one, while no worker accesses the rings.
 
 use super::Device;
 use super::requests::{Answer, Requests, allows_workers};
 use crate::blocked_writes;
 use crate::log::Level;
 use crate::lost_memory;
-use crate::message::{Inbox, Message, Outbox, Read, Written};
+use crate::message::{Inbox, Message, Outbox, ReadResult, WriteResult};
 use crate::rules::Refusal;
-use crate::server::{self, LIMIT, SPIN, workers};
+use crate::server::{self, LIMIT, SPIN, stuck_workers};
 use rustix::event::{PollFd, PollFlags};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
-/// Maximum length of a payload. The longest that is used has 264 bytes: a table of eight regions.
+/// Maximum length of a payload in bytes. The longest valid one has 264 bytes: a table of eight regions.
 const PAYLOAD_MAX: usize = 512;
 
-/// Maximum number of steps of one guest before the thread serves the others: a guest may send messages without end. A message takes at
-/// most three steps.
+/// Maximum number of steps of one session before the thread serves the other guests, because a guest may send messages without pause. A
+/// message needs at most three steps.
 const STEPS_MAX: usize = 100;
 
 #[derive(Debug)]
 enum Step {
     /// No message is in progress.
     Idle,
-    /// A message waits for workers to leave.
-    Held(Message, Instant),
+    /// A message waits until no worker accesses the rings; since this time.
+    WaitingForWorkers(Message, Instant),
     /// A reply waits for space in the guest's socket.
     Answering(Outbox),
-    /// The connection is over; its memory is freed when no worker is inside.
-    Leaving(Instant),
-    /// Everything was freed.
-    Left,
+    /// The connection has ended; its memory is freed when no worker accesses the rings. Since this time.
+    WaitingToFree(Instant),
+    /// All memory of the connection was freed.
+    Freed,
 }
 
 /// One connection.
 #[derive(Debug)]
 pub(super) struct Session {
     device: Arc<Device>,
-    /// `None`: closed.
+    /// The socket; `None`: it is closed.
     guest: Option<OwnedFd>,
     step: Step,
     inbox: Inbox,
     requests: Requests,
     closing: Arc<AtomicUsize>,
-    /// Workers that were inside at that time and have not left since: ring, count of visits, thread.
+    /// Accesses of workers that were in progress at that time and have not ended since: ring number, value of `visits`, thread.
     watched: (Vec<(usize, u64, i32)>, Instant),
 }
 
@@ -62,14 +62,14 @@ impl Session {
         }
     }
 
-    /// One step. Returns false if the session has to wait.
+    /// Executes one step. Returns false if the session has to wait.
     fn step(&mut self) -> bool {
-        match std::mem::replace(&mut self.step, Step::Left) {
+        match std::mem::replace(&mut self.step, Step::Freed) {
             Step::Idle => self.read(),
-            Step::Held(message, since) => self.wait_for_workers(message, since),
+            Step::WaitingForWorkers(message, since) => self.wait_for_workers(message, since),
             Step::Answering(outbox) => self.write(outbox),
-            Step::Leaving(since) => self.wait_to_leave(since),
-            Step::Left => false,
+            Step::WaitingToFree(since) => self.wait_to_free(since),
+            Step::Freed => false,
         }
     }
 
@@ -97,27 +97,27 @@ impl Session {
         }
         let Some(guest) = &self.guest else { return self.abort() };
         match self.inbox.read(guest) {
-            Read::Message(message) if !message.fds.never_block_on_close() => {
-                self.finish(&message, Err(Refusal::Descriptor))
+            ReadResult::Message(message) if !message.fds.never_block_on_close() => {
+                self.finish(&message, Err(Refusal::FileDescriptor))
             }
-            Read::Message(message) if allows_workers(message.request()) => {
+            ReadResult::Message(message) if allows_workers(message.request()) => {
                 let done = self.requests.handle(&message);
                 self.finish(&message, done)
             }
-            Read::Message(message) => {
+            ReadResult::Message(message) => {
                 self.device.pause();
-                self.set_step(Step::Held(message, Instant::now()), true)
+                self.set_step(Step::WaitingForWorkers(message, Instant::now()), true)
             }
-            Read::Ended => self.abort(),
-            Read::Broken(why) => self.fail(&format!("a message is refused: {why}")),
-            Read::Nothing => self.set_step(Step::Idle, false),
+            ReadResult::Ended => self.abort(),
+            ReadResult::Broken(why) => self.fail(&format!("a message is refused: {why}")),
+            ReadResult::Nothing => self.set_step(Step::Idle, false),
         }
     }
 
     fn wait_for_workers(&mut self, message: Message, since: Instant) -> bool {
         while !self.device.is_idle() {
             if since.elapsed() >= SPIN {
-                return self.set_step(Step::Held(message, since), false);
+                return self.set_step(Step::WaitingForWorkers(message, since), false);
             }
             std::hint::spin_loop();
         }
@@ -154,23 +154,23 @@ impl Session {
     fn write(&mut self, mut outbox: Outbox) -> bool {
         let Some(guest) = &self.guest else { return self.abort() };
         match outbox.write(guest) {
-            Written::All => self.set_step(Step::Idle, true),
-            Written::Part => self.set_step(Step::Answering(outbox), false),
-            Written::Ended => self.abort(),
+            WriteResult::All => self.set_step(Step::Idle, true),
+            WriteResult::Part => self.set_step(Step::Answering(outbox), false),
+            WriteResult::Ended => self.abort(),
         }
     }
 
-    fn wait_to_leave(&mut self, since: Instant) -> bool {
+    fn wait_to_free(&mut self, since: Instant) -> bool {
         while !self.device.is_idle() {
             if since.elapsed() >= SPIN {
-                return self.set_step(Step::Leaving(since), false);
+                return self.set_step(Step::WaitingToFree(since), false);
             }
             std::hint::spin_loop();
         }
         self.requests.end();
         self.device.resume();
         lost_memory::log_replaced();
-        self.set_step(Step::Left, false)
+        self.set_step(Step::Freed, false)
     }
 }
 
@@ -185,9 +185,9 @@ impl server::Session for Session {
 
     fn close(&mut self) {
         self.guest = None;
-        if !matches!(self.step, Step::Leaving(_) | Step::Left) {
+        if !matches!(self.step, Step::WaitingToFree(_) | Step::Freed) {
             self.device.pause();
-            self.step = Step::Leaving(Instant::now());
+            self.step = Step::WaitingToFree(Instant::now());
         }
     }
 
@@ -198,9 +198,9 @@ impl server::Session for Session {
             self.watched = (visits, now);
             return false;
         }
-        // All of these were already in progress at the previous check, so none has just begun.
+        // All of these accesses were already in progress at the previous check, so none has just begun.
         let threads = self.watched.0.iter().map(|(_, _, thread)| *thread);
-        let stuck = workers::check_workers(&self.device.port, threads, self.watched.1, now);
+        let stuck = stuck_workers::check_workers(&self.device.port, threads, self.watched.1, now);
         if stuck.close {
             self.close();
         }
@@ -209,11 +209,11 @@ impl server::Session for Session {
     }
 
     fn is_watched(&self) -> bool {
-        !matches!(self.step, Step::Left)
+        !matches!(self.step, Step::Freed)
     }
 
     fn is_over(&self) -> bool {
-        matches!(self.step, Step::Left)
+        matches!(self.step, Step::Freed)
     }
 
     fn has_hung_up(&self) -> bool {
@@ -222,7 +222,7 @@ impl server::Session for Session {
 
     fn next_check_in(&self, now: Instant) -> Option<Duration> {
         match self.step {
-            Step::Held(_, since) | Step::Leaving(since) => {
+            Step::WaitingForWorkers(_, since) | Step::WaitingToFree(since) => {
                 Some(if now - since < LIMIT { Duration::from_millis(1) } else { LIMIT / 10 })
             }
             _ => None,
@@ -233,7 +233,7 @@ impl server::Session for Session {
         let flags = match &self.step {
             Step::Idle => PollFlags::IN,
             Step::Answering(_) => PollFlags::OUT,
-            Step::Held(..) | Step::Leaving(_) | Step::Left => return,
+            Step::WaitingForWorkers(..) | Step::WaitingToFree(_) | Step::Freed => return,
         };
         fds.extend(self.guest.as_ref().map(|guest| PollFd::new(guest, flags)));
     }

@@ -1,4 +1,4 @@
-//! [`Socket`]: a path at which guests connect, and the facts about the guest.
+//! [`Socket`]: a path at which a guest connects, and the facts about this guest.
 
 use super::Device;
 use super::from_guest::FromGuest;
@@ -16,17 +16,17 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// The sockets that are open, so that no path is used twice.
+/// The sockets that are open, so that no path is used by two ports.
 static OPEN: Mutex<Vec<Weak<PortState>>> = Mutex::new(Vec::new());
 
-/// A path. Dropping it ends the connection; receivers and senders that are left then receive and send nothing.
+/// The socket of a port. Dropping it ends the connection; remaining receivers and senders then receive and send nothing.
 #[derive(Debug)]
 pub struct Socket {
     port: Arc<PortState>,
     device: Arc<Device>,
 }
 
-/// Serves the guests of one port.
+/// The back-end of one port whose rings the switch serves itself.
 struct OwnBackend(Arc<Device>);
 
 impl server::Backend for OwnBackend {
@@ -42,8 +42,8 @@ impl server::Backend for OwnBackend {
 }
 
 impl Socket {
-    /// Begins to listen or to connect. As server, `path` must not exist. `notify` is called whenever the state of the port
-    /// changes.
+    /// Begins to listen or to connect. If the switch creates the socket, `path` must not exist. `notify` is called whenever the state of
+    /// the port changes.
     pub fn open(path: &str, role: Role, notify: Notify) -> Result<Socket, SocketError> {
         if path.len() > PATH_MAX {
             return Err(SocketError::TooLong);
@@ -85,7 +85,7 @@ impl Socket {
         u32::try_from(self.port.numa.load(Ordering::Relaxed)).ok()
     }
 
-    /// Spreads the senders over `pairs` queue pairs.
+    /// Distributes the senders over `pairs` queue pairs.
     pub fn spread_over(&mut self, pairs: usize) {
         self.port.spread_over(pairs);
     }
@@ -95,12 +95,12 @@ impl Socket {
         FromGuest::new(&self.device, pair)
     }
 
-    /// Creates sender number `slot` of the port.
+    /// Creates the sender with number `slot` of the port.
     pub fn sender(&self, slot: usize) -> ToGuest {
         ToGuest::new(&self.device, slot)
     }
 
-    /// Facts about the guest; `None` if none is connected.
+    /// Facts about the guest; `None` if no guest is connected.
     pub fn guest(&mut self) -> Option<Guest> {
         self.device.facts().clone()
     }

@@ -1,11 +1,12 @@
-//! A guest's side of the socket and of the rings, in the same process: sessions that follow the specification, and random sessions.
+//! Implements a guest's side of the socket and of the rings in the same process: sessions that follow the specification, and random
+//! sessions.
 
 use super::requests::{FEATURES, PROTOCOL_FEATURES};
 use super::session::Session;
 use super::*;
 use crate::feature;
 use crate::memory::tests::file;
-use crate::memory::{GuestMemory, Layout};
+use crate::memory::{GuestMemory, RegionLayout};
 use crate::rules::request::*;
 use crate::server::Session as _;
 use packet::frame::FramePool;
@@ -68,7 +69,7 @@ impl Front {
         peer.set_nonblocking(true).unwrap();
         let session = Session::new(device, ours.into(), &Arc::<AtomicUsize>::default());
         let file = file(MEMORY);
-        let layout = Layout { guest: GUEST, size: MEMORY, user: USER, offset: 0 };
+        let layout = RegionLayout { guest: GUEST, size: MEMORY, user: USER, offset: 0 };
         let memory = GuestMemory::map(&[layout], &[&file]).unwrap();
         let event = || eventfd(0, EventfdFlags::NONBLOCK).unwrap();
         let events = (0..8).map(|_| event()).collect();
@@ -95,11 +96,11 @@ impl Front {
         Some(bytes.get(12..n)?.to_vec())
     }
 
-    fn told(&mut self, request: u32, payload: &[u8], fds: &[BorrowedFd<'_>]) -> Option<bool> {
+    fn reported(&mut self, request: u32, payload: &[u8], fds: &[BorrowedFd<'_>]) -> Option<bool> {
         self.say(request, NEED_REPLY, payload, fds).map(|reply| reply == [0; 8])
     }
 
-    /// The messages of a handshake for two rings: request, payload, and which descriptor: the memory or an event.
+    /// The messages of a handshake for two rings: request, payload, and the file descriptor that is sent: of the memory or of an event.
     fn steps(features: u64) -> Vec<(u32, Vec<u8>, Option<usize>)> {
         let mut steps = vec![
             (GET_FEATURES, vec![], None),
@@ -156,7 +157,7 @@ impl Front {
         bytes
     }
 
-    /// Offers a descriptor as entry `index`.
+    /// Makes a descriptor available as entry `index`.
     fn offer(&self, ring: u64, index: u16, len: u32, flags: u16) -> u64 {
         let (base, slot) = (ring * 0x4000, u64::from(index % SIZE));
         let buffer = BUFFERS + (ring * u64::from(SIZE) + slot) * 0x1000;
@@ -171,7 +172,7 @@ impl Front {
         u16::from_le_bytes(self.read(ring * 0x4000 + 0x2002))
     }
 
-    /// The packet that the switch sent as used entry `seen`, which goes on behind the packet.
+    /// The packet that the switch sent in used entry `seen`; advances `seen` to the entry after the packet.
     fn received(&self, seen: &mut u16) -> Vec<u8> {
         let (mut got, mut left) = (Vec::new(), 1);
         while left > 0 {
@@ -189,7 +190,8 @@ impl Front {
         got.split_off(12)
     }
 
-    /// Offers a packet in two buffers as entry `index`, the second from byte `split` of the packet on; returns where both are.
+    /// Makes a packet in two buffers available as entry `index`; the second buffer begins at byte `split` of the packet. Returns the addresses
+    /// of both.
     fn send_split(&self, index: u16, packet: &[u8], split: usize) -> [u64; 2] {
         let first = 2 * (u64::from(index) % 4);
         let at = [0, 1].map(|n| BUFFERS + (u64::from(SIZE) + first + n) * 0x1000);
@@ -244,7 +246,7 @@ fn a_guest_sends_and_receives() {
     assert!(source.receive(32, &mut pool, &mut out) == crate::Received::default());
 }
 
-/// Front-ends name eventfds of rings before features are negotiated: the ring is not enabled by that.
+/// Front-ends may send eventfds of rings before features are negotiated. That does not enable the ring.
 #[test]
 fn a_ring_starts_when_it_is_enabled() {
     let device = device();
@@ -305,7 +307,7 @@ fn a_packet_is_spread_over_buffers_if_the_guest_agreed() {
     }
 }
 
-/// What a worker may do to a frame without its tail; the same is done to `bytes`.
+/// Changes a frame without its tail as a worker may do, and `bytes` in the same way.
 fn change(
     dice: &mut fastrand::Rng,
     pool: &mut FramePool,
@@ -339,7 +341,7 @@ fn change(
     }
 }
 
-/// Two guests that take long packets in several buffers, with their devices.
+/// Two guests that receive long packets in several buffers, and their devices.
 fn two_guests() -> ([Arc<Device>; 2], [Front; 2]) {
     let devices = [device(), device()];
     let mut fronts = devices.each_ref().map(Front::new);
@@ -347,8 +349,8 @@ fn two_guests() -> ([Arc<Device>; 2], [Front; 2]) {
     (devices, fronts)
 }
 
-/// Packets of many lengths, in one buffer or two, from one guest to another: each arrives as it was sent, and the sender
-/// gets its buffers back when the last frame is done.
+/// Packets of many lengths, in one or two buffers, from one guest to another: each arrives as it was sent, and the sender's
+/// buffers are returned when the last frame was sent or freed.
 #[test]
 fn tails_stay_with_their_sender_until_they_are_sent() {
     let mut lent_bursts = 0;
@@ -378,14 +380,17 @@ fn tails_stay_with_their_sender_until_they_are_sent() {
                 })
                 .collect();
             let mut frames = Vec::new();
-            let got = source.borrow(32, &mut pool, &mut frames);
+            let got = source.receive_with_leases(32, &mut pool, &mut frames);
             assert_eq!((got.packets, frames.len()), (packets.len(), packets.len()));
-            let lent = frames.iter().any(|frame| !frame.is_whole());
-            assert_eq!((got.lent, from.used(1)), (lent, if lent { shown } else { index }));
+            let lent = frames.iter().any(|frame| !frame.is_complete());
+            assert_eq!((got.needs_return, from.used(1)), (lent, if lent { shown } else { index }));
             assert_eq!(devices[0].is_idle(), !lent);
             lent_bursts += usize::from(lent);
             if lent {
-                assert_eq!(source.borrow(32, &mut pool, &mut Vec::new()), crate::Received::default());
+                assert_eq!(
+                    source.receive_with_leases(32, &mut pool, &mut Vec::new()),
+                    crate::Received::default()
+                );
             }
             frames
                 .iter_mut()
@@ -398,7 +403,7 @@ fn tails_stay_with_their_sender_until_they_are_sent() {
             pool.free_all(&mut frames);
             // The last message of a guest may be waiting for this.
             devices[0].pause();
-            assert_eq!(source.give_back(), Some(u64::from(lent)));
+            assert_eq!(source.return_buffers(), Some(u64::from(lent)));
             devices[0].resume();
             assert_eq!((from.used(1), devices[0].is_idle()), (index, true));
             packets.iter().for_each(|packet| assert_eq!(to.received(&mut seen), packet[..], "seed {seed}"));
@@ -407,7 +412,7 @@ fn tails_stay_with_their_sender_until_they_are_sent() {
     assert!(lent_bursts > 1000, "{lent_bursts}");
 }
 
-/// A guest that changes a packet after the switch has looked at it changes its tail only.
+/// A guest that changes a packet after the switch has received it changes only the tail.
 #[test]
 fn what_was_parsed_is_what_is_sent() {
     let (devices, [mut from, to]) = two_guests();
@@ -415,7 +420,7 @@ fn what_was_parsed_is_what_is_sent() {
     let (mut pool, mut frames) = (FramePool::new(8), Vec::new());
     let at = from.send_split(0, &[1; 1496], 1496)[0];
     to.offer(0, 0, 4096, 2);
-    assert!(source.borrow(32, &mut pool, &mut frames).lent);
+    assert!(source.receive_with_leases(32, &mut pool, &mut frames).needs_return);
     from.write(at, &[2; 12 + 1496]);
     let mut sender = to_guest::ToGuest::new(&devices[1], 0);
     let mut packets = to_guest::Packets::default();
@@ -426,7 +431,7 @@ fn what_was_parsed_is_what_is_sent() {
         0
     );
     assert_eq!(to.received(&mut 0), [[1; 128].as_slice(), &[2; 1368]].concat());
-    // A guest that goes away, and a queue that is dropped, while a frame is somewhere.
+    // A guest disconnects, and a queue is dropped, while a frame has a lease.
     from.session.close();
     from.session.run();
     assert!(!from.session.is_over());
@@ -444,7 +449,7 @@ fn unsent(sender: &mut to_guest::ToGuest, frames: &[&[u8]]) -> usize {
     sending.flush(|_, _| {})
 }
 
-/// Buffers that are known since the index was read last are fewer than a packet needs: the index is read again.
+/// If fewer buffers are known from the last read of the index than a packet needs, the index is read again.
 #[test]
 fn a_long_packet_takes_buffers_that_were_offered_after_the_index_was_read() {
     let device = device();
@@ -459,7 +464,7 @@ fn a_long_packet_takes_buffers_that_were_offered_after_the_index_was_read() {
     for round in 0..20 {
         offer(6 * round + 4);
         assert_eq!(unsent(&mut sender, &[&short]), 0);
-        // Three buffers are left, and known. The packet needs five, and must not use a part of them.
+        // Three buffers are left and known. The packet needs five, so it must not use these three.
         assert_eq!((unsent(&mut sender, &[&long]), front.used(0)), (1, 6 * round + 1));
         offer(6 * round + 8);
         assert_eq!((unsent(&mut sender, &[&long]), front.used(0)), (0, 6 * round + 6), "round {round}");
@@ -487,7 +492,7 @@ fn packets_of_any_length_arrive_in_buffers_of_any_length() {
             let free = SIZE - (offered - seen);
             for _ in 0..dice.u16(0..=free) {
                 let at = front.offer(0, offered, dice.choice([64, 100, 300, 4096]).unwrap(), 2);
-                // The header of a packet before, or something else.
+                // The header of an earlier packet, or other bytes.
                 front.write(at, &if dice.bool() { [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0] } else { [7; 12] });
                 offered += 1;
             }
@@ -544,8 +549,8 @@ fn offloads_travel_both_ways() {
         let mut sender = to_guest::ToGuest::new(&device, 0);
         let mut packets = to_guest::Packets::default();
         let mut sending = sender.begin(&mut packets, 0).unwrap();
-        let takes = sending.takes(&packet, packet.len(), &open);
-        assert_eq!((takes, sending.push_with_offload(&frame, &open)), (agreed, agreed));
+        let supported = sending.supports(&packet, packet.len(), &open);
+        assert_eq!((supported, sending.push_with_offload(&frame, &open)), (agreed, agreed));
         assert_eq!(sending.flush(|_, _| {}), 0);
         drop(sending);
         let mut sent = header;
@@ -574,10 +579,10 @@ fn what_is_written_during_a_migration_is_logged() {
     let mut used = address(0);
     used[4] = 1;
     used[32..].copy_from_slice(&long(GUEST + 0x2000));
-    assert_eq!(front.told(SET_VRING_ADDR, &used, &[]), Some(true));
+    assert_eq!(front.reported(SET_VRING_ADDR, &used, &[]), Some(true));
     let mut sender = to_guest::ToGuest::new(&device, 0);
     for (index, flag, expected) in [(0, 0, vec![]), (1, feature::LOG_ALL, vec![(0x8000, 4), (0x8004, 2)])] {
-        assert_eq!(front.told(SET_FEATURES, &long(features | flag), &[]), Some(true));
+        assert_eq!(front.reported(SET_FEATURES, &long(features | flag), &[]), Some(true));
         front.offer(0, index, 2048, 2);
         let mut packets = to_guest::Packets::default();
         let mut sending = sender.begin(&mut packets, 0).unwrap();
@@ -593,28 +598,28 @@ fn memory_changes_only_when_no_worker_is_inside() {
     let device = device();
     let mut front = Front::new(&device);
     front.handshake(feature::VERSION_1);
-    let inside = device.enter(1).unwrap();
+    let access = device.enter(1).unwrap();
     let other = file(MEMORY);
-    assert_eq!(front.told(SET_MEM_TABLE, &table(&[whole()]), &[other.as_fd()]), None);
+    assert_eq!(front.reported(SET_MEM_TABLE, &table(&[whole()]), &[other.as_fd()]), None);
     assert!(device.enter(0).is_none() && front.session.next_check_in(std::time::Instant::now()).is_some());
     let old = front.offer(1, 0, 72, 0);
-    assert_eq!(inside.waiting(), Ok(1), "the worker still has the old memory, at {old:#x}");
-    drop(inside);
+    assert_eq!(access.available(), Ok(1), "the worker still has the old memory, at {old:#x}");
+    drop(access);
     front.session.run();
     assert_eq!(front.reply(), Some(vec![0; 8]));
-    assert_eq!(device.enter(1).unwrap().waiting(), Ok(0));
+    assert_eq!(device.enter(1).unwrap().available(), Ok(0));
     // A table without the rings is refused, and the memory stays.
     let elsewhere = [GUEST, MEMORY, 0x1000, 0];
-    assert_eq!(front.told(SET_MEM_TABLE, &table(&[elsewhere]), &[other.as_fd()]), Some(false));
+    assert_eq!(front.reported(SET_MEM_TABLE, &table(&[elsewhere]), &[other.as_fd()]), Some(false));
     // Memory that is plugged in and out.
     let slot = |guest| [long(0), [guest, 4096, guest, 0].map(u64::to_ne_bytes).concat()].concat();
     assert_eq!(front.say(GET_MAX_MEM_SLOTS, 0, &[], &[]), Some(long(32)));
-    assert_eq!(front.told(ADD_MEM_REG, &slot(0x1000), &[other.as_fd()]), Some(true));
-    assert_eq!(front.told(ADD_MEM_REG, &slot(0x1000), &[other.as_fd()]), Some(false));
-    assert_eq!(front.told(REM_MEM_REG, &slot(0x1000), &[]), Some(true));
-    assert_eq!(front.told(REM_MEM_REG, &slot(0x1000), &[]), Some(false));
+    assert_eq!(front.reported(ADD_MEM_REG, &slot(0x1000), &[other.as_fd()]), Some(true));
+    assert_eq!(front.reported(ADD_MEM_REG, &slot(0x1000), &[other.as_fd()]), Some(false));
+    assert_eq!(front.reported(REM_MEM_REG, &slot(0x1000), &[]), Some(true));
+    assert_eq!(front.reported(REM_MEM_REG, &slot(0x1000), &[]), Some(false));
     assert_eq!(
-        front.told(REM_MEM_REG, &[long(0), whole().map(u64::to_ne_bytes).concat()].concat(), &[]),
+        front.reported(REM_MEM_REG, &[long(0), whole().map(u64::to_ne_bytes).concat()].concat(), &[]),
         Some(false)
     );
     assert!(device.enter(1).is_some());
@@ -640,7 +645,7 @@ fn a_guest_that_moved_is_announced() {
     let device = device();
     let mut front = Front::new(&device);
     front.handshake(feature::VERSION_1);
-    assert_eq!(front.told(SEND_RARP, &[2, 0, 0, 0, 0, 9, 0, 0], &[]), Some(true));
+    assert_eq!(front.reported(SEND_RARP, &[2, 0, 0, 0, 0, 9, 0, 0], &[]), Some(true));
     let (mut pool, mut out) = (FramePool::new(8), Vec::new());
     let mut source = from_guest::FromGuest::new(&device, 0);
     assert_eq!(source.receive(32, &mut pool, &mut out).packets, 1);
@@ -680,7 +685,7 @@ fn any_step(
     step
 }
 
-/// A guest sends any message at any time and writes anything into its rings, while workers may be inside. Afterwards the port serves
+/// A guest sends any message at any time and writes any data into its rings, while workers access them. Afterwards the port serves
 /// the next guest.
 #[test]
 fn sessions_by_seed() {
@@ -703,7 +708,7 @@ fn sessions_by_seed() {
         let (mut pool, mut out) = (FramePool::new(8), Vec::new());
         let mut source = from_guest::FromGuest::new(&device, 0);
         let mut sender = to_guest::ToGuest::new(&device, 0);
-        // How rare steps are that do not belong to the handshake, and random bytes in the rings: the rings must often be in use.
+        // How rare other steps than those of the handshake, and random bytes in the rings, are: the rings must often be in use.
         let rare = dice.choice([6, 40, 300]).unwrap();
         let mut next = 0;
         for _ in 0..150 {
@@ -734,16 +739,16 @@ fn sessions_by_seed() {
                     seen[0] += source.receive(32, &mut pool, &mut out).packets;
                     pool.free_all(&mut out);
                 }
-                // As a worker does: tails stay with the guest, and buffers are held, until the packets were sent.
+                // As in a worker, tails stay in guest memory, and buffers are held, until the packets were sent.
                 6 => {
-                    seen[0] += source.borrow(32, &mut pool, &mut out).packets;
+                    seen[0] += source.receive_with_leases(32, &mut pool, &mut out).packets;
                     front.session.run();
                     let mut packets = to_guest::Packets::default();
                     if let Some(mut sending) = sender.begin(&mut packets, 2) {
                         sending.send_frames(&out, |_, _| seen[1] += 1);
                     }
                     pool.free_all(&mut out);
-                    assert!(source.give_back().is_some(), "seed {seed}");
+                    assert!(source.return_buffers().is_some(), "seed {seed}");
                 }
                 7 => {
                     let packet = vec![1; dice.usize(14..4000)];
@@ -780,24 +785,24 @@ fn sessions_by_seed() {
 fn rings_by_seed() {
     for seed in 0..2000 {
         let mut dice = fastrand::Rng::with_seed(seed);
-        let mut content = vec![0u8; 1 + crate::probe::MEMORY];
+        let mut content = vec![0u8; 1 + crate::fuzz_rings::MEMORY];
         content[0] = dice.u8(..);
         // Plausible descriptors, then a few arbitrary bytes.
-        for n in 0..usize::from(crate::probe::SIZE) {
-            let address = dice.u64(..crate::probe::MEMORY as u64 + 100);
+        for n in 0..usize::from(crate::fuzz_rings::SIZE) {
+            let address = dice.u64(..crate::fuzz_rings::MEMORY as u64 + 100);
             let len = dice.choice([0u32, 12, 16, 32, 60, 72, 1500, 9000]).unwrap();
             let rest = u64::from(len) | dice.u64(..8) << 32 | dice.u64(..17) << 48;
             content[1 + 16 * n..][..16].copy_from_slice(&[address, rest].map(u64::to_le_bytes).concat());
         }
         if content[0] & 0x80 != 0 {
-            // Flags of a packed ring: most descriptors are offered.
-            for n in 0..usize::from(crate::probe::SIZE) {
+            // Flags of a packed ring that make most descriptors available.
+            for n in 0..usize::from(crate::fuzz_rings::SIZE) {
                 let at = 1 + 16 * n + 14;
                 let wrap = if dice.u8(..8) == 0 { 0x8000 } else { 0x80 };
                 content[at..at + 2].copy_from_slice(&(dice.u16(..8) | wrap).to_le_bytes());
             }
         }
-        let available = 1 + crate::probe::RING[1] as usize;
+        let available = 1 + crate::fuzz_rings::RING[1] as usize;
         content[available + 2] = dice.u8(..18);
         for slot in content[available + 4..][..32].chunks_mut(2) {
             slot[0] = dice.u8(..17);
@@ -806,6 +811,6 @@ fn rings_by_seed() {
             let at = dice.usize(..content.len().min(0xc00));
             content[at] = dice.u8(..);
         }
-        crate::probe::rings(&content);
+        crate::fuzz_rings::run(&content);
     }
 }

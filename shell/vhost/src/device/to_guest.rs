@@ -1,10 +1,10 @@
-//! Sending to a guest.
+//! Sends to a guest.
 
-use super::{Device, Inside};
+use super::{Device, RingAccess};
 use crate::feature;
 use crate::ring::any::AnyRing;
 use crate::ring::fill::{Item, Packet};
-use crate::ring::split::BURST;
+use crate::ring::state::BURST;
 use arrayvec::ArrayVec;
 use packet::frame::Frame;
 use packet::offload::{GsoKind, Offload};
@@ -12,7 +12,7 @@ use packet::vnet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Packets of a burst, for [`ToGuest::begin`]. The caller keeps them, so that a [`Sending`] is small and can be moved.
+/// The packets of a burst, for [`ToGuest::begin`]. The caller owns them, so that a [`Sending`] is small and cheap to move.
 #[derive(Debug, Default)]
 pub struct Packets<'f>(ArrayVec<Item<'f>, BURST>);
 
@@ -29,13 +29,13 @@ impl ToGuest {
     }
 
     /// Whether the guest accepts TCP frames that need segmentation, over IPv4 and IPv6.
-    pub fn takes_large(&self) -> bool {
-        let wants = feature::GUEST_CSUM | feature::GUEST_TSO4 | feature::GUEST_TSO6;
-        self.device.port.features.load(Ordering::Relaxed) & wants == wants
+    pub fn accepts_large(&self) -> bool {
+        let needed = feature::GUEST_CSUM | feature::GUEST_TSO4 | feature::GUEST_TSO6;
+        self.device.port.features.load(Ordering::Relaxed) & needed == needed
     }
 
-    /// Begins a transmission to an enabled ring; `None` if no ring is enabled. If the ring takes only part of a burst,
-    /// the rest is offered again, up to `retries` times. `packets` is empty.
+    /// Begins a transmission to an enabled ring; `None` if no ring is enabled. `packets` must be empty. If the ring accepts only part of a
+    /// burst, the rest is passed to the ring again, up to `retries` times.
     #[inline]
     pub fn begin<'q, 'f>(
         &'q mut self,
@@ -50,9 +50,9 @@ impl ToGuest {
     }
 }
 
-/// A transmission to one ring. Until it is dropped, no other thread has the ring.
+/// A transmission to one ring. Until it is dropped, no other thread can access the ring.
 pub struct Sending<'q, 'f> {
-    ring: Inside<'q>,
+    ring: RingAccess<'q>,
     pair: usize,
     items: &'q mut ArrayVec<Item<'f>, BURST>,
     progress: Progress,
@@ -81,7 +81,7 @@ impl<'f> Sending<'_, 'f> {
 
     /// Whether the guest accepts a packet of `len` bytes with this offload request. `head`: the beginning of the packet, at least
     /// [`Offload::reach`] bytes.
-    pub fn takes(&self, head: &[u8], len: usize, offload: &Offload) -> bool {
+    pub fn supports(&self, head: &[u8], len: usize, offload: &Offload) -> bool {
         let segmentation = match offload.gso.map(|gso| gso.kind) {
             None => 0,
             Some(GsoKind::Tcp4) => feature::GUEST_TSO4,
@@ -89,39 +89,39 @@ impl<'f> Sending<'_, 'f> {
             Some(GsoKind::Udp) => return false,
         };
         let ecn = offload.gso.filter(|gso| gso.ecn).map_or(0, |_| feature::GUEST_ECN);
-        let wants = offload.csum.map_or(0, |_| feature::GUEST_CSUM) | segmentation | ecn;
-        self.ring.features() & wants == wants && offload.fits_head(head, len)
+        let needed = offload.csum.map_or(0, |_| feature::GUEST_CSUM) | segmentation | ecn;
+        self.ring.features() & needed == needed && offload.fits_head(head, len)
     }
 
-    /// Appends a packet. Returns false if there is no room.
+    /// Appends a packet. Returns false if `packets` is full.
     #[inline]
     pub fn push(&mut self, bytes: &'f [u8]) -> bool {
         self.items.try_push(Item::new(bytes)).is_ok()
     }
 
-    /// As [`Sending::push`], for a frame. If it has a tail, that is copied to the guest's buffer only.
+    /// As [`Sending::push`], for a frame. An absent tail is copied only to the guest's buffer.
     #[inline]
     pub fn push_frame(&mut self, frame: &'f Frame) -> bool {
-        self.items.try_push(Item::of(frame)).is_ok()
+        self.items.try_push(Item::from_frame(frame)).is_ok()
     }
 
-    /// Appends a packet with an offload request. Returns false if there is no room, or the guest does not support the
-    /// request.
+    /// Appends a packet with an offload request. Returns false if `packets` is full, or the guest does not support the request.
     pub fn push_with_offload(&mut self, frame: &'f Frame, offload: &Offload) -> bool {
         let head = frame.head_of(offload.reach());
         let header = vnet::encode(offload, head);
-        self.takes(head, frame.len(), offload) && self.items.try_push(Item::with(frame, header)).is_ok()
+        self.supports(head, frame.len(), offload)
+            && self.items.try_push(Item::with_offload(frame, header)).is_ok()
     }
 
-    /// Sends a packet at once, after those that were pushed before. Returns how many packets were not sent.
+    /// Sends the pushed packets, and then this packet at once. Returns how many packets were not sent.
     pub fn send_now(&mut self, bytes: &[u8], mut sent: impl FnMut(&[u8], usize)) -> usize {
         let before = self.flush(&mut sent);
         let item = Item::new(bytes);
         before + self.progress.offer(&mut self.ring, &[item], &mut sent)
     }
 
-    /// Sends the pushed packets. For each packet that was put into the ring it calls `sent` with the bytes that are present (an absent
-    /// tail is not) and the length. Returns how many packets were not sent. Once the ring is full, this `Sending` sends nothing more.
+    /// Sends the pushed packets. Calls `sent` for each packet that was put into the ring, with its bytes (without an absent tail) and its
+    /// length. Returns how many packets were not sent. When the ring is full, this `Sending` sends no further packets.
     #[inline]
     pub fn flush(&mut self, mut sent: impl FnMut(&[u8], usize)) -> usize {
         let unsent = self.progress.offer(&mut self.ring, &self.items[..], &mut sent);
@@ -129,19 +129,19 @@ impl<'f> Sending<'_, 'f> {
         unsent
     }
 
-    /// Sends frames without offload requests, as [`Sending::flush`] sends pushed packets. No packet may be pushed when it is called.
+    /// Sends frames without offload requests, as [`Sending::flush`] sends pushed packets. No pushed packet may be waiting.
     #[inline]
     pub fn send_frames(&mut self, frames: &[Frame], mut sent: impl FnMut(&[u8], usize)) -> usize {
         self.progress.offer(&mut self.ring, frames, &mut sent)
     }
 
-    /// Interrupts sent to the guest since the last call.
+    /// Number of interrupts sent to the guest since the last call.
     #[inline]
     pub fn interrupts(&mut self) -> u64 {
         std::mem::take(&mut self.progress.interrupts)
     }
 
-    /// How often the rest of a burst was offered again.
+    /// How often the rest of a burst was passed to the ring again.
     #[inline]
     pub fn retries(&self) -> u32 {
         self.progress.retries
@@ -149,7 +149,7 @@ impl<'f> Sending<'_, 'f> {
 }
 
 impl Progress {
-    /// Puts the packets into the ring; returns the number of those that were not sent.
+    /// Puts packets into the ring. Returns the number of packets that were not sent.
     #[inline]
     fn offer<P: Packet>(
         &mut self,

@@ -1,13 +1,13 @@
-//! A ring of either memory format: the format is matched once for a burst.
+//! A ring of either memory format. The format is matched once for each call, not for each packet.
 
 use super::InvalidRing;
-use super::access::Split;
 use super::descriptor::Addresses;
-use super::fill::{Filled, Packet};
+use super::fill::{FillResult, Packet};
 use super::layout::Layout;
-use super::loans::Loans;
 use super::packed::Packed;
-use super::split::{Ring, Start, Wiring};
+use super::split::Split;
+use super::state::{Ring, StartPosition, Wiring};
+use super::tail_leases::TailLeases;
 use crate::feature;
 use crate::guest::Received;
 use crate::memory::GuestMemory;
@@ -15,15 +15,15 @@ use packet::frame::{FrameBatch, FramePool};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// A ring that is in use. One worker at a time has it.
+/// A ring that is in use. Only one worker at a time accesses it.
 #[derive(Debug)]
 pub(crate) enum AnyRing {
     Split(Ring<Split>),
     Packed(Ring<Packed>),
 }
 
-/// What is the same for both formats.
-macro_rules! each {
+/// Evaluates one expression for the ring of either format.
+macro_rules! on_ring {
     ($any:expr, $ring:ident => $what:expr) => {
         match $any {
             AnyRing::Split($ring) => $what,
@@ -33,13 +33,13 @@ macro_rules! each {
 }
 
 impl AnyRing {
-    /// A ring in the format that was negotiated; see [`Ring::new`].
+    /// Creates a ring in the negotiated format; see [`Ring::new`].
     pub fn new(
         memory: &Arc<GuestMemory>,
         at: Addresses,
         size: u16,
         features: u64,
-        start: Start,
+        start: StartPosition,
         old: Option<&AnyRing>,
     ) -> Result<Option<AnyRing>, InvalidRing> {
         if features & feature::RING_PACKED == 0 {
@@ -50,7 +50,7 @@ impl AnyRing {
         Ok(Ring::new(memory, at, size, features, start, old)?.map(AnyRing::Packed))
     }
 
-    /// Whether the ring lies in this memory.
+    /// Whether the ring is valid in this memory: all its parts are in the memory and aligned, and its size is valid.
     pub fn fits(memory: &Arc<GuestMemory>, at: Addresses, size: u16, features: u64) -> bool {
         let event_index = features & feature::EVENT_IDX != 0;
         match features & feature::RING_PACKED {
@@ -59,83 +59,84 @@ impl AnyRing {
         }
     }
 
-    /// Sets how the ring notifies and is notified.
-    pub fn wire(&mut self, wiring: Wiring) {
-        each!(self, ring => ring.wiring = wiring);
+    /// Sets the eventfds of the ring and the log of its writes.
+    pub fn set_wiring(&mut self, wiring: Wiring) {
+        on_ring!(self, ring => ring.wiring = wiring);
     }
 
-    /// Where the ring is: what `GET_VRING_BASE` returns of it.
-    pub fn place(&self) -> u16 {
-        each!(self, ring => ring.next)
+    /// The ring position: the value that `GET_VRING_BASE` returns.
+    pub fn position(&self) -> u16 {
+        on_ring!(self, ring => ring.next)
     }
 
     /// The eventfd by which the guest kicks.
     pub fn kick(&self) -> Option<&Arc<OwnedFd>> {
-        each!(self, ring => ring.wiring.kick.as_ref())
+        on_ring!(self, ring => ring.wiring.kick.as_ref())
     }
 
-    /// Invalid data that the guest wrote into this ring: it is not read again.
+    /// The invalid data that the guest wrote into this ring, if any. If it is set, the ring is not read again.
     #[inline]
     pub fn invalid(&self) -> Option<InvalidRing> {
-        each!(self, ring => ring.invalid)
+        on_ring!(self, ring => ring.invalid)
     }
 
     #[inline]
     pub fn features(&self) -> u64 {
-        each!(self, ring => ring.features())
+        on_ring!(self, ring => ring.features())
     }
 
-    /// Number of packets, or of descriptors, that wait.
-    pub fn waiting(&self) -> Result<u16, InvalidRing> {
-        each!(self, ring => ring.memory.waiting(ring.next))
+    /// Number of available entries of a split ring, or of available descriptors of a packed ring.
+    pub fn available(&self) -> Result<u16, InvalidRing> {
+        on_ring!(self, ring => ring.memory.available(ring.next))
     }
 
-    /// Asks the guest to kick for the next entry, or not to kick.
-    pub fn ask_for_kicks(&mut self, on: bool) {
-        each!(self, ring => ring.ask_for_kicks(on));
+    /// Requests that the guest kicks when it adds the next entry, or that it does not kick.
+    pub fn request_kicks(&mut self, on: bool) {
+        on_ring!(self, ring => ring.request_kicks(on));
     }
 
-    /// Takes packets off the ring: see [`Ring::receive`].
+    /// Receives packets from the ring: see [`Ring::receive`].
     #[inline]
     pub fn receive(
         &mut self,
         max: usize,
         pool: &mut FramePool,
         out: &mut FrameBatch,
-        loans: Option<&mut Loans>,
+        leases: Option<&mut TailLeases>,
     ) -> Received {
-        each!(self, ring => ring.receive(max, pool, out, loans))
+        on_ring!(self, ring => ring.receive(max, pool, out, leases))
     }
 
-    /// Whether packets of the last burst are lent.
-    pub fn is_lent(&self) -> bool {
-        each!(self, ring => ring.lent)
+    /// Whether used entries of the last burst are not published yet, because of leased tails or held buffers.
+    pub fn is_deferred(&self) -> bool {
+        on_ring!(self, ring => ring.deferred)
     }
 
-    /// Whether the ring is noted in an inflight area.
+    /// Whether the position of the ring is recorded in an inflight area.
     #[inline]
-    pub fn is_noted(&self) -> bool {
-        each!(self, ring => ring.memory.is_noted())
+    pub fn has_inflight_area(&self) -> bool {
+        on_ring!(self, ring => ring.memory.has_inflight_area())
     }
 
-    /// Gives the buffers back that are held: see [`Ring::release`].
+    /// Marks the held buffers as used and publishes them, without an interrupt: see [`Ring::release`].
     pub fn release(&mut self) {
-        each!(self, ring => ring.release());
+        on_ring!(self, ring => ring.release());
     }
 
-    /// Gives the guest the buffers of a burst with loans back: see [`Ring::publish_lent`].
-    pub fn publish_lent(&mut self) -> u64 {
-        each!(self, ring => ring.publish_lent())
+    /// Publishes the used entries of a deferred burst: see [`Ring::publish_deferred`]. Returns the number of interrupts.
+    pub fn publish_deferred(&mut self) -> u64 {
+        on_ring!(self, ring => ring.publish_deferred())
     }
 
-    /// Gives the guest back what waits: see [`Ring::publish_rest`].
+    /// Publishes the used entries that are not published yet, unless they are deferred: see [`Ring::publish_rest`]. Returns the number of
+    /// interrupts.
     pub fn publish_rest(&mut self) -> u64 {
-        each!(self, ring => ring.publish_rest())
+        on_ring!(self, ring => ring.publish_rest())
     }
 
-    /// Puts packets into the guest's buffers: see [`Ring::fill`].
+    /// Copies packets into the guest's buffers: see [`Ring::fill`].
     #[inline]
-    pub fn fill<P: Packet>(&mut self, items: &[P], sent: impl FnMut(&[u8], usize)) -> Filled {
-        each!(self, ring => ring.fill(items, sent))
+    pub fn fill<P: Packet>(&mut self, items: &[P], sent: impl FnMut(&[u8], usize)) -> FillResult {
+        on_ring!(self, ring => ring.fill(items, sent))
     }
 }

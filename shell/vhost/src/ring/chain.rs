@@ -1,4 +1,4 @@
-//! From a chain of descriptors to parts of guest memory.
+//! Translates chains of descriptors to parts of guest memory.
 
 use super::InvalidRing;
 use super::descriptor::Descriptor;
@@ -6,19 +6,19 @@ use super::layout::Layout;
 use crate::memory::Part;
 use arrayvec::ArrayVec;
 
-/// Maximum number of parts of one packet, also of empty ones: 64 KB in buffers of 256 bytes, and some more. Chains with more parts
-/// are refused.
+/// Maximum number of parts of one packet, including empty ones: 64 KB in buffers of 256 bytes need 256; the rest is a margin. Chains with
+/// more parts are invalid.
 pub(crate) const PARTS_MAX: usize = 280;
 
-/// The parts of the chains of one packet, in order.
+/// The parts of all chains of one packet, in order.
 pub(crate) type Parts<'m> = ArrayVec<Part<'m>, PARTS_MAX>;
 
 /// The direction of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
-    /// The guest wrote the buffers.
+    /// The guest wrote the packet; the switch reads it.
     FromGuest,
-    /// The switch writes them.
+    /// The switch writes the packet.
     ToGuest,
 }
 
@@ -31,46 +31,46 @@ pub(crate) struct Walk<'a, L> {
     pub indirect: bool,
 }
 
-/// A chain.
+/// The result of a walk along a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chain {
-    /// Its length in bytes.
+    /// Total length of its buffers in bytes.
     pub len: u32,
-    /// The number by which it is given back.
+    /// The buffer id by which the chain is marked as used.
     pub id: u16,
-    /// By how much the place of the next entry is after it.
+    /// Number of ring slots that the chain occupies: the next entry is at the position this far after it.
     pub slots: u16,
 }
 
 impl<'m, L: Layout> Walk<'m, L> {
-    /// Appends the parts of the chain at `place`, whose first descriptor, number `head`, was read before. Every descriptor
-    /// is read once. `hint`: see [`crate::memory::GuestMemory::part`].
+    /// Appends the parts of the chain at `position`. Its first descriptor, with number `head`, was read before. Every descriptor is read
+    /// once. `hint`: see [`crate::memory::GuestMemory::part`].
     #[inline]
     pub fn chain(
         &self,
-        place: u16,
+        position: u16,
         (head, first): (u16, Descriptor),
         parts: &mut Parts<'m>,
         hint: &mut usize,
     ) -> Result<Chain, InvalidRing> {
         if first.has(Descriptor::INDIRECT) {
-            let len = self.table(first, parts, hint)?;
+            let len = self.indirect_table(first, parts, hint)?;
             return Ok(Chain { len, id: head, slots: 1 });
         }
-        let mut len = self.directed(first, parts, hint)?;
+        let mut len = self.append_checked(first, parts, hint)?;
         let (mut descriptor, mut n) = (first, 0);
         while descriptor.has(Descriptor::NEXT) {
             n += 1;
             if n >= self.ring.size() {
                 return Err(InvalidRing::Chain);
             }
-            descriptor = self.ring.following(place, n, &descriptor).ok_or(InvalidRing::Head)?;
+            descriptor = self.ring.following(position, n, &descriptor).ok_or(InvalidRing::Head)?;
             if descriptor.has(Descriptor::INDIRECT) {
                 return Err(InvalidRing::Indirect);
             }
-            len = self.add(len, self.directed(descriptor, parts, hint)?)?;
+            len = self.add(len, self.append_checked(descriptor, parts, hint)?)?;
         }
-        // In a packed ring the last descriptor has the number of the buffer.
+        // In a packed ring the last descriptor contains the buffer id.
         Ok(if L::PACKED {
             Chain { len, id: descriptor.next(), slots: n + 1 }
         } else {
@@ -83,11 +83,16 @@ impl<'m, L: Layout> Walk<'m, L> {
     }
 
     /// Appends the parts of a chain in an indirect table.
-    fn table(&self, table: Descriptor, parts: &mut Parts<'m>, hint: &mut usize) -> Result<u32, InvalidRing> {
+    fn indirect_table(
+        &self,
+        table: Descriptor,
+        parts: &mut Parts<'m>,
+        hint: &mut usize,
+    ) -> Result<u32, InvalidRing> {
         let entries = table.len() / Descriptor::BYTES as u32;
-        let whole = table.len().is_multiple_of(Descriptor::BYTES as u32)
+        let is_valid_len = table.len().is_multiple_of(Descriptor::BYTES as u32)
             && (1..=u32::from(u16::MAX)).contains(&entries);
-        if !self.indirect || !whole || table.has(Descriptor::NEXT) {
+        if !self.indirect || !is_valid_len || table.has(Descriptor::NEXT) {
             return Err(InvalidRing::Indirect);
         }
         let entry = |n: u16, hint: &mut usize| {
@@ -115,10 +120,10 @@ impl<'m, L: Layout> Walk<'m, L> {
             if descriptor.has(Descriptor::INDIRECT) {
                 return Err(InvalidRing::Indirect);
             }
-            // DPDK's driver for packed rings leaves the flag of the direction set in tables of packets that it sends.
+            // DPDK's driver for packed rings leaves the direction flag set in indirect tables of packets that the guest sends.
             let len = match (L::PACKED, self.direction) {
-                (true, Direction::FromGuest) => self.buffer(descriptor, parts, hint),
-                _ => self.directed(descriptor, parts, hint),
+                (true, Direction::FromGuest) => self.append_buffer(descriptor, parts, hint),
+                _ => self.append_checked(descriptor, parts, hint),
             };
             total = self.add(total, len?)?;
             let is_last =
@@ -135,7 +140,7 @@ impl<'m, L: Layout> Walk<'m, L> {
 
     /// Appends the parts of one buffer, which must have the right direction.
     #[inline]
-    fn directed(
+    fn append_checked(
         &self,
         buffer: Descriptor,
         parts: &mut Parts<'m>,
@@ -144,12 +149,12 @@ impl<'m, L: Layout> Walk<'m, L> {
         if buffer.has(Descriptor::WRITE) != (self.direction == Direction::ToGuest) {
             return Err(InvalidRing::Direction);
         }
-        self.buffer(buffer, parts, hint)
+        self.append_buffer(buffer, parts, hint)
     }
 
-    /// Appends the parts of one buffer: several if it crosses regions.
+    /// Appends the parts of one buffer: several parts if the buffer crosses regions.
     #[inline]
-    fn buffer(
+    fn append_buffer(
         &self,
         buffer: Descriptor,
         parts: &mut Parts<'m>,
@@ -157,7 +162,7 @@ impl<'m, L: Layout> Walk<'m, L> {
     ) -> Result<u32, InvalidRing> {
         let (mut address, mut left) = (buffer.address, buffer.len());
         if left == 0 {
-            // Counts as a part: so also a packet in buffers without length ends after `PARTS_MAX` descriptors.
+            // Counts as a part, so that `PARTS_MAX` also limits the number of descriptors without bytes.
             parts.try_push(Part::EMPTY).map_err(|_| InvalidRing::Chain)?;
         }
         while left > 0 {

@@ -1,6 +1,6 @@
-//! One descriptor, and where a ring is.
+//! One descriptor, and the addresses of a ring.
 
-/// Addresses of a ring in the front-end.
+/// Addresses of the parts of a ring in the front-end's address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Addresses {
     pub descriptors: u64,
@@ -8,8 +8,8 @@ pub(crate) struct Addresses {
     pub available: u64,
 }
 
-/// One descriptor, as it was read: two words. The fields are extracted where they are used. Storing them one by one
-/// would make the processor wait when they are copied together.
+/// One descriptor as two words. The fields are extracted where they are used: if they were stored one by one and then copied together,
+/// the processor would have to wait for the stores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Descriptor {
     pub address: u64,
@@ -22,7 +22,7 @@ impl Descriptor {
     pub const WRITE: u16 = 2;
     pub const INDIRECT: u16 = 4;
 
-    /// From its two words.
+    /// Creates a descriptor from its two words.
     #[inline]
     pub fn from_words(address: u64, rest: u64) -> Descriptor {
         Descriptor { address, rest }
@@ -38,7 +38,7 @@ impl Descriptor {
         (self.rest >> 48) as u16
     }
 
-    /// Which of these flags it has.
+    /// The flags among `of` that the descriptor has.
     #[inline]
     pub fn flags(&self, of: u16) -> u16 {
         (self.rest >> 32) as u16 & of

@@ -1,28 +1,28 @@
-//! Puts packets into the buffers that a guest offers: packets that the guest receives.
+//! Copies packets into the buffers that a guest has made available: packets that the guest receives.
 
 use super::InvalidRing;
 use super::chain::{Direction, Parts};
 use super::layout::Layout;
-use super::loans::{GUEST, prefetch_tail, write_tail};
-use super::split::{AHEAD, BURST, Burst, Cursor, HEADER, Hidden, Ring};
+use super::state::{AHEAD, BURST, Burst, Cursor, DeferredFirst, HEADER, Ring};
+use super::tail_leases::{GUEST_MEMORY, prefetch_tail, write_tail};
 use crate::feature;
 use crate::memory::{LINE, Part};
 use arrayvec::ArrayVec;
 use packet::frame::{Frame, Piece};
-use packet::{held, vnet};
+use packet::{held_buffers, vnet};
 
 /// A packet to be sent.
 pub(crate) trait Packet {
-    /// Its bytes, without a tail that is absent.
+    /// Its bytes without an absent tail.
     fn head(&self) -> &[u8];
 
-    /// Its length, with the tail.
+    /// Its length including the tail.
     fn len(&self) -> usize;
 
-    /// The frame that has the tail.
+    /// The frame that holds the tail; `None` if no tail is absent.
     fn frame(&self) -> Option<&Frame>;
 
-    /// The virtio header of a packet in one buffer, in two words.
+    /// The virtio header of the packet if it is in one buffer: the first 8 and the last 4 bytes.
     #[inline(always)]
     fn header(&self) -> (u64, u32) {
         (0, ONE_BUFFER)
@@ -47,12 +47,12 @@ impl Packet for Frame {
     }
 }
 
-/// A packet with its header.
+/// A packet with its virtio header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item<'f> {
     bytes: &'f [u8],
     header: (u64, u32),
-    /// The frame that has the bytes, if its tail is absent.
+    /// The frame with the bytes, if its tail is absent.
     frame: Option<&'f Frame>,
 }
 
@@ -63,17 +63,17 @@ impl<'f> Item<'f> {
         Item { bytes, header: (0, ONE_BUFFER), frame: None }
     }
 
-    /// A packet that is complete, in a frame.
+    /// A packet in a frame, without offload requests.
     #[inline]
-    pub fn of(frame: &'f Frame) -> Item<'f> {
-        Item { bytes: frame.head(), header: (0, ONE_BUFFER), frame: (!frame.is_whole()).then_some(frame) }
+    pub fn from_frame(frame: &'f Frame) -> Item<'f> {
+        Item { bytes: frame.head(), header: (0, ONE_BUFFER), frame: (!frame.is_complete()).then_some(frame) }
     }
 
-    /// A packet with offload requests for the guest.
-    pub fn with(frame: &'f Frame, header: [u8; vnet::LEN]) -> Item<'f> {
+    /// A packet in a frame, with offload requests for the guest.
+    pub fn with_offload(frame: &'f Frame, header: [u8; vnet::LEN]) -> Item<'f> {
         let [a, b, c, d, e, f, g, h, i, j] = header;
         let last = u32::from(u16::from_ne_bytes([i, j])) | ONE_BUFFER;
-        Item { header: (u64::from_ne_bytes([a, b, c, d, e, f, g, h]), last), ..Item::of(frame) }
+        Item { header: (u64::from_ne_bytes([a, b, c, d, e, f, g, h]), last), ..Item::from_frame(frame) }
     }
 }
 
@@ -99,55 +99,56 @@ impl Packet for Item<'_> {
     }
 }
 
-/// The number of buffers, in the last word of a header.
+/// The value 1 in the header's number of buffers, which is the upper half of the last word.
 const ONE_BUFFER: u32 = 1 << 16;
 
 /// Result for one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Sent,
-    /// The guest's buffer is too short, and packets may not be spread over several.
+    /// The guest's buffer is too short, and a packet may use only one buffer (`VIRTIO_NET_F_MRG_RXBUF` was not negotiated).
     TooLong,
-    /// The guest offers too few buffers.
+    /// The guest has made too few buffers available.
     Full,
 }
 
 /// Result for a burst.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Filled {
-    /// Number of packets, from the first on, that need not be offered again: sent or too long.
+pub(crate) struct FillResult {
+    /// Number of packets, from the first on, that must not be passed again: they were sent or are too long.
     pub handled: usize,
-    /// How many of these did not fit the guest's buffers.
+    /// Number of these that are too long for the guest's buffers.
     pub too_long: usize,
     pub interrupts: u64,
 }
 
-/// Maximum number of chains for one packet; each holds at least one byte.
+/// Maximum number of chains for one packet; each holds at least one byte. As [`PARTS_MAX`](super::chain::PARTS_MAX).
 const CHAINS_MAX: usize = 280;
 
 impl<L: Layout> Ring<L> {
-    /// Puts packets into the guest's buffers until these run out, and calls `sent` for each that was sent, with its bytes
-    /// except an absent tail, and its length. What is [`held`] is released before the guest can see the first packet.
+    /// Copies packets into the guest's buffers until the guest has no more, and calls `sent` for each packet that was sent, with its
+    /// bytes (without an absent tail) and its length. [Held](held_buffers) buffers are released before the guest can see the first packet.
     #[inline]
-    pub fn fill<P: Packet>(&mut self, items: &[P], mut sent: impl FnMut(&[u8], usize)) -> Filled {
-        let mut filled = Filled::default();
+    pub fn fill<P: Packet>(&mut self, items: &[P], mut sent: impl FnMut(&[u8], usize)) -> FillResult {
+        let mut filled = FillResult::default();
         if self.invalid.is_some() {
             return filled;
         }
-        let mut hidden = Hidden { place: self.next, used: None };
-        // A packed ring shows its packets one by one. If buffers are held, all packets are shown at once. That a ring that is not noted
-        // cannot do: after a kill, descriptors would be left that are not in order.
-        let put = match L::PACKED && held::any() && self.memory.is_noted() {
-            true => self.put_all::<P, true>(items, &mut hidden, &mut filled, &mut sent),
-            false => self.put_all::<P, false>(items, &mut hidden, &mut filled, &mut sent),
+        let mut deferred_first = DeferredFirst { position: self.next, used: None };
+        // In a packed ring the guest sees each packet separately. If buffers are held, the first packet is made visible last, so that all
+        // packets become visible at once. A ring without an inflight area cannot do that: after a kill, the guest would find used
+        // descriptors behind one that is not used.
+        let put = match L::PACKED && held_buffers::holds_any() && self.memory.has_inflight_area() {
+            true => self.fill_all::<P, true>(items, &mut deferred_first, &mut filled, &mut sent),
+            false => self.fill_all::<P, false>(items, &mut deferred_first, &mut filled, &mut sent),
         };
         if let Err(invalid) = put {
             self.invalid = Some(invalid);
         }
         if filled.handled > filled.too_long {
-            held::release();
-            if let Some((id, len)) = hidden.used {
-                self.memory.put_used(hidden.place, id, len);
+            held_buffers::release();
+            if let Some((id, len)) = deferred_first.used {
+                self.memory.put_used(deferred_first.position, id, len);
             }
             filled.interrupts = self.publish_all();
         }
@@ -155,11 +156,11 @@ impl<L: Layout> Ring<L> {
     }
 
     #[inline(always)]
-    fn put_all<P: Packet, const HIDES: bool>(
+    fn fill_all<P: Packet, const DEFER_FIRST: bool>(
         &mut self,
         items: &[P],
-        hidden: &mut Hidden,
-        filled: &mut Filled,
+        deferred_first: &mut DeferredFirst,
+        filled: &mut FillResult,
         sent: &mut impl FnMut(&[u8], usize),
     ) -> Result<(), InvalidRing> {
         for items in items.chunks(BURST) {
@@ -168,32 +169,32 @@ impl<L: Layout> Ring<L> {
                 break;
             }
             let (before, mut cursor) = (filled.handled, self.cursor(left));
-            if HIDES {
-                cursor.hidden = *hidden;
+            if DEFER_FIRST {
+                cursor.deferred_first = *deferred_first;
             }
-            let put = self.put_burst::<P, HIDES>(items, &mut cursor, filled, sent);
-            if HIDES {
-                *hidden = cursor.hidden;
+            let put = self.fill_burst::<P, DEFER_FIRST>(items, &mut cursor, filled, sent);
+            if DEFER_FIRST {
+                *deferred_first = cursor.deferred_first;
             }
             self.end(&cursor);
-            self.set_known(&cursor);
+            self.set_known_available(&cursor);
             put?;
             if filled.handled < before + items.len() {
                 break;
             }
         }
-        // The next burst reads these descriptors; the guest wrote them long ago, so this core takes their lines without a race.
-        self.prefetch_next(self.known());
+        // The next burst reads these descriptors. The guest wrote them long ago, so the prefetch does not compete with its stores.
+        self.prefetch_next(self.known_available());
         Ok(())
     }
 
-    /// Puts packets, at most [`BURST`], into the chains that the guest offers.
+    /// Copies packets, at most [`BURST`], into the available chains.
     #[inline(always)]
-    fn put_burst<P: Packet, const HIDES: bool>(
+    fn fill_burst<P: Packet, const DEFER_FIRST: bool>(
         &self,
         items: &[P],
         cursor: &mut Cursor,
-        filled: &mut Filled,
+        filled: &mut FillResult,
         sent: &mut impl FnMut(&[u8], usize),
     ) -> Result<(), InvalidRing> {
         self.memory.prefetch_end(self.next, self.has(feature::EVENT_IDX));
@@ -206,67 +207,73 @@ impl<L: Layout> Ring<L> {
         let (first, rest) = items.split_at(ready);
         for (at, item) in first.iter().enumerate() {
             let bytes = item.head();
-            // Prefetch only one long packet ahead: more would evict each other from the cache.
+            // Prefetch only one long packet ahead: the lines of more packets would evict each other from the cache.
             if item.len() > 2 * LINE {
-                burst.whole(at + 1).prefetch_write(2 * LINE..item.len().min(AHEAD));
+                burst.buffer(at + 1).prefetch_write(2 * LINE..item.len().min(AHEAD));
                 first.get(at + 1).and_then(P::frame).into_iter().for_each(|next| prefetch_tail(next, AHEAD));
             }
-            burst.whole(at).skip(HEADER).write(bytes);
+            burst.buffer(at).skip(HEADER).write(bytes);
             if item.len() > 2 * LINE
                 && let Some(frame) = item.frame()
             {
-                write_tail(frame, burst.whole(at));
+                write_tail(frame, burst.buffer(at));
             }
             sent(bytes, item.len());
         }
-        let mut place = cursor.next;
-        self.begin_used::<HIDES>(cursor, (place, ready as u16), false);
+        let mut position = cursor.next;
+        self.begin_used::<DEFER_FIRST>(cursor, (position, ready as u16), false);
         for (at, item) in first.iter().enumerate() {
             let len = (HEADER + item.len()) as u32;
-            self.put_used::<HIDES>(cursor, place, burst.head(at), len);
-            place = self.memory.after(place, 1);
+            self.put_used::<DEFER_FIRST>(cursor, position, burst.head(at), len);
+            position = self.memory.after(position, 1);
         }
         filled.handled += ready;
-        self.put_others::<P, HIDES>(rest, (place, ready), &burst, cursor, filled, sent)
+        self.fill_rest::<P, DEFER_FIRST>(rest, (position, ready), &burst, cursor, filled, sent)
     }
 
-    /// To be called before packets are put into buffers of `n` descriptors from `place` on. See [`Layout::begin_used`].
+    /// Must be called before buffers of `n` descriptors from `position` on are marked as used. See [`Layout::begin_used`].
     #[inline(always)]
-    fn begin_used<const HIDES: bool>(&self, cursor: &Cursor, (place, n): (u16, u16), together: bool) {
-        if HIDES {
-            return self.memory.begin_hidden(cursor.hidden.place, place, n);
+    fn begin_used<const DEFER_FIRST: bool>(
+        &self,
+        cursor: &Cursor,
+        (position, n): (u16, u16),
+        together: bool,
+    ) {
+        if DEFER_FIRST {
+            return self.memory.begin_deferred(cursor.deferred_first.position, position, n);
         }
         if L::PACKED {
-            held::release();
+            held_buffers::release();
         }
-        self.memory.begin_used(place, n, together);
+        self.memory.begin_used(position, n, together);
     }
 
-    /// Gives a buffer with a packet back; `HIDES`: all but the first one of the call, which would show them.
+    /// Marks a buffer with a packet as used. With `DEFER_FIRST`, the first buffer of the call is only remembered: the caller marks it
+    /// last, and with it all packets become visible.
     #[inline(always)]
-    fn put_used<const HIDES: bool>(&self, cursor: &mut Cursor, place: u16, id: u16, len: u32) {
-        if HIDES && place == cursor.hidden.place {
-            cursor.hidden.used = Some((id, len));
+    fn put_used<const DEFER_FIRST: bool>(&self, cursor: &mut Cursor, position: u16, id: u16, len: u32) {
+        if DEFER_FIRST && position == cursor.deferred_first.position {
+            cursor.deferred_first.used = Some((id, len));
         } else {
-            self.memory.put_used(place, id, len);
+            self.memory.put_used(position, id, len);
         }
     }
 
-    /// Puts the rest of a burst, whose first packet does not fit one buffer. `at`: number of entries of `burst` that are used;
-    /// `place`: the place after them.
+    /// Sends the rest of a burst, whose first packet does not fit one buffer. `at`: number of entries of `burst` that are used;
+    /// `position`: the ring position after them.
     #[inline(never)]
-    fn put_others<P: Packet, const HIDES: bool>(
+    fn fill_rest<P: Packet, const DEFER_FIRST: bool>(
         &self,
         items: &[P],
-        (mut place, mut at): (u16, usize),
+        (mut position, mut at): (u16, usize),
         burst: &Burst<'_>,
         cursor: &mut Cursor,
-        filled: &mut Filled,
+        filled: &mut FillResult,
         sent: &mut impl FnMut(&[u8], usize),
     ) -> Result<(), InvalidRing> {
         let mut outcome = Ok(Outcome::Sent);
         for item in items {
-            outcome = self.put::<P, HIDES>(item, (&mut place, &mut at), cursor, burst);
+            outcome = self.fill_chains::<P, DEFER_FIRST>(item, (&mut position, &mut at), cursor, burst);
             match outcome {
                 Ok(Outcome::Sent) => sent(item.head(), item.len()),
                 Ok(Outcome::TooLong) => filled.too_long += 1,
@@ -274,29 +281,29 @@ impl<L: Layout> Ring<L> {
             }
             filled.handled += 1;
         }
-        cursor.advance(place, at as u16);
+        cursor.advance(position, at as u16);
         outcome.map(|_| ())
     }
 
-    /// Puts one packet into as many chains as it needs: first the entries of `burst` from `at` on, which were read before, then others.
-    /// Adds the entries that it used to `at` and `place`.
+    /// Copies one packet into as many chains as it needs: first the entries of `burst` from `at` on, which were read before, then others.
+    /// Adds the used entries to `at` and `position`.
     ///
-    /// The guest may have offered more chains since the index was last read, because that read only made sure of one chain for each
+    /// The guest may have made more chains available since the index was last read, because that read only ensured one chain for each
     /// packet. So the index is read again before the ring counts as full. Otherwise a long packet could not be sent until short packets
     /// had used the known chains.
     #[inline(never)]
-    fn put<P: Packet, const HIDES: bool>(
+    fn fill_chains<P: Packet, const DEFER_FIRST: bool>(
         &self,
         item: &P,
-        (place, at): (&mut u16, &mut usize),
+        (position, at): (&mut u16, &mut usize),
         cursor: &mut Cursor,
         burst: &Burst<'_>,
     ) -> Result<Outcome, InvalidRing> {
-        let (mut end, mut slots, header_words) = (*place, 0u16, item.header());
+        let (mut end, mut slots, header_words) = (*position, 0u16, item.header());
         let header_len = self.header();
         let needed = header_len + item.len();
         let (mut parts, mut room) = (Parts::new(), 0usize);
-        // The place of each chain, its number and its length.
+        // Position, buffer id and length of each chain.
         let mut taken = ArrayVec::<(u16, u16, u32), CHAINS_MAX>::new();
         let mut hint = cursor.hint;
         while room < needed {
@@ -331,7 +338,7 @@ impl<L: Layout> Ring<L> {
         header[vnet::LEN..].copy_from_slice(&(taken.len() as u16).to_le_bytes());
         scatter(&parts, &header[..header_len], item);
         if let Some(log) = &self.wiring.log {
-            // Only what is written: the guest offers up to 4 GB, a million pages.
+            // Log only the bytes that are written: the guest's buffers may have up to 4 GB, which are a million pages.
             let mut left = needed;
             for part in &parts {
                 let len = part.len().min(left);
@@ -346,12 +353,12 @@ impl<L: Layout> Ring<L> {
             *len = rest.min(*len);
             rest -= *len;
         }
-        // A guest that sees the first buffer of a packet expects the others.
-        self.begin_used::<HIDES>(cursor, (*place, slots), true);
-        for (place, id, len) in taken.iter().rev() {
-            self.put_used::<HIDES>(cursor, *place, *id, *len);
+        // The first buffer is marked as used last (`together`): a guest that sees it expects the other buffers of the packet.
+        self.begin_used::<DEFER_FIRST>(cursor, (*position, slots), true);
+        for (position, id, len) in taken.iter().rev() {
+            self.put_used::<DEFER_FIRST>(cursor, *position, *id, *len);
         }
-        (*place, *at) = (end, *at + taken.len());
+        (*position, *at) = (end, *at + taken.len());
         cursor.hint = hint;
         Ok(Outcome::Sent)
     }
@@ -360,22 +367,22 @@ impl<L: Layout> Ring<L> {
 /// Writes the headers of the packets that fit one buffer each, and the first and last bytes of short packets. Stops at the first packet
 /// that does not fit, and returns the number of packets before it.
 ///
-/// The first cache line of a buffer is often in the guest's cache too. Then a prefetch for writing has no effect, and the first store
-/// waits until the guest's core has given the line up. Storing to all buffers first lets these waits overlap.
+/// The first cache line of a buffer is often in the cache of the guest's core, too. Then a prefetch for writing has no effect, and the
+/// first store waits until that core has given up the line. Storing to all buffers first lets these waits overlap.
 #[inline(always)]
 fn write_headers<P: Packet>(items: &[P], burst: &Burst<'_>) -> usize {
     let fits = |(at, item): &(usize, &P)| {
-        let (len, whole) = (item.len(), burst.whole(*at));
-        let fits = whole.len() >= HEADER + len && whole.set_header(item.header());
+        let (len, buffer) = (item.len(), burst.buffer(*at));
+        let fits = buffer.len() >= HEADER + len && buffer.set_header(item.header());
         if fits && len <= 2 * LINE {
-            whole.skip(HEADER).write_ends(item.head());
+            buffer.skip(HEADER).write_ends(item.head());
         }
         fits
     };
     items.iter().enumerate().take_while(fits).count()
 }
 
-/// Writes the header, then the packet, into the parts.
+/// Writes the header and then the packet into the parts.
 #[inline(always)]
 fn scatter(parts: &[Part<'_>], header: &[u8], item: &impl Packet) {
     let mut to = Rest { part: Part::EMPTY, parts };
@@ -383,25 +390,25 @@ fn scatter(parts: &[Part<'_>], header: &[u8], item: &impl Packet) {
     to.write(item.head());
     let (mut left, mut n) = (item.len() - item.head().len(), 0);
     while left > 0
-        && let Some(piece) = item.frame().and_then(|frame| frame.piece(&GUEST, n))
+        && let Some(piece) = item.frame().and_then(|frame| frame.piece(&GUEST_MEMORY, n))
     {
         let len = piece.len.min(left);
-        // SAFETY: the piece is readable: the frame has not been used since.
+        // SAFETY: the piece is readable: the frame still holds its lease, because nothing has used the frame since `frame.piece`.
         unsafe { to.write_outside(Piece { len, ..piece }) };
         (left, n) = (left - len, n + 1);
     }
 }
 
-/// Parts that are filled in order: what is left of one, and those after it.
+/// Parts that are filled in order: the unfilled rest of one part, and the parts after it.
 struct Rest<'p, 'm> {
     part: Part<'m>,
     parts: &'p [Part<'m>],
 }
 
 impl<'m> Rest<'_, 'm> {
-    /// The place for the next bytes; `None`: all parts are full.
+    /// The memory for the next bytes; `None`: all parts are full.
     #[inline]
-    fn place(&mut self) -> Option<Part<'m>> {
+    fn next_part(&mut self) -> Option<Part<'m>> {
         if self.part.len() == 0 {
             (self.part, self.parts) = self.parts.split_first().map(|(part, parts)| (*part, parts))?;
         }
@@ -411,10 +418,10 @@ impl<'m> Rest<'_, 'm> {
     fn write(&mut self, bytes: &[u8]) {
         let mut bytes = bytes;
         while !bytes.is_empty()
-            && let Some(place) = self.place()
+            && let Some(part) = self.next_part()
         {
-            let n = place.write(bytes);
-            (bytes, self.part) = (&bytes[n..], place.skip(n));
+            let n = part.write(bytes);
+            (bytes, self.part) = (&bytes[n..], part.skip(n));
         }
     }
 
@@ -426,11 +433,11 @@ impl<'m> Rest<'_, 'm> {
     unsafe fn write_outside(&mut self, piece: Piece) {
         let Piece { mut at, mut len } = piece;
         while len > 0
-            && let Some(place) = self.place()
+            && let Some(part) = self.next_part()
         {
             // SAFETY: the caller's promise.
-            let n = unsafe { place.write_outside(Piece { at, len }) };
-            (at, len, self.part) = (at.wrapping_add(n), len - n, place.skip(n));
+            let n = unsafe { part.write_outside(Piece { at, len }) };
+            (at, len, self.part) = (at.wrapping_add(n), len - n, part.skip(n));
         }
     }
 }

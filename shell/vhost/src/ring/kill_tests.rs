@@ -1,14 +1,14 @@
-//! A switch that is killed at any moment of a burst, and the next one, which finds the ring by its inflight area.
+//! A switch is killed at any moment of a burst, and the next switch continues at the ring position in the inflight area.
 
-use super::access::Split;
 use super::descriptor::{Addresses, Descriptor};
-use super::inflight::{Area, Places, Region, WRAP};
+use super::inflight::{Area, Region, UsedRecord, WRAP};
 use super::layout::Layout;
 use super::packed::Packed;
-use super::split::{Ring, Start};
+use super::split::Split;
+use super::state::{Ring, StartPosition};
 use crate::feature;
 use crate::memory::tests::file;
-use crate::memory::{GuestMemory, Layout as Place};
+use crate::memory::{GuestMemory, RegionLayout};
 use packet::frame::FramePool;
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ struct Guest {
 
 impl Guest {
     fn new(packed: bool) -> Guest {
-        let region = Place { guest: 0, size: 1 << 20, user: USER, offset: 0 };
+        let region = RegionLayout { guest: 0, size: 1 << 20, user: USER, offset: 0 };
         let memory = Arc::new(GuestMemory::map(&[region], &[&file(1 << 20)]).unwrap());
         let wanted = [&[0; 16][..], &1u16.to_ne_bytes(), &SIZE.to_ne_bytes()].concat();
         let area = Arc::new(Area::create(&wanted, packed).unwrap().0);
@@ -47,29 +47,29 @@ impl Guest {
         u64::from_le_bytes(bytes)
     }
 
-    /// Writes descriptor `n` of a packed ring, offered in the round with this wrap counter.
+    /// Writes descriptor `n` of a packed ring, available for this wrap counter.
     fn offer(&self, n: u16, wrap: bool, flags: u16) {
         let flags = flags | if wrap { 1 << 7 } else { 1 << 15 };
         let rest = 72 | u64::from(n + 100) << 32 | u64::from(flags) << 48;
         self.write(16 * u64::from(n), &[BUFFER, rest].map(u64::to_le_bytes).concat());
     }
 
-    /// Starts a ring as the next switch does. A base that is wrong does not matter.
+    /// Starts a ring as the next switch does. The wrong `base` has no effect.
     fn ring<L: Layout>(&self) -> Ring<L> {
         let at = Addresses { descriptors: USER, available: USER + AVAILABLE, used: USER + USED };
-        let start = Start { base: Some(3), region: Some(self.region()) };
+        let start = StartPosition { base: Some(3), region: Some(self.region()) };
         Ring::new(&self.memory, at, SIZE, feature::VERSION_1, start, None).unwrap().unwrap()
     }
 
     fn starts<L: Layout>(&self) -> bool {
         let at = Addresses { descriptors: USER, available: USER + AVAILABLE, used: USER + USED };
-        let start = Start { base: None, region: Some(self.region()) };
+        let start = StartPosition { base: None, region: Some(self.region()) };
         Ring::<L>::new(&self.memory, at, SIZE, feature::VERSION_1, start, None).is_ok()
     }
 }
 
-/// Descriptors that are given back one after another: the ring continues with the first that the guest does not have back,
-/// in every round, also if the guest offered the first ones again.
+/// Descriptors that are marked as used one after another: the ring continues with the first one that is still available,
+/// for both wrap counters, also if the guest has made the first ones available again.
 #[test]
 fn single_descriptors_are_given_back_once() {
     for begin in [0, 1, 5, 7, 8, 12, 15] {
@@ -80,28 +80,28 @@ fn single_descriptors_are_given_back_once() {
                     let wrap = |k: u16| ((begin + k) / SIZE).is_multiple_of(2);
                     let at = |k: u16| (begin + k) % SIZE;
                     (0..n).for_each(|k| guest.offer(at(k), wrap(k), 0));
-                    let place = at(0) | if wrap(0) { WRAP } else { 0 };
-                    let places = Places { before: place, after: place, together: 0 };
-                    guest.region().set_places(places);
-                    guest.region().use_it();
+                    let position = at(0) | if wrap(0) { WRAP } else { 0 };
+                    let places = UsedRecord { before: position, after: position, together: 0 };
+                    guest.region().set_used_record(places);
+                    guest.region().initialize();
                     let ring = guest.ring::<Packed>();
-                    assert_eq!(ring.next, place);
-                    ring.memory.begin_used(place, n, false);
+                    assert_eq!(ring.next, position);
+                    ring.memory.begin_used(position, n, false);
                     for k in 0..done {
-                        ring.memory.put_used(ring.memory.after(place, k), at(k) + 100, 0);
+                        ring.memory.put_used(ring.memory.after(position, k), at(k) + 100, 0);
                     }
                     drop(ring);
                     (0..again).for_each(|k| guest.offer(at(k), !wrap(k), 0));
                     let ring = guest.ring::<Packed>();
-                    assert_eq!(ring.next, ring.memory.after(place, done), "{begin} {n} {done} {again}");
+                    assert_eq!(ring.next, ring.memory.after(position, done), "{begin} {n} {done} {again}");
                 }
             }
         }
     }
 }
 
-/// A packet in several buffers, whose descriptors are given back from the last to the first: the guest has all of them back,
-/// or none, and then finds what it offered.
+/// A packet in several buffers, whose descriptors are marked as used from the last to the first: the guest gets all of them,
+/// or none, and then they are as the guest made them available.
 #[test]
 fn buffers_of_one_packet_are_given_back_together() {
     for begin in [0, 1, 5, 7, 8, 12, 15] {
@@ -112,28 +112,29 @@ fn buffers_of_one_packet_are_given_back_together() {
                 let at = |k: u16| (begin + k) % SIZE;
                 (0..n).for_each(|k| guest.offer(at(k), wrap(k), Descriptor::WRITE));
                 let offered: Vec<_> = (0..SIZE).map(|k| guest.word(16 * u64::from(k) + 8)).collect();
-                let place = at(0) | if wrap(0) { WRAP } else { 0 };
-                guest.region().set_places(Places { before: place, after: place, together: 0 });
-                guest.region().use_it();
+                let position = at(0) | if wrap(0) { WRAP } else { 0 };
+                guest.region().set_used_record(UsedRecord { before: position, after: position, together: 0 });
+                guest.region().initialize();
                 let ring = guest.ring::<Packed>();
-                ring.memory.begin_used(place, n, true);
+                ring.memory.begin_used(position, n, true);
                 for k in (n - done..n).rev() {
-                    ring.memory.put_used(ring.memory.after(place, k), 1, 50);
+                    ring.memory.put_used(ring.memory.after(position, k), 1, 50);
                 }
                 drop(ring);
                 let ring = guest.ring::<Packed>();
                 if done == n {
-                    assert_eq!(ring.next, ring.memory.after(place, n));
+                    assert_eq!(ring.next, ring.memory.after(position, n));
                 } else {
                     let now: Vec<_> = (0..SIZE).map(|k| guest.word(16 * u64::from(k) + 8)).collect();
-                    assert_eq!((ring.next, now), (place, offered), "{begin} {n} {done}");
+                    assert_eq!((ring.next, now), (position, offered), "{begin} {n} {done}");
                 }
             }
         }
     }
 }
 
-/// Packets of two bursts that are shown by the first buffer of all: the guest has all of them, or none, and then finds what it offered.
+/// Packets of two bursts that become visible with the first buffer: the guest gets all of them, or none, and then the descriptors are
+/// as the guest made them available.
 #[test]
 fn hidden_packets_are_shown_together() {
     for begin in [0, 1, 5, 7, 8, 12, 15] {
@@ -145,18 +146,18 @@ fn hidden_packets_are_shown_together() {
                 (0..n).for_each(|k| guest.offer(at(k), wrap(k), Descriptor::WRITE));
                 let words = || (0..SIZE).map(|k| guest.word(16 * u64::from(k) + 8)).collect::<Vec<_>>();
                 let offered = words();
-                let place = at(0) | if wrap(0) { WRAP } else { 0 };
-                guest.region().set_places(Places { before: place, after: place, together: 0 });
-                guest.region().use_it();
+                let position = at(0) | if wrap(0) { WRAP } else { 0 };
+                guest.region().set_used_record(UsedRecord { before: position, after: position, together: 0 });
+                guest.region().initialize();
                 let ring = guest.ring::<Packed>();
-                let after = |k| ring.memory.after(place, k);
-                // The kill comes after `done` buffers. The first one is the last.
+                let after = |k| ring.memory.after(position, k);
+                // The switch is killed after `done` buffers. The first buffer is marked as used last.
                 for k in 1..=done {
                     if k == 1 {
-                        ring.memory.begin_hidden(place, place, burst);
+                        ring.memory.begin_deferred(position, position, burst);
                     }
                     if k == burst {
-                        ring.memory.begin_hidden(place, after(burst), n - burst);
+                        ring.memory.begin_deferred(position, after(burst), n - burst);
                     }
                     ring.memory.put_used(after(k % n), at(k % n) + 100, 50);
                 }
@@ -164,18 +165,18 @@ fn hidden_packets_are_shown_together() {
                 if done == n {
                     assert_eq!(next, after(n), "{begin} {n} {burst}");
                 } else {
-                    assert_eq!((next, words()), (place, offered), "{begin} {n} {burst} {done}");
+                    assert_eq!((next, words()), (position, offered), "{begin} {n} {burst} {done}");
                 }
             }
         }
     }
 }
 
-/// A split ring continues where its used ring ends; what another back-end left in flight is served first, in its order.
+/// A split ring continues where its used ring ends. Descriptors that another back-end left in flight are received first, in their order.
 #[test]
 fn a_split_ring_continues_after_another_back_end() {
     let guest = Guest::new(false);
-    // Entries 0 to 5 offer descriptors 0 to 5. The other back-end gave 1, 3 and 4 back, in this order.
+    // Entries 0 to 5 contain descriptors 0 to 5. The other back-end marked 1, 3 and 4 as used, in this order.
     for n in 0..6u16 {
         let at = BUFFER + 0x100 * u64::from(n);
         guest.write(16 * u64::from(n), &[at, 12 + 60].map(u64::to_le_bytes).concat());
@@ -186,7 +187,7 @@ fn a_split_ring_continues_after_another_back_end() {
     guest.write(USED + 2, &3u16.to_le_bytes());
     let region = guest.region();
     region.set_used_index(3);
-    region.use_it();
+    region.initialize();
     for (n, counter) in [(0u16, 9u64), (2, 4), (5, 7)] {
         region.mark(n, counter);
     }
@@ -196,12 +197,12 @@ fn a_split_ring_continues_after_another_back_end() {
     assert_eq!(out.iter().map(|frame| frame.bytes()[0]).collect::<Vec<_>>(), [2, 5, 0]);
     assert_eq!(guest.word(USED) >> 16 & 0xffff, 6);
     assert_eq!(guest.ring::<Split>().next, 6);
-    // More in flight than the guest offers.
+    // More descriptors are in flight than the guest has made available.
     region.mark(1, 1);
     assert!(!guest.starts::<Split>());
 }
 
-/// Whatever the front-end writes into the area: the ring starts within its bounds, or is refused.
+/// With any content of the inflight area, the ring starts within its bounds or is refused.
 #[test]
 fn areas_that_lie() {
     let mut started = [0; 2];
@@ -212,7 +213,7 @@ fn areas_that_lie() {
         let ends = [0, 1, 7, 8, 9, 0x7fff, 0x8000, 0x8007, 0x8008, 0xffff];
         let mut any = || dice.choice(ends).unwrap();
         if guest.packed {
-            region.set_places(Places { before: any(), after: any(), together: any() });
+            region.set_used_record(UsedRecord { before: any(), after: any(), together: any() });
         } else {
             region.set_used_index(any());
             region.set_last(any(), any());
@@ -224,7 +225,7 @@ fn areas_that_lie() {
             (true, false) => region.mark(any(), 3),
             _ => {}
         }
-        region.use_it();
+        region.initialize();
         (0..SIZE).for_each(|n| guest.offer(n, dice.bool(), dice.u16(..)));
         let ok = if guest.packed { guest.starts::<Packed>() } else { guest.starts::<Split>() };
         started[usize::from(ok)] += 1;

@@ -1,5 +1,5 @@
-//! The interface of the two memory formats of a ring. Bursts are compiled once for each format, so no packet needs a
-//! decision about the format.
+//! The interface of the two memory formats of a ring. The code of a burst is compiled once for each format, so the format is not checked
+//! for each packet.
 
 use super::InvalidRing;
 use super::descriptor::{Addresses, Descriptor};
@@ -9,87 +9,89 @@ use crate::memory::GuestMemory;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// A ring in guest memory, whose addresses were translated and checked. A *place* says where a burst is: in a split ring
-/// an index that counts entries, in a packed ring a descriptor and the wrap counter (in the highest bit).
+/// A ring in guest memory, whose addresses were translated and checked. A *ring position* is, in a split ring, an index that counts
+/// entries; in a packed ring, a descriptor number, with the wrap counter in the highest bit.
 pub(crate) trait Layout: Debug + Sized {
-    /// The ring has no index: whether an entry is offered is seen in its descriptor only. Descriptors of a chain and of an
-    /// indirect table follow each other.
+    /// Whether this is the packed format. A packed ring has no index: the flags of a descriptor show whether it is available. The
+    /// descriptors of a chain, and those of an indirect table, are consecutive.
     const PACKED: bool;
 
-    /// `None`: a part of the ring is not in the guest's memory, or not aligned, or no ring has this size. The event
-    /// indexes are accessed only if `event_index`.
+    /// `None`: a part of the ring is not in the guest's memory or not aligned, or the size is invalid. The event indexes are accessed only
+    /// if `event_index` is set.
     fn new(memory: &Arc<GuestMemory>, at: Addresses, size: u16, event_index: bool) -> Option<Self>;
 
     fn memory(&self) -> &Arc<GuestMemory>;
 
-    /// Whether tails may stay in the guest's memory until packets were sent. A packed ring gives each buffer back by itself. The buffers
-    /// of a ring that is noted in an inflight area go back before the packets are sent: see [`Layout::is_noted`].
-    fn lends(&self) -> bool;
+    /// Whether tails may stay in the guest's memory until packets were sent. Not in a packed ring, where marking a buffer as used also
+    /// publishes it, and not in a ring with an inflight area, whose buffers are returned before the packets are sent: see
+    /// [`Layout::has_inflight_area`].
+    fn supports_leases(&self) -> bool;
 
-    /// Whether the ring is noted in an inflight area. Then the buffers of packets that the guest sends are [held](packet::held) until
-    /// the packets are handed over.
-    fn is_noted(&self) -> bool;
+    /// Whether the ring's position is recorded in an inflight area. Then the buffers of packets that the guest sends are
+    /// [held](packet::held_buffers) until the packets are handed over.
+    fn has_inflight_area(&self) -> bool;
 
-    /// Descriptors of the ring.
+    /// Number of descriptors of the ring.
     fn size(&self) -> u16;
 
-    /// The place where a ring goes on that was stopped at `base`, if there is such a place.
+    /// The position at which a ring that was stopped at `base` continues; `None`: the ring has no such position.
     fn resume(&self, base: Option<u16>) -> Option<u16>;
 
-    /// From now on `region` says where the ring is, at `place` now.
-    fn keep(&mut self, region: Region, place: u16);
+    /// Starts to record the ring's position in `region`, beginning with `position`.
+    fn attach_inflight(&mut self, region: Region, position: u16);
 
-    /// The place where a ring goes on of which `region` says where it was; what is not right any more after a switch that was
-    /// killed is put right. `None`: the region is invalid.
+    /// Returns the position at which the ring continues after the previous switch was killed, from the record in `region`, and repairs
+    /// descriptors that were only partly marked as used. `None`: the region is invalid.
     fn recover(&self, region: &Region) -> Option<u16>;
 
-    /// The place `slots` after this one.
-    fn after(&self, place: u16, slots: u16) -> u16;
+    /// The position `slots` after this one.
+    fn after(&self, position: u16, slots: u16) -> u16;
 
-    /// Number of entries that the guest may offer from `place` on; 0: none.
-    fn offered(&self, place: u16) -> Result<u16, InvalidRing>;
+    /// Upper limit of the number of available entries from `position` on; 0: no entry is available.
+    fn offered(&self, position: u16) -> Result<u16, InvalidRing>;
 
-    /// Number of entries that wait at `place`.
-    fn waiting(&self, place: u16) -> Result<u16, InvalidRing>;
+    /// Number of available entries (split ring) or descriptors (packed ring) from `position` on.
+    fn available(&self, position: u16) -> Result<u16, InvalidRing>;
 
-    /// Reads the numbers of first descriptors from `place` on, if they are not in the descriptors.
-    fn read_heads(&self, place: u16, heads: &mut [u16]);
+    /// Reads the descriptor numbers of the entries from `position` on. Does nothing in a packed ring, which has no such numbers.
+    fn read_heads(&self, position: u16, heads: &mut [u16]);
 
-    /// The first descriptor of the entry `n` after `place`; `None`: it is not offered. `head` is its number, or gets it.
-    fn first(&self, place: u16, n: u16, head: &mut u16) -> Result<Option<Descriptor>, InvalidRing>;
+    /// The first descriptor of the entry `n` after `position`; `None`: it is not available. `head`: its number (split ring), or an output
+    /// for its buffer id (packed ring).
+    fn first(&self, position: u16, n: u16, head: &mut u16) -> Result<Option<Descriptor>, InvalidRing>;
 
-    /// Descriptor `n` of the chain at `place`, which `before` leads to; `None`: it is beyond the ring.
-    fn following(&self, place: u16, n: u16, before: &Descriptor) -> Option<Descriptor>;
+    /// Descriptor `n` of the chain at `position`; in a split ring `before` contains its number. `None`: it is beyond the ring.
+    fn following(&self, position: u16, n: u16, before: &Descriptor) -> Option<Descriptor>;
 
-    /// A descriptor of an indirect table.
+    /// A descriptor of an indirect table, from its two words.
     fn in_table(address: u64, rest: u64) -> Descriptor;
 
-    /// Prefetches what the next `n` entries from `place` on will be read from.
-    fn prefetch_next(&self, place: u16, n: u16);
+    /// Prefetches the descriptors of the next `n` entries from `position` on.
+    fn prefetch_next(&self, position: u16, n: u16);
 
-    /// Prefetches what the end of a burst reads and writes.
-    fn prefetch_end(&self, place: u16, event_index: bool);
+    /// Prefetches the words that are read and written at the end of a burst.
+    fn prefetch_end(&self, position: u16, event_index: bool);
 
-    /// To be called before buffers of `n` descriptors from `place` on are given back. If `together`, the first of them is given
-    /// back last, and with it all others.
-    fn begin_used(&self, place: u16, n: u16, together: bool);
+    /// Must be called before buffers of `n` descriptors from `position` on are marked as used. `together`: the first descriptor is marked
+    /// as used last, and the guest gets all of them with it.
+    fn begin_used(&self, position: u16, n: u16, together: bool);
 
-    /// As [`Layout::begin_used`], for buffers that are shown to the guest by that at `first`, which is given back last of all: those from
-    /// `first` to `place`, and `n` descriptors from there on.
-    fn begin_hidden(&self, _first: u16, _place: u16, _n: u16) {}
+    /// As [`Layout::begin_used`], for a call that marks the descriptor at `first` as used last, and with it all packets of the call:
+    /// the descriptors from `first` to `position`, and `n` descriptors from `position` on.
+    fn begin_deferred(&self, _first: u16, _place: u16, _n: u16) {}
 
-    /// Gives the buffer `id` at `place` back. The guest sees it after [`Layout::publish`] at the latest.
-    fn put_used(&self, place: u16, id: u16, len: u32);
+    /// Marks the buffer `id` at `position` as used. The guest sees it after [`Layout::publish`] at the latest.
+    fn put_used(&self, position: u16, id: u16, len: u32);
 
-    /// Shows the guest all entries before `place`.
-    fn publish(&self, place: u16);
+    /// Makes all used entries before `position` visible to the guest.
+    fn publish(&self, position: u16);
 
-    /// Whether the guest wants an interrupt for entries from `before` to `now`; `event_index`: it was negotiated.
-    fn wants_interrupt(&self, before: Option<u16>, now: u16, event_index: bool) -> bool;
+    /// Whether the guest requests an interrupt for used entries from `before` to `now`; `event_index`: event indexes were negotiated.
+    fn needs_interrupt(&self, before: Option<u16>, now: u16, event_index: bool) -> bool;
 
-    /// Asks the guest to kick when it offers the entry at `next`, or not to kick.
-    fn ask_for_kicks(&self, next: Option<u16>, event_index: bool);
+    /// Requests that the guest kicks when it makes the entry at `next` available; `None`: that it does not kick.
+    fn request_kicks(&self, next: Option<u16>, event_index: bool);
 
-    /// Logs what was written from `before` to `now`; `used`: the guest's address of the used ring, if that is logged.
+    /// Logs the used entries from `before` to `now`; `used`: the guest-physical address of the used ring, if its writes are logged.
     fn log(&self, log: &DirtyLog, used: Option<u64>, before: u16, now: u16);
 }

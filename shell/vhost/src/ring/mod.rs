@@ -1,22 +1,21 @@
 //! Rings of a guest, as one worker uses them during a burst.
 //!
-//! - [`layout`]: what a burst needs to know about the memory format; bursts are compiled for each format;
-//! - [`access`], [`packed`]: the words of a split and of a packed ring, by atomic loads and stores;
+//! - [`layout`]: the interface of the two memory formats; the code of a burst is compiled once for each format;
+//! - [`split`], [`packed`]: the words of a split and of a packed ring, accessed by atomic loads and stores;
 //! - [`descriptor`]: one descriptor;
-//! - [`inflight`]: where rings are, for a switch that takes the place of one that was killed;
-//! - [`chain`]: descriptors become parts of guest memory;
-//! - [`split`]: the state of a ring, and notifications; [`any`]: a ring of either format;
-//! - [`publish_used`]: when the guest sees the buffers that it gets back;
-//! - [`receive`]: packets that the guest sends; [`fill`]: packets that it receives;
-//! - [`loans`]: long packets, of which only the beginning is copied when they are received.
+//! - [`inflight`]: the inflight area, from which a restarted switch learns the positions of rings;
+//! - [`chain`]: translates chains of descriptors to parts of guest memory;
+//! - [`state`]: the state of a ring of either format, and its notifications; [`any`]: an enum of both formats;
+//! - [`publish_used`]: decides when the guest sees used buffers;
+//! - [`receive`]: packets that the guest sends; [`fill`]: packets that the guest receives;
+//! - [`tail_leases`]: long packets, of which only the beginning is copied when they are received.
 //!
 //! The guest can write anything into a ring at any time. Each index, descriptor and ring entry is read once, and the value that was
-//! read is checked before it is used. A value that the specification does not allow is an [`InvalidRing`]: it ends the connection of
-//! that guest.
+//! read is checked before it is used. A value that the specification does not allow is an [`InvalidRing`], for which the guest loses its
+//! connection.
 //!
 //! Sources: virtio 1.2, 2.7 (split virtqueues), 2.8 (packed virtqueues), 5.1.6 (network device operation).
 
-pub(crate) mod access;
 pub(crate) mod any;
 pub(crate) mod chain;
 pub(crate) mod descriptor;
@@ -25,34 +24,35 @@ pub(crate) mod inflight;
 #[cfg(test)]
 mod kill_tests;
 mod layout;
-pub(crate) mod loans;
 mod packed;
 mod publish_used;
 pub(crate) mod receive;
 pub(crate) mod split;
+pub(crate) mod state;
+pub(crate) mod tail_leases;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 
-/// Why a ring is invalid: values that no driver may write.
+/// Why a ring is invalid: the guest wrote values that the specification does not allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InvalidRing {
-    /// More descriptors are offered than the ring has.
+    /// The index makes more descriptors available than the ring has.
     Index,
-    /// A descriptor beyond the ring.
+    /// The number of a descriptor is beyond the end of the ring.
     Head,
     /// A chain with more descriptors than the ring, or with a loop.
     Chain,
     /// A buffer outside the guest's memory.
     Address,
-    /// A buffer of the wrong direction.
+    /// A buffer has the wrong direction: the guest marked it as writable for the device although it contains a packet, or vice versa.
     Direction,
-    /// An indirect table that was not negotiated, in another one, or of a wrong size.
+    /// An indirect table was not negotiated, is inside another indirect table, or has an invalid size.
     Indirect,
-    /// A packet without a whole header.
+    /// A packet is shorter than the virtio header.
     Header,
-    /// The inflight area contains values that no switch can have written.
+    /// The inflight area contains values that no back-end can have written.
     Inflight,
 }
 

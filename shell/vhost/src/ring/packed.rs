@@ -1,32 +1,36 @@
 //! The words of a packed ring in guest memory.
 //!
-//! One array of descriptors goes both ways. The guest offers a chain in descriptors that follow each other; the switch
-//! gives it back by one descriptor in the place of the first. Two flags of a descriptor say whether it is offered or given
-//! back. They are compared with the wrap counter, one bit that changes at each end of the ring. The last word of a descriptor
-//! contains these flags, the length and the number of the buffer, so one store offers it or gives it back.
+//! Guest and switch write into one array of descriptors. The guest makes a chain available in consecutive descriptors. The switch
+//! marks the chain as used by one descriptor, which it writes at the position of the first. Two flags of a descriptor show whether it is
+//! available or used. They are compared with the wrap counter, one bit that is inverted at each end of the ring. The last word of a
+//! descriptor contains these flags, the length and the buffer id, so one store makes the descriptor available or used.
 //!
 //! Sources: virtio 1.2, 2.8.
 
 use super::InvalidRing;
 use super::descriptor::{Addresses, Descriptor};
-use super::inflight::{Places, Region, WRAP};
+use super::inflight::{Region, UsedRecord, WRAP};
 use super::layout::Layout;
 use crate::dirty::DirtyLog;
 use crate::memory::{GuestMemory, LINE};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-/// `VIRTQ_DESC_F_AVAIL` and `VIRTQ_DESC_F_USED`
+/// `VIRTQ_DESC_F_AVAIL`
 const AVAILABLE: u16 = 1 << 7;
+/// `VIRTQ_DESC_F_USED`
 const USED: u16 = 1 << 15;
-/// Values of the flags of an event structure: always, never, at one descriptor.
+/// Flags of an event suppression structure: always notify.
 const ENABLE: u32 = 0;
+/// Flags of an event suppression structure: never notify.
 const DISABLE: u32 = 1;
+/// Flags of an event suppression structure: notify when the descriptor in the structure is used or made available.
 const AT_DESCRIPTOR: u32 = 2;
-/// The longest ring.
+/// Maximum number of descriptors of a ring.
 const SIZE_MAX: u16 = 1 << 15;
-/// In shorter rings the guest is always interrupted: one burst could go round them twice.
+/// In rings with fewer descriptors the guest is always interrupted: one burst could go round a short ring twice.
 const SIZE_MIN_EVENT: u16 = 64;
+/// Number of descriptors in a cache line.
 const PER_LINE: u16 = (LINE / Descriptor::BYTES) as u16;
 
 /// A packed ring.
@@ -34,86 +38,88 @@ const PER_LINE: u16 = (LINE / Descriptor::BYTES) as u16;
 pub(crate) struct Packed {
     /// Two words for each descriptor.
     descriptors: *const AtomicU64,
-    /// What the driver wants to be told of, and what the device wants to be told of.
+    /// The driver's event suppression structure (virtio 1.2, 2.8.10): when the guest requests interrupts.
     driver_event: *const AtomicU32,
+    /// The device's event suppression structure: when the switch requests kicks.
     device_event: *const AtomicU32,
     size: u16,
     memory: Arc<GuestMemory>,
-    /// Addresses of the descriptors and of the device's event structure for the guest.
+    /// Guest-physical addresses of the descriptors and of the device's event suppression structure, for the dirty log.
     guest: [Option<u64>; 2],
-    /// Where it is noted what is given back.
+    /// The ring's region of the inflight area, if there is one.
     region: Option<Region>,
 }
 
-// SAFETY: the pointers lead into shared mappings that `memory` keeps, and are used for atomic accesses only.
+// SAFETY: the pointers point into shared mappings that `memory` keeps mapped, and are used for atomic accesses only.
 unsafe impl Send for Packed {}
 
 impl Packed {
-    /// The descriptor `n`, at most the ring's size, after `place`, and the wrap counter there.
+    /// The descriptor `n` descriptors after `position`, and the wrap counter there. `n` is at most the ring's size.
     #[inline(always)]
-    fn slot(&self, place: u16, n: u16) -> (u16, bool) {
-        let (at, wrap) = (u32::from(place & !WRAP) + u32::from(n), place & WRAP != 0);
+    fn slot(&self, position: u16, n: u16) -> (u16, bool) {
+        let (at, wrap) = (u32::from(position & !WRAP) + u32::from(n), position & WRAP != 0);
         let size = u32::from(self.size);
         let (at, wrap) = if at >= size { (at - size, !wrap) } else { (at, wrap) };
         (at.min(size - 1) as u16, wrap)
     }
 
-    /// The second word of descriptor `at`: length, number of the buffer, flags.
+    /// The second word of descriptor `at`: length, buffer id, flags.
     #[inline(always)]
     fn last_word(&self, at: u16) -> &AtomicU64 {
         debug_assert!(at < self.size);
-        // SAFETY: the ring is mapped for `size` descriptors of two words, and aligned.
+        // SAFETY: the ring is mapped for `size` descriptors of two words, `at` is less than `size`, and the words are aligned.
         unsafe { &*self.descriptors.add(2 * usize::from(at) + 1) }
     }
 
     #[inline(always)]
     fn address(&self, at: u16) -> u64 {
         debug_assert!(at < self.size);
-        // SAFETY: as above.
+        // SAFETY: as in `last_word`.
         unsafe { &*self.descriptors.add(2 * usize::from(at)) }.load(Ordering::Relaxed)
     }
 
     #[inline]
     fn driver_event(&self) -> u32 {
-        // SAFETY: the structure is mapped for its 4 bytes, and aligned.
+        // SAFETY: `new` checked that the structure's 4 bytes are mapped and aligned.
         unsafe { &*self.driver_event }.load(Ordering::Relaxed)
     }
 
     fn set_device_event(&self, value: u32) {
-        // SAFETY: as above.
+        // SAFETY: `new` checked that the structure's 4 bytes are mapped and aligned.
         unsafe { &*self.device_event }.store(value, Ordering::Relaxed);
     }
 
-    /// Whether a descriptor with these flags is offered while the wrap counter is `wrap`.
+    /// Whether a descriptor whose last word is `rest` is available while the wrap counter is `wrap`.
     #[inline(always)]
-    fn is_offered(rest: u64, wrap: bool) -> bool {
+    fn is_available(rest: u64, wrap: bool) -> bool {
         let flags = (rest >> 48) as u16 & (AVAILABLE | USED);
         flags == if wrap { AVAILABLE } else { USED }
     }
 
-    /// Whether the guest does not have the buffer at `place` back: it is still offered there as it was.
-    fn is_left(&self, place: u16) -> bool {
-        let (at, wrap) = self.slot(place, 0);
-        Packed::is_offered(self.last_word(at).load(Ordering::Acquire), wrap)
+    /// Whether the buffer at `position` is still available, that is, not yet marked as used.
+    fn is_still_available(&self, position: u16) -> bool {
+        let (at, wrap) = self.slot(position, 0);
+        Packed::is_available(self.last_word(at).load(Ordering::Acquire), wrap)
     }
 
-    /// Notes what is given back, after the other descriptors of those that the first one gives back were copied.
+    /// Records in the inflight area which descriptors are marked as used next. If the guest gets all of them with the first
+    /// (`together`), the other descriptors are saved before.
     #[inline(never)]
-    fn note(&self, region: &Region, place: u16, n: u16, together: bool) {
+    fn record_used(&self, region: &Region, position: u16, n: u16, together: bool) {
         for n in 1..if together { n } else { 0 } {
-            let (at, _) = self.slot(place, n);
+            let (at, _) = self.slot(position, n);
             region.save(at, self.last_word(at).load(Ordering::Relaxed));
         }
         let together = if together { n } else { 0 };
-        region.set_places(Places { before: place, after: self.after(place, n), together });
+        region.set_used_record(UsedRecord { before: position, after: self.after(position, n), together });
     }
 
-    /// The place as a number below twice the size: the first round with the counter 1, then that with 0.
-    fn linear(&self, place: u16) -> u32 {
-        u32::from(place & !WRAP) + if place & WRAP == 0 { u32::from(self.size) } else { 0 }
+    /// The position as a number below twice the size: first the positions with wrap counter 1, then those with 0.
+    fn linear(&self, position: u16) -> u32 {
+        u32::from(position & !WRAP) + if position & WRAP == 0 { u32::from(self.size) } else { 0 }
     }
 
-    /// How far `to` is behind `from`.
+    /// Number of descriptors from `from` to `to`.
     fn distance(&self, from: u16, to: u16) -> u32 {
         let round = 2 * u32::from(self.size);
         (self.linear(to) + round - self.linear(from)) % round
@@ -148,12 +154,12 @@ impl Layout for Packed {
     }
 
     #[inline]
-    fn lends(&self) -> bool {
+    fn supports_leases(&self) -> bool {
         false
     }
 
     #[inline]
-    fn is_noted(&self) -> bool {
+    fn has_inflight_area(&self) -> bool {
         self.region.is_some()
     }
 
@@ -167,14 +173,14 @@ impl Layout for Packed {
         (base & !WRAP < self.size).then_some(base)
     }
 
-    fn keep(&mut self, region: Region, place: u16) {
-        region.set_places(Places { before: place, after: place, together: 0 });
-        region.use_it();
+    fn attach_inflight(&mut self, region: Region, position: u16) {
+        region.set_used_record(UsedRecord { before: position, after: position, together: 0 });
+        region.initialize();
         self.region = Some(region);
     }
 
     fn recover(&self, region: &Region) -> Option<u16> {
-        let Places { before, after, together } = region.places();
+        let UsedRecord { before, after, together } = region.used_record();
         self.resume(Some(before))?;
         self.resume(Some(after))?;
         if together > self.size || region.has_in_flight() {
@@ -184,7 +190,7 @@ impl Layout for Packed {
             return Some(before);
         }
         if together > 1 {
-            if !self.is_left(before) {
+            if !self.is_still_available(before) {
                 return Some(self.after(before, together));
             }
             for n in 1..together {
@@ -193,31 +199,31 @@ impl Layout for Packed {
             }
             return Some(before);
         }
-        let mut place = before;
-        while place != after && !self.is_left(place) {
-            place = self.after(place, 1);
+        let mut position = before;
+        while position != after && !self.is_still_available(position) {
+            position = self.after(position, 1);
         }
-        Some(place)
+        Some(position)
     }
 
     #[inline(always)]
-    fn after(&self, place: u16, slots: u16) -> u16 {
-        let (at, wrap) = self.slot(place, slots);
+    fn after(&self, position: u16, slots: u16) -> u16 {
+        let (at, wrap) = self.slot(position, slots);
         at | if wrap { WRAP } else { 0 }
     }
 
     #[inline]
-    fn offered(&self, place: u16) -> Result<u16, InvalidRing> {
-        let (at, wrap) = self.slot(place, 0);
-        let offered = Packed::is_offered(self.last_word(at).load(Ordering::Relaxed), wrap);
+    fn offered(&self, position: u16) -> Result<u16, InvalidRing> {
+        let (at, wrap) = self.slot(position, 0);
+        let offered = Packed::is_available(self.last_word(at).load(Ordering::Relaxed), wrap);
         Ok(if offered { self.size } else { 0 })
     }
 
-    /// The guest offers descriptors one after another, so the last one is found by bisection.
-    fn waiting(&self, place: u16) -> Result<u16, InvalidRing> {
+    /// The guest makes descriptors available in order, so the end of the available descriptors is found by bisection.
+    fn available(&self, position: u16) -> Result<u16, InvalidRing> {
         let offered = |n| {
-            let (at, wrap) = self.slot(place, n);
-            Packed::is_offered(self.last_word(at).load(Ordering::Relaxed), wrap)
+            let (at, wrap) = self.slot(position, n);
+            Packed::is_available(self.last_word(at).load(Ordering::Relaxed), wrap)
         };
         let (mut some, mut end) = (0, self.size);
         while some < end {
@@ -235,27 +241,27 @@ impl Layout for Packed {
     fn read_heads(&self, _: u16, _: &mut [u16]) {}
 
     #[inline(always)]
-    fn first(&self, place: u16, n: u16, head: &mut u16) -> Result<Option<Descriptor>, InvalidRing> {
-        let (at, wrap) = self.slot(place, n);
-        // What the guest wrote before it offered the descriptor is visible after this.
+    fn first(&self, position: u16, n: u16, head: &mut u16) -> Result<Option<Descriptor>, InvalidRing> {
+        let (at, wrap) = self.slot(position, n);
+        // Acquire: data that the guest wrote before it made the descriptor available is visible after this load.
         let rest = self.last_word(at).load(Ordering::Acquire);
-        if !Packed::is_offered(rest, wrap) {
+        if !Packed::is_available(rest, wrap) {
             return Ok(None);
         }
         *head = (rest >> 32) as u16;
         Ok(Some(Packed::in_table(self.address(at), rest)))
     }
 
-    fn following(&self, place: u16, n: u16, _: &Descriptor) -> Option<Descriptor> {
+    fn following(&self, position: u16, n: u16, _: &Descriptor) -> Option<Descriptor> {
         if n >= self.size {
             return None;
         }
-        let (at, _) = self.slot(place, n);
-        // All descriptors of a chain were written before its first one was offered.
+        let (at, _) = self.slot(position, n);
+        // Relaxed: the guest wrote all descriptors of a chain before it made the first one available, which `first` has loaded.
         Some(Packed::in_table(self.address(at), self.last_word(at).load(Ordering::Relaxed)))
     }
 
-    /// The number of the buffer takes the place of the next descriptor's number.
+    /// Moves the buffer id to the bits that hold the number of the next descriptor in a split ring.
     #[inline(always)]
     fn in_table(address: u64, rest: u64) -> Descriptor {
         let high = ((rest >> 32) as u32).rotate_left(16);
@@ -263,9 +269,9 @@ impl Layout for Packed {
     }
 
     #[inline]
-    fn prefetch_next(&self, place: u16, n: u16) {
+    fn prefetch_next(&self, position: u16, n: u16) {
         for n in (0..n.min(self.size)).step_by(usize::from(PER_LINE)) {
-            let (at, _) = self.slot(place, n);
+            let (at, _) = self.slot(position, n);
             cpu::prefetch_at(self.descriptors.wrapping_add(2 * usize::from(at)));
         }
     }
@@ -276,30 +282,30 @@ impl Layout for Packed {
     }
 
     #[inline(always)]
-    fn begin_used(&self, place: u16, n: u16, together: bool) {
+    fn begin_used(&self, position: u16, n: u16, together: bool) {
         if let Some(region) = &self.region {
-            self.note(region, place, n, together);
+            self.record_used(region, position, n, together);
         }
     }
 
-    fn begin_hidden(&self, first: u16, place: u16, n: u16) {
+    fn begin_deferred(&self, first: u16, position: u16, n: u16) {
         let Some(region) = &self.region else { return };
         for n in 0..n {
-            let (at, _) = self.slot(place, n);
+            let (at, _) = self.slot(position, n);
             region.save(at, self.last_word(at).load(Ordering::Relaxed));
         }
-        let after = self.after(place, n);
+        let after = self.after(position, n);
         let together = self.distance(first, after) as u16;
-        region.set_places(Places { before: first, after, together });
+        region.set_used_record(UsedRecord { before: first, after, together });
     }
 
     #[inline(always)]
-    fn put_used(&self, place: u16, id: u16, len: u32) {
-        let (at, wrap) = self.slot(place, 0);
+    fn put_used(&self, position: u16, id: u16, len: u32) {
+        let (at, wrap) = self.slot(position, 0);
         let written = if len > 0 { Descriptor::WRITE } else { 0 };
         let flags = written | if wrap { AVAILABLE | USED } else { 0 };
         let word = u64::from(len) | u64::from(id) << 32 | u64::from(flags) << 48;
-        // The guest may use the buffer from here on.
+        // Release: the guest may use the buffer as soon as it sees this word.
         self.last_word(at).store(word, Ordering::Release);
     }
 
@@ -307,31 +313,31 @@ impl Layout for Packed {
     fn publish(&self, _: u16) {}
 
     #[inline]
-    fn wants_interrupt(&self, before: Option<u16>, now: u16, event_index: bool) -> bool {
-        // The guest must see the buffers before this thread reads whether it wants an interrupt: otherwise it could sleep with
-        // packets to handle.
+    fn needs_interrupt(&self, before: Option<u16>, now: u16, event_index: bool) -> bool {
+        // The guest must see the used buffers before this thread reads whether the guest requests an interrupt. Otherwise the guest
+        // could sleep although it has packets to handle.
         fence(Ordering::SeqCst);
         let event = self.driver_event();
         match event >> 16 & 3 {
             ENABLE => true,
             DISABLE => false,
             AT_DESCRIPTOR if event_index && self.size >= SIZE_MIN_EVENT => {
-                let place = event as u16;
-                let known = place & !WRAP < self.size;
-                before.is_none_or(|from| !known || self.distance(from, place) < self.distance(from, now))
+                let position = event as u16;
+                let valid = position & !WRAP < self.size;
+                before.is_none_or(|from| !valid || self.distance(from, position) < self.distance(from, now))
             }
-            // A value that was not negotiated.
+            // A value that was not negotiated: interrupt.
             _ => true,
         }
     }
 
-    fn ask_for_kicks(&self, next: Option<u16>, event_index: bool) {
+    fn request_kicks(&self, next: Option<u16>, event_index: bool) {
         self.set_device_event(match next {
             Some(next) if event_index => u32::from(next) | AT_DESCRIPTOR << 16,
             Some(_) => ENABLE << 16,
             None => DISABLE << 16,
         });
-        // The guest must see the request for kicks before the worker checks the ring once more: otherwise an entry could be missed.
+        // The guest must see the request for kicks before the worker checks the ring once more. Otherwise an entry could be missed.
         fence(Ordering::SeqCst);
     }
 

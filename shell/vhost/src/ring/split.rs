@@ -1,349 +1,289 @@
-//! The state of a ring.
+//! The words of a split ring in guest memory.
+//!
+//! [`Split`] is created from addresses that were translated and checked for the ring's whole length and alignment, and it keeps the
+//! memory mapped. All accesses are atomic loads and stores, with indexes modulo the ring's size.
 
 use super::InvalidRing;
-use super::chain::{Direction, Walk};
 use super::descriptor::{Addresses, Descriptor};
 use super::inflight::Region;
 use super::layout::Layout;
 use crate::dirty::DirtyLog;
-use crate::feature;
-use crate::memory::{GuestMemory, Part};
-use std::os::fd::OwnedFd;
+use crate::memory::{GuestMemory, LINE};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 
-/// Length of the packet header (virtio 1.2, 5.1.6), and of the form without the number of buffers.
-pub(crate) const HEADER: usize = 12;
-pub(crate) const HEADER_SHORT: usize = 10;
+/// `VRING_AVAIL_F_NO_INTERRUPT`
+const NO_INTERRUPT: u16 = 1;
+/// `VRING_USED_F_NO_NOTIFY`
+const NO_NOTIFY: u16 = 1;
+/// 16-bit words of the available and the used ring before their entries: flags and index.
+const HEAD_WORDS: usize = 2;
+/// Number of descriptors in a cache line.
+const PER_LINE: u16 = (LINE / Descriptor::BYTES) as u16;
 
-/// Entries that are read at once, so that the cache misses of their descriptors and buffers overlap.
-pub(crate) const BURST: usize = 32;
-/// Bytes of a buffer that are prefetched: an Ethernet frame with its header.
-pub(crate) const AHEAD: usize = 1536;
-
-/// Entries of the available ring with their first descriptors, each read once.
+/// A split ring.
 #[derive(Debug)]
-pub(crate) struct Burst<'m> {
-    heads: [u16; BURST],
-    first: [Descriptor; BURST],
-    whole: [Part<'m>; BURST],
-    len: usize,
+pub(crate) struct Split {
+    descriptors: *const AtomicU64,
+    available: *const AtomicU16,
+    used: *const AtomicU32,
+    size: u16,
+    memory: Arc<GuestMemory>,
+    /// The ring's region of the inflight area, if there is one. It repeats the index of the used ring.
+    region: Option<Region>,
 }
 
-/// An entry of a burst.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry<'b, 'm> {
-    /// The number of its first descriptor.
-    pub head: u16,
-    pub first: &'b Descriptor,
-    /// The whole buffer, if it can be used directly: one descriptor of the right direction, in one region. Empty: walk the chain.
-    pub whole: Part<'m>,
-}
+// SAFETY: the pointers point into shared mappings that `memory` keeps mapped, and are used for atomic accesses only.
+unsafe impl Send for Split {}
 
-impl<'m> Burst<'m> {
-    pub fn new() -> Burst<'m> {
-        Burst {
-            heads: [0; BURST],
-            first: [Descriptor::default(); BURST],
-            whole: [Part::EMPTY; BURST],
-            len: 0,
-        }
+impl Split {
+    #[inline]
+    fn slot(&self, index: u16) -> usize {
+        usize::from(index & (self.size - 1))
     }
 
-    /// Number of entries.
-    #[inline(always)]
-    pub fn len(&self) -> u16 {
-        self.len as u16
+    #[inline]
+    fn available_word(&self, n: usize) -> &AtomicU16 {
+        debug_assert!(n < usize::from(self.size) + HEAD_WORDS + 1);
+        // SAFETY: the available ring is mapped for `size` entries and up to three more words, and is aligned for 16-bit words. The last
+        // word, the event index, is accessed only if `new` checked it (`event_index`).
+        unsafe { &*self.available.add(n) }
     }
 
-    /// Entry `n`.
-    #[inline(always)]
-    pub fn get(&self, n: usize) -> Option<Entry<'_, 'm>> {
-        if n >= self.len.min(BURST) {
+    /// 32-bit word `n` of the used ring: flags and index, then two words for each entry.
+    #[inline]
+    fn used_word(&self, n: usize) -> &AtomicU32 {
+        debug_assert!(n < 2 * usize::from(self.size) + 1);
+        // SAFETY: the used ring is mapped for one 32-bit word and `size` entries of 8 bytes, and is aligned for 32-bit words.
+        unsafe { &*self.used.add(n) }
+    }
+
+    /// 16-bit word `n` of the used ring: flags, index, and after the entries the event index.
+    #[inline]
+    fn used_half(&self, n: usize) -> &AtomicU16 {
+        debug_assert!(n < HEAD_WORDS || n == 4 * usize::from(self.size) + HEAD_WORDS);
+        // SAFETY: as in `used_word`; an entry has four 16-bit words. No word is accessed in two sizes: this function accesses flags,
+        // index and event index, `used_word` accesses entries.
+        unsafe { &*self.used.cast::<AtomicU16>().add(n) }
+    }
+
+    /// The index after the last available entry. Acquire: entries and buffers that the guest wrote before are visible.
+    #[inline]
+    fn available_index(&self) -> u16 {
+        self.available_word(1).load(Ordering::Acquire)
+    }
+
+    /// The descriptor number in available entry `index`, not checked.
+    #[inline]
+    fn available_head(&self, index: u16) -> u16 {
+        self.available_word(HEAD_WORDS + self.slot(index)).load(Ordering::Relaxed)
+    }
+
+    /// Reads descriptor `n`; `None`: `n` is beyond the ring.
+    #[inline]
+    fn descriptor(&self, n: u16) -> Option<Descriptor> {
+        if n >= self.size {
             return None;
         }
-        Some(Entry { head: self.heads[n], first: &self.first[n], whole: self.whole[n] })
-    }
-
-    /// The number of the first descriptor of entry `n`.
-    #[inline(always)]
-    pub fn head(&self, n: usize) -> u16 {
-        self.heads.get(n).copied().unwrap_or(0)
-    }
-
-    /// The buffer of entry `n`; empty if there is no such entry.
-    #[inline(always)]
-    pub fn whole(&self, n: usize) -> Part<'m> {
-        self.whole.get(n).copied().unwrap_or(Part::EMPTY)
-    }
-}
-
-/// The log of a ring's writes, for live migration.
-#[derive(Clone, Debug)]
-pub(crate) struct Log {
-    pub dirty: Arc<DirtyLog>,
-    /// The guest's address of the used ring; `None`: it is not logged.
-    pub used: Option<u64>,
-}
-
-/// How a ring notifies and is notified, and where its writes are logged.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Wiring {
-    /// The eventfd by which the guest kicks; `None`: it does not kick.
-    pub kick: Option<Arc<OwnedFd>>,
-    /// The eventfd by which the guest is interrupted; `None`: it polls.
-    pub call: Option<Arc<OwnedFd>>,
-    /// Writes are logged, for live migration.
-    pub log: Option<Log>,
-}
-
-/// What says where a ring begins.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Start {
-    /// What the front-end says (`SET_VRING_BASE`).
-    pub base: Option<u16>,
-    /// What the inflight area says, and where the ring is noted from then on.
-    pub region: Option<Region>,
-}
-
-/// A buffer that was taken off a packed ring: its place, its number, and how many descriptors it has.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Taken {
-    pub place: u16,
-    pub id: u16,
-    pub slots: u16,
-}
-
-/// Position of a burst in the ring.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Cursor {
-    pub next: u16,
-    /// Entries from `next` on that the burst may use, if they are offered.
-    pub left: u16,
-    pub hint: usize,
-    pub hidden: Hidden,
-}
-
-/// The buffer of a packed ring by which all packets of a call are shown to the guest at once: its place, and its number and length
-/// if it has a packet.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Hidden {
-    pub place: u16,
-    pub used: Option<(u16, u32)>,
-}
-
-impl Cursor {
-    /// Moves on by `n` entries to `next`; `n` is at most `left`.
-    #[inline]
-    pub fn advance(&mut self, next: u16, n: u16) {
-        self.next = next;
-        self.left -= n;
-    }
-}
-
-/// A ring that is in use. One worker at a time has it.
-#[derive(Debug)]
-pub(crate) struct Ring<L> {
-    pub memory: L,
-    /// The place of the next entry, which is also the place where the next buffer is given back: buffers are given back in
-    /// order, within the burst that took them.
-    pub next: u16,
-    /// The index of the available ring at its last read. It is read again only if a burst needs more entries, because each read takes a
-    /// cache line from the guest's core.
-    seen: u16,
-    /// The used index at the last interrupt decision; `None`: there was none.
-    pub signalled: Option<u16>,
-    features: u64,
-    /// The region that an address was found in last.
-    pub hint: usize,
-    pub wiring: Wiring,
-    /// The guest was asked to kick.
-    kicks: bool,
-    /// The previous burst found packets.
-    pub busy: bool,
-    /// End of the entries that the guest sees as used. Entries from here to `next` wait to be
-    /// [published](super::publish_used).
-    pub published: u16,
-    /// Packets of the last burst are lent, or held, so its entries must wait.
-    pub lent: bool,
-    /// Buffers of a packed ring that are held.
-    pub held: Vec<Taken>,
-    /// The guest does not want to be interrupted, as far as is known.
-    pub is_polling: bool,
-    /// Bursts since the last one that found packets, up to a limit.
-    pub empty: u16,
-    /// Invalid data that the guest wrote into this ring: it is not read again.
-    pub invalid: Option<InvalidRing>,
-}
-
-impl<L: Layout> Ring<L> {
-    /// `Ok(None)`: a part of the ring is not in the guest's memory, or `base` is no place of it. The ring continues at `base`,
-    /// or where the format says that it was (see [`Layout::resume`]), or where `region` says that. A ring that replaces
-    /// another one continues where that one was.
-    pub fn new(
-        memory: &Arc<GuestMemory>,
-        at: Addresses,
-        size: u16,
-        features: u64,
-        Start { base, region }: Start,
-        old: Option<&Ring<L>>,
-    ) -> Result<Option<Ring<L>>, InvalidRing> {
-        let memory = L::new(memory, at, size, features & feature::EVENT_IDX != 0);
-        let Some(mut memory) = memory else { return Ok(None) };
-        let old = old.filter(|old| old.memory.size() == size);
-        let was_used = region.as_ref().map_or(Some(false), Region::was_used).ok_or(InvalidRing::Inflight)?;
-        let next = match (old, &region) {
-            (Some(old), _) => Some(old.next),
-            (None, Some(region)) if was_used => Some(memory.recover(region).ok_or(InvalidRing::Inflight)?),
-            (None, _) => memory.resume(base),
+        // SAFETY: the table is mapped for `size` descriptors of two words, `n` is less than `size`, and the words are aligned.
+        let words = unsafe {
+            (&*self.descriptors.add(2 * usize::from(n)), &*self.descriptors.add(2 * usize::from(n) + 1))
         };
-        let Some(next) = next else { return Ok(None) };
-        if let Some(region) = region {
-            memory.keep(region, next);
-        }
-        let mut ring = Ring {
-            next,
-            seen: next,
-            memory,
-            signalled: old.and_then(|old| old.signalled),
-            features,
-            hint: 0,
-            wiring: Wiring::default(),
-            kicks: false,
-            busy: false,
-            published: next,
-            lent: false,
-            held: Vec::new(),
-            is_polling: false,
-            empty: 0,
-            invalid: old.and_then(|old| old.invalid),
+        Some(Descriptor::from_words(words.0.load(Ordering::Relaxed), words.1.load(Ordering::Relaxed)))
+    }
+
+    /// Prefetches descriptor `n`.
+    #[inline]
+    fn prefetch(&self, n: u16) {
+        cpu::prefetch_at(self.descriptors.wrapping_add(2 * usize::from(n)));
+    }
+
+    /// The index of the used ring in guest memory.
+    fn used_index(&self) -> u16 {
+        self.used_half(1).load(Ordering::Relaxed)
+    }
+}
+
+impl Layout for Split {
+    const PACKED: bool = false;
+
+    fn new(memory: &Arc<GuestMemory>, at: Addresses, size: u16, event_index: bool) -> Option<Split> {
+        let n = u64::from(size);
+        // Each ring has flags, an index, entries, and an event index if that was negotiated.
+        let event = if event_index { 2 } else { 0 };
+        let (available, used) = (4 + 2 * n + event, 4 + 8 * n + event);
+        let part = |address, len, align| {
+            let start = memory.at_user_address(address, len)?.start();
+            (start.addr() % align == 0).then_some(start)
         };
-        ring.ask_for_kicks(old.is_some_and(|old| old.kicks));
-        Ok(Some(ring))
+        let ring = Split {
+            descriptors: part(at.descriptors, 16 * n, 16)?.cast(),
+            available: part(at.available, available, 2)?.cast(),
+            used: part(at.used, used, 4)?.cast(),
+            size,
+            memory: Arc::clone(memory),
+            region: None,
+        };
+        size.is_power_of_two().then_some(ring)
     }
 
     #[inline]
-    pub fn has(&self, feature: u64) -> bool {
-        self.features & feature != 0
-    }
-
-    pub fn features(&self) -> u64 {
-        self.features
-    }
-
-    /// Length of the header in front of each packet.
-    #[inline]
-    pub fn header(&self) -> usize {
-        if self.has(feature::VERSION_1 | feature::MRG_RXBUF) { HEADER } else { HEADER_SHORT }
+    fn memory(&self) -> &Arc<GuestMemory> {
+        &self.memory
     }
 
     #[inline]
-    pub fn walk(&self, direction: Direction) -> Walk<'_, L> {
-        Walk { ring: &self.memory, direction, indirect: self.has(feature::INDIRECT) }
+    fn supports_leases(&self) -> bool {
+        self.region.is_none()
     }
 
-    /// Number of entries that the guest offers, for a burst of `wanted`. If the last index read has enough, it is not read again; so
-    /// there may be more entries than returned if the result is at least `wanted`. In a packed ring there may be fewer than
-    /// returned, but one at least.
     #[inline]
-    pub fn offered_for(&mut self, wanted: u16) -> Result<u16, InvalidRing> {
-        if L::PACKED {
-            return self.memory.offered(self.next);
+    fn has_inflight_area(&self) -> bool {
+        self.region.is_some()
+    }
+
+    #[inline]
+    fn size(&self) -> u16 {
+        self.size
+    }
+
+    /// The ring continues where its used ring ends, even if an earlier switch was killed. Then the packets whose used entries that switch
+    /// had not [published](super::publish_used) are received again: the last few, or those of the last burst. A `base` from the front-end
+    /// may be outdated.
+    fn resume(&self, _: Option<u16>) -> Option<u16> {
+        Some(self.used_index())
+    }
+
+    fn attach_inflight(&mut self, region: Region, position: u16) {
+        region.set_used_index(position);
+        region.initialize();
+        self.region = Some(region);
+    }
+
+    /// Makes descriptors that another back-end left in flight available again, oldest first. The available ring still has one slot for
+    /// each of these descriptors, from the used index on. The driver does not write these slots until the descriptors are used, so this
+    /// function may overwrite them with the numbers of the descriptors. (The other back-end may have used descriptors in another order, so
+    /// the old numbers may be wrong.)
+    fn recover(&self, region: &Region) -> Option<u16> {
+        let used = self.used_index();
+        let heads = region.take_in_flight(used)?;
+        if heads.len() > usize::from(self.offered(used).ok()?) {
+            return None;
         }
-        if self.known() >= wanted {
-            return Ok(self.known());
+        for (head, n) in heads.into_iter().zip(0..) {
+            let slot = HEAD_WORDS + self.slot(used.wrapping_add(n));
+            self.available_word(slot).store(head, Ordering::Relaxed);
         }
-        let n = self.memory.offered(self.next)?;
-        self.seen = self.next.wrapping_add(n);
-        Ok(n)
+        Some(used)
     }
 
-    /// Reads `n` entries, at most [`BURST`], which the guest offers, into `burst`, and calls `prefetch` for each buffer
-    /// that is used directly, with its number in the burst. Of a packed ring it reads those that are offered, at most up
-    /// to the first with several descriptors.
     #[inline(always)]
-    pub fn read_burst<'m>(
-        &'m self,
-        cursor: &Cursor,
-        n: u16,
-        direction: Direction,
-        burst: &mut Burst<'m>,
-        prefetch: impl Fn(usize, &Part<'m>),
-    ) -> Result<(), InvalidRing> {
-        let n = usize::from(n).min(BURST);
-        self.memory.read_heads(cursor.next, &mut burst.heads[..n]);
-        // Buffers are used directly if their headers have 12 bytes and no write is logged.
-        let plain =
-            self.header() == HEADER && (self.wiring.log.is_none() || direction == Direction::FromGuest);
-        let flags = if direction == Direction::ToGuest { Descriptor::WRITE } else { 0 };
-        let window = self.memory.memory().window(cursor.hint);
-        let entries = burst.heads[..n].iter_mut().zip(&mut burst.first).zip(&mut burst.whole);
-        for (at, ((head, first), whole)) in entries.enumerate() {
-            match self.memory.first(cursor.next, at as u16, head)? {
-                Some(descriptor) => *first = descriptor,
-                None => break,
-            }
-            if L::PACKED {
-                burst.len = at + 1;
-            }
-            let is_one = first.flags(Descriptor::NEXT | Descriptor::WRITE | Descriptor::INDIRECT) == flags;
-            if let Some(part) = window.part(first.address, first.len())
-                && is_one & plain
-            {
-                prefetch(at, &part);
-                *whole = part;
-            } else if L::PACKED && first.has(Descriptor::NEXT) {
-                break;
+    fn after(&self, position: u16, slots: u16) -> u16 {
+        position.wrapping_add(slots)
+    }
+
+    #[inline]
+    fn offered(&self, position: u16) -> Result<u16, InvalidRing> {
+        let n = self.available_index().wrapping_sub(position);
+        if n > self.size { Err(InvalidRing::Index) } else { Ok(n) }
+    }
+
+    fn available(&self, position: u16) -> Result<u16, InvalidRing> {
+        self.offered(position)
+    }
+
+    #[inline(always)]
+    fn read_heads(&self, position: u16, heads: &mut [u16]) {
+        let mut line = u16::MAX;
+        for (head, i) in heads.iter_mut().zip(0..) {
+            *head = self.available_head(position.wrapping_add(i));
+            // Drivers use descriptors in order, so most descriptors share a cache line with the one before.
+            if *head / PER_LINE != line {
+                line = *head / PER_LINE;
+                self.prefetch(*head);
             }
         }
-        if !L::PACKED {
-            burst.len = n;
+    }
+
+    #[inline(always)]
+    fn first(&self, _: u16, _: u16, head: &mut u16) -> Result<Option<Descriptor>, InvalidRing> {
+        self.descriptor(*head).map(Some).ok_or(InvalidRing::Head)
+    }
+
+    #[inline]
+    fn following(&self, _: u16, _: u16, before: &Descriptor) -> Option<Descriptor> {
+        self.descriptor(before.next())
+    }
+
+    #[inline]
+    fn in_table(address: u64, rest: u64) -> Descriptor {
+        Descriptor::from_words(address, rest)
+    }
+
+    /// If the guest has not written these entries yet, they contain the numbers of the entries one ring size earlier, and drivers mostly
+    /// use the same descriptors again. Drivers use descriptors in order, so one prefetch for each cache line is enough.
+    #[inline]
+    fn prefetch_next(&self, position: u16, n: u16) {
+        for i in (0..n).step_by(usize::from(PER_LINE)) {
+            self.prefetch(self.available_head(position.wrapping_add(i)));
         }
-        Ok(())
     }
 
-    /// The beginning of a burst that may use `left` entries.
     #[inline]
-    pub fn cursor(&self, left: u16) -> Cursor {
-        let hidden = Hidden { place: self.next, used: None };
-        Cursor { next: self.next, left, hint: self.hint, hidden }
+    fn prefetch_end(&self, position: u16, event_index: bool) {
+        let event_index_at = if event_index { HEAD_WORDS + usize::from(self.size) } else { 0 };
+        cpu::prefetch_at(self.available.wrapping_add(event_index_at));
+        cpu::prefetch_write_at(self.used);
+        cpu::prefetch_write_at(self.used.wrapping_add(1 + 2 * self.slot(position)));
     }
 
-    /// Stores the position at the end of a burst, also of one that invalid data ended.
+    #[inline(always)]
+    fn begin_used(&self, _: u16, _: u16, _: bool) {}
+
     #[inline]
-    pub fn end(&mut self, cursor: &Cursor) {
-        (self.next, self.hint) = (cursor.next, cursor.hint);
+    fn put_used(&self, position: u16, id: u16, len: u32) {
+        let slot = 1 + 2 * self.slot(position);
+        self.used_word(slot).store(u32::from(id), Ordering::Relaxed);
+        self.used_word(slot + 1).store(len, Ordering::Relaxed);
     }
 
-    /// Stores the index that a burst knew at its end: it may have read it again.
     #[inline]
-    pub fn set_known(&mut self, cursor: &Cursor) {
-        self.seen = cursor.next.wrapping_add(cursor.left);
+    fn publish(&self, position: u16) {
+        self.used_half(1).store(position, Ordering::Release);
+        if let Some(region) = &self.region {
+            region.set_used_index(position);
+        }
     }
 
-    /// The entry at `place`, with its first descriptor; `None`: it is not offered.
-    pub fn entry(&self, place: u16) -> Result<Option<(u16, Descriptor)>, InvalidRing> {
-        let mut head = [0];
-        self.memory.read_heads(place, &mut head);
-        let [mut head] = head;
-        let first = self.memory.first(place, 0, &mut head)?;
-        Ok(first.map(|first| (head, first)))
-    }
-
-    /// Prefetches the descriptors of the next `n` entries, at most [`BURST`].
     #[inline]
-    pub fn prefetch_next(&self, n: u16) {
-        self.memory.prefetch_next(self.next, n.min(BURST as u16));
+    fn needs_interrupt(&self, before: Option<u16>, now: u16, event_index: bool) -> bool {
+        // The guest must see the used entries before this thread reads whether the guest requests an interrupt. Otherwise the guest
+        // could sleep although it has entries to handle.
+        fence(Ordering::SeqCst);
+        if !event_index {
+            return self.available_word(0).load(Ordering::Relaxed) & NO_INTERRUPT == 0;
+        }
+        let event = self.available_word(HEAD_WORDS + usize::from(self.size)).load(Ordering::Relaxed);
+        before.is_none_or(|before| now.wrapping_sub(event).wrapping_sub(1) < now.wrapping_sub(before))
     }
 
-    /// Number of entries that are known to be offered; in a packed ring that of a burst.
-    #[inline]
-    pub fn known(&self) -> u16 {
-        if L::PACKED { BURST as u16 } else { self.seen.wrapping_sub(self.next) }
+    fn request_kicks(&self, next: Option<u16>, event_index: bool) {
+        if let (Some(next), true) = (next, event_index) {
+            self.used_half(4 * usize::from(self.size) + HEAD_WORDS).store(next, Ordering::Relaxed);
+        } else if !event_index {
+            let flags = if next.is_some() { 0 } else { NO_NOTIFY };
+            self.used_half(0).store(flags, Ordering::Relaxed);
+        }
+        // The guest must see the request for kicks before the worker checks the ring once more. Otherwise an entry could be missed.
+        fence(Ordering::SeqCst);
     }
 
-    /// Asks the guest to kick for the next entry, or not to kick.
-    pub fn ask_for_kicks(&mut self, on: bool) {
-        self.kicks = on;
-        self.memory.ask_for_kicks(on.then_some(self.next), self.has(feature::EVENT_IDX));
+    #[cold]
+    fn log(&self, log: &DirtyLog, used: Option<u64>, before: u16, now: u16) {
+        let Some(used) = used else { return };
+        log.mark(used, 4);
+        for n in 0..now.wrapping_sub(before) {
+            log.mark(used.saturating_add(4 + 8 * self.slot(before.wrapping_add(n)) as u64), 8);
+        }
     }
 }

@@ -1,18 +1,18 @@
-//! Rings of both formats with a driver that does what the specification says, as simply as it can: the same packets and
-//! buffers lead to the same results, and these are what was sent.
+//! Rings of both formats with a driver that implements the specification as simply as possible. Both formats must give the same results
+//! for the same packets and buffers, and each packet must arrive as it was sent.
 
 use super::InvalidRing;
-use super::access::Split;
 use super::descriptor::{Addresses, Descriptor};
 use super::fill::Item;
 use super::layout::Layout;
-use super::loans::Loans;
 use super::packed::Packed;
-use super::split::{Log, Ring, Start, Wiring};
+use super::split::Split;
+use super::state::{Log, Ring, StartPosition, Wiring};
+use super::tail_leases::TailLeases;
 use crate::dirty::DirtyLog;
 use crate::feature;
 use crate::memory::tests::file;
-use crate::memory::{GuestMemory, Layout as Region};
+use crate::memory::{GuestMemory, RegionLayout as Region};
 use packet::frame::FramePool;
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::{BTreeMap, VecDeque};
@@ -51,16 +51,16 @@ impl Memory {
     }
 }
 
-/// The driver's side of a format.
+/// The driver's side of a ring format.
 trait Driver {
     type Format: Layout;
 
     fn new(size: u16) -> Self;
-    /// Whether a chain of this length can be offered now.
+    /// Whether the ring has space for a chain of this length.
     fn has_room(&self, descriptors: u16) -> bool;
-    /// Offers a chain under a number that is not in use: in descriptors of the ring, or in a table at this address.
+    /// Makes a chain available with an unused id: in descriptors of the ring, or in an indirect table at this address.
     fn offer(&mut self, memory: &Memory, id: u16, buffers: &[Buffer], write: bool, table: Option<u64>);
-    /// What was given back since the last call: numbers and lengths.
+    /// Chains that were used since the last call: ids and lengths.
     fn collect(&mut self, memory: &Memory) -> Vec<(u16, u32)>;
 }
 
@@ -137,7 +137,7 @@ struct PackedDriver {
     size: u16,
     left: u16,
     slots: BTreeMap<u16, u16>,
-    /// Where the next chain is offered, and where the next is given back: descriptor and wrap counter.
+    /// Positions of the next available chain and of the next used chain: descriptor and wrap counter.
     offered: (u16, bool),
     taken: (u16, bool),
 }
@@ -163,7 +163,7 @@ impl Driver for PackedDriver {
         let write = if write { Descriptor::WRITE } else { 0 };
         let chain: Vec<(Buffer, u16)> = match table {
             Some(at) => {
-                // As DPDK's driver does: the flag says nothing in the table of a packet that is sent.
+                // As DPDK's driver does: in the indirect table of a packet that is sent, the flag has no meaning.
                 let content =
                     table_of(true, buffers, if id.is_multiple_of(2) { Descriptor::WRITE } else { write });
                 memory.write(at, &content);
@@ -179,7 +179,7 @@ impl Driver for PackedDriver {
         for (n, (buffer, flags)) in chain.iter().enumerate() {
             let (at, wrap) = self.offered;
             let flags = flags | if wrap { 1 << 7 } else { 1 << 15 };
-            // Only the last descriptor has the number of the buffer.
+            // Only the last descriptor contains the buffer id.
             let id = if n + 1 == chain.len() { id } else { 0xdead };
             written.push((16 * u64::from(at), entry(true, *buffer, flags, id)));
             self.offered = self.step(self.offered);
@@ -213,7 +213,7 @@ struct Guest<D: Driver> {
     memory: Memory,
     driver: D,
     ring: Ring<D::Format>,
-    /// Chains that are in the ring: number and buffers.
+    /// Chains that are available: id and buffers.
     offered: VecDeque<(u16, Vec<Buffer>)>,
     free: VecDeque<u16>,
 }
@@ -227,32 +227,33 @@ impl<D: Driver> Guest<D> {
         let fd = file(MEMORY);
         let region = Region { guest: 0, size: MEMORY, user: USER, offset: 0 };
         let memory = Arc::new(GuestMemory::map(&[region], &[&fd]).unwrap());
-        let ring = Ring::new(&memory, addresses(), size, features, Start::default(), None).unwrap().unwrap();
+        let ring =
+            Ring::new(&memory, addresses(), size, features, StartPosition::default(), None).unwrap().unwrap();
         let free = (0..size).collect();
         Guest { memory: Memory(memory), driver: D::new(size), ring, offered: VecDeque::new(), free }
     }
 
-    /// Offers a chain of these lengths if there is room; returns its buffers.
+    /// Makes a chain with buffers of these lengths available if the ring has space; returns its buffers.
     fn offer(&mut self, lens: &[u32], write: bool, indirect: bool) -> Option<Vec<Buffer>> {
-        // No chain is longer than the ring, in a table neither.
+        // No chain is longer than the ring, not even in an indirect table.
         let longest = usize::from(self.ring.memory.size());
         if lens.len() > longest || !self.driver.has_room(if indirect { 1 } else { lens.len() as u16 }) {
             return None;
         }
         let id = self.free.pop_front()?;
         let mut at = BUFFERS + u64::from(id) * 0x4000;
-        let place = |len: &u32| {
+        let position = |len: &u32| {
             at += 0x1000;
             (at - 0x1000, *len)
         };
-        let buffers: Vec<_> = lens.iter().map(place).collect();
+        let buffers: Vec<_> = lens.iter().map(position).collect();
         let table = indirect.then_some(TABLES + 0x100 * u64::from(id));
         self.driver.offer(&self.memory, id, &buffers, write, table);
         self.offered.push_back((id, buffers.clone()));
         Some(buffers)
     }
 
-    /// What was given back, in the order in which it was offered.
+    /// Used chains, in the order in which they were made available.
     fn collect(&mut self) -> Vec<(Vec<Buffer>, u32)> {
         let mut all = Vec::new();
         for (id, len) in self.driver.collect(&self.memory) {
@@ -298,7 +299,7 @@ fn cut(dice: &mut fastrand::Rng, len: usize) -> Vec<u32> {
     lens
 }
 
-/// Packets from the guest, in chains of any form. Returns how many arrived in each turn.
+/// Sends packets from the guest, in chains of any form. Returns how many packets arrived in each turn.
 fn sends<D: Driver>(seed: u64, size: u16) -> Vec<usize> {
     let mut dice = fastrand::Rng::with_seed(seed);
     let mut guest = Guest::<D>::new(size, feature::VERSION_1 | feature::INDIRECT);
@@ -323,13 +324,13 @@ fn sends<D: Driver>(seed: u64, size: u16) -> Vec<usize> {
         assert_eq!(guest.offered.len(), sent.len(), "seed {seed}: what was taken was given back");
         counts.push(out.len());
         pool.free_all(&mut out);
-        assert_eq!(guest.ring.memory.waiting(guest.ring.next) == Ok(0), guest.offered.is_empty());
+        assert_eq!(guest.ring.memory.available(guest.ring.next) == Ok(0), guest.offered.is_empty());
     }
     assert!(guest.ring.receive(0, &mut pool, &mut out, None).packets == 0);
     counts
 }
 
-/// Packets to the guest, into chains of any form. Returns how many arrived in each turn.
+/// Sends packets to the guest, into chains of any form. Returns how many packets arrived in each turn.
 fn receives<D: Driver>(seed: u64, size: u16) -> Vec<usize> {
     let mut dice = fastrand::Rng::with_seed(seed);
     let mergeable = dice.bool();
@@ -382,7 +383,7 @@ fn both_formats_do_the_same() {
     }
 }
 
-/// Whether a guest is interrupted: compared with every descriptor that was given back, one by one.
+/// Compares the decision to interrupt the guest with a check of each used descriptor, one by one.
 #[test]
 fn a_guest_is_interrupted_at_the_descriptor_that_it_names() {
     let features = feature::VERSION_1 | feature::INDIRECT | feature::EVENT_IDX;
@@ -399,8 +400,8 @@ fn a_guest_is_interrupted_at_the_descriptor_that_it_names() {
             }
             let (at, wrap) = (dice.u16(..size), dice.bool());
             let mode = dice.choice([0, 1, 2, 2, 2, 2]).unwrap();
-            let place = at | u16::from(wrap) << 15;
-            guest.memory.write(AVAILABLE, &[place.to_le_bytes(), [mode, 0]].concat());
+            let position = at | u16::from(wrap) << 15;
+            guest.memory.write(AVAILABLE, &[position.to_le_bytes(), [mode, 0]].concat());
             let before = guest.driver.taken;
             let interrupts = guest.ring.receive(32, &mut pool, &mut out, None).interrupts;
             pool.free_all(&mut out);
@@ -414,16 +415,16 @@ fn a_guest_is_interrupted_at_the_descriptor_that_it_names() {
             assert_eq!(interrupts == 1, wanted, "seed {seed}, turn {turn}");
             seen[usize::from(wanted)] += 1;
         }
-        guest.ring.ask_for_kicks(true);
-        let place = guest.ring.next;
-        assert_eq!(guest.memory.number(USED, 4), u64::from(place) | 2 << 16);
-        guest.ring.ask_for_kicks(false);
+        guest.ring.request_kicks(true);
+        let position = guest.ring.next;
+        assert_eq!(guest.memory.number(USED, 4), u64::from(position) | 2 << 16);
+        guest.ring.request_kicks(false);
         assert_eq!(guest.memory.number(USED, 4), 1 << 16);
     }
     assert!(seen[0] > 50 && seen[1] > 50, "{seen:?}");
 }
 
-/// A ring continues where it was, in other memory too; a place that the ring does not have is refused.
+/// A ring continues at its position, also in other memory; an invalid position is refused.
 #[test]
 fn a_packed_ring_continues_where_it_was() {
     let mut guest = Guest::<PackedDriver>::new(7, feature::VERSION_1);
@@ -437,7 +438,7 @@ fn a_packed_ring_continues_where_it_was() {
         let round = (n + 1) / 7;
         assert_eq!(guest.ring.next, ((n + 1) % 7) as u16 | u16::from(round % 2 == 0) << 15);
         let ring = |base, old| {
-            let start = Start { base, region: None };
+            let start = StartPosition { base, region: None };
             Ring::<Packed>::new(&guest.memory.0, addresses(), 7, feature::VERSION_1, start, old).unwrap()
         };
         let next = match n % 2 {
@@ -463,7 +464,7 @@ fn empty_buffers<D: Driver>() {
         assert_eq!(guest.ring.receive(8, &mut pool, &mut out, None).packets, 1);
         assert_eq!(out.pop().unwrap().bytes(), [7; 60]);
         guest.collect();
-        // Two such chains have more descriptors than a packet may have, and no bytes.
+        // Two of these chains have more descriptors than a packet may have, and no bytes.
         (0..3).for_each(|_| drop(guest.offer(&chain, true, false)));
         let filled = guest.ring.fill(&[Item::new(&[1; 60])], |_, _| panic!("nothing was sent"));
         assert_eq!((filled.handled, guest.ring.invalid), (0, Some(InvalidRing::Chain)));
@@ -502,7 +503,7 @@ fn only_written_pages_are_logged() {
     log_of_long_buffers::<PackedDriver>();
 }
 
-/// While a guest polls, the last buffers wait: for the next packets, or for some bursts without any.
+/// While a guest polls, the last used buffers are published with the next packets, or after some bursts without packets.
 #[test]
 fn the_last_buffers_wait_while_the_guest_polls() {
     const NO_INTERRUPT: u8 = 1;
@@ -514,22 +515,22 @@ fn the_last_buffers_wait_while_the_guest_polls() {
             let call = Some(Arc::new(eventfd(0, EventfdFlags::NONBLOCK).unwrap()));
             guest.ring.wiring = Wiring { call, ..Wiring::default() };
             guest.memory.write(AVAILABLE, &[flags]);
-            let (mut pool, mut out, mut loans) = (FramePool::new(64), Vec::new(), Loans::new());
+            let (mut pool, mut out, mut leases) = (FramePool::new(64), Vec::new(), TailLeases::new());
             let bursts = [5, 6, 2, 8, 1].into_iter().cycle().zip([false, true].into_iter().cycle());
             for (turn, (n, lends)) in bursts.take(20).enumerate() {
                 for _ in 0..n {
                     let buffers = guest.offer(&[HEADER as u32 + 700], false, false).unwrap();
                     guest.write(&buffers, &[0; HEADER + 700]);
                 }
-                let got = guest.ring.receive(32, &mut pool, &mut out, lends.then_some(&mut loans));
-                assert_eq!((got.packets, got.lent), (n, lends), "case {seed}");
+                let got = guest.ring.receive(32, &mut pool, &mut out, lends.then_some(&mut leases));
+                assert_eq!((got.packets, got.needs_return), (n, lends), "case {seed}");
                 if lends {
                     assert_eq!((guest.collect().len(), guest.ring.publish_rest()), (0, 0), "they are lent");
                 }
                 pool.free_all(&mut out);
-                loans.clear();
-                guest.ring.publish_lent();
-                // The first time it is not known that the guest polls.
+                leases.clear();
+                guest.ring.publish_deferred();
+                // At the first time the ring does not know yet that the guest polls.
                 let waiting = if turn == 0 { 0 } else { guest.offered.len().min(last) };
                 guest.collect();
                 assert_eq!(guest.offered.len(), waiting, "case {seed}");

@@ -15,7 +15,7 @@ fn address(number: u32) -> Vec<u8> {
     out
 }
 
-/// Front-ends that follow the protocol pass, in whatever order they send messages within it.
+/// Messages of front-ends that follow the protocol are accepted, in any order that the protocol allows.
 #[test]
 fn well_behaved_front_ends_pass() {
     for features in [0, feature::RING_PACKED, feature::MQ] {
@@ -102,7 +102,7 @@ fn all_rings_together_are_bounded() {
     }
 }
 
-/// What the library (22.11) stores of a ring, as far as memory safety depends on it.
+/// The part of the library's (22.11) state of a ring on which memory safety depends.
 #[derive(Clone, Copy, Default, Debug)]
 struct Queue {
     size: u32,
@@ -140,7 +140,7 @@ impl Library {
             SET_VRING_NUM => (q.size, q.shadow) = (value, Some((packed, value))),
             SET_VRING_BASE => q.index = value & if packed { 0x7fff } else { 0xffff },
             SET_VRING_ADDR => {
-                // The library may look the addresses up at once, or with the kick at the latest.
+                // The library translates the addresses at once, or with the kick at the latest.
                 q.mapped = Some((features, q.size));
             }
             SET_VRING_KICK => {
@@ -155,7 +155,7 @@ impl Library {
         }
     }
 
-    /// A worker that polls the ring stays within its memory.
+    /// Checks that a worker that polls the ring accesses only its memory.
     fn check(&self) {
         let packed = self.features & feature::RING_PACKED != 0;
         for q in self.queues.iter().filter(|q| q.kicked && q.mapped.is_some()) {

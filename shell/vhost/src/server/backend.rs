@@ -1,4 +1,4 @@
-//! The interface between the serving thread and the two back-ends: ours, and DPDK's library.
+//! The interface between the serving thread and the two back-ends: this crate's, and the one for DPDK's library.
 
 use crate::port_state::PortState;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -8,18 +8,18 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
-/// If a worker is inside a guest's rings for this long, the port is out of service. A burst takes microseconds.
+/// If a worker accesses a guest's rings for this long, the port is put out of service. A burst takes microseconds.
 pub const LIMIT: Duration = Duration::from_secs(2);
-/// How long a session may spin for workers to leave before it sleeps and checks again.
+/// How long a session may spin until workers end their accesses. After that it sleeps and checks again.
 pub const SPIN: Duration = Duration::from_micros(100);
 
 /// Serves the guests of one port.
 pub trait Backend: Send {
     /// The port's state.
     fn port(&self) -> &PortState;
-    /// Starts to serve a guest that connected. `closing` counts messages with descriptors that are still being closed.
+    /// Starts to serve a guest that connected. `closing`: the number of messages whose file descriptors are still being closed.
     fn start(&mut self, guest: OwnedFd, closing: &Arc<AtomicUsize>) -> io::Result<Box<dyn Session>>;
-    /// The port is removed. No session exists any more.
+    /// Called when the port is removed. No session exists any more.
     fn forget(&mut self);
 }
 
@@ -29,17 +29,17 @@ pub trait Session: Send {
     fn run(&mut self);
     /// Ends the connection.
     fn close(&mut self);
-    /// Checks whether a worker has stayed inside the rings. Returns true if its guest blocked it.
+    /// Checks whether a worker's access to the rings lasts too long. Returns true if the guest blocked the worker.
     fn watch(&mut self, now: Instant) -> bool;
-    /// Whether `watch` is needed: workers may be inside the rings.
+    /// Whether `watch` must be called, because workers may access the rings.
     fn is_watched(&self) -> bool;
-    /// Whether the connection has ended and everything that belonged to it was freed.
+    /// Whether the connection has ended and all its memory was freed.
     fn is_over(&self) -> bool;
     /// Whether the guest closed its end, even if unread messages are left.
     fn has_hung_up(&self) -> bool;
-    /// Time until the next `run` if there is no event.
+    /// Time until `run` must be called even if there is no event; `None`: only after an event.
     fn next_check_in(&self, now: Instant) -> Option<Duration>;
-    /// Adds the descriptors that the session waits for.
+    /// Adds the file descriptors for which the session waits.
     fn poll_fds<'a>(&'a self, fds: &mut Vec<PollFd<'a>>);
 }
 

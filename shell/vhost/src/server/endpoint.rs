@@ -1,8 +1,8 @@
 //! The socket of a port, at which one guest at a time connects.
 //!
-//! A guest that connects while another is connected is disconnected. If the other has closed its end already, the new
-//! guest waits until everything of the old one has been freed, and gets a connection of its own. So the state of a
-//! connection (its rules, rings and memory) never applies to another guest.
+//! A guest that connects while another guest is connected is disconnected. If the other guest has closed its socket already, the new
+//! guest waits until all memory of the old connection has been freed, and then gets a session of its own. So the state of a connection
+//! (its rules, rings and memory) never applies to another guest.
 
 use super::backend::{Backend, Session};
 use super::waker::wake;
@@ -21,15 +21,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
-/// Interval at which workers are checked.
+/// Interval at which workers' accesses to the rings are checked.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Interval between attempts to connect.
 const RETRY: Duration = Duration::from_secs(1);
-/// A guest that blocked a worker, for 100 to 200 ms, cannot connect again for this time: workers serve all guests.
+/// A guest that blocked a worker for 100 to 200 ms cannot connect again for this time, because workers serve all guests.
 const HOLD_OFF: Duration = Duration::from_secs(10);
-/// Upper limit of threads that close descriptors of this port's guests, one for each message. At the limit, no guest can connect.
+/// Maximum number of threads that close file descriptors of this port's guests, one thread for each message. While there are so many, no
+/// guest can connect.
 const CLOSING_MAX: usize = 4;
-/// Guests that wait in the listen queue, to be accepted or disconnected.
+/// Maximum number of guests in the listen queue.
 const BACKLOG: i32 = 16;
 
 /// How the connection to the guest is made.
@@ -37,7 +38,7 @@ const BACKLOG: i32 = 16;
 enum SocketRole {
     /// The port listens on this socket.
     Listener(OwnedFd),
-    /// The port connects to the guest's socket, at this time at the earliest.
+    /// The port connects to the guest's socket, not before this time.
     Connect(Instant),
 }
 
@@ -46,15 +47,17 @@ pub(super) struct Endpoint {
     port: Arc<PortState>,
     backend: Box<dyn Backend>,
     socket_role: SocketRole,
+    /// The connected guest; `None`: none, or not served yet.
     session: Option<Box<dyn Session>>,
-    /// A guest that connected after the previous one closed its end. It waits until that one's session is over.
+    /// A guest that connected after the previous one closed its socket. It waits until the previous session is over.
     next: Option<OwnedFd>,
-    /// Number of messages whose descriptors are still being closed.
+    /// Number of messages whose file descriptors are still being closed.
     closing: Arc<AtomicUsize>,
+    /// The time of the last check of workers.
     last_check: Instant,
     /// No guest can connect before this time.
     no_guest_before: Instant,
-    /// Set while the port is being removed; notified when its back-end has forgotten it.
+    /// Set while the port is being removed. It is notified when the back-end has removed the port.
     retiring: Option<SyncSender<()>>,
 }
 
@@ -63,7 +66,7 @@ fn unix_socket() -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
 }
 
-/// A stream socket that is connected to `path`.
+/// Creates a stream socket that is connected to `path`.
 pub fn connected_to(path: &str) -> io::Result<OwnedFd> {
     let fd = unix_socket()?;
     connect(&fd, &SocketAddrUnix::new(path)?)?;
@@ -71,13 +74,13 @@ pub fn connected_to(path: &str) -> io::Result<OwnedFd> {
 }
 
 impl Endpoint {
-    /// Starts listening if the switch creates the socket. Only its owner and group may connect.
+    /// Creates the endpoint, and starts listening if the switch creates the socket. Only the socket's owner and group may connect.
     pub fn open(port: &Arc<PortState>, role: Role, backend: Box<dyn Backend>) -> io::Result<Endpoint> {
         let socket_role = match role {
             Role::Client => SocketRole::Connect(Instant::now()),
             Role::Server => {
                 let fd = unix_socket()?;
-                // The umask still applies.
+                // The umask may remove further permissions.
                 fchmod(&fd, Mode::from_raw_mode(0o770))?;
                 bind(&fd, &SocketAddrUnix::new(port.path.as_str())?)?;
                 listen(&fd, BACKLOG)?;
@@ -97,7 +100,7 @@ impl Endpoint {
         })
     }
 
-    /// Whether this is the endpoint of that port.
+    /// Whether this is the endpoint of `port`.
     pub fn is_of(&self, port: &Arc<PortState>) -> bool {
         Arc::ptr_eq(&self.port, port)
     }
@@ -115,7 +118,7 @@ impl Endpoint {
         }
     }
 
-    /// Does all work that is possible without blocking. `had_event`: a descriptor was ready. Returns false when the port has been
+    /// Does all work that is possible without blocking. `had_event`: a file descriptor was ready. Returns false when the port has been
     /// removed.
     pub fn run(&mut self, now: Instant, had_event: bool) -> bool {
         if let Some(session) = &mut self.session {
@@ -150,7 +153,7 @@ impl Endpoint {
         }
     }
 
-    /// Accepts a guest or connects to one, or starts the session of a guest that waits.
+    /// Accepts a guest, connects to a guest, or starts the session of a waiting guest.
     fn connect_guest(&mut self, now: Instant, had_event: bool) {
         let closing = self.closing.load(Ordering::Relaxed);
         let free = self.session.is_none() && closing < CLOSING_MAX && self.no_guest_before <= now;
@@ -164,7 +167,7 @@ impl Endpoint {
             SocketRole::Connect(at) if free && *at <= now => {
                 *at = now + RETRY;
                 if let Ok(guest) = connected_to(&self.port.path) {
-                    // No wait before the next attempt when this guest disconnects.
+                    // When this guest disconnects, the next attempt follows at once.
                     *at = now;
                     self.start_session(guest);
                 }
@@ -211,7 +214,7 @@ impl Endpoint {
         wake();
     }
 
-    /// Adds the descriptors that the endpoint waits for; returns the longest time to wait.
+    /// Adds the file descriptors for which the endpoint waits. Returns the longest time to wait.
     pub fn poll_fds<'a>(&'a self, now: Instant, fds: &mut Vec<PollFd<'a>>) -> Option<Duration> {
         match (&self.session, &self.socket_role) {
             (session, SocketRole::Listener(fd)) if self.next.is_none() => {
@@ -220,7 +223,7 @@ impl Endpoint {
             }
             (Some(session), _) => self.poll_session(session.as_ref(), now, fds),
             (None, SocketRole::Connect(at)) if *at > now => Some(at.saturating_duration_since(now)),
-            // Waits for a time, or for descriptors that another thread closes: check again after an interval.
+            // The endpoint waits until `no_guest_before`, or for another thread to close file descriptors: check at each interval.
             (None, _) => Some(CHECK_INTERVAL),
         }
     }

@@ -1,17 +1,17 @@
-//! The thread that owns the sockets of all guests, `vhost-proxy`.
+//! The serving thread, `vhost-proxy`: it owns the sockets of all guests.
 //!
-//! For each port it has an [`endpoint`], which accepts one guest at a time, and the [`Session`] of that guest, which the
-//! port's [`Backend`] made: ours, or the one that passes messages on to DPDK's library.
+//! For each port the thread has an [`endpoint`], which accepts one guest at a time, and the [`Session`] of that guest, which the port's
+//! [`Backend`] created. One back-end serves the rings itself; the other passes messages on to DPDK's library.
 //!
-//! The thread never blocks on one port: it does what is possible and checks the port again later. If a worker does not leave a
-//! guest's rings, that port is out of service until the worker leaves; then the memory is freed, and the guest may connect again.
-//! While a guest is connected, the thread checks ten times a second for workers that stay inside, and interrupts a worker that blocks
-//! while it notifies the guest ([`crate::blocked_writes`]).
+//! The thread never blocks for one port: it does what is possible and checks the port again later. If a worker does not end its access to
+//! a guest's rings, that port is out of service until it does; then the memory is freed, and the guest may connect again. While a guest is
+//! connected, the thread checks ten times a second for accesses that last too long, and interrupts a worker that blocks while it notifies
+//! the guest ([`crate::blocked_writes`]).
 
 mod backend;
 mod endpoint;
+pub mod stuck_workers;
 mod waker;
-pub mod workers;
 
 pub use backend::{Backend, LIMIT, SPIN, Session, has_hung_up};
 pub use endpoint::connected_to;
@@ -27,20 +27,20 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-enum Order {
+enum Command {
     Serve(Box<Endpoint>),
     Retire(Arc<PortState>, SyncSender<()>),
 }
 
-/// The serving thread's queue of orders from other threads.
+/// The serving thread's queue of commands from other threads.
 struct Server {
-    orders: Mutex<Vec<Order>>,
+    commands: Mutex<Vec<Command>>,
     waker: &'static OwnedFd,
 }
 
 static SERVER: OnceLock<&'static Server> = OnceLock::new();
 
-/// The server; its thread is started at the first call.
+/// The server. Its thread is started at the first call.
 fn server() -> io::Result<&'static Server> {
     static STARTING: Mutex<()> = Mutex::new(());
     let _one = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -48,15 +48,15 @@ fn server() -> io::Result<&'static Server> {
         return Ok(server);
     }
     let waker = waker::waker()?;
-    // Lives until the process ends.
-    let server: &'static Server = Box::leak(Box::new(Server { orders: Mutex::default(), waker }));
+    // The server lives until the process ends.
+    let server: &'static Server = Box::leak(Box::new(Server { commands: Mutex::default(), waker }));
     std::thread::Builder::new().name("vhost-proxy".to_owned()).spawn(|| serve(server))?;
     Ok(SERVER.get_or_init(|| server))
 }
 
 impl Server {
-    fn order(&self, order: Order) {
-        self.orders.lock().unwrap_or_else(PoisonError::into_inner).push(order);
+    fn command(&self, command: Command) {
+        self.commands.lock().unwrap_or_else(PoisonError::into_inner).push(command);
         wake();
     }
 }
@@ -64,17 +64,17 @@ impl Server {
 /// Starts to serve a port.
 pub fn open(port: &Arc<PortState>, role: Role, backend: Box<dyn Backend>) -> io::Result<()> {
     let server = server()?;
-    server.order(Order::Serve(Box::new(Endpoint::open(port, role, backend)?)));
+    server.command(Command::Serve(Box::new(Endpoint::open(port, role, backend)?)));
     Ok(())
 }
 
-/// Stops serving a port. Returns false if a worker is still inside its rings after [`LIMIT`]: then the port is removed,
-/// and its memory freed, when the worker leaves.
+/// Stops serving a port. Returns false if a worker still accesses its rings after [`LIMIT`]: then the port is removed and its memory freed
+/// when the worker's access ends.
 pub fn retire(port: &Arc<PortState>) -> bool {
     port.retire();
     let (done, ended) = sync_channel(1);
     let Some(server) = SERVER.get() else { return true };
-    server.order(Order::Retire(Arc::clone(port), done));
+    server.command(Command::Retire(Arc::clone(port), done));
     ended.recv_timeout(LIMIT).is_ok()
 }
 
@@ -82,10 +82,10 @@ fn serve(server: &Server) {
     let mut endpoints: Vec<Endpoint> = Vec::new();
     let mut had_event = false;
     loop {
-        for order in std::mem::take(&mut *server.orders.lock().unwrap_or_else(PoisonError::into_inner)) {
-            match order {
-                Order::Serve(endpoint) => endpoints.push(*endpoint),
-                Order::Retire(port, done) => {
+        for command in std::mem::take(&mut *server.commands.lock().unwrap_or_else(PoisonError::into_inner)) {
+            match command {
+                Command::Serve(endpoint) => endpoints.push(*endpoint),
+                Command::Retire(port, done) => {
                     let endpoint = endpoints.iter_mut().find(|e| e.is_of(&port));
                     endpoint.into_iter().for_each(|e| e.retire(done.clone()));
                 }
@@ -97,7 +97,7 @@ fn serve(server: &Server) {
     }
 }
 
-/// Waits for an event or the next check. Returns whether there was an event.
+/// Waits for an event or for the next check. Returns whether there was an event.
 fn sleep(server: &Server, endpoints: &[Endpoint]) -> bool {
     let now = Instant::now();
     let mut fds = vec![PollFd::new(server.waker, PollFlags::IN)];

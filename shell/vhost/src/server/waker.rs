@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 static WAKER: OnceLock<OwnedFd> = OnceLock::new();
 
-/// The event that the serving thread waits for; created at the first call.
+/// The eventfd for which the serving thread waits; created at the first call.
 pub(super) fn waker() -> io::Result<&'static OwnedFd> {
     if let Some(waker) = WAKER.get() {
         return Ok(waker);
@@ -16,9 +16,9 @@ pub(super) fn waker() -> io::Result<&'static OwnedFd> {
     Ok(WAKER.get_or_init(|| waker))
 }
 
-/// Reports a change that a session may wait for. Does not block.
+/// Wakes the serving thread, because a session may wait for a change. Does not block.
 pub fn wake() {
     let Some(waker) = WAKER.get() else { return };
-    // Fails if the counter is full; then the thread is about to wake anyway.
+    // Fails if the counter is full; then the thread is about to wake up anyway.
     let _ = rustix::io::write(waker, &1u64.to_ne_bytes());
 }

@@ -1,47 +1,46 @@
-//! Copies to which a header is added, or from which one is removed.
+//! Headers that are added or removed in a bucket, a `clone` or the bridge behind a patch port.
 //!
-//! If a bucket, a clone or the bridge behind a patch port adds a header, the stock switch restores the flow
-//! afterwards, but not the header: the following writes and outputs apply to a malformed packet. Sluice uses a copy,
-//! or omits the header if the packet is not sent, and sends to the same ports. Before the header everything must be
-//! equal, and after it the outputs.
+//! Afterwards the stock switch restores the flow, but not the packet's headers, so the following writes and outputs apply to
+//! a malformed packet. Sluice uses a copy of the packet, or omits the header if the packet is not sent. It sends to the same
+//! ports. Everything before such a header must be equal, and the outputs after it.
 
 use crate::normal::{self, State};
 
-/// The stock switch's message for a translation in which such a packet leads to actions that no datapath supports.
+/// The message of the stock switch if such a packet would need actions that no datapath supports.
 const NO_SUCH_ACTION: &str = "Uses action(s) not supported by datapath";
 
-/// Returns whether two traces differ only in that.
-pub fn alike(stock: &str, ours: &str) -> bool {
-    outputs_alike(stock, ours, |line| !line.starts_with(normal::ACTIONS))
+/// Returns whether two traces differ only as described above.
+pub fn is_expected(stock: &str, ours: &str) -> bool {
+    has_expected_outputs(stock, ours, |line| !line.starts_with(normal::ACTIONS))
 }
 
-/// The same for a stock switch of another version, whose text and megaflow are not compared.
-pub fn alike_but_for_megaflow(stock: &str, ours: &str) -> bool {
-    outputs_alike(stock, ours, |line| line.starts_with("Final flow:"))
+/// The same for a stock switch of another version: the texts and megaflows are not compared.
+pub fn is_expected_without_megaflow(stock: &str, ours: &str) -> bool {
+    has_expected_outputs(stock, ours, |line| line.starts_with("Final flow:"))
 }
 
 /// `is_compared`: the lines that must be equal, besides the outputs.
-fn outputs_alike(stock: &str, ours: &str, is_compared: fn(&str) -> bool) -> bool {
+fn has_expected_outputs(stock: &str, ours: &str, is_compared: fn(&str) -> bool) -> bool {
     let (mut theirs, mut mine) = (sent(stock), sent(ours));
-    let first = theirs.iter().position(|s| s.rewrapped).unwrap_or(theirs.len());
+    let first = theirs.iter().position(|s| s.changed_headers).unwrap_or(theirs.len());
     if mine.len() < first || !normal::HEADERS.iter().any(|h| stock.contains(h)) {
         return false;
     }
-    let before = ordered(theirs.drain(..first)) == ordered(mine.drain(..first));
-    // The malformed packet matches other flows than Sluice's packet does.
+    let before = sorted(theirs.drain(..first)) == sorted(mine.drain(..first));
+    // The malformed packet may match other flows than Sluice's packet.
     if stock.contains(NO_SUCH_ACTION) && !ours.contains(NO_SUCH_ACTION) {
         return before;
     }
-    let names = |list: Vec<Sent>| ordered(list.into_iter().map(|s| Sent { state: String::new(), ..s }));
+    let names = |list: Vec<Sent>| sorted(list.into_iter().map(|s| Sent { state: String::new(), ..s }));
     let rest = |text: &str| {
-        let told = normal::trace(text);
-        told.lines().filter(|l| is_compared(l)).map(str::to_owned).collect::<Vec<_>>()
+        let trace = normal::trace(text);
+        trace.lines().filter(|l| is_compared(l)).map(str::to_owned).collect::<Vec<_>>()
     };
     before && names(theirs) == names(mine) && rest(stock) == rest(ours)
 }
 
-/// Sorted, because the order of a flood is not defined.
-fn ordered(list: impl Iterator<Item = Sent>) -> Vec<(String, String)> {
+/// Returns the actions sorted, because the order of a flood is not defined.
+fn sorted(list: impl Iterator<Item = Sent>) -> Vec<(String, String)> {
     let mut list: Vec<_> = list.map(|s| (s.state, s.action)).collect();
     list.sort_unstable();
     list
@@ -49,37 +48,37 @@ fn ordered(list: impl Iterator<Item = Sent>) -> Vec<(String, String)> {
 
 /// An action that ends the processing of a packet or of a copy.
 struct Sent {
-    /// The changes of the packet before.
+    /// The changes of the packet before the action.
     state: String,
-    /// A header was added or removed outside of a copy.
-    rewrapped: bool,
+    /// Whether a header was added or removed before the action.
+    changed_headers: bool,
     /// The action, with the lists that contain it.
     action: String,
 }
 
-/// The outputs of a trace; copies are expanded.
+/// Returns the outputs of a trace, including those in `clone`.
 fn sent(text: &str) -> Vec<Sent> {
     let mut out = Vec::new();
     let text = normal::without_ids(text);
     for list in text.lines().filter_map(|l| l.strip_prefix(normal::ACTIONS)) {
-        open(list, &mut State::of(normal::tag(&text).as_slice()), "", &mut out);
+        add_outputs(list, &mut State::of(normal::tag(&text).as_slice()), "", &mut out);
     }
     out
 }
 
-fn open(list: &str, state: &mut State, path: &str, out: &mut Vec<Sent>) {
+fn add_outputs(list: &str, state: &mut State, path: &str, out: &mut Vec<Sent>) {
     for action in normal::split(list) {
         let (name, inside) = action.strip_suffix(')').and_then(|a| a.split_once('(')).unwrap_or((action, ""));
         match name {
-            "clone" => open(inside, &mut state.clone(), path, out),
+            "clone" => add_outputs(inside, &mut state.clone(), path, out),
             "gt" | "le" | "actions" | "check_pkt_len" | "sample" => {
-                open(inside, &mut state.clone(), &format!("{path}{name}."), out);
+                add_outputs(inside, &mut state.clone(), &format!("{path}{name}."), out);
             }
             "" => {}
-            _ if state.takes(action) => {}
+            _ if state.apply(action) => {}
             _ => out.push(Sent {
                 state: state.text(),
-                rewrapped: state.rewrapped(),
+                changed_headers: state.changed_headers(),
                 action: format!("{path}{action}"),
             }),
         }
@@ -92,7 +91,7 @@ mod tests {
 
     fn differ(stock: &str, ours: &str) -> bool {
         let text = |list: &str| format!("Megaflow: x\n{}{list}", normal::ACTIONS);
-        !alike(&text(stock), &text(ours))
+        !is_expected(&text(stock), &text(ours))
     }
 
     #[test]
@@ -127,9 +126,10 @@ mod tests {
         };
         let ours = text("a", "x", "1,clone(push_eth(src=0),2),3");
         let stock = |last: &str, port: u8| text("b", last, &format!("1,push_eth(src=0),2,{port}"));
-        assert!(alike_but_for_megaflow(&stock("x", 3), &ours) && !alike(&stock("x", 3), &ours));
+        assert!(is_expected_without_megaflow(&stock("x", 3), &ours) && !is_expected(&stock("x", 3), &ours));
         assert!(
-            !alike_but_for_megaflow(&stock("y", 3), &ours) && !alike_but_for_megaflow(&stock("x", 4), &ours)
+            !is_expected_without_megaflow(&stock("y", 3), &ours)
+                && !is_expected_without_megaflow(&stock("x", 4), &ours)
         );
     }
 
@@ -138,7 +138,7 @@ mod tests {
         let broken =
             format!("{}1,push_eth(src=0),set(icmpv6(type=1)),2\n  - {NO_SUCH_ACTION}.", normal::ACTIONS);
         let ours = |list: &str| format!("{}{list}", normal::ACTIONS);
-        assert!(alike(&broken, &ours("1,clone(push_eth(src=0),2),3,4")));
-        assert!(!alike(&broken, &ours("7,clone(push_eth(src=0),2),3,4")));
+        assert!(is_expected(&broken, &ours("1,clone(push_eth(src=0),2),3,4")));
+        assert!(!is_expected(&broken, &ours("7,clone(push_eth(src=0),2),3,4")));
     }
 }

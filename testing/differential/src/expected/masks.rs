@@ -1,16 +1,16 @@
-//! Masks of written fields. Both switches write a whole field if the megaflow matches all of it, otherwise only the bits
-//! that change. Megaflows of different versions of the stock switch match different bits.
+//! Masks of written fields. Both switches write all bits of a field if the megaflow matches all of them, otherwise only the bits
+//! that change. The versions of the stock switch differ in the bits that their megaflows match.
 
-/// Whether two lists of datapath actions differ only in masks of `tos` and `tclass`: the bits that both write are equal.
-pub fn alike(stock: &str, ours: &str) -> bool {
+/// Returns whether two lists of datapath actions differ only in masks of `tos` and `tclass`, and the bits that both write are equal.
+pub fn is_expected(stock: &str, ours: &str) -> bool {
     let words = |text: &str| -> Vec<String> {
         text.split([',', '(', ')', '[', ']', '{', '}']).map(str::to_owned).collect()
     };
     let (stock, ours) = (words(stock), words(ours));
-    stock.len() == ours.len() && stock.iter().zip(&ours).all(|(a, b)| a == b || written(a, b))
+    stock.len() == ours.len() && stock.iter().zip(&ours).all(|(a, b)| a == b || writes_equal_bits(a, b))
 }
 
-fn written(a: &str, b: &str) -> bool {
+fn writes_equal_bits(a: &str, b: &str) -> bool {
     let (Some((key, (value, mask))), Some((other, (theirs, their_mask)))) = (field(a), field(b)) else {
         return false;
     };
@@ -18,7 +18,7 @@ fn written(a: &str, b: &str) -> bool {
     key == other && both != 0 && value & both == theirs & both
 }
 
-/// The name, the value and the mask of such a field.
+/// Returns the name, value and mask of a field `tos` or `tclass`.
 fn field(word: &str) -> Option<(&str, (u8, u8))> {
     let (key, value) = word.split_once('=').filter(|(key, _)| matches!(*key, "tos" | "tclass"))?;
     let number = |text: &str| match text.strip_prefix("0x") {
@@ -39,8 +39,8 @@ mod tests {
         let ours = |tclass: &str, port| {
             format!("Datapath actions: [set(ipv6(tclass={tclass})),set(udp(dst=53))]{port}")
         };
-        assert!(alike(stock, &ours("0x2/0x3", 8)) && alike(stock, &ours("0x10/0xfc", 8)));
-        assert!(!alike(stock, &ours("0x1/0x3", 8)) && !alike(stock, &ours("0x2/0x3", 9)));
-        assert!(!alike("set(ipv4(ttl=1))", "set(ipv4(ttl=1/0x3))"));
+        assert!(is_expected(stock, &ours("0x2/0x3", 8)) && is_expected(stock, &ours("0x10/0xfc", 8)));
+        assert!(!is_expected(stock, &ours("0x1/0x3", 8)) && !is_expected(stock, &ours("0x2/0x3", 9)));
+        assert!(!is_expected("set(ipv4(ttl=1))", "set(ipv4(ttl=1/0x3))"));
     }
 }

@@ -1,32 +1,37 @@
-//! Megaflows that the stock switch has deleted or not revalidated.
+//! Megaflows that the stock switch has deleted, has not revalidated or does not install.
 
 use crate::packet::Packet;
 use crate::pools::mac_text;
 use crate::tunnels;
 
-/// Returns whether the megaflows differ only in this way; both had to revalidate some. When the stock switch
-/// revalidates a megaflow, for example after something was learned, it deletes it if the mask has fields that none of
-/// its packets has, because it takes the megaflow for too wide. The next packet installs it again. The text of a
-/// megaflow does not show such fields; the traces show that Sluice's megaflows are right. The stock switch also
-/// deletes a megaflow of a flow that learns up to a limit, because without a packet it does not know whether learning
-/// is allowed. `forgotten`: the packets that match such a flow, or get a header.
-pub fn alike(stock: &str, ours: &str, forgotten: &[Packet]) -> bool {
-    let told = |text: &str| -> Vec<Megaflow> {
+/// Returns whether the megaflows differ as expected after both switches may have revalidated some.
+///
+/// When the stock switch revalidates a megaflow, for example after it learned an address, it deletes the megaflow if the mask
+/// contains fields that its packets do not have, because it considers the megaflow too wide. The next packet installs it again.
+/// The text of a megaflow does not show such fields, but the comparison of traces shows that Sluice's megaflows are correct.
+///
+/// The stock switch also deletes the megaflow of a flow that learns up to a limit, because without a packet it does not know
+/// whether learning is allowed. `deletable`: the packets that match such a flow, and those to which a header is added or from
+/// which one is removed.
+pub fn is_expected(stock: &str, ours: &str, deletable: &[Packet]) -> bool {
+    let parse = |text: &str| -> Vec<Megaflow> {
         text.lines().map(Megaflow::of).filter(|m| !m.learns_its_destination()).collect()
     };
-    let (stock, ours) = (told(stock), told(ours));
+    let (stock, ours) = (parse(stock), parse(ours));
     let kept = |o: &Megaflow| stock.iter().find(|s| (&s.key, &s.actions) == (&o.key, &o.actions));
     stock.iter().all(|s| ours.iter().any(|o| (&s.key, &s.actions) == (&o.key, &o.actions)))
-        && ours.iter().all(|o| kept(o).is_some_and(|s| s.counters == o.counters) || o.may_go(forgotten))
+        && ours
+            .iter()
+            .all(|o| kept(o).is_some_and(|s| s.counters == o.counters) || o.may_be_deleted(deletable))
 }
 
-/// The megaflows of Sluice without those that drop packets of no tunnel port. The stock switch has no megaflow for such
-/// packets and translates each of them again.
+/// Returns Sluice's megaflows without those that drop tunnel packets for which there is no port. The stock switch installs no
+/// megaflow for such packets and translates each of them.
 pub fn of_ports(stock: &str, ours: &str) -> String {
     let in_stock = |key: &str| stock.lines().any(|line| Megaflow::of(line).key == key);
     let is_left_out = |line: &&str| {
         let m = Megaflow::of(line);
-        tunnels::fits_none(line) && matches!(&*m.actions, "drop" | "[]drop") && !in_stock(&m.key)
+        tunnels::has_no_port(line) && matches!(&*m.actions, "drop" | "[]drop") && !in_stock(&m.key)
     };
     ours.lines().filter(|line| !is_left_out(line)).collect::<Vec<_>>().join("\n")
 }
@@ -41,7 +46,7 @@ impl Megaflow {
     fn of(line: &str) -> Megaflow {
         let (key, rest) = line.split_once(", packets:").unwrap_or((line, ""));
         let (counters, actions) = rest.split_once("actions:").unwrap_or((rest, ""));
-        // Another packet may have installed it again, with other values in bits that are not matched.
+        // Another packet may have installed the megaflow again, with other values of the bits that are not matched.
         let masked = |field: &str| match (field.split_once('='), field.split_once('/')) {
             (Some((name, _)), Some((_, mask))) => format!("{name}=/{mask}"),
             _ => field.to_owned(),
@@ -50,9 +55,9 @@ impl Megaflow {
         Megaflow { key: key.join(","), counters: counters.to_owned(), actions: actions.to_owned() }
     }
 
-    /// Returns whether the megaflow belongs to `forgotten` packets, or its mask may have fields that its packets
-    /// lack: of neighbour discovery, of a second tag, of ports in a fragment or in a protocol without ports.
-    fn may_go(&self, forgotten: &[Packet]) -> bool {
+    /// Returns whether the megaflow may be that of `deletable` packets, or its mask may contain fields that its packets do not
+    /// have: those of neighbour discovery, those of a second tag, or ports of a fragment or of a protocol without ports.
+    fn may_be_deleted(&self, deletable: &[Packet]) -> bool {
         let tags = self.key.contains("vlan(") && self.key.contains("encap(eth_type(0x8");
         let fragment = ["frag=first", "frag=later", "frag=yes"].iter().any(|f| self.key.contains(f));
         let protocol = self.key.split("proto=").nth(1).and_then(|rest| rest.split([',', ')']).next());
@@ -60,10 +65,10 @@ impl Megaflow {
         tags || fragment
             || portless
             || self.key.contains("icmpv6(")
-            || forgotten.iter().any(|p| self.may_be_of(p))
+            || deletable.iter().any(|p| self.may_be_of(p))
     }
 
-    /// Returns whether the packet has the port and addresses of the key, as far as the key has them.
+    /// Returns whether the packet has the port and Ethernet addresses of the key, as far as the key contains them.
     fn may_be_of(&self, packet: &Packet) -> bool {
         let eth =
             self.key.split_once("eth(").and_then(|(_, rest)| rest.split(')').next()).unwrap_or_default();
@@ -77,8 +82,8 @@ impl Megaflow {
         port && has("src=", 6) && has("dst=", 0)
     }
 
-    /// Returns whether source and destination address of its packets are equal: the output port then depends on what
-    /// they taught, and the stock switch does not always revalidate after that.
+    /// Returns whether the source and destination addresses of its packets are equal. Then the output port depends on what was
+    /// learned from these packets, and the stock switch does not always revalidate the megaflow after learning.
     fn learns_its_destination(&self) -> bool {
         let after = |word: &str| self.key.split_once(word).and_then(|(_, rest)| rest.get(..17));
         after("eth(src=").is_some() && after("eth(src=") == after(",dst=")
@@ -89,33 +94,33 @@ impl Megaflow {
 mod tests {
     use super::Packet;
 
-    fn alike(stock: &str, ours: &str) -> bool {
-        super::alike(stock, ours, &[])
+    fn is_expected(stock: &str, ours: &str) -> bool {
+        super::is_expected(stock, ours, &[])
     }
 
     #[test]
     fn megaflows_with_fields_that_packets_lack_may_be_removed() {
         let ours = "a, packets:2, bytes:9, actions:1\nipv4(frag=later), packets:2, bytes:9, actions:2";
-        assert!(alike(ours, ours) && alike("a, packets:2, bytes:9, actions:1", ours));
-        assert!(alike(
+        assert!(is_expected(ours, ours) && is_expected("a, packets:2, bytes:9, actions:1", ours));
+        assert!(is_expected(
             "a, packets:2, bytes:9, actions:1\nipv4(frag=later), packets:0, bytes:0, actions:2",
             ours
         ));
-        assert!(!alike("ipv4(frag=later), packets:2, bytes:9, actions:2", ours));
-        assert!(!alike(
+        assert!(!is_expected("ipv4(frag=later), packets:2, bytes:9, actions:2", ours));
+        assert!(!is_expected(
             "a, packets:1, bytes:4, actions:1\nipv4(frag=later), packets:2, bytes:9, actions:2",
             ours
         ));
-        assert!(!alike(
+        assert!(!is_expected(
             "a, packets:2, bytes:9, actions:1\nipv4(frag=later), packets:2, bytes:9, actions:3",
             ours
         ));
-        assert!(!alike("c, packets:0, bytes:0, actions:1", ours));
+        assert!(!is_expected("c, packets:0, bytes:0, actions:1", ours));
         let other = ours.replace("ipv4(", "ipv4(src=10.0.0.1/255.0.0.0,");
-        assert!(alike(&other.replace("10.0.0.1/", "10.0.0.2/"), &other));
-        assert!(!alike(&other.replace("/255.0", "/255.255"), &other));
+        assert!(is_expected(&other.replace("10.0.0.1/", "10.0.0.2/"), &other));
+        assert!(!is_expected(&other.replace("/255.0", "/255.255"), &other));
         let of = |protocol: u8| {
-            alike("", &format!("ipv6(proto={protocol},frag=no), packets:2, bytes:9, actions:1"))
+            is_expected("", &format!("ipv6(proto={protocol},frag=no), packets:2, bytes:9, actions:1"))
         };
         assert!(of(59) && !of(58));
     }
@@ -139,7 +144,8 @@ mod tests {
     fn megaflows_of_packets_with_pushed_headers_may_be_removed() {
         let bytes = [[0x50, 0x54, 0, 0, 0, 2], [0x50, 0x54, 0, 0, 0, 1]].concat();
         let wrapped = [Packet { port: 3, bytes }];
-        let gone = |key: &str| super::alike("", &format!("{key}, packets:2, bytes:9, actions:1"), &wrapped);
+        let gone =
+            |key: &str| super::is_expected("", &format!("{key}, packets:2, bytes:9, actions:1"), &wrapped);
         assert!(gone("eth(src=50:54:00:00:00:01,dst=50:54:00:00:00:02),in_port(3)") && gone("in_port(3)"));
         assert!(gone("encap(ipv4(dst=10.0.0.1)),eth(dst=50:54:00:00:00:02),in_port(3)"));
         assert!(!gone("eth(src=50:54:00:00:00:02,dst=50:54:00:00:00:01),in_port(3)") && !gone("in_port(4)"));
@@ -149,7 +155,7 @@ mod tests {
     fn a_megaflow_to_its_own_sender_is_left_out() {
         let to =
             |dst: u8| format!("eth(src=50:54:00:00:00:05,dst=50:54:00:00:00:0{dst}), packets:0, actions:1");
-        assert!(alike(&to(5), "") && alike("", &to(5)));
-        assert!(!alike(&to(4), "") && !alike("", &to(4)));
+        assert!(is_expected(&to(5), "") && is_expected("", &to(5)));
+        assert!(!is_expected(&to(4), "") && !is_expected("", &to(4)));
     }
 }

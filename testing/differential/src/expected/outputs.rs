@@ -1,4 +1,4 @@
-//! Frames that the stock switch sends differently.
+//! Sent frames that differ in the stock switch.
 
 use crate::normal;
 use crate::packet::Packet;
@@ -6,34 +6,40 @@ use crate::pair::Difference;
 use crate::sent;
 use crate::table::Table;
 
-/// The expected difference between the sent frames, if there is one; `actions`: Sluice's trace of the packet.
-pub fn alike(d: &Difference, table: &Table, packet: &Packet, actions: &str) -> Option<&'static str> {
-    let answers = Answers { stock: &d.stock, ours: &d.ours };
+/// Returns the name of the expected difference between the sent frames, if there is one. `actions`: the datapath actions in
+/// Sluice's trace of the packet.
+pub fn expected_difference(
+    d: &Difference,
+    table: &Table,
+    packet: &Packet,
+    actions: &str,
+) -> Option<&'static str> {
+    let frames = SentFrames { stock: &d.stock, ours: &d.ours };
     let named = [
-        ("frames: second tag read as network header", answers.parsed_again(table)),
-        ("frames: second tag during a packet-in", answers.parsed_again_during_packet_in(actions)),
-        ("frames: edits after a packet-in of two tags", answers.edits_after_packet_in_of_two_tags(actions)),
-        ("frames: missing tags popped and pushed", answers.missing_tags(actions)),
-        ("frames: lost after a runt", answers.lost_after_runt(actions)),
-        ("frames: type written over a length", answers.type_over_length(packet, actions)),
-        ("frames: uninitialised NSH fields", answers.uninitialised_nsh_fields(actions)),
+        ("frames: second tag read as network header", frames.parsed_again(table)),
+        ("frames: second tag during a packet-in", frames.parsed_again_during_packet_in(actions)),
+        ("frames: edits after a packet-in of two tags", frames.edits_after_packet_in_of_two_tags(actions)),
+        ("frames: missing tags popped and pushed", frames.missing_tags(actions)),
+        ("frames: lost after a runt", frames.lost_after_runt(actions)),
+        ("frames: type written over a length", frames.type_over_length(packet, actions)),
+        ("frames: uninitialised NSH fields", frames.uninitialised_nsh_fields(actions)),
         (
             "frames: remaining actions of the other branch",
-            answers.remaining_actions_of_other_branch(packet, actions),
+            frames.remaining_actions_of_other_branch(packet, actions),
         ),
-        ("frames: without DEI", answers.without_dei(packet, actions)),
-        ("frames: padding counted", answers.padding_counted(packet, actions)),
+        ("frames: without DEI", frames.without_dei(packet, actions)),
+        ("frames: padding counted", frames.padding_counted(packet, actions)),
     ];
-    named.into_iter().find(|(_, alike)| *alike).map(|(name, _)| name)
+    named.into_iter().find(|(_, is_expected)| *is_expected).map(|(name, _)| name)
 }
 
-struct Answers<'a> {
+struct SentFrames<'a> {
     stock: &'a str,
     ours: &'a str,
 }
 
-impl Answers<'_> {
-    /// The lines of `a` that are not in `b`, counting repetitions.
+impl SentFrames<'_> {
+    /// Returns the lines of `a` that are not in `b`. If a line is more often in `a` than in `b`, the additional ones are returned.
     fn only<'t>(a: &'t str, b: &str) -> Vec<&'t str> {
         let mut others: Vec<&str> = b.lines().collect();
         let is_other = |l: &&str| match others.iter().position(|o| o == l) {
@@ -46,29 +52,32 @@ impl Answers<'_> {
         a.lines().filter(is_other).collect()
     }
 
-    /// Returns whether the frames are equal after both were changed by `f`.
+    /// Returns whether the frames of both switches are equal after `f` is applied.
     fn same(&self, f: impl Fn(&str) -> String) -> bool {
         let of = |text: &str| normal::sorted_lines(&text.lines().map(&f).collect::<Vec<_>>().join("\n"));
         of(self.stock) == of(self.ours)
     }
 
-    /// Only frames with two tags differ, in a table that sends packets to its controller. For this the stock switch parses the
-    /// packet again, and takes the second tag, which it does not parse by default, for the network header. Later writes to the
+    /// Only frames with two tags differ, and the table sends packets to the controller. For this the stock switch parses the
+    /// packet again, and treats the second tag, which it does not parse by default, as the network header. Later writes to the
     /// network header are then four bytes too early, and the type of a pushed label replaces that of the second tag.
     fn parsed_again(&self, table: &Table) -> bool {
-        let asks = table.flows.iter().chain(&table.groups).any(|l| l.to_lowercase().contains("controller"));
+        let has_controller_action =
+            table.flows.iter().chain(&table.groups).any(|l| l.to_lowercase().contains("controller"));
         let second = |line: &str, types: &[&str]| {
             matches!(hex(line, 12..14), "8100" | "88a8") && types.contains(&hex(line, 16..18))
         };
-        let (theirs, mine) = (Answers::only(self.stock, self.ours), Answers::only(self.ours, self.stock));
-        asks && mine.iter().all(|l| second(l, &["8100"]))
+        let (theirs, mine) =
+            (SentFrames::only(self.stock, self.ours), SentFrames::only(self.ours, self.stock));
+        has_controller_action
+            && mine.iter().all(|l| second(l, &["8100"]))
             && theirs.iter().all(|l| second(l, &["8100", "8847", "8848"]))
             && around_headers(&theirs) == around_headers(&mine)
     }
 
-    /// The same for a second tag that was pushed before the packet was sent to the controller, and that may have been
-    /// popped again: from the remaining tags to the end of a network header all bytes may differ, and those of the
-    /// transport header if it is written; all other bytes are equal.
+    /// The same for a second tag that was pushed before the packet was sent to the controller, and may have been popped
+    /// afterwards. The bytes from the remaining tags to the end of the network header may differ, and those of the transport
+    /// header if it is written. All other bytes are equal.
     fn parsed_again_during_packet_in(&self, actions: &str) -> bool {
         let Some((before, after)) = actions.split_once("userspace(") else { return false };
         let transport =
@@ -85,14 +94,16 @@ impl Answers<'_> {
         before.contains("push_vlan(") && (transport || after.contains("set(ip")) && self.same(blank)
     }
 
-    /// The same where a tag or a label is pushed after the packet-in: the stock switch edits at wrong offsets, so the bytes
-    /// of the frames say nothing. As many frames leave by each port, and among those that differ one has two tags.
+    /// The same if a tag is pushed or a label is added, removed or written after the packet-in: the stock switch then writes at
+    /// wrong offsets, so the bytes of the frames cannot be compared. The number of frames of each port is equal, and one of the
+    /// frames that differ has two tags.
     fn edits_after_packet_in_of_two_tags(&self, actions: &str) -> bool {
         let two_tags = |line: &&str| {
             let is_tag = |at| matches!(hex(line, at..at + 2), "8100" | "88a8");
             is_tag(12) && is_tag(16)
         };
-        let (theirs, mine) = (Answers::only(self.stock, self.ours), Answers::only(self.ours, self.stock));
+        let (theirs, mine) =
+            (SentFrames::only(self.stock, self.ours), SentFrames::only(self.ours, self.stock));
         let ports = |lines: &[&str]| sent::ports_of_frames(lines.iter().copied());
         actions
             .split_once("userspace(")
@@ -102,16 +113,16 @@ impl Answers<'_> {
             && ports(&theirs) == ports(&mine)
     }
 
-    /// After `encap(ethernet)` both still have the tag of the inner frame in the flow, as if the outer header had
-    /// one. A flood pops it, which does nothing, and pushes it again, which adds one: which ports get the tag depends
-    /// on the order of the flood.
+    /// After `encap(ethernet)` the flow of both switches still contains the tag of the inner frame, although the outer header
+    /// has none. A flood pops this tag, which has no effect, and pushes it again, which adds one. So the order of the flood
+    /// decides which ports get the tag.
     fn missing_tags(&self, actions: &str) -> bool {
-        let untagged = |line: &str| {
+        let without_tag = |line: &str| {
             let line = match hex(line, 12..14) {
                 "8100" => replaced(line, 12..16, ""),
                 _ => line.to_owned(),
             };
-            // The label after a tag is not compared.
+            // A label after a tag is not compared.
             match hex(&line, 12..14) {
                 "8847" | "8848" => blanked(&line, 14..18),
                 _ => line,
@@ -120,21 +131,23 @@ impl Answers<'_> {
         let flooded = actions.split_once("push_eth(").is_some_and(|(_, after)| {
             after.split_once("pop_vlan").is_some_and(|(_, after)| after.contains("push_vlan("))
         });
-        flooded && self.same(untagged)
+        flooded && self.same(without_tag)
     }
 
-    /// Frames are missing that follow a frame without a complete Ethernet header to the same port: dummies of the
-    /// stock switch drop the rest of a batch at the first frame that they refuse. Such frames result from truncation
-    /// to the header and then popping a tag.
+    /// Frames are missing that follow a frame without a complete Ethernet header to the same port. Such a frame results if a
+    /// tag is popped from a frame that was truncated to its header. The stock switch's dummy devices refuse it, and drop the
+    /// rest of the batch.
     fn lost_after_runt(&self, actions: &str) -> bool {
-        let lost = Answers::only(self.ours, self.stock);
+        let missing = SentFrames::only(self.ours, self.stock);
         let ports = ports_of_runts(actions);
-        let to_one = |line: &&str| ports.iter().any(|p| line.starts_with(&format!("p{p} ")));
-        Answers::only(self.stock, self.ours).is_empty() && !lost.is_empty() && lost.iter().all(to_one)
+        let to_port_of_runt = |line: &&str| ports.iter().any(|p| line.starts_with(&format!("p{p} ")));
+        SentFrames::only(self.stock, self.ours).is_empty()
+            && !missing.is_empty()
+            && missing.iter().all(to_port_of_runt)
     }
 
-    /// When a label is pushed on a frame with an 802.3 length, or the last one is popped, the stock switch writes the
-    /// type over the length; Sluice writes it into the SNAP header, where such a frame has its type.
+    /// When a label is pushed on a frame with an 802.3 length, or the last label is popped, the stock switch writes the type
+    /// over the length. Sluice writes it into the SNAP header, which contains the type of such a frame.
     fn type_over_length(&self, packet: &Packet, actions: &str) -> bool {
         let blank = |line: &str| match type_behind_tags(line)
             .filter(|&at| hex(line, at + 2..at + 8) == normal::SNAP)
@@ -145,8 +158,8 @@ impl Answers<'_> {
         has_length(&packet.bytes) && actions.contains("_mpls(") && self.same(blank)
     }
 
-    /// When the stock switch writes some fields of a service header, it overwrites others with the contents of its
-    /// memory: the contexts if the first one is not written, flags, TTL and path if none of them is.
+    /// When the stock switch writes some fields of an NSH header, it overwrites others with uninitialised memory: the context
+    /// headers if the first one is not written, and flags, TTL and path if none of them is written.
     fn uninitialised_nsh_fields(&self, actions: &str) -> bool {
         let written = || actions.split("set(nsh(").skip(1).filter_map(|rest| rest.split(')').next());
         let contexts = written().any(|fields| !fields.contains("c1="));
@@ -162,18 +175,17 @@ impl Answers<'_> {
         (contexts || base) && self.same(blank)
     }
 
-    /// More is sent if the branch of `check_pkt_larger` for short packets recirculates: the stock switch adds to it
-    /// the actions that the branch for long packets did not reach.
+    /// The stock switch sends more if the branch of `check_pkt_larger` for short packets recirculates: it adds the actions to
+    /// this branch that the branch for long packets did not reach.
     fn remaining_actions_of_other_branch(&self, packet: &Packet, actions: &str) -> bool {
         let branch = actions.split_once("check_pkt_len(").and_then(|(_, rest)| rest.split_once("le("));
-        let more = Answers::only(self.stock, self.ours);
+        let more = SentFrames::only(self.stock, self.ours);
         branch.is_some_and(|(_, shorter)| shorter.contains("recirc("))
-            && Answers::only(self.ours, self.stock).is_empty()
+            && SentFrames::only(self.ours, self.stock).is_empty()
             && more.iter().all(|line| actions.contains("trunc(") || ends_as(line, packet))
     }
 
-    /// The DEI bit of a tag that is popped and pushed again is lost; whether this happens depends on the order of a
-    /// flood.
+    /// The DEI bit is lost when a tag is popped and pushed again. Whether this happens depends on the order of a flood.
     fn without_dei(&self, packet: &Packet, actions: &str) -> bool {
         let set = packet.bytes.get(14).is_some_and(|b| b & 0x10 != 0);
         let blank = |line: &str| match hex(line, 12..14) {
@@ -183,27 +195,31 @@ impl Answers<'_> {
         set && actions.contains("pop_vlan") && self.same(blank)
     }
 
-    /// The length of a padded packet is checked after a header was added or removed: the stock switch still uses the
-    /// old end of the network packet and ignores the bytes after it; Sluice uses the length that it would send. So
-    /// one takes the branch for long packets and the other that for short ones. Earlier outputs are equal, and each
-    /// sends to the ports of its branch, with the same end of the packet.
+    /// `check_pkt_larger` is executed for a padded packet after a header was added or removed. The stock switch still uses the
+    /// old end of the network packet and ignores the bytes after it; Sluice uses the length that it would send. So the stock
+    /// switch takes the branch for short packets, and Sluice that for long ones. Earlier outputs are equal, each switch sends
+    /// to the ports of its branch, and the ends of the frames are equal.
     fn padding_counted(&self, packet: &Packet, actions: &str) -> bool {
-        let asked = actions.find("check_pkt_len(").unwrap_or(0);
-        let rewrapped = ["push_eth(", "pop_eth", "push_nsh(", "pop_nsh(", "_mpls("];
-        let sends = |text: &str, longer| {
+        let check_position = actions.find("check_pkt_len(").unwrap_or(0);
+        let header_actions = ["push_eth(", "pop_eth", "push_nsh(", "pop_nsh(", "_mpls("];
+        let sends_to_branch = |text: &str, longer| {
             let ports = sent::ports(actions, Some(longer));
             ports == sent::ports_of_frames(text.lines())
         };
-        let whole = || !["trunc(", "recirc(", "ct(", "sample("].iter().any(|a| actions.contains(a));
-        padded(&packet.bytes)
-            && rewrapped.iter().any(|h| actions[..asked].contains(h))
-            && (!whole() || sends(self.stock, false) && sends(self.ours, true))
-            && self.stock.lines().chain(self.ours.lines()).all(|line| !whole() || ends_as(line, packet))
+        let is_comparable = || !["trunc(", "recirc(", "ct(", "sample("].iter().any(|a| actions.contains(a));
+        is_padded(&packet.bytes)
+            && header_actions.iter().any(|h| actions[..check_position].contains(h))
+            && (!is_comparable() || sends_to_branch(self.stock, false) && sends_to_branch(self.ours, true))
+            && self
+                .stock
+                .lines()
+                .chain(self.ours.lines())
+                .all(|line| !is_comparable() || ends_as(line, packet))
     }
 }
 
-/// Offset of what follows the tags of a frame.
-fn behind_tags(frame: &[u8]) -> usize {
+/// Returns the offset after the tags and the type of a frame.
+fn offset_after_tags(frame: &[u8]) -> usize {
     let mut at = 14;
     while matches!(frame.get(at - 2..at), Some([0x81, 0] | [0x88, 0xa8])) {
         at += 4;
@@ -211,16 +227,16 @@ fn behind_tags(frame: &[u8]) -> usize {
     at
 }
 
-/// Returns whether the frame has an 802.3 length in the place of a type.
+/// Returns whether the frame has an 802.3 length instead of a type.
 fn has_length(frame: &[u8]) -> bool {
-    let at = behind_tags(frame);
+    let at = offset_after_tags(frame);
     frame.get(at - 2).is_some_and(|b| *b < 6)
 }
 
-/// Returns whether the frame is longer than its network packet.
-fn padded(frame: &[u8]) -> bool {
+/// Returns whether the frame contains bytes after the network packet.
+fn is_padded(frame: &[u8]) -> bool {
     let at = |i: usize| usize::from(frame.get(i).copied().unwrap_or(0));
-    let l3 = behind_tags(frame);
+    let l3 = offset_after_tags(frame);
     match (at(l3 - 2), at(l3 - 1)) {
         (8, 0) => frame.len() > l3 + at(l3 + 2) * 256 + at(l3 + 3),
         (0x86, 0xdd) => frame.len() > l3 + 40 + at(l3 + 4) * 256 + at(l3 + 5),
@@ -228,7 +244,7 @@ fn padded(frame: &[u8]) -> bool {
     }
 }
 
-/// The output ports of frames that are truncated to their header and then lose a tag.
+/// Returns the output ports of frames that become shorter than an Ethernet header by truncation and popping a tag.
 fn ports_of_runts(actions: &str) -> Vec<&str> {
     let (mut left, mut ports): (Option<i32>, Vec<&str>) = (None, Vec::new());
     let mut words = actions.split([',', '(', ')']);
@@ -249,24 +265,25 @@ fn ports_of_runts(actions: &str) -> Vec<&str> {
     ports
 }
 
-/// Offset of the type after the tags in a line's frame.
+/// Returns the offset of the type after the tags in a line's frame.
 fn type_behind_tags(line: &str) -> Option<usize> {
     (12..28).step_by(4).find(|&at| !matches!(hex(line, at..at + 2), "8100" | "88a8"))
 }
 
-/// Returns whether a line's frame ends with the last four bytes of the packet, which no action writes.
+/// Returns whether a line's frame ends with the last four bytes of the packet, because no action writes them.
 fn ends_as(line: &str, packet: &Packet) -> bool {
     let last = &packet.bytes[packet.bytes.len().saturating_sub(4)..];
     line.ends_with(&last.iter().map(|b| format!("{b:02x}")).collect::<String>())
 }
 
-/// The parts of frames that are equal whatever is written between their first tag and the end of the transport
-/// header: port, addresses, tag, and the payload far after it.
+/// Returns the parts of frames before and after the headers that may be written: the port, the addresses and the first tag, and
+/// the payload after the transport header.
 fn around_headers(lines: &[&str]) -> Vec<(String, String)> {
     let around = |line: &&str| {
         let (port, digits) = line.split_once(' ').unwrap_or((line, ""));
         let head = digits.get(..32).unwrap_or(digits);
-        // Tags, labels and an IPv6 header with TCP; in the other frame all of this may be four bytes longer.
+        // 86 bytes are enough for tags, labels, an IPv6 header and a TCP header. The length is rounded down to a multiple of
+        // four bytes, because the headers of the other frame may be four bytes longer.
         let payload = digits.len().saturating_sub(2 * 86) / 8 * 8;
         (format!("{port} {head}"), digits[digits.len() - payload..].to_owned())
     };
@@ -275,12 +292,12 @@ fn around_headers(lines: &[&str]) -> Vec<(String, String)> {
     out
 }
 
-/// Bytes of the frame in a line, as digits; empty if it is shorter.
+/// Returns bytes of the frame in a line, as digits; empty if the frame is shorter.
 fn hex(line: &str, bytes: std::ops::Range<usize>) -> &str {
     line.split(' ').nth(1).and_then(|h| h.get(2 * bytes.start..2 * bytes.end)).unwrap_or_default()
 }
 
-/// The line without these bytes of its frame.
+/// Returns the line with `_` for each digit of these bytes of its frame.
 fn blanked(line: &str, bytes: std::ops::Range<usize>) -> String {
     let end = line.split(' ').nth(1).map_or(0, |digits| digits.len() / 2);
     let bytes = bytes.start.min(end)..bytes.end.min(end);
@@ -288,7 +305,7 @@ fn blanked(line: &str, bytes: std::ops::Range<usize>) -> String {
     replaced(line, bytes, &"_".repeat(digits))
 }
 
-/// The line with other digits in the place of these bytes of its frame.
+/// Returns the line with these bytes of its frame replaced by other digits.
 fn replaced(line: &str, bytes: std::ops::Range<usize>, with: &str) -> String {
     let Some((port, digits)) = line.split_once(' ') else { return line.to_owned() };
     match (digits.get(..2 * bytes.start), digits.get(2 * bytes.end..)) {
@@ -308,7 +325,7 @@ mod tests {
     /// Returns whether the difference is expected for a packet with these `bytes`.
     fn expected(stock: &str, ours: &str, bytes: &[u8], actions: &str) -> bool {
         let packet = Packet { port: 1, bytes: bytes.to_vec() };
-        alike(&difference(stock, ours), &Table::default(), &packet, actions).is_some()
+        expected_difference(&difference(stock, ours), &Table::default(), &packet, actions).is_some()
     }
 
     fn frame(port: u8, rest: &str) -> String {
@@ -319,31 +336,32 @@ mod tests {
     fn two_tags_and_a_controller_are_expected() {
         let table = Table { flows: vec!["flow add actions=CONTROLLER:128".to_owned()], ..Table::default() };
         let packet = Packet { port: 1, bytes: Vec::new() };
-        let told = |tags: &str, table: &Table| {
+        let is_expected = |tags: &str, table: &Table| {
             let d = difference(&frame(1, &format!("{tags}080001")), &frame(1, &format!("{tags}080002")));
-            alike(&d, table, &packet, "").is_some()
+            expected_difference(&d, table, &packet, "").is_some()
         };
-        assert!(told("8100001e8100a01e", &table));
+        assert!(is_expected("8100001e8100a01e", &table));
         let ours = frame(1, "8100001e8100a01e080002");
         let to_another = frame(1, "8100001e8100a01e080001").replacen("00", "01", 1);
-        assert!(alike(&difference(&to_another, &ours), &table, &packet, "").is_none());
+        assert!(expected_difference(&difference(&to_another, &ours), &table, &packet, "").is_none());
         let label = |stock: &str, ours: &str| {
-            alike(&difference(&frame(1, stock), &frame(1, ours)), &table, &packet, "").is_some()
+            expected_difference(&difference(&frame(1, stock), &frame(1, ours)), &table, &packet, "").is_some()
         };
         assert!(label("8100001e8848000021ff", "8100001e8100a01e8848000021ff"));
         assert!(!label("8100001e8100a01e8848000021ff", "8100001e8848000021ff"));
-        assert!(!told("8100001e", &table) && !told("8100001e8100a01e", &Table::default()));
+        assert!(!is_expected("8100001e", &table) && !is_expected("8100001e8100a01e", &Table::default()));
     }
 
     #[test]
     fn a_runt_takes_what_follows_it_to_its_port() {
         let ours = [frame(1, "0800"), frame(3, "0800")].join("\n");
-        let lost = |stock: &str, actions: &str| expected(stock, &ours, &[], actions);
-        assert!(lost(&frame(1, "0800"), "1,trunc(14),pop_vlan,3,push_vlan(vid=1),3"));
+        let is_expected = |stock: &str, actions: &str| expected(stock, &ours, &[], actions);
+        assert!(is_expected(&frame(1, "0800"), "1,trunc(14),pop_vlan,3,push_vlan(vid=1),3"));
         assert!(
-            !lost(&frame(1, "0800"), "1,trunc(14),3,3") && !lost(&frame(1, "0800"), "trunc(14),pop_vlan,1,3")
+            !is_expected(&frame(1, "0800"), "1,trunc(14),3,3")
+                && !is_expected(&frame(1, "0800"), "trunc(14),pop_vlan,1,3")
         );
-        assert!(!lost(&frame(3, "0800"), "1,trunc(14),pop_vlan,3"));
+        assert!(!is_expected(&frame(3, "0800"), "1,trunc(14),pop_vlan,3"));
         assert!(!expected(&ours, &frame(1, "0800"), &[], "1,trunc(14),pop_vlan,3,3"));
     }
 
@@ -366,8 +384,8 @@ mod tests {
 
     #[test]
     fn contexts_may_be_anything_where_other_fields_are_written() {
-        let told = |contexts: &str| frame(1, &format!("894f0fc60102000003fe{contexts}01"));
-        let (stock, ours) = (told(&"00000001".repeat(4)), told(&"00000002".repeat(4)));
+        let build = |contexts: &str| frame(1, &format!("894f0fc60102000003fe{contexts}01"));
+        let (stock, ours) = (build(&"00000001".repeat(4)), build(&"00000002".repeat(4)));
         assert!(expected(&stock, &ours, &[], "set(nsh(ttl=9)),1"));
         assert!(
             !expected(&stock, &ours, &[], "set(nsh(ttl=9,c1=0x1)),1") && !expected(&stock, &ours, &[], "1")
@@ -376,8 +394,8 @@ mod tests {
 
     #[test]
     fn time_to_live_and_path_may_be_anything_where_contexts_alone_are_written() {
-        let told = |ttl: &str, path: &str| frame(1, &format!("894f{ttl}0103{path}000000ab{:024}01", 0));
-        let (stock, ours) = (told("0ac6", "e45502ff"), told("0046", "000002ff"));
+        let build = |ttl: &str, path: &str| frame(1, &format!("894f{ttl}0103{path}000000ab{:024}01", 0));
+        let (stock, ours) = (build("0ac6", "e45502ff"), build("0046", "000002ff"));
         assert!(expected(&stock, &ours, &[], "set(nsh(c1=0xab)),1"));
         assert!(
             !expected(&stock, &ours, &[], "set(nsh(ttl=4,c1=0xab)),1") && !expected(&stock, &ours, &[], "1")
@@ -387,10 +405,10 @@ mod tests {
     #[test]
     fn a_branch_that_is_set_aside_may_send_more() {
         let (stock, ours) = ([frame(1, "0800"), frame(5, "0800")].join("\n"), frame(1, "0800"));
-        let asks = "check_pkt_len(size=70,gt(1),le(1,recirc(0x1)))";
-        assert!(expected(&stock, &ours, &[], asks) && !expected(&ours, &stock, &[], asks));
+        let actions = "check_pkt_len(size=70,gt(1),le(1,recirc(0x1)))";
+        assert!(expected(&stock, &ours, &[], actions) && !expected(&ours, &stock, &[], actions));
         assert!(!expected(&stock, &ours, &[], "check_pkt_len(size=70,gt(1,recirc(0x1)),le(1))"));
-        assert!(expected(&stock, &ours, &[8, 0], asks) && !expected(&stock, &ours, &[8, 1], asks));
+        assert!(expected(&stock, &ours, &[8, 0], actions) && !expected(&stock, &ours, &[8, 1], actions));
     }
 
     #[test]
@@ -408,17 +426,17 @@ mod tests {
         let mut packet = [0; 60];
         (packet[12], packet[17]) = (8, 46);
         let (one, other) = (frame(2, "080000000000"), frame(1, "080000000000"));
-        let asks = "push_eth(src=0),check_pkt_len(size=64,gt(1),le(2))";
-        assert!(!expected(&one, &other, &packet, asks));
+        let actions = "push_eth(src=0),check_pkt_len(size=64,gt(1),le(2))";
+        assert!(!expected(&one, &other, &packet, actions));
         packet[17] = 32;
-        assert!(expected(&one, &other, &packet, asks));
-        assert!(!expected(&other, &one, &packet, asks));
-        assert!(!expected(&one, &frame(1, "080000000001"), &packet, asks));
+        assert!(expected(&one, &other, &packet, actions));
+        assert!(!expected(&other, &one, &packet, actions));
+        assert!(!expected(&one, &frame(1, "080000000001"), &packet, actions));
         assert!(!expected(
             &one,
             &[frame(1, "080000000000"), frame(3, "080000000000")].join("\n"),
             &packet,
-            asks
+            actions
         ));
         assert!(!expected(&one, &other, &packet, "check_pkt_len(size=64,gt(push_eth(src=0),1),le(2))"));
     }
@@ -434,18 +452,18 @@ mod tests {
 
     #[test]
     fn a_second_tag_that_was_there_while_the_controller_was_asked_is_expected() {
-        let asks = "push_vlan(vid=10,pcp=0),userspace(pid=0,controller(reason=1)),set(ipv4(src=10.0.0.2)),100,pop_vlan,1";
+        let actions = "push_vlan(vid=10,pcp=0),userspace(pid=0,controller(reason=1)),set(ipv4(src=10.0.0.2)),100,pop_vlan,1";
         for tags in ["", "81000014", "8100001481000014"] {
-            let told =
+            let build =
                 |tos: &str, rest: &str| frame(1, &format!("{tags}080045{tos}{:036}{rest}{:038}02", 0, 0));
-            let (stock, ours) = (told("e8", "01"), told("00", "01"));
-            assert!(expected(&stock, &ours, &[], asks));
-            assert!(!expected(&stock, &ours, &[], &asks.replace("push_vlan", "set")));
-            assert!(!expected(&stock, &told("00", "02"), &[], asks));
-            let writes = asks.replace("ipv4(src=10.0.0.2)", "tcp(src=80)");
-            assert!(expected(&stock, &told("00", "02"), &[], &writes));
+            let (stock, ours) = (build("e8", "01"), build("00", "01"));
+            assert!(expected(&stock, &ours, &[], actions));
+            assert!(!expected(&stock, &ours, &[], &actions.replace("push_vlan", "set")));
+            assert!(!expected(&stock, &build("00", "02"), &[], actions));
+            let writes = actions.replace("ipv4(src=10.0.0.2)", "tcp(src=80)");
+            assert!(expected(&stock, &build("00", "02"), &[], &writes));
             assert!(!expected(&stock, &ours.replace("002", "003"), &[], &writes));
         }
-        assert!(!expected(&frame(1, "080645e8820a"), &frame(1, "080645000000"), &[], asks));
+        assert!(!expected(&frame(1, "080645e8820a"), &frame(1, "080645000000"), &[], actions));
     }
 }

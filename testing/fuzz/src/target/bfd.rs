@@ -1,4 +1,5 @@
-//! BFD: parsed messages are written unchanged; for any frames at any times, a session keeps its timers.
+//! BFD: a parsed message is equal after it was written and parsed again. After any frames at any times, nothing that is due stays
+//! undone.
 
 use bridge::bfd::{Flags, Identity, MESSAGE_LEN, Message, Session, Settings, TTL, UDP_PORT, payload};
 use flow::compose::compose;
@@ -6,7 +7,7 @@ use flow::{Flow, Mac};
 use units::Millis;
 
 const DISCRIMINATOR: u32 = 7;
-/// Bytes of a step: milliseconds, kind of frame, message.
+/// Number of bytes of a step: milliseconds, kind of frame, message.
 const STEP: usize = 3 + MESSAGE_LEN;
 
 pub fn run(data: &[u8]) {
@@ -27,18 +28,18 @@ fn session(data: &[u8]) {
         now = now + Millis(u64::from(u16::from_be_bytes([high, low])));
         session.count_traffic(n as u64 * u64::from(kind), now);
         session.receive(&frame(message, kind), TTL, now);
-        settle(&mut session, now);
+        run_due(&mut session, now);
     }
 }
 
-/// The message itself, or a frame with it that may be addressed to the session.
+/// Returns the message itself, or a frame that contains it. The message may be addressed to the session.
 fn frame(message: &[u8], kind: u8) -> Vec<u8> {
     let mut message = message.to_vec();
     if kind & 1 != 0 {
         message[8..12].copy_from_slice(&DISCRIMINATOR.to_be_bytes());
     }
     if kind & 2 != 0 {
-        // Fields that a short input must not have to guess: version, no authentication, the right length.
+        // These fields get correct values (version, no authentication, length), so that a search need not find them.
         message[0] = message[0] & 0x1f | 0x20;
         message[1] &= !(Flags::AUTH | Flags::MULTIPOINT).bits();
         message[3] = MESSAGE_LEN as u8;
@@ -47,8 +48,8 @@ fn frame(message: &[u8], kind: u8) -> Vec<u8> {
     if kind & 4 != 0 { message } else { compose(&flow, &message) }
 }
 
-/// Sends everything that is due; afterwards nothing is due.
-fn settle(session: &mut Session, now: Millis) {
+/// Sends everything that is due, and checks that nothing is due afterwards.
+fn run_due(session: &mut Session, now: Millis) {
     for _ in 0..4 {
         session.run(now);
         let Some(frame) = session.transmit(now) else { break };

@@ -1,4 +1,5 @@
-//! Spanning tree: parsed BPDUs are written unchanged; for any frames at any times, a bridge keeps its timers.
+//! Spanning tree: a parsed BPDU is equal after it was written and parsed again. After any frames at any times, no timer of a bridge
+//! stays due.
 
 use bridge::spanning_tree::{Bpdu, Link, PortSetup, Settings, Tree, payload, rstp, stp};
 use flow::Mac;
@@ -6,7 +7,7 @@ use units::{Millis, OfPort};
 
 /// Number of ports of the bridge.
 const PORTS: u16 = 3;
-/// Bytes of a step: milliseconds, port and kind, BPDU.
+/// Number of bytes of a step: milliseconds, port and kind, BPDU.
 const STEP: usize = 3 + 36;
 
 pub fn run(data: &[u8]) {
@@ -42,24 +43,24 @@ fn bridge(data: &[u8], settings: &Settings) {
             1 => tree.confirm(port, now),
             _ => tree.receive(port, &frame(bpdu), now),
         }
-        settle(&mut tree, now);
+        run_due(&mut tree, now);
     }
 }
 
 fn frame(bpdu: &[u8]) -> Vec<u8> {
     let mut frame = vec![1, 0x80, 0xc2, 0, 0, 0, 2, 0, 0, 0, 0, 9, 0, 3 + bpdu.len() as u8, 0x42, 0x42, 3];
     frame.extend(bpdu);
-    // Fields that a short input must not have to guess: the protocol.
+    // The protocol gets its correct value, so that a search need not find it.
     frame[17..19].fill(0);
     frame
 }
 
-/// Takes the outputs and runs the timers; afterwards none is due.
-fn settle(tree: &mut Tree, now: Millis) {
+/// Takes the outputs and runs the timers, and checks that none is due afterwards.
+fn run_due(tree: &mut Tree, now: Millis) {
     for (_, frame) in tree.take_output().frames {
         Bpdu::decode(payload(&frame).expect("it is a frame")).expect("it is a BPDU");
     }
-    // A root may say that there is no delay; then a port passes through its states at once.
+    // The root bridge may announce a delay of zero; then a port passes through its states at once.
     (0..4).for_each(|_| tree.run(now));
     assert!(tree.deadline().is_none_or(|at| at > now));
     tree.show();

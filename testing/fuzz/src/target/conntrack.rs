@@ -1,4 +1,4 @@
-//! Connection tracking: for any packets at any times, limits hold and the counts of connections agree with the table.
+//! Connection tracking: for any packets at any times, limits are kept, and the numbers of connections agree with the table.
 
 use conntrack::{Action, Conntrack, Filter, Helper, Metadata, Nat, Packet, Side};
 use flow::compose::compose;
@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use units::Millis;
 
 const STEP: usize = 16;
-/// Maximum number of steps: the tracker's counts are compared with its table after each.
+/// Maximum number of steps. It is small, because the whole table is checked after each step.
 const STEPS_MAX: usize = 200;
 const ETHERNET: usize = 14;
 const ZONES: u16 = 4;
@@ -54,7 +54,7 @@ impl Step<'_> {
         self.0[byte] >> bit & 1 != 0
     }
 
-    /// A pause from zero to more than a day.
+    /// The pause before the step, from zero to more than a day.
     fn pause(&self) -> Millis {
         Millis((1 << (self.0[1] % 28)) >> 1)
     }
@@ -85,7 +85,7 @@ impl Step<'_> {
         }
     }
 
-    /// Few addresses and ports, so that all are soon taken.
+    /// Returns a translation to few addresses and ports, so that all are soon in use.
     fn nat(&self) -> Nat {
         let address = |n: u8| match self.is_v6() {
             true => IpAddr::from(u128::from(n).to_be_bytes()),
@@ -103,7 +103,7 @@ impl Step<'_> {
         }
     }
 
-    /// Few hosts and ports, so that packets belong to the same connections.
+    /// Returns the hosts and ports of source and destination. They are few, so that packets often belong to the same connection.
     fn ends(&self) -> [(u8, u16); 2] {
         let two = |shift: u8| self.0[4] >> shift & 3;
         let ends = [(two(0), two(2).into()), (two(4), two(6).into())];
@@ -134,7 +134,7 @@ impl Step<'_> {
         flow
     }
 
-    /// A packet from the network header on. An ICMP packet may be an error about a packet of the other direction.
+    /// Returns a packet without its Ethernet header. An ICMP packet may be an error about a packet of the other direction.
     fn packet(&self) -> Vec<u8> {
         let [src, dst] = self.ends();
         let proto = PROTOCOLS.get(usize::from(self.0[3] % 8)).copied().unwrap_or(self.0[3]);
@@ -155,7 +155,7 @@ impl Step<'_> {
     }
 }
 
-/// Tracks a packet as a flow table does: first without changes, then committing it or writing to its connection.
+/// Tracks a packet as flow tables often do: first without changes, then with a commit or a write to its connection.
 fn receive(ct: &Conntrack, step: &Step<'_>, now: Millis) {
     let l3 = step.packet();
     let ethertype = if step.is_v6() { ethertype::IPV6 } else { ethertype::IPV4 };
@@ -182,9 +182,9 @@ fn track(ct: &Conntrack, packet: &Packet<'_>, meta: &mut Metadata, action: &Acti
     assert!(meta.state & TRACKED != 0 && meta.zone == action.zone);
     assert!(meta.state & INVALID == 0 || meta.state & (NEW | ESTABLISHED) == 0, "{meta:?}");
     let written = action.mark.is_none_or(|(value, mask)| meta.mark & mask == value);
-    assert!(!meta.known.has_connection() || written, "{meta:?} after {action:?}");
+    assert!(!meta.earlier.has_connection() || written, "{meta:?} after {action:?}");
     let there = || ct.dump(Some(action.zone), now).iter().any(|e| e.mark == meta.mark);
-    assert!(!meta.known.has_connection() || there(), "{meta:?}");
+    assert!(!meta.earlier.has_connection() || there(), "{meta:?}");
     assert!(
         translation.is_none() || action.nat.is_some() && meta.state & (SRC_NAT | DST_NAT) != 0,
         "{meta:?}"

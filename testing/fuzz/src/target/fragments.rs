@@ -2,10 +2,10 @@
 //! of waiting fragments is bounded.
 
 use packet::ether::ethertype;
-use reassembly::{Content, Family, Origin, PutResult, Reassembly, read};
+use reassembly::{AddResult, Content, Family, Origin, Reassembly, read};
 use units::Millis;
 
-/// Bytes before a packet: two with choices, and its length.
+/// Number of bytes before a packet: options, the packet's length, and the pause before it.
 const HEAD: usize = 3;
 const STEPS_MAX: usize = 200;
 const MAX: u32 = 40;
@@ -36,7 +36,7 @@ pub fn run(data: &[u8]) {
     assert_eq!((held, all.fragments()), (0, 0), "all are over");
 }
 
-/// The bytes as they are, or after a valid header with a payload that is long enough.
+/// Returns the bytes as a packet, or a fragment with a valid header that depends on the bytes.
 fn packet(what: u8, bytes: &[u8]) -> (u16, Vec<u8>) {
     let dl_type = if what & 1 != 0 { ethertype::IPV6 } else { ethertype::IPV4 };
     let Some(&[id, offset, more, units]) = bytes.first_chunk::<4>().filter(|_| what & 2 != 0) else {
@@ -70,7 +70,7 @@ fn packet(what: u8, bytes: &[u8]) -> (u16, Vec<u8>) {
     (dl_type, l3)
 }
 
-/// Adds a fragment; returns the number of waiting fragments.
+/// Adds a fragment. Returns the number of waiting fragments.
 fn put(
     all: &Reassembly<Vec<u8>>,
     (dl_type, l3): (u16, Vec<u8>),
@@ -81,19 +81,19 @@ fn put(
     let Some(fragment) = all.read(dl_type, &l3) else { return held };
     let mut removed = Vec::new();
     let origin = Origin { port, memory: l3.len() as u32, ..Origin::default() };
-    let held = match all.put(&fragment, &origin, l3, now, &mut removed) {
-        PutResult::Waits => held + 1,
-        PutResult::Refused(_) => held,
-        PutResult::TooLong(datagram) => held + 1 - datagram.parts.len(),
-        PutResult::Complete(datagram) => {
-            let places = datagram.parts.iter().map(|p| p.place());
+    let held = match all.add(&fragment, &origin, l3, now, &mut removed) {
+        AddResult::Stored => held + 1,
+        AddResult::Refused(_) => held,
+        AddResult::TooLong(datagram) => held + 1 - datagram.parts.len(),
+        AddResult::Complete(datagram) => {
+            let places = datagram.parts.iter().map(|p| p.range_in_datagram());
             let end = places.fold(0, |at, place| {
                 assert_eq!(place.start, at, "no gap and no overlap");
                 place.end
             });
             let mut whole = vec![0; datagram.len()];
             assert!(datagram.write(&mut whole, |l3| l3).is_some());
-            assert_eq!(read(dl_type, &whole), Content::Whole);
+            assert_eq!(read(dl_type, &whole), Content::NotFragment);
             assert!(end <= whole.len());
             held + 1 - datagram.parts.len()
         }

@@ -1,5 +1,5 @@
-//! FTP control messages: an announced address lies within the payload, and a message that is made from it is parsed
-//! to the same address.
+//! FTP control messages: the text of an announced address is within the payload, and a message that is built from the address is
+//! parsed to the same address.
 
 use helpers::ftp::{MESSAGE_MAX, Message, Mode, address_text, read};
 

@@ -1,4 +1,4 @@
-//! Requests of HTTP clients: bytes of anybody who reaches the address of `metrics-listen`.
+//! HTTP requests. They come from anyone who can connect to the address of `metrics-listen`.
 
 use http_request::{PARAMETERS_MAX, REQUEST_MAX, parse};
 
@@ -18,7 +18,7 @@ pub fn run(data: &[u8]) {
         Ok(None) => assert!(data.len() < REQUEST_MAX),
         Err(_) => {}
     }
-    // What arrives in parts is complete when the last part has arrived, not before it is refused.
+    // If the request arrives in parts, the first result other than "incomplete" is the same request.
     if whole.as_ref().is_ok_and(Option::is_some) {
         let early = (0..data.len()).find_map(|end| parse(&data[..end]).transpose());
         assert!(early.is_none_or(|early| early.ok() == whole.ok().flatten()));

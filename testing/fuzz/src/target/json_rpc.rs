@@ -1,15 +1,15 @@
-//! A stream of JSON-RPC messages: the result does not depend on how it is split, a message is equal after conversion
-//! to JSON and back, and a message parsed as a long one, with operations that stay text, is equal, too.
+//! A stream of JSON-RPC messages: the result does not depend on how the stream is split. A message is equal after conversion to JSON
+//! and back. It is also equal if it is parsed as a long message, whose operations stay text.
 
 use ovsdb::json::sorted_string;
 use ovsdb::stream::Limits;
-use ovsdb::{Json, Long, Message, Parameters, Splitter};
+use ovsdb::{ClientMessage, Json, Message, Parameters, Splitter};
 
-/// Smaller than the limits of a connection, so that inputs can reach them.
+/// Limits of a message. They are smaller than those of a connection, so that inputs can reach them.
 const VALUE_MAX: Limits = Limits { bytes: 512, values: 100 };
 const LEN_MAX: usize = 4096;
 
-/// The first byte is the length of the pieces.
+/// The first byte is the length of the parts in which the stream arrives.
 pub fn run(data: &[u8]) {
     let Some((&size, stream)) = data.split_first().filter(|(_, s)| s.len() <= LEN_MAX) else { return };
     let whole = values(stream.chunks(LEN_MAX));
@@ -27,12 +27,12 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// The operations of a long transaction equal those of the parsed tree.
+/// Checks that the operations of a transaction parsed as a long message are equal to those of the parsed tree.
 fn long(text: &str, tree: &Json) {
     let known = Message::from_json(tree.clone());
-    match (Long::parse(text.as_bytes().to_vec()), known) {
-        (Ok(Long::Message(message)), known) => assert_eq!(known.as_ref(), Ok(&message)),
-        (Ok(Long::Transact { id, operations }), Ok(Message::Request { params, id: known, .. })) => {
+    match (ClientMessage::parse(text.as_bytes().to_vec()), known) {
+        (Ok(ClientMessage::Message(message)), known) => assert_eq!(known.as_ref(), Ok(&message)),
+        (Ok(ClientMessage::Transact { id, operations }), Ok(Message::Request { params, id: known, .. })) => {
             assert_eq!(id, known);
             let (long, tree) = (Parameters::Text(operations), Parameters::Tree(params));
             assert_eq!((long.database(), long.len()), (tree.database(), tree.len()));
@@ -45,7 +45,7 @@ fn long(text: &str, tree: &Json) {
     }
 }
 
-/// The values of a stream, and whether it ended with an error.
+/// Returns the values of a stream, and whether it ended with an error.
 fn values<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<Json>, bool) {
     let mut splitter = Splitter::new(VALUE_MAX);
     let mut found = Vec::new();

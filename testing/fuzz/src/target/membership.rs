@@ -1,5 +1,5 @@
-//! IGMP and MLD: a message has no more records than fit into its frame; the table of groups keeps its limit, and each
-//! change of a group is reported.
+//! IGMP and MLD: a message has no more records than fit into its frame. The table of groups keeps its limit, and reports each change
+//! of a group.
 
 use bridge::snooping::SnoopingChange;
 use bridge::snooping::message::{Message, Record};
@@ -18,7 +18,7 @@ pub fn run(data: &[u8]) {
     table.set_port(BundleId(0), true, false);
     table.set_port(BundleId(1), false, true);
     let mut now = Millis(0);
-    // Each step: kind of frame and port, seconds, length, message.
+    // The bytes of a step: kind of frame and port, seconds, length, message.
     let mut rest = data;
     while let Some((&[kind, seconds, len], after)) = rest.split_first_chunk() {
         let (message, after) = after.split_at(usize::from(len).min(after.len()));
@@ -61,7 +61,7 @@ fn learn(table: &mut GroupTable, port: BundleId, message: &Message, now: Millis)
     assert!(shown.iter().all(|m| m.port != BundleId(0)), "a port that gets everything joins nothing");
 }
 
-/// The message with the checksum that it should have.
+/// Returns the message with a correct checksum.
 fn with_checksum(message: &[u8], pseudo: u32) -> Vec<u8> {
     let mut message = message.to_vec();
     if let Some(field) = message.get_mut(2..4) {

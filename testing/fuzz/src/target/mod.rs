@@ -1,4 +1,4 @@
-//! The targets, by subject.
+//! The targets.
 
 mod bfd;
 mod bpdu;
@@ -23,12 +23,12 @@ mod settings;
 mod tunnel;
 mod vhost_rings;
 
-/// One parser of bytes from outside.
+/// A fuzz target.
 #[derive(Clone, Copy)]
 pub struct Target {
-    /// Its name, which is also that of its directory in `corpus/`.
+    /// The name, which is also that of its directory in `corpus/`.
     pub name: &'static str,
-    /// Panics if the bytes are handled wrongly.
+    /// Runs the code under test with these bytes. Panics if it finds a fault.
     pub run: fn(&[u8]),
 }
 

@@ -1,5 +1,5 @@
-//! The text of ovs-dpctl(8): datapath flows and actions. A printed text is equal after it was parsed and printed
-//! again. (The probability of `sample` is printed with one decimal.)
+//! The texts of ovs-dpctl(8): datapath flows and actions. A printed text is equal after it was parsed and printed again. (The parsed
+//! values may differ once, because the probability of `sample` is printed with one decimal.)
 
 use super::same::assert_same;
 use dpif::text::{NoNames, actions_text, key_text, parse_actions, parse_key};

@@ -1,12 +1,12 @@
-//! Offload headers of guests and kernels: the record fits the frame or is refused.
+//! Offload headers of guests and kernels: the parsed values fit the frame, or the header is refused.
 
 use packet::segment;
 use packet::vnet::{LEN, decode, encode};
 
-/// Maximum bytes of all segments: those of a few of the largest frames.
+/// Maximum number of bytes of all segments, apart from headers: those of a few of the largest frames.
 const EMITTED_MAX: usize = 1 << 18;
 
-/// A header followed by a frame.
+/// The input is a header followed by a frame.
 pub fn run(data: &[u8]) {
     let Some((header, frame)) = data.split_first_chunk::<LEN>() else { return };
     let mut frame = frame.to_vec();

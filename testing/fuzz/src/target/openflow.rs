@@ -1,7 +1,7 @@
-//! OpenFlow messages: a decoded message is equal after it was encoded and decoded again, and can be printed; other
-//! versions encode it or return an error.
+//! OpenFlow messages: a decoded message is equal after it was encoded and decoded again, and can be printed. Other versions encode
+//! it or return an error.
 //!
-//! The first two bytes become the version and the length, so that the search need not find a valid header.
+//! The bytes of the version and of the length are set to correct values, so that a search need not find a valid header.
 
 use super::same::assert_same;
 use openflow::text::{NoNames, message_text};
@@ -45,18 +45,18 @@ fn message(version: Version, data: &[u8]) {
         *v = version.wire();
         [*high, *low] = len.to_be_bytes();
     }
-    frame(&bytes);
+    check_frame(&bytes);
     for flow_mod_table_id in [false, true] {
         let dialect = Dialect { flow_mod_table_id, debug_actions: true };
         if let Ok(message) = decode(&bytes, dialect) {
-            comes_back(&message, dialect);
-            others(&message, dialect);
+            check_equal(&message, dialect);
+            check_other_versions(&message, dialect);
         }
     }
     message_text(&bytes, &NoNames, 3);
 }
 
-fn frame(bytes: &[u8]) {
+fn check_frame(bytes: &[u8]) {
     match next_frame(bytes) {
         Ok(Some(len)) => assert_eq!(len, bytes.len()),
         Ok(None) | Err(_) => assert!(bytes.len() < openflow::wire::HEADER),
@@ -69,9 +69,9 @@ fn frame(bytes: &[u8]) {
     }
 }
 
-/// A message that is written and read again is equal. Actions, and the match of OpenFlow 1.0, may be written in
-/// another form than they were received; then the written form must be stable.
-fn comes_back(message: &Message, dialect: Dialect) {
+/// Checks that a message is equal after it was written and read again. Actions and the match of OpenFlow 1.0 may be written in
+/// another form than they were received; then the written form must not change if it is read and written again.
+fn check_equal(message: &Message, dialect: Dialect) {
     let frames = encode(message, dialect).unwrap_or_else(|e| panic!("{e}: {message:?}"));
     let [frame] = frames.as_slice() else { return };
     let again = decode(frame, dialect).unwrap_or_else(|e| panic!("{e}: {message:?}\n{frame:02x?}"));
@@ -93,14 +93,14 @@ fn has_other_forms(body: &Body) -> bool {
         }
         Body::FlowStatsReply(_) | Body::GroupDescReply(_) | Body::FlowMonitorReply(_) => true,
         Body::FlowMonitorRequest(_) | Body::RequestForward(_) => true,
-        // An unknown count is written as zero if the format has no value for it.
+        // An unknown count is written as zero if the format has no value for unknown counts.
         Body::AggregateReply(_) => true,
         _ => false,
     }
 }
 
-/// For another version the message is written or refused.
-fn others(message: &Message, dialect: Dialect) {
+/// Checks that the message can be written for other versions and printed, or is refused.
+fn check_other_versions(message: &Message, dialect: Dialect) {
     if matches!(message.body, Body::Hello(_)) {
         return;
     }

@@ -1,5 +1,5 @@
-//! Database files: the good part of a damaged file is itself a valid file, and schemas are unchanged after a round
-//! trip.
+//! Database files: the part of a damaged file before the first fault is a valid file. A schema is equal after it was written and
+//! parsed again.
 
 use super::ovsdb_sample::{counter, is_in_snapshot};
 use ovsdb::{Database, Json, Schema, Uuid, log};
@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 const LEN_MAX: usize = 8192;
 
-/// A file; or, with `+` in front, lines of JSON from which records are made, because a search cannot find their
-/// hashes.
+/// The input is a file, or `+` and lines of JSON. From these lines records are built, because a search could not find their hashes.
 pub fn run(data: &[u8]) {
     if data.len() > LEN_MAX {
         return;

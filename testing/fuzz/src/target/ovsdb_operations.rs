@@ -1,4 +1,4 @@
-//! Transactions and monitors as clients request them: committed changes are stored and reported correctly.
+//! Transactions and monitors that clients request: committed changes are stored and reported correctly.
 
 use super::ovsdb_sample::{Copy, counter, is_in_snapshot, is_stored, parsed, schema};
 use ovsdb::transaction::execute;
@@ -15,7 +15,7 @@ pub fn run(data: &[u8]) {
     let Some(text) = from_utf8(data).ok().filter(|t| t.len() <= LEN_MAX) else { return };
     let mut db = Database::new(schema(), Uuid::nil());
     let mut copy = Copy::new(&db);
-    let mut fresh = counter(0);
+    let mut new_uuid = counter(0);
     let mut history = Vec::new();
     for (number, line) in text.lines().take(LINES_MAX).enumerate() {
         match serde_json::from_str(line) {
@@ -23,7 +23,7 @@ pub fn run(data: &[u8]) {
                 monitors(&db, &history, request.get("monitor").unwrap_or(&Json::Null))
             }
             Ok(params) => {
-                let Some(commit) = transact(&db, &params, &mut fresh) else { continue };
+                let Some(commit) = transact(&db, &params, &mut new_uuid) else { continue };
                 let (before, changes) = (db.clone(), commit.changes.clone());
                 db.apply(commit, Uuid::from_u128(1000 + number as u128));
                 is_stored(&before, &db, &changes);
@@ -36,10 +36,10 @@ pub fn run(data: &[u8]) {
     is_in_snapshot(&db);
 }
 
-fn transact(db: &Database, params: &Json, fresh: &mut dyn FnMut() -> Uuid) -> Option<Commit> {
+fn transact(db: &Database, params: &Json, new_uuid: &mut dyn FnMut() -> Uuid) -> Option<Commit> {
     let context = Context { owns_lock: &|name| name == "mine", ..Context::default() };
     let operations = params.as_array().map_or(0, Vec::len).saturating_sub(1);
-    match execute(db, &ovsdb::Parameters::Tree(params.clone()), &context, fresh) {
+    match execute(db, &ovsdb::Parameters::Tree(params.clone()), &context, new_uuid) {
         Outcome::Ready(prepared) => {
             assert_eq!(prepared.results.len(), operations);
             Some(prepared.commit)
@@ -61,7 +61,7 @@ fn monitors(db: &Database, history: &[Arc<Changes>], params: &Json) {
                 parsed(&monitor.notification(&part, Uuid::nil()));
             }
         }
-        // Only the form is checked: these are not conditions of an existing monitor.
+        // The conditions are not those of this monitor, so only parsing is checked.
         let _ = monitor.change_conditions(db, params, |_| false);
     }
 }

@@ -1,4 +1,4 @@
-//! A small database with every kind of column, a client's replica of it, and checks of both.
+//! A small database with every kind of column, a client's replica of it, and checks of both. Targets use them.
 
 use ovsdb::{Changes, Database, Json, Message, Monitor, Replica, Row, Schema, Uuid, log, monitor, replica};
 use serde_json::json;
@@ -12,7 +12,8 @@ pub fn counter(mut next: u128) -> impl FnMut() -> Uuid {
     }
 }
 
-/// Tables `root`, `child`, `needy` with references of each kind, and `types` with a column for each type.
+/// Returns a schema with tables `root`, `child` and `needy`, which have references of each kind, and `types`, which has a column
+/// of each type.
 pub fn schema() -> Arc<Schema> {
     static SCHEMA: LazyLock<Arc<Schema>> = LazyLock::new(|| {
         let set = |kind: &str| json!({"type": {"key": kind, "min": 0, "max": "unlimited"}});
@@ -35,7 +36,7 @@ pub fn schema() -> Arc<Schema> {
     SCHEMA.clone()
 }
 
-/// All rows as text, for comparison.
+/// Returns all rows as text, for comparison.
 pub fn rows(db: &Database) -> Vec<String> {
     let of = |row: &Arc<Row>| format!("{} {:?}", row.uuid(), fields(db, row));
     db.tables().iter().flat_map(|t| t.rows().values().map(of)).collect()
@@ -59,7 +60,7 @@ pub fn parsed(text: &str) -> Json {
     serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
 }
 
-/// Checks that the stored record of a change leads from `before` to `after`.
+/// Checks that the stored record of a change turns `before` into `after`.
 pub fn is_stored(before: &Database, after: &Database, changes: &Changes) {
     let mut stored = before.clone();
     if let Some(text) = log::transaction_text(before.schema(), changes, 1, "fuzz") {
@@ -92,7 +93,7 @@ pub struct Copy {
 }
 
 impl Copy {
-    /// A replica of the current database.
+    /// Creates a replica of the current database.
     pub fn new(db: &Database) -> Copy {
         let mut replica = Replica::new(replica::Config::whole(db.schema()));
         replica.connected();

@@ -1,4 +1,4 @@
-//! Packets: the optimised extraction of the datapath equals the reference implementation, at every depth.
+//! Packets: the optimised extraction of the datapath gives the same fields as the reference implementation, at every depth.
 
 use classifier::megaflow::convert::line_of;
 use classifier::megaflow::{ALL_WORDS, Depth, Key};
@@ -9,7 +9,7 @@ use datapath::port::FramePool;
 use flow::Flow;
 use flow::extract::extract;
 
-/// The first byte selects the number of VLAN tags to parse and the packet type.
+/// The first byte selects the maximum number of parsed VLAN tags and the packet type; a frame follows.
 pub fn run(data: &[u8]) {
     let Some((&mode, data)) = data.split_first() else { return };
     let packet_type = match mode & 0xc {
@@ -48,7 +48,7 @@ pub fn run(data: &[u8]) {
     openflow::text::packet_text(data, packet_type);
 }
 
-/// The keys of a batch are those of its packets, received or recirculated.
+/// Checks that the keys of a batch are those of its packets, whether they have common or separate metadata.
 fn in_batches(data: &[u8], meta: &Meta, flow: &Flow) {
     let mut pool = FramePool::new(2);
     for own in [false, true] {

@@ -2,7 +2,8 @@
 
 use pcapng::{Block, Blocks};
 
-/// The blocks in bytes that arrive in pieces of this length, and whether an error ended them. Which error depends on what has arrived.
+/// Parses bytes that arrive in pieces of this length. Returns the blocks, and whether an error ended them. The kind of error may
+/// depend on the length of the pieces, so it is not compared.
 fn read(data: &[u8], piece: usize) -> (Vec<Vec<u8>>, bool) {
     let (mut blocks, mut found) = (Blocks::default(), Vec::new());
     for part in data.chunks(piece) {

@@ -1,4 +1,4 @@
-//! Compares large values and prints only the difference.
+//! Compares large values, and prints only the difference.
 
 use std::fmt::Debug;
 

@@ -1,4 +1,4 @@
-//! Settings in columns of the database: any text gives a value in the setting's range, or is reported as wrong.
+//! Settings in columns of the database: for any text the value is in the setting's range, or the text is reported as wrong.
 
 use config::bridge::parse_datapath_id;
 use config::check::Checker;
@@ -10,16 +10,16 @@ use std::str::from_utf8;
 
 const LEN_MAX: usize = 1024;
 
-/// A JSON object of columns is a row; any other text is used as the value of every setting.
+/// If the input is a JSON object, it contains the columns of a row. Any other text is used as the value of every setting.
 pub fn run(data: &[u8]) {
     let Some(text) = from_utf8(data).ok().filter(|t| t.len() <= LEN_MAX) else { return };
     match serde_json::from_str(text) {
-        Ok(Json::Object(columns)) => row(&columns),
-        _ => text_of_all(text),
+        Ok(Json::Object(columns)) => check_row(&columns),
+        _ => check_all_settings(text),
     }
 }
 
-fn text_of_all(text: &str) {
+fn check_all_settings(text: &str) {
     parse_datapath_id(text);
     for setting in all() {
         let map = BTreeMap::from([(setting.key.to_owned(), text.to_owned())]);
@@ -33,7 +33,7 @@ fn text_of_all(text: &str) {
     }
 }
 
-fn row(columns: &serde_json::Map<String, Json>) {
+fn check_row(columns: &serde_json::Map<String, Json>) {
     let schema = schema::open_vswitch();
     for checker in Checker::of_all_tables() {
         let Some(table) = schema.table(checker.table()) else { continue };

@@ -12,7 +12,7 @@ const KINDS: [Kind; 7] = [
     Kind::Srv6,
 ];
 
-/// The first byte is the kind of tunnel; a frame follows.
+/// The first byte selects the kind of tunnel; a frame follows.
 pub fn run(data: &[u8]) {
     let Some((&kind, frame)) = data.split_first() else { return };
     let kind = KINDS[usize::from(kind) % KINDS.len()];
@@ -20,7 +20,7 @@ pub fn run(data: &[u8]) {
         assert!(popped.header <= popped.end && popped.end <= frame.len(), "{popped:?}");
         assert!(popped.options.len() <= 252);
     }
-    // The switch builds such headers itself, but the text of a flow contains them, too.
+    // Normally the switch builds these headers, but they may also come from the text of a flow.
     if let Some(template) = Template::new(frame, kind.number(false)) {
         let mut packet = vec![0; frame.len() + 60];
         assert!(template.write(&mut packet, &PerPacket::default()).is_some());

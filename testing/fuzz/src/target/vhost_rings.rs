@@ -1,6 +1,6 @@
-//! Rings of a guest: whatever they contain, the switch stays within the guest's memory and keeps its counts.
+//! Rings of a guest: whatever they contain, the switch accesses only the guest's memory, and its counters stay correct.
 
-/// The first byte selects the features; the rest is the guest's memory, which begins with a ring.
+/// The first byte selects the features. The rest is the guest's memory, which begins with a ring.
 pub fn run(data: &[u8]) {
-    vhost::probe::rings(data);
+    vhost::fuzz_rings::run(data);
 }

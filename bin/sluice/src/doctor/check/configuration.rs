@@ -35,12 +35,12 @@ pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
     folders(facts, found);
     controllers(facts, found);
     for setting in &facts.settings {
-        found.push(Finding::new(setting.level, "setting", &setting.text, &setting.mend));
+        found.push(Finding::new(setting.level, "setting", &setting.text, &setting.fix));
     }
     tuning::check(facts, found);
 }
 
-/// Reports controllers without a connection: misses then have no answer, and with fail_mode secure new flows are dropped.
+/// Reports controllers without a connection: packet-ins are then not answered, and with `fail_mode=secure` packets of new flows are dropped.
 fn controllers(facts: &Facts, found: &mut Vec<Finding>) {
     let Daemon::Answers(_) = facts.daemon else { return };
     for controller in facts.controllers.iter().filter(|c| !c.is_connected) {
@@ -50,16 +50,16 @@ fn controllers(facts: &Facts, found: &mut Vec<Finding>) {
     }
 }
 
-/// Whether another finding already explains the port's error and gives the command that fixes it.
+/// Whether another finding already explains the port's error and contains the command that fixes the problem.
 fn is_explained(facts: &Facts, interface: &Interface) -> bool {
     let no_device = interface.pci.as_ref().is_some_and(|pci| !pci.exists);
     no_device || interface.missing_folder.is_some() || interface.is_dpdk() && !facts.wants_dpdk()
 }
 
-/// Suggested command for files and sockets that only root, or their group, may use.
+/// Suggested command if only root or a group may use a file or socket.
 const AS_ROOT: &str = "sudo sluice doctor";
 
-/// Reports missing directories for vhost-user sockets, each once with its ports.
+/// Reports missing directories for vhost-user sockets; each directory is reported once, with all ports that need it.
 fn folders(facts: &Facts, found: &mut Vec<Finding>) {
     let mut missing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for interface in &facts.interfaces {
@@ -77,7 +77,7 @@ fn folders(facts: &Facts, found: &mut Vec<Finding>) {
     }
 }
 
-/// Reports a missing configuration: without one nothing else can be checked, and an empty list of findings would be
+/// Reports a missing configuration: without a configuration nothing else can be checked, and an empty list of findings would be
 /// misleading.
 fn source(facts: &Facts, found: &mut Vec<Finding>) {
     match &facts.configuration {
@@ -105,7 +105,7 @@ fn source(facts: &Facts, found: &mut Vec<Finding>) {
 
 /// Reports the state of the switch that holds the run directory's pid file.
 fn daemon(facts: &Facts, found: &mut Vec<Finding>) {
-    let (subject, text, mend) = match &facts.daemon {
+    let (subject, text, fix) = match &facts.daemon {
         Daemon::Unknown | Daemon::Answers(_) => return,
         Daemon::None(directory) => (
             "no-switch",
@@ -128,5 +128,5 @@ fn daemon(facts: &Facts, found: &mut Vec<Finding>) {
             "systemctl disable --now openvswitch-switch ovs-vswitchd".to_owned(),
         ),
     };
-    found.push(Finding::new(Level::Problem, subject, text, mend));
+    found.push(Finding::new(Level::Problem, subject, text, fix));
 }

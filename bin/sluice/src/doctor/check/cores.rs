@@ -1,6 +1,6 @@
 //! Checks of PMD threads and their cores.
 
-use crate::doctor::facts::{Boot, Facts, Interface};
+use crate::doctor::facts::{BootTool, Facts, Interface};
 use crate::doctor::finding::{Finding, Level};
 use pmd::{Core, Topology};
 use std::collections::BTreeSet;
@@ -18,8 +18,7 @@ pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
         format!("sluice vsctl set Open_vSwitch . other_config:pmd-cpu-mask={}", hex(cores))
     };
     let polling: BTreeSet<u32> = wanted.cores.iter().map(|c| c.id.0).collect();
-    // A mask that names no existing core gives no PMD thread. The suggestion is then the cores that would be used
-    // without a mask.
+    // A mask without an existing core results in no PMD thread. Then suggest the cores that would be used without a mask.
     let usable = match polling.is_empty() {
         true => pmd::cores::wanted(&topology, None).cores.iter().map(|c| c.id.0).collect(),
         false => polling.clone(),
@@ -30,12 +29,12 @@ pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
     let all: BTreeSet<u32> = facts.cores.online.keys().copied().collect();
     if polling == all {
         let fewer: BTreeSet<u32> = all.iter().skip(1).copied().collect();
-        let mend = if fewer.is_empty() { "lscpu".to_owned() } else { set(&fewer) };
+        let fix = if fewer.is_empty() { "lscpu".to_owned() } else { set(&fewer) };
         found.push(Finding::new(
             Level::Warning,
             "pmd-cpu-mask",
             "PMD threads use all cores: none is left for the switch's other threads and for the host",
-            mend,
+            fix,
         ));
     }
     if mask.is_some() {
@@ -53,12 +52,12 @@ fn hex(cores: &BTreeSet<u32>) -> String {
     format!("0x{text}")
 }
 
-/// A list such as `1,3`.
+/// The cores as a list such as `1,3`.
 fn list(cores: &BTreeSet<u32>) -> String {
     cores.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// Reports ports on a NUMA node without a PMD thread: they are polled from another node.
+/// Reports ports on a NUMA node without a PMD thread, because such ports are polled from another node.
 fn nodes(facts: &Facts, polling: &[Core], found: &mut Vec<Finding>) {
     let with: BTreeSet<u32> = polling.iter().map(|c| c.numa.0).collect();
     let far = |i: &&Interface| i.polls() && i.numa.is_some_and(|node| !with.contains(&node));
@@ -79,17 +78,17 @@ fn nodes(facts: &Facts, polling: &[Core], found: &mut Vec<Finding>) {
 }
 
 /// The command that adds arguments to the kernel's command line.
-fn with_kernel_arguments(boot: Boot, arguments: &str) -> String {
+fn with_kernel_arguments(boot: BootTool, arguments: &str) -> String {
     match boot {
-        Boot::Grubby => {
+        BootTool::Grubby => {
             format!("grubby --update-kernel=ALL --args='{arguments}'   # and start the host anew")
         }
-        Boot::UpdateGrub => format!(
+        BootTool::UpdateGrub => format!(
             "mkdir -p /etc/default/grub.d && \\\n    \
              echo 'GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX {arguments}\"' > /etc/default/grub.d/sluice.cfg && \\\n    \
              update-grub   # and start the host anew"
         ),
-        Boot::Unknown => {
+        BootTool::Unknown => {
             format!("cat /proc/cmdline   # add in the boot loader's configuration: {arguments}")
         }
     }
@@ -104,7 +103,7 @@ fn isolation(
 ) {
     let isolated = &facts.cores.isolated;
     if isolated.is_empty() {
-        // The first core must stay with the host, whatever the mask selects.
+        // The first core must remain for the host, even if the mask selects it.
         let first = facts.cores.online.keys().next();
         let spare: BTreeSet<u32> = polling.iter().filter(|c| Some(*c) != first).copied().collect();
         if spare.is_empty() {

@@ -5,48 +5,48 @@ use crate::doctor::finding::{Finding, Level};
 use dpif::DropReason;
 
 /// A counter that is 0 in a switch without problems.
-struct Watched {
+struct WatchedCounter {
     counter: &'static str,
     level: Level,
-    /// Description of the events, to follow their number.
+    /// Description of the events; the text follows their number.
     events: &'static str,
-    mend: &'static str,
+    fix: &'static str,
 }
 
-const WATCHED: [Watched; 4] = [
-    Watched {
+const WATCHED: [WatchedCounter; 4] = [
+    WatchedCounter {
         counter: "revalidate_repaired",
         level: Level::Problem,
         events: "megaflows were not updated by a change of flows and were repaired by the sweep; \
                  the log names each",
-        mend: "grep 'was wrong' sluiced.log   # a fault of Sluice: report these lines",
+        fix: "grep 'was wrong' sluiced.log   # a fault of Sluice: report these lines",
     },
-    Watched {
+    WatchedCounter {
         counter: "rconn_overflow",
         level: Level::Warning,
         events: "packet-ins were dropped, because a controller does not read fast enough",
-        mend: "sluice vsctl list Controller   # see status:packet-in-*-dropped",
+        fix: "sluice vsctl list Controller   # see status:packet-in-*-dropped",
     },
-    Watched {
+    WatchedCounter {
         counter: "rconn_unsent_closed",
         level: Level::Warning,
         events: "OpenFlow connections were closed, because their controller did not read",
-        mend: "sluice vsctl list Controller",
+        fix: "sluice vsctl list Controller",
     },
-    Watched {
+    WatchedCounter {
         counter: "ofconn_refused",
         level: Level::Warning,
         events: "OpenFlow connections were refused, because the bridge had the maximum number of connections",
-        mend: "sluice appctl ofproto/list   # then look for clients that leave connections open",
+        fix: "sluice appctl ofproto/list   # then look for clients that leave connections open",
     },
 ];
 
 /// The drop reasons that do not occur in a switch without problems, each with the command that shows more.
 fn watched_drops() -> impl Iterator<Item = (DropReason, &'static str)> {
-    DropReason::ALL.iter().filter_map(|reason| Some((*reason, reason.look()?)))
+    DropReason::ALL.iter().filter_map(|reason| Some((*reason, reason.diagnostic_command()?)))
 }
 
-/// The counters to ask the daemon for.
+/// The names of the counters to request from the daemon.
 pub fn names() -> impl Iterator<Item = &'static str> {
     WATCHED.iter().map(|w| w.counter).chain(watched_drops().map(|(reason, _)| reason.name()))
 }
@@ -57,10 +57,10 @@ pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
         let count = count_of(watched.counter);
         if count > 0 {
             let text = format!("since its start: {count} {}", watched.events);
-            found.push(Finding::new(watched.level, "counter", text, watched.mend));
+            found.push(Finding::new(watched.level, "counter", text, watched.fix));
         }
     }
-    // Advice only: how long ago the packets were dropped is not known.
+    // These findings are only advice, because it is not known how long ago the packets were dropped.
     for (reason, look) in watched_drops() {
         let count = count_of(reason.name());
         if count > 0 {

@@ -3,10 +3,10 @@
 use crate::doctor::facts::{Facts, Interface, Pci};
 use crate::doctor::finding::{Finding, Level};
 
-/// Kernel drivers that share the device with DPDK.
-const SHARED: [&str; 4] = ["mlx5_core", "mlx4_core", "mana", "hv_netvsc"];
-/// Drivers that give a device to user space.
-const USER: [&str; 3] = ["vfio-pci", "uio_pci_generic", "igb_uio"];
+/// Kernel drivers that stay bound to a device while DPDK uses it.
+const BIFURCATED_DRIVERS: [&str; 4] = ["mlx5_core", "mlx4_core", "mana", "hv_netvsc"];
+/// Kernel drivers that make a device available to user space.
+const USERSPACE_DRIVERS: [&str; 3] = ["vfio-pci", "uio_pci_generic", "igb_uio"];
 
 pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
     let devices: Vec<(&Interface, &Pci)> =
@@ -14,7 +14,7 @@ pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
     for (interface, pci) in &devices {
         device(&interface.name, pci, found);
     }
-    let shared = |pci: &Pci| pci.driver.as_deref().is_some_and(|d| SHARED.contains(&d));
+    let shared = |pci: &Pci| pci.driver.as_deref().is_some_and(|d| BIFURCATED_DRIVERS.contains(&d));
     if devices.iter().any(|(_, pci)| pci.exists && !shared(pci)) {
         vfio(facts, found);
     }
@@ -49,7 +49,7 @@ fn device(port: &str, pci: &Pci, found: &mut Vec<Finding>) {
         ));
     }
     let now = match pci.driver.as_deref() {
-        Some(driver) if SHARED.contains(&driver) || USER.contains(&driver) => return,
+        Some(driver) if BIFURCATED_DRIVERS.contains(&driver) || USERSPACE_DRIVERS.contains(&driver) => return,
         Some(driver) => format!("it is bound to driver {driver}"),
         None => "it is bound to no driver".to_owned(),
     };

@@ -4,10 +4,10 @@ use crate::doctor::facts::{Facts, HugePages, Memory};
 use crate::doctor::finding::{Finding, Level};
 use std::collections::BTreeSet;
 
-/// Huge page memory in bytes below which DPDK can hold only one or two ports.
-const ENOUGH: u64 = 512 << 20;
+/// Huge page memory in bytes below which DPDK has memory for one or two ports only.
+const HUGE_MEMORY_MIN: u64 = 512 << 20;
 /// Limit of locked memory in bytes below which AF_XDP rings and device memory do not fit.
-const MEMLOCK: u64 = 64 << 20;
+const MEMLOCK_MIN: u64 = 64 << 20;
 
 pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
     let memory = &facts.memory;
@@ -41,11 +41,11 @@ fn huge(facts: &Facts, found: &mut Vec<Finding>) {
                     cannot share";
         return found.push(Finding::new(Level::Warning, "hugepages", text, "sysctl -w vm.nr_hugepages=1024"));
     }
-    // A running switch has already allocated its memory, or logged that it failed.
-    if free < ENOUGH && !facts.is_running() {
+    // If the switch runs, it has already allocated its memory or has logged that the allocation failed.
+    if free < HUGE_MEMORY_MIN && !facts.is_running() {
         let size = memory.huge.iter().map(|h| h.kilobytes).min().unwrap_or(2048);
         let now: u64 = memory.huge.iter().filter(|h| h.kilobytes == size).map(|h| h.total).sum();
-        let more = (ENOUGH - free).div_ceil(size.max(1) * 1024);
+        let more = (HUGE_MEMORY_MIN - free).div_ceil(size.max(1) * 1024);
         let file = format!("/sys/kernel/mm/hugepages/hugepages-{size}kB/nr_hugepages");
         found.push(Finding::new(
             Level::Warning,
@@ -65,7 +65,7 @@ fn huge(facts: &Facts, found: &mut Vec<Finding>) {
     }
 }
 
-/// Reports nodes without huge pages: a device's memory should be on its own node.
+/// Reports NUMA nodes of devices without huge pages, because buffers should be on the node of the device.
 fn nodes(facts: &Facts, found: &mut Vec<Finding>) {
     let devices: BTreeSet<u32> =
         facts.interfaces.iter().filter(|i| i.is_dpdk()).filter_map(|i| i.numa).collect();
@@ -86,13 +86,13 @@ fn nodes(facts: &Facts, found: &mut Vec<Finding>) {
 
 fn locked(facts: &Facts, memory: &Memory, found: &mut Vec<Finding>) {
     let needed = facts.interfaces.iter().any(|i| i.kind.starts_with("afxdp") || i.pci.is_some());
-    let Some(limit) = memory.memlock.filter(|limit| needed && *limit < MEMLOCK) else { return };
-    let mend = match facts.pid() {
+    let Some(limit) = memory.memlock.filter(|limit| needed && *limit < MEMLOCK_MIN) else { return };
+    let fix = match facts.pid() {
         Some(pid) => format!("prlimit --pid {pid} --memlock=unlimited"),
         None => "ulimit -l unlimited".to_owned(),
     };
     let text = format!("at most {} kB of memory may be locked, but devices need more", limit >> 10);
-    found.push(Finding::new(Level::Warning, "memlock", text, mend));
+    found.push(Finding::new(Level::Warning, "memlock", text, fix));
 }
 
 fn swap_and_transparent(memory: &Memory, found: &mut Vec<Finding>) {

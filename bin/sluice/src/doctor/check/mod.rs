@@ -1,6 +1,6 @@
-//! The checks: from facts to findings, without looking at the host.
+//! The checks: they derive findings from facts and do not access the host.
 //!
-//! A fact that could not be determined is absent and gives no finding. Problems that affect only polled ports are
+//! A fact that could not be determined is absent and causes no finding. Problems that affect only polled ports are
 //! reported only if there are such ports or DPDK is enabled.
 
 mod configuration;
@@ -31,7 +31,7 @@ pub fn diagnose(facts: &Facts) -> Vec<Finding> {
 }
 
 /// Whether any finding is more severe than advice.
-pub fn needs_care(found: &[Finding]) -> bool {
+pub fn has_problems_or_warnings(found: &[Finding]) -> bool {
     found.iter().any(|f| f.level != Level::Advice)
 }
 

@@ -1,10 +1,10 @@
-//! Checks of tunnels: whether the MTU allows for their headers, and whether the kernel answers ARP for the
-//! underlay.
+//! Checks of tunnels: whether the MTU leaves space for the tunnel headers, and whether the kernel answers ARP requests for the
+//! address of the underlay.
 
 use crate::doctor::facts::{Facts, Interface};
 use crate::doctor::finding::{Finding, Level};
 
-/// Length of the Ethernet header of a frame inside a tunnel.
+/// Length of the Ethernet header of a frame inside a tunnel, in bytes.
 const ETHERNET: u32 = 14;
 
 pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
@@ -14,7 +14,7 @@ pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
     }
 }
 
-/// Length of a tunnel's headers without the outer Ethernet header and without options; `None`: unknown.
+/// Length of a tunnel's headers in bytes, without the outer Ethernet header and without options; `None`: unknown.
 fn headers(tunnel: &Interface) -> Option<u32> {
     let ip = if tunnel.kind.starts_with("ip6") || tunnel.remote.contains(':') { 40 } else { 20 };
     let own = match tunnel.kind.as_str() {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::doctor::facts::{
-    Boot, Configuration, Controller, Daemon, Drivers, HugePages, Interface, Pci, Setting,
+    BootTool, Configuration, Controller, Daemon, Drivers, HugePages, Interface, Pci, Setting,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -79,13 +79,13 @@ fn overlays_whose_packets_do_not_fit() {
         f.interfaces.iter_mut().filter(|i| i.name == "br-int").for_each(|i| i.mtu = Some(1451));
     });
     assert_eq!(long.subject, "overlay-mtu");
-    assert!(long.mend.contains("br-int mtu_request=1450"), "{long:?}");
+    assert!(long.fix.contains("br-int mtu_request=1450"), "{long:?}");
     // The IPv6 header is 20 bytes longer.
     let six = only(|f| {
         overlay(f);
         f.interfaces.iter_mut().filter(|i| i.name == "tun0").for_each(|i| i.remote = "fd00::2".to_owned());
     });
-    assert!(six.mend.contains("mtu_request=1430"), "{six:?}");
+    assert!(six.fix.contains("mtu_request=1430"), "{six:?}");
 }
 
 #[test]
@@ -96,16 +96,16 @@ fn the_kernel_answers_in_the_place_of_a_bridge() {
     };
     let arp = only(|f| answers(f, "eth0"));
     assert_eq!(arp.subject, "kernel-arp");
-    assert!(arp.mend.starts_with("ip link set eth0 arp off"), "{arp:?}");
+    assert!(arp.fix.starts_with("ip link set eth0 arp off"), "{arp:?}");
     assert_eq!(found(|f| answers(f, "br-int")), []);
 }
 
 #[test]
 fn huge_pages() {
     let none = only(|f| f.memory.huge.clear());
-    assert_eq!((none.subject, none.mend.as_str()), ("hugepages", "sysctl -w vm.nr_hugepages=1024"));
+    assert_eq!((none.subject, none.fix.as_str()), ("hugepages", "sysctl -w vm.nr_hugepages=1024"));
     let few = only(|f| f.memory.huge = vec![pages(0, 300, 100)]);
-    assert_eq!(few.mend, "echo 456 > /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages");
+    assert_eq!(few.fix, "echo 456 > /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages");
     let far = only(|f| f.memory.huge = vec![pages(1, 512, 512)]);
     assert_eq!((far.subject, far.level), ("hugepages-node", Level::Warning));
     let used = |f: &mut Facts| {
@@ -128,10 +128,10 @@ fn huge_pages() {
 #[test]
 fn other_memory() {
     let locked = only(|f| f.memory.memlock = Some(8 << 20));
-    assert_eq!((locked.subject, locked.mend.as_str()), ("memlock", "ulimit -l unlimited"));
+    assert_eq!((locked.subject, locked.fix.as_str()), ("memlock", "ulimit -l unlimited"));
     assert_eq!(only(|f| f.memory.swap_used = 4096).subject, "swap");
     let thp = only(|f| f.memory.transparent = Some("always".to_owned()));
-    assert!(!needs_care(&[thp]));
+    assert!(!has_problems_or_warnings(&[thp]));
 }
 
 fn mask(text: &str) -> impl Fn(&mut Facts) {
@@ -146,16 +146,16 @@ fn cores() {
     let all = found(mask("f"));
     let subjects: Vec<_> = all.iter().map(|f| f.subject).collect();
     assert_eq!(subjects, ["pmd-cpu-mask", "isolation"]);
-    assert!(all[0].mend.ends_with("other_config:pmd-cpu-mask=0xe"));
-    assert!(all[1].mend.ends_with("other_config:pmd-cpu-mask=0xa"));
+    assert!(all[0].fix.ends_with("other_config:pmd-cpu-mask=0xe"));
+    assert!(all[1].fix.ends_with("other_config:pmd-cpu-mask=0xa"));
     let far = only(mask("8"));
     assert_eq!(far.subject, "pmd-numa");
-    assert!(far.mend.ends_with("=0x9"), "{}", far.mend);
+    assert!(far.fix.ends_with("=0x9"), "{}", far.fix);
     assert_eq!(found(mask("0x1x"))[0].subject, "pmd-cpu-mask");
     let slow = only(|f| {
         f.cores.governors = BTreeMap::from([("powersave".to_owned(), BTreeSet::from([1]))]);
     });
-    assert_eq!(slow.mend, "cpupower frequency-set -g performance");
+    assert_eq!(slow.fix, "cpupower frequency-set -g performance");
     assert_eq!(only(|f| f.cores.invariant_tsc = Some(false)).subject, "tsc");
     assert_eq!(only(|f| f.cores.isolated.clear()).level, Level::Advice);
 }
@@ -169,13 +169,13 @@ fn devices() {
             }
         }
     };
-    assert_eq!(only(driver(Some("ixgbe"))).mend, "dpdk-devbind.py --bind=vfio-pci 0000:01:00.0");
+    assert_eq!(only(driver(Some("ixgbe"))).fix, "dpdk-devbind.py --bind=vfio-pci 0000:01:00.0");
     assert_eq!(only(driver(None)).subject, "driver");
     assert!(found(driver(Some("mlx5_core"))).is_empty());
     let gone =
         only(|f| f.interfaces[0].pci = Some(Pci { address: "0000:09:00.0".to_owned(), ..Pci::default() }));
     assert_eq!((gone.subject, gone.level), ("pci", Level::Problem));
-    assert_eq!(only(|f| f.drivers.vfio_pci = false).mend, "modprobe vfio-pci");
+    assert_eq!(only(|f| f.drivers.vfio_pci = false).fix, "modprobe vfio-pci");
     assert_eq!(only(|f| f.drivers.iommu = false).level, Level::Problem);
     assert_eq!(only(|f| f.drivers.tun = false).subject, "tun");
     let veth = only(|f| {
@@ -192,16 +192,16 @@ fn configuration() {
     let off = found(|f| _ = f.other_config.remove("dpdk-init"));
     assert_eq!((off[0].subject, off.len()), ("dpdk-init", 1));
     assert_eq!(
-        only(|f| f.interfaces[1].error = Some("no".to_owned())).mend,
+        only(|f| f.interfaces[1].error = Some("no".to_owned())).fix,
         "sluice vsctl list Interface br0"
     );
     let partly = only(|f| (f.interfaces[1].error, f.interfaces[1].forwards) = (Some("no".to_owned()), true));
     assert_eq!(partly.level, Level::Warning);
     assert!(partly.text.starts_with("port br0 forwards packets, but"), "{}", partly.text);
-    assert_eq!(only(|f| f.interfaces[1].missing_folder = Some("/x".to_owned())).mend, "mkdir -p /x");
+    assert_eq!(only(|f| f.interfaces[1].missing_folder = Some("/x".to_owned())).fix, "mkdir -p /x");
     let other = only(|f| f.daemon = Daemon::OpenVswitch(5));
     assert_eq!((other.subject, other.level), ("ovs-vswitchd", Level::Problem));
-    let idle = Setting { text: "t".to_owned(), mend: "m".to_owned(), level: Level::Advice };
+    let idle = Setting { text: "t".to_owned(), fix: "m".to_owned(), level: Level::Advice };
     // Duplicate findings are printed once.
     assert_eq!(only(|f| f.settings = vec![idle.clone(), idle.clone()]).level, Level::Advice);
 }
@@ -213,7 +213,7 @@ fn no_findings_are_no_good_news_without_a_switch_or_a_configuration() {
     assert!(none.text.contains("/run/x"));
     assert_eq!(only(|f| f.daemon = Daemon::Silent(7, "no answer".to_owned())).level, Level::Problem);
     assert_eq!(only(|f| f.configuration = Configuration::None("x".to_owned())).level, Level::Problem);
-    assert!(needs_care(&[only(|f| f.configuration = Configuration::Empty)]));
+    assert!(has_problems_or_warnings(&[only(|f| f.configuration = Configuration::Empty)]));
     assert_eq!(found(|f| (f.daemon, f.configuration) = (Daemon::Answers(7), Configuration::Present)), []);
 }
 
@@ -249,7 +249,7 @@ fn values_are_judged_by_what_reads_them() {
     ] {
         let [bad] = &with(key, value)[..] else { panic!("{key}={value}") };
         assert!(bad.text.contains(&format!("{key}={value}: ")), "{}", bad.text);
-        assert_eq!(bad.mend, format!("sluice vsctl remove Open_vSwitch . other_config {key}"));
+        assert_eq!(bad.fix, format!("sluice vsctl remove Open_vSwitch . other_config {key}"));
     }
     for (key, value) in
         [("pmd-rxq-assign", "group"), ("pmd-sleep-max", "50,3:10000"), ("pmd-latency-target", "0")]
@@ -263,11 +263,11 @@ fn values_are_judged_by_what_reads_them() {
 
 #[test]
 fn the_boot_loader_of_the_host_is_named() {
-    let mend = |boot: Boot| only(move |f| (f.cores.isolated, f.boot) = (BTreeSet::new(), boot)).mend;
-    assert!(mend(Boot::Grubby).starts_with("grubby --update-kernel=ALL --args='isolcpus="));
-    let debian = mend(Boot::UpdateGrub);
+    let fix = |boot: BootTool| only(move |f| (f.cores.isolated, f.boot) = (BTreeSet::new(), boot)).fix;
+    assert!(fix(BootTool::Grubby).starts_with("grubby --update-kernel=ALL --args='isolcpus="));
+    let debian = fix(BootTool::UpdateGrub);
     assert!(debian.contains("update-grub") && !debian.contains("grubby"), "{debian}");
-    assert!(mend(Boot::Unknown).contains("isolcpus="));
+    assert!(fix(BootTool::Unknown).contains("isolcpus="));
 }
 
 #[test]
@@ -280,7 +280,7 @@ fn counters_of_the_running_switch() {
         only(|f| f.counters.extend([("datapath_drop_tx_mtu_exceeded", 3), ("drop_action_of_pipeline", 9)]));
     assert_eq!((too_long.level, too_long.subject), (Level::Advice, "drops"));
     let text = "since its start: 3 packets dropped as datapath_drop_tx_mtu_exceeded. The packet is longer than the MTU";
-    assert!(too_long.text.starts_with(text) && too_long.mend.contains("--reason mtu"), "{too_long:?}");
+    assert!(too_long.text.starts_with(text) && too_long.fix.contains("--reason mtu"), "{too_long:?}");
 }
 
 #[test]
@@ -288,7 +288,7 @@ fn a_user_who_may_not_ask() {
     let switch = only(|f| f.daemon = Daemon::Denied(7, "Permission denied".to_owned()));
     let database = only(|f| f.configuration = Configuration::Denied("Permission denied".to_owned()));
     for finding in [switch, database] {
-        assert_eq!((finding.subject, finding.mend.as_str()), ("no-access", "sudo sluice doctor"));
+        assert_eq!((finding.subject, finding.fix.as_str()), ("no-access", "sudo sluice doctor"));
     }
 }
 

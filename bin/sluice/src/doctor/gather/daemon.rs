@@ -14,7 +14,7 @@ use unixctl::Client;
 /// If the switch does not answer within this time, its main thread is considered stuck.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Names of our daemon: its own, and the name of the daemon that it replaces.
+/// Names that our daemon may have in the run directory: its own, and the name of the daemon that it replaces.
 const NAMES: [&str; 2] = ["sluiced", "ovs-vswitchd"];
 
 /// Event counters by name.
@@ -22,7 +22,7 @@ type Counters = BTreeMap<&'static str, u64>;
 
 /// Finds the switch, and reads its version and its counters.
 pub fn find(dirs: &Dirs) -> (Daemon, Counters) {
-    // The lock on the pid file shows that the process lives, not the file itself.
+    // A pid file may be left over. Only a lock on the file shows that the process lives.
     let holder = |name| {
         runtime::daemon::read_pidfile(&dirs.in_run(&format!("{name}.pid"))).ok().map(|pid| (name, pid))
     };
@@ -47,14 +47,14 @@ fn is_ours(pid: u32) -> bool {
 }
 
 fn ask(dirs: &Dirs, name: &str, pid: u32) -> Result<Counters, (ErrorKind, String)> {
-    let places = [format!("{name}.{pid}.ctl"), format!("{name}.ctl")].map(|file| dirs.in_run(&file));
-    // With --unixctl the socket is elsewhere; assume that the daemon answers.
-    let Some(place) = places.iter().find(|place| place.exists()) else { return Ok(Counters::new()) };
-    ask_at(place).map_err(|e| (e.kind(), format!("{}: {}", place.display(), runtime::error_text(&e))))
+    let sockets = [format!("{name}.{pid}.ctl"), format!("{name}.ctl")].map(|file| dirs.in_run(&file));
+    // With --unixctl the socket has another path; assume that the daemon answers.
+    let Some(socket) = sockets.iter().find(|socket| socket.exists()) else { return Ok(Counters::new()) };
+    ask_at(socket).map_err(|e| (e.kind(), format!("{}: {}", socket.display(), runtime::error_text(&e))))
 }
 
-fn ask_at(place: &Path) -> std::io::Result<Counters> {
-    let mut client = Client::connect(place, Some(ANSWER_TIMEOUT))?;
+fn ask_at(socket: &Path) -> std::io::Result<Counters> {
+    let mut client = Client::connect(socket, Some(ANSWER_TIMEOUT))?;
     // An error reply to the command is an answer, too.
     let _ = client.call("version", &[])?;
     let mut counters = Counters::new();

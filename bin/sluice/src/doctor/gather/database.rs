@@ -3,7 +3,7 @@
 use super::devices;
 use crate::doctor::facts::{Configuration, Controller, Facts, Interface, Setting};
 use crate::doctor::finding::Level;
-use crate::vsctl::connection::{Broken, Connection};
+use crate::vsctl::connection::{Connection, ConnectionError};
 use config::check::{Checker, Finding, Problem, TYPE};
 use ovsdb::replica::Config;
 use ovsdb::{Atom, Datum, Uuid};
@@ -14,16 +14,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// If the server does not answer within this time, the file is read instead.
+/// If the server does not answer within this time, the database file is read instead.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Every row has this column.
+/// The column with the UUID, which every row has.
 const UUID: &str = "_uuid";
 
 /// Rows by table; a row is a map of columns.
 pub type Rows = BTreeMap<String, Vec<BTreeMap<String, Datum>>>;
 
-/// Whether the place of a database is a file.
+/// Whether the address of a database is the path of a file.
 pub fn is_file(place: &str) -> bool {
     place.starts_with(['/', '.'])
 }
@@ -55,8 +55,8 @@ fn ask(dirs: &Dirs, remote: &str) -> Result<Rows, String> {
     let mut connection = Connection::new(remote, dirs, Config::open_vswitch(&tables), deadline);
     let before = connection.replica.seqno();
     connection.wait_for_change(before).map_err(|broken| match broken {
-        Broken::Connection(why) => why,
-        Broken::TimeOut => "no answer".to_owned(),
+        ConnectionError::Connection(why) => why,
+        ConnectionError::TimeOut => "no answer".to_owned(),
     })?;
     let replica = &connection.replica;
     let mut rows = Rows::new();
@@ -71,7 +71,7 @@ fn ask(dirs: &Dirs, remote: &str) -> Result<Rows, String> {
     Ok(rows)
 }
 
-/// Reads the file like the server does, without writing to it.
+/// Reads a database file in the same way as the server, without writing to it.
 fn read_file(path: &Path) -> Result<Rows, String> {
     let db = ovsdb_server::read(path).map_err(|e| e.to_string())?;
     let mut rows = Rows::new();
@@ -97,7 +97,7 @@ fn text(row: &BTreeMap<String, Datum>, column: &str) -> String {
     atom.and_then(|a| a.as_str()).unwrap_or_default().to_owned()
 }
 
-/// A controller, unless the switch waits for it to connect.
+/// A row of `Controller`; `None` if the target is passive, so that the switch waits for the controller to connect.
 fn controller(row: &BTreeMap<String, Datum>) -> Option<Controller> {
     let target = text(row, "target");
     let connected = row.get("is_connected").and_then(Datum::first);
@@ -106,7 +106,7 @@ fn controller(row: &BTreeMap<String, Datum>) -> Option<Controller> {
     (!target.starts_with('p')).then_some(Controller { target, is_connected, last_error })
 }
 
-/// Fills in the facts from the database.
+/// Sets the facts that are in the database.
 pub fn read(rows: &Rows, dirs: &Dirs, facts: &mut Facts) {
     let of = |table: &str| rows.get(table).map(Vec::as_slice).unwrap_or_default();
     let is_empty = of("Bridge").is_empty();
@@ -127,7 +127,7 @@ pub fn read(rows: &Rows, dirs: &Dirs, facts: &mut Facts) {
         let mut interface =
             Interface { name: text(row, "name"), kind: text(row, "type"), ..Interface::default() };
         let egress = || map(row, "status").get("tunnel_egress_error").cloned();
-        interface.error = without(text(row, "error"), &interface.name, &found);
+        interface.error = remaining_error(text(row, "error"), &interface.name, &found);
         let ofport = row.get("ofport").and_then(Datum::first).and_then(Atom::as_integer);
         interface.forwards = interface.error.is_some() && ofport.is_some_and(|port| port > 0);
         interface.error = interface.error.or_else(egress);
@@ -138,13 +138,13 @@ pub fn read(rows: &Rows, dirs: &Dirs, facts: &mut Facts) {
             row.get("mtu").and_then(Datum::first).and_then(Atom::as_integer).map(|mtu| mtu as u32);
         interface.egress = map(row, "status").remove("tunnel_egress_iface");
         interface.remote = map(row, "options").remove("remote_ip").unwrap_or_default();
-        devices::learn(&mut interface, &map(row, "options"), &facts.other_config, dirs);
+        devices::fill_facts(&mut interface, &map(row, "options"), &facts.other_config, dirs);
         facts.interfaces.push(interface);
     }
     facts.settings.extend(found.iter().map(|(table, f)| setting(table, f)));
 }
 
-/// The name of the bridge with this interface; empty if none has it.
+/// The name of the bridge that contains this interface; empty if there is none.
 fn bridge_of(rows: &Rows, interface: &Atom) -> String {
     let row_with = |table: &str, column: &str, uuid: &Atom| {
         let has =
@@ -156,7 +156,7 @@ fn bridge_of(rows: &Rows, interface: &Atom) -> String {
 }
 
 /// The error of an interface without the parts that the findings already report; `None` if nothing is left.
-fn without(error: String, name: &str, found: &[(&str, Finding)]) -> Option<String> {
+fn remaining_error(error: String, name: &str, found: &[(&str, Finding)]) -> Option<String> {
     let not_built = || found.iter().filter(|(_, f)| matches!(f.problem, Problem::NotBuilt(_)));
     let refused = |f: &Finding| f.name == TYPE && f.row == format!("Interface {name}");
     if not_built().any(|(_, f)| refused(f)) {
@@ -189,11 +189,11 @@ fn setting(table: &str, finding: &Finding) -> Setting {
     let row = match finding.row.split_once(' ') {
         Some((_, name)) => name,
         None if table == "Open_vSwitch" => ".",
-        None => return Setting { text, mend: format!("sluice vsctl list {table}"), level },
+        None => return Setting { text, fix: format!("sluice vsctl list {table}"), level },
     };
-    let mend = match finding.name.split_once(':') {
+    let fix = match finding.name.split_once(':') {
         None if finding.name == TYPE => format!("sluice vsctl del-port {row}"),
-        // A port must have an interface; the user decides which one to keep.
+        // The user has to decide which interface of the port to keep, because a port must have one.
         None if finding.name == "interfaces" => format!("sluice vsctl list {table} {row}"),
         None if finding.value == "true" => format!("sluice vsctl set {table} {row} {}=false", finding.name),
         Some((column, key)) => format!("sluice vsctl remove {table} {row} {column} {key}"),
@@ -202,5 +202,5 @@ fn setting(table: &str, finding: &Finding) -> Setting {
             None => format!("sluice vsctl clear {table} {row} {}", finding.name),
         },
     };
-    Setting { text, mend, level }
+    Setting { text, fix, level }
 }

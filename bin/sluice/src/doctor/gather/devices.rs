@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The kernel drivers that give devices to user space.
+/// The state of kernel modules and device files that drivers in user space need.
 pub fn drivers() -> Drivers {
     let noiommu = line("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode");
     let groups = std::fs::read_dir("/sys/kernel/iommu_groups");
@@ -21,7 +21,7 @@ pub fn drivers() -> Drivers {
     }
 }
 
-/// The name of the driver that a link in sysfs points to.
+/// The name of a device's driver, to which a link in sysfs points.
 fn driver(device: &Path) -> Option<String> {
     let driver = std::fs::read_link(device.join("driver")).ok()?;
     Some(driver.file_name()?.to_string_lossy().into_owned())
@@ -38,8 +38,8 @@ fn pci_address(devargs: &str) -> Option<String> {
     (ok && hex(function, 1)).then_some(full)
 }
 
-/// Fills in the host's information about a port's device.
-pub fn learn(
+/// Sets the host's information about a port's device.
+pub fn fill_facts(
     interface: &mut Interface,
     options: &BTreeMap<String, String>,
     config: &BTreeMap<String, String>,
@@ -88,7 +88,7 @@ fn missing(folder: &Path) -> Option<String> {
     (!folder.as_os_str().is_empty() && !folder.exists()).then(|| folder.display().to_string())
 }
 
-/// Returns the driver, and whether checksum offload is on; `None` without `ethtool`.
+/// Returns the driver, and whether checksum offload is enabled; `None` if `ethtool` does not report it.
 fn ethtool(name: &str) -> (Option<String>, Option<bool>) {
     if name.starts_with('-') {
         return (None, None);

@@ -1,6 +1,6 @@
 //! Reads `/proc` and `/sys`: processors, memory and processes.
 
-use crate::doctor::facts::{Boot, Cores, HugePages, Memory};
+use crate::doctor::facts::{BootTool, Cores, HugePages, Memory};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -78,7 +78,7 @@ fn huge() -> Vec<HugePages> {
     nodes.into_iter().flat_map(of_node).collect()
 }
 
-/// Reads the memory facts; the locked-memory limit is that of the switch's process, or our own without one.
+/// Reads the memory facts. The limit of locked memory is that of the switch's process, or of this process if no switch runs.
 pub fn memory(switch: Option<u32>) -> Memory {
     let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
     let mount = |l: &str| {
@@ -113,15 +113,15 @@ fn memlock(limits: &str) -> Option<u64> {
     }
 }
 
-/// Which tools to edit the boot loader's configuration exist.
-pub fn boot() -> Boot {
+/// The tool that edits the boot loader's configuration on this host.
+pub fn boot() -> BootTool {
     let has = |name: &str| {
         ["/usr/sbin", "/sbin", "/usr/bin"].iter().any(|folder| Path::new(folder).join(name).exists())
     };
     match () {
-        () if has("grubby") => Boot::Grubby,
-        () if has("update-grub") => Boot::UpdateGrub,
-        () => Boot::Unknown,
+        () if has("grubby") => BootTool::Grubby,
+        () if has("update-grub") => BootTool::UpdateGrub,
+        () => BootTool::Unknown,
     }
 }
 

@@ -8,14 +8,15 @@ mod host;
 use super::facts::{Configuration, Daemon, Facts};
 use runtime::Dirs;
 
-/// Collects all facts. Also returns where the configuration comes from.
+/// Collects all facts. Also returns a description of the source of the configuration.
 pub fn all(dirs: &Dirs, server: Option<String>) -> (Facts, String) {
     let (daemon, counters) = daemon::find(dirs);
     let mut facts = Facts { daemon, counters, boot: host::boot(), ..Facts::default() };
     facts.cores = host::cores();
     facts.memory = host::memory(facts.pid());
     facts.drivers = devices::drivers();
-    // A file is checked before it is used, as on the way from Open vSwitch: that switch, or none, may run.
+    // A database file may be checked before Sluice uses it, for example before a migration from Open vSwitch. Then it is no problem that
+    // no switch or Open vSwitch runs.
     let of_file = server.as_deref().is_some_and(database::is_file);
     if of_file && matches!(facts.daemon, Daemon::OpenVswitch(_) | Daemon::None(_)) {
         facts.daemon = Daemon::Unknown;
@@ -26,7 +27,7 @@ pub fn all(dirs: &Dirs, server: Option<String>) -> (Facts, String) {
             place
         }
         Err(why) => {
-            // The socket and the file are tried one after the other, and the text names both.
+            // `why` contains the errors of both attempts, with the server's socket and with the database file.
             let denied = why.contains("Permission denied");
             facts.configuration = if denied { Configuration::Denied(why) } else { Configuration::None(why) };
             "none".to_owned()

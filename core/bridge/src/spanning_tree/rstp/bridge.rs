@@ -1,6 +1,6 @@
 //! Variables of a bridge (§17.18), configuration, and the order in which state machines run.
 
-use super::port::{Is, Port, PortRole, port_id};
+use super::port::{Port, PortRole, Variables, port_id};
 use super::settings::{PORTS_MAX, Settings};
 use super::vector::{Times, Vector};
 use crate::spanning_tree::bpdu::{Bpdu, Message, Refusal, Role};
@@ -16,18 +16,18 @@ use units::{Millis, OfPort};
 
 /// Seconds between two periodic BPDUs (table 17-1).
 pub(super) const HELLO_TIME: u16 = 2;
-/// Seconds for which a decision about the neighbour's protocol holds (table 17-1).
+/// Seconds for which the decision which protocol the neighbour uses is kept (table 17-1, "Migrate Time").
 pub(super) const MIGRATE_TIME: u16 = 3;
 
 /// The unit of timers.
 const SECOND: Millis = Millis(1000);
 
-/// Rounds of all state machines after which they should have come to rest.
-const ROUNDS_MAX: usize = 1000;
+/// How often all state machines run, at most, until none of them changes state. More means an endless loop.
+const RUNS_MAX: usize = 1000;
 
-/// Limits of settings (table 17-1): maximum age, forward delay, transmit hold count.
+/// Minimum and maximum of maximum age (s), forward delay (s), and transmit hold count (table 17-1).
 const LIMITS: [(u16, u16); 3] = [(6, 40), (4, 30), (1, 10)];
-/// Limits of a path cost (table 17-3).
+/// Minimum and maximum of a path cost (table 17-3).
 const COSTS: (u32, u32) = (1, 200_000_000);
 
 /// The protocol entity of a bridge.
@@ -35,15 +35,16 @@ const COSTS: (u32, u32) = (1, 200_000_000);
 pub struct Bridge {
     pub(super) name: String,
     pub(super) settings: Settings,
-    /// rootPriority, and the time until its information expires.
+    /// The priority vector of the root (rootPriority).
     pub(super) root: Vector,
+    /// The times that the root distributes (rootTimes).
     pub(super) root_times: Times,
     /// The number of the root port (rootPortId).
     pub(super) root_port: Option<u16>,
     /// Ports by number.
     pub(super) ports: BTreeMap<u16, Port>,
-    /// When timers were decremented last.
-    ticked: Millis,
+    /// When the timers were decremented last.
+    last_tick: Millis,
     pub(super) output: Output,
 }
 
@@ -52,19 +53,19 @@ impl Bridge {
     pub fn new(name: &str, settings: &Settings, now: Millis) -> Bridge {
         let mut bridge = Bridge {
             name: name.to_owned(),
-            settings: usable(settings, &Settings::default()),
+            settings: clamped(settings, &Settings::default()),
             root: Vector::default(),
             root_times: Times::default(),
             root_port: None,
             ports: BTreeMap::new(),
-            ticked: now,
+            last_tick: now,
             output: Output::default(),
         };
         bridge.updt_roles_tree();
         bridge
     }
 
-    /// Its name.
+    /// The bridge's name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -74,18 +75,18 @@ impl Bridge {
         std::mem::take(&mut self.output)
     }
 
-    /// Its identifier (BridgeIdentifier).
+    /// The bridge's identifier (BridgeIdentifier).
     pub(super) fn identifier(&self) -> BridgeIdentifier {
         self.settings.identifier
     }
 
-    /// Its times (BridgeTimes).
+    /// The bridge's own times (BridgeTimes).
     pub(super) fn own_times(&self) -> Times {
         let Settings { max_age, forward_delay, .. } = self.settings;
         Times { message_age: 0, max_age, hello_time: HELLO_TIME, forward_delay }
     }
 
-    /// Whether it is the root.
+    /// Whether the bridge is the root.
     pub fn is_root(&self) -> bool {
         self.root_port.is_none()
     }
@@ -95,9 +96,9 @@ impl Bridge {
         !self.settings.stp_compatible
     }
 
-    /// Applies settings. Times that do not fit each other are ignored.
+    /// Applies settings. If maximum age and forward delay contradict each other, the old values are kept.
     pub fn configure(&mut self, settings: &Settings, _now: Millis) {
-        let wanted = usable(settings, &self.settings);
+        let wanted = clamped(settings, &self.settings);
         let old = std::mem::replace(&mut self.settings, wanted);
         let new = &self.settings;
         if *new == old {
@@ -107,7 +108,7 @@ impl Bridge {
             self.ports.values_mut().for_each(|port| port.tx_count = 0);
         }
         if new.stp_compatible != old.stp_compatible {
-            // The state machines start again (§17.13.4).
+            // The state machines start anew (§17.13.4).
             let numbers: Vec<u16> = self.ports.keys().copied().collect();
             numbers.into_iter().for_each(|number| self.begin(number));
         }
@@ -116,8 +117,7 @@ impl Bridge {
         self.settle();
     }
 
-    /// Sets the ports; others are removed. A port without a configured number keeps the number that it has, or gets a
-    /// free one.
+    /// Sets the ports; ports that are not in `setups` are removed. A port without a configured number keeps its number, or gets a free one.
     pub fn set_ports(&mut self, setups: &[PortSetup], _now: Millis) {
         let known = self.ports.iter().map(|(number, port)| (*number, port.number)).collect();
         let numbers = Numbers::new(&known, setups, PORTS_MAX);
@@ -129,7 +129,7 @@ impl Bridge {
             }
         }
         for setup in setups {
-            if let Some(number) = numbers.of.get(&setup.port) {
+            if let Some(number) = numbers.by_port.get(&setup.port) {
                 self.set_port(*number, setup);
             }
         }
@@ -153,7 +153,7 @@ impl Bridge {
             port.reselect();
         }
         if setup.rapid.mcheck && !self.settings.stp_compatible {
-            port.is |= Is::MCHECK;
+            port.variables |= Variables::MCHECK;
         }
     }
 
@@ -175,7 +175,7 @@ impl Bridge {
         let own = self.identifier();
         let found = self.ports.iter_mut().find(|(_, p)| p.number == port && p.is_enabled());
         let Some((&number, port)) = found else { return };
-        match Bpdu::decode(bytes).and_then(|bpdu| valid(bpdu, own, port.id)) {
+        match Bpdu::decode(bytes).and_then(|bpdu| validate(bpdu, own, port.id)) {
             Ok(bpdu) => {
                 port.counts.rx += 1;
                 port.received = Some(bpdu);
@@ -192,21 +192,21 @@ impl Bridge {
     pub fn confirm(&mut self, port: OfPort, _now: Millis) {
         let found = self.ports.values_mut().find(|p| p.number == port && !p.state.learns());
         if let Some(port) = found
-            && port.has_any(Is::LEARNING | Is::FORWARDING)
+            && port.has_any(Variables::LEARNING | Variables::FORWARDING)
         {
-            port.is -= Is::LEARNING | Is::FORWARDING;
+            port.variables -= Variables::LEARNING | Variables::FORWARDING;
             self.settle();
         }
     }
 
-    /// Decrements the timers, if a second has passed. Seconds that were missed are not made up for: received BPDUs may be
-    /// waiting, and information must not expire before they are processed.
+    /// Decrements the timers by one if a second has passed. If more time has passed, it is not made up for: received BPDUs may be waiting, and
+    /// information must not expire before they are processed.
     pub fn run(&mut self, now: Millis) {
-        let passed = now.since(self.ticked);
+        let passed = now.since(self.last_tick);
         if passed < SECOND {
             return;
         }
-        self.ticked = if passed < Millis(2 * SECOND.0) { self.ticked + SECOND } else { now };
+        self.last_tick = if passed < Millis(2 * SECOND.0) { self.last_tick + SECOND } else { now };
         for port in self.ports.values_mut() {
             port.timers.tick();
             port.tx_count = port.tx_count.saturating_sub(1);
@@ -217,7 +217,7 @@ impl Bridge {
 
     /// When the timers are decremented next.
     pub fn deadline(&self) -> Option<Millis> {
-        (!self.ports.is_empty()).then(|| self.ticked + SECOND)
+        (!self.ports.is_empty()).then(|| self.last_tick + SECOND)
     }
 
     /// Starts the state machines of a port (BEGIN, §17.18.1).
@@ -225,10 +225,11 @@ impl Bridge {
         let own_times = self.own_times();
         let rapid = self.is_rapid();
         let Some(port) = self.ports.get_mut(&number) else { return };
-        let kept = port.is & (Is::LEARNING | Is::FORWARDING);
-        port.is = kept | Is::SYNC | Is::RE_ROOT | Is::RESELECT | Is::NEW_INFO;
-        port.is.set(Is::SEND_RSTP, rapid);
-        port.is.set(Is::OPER_EDGE, port.settings.admin_edge);
+        let kept = port.variables & (Variables::LEARNING | Variables::FORWARDING);
+        port.variables =
+            kept | Variables::SYNC | Variables::RE_ROOT | Variables::RESELECT | Variables::NEW_INFO;
+        port.variables.set(Variables::SEND_RSTP, rapid);
+        port.variables.set(Variables::OPER_EDGE, port.settings.admin_edge);
         (port.role, port.selected_role) = (PortRole::Disabled, PortRole::Disabled);
         port.info = Default::default();
         port.machines = Default::default();
@@ -247,7 +248,7 @@ impl Bridge {
     /// Runs all state machines until none changes state.
     pub(super) fn settle(&mut self) {
         let numbers: Vec<u16> = self.ports.keys().copied().collect();
-        for _ in 0..ROUNDS_MAX {
+        for _ in 0..RUNS_MAX {
             let mut moved = self.role_selection();
             for number in &numbers {
                 moved |= self.run_machines(*number);
@@ -270,14 +271,14 @@ impl Bridge {
             | self.protocol_migration(number)
     }
 
-    /// Whether `which` is true of all ports but one.
+    /// Whether `which` is true for all ports except one.
     pub(super) fn all_others(&self, number: u16, which: impl Fn(&Port) -> bool) -> bool {
         self.ports.iter().all(|(n, port)| *n == number || which(port))
     }
 }
 
-/// The settings within their limits. Times that do not fit each other (§17.14) are replaced by those in force.
-fn usable(settings: &Settings, in_force: &Settings) -> Settings {
+/// The settings, clamped to their limits. If maximum age and forward delay contradict each other (§17.14), those in force are used.
+fn clamped(settings: &Settings, in_force: &Settings) -> Settings {
     let [age, delay, count] = LIMITS;
     let mut wanted = Settings {
         max_age: settings.max_age.clamp(age.0, age.1),
@@ -292,10 +293,10 @@ fn usable(settings: &Settings, in_force: &Settings) -> Settings {
 }
 
 /// Validation of a received BPDU (§9.3.4).
-fn valid(bpdu: Bpdu, own: BridgeIdentifier, id: u16) -> Result<Bpdu, Refusal> {
+fn validate(bpdu: Bpdu, own: BridgeIdentifier, id: u16) -> Result<Bpdu, Refusal> {
     let config = match bpdu {
         Bpdu::Config(message) => message,
-        // Its sender does not know its role (§9.2.9).
+        // The sending port does not know its role: the BPDU is treated like a configuration BPDU (§9.2.9).
         Bpdu::Rst(message) if message.role == Role::Unknown => Message { role: Role::Designated, ..message },
         other => return Ok(other),
     };

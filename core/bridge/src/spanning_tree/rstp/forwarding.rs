@@ -1,16 +1,18 @@
-//! Port state transition machine (§17.30). A port learns and forwards until the caller has confirmed that it does not.
+//! Port state transition machine (§17.30). A port counts as learning and forwarding until the caller has confirmed that
+//! it has stopped.
 
 use super::bridge::Bridge;
-use super::port::{Is, Port};
+use super::port::{Port, Variables};
 use crate::spanning_tree::port_state::PortState;
 
 impl Bridge {
-    /// Port state transition machine. The standard stops a port at once. Here it takes a while, and meanwhile no other
-    /// port starts: a neighbour's agreement may rest on what the stopping port has announced already.
+    /// Port state transition machine. In the standard a port stops at once. Here it takes some time, and meanwhile no
+    /// other port starts: the agreement of a neighbour may depend on the state that the stopping port has already
+    /// announced.
     pub(super) fn state_transition(&mut self, number: u16) -> bool {
         let may_start = self.all_others(number, |port| !port.is_stopping());
         let Some(port) = self.ports.get_mut(&number) else { return false };
-        let (learn, forward) = (port.has(Is::LEARN), port.has(Is::FORWARD));
+        let (learn, forward) = (port.has(Variables::LEARN), port.has(Variables::FORWARD));
         let next = match port.state {
             PortState::Forwarding if !forward => PortState::Discarding,
             PortState::Learning if !learn => PortState::Discarding,
@@ -20,8 +22,8 @@ impl Bridge {
         };
         port.state = next;
         match next {
-            PortState::Learning => port.is |= Is::LEARNING,
-            PortState::Forwarding => port.is |= Is::FORWARDING,
+            PortState::Learning => port.variables |= Variables::LEARNING,
+            PortState::Forwarding => port.variables |= Variables::FORWARDING,
             _ => {}
         }
         self.output.note_state(port.number);
@@ -30,8 +32,8 @@ impl Bridge {
 }
 
 impl Port {
-    /// Whether it is to discard, and may still learn or forward.
+    /// Whether the port must discard, but may still learn or forward.
     fn is_stopping(&self) -> bool {
-        self.state == PortState::Discarding && self.has_any(Is::LEARNING | Is::FORWARDING)
+        self.state == PortState::Discarding && self.has_any(Variables::LEARNING | Variables::FORWARDING)
     }
 }

@@ -1,16 +1,16 @@
 //! Port information machine (§17.27).
 
 use super::bridge::Bridge;
-use super::port::{InfoIs, Information, Is, Port};
+use super::port::{InfoIs, Information, Port, Variables};
 use super::vector::{Times, Vector};
 use crate::spanning_tree::bpdu::{Bpdu, BpduFlags, Message, Role};
 
 /// Hello messages that may be missed before a neighbour is considered silent (§17.21.23).
 const HELLOS_MISSED: u16 = 3;
 
-/// What a message says (rcvdInfo, §17.19.26).
+/// Kinds of received messages (rcvdInfo, §17.19.26).
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Received {
+enum MessageKind {
     SuperiorDesignated,
     RepeatedDesignated,
     InferiorDesignated,
@@ -30,17 +30,19 @@ impl Bridge {
         }
         match port.machines.information {
             Information::Disabled if enabled => port.age(),
-            Information::Aged | Information::Current if port.has(Is::SELECTED | Is::UPDT_INFO) => {
+            Information::Aged | Information::Current
+                if port.has(Variables::SELECTED | Variables::UPDT_INFO) =>
+            {
                 port.update()
             }
-            Information::Current if port.has(Is::RCVD_MSG) && !port.has(Is::UPDT_INFO) => {
+            Information::Current if port.has(Variables::RCVD_MSG) && !port.has(Variables::UPDT_INFO) => {
                 let Some(bpdu) = port.received.take() else { return false };
-                port.take(&bpdu, rapid);
+                port.process(&bpdu, rapid);
             }
             Information::Current
                 if port.info.is == InfoIs::Received
                     && port.timers.received_info == 0
-                    && !port.has_any(Is::UPDT_INFO | Is::RCVD_MSG) =>
+                    && !port.has_any(Variables::UPDT_INFO | Variables::RCVD_MSG) =>
             {
                 port.age();
             }
@@ -54,7 +56,11 @@ impl Port {
     fn disable(&mut self) {
         self.machines.information = Information::Disabled;
         self.info.is = InfoIs::Disabled;
-        self.is -= Is::RCVD_MSG | Is::PROPOSING | Is::PROPOSED | Is::AGREE | Is::AGREED;
+        self.variables -= Variables::RCVD_MSG
+            | Variables::PROPOSING
+            | Variables::PROPOSED
+            | Variables::AGREE
+            | Variables::AGREED;
         self.timers.received_info = 0;
         self.reselect();
     }
@@ -67,37 +73,37 @@ impl Port {
 
     fn update(&mut self) {
         self.machines.information = Information::Current;
-        self.is -= Is::PROPOSING | Is::PROPOSED;
-        // An agreement to worse information (betterorsameInfo) does not hold for better one.
+        self.variables -= Variables::PROPOSING | Variables::PROPOSED;
+        // An agreement to worse information is not valid for better information (betterorsameInfo).
         let better_or_same = self.info.is == InfoIs::Mine && self.info.designated <= self.info.priority;
         if !better_or_same {
-            self.is -= Is::AGREED;
+            self.variables -= Variables::AGREED;
         }
-        if !self.has(Is::AGREED) {
-            self.is -= Is::SYNCED;
+        if !self.has(Variables::AGREED) {
+            self.variables -= Variables::SYNCED;
         }
         (self.info.priority, self.info.times) = (self.info.designated, self.info.designated_times);
         self.info.is = InfoIs::Mine;
-        self.is -= Is::UPDT_INFO;
-        self.is |= Is::NEW_INFO;
+        self.variables -= Variables::UPDT_INFO;
+        self.variables |= Variables::NEW_INFO;
     }
 
-    /// Processes a message. `rapid`: the bridge does not behave like one with STP.
-    fn take(&mut self, bpdu: &Bpdu, rapid: bool) {
-        self.is -= Is::RCVD_MSG;
+    /// Processes a message. `rapid`: the bridge uses RSTP, not STP compatibility mode.
+    fn process(&mut self, bpdu: &Bpdu, rapid: bool) {
+        self.variables -= Variables::RCVD_MSG;
         let (Bpdu::Config(message) | Bpdu::Rst(message)) = bpdu else {
-            self.is |= Is::RCVD_TCN;
+            self.variables |= Variables::RCVD_TCN;
             return;
         };
         match self.classify(message) {
-            Received::SuperiorDesignated => {
-                self.is -= Is::AGREED | Is::PROPOSING;
+            MessageKind::SuperiorDesignated => {
+                self.variables -= Variables::AGREED | Variables::PROPOSING;
                 self.record_proposal(message);
                 self.set_tc_flags(message);
                 let better_or_same =
                     self.info.is == InfoIs::Received && Vector::of(message) <= self.info.priority;
                 if !better_or_same {
-                    self.is -= Is::AGREE;
+                    self.variables -= Variables::AGREE;
                 }
                 self.info.priority = Vector::of(message);
                 self.info.times = Times::of(message);
@@ -106,61 +112,61 @@ impl Port {
                 self.info.is = InfoIs::Received;
                 self.reselect();
             }
-            Received::RepeatedDesignated => {
+            MessageKind::RepeatedDesignated => {
                 self.record_proposal(message);
                 self.set_tc_flags(message);
                 self.updt_rcvd_info_while();
             }
-            Received::InferiorDesignated => self.record_dispute(message),
-            Received::InferiorRootAlternate => {
+            MessageKind::InferiorDesignated => self.record_dispute(message),
+            MessageKind::InferiorRootAlternate => {
                 self.record_agreement(message, rapid);
                 self.set_tc_flags(message);
             }
-            Received::Other => {}
+            MessageKind::Other => {}
         }
     }
 
     /// rcvInfo (§17.21.8)
-    fn classify(&self, message: &Message) -> Received {
+    fn classify(&self, message: &Message) -> MessageKind {
         let (said, known) = (Vector::of(message), &self.info.priority);
         let mut times = Times::of(message);
         times.hello_time = times.hello_time.max(1);
         let same = said == *known;
         match message.role {
-            Role::Designated if said.is_superior_to(known) => Received::SuperiorDesignated,
-            Role::Designated if same && times != self.info.times => Received::SuperiorDesignated,
-            Role::Designated if same => Received::RepeatedDesignated,
-            Role::Designated => Received::InferiorDesignated,
-            Role::Root | Role::AlternateOrBackup if said >= *known => Received::InferiorRootAlternate,
-            _ => Received::Other,
+            Role::Designated if said.is_superior_to(known) => MessageKind::SuperiorDesignated,
+            Role::Designated if same && times != self.info.times => MessageKind::SuperiorDesignated,
+            Role::Designated if same => MessageKind::RepeatedDesignated,
+            Role::Designated => MessageKind::InferiorDesignated,
+            Role::Root | Role::AlternateOrBackup if said >= *known => MessageKind::InferiorRootAlternate,
+            _ => MessageKind::Other,
         }
     }
 
     /// recordProposal (§17.21.13)
     fn record_proposal(&mut self, message: &Message) {
         if message.flags.contains(BpduFlags::PROPOSAL) {
-            self.is |= Is::PROPOSED;
+            self.variables |= Variables::PROPOSED;
         }
     }
 
     /// recordAgreement (§17.21.9)
     fn record_agreement(&mut self, message: &Message, rapid: bool) {
         let agrees = rapid && self.is_point_to_point() && message.flags.contains(BpduFlags::AGREEMENT);
-        self.is.set(Is::AGREED, agrees);
+        self.variables.set(Variables::AGREED, agrees);
         if agrees {
-            self.is -= Is::PROPOSING;
+            self.variables -= Variables::PROPOSING;
         }
     }
 
-    /// recordDispute (IEEE 802.1Q-2014 §13.29.17): another bridge believes that it is designated here and lets frames pass, so
-    /// it does not receive our BPDUs. The port stops to forward, and does not start again while that goes on.
+    /// recordDispute (IEEE 802.1Q-2014 §13.29.17): another bridge considers itself designated on this LAN and learns or forwards, so it does not
+    /// receive our BPDUs. The port stops forwarding, and does not start again as long as such messages arrive.
     fn record_dispute(&mut self, message: &Message) {
         if !message.flags.contains(BpduFlags::LEARNING) {
             return;
         }
-        self.is -= Is::AGREED;
-        if self.has_any(Is::LEARN | Is::FORWARD) {
-            self.is |= Is::DISPUTED;
+        self.variables -= Variables::AGREED;
+        if self.has_any(Variables::LEARN | Variables::FORWARD) {
+            self.variables |= Variables::DISPUTED;
         } else {
             let until_silent = HELLOS_MISSED * self.info.designated_times.hello_time;
             self.timers.forward_delay = self.timers.forward_delay.max(until_silent);
@@ -170,10 +176,10 @@ impl Port {
     /// setTcFlags (§17.21.17)
     fn set_tc_flags(&mut self, message: &Message) {
         if message.flags.contains(BpduFlags::TOPOLOGY_CHANGE) {
-            self.is |= Is::RCVD_TC;
+            self.variables |= Variables::RCVD_TC;
         }
         if message.flags.contains(BpduFlags::TOPOLOGY_CHANGE_ACK) {
-            self.is |= Is::RCVD_TC_ACK;
+            self.variables |= Variables::RCVD_TC_ACK;
         }
     }
 

@@ -1,6 +1,5 @@
-//! Rapid spanning tree (IEEE 802.1D-2004 clause 17). Names of state machines, procedures and variables are those of §17.17 to
-//! §17.31. As in IEEE 802.1Q-2014, a designated port that hears a learning designated port with worse information stops to
-//! forward (the variable "disputed").
+//! Rapid spanning tree (IEEE 802.1D-2004 clause 17). Names of state machines, procedures and variables are those of §17.17 to §17.31. As in IEEE
+//! 802.1Q-2014, a designated port stops forwarding if it receives worse information from a designated port that learns (the variable "disputed").
 //!
 //! Timers count seconds: [`Bridge::run`] decrements them once per second.
 //!

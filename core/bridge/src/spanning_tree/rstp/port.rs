@@ -9,9 +9,9 @@ use bitflags::bitflags;
 use units::OfPort;
 
 bitflags! {
-    /// The boolean variables.
+    /// The boolean variables of a port.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    pub(super) struct Is: u32 {
+    pub(super) struct Variables: u32 {
         const AGREE = 1 << 0;
         const AGREED = 1 << 1;
         const DISPUTED = 1 << 2;
@@ -64,13 +64,13 @@ impl PortRole {
         }
     }
 
-    /// Whether the port is part of the tree.
+    /// Whether the port is a part of the tree: a root port or a designated port.
     pub(super) fn is_active(self) -> bool {
         matches!(self, PortRole::Root | PortRole::Designated)
     }
 }
 
-/// Origin of the information of a port (§17.19.10).
+/// Origin of the information of a port (infoIs, §17.19.10).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum InfoIs {
     #[default]
@@ -80,19 +80,21 @@ pub(super) enum InfoIs {
     Received,
 }
 
-/// The information of a port.
+/// The information of a port about its LAN.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Info {
     pub(super) is: InfoIs,
-    /// portPriority and portTimes: what holds on the LAN.
+    /// The priority vector in force on the LAN (portPriority).
     pub(super) priority: Vector,
+    /// The times in force on the LAN (portTimes).
     pub(super) times: Times,
-    /// designatedPriority and designatedTimes: what the bridge would say there.
+    /// The priority vector that the bridge would announce on the LAN (designatedPriority).
     pub(super) designated: Vector,
+    /// The times that the bridge would announce on the LAN (designatedTimes).
     pub(super) designated_times: Times,
 }
 
-/// Timers in seconds; they count down.
+/// The timers of a port in seconds; they count down to 0.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Timers {
     pub(super) edge_delay: u16,
@@ -160,7 +162,7 @@ pub(super) enum Topology {
     Active,
 }
 
-/// States of the machines that have several.
+/// States of the state machines that have more than one state.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Machines {
     pub(super) migration: Migration,
@@ -189,25 +191,25 @@ pub(super) struct Port {
     pub(super) name: String,
     pub(super) link: Link,
     pub(super) settings: PortSettings,
-    /// Priority and number.
+    /// Port identifier: priority and number.
     pub(super) id: u16,
     pub(super) path_cost: u32,
-    pub(super) is: Is,
+    pub(super) variables: Variables,
     pub(super) role: PortRole,
     pub(super) selected_role: PortRole,
     pub(super) info: Info,
     pub(super) timers: Timers,
     pub(super) machines: Machines,
-    /// BPDUs sent, less one per second (txCount).
+    /// Number of BPDUs sent, decremented once per second (txCount).
     pub(super) tx_count: u16,
-    /// The BPDU to be processed.
+    /// A received BPDU that has not been processed yet.
     pub(super) received: Option<Bpdu>,
-    /// The state that the port is to have.
+    /// The state that the port must have; the datapath may reach it later.
     pub(super) state: PortState,
     pub(super) counts: Counts,
 }
 
-/// A port identifier.
+/// The port identifier for a priority and a number.
 pub(super) fn port_id(priority: u8, number: u16) -> u16 {
     u16::from(priority & 0xf0) << 8 | number & NUMBER_MASK
 }
@@ -222,7 +224,7 @@ impl Port {
             settings: setup.rapid.clone(),
             id: port_id(setup.priority, number),
             path_cost: setup.path_cost,
-            is: Is::empty(),
+            variables: Variables::empty(),
             role: PortRole::Disabled,
             selected_role: PortRole::Disabled,
             info: Info::default(),
@@ -235,14 +237,14 @@ impl Port {
         }
     }
 
-    /// Whether all of these hold.
-    pub(super) fn has(&self, all: Is) -> bool {
-        self.is.contains(all)
+    /// Whether all of these variables are true.
+    pub(super) fn has(&self, all: Variables) -> bool {
+        self.variables.contains(all)
     }
 
-    /// Whether one of these holds.
-    pub(super) fn has_any(&self, any: Is) -> bool {
-        self.is.intersects(any)
+    /// Whether at least one of these variables is true.
+    pub(super) fn has_any(&self, any: Variables) -> bool {
+        self.variables.intersects(any)
     }
 
     /// portEnabled (§17.19.18)
@@ -255,21 +257,21 @@ impl Port {
         self.settings.point_to_point == PointToPoint::Yes
     }
 
-    /// Whether the selected role is final: the condition of most transitions.
+    /// Whether the selected role is final, which most transitions require.
     pub(super) fn is_settled(&self) -> bool {
-        self.has(Is::SELECTED) && !self.has(Is::UPDT_INFO)
+        self.has(Variables::SELECTED) && !self.has(Variables::UPDT_INFO)
     }
 
-    /// forwardDelay (§17.20.6). On a shared LAN, where agreements do not count, it is as long as in STP.
+    /// forwardDelay (§17.20.6). On a shared LAN agreements are not possible, so the delay is as long as in STP.
     pub(super) fn forward_delay(&self) -> u16 {
         let times = &self.info.designated_times;
-        let is_short = self.has(Is::SEND_RSTP) && self.is_point_to_point();
+        let is_short = self.has(Variables::SEND_RSTP) && self.is_point_to_point();
         if is_short { times.hello_time } else { times.forward_delay }
     }
 
     /// Requests a new selection of roles.
     pub(super) fn reselect(&mut self) {
-        self.is |= Is::RESELECT;
-        self.is -= Is::SELECTED;
+        self.variables |= Variables::RESELECT;
+        self.variables -= Variables::SELECTED;
     }
 }

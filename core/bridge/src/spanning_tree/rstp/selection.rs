@@ -1,19 +1,19 @@
 //! Port role selection machine (§17.28).
 
 use super::bridge::Bridge;
-use super::port::{InfoIs, Is, PortRole};
+use super::port::{InfoIs, PortRole, Variables};
 use super::vector::Vector;
 
 impl Bridge {
     /// Port role selection machine.
     pub(super) fn role_selection(&mut self) -> bool {
-        if !self.ports.values().any(|port| port.has(Is::RESELECT)) {
+        if !self.ports.values().any(|port| port.has(Variables::RESELECT)) {
             return false;
         }
         self.updt_roles_tree();
         for port in self.ports.values_mut() {
-            port.is -= Is::RESELECT;
-            port.is |= Is::SELECTED;
+            port.variables -= Variables::RESELECT;
+            port.variables |= Variables::SELECTED;
         }
         true
     }
@@ -34,7 +34,7 @@ impl Bridge {
                 InfoIs::Aged => (PortRole::Designated, true),
                 InfoIs::Mine => {
                     let differs = info.priority != info.designated || info.times != info.designated_times;
-                    (PortRole::Designated, differs || port.is.contains(Is::UPDT_INFO))
+                    (PortRole::Designated, differs || port.variables.contains(Variables::UPDT_INFO))
                 }
                 InfoIs::Received if self.root_port == Some(*number) => (PortRole::Root, false),
                 InfoIs::Received if info.designated < info.priority => (PortRole::Designated, true),
@@ -42,11 +42,11 @@ impl Bridge {
                 InfoIs::Received => (PortRole::Alternate, false),
             };
             port.selected_role = role;
-            port.is.set(Is::UPDT_INFO, updates);
+            port.variables.set(Variables::UPDT_INFO, updates);
         }
     }
 
-    /// The best of the bridge's own vector and those of the paths through its ports.
+    /// Selects the root: the best priority vector among the bridge's own and those of the paths through its ports.
     fn select_root(&mut self) {
         let own = self.identifier();
         let paths = self.ports.iter().filter(|(_, port)| {
@@ -70,7 +70,8 @@ impl Bridge {
         }
     }
 
-    /// If an alternate port becomes the root port, stations behind the old root port are behind it now.
+    /// If an alternate port becomes the root port, records that the stations behind the old root port are now behind
+    /// the new one.
     fn note_moved_root(&mut self, old: Option<u16>) {
         let port = |number: Option<u16>| number.and_then(|n| self.ports.get(&n));
         if let (Some(old), Some(new)) = (port(old), port(self.root_port))

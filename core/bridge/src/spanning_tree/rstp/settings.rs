@@ -6,19 +6,20 @@ use flow::Mac;
 /// Default priority of a bridge.
 pub const DEFAULT_PRIORITY: u16 = 0x8000;
 
-/// Number of ports of a bridge that can take part: port numbers have twelve bits, and begin with 1.
+/// Maximum number of ports of a bridge that take part: port numbers have twelve bits and begin with 1.
 pub const PORTS_MAX: usize = 4095;
 
 /// Settings of a bridge. Times are in seconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Its identifier.
+    /// The bridge's identifier.
     pub identifier: BridgeIdentifier,
-    /// Send BPDUs of STP only, and wait like STP (ForceVersion 0).
+    /// STP compatibility mode: only BPDUs of STP are sent, and ports wait as in STP (ForceVersion 0).
     pub stp_compatible: bool,
     /// Time until received information expires, if this bridge is the root.
     pub max_age: u16,
-    /// Time that a port spends in each of the states discarding and learning if its neighbour does not agree before.
+    /// Time that a port spends in the state discarding, and again in the state learning, unless its neighbour agrees
+    /// before.
     pub forward_delay: u16,
     /// Number of BPDUs that a port may send per second (TxHoldCount).
     pub transmit_hold_count: u16,
@@ -36,7 +37,7 @@ impl Default for Settings {
     }
 }
 
-/// The default cost of a path through a link of this speed in Mbit/s (table 17-3); 0: unknown.
+/// The default path cost of a link with this speed in Mbit/s (table 17-3). 0: the speed is unknown.
 pub fn path_cost(mbps: u32) -> u32 {
     const SPEEDS: u32 = 8;
     const UNKNOWN: u32 = 2000;

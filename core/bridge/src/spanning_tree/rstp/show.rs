@@ -1,4 +1,4 @@
-//! `rstp/show`, and the columns `rstp_status` and `rstp_statistics`.
+//! The text of `rstp/show`, and the columns `rstp_status` and `rstp_statistics`.
 
 use super::bridge::Bridge;
 use super::vector::{NUMBER_MASK, Times};
@@ -8,7 +8,7 @@ use crate::spanning_tree::port_state::Protocol;
 use crate::spanning_tree::table::{row, times};
 use units::{Millis, OfPort};
 
-/// Width of the column of costs.
+/// Width of the column "Cost" in characters.
 const COST_WIDTH: usize = 9;
 
 impl Bridge {

@@ -1,10 +1,10 @@
 //! Port role transitions machine (§17.29).
 
 use super::bridge::{Bridge, HELLO_TIME, MIGRATE_TIME};
-use super::port::{Is, Port, PortRole, Transition};
+use super::port::{Port, PortRole, Transition, Variables};
 
-/// Moves of the machine that concern other ports, too.
-enum Tree {
+/// Transitions that set a variable of all ports of the bridge: setSyncTree (§17.21.14), setReRootTree (§17.21.15).
+enum TreeVariable {
     Sync,
     ReRoot,
 }
@@ -17,7 +17,7 @@ impl Bridge {
         let re_rooted = self.all_others(number, |port| port.timers.recent_root == 0);
         let all_synced = self.ports.values().all(|port| {
             let selected = port.is_settled() && port.role == port.selected_role;
-            selected && (port.role == PortRole::Root || port.has(Is::SYNCED))
+            selected && (port.role == PortRole::Root || port.has(Variables::SYNCED))
         });
         let Some(port) = self.ports.get_mut(&number) else { return false };
         if !port.is_settled() {
@@ -29,16 +29,20 @@ impl Bridge {
         }
         let mut tree = None;
         let moved = match port.machines.transition {
-            Transition::Disable => port.leave(Transition::Disabled),
-            Transition::Disabled => port.rest(port.info.designated_times.max_age),
-            Transition::Root => port.be_root(re_rooted && rapid, all_synced, &mut tree),
-            Transition::Designated => port.be_designated(),
-            Transition::Block => port.leave(Transition::Alternate),
-            Transition::Alternate => port.be_alternate(all_synced, &mut tree),
+            Transition::Disable => port.enter_when_stopped(Transition::Disabled),
+            Transition::Disabled => port.update_discarding(port.info.designated_times.max_age),
+            Transition::Root => port.root_transition(re_rooted && rapid, all_synced, &mut tree),
+            Transition::Designated => port.designated_transition(),
+            Transition::Block => port.enter_when_stopped(Transition::Alternate),
+            Transition::Alternate => port.alternate_transition(all_synced, &mut tree),
         };
         match tree {
-            Some(Tree::Sync) => self.ports.values_mut().for_each(|port| port.is |= Is::SYNC),
-            Some(Tree::ReRoot) => self.ports.values_mut().for_each(|port| port.is |= Is::RE_ROOT),
+            Some(TreeVariable::Sync) => {
+                self.ports.values_mut().for_each(|port| port.variables |= Variables::SYNC)
+            }
+            Some(TreeVariable::ReRoot) => {
+                self.ports.values_mut().for_each(|port| port.variables |= Variables::RE_ROOT)
+            }
             None => {}
         }
         moved
@@ -57,103 +61,114 @@ impl Port {
             PortRole::Disabled => Transition::Disable,
             PortRole::Alternate | PortRole::Backup => Transition::Block,
         };
-        // What was agreed in another role does not count: a root port that is replaced may forward for a moment.
-        self.is -= Is::SYNCED;
+        // Agreements of the previous role are not valid: a root port that is replaced may forward for a short time.
+        self.variables -= Variables::SYNCED;
         if !self.role.is_active() {
-            self.is -= Is::LEARN | Is::FORWARD;
+            self.variables -= Variables::LEARN | Variables::FORWARD;
         }
     }
 
-    /// Waits until the port has stopped to forward.
-    fn leave(&mut self, next: Transition) -> bool {
-        if self.has_any(Is::LEARNING | Is::FORWARDING) {
+    /// Enters the next state as soon as the port has stopped learning and forwarding.
+    fn enter_when_stopped(&mut self, next: Transition) -> bool {
+        if self.has_any(Variables::LEARNING | Variables::FORWARDING) {
             return false;
         }
         self.machines.transition = next;
         true
     }
 
-    /// A port that does not forward is in agreement with all others.
-    fn rest(&mut self, forward_delay: u16) -> bool {
-        let rests = self.timers.forward_delay == forward_delay
+    /// The variables of a port that does not forward: it is in agreement with all other ports. Returns whether a
+    /// variable changed.
+    fn update_discarding(&mut self, forward_delay: u16) -> bool {
+        let is_unchanged = self.timers.forward_delay == forward_delay
             && self.timers.recent_root == 0
-            && self.has(Is::SYNCED)
-            && !self.has_any(Is::SYNC | Is::RE_ROOT);
+            && self.has(Variables::SYNCED)
+            && !self.has_any(Variables::SYNC | Variables::RE_ROOT);
         self.timers.forward_delay = forward_delay;
         self.timers.recent_root = 0;
-        self.is |= Is::SYNCED;
-        self.is -= Is::SYNC | Is::RE_ROOT;
-        !rests
+        self.variables |= Variables::SYNCED;
+        self.variables -= Variables::SYNC | Variables::RE_ROOT;
+        !is_unchanged
     }
 
-    /// Agreement of a root or alternate port with the designated port of its LAN. Returns whether the machine moved.
-    fn agree(&mut self, all_synced: bool, tree: &mut Option<Tree>) -> bool {
-        let (proposed, agree) = (self.has(Is::PROPOSED), self.has(Is::AGREE));
+    /// Handles proposals of the designated port of the LAN, for a root, alternate or backup port. Returns whether a
+    /// variable changed.
+    fn update_agreement(&mut self, all_synced: bool, tree: &mut Option<TreeVariable>) -> bool {
+        let (proposed, agree) = (self.has(Variables::PROPOSED), self.has(Variables::AGREE));
         if proposed && !agree && !all_synced {
-            *tree = Some(Tree::Sync);
-            self.is -= Is::PROPOSED;
+            *tree = Some(TreeVariable::Sync);
+            self.variables -= Variables::PROPOSED;
             return true;
         }
         let agrees = all_synced && !agree || proposed && agree;
         if agrees {
-            self.is -= Is::PROPOSED;
-            self.is |= Is::AGREE | Is::NEW_INFO;
+            self.variables -= Variables::PROPOSED;
+            self.variables |= Variables::AGREE | Variables::NEW_INFO;
         }
         agrees
     }
 
-    fn be_root(&mut self, re_rooted: bool, all_synced: bool, tree: &mut Option<Tree>) -> bool {
+    fn root_transition(
+        &mut self,
+        re_rooted: bool,
+        all_synced: bool,
+        tree: &mut Option<TreeVariable>,
+    ) -> bool {
         self.timers.recent_root = self.info.designated_times.forward_delay;
         let may_pass = self.timers.forward_delay == 0 || re_rooted && self.timers.recent_backup == 0;
-        if self.agree(all_synced, tree) {
-            self.is -= Is::SYNC;
+        if self.update_agreement(all_synced, tree) {
+            self.variables -= Variables::SYNC;
             return true;
         }
-        if may_pass && !self.has(Is::LEARN) {
+        if may_pass && !self.has(Variables::LEARN) {
             self.timers.forward_delay = self.forward_delay();
-            self.is |= Is::LEARN;
-        } else if may_pass && !self.has(Is::FORWARD) {
+            self.variables |= Variables::LEARN;
+        } else if may_pass && !self.has(Variables::FORWARD) {
             self.timers.forward_delay = 0;
-            self.is |= Is::FORWARD;
-        } else if self.has(Is::RE_ROOT | Is::FORWARD) {
-            self.is -= Is::RE_ROOT;
-        } else if !self.has_any(Is::FORWARD | Is::RE_ROOT) {
-            *tree = Some(Tree::ReRoot);
+            self.variables |= Variables::FORWARD;
+        } else if self.has(Variables::RE_ROOT | Variables::FORWARD) {
+            self.variables -= Variables::RE_ROOT;
+        } else if !self.has_any(Variables::FORWARD | Variables::RE_ROOT) {
+            *tree = Some(TreeVariable::ReRoot);
         } else {
             return false;
         }
         true
     }
 
-    fn be_designated(&mut self) -> bool {
-        let edge = self.has(Is::OPER_EDGE);
+    fn designated_transition(&mut self) -> bool {
+        let edge = self.has(Variables::OPER_EDGE);
         let retired = self.timers.recent_root == 0;
-        let must_stop = self.has(Is::SYNC) && !self.has(Is::SYNCED)
-            || self.has(Is::RE_ROOT) && !retired
-            || self.has(Is::DISPUTED);
-        let may_pass = (self.timers.forward_delay == 0 || self.has(Is::AGREED) || edge)
-            && (retired || !self.has(Is::RE_ROOT))
-            && !self.has(Is::SYNC);
-        let stopped = !self.has_any(Is::LEARNING | Is::FORWARDING);
-        let unsynced = !self.has(Is::SYNCED);
-        if must_stop && !edge && self.has_any(Is::LEARN | Is::FORWARD) {
-            self.is -= Is::LEARN | Is::FORWARD | Is::DISPUTED;
+        let must_stop = self.has(Variables::SYNC) && !self.has(Variables::SYNCED)
+            || self.has(Variables::RE_ROOT) && !retired
+            || self.has(Variables::DISPUTED);
+        let may_pass = (self.timers.forward_delay == 0 || self.has(Variables::AGREED) || edge)
+            && (retired || !self.has(Variables::RE_ROOT))
+            && !self.has(Variables::SYNC);
+        let stopped = !self.has_any(Variables::LEARNING | Variables::FORWARDING);
+        let unsynced = !self.has(Variables::SYNCED);
+        if must_stop && !edge && self.has_any(Variables::LEARN | Variables::FORWARD) {
+            self.variables -= Variables::LEARN | Variables::FORWARD | Variables::DISPUTED;
             self.timers.forward_delay = self.forward_delay();
-        } else if unsynced && (stopped || self.has(Is::AGREED) || edge) || self.has(Is::SYNC | Is::SYNCED) {
+        } else if unsynced && (stopped || self.has(Variables::AGREED) || edge)
+            || self.has(Variables::SYNC | Variables::SYNCED)
+        {
             self.timers.recent_root = 0;
-            self.is |= Is::SYNCED;
-            self.is -= Is::SYNC;
-        } else if retired && self.has(Is::RE_ROOT) {
-            self.is -= Is::RE_ROOT;
-        } else if may_pass && !self.has(Is::LEARN) {
-            self.is |= Is::LEARN;
+            self.variables |= Variables::SYNCED;
+            self.variables -= Variables::SYNC;
+        } else if retired && self.has(Variables::RE_ROOT) {
+            self.variables -= Variables::RE_ROOT;
+        } else if may_pass && !self.has(Variables::LEARN) {
+            self.variables |= Variables::LEARN;
             self.timers.forward_delay = self.forward_delay();
-        } else if may_pass && !self.has(Is::FORWARD) {
-            self.is |= Is::FORWARD;
+        } else if may_pass && !self.has(Variables::FORWARD) {
+            self.variables |= Variables::FORWARD;
             self.timers.forward_delay = 0;
-            self.is.set(Is::AGREED, self.has(Is::SEND_RSTP));
-        } else if !self.has_any(Is::FORWARD | Is::AGREED | Is::PROPOSING | Is::OPER_EDGE) {
-            self.is |= Is::PROPOSING | Is::NEW_INFO;
+            self.variables.set(Variables::AGREED, self.has(Variables::SEND_RSTP));
+        } else if !self
+            .has_any(Variables::FORWARD | Variables::AGREED | Variables::PROPOSING | Variables::OPER_EDGE)
+        {
+            self.variables |= Variables::PROPOSING | Variables::NEW_INFO;
             self.timers.edge_delay = self.edge_delay();
         } else {
             return false;
@@ -161,13 +176,14 @@ impl Port {
         true
     }
 
-    fn be_alternate(&mut self, all_synced: bool, tree: &mut Option<Tree>) -> bool {
+    fn alternate_transition(&mut self, all_synced: bool, tree: &mut Option<TreeVariable>) -> bool {
         let backup = 2 * HELLO_TIME;
         if self.role == PortRole::Backup && self.timers.recent_backup != backup {
             self.timers.recent_backup = backup;
             return true;
         }
-        self.rest(self.info.designated_times.forward_delay) || self.agree(all_synced, tree)
+        self.update_discarding(self.info.designated_times.forward_delay)
+            || self.update_agreement(all_synced, tree)
     }
 
     /// EdgeDelay (§17.20.4)

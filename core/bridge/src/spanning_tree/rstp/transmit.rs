@@ -1,7 +1,7 @@
 //! Port transmit machine (§17.26).
 
 use super::bridge::{Bridge, HELLO_TIME};
-use super::port::{Is, Port, PortRole};
+use super::port::{Port, PortRole, Variables};
 use crate::spanning_tree::bpdu::{Bpdu, BpduFlags, Message, Role};
 use crate::spanning_tree::frame::frame;
 
@@ -17,23 +17,23 @@ impl Bridge {
             let speaks = port.role == PortRole::Designated
                 || port.role == PortRole::Root && port.timers.topology_change != 0;
             if speaks {
-                port.is |= Is::NEW_INFO;
+                port.variables |= Variables::NEW_INFO;
             }
             port.timers.hello = HELLO_TIME;
             return true;
         }
-        if !port.has(Is::NEW_INFO) || port.tx_count >= hold {
+        if !port.has(Variables::NEW_INFO) || port.tx_count >= hold {
             return false;
         }
-        let bpdu = match (port.has(Is::SEND_RSTP), port.role) {
+        let bpdu = match (port.has(Variables::SEND_RSTP), port.role) {
             (true, role) => Bpdu::Rst(port.rst(role)),
             (false, PortRole::Root) => Bpdu::Tcn,
             (false, PortRole::Designated) => Bpdu::Config(port.config()),
             (false, _) => return false,
         };
-        port.is -= Is::NEW_INFO;
+        port.variables -= Variables::NEW_INFO;
         if bpdu != Bpdu::Tcn {
-            port.is -= Is::TC_ACK;
+            port.variables -= Variables::TC_ACK;
         }
         port.tx_count += 1;
         port.counts.tx += 1;
@@ -58,7 +58,7 @@ impl Port {
         };
         self.info.designated_times.put(&mut message);
         message.flags.set(BpduFlags::TOPOLOGY_CHANGE, self.timers.topology_change != 0);
-        message.flags.set(BpduFlags::TOPOLOGY_CHANGE_ACK, self.has(Is::TC_ACK));
+        message.flags.set(BpduFlags::TOPOLOGY_CHANGE_ACK, self.has(Variables::TC_ACK));
         message
     }
 
@@ -72,13 +72,13 @@ impl Port {
         };
         let mut message = Message { role, ..self.config() };
         let flags = [
-            (BpduFlags::AGREEMENT, Is::AGREE),
-            (BpduFlags::PROPOSAL, Is::PROPOSING),
-            (BpduFlags::LEARNING, Is::LEARNING),
-            (BpduFlags::FORWARDING, Is::FORWARDING),
+            (BpduFlags::AGREEMENT, Variables::AGREE),
+            (BpduFlags::PROPOSAL, Variables::PROPOSING),
+            (BpduFlags::LEARNING, Variables::LEARNING),
+            (BpduFlags::FORWARDING, Variables::FORWARDING),
         ];
         flags.into_iter().for_each(|(flag, variable)| message.flags.set(flag, self.has(variable)));
-        // Acknowledgements are for bridges with STP.
+        // Only bridges with STP need acknowledgements.
         message.flags -= BpduFlags::TOPOLOGY_CHANGE_ACK;
         message
     }

@@ -9,7 +9,7 @@ const UNITS: u16 = 256;
 /// Mask of the number in a port identifier; the priority is in the other bits.
 pub(super) const NUMBER_MASK: u16 = 0xfff;
 
-/// A priority vector without its last component. Lower is better.
+/// A priority vector without its last component (the receiving port). Lower is better.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Vector {
     pub(super) root: BridgeIdentifier,
@@ -19,14 +19,14 @@ pub(super) struct Vector {
 }
 
 impl Vector {
-    /// That of a message.
+    /// The priority vector of a message.
     pub(super) fn of(message: &Message) -> Vector {
         let Message { root, root_path_cost: cost, bridge, port, .. } = *message;
         Vector { root, cost, bridge, port }
     }
 
-    /// Whether a message with this vector replaces what a port knows (§17.6): it is better, or from the same port, which now
-    /// says something else.
+    /// Whether a message with this vector replaces the information of a port (§17.6): the vector is better, or the same sender now announces another
+    /// one.
     pub(super) fn is_superior_to(&self, known: &Vector) -> bool {
         let sender = |v: &Vector| (v.bridge.mac(), v.port & NUMBER_MASK);
         self < known || self != known && sender(self) == sender(known)
@@ -43,7 +43,7 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// Those of a message.
+    /// The times of a message.
     pub(super) fn of(message: &Message) -> Times {
         Times {
             message_age: message.message_age / UNITS,
@@ -53,7 +53,7 @@ impl Times {
         }
     }
 
-    /// Puts them into a message.
+    /// Writes the times into a message.
     pub(super) fn put(self, message: &mut Message) {
         let units = |seconds: u16| seconds.saturating_mul(UNITS);
         message.message_age = units(self.message_age);

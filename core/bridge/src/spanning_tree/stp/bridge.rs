@@ -11,7 +11,8 @@ use crate::spanning_tree::port_state::PortState;
 use std::collections::BTreeMap;
 use units::{Millis, OfPort};
 
-/// What a port knows about the designated port of its LAN (§8.5.5.4 to §8.5.5.7), in the order of preference.
+/// What a port knows about the designated port of its LAN (§8.5.5.4 to §8.5.5.7). The fields are in the order of
+/// comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Designated {
     pub(super) root: BridgeIdentifier,
@@ -26,11 +27,11 @@ pub(super) struct Port {
     pub(super) number: OfPort,
     pub(super) name: String,
     pub(super) link: Link,
-    /// Priority, and number on the wire (§8.5.5.1).
+    /// Port identifier: priority, and port number in BPDUs (§8.5.5.1).
     pub(super) id: u16,
     pub(super) path_cost: u32,
     pub(super) state: PortState,
-    /// When it entered the state.
+    /// When the port entered the state.
     pub(super) since: Millis,
     pub(super) designated: Designated,
     pub(super) topology_change_ack: bool,
@@ -42,9 +43,11 @@ pub(super) struct Port {
     pub(super) counts: [i64; 3],
 }
 
-/// Positions in `Port::counts`.
+/// Position of the number of sent BPDUs in `Port::counts`.
 pub(super) const SENT: usize = 0;
+/// Position of the number of received BPDUs in `Port::counts`.
 pub(super) const RECEIVED: usize = 1;
+/// Position of the number of discarded BPDUs in `Port::counts`.
 pub(super) const ERRORS: usize = 2;
 
 /// The number of a port in its identifier.
@@ -57,9 +60,9 @@ pub(super) fn number_of(id: u16) -> u16 {
 pub struct Bridge {
     pub(super) name: String,
     pub(super) identifier: BridgeIdentifier,
-    /// Times for the case that this bridge is the root.
+    /// The times that apply if this bridge is the root.
     pub(super) own_times: Times,
-    /// Times in force: those of the root.
+    /// The times in force: those of the root.
     pub(super) times: Times,
     pub(super) root: BridgeIdentifier,
     pub(super) root_path_cost: u32,
@@ -70,7 +73,7 @@ pub struct Bridge {
     pub(super) hello: Timer,
     pub(super) tcn: Timer,
     pub(super) topology_change_timer: Timer,
-    /// By number in the port identifier.
+    /// Ports by the number in their identifier.
     pub(super) ports: BTreeMap<u16, Port>,
     pub(super) output: Output,
 }
@@ -99,7 +102,7 @@ impl Bridge {
         }
     }
 
-    /// Its name.
+    /// The bridge's name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -118,7 +121,7 @@ impl Bridge {
         }
     }
 
-    /// Set bridge priority (§8.8.4), for the whole identifier.
+    /// Set bridge priority (§8.8.4), applied to the complete identifier.
     fn set_identifier(&mut self, identifier: BridgeIdentifier, now: Millis) {
         if identifier == self.identifier {
             return;
@@ -136,8 +139,8 @@ impl Bridge {
         }
     }
 
-    /// Sets the ports; others are removed. A port without a configured number keeps the number that it has, or gets a
-    /// free one.
+    /// Sets the ports; ports that are not in `setups` are removed. A port without a configured number keeps its number,
+    /// or gets a free one.
     pub fn set_ports(&mut self, setups: &[PortSetup], now: Millis) {
         let known = self.ports.iter().map(|(number, port)| (*number, port.number)).collect();
         let numbers = Numbers::new(&known, setups, super::PORTS_MAX);
@@ -148,7 +151,7 @@ impl Bridge {
             }
         }
         for setup in setups {
-            if let Some(number) = numbers.of.get(&setup.port) {
+            if let Some(number) = numbers.by_port.get(&setup.port) {
                 self.set_port(*number, setup, now);
             }
         }
@@ -186,7 +189,7 @@ impl Bridge {
         self.become_designated(number);
         self.set_state(number, PortState::Blocking, now);
         if let Some(port) = self.ports.get_mut(&number) {
-            port.stop();
+            port.stop_timers();
             port.hold.stop();
             port.counts = [0; 3];
         }
@@ -202,7 +205,7 @@ impl Bridge {
         self.become_designated(number);
         self.set_state(number, PortState::Disabled, now);
         if let Some(port) = self.ports.get_mut(&number) {
-            port.stop();
+            port.stop_timers();
         }
         self.configuration_update();
         self.port_state_selection(now);
@@ -247,7 +250,7 @@ impl Bridge {
         self.root == self.identifier
     }
 
-    /// What the bridge does when it becomes the root.
+    /// The actions when the bridge becomes the root.
     pub(super) fn become_root(&mut self, now: Millis) {
         self.times = self.own_times;
         self.change_topology(now);
@@ -272,7 +275,7 @@ impl Bridge {
 
     pub(super) fn set_state(&mut self, number: u16, state: PortState, now: Millis) {
         let Some(port) = self.ports.get_mut(&number).filter(|p| p.state != state) else { return };
-        // Stations are learned again, behind this port or another one.
+        // All learned addresses are removed, because stations may be behind other ports now.
         self.output.flush.all |= port.state.learns() != state.learns();
         (port.state, port.since) = (state, now);
         self.output.note_state(port.number);
@@ -303,13 +306,13 @@ impl Port {
         self.state != PortState::Disabled
     }
 
-    /// Whether it is the designated port of its LAN, if its bridge has this identifier (§8.6.4.2).
+    /// Whether the port is the designated port of its LAN. `own`: the identifier of its bridge (§8.6.4.2).
     pub(super) fn is_designated(&self, own: BridgeIdentifier) -> bool {
         (self.designated.bridge, self.designated.port) == (own, self.id)
     }
 
-    /// Ends what a port has begun.
-    fn stop(&mut self) {
+    /// Stops the timers of a port and clears its pending messages.
+    fn stop_timers(&mut self) {
         self.topology_change_ack = false;
         self.config_pending = false;
         self.message_age.stop();

@@ -1,15 +1,15 @@
-//! Expired timers (§8.7.3 to §8.7.8).
+//! Handles expired timers (§8.7.3 to §8.7.8).
 
 use super::bridge::Bridge;
 use super::timer::millis;
 use crate::spanning_tree::port_state::PortState;
 use units::Millis;
 
-/// Least time between two configuration BPDUs of a port (table 8-3).
+/// Shortest time between two configuration BPDUs of a port (table 8-3).
 const HOLD_TIME: Millis = Millis(1000);
 
 impl Bridge {
-    /// How long changes of the topology are announced (§8.5.3.13).
+    /// How long the root announces a topology change (§8.5.3.13).
     fn topology_change_time(&self) -> Millis {
         millis(self.times.max_age) + millis(self.times.forward_delay)
     }

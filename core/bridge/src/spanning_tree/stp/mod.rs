@@ -7,8 +7,8 @@
 //! | `bridge.rs` | state of a bridge and its ports; configuration |
 //! | `selection.rs` | selection of the root, of designated ports and of port states |
 //! | `receive.rs` | processing of received BPDUs |
-//! | `transmit.rs` | BPDUs to send |
-//! | `expiry.rs` | expired timers |
+//! | `transmit.rs` | sends BPDUs |
+//! | `expiry.rs` | handles expired timers |
 //! | `show.rs` | `stp/show` and columns of the database |
 
 mod bridge;

@@ -13,7 +13,7 @@ impl Bridge {
         let found = self.ports.iter().find(|(_, p)| p.number == port && p.is_enabled());
         let Some((&number, _)) = found else { return };
         let result = match Bpdu::decode(bytes) {
-            // It is sent by RSTP, which falls back to STP when it receives our BPDUs.
+            // RST BPDUs are refused: a neighbour with RSTP falls back to STP when it receives our BPDUs.
             Ok(Bpdu::Rst(_)) => Err(Refusal::Type(bytes.get(3).copied().unwrap_or_default())),
             Ok(Bpdu::Config(message)) if message.message_age >= message.max_age => {
                 Err(Refusal::TooOld { age: message.message_age, max: message.max_age })

@@ -8,19 +8,19 @@ use units::Millis;
 /// Default priority of a bridge.
 pub const DEFAULT_PRIORITY: u16 = 0x8000;
 
-/// Number of ports of a bridge that can take part: port numbers have eight bits, and begin with 1.
+/// Maximum number of ports of a bridge that take part: port numbers have eight bits and begin with 1.
 pub const PORTS_MAX: usize = 255;
 
 /// Settings of a bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Its identifier.
+    /// The bridge's identifier.
     pub identifier: BridgeIdentifier,
     /// Time between two configuration BPDUs.
     pub hello_time: Millis,
     /// Time until received information expires.
     pub max_age: Millis,
-    /// Time that a port spends in each of the states listening and learning.
+    /// Time that a port spends in the state listening, and again in the state learning.
     pub forward_delay: Millis,
 }
 
@@ -36,8 +36,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The times that the bridge distributes if it is the root: those of the settings within the limits of table 8-3, and
-    /// changed so that they fit each other (§8.10.2).
+    /// The times that the bridge distributes if it is the root: the settings, clamped to the limits of table 8-3, and changed so that they satisfy
+    /// §8.10.2.
     pub(super) fn times(&self) -> Times {
         let second = Millis::from_secs(1);
         let hello = self.hello_time.clamp(second, Millis::from_secs(10));
@@ -48,7 +48,7 @@ impl Settings {
     }
 }
 
-/// The default cost of a path through a link of this speed in Mbit/s (table 8-5, with 10 Gbit/s); 0: unknown.
+/// The default path cost of a link with this speed in Mbit/s (table 8-5, extended by 10 Gbit/s). 0: the speed is unknown.
 pub fn path_cost(mbps: u32) -> u32 {
     const COSTS: [(u32, u32); 6] = [(10_000, 2), (1000, 4), (100, 19), (16, 62), (10, 100), (4, 250)];
     const UNKNOWN: u32 = 2;

@@ -1,4 +1,4 @@
-//! `stp/show`, and the columns `status` and `statistics`.
+//! The text of `stp/show`, and the columns `status` and `statistics`.
 
 use super::bridge::{Bridge, ERRORS, Port, RECEIVED, SENT, number_of};
 use super::timer::Times;
@@ -8,7 +8,7 @@ use crate::spanning_tree::port_state::Protocol;
 use crate::spanning_tree::table::{row, times};
 use units::{Millis, OfPort};
 
-/// Width of the column of costs.
+/// Width of the column "Cost" in characters.
 const COST_WIDTH: usize = 6;
 
 impl Bridge {

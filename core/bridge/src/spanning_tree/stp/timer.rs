@@ -5,12 +5,12 @@ use units::Millis;
 /// Units of times in BPDUs per second.
 const UNITS: u64 = 256;
 
-/// A time in 1/256 s as milliseconds.
+/// Converts a time from 1/256 s to milliseconds.
 pub(super) fn millis(units: u16) -> Millis {
     Millis(u64::from(units) * 1000 / UNITS)
 }
 
-/// Milliseconds in 1/256 s.
+/// Converts a time from milliseconds to 1/256 s.
 pub(super) fn units(time: Millis) -> u16 {
     u16::try_from(time.0.saturating_mul(UNITS) / 1000).unwrap_or(u16::MAX)
 }
@@ -29,7 +29,7 @@ impl Times {
         Times { hello_time, max_age, forward_delay }
     }
 
-    /// In whole seconds: hello time, maximum age, forward delay.
+    /// Hello time, maximum age and forward delay in whole seconds.
     pub(super) fn seconds(self) -> [u64; 3] {
         [self.hello_time, self.max_age, self.forward_delay].map(|time| millis(time).0 / 1000)
     }
@@ -42,12 +42,12 @@ pub(super) struct Timer(Option<Running>);
 #[derive(Clone, Copy, Debug)]
 struct Running {
     since: Millis,
-    /// Its value then.
+    /// The timer's value at that time.
     value: Millis,
 }
 
 impl Timer {
-    /// Starts with a value.
+    /// Starts the timer with a value.
     pub(super) fn start(&mut self, value: Millis, now: Millis) {
         self.0 = Some(Running { since: now, value });
     }
@@ -60,12 +60,12 @@ impl Timer {
         self.0.is_some()
     }
 
-    /// Its value; zero if it was stopped.
+    /// The timer's value; zero if the timer is stopped.
     pub(super) fn value(&self, now: Millis) -> Millis {
         self.0.map_or(Millis(0), |t| t.value + now.since(t.since))
     }
 
-    /// When it reaches `limit`.
+    /// When the timer reaches `limit`; `None` if the timer is stopped.
     pub(super) fn expiry(&self, limit: Millis) -> Option<Millis> {
         self.0.map(|t| t.since + limit.since(t.value))
     }

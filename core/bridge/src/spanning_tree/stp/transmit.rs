@@ -1,4 +1,4 @@
-//! BPDUs to send (§8.6.1, §8.6.4, §8.6.6).
+//! Sends BPDUs (§8.6.1, §8.6.4, §8.6.6).
 
 use super::bridge::{Bridge, SENT};
 use super::timer::units;
@@ -6,7 +6,7 @@ use crate::spanning_tree::bpdu::{Bpdu, BpduFlags, Message, Role};
 use crate::spanning_tree::frame::frame;
 use units::Millis;
 
-/// What a bridge adds to the age of information that it passes on, in 1/256 s (§8.10.2).
+/// The increment that a bridge adds to the message age of information that it passes on, in 1/256 s (§8.10.2).
 const MESSAGE_AGE_INCREMENT: u16 = 1;
 
 impl Bridge {
@@ -19,7 +19,8 @@ impl Bridge {
         }
     }
 
-    /// Transmit configuration BPDU (§8.6.1). At most one is sent in a hold time; another one waits until it ends.
+    /// Transmit configuration BPDU (§8.6.1). At most one is sent in a hold time; another request is kept until the hold
+    /// time ends.
     pub(super) fn transmit_config(&mut self, number: u16, now: Millis) {
         let message_age = match self.root_port.and_then(|root| self.ports.get(&root)) {
             Some(root) => units(root.message_age.value(now)).saturating_add(MESSAGE_AGE_INCREMENT),

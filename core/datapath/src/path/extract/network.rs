@@ -1,4 +1,5 @@
-//! The headers after the Ethernet header and its tags: how the line and the words of a packet are read from each.
+//! The headers after the Ethernet header and its tags: how each kind of header fills the line and the words of a
+//! packet.
 
 use super::byte_order::{ADDRESSES, BYTE_ORDERS, NETWORK, PADDING_MAX, TOS, ends_in_tail, tcp_flags_of};
 use super::params::Params;
@@ -10,19 +11,22 @@ use packet::Udp;
 use packet::ether::ethertype;
 use packet::ip::{Ipv6, ipproto, is_extension};
 
-/// Bytes of headers, VLAN tags excluded, that every shape has at least.
+/// Minimum number of bytes of headers, without VLAN tags, in a packet of any shape: Ethernet and IPv4.
 const HEAD: usize = 34;
 
-/// Words of an `Ext` by the header that fills them. The label shares a word with fields of IGMP and neighbour
-/// discovery.
+/// Words of an `Ext` that neighbour discovery fills. The flow label is in the same word as fields of IGMP and
+/// neighbour discovery.
 pub(super) const NEIGHBOUR_WORDS: Words = 0b1_1110_0001;
+/// The word of an `Ext` that IGMP fills.
 pub(super) const GROUP_WORD: Words = 1;
+/// The words of an `Ext` that MPLS labels fill.
 pub(super) const MPLS_WORDS: Words = 0b110_0000_0000;
+/// Index of the first word in [`MPLS_WORDS`].
 const MPLS_AT: usize = 9;
 
-/// What a line contains besides the fields of the network header.
-pub(super) struct Given<'a, L> {
-    /// The line of the packet's metadata.
+/// The parts of a line that do not come from the network header, and the parameters.
+pub(super) struct LineInput<'a, L> {
+    /// A line that contains only the packet's metadata.
     pub(super) base: &'a Line,
     /// The parts of words 0, 2 and 7 that come from tags.
     pub(super) tags: [u64; 3],
@@ -32,11 +36,11 @@ pub(super) struct Given<'a, L> {
 /// Where a packet's line and TCP flags are written.
 pub(super) type KeyOut<'a> = (&'a mut Line, &'a mut u16);
 
-/// The line of a packet with this header, and its TCP flags.
+/// Returns the line of a packet with these header fields, and its TCP flags.
 #[inline(always)]
-fn line_of<L>(packet: &Packet<'_>, given: &Given<'_, L>, found: &Found<'_>) -> (Line, u16) {
-    let &Given { base, tags, params: Params { depth, .. } } = given;
-    let &Found { dl_type, addresses, protocol, payload } = found;
+fn line_of<L>(packet: &Packet<'_>, given: &LineInput<'_, L>, found: &NetworkFields<'_>) -> (Line, u16) {
+    let &LineInput { base, tags, params: Params { depth, .. } } = given;
+    let &NetworkFields { dl_type, addresses, protocol, payload } = found;
     let l4 = match payload {
         Some((proto, payload)) => transport(proto, payload, depth).unwrap_or_default(),
         None => Transport::default(),
@@ -54,7 +58,7 @@ fn line_of<L>(packet: &Packet<'_>, given: &Given<'_, L>, found: &Found<'_>) -> (
     (line, l4.tcp_flags)
 }
 
-/// The eight bytes from `at` on.
+/// Returns the eight bytes from offset `at` on.
 #[inline(always)]
 fn word(head: &[u8], at: usize) -> u64 {
     let mut out = [0; 8];
@@ -62,7 +66,7 @@ fn word(head: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(out)
 }
 
-/// The two bytes from `at` on.
+/// Returns the two bytes from offset `at` on.
 #[inline(always)]
 pub(super) fn pair(head: &[u8], at: usize) -> u16 {
     let mut out = [0; 2];
@@ -70,20 +74,20 @@ pub(super) fn pair(head: &[u8], at: usize) -> u16 {
     u16::from_be_bytes(out)
 }
 
-/// A packet with the tags of its shape.
+/// A packet with as many tags as its shape has.
 pub(super) struct Packet<'a> {
-    /// Its bytes, without an absent tail.
+    /// Its bytes that are in the buffer: all bytes except an absent tail.
     pub(super) data: &'a [u8],
-    /// Its length, with the tail.
+    /// Its length in bytes, including an absent tail.
     pub(super) len: usize,
-    /// The first [`HEAD`] + `at` bytes.
+    /// Its first [`HEAD`] + `at` bytes.
     pub(super) head: &'a [u8],
     /// Length of the tags in bytes.
     pub(super) at: usize,
 }
 
 /// Result of reading a network header.
-pub(super) struct Found<'a> {
+pub(super) struct NetworkFields<'a> {
     /// The Ethernet type of the header.
     dl_type: u16,
     /// Word 3 of the line.
@@ -94,14 +98,14 @@ pub(super) struct Found<'a> {
     payload: Option<(u8, &'a [u8])>,
 }
 
-/// The lower half of word 4.
+/// Returns the lower half of word 4.
 #[inline(always)]
 fn protocol(proto: u8, tos: u8, ttl: u8) -> u64 {
     u64::from(u32::from_be_bytes([proto, tos, ttl, 0]))
 }
 
-/// The first `len` bytes of the packet's payload `data`, or as many of them as are present: at least the transport header. Fails
-/// if more padding follows than is plausible for this length.
+/// Returns the first `len` bytes of the payload `data`, or all of `data` if the payload ends in the packet's tail and
+/// its transport header does not. Returns `None` if more padding follows than is plausible.
 #[inline(always)]
 fn without_padding<'a>(packet: &Packet<'a>, proto: u8, data: &'a [u8], len: usize) -> Option<&'a [u8]> {
     if data.len().wrapping_sub(len) > PADDING_MAX {
@@ -113,21 +117,21 @@ fn without_padding<'a>(packet: &Packet<'a>, proto: u8, data: &'a [u8], len: usiz
 
 /// A network header.
 pub(super) trait Read {
-    /// The first bytes of a packet with this header after `at` bytes of tags: at least [`HEAD`] + `at`.
+    /// Returns the first bytes of a packet with this header after `at` bytes of tags: at least [`HEAD`] + `at` bytes.
     #[inline(always)]
     fn head(data: &[u8], at: usize) -> Option<&[u8]> {
         data.get(..HEAD + at)
     }
 
-    /// Reads the header; `None`: it is another kind of header.
-    fn read<'a>(packet: &Packet<'a>, words: Words) -> Option<Found<'a>>;
+    /// Reads the header. Returns `None` if the packet has another kind of header.
+    fn read<'a>(packet: &Packet<'a>, words: Words) -> Option<NetworkFields<'a>>;
 
-    /// Fills the line and the TCP flags of a packet with this header. `None`: it is another kind of header, and what is filled has no
-    /// meaning.
+    /// Fills the line and the TCP flags of a packet with this header. Returns `None` if the packet has another kind
+    /// of header; the line is then undefined.
     #[inline(always)]
     fn line<L: Level>(
         packet: &Packet<'_>,
-        given: &Given<'_, L>,
+        given: &LineInput<'_, L>,
         (line, tcp_flags): KeyOut<'_>,
     ) -> Option<()> {
         let found = Self::read(packet, given.params.words)?;
@@ -135,41 +139,42 @@ pub(super) trait Read {
         Some(())
     }
 
-    /// Fills the words after the line of packet `i` that come from this header, after it was read.
+    /// Fills the words after the line of packet `i` from this header. Called after the header was read.
     #[inline(always)]
     fn words(_packet: &Packet<'_>, _columns: &mut [Column], _i: usize) {}
 }
 
-/// IPv4 without options that is not a fragment.
+/// IPv4 without options, and not a fragment.
 pub(super) struct Ipv4Header;
 
 /// Bytes of ports after the header.
 const PORT_BYTES: usize = 4;
 
-/// The half of word 4 that contains ports.
+/// The half of word 4 that contains the ports.
 const PORTS: u64 = 0xffff_ffff << 32;
 
 impl Ipv4Header {
-    /// The protocol, and the length of the payload without padding, of which the whole or more than the longest transport header is
-    /// here.
+    /// Returns the protocol and the payload's length without padding. Either the payload is complete in the buffer,
+    /// or at least the longest transport header is.
     #[inline(always)]
     fn check(packet: &Packet<'_>) -> Option<(u8, usize)> {
         const PLAIN: u64 = 0x45_0008;
         let Packet { data, head, at, .. } = *packet;
-        // Type, version, length of the header and of the packet; then the bits of fragments. The first byte is the lowest one.
+        // `first`: Ethernet type, version, header length, TOS and total length, the first byte lowest. `fragment`:
+        // the fragment bits and offset.
         let (first, fragment) = (word(head, 12 + at).swap_bytes(), pair(head, 20 + at).swap_bytes());
         if first & 0xff_ffff ^ PLAIN | u64::from(fragment & 0xff3f) != 0 {
             return None;
         }
-        let (proto, here) = (head[23 + at], data.len() - HEAD - at);
-        // A length smaller than the header wraps to a length that no packet has.
+        let (proto, present) = (head[23 + at], data.len() - HEAD - at);
+        // A total length smaller than the header wraps to a length that no packet has.
         let len = usize::from(((first >> 32) as u16).swap_bytes()).wrapping_sub(HEAD - 14);
-        (len <= here || ends_in_tail(proto, len, here, packet.len - data.len())).then_some((proto, len))
+        (len <= present || ends_in_tail(proto, len, present, packet.len - data.len())).then_some((proto, len))
     }
 }
 
 impl Read for Ipv4Header {
-    /// With the bytes where ports are, and no more behind it than padding may have. Both is one comparison.
+    /// Includes the bytes of ports, and fails if more bytes follow than padding may have; one comparison checks both.
     #[inline(always)]
     fn head(data: &[u8], at: usize) -> Option<&[u8]> {
         let len = HEAD + PORT_BYTES + at;
@@ -177,11 +182,11 @@ impl Read for Ipv4Header {
     }
 
     #[inline(always)]
-    fn read<'a>(packet: &Packet<'a>, words: Words) -> Option<Found<'a>> {
+    fn read<'a>(packet: &Packet<'a>, words: Words) -> Option<NetworkFields<'a>> {
         let Packet { data, head, at, .. } = *packet;
         let (proto, len) = Self::check(packet).filter(|(proto, _)| !is_group(*proto, words))?;
         let payload = &data[HEAD + at..];
-        Some(Found {
+        Some(NetworkFields {
             dl_type: ethertype::IPV4,
             addresses: word(head, 26 + at),
             protocol: protocol(proto, head[15 + at], head[22 + at]),
@@ -192,10 +197,10 @@ impl Read for Ipv4Header {
     #[inline(always)]
     fn line<L: Level>(
         packet: &Packet<'_>,
-        given: &Given<'_, L>,
+        given: &LineInput<'_, L>,
         (line, tcp_flags): KeyOut<'_>,
     ) -> Option<()> {
-        let (&Packet { data, head, at, .. }, &Given { base, tags, params }) = (packet, given);
+        let (&Packet { data, head, at, .. }, &LineInput { base, tags, params }) = (packet, given);
         let (proto, len) = Self::check(packet).filter(|(proto, _)| !is_group(*proto, params.words))?;
         let part = |start: usize| head.get(start..)?.first_chunk();
         let parts = (part(ADDRESSES)?, part(NETWORK + at)?, part(TOS + at)?);
@@ -242,14 +247,14 @@ fn rare_ports(proto: u8, data: &[u8], len: usize, (ports, last): (&mut u64, &mut
     *last |= found.word;
 }
 
-/// Whether a packet of this protocol has some of the words.
+/// Returns whether the packet is IGMP and `words` contain a field of IGMP.
 #[inline(always)]
 fn is_group(proto: u8, words: Words) -> bool {
     words & GROUP_WORD != 0 && proto == ipproto::IGMP
 }
 
-/// Fills the line and the TCP flags of a packet of `len` bytes of which `data` are present, if it is IPv4 without tags and options that is
-/// not a fragment. `base`: the line of its metadata.
+/// Fills the line and the TCP flags of a packet, if it is IPv4 without tags and options and not a fragment. The
+/// packet has `len` bytes, of which `data` are in the buffer. `base`: a line with its metadata.
 #[inline(always)]
 pub(super) fn plain_line<L: Level>(
     (data, len): (&[u8], usize),
@@ -258,11 +263,11 @@ pub(super) fn plain_line<L: Level>(
     out: KeyOut<'_>,
 ) -> Option<()> {
     let packet = Packet { data, len, head: Ipv4Header::head(data, 0)?, at: 0 };
-    Ipv4Header::line(&packet, &Given { base, tags: [0; 3], params }, out)
+    Ipv4Header::line(&packet, &LineInput { base, tags: [0; 3], params }, out)
 }
 
-/// Protocol and TCP flags of IPv4 without tags and options that is not a fragment, in a packet of `len` bytes of which `data` are
-/// present. `None`: another kind of packet.
+/// Returns the TCP flags of a packet (0 for other protocols), if it is IPv4 without tags and options and not a
+/// fragment. The packet has `len` bytes, of which `data` are in the buffer.
 #[inline(always)]
 pub(super) fn plain_flags(data: &[u8], len: usize) -> Option<u16> {
     let head = Ipv4Header::head(data, 0)?;
@@ -273,8 +278,8 @@ pub(super) fn plain_flags(data: &[u8], len: usize) -> Option<u16> {
     }
 }
 
-/// Protocol and payload of IPv4 without tags and options that is not a fragment, in a packet of `len` bytes of which `data` are
-/// present. `None`: another kind of packet.
+/// Returns protocol and payload of a packet, if it is IPv4 without tags and options and not a fragment. The packet
+/// has `len` bytes, of which `data` are in the buffer.
 #[inline(always)]
 pub(super) fn plain(data: &[u8], len: usize) -> Option<(u8, &[u8])> {
     let head = Ipv4Header::head(data, 0)?;
@@ -286,7 +291,7 @@ pub(super) struct Ipv6Header;
 
 impl Read for Ipv6Header {
     #[inline(always)]
-    fn read<'a>(packet: &Packet<'a>, words: Words) -> Option<Found<'a>> {
+    fn read<'a>(packet: &Packet<'a>, words: Words) -> Option<NetworkFields<'a>> {
         let Packet { data, head, at, .. } = *packet;
         let proto = head[20 + at];
         let plain = pair(head, 12 + at) == ethertype::IPV6
@@ -297,7 +302,7 @@ impl Read for Ipv6Header {
         }
         let payload =
             without_padding(packet, proto, data.get(14 + at + Ipv6::LEN..)?, pair(head, 18 + at).into())?;
-        Some(Found {
+        Some(NetworkFields {
             dl_type: ethertype::IPV6,
             addresses: 0,
             protocol: protocol(proto, (pair(head, 14 + at) >> 4) as u8, head[21 + at]),
@@ -317,22 +322,22 @@ impl Read for Ipv6Header {
     }
 }
 
-/// The first words of an `Ext`: label, source, destination, of an IPv6 header after this many bytes of tags.
-/// `None`: the packet is shorter.
+/// Returns the first words of an `Ext`: label, source and destination of an IPv6 header after `tags` bytes of tags.
+/// Returns `None` if the packet is shorter.
 #[inline(always)]
 pub(super) fn ipv6_words(data: &[u8], tags: usize) -> Option<[u64; 5]> {
     let ip: &[u8; Ipv6::LEN] = data.get(14 + tags..)?.first_chunk()?;
     Some([word(ip, 0) & 0x000f_ffff_0000_0000, word(ip, 8), word(ip, 16), word(ip, 24), word(ip, 32)])
 }
 
-/// MPLS: the payload of the labels is not read.
+/// MPLS. The payload after the labels is not parsed.
 pub(super) struct Mpls;
 
 impl Read for Mpls {
     #[inline(always)]
-    fn read<'a>(packet: &Packet<'a>, _: Words) -> Option<Found<'a>> {
+    fn read<'a>(packet: &Packet<'a>, _: Words) -> Option<NetworkFields<'a>> {
         let dl_type = pair(packet.head, 12 + packet.at);
-        let found = Found { dl_type, addresses: 0, protocol: 0, payload: None };
+        let found = NetworkFields { dl_type, addresses: 0, protocol: 0, payload: None };
         ethertype::is_mpls(dl_type).then_some(found)
     }
 
@@ -352,24 +357,24 @@ impl Read for Mpls {
     }
 }
 
-/// Anything that has an Ethernet type.
-pub(super) struct Any;
+/// Any packet with an Ethernet type, of which nothing else is read.
+pub(super) struct TypeOnly;
 
-impl Read for Any {
+impl Read for TypeOnly {
     #[inline(always)]
-    fn read<'a>(packet: &Packet<'a>, _: Words) -> Option<Found<'a>> {
+    fn read<'a>(packet: &Packet<'a>, _: Words) -> Option<NetworkFields<'a>> {
         let dl_type = pair(packet.head, 12 + packet.at);
-        let found = Found { dl_type, addresses: 0, protocol: 0, payload: None };
+        let found = NetworkFields { dl_type, addresses: 0, protocol: 0, payload: None };
         Self::is_here(dl_type).then_some(found)
     }
 
     #[inline(always)]
     fn line<L: Level>(
         packet: &Packet<'_>,
-        given: &Given<'_, L>,
+        given: &LineInput<'_, L>,
         (line, tcp_flags): KeyOut<'_>,
     ) -> Option<()> {
-        let (&Packet { head, at, .. }, &Given { base, tags, params }) = (packet, given);
+        let (&Packet { head, at, .. }, &LineInput { base, tags, params }) = (packet, given);
         if !Self::is_here(pair(head, 12 + at)) {
             return None;
         }
@@ -392,8 +397,8 @@ impl Read for Any {
     }
 }
 
-impl Any {
-    /// Returns whether the two bytes after the tags are an Ethernet type, and not one of another tag.
+impl TypeOnly {
+    /// Returns whether `dl_type` is an Ethernet type and not that of another tag.
     #[inline(always)]
     fn is_here(dl_type: u16) -> bool {
         dl_type >= ethertype::MIN && !ethertype::is_vlan(dl_type)

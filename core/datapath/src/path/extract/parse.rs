@@ -1,4 +1,4 @@
-//! Parses the headers of any packet one by one and fills its line.
+//! The general parser: parses the headers of any packet one by one and fills its line.
 
 use classifier::megaflow::Depth;
 use cpu::Line;
@@ -16,14 +16,14 @@ fn mac(bytes: [u8; 6]) -> u64 {
     u64::from_be_bytes([a, b, c, d, e, f, 0, 0])
 }
 
-/// A line to be filled, which has the packet's metadata, and other results of parsing.
+/// A line to be filled, which initially contains the packet's metadata, and other results of parsing.
 pub(super) struct Parse<'l> {
     pub(super) line: &'l mut Line,
     pub(super) tcp_flags: u16,
 }
 
 impl Parse<'_> {
-    /// `None` only ends parsing early: the fields that were filled stay.
+    /// Parses a packet. `None` only means that parsing ended early: the fields that were filled before stay.
     #[inline(never)]
     pub(super) fn packet(&mut self, data: &[u8], packet_type: u16, tags: usize, depth: Depth) -> Option<()> {
         let (dl_type, rest) = if packet_type == 0 { self.l2(data, tags)? } else { (packet_type, data) };
@@ -124,7 +124,7 @@ pub(super) fn transport(proto: u8, data: &[u8], depth: Depth) -> Option<Transpor
         tcp_flags = tcp.flags();
         (tcp.src(), tcp.dst(), tcp_flags)
     } else if depth >= Depth::L4 {
-        rare(proto, data)?
+        rare_transport(proto, data)?
     } else {
         return None;
     };
@@ -135,9 +135,9 @@ pub(super) fn transport(proto: u8, data: &[u8], depth: Depth) -> Option<Transpor
     Some(Transport { ports, word: u64::from(word) << 48, tcp_flags })
 }
 
-/// Reads less frequent transport headers: their equivalents of source and destination port and of TCP flags.
+/// Reads less frequent transport headers. Returns their equivalents of source port, destination port and TCP flags.
 #[inline(never)]
-fn rare(proto: u8, data: &[u8]) -> Option<(u16, u16, u16)> {
+fn rare_transport(proto: u8, data: &[u8]) -> Option<(u16, u16, u16)> {
     let (src, dst) = match proto {
         ipproto::SCTP => Sctp::parse(data).map(|(sctp, _)| (sctp.src(), sctp.dst()))?,
         ipproto::ICMP => Icmp::parse(data).map(|(i, _)| (i.icmp_type().into(), i.code().into()))?,

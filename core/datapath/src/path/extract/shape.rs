@@ -1,12 +1,13 @@
-//! Shapes: the combinations of headers that nearly all packets have. Each is read by its own loop, without a
-//! branch per header.
+//! Shapes: the combinations of headers that nearly all packets have. Each shape has its own loop, without a branch
+//! per header.
 //!
 //! A shape is a number of VLAN tags and the header that follows them. Usually all packets of a batch have the shape
-//! of the first one, so all are read as if they had it. Those that have another shape are [sorted](sort) by their
-//! shapes, without a branch that depends on the packet; if they were many, the next batch is sorted at once. Packets
-//! without a shape, or with a field that needs the [general parser](super::parse), are left to that parser.
+//! of the first packet, so all are first read as if they had that shape. The packets that have another shape are then
+//! [sorted](sort) by shape, without a branch that depends on the packet. If there are many of them, the next batch is
+//! sorted at once. Packets without a shape, or with a field that needs the [general parser](super::parse), are left
+//! to that parser.
 
-use super::network::{Any, Given, Ipv4Header, Ipv6Header, KeyOut, Mpls, Packet, Read, pair};
+use super::network::{Ipv4Header, Ipv6Header, KeyOut, LineInput, Mpls, Packet, Read, TypeOnly, pair};
 use super::params::Params;
 use crate::batch::BATCH;
 use crate::packet::Meta;
@@ -16,29 +17,32 @@ use cpu::{Level, Line};
 use flow::VLAN_CFI;
 use packet::ether::ethertype;
 
-/// How many packets ahead to prefetch.
+/// How many packets ahead frames are prefetched.
 pub(super) const AHEAD: usize = 6;
 
 /// The keys of a batch to be filled.
 pub(super) struct Keys<'b> {
     pub(super) lines: &'b mut [Line; BATCH],
     pub(super) tcp_flags: &'b mut [u16; BATCH],
-    /// All columns, or none at depths without columns; the columns of the words that are asked for are zero.
+    /// All columns, or none at depths without columns. The columns of the requested words are zero before they are
+    /// filled.
     pub(super) columns: &'b mut [Column],
-    /// Many packets of the batch before had other shapes than the most frequent one: a hint, set for the next batch.
+    /// Many packets of the previous batch had other shapes than the most frequent one. Only a hint; set for the next
+    /// batch.
     pub(super) mixed: &'b mut bool,
 }
 
 /// Provides the words of the packets' metadata.
 pub(super) trait Bases {
-    /// The line of packet `i` with its metadata only. `None`: its metadata requires the general parser.
+    /// Returns a line that contains only the metadata of packet `i`; `None` if its metadata requires the general
+    /// parser.
     fn of(&self, i: usize) -> Option<Line>;
 }
 
-/// Packets that a port has just received: all have the same metadata.
-pub(super) struct Fresh<'b>(pub(super) &'b Line);
+/// Packets that a port has just received: all have the same metadata, which is in this line.
+pub(super) struct ReceivedBase<'b>(pub(super) &'b Line);
 
-impl Bases for Fresh<'_> {
+impl Bases for ReceivedBase<'_> {
     #[inline(always)]
     fn of(&self, _: usize) -> Option<Line> {
         Some(*self.0)
@@ -61,7 +65,7 @@ impl<L> Bases for RecirculatedBases<'_, L> {
     }
 }
 
-/// Fills the keys of packets that are in `all` and have a shape; returns the bits of the others.
+/// Fills the keys of the packets in `all` that have a shape; returns the bits of the other packets.
 #[inline(always)]
 pub(super) fn fill<const DEPTH: u8, L: Level>(
     frames: &[Frame],
@@ -83,12 +87,12 @@ pub(super) fn fill<const DEPTH: u8, L: Level>(
         }
     }
     let (mut shape, mut unread) = (0, 0);
-    while let Some(which) = sorted.by_shape.get_mut(shape).map(std::mem::take) {
-        if which == 0 {
+    while let Some(packets) = sorted.by_shape.get_mut(shape).map(std::mem::take) {
+        if packets == 0 {
             shape += 1;
             continue;
         }
-        let others = fill_shape::<DEPTH, L>(shape, frames, bases, &mut keys, params, which);
+        let others = fill_shape::<DEPTH, L>(shape, frames, bases, &mut keys, params, packets);
         if is_sorted || others == 0 {
             unread |= others;
             continue;
@@ -96,18 +100,18 @@ pub(super) fn fill<const DEPTH: u8, L: Level>(
         sorted = sort(frames, params, others);
         is_sorted = true;
         *keys.mixed = is_many(sorted.in_shapes() & !sorted.by_shape[shape], all);
-        // These have the shape, and a field that needs the general parser.
+        // These packets have the shape of the first packet, but a field that needs the general parser.
         unread |= std::mem::take(&mut sorted.by_shape[shape]);
         shape = 0;
     }
     unread | sorted.shapeless
 }
 
-/// Number of shapes: up to two tags, and the headers of [`Network`].
+/// Number of shapes: 0 to 2 tags, each with one of the headers of [`Network`].
 const SHAPES: usize = 3 * NETWORKS;
 const NETWORKS: usize = 4;
 
-/// A header after the tags. The number of a shape is that of the header and [`NETWORKS`] for each tag.
+/// The header after the tags. The number of a shape is the number of this header plus [`NETWORKS`] for each tag.
 #[derive(Clone, Copy)]
 enum Network {
     Ipv4,
@@ -117,7 +121,7 @@ enum Network {
     Any,
 }
 
-/// Packets by shape, as bits.
+/// Packets by shape. Bit i: packet i of the batch.
 struct Sorted {
     by_shape: [u64; SHAPES],
     /// Packets without a shape.
@@ -137,7 +141,8 @@ impl Sorted {
     }
 }
 
-/// Returns whether more than one of eight packets is among these: reading those twice then costs more than sorting all.
+/// Returns whether more than one of eight packets is in `these`: reading so many packets twice costs more than
+/// sorting all.
 fn is_many(these: u64, all: u64) -> bool {
     8 * these.count_ones() > all.count_ones()
 }
@@ -159,8 +164,8 @@ fn sort<L: Level>(frames: &[Frame], params: Params<L>, left: u64) -> Sorted {
     Sorted { by_shape, shapeless }
 }
 
-/// The number of the shape that the packet's Ethernet types determine, or [`SHAPES`] if it has none. No branch depends on the types: in
-/// a mixed batch they would be predicted badly.
+/// Returns the number of the shape that the packet's Ethernet types determine, or [`SHAPES`] if the packet has none.
+/// No branch depends on the types, because in a mixed batch such branches are mispredicted.
 #[inline(always)]
 fn shape_of<L>(data: &[u8], params: Params<L>) -> usize {
     let Some(head) = data.get(..22) else { return SHAPES };
@@ -187,45 +192,45 @@ fn fill_shape<const DEPTH: u8, L: Level>(
     bases: &impl Bases,
     keys: &mut Keys<'_>,
     params: Params<L>,
-    which: u64,
+    packets: u64,
 ) -> u64 {
     let tags = shape / NETWORKS;
     if params.at::<DEPTH>().depth < Depth::L3 {
         return match tags {
-            0 => each::<0, Any, DEPTH, L>(frames, bases, keys, params, which),
-            1 => each::<1, Any, DEPTH, L>(frames, bases, keys, params, which),
-            _ => each::<2, Any, DEPTH, L>(frames, bases, keys, params, which),
+            0 => each_of_shape::<0, TypeOnly, DEPTH, L>(frames, bases, keys, params, packets),
+            1 => each_of_shape::<1, TypeOnly, DEPTH, L>(frames, bases, keys, params, packets),
+            _ => each_of_shape::<2, TypeOnly, DEPTH, L>(frames, bases, keys, params, packets),
         };
     }
     const IPV4: usize = Network::Ipv4 as usize;
     const IPV6: usize = Network::Ipv6 as usize;
     match (tags, shape % NETWORKS) {
-        (0, IPV4) => each::<0, Ipv4Header, DEPTH, L>(frames, bases, keys, params, which),
-        (1, IPV4) => each::<1, Ipv4Header, DEPTH, L>(frames, bases, keys, params, which),
-        (_, IPV4) => each::<2, Ipv4Header, DEPTH, L>(frames, bases, keys, params, which),
-        (0, IPV6) => each::<0, Ipv6Header, DEPTH, L>(frames, bases, keys, params, which),
-        (1, IPV6) => each::<1, Ipv6Header, DEPTH, L>(frames, bases, keys, params, which),
-        (_, IPV6) => each::<2, Ipv6Header, DEPTH, L>(frames, bases, keys, params, which),
-        (0, _) => each::<0, Mpls, DEPTH, L>(frames, bases, keys, params, which),
-        (1, _) => each::<1, Mpls, DEPTH, L>(frames, bases, keys, params, which),
-        (_, _) => each::<2, Mpls, DEPTH, L>(frames, bases, keys, params, which),
+        (0, IPV4) => each_of_shape::<0, Ipv4Header, DEPTH, L>(frames, bases, keys, params, packets),
+        (1, IPV4) => each_of_shape::<1, Ipv4Header, DEPTH, L>(frames, bases, keys, params, packets),
+        (_, IPV4) => each_of_shape::<2, Ipv4Header, DEPTH, L>(frames, bases, keys, params, packets),
+        (0, IPV6) => each_of_shape::<0, Ipv6Header, DEPTH, L>(frames, bases, keys, params, packets),
+        (1, IPV6) => each_of_shape::<1, Ipv6Header, DEPTH, L>(frames, bases, keys, params, packets),
+        (_, IPV6) => each_of_shape::<2, Ipv6Header, DEPTH, L>(frames, bases, keys, params, packets),
+        (0, _) => each_of_shape::<0, Mpls, DEPTH, L>(frames, bases, keys, params, packets),
+        (1, _) => each_of_shape::<1, Mpls, DEPTH, L>(frames, bases, keys, params, packets),
+        (_, _) => each_of_shape::<2, Mpls, DEPTH, L>(frames, bases, keys, params, packets),
     }
 }
 
-/// Fills the keys of the packets in the bit set; returns the bits of packets without this shape.
+/// Fills the keys of the packets in the bit set; returns the bits of packets that do not have this shape.
 #[inline(always)]
-fn each<const TAGS: usize, N: Read, const DEPTH: u8, L: Level>(
+fn each_of_shape<const TAGS: usize, N: Read, const DEPTH: u8, L: Level>(
     frames: &[Frame],
     bases: &impl Bases,
     keys: &mut Keys<'_>,
     params: Params<L>,
-    which: u64,
+    packets: u64,
 ) -> u64 {
     let (frames, params) = (&frames[..frames.len().min(BATCH)], params.at::<DEPTH>());
     let Keys { lines, tcp_flags, columns, .. } = keys;
-    let (mut left, mut others) = (which, 0);
-    // Iterators and closures are avoided: a function that is not inlined here is compiled without the vector
-    // instructions.
+    let (mut left, mut others) = (packets, 0);
+    // No iterators or closures: if the compiler does not inline one of them here, it compiles that function without
+    // the vector instructions.
     while let Some(frame) = frames.get(left.trailing_zeros() as usize) {
         let i = left.trailing_zeros() as usize;
         left &= left - 1;
@@ -233,7 +238,7 @@ fn each<const TAGS: usize, N: Read, const DEPTH: u8, L: Level>(
             ahead.prefetch();
         }
         let out = (&mut lines[i % BATCH], &mut tcp_flags[i % BATCH]);
-        match one::<TAGS, N, L>((frame.head(), frame.len()), bases, i, params, out) {
+        match fill_one::<TAGS, N, L>((frame.head(), frame.len()), bases, i, params, out) {
             Some(packet) if params.depth == Depth::Wide => N::words(&packet, columns, i),
             Some(_) => {}
             None => others |= 1 << i,
@@ -242,10 +247,10 @@ fn each<const TAGS: usize, N: Read, const DEPTH: u8, L: Level>(
     others
 }
 
-/// Fills the line and the TCP flags of one packet of `len` bytes, of which `data` are present. `None`: the packet does not have
-/// this shape, and the filled line is not its key.
+/// Fills the line and the TCP flags of one packet of `len` bytes, of which `data` are in the buffer. Returns `None`
+/// if the packet does not have this shape; the line is then undefined.
 #[inline(always)]
-fn one<'a, const TAGS: usize, N: Read, L: Level>(
+fn fill_one<'a, const TAGS: usize, N: Read, L: Level>(
     (data, len): (&'a [u8], usize),
     bases: &impl Bases,
     i: usize,
@@ -271,6 +276,6 @@ fn one<'a, const TAGS: usize, N: Read, L: Level>(
         tags[2] |= u64::from(tpid) << 16;
     }
     let packet = Packet { data, len, head, at };
-    N::line(&packet, &Given { base: &bases.of(i)?, tags, params }, out)?;
+    N::line(&packet, &LineInput { base: &bases.of(i)?, tags, params }, out)?;
     Some(packet)
 }

@@ -1,17 +1,17 @@
-//! Parameters for reading and writing actions.
+//! Parameters for decoding and encoding actions.
 
 use crate::action::Action;
 use crate::error::OfError;
 use crate::version::Version;
 
-/// How deep actions may lie in actions: `clone(clone(…))`.
+/// Maximum nesting depth of actions in actions: `clone(clone(…))`.
 pub(super) const MAX_DEPTH: u32 = 16;
 
-/// What reading of actions depends on.
+/// Parameters on which the decoding of actions depends.
 #[derive(Clone, Copy)]
 pub(crate) struct Context {
     pub version: Version,
-    /// `debug_slow` and `debug_recirc` are known.
+    /// Whether `debug_slow` and `debug_recirc` are accepted.
     pub debug: bool,
     pub depth: u32,
 }
@@ -22,5 +22,5 @@ impl Context {
     }
 }
 
-/// Reads actions within an action.
+/// Function that decodes actions within an action.
 pub(super) type ReadNested = fn(&[u8], Context) -> Result<Vec<Action>, OfError>;

@@ -28,7 +28,7 @@ pub(crate) fn actions(bytes: &[u8], cx: Context) -> Result<Vec<Action>, OfError>
         }
         let mut body = r.sub(len)?;
         body.skip(4)?;
-        let action = one(kind, len, body, cx)?;
+        let action = decode_action(kind, len, body, cx)?;
         if len % 8 != 0 {
             return Err(OfError::BacBadLen);
         }
@@ -37,7 +37,7 @@ pub(crate) fn actions(bytes: &[u8], cx: Context) -> Result<Vec<Action>, OfError>
     Ok(list)
 }
 
-/// Decodes an action set; refuses actions that cannot be in one.
+/// Decodes an action set; refuses actions that are not allowed in an action set.
 pub(crate) fn action_set(bytes: &[u8], cx: Context) -> Result<Vec<Action>, OfError> {
     let list = actions(bytes, cx)?;
     if list.iter().all(may_be_in_set) { Ok(list) } else { Err(OfError::BacBadType) }
@@ -72,7 +72,7 @@ fn may_be_in_set(a: &Action) -> bool {
     )
 }
 
-fn one(kind: u16, len: usize, mut body: Reader, cx: Context) -> Result<Action, OfError> {
+fn decode_action(kind: u16, len: usize, mut body: Reader, cx: Context) -> Result<Action, OfError> {
     if kind == 0xffff {
         let vendor = body.u32()?;
         let known = vendor == NX_VENDOR || vendor == ONF_VENDOR;

@@ -9,12 +9,12 @@ use crate::wire::nxm;
 use flow::{FieldId as F, Mac, Match, Subfield, VLAN_CFI};
 use units::OfPort;
 
-/// Encodes the actions of a list; leaves out instructions if the version encodes them separately.
+/// Encodes the actions of a list. Instructions are left out if the version encodes them separately.
 pub(crate) fn put_actions(out: &mut Vec<u8>, actions: &[Action], version: Version) {
     put_actions_after(out, actions, Headers::default(), version);
 }
 
-/// Encodes the actions of a flow with this match; leaves out instructions if the version encodes them separately.
+/// Encodes the actions of a flow with this match. Instructions are left out if the version encodes them separately.
 pub(crate) fn put_flow_actions(out: &mut Vec<u8>, actions: &[Action], matching: &Match, version: Version) {
     put_actions_after(out, actions, Headers::of(matching), version);
 }
@@ -50,8 +50,8 @@ fn standard(out: &mut Vec<u8>, kind: u16, body: impl FnOnce(&mut Vec<u8>)) {
 fn put_action(out: &mut Vec<u8>, action: &Action, headers: Headers, version: Version) {
     let nested: nicira::WriteNested = &|out, list| put_actions_after(out, list, headers, version);
     let v10 = version == Version::V10;
-    // Actions that set addresses have numbers in 1.1 that are one less than in 1.0; those that set ports have
-    // the same.
+    // The numbers of actions that set addresses are one less in 1.1 than in 1.0. Actions that set ports have the same number
+    // in both versions.
     let address = |kind: u16| if v10 { kind + 1 } else { kind };
     match action {
         Action::Output { port, max_len } => output(out, *port, *max_len, v10),
@@ -62,7 +62,7 @@ fn put_action(out: &mut Vec<u8>, action: &Action, headers: Headers, version: Ver
         }
         Action::Enqueue { port, queue } => {
             put_action(out, &Action::SetQueue(*queue), headers, version);
-            // Of a packet for a controller all bytes are sent.
+            // The controller gets all bytes of the packet.
             output(out, *port, u16::MAX, false);
             nicira::put(out, &Action::PopQueue, version, nested);
         }
@@ -142,7 +142,7 @@ fn output(out: &mut Vec<u8>, port: OfPort, max_len: u16, v10: bool) {
     });
 }
 
-/// Encodes a number: in an action of its own up to 1.1, as set-field later.
+/// Encodes the write of a number: up to 1.1 as the action for this field, later as set-field.
 fn number(out: &mut Vec<u8>, kind: u16, field: F, value: u128, size: usize, version: Version) {
     if version >= Version::V12 {
         return field_entry(out, field, (value, field.ones()), version);
@@ -156,8 +156,8 @@ fn mac_or_field(out: &mut Vec<u8>, kind: u16, field: F, mac: Mac, version: Versi
     number(out, kind, field, u128::from(mac.to_u64()), 6, version);
 }
 
-/// Encodes a port: from 1.2 on as set-field of the protocol that the match requires. If it requires none, the action of 1.1 is used
-/// in all versions.
+/// Encodes the write of a transport port: from 1.2 on as set-field of the protocol that the match requires. If the match requires no
+/// protocol, the action of 1.1 is used in all versions.
 fn l4_port(out: &mut Vec<u8>, kind: u16, (field, port): (Option<F>, u16), version: Version) {
     if let Some(field) = field.filter(|_| version >= Version::V12) {
         return field_entry(out, field, (port.into(), field.ones()), version);
@@ -167,7 +167,8 @@ fn l4_port(out: &mut Vec<u8>, kind: u16, (field, port): (Option<F>, u16), versio
     });
 }
 
-/// `push`: packets may have no tag, and get one. In 1.0 the action itself does that; later versions have another action for it.
+/// Encodes the write of a VLAN id. `push`: packets may have no tag, and get one. In 1.0 the action itself adds a tag; in later versions a
+/// push action precedes it.
 fn vlan_vid(out: &mut Vec<u8>, vid: u16, push: bool, version: Version) {
     if push {
         push_vlan(out, 0x8100, version);
@@ -181,7 +182,7 @@ fn vlan_vid(out: &mut Vec<u8>, vid: u16, push: bool, version: Version) {
     });
 }
 
-/// 1.0 has no such action: its actions that set a tag push one.
+/// Encodes push-VLAN. OpenFlow 1.0 has no such action: its actions that write a tag add one.
 fn push_vlan(out: &mut Vec<u8>, tpid: u16, version: Version) {
     if version != Version::V10 {
         standard(out, 17, |o| {
@@ -197,13 +198,13 @@ fn vlan_pcp(out: &mut Vec<u8>, pcp: u8, push: bool, version: Version) {
     number(out, 2, F::VlanPcp, u128::from(pcp), 1, version);
 }
 
-/// Encodes `OFPAT_SET_FIELD`; with a mask from 1.5 on.
+/// Encodes `OFPAT_SET_FIELD`; from 1.5 on with a mask if necessary.
 fn field_entry(out: &mut Vec<u8>, field: F, (value, mask): (u128, u128), version: Version) {
     standard(out, 25, |o| nxm::put_entry(o, field, version.wire(), value, mask));
 }
 
-/// Encodes a load as `OFPAT_SET_FIELD`. As in Open vSwitch the mask is left out only if the load writes all bits of the entry. The
-/// entry of ECN is a byte, of which a load writes two bits.
+/// Encodes a load as `OFPAT_SET_FIELD`. As in Open vSwitch, the mask is left out only if the load writes all bits of the entry. For ECN
+/// the entry is one byte, of which a load writes two bits.
 fn load_entry(out: &mut Vec<u8>, dst: Subfield, value: u128, version: Version) {
     let bytes = usize::from(dst.field.info().n_bytes);
     let has_mask = usize::from(dst.n_bits) != 8 * bytes;
@@ -226,7 +227,7 @@ fn set_field(out: &mut Vec<u8>, field: F, (value, mask): (u128, u128), headers: 
     }
 }
 
-/// Encodes a write to a field of tunnel options; older versions have the form with a mask only.
+/// Encodes a write to a field of tunnel options. In older versions only the form with a mask exists.
 fn set_tlv(out: &mut Vec<u8>, t: &SetTlv, version: Version) {
     if version >= Version::V15 || version >= Version::V12 && t.mask.is_none() {
         return standard(out, 25, |o| {
@@ -236,7 +237,7 @@ fn set_tlv(out: &mut Vec<u8>, t: &SetTlv, version: Version) {
     nicira::put_tlv(out, t);
 }
 
-/// Encodes a write as an action of 1.0 or 1.1; returns false if there is none for the field.
+/// Encodes a write as an action of 1.0 or 1.1. Returns false if the version has no action for the field.
 fn legacy(out: &mut Vec<u8>, field: F, value: u128, headers: Headers, version: Version) -> bool {
     let v = value as u16;
     let mut one = |a: Action| put_action(out, &a, headers, version);

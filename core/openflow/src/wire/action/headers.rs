@@ -1,15 +1,16 @@
-//! The headers that packets have before an action, as far as its encoding depends on them.
+//! The headers that packets have before an action, as far as the encoding of the action depends on them.
 //!
-//! Versions of OpenFlow encode some actions differently. An action of 1.0 that sets a VLAN pushes a tag if there is none; later
-//! versions push and set. One action of 1.0 sets the port of any protocol; later versions name the protocol.
+//! Versions of OpenFlow encode some actions differently. An action of 1.0 that sets a VLAN adds a tag if there is none; later
+//! versions have separate actions to push a tag and to set the VLAN. One action of 1.0 sets the port of any protocol; later versions
+//! have a field for each protocol.
 
 use crate::action::Action;
 use flow::{FieldId, Match, VLAN_CFI};
 
-/// The headers of all packets of a flow.
+/// The headers that all packets of a flow have.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Headers {
-    /// They have a VLAN tag.
+    /// Whether the packets have a VLAN tag.
     pub has_tag: bool,
     is_ip: bool,
     /// The IP protocol; 0 if it is not known.
@@ -17,14 +18,14 @@ pub(super) struct Headers {
 }
 
 impl Headers {
-    /// The headers of packets that match.
+    /// The headers of packets that match `matching`.
     pub fn of(matching: &Match) -> Headers {
         let flow = &matching.flow;
         let is_ip = matches!(flow.network_type(), 0x0800 | 0x86dd);
         Headers { has_tag: flow.vlans[0].tci & VLAN_CFI != 0, is_ip, protocol: flow.nw_proto }
     }
 
-    /// Applies an action.
+    /// Updates the headers to those after an action.
     pub fn change(&mut self, action: &Action) {
         match action {
             Action::SetVlanVid { .. } | Action::SetVlanPcp { .. } | Action::PushVlan(_) => {
@@ -34,7 +35,7 @@ impl Headers {
             Action::SetField { field: FieldId::VlanTci, value, .. } => {
                 self.has_tag = *value as u16 & VLAN_CFI != 0
             }
-            // What follows a label is not known.
+            // The protocol after a label is not known.
             Action::PushMpls(_) => self.protocol = 0,
             Action::Encap(encap) if encap.packet_type != 0 || !self.is_ip => self.protocol = 0,
             _ => {}

@@ -18,10 +18,10 @@ const APPLY_ACTIONS: u16 = 4;
 const CLEAR_ACTIONS: u16 = 5;
 const METER: u16 = 6;
 
-/// Order of execution.
+/// The instructions in their order of execution.
 const ORDER: [u16; 6] = [METER, APPLY_ACTIONS, CLEAR_ACTIONS, WRITE_ACTIONS, WRITE_METADATA, GOTO_TABLE];
 
-/// Decodes a flow's actions from the rest of its message: a list of instructions, in 1.0 of actions.
+/// Decodes a flow's actions from the rest of a message: a list of instructions, or in 1.0 a list of actions.
 pub(crate) fn instructions(bytes: &[u8], cx: Context) -> Result<Vec<Action>, OfError> {
     if cx.version == Version::V10 {
         if !bytes.len().is_multiple_of(8) {
@@ -60,13 +60,13 @@ pub(crate) fn instructions(bytes: &[u8], cx: Context) -> Result<Vec<Action>, OfE
     let mut list = Vec::new();
     for kind in ORDER {
         if let Some(body) = found[usize::from(kind)] {
-            one(kind, body, cx, &mut list)?;
+            decode_instruction(kind, body, cx, &mut list)?;
         }
     }
     Ok(list)
 }
 
-fn one(kind: u16, mut r: Reader, cx: Context, list: &mut Vec<Action>) -> Result<(), OfError> {
+fn decode_instruction(kind: u16, mut r: Reader, cx: Context, list: &mut Vec<Action>) -> Result<(), OfError> {
     match kind {
         METER => list.push(Action::Meter(r.u32()?)),
         CLEAR_ACTIONS => list.push(Action::ClearActions),

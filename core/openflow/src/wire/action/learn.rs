@@ -83,8 +83,8 @@ fn subfield(r: &mut Reader, n_bits: u16) -> Result<Subfield, OfError> {
     source(field, r.u16()?, n_bits)
 }
 
-/// Returns whether the action needs the second form, `NXAST_LEARN2`.
-pub(super) fn needs_second(learn: &Learn) -> bool {
+/// Returns whether the action can only be encoded in the newer form, `NXAST_LEARN2`.
+pub(super) fn needs_learn2(learn: &Learn) -> bool {
     learn.limit != 0 || learn.result_dst.is_some()
 }
 
@@ -95,7 +95,7 @@ pub(super) fn encode(out: &mut Vec<u8>, learn: &Learn) {
         | flag(learn.result_dst.is_some(), WRITE_RESULT);
     out.u16(learn.idle_timeout).u16(learn.hard_timeout).u16(learn.priority).u64(learn.cookie);
     out.u16(flags).u8(learn.table).zeros(1).u16(learn.fin_idle_timeout).u16(learn.fin_hard_timeout);
-    if needs_second(learn) {
+    if needs_learn2(learn) {
         out.u32(learn.limit).u16(learn.result_dst.map_or(0, |sf| sf.ofs)).zeros(2);
         if let Some(sf) = learn.result_dst {
             nxm::put_header(out, sf, 0, false);

@@ -1,4 +1,4 @@
-//! Decodes Nicira's actions. Layouts as in Open vSwitch; the numbers are in the table of `decode`.
+//! Decodes Nicira's actions. The layouts are those of Open vSwitch; the match in `decode` lists the numbers.
 
 use super::context::{Context, ReadNested};
 use super::learn;
@@ -45,7 +45,7 @@ fn known(subtype: u16, cx: Context) -> bool {
     }
 }
 
-/// `nested`: reads the actions within an action.
+/// Decodes an action. `nested`: function that decodes the actions within an action.
 pub(super) fn decode(
     subtype: u16,
     len: usize,
@@ -162,7 +162,7 @@ fn reg_load(mut r: Reader) -> Result<Action, OfError> {
     Ok(Action::RegLoad { dst, value: u128::from(value) })
 }
 
-/// Decodes `load2`; its field entry follows the subtype without padding.
+/// Decodes `load2`. The field entry follows the subtype without padding.
 fn reg_load2(mut r: Reader) -> Result<Action, OfError> {
     let entry = nxm::entry(&mut r, true)?;
     if !r.all_zero() {

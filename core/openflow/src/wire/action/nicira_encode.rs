@@ -10,7 +10,7 @@ use crate::wire::{nxm, property};
 use flow::{FieldId, Subfield};
 use units::OfPort;
 
-/// Writes the actions within an action.
+/// Function that encodes the actions within an action.
 pub(super) type WriteNested<'a> = &'a dyn Fn(&mut Vec<u8>, &[Action]);
 
 /// Encodes an action: Nicira's header, the bytes that `body` writes, padding.
@@ -27,7 +27,7 @@ fn action(out: &mut Vec<u8>, subtype: u16, body: impl FnOnce(&mut Vec<u8>)) {
     out.set16(start + 2, len as u16);
 }
 
-/// An action that Nicira's form is right for; nothing is written for those that have no form in this version.
+/// Encodes an action in Nicira's form. Writes nothing for an action that has no form in this version.
 pub(super) fn put(out: &mut Vec<u8>, a: &Action, version: Version, nested: WriteNested) {
     let word = |o: &mut Vec<u8>, v: u32| {
         o.zeros(2).u32(v);
@@ -88,10 +88,10 @@ pub(super) fn put(out: &mut Vec<u8>, a: &Action, version: Version, nested: Write
             o.u16(*idle).u16(*hard);
         }),
         Action::Resubmit { port, table, with_ct } => resubmit(out, *port, *table, *with_ct),
-        // 1.0 has no instructions: goto-table becomes a resubmit.
+        // 1.0 has no instructions, so encode goto-table as a resubmit.
         Action::GotoTable(table) if version == Version::V10 => resubmit(out, None, Some(*table), false),
         Action::Learn(l) => {
-            action(out, if learn::needs_second(l) { 45 } else { 16 }, |o| learn::encode(o, l))
+            action(out, if learn::needs_learn2(l) { 45 } else { 16 }, |o| learn::encode(o, l))
         }
         Action::Conjunction { id, clause, n_clauses } => action(out, 34, |o| {
             o.u8(*clause).u8(*n_clauses).u32(*id);
@@ -157,7 +157,7 @@ pub(super) fn put_field(out: &mut Vec<u8>, field: FieldId, value: u128, mask: u1
     }
 }
 
-/// Encodes a write to a field of tunnel options; there is one form for all.
+/// Encodes a write to a field of tunnel options. The same form is used for all of these fields.
 pub(super) fn put_tlv(out: &mut Vec<u8>, t: &SetTlv) {
     action(out, 33, |o| nxm::put_tlv(o, t.field.field, 0, &t.value, t.mask.as_deref()));
 }

@@ -1,4 +1,4 @@
-//! The common parts of the standard form of actions and of Nicira's.
+//! Parts that the standard form and Nicira's form of actions have in common.
 
 use crate::action::Action;
 use crate::error::OfError;

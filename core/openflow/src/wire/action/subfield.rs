@@ -1,22 +1,22 @@
-//! Parts of fields, which peers name.
+//! Checks subfields (parts of fields) in messages of peers.
 
 use crate::error::OfError;
 use crate::wire::buf::Reader;
 use crate::wire::nxm;
 use flow::Subfield;
 
-/// A part of a field that is read: the numbers come from the peer.
+/// Checks offset and width from a message, and returns a subfield to read.
 pub(super) fn source(whole: Subfield, ofs: u16, n_bits: u16) -> Result<Subfield, OfError> {
     whole.part(ofs, n_bits).ok_or(OfError::BacBadSetLen)
 }
 
-/// A part of a field that is written.
+/// Checks offset and width from a message, and returns a subfield to write.
 pub(super) fn target(whole: Subfield, ofs: u16, n_bits: u16) -> Result<Subfield, OfError> {
     let sf = source(whole, ofs, n_bits)?;
     if whole.field.info().writable { Ok(sf) } else { Err(OfError::BacBadSetArgument) }
 }
 
-/// Offset and width in one number: `ofs << 6 | (n_bits - 1)`.
+/// Splits a number `ofs << 6 | (n_bits - 1)` into offset and width.
 pub(super) fn ofs_nbits(v: u16) -> (u16, u16) {
     (v >> 6, (v & 0x3f) + 1)
 }
@@ -25,7 +25,7 @@ pub(super) fn to_ofs_nbits(sf: Subfield) -> u16 {
     sf.ofs << 6 | (sf.n_bits.max(1) - 1) & 0x3f
 }
 
-/// Offset, two fields as headers: what `move` and its relatives hold.
+/// Decodes offsets and two field headers, as actions like `move` contain them.
 pub(super) fn copied(
     r: &mut Reader,
     n_bits: u16,

@@ -1,4 +1,4 @@
-//! The directory of the sockets at which the library listens; only this process uses it.
+//! The directory of the sockets at which the library listens. Only this process uses it.
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use std::fs::DirBuilder;
@@ -11,10 +11,10 @@ use vhost::path::{PATH_MAX, SocketError};
 
 const PREFIX: &str = ".vhost-";
 
-/// The directory, locked until this process ends: an unlocked one was left by a process that has ended.
+/// The directory, and its lock, which is held until this process ends. An unlocked directory was left by a process that has ended.
 static DIRECTORY: Mutex<Option<(PathBuf, OwnedFd)>> = Mutex::new(None);
 
-/// Returns a new path for each call. It ends in the name of the guest's socket, which then appears in the library's
+/// Returns a new path for each call. It ends with the name of the guest's socket, so that the name appears in the library's
 /// messages.
 pub(crate) fn new_path(shown: &str) -> Result<String, SocketError> {
     static NEXT: AtomicU32 = AtomicU32::new(1);
@@ -36,7 +36,7 @@ pub(crate) fn new_path(shown: &str) -> Result<String, SocketError> {
 }
 
 fn make(under: &Path) -> std::io::Result<(PathBuf, OwnedFd)> {
-    remove_left(under);
+    remove_abandoned(under);
     let path = under.join(format!("{PREFIX}{}", std::process::id()));
     DirBuilder::new().mode(0o700).create(&path)?;
     let lock = lock(&path).ok_or(std::io::ErrorKind::WouldBlock)?;
@@ -51,8 +51,8 @@ fn lock(path: &Path) -> Option<OwnedFd> {
     Some(fd)
 }
 
-/// Removes directories that ended processes left.
-fn remove_left(under: &Path) {
+/// Removes directories that were left by processes that have ended.
+fn remove_abandoned(under: &Path) {
     let Ok(entries) = std::fs::read_dir(under) else { return };
     for entry in entries.flatten() {
         let ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
@@ -74,10 +74,10 @@ mod tests {
         std::fs::write(left.join("1-v0"), "").unwrap();
         let (first, _lock) = make(&under).unwrap();
         assert!(!left.exists() && other.exists() && first.exists());
-        remove_left(&under);
+        remove_abandoned(&under);
         assert!(first.exists(), "it is in use");
         drop(_lock);
-        remove_left(&under);
+        remove_abandoned(&under);
         assert!(!first.exists() && other.exists());
         std::fs::remove_dir_all(&under).unwrap();
     }

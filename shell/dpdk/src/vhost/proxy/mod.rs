@@ -1,17 +1,17 @@
-//! Proxy between guests and the library: messages go to the library one by one, through a second socket per port.
+//! Proxy between guests and the library: passes messages to the library one by one, through a second socket for each port.
 //!
 //! ```text
 //! guest ── its socket ── Session (here) ── socket below the run directory ── librte_vhost
 //! ```
 //!
-//! The library serves all guests with one thread, handles a message as soon as it has read it, and holds the locks of
-//! the guest's rings meanwhile. Without the proxy, a peer could block that thread (by half a message, by not reading a
-//! reply, by a file on which calls block), two connections to one path could interfere, and rings could keep addresses
-//! of memory that could not be mapped while workers wait for the lock. The thread that serves all guests
-//! ([`vhost::server`]) owns the guests' sockets; here is what it does for a port of the library:
+//! The library serves all guests with one thread, executes a message as soon as it has read it, and holds the locks of
+//! the guest's rings meanwhile. Without the proxy, a peer could block that thread (by an incomplete message, by not reading a
+//! reply, or by a file on which calls block); two connections to one path could interfere; and rings could keep addresses
+//! of memory that could not be mapped, while workers wait for the lock. The thread that serves all guests
+//! ([`vhost::server`]) owns the guests' sockets. For a port of the library it uses:
 //!
-//! - [`session`]: passes only whole messages. A message that removes the guest or moves its memory is handled while no
-//!   worker is inside ([`super::device_access`]); if a memory table could not be mapped, no worker enters again;
+//! - [`session`]: passes on only complete messages. A message that removes the guest or moves its memory is passed on while no
+//!   worker accesses the rings ([`super::device_access`]); if a memory table could not be mapped, no worker accesses them again;
 //! - [`library_sockets`]: the path at which the library listens.
 
 mod library_sockets;
@@ -32,7 +32,7 @@ use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 use vhost::server;
 
-/// The library as back-end of a port.
+/// The back-end of a port that the library serves.
 #[derive(Debug)]
 pub(super) struct Library(pub Arc<PortState>);
 
@@ -41,7 +41,7 @@ impl server::Backend for Library {
         &self.0.shared
     }
 
-    /// Connects to the library on behalf of a guest and starts their session.
+    /// Connects to the library on behalf of a guest, and starts the session between both.
     fn start(&mut self, guest: OwnedFd, closing: &Arc<AtomicUsize>) -> io::Result<Box<dyn server::Session>> {
         let port = Arc::clone(&self.0);
         port.expect_connection();
@@ -51,7 +51,7 @@ impl server::Backend for Library {
 
     fn forget(&mut self) {
         if let Ok(path) = CString::new(self.0.inner.as_str()) {
-            // SAFETY: a C string. There is no connection, so only what belongs to the path is freed.
+            // SAFETY: `path` is a C string. No connection exists, so this frees only the state of the path.
             unsafe { sys::rte_vhost_driver_unregister(path.as_ptr()) };
         }
         ports::remove(&self.0.inner);

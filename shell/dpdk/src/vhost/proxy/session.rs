@@ -1,13 +1,13 @@
-//! One connection of a guest: messages go to the library one by one, and replies back.
+//! One connection of a guest: passes messages to the library one by one, and replies back to the guest.
 //!
-//! The library acknowledges every message: the session sets `NEED_REPLY` on all that have no reply of their own, even
+//! The library acknowledges every message: the session sets `NEED_REPLY` on all messages that have no reply of their own, even
 //! if the guest did not. So at most one message is in progress, and its outcome is known. An acknowledgement that the
-//! guest did not request is not forwarded; if such a message failed, the connection ends, as the library would have
-//! ended it.
+//! guest did not request is not forwarded. If such a message failed, the session ends the connection, as the library would have
+//! done.
 //!
-//! Before the library gets a message, all workers that were inside at that moment have left ([`Hold`]): one that is
-//! inside may hold the lock of a ring, and the library's thread, which serves all guests, would wait for it. So a
-//! worker that does not leave delays only its own guest's messages.
+//! A message is passed to the library only when all accesses that were in progress at that moment have ended ([`WaitFor`]): a worker
+//! may hold the lock of a ring during its access, and the library's thread, which serves all guests, would wait for the lock. So a
+//! worker whose access does not end delays only the messages of its own guest.
 
 use crate::vhost::callbacks;
 use crate::vhost::device_access::Accesses;
@@ -19,30 +19,30 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 use vhost::log::Level;
-use vhost::message::{Inbox, Message, Outbox, Read, Written};
+use vhost::message::{Inbox, Message, Outbox, ReadResult, WriteResult};
 use vhost::rules::{Refusal, request};
-use vhost::server::{LIMIT, SPIN, has_hung_up, workers};
+use vhost::server::{LIMIT, SPIN, has_hung_up, stuck_workers};
 use vhost::{blocked_writes, memory_table};
 
-/// What a message waits for before the library gets it.
+/// The event for which a message waits before it is passed to the library.
 #[derive(Debug)]
-enum Hold {
-    /// Each access that was in progress when the message arrived has ended.
+enum WaitFor {
+    /// All accesses that were in progress when the message arrived have ended.
     Accesses(Accesses),
-    /// No worker is inside; access stays blocked until the library has replied.
+    /// No worker accesses the rings; access stays blocked until the library has replied.
     NoWorker,
 }
 
 /// How the library's next message is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReplyKind {
-    /// A reply to the guest: forwarded.
+    /// It is a reply to the guest: forwarded.
     Forward,
-    /// An acknowledgement: forwarded if the guest requested it.
+    /// It is an acknowledgement: forwarded if the guest requested it.
     Ack { wanted: bool },
-    /// An acknowledgement of a memory table, or (post-copy) a request to the guest to confirm one.
+    /// It is an acknowledgement of a memory table, or (post-copy) a request to the guest to confirm the table.
     Table { wanted: bool },
-    /// The reply to a query of the session, sent after the guest confirmed a table: shows that the table is in force.
+    /// It is the reply to the session's own query after the guest confirmed a table. It shows that the library accepted the table.
     Confirmed,
 }
 
@@ -52,23 +52,23 @@ enum Step {
     Joining,
     /// No message is in progress.
     Idle,
-    /// A message waits for workers to leave.
-    Held(Message, Hold, Instant),
-    /// The library is handling a message.
-    Asked { request: u32, blocked: bool, then: ReplyKind },
-    /// A message waits for space in the guest's socket; the guest has to confirm it if `confirming`.
+    /// A message waits for the end of accesses, since this time.
+    WaitingForWorkers(Message, WaitFor, Instant),
+    /// The library is executing a message. `blocked`: access is blocked until it replies.
+    WaitingForReply { request: u32, blocked: bool, then: ReplyKind },
+    /// A message waits for space in the guest's socket. `confirming`: the guest has to confirm it.
     Answering { outbox: Outbox, confirming: bool },
     /// The guest has to confirm a memory table (post-copy).
     Confirming,
-    /// The connection is over; the library's end is closed when no worker is inside.
-    Leaving(Instant),
-    /// The library's end is closed; the library has not removed the guest yet.
-    Left,
+    /// The connection has ended; since this time. The library's socket is closed when no worker accesses the rings.
+    WaitingToClose(Instant),
+    /// The library's socket is closed; the library has not removed the guest yet.
+    Closed,
 }
 
 impl Step {
-    /// The guest's next message is read.
-    fn reading(confirming: bool) -> Step {
+    /// The step in which the guest's next message is read.
+    fn read_next(confirming: bool) -> Step {
         if confirming { Step::Confirming } else { Step::Idle }
     }
 }
@@ -76,20 +76,20 @@ impl Step {
 /// One connection.
 #[derive(Debug)]
 pub(super) struct Session {
-    /// `None`: closed.
+    /// The guest's socket; `None`: closed.
     guest: Option<OwnedFd>,
-    /// `None`: closed.
+    /// The library's socket; `None`: closed.
     library: Option<OwnedFd>,
     step: Step,
     from_guest: Inbox,
     from_library: Inbox,
     closing: Arc<AtomicUsize>,
-    /// Accesses that were in progress at that time, less those that have ended.
+    /// Accesses that were in progress at that time and have not ended since.
     watched: (Accesses, Instant),
 }
 
 impl Session {
-    /// `library` is connected; the library will report the connection by its callback.
+    /// Creates a session. `library` is connected, but the library reports the connection later by its callback.
     pub fn new(guest: OwnedFd, library: OwnedFd, closing: &Arc<AtomicUsize>) -> Session {
         Session {
             guest: Some(guest),
@@ -104,15 +104,15 @@ impl Session {
 
     /// Whether the library has finished removing the connection.
     pub fn is_over(&self, port: &PortState) -> bool {
-        matches!(self.step, Step::Left) && !port.is_library_connected()
+        matches!(self.step, Step::Closed) && !port.is_library_connected()
     }
 
-    /// Whether the guest closed its end, even if unread messages are left.
+    /// Whether the guest has closed its socket, even if unread messages are left.
     pub fn has_hung_up(&self) -> bool {
         self.guest.as_ref().is_none_or(has_hung_up)
     }
 
-    /// Adds the descriptors that the session waits for.
+    /// Adds the file descriptors for which the session waits.
     pub fn poll_fds<'a>(&'a self, fds: &mut Vec<PollFd<'a>>) {
         let mut add =
             |fd: &'a Option<OwnedFd>, flags| fds.extend(fd.as_ref().map(|fd| PollFd::new(fd, flags)));
@@ -121,48 +121,48 @@ impl Session {
                 add(&self.guest, PollFlags::IN);
                 add(&self.library, PollFlags::IN);
             }
-            Step::Joining | Step::Asked { .. } => add(&self.library, PollFlags::IN),
+            Step::Joining | Step::WaitingForReply { .. } => add(&self.library, PollFlags::IN),
             Step::Answering { .. } => add(&self.guest, PollFlags::OUT),
-            Step::Held(..) | Step::Leaving(_) | Step::Left => {}
+            Step::WaitingForWorkers(..) | Step::WaitingToClose(_) | Step::Closed => {}
         }
     }
 
-    /// Time until the next check if there is no event.
+    /// Time until the next check if there is no event; `None`: no check is needed.
     pub fn next_check_in(&self, now: Instant) -> Option<Duration> {
         match self.step {
-            Step::Held(_, _, since) | Step::Leaving(since) => {
+            Step::WaitingForWorkers(_, _, since) | Step::WaitingToClose(since) => {
                 Some(if now - since < LIMIT { Duration::from_millis(1) } else { LIMIT / 10 })
             }
             _ => None,
         }
     }
 
-    /// Makes all progress that is possible without blocking.
+    /// Executes steps as long as that is possible without blocking.
     pub fn run(&mut self, port: &PortState) {
         while self.step(port) {}
     }
 
     /// Ends the connection. The guest's socket is closed at once.
     pub fn close(&mut self, port: &PortState) {
-        if matches!(self.step, Step::Leaving(_) | Step::Left) {
+        if matches!(self.step, Step::WaitingToClose(_) | Step::Closed) {
             return;
         }
         self.guest = None;
         port.access.block();
-        // The library may not know of the connection yet; if so, wait until it has reported it.
+        // If the library has not reported the connection yet, the session waits for that first.
         if !matches!(self.step, Step::Joining) {
-            self.step = Step::Leaving(Instant::now());
+            self.step = Step::WaitingToClose(Instant::now());
         }
     }
 
-    /// Checks whether a worker has stayed inside. Returns true if its guest blocked it.
+    /// Checks whether an access of a worker lasts too long. Returns true if the guest blocked the worker.
     pub fn watch(&mut self, port: &PortState, now: Instant) -> bool {
         if self.watched.0.have_ended() {
             self.watched = (port.access.in_progress(), now);
             return false;
         }
-        // All of these were already in progress at the previous check, so none has just begun.
-        let stuck = workers::check_workers(port, self.watched.0.threads(), self.watched.1, now);
+        // All of these accesses were already in progress at the previous check, so none has just begun.
+        let stuck = stuck_workers::check_workers(port, self.watched.0.threads(), self.watched.1, now);
         if stuck.close {
             self.close(port);
         }
@@ -170,17 +170,21 @@ impl Session {
         !stuck.blocked.is_empty()
     }
 
-    /// One step. Returns false if the session has to wait.
+    /// Executes one step. Returns false if the session has to wait.
     fn step(&mut self, port: &PortState) -> bool {
-        match std::mem::replace(&mut self.step, Step::Left) {
+        match std::mem::replace(&mut self.step, Step::Closed) {
             Step::Joining => self.wait_for_library(port),
             Step::Idle => self.read_guest(port, false),
             Step::Confirming => self.read_guest(port, true),
-            Step::Held(message, hold, since) => self.wait_for_workers(port, message, hold, since),
-            Step::Asked { request, blocked, then } => self.read_library_reply(port, request, blocked, then),
+            Step::WaitingForWorkers(message, wait_for, since) => {
+                self.wait_for_workers(port, message, wait_for, since)
+            }
+            Step::WaitingForReply { request, blocked, then } => {
+                self.read_library_reply(port, request, blocked, then)
+            }
             Step::Answering { outbox, confirming } => self.write(port, outbox, confirming),
-            Step::Leaving(since) => self.wait_to_leave(port, since),
-            Step::Left => false,
+            Step::WaitingToClose(since) => self.wait_to_close(port, since),
+            Step::Closed => false,
         }
     }
 
@@ -197,8 +201,10 @@ impl Session {
 
     fn wait_for_library(&mut self, port: &PortState) -> bool {
         if !port.is_library_connected() {
-            let refused =
-                self.library.as_ref().is_none_or(|fd| matches!(self.from_library.read(fd), Read::Ended));
+            let refused = self
+                .library
+                .as_ref()
+                .is_none_or(|fd| matches!(self.from_library.read(fd), ReadResult::Ended));
             return if refused { self.abort(port) } else { self.set_step(Step::Joining, false) };
         }
         if self.guest.is_none() {
@@ -211,20 +217,22 @@ impl Session {
     fn read_guest(&mut self, port: &PortState, confirming: bool) -> bool {
         let (Some(guest), Some(library)) = (&self.guest, &self.library) else { return self.abort(port) };
         match self.from_guest.read(guest) {
-            Read::Message(message) if confirming => self.confirm(port, message),
-            Read::Message(message) => self.handle_request(port, message),
-            Read::Ended => self.abort(port),
-            Read::Broken(why) => {
+            ReadResult::Message(message) if confirming => self.confirm(port, message),
+            ReadResult::Message(message) => self.handle_request(port, message),
+            ReadResult::Ended => self.abort(port),
+            ReadResult::Broken(why) => {
                 port.say(Level::Error, &format!("vhost '{}': a message is refused: {why}", port.path));
                 self.abort(port)
             }
-            // The library sends nothing unprompted: it has ended the connection.
-            Read::Nothing if !matches!(self.from_library.read(library), Read::Nothing) => self.abort(port),
-            Read::Nothing => self.set_step(Step::reading(confirming), false),
+            // The library sends nothing without a request, so it has ended the connection.
+            ReadResult::Nothing if !matches!(self.from_library.read(library), ReadResult::Nothing) => {
+                self.abort(port)
+            }
+            ReadResult::Nothing => self.set_step(Step::read_next(confirming), false),
         }
     }
 
-    /// Checks a message; if it passes, it waits for workers to leave.
+    /// Checks a message. If it is accepted, it waits for the end of accesses.
     fn handle_request(&mut self, port: &PortState, message: Message) -> bool {
         let since = Instant::now();
         if let Err(refusal) = check(port, &message) {
@@ -238,29 +246,29 @@ impl Session {
                 false => self.abort(port),
             };
         }
-        let hold = if allows_workers(message.request()) {
-            Hold::Accesses(port.access.in_progress())
+        let wait_for = if allows_workers(message.request()) {
+            WaitFor::Accesses(port.access.in_progress())
         } else {
             port.access.block();
-            Hold::NoWorker
+            WaitFor::NoWorker
         };
-        self.set_step(Step::Held(message, hold, since), true)
+        self.set_step(Step::WaitingForWorkers(message, wait_for, since), true)
     }
 
     fn wait_for_workers(
         &mut self,
         port: &PortState,
         message: Message,
-        mut hold: Hold,
+        mut wait_for: WaitFor,
         since: Instant,
     ) -> bool {
-        let mut may_go = || match &mut hold {
-            Hold::Accesses(accesses) => accesses.have_ended(),
-            Hold::NoWorker => port.access.is_idle(),
+        let mut is_allowed = || match &mut wait_for {
+            WaitFor::Accesses(accesses) => accesses.have_ended(),
+            WaitFor::NoWorker => port.access.is_idle(),
         };
-        while !may_go() {
+        while !is_allowed() {
             if since.elapsed() >= SPIN {
-                return self.set_step(Step::Held(message, hold, since), false);
+                return self.set_step(Step::WaitingForWorkers(message, wait_for, since), false);
             }
             std::hint::spin_loop();
         }
@@ -270,40 +278,42 @@ impl Session {
             _ if has_own_reply(request) => ReplyKind::Forward,
             _ => ReplyKind::Ack { wanted },
         };
-        let blocked = matches!(hold, Hold::NoWorker);
-        self.send_to_library(port, message, Step::Asked { request, blocked, then })
+        let blocked = matches!(wait_for, WaitFor::NoWorker);
+        self.send_to_library(port, message, Step::WaitingForReply { request, blocked, then })
     }
 
-    /// Sends the library a whole message. It has read the previous ones, so there is space.
+    /// Sends the library a complete message. The library has read all previous messages, so the socket has space.
     fn send_to_library(&mut self, port: &PortState, mut message: Message, then: Step) -> bool {
         if !has_own_reply(message.request()) {
             message.set_needs_reply();
         }
         let Some(library) = &self.library else { return self.abort(port) };
         match Outbox::new(message).write(library) {
-            Written::All => self.set_step(then, true),
-            Written::Part | Written::Ended => self.abort(port),
+            WriteResult::All => self.set_step(then, true),
+            WriteResult::Part | WriteResult::Ended => self.abort(port),
         }
     }
 
     fn read_library_reply(&mut self, port: &PortState, request: u32, blocked: bool, then: ReplyKind) -> bool {
         let Some(library) = &self.library else { return self.abort(port) };
         let message = match self.from_library.read(library) {
-            Read::Message(message) => message,
-            Read::Nothing => return self.set_step(Step::Asked { request, blocked, then }, false),
-            Read::Ended | Read::Broken(_) => return self.abort(port),
+            ReadResult::Message(message) => message,
+            ReadResult::Nothing => {
+                return self.set_step(Step::WaitingForReply { request, blocked, then }, false);
+            }
+            ReadResult::Ended | ReadResult::Broken(_) => return self.abort(port),
         };
         let ack = message.payload().len() == 8;
         let (done, forward) = match then {
             ReplyKind::Forward => (true, true),
             ReplyKind::Confirmed => (true, false),
-            // A request whose reply has another payload than an acknowledgement's 8 bytes.
-            ReplyKind::Ack { wanted } => (!ack || message.says_done(), wanted || !ack),
-            ReplyKind::Table { wanted } if ack => (message.says_done(), wanted),
+            // If the payload has not the 8 bytes of an acknowledgement, the message is another reply to this request.
+            ReplyKind::Ack { wanted } => (!ack || message.reports_success(), wanted || !ack),
+            ReplyKind::Table { wanted } if ack => (message.reports_success(), wanted),
             ReplyKind::Table { .. } => return self.write(port, Outbox::new(message), true),
         };
-        // A memory table that the library could not map leaves rings with dangling addresses: no worker enters any
-        // more.
+        // If the library could not map a memory table, rings have dangling addresses. So access stays blocked, and the connection
+        // ends.
         if !done && then != (ReplyKind::Ack { wanted: true }) {
             if forward {
                 self.answer(port, message);
@@ -311,23 +321,27 @@ impl Session {
             return self.abort(port);
         }
         if blocked {
-            // The number is valid: the library removes the guest only at our request.
+            // The vid is valid: the library removes the guest only at the session's request.
             port.access.unblock().into_iter().for_each(callbacks::disable_kicks);
         }
         if forward { self.answer(port, message) } else { self.set_step(Step::Idle, true) }
     }
 
-    /// The guest confirmed a memory table (post-copy). The library does not say whether it accepted that; a query
-    /// shows it.
+    /// Passes on the guest's confirmation of a memory table (post-copy). The library does not reply to it, so the session sends a
+    /// query, whose reply shows that the library accepted the confirmation.
     fn confirm(&mut self, port: &PortState, message: Message) -> bool {
         let refused = !message.fds.never_block_on_close() || message.request() != request::SET_MEM_TABLE;
         let Some(library) = self.library.as_ref().filter(|_| !refused) else { return self.abort(port) };
-        if Outbox::new(message).write(library) != Written::All {
+        if Outbox::new(message).write(library) != WriteResult::All {
             return self.abort(port);
         }
-        let question = Message::new(request::GET_FEATURES, &[], &self.closing);
-        let then = Step::Asked { request: request::GET_FEATURES, blocked: true, then: ReplyKind::Confirmed };
-        self.send_to_library(port, question, then)
+        let query = Message::new(request::GET_FEATURES, &[], &self.closing);
+        let then = Step::WaitingForReply {
+            request: request::GET_FEATURES,
+            blocked: true,
+            then: ReplyKind::Confirmed,
+        };
+        self.send_to_library(port, query, then)
     }
 
     fn answer(&mut self, port: &PortState, message: Message) -> bool {
@@ -337,44 +351,44 @@ impl Session {
     fn write(&mut self, port: &PortState, mut outbox: Outbox, confirming: bool) -> bool {
         let Some(guest) = &self.guest else { return self.abort(port) };
         match outbox.write(guest) {
-            Written::All => self.set_step(Step::reading(confirming), true),
-            Written::Part => self.set_step(Step::Answering { outbox, confirming }, false),
-            Written::Ended => self.abort(port),
+            WriteResult::All => self.set_step(Step::read_next(confirming), true),
+            WriteResult::Part => self.set_step(Step::Answering { outbox, confirming }, false),
+            WriteResult::Ended => self.abort(port),
         }
     }
 
-    fn wait_to_leave(&mut self, port: &PortState, since: Instant) -> bool {
+    fn wait_to_close(&mut self, port: &PortState, since: Instant) -> bool {
         while !port.access.is_idle() {
             if since.elapsed() >= SPIN {
-                return self.set_step(Step::Leaving(since), false);
+                return self.set_step(Step::WaitingToClose(since), false);
             }
             std::hint::spin_loop();
         }
         self.library = None;
-        self.set_step(Step::Left, false)
+        self.set_step(Step::Closed, false)
     }
 }
 
-/// Checks whether the library may get this message. Checks that depend on the state of rings run under the locks of
+/// Checks whether the message may be passed to the library. Checks that depend on the state of rings run later, under the locks of
 /// the rings ([`crate::vhost::message_checks`]).
 fn check(port: &PortState, message: &Message) -> Result<(), Refusal> {
     use request::*;
     let (fds, counters) = (&message.fds, [SET_VRING_KICK, SET_VRING_CALL, SET_VRING_ERR]);
     match message.request() {
-        _ if !fds.never_block_on_close() => Err(Refusal::Descriptor),
+        _ if !fds.never_block_on_close() => Err(Refusal::FileDescriptor),
         SET_MEM_TABLE => memory_table::check_table(message.payload(), fds, memory_table::bytes_max()),
         SET_LOG_BASE => memory_table::check_log(message.payload(), fds, memory_table::bytes_max()),
-        n if counters.contains(&n) && !fds.iter().all(is_event) => Err(Refusal::Descriptor),
+        n if counters.contains(&n) && !fds.iter().all(is_event) => Err(Refusal::FileDescriptor),
         POSTCOPY_ADVISE | POSTCOPY_LISTEN | POSTCOPY_END if !port.postcopy => Err(Refusal::NotOffered),
         _ => Ok(()),
     }
 }
 
 fn is_event(fd: &OwnedFd) -> bool {
-    vhost::descriptors::kind(fd.as_fd()) == vhost::descriptors::Kind::Event
+    vhost::file_descriptors::kind(fd.as_fd()) == vhost::file_descriptors::Kind::Event
 }
 
-/// Requests to which the library replies with more than an acknowledgement.
+/// Whether the library's reply to this request is more than an acknowledgement.
 fn has_own_reply(request: u32) -> bool {
     use request::*;
     matches!(
@@ -391,8 +405,8 @@ fn has_own_reply(request: u32) -> bool {
     )
 }
 
-/// Requests for which the library neither removes the guest nor changes its memory or the state of a ring: workers may
-/// enter meanwhile. A guest also sends these while its rings run.
+/// Whether workers may access the rings while this request is executed: the library neither removes the guest nor changes its memory or
+/// the state of a ring. Guests also send such requests while their rings run.
 fn allows_workers(request: u32) -> bool {
     use request::*;
     matches!(

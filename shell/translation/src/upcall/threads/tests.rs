@@ -1,4 +1,4 @@
-//! Real handler threads against a worker that the test polls.
+//! Real handler threads, and a worker that the test polls.
 
 use super::{Handlers, Plan, allowed_cores};
 use datapath::park::Limits;
@@ -46,7 +46,7 @@ fn threads_start_and_end_without_losing_upcalls() {
     assert_eq!(Arc::strong_count(&datapath), 1);
 }
 
-/// A port that receives queued packets and counts, by port, those sent.
+/// A port that receives queued packets and counts the packets that are sent to it.
 #[derive(Clone, Default)]
 struct Wire(Arc<Mutex<VecDeque<Vec<u8>>>>, Arc<AtomicU64>);
 
@@ -71,16 +71,16 @@ impl TxQueue for Wire {
 
 /// A slow handler: after a delay, a megaflow for each source that outputs to port 2.
 #[derive(Default)]
-struct Slow {
-    takes: Duration,
+struct SlowHandler {
+    delay: Duration,
     served: AtomicU64,
-    /// How many upcalls had been served when a packet of port 3 was; 0: none of port 3 yet.
+    /// Number of upcalls that had been served before a packet of port 3 was served; 0: no such packet was served yet.
     served_before_port_3: AtomicU64,
 }
 
-impl UpcallHandler for Slow {
+impl UpcallHandler for SlowHandler {
     fn miss(&self, upcall: Upcall<'_>) -> Translation {
-        std::thread::sleep(self.takes);
+        std::thread::sleep(self.delay);
         let before = self.served.fetch_add(1, Ordering::Relaxed);
         if upcall.flow.in_port == 3 {
             self.served_before_port_3.store(before, Ordering::Relaxed);
@@ -118,7 +118,8 @@ fn parking(datapath: &Arc<Datapath>) -> Worker {
 #[test]
 fn removing_a_port_drops_its_parked_packets() {
     let datapath = Datapath::new(&Config::default());
-    datapath.set_handler(Arc::new(Slow { takes: Duration::from_micros(50), ..Slow::default() }));
+    datapath
+        .set_handler(Arc::new(SlowHandler { delay: Duration::from_micros(50), ..SlowHandler::default() }));
     let mut handlers = Handlers::default();
     handlers.set(&datapath, &Plan { threads: 2, cores: allowed_cores() });
     let (rx, tx) = (Wire::default(), Wire::default());
@@ -136,7 +137,7 @@ fn removing_a_port_drops_its_parked_packets() {
             worker.settle(PortNo(1), now);
         }
         assert!(worker.remove_rxq(PortNo(1), QueueId(0)).is_some());
-        worker.rest();
+        worker.go_idle();
         datapath.del_port(PortNo(1)).unwrap();
         let tally = datapath.tally();
         assert_eq!((tally.balance(), tally.parked()), (0, 0));
@@ -158,7 +159,7 @@ fn removing_a_port_drops_its_parked_packets() {
 #[test]
 fn a_storm_does_not_delay_other_ports() {
     let datapath = Datapath::new(&Config::default());
-    let slow = Arc::new(Slow { takes: Duration::from_millis(1), ..Slow::default() });
+    let slow = Arc::new(SlowHandler { delay: Duration::from_millis(1), ..SlowHandler::default() });
     datapath.set_handler(slow.clone());
     let mut handlers = Handlers::default();
     handlers.set(&datapath, &Plan { threads: 1, cores: allowed_cores() });

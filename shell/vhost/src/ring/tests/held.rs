@@ -1,23 +1,23 @@
-//! A switch that is killed between the receipt of a burst and its end: the buffers of the sender, which has an inflight area, are held until
+//! A switch is killed between the reception and the end of a burst. The buffers of the sender, which has an inflight area, are held until
 //! the receiver gets the packets.
 
 use super::*;
 use crate::ring::inflight::Area;
-use packet::held::{self, Held};
+use packet::held_buffers::{self, HeldBuffers};
 use std::panic::resume_unwind;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const SIZE: u16 = 64;
 const FEATURES: u64 = feature::VERSION_1 | feature::MRG_RXBUF;
 
-/// When the switch is killed.
+/// The moment at which the switch is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kill {
     Never,
     Received,
     /// Some packets are in the receiver's buffers.
     Copied,
-    /// All packets are there; the sender has its buffers, but the receiver does not know of the packets.
+    /// All packets are in the receiver's buffers, and the sender's buffers were released, but the packets are not visible to the receiver.
     Released,
     Sent,
     Shown,
@@ -31,7 +31,7 @@ impl Kill {
     }
 }
 
-/// The guest that sends.
+/// The sending guest.
 struct Sender<D: Driver> {
     guest: Mutex<Guest<D>>,
     kill: Mutex<Kill>,
@@ -47,7 +47,7 @@ impl<D: Driver> Sender<D> {
     }
 }
 
-impl<D: Driver> Held for Sender<D> {
+impl<D: Driver> HeldBuffers for Sender<D> {
     fn release(&self) {
         self.guest().ring.release();
         let kill = *self.kill();
@@ -60,12 +60,12 @@ fn area(packed: bool) -> Arc<Area> {
     Arc::new(Area::create(&wanted, packed).unwrap().0)
 }
 
-/// A switch that finds the ring by the area.
+/// Starts the ring as a switch that reads its position from the inflight area.
 fn start<D: Driver>(guest: &mut Guest<D>, area: &Arc<Area>) {
     let region = area.region(0, SIZE, D::Format::PACKED).unwrap();
-    // A base that is wrong does not matter once the ring is noted.
-    let base = region.was_used().unwrap().then_some(7);
-    let start = Start { base, region: Some(region) };
+    // The wrong `base` has no effect, because the position is recorded in the inflight area.
+    let base = region.was_initialized().unwrap().then_some(7);
+    let start = StartPosition { base, region: Some(region) };
     let ring = Ring::new(&guest.memory.0, addresses(), SIZE, FEATURES, start, None);
     guest.ring = ring.unwrap().unwrap();
 }
@@ -78,13 +78,13 @@ where
     R: Driver,
 {
     let kill = *from.kill();
-    let (mut pool, mut out, mut loans) = (FramePool::new(64), Vec::new(), Loans::new());
-    let got = from.guest().ring.receive(64, &mut pool, &mut out, Some(&mut loans));
-    assert_eq!((got.lent, got.packets > 0, got.refused), (true, true, 0));
-    held::hold(Arc::clone(from) as Arc<dyn Held>);
+    let (mut pool, mut out, mut leases) = (FramePool::new(64), Vec::new(), TailLeases::new());
+    let got = from.guest().ring.receive(64, &mut pool, &mut out, Some(&mut leases));
+    assert_eq!((got.needs_return, got.packets > 0, got.refused), (true, true, 0));
+    held_buffers::hold(Arc::clone(from) as Arc<dyn HeldBuffers>);
     assert!(from.guest().collect().is_empty(), "buffers are held");
     kill.at(Kill::Received);
-    let items: Vec<_> = out.iter().map(Item::of).collect();
+    let items: Vec<_> = out.iter().map(Item::from_frame).collect();
     let mut copied = 0;
     let filled = to.ring.fill(&items, |_, _| {
         copied += 1;
@@ -94,8 +94,8 @@ where
     });
     assert_eq!(filled.handled, items.len());
     kill.at(Kill::Sent);
-    held::release();
-    from.guest().ring.publish_lent();
+    held_buffers::release();
+    from.guest().ring.publish_deferred();
     kill.at(Kill::Shown);
 }
 
@@ -113,7 +113,7 @@ where
         Arc::new(Sender { guest: Mutex::new(Guest::<S>::new(SIZE, FEATURES)), kill: Mutex::new(kill) });
     let mut to = Guest::<R>::new(SIZE, FEATURES);
     let mut sent = 0;
-    // The bursts of one seed begin at different places of the rings.
+    // The bursts of one seed begin at different positions of the rings.
     for kill in [Kill::Never, kill, Kill::Never] {
         // Long packets need two buffers.
         while to.offer(&[1024], true, false).is_some() {}
@@ -129,7 +129,7 @@ where
         *from.kill() = kill;
         start(&mut from.guest(), &areas[0]);
         start(&mut to, &areas[1]);
-        // A thread has a list of its own of what is held, as a process has.
+        // The list of held buffers belongs to a thread, so a thread represents a process here.
         let ended = std::thread::scope(|scope| scope.spawn(|| iteration(&from, &mut to)).join());
         assert_eq!(ended.is_err(), kill != Kill::Never);
         from.guest().collect();
@@ -150,7 +150,7 @@ where
     (got, sent)
 }
 
-/// Packets are lost only if the switch is killed between the release and the store that shows the packets to the receiver; none comes twice.
+/// Packets are lost only if the switch is killed between the release and the store that makes the packets visible; none is sent twice.
 #[test]
 fn packets_of_a_burst_arrive_once() {
     fn all<S, R>()

@@ -1,0 +1,111 @@
+//! Access of the main loop to a bridge's sockets, which either the main loop or the thread `ofconn` serves.
+//!
+//! **Threads**: the main loop. Only `call` waits for the thread of the sockets.
+
+use crate::command::{Command, ConnId, Event};
+use crate::sockets::Sockets;
+use crate::thread::{RemoteSockets, SocketThread};
+use runtime::WaitSet;
+use units::Millis;
+
+/// The sockets of one bridge.
+#[derive(Debug)]
+pub(crate) enum SocketServer {
+    /// The main loop serves the sockets; the list has the commands that were not carried out. A request is decoded only after the
+    /// previous one of the connection was executed.
+    Local(Box<Sockets>, Vec<(ConnId, Vec<Command>)>),
+    /// The thread `ofconn` serves the sockets.
+    Remote(RemoteSockets),
+}
+
+impl SocketServer {
+    pub(crate) fn local(bridge: &str) -> SocketServer {
+        SocketServer::Local(Box::new(Sockets::new(bridge)), Vec::new())
+    }
+
+    pub(crate) fn remote(bridge: &str, serving: &SocketThread) -> SocketServer {
+        SocketServer::Remote(serving.serve(Sockets::new(bridge)))
+    }
+
+    pub(crate) fn is_local(&self) -> bool {
+        matches!(self, SocketServer::Local(..))
+    }
+
+    /// Calls `work` with the sockets and waits for the result. `None`: the thread has ended.
+    pub(crate) fn call<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&mut Sockets) -> T + Send + 'static,
+    ) -> Option<T> {
+        match self {
+            SocketServer::Local(sockets, _) => Some(work(sockets)),
+            SocketServer::Remote(remote) => remote.call(work),
+        }
+    }
+
+    /// Begins a turn of local sockets.
+    pub(crate) fn run(&mut self, now: Millis) {
+        if let SocketServer::Local(sockets, _) = self {
+            sockets.run(now);
+        }
+    }
+
+    /// Decodes one request of a connection if the sockets are local. Returns whether a request was decoded.
+    pub(crate) fn decode(&mut self, id: ConnId) -> bool {
+        match self {
+            SocketServer::Local(sockets, _) => sockets.decode_conn(id, 1) > 0,
+            SocketServer::Remote(_) => false,
+        }
+    }
+
+    /// The events since the last call.
+    pub(crate) fn take_events(&mut self) -> Vec<(ConnId, Event)> {
+        match self {
+            SocketServer::Local(sockets, _) => sockets.take_events(),
+            SocketServer::Remote(remote) => remote.take_events(),
+        }
+    }
+
+    /// Adds commands for a connection; `deliver` hands them over.
+    pub(crate) fn collect(&mut self, id: ConnId, commands: Vec<Command>) {
+        if commands.is_empty() {
+            return;
+        }
+        match self {
+            SocketServer::Local(_, collected) => collected.push((id, commands)),
+            SocketServer::Remote(remote) => remote.collect(id, commands),
+        }
+    }
+
+    /// Hands the collected commands to the sockets.
+    pub(crate) fn deliver(&mut self, now: Millis) {
+        match self {
+            SocketServer::Local(sockets, collected) => {
+                for (id, commands) in collected.drain(..) {
+                    sockets.carry_out(id, commands, now);
+                }
+            }
+            SocketServer::Remote(remote) => remote.deliver(),
+        }
+    }
+
+    /// Wakes the thread of the sockets.
+    pub(crate) fn wake(&mut self) {
+        if let SocketServer::Remote(remote) = self {
+            remote.wake();
+        }
+    }
+
+    /// Ends a turn of local sockets.
+    pub(crate) fn flush(&mut self, now: Millis) {
+        if let SocketServer::Local(sockets, _) = self {
+            sockets.flush(now);
+        }
+    }
+
+    /// Adds the events that end the next sleep. If a thread serves the sockets, there are none: that thread wakes the main loop.
+    pub(crate) fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) {
+        if let SocketServer::Local(sockets, _) = self {
+            sockets.wait(set, now);
+        }
+    }
+}

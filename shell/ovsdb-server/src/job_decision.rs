@@ -1,0 +1,112 @@
+//! Decides whether a request may take so long that a background job must execute it (ADR 22).
+//!
+//! The estimate uses the request and the numbers of rows and long values, without reading rows. A request that needs no
+//! job takes a few milliseconds at most.
+
+use crate::batch::ServedDatabase;
+use crate::conn::PendingRequest;
+use crate::core::Core;
+use crate::session::Session;
+use ovsdb::database::Table;
+use ovsdb::monitor::Version;
+use ovsdb::schema::TableSchema;
+use ovsdb::{ClientMessage, Database, Json, Message, Parameters};
+
+/// Reading or writing this many rows takes about 5 ms.
+const ROWS: usize = 5_000;
+/// Executing this many operations takes about 5 ms.
+const OPERATIONS: usize = 500;
+/// Reading or copying long values with 300 × 64 elements takes about 4 ms.
+const LONG_VALUES: usize = 300;
+/// In a database with more rows than this, even a small change may take long: deleting a row may delete other rows, and
+/// all rows of tables that may have weak references to it are searched.
+const ROWS_OF_SMALL_CHANGES: usize = 50_000;
+
+impl Core {
+    /// Returns whether a job must execute the request.
+    pub fn needs_job(&self, request: &PendingRequest) -> bool {
+        let ClientMessage::Message(message) = &request.message else { return true };
+        let Message::Request { method, params, .. } = message else { return false };
+        if request.is_long() {
+            return true;
+        }
+        let database = params.get(0).and_then(Json::as_str).and_then(|name| self.databases.get(name));
+        match method.as_str() {
+            "transact" => database.is_some_and(|served| transaction_needs_job(&served.db, params)),
+            // The parameters do not name the database: assume that it is the largest.
+            "monitor_cond_change" => self.databases.values().any(|served| is_large(&served.db)),
+            "convert" => true,
+            method if Version::from_method(method).is_some() => {
+                database.is_some_and(|served| is_large(&served.db))
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns whether a job must send the held changes of a session.
+    pub fn needs_job_to_send_changes(session: &Session) -> bool {
+        session.held_change_count() > ROWS
+    }
+
+    /// Returns whether a job must retry the blocked transactions.
+    pub fn needs_job_to_retry(&self) -> bool {
+        let waits = |session: &Session, served: &ServedDatabase| {
+            let name = &served.db.schema().name;
+            let mut blocked = session.blocked.iter().filter(|b| b.params.database() == Some(name));
+            blocked.any(|b| match &b.params {
+                Parameters::Tree(params) => transaction_needs_job(&served.db, params),
+                Parameters::Text(_) => true,
+            })
+        };
+        self.sessions.values().any(|session| self.databases.values().any(|served| waits(session, served)))
+    }
+}
+
+fn rows(db: &Database) -> usize {
+    db.tables().iter().map(|table| table.rows().size()).sum()
+}
+
+/// Returns whether reading the complete database takes long.
+fn is_large(db: &Database) -> bool {
+    let long_values: usize = db.tables().iter().map(Table::long_values).sum();
+    rows(db) > ROWS || long_values > LONG_VALUES
+}
+
+/// Number of elements of long values that all operations together may read or copy, in units of 64.
+fn long_values(db: &Database, operations: &[Json]) -> usize {
+    let table = |operation: &Json| db.schema().table_index(operation.get("table")?.as_str()?);
+    operations.iter().filter_map(table).map(|table| db.tables()[table].long_values()).sum()
+}
+
+fn transaction_needs_job(db: &Database, params: &Json) -> bool {
+    let operations = params.as_array().map(Vec::as_slice).unwrap_or_default();
+    let all = rows(db);
+    let needs_job = |operation: &Json| {
+        let text = |name: &str| operation.get(name).and_then(Json::as_str);
+        let Some(op) = text("op") else { return false };
+        let removes = matches!(op, "update" | "mutate" | "delete");
+        removes && all > ROWS_OF_SMALL_CHANGES
+            || all > ROWS && scans(db, text("table"), operation.get("where"))
+    };
+    operations.len() > OPERATIONS
+        || long_values(db, operations) > LONG_VALUES
+        || operations.iter().any(needs_job)
+}
+
+/// Returns whether an operation reads all rows of a large table.
+fn scans(db: &Database, table: Option<&str>, condition: Option<&Json>) -> bool {
+    let (Some(table), Some(condition)) = (table, condition) else { return false };
+    let Some((schema, rows)) = db.schema().table(table).zip(db.rows(table)) else { return false };
+    rows.size() > ROWS && !uses_index(schema, condition)
+}
+
+/// Returns whether rows that meet the condition are found without a scan: by their UUID, or by all columns of an index.
+fn uses_index(schema: &TableSchema, condition: &Json) -> bool {
+    let clauses = condition.as_array().map(Vec::as_slice).unwrap_or_default();
+    let names = |name: &str| {
+        let is = |at: usize, clause: &Json, text: &str| clause.get(at).and_then(Json::as_str) == Some(text);
+        clauses.iter().any(|clause| is(0, clause, name) && is(1, clause, "=="))
+    };
+    let of_index = |columns: &Vec<usize>| columns.iter().all(|c| names(&schema.columns[*c].name));
+    names("_uuid") || schema.indexes.iter().any(of_index)
+}
