@@ -74,7 +74,8 @@ fn add_outputs(list: &str, state: &mut State, path: &str, out: &mut Vec<Sent>) {
             "gt" | "le" | "actions" | "check_pkt_len" | "sample" => {
                 add_outputs(inside, &mut state.clone(), &format!("{path}{name}."), out);
             }
-            "" => {}
+            // Nothing is sent.
+            "" | "drop" => {}
             _ if state.apply(action) => {}
             _ => out.push(Sent {
                 state: state.text(),
