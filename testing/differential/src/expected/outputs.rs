@@ -86,6 +86,7 @@ impl SentFrames<'_> {
             let network = type_behind_tags(line).and_then(|at| match hex(line, at..at + 2) {
                 "0800" => Some((at + 2, 20)),
                 "86dd" => Some((at + 2, 40)),
+                "0806" => Some((at + 2, 28)),
                 _ => None,
             });
             let Some((at, length)) = network else { return line.to_owned() };
@@ -96,7 +97,8 @@ impl SentFrames<'_> {
                 blanked(&line, sum..sum + 2)
             })
         };
-        before.contains("push_vlan(") && (transport || after.contains("set(ip")) && self.same(blank)
+        let network = after.contains("set(ip") || after.contains("set(arp(");
+        before.contains("push_vlan(") && (transport || network) && self.same(blank)
     }
 
     /// The same if a tag is pushed or a label is added, removed or written after the packet-in: the stock switch then writes at
