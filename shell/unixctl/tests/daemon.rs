@@ -123,7 +123,7 @@ fn a_panic_is_logged_and_the_daemon_started_again() {
         let line = format!("|EMER|thread '{thread}' panicked at shell/runtime/src/ordered_panic.rs:");
         assert!(log.contains(&line) && log.contains("ordered a panic in"), "{log}");
         assert!(
-            log.contains("|EMER|backtrace, program at 0x") && log.contains("ordered_panic::panic_if_meant"),
+            log.contains("|EMER|backtrace, program at 0x") && log.contains("ordered_panic::panic_if_named"),
             "{log}"
         );
         assert!(log.contains(&format!("1 crashes: pid {first} died, killed (signal 6 (SIGABRT))")), "{log}");
