@@ -82,11 +82,12 @@ impl SentFrames<'_> {
         let Some((before, after)) = actions.split_once("userspace(") else { return false };
         let transport =
             ["set(tcp(", "set(udp(", "set(sctp(", "set(icmp"].iter().any(|set| after.contains(set));
+        let writes_arp = after.contains("set(arp(");
         let blank = |line: &str| {
             let network = type_behind_tags(line).and_then(|at| match hex(line, at..at + 2) {
                 "0800" => Some((at + 2, 20)),
                 "86dd" => Some((at + 2, 40)),
-                "0806" => Some((at + 2, 28)),
+                "0806" if writes_arp => Some((at + 2, 28)),
                 _ => None,
             });
             let Some((at, length)) = network else { return line.to_owned() };
@@ -97,7 +98,7 @@ impl SentFrames<'_> {
                 blanked(&line, sum..sum + 2)
             })
         };
-        let network = after.contains("set(ip") || after.contains("set(arp(");
+        let network = after.contains("set(ip") || writes_arp;
         before.contains("push_vlan(") && (transport || network) && self.same(blank)
     }
 
@@ -471,6 +472,8 @@ mod tests {
             assert!(expected(&stock, &build("00", "02"), &[], &writes));
             assert!(!expected(&stock, &ours.replace("002", "003"), &[], &writes));
         }
-        assert!(!expected(&frame(1, "080645e8820a"), &frame(1, "080645000000"), &[], actions));
+        let (stock, ours) = (frame(1, "080645e8820a"), frame(1, "080645000000"));
+        assert!(!expected(&stock, &ours, &[], actions));
+        assert!(expected(&stock, &ours, &[], &actions.replace("ipv4(src", "arp(sip")));
     }
 }
