@@ -32,7 +32,7 @@ pub const LEARN: Style = Style("31");
 pub fn is_wanted() -> bool {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let can = set("TERM").is_some_and(|term| term != "dumb");
-    !suggest::is_off() && can && set("NO_COLOR").is_none() && std::io::stdout().is_terminal()
+    !suggest::has_stock_name() && can && set("NO_COLOR").is_none() && std::io::stdout().is_terminal()
 }
 
 /// The text in a style if `on`, otherwise unchanged.

@@ -11,14 +11,14 @@ pub fn turn_off() {
     OFF.store(true, Ordering::Relaxed);
 }
 
-/// Returns whether suggestions are off, because the tool was called by a name of Open vSwitch.
-pub fn is_off() -> bool {
+/// Returns whether the tool was called by a name of Open vSwitch, so that suggestions are off.
+pub fn has_stock_name() -> bool {
     OFF.load(Ordering::Relaxed)
 }
 
 /// The hint after an error message about `given`; empty if no name is similar.
 pub fn hint<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> String {
-    if is_off() {
+    if has_stock_name() {
         return String::new();
     }
     nearest(given, names).map(|name| format!(" (did you mean \"{name}\"?)")).unwrap_or_default()

@@ -5,7 +5,7 @@ mod embedded;
 mod man;
 mod options;
 
-use control_commands::{Commands, trace, why};
+use control_commands::{Commands, explain_flow, trace};
 use ctl::OfferedBy;
 use observe::{MetricsServer, Question};
 use options::Arguments;
@@ -122,7 +122,7 @@ fn serve(
         if let Some(wanted) = observe.next_trace() {
             let result = match &wanted.question {
                 Question::Trace(args) => trace(&mut switch, args).map(ovsdb::Json::from),
-                Question::Why { port, flow } => why(&mut switch, port.as_deref(), flow),
+                Question::Why { port, flow } => explain_flow(&mut switch, port.as_deref(), flow),
             };
             wanted.answer(result);
             program.poll.waker().wake();

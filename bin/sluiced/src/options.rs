@@ -26,11 +26,11 @@ impl Arguments {
     /// Parses the arguments that `DaemonArgs` has not parsed.
     pub fn parse(rest: &[String], dirs: &Dirs) -> Result<Arguments, String> {
         let socket = format!("unix:{}", dirs.in_run("db.sock").display());
-        let is_ours = dirs.progname != "ovs-vswitchd";
+        let is_sluice_name = dirs.progname != "ovs-vswitchd";
         let mut options = Options {
             rundir: dirs.run.clone(),
             progname: dirs.progname.clone(),
-            own_versions: is_ours,
+            writes_versions: is_sluice_name,
             seed: RandomState::new().build_hasher().finish(),
             ..Options::default()
         };
@@ -63,10 +63,10 @@ impl Arguments {
                         eprintln!("{long} has no effect in this version of Sluice");
                     }
                 }
-                ("--ovsdb-limits", Some(value)) if is_ours => {
+                ("--ovsdb-limits", Some(value)) if is_sluice_name => {
                     limits = Limits::parse(value).map_err(|text| format!("{name}: {text}"))?;
                 }
-                ("--db", Some(value)) if is_ours => remote = Some(value.to_owned()),
+                ("--db", Some(value)) if is_sluice_name => remote = Some(value.to_owned()),
                 (name, _) if name.starts_with('-') && name.len() > 1 => {
                     return Err(format!("unrecognized option '{name}'\nuse --help for help"));
                 }
@@ -74,7 +74,7 @@ impl Arguments {
                 _ => return Err("at most one non-option argument accepted; use --help for usage".to_owned()),
             }
         }
-        let embedded = is_ours && remote.is_none();
+        let embedded = is_sluice_name && remote.is_none();
         options.database = remote.unwrap_or(socket);
         Ok(Arguments { options, embedded, limits, keeps })
     }

@@ -1,9 +1,9 @@
 //! Egress: a policer or a shaper between the workers and a port's device.
 //!
 //! The tx queues of a port with QoS are [`EgressQueue`]s, which are placed in front of the device's queues; a port
-//! without QoS has the device's own queues. All queues of a port share one [`Egress`], whose lock a worker holds for
-//! one burst. A shaper sends only by the first tx queue of the device, so the packets of a flow stay in order
-//! whichever worker sends them.
+//! without QoS has the device's own queues. All queues of a port share one [`Egress`], whose lock a worker holds
+//! while the policer checks one burst, or while the shaper accepts one burst and sends up to [`BURSTS`]. A shaper sends
+//! only by the first tx queue of the device, so the packets of a flow stay in order whichever worker sends them.
 //!
 //! A shaper holds frames. The worker that left frames in it serves it in each iteration until the shaper is empty
 //! (`path/transmit.rs`).
@@ -11,7 +11,7 @@
 use crate::engine::bursts::TX_BURST;
 use crate::port::{Frame, FrameBatch, QosResult, TxQueue, TxResult};
 use crate::port_count::{PortCount, QueueCount};
-use qos::shaper::DEFAULT;
+use qos::shaper::DEFAULT_QUEUE;
 use qos::{Invalid, QueueCounts, Shaper, ShaperSpec, SingleRate, SingleRateSpec, TwoRate, TwoRateTree};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::Nanos;
@@ -100,7 +100,8 @@ impl Egress {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the rates. Queues that remain keep their counters and packets. Returns the packets of removed queues.
+    /// Changes the rates. Queues that remain keep their counters and packets. Returns the packets of removed queues. If the
+    /// kind of QoS or the rates of a port's policer change, a new state replaces the old one; then all held packets are returned.
     pub(crate) fn set(&self, spec: EgressSpec) -> Result<Vec<Frame>, Invalid> {
         let now = (self.clock)();
         let mut state = self.lock();
@@ -161,15 +162,15 @@ impl Egress {
                 result.add(&lock(device, at).queue.tx(frames));
             }
             State::TwoRate(policer) => {
-                let mut queues = queues.iter().copied().chain(std::iter::repeat(DEFAULT));
+                let mut queues = queues.iter().copied().chain(std::iter::repeat(DEFAULT_QUEUE));
                 let mut exceeds =
-                    |f: &Frame| !policer.pass(queues.next().unwrap_or(DEFAULT), counted(f), now);
+                    |f: &Frame| !policer.pass(queues.next().unwrap_or(DEFAULT_QUEUE), counted(f), now);
                 refused.extend(frames.extract_if(.., |f| exceeds(f)));
                 drop(state);
                 result.add(&lock(device, at).queue.tx(frames));
             }
             State::Shaper(shaper) => {
-                let queues = queues.iter().copied().chain(std::iter::repeat(DEFAULT));
+                let queues = queues.iter().copied().chain(std::iter::repeat(DEFAULT_QUEUE));
                 for (frame, queue) in frames.drain(..).zip(queues) {
                     // The shaper keeps the frame for longer than this iteration, so its tail must be copied.
                     frame.complete();

@@ -1,8 +1,8 @@
 //! A lock-free stack of small numbers: the free buffers of a pool that several workers use.
 //!
 //! The numbers are indices below a fixed length; each is in the stack at most once. `head` contains the topmost number and a tag that every
-//! change increments. So a pop fails if the stack has changed while the pop read the links: a number that was popped and pushed again in
-//! between is the same, but the tag differs.
+//! change increments. So the compare-and-exchange of a pop fails, and the pop is repeated, if the stack has changed while the pop
+//! read the links: a number that was popped and pushed again in between is the same, but the tag differs.
 
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, zeros};
 

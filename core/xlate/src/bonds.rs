@@ -4,6 +4,7 @@ use crate::frozen::Frozen;
 use crate::messages::report;
 use crate::normal::{Ingress, is_gratuitous_arp};
 use crate::outcome::StatsTarget;
+use crate::ports::OutputOptions;
 use crate::snapshot::Bundle;
 use crate::walk::{BondHash, Walk};
 use bond::{Admission, Choice, View};
@@ -59,7 +60,8 @@ impl<'a> Walk<'a> {
         let view = self.bridge.bundle(bundle).and_then(|b| b.bond.as_ref());
         let Some((view, port)) = view.and_then(|view| Some((view, view.owner(bucket)?))) else { return };
         self.out.stats_targets.push(StatsTarget::Bond { tally: Arc::clone(view.tally()), bucket });
-        self.output_port(port, true, true, false);
+        let options = OutputOptions { by_tree: true, last: true, truncated: false };
+        self.output_port(port, options);
     }
 
     /// Returns whether the ingress bond accepts the packet.

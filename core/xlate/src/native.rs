@@ -262,7 +262,7 @@ impl Walk<'_> {
             return false;
         }
         let Some(tunnel_port) = underlay.endpoints.lookup(&self.flow, &mut self.mask) else {
-            self.snoop(port);
+            self.learn_neighbour(port);
             return false;
         };
         let from = match self.flow.dl_type {

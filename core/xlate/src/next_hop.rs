@@ -4,6 +4,7 @@ use crate::header::vlan_count;
 use crate::messages::report;
 use crate::native::TunnelHop;
 use crate::outcome::{Effect, HeldOutput, Solicitation, StatsTarget};
+use crate::ports::OutputOptions;
 use crate::snapshot::Port;
 use crate::underlay::HoldCapacity;
 use crate::walk::Walk;
@@ -40,8 +41,8 @@ impl Walk<'_> {
         self.out.stats_targets.push(StatsTarget::Solicit(solicitation));
     }
 
-    /// Holds the packet until the next hop is known. A packet to which a header was added, or from which a header was
-    /// removed, is not held: its output is repeated from the received packet, and a commit cannot repeat such a change.
+    /// Holds the packet until the next hop is known. When a held packet is sent, its changes are made again from the received
+    /// packet (`commit.rs`). A commit cannot repeat an added or removed header, so a packet with such a change is not held.
     pub(crate) fn hold_packet(&mut self, hop: &TunnelHop, port: &Port, inner: &Flow) {
         let can_be_held =
             self.committed.headers_changed == 0 && inner.packet_type == self.out.initial.packet_type;
@@ -49,8 +50,9 @@ impl Walk<'_> {
             return;
         }
         let capacity = self.snapshot.underlay.neighbours.hold_capacity(&hop.bridge, hop.next);
-        // A megaflow would drop later packets although they can be held, now or as soon as capacity is free. Only for
-        // `HopFull` the end of this state is reported as a change.
+        // A megaflow would drop later packets although they can be held, now or as soon as capacity is free. So no megaflow is
+        // made, except if the maximum number of packets is held for this next hop (`HopFull`): when packets can be held again,
+        // this is reported as a change, and the megaflow is translated again.
         self.out.avoid_caching |= capacity != HoldCapacity::HopFull;
         if self.received.side_effects && capacity == HoldCapacity::Free {
             self.out.effects.push(Effect::Hold(Box::new(HeldOutput {
@@ -69,7 +71,8 @@ impl Walk<'_> {
         self.mirrored = u32::MAX;
         (self.flow, self.mask) = (held.flow, held.mask);
         self.mark_all_words_changed();
-        self.output_port(held.at.1, true, true, false);
+        let options = OutputOptions { by_tree: true, last: true, truncated: false };
+        self.output_port(held.at.1, options);
         self.out
             .stats_targets
             .retain(|c| !matches!(c, StatsTarget::Tunnel { at, out: true } if *at == held.at));
@@ -78,7 +81,7 @@ impl Walk<'_> {
 
     /// Learns a neighbour from an ARP or ND answer or announcement. A packet with a VLAN tag is ignored: its sender, which may
     /// be a guest, is not in the network of the port's device and must not take over the address of a remote endpoint.
-    pub(crate) fn snoop(&mut self, port: &Port) {
+    pub(crate) fn learn_neighbour(&mut self, port: &Port) {
         let is_arp = self.flow.dl_type == ETHERTYPE_ARP;
         if !is_arp && (self.flow.dl_type, self.flow.nw_proto) != (0x86dd, ICMPV6) {
             return;
@@ -87,7 +90,7 @@ impl Walk<'_> {
         if vlan_count(&self.flow) > 0 {
             return;
         }
-        let neighbour = if is_arp { self.snooped_arp(port) } else { self.snooped_nd(port) };
+        let neighbour = if is_arp { self.neighbour_of_arp(port) } else { self.neighbour_of_nd(port) };
         let Some((ip, mac)) = neighbour else { return };
         let bridge = self.bridge.name.clone();
         // A new address must be learned from the packet itself. With a megaflow it would be learned later, when the
@@ -100,7 +103,8 @@ impl Walk<'_> {
         self.out.stats_targets.push(StatsTarget::NeighbourSeen { bridge, ip, mac });
     }
 
-    /// Returns whether one of the bridge's ports has this IP address.
+    /// Returns whether one of the bridge's ports has this IP address. `port`: the port to which the packet
+    /// is output.
     fn is_own(&self, port: &Port, ip: IpAddr) -> bool {
         let addresses = &self.snapshot.underlay.router.addresses;
         let has = |name: &str| addresses.of(name).iter().any(|a| a.addr() == ip);
@@ -108,7 +112,7 @@ impl Walk<'_> {
     }
 
     /// The neighbour that an ARP packet announces, if it is an answer to this bridge or gratuitous.
-    fn snooped_arp(&mut self, port: &Port) -> Option<(IpAddr, Mac)> {
+    fn neighbour_of_arp(&mut self, port: &Port) -> Option<(IpAddr, Mac)> {
         const REPLY: u8 = 2;
         let ip = |bits: u32| IpAddr::from(Ipv4Addr::from_bits(bits));
         (self.mask.nw_src, self.mask.nw_dst) = (u32::MAX, u32::MAX);
@@ -125,7 +129,7 @@ impl Walk<'_> {
     }
 
     /// The neighbour that an ND packet announces, if it is an advertisement to an address of this bridge.
-    fn snooped_nd(&mut self, port: &Port) -> Option<(IpAddr, Mac)> {
+    fn neighbour_of_nd(&mut self, port: &Port) -> Option<(IpAddr, Mac)> {
         const ADVERTISEMENT: u16 = 136;
         let dst = Ipv6Addr::from(self.flow.ipv6_dst);
         self.mask.ipv6_dst = [0xff; 16];

@@ -5,6 +5,7 @@
 
 use crate::messages::report;
 use crate::outcome::{Effect, StatsTarget};
+use crate::ports::OutputOptions;
 use crate::snapshot::Bundle;
 use crate::walk::Walk;
 use bridge::tunnel::PacketTypes;
@@ -242,7 +243,8 @@ impl<'a> Walk<'a> {
         let kept = self.flow.vlans;
         tags.put(&mut self.flow, vlan.priority_tags);
         self.output_mode.bond_hash = shared;
-        self.output_port(port, true, false, false);
+        let options = OutputOptions { by_tree: true, last: false, truncated: false };
+        self.output_port(port, options);
         self.output_mode.bond_hash = None;
         self.flow.vlans = kept;
     }

@@ -19,6 +19,17 @@ use units::{OfPort, PortNo};
 /// allowed only if the datapath supports more levels than this.
 const SAMPLES_TAKEN: usize = 3;
 
+/// How a packet is output to a port.
+#[derive(Clone, Copy)]
+pub(crate) struct OutputOptions {
+    /// The spanning tree state of the port must allow the output, too.
+    pub by_tree: bool,
+    /// No action follows the output, so the next bridge of a patch port may change the packet without a copy.
+    pub last: bool,
+    /// A `trunc` action precedes the output (`output(port=..,max_len=..)`); a patch port does not support it.
+    pub truncated: bool,
+}
+
 impl<'a> Walk<'a> {
     /// Returns whether the port may receive the packet.
     fn may_receive(&mut self, port: &Port) -> bool {
@@ -76,8 +87,9 @@ impl<'a> Walk<'a> {
 
     fn output_to(&mut self, port: OfPort, (max_len, truncated): (u16, bool), last: bool, in_bucket: bool) {
         let in_port = OfPort(self.flow.in_port as u16);
+        let options = OutputOptions { by_tree: true, last, truncated };
         match port {
-            OfPort::IN_PORT => self.output_port(in_port, true, last, truncated),
+            OfPort::IN_PORT => self.output_port(in_port, options),
             OfPort::TABLE => {
                 self.resubmit(LookupParams { last: false, ..LookupParams::first(self.flow.in_port, 0) });
             }
@@ -87,7 +99,7 @@ impl<'a> Walk<'a> {
             OfPort::CONTROLLER => self.output_controller(max_len, in_bucket),
             OfPort::NONE => {}
             _ if port == in_port => self.info(format_args!("skipping output to input port")),
-            _ => self.output_port(port, true, last, truncated),
+            _ => self.output_port(port, options),
         }
     }
 
@@ -125,7 +137,8 @@ impl<'a> Walk<'a> {
         let mut ports = bridge.ports.values().filter(targets).peekable();
         while let Some(port) = ports.next() {
             let final_one = last && ports.peek().is_none();
-            self.output_port(port.ofport, !all, final_one, false);
+            let options = OutputOptions { by_tree: !all, last: final_one, truncated: false };
+            self.output_port(port.ofport, options);
         }
         self.record_flood();
     }
@@ -137,8 +150,9 @@ impl<'a> Walk<'a> {
         protected(out) && self.bridge.port(OfPort(self.flow.in_port as u16)).is_some_and(protected)
     }
 
-    /// Outputs to a port if the port's settings allow it. `by_tree`: its spanning tree state must allow it as well.
-    pub(crate) fn output_port(&mut self, number: OfPort, by_tree: bool, last: bool, truncated: bool) {
+    /// Outputs to a port if the port's settings allow it.
+    pub(crate) fn output_port(&mut self, number: OfPort, options: OutputOptions) {
+        let OutputOptions { by_tree, last, truncated } = options;
         if !self.add_work(1) {
             return;
         }
@@ -370,7 +384,8 @@ impl<'a> Walk<'a> {
             _ => port,
         };
         let old = std::mem::replace(&mut self.flow.skb_priority, queue);
-        self.merging_netflow_output(|walk| walk.output_port(port, true, last, false));
+        let options = OutputOptions { by_tree: true, last, truncated: false };
+        self.merging_netflow_output(|walk| walk.output_port(port, options));
         self.flow.skb_priority = old;
     }
 

@@ -3,6 +3,7 @@
 
 use crate::messages::report;
 use crate::outcome::Effect;
+use crate::ports::OutputOptions;
 use crate::snapshot::Port;
 use crate::spanning_tree::is_stp;
 use crate::walk::Walk;
@@ -68,7 +69,8 @@ impl Walk<'_> {
         (self.mask.dl_type, self.mask.nw_proto) = (u16::MAX, u8::MAX);
         (self.mask.tp_src, self.mask.tp_dst) = (u16::MAX, u16::MAX);
         report!(self, Detail, "outputting DHCP packet to local port for in-band control");
-        self.output_port(OfPort::LOCAL, true, false, false);
+        let options = OutputOptions { by_tree: true, last: false, truncated: false };
+        self.output_port(OfPort::LOCAL, options);
     }
 
     /// Whether the packet is a BPDU for the bridge's spanning tree, which consumes it even if the port takes no part in the

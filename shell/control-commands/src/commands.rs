@@ -17,8 +17,8 @@ pub struct Commands {
 }
 
 impl Commands {
-    /// Executes the commands that arrived since the last call. All packets that arrived before a command are forwarded
-    /// first. The main loop calls this function once in each iteration, after all other work.
+    /// Executes the commands that arrived since the last call. In dummy mode, all packets that arrived before a command are
+    /// forwarded first. The main loop calls this function once in each turn, after all other work.
     pub fn run(&mut self, switch: &mut Switch, control: &mut Server) {
         for request in control.run() {
             switch.run_packets();

@@ -47,7 +47,7 @@ fn of_datapath(backer: &Backer, ufid: Ufid, core: Option<u32>, now: Millis) -> S
 fn find(backer: &Backer, ufid: Ufid, core: Option<u32>, now: Millis) -> Option<DpFlow> {
     let Some(core) = core else { return backer.datapath.flow_get(ufid, now) };
     let worker = backer.workers.infos().into_iter().find(|p| p.core.0 == core)?.id;
-    let mut flows = backer.datapath.flow_dump_by_worker(poll_threads::MAIN, now).into_iter();
+    let mut flows = backer.datapath.flow_dump_by_worker(poll_threads::KERNEL_WORKER, now).into_iter();
     flows.find(|f| f.ufid == ufid && f.worker == Some(worker))
 }
 

@@ -112,7 +112,7 @@ fn by_core(backer: &Backer, now: Millis) -> Vec<(CoreId, Vec<DpFlow>)> {
     backer.datapath.maintain(now);
     let mut all: Vec<(CoreId, Vec<DpFlow>)> = vec![(CoreId::UNPINNED, Vec::new())];
     let mut known: HashMap<(CoreId, Ufid), usize> = HashMap::new();
-    let counted = backer.datapath.flow_dump_by_worker(poll_threads::MAIN, now);
+    let counted = backer.datapath.flow_dump_by_worker(poll_threads::KERNEL_WORKER, now);
     // A flow that was added by a command is shown for all workers, even if it has counted no packets.
     let is_added_by_command = |flow: &&DpFlow| flow.created.is_none();
     let added_by_command: Vec<DpFlow> = infos

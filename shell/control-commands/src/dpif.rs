@@ -1,4 +1,4 @@
-//! `dpif/show`, `dpif/dump-dps`, `dpif/dump-flows`: datapaths, ordered by bridges.
+//! `dpif/show`, `dpif/dump-dps`, `dpif/dump-flows`: datapaths with their bridges. Also dispatches the other `dpif/*` commands.
 
 use crate::answer::{Answer, unknown};
 use crate::names::{DatapathNames, DatapathNumbers};
@@ -35,7 +35,7 @@ fn dump_dps(switch: &Switch) -> String {
 }
 
 /// A port in the form of `dpif/show`.
-struct PortRow {
+struct ShownPort {
     name: String,
     ofport: u16,
     number: Option<u32>,
@@ -43,7 +43,7 @@ struct PortRow {
     config: BTreeMap<String, String>,
 }
 
-fn port_row(port: &BridgePort) -> PortRow {
+fn shown_port(port: &BridgePort) -> ShownPort {
     let (number, kind, config) = match &port.backing {
         Backing::Device { netdev, number } => (Some(number.0), netdev.kind().to_owned(), netdev.options()),
         Backing::Tunnel { config, number } => (Some(number.0), config.kind.clone(), config.options()),
@@ -51,12 +51,12 @@ fn port_row(port: &BridgePort) -> PortRow {
             (None, "patch".to_owned(), BTreeMap::from([("peer".to_owned(), peer.clone())]))
         }
     };
-    PortRow { name: port.name.clone(), ofport: port.ofport.0, number, kind, config }
+    ShownPort { name: port.name.clone(), ofport: port.ofport.0, number, kind, config }
 }
 
 /// The ports of a bridge by name.
-fn ports(bridge: &Bridge) -> Vec<PortRow> {
-    let mut all: Vec<PortRow> = bridge.ports.values().map(port_row).collect();
+fn ports(bridge: &Bridge) -> Vec<ShownPort> {
+    let mut all: Vec<ShownPort> = bridge.ports.values().map(shown_port).collect();
     all.sort_by(|a, b| a.name.cmp(&b.name));
     all
 }
@@ -68,12 +68,12 @@ pub(crate) fn config_text(config: &BTreeMap<String, String>) -> String {
     if pairs.is_empty() { String::new() } else { format!(": {}", pairs.join(", ")) }
 }
 
-fn port_line(p: &PortRow) -> String {
+fn port_line(p: &ShownPort) -> String {
     let number = p.number.map_or("none".to_owned(), |n| n.to_string());
     format!("    {} {}/{number}: ({}{})\n", p.name, p.ofport, p.kind, config_text(&p.config))
 }
 
-fn port_object(p: &PortRow) -> Json {
+fn port_object(p: &ShownPort) -> Json {
     let text = |s: &str| Json::from(s);
     let mut pairs = vec![
         ("ofport".to_owned(), text(&p.ofport.to_string())),
@@ -93,7 +93,7 @@ fn show(switch: &Switch, format: Format) -> Reply {
         Format::Text => {
             let mut text = String::new();
             for backer in switch.datapaths.of_bridges() {
-                let stats = backer.datapath.stats(&backer.handler.command_settings.all_cleared());
+                let stats = backer.datapath.stats(&backer.handler.command_settings.counts_when_cleared());
                 text += &format!("{}: hit:{} missed:{}\n", backer.name(), stats.hit, stats.missed);
                 for bridge in bridges_of(&backer.kind) {
                     text += &format!("  {}:\n", bridge.name);
@@ -104,7 +104,7 @@ fn show(switch: &Switch, format: Format) -> Reply {
         }
         Format::Json => {
             let datapath = |backer: &switch::Backer| -> Json {
-                let stats = backer.datapath.stats(&backer.handler.command_settings.all_cleared());
+                let stats = backer.datapath.stats(&backer.handler.command_settings.counts_when_cleared());
                 let count = |n: u64| Json::from(n.to_string());
                 let stats: Json = [("hit", count(stats.hit)), ("missed", count(stats.missed))]
                     .into_iter()
@@ -162,7 +162,7 @@ mod tests {
         let config = BTreeMap::from([("n_rxq", "1"), ("n_txq", "2")]);
         let config = config.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
         let mut p =
-            PortRow { name: "p2".into(), ofport: 2, number: Some(7), kind: "dummy-pmd".into(), config };
+            ShownPort { name: "p2".into(), ofport: 2, number: Some(7), kind: "dummy-pmd".into(), config };
         assert_eq!(port_line(&p), "    p2 2/7: (dummy-pmd: n_rxq=1, n_txq=2)\n");
         p.config.clear();
         p.number = None;

@@ -33,7 +33,7 @@ pub(crate) fn execute(
         names::CAPTURE_SHOW => return capture::show(switch).into(),
         names::CAPTURE_START => return capture::start(switch, args).into(),
         names::OFPROTO_DETRACE => return detrace::execute(switch, args).into(),
-        names::OFPROTO_WHY => return crate::why::why(switch, args).into(),
+        names::OFPROTO_WHY => return crate::why::execute(switch, args).into(),
         names::OFPROTO_LIST => return bridge::execute(switch, name, args),
         names::OFPROTO_LIST_TUNNELS | names::TNL_PORTS_SHOW | names::TNL_EGRESS_PORT_RANGE => {
             return tunnels::execute(switch, name, args);

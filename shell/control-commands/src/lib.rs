@@ -1,11 +1,12 @@
 //! The control commands of the switch (`ovs-appctl`): arguments, effects and text of each.
 //!
-//! `ctl::check` checks names and numbers of arguments before. `version`, `list-commands` and `set-options` belong to
-//! the control socket. Scripts compare the text of replies, so it is that of Open vSwitch 3.7 byte for byte.
+//! Before a command is executed, `ctl::check` checks its name and its number of arguments. `version`, `list-commands` and
+//! `set-options` belong to the control socket. Scripts compare the text of replies, so commands that Open vSwitch 3.7 has
+//! give its text byte for byte.
 //!
 //! `commands.rs` receives commands, `execute.rs` dispatches them, and the other files implement them by subject.
 //!
-//! **Thread**: the main loop. When a command runs, all packets that arrived before it have been forwarded.
+//! **Thread**: the main loop. In dummy mode, all packets that arrived before a command have been forwarded when it runs.
 
 mod actions_impl;
 mod answer;
@@ -64,4 +65,4 @@ mod why;
 
 pub use commands::Commands;
 pub use trace::read_only as trace;
-pub use why::about as why;
+pub use why::explain_flow;

@@ -29,7 +29,7 @@ use unixctl::Reply;
 
 /// The connections are not searched if there are more than this: a search would block the main thread for too long.
 const SEARCHED_MAX: u32 = 50_000;
-/// Number of `ct` actions in a trace for which the packet's connection state is assumed.
+/// The first so many `ct` actions of a trace give the packet the state of its connection.
 const CT_ACTIONS_MAX: usize = 8;
 /// The longest packet in bytes.
 const PACKET_MAX: usize = 1 << 16;
@@ -38,7 +38,7 @@ const DROPS_MAX: usize = 4;
 
 /// What happens to the packets of a flow, without side effects: their recent drops with the rule that decided, and, if `port` is given, what the
 /// current tables do with such a packet from that port.
-pub fn about(switch: &mut Switch, port: Option<&str>, flow: &str) -> Result<Json, String> {
+pub fn explain_flow(switch: &mut Switch, port: Option<&str>, flow: &str) -> Result<Json, String> {
     publish_all(switch);
     let matching = filter(flow)?;
     let packet = packet_of(matching.flow);
@@ -49,7 +49,7 @@ pub fn about(switch: &mut Switch, port: Option<&str>, flow: &str) -> Result<Json
     Ok(json!({ "tables": tables, "recent-drops": packets }))
 }
 
-pub(crate) fn why(switch: &Switch, args: &[String]) -> Result<Reply, String> {
+pub(crate) fn execute(switch: &Switch, args: &[String]) -> Result<Reply, String> {
     if args == ["removed"] {
         return Ok(Reply::Json(removed(switch)));
     }
@@ -83,7 +83,7 @@ fn port_named<'s>(switch: &'s Switch, port: &str) -> Result<(&'s Backer, PortNo)
 fn received_by(switch: &Switch, (backer, number): (&Backer, PortNo), packet: &[u8]) -> Json {
     let mut key = Flow { in_port: number.0, ..Flow::ZERO };
     flow::extract::extract(packet, VLANS_MAX, &mut key);
-    explain(switch, backer, number, (&key, packet.len()))
+    explain_packet(switch, backer, number, (&key, packet.len()))
 }
 
 /// A packet with the fields of a match. A match on a VLAN does not contain the type of the tag, so 802.1Q is assumed.
@@ -115,7 +115,7 @@ fn bytes_of(hex: &str) -> Option<Vec<u8>> {
         .then(|| hex.as_bytes().chunks(2).map(pair).collect())?
 }
 
-fn explain(switch: &Switch, backer: &Backer, number: PortNo, (key, len): (&Flow, usize)) -> Json {
+fn explain_packet(switch: &Switch, backer: &Backer, number: PortNo, (key, len): (&Flow, usize)) -> Json {
     let (now, published) = (switch.clock.now(), backer.shared.published());
     let (connections, state) = connections(switch, backer, key);
     let mut out = json!({
@@ -124,14 +124,14 @@ fn explain(switch: &Switch, backer: &Backer, number: PortNo, (key, len): (&Flow,
         "flow": flow_text(&Flow { in_port: 0, ..*key }, &NoNames),
         "connections": connections,
     });
-    let (bridge, seen) = match ingress_bridge(backer, &published, key) {
+    let (bridge, flow_in_bridge) = match ingress_bridge(backer, &published, key) {
         Ok(received) => received,
         Err(why) => {
             out["problem"] = Json::from(why);
             return out;
         }
     };
-    let mut request = traced(&published, bridge, seen, true);
+    let mut request = traced(&published, bridge, flow_in_bridge, true);
     request.ct_next = vec![state; CT_ACTIONS_MAX];
     let result = run(backer, request, now);
     let by = deciding_rule(switch, &published, &result.outputs);
@@ -157,18 +157,18 @@ fn explain(switch: &Switch, backer: &Backer, number: PortNo, (key, len): (&Flow,
         one
     });
     out["outputs"] = ports.collect();
-    vlan(switch, number, &seen, &mut out);
+    vlan(switch, number, &flow_in_bridge, &mut out);
     out["tunnels"] = effects.tunnels.iter().map(|no| Json::from(DatapathNames(backer).name(*no))).collect();
     out
 }
 
 /// Adds the VLAN in which NORMAL forwards the packet, the ports of the bridge that carry the VLAN, and the ports that do not.
-fn vlan(switch: &Switch, number: PortNo, seen: &Flow, out: &mut Json) {
+fn vlan(switch: &Switch, number: PortNo, flow_in_bridge: &Flow, out: &mut Json) {
     let Some(bridge) = out["bridge"].as_str().and_then(|name| switch.bridges.get(name)) else { return };
     let config = |port: &BridgePort| bridge.config.ports.get(&port.port_row).map(|row| &row.vlan);
     let from = bridge.ports.values().find(|port| port.number() == Some(number));
     let Some(vlan) = from.and_then(config) else { return };
-    let tags = vlan.input(VlanTags::of(seen));
+    let tags = vlan.input(VlanTags::of(flow_in_bridge));
     let others = || bridge.ports.values().filter(|port| port.number() != Some(number));
     let (in_it, out_of_it): (Vec<&BridgePort>, Vec<&BridgePort>) =
         others().partition(|port| config(port).is_none_or(|vlan| vlan.includes(&tags)));

@@ -48,5 +48,5 @@ pub use protocol::error_body;
 pub use request::{BundledMessage, BundledRequest, Content};
 pub use session::{OpenBundle, Session};
 pub use status::ControllerStatus;
-pub use target::{ConnKind, ControllerTarget, ManagerConfig};
+pub use target::{ConnKind, ConnectionsConfig, ControllerTarget};
 pub use thread::SocketThread;

@@ -12,7 +12,7 @@ use crate::command::{ConnId, Event};
 use crate::request::Content;
 use crate::session::{BUNDLE_IDLE, Session};
 use crate::socket_server::SocketServer;
-use crate::target::{ManagerConfig, is_passive};
+use crate::target::{ConnectionsConfig, is_passive};
 use crate::thread::SocketThread;
 use openflow::{Version, Xid};
 use runtime::WaitSet;
@@ -48,7 +48,7 @@ pub struct ConnManager {
     bridge: String,
     pub(crate) socket_server: SocketServer,
     /// The last configuration, if it was applied without an error.
-    applied: Option<ManagerConfig>,
+    applied: Option<ConnectionsConfig>,
     debug_actions: bool,
     /// Targets of the configured controllers.
     pub(crate) controllers: Vec<String>,
@@ -92,7 +92,7 @@ impl ConnManager {
 
     /// Applies a configuration. Unchanged connections stay open. Returns error texts; the next call tries again to listen on a target
     /// where that failed.
-    pub fn configure(&mut self, config: &ManagerConfig, now: Millis) -> Vec<String> {
+    pub fn configure(&mut self, config: &ConnectionsConfig, now: Millis) -> Vec<String> {
         if self.applied.as_ref() == Some(config) {
             return Vec::new();
         }

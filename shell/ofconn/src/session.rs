@@ -96,7 +96,7 @@ pub(crate) struct Queues {
 
 impl Session {
     pub(crate) fn new(opened: OpenedConn, debug_actions: bool) -> Session {
-        let service = opened.kind == ConnKind::Service;
+        let service = opened.kind == ConnKind::Tool;
         let miss_send_len = if service { 0 } else { MISS_SEND_LEN_DEFAULT };
         let masks = match opened.asynchronous {
             true => AsyncMasks::default_for(opened.version),

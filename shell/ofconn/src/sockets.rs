@@ -9,7 +9,7 @@ use crate::batch::Batch;
 use crate::command::{Command, ConnId, Event};
 use crate::conn::{Conn, parse};
 use crate::listener::{PassiveSocket, Purpose};
-use crate::target::{ConnKind, ControllerTarget, ManagerConfig};
+use crate::target::{ConnKind, ConnectionsConfig, ControllerTarget};
 use ofproto::Preparer;
 use openflow::VersionSet;
 use openflow::session::Role;
@@ -60,7 +60,7 @@ impl Sockets {
 
     /// Applies a configuration. Unchanged connections stay open. Returns error texts; the next call tries again to listen on a target
     /// where that failed.
-    pub(crate) fn configure(&mut self, config: &ManagerConfig, now: Millis) -> Vec<String> {
+    pub(crate) fn configure(&mut self, config: &ConnectionsConfig, now: Millis) -> Vec<String> {
         if self.versions != config.versions {
             // The negotiated version of a connection may no longer be allowed, so every connection negotiates again.
             self.reconnect_all();
@@ -69,7 +69,7 @@ impl Sockets {
         }
         self.debug_actions = config.debug_actions;
         self.queue_size = config.queue_size;
-        for conn in self.conns.values_mut().filter(|c| c.kind == ConnKind::Service) {
+        for conn in self.conns.values_mut().filter(|c| c.kind == ConnKind::Tool) {
             conn.settings.queue_size = config.queue_size;
         }
         let mut errors = Vec::new();
@@ -107,7 +107,7 @@ impl Sockets {
     fn configure_controller(
         &mut self,
         controller: &ControllerTarget,
-        config: &ManagerConfig,
+        config: &ConnectionsConfig,
         now: Millis,
         errors: &mut Vec<String>,
     ) {
@@ -144,7 +144,7 @@ impl Sockets {
         purpose: Purpose,
         target: &str,
         versions: VersionSet,
-        config: &ManagerConfig,
+        config: &ConnectionsConfig,
         errors: &mut Vec<String>,
     ) -> bool {
         if let Some(there) = self.passive.iter_mut().find(|p| p.target == target) {
@@ -258,7 +258,7 @@ impl Sockets {
         for passive in &self.passive {
             for stream in passive.accept() {
                 let (kind, settings) = match &passive.purpose {
-                    Purpose::Service => (ConnKind::Service, ControllerTarget::service(self.queue_size)),
+                    Purpose::Service => (ConnKind::Tool, ControllerTarget::of_tool(self.queue_size)),
                     Purpose::Controller(c) => (ConnKind::Controller, c.clone()),
                     Purpose::Snoop => {
                         snoopers.push(stream);

@@ -7,16 +7,16 @@ use units::Millis;
 /// What kind of peer a connection has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnKind {
-    /// A tool that connected to the management socket.
-    Service,
+    /// A tool that connected to the management socket (`BRIDGE.mgmt`).
+    Tool,
     /// A controller of the configuration.
     Controller,
 }
 
-/// Settings of the connection to a controller.
+/// Settings of the connection to a controller, or to a tool ([`ControllerTarget::of_tool`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerTarget {
-    /// `tcp:…`, `unix:…`, `ptcp:…`, `punix:…`
+    /// `tcp:…`, `ssl:…`, `unix:…`, `ptcp:…`, `pssl:…`, `punix:…`
     pub target: String,
     /// Longest delay between attempts to connect.
     pub max_backoff: Millis,
@@ -33,8 +33,8 @@ pub struct ControllerTarget {
 }
 
 impl ControllerTarget {
-    /// Settings of tools on the management socket.
-    pub(crate) fn service(queue_size: usize) -> ControllerTarget {
+    /// Settings of the connection to a tool, which connected to the management socket.
+    pub(crate) fn of_tool(queue_size: usize) -> ControllerTarget {
         let probe = Some(Millis::from_secs(60));
         ControllerTarget {
             target: String::new(),
@@ -50,7 +50,7 @@ impl ControllerTarget {
 
 /// Configuration of a bridge's connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ManagerConfig {
+pub struct ConnectionsConfig {
     /// Directory in which the sockets are created.
     pub rundir: PathBuf,
     /// OpenFlow versions of the bridge.

@@ -1,6 +1,6 @@
 //! Tests of complete connections over real sockets.
 
-use crate::{ConnManager, Content, ControllerTarget, ManagerConfig, Parts, Request, SocketThread};
+use crate::{ConnManager, ConnectionsConfig, Content, ControllerTarget, Parts, Request, SocketThread};
 use openflow::flow_mod::{Duration, FlowRemoved, RemovedReason};
 use openflow::message::Hello;
 use openflow::packet_io::PacketIn;
@@ -46,7 +46,7 @@ impl TestBridge {
             rate_limit: None,
             burst_limit: None,
         };
-        let config = ManagerConfig {
+        let config = ConnectionsConfig {
             rundir: self.dir.clone(),
             versions: VersionSet::ALL,
             controllers: controllers.iter().map(target).collect(),
@@ -155,7 +155,7 @@ fn a_tool_says_hello_and_asks() {
 #[test]
 fn no_common_version() {
     let mut test = TestBridge::new("versions", &[]);
-    let config = ManagerConfig {
+    let config = ConnectionsConfig {
         rundir: test.dir.clone(),
         versions: VersionSet::only(Version::V13),
         controllers: Vec::new(),

@@ -29,7 +29,8 @@ pub trait Host {
     fn now(&self) -> Millis;
     /// Statistics of a bridge's IPFIX exporter, or with `of_flows` of its exporters for `sample` actions. `None`: IPFIX is not configured.
     fn ipfix_stats(&mut self, bridge: BridgeId, of_flows: bool) -> Option<Vec<IpfixStats>>;
-    /// The waker by which another thread wakes the main loop when its work is done; `None`: other threads must not be used.
+    /// The waker by which another thread wakes the main loop when its work is done; `None` in dummy mode: all
+    /// work is done in the main thread.
     fn waker(&self) -> Option<Waker>;
     /// Adds the datapath's counters to the counters of rules, groups and ports.
     fn fold_statistics(&mut self);
@@ -39,7 +40,7 @@ pub trait Host {
     fn queue_counts(&mut self, port: &BridgePort, queue: u32) -> Option<QueueCounts>;
     /// Sets a device up or down, and updates the port's `facts`. Returns false if that failed.
     fn set_port_admin(&mut self, port: &mut BridgePort, up: bool) -> bool;
-    /// The version with which all changes so far will be published.
+    /// The version (number of a published snapshot) with which all changes so far will be published.
     fn next_version(&self) -> u64;
     /// Whether all megaflows correspond to this version or a later one. If not, the main loop is woken when they do.
     fn is_done(&self, version: u64) -> bool;

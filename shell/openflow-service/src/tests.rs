@@ -2,7 +2,7 @@
 
 use super::{Backing, Bridge, BridgePort, Host, QueueCounts, continue_work, handle};
 use flow::{FieldId, Match, Subfield};
-use ofconn::{ConnManager, ManagerConfig};
+use ofconn::{ConnManager, ConnectionsConfig};
 use ofproto::Tables;
 use openflow::flow_mod::{FlowCommand, FlowFlags, FlowMod};
 use openflow::group::GroupMod;
@@ -155,7 +155,7 @@ impl TestBridge {
         std::fs::create_dir_all(&dir).unwrap();
         let mut bridge = Bridge::new(BridgeId(0), config(), ConnManager::new("br0"), NOW, 0);
         [1, 2].into_iter().for_each(|n| bridge.ports.insert(OfPort(n), port(n)));
-        let manager = ManagerConfig {
+        let manager = ConnectionsConfig {
             rundir: dir.clone(),
             versions: VersionSet::ALL,
             controllers: Vec::new(),

@@ -1,6 +1,6 @@
 //! Auto load balance (`pmd-auto-lb`): passes the loads to the crate `pmd`, which decides, and carries out the decision.
 
-use crate::handle::{MAIN, WorkerHandle, worker_of};
+use crate::handle::{KERNEL_WORKER, WorkerHandle, worker_of};
 use crate::log::LOG;
 use crate::workers::Workers;
 use datapath::{Datapath, Event};
@@ -65,7 +65,7 @@ impl Workers {
 
     /// The PMD threads.
     fn pmd_threads(&self) -> impl Iterator<Item = &WorkerHandle> {
-        self.handles.values().filter(|s| s.place.id != MAIN)
+        self.handles.values().filter(|s| s.place.id != KERNEL_WORKER)
     }
 
     /// The core of a PMD thread; `None` for the worker of kernel ports.

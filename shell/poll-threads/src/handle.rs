@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use units::{CoreId, Millis, WorkerId};
 
 /// The worker of kernel ports (`pmd-stats-show` calls it "main thread").
-pub const MAIN: WorkerId = WorkerId(0);
+pub const KERNEL_WORKER: WorkerId = WorkerId(0);
 
 /// The worker of the PMD thread on a core.
 pub(crate) fn worker_of(core: CoreId) -> WorkerId {

@@ -8,6 +8,7 @@
 //!   ├ reconfigure.rs  starts and ends threads, assigns queues (core/pmd decides) and moves them
 //!   ├ balance.rs      reassigns queues when a core is overloaded (`pmd-auto-lb-policy=variance`)
 //!   ├ predict.rs      moves queues by a load forecast, once a second (`predictive`; state: forecast.rs)
+//!   ├ load.rs         the load of a worker in the last minute
 //!   ├ metrics.rs      switches recordings of iterations on and reads them
 //!   └ waits.rs        waits for a worker's answer, for a limited time (state: answers.rs)
 //! mailbox.rs        orders from the main thread to a worker; checking an empty mailbox costs one load
@@ -17,14 +18,17 @@
 //!   └ recording.rs      records each iteration while that is switched on
 //! cycles.rs         the cycle counter
 //! topology.rs       the cores of the machine
+//! pmd_settings.rs   the settings of PMD threads
+//! readiness.rs      which rx queues of a sleeping worker have packets (epoll)
+//! log.rs            the log module of messages about PMD threads
 //! ```
 //!
-//! `reconfigure` carries out all recorded changes together. No worker stops meanwhile: a worker hands queues over
+//! `reconfigure` carries out together all changes of settings and ports since its last call. No worker stops meanwhile: a worker hands queues over
 //! between two of its iterations. Before a port's device is closed, the main thread waits until the workers have dropped
 //! the port's queues. If a worker does not answer in time, the device stays open, and everything else continues.
 //!
-//! In dummy mode time is virtual, and results must not depend on scheduling: in each iteration, the main loop polls every
-//! worker until none has anything to do. There is a worker for each core with a PMD thread in this mode, too.
+//! In dummy mode time is virtual, and results must not depend on scheduling: in each turn, the main loop polls every
+//! worker until none has anything to do. In this mode, too, there is one worker for each core of the mask, without a thread.
 
 mod answers;
 mod balance;
@@ -50,7 +54,7 @@ mod workers;
 
 pub use answers::WorkerTimeout;
 pub use forecast::PlannedMove;
-pub use handle::{MAIN, WorkerInfo};
+pub use handle::{KERNEL_WORKER, WorkerInfo};
 pub use load::WorkerLoad;
 pub use pmd_settings::PmdSettings;
 pub use ports::{PolledPort, RxqView};

@@ -3,7 +3,7 @@
 //! While the setting is on, each PMD thread owns a recorder, so recording needs no lock. A command orders a copy of the
 //! recorder and waits until the thread sends the copy between two iterations.
 
-use crate::handle::{MAIN, Runner, WorkerHandle};
+use crate::handle::{KERNEL_WORKER, Runner, WorkerHandle};
 use crate::mailbox::Order;
 use crate::recording::Metrics;
 use crate::workers::Workers;
@@ -14,7 +14,7 @@ use units::{Millis, WorkerId};
 impl Metrics {
     /// Switches the recording of a PMD thread on or off, if it differs from the setting.
     pub(crate) fn apply(self, handle: &mut WorkerHandle, now: Millis) {
-        if handle.place.id == MAIN || self.on == handle.recorded {
+        if handle.place.id == KERNEL_WORKER || self.on == handle.recorded {
             return;
         }
         handle.recorded = self.on;

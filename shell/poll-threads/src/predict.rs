@@ -6,7 +6,7 @@
 
 use crate::cycles;
 use crate::forecast::PlannedMove;
-use crate::handle::{MAIN, Mode, worker_of};
+use crate::handle::{KERNEL_WORKER, Mode, worker_of};
 use crate::log::LOG;
 use crate::ports::QueueForecast;
 use crate::workers::Workers;
@@ -159,7 +159,7 @@ impl Workers {
     }
 
     fn polling_cores(&self) -> Vec<PollingCore> {
-        let handles = self.handles.values().filter(|s| s.place.id != MAIN);
+        let handles = self.handles.values().filter(|s| s.place.id != KERNEL_WORKER);
         handles
             .map(|s| PollingCore {
                 core: pmd::Core { id: s.place.core, numa: NumaId(s.place.numa) },
@@ -171,7 +171,7 @@ impl Workers {
 
     /// The queues that PMD threads poll, in the order of `Ports::forecasts`.
     fn queues_of_pmd_threads(&self) -> impl Iterator<Item = QueueForecast<'_>> {
-        self.ports.forecasts().filter(|f| f.owner.is_some_and(|owner| owner != MAIN))
+        self.ports.forecasts().filter(|f| f.owner.is_some_and(|owner| owner != KERNEL_WORKER))
     }
 
     /// The queues that PMD threads poll, as the planner needs them.

@@ -1,7 +1,7 @@
 //! Reconfiguration: starts and ends PMD threads, and moves rx queues to the threads that are to poll them.
 
 use crate::answers::join;
-use crate::handle::{MAIN, Mode, Runner, WorkerHandle, WorkerInfo, inline, threaded, worker_of};
+use crate::handle::{KERNEL_WORKER, Mode, Runner, WorkerHandle, WorkerInfo, inline, threaded, worker_of};
 use crate::load::WorkerLoad;
 use crate::log::LOG;
 use crate::mailbox::{Key, Mailbox, Order, Wakeup};
@@ -40,7 +40,7 @@ impl Workers {
         let surplus: Vec<WorkerId> = self
             .handles
             .iter()
-            .filter(|(id, s)| **id != MAIN && !wanted.cores.iter().any(|c| c.id == s.place.core))
+            .filter(|(id, s)| **id != KERNEL_WORKER && !wanted.cores.iter().any(|c| c.id == s.place.core))
             .map(|(id, _)| *id)
             .collect();
         for id in &surplus {
@@ -142,10 +142,10 @@ impl Workers {
             handle.place.isolated = assignment.isolated.contains(&handle.place.core);
         }
         for (rxq, core) in rxqs.iter().zip(&assignment.cores) {
-            self.move_queue((rxq.no, rxq.queue), core.map_or(MAIN, worker_of), core.is_some());
+            self.move_queue((rxq.no, rxq.queue), core.map_or(KERNEL_WORKER, worker_of), core.is_some());
         }
         for key in self.ports.take_unassigned_kernel_queues() {
-            self.move_queue(key, MAIN, true);
+            self.move_queue(key, KERNEL_WORKER, true);
         }
     }
 

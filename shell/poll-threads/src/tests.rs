@@ -166,7 +166,8 @@ fn poll_threads_come_and_go_with_the_mask() {
     for mask in ["1", "3", "2", "1", "3"] {
         setup.workers.configure(&PmdSettings { mask: Some(mask.to_owned()), ..PmdSettings::default() });
         setup.workers.reconfigure(&setup.datapath);
-        let cores: u32 = setup.workers.infos().iter().filter(|p| p.id != MAIN).map(|p| 1 << p.core.0).sum();
+        let cores: u32 =
+            setup.workers.infos().iter().filter(|p| p.id != KERNEL_WORKER).map(|p| 1 << p.core.0).sum();
         assert_eq!(format!("{cores:x}"), mask);
         setup.wait_for_packets(2);
     }

@@ -3,7 +3,7 @@
 use crate::answers::{Answers, Unanswered, WorkerTimeout, join};
 use crate::cycles;
 use crate::forecast::PredictiveState;
-use crate::handle::{MAIN, Mode, Runner, WorkerHandle, WorkerInfo, inline, threaded};
+use crate::handle::{KERNEL_WORKER, Mode, Runner, WorkerHandle, WorkerInfo, inline, threaded};
 use crate::load::WorkerLoad;
 use crate::log::LOG;
 use crate::mailbox::{Mailbox, Order, Wakeup};
@@ -51,8 +51,10 @@ impl Workers {
     /// Creates workers that the main loop runs (dummy mode). `park`: handlers translate their misses.
     pub fn inline(datapath: &Datapath, topology: &Arc<Topology>, park: bool) -> Workers {
         let mailbox = Arc::new(Mailbox::new(Wakeup::None));
-        let state =
-            ThreadState::sleeping(inline(datapath.worker(MAIN, 0), &mailbox, park), Arc::clone(&mailbox));
+        let state = ThreadState::sleeping(
+            inline(datapath.worker(KERNEL_WORKER, 0), &mailbox, park),
+            Arc::clone(&mailbox),
+        );
         Workers::new(Mode::Inline(park), topology, mailbox, Runner::Inline(Box::new(state)))
     }
 
@@ -60,15 +62,20 @@ impl Workers {
     pub fn threads(datapath: &Datapath, topology: &Arc<Topology>, clock: &Clock) -> std::io::Result<Workers> {
         let poll = PollLoop::new(clock.clone())?;
         let mailbox = Arc::new(Mailbox::new(Wakeup::Waker(poll.waker())));
-        let worker = threaded(datapath.worker(MAIN, 0), &mailbox);
+        let worker = threaded(datapath.worker(KERNEL_WORKER, 0), &mailbox);
         let state = ThreadState::sleeping(worker, Arc::clone(&mailbox));
         let thread = threads::start_kernel_thread(state, poll)?;
         Ok(Workers::new(Mode::Threads(clock.clone()), topology, mailbox, Runner::Thread(thread)))
     }
 
     fn new(mode: Mode, topology: &Arc<Topology>, mailbox: Arc<Mailbox>, runner: Runner) -> Workers {
-        let place =
-            WorkerInfo { id: MAIN, core: CoreId::UNPINNED, numa: 0, isolated: false, since: Millis(0) };
+        let place = WorkerInfo {
+            id: KERNEL_WORKER,
+            core: CoreId::UNPINNED,
+            numa: 0,
+            isolated: false,
+            since: Millis(0),
+        };
         Workers {
             mode,
             topology: Arc::clone(topology),
@@ -76,7 +83,7 @@ impl Workers {
             sleep: SleepMax::default(),
             latency: LatencyTarget::default(),
             handles: BTreeMap::from([(
-                MAIN,
+                KERNEL_WORKER,
                 WorkerHandle { place, mailbox, runner, load: WorkerLoad::default(), recorded: false },
             )]),
             metrics: Metrics::default(),
@@ -105,7 +112,7 @@ impl Workers {
     pub fn set_sleep(&mut self, sleep: &SleepMax) {
         self.sleep = sleep.clone();
         runtime::info!(LOG, "Default PMD thread max sleep: {:4} us.", sleep.default.0);
-        for handle in self.handles.values().filter(|s| s.place.id != MAIN) {
+        for handle in self.handles.values().filter(|s| s.place.id != KERNEL_WORKER) {
             self.log_sleep(handle);
         }
         self.deliver();
@@ -118,7 +125,7 @@ impl Workers {
         }
         self.latency = target.clone();
         runtime::info!(LOG, "Default PMD thread latency target: {:4} us.", target.default.0);
-        for handle in self.handles.values().filter(|s| s.place.id != MAIN) {
+        for handle in self.handles.values().filter(|s| s.place.id != KERNEL_WORKER) {
             handle.mailbox.post(Order::LatencyTarget(target.of(handle.place.core)));
         }
         self.deliver();

@@ -1,8 +1,8 @@
-//! The exporters of all bridges: the interface for other threads, and the exporter thread.
+//! The exporter thread, and its interface for other threads.
 
 use crate::netflows::Netflows;
 use crate::queue::{Queue, SampledPacket, lock};
-use crate::samples::Samples;
+use crate::sample_exporters::SampleExporters;
 use crate::settings::{BridgeSettings, Enabled};
 use exporter::ipfix::Stats;
 use exporter::netflow::{Delta, Key};
@@ -29,7 +29,7 @@ const SLEEP_MAX: Millis = Millis(1000);
 /// The exporters of all bridges.
 pub struct Exporters {
     queue: Queue,
-    samples: Mutex<Samples>,
+    sample_exporters: Mutex<SampleExporters>,
     netflows: Mutex<Netflows>,
     /// The bridges that have exporters, and which packets they sample.
     enabled: Mutex<HashMap<u32, Enabled>>,
@@ -46,7 +46,7 @@ impl Exporters {
     pub fn new(clock: &Clock, threaded: bool) -> Arc<Exporters> {
         Arc::new(Exporters {
             queue: Queue::default(),
-            samples: Mutex::default(),
+            sample_exporters: Mutex::default(),
             netflows: Mutex::default(),
             enabled: Mutex::default(),
             clock: clock.clone(),
@@ -63,7 +63,7 @@ impl Exporters {
     /// Applies the settings of a bridge, and starts the thread with the first exporter. Called by the main loop.
     pub fn configure(self: &Arc<Self>, bridge: u32, settings: &BridgeSettings, seed: u64) -> Enabled {
         let now = self.now();
-        let enabled = lock(&self.samples).configure(bridge, settings, now, seed);
+        let enabled = lock(&self.sample_exporters).configure(bridge, settings, now, seed);
         lock(&self.netflows).configure(bridge, settings.netflow.as_ref(), now);
         if *settings == BridgeSettings::default() {
             lock(&self.enabled).remove(&bridge);
@@ -80,7 +80,7 @@ impl Exporters {
     /// Removes the exporters of a bridge.
     pub fn remove(&self, bridge: u32) {
         let now = self.now();
-        lock(&self.samples).remove(bridge, now);
+        lock(&self.sample_exporters).remove(bridge, now);
         lock(&self.netflows).configure(bridge, None, now);
         lock(&self.enabled).remove(&bridge);
     }
@@ -97,7 +97,7 @@ impl Exporters {
 
     /// Sets the ports of a bridge that has exporters.
     pub fn set_ports(&self, bridge: u32, ports: HashMap<PortNo, PortFacts>) {
-        lock(&self.samples).set_ports(bridge, ports);
+        lock(&self.sample_exporters).set_ports(bridge, ports);
     }
 
     /// Queues a sampled packet. Called by workers; never waits.
@@ -121,30 +121,30 @@ impl Exporters {
     /// [`counters`](Self::counters), and then calls [`flush`](Self::flush).
     pub fn tick(&self) -> Option<Vec<(u32, Source)>> {
         let now = self.now();
-        let mut samples = lock(&self.samples);
-        let is_due = samples.next_tick().is_some_and(|tick| tick <= now.mono);
+        let mut exporters = lock(&self.sample_exporters);
+        let is_due = exporters.next_tick().is_some_and(|tick| tick <= now.mono);
         is_due.then(|| {
-            self.process_batch(&mut samples, now);
-            samples.tick(now)
+            self.process_batch(&mut exporters, now);
+            exporters.tick(now)
         })
     }
 
     /// Adds counters to the sFlow datagram of a bridge.
     pub fn counters(&self, bridge: u32, source: Source, blocks: &[Block]) {
-        lock(&self.samples).counters(bridge, source, blocks);
+        lock(&self.sample_exporters).counters(bridge, source, blocks);
     }
 
     /// Completes the sFlow datagrams.
     pub fn flush(&self) {
-        lock(&self.samples).flush();
+        lock(&self.sample_exporters).flush();
         self.queue.wake();
     }
 
     /// When the main loop must call [`tick`](Self::tick); without a thread also when it must call [`run`](Self::run).
     pub fn deadline(&self) -> Option<Millis> {
-        let samples = lock(&self.samples);
-        let timers = (!self.threaded).then(|| [samples.deadline(), lock(&self.netflows).deadline()]);
-        timers.into_iter().flatten().chain([samples.next_tick()]).flatten().min()
+        let exporters = lock(&self.sample_exporters);
+        let timers = (!self.threaded).then(|| [exporters.deadline(), lock(&self.netflows).deadline()]);
+        timers.into_iter().flatten().chain([exporters.next_tick()]).flatten().min()
     }
 
     /// Called by the main loop. Without a thread, does all the work of the thread.
@@ -157,29 +157,29 @@ impl Exporters {
     /// The statistics of a bridge's IPFIX exporter, including all packets that were sampled before this call.
     pub fn bridge_stats(&self, bridge: u32) -> Option<Stats> {
         self.catch_up();
-        lock(&self.samples).bridge_stats(bridge)
+        lock(&self.sample_exporters).bridge_stats(bridge)
     }
 
     /// The statistics of the exporters of a bridge's `sample` actions, by set of collectors.
     pub fn set_stats(&self, bridge: u32) -> Vec<(u32, Stats)> {
         self.catch_up();
-        lock(&self.samples).set_stats(bridge)
+        lock(&self.sample_exporters).set_stats(bridge)
     }
 
     /// Processes all queued packets.
     fn catch_up(&self) {
         let now = self.now();
-        while self.process_batch(&mut lock(&self.samples), now) {}
+        while self.process_batch(&mut lock(&self.sample_exporters), now) {}
         if !self.threaded {
             self.run();
         }
     }
 
     /// Passes up to [`BATCH`] queued packets to their exporters. Returns whether there may be more.
-    fn process_batch(&self, samples: &mut Samples, now: Now) -> bool {
+    fn process_batch(&self, exporters: &mut SampleExporters, now: Now) -> bool {
         for _ in 0..BATCH {
             let Some(packet) = self.queue.take() else { return false };
-            samples.sample(&packet, now);
+            exporters.sample(&packet, now);
         }
         true
     }
@@ -188,10 +188,10 @@ impl Exporters {
     fn work(&self) -> bool {
         let now = self.now();
         let more = {
-            let mut samples = lock(&self.samples);
-            let more = self.process_batch(&mut samples, now);
-            samples.run(now);
-            samples.send();
+            let mut exporters = lock(&self.sample_exporters);
+            let more = self.process_batch(&mut exporters, now);
+            exporters.run(now);
+            exporters.send();
             more
         };
         lock(&self.netflows).run(now);
@@ -237,18 +237,18 @@ impl Exporters {
     }
 
     fn timers(&self) -> Option<Millis> {
-        [lock(&self.samples).deadline(), lock(&self.netflows).deadline()].into_iter().flatten().min()
+        [lock(&self.sample_exporters).deadline(), lock(&self.netflows).deadline()].into_iter().flatten().min()
     }
 
     /// Sends the records of all caches, and ends the exporters and the thread.
     pub fn close(&self) {
         let now = self.now();
         {
-            let mut samples = lock(&self.samples);
-            while self.process_batch(&mut samples, now) {}
-            samples.flush();
-            samples.send();
-            samples.bridges().into_iter().for_each(|bridge| samples.remove(bridge, now));
+            let mut exporters = lock(&self.sample_exporters);
+            while self.process_batch(&mut exporters, now) {}
+            exporters.flush();
+            exporters.send();
+            exporters.bridges().into_iter().for_each(|bridge| exporters.remove(bridge, now));
         }
         lock(&self.netflows).run(now);
         self.close.store(true, Ordering::Release);

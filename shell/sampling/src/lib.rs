@@ -3,9 +3,9 @@
 //!
 //! | file | what | threads |
 //! |---|---|---|
-//! | `exporters.rs` | the exporters of all bridges: the interface for other threads | any |
+//! | `exporters.rs` | the exporter thread, and its interface for other threads | any |
 //! | `queue.rs` | the bounded queue of sampled packets | workers and handlers add; the exporter thread removes |
-//! | `samples.rs` | sFlow and IPFIX by bridge | exporter thread, main loop |
+//! | `sample_exporters.rs` | sFlow and IPFIX by bridge | exporter thread, main loop |
 //! | `netflows.rs` | NetFlow by bridge | threads that read megaflow counters, exporter thread |
 //! | `collectors.rs` | the sockets | exporter thread, main loop |
 //! | `settings.rs` | the settings in the database | main loop |
@@ -18,7 +18,7 @@ mod collectors;
 mod exporters;
 mod netflows;
 mod queue;
-mod samples;
+mod sample_exporters;
 mod settings;
 #[cfg(test)]
 mod tests;

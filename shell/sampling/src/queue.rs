@@ -25,7 +25,7 @@ pub struct SampledPacket {
     /// The action names a tunnel port, whose outer header is to be reported.
     pub tunnel_out_port: bool,
     /// The bridge, and what the packet's megaflow does with the packet.
-    pub sampled: Arc<dpif::SampleData>,
+    pub sample_data: Arc<dpif::SampleData>,
     /// The fields of the packet; `in_port` is a port number of the datapath.
     pub flow: Flow,
     /// The first bytes of the packet.
@@ -43,7 +43,7 @@ impl SampledPacket {
         userspace: &Userspace,
         bridge: Option<u32>,
     ) -> Option<SampledPacket> {
-        let sampled = match (&userspace.sampled, bridge) {
+        let sample_data = match (&userspace.sampled, bridge) {
             (Some(sampled), _) => Arc::clone(sampled),
             (None, bridge) => Arc::new(dpif::SampleData { bridge: bridge?, ..dpif::SampleData::default() }),
         };
@@ -54,7 +54,7 @@ impl SampledPacket {
         Some(SampledPacket {
             cookie: userspace.cookie.clone(),
             tunnel_out_port: userspace.tunnel_out_port.is_some(),
-            sampled,
+            sample_data,
             flow: *flow,
             header,
             length: packet.len() as u32,

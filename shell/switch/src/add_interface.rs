@@ -198,7 +198,7 @@ fn open_device(
     let (buffers, fault) = rx_buffers(interface, root);
     let opened = switch.devices.netdevs.open_with(&interface.name, &open_kind, &interface.options, &buffers);
     let (mut netdev, refused) =
-        opened.map_err(|e| match e.is_unknown_type() && switch.options.own_versions {
+        opened.map_err(|e| match e.is_unknown_type() && switch.options.writes_versions {
             // The system's error text alone does not tell an operator what is wrong with the row.
             true => format!("{}: {}", row_error(&e), why_unavailable(switch, device_kind)),
             false => row_error(&e),

@@ -10,7 +10,7 @@ use config::{BridgeConfig, FailMode, InterfaceConfig, PortConfig};
 use flow::text::address::parse_mac;
 use flow::{FieldId, Mac, Match, Subfield};
 use netdev::error::NetdevError;
-use ofconn::{ConnManager, ControllerTarget, ManagerConfig, SocketThread};
+use ofconn::{ConnManager, ConnectionsConfig, ControllerTarget, SocketThread};
 use ofproto::TableSettings;
 use openflow::action::Action;
 use openflow::{FlowMod, Version, VersionSet};
@@ -66,7 +66,7 @@ pub(crate) fn connect(bridge: &mut Bridge, options: &Options, restoring: bool, n
     }
     let queue_size = CONTROLLER_QUEUE_SIZE.number(&config.other_config) as usize;
     let targets = allowed.into_iter().map(|(c, _)| controller_target(c, queue_size)).collect();
-    let manager = ManagerConfig {
+    let manager = ConnectionsConfig {
         rundir: options.rundir.clone(),
         versions: allowed_versions(config),
         controllers: targets,
@@ -210,7 +210,7 @@ fn default_flow(bridge: &mut Bridge, old: &BridgeConfig, now: Millis) {
 }
 
 /// Derives the address and MTU of a bridge from its ports.
-pub(crate) fn follow_ports(bridge: &mut Bridge) {
+pub(crate) fn derive_from_ports(bridge: &mut Bridge) {
     let touched = bridge.ports.take_for_bridge();
     note_addresses(bridge, &touched);
     pick_addresses(bridge);

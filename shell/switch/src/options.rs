@@ -23,7 +23,7 @@ pub struct Options {
     /// `--disable-system-route`: the switch does not follow the kernel's routes, rules and addresses.
     pub disable_system_route: bool,
     /// The switch writes `ovs_version` and similar columns itself, because no `ovs-ctl` started it.
-    pub own_versions: bool,
+    pub writes_versions: bool,
     /// `--dummy-handlers`: handler threads translate in dummy mode, too, so that tests cover handler threads.
     pub dummy_handlers: bool,
     /// `--enable-panic`: there is a command `panic`, for tests.

@@ -21,15 +21,15 @@ use xlate::{Attachment, BridgeId, Bundle, Fragments, Port, PortFlags, Snapshot, 
 /// Publishes the state of a datapath's bridges.
 pub fn publish(backer: &mut Backer, bridges: &mut BTreeMap<String, Bridge>, underlay: &Underlay) {
     let next = &mut backer.next;
-    let mut of_kind: Vec<&mut Bridge> =
+    let mut of_datapath: Vec<&mut Bridge> =
         bridges.values_mut().filter(|b| b.config.datapath_type == backer.kind).collect();
-    update_peers(&mut next.peers, &mut of_kind);
+    update_peers(&mut next.peers, &mut of_datapath);
     let NextSnapshot { snapshot, peers, tunnels_changed, .. } = next;
     snapshot.capabilities = backer.handler.command_settings.capabilities();
     snapshot.timeouts = Arc::clone(backer.tracking.timeouts.zones());
     let mut macs = HashMap::new();
     let mut groups = HashMap::new();
-    for bridge in &mut of_kind {
+    for bridge in &mut of_datapath {
         macs.insert(bridge.id, Arc::clone(&bridge.macs));
         if bridge.config.snooping.is_some() {
             groups.insert(bridge.id, Arc::clone(&bridge.groups));
@@ -39,7 +39,7 @@ pub fn publish(backer: &mut Backer, bridges: &mut BTreeMap<String, Bridge>, unde
     }
     snapshot.bridges.retain(|id, _| macs.contains_key(id));
     if std::mem::take(tunnels_changed) {
-        snapshot.tunnels = tunnels(&of_kind);
+        snapshot.tunnels = tunnels(&of_datapath);
     }
     if !snapshot.tunnels.is_empty() {
         snapshot.underlay = crate::underlay::view::view(underlay, &backer.kind, bridges);
@@ -56,7 +56,7 @@ fn update_bridge(
 ) -> bool {
     let touched = bridge.ports.take_for_snapshot();
     if !bridge.config.sampling.is_empty() && !touched.is_empty() {
-        crate::sampling::follow_ports(bridge, exporters);
+        crate::sampling::pass_ports_to_exporters(bridge, exporters);
     }
     let mut tunnels = false;
     for port in touched.ports.iter().filter_map(|port| bridge.ports.get(port)) {
@@ -67,9 +67,9 @@ fn update_bridge(
         }
     }
     let before = snapshot.bridges.get(&bridge.id);
-    let mut shown = before.map(|b| PortViews { ports: b.ports.clone(), bundles: b.bundles.clone() });
+    let mut port_views = before.map(|b| PortViews { ports: b.ports.clone(), bundles: b.bundles.clone() });
     let sampling = crate::sampling::view(bridge, exporters);
-    let view = view(bridge, shown.take().unwrap_or_default(), touched, (peers, uplinks));
+    let view = view(bridge, port_views.take().unwrap_or_default(), touched, (peers, uplinks));
     let view = xlate::Bridge { sampling, ..view };
     snapshot.bridges.insert(bridge.id, Arc::new(view));
     tunnels
@@ -127,7 +127,7 @@ struct PortViews {
 
 fn view(
     bridge: &mut Bridge,
-    mut shown: PortViews,
+    mut port_views: PortViews,
     touched: Touched,
     (peers, uplinks): (&Peers, &Uplinks),
 ) -> xlate::Bridge {
@@ -138,15 +138,15 @@ fn view(
     rows.extend(numbered.iter().map(|(_, row)| row.clone()));
     number_bundles(bridge, numbered, &rows);
     let mirrors = crate::mirrors::view(bridge);
-    rows.iter().for_each(|row| update_port_row(bridge, row, &mut shown, (peers, uplinks)));
+    rows.iter().for_each(|row| update_port_row(bridge, row, &mut port_views, (peers, uplinks)));
     xlate::Bridge {
         id: bridge.id,
         name: bridge.name.clone(),
         tables,
         macs: Arc::clone(&bridge.macs) as Arc<dyn bridge::MacRead + Send + Sync>,
         snooping: crate::snooping::view(bridge),
-        ports: shown.ports,
-        bundles: shown.bundles,
+        ports: port_views.ports,
+        bundles: port_views.bundles,
         mirrors,
         sampling: None,
         forward_bpdu: bridge.config.forward_bpdu,
@@ -162,23 +162,29 @@ fn view(
     }
 }
 
-/// Updates a Port row and its interfaces in the snapshot. Packets are flooded in the order in which rows were added.
-fn update_port_row(bridge: &Bridge, name: &str, shown: &mut PortViews, (peers, uplinks): (&Peers, &Uplinks)) {
+/// Updates a Port row and its interfaces in the snapshot. Packets are flooded in the order of
+/// bundle numbers (see [`number_bundles`]).
+fn update_port_row(
+    bridge: &Bridge,
+    name: &str,
+    port_views: &mut PortViews,
+    (peers, uplinks): (&Peers, &Uplinks),
+) {
     let Some(id) = bridge.known_bundle(name) else { return };
-    let had = shown.bundles.get(&id).map(|bundle| bundle.ports.clone());
+    let had = port_views.bundles.get(&id).map(|bundle| bundle.ports.clone());
     for port in had.unwrap_or_default() {
-        if shown.ports.get(&port).is_some_and(|port| port.bundle == Some(id)) {
-            shown.ports.remove(&port);
+        if port_views.ports.get(&port).is_some_and(|port| port.bundle == Some(id)) {
+            port_views.ports.remove(&port);
         }
     }
-    shown.bundles.remove(&id);
+    port_views.bundles.remove(&id);
     let Some(row) = bridge.config.ports.get(name) else {
-        return crate::snooping::follow_port(bridge, None, id);
+        return crate::snooping::apply_port_settings(bridge, None, id);
     };
     let named = row.interfaces.iter().filter_map(|i| bridge.ports.named(&i.name));
     let mut members: Vec<&BridgePort> = named.filter(|port| port.port_row == name).collect();
     members.sort_by_key(|port| port.ofport);
-    crate::snooping::follow_port(bridge, Some(row).filter(|_| !members.is_empty()), id);
+    crate::snooping::apply_port_settings(bridge, Some(row).filter(|_| !members.is_empty()), id);
     if members.is_empty() {
         return;
     }
@@ -196,7 +202,7 @@ fn update_port_row(bridge: &Bridge, name: &str, shown: &mut PortViews, (peers, u
         view.queue_dscp = queue_dscp(row);
         let forwards = view.tree.is_none_or(|tree| tree.state.forwards());
         floodable |= !view.flags.contains(PortFlags::NO_FLOOD) && forwards;
-        shown.ports.insert(port.ofport, view);
+        port_views.ports.insert(port.ofport, view);
     }
     let bundle = Bundle {
         id,
@@ -207,7 +213,7 @@ fn update_port_row(bridge: &Bridge, name: &str, shown: &mut PortViews, (peers, u
         protected: row.protected,
         bond: uplinks.view(&(bridge.id, name.to_owned())),
     };
-    shown.bundles.insert(id, bundle);
+    port_views.bundles.insert(id, bundle);
 }
 
 /// The DSCP of each queue number, shifted to its position in the TOS byte.

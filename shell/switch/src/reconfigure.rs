@@ -55,7 +55,7 @@ impl Switch {
         self.configure_datapaths(&desired);
         self.configure_in_band(&desired);
         if !steps.is_empty() {
-            self.follow_ports(&desired);
+            self.apply_port_changes(&desired);
             self.devices.netdevs.dummies().for_each(DummyHandle::renew_captures);
         }
         self.configure_sampling(&desired);
@@ -124,12 +124,13 @@ impl Switch {
         self.bridges.values_mut().for_each(|b| b.conns.set_bundle_idle(bundle_idle));
     }
 
-    pub(crate) fn follow_ports(&mut self, desired: &Desired) {
+    /// Updates everything that depends on which ports exist: bridge addresses and MTU, bonds, spanning trees, QoS.
+    pub(crate) fn apply_port_changes(&mut self, desired: &Desired) {
         for (bridge, name) in std::mem::take(&mut self.removed_by_command) {
             add_interface::change(self, desired, &bridge, &name);
         }
         for bridge in self.bridges.values_mut() {
-            configure_bridge::follow_ports(bridge);
+            configure_bridge::derive_from_ports(bridge);
         }
         self.update_session_addresses();
         self.configure_uplinks();

@@ -377,7 +377,7 @@ impl Switch {
     /// Updates everything that depends on the ports of bridges (addresses, bonds, spanning trees, snapshots) after ports changed without a change of
     /// the database.
     fn ports_changed(&mut self) {
-        self.bridges.values_mut().for_each(crate::configure_bridge::follow_ports);
+        self.bridges.values_mut().for_each(crate::configure_bridge::derive_from_ports);
         self.configure_uplinks();
         self.configure_trees();
         self.mark_all_dirty();

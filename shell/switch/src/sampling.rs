@@ -52,7 +52,7 @@ impl Switch {
             let before = exporters.enabled(bridge.id.0);
             let enabled = exporters.configure(bridge.id.0, &settings, self.options.seed);
             if before.is_none() {
-                follow_ports(bridge, exporters);
+                pass_ports_to_exporters(bridge, exporters);
             }
             let changed = before.unwrap_or_default() != enabled;
             if changed && let Some(backer) = self.datapaths.of_mut(&bridge.config.datapath_type) {
@@ -152,7 +152,7 @@ impl Switch {
     fn global_counters(&self) -> Vec<Block> {
         let mut sum = DatapathCounters::default();
         for backer in self.datapaths.all() {
-            let stats = backer.datapath.stats(&backer.handler.command_settings.all_cleared());
+            let stats = backer.datapath.stats(&backer.handler.command_settings.counts_when_cleared());
             sum.hit += stats.hit;
             sum.missed += stats.missed;
             sum.lost += stats.lost;
@@ -315,7 +315,7 @@ pub(crate) fn view(bridge: &Bridge, exporters: &Exporters) -> Option<Arc<xlate::
 }
 
 /// Passes the ports of a bridge to its exporters.
-pub(crate) fn follow_ports(bridge: &Bridge, exporters: &Exporters) {
+pub(crate) fn pass_ports_to_exporters(bridge: &Bridge, exporters: &Exporters) {
     let facts: HashMap<PortNo, PortFacts> =
         bridge.ports.values().filter_map(|port| Some((port.number()?, facts_of(port)))).collect();
     exporters.set_ports(bridge.id.0, facts);

@@ -31,8 +31,8 @@ pub(crate) fn configure(bridge: &mut Bridge, old: &BridgeConfig, ports: &[String
     }
 }
 
-/// Updates the settings of a port. `row`: `None` if the port has no row or no interface.
-pub(crate) fn follow_port(bridge: &Bridge, row: Option<&PortConfig>, id: BundleId) {
+/// Copies the settings of a Port row to the table of groups. `row`: `None` if the bundle has no row or no interface.
+pub(crate) fn apply_port_settings(bridge: &Bridge, row: Option<&PortConfig>, id: BundleId) {
     let config = row.filter(|_| bridge.config.snooping.is_some()).map(|port| port.snooping);
     let config = config.unwrap_or_default();
     bridge.groups.lock().set_port(id, config.flood, config.flood_reports);

@@ -39,7 +39,7 @@ impl Switch {
         self.last.status = now;
         if self.applied.root.is_none() {
             // Without `ovs-vsctl init`, the daemon itself creates the one row of `Open_vSwitch`.
-            if self.options.own_versions && self.start.configured {
+            if self.options.writes_versions && self.start.configured {
                 self.db.transact(&[Operation::insert("Open_vSwitch", "")]);
             }
             return;
@@ -161,7 +161,7 @@ impl Switch {
         row.set("iface_types", Datum::set(types));
         row.set("dpdk_initialized", Datum::scalar(dpdk::eal::initialized()));
         row.set("dpdk_version", Datum::scalar(dpdk::eal::version()));
-        if self.options.own_versions {
+        if self.options.writes_versions {
             row.set("ovs_version", Datum::scalar(runtime::COMPAT_VERSION));
             if let Some(schema) = self.db.replica.schema() {
                 row.set("db_version", Datum::scalar(schema.version.as_str()));

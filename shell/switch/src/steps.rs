@@ -67,7 +67,7 @@ impl Switch {
         add_interface::add(self, &desired, bridge, name);
         let ports = row.into_iter().map(|row| row.name.clone()).collect();
         self.carry_out(&Step::ConfigureBridge { bridge: bridge.to_owned(), ports }, &desired);
-        self.follow_ports(&desired);
+        self.apply_port_changes(&desired);
     }
 
     pub(crate) fn carry_out(&mut self, step: &Step, desired: &Desired) {

@@ -183,7 +183,7 @@ fn what_is_published_is_what_is_there() {
                 all.into_iter().for_each(|port| bridge.ports.touch(port));
                 let rows: Vec<String> = bridge.config.ports.keys().cloned().collect();
                 rows.iter().for_each(|row| bridge.ports.touch_row(row));
-                crate::configure_bridge::follow_ports(bridge);
+                crate::configure_bridge::derive_from_ports(bridge);
             }
             assert_eq!(common(&test.switch), before, "seed {seed}");
             for backer in test.switch.datapaths.of_bridges_mut() {

@@ -70,8 +70,8 @@ impl CommandSettings {
         lock(&self.cleared).get(&worker).map(|(tally, _)| *tally).unwrap_or_default()
     }
 
-    /// The sum of [`cleared`](Self::cleared) over all workers.
-    pub fn all_cleared(&self) -> Tally {
+    /// The sum over all workers of the counters' values when they were last cleared (see [`cleared`](Self::cleared)).
+    pub fn counts_when_cleared(&self) -> Tally {
         let mut sum = Tally::default();
         lock(&self.cleared).values().for_each(|(t, _)| sum.merge(t));
         sum

@@ -48,17 +48,17 @@ fn is_end(e: &io::Error) -> bool {
     matches!(e.kind(), ErrorKind::BrokenPipe | ErrorKind::TimedOut)
 }
 
-/// Copies a capture until `most` packets are written, a signal arrives, the daemon ends, or the reader of the output closes its
-/// pipe. Returns a summary for the user.
-pub fn copy(path: &str, mut output: Output, most: Option<u64>) -> io::Result<String> {
+/// Copies a capture until `packets_max` packets are written, a signal arrives, or the reader of the output closes its pipe.
+/// Returns a summary for the user. It is an error if the daemon closes the connection earlier.
+pub fn copy(path: &str, mut output: Output, packets_max: Option<u64>) -> io::Result<String> {
     let signals = Signals::install()?;
     let mut socket = UnixStream::connect(path)?;
     socket.set_read_timeout(Some(SIGNAL_CHECK_INTERVAL))?;
-    let (mut blocks, mut packets, mut told) = (Blocks::default(), 0, String::new());
+    let (mut blocks, mut packets, mut statistics) = (Blocks::default(), 0, String::new());
     let mut bytes = vec![0; 1 << 16];
     let mut end: Option<Instant> = None;
     while end.is_none_or(|end| end.elapsed() < DRAIN_TIME) {
-        let is_over = most.is_some_and(|most| packets >= most) || signals.received().is_some();
+        let is_over = packets_max.is_some_and(|max| packets >= max) || signals.received().is_some();
         if is_over && end.is_none() {
             end = Some(Instant::now());
             socket.shutdown(Shutdown::Write)?;
@@ -80,10 +80,10 @@ pub fn copy(path: &str, mut output: Output, most: Option<u64>) -> io::Result<Str
         let invalid = |e: pcapng::BlockError| io::Error::new(ErrorKind::InvalidData, e.to_string());
         while let Some((bytes, block)) = blocks.next_block().map_err(invalid)? {
             match block {
-                // Discard further packets after `most` packets were written.
-                Block::Packet(_) if most.is_some_and(|most| packets >= most) => continue,
+                // Discard further packets after `packets_max` packets were written.
+                Block::Packet(_) if packets_max.is_some_and(|max| packets >= max) => continue,
                 Block::Packet(_) => packets += 1,
-                Block::Statistics(s) => told = s.comment.to_owned(),
+                Block::Statistics(s) => statistics = s.comment.to_owned(),
                 _ => {}
             }
             match output.write_block(bytes, &block, &signals) {
@@ -99,7 +99,7 @@ pub fn copy(path: &str, mut output: Output, most: Option<u64>) -> io::Result<Str
     if end.is_none() {
         return Err(io::Error::new(ErrorKind::UnexpectedEof, "the daemon has closed the connection"));
     }
-    Ok(summary(packets, &told))
+    Ok(summary(packets, &statistics))
 }
 
 /// The summary for the user: the number of packets written, and why packets are missing. `counts`: the daemon's statistics as

@@ -5,13 +5,13 @@ use super::spec::ClassSpec;
 use crate::outcome::QueueCounts;
 use std::collections::VecDeque;
 
-/// A burst includes the bytes that the rate allows in this fraction of a second, 1 ms. So a PMD thread that serves the
-/// shaper every millisecond can use the complete rate.
-const BURST_PARTS: u64 = 1000;
+/// A burst includes the bytes that the rate allows in one of so many parts of a second, 1 ms. So a PMD thread that serves
+/// the shaper every millisecond can use the complete rate.
+const BURSTS_PER_SECOND: u64 = 1000;
 
-/// The most bytes that a class may make up for when it returns to the borrowing classes. A class leaves these classes
-/// for each packet that its guarantee allows, and must still get its share of the rest. Equals the largest packet of
-/// TCP segmentation offload.
+/// A class alternates between [`ClassState::Guaranteed`] and [`ClassState::Borrowing`]: it leaves the borrowing classes for
+/// each packet that its guarantee allows. When it returns, it may catch up with the other classes by at most this many
+/// bytes, so that it still gets its share of the rest. Equals the largest packet of TCP segmentation offload.
 const CATCH_UP: u32 = 64 << 10;
 
 /// Number of priorities, as in Linux.
@@ -38,21 +38,21 @@ pub(super) struct Class<T> {
     pub(super) max: RateClock,
     pub(super) packets: VecDeque<(u32, T)>,
     pub(super) state: ClassState,
-    /// Virtual time of the class: among classes below their guaranteed rates (index 0), and among borrowing classes
+    /// Start tag of the next packet: among classes below their guaranteed rates (index 0), and among borrowing classes
     /// (index 1).
-    pub(super) virtual_times: [VirtualTime; 2],
+    pub(super) start_tags: [StartTag; 2],
     /// When the state of the class must be checked again.
     pub(super) timer: Option<FineTime>,
     pub(super) counts: QueueCounts,
 }
 
-/// Virtual time, by which classes of one state and priority are ordered: bytes sent divided by the guaranteed
-/// rate.
-pub(super) type VirtualTime = u128;
+/// Start tag of start-time fair queueing, by which classes of one state and priority are ordered: bytes sent divided by the
+/// guaranteed rate.
+pub(super) type StartTag = u128;
 
 /// The burst for a rate, in bytes: `wanted`, but at least one MTU and the bytes of 1 ms.
 pub(super) fn burst(rate: u64, wanted: u64, mtu: u32) -> u64 {
-    wanted.max((rate / BURST_PARTS).saturating_add(u64::from(mtu)))
+    wanted.max((rate / BURSTS_PER_SECOND).saturating_add(u64::from(mtu)))
 }
 
 impl<T> Class<T> {
@@ -63,7 +63,7 @@ impl<T> Class<T> {
             spec,
             packets: VecDeque::new(),
             state: ClassState::Idle,
-            virtual_times: [0; 2],
+            start_tags: [0; 2],
             timer: None,
             counts: QueueCounts::default(),
         }
@@ -79,17 +79,17 @@ impl<T> Class<T> {
         usize::from(self.spec.priority).min(PRIORITIES - 1)
     }
 
-    /// The virtual time that it takes to send a number of bytes.
-    pub(super) fn weight(&self, bytes: u32) -> VirtualTime {
-        (VirtualTime::from(bytes) << 40) / VirtualTime::from(self.spec.min.max(1))
+    /// The amount by which a packet of this length increases the start tag of the class.
+    pub(super) fn tag_increment(&self, bytes: u32) -> StartTag {
+        (StartTag::from(bytes) << 40) / StartTag::from(self.spec.min.max(1))
     }
 
-    /// Sets and returns the virtual time of a class that returns to a state. `now`: the virtual time of the class that
-    /// sent last in that state.
-    pub(super) fn rejoin(&mut self, set: usize, now: VirtualTime) -> VirtualTime {
-        let time = self.virtual_times[set].max(now.saturating_sub(self.weight(CATCH_UP)));
-        self.virtual_times[set] = time;
-        time
+    /// Sets and returns the start tag of a class that returns to a state. `last_tag`: the start tag of the packet that was sent
+    /// last in that state.
+    pub(super) fn rejoin(&mut self, set: usize, last_tag: StartTag) -> StartTag {
+        let tag = self.start_tags[set].max(last_tag.saturating_sub(self.tag_increment(CATCH_UP)));
+        self.start_tags[set] = tag;
+        tag
     }
 
     /// The current state of the class, and when that state changes if nothing is sent.

@@ -18,7 +18,7 @@ mod tests;
 pub use spec::{ClassSpec, ShaperSpec};
 
 use crate::outcome::QueueCounts;
-use class::{Class, ClassState, PRIORITIES, VirtualTime, burst};
+use class::{Class, ClassState, PRIORITIES, StartTag, burst};
 use clock::{FineTime, RateClock, fine, nanos};
 use std::collections::{BTreeMap, BTreeSet};
 use units::Nanos;
@@ -31,15 +31,15 @@ pub const PORT_PACKETS_MAX: usize = 32_768;
 /// Number of packets that a queue may always hold.
 pub const QUEUE_PACKETS_MIN: usize = 16;
 /// The queue of packets that select no queue, or a queue that does not exist.
-pub const DEFAULT: u32 = 0;
+pub const DEFAULT_QUEUE: u32 = 0;
 
-/// The classes of one state and priority that may send, ordered by virtual time.
+/// The classes of one state and priority that may send, ordered by their start tags.
 #[derive(Debug, Default)]
 struct ReadyClasses {
-    by_time: BTreeSet<(VirtualTime, u32)>,
-    /// Virtual time of the class that sent last. A class that returns continues from it, so that it cannot make up for
-    /// its absence.
-    now: VirtualTime,
+    by_tag: BTreeSet<(StartTag, u32)>,
+    /// Start tag of the packet that was sent last. A class that returns continues from this tag, so that it cannot make up
+    /// for its absence.
+    last_tag: StartTag,
 }
 
 /// The shaper of a port.
@@ -78,7 +78,7 @@ impl<T> Shaper<T> {
     pub fn set(&mut self, mut spec: ShaperSpec, now: Nanos) -> Vec<T> {
         let now = fine(now);
         let all = ClassSpec { min: spec.rate, max: spec.rate, ..ClassSpec::default() };
-        spec.classes.entry(DEFAULT).or_insert(all);
+        spec.classes.entry(DEFAULT_QUEUE).or_insert(all);
         self.port = self.port.with_rate(spec.rate, burst(spec.rate, 0, spec.mtu), now);
         let mut gone = Vec::new();
         let known = std::mem::take(&mut self.classes);
@@ -112,7 +112,7 @@ impl<T> Shaper<T> {
     /// Queues a packet. If the queue is full, the packet is returned and counted as dropped. `bytes`: the length of the
     /// packet.
     pub fn push(&mut self, queue: u32, bytes: u32, packet: T, now: Nanos) -> Result<(), T> {
-        let number = if self.classes.contains_key(&queue) { queue } else { DEFAULT };
+        let number = if self.classes.contains_key(&queue) { queue } else { DEFAULT_QUEUE };
         let Some(class) = self.classes.get_mut(&number) else { return Err(packet) };
         let most = if self.waiting < PORT_PACKETS_MAX { QUEUE_PACKETS_MAX } else { QUEUE_PACKETS_MIN };
         if class.packets.len() >= most {
@@ -147,10 +147,10 @@ impl<T> Shaper<T> {
         self.port.charge(bytes, now);
         if let Some(at) = ready_index(class.state) {
             let ready = &mut self.ready[at][class.priority()];
-            let time = class.virtual_times[at];
-            ready.by_time.remove(&(time, number));
-            ready.now = time;
-            class.virtual_times[at] = time + class.weight(bytes);
+            let tag = class.start_tags[at];
+            ready.by_tag.remove(&(tag, number));
+            ready.last_tag = tag;
+            class.start_tags[at] = tag + class.tag_increment(bytes);
         }
         class.state = ClassState::Idle;
         self.update_state(number, now);
@@ -160,7 +160,7 @@ impl<T> Shaper<T> {
     /// When [`pop`](Self::pop) may return a packet, if it returns none now. `None`: no packet waits.
     pub fn next(&self) -> Option<Nanos> {
         let timer = self.timers.first().map(|(at, _)| *at);
-        let may_borrow = self.ready[BORROWING].iter().any(|ready| !ready.by_time.is_empty());
+        let may_borrow = self.ready[BORROWING].iter().any(|ready| !ready.by_tag.is_empty());
         let port = may_borrow.then_some(self.port.ready_at);
         timer.into_iter().chain(port).min().map(nanos)
     }
@@ -190,7 +190,7 @@ impl<T> Shaper<T> {
     /// The class that sends next.
     fn choose(&self, now: FineTime) -> Option<u32> {
         let first = |sets: &[ReadyClasses]| {
-            sets.iter().find_map(|ready| ready.by_time.first()).map(|(_, number)| *number)
+            sets.iter().find_map(|ready| ready.by_tag.first()).map(|(_, number)| *number)
         };
         first(&self.ready[GUARANTEED])
             .or_else(|| self.port.is_ready(now).then(|| first(&self.ready[BORROWING]))?)
@@ -226,11 +226,11 @@ impl<T> Shaper<T> {
         }
         let sets = &mut self.ready;
         if let Some(at) = ready_index(old) {
-            sets[at][class.priority()].by_time.remove(&(class.virtual_times[at], number));
+            sets[at][class.priority()].by_tag.remove(&(class.start_tags[at], number));
         }
         if let Some(at) = ready_index(state) {
             let ready = &mut sets[at][class.priority()];
-            ready.by_time.insert((class.rejoin(at, ready.now), number));
+            ready.by_tag.insert((class.rejoin(at, ready.last_tag), number));
         }
     }
 }

@@ -31,6 +31,7 @@ pub(super) fn apply(
     let rate = port_rate(settings, device);
     let (wanted, details) = discipline(&config.kind, settings, rate, device)
         .ok_or_else(|| io::Error::from_raw_os_error(OPERATION_NOT_SUPPORTED))?;
+    // The class between the root and the queues: its rate is the total rate of all queues.
     let inner = match &wanted {
         Qdisc::Htb(class) => Some(Class::Htb(*class)),
         Qdisc::Hfsc(class) => Some(Class::Hfsc(*class)),

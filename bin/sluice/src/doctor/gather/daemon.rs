@@ -1,7 +1,7 @@
 //! The running switch: the process that holds the pid file of the run directory, whether it answers, and its
 //! event counters.
 
-use super::host::line;
+use super::host::read_trimmed;
 use crate::doctor::check::counters;
 use crate::doctor::facts::Daemon;
 use runtime::Dirs;
@@ -43,7 +43,7 @@ fn is_ours(pid: u32) -> bool {
     let file = file.and_then(|f| Some(f.file_name()?.to_string_lossy().into_owned())).unwrap_or_default();
     // The executable of another user's process cannot be read; compare its name instead.
     file.starts_with("sluiced")
-        || line(format!("/proc/{pid}/comm")).is_some_and(|name| name.starts_with("sluiced"))
+        || read_trimmed(format!("/proc/{pid}/comm")).is_some_and(|name| name.starts_with("sluiced"))
 }
 
 fn ask(dirs: &Dirs, name: &str, pid: u32) -> Result<Counters, (ErrorKind, String)> {

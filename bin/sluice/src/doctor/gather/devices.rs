@@ -1,6 +1,6 @@
 //! Devices of ports: PCI, drivers, directories of sockets.
 
-use super::host::line;
+use super::host::read_trimmed;
 use crate::doctor::facts::{Drivers, Interface, Pci};
 use runtime::Dirs;
 use settings::options::{DPDK_DEVARGS, VHOST_SERVER_PATH};
@@ -11,7 +11,7 @@ use std::process::Command;
 
 /// The state of kernel modules and device files that drivers in user space need.
 pub fn drivers() -> Drivers {
-    let noiommu = line("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode");
+    let noiommu = read_trimmed("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode");
     let groups = std::fs::read_dir("/sys/kernel/iommu_groups");
     Drivers {
         vfio_pci: Path::new("/sys/bus/pci/drivers/vfio-pci").exists(),
@@ -45,7 +45,7 @@ pub fn fill_facts(
     config: &BTreeMap<String, String>,
     dirs: &Dirs,
 ) {
-    let numa = |device: &Path| line(device.join("numa_node"))?.parse().ok();
+    let numa = |device: &Path| read_trimmed(device.join("numa_node"))?.parse().ok();
     match interface.kind.as_str() {
         "dpdk" => {
             let Some(address) = DPDK_DEVARGS.get(options).and_then(pci_address) else { return };
@@ -75,10 +75,10 @@ pub fn fill_facts(
 fn answers_arp(name: &str) -> bool {
     const UP: u32 = 1;
     const NOARP: u32 = 0x80;
-    let flags = line(Path::new("/sys/class/net").join(name).join("flags"));
+    let flags = read_trimmed(Path::new("/sys/class/net").join(name).join("flags"));
     let flags = flags.and_then(|f| u32::from_str_radix(f.strip_prefix("0x")?, 16).ok());
     let ignores = |of: &str| {
-        let value = line(Path::new("/proc/sys/net/ipv4/conf").join(of).join("arp_ignore"));
+        let value = read_trimmed(Path::new("/proc/sys/net/ipv4/conf").join(of).join("arp_ignore"));
         value.is_none_or(|v| v != "0")
     };
     flags.is_some_and(|f| f & (UP | NOARP) == UP) && !ignores(name) && !ignores("all")

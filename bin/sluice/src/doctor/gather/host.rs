@@ -9,7 +9,7 @@ const CPUS: &str = "/sys/devices/system/cpu";
 const NODES: &str = "/sys/devices/system/node";
 
 /// The content of a small file, trimmed.
-pub fn line(path: impl AsRef<Path>) -> Option<String> {
+pub fn read_trimmed(path: impl AsRef<Path>) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
@@ -35,18 +35,19 @@ fn list(text: &str) -> BTreeSet<u32> {
 
 /// The processors.
 pub fn cores() -> Cores {
-    let online = line(format!("{CPUS}/online")).map(|text| list(&text)).unwrap_or_default();
+    let online = read_trimmed(format!("{CPUS}/online")).map(|text| list(&text)).unwrap_or_default();
     let mut cores = Cores { online: online.iter().map(|core| (*core, 0)).collect(), ..Cores::default() };
     for node in numbered(NODES, "node") {
-        let of_node = line(format!("{NODES}/node{node}/cpulist")).map(|text| list(&text)).unwrap_or_default();
+        let of_node =
+            read_trimmed(format!("{NODES}/node{node}/cpulist")).map(|text| list(&text)).unwrap_or_default();
         for core in of_node {
             cores.online.entry(core).and_modify(|numa| *numa = node);
         }
     }
-    cores.isolated = line(format!("{CPUS}/isolated")).map(|text| list(&text)).unwrap_or_default();
+    cores.isolated = read_trimmed(format!("{CPUS}/isolated")).map(|text| list(&text)).unwrap_or_default();
     let mut governors: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
     for core in online {
-        if let Some(name) = line(format!("{CPUS}/cpu{core}/cpufreq/scaling_governor")) {
+        if let Some(name) = read_trimmed(format!("{CPUS}/cpu{core}/cpufreq/scaling_governor")) {
             governors.entry(name).or_default().insert(core);
         }
     }
@@ -55,7 +56,7 @@ pub fn cores() -> Cores {
     let flags =
         info.lines().find(|l| l.starts_with("flags")).map(|l| l.split_whitespace().collect::<Vec<_>>());
     cores.invariant_tsc = flags.map(|f| f.contains(&"constant_tsc") && f.contains(&"nonstop_tsc"));
-    cores.clocksource = line("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    cores.clocksource = read_trimmed("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     cores
 }
 
@@ -63,7 +64,7 @@ pub fn cores() -> Cores {
 fn huge_of(folder: &Path, numa: u32) -> Vec<HugePages> {
     let pages = |name: &String| {
         let kilobytes = name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
-        let number = |file| line(folder.join(name).join(file))?.parse().ok();
+        let number = |file| read_trimmed(folder.join(name).join(file))?.parse().ok();
         Some(HugePages { kilobytes, numa, total: number("nr_hugepages")?, free: number("free_hugepages")? })
     };
     names(folder).iter().filter_map(pages).filter(|p| p.total > 0).collect()
@@ -93,7 +94,7 @@ pub fn memory(switch: Option<u32>) -> Memory {
     };
     let info = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let swap = kilobytes(&info, "SwapTotal:").zip(kilobytes(&info, "SwapFree:"));
-    let transparent = line("/sys/kernel/mm/transparent_hugepage/enabled");
+    let transparent = read_trimmed("/sys/kernel/mm/transparent_hugepage/enabled");
     let chosen = |text: String| Some(text.split_once('[')?.1.split_once(']')?.0.to_owned());
     Memory {
         huge: huge(),

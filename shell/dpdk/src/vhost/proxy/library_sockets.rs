@@ -1,4 +1,4 @@
-//! The directory of the sockets at which the library listens. Only this process uses it.
+//! The directory of the sockets at which DPDK's vhost library listens. Only this process uses it.
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use std::fs::DirBuilder;
@@ -14,8 +14,8 @@ const PREFIX: &str = ".vhost-";
 /// The directory, and its lock, which is held until this process ends. An unlocked directory was left by a process that has ended.
 static DIRECTORY: Mutex<Option<(PathBuf, OwnedFd)>> = Mutex::new(None);
 
-/// Returns a new path for each call. It ends with the name of the guest's socket, so that the name appears in the library's
-/// messages.
+/// Returns a new path for each call. The path ends with the name of the guest's socket (shortened if the path would be too
+/// long), so that the name appears in the library's messages.
 pub(crate) fn new_path(shown: &str) -> Result<String, SocketError> {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     let mut directory_and_lock = DIRECTORY.lock().unwrap_or_else(PoisonError::into_inner);
@@ -29,7 +29,7 @@ pub(crate) fn new_path(shown: &str) -> Result<String, SocketError> {
     let mut path = format!("{directory}/{}-", NEXT.fetch_add(1, Ordering::Relaxed));
     let room = PATH_MAX
         .checked_sub(path.len())
-        .ok_or(SocketError::Refused("the run directory's path is too long: it"))?;
+        .ok_or(SocketError::Refused("the path of vhost-sock-dir is too long: making a socket in it"))?;
     let name = shown.rsplit('/').next().unwrap_or_default();
     path.push_str(&name[..name.floor_char_boundary(room)]);
     Ok(path)

@@ -50,17 +50,17 @@ struct BridgeExporters {
     ports: HashMap<PortNo, PortFacts>,
 }
 
-/// The exporters of all bridges.
+/// The sFlow and IPFIX exporters of all bridges.
 #[derive(Default)]
-pub(crate) struct Samples {
+pub(crate) struct SampleExporters {
     bridges: HashMap<u32, BridgeExporters>,
     /// Number of the last exporter of IPFIX.
-    exporters: u32,
+    last_exporter_number: u32,
     /// The bridge whose agent also reports the counters of the datapaths.
     global: Option<u32>,
 }
 
-impl Samples {
+impl SampleExporters {
     /// Applies the settings of a bridge. `seed`: seed of the random start of the polling timers.
     pub(crate) fn configure(
         &mut self,
@@ -69,35 +69,36 @@ impl Samples {
         now: Now,
         seed: u64,
     ) -> Enabled {
-        let mut of = self.bridges.remove(&bridge).unwrap_or_default();
-        of.configure_sflow(settings.sflow.as_ref(), now, seed);
-        if of.sflow.is_none() && self.global == Some(bridge) {
+        let mut bridge_exporters = self.bridges.remove(&bridge).unwrap_or_default();
+        bridge_exporters.configure_sflow(settings.sflow.as_ref(), now, seed);
+        if bridge_exporters.sflow.is_none() && self.global == Some(bridge) {
             self.global = None;
         }
-        let known = of.ipfix.take();
+        let known = bridge_exporters.ipfix.take();
         let wanted = settings.ipfix.as_ref().filter(|ipfix| !ipfix.ipfix.targets.is_empty());
         let exporter =
             self.configured_exporter(known.map(|(_, exporter)| exporter), wanted.map(|i| &i.ipfix), now);
-        of.ipfix = wanted.cloned().zip(exporter);
-        let mut known = std::mem::take(&mut of.sets);
+        bridge_exporters.ipfix = wanted.cloned().zip(exporter);
+        let mut known = std::mem::take(&mut bridge_exporters.sets);
         for (id, ipfix) in &settings.sets {
             let wanted = Some(ipfix).filter(|ipfix| !ipfix.targets.is_empty());
             let exporter = self.configured_exporter(known.remove(id), wanted, now);
-            of.sets.extend(exporter.map(|exporter| (*id, exporter)));
+            bridge_exporters.sets.extend(exporter.map(|exporter| (*id, exporter)));
         }
         known.into_values().for_each(|exporter| exporter.finish(now));
         let enabled = Enabled {
-            sflow: of.sflow.as_ref().map_or(0, |(agent, _)| agent.settings().probability()),
-            ipfix: of.ipfix.as_ref().map_or(0, |(ipfix, _)| ipfix.probability()),
+            sflow: bridge_exporters.sflow.as_ref().map_or(0, |(agent, _)| agent.settings().probability()),
+            ipfix: bridge_exporters.ipfix.as_ref().map_or(0, |(ipfix, _)| ipfix.probability()),
         };
         let is_used = settings.sflow.is_some() || settings.ipfix.is_some() || !settings.sets.is_empty();
         if is_used {
-            self.bridges.insert(bridge, of);
+            self.bridges.insert(bridge, bridge_exporters);
         }
         enabled
     }
 
-    /// Creates an exporter or changes the settings of `known`; `None`: there are no settings, or no collector can be reached.
+    /// Creates an exporter or changes the settings of `known`; `None`: there are no settings, or no socket to
+    /// a collector can be opened.
     fn configured_exporter(
         &mut self,
         known: Option<IpfixExporter>,
@@ -126,8 +127,8 @@ impl Samples {
                 exporter
             }
             None => {
-                self.exporters = self.exporters.wrapping_add(1);
-                Exporter::new(wanted.exporter.clone(), self.exporters)
+                self.last_exporter_number = self.last_exporter_number.wrapping_add(1);
+                Exporter::new(wanted.exporter.clone(), self.last_exporter_number)
             }
         };
         let mut configured_exporter = IpfixExporter { settings: wanted.clone(), exporter, collectors };
@@ -147,20 +148,22 @@ impl Samples {
 
     /// Sets the ports of a bridge.
     pub(crate) fn set_ports(&mut self, bridge: u32, ports: HashMap<PortNo, PortFacts>) {
-        let Some(of) = self.bridges.get_mut(&bridge) else { return };
-        of.ports = ports;
-        of.update_interfaces();
+        let Some(bridge_exporters) = self.bridges.get_mut(&bridge) else { return };
+        bridge_exporters.ports = ports;
+        bridge_exporters.update_interfaces();
     }
 
     /// Passes a sampled packet to its exporter.
     pub(crate) fn sample(&mut self, packet: &SampledPacket, now: Now) {
-        let Some(of) = self.bridges.get_mut(&packet.sampled.bridge) else { return };
+        let Some(bridge_exporters) = self.bridges.get_mut(&packet.sample_data.bridge) else { return };
         match packet.cookie {
             UserspaceCookie::Sflow { vlan_tci, output } => {
-                of.sample_sflow(packet, vlan_tci, Output::of_word(output));
+                bridge_exporters.sample_sflow(packet, vlan_tci, Output::of_word(output));
             }
-            UserspaceCookie::Ipfix { output_port } => of.sample_bridge(packet, output_port, now),
-            UserspaceCookie::FlowSample { .. } => of.sample_flow(packet, now),
+            UserspaceCookie::Ipfix { output_port } => {
+                bridge_exporters.sample_bridge(packet, output_port, now)
+            }
+            UserspaceCookie::FlowSample { .. } => bridge_exporters.sample_flow(packet, now),
             UserspaceCookie::Slow { .. } | UserspaceCookie::Controller { .. } => {}
         }
     }
@@ -173,34 +176,41 @@ impl Samples {
     /// Sends complete messages and datagrams.
     pub(crate) fn send(&mut self) {
         self.ipfix_mut().for_each(IpfixExporter::send);
-        for (agent, collectors) in self.bridges.values_mut().filter_map(|of| of.sflow.as_mut()) {
+        for (agent, collectors) in
+            self.bridges.values_mut().filter_map(|bridge_exporters| bridge_exporters.sflow.as_mut())
+        {
             collectors.send(&agent.take());
         }
     }
 
     fn ipfix_mut(&mut self) -> impl Iterator<Item = &mut IpfixExporter> {
-        self.bridges
-            .values_mut()
-            .flat_map(|of| of.ipfix.iter_mut().map(|(_, i)| i).chain(of.sets.values_mut()))
+        self.bridges.values_mut().flat_map(|bridge_exporters| {
+            bridge_exporters.ipfix.iter_mut().map(|(_, i)| i).chain(bridge_exporters.sets.values_mut())
+        })
     }
 
     /// When the next IPFIX timer is due.
     pub(crate) fn deadline(&self) -> Option<Millis> {
-        let all =
-            self.bridges.values().flat_map(|of| of.ipfix.iter().map(|(_, i)| i).chain(of.sets.values()));
+        let all = self.bridges.values().flat_map(|bridge_exporters| {
+            bridge_exporters.ipfix.iter().map(|(_, i)| i).chain(bridge_exporters.sets.values())
+        });
         all.filter_map(|ipfix| ipfix.exporter.deadline()).min()
     }
 
     /// When the next second of the sFlow agents ends.
     pub(crate) fn next_tick(&self) -> Option<Millis> {
-        self.bridges.values().filter_map(|of| of.sflow.as_ref()).map(|(agent, _)| agent.next_tick()).min()
+        self.bridges
+            .values()
+            .filter_map(|bridge_exporters| bridge_exporters.sflow.as_ref())
+            .map(|(agent, _)| agent.next_tick())
+            .min()
     }
 
     /// The sources whose counters must be reported now, by bridge. Only one bridge reports the counters of the datapaths.
     pub(crate) fn tick(&mut self, now: Now) -> Vec<(u32, Source)> {
         let mut due = Vec::new();
-        for (bridge, of) in &mut self.bridges {
-            let Some((agent, _)) = &mut of.sflow else { continue };
+        for (bridge, bridge_exporters) in &mut self.bridges {
+            let Some((agent, _)) = &mut bridge_exporters.sflow else { continue };
             for source in agent.tick(now) {
                 let is_global = matches!(source, Source::Bridge(_));
                 if !is_global || *self.global.get_or_insert(*bridge) == *bridge {
@@ -224,7 +234,9 @@ impl Samples {
 
     /// Completes the datagrams of all agents.
     pub(crate) fn flush(&mut self) {
-        for (agent, _) in self.bridges.values_mut().filter_map(|of| of.sflow.as_mut()) {
+        for (agent, _) in
+            self.bridges.values_mut().filter_map(|bridge_exporters| bridge_exporters.sflow.as_mut())
+        {
             agent.flush();
             let oversized = agent.take_oversized();
             if oversized != 0 {
@@ -240,7 +252,7 @@ impl Samples {
 
     /// The statistics of a bridge's `sample` actions, by set of collectors.
     pub(crate) fn set_stats(&self, bridge: u32) -> Vec<(u32, Stats)> {
-        let sets = self.bridges.get(&bridge).into_iter().flat_map(|of| &of.sets);
+        let sets = self.bridges.get(&bridge).into_iter().flat_map(|bridge_exporters| &bridge_exporters.sets);
         sets.map(|(id, ipfix)| (*id, ipfix.exporter.stats())).collect()
     }
 }
@@ -283,7 +295,7 @@ impl BridgeExporters {
 
     fn sample_sflow(&mut self, packet: &SampledPacket, out_tci: u16, output: Output) {
         let Some((agent, _)) = &mut self.sflow else { return };
-        let (flow, egress) = (&packet.flow, &packet.sampled.egress);
+        let (flow, egress) = (&packet.flow, &packet.sample_data.egress);
         let input = self.ports.get(&PortNo(flow.in_port));
         let kind = |port: Option<&PortFacts>| port.map_or(TunnelKind::Other, |port| port.tunnel);
         let in_tunnel = (flow.tunnel.ip_dst != 0).then(|| outer(&flow.tunnel, kind(input).protocol()));
@@ -311,7 +323,7 @@ impl BridgeExporters {
             SampleContext { packet, ports: &self.ports, output_port, tunnels: ipfix.settings.tunnels };
         let packets = u64::from(u32::MAX / settings.probability().max(1));
         let sampled =
-            Sampled { packets, domain: settings.domain, point: settings.point, ..context.sampled() };
+            Sampled { packets, domain: settings.domain, point: settings.point, ..context.ipfix_sample() };
         if !sampled.is_bfd() {
             ipfix.exporter.sample(&sampled, now);
         }
@@ -338,7 +350,7 @@ impl BridgeExporters {
             _ => Direction::ByOutput,
         };
         let packets = u64::from(u16::MAX / probability.max(1));
-        ipfix.exporter.sample(&Sampled { packets, domain, point, direction, ..context.sampled() }, now);
+        ipfix.exporter.sample(&Sampled { packets, domain, point, direction, ..context.ipfix_sample() }, now);
     }
 }
 
@@ -351,12 +363,12 @@ struct SampleContext<'a> {
 }
 
 impl<'a> SampleContext<'a> {
-    fn sampled(&self) -> Sampled<'a> {
+    fn ipfix_sample(&self) -> Sampled<'a> {
         let flow = &self.packet.flow;
         let has_output = self.output_port != PortNo::NONE;
         let (input, output) = (self.ports.get(&PortNo(flow.in_port)), self.ports.get(&self.output_port));
-        // The outer header is that of the received packet, unless there is an output port: then it is that of the sent
-        // packet, if the port is a tunnel port.
+        // `flow.tunnel` is the outer header of the received packet, unless there is an output port: for a tunnel port,
+        // the actions before the sample have set `flow.tunnel` to the outer header of the sent packet.
         let port = match has_output {
             true => output.filter(|_| self.packet.tunnel_out_port),
             false => input,
@@ -374,7 +386,7 @@ impl<'a> SampleContext<'a> {
             has_output,
             output,
             tunnel: is_reported.then_some(TunnelEndpoints { kind, outer: &flow.tunnel }),
-            forwarded: self.packet.sampled.egress.outputs,
+            forwarded: self.packet.sample_data.egress.outputs,
         }
     }
 }
