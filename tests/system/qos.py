@@ -38,8 +38,9 @@ def udp(a, b, length, megabits=60):
     return rate
 
 
-def near(rate, wanted, error=ERROR):
-    return abs(rate - wanted) <= error * wanted
+def near(rate, wanted, error=ERROR, burst=0):
+    """`burst`: what a token bucket may have collected before the measurement, if the sender was interrupted."""
+    return -error * wanted <= rate - wanted <= error * wanted + burst / SECONDS
 
 
 def test_a_policed_port_receives_its_rate():
@@ -50,7 +51,7 @@ def test_a_policed_port_receives_its_rate():
     s.vsctl("set", "Interface", a.port, *policing)
     for length in (200, 1400):
         rate = udp(a, b, length) * (length + 28) * 8
-        assert near(rate, 8e6), "%d bytes: %.0f" % (length, rate)
+        assert near(rate, 8e6, burst=2e6), "%d bytes: %.0f" % (length, rate)
     lab.wait_until(lambda: column(s, a.port, "rx_dropped") > 1000, "the drops in the statistics")
     s.vsctl("set", "Interface", a.port, "ingress_policing_rate=0", "ingress_policing_kpkts_rate=1", "ingress_policing_kpkts_burst=1")
     rate = udp(a, b, 1000)
@@ -132,12 +133,21 @@ def sent(s):
     return int(line.split()[0])
 
 
+def reading(count):
+    """A counter and when it was read. A busy machine may interrupt a reading, whose time is then not known: it is repeated."""
+    for _ in range(50):
+        began, value, ended = time.monotonic(), count(), time.monotonic()
+        if ended - began < 0.04:
+            break
+    return value, (began + ended) / 2
+
+
 def packet_rate(count):
     """Increase of a counter per second, after the bursts."""
     time.sleep(1.5)
-    (before, began) = (count(), time.monotonic())
+    before, began = reading(count)
     time.sleep(SECONDS)
-    (after, ended) = (count(), time.monotonic())
+    after, ended = reading(count)
     return (after - before) / (ended - began)
 
 
