@@ -113,7 +113,7 @@ static uint32_t differ(uint32_t value, unsigned bits)
     return value ^ (1u << bit) ^ (chance() & ((1u << bit) - 1));
 }
 
-/* Packets of the attack. The checksum of the IP header is left wrong: nobody looks at it. */
+/* Packets of the attack. The checksum of the IP header is wrong, because the switch does not check it. */
 static void assault(unsigned n)
 {
     static uint32_t next;

@@ -305,7 +305,8 @@ impl MacTable {
         keys
     }
 
-    /// Moves the learned entries of one port to another port. Their age begins anew, so that the entries stay in the order in which they expire.
+    /// Moves the learned entries of one port to another port, and resets their age to zero. So all entries remain in the order in which
+    /// they expire.
     pub fn move_port(&mut self, from: BundleId, to: BundleId) {
         let moved: Vec<MacEntry> =
             self.iter().filter(|e| e.port == from && !e.is_static()).copied().collect();

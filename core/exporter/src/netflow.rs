@@ -15,8 +15,8 @@ const HEADER: usize = 24;
 const DSCP: u8 = 0xfc;
 /// Interval at which timeouts are checked.
 const CHECK: Millis = Millis(1000);
-/// A flow with at least this many bytes since the last report is not reported: a 10 Gbit/s interface needs 600 s for so many
-/// bytes, so the counter must be wrong.
+/// A flow with at least this many bytes since the last report is not reported: a 10 Gbit/s interface needs 600 s to transfer
+/// this number of bytes, so the counter must be wrong.
 const BYTES_MAX: u64 = 176 << 32;
 /// Maximum number of flows. When it is reached, all flows are reported and removed. The default limit of megaflows is the
 /// same.

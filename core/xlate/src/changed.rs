@@ -56,7 +56,7 @@ impl ChangedWords {
             }
             self.words |= u128::from(differ) << first;
         }
-        debug_assert_eq!(self.words, differences(before, now), "a change that nobody told of");
+        debug_assert_eq!(self.words, differences(before, now), "a word changed without being marked");
         self.words
     }
 }

@@ -303,7 +303,7 @@ mod tests {
         assert!(t.state_ref(1).is_some());
         t.release(1);
         t.expire();
-        assert!(t.state(1).is_some(), "the time begins anew with the last reference");
+        assert!(t.state(1).is_some(), "the last reference restarts the time to live");
         t.expire();
         assert!(t.is_empty() && t.by_hash.is_empty() && t.unused.is_empty());
         assert!(t.state_ref(1).is_none());

@@ -29,7 +29,7 @@ use unixctl::Reply;
 
 /// The connections are not searched if there are more than this: a search would block the main thread for too long.
 const SEARCHED_MAX: u32 = 50_000;
-/// The first so many `ct` actions of a trace give the packet the state of its connection.
+/// Number of `ct` actions of a trace, from the first one, that give the packet the state of its connection.
 const CT_ACTIONS_MAX: usize = 8;
 /// The longest packet in bytes.
 const PACKET_MAX: usize = 1 << 16;

@@ -20,7 +20,8 @@ use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
 use units::Millis;
 
-/// Requests of one connection that are executed per turn: so many that the fixed cost of a turn is small per request.
+/// Maximum number of requests of one connection that are executed per turn. It is large, so that the fixed cost of a turn is small per
+/// request.
 const TURN_MAX: u32 = 256;
 
 /// Number of ended connections whose remaining requests are still executed. The requests of further ended connections are discarded,

@@ -191,7 +191,7 @@ fn a_turn_is_shared() {
     let mut busy = test.open("br0.mgmt", Version::V10);
     let mut other = test.open("br0.mgmt", Version::V10);
     let barrier = |n| Message::new(Version::V10, Xid(n), Body::BarrierRequest);
-    // Send all messages in one write, because the kernel would not buffer so many separate writes.
+    // Send all messages in one write: the kernel's socket buffer has no space for this number of separate writes.
     let frames = (0..300).flat_map(|n| openflow::encode(&barrier(n), Dialect::default()).unwrap());
     busy.stream.write_all(&frames.collect::<Vec<_>>().concat()).unwrap();
     other.send(&barrier(999));

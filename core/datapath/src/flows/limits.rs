@@ -1,7 +1,7 @@
 //! Limits of the megaflows.
 
-/// Number of removed megaflows that may wait until no worker reads them any more: so many indices exist beyond the
-/// limit.
+/// Number of megaflow indices beyond the limit. A removed megaflow keeps its index until no worker can read it any more;
+/// meanwhile a new megaflow needs another index.
 pub(crate) const SPARE: usize = 8192;
 
 /// Limits of the megaflows.

@@ -5,8 +5,8 @@ use super::spec::ClassSpec;
 use crate::outcome::QueueCounts;
 use std::collections::VecDeque;
 
-/// A burst includes the bytes that the rate allows in one of so many parts of a second, 1 ms. So a PMD thread that serves
-/// the shaper every millisecond can use the complete rate.
+/// A burst includes the bytes that the rate allows in 1 ms, which is a second divided by this number. So a PMD thread that
+/// serves the shaper every millisecond can use the complete rate.
 const BURSTS_PER_SECOND: u64 = 1000;
 
 /// A class alternates between [`ClassState::Guaranteed`] and [`ClassState::Borrowing`]: it leaves the borrowing classes for

@@ -112,7 +112,11 @@ fn labels_around_a_frame() {
     let o = run(&one_flow(vec![decap(), inner, out(2)]), &labelled);
     assert_eq!(text(&o), "pop_eth,pop_mpls(eth_type=0x6558),recirc(0x1)");
     let o = run(&one_flow(vec![decap(), decap(), out(2)]), &labelled);
-    assert_eq!(o.error, Some(Failure::UnsupportedPacketType), "nobody says what is below the label");
+    assert_eq!(
+        o.error,
+        Some(Failure::UnsupportedPacketType),
+        "the type of the payload below the label is not known"
+    );
     let two = Flow { mpls_lse: [0x6040, 0x5140, 0], ..labelled };
     let o = run(&one_flow(vec![decap(), decap(), encap(0), out(2)]), &two);
     assert_eq!(text(&o), format!("pop_eth,pop_mpls(eth_type=0x8847),{eth},2"));

@@ -27,8 +27,8 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 const RETRY: Duration = Duration::from_secs(1);
 /// A guest that blocked a worker for 100 to 200 ms cannot connect again for this time, because workers serve all guests.
 const HOLD_OFF: Duration = Duration::from_secs(10);
-/// Maximum number of threads that close file descriptors of this port's guests, one thread for each message. While there are so many, no
-/// guest can connect.
+/// Maximum number of threads that close file descriptors of this port's guests, one thread for each message. While this
+/// number of threads runs, no guest can connect.
 const CLOSING_MAX: usize = 4;
 /// Maximum number of guests in the listen queue.
 const BACKLOG: i32 = 16;

@@ -108,7 +108,7 @@ impl Bridge {
             self.ports.values_mut().for_each(|port| port.tx_count = 0);
         }
         if new.stp_compatible != old.stp_compatible {
-            // The state machines start anew (§17.13.4).
+            // A change of the protocol version initialises the state machines again (§17.13.4).
             let numbers: Vec<u16> = self.ports.keys().copied().collect();
             numbers.into_iter().for_each(|number| self.begin(number));
         }

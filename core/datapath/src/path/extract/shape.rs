@@ -141,8 +141,8 @@ impl Sorted {
     }
 }
 
-/// Returns whether more than one of eight packets is in `these`: reading so many packets twice costs more than
-/// sorting all.
+/// Returns whether more than one of eight packets is in `these`. Above this share, reading these packets twice costs
+/// more than sorting all packets.
 fn is_many(these: u64, all: u64) -> bool {
     8 * these.count_ones() > all.count_ones()
 }
