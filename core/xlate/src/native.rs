@@ -181,7 +181,7 @@ impl Walk<'_> {
         built: BuiltHeader,
         last: bool,
     ) {
-        let saved = Box::new((self.flow, self.committed.base, self.mask));
+        let saved = Box::new((self.flow, self.committed.clone(), self.mask));
         let received = std::mem::take(&mut self.received);
         let overlay_actions = std::mem::take(&mut self.out.actions);
         let len = built.bytes.len();
@@ -194,7 +194,7 @@ impl Walk<'_> {
         let underlay_actions = std::mem::replace(&mut self.out.actions, overlay_actions);
         let underlay_mask = self.mask;
         self.received = received;
-        (self.flow, self.committed.base, self.mask) = *saved;
+        (self.flow, self.committed, self.mask) = *saved;
         // The encapsulated packet has the same metadata as the inner packet, so the mask must include the metadata that the
         // translation in the underlay consulted.
         self.mask.pkt_mark |= underlay_mask.pkt_mark;

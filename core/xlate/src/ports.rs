@@ -360,17 +360,24 @@ impl<'a> Walk<'a> {
 
     /// Runs `run`, after which the caller restores the flow. If `run` adds or removes a header, which later writes of fields
     /// cannot undo, the datapath executes the actions of `run` on a copy. `last`: the packet is not used afterwards.
+    ///
+    /// A change of the outermost header that `run` leaves pending belongs to the flow that the caller discards, so it is
+    /// discarded here.
     pub(crate) fn with_flow_restored(&mut self, last: bool, run: impl FnOnce(&mut Self)) {
-        // A header that is pending now may be committed by `run`; that alone needs no copy.
-        let waits = u32::from(self.committed.pending != Pending::Nothing);
-        let (emitted, kept) = (self.out.actions.len(), (!last).then(|| Box::new(self.committed.clone())));
+        let (emitted, kept) = (self.out.actions.len(), Box::new(self.committed.clone()));
         run(self);
-        if let Some(kept) = kept.filter(|kept| self.committed.headers_changed > kept.headers_changed + waits)
-            && emitted < self.out.actions.len()
-        {
-            let inside = self.out.actions.split_off(emitted);
-            self.out.actions.push(DpAction::Clone(inside));
-            self.committed = *kept;
+        // `run` commits the header that was pending before it commits another one; that header needs no copy, because the
+        // restored flow has it.
+        let waits = u32::from(kept.pending != Pending::Nothing);
+        match self.committed.headers_changed - kept.headers_changed {
+            0 => self.committed.pending = kept.pending,
+            n if n <= waits => self.committed.pending = Pending::Nothing,
+            _ if !last && emitted < self.out.actions.len() => {
+                let inside = self.out.actions.split_off(emitted);
+                self.out.actions.push(DpAction::Clone(inside));
+                self.committed = *kept;
+            }
+            _ => self.committed.pending = Pending::Nothing,
         }
     }
 

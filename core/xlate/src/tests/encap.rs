@@ -83,6 +83,39 @@ fn a_header_that_one_length_gets_the_other_one_does_not_get() {
 }
 
 #[test]
+fn a_header_that_a_copy_never_commits_the_packet_does_not_get() {
+    let next = || Action::Resubmit { port: None, table: Some(1), with_ct: false };
+    let switch_with = |first: Vec<Action>, second: Vec<Action>| {
+        let mut b = LabBridge::with_ports(BR0, 4, 0);
+        let bucket = Bucket { actions: vec![next()], ..Bucket::default() };
+        b.group(&GroupMod { group: 1, kind: GroupType::All, buckets: vec![bucket], ..GroupMod::default() });
+        b.flow(0, 1, &[], first);
+        b.flow(1, 1, &[], second);
+        switch(&mut [b])
+    };
+    for copy in [Action::Clone(vec![next()]), Action::Group(1)] {
+        let s = switch_with(vec![copy.clone(), out(3)], vec![encap(NSH)]);
+        assert_eq!(text(&run(&s, &tcp(1))), "3", "{copy:?}");
+        // The header that was pending before the copy stays pending, and the copy commits it at most once.
+        let s = switch_with(vec![encap(NSH), copy.clone(), encap(0), out(3)], vec![encap(0)]);
+        let eth = "push_eth(src=00:00:00:00:00:00,dst=00:00:00:00:00:00)";
+        let pushed = format!("push_nsh(flags=0,ttl=63,mdtype=1,np=3,{SERVICE}");
+        assert_eq!(text(&run(&s, &tcp(1))), format!("{pushed},{eth},3"), "{copy:?}");
+        let s = switch_with(vec![encap(NSH), copy.clone(), encap(0), out(3)], vec![set(FieldId::NshSpi, 7)]);
+        assert_eq!(text(&run(&s, &tcp(1))), format!("{pushed},{eth},3"), "{copy:?}");
+    }
+}
+
+#[test]
+fn an_action_set_is_executed_on_the_packet_and_not_on_the_copy_before_it() {
+    let mut b = LabBridge::with_ports(BR0, 4, 0);
+    b.flow(0, 1, &[], vec![Action::WriteActions(vec![out(3)]), Action::GotoTable(1)]);
+    b.flow(1, 1, &[], vec![Action::Clone(vec![encap(NSH), encap(0), out(2)])]);
+    let o = text(&run(&switch(&mut [b]), &tcp(1)));
+    assert!(o.starts_with("clone(push_nsh(") && o.ends_with(",2),3"), "{o}");
+}
+
+#[test]
 fn a_copy_in_a_branch_is_the_only_one() {
     let mut b = LabBridge::with_ports(BR0, 5, 0);
     let resubmit = Action::Resubmit { port: None, table: Some(2), with_ct: false };
