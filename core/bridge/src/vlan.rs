@@ -130,7 +130,8 @@ impl VlanTags {
         tags
     }
 
-    /// Replaces the tags of a flow by these tags.
+    /// Replaces the tags of a flow by these tags. A tag of VLAN 0 is written if its priority is not 0, or if `priority_tags` is
+    /// `Always`. For `Never` the caller does not copy the priority of the received packet into the outer tag.
     pub fn put(&self, flow: &mut Flow, priority_tags: PriorityTags) {
         for (t, v) in self.0.iter().zip(&mut flow.vlans) {
             let tci = t.vid | t.pcp & PCP_MASK;

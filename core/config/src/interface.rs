@@ -1,8 +1,8 @@
 //! The configuration of one `Interface` row.
 
+use crate::link_aggregation::LacpLink;
 use crate::qos::Policing;
 use crate::row::Row;
-use crate::uplink::LacpLink;
 use ovsdb::Uuid;
 use settings::interface::OFPORT_REQUEST;
 use std::collections::BTreeMap;

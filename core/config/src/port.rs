@@ -1,10 +1,10 @@
 //! The configuration of one `Port` row and of its interfaces.
 
 use crate::interface::InterfaceConfig;
+use crate::link_aggregation::{self, LacpConfig};
 use crate::qos::QosConfig;
 use crate::row::Row;
 use crate::spanning_tree::TreePortConfigs;
-use crate::uplink::{self, LacpConfig};
 use bridge::{PriorityTags, VlanConfig, VlanMode, VlanSet};
 use ovsdb::Uuid;
 use settings::port::{MAC, MCAST_SNOOPING_FLOOD, MCAST_SNOOPING_FLOOD_REPORTS, PRIORITY_TAGS, QINQ_ETHTYPE};
@@ -61,7 +61,7 @@ pub struct PortConfig {
 
 impl PortConfig {
     /// Whether the port is a bond or uses LACP.
-    pub fn is_uplink(&self) -> bool {
+    pub fn is_aggregated(&self) -> bool {
         self.interfaces.len() > 1 || self.lacp.is_some()
     }
 
@@ -84,8 +84,8 @@ impl PortConfig {
             vlan: vlan(row),
             mac: row.opt_str(MAC.column).map(str::to_owned),
             protected: row.bool("protected"),
-            bond: uplink::bond(row),
-            lacp: uplink::lacp(row),
+            bond: link_aggregation::bond(row),
+            lacp: link_aggregation::lacp(row),
             spanning_tree: TreePortConfigs::read(row),
             snooping: PortSnooping::read(&row.map("other_config")),
             qos: QosConfig::read(row),

@@ -12,35 +12,35 @@ use std::sync::Arc;
 pub struct PortConfigs {
     all: SharedMap<String, PortConfig>,
     /// Names of ports that are bonds or use LACP.
-    uplinks: Arc<BTreeSet<String>>,
+    aggregated: Arc<BTreeSet<String>>,
 }
 
 impl PortConfigs {
     /// Inserts a port; replaces one with the same name.
     pub fn insert_mut(&mut self, name: String, port: PortConfig) {
-        if port.is_uplink() {
-            Arc::make_mut(&mut self.uplinks).insert(name.clone());
+        if port.is_aggregated() {
+            Arc::make_mut(&mut self.aggregated).insert(name.clone());
         } else {
-            self.forget_uplink(&name);
+            self.forget_aggregated(&name);
         }
         self.all.insert_mut(name, port);
     }
 
     /// Removes a port.
     pub fn remove_mut(&mut self, name: &str) {
-        self.forget_uplink(name);
+        self.forget_aggregated(name);
         self.all.remove_mut(name);
     }
 
-    fn forget_uplink(&mut self, name: &str) {
-        if self.uplinks.contains(name) {
-            Arc::make_mut(&mut self.uplinks).remove(name);
+    fn forget_aggregated(&mut self, name: &str) {
+        if self.aggregated.contains(name) {
+            Arc::make_mut(&mut self.aggregated).remove(name);
         }
     }
 
     /// The ports that are bonds or use LACP.
-    pub fn uplinks(&self) -> impl Iterator<Item = &PortConfig> {
-        self.uplinks.iter().filter_map(|name| self.all.get(name))
+    pub fn aggregated(&self) -> impl Iterator<Item = &PortConfig> {
+        self.aggregated.iter().filter_map(|name| self.all.get(name))
     }
 }
 

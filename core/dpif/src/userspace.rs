@@ -21,7 +21,7 @@ pub struct Userspace {
     /// Opaque data of the continuation, if any.
     pub userdata: Vec<u8>,
     /// Data that a sample reports. `None` if the action is no sample, or was parsed from text, which does not contain the data.
-    pub sampled: Option<Arc<SampleData>>,
+    pub sample_data: Option<Arc<SampleData>>,
 }
 
 /// Data that a sample reports in addition to the packet and the cookie.
@@ -42,14 +42,14 @@ impl Userspace {
             include_actions: false,
             tunnel_out_port: None,
             userdata: Vec::new(),
-            sampled: None,
+            sample_data: None,
         }
     }
 
     /// A sample for a bridge. Its `egress` is empty, and must be set when the actions of the megaflow are known.
     pub fn sample(cookie: UserspaceCookie, bridge: u32) -> Userspace {
-        let sampled = Some(Arc::new(SampleData { bridge, egress: Egress::default() }));
-        Userspace { sampled, ..Userspace::new(cookie) }
+        let sample_data = Some(Arc::new(SampleData { bridge, egress: Egress::default() }));
+        Userspace { sample_data, ..Userspace::new(cookie) }
     }
 
     /// Passes the packet to the slow path of the control half.

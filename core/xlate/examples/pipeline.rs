@@ -111,7 +111,7 @@ fn snapshot(flows: &[String]) -> Snapshot {
         sampling: None,
         fragments: Fragments::Normal,
         packet_in_on_miss: false,
-        alive: true,
+        controller_port_live: true,
     };
     let mut snapshot = Snapshot::default();
     snapshot.bridges.insert(BRIDGE, Arc::new(bridge));
@@ -141,7 +141,7 @@ fn one(snapshot: &Snapshot, n: u32) -> Box<Output> {
         packet: Some(&[0; 64]),
         start: Start::Tables,
         packet_out: false,
-        side_effects: true,
+        returns_side_effects: true,
         dry_run: false,
         recirc: &NoRecirc,
         trace: None,

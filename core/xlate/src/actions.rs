@@ -298,7 +298,7 @@ impl Walk<'_> {
         }
         let Some(rule) = self.current.rule else { return };
         let end = FinTimeout { rule: Arc::clone(rule), idle, hard };
-        if self.flow.tcp_flags & FIN_OR_RST != 0 && self.received.side_effects {
+        if self.flow.tcp_flags & FIN_OR_RST != 0 && self.received.returns_side_effects {
             self.out.effects.push(Effect::FinTimeout(end.clone()));
         }
         self.out.stats_targets.push(StatsTarget::FinTimeout(end));

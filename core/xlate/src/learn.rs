@@ -43,7 +43,7 @@ impl Walk<'_> {
             report!(self, Detail, "Limit exceeded, learn failed");
             return;
         }
-        if self.received.side_effects {
+        if self.received.returns_side_effects {
             self.out.effects.push(Effect::Learn(Arc::clone(&learned)));
         }
         self.out.stats_targets.push(StatsTarget::Learn(learned));
@@ -61,7 +61,8 @@ impl Walk<'_> {
         // A translation without side effects learns nothing. If the learned flow does not exist, the result must not be
         // cached: the next packet has to be translated, to add the flow. If the limit prevents learning, the result is
         // valid until the table changes.
-        self.out.avoid_caching |= may_learn && !self.received.side_effects && !tables.has_learned(flow_mod);
+        self.out.avoid_caching |=
+            may_learn && !self.received.returns_side_effects && !tables.has_learned(flow_mod);
         may_learn
     }
 

@@ -159,7 +159,7 @@ impl<'a> Walk<'a> {
     /// Learns from a message. A port to which all multicast is flooded need not join groups, so its messages are ignored.
     fn learn_membership(&mut self, snooping: &Snooping, ingress: &Ingress<'_>, tags: &VlanTags, kind: Kind) {
         let (Some(bundle), Some(packet)) =
-            (ingress.bundle, self.received.packet.filter(|_| self.received.side_effects))
+            (ingress.bundle, self.received.packet.filter(|_| self.received.returns_side_effects))
         else {
             return;
         };

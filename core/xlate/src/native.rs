@@ -22,7 +22,7 @@ use units::PortNo;
 /// The route and the next hop of a tunnel's packets.
 pub(crate) struct TunnelHop {
     /// The output port of the encapsulated packets, in this or another bridge.
-    pub(crate) host: HostPort,
+    pub(crate) out_port: HostPort,
     /// The output port's number in the datapath.
     pub(crate) datapath_port: PortNo,
     /// The name of the output port's bridge.
@@ -96,7 +96,7 @@ impl Walk<'_> {
         })?;
         let device = self.device(&hop);
         report!(self, Detail, "tunneling to {} via {device}", hop.next);
-        if hop.host.mac == Mac::default() {
+        if hop.out_port.mac == Mac::default() {
             report!(self, Warn, "tunnel output device lacks Ethernet address");
             return Err(Unreachable(DropReason::ActionTunnelOutputNoEthernet));
         }
@@ -109,7 +109,7 @@ impl Walk<'_> {
             return Err(Unreachable(DropReason::ActionTunnelNeighCacheMiss));
         };
         self.out.stats_targets.push(StatsTarget::Neighbour { bridge: hop.bridge.clone(), ip: hop.next });
-        let (src_mac, source) = (hop.host.mac, hop.source);
+        let (src_mac, source) = (hop.out_port.mac, hop.source);
         report!(self, Detail, "tunneling from {src_mac} {source} to {dst_mac} {}", hop.next);
         let built = self.build(config, options, &hop, dst_mac).ok_or_else(|| {
             report!(self, Warn, "native tunnel header build failed");
@@ -120,7 +120,7 @@ impl Walk<'_> {
 
     /// The name of the route's device.
     pub(crate) fn device(&self, hop: &TunnelHop) -> String {
-        let (bridge, port) = hop.host.at;
+        let (bridge, port) = hop.out_port.at;
         let port = self.snapshot.bridge(bridge).and_then(|b| b.port(port));
         port.map_or_else(String::new, |p| p.name.clone())
     }
@@ -133,12 +133,12 @@ impl Walk<'_> {
         let underlay = &self.snapshot.underlay;
         let ResolvedRoute { dev, gateway, source } =
             underlay.router.lookup(self.flow.pkt_mark, dst, local(&t))?;
-        let host = underlay.ports.get(&*dev)?.clone();
-        let bridge = self.snapshot.bridge(host.at.0)?;
-        let datapath_port = bridge.datapath_port(host.at.1)?;
+        let out_port = underlay.ports.get(&*dev)?.clone();
+        let bridge = self.snapshot.bridge(out_port.at.0)?;
+        let datapath_port = bridge.datapath_port(out_port.at.1)?;
         let next = gateway.filter(|g| !g.is_unspecified()).unwrap_or(dst);
         self.depends_on_neighbour(next);
-        Some(TunnelHop { host, datapath_port, bridge: bridge.name.clone(), next, source })
+        Some(TunnelHop { out_port, datapath_port, bridge: bridge.name.clone(), next, source })
     }
 
     fn build(
@@ -159,7 +159,7 @@ impl Walk<'_> {
         let request = Request {
             kind: Kind::of_name(&config.kind, config.gbp)?,
             dst_mac,
-            src_mac: hop.host.mac,
+            src_mac: hop.out_port.mac,
             src: hop.source,
             dst: remote(&flow.tunnel),
             dst_port: config.dst_port,
@@ -188,7 +188,7 @@ impl Walk<'_> {
         self.replace_flow_by_outer(&built, hop);
         self.out.stats_targets.push(StatsTarget::Header { longer_by: len as i64 });
         self.without_sample_reports(|walk| {
-            walk.enter(hop.host.at, last);
+            walk.enter(hop.out_port.at, last);
         });
         self.out.stats_targets.push(StatsTarget::Header { longer_by: -(len as i64) });
         let underlay_actions = std::mem::replace(&mut self.out.actions, overlay_actions);
@@ -269,7 +269,7 @@ impl Walk<'_> {
             0x0800 => IpAddr::from(Ipv4Addr::from_bits(self.flow.nw_src)),
             _ => Ipv6Addr::from(self.flow.ipv6_src).into(),
         };
-        if self.received.side_effects {
+        if self.received.returns_side_effects {
             let (bridge, mac) = (self.bridge.name.clone(), self.flow.dl_src);
             self.out.effects.push(Effect::Neighbour { bridge, ip: from, mac });
         }

@@ -29,13 +29,13 @@ impl Walk<'_> {
         let device = self.device(hop);
         let source = self.snapshot.underlay.router.addresses.source_for(&device, hop.next);
         let solicitation = Arc::new(Solicitation {
-            at: hop.host.at,
+            at: hop.out_port.at,
             number: hop.datapath_port,
-            mac: hop.host.mac,
+            mac: hop.out_port.mac,
             source: source.unwrap_or(hop.source),
             target: hop.next,
         });
-        if self.received.side_effects {
+        if self.received.returns_side_effects {
             self.out.effects.push(Effect::Solicit(Arc::clone(&solicitation)));
         }
         self.out.stats_targets.push(StatsTarget::Solicit(solicitation));
@@ -54,7 +54,7 @@ impl Walk<'_> {
         // made, except if the maximum number of packets is held for this next hop (`HopFull`): when packets can be held again,
         // this is reported as a change, and the megaflow is translated again.
         self.out.avoid_caching |= capacity != HoldCapacity::HopFull;
-        if self.received.side_effects && capacity == HoldCapacity::Free {
+        if self.received.returns_side_effects && capacity == HoldCapacity::Free {
             self.out.effects.push(Effect::Hold(Box::new(HeldOutput {
                 next_bridge: hop.bridge.clone(),
                 next: hop.next,
@@ -97,14 +97,14 @@ impl Walk<'_> {
         // megaflow's statistics are read.
         self.depends_on_neighbour(ip);
         self.out.avoid_caching |= self.snapshot.underlay.neighbours.mac_of(&bridge, ip) != Some(mac);
-        if self.received.side_effects {
+        if self.received.returns_side_effects {
             self.out.effects.push(Effect::Neighbour { bridge: bridge.clone(), ip, mac });
         }
         self.out.stats_targets.push(StatsTarget::NeighbourSeen { bridge, ip, mac });
     }
 
-    /// Returns whether one of the bridge's ports has this IP address. `port`: the port to which the packet
-    /// is output.
+    /// Returns whether one of the bridge's ports has this IP address. `port`: the port of the bridge to which the packet is
+    /// output; it is checked first.
     fn is_own(&self, port: &Port, ip: IpAddr) -> bool {
         let addresses = &self.snapshot.underlay.router.addresses;
         let has = |name: &str| addresses.of(name).iter().any(|a| a.addr() == ip);

@@ -163,7 +163,7 @@ impl<'a> Walk<'a> {
         if self.flow.packet_type != 0 || !knows_addresses {
             return;
         }
-        if self.received.side_effects {
+        if self.received.returns_side_effects {
             let macs = &self.bridge.macs;
             let moves = macs.may_learn(vlan, mac) && !macs.is_static(vlan, mac);
             if moves && self.station(vlan, mac) != Some(bundle.id) {

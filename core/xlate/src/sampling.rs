@@ -226,7 +226,7 @@ impl<'a> Walk<'a> {
 /// Whether an action is a sample, as `push_sample` emits it.
 fn observes(action: &DpAction) -> bool {
     match action {
-        DpAction::Userspace(userspace) => userspace.sampled.is_some(),
+        DpAction::Userspace(userspace) => userspace.sample_data.is_some(),
         DpAction::Sample(sample) => sample.actions.last().is_some_and(observes),
         _ => false,
     }
@@ -247,8 +247,8 @@ fn report_egress(actions: &mut [DpAction], egress: &Egress) {
     for action in actions {
         match action {
             DpAction::Userspace(userspace) => {
-                if let Some(sampled) = &mut userspace.sampled {
-                    Arc::make_mut(sampled).egress = egress.clone();
+                if let Some(sample_data) = &mut userspace.sample_data {
+                    Arc::make_mut(sample_data).egress = egress.clone();
                 }
             }
             DpAction::Sample(sample) => report_egress(&mut sample.actions, egress),

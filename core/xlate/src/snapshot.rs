@@ -192,8 +192,8 @@ pub struct Bridge {
     pub in_band: bool,
     /// A controller requests packets that no flow matches (OpenFlow 1.0 to 1.2).
     pub packet_in_on_miss: bool,
-    /// A controller is connected, or the bridge forwards without one.
-    pub alive: bool,
+    /// Group buckets that watch port CONTROLLER are live: a controller is connected, or the bridge forwards without one.
+    pub controller_port_live: bool,
 }
 
 impl Bridge {

@@ -21,7 +21,7 @@ impl Walk<'_> {
         let is_bfd = port.bfd.as_ref().is_some_and(|filter| self.is_bfd(filter));
         if is_bfd {
             self.out.slow |= SlowReason::BFD;
-            if self.received.side_effects {
+            if self.received.returns_side_effects {
                 let at = (self.bridge.id, port.ofport);
                 self.out.effects.push(Effect::Bfd { at, ttl: self.flow.nw_ttl });
             }
@@ -38,7 +38,7 @@ impl Walk<'_> {
         let is_cfm = self.is_cfm_message(port);
         if is_cfm {
             self.out.slow |= SlowReason::CFM;
-            if self.received.side_effects {
+            if self.received.returns_side_effects {
                 self.out.effects.push(Effect::Cfm { at: (self.bridge.id, port.ofport) });
             }
         }
@@ -84,7 +84,7 @@ impl Walk<'_> {
             return false;
         }
         self.out.slow |= SlowReason::STP;
-        if self.received.side_effects && port.tree.is_some() {
+        if self.received.returns_side_effects && port.tree.is_some() {
             self.out.effects.push(Effect::Bpdu { at: (self.bridge.id, port.ofport) });
         }
         true
@@ -94,7 +94,7 @@ impl Walk<'_> {
         let is_lacp = port.lacp && self.flow.dl_type == bond::lacp::ETHERTYPE;
         if is_lacp {
             self.out.slow |= SlowReason::LACP;
-            if self.received.side_effects {
+            if self.received.returns_side_effects {
                 self.out.effects.push(Effect::Lacp { at: (self.bridge.id, port.ofport) });
             }
         }

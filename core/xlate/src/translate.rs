@@ -105,7 +105,10 @@ impl<'a> Walk<'a> {
                 conntracked: initial.ct_state & flow::flow::ct_state::TRACKED != 0,
             },
             mirrored: 0,
-            received: ReceivedPacket { packet: input.packet, side_effects: input.side_effects },
+            received: ReceivedPacket {
+                packet: input.packet,
+                returns_side_effects: input.returns_side_effects,
+            },
             output_mode: OutputMode::default(),
             out,
         }

@@ -62,7 +62,7 @@ pub struct Input<'a> {
     /// The packet comes from a controller.
     pub packet_out: bool,
     /// The side effects of the packet are returned in [`Output::effects`].
-    pub side_effects: bool,
+    pub returns_side_effects: bool,
     /// A trace without a packet: no flow is learned, and no packet-in is sent.
     pub dry_run: bool,
     /// Storage of frozen states.

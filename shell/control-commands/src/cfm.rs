@@ -1,7 +1,7 @@
 //! `cfm/*`: CFM sessions.
 
 use crate::answer::{Answer, unknown};
-use crate::forced::force;
+use crate::forced_sessions::force;
 use ctl::names;
 use switch::Switch;
 

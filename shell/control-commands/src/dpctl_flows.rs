@@ -25,7 +25,7 @@ fn style<'a>(
     now: Millis,
 ) -> Style<'a> {
     let shown: &dyn DpPortNames = if call.names { names } else { numbers };
-    Style { verbose: call.verbose, names: Some(shown), after_ufid: ", ", layer: ", dp:ovs", now }
+    Style { verbose: call.verbose, names: Some(shown), after_ufid: ", ", before_actions: ", dp:ovs", now }
 }
 
 /// Filters of `dump-flows`.

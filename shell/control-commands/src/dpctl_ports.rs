@@ -141,7 +141,7 @@ pub(crate) fn device<'a>(
     number: PortNo,
 ) -> Option<&'a mut Box<dyn Netdev>> {
     let of_bridges = switch.datapaths.of_bridges().find(|b| b.name() == dp);
-    let Some(kind) = of_bridges.map(|b| b.kind.as_str()) else {
+    let Some(kind) = of_bridges.map(|b| b.datapath_type.as_str()) else {
         return switch.datapaths.unbridged_named_mut(dp)?.devices.get_mut(&number);
     };
     let mut bridges = switch.bridges.values_mut().filter(|b| b.config.datapath_type == kind);

@@ -95,7 +95,7 @@ fn show(switch: &Switch, format: Format) -> Reply {
             for backer in switch.datapaths.of_bridges() {
                 let stats = backer.datapath.stats(&backer.handler.command_settings.counts_when_cleared());
                 text += &format!("{}: hit:{} missed:{}\n", backer.name(), stats.hit, stats.missed);
-                for bridge in bridges_of(&backer.kind) {
+                for bridge in bridges_of(&backer.datapath_type) {
                     text += &format!("  {}:\n", bridge.name);
                     text.extend(ports(bridge).iter().map(port_line));
                 }
@@ -110,7 +110,7 @@ fn show(switch: &Switch, format: Format) -> Reply {
                     .into_iter()
                     .map(|(k, v)| (k.to_owned(), v))
                     .collect();
-                let bridges: Json = bridges_of(&backer.kind)
+                let bridges: Json = bridges_of(&backer.datapath_type)
                     .into_iter()
                     .map(|b| {
                         let all: Json = ports(b).iter().map(|p| (p.name.clone(), port_object(p))).collect();
@@ -138,7 +138,7 @@ fn dump_flows(switch: &mut Switch, args: &[String]) -> Result<String, String> {
     backer.datapath.maintain(now);
     let (all, numbers) = (DatapathNames(backer), DatapathNumbers(backer));
     let names: &dyn DpPortNames = if named.unwrap_or(verbose) { &all } else { &numbers };
-    let style = Style { verbose, names: Some(names), after_ufid: " ", layer: "", now };
+    let style = Style { verbose, names: Some(names), after_ufid: " ", before_actions: "", now };
     let mut flows = backer.datapath.flow_dump(now);
     flows.retain(|f| bridge_of(backer, &f.key) == Some(bridge.id));
     Ok(flows.iter().map(|f| flow_line(f, style) + "\n").collect())

@@ -4,8 +4,8 @@ use crate::answer::{Answer, unknown};
 use crate::lasting_requests::LastingRequests;
 use crate::{actions_impl, bfd, bridge, capture, cfm, counters, detrace, dpctl, dpdk, dpif};
 use crate::{
-    dummy, fdb, features, mdb, neighbours, pmd, qos, route, rx_pool, spanning_tree, time, trace, tunnels,
-    upcall, uplinks,
+    dummy, fdb, features, link_aggregation, mdb, neighbours, pmd, qos, route, rx_pool, spanning_tree, time,
+    trace, tunnels, upcall,
 };
 use ctl::names;
 use switch::Switch;
@@ -49,7 +49,7 @@ pub(crate) fn execute(
     }
     match name.split_once('/').unwrap_or((name, "")).0 {
         "bfd" => bfd::execute(switch, name, args),
-        "bond" | "lacp" => uplinks::execute(switch, name, args),
+        "bond" | "lacp" => link_aggregation::execute(switch, name, args),
         "bridge" => bridge::execute(switch, name, args),
         "cfm" => cfm::execute(switch, name, args),
         "coverage" | "memory" => counters::execute(switch, name, args),

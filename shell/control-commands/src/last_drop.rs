@@ -226,7 +226,7 @@ fn is_to_port_that_is_down(switch: &Switch, found: &FoundDrop<'_>) -> bool {
 
 /// The bridge's port with this datapath port number.
 pub(crate) fn port_of<'a>(switch: &'a Switch, backer: &Backer, no: PortNo) -> Option<&'a BridgePort> {
-    let bridges = switch.bridges.values().filter(|b| b.config.datapath_type == backer.kind);
+    let bridges = switch.bridges.values().filter(|b| b.config.datapath_type == backer.datapath_type);
     bridges.flat_map(|b| b.ports.values()).find(|p| p.number() == Some(no))
 }
 

@@ -3,7 +3,7 @@
 use crate::answer::{Answer, unknown};
 use crate::perf_log::PerfLog;
 use crate::pmd_perf::{Measurement, ShownParts};
-use crate::{lookups, pmd_impl, pmd_txq};
+use crate::{pmd_impl, pmd_txq, subtable_lookup};
 use ctl::names;
 use datapath::{Event, Tally};
 use pmd::load::intervals_of;
@@ -37,9 +37,9 @@ pub(crate) fn execute(
     match name {
         names::DPIF_NETDEV_PMD_STATE => return crate::pmd_state::state(switch).into(),
         names::DPIF_NETDEV_SUBTABLE_LOOKUP_INFO_GET | names::DPIF_NETDEV_SUBTABLE_LOOKUP_PRIO_GET => {
-            return Ok(lookups::show(switch)).into();
+            return Ok(subtable_lookup::show(switch)).into();
         }
-        names::DPIF_NETDEV_SUBTABLE_LOOKUP_PRIO_SET => return lookups::set(switch, args).into(),
+        names::DPIF_NETDEV_SUBTABLE_LOOKUP_PRIO_SET => return subtable_lookup::set(switch, args).into(),
         names::DPIF_NETDEV_BOND_SHOW => return bond_show(switch, args).into(),
         names::DPIF_NETDEV_PMD_PLAN => return crate::pmd_state::plan(switch, format).into(),
         _ => {}

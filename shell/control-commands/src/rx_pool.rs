@@ -49,7 +49,7 @@ fn shared(switch: &Switch) -> Vec<SharedQueues> {
         let mut ports: Vec<String> = backer.shared_rx.members().filter_map(name).collect();
         ports.sort_unstable();
         SharedQueues {
-            name: format!("basic.{}", backer.kind),
+            name: format!("basic.{}", backer.datapath_type),
             shape: backer.shared_rx.shape(),
             ports,
             queues: backer.shared_rx.usage(),

@@ -116,7 +116,7 @@ fn translate_once(
         packet: traced.packet.as_deref(),
         start: traced.actions.as_deref().map_or(Start::Tables, Start::Actions),
         packet_out: false,
-        side_effects: traced.packet.is_some(),
+        returns_side_effects: traced.packet.is_some(),
         dry_run: traced.packet.is_none(),
         recirc: &*backer.shared,
         trace: Some(&words),

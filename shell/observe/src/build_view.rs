@@ -118,7 +118,7 @@ fn datapath(backer: &Backer) -> DatapathView {
     }
     DatapathView {
         name: backer.name(),
-        kind: backer.kind.clone(),
+        kind: backer.datapath_type.clone(),
         datapath: Arc::clone(&backer.datapath),
         rxqs,
         workers,

@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `manager.rs` | in the main loop: all connections of a bridge; serves their requests in turn |
+//! | `connections.rs` | in the main loop: all connections of a bridge; serves their requests in turn |
 //! | `session.rs`, `role.rs`, `asynchronous.rs` | in the main loop: one connection, its role, subscriptions and bundles |
 //! | `packet_in.rs`, `status.rs` | messages to subscribers; state of controllers for the database |
 //! | `socket_server.rs`, `command.rs`, `backlog.rs` | commands to the sockets, events from the sockets; limits on waiting bytes in both directions |
@@ -21,8 +21,8 @@ mod backlog;
 mod batch;
 mod command;
 mod conn;
+mod connections;
 mod listener;
-mod manager;
 mod packet_in;
 mod packet_limit;
 mod protocol;
@@ -42,7 +42,7 @@ mod tests;
 
 pub use asynchronous::{AsyncKind, AsyncMasks};
 pub use command::{ConnId, Parts};
-pub use manager::{ConnManager, Request};
+pub use connections::{Connections, Request};
 pub use packet_in::PacketInEvent;
 pub use protocol::error_body;
 pub use request::{BundledMessage, BundledRequest, Content};

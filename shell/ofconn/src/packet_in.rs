@@ -5,7 +5,7 @@
 
 use crate::asynchronous::AsyncKind;
 use crate::command::ConnId;
-use crate::manager::ConnManager;
+use crate::connections::Connections;
 use crate::packet_limit::PacketKind;
 use openflow::flow_mod::FlowRemoved;
 use openflow::packet_io::{PacketIn, PacketInFormat};
@@ -24,7 +24,7 @@ pub struct PacketInEvent {
     pub continuation: Option<Continuation>,
 }
 
-impl ConnManager {
+impl Connections {
     /// Sends a packet to its subscribers, subject to the packet-in limits of each connection. Returns the number of subscribers.
     pub fn send_packet_in(&mut self, event: &PacketInEvent) -> usize {
         let reason = event.message.reason as u8;

@@ -1,14 +1,14 @@
 //! Roles of controllers (OpenFlow 1.3.5 §6.3.6): at most one controller is primary, and role requests with an older generation id fail.
 
 use crate::command::ConnId;
-use crate::manager::ConnManager;
+use crate::connections::Connections;
 use openflow::session::{Role, RoleReply, RoleStatus};
 use openflow::{Body, OfError, Version};
 
 /// `OFPCRR_MASTER_REQUEST`
 const ANOTHER_IS_PRIMARY: u8 = 0;
 
-impl ConnManager {
+impl Connections {
     /// Executes a role request and returns the reply.
     pub fn request_role(&mut self, id: ConnId, request: &RoleReply) -> Result<RoleReply, OfError> {
         if !matches!(request.role, Role::NoChange | Role::Equal)

@@ -1,7 +1,7 @@
 //! State of controllers for the database.
 
 use crate::command::ConnId;
-use crate::manager::ConnManager;
+use crate::connections::Connections;
 use crate::packet_limit::PacketKind;
 use crate::sockets::Sockets;
 use crate::target::is_passive;
@@ -34,7 +34,7 @@ impl ControllerStatus {
     }
 }
 
-impl ConnManager {
+impl Connections {
     /// The controllers that the switch connects to, with their state. Controllers that connect to the switch have no state in the database.
     pub fn status(&mut self, now: Millis) -> Vec<ControllerStatus> {
         if self.controllers.iter().all(|target| is_passive(target)) {

@@ -1,6 +1,6 @@
 //! Tests of complete connections over real sockets.
 
-use crate::{ConnManager, ConnectionsConfig, Content, ControllerTarget, Parts, Request, SocketThread};
+use crate::{Connections, ConnectionsConfig, Content, ControllerTarget, Parts, Request, SocketThread};
 use openflow::flow_mod::{Duration, FlowRemoved, RemovedReason};
 use openflow::message::Hello;
 use openflow::packet_io::PacketIn;
@@ -17,20 +17,20 @@ use units::Millis;
 /// A bridge's connections and the directory of their sockets.
 struct TestBridge {
     dir: PathBuf,
-    manager: ConnManager,
+    connections: Connections,
     now: Millis,
 }
 
 impl TestBridge {
     fn new(name: &str, controllers: &[&str]) -> TestBridge {
-        TestBridge::with(name, controllers, ConnManager::new("br0"))
+        TestBridge::with(name, controllers, Connections::new("br0"))
     }
 
-    fn with(name: &str, controllers: &[&str], manager: ConnManager) -> TestBridge {
+    fn with(name: &str, controllers: &[&str], connections: Connections) -> TestBridge {
         let dir = std::env::temp_dir().join(format!("ofconn-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&dir);
         std::fs::create_dir_all(&dir).unwrap();
-        let mut test = TestBridge { dir, manager, now: Millis(1000) };
+        let mut test = TestBridge { dir, connections, now: Millis(1000) };
         let errors = test.configure(controllers);
         assert!(errors.is_empty(), "{errors:?}");
         test
@@ -53,7 +53,7 @@ impl TestBridge {
             queue_size: 100,
             debug_actions: false,
         };
-        self.manager.configure(&config, self.now)
+        self.connections.configure(&config, self.now)
     }
 
     fn connect(&self, socket: &str) -> Peer {
@@ -62,12 +62,12 @@ impl TestBridge {
 
     /// One iteration; the requests are left unanswered.
     fn turn(&mut self) -> Vec<Request> {
-        self.manager.run(self.now);
+        self.connections.run(self.now);
         let mut out = Vec::new();
-        while let Some(request) = self.manager.next_request(self.now) {
+        while let Some(request) = self.connections.next_request(self.now) {
             out.push(request);
         }
-        self.manager.flush(self.now);
+        self.connections.flush(self.now);
         out
     }
 
@@ -143,13 +143,13 @@ fn a_tool_says_hello_and_asks() {
     assert_eq!(requests.len(), 1);
     assert_eq!(requests[0].xid, Xid(8));
     let reply = message(&requests[0]).reply(Body::BarrierReply);
-    test.manager.session(requests[0].conn).unwrap().send(reply);
+    test.connections.session(requests[0].conn).unwrap().send(reply);
     test.turn();
     let bodies: Vec<Body> = peer.receive().into_iter().map(|m| m.body).collect();
     assert_eq!(bodies, [Body::EchoReply(b"abc".to_vec()), Body::BarrierReply]);
     drop(peer);
     test.turn();
-    assert_eq!(test.manager.sessions().count(), 0);
+    assert_eq!(test.connections.sessions().count(), 0);
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn no_common_version() {
         queue_size: 100,
         debug_actions: false,
     };
-    test.manager.configure(&config, test.now);
+    test.connections.configure(&config, test.now);
     let mut peer = test.connect("br0.mgmt");
     peer.hello(Version::V10);
     test.turn();
@@ -206,13 +206,13 @@ fn asynchronous_messages_must_be_requested() {
     let mut test = TestBridge::new("async", &["punix:ctl"]);
     let mut tool = test.open("br0.mgmt", Version::V10);
     let mut controller = test.open("ctl", Version::V10);
-    assert!(test.manager.any_connected());
+    assert!(test.connections.any_connected());
     let event = crate::PacketInEvent { controller_id: 0, message: PacketIn::default(), continuation: None };
-    assert_eq!(test.manager.send_packet_in(&event), 1);
-    let ids: Vec<_> = test.manager.sessions().map(|(id, _)| id).collect();
+    assert_eq!(test.connections.send_packet_in(&event), 1);
+    let ids: Vec<_> = test.connections.sessions().map(|(id, _)| id).collect();
     let wish = SwitchConfig { miss_send_len: 64, ..SwitchConfig::default() };
-    test.manager.session(ids[0]).unwrap().config = wish;
-    assert_eq!(test.manager.send_packet_in(&event), 2);
+    test.connections.session(ids[0]).unwrap().config = wish;
+    assert_eq!(test.connections.send_packet_in(&event), 2);
     test.turn();
     assert_eq!(tool.receive().len(), 1);
     assert_eq!(controller.receive().len(), 2);
@@ -223,13 +223,13 @@ fn one_primary_and_no_stale_generation() {
     let mut test = TestBridge::new("roles", &["punix:ctl"]);
     let _a = test.open("ctl", Version::V13);
     let _b = test.open("ctl", Version::V14);
-    let ids: Vec<_> = test.manager.sessions().map(|(id, _)| id).collect();
+    let ids: Vec<_> = test.connections.sessions().map(|(id, _)| id).collect();
     let ask = |role, generation| RoleReply { role, generation_id: Some(generation), controller_id: None };
-    test.manager.request_role(ids[1], &ask(Role::Primary, 5)).unwrap();
-    let reply = test.manager.request_role(ids[0], &ask(Role::Primary, 6)).unwrap();
+    test.connections.request_role(ids[1], &ask(Role::Primary, 5)).unwrap();
+    let reply = test.connections.request_role(ids[0], &ask(Role::Primary, 6)).unwrap();
     assert_eq!((reply.role, reply.generation_id), (Role::Primary, Some(6)));
-    assert_eq!(test.manager.session(ids[1]).unwrap().role, Role::Secondary);
-    assert_eq!(test.manager.request_role(ids[1], &ask(Role::Primary, 5)), Err(OfError::RrfcStale));
+    assert_eq!(test.connections.session(ids[1]).unwrap().role, Role::Secondary);
+    assert_eq!(test.connections.request_role(ids[1], &ask(Role::Primary, 5)), Err(OfError::RrfcStale));
     test.turn();
 }
 
@@ -238,13 +238,13 @@ fn an_active_controller_is_found_probed_and_found_again() {
     let mut test = TestBridge::new("active", &["unix:peer"]);
     let listener = Listener::bind(&Target::PUnix(test.dir.join("peer"))).unwrap();
     test.turn();
-    assert_eq!(test.manager.status(test.now)[0].status["state"], "CONNECTING");
+    assert_eq!(test.connections.status(test.now)[0].status["state"], "CONNECTING");
     test.turn();
     let mut peer = Peer { stream: listener.accept().unwrap().unwrap(), input: Vec::new() };
     peer.hello(Version::V13);
     test.turn();
     assert_eq!(peer.receive().len(), 1);
-    assert!(test.manager.status(test.now)[0].is_connected);
+    assert!(test.connections.status(test.now)[0].is_connected);
     let mut snooper = test.open("br0.snoop", Version::V13);
     test.now = Millis(test.now.0 + 5001);
     test.turn();
@@ -253,7 +253,7 @@ fn an_active_controller_is_found_probed_and_found_again() {
     assert!(matches!(snooper.receive().as_slice(), [Message { body: Body::EchoRequest(_), .. }]));
     drop(peer);
     test.turn();
-    let status = test.manager.status(test.now).remove(0);
+    let status = test.connections.status(test.now).remove(0);
     assert!(!status.is_connected && status.role.is_none());
     test.now = Millis(test.now.0 + 8001);
     test.turn();
@@ -270,7 +270,7 @@ fn unchanged_connections_stay() {
     assert_eq!(peer.receive().len(), 1);
     let errors = test.configure(&["tcp:nonsense"]);
     assert_eq!(errors.len(), 1, "{errors:?}");
-    let state = test.manager.status(test.now).remove(0);
+    let state = test.connections.status(test.now).remove(0);
     assert_eq!((state.status["last_error"].as_str(), state.is_connected), (errors[0].as_str(), false));
     assert_eq!(state.status["state"], "VOID");
     assert!(peer.is_closed());
@@ -292,15 +292,15 @@ fn packet_ins_for_a_peer_that_does_not_read_are_dropped_and_counted() {
     let mut good = test.open("ctl", Version::V10);
     let mut heard = 0;
     for _ in 0..2000 {
-        assert_eq!(test.manager.send_packet_in(&packet(1500)), 2);
+        assert_eq!(test.connections.send_packet_in(&packet(1500)), 2);
         test.turn();
         heard += good.receive().len();
     }
     assert_eq!(heard, 2000);
-    let waiting: Vec<usize> = test.manager.sessions().map(|(_, s)| s.output_len()).collect();
+    let waiting: Vec<usize> = test.connections.sessions().map(|(_, s)| s.output_len()).collect();
     // 100 packet-ins of 1518 bytes; the kernel buffers more in addition.
     assert!(waiting.iter().all(|len| *len <= 100 * 1600), "{waiting:?}");
-    let status = &test.manager.status(test.now)[0].status;
+    let status = &test.connections.status(test.now)[0].status;
     let dropped: usize = status["packet-in-miss-dropped"].parse().unwrap();
     // Packet-ins that were not dropped arrive when the peer reads again.
     let mut late = 0;
@@ -329,7 +329,7 @@ fn a_peer_that_leaves_replies_unread_is_cut_off_by_their_age() {
         good.send(&echo);
         test.turn();
         assert_eq!(good.receive().len(), 1);
-        let there = test.manager.sessions().count();
+        let there = test.connections.sessions().count();
         // The kernel buffers some hundred kilobytes before bytes wait in the switch.
         let expected = if second < 60 { 2..=2 } else { 1..=2 - usize::from(second >= 80) };
         assert!(expected.contains(&there), "{second} s: {there}");
@@ -356,17 +356,17 @@ fn unsolicited_messages_end_a_connection_that_does_not_read_them() {
     let mut heard = 0;
     // Within 8 s, which is less than the 10 s of a probe.
     for turn in 0..2000 {
-        (0..200).for_each(|_| test.manager.send_flow_removed(&removed));
+        (0..200).for_each(|_| test.connections.send_flow_removed(&removed));
         test.now = Millis(test.now.0 + 4);
         if turn % 100 == 0 {
             good.send(&Message::new(Version::V13, Xid(2), Body::EchoRequest(Vec::new())));
         }
         test.turn();
         heard += good.receive().iter().filter(|m| matches!(m.body, Body::FlowRemoved(_))).count();
-        let most = test.manager.sessions().map(|(_, s)| s.output_len()).max().unwrap_or(0);
+        let most = test.connections.sessions().map(|(_, s)| s.output_len()).max().unwrap_or(0);
         assert!(most < 32 << 20, "{most}");
     }
-    assert_eq!((heard, test.manager.sessions().count()), (400_000, 1));
+    assert_eq!((heard, test.connections.sessions().count()), (400_000, 1));
 }
 
 #[test]
@@ -390,7 +390,7 @@ fn the_limit_of_tools_affects_only_new_connections() {
 fn served(name: &str) -> (TestBridge, SocketThread, PollLoop) {
     let poll = PollLoop::new(Clock::new()).unwrap();
     let serving = SocketThread::start(poll.clock().clone(), poll.waker()).unwrap();
-    let mut test = TestBridge::with(name, &["punix:ctl"], ConnManager::served_by("br0", &serving));
+    let mut test = TestBridge::with(name, &["punix:ctl"], Connections::served_by("br0", &serving));
     test.now = poll.clock().now();
     (test, serving, poll)
 }
@@ -398,13 +398,13 @@ fn served(name: &str) -> (TestBridge, SocketThread, PollLoop) {
 impl TestBridge {
     /// One turn; requests are answered in this way. Returns how many there were.
     fn answer(&mut self, reply: &Body) -> usize {
-        self.manager.run(self.now);
+        self.connections.run(self.now);
         let mut n = 0;
-        while let Some(request) = self.manager.next_request(self.now) {
-            self.manager.session(request.conn).unwrap().send(message(&request).reply(reply.clone()));
+        while let Some(request) = self.connections.next_request(self.now) {
+            self.connections.session(request.conn).unwrap().send(message(&request).reply(reply.clone()));
             n += 1;
         }
-        self.manager.flush(self.now);
+        self.connections.flush(self.now);
         n
     }
 
@@ -414,7 +414,7 @@ impl TestBridge {
         while !turn(self) {
             assert!(std::time::Instant::now() < end, "nothing happens");
             let mut set = WaitSet::new();
-            self.manager.wait(&mut set, self.now);
+            self.connections.wait(&mut set, self.now);
             poll.block(set);
         }
     }
@@ -493,7 +493,7 @@ fn a_thread_keeps_the_order_of_requests_replies_and_refusals() {
     let mut answered = 0;
     test.turns(&poll, |test| {
         answered += test.answer(&Body::BarrierReply) as u32;
-        answered == N - N / 100 && test.manager.sessions().all(|(_, s)| s.output_len() == 0)
+        answered == N - N / 100 && test.connections.sessions().all(|(_, s)| s.output_len() == 0)
     });
     let expected: Vec<(u32, bool)> = (0..N).map(|n| (n, n % 100 == 99)).collect();
     assert_eq!(writer.join().unwrap(), expected);
@@ -528,7 +528,7 @@ fn a_peer_that_does_not_read_gets_no_more_requests_executed() {
     let reader = std::thread::spawn(move || peer.hear(sent));
     test.turns(&poll, |test| {
         executed += test.answer(&big);
-        executed == sent && test.manager.sessions().all(|(_, s)| s.output_len() == 0)
+        executed == sent && test.connections.sessions().all(|(_, s)| s.output_len() == 0)
     });
     assert_eq!(reader.join().unwrap().len(), sent);
 }
@@ -571,7 +571,7 @@ fn parts_of_a_reply_come_as_the_peer_takes_them() {
     }));
     test.turns(&poll, |test| {
         for request in test.turn() {
-            let session = test.manager.session(request.conn).unwrap();
+            let session = test.connections.session(request.conn).unwrap();
             session.send_parts(parts.take().unwrap());
             assert!(session.is_sending());
         }
@@ -585,7 +585,7 @@ fn parts_of_a_reply_come_as_the_peer_takes_them() {
     let reader = std::thread::spawn(move || peer.hear(300));
     test.turns(&poll, |test| {
         test.turn();
-        test.manager.sessions().all(|(_, s)| !s.is_sending())
+        test.connections.sessions().all(|(_, s)| !s.is_sending())
     });
     assert_eq!(reader.join().unwrap(), (1..=300).collect::<Vec<u32>>());
 }
@@ -596,7 +596,7 @@ fn sockets_are_closed_when_a_bridge_is_gone_and_what_it_was_asked_is_done() {
     let mut peer = Peer::opened(&test, "ctl", Version::V13);
     test.turns(&poll, |test| {
         test.turn();
-        test.manager.any_connected()
+        test.connections.any_connected()
     });
     // A peer that leaves after its request.
     peer.send(&Message::new(Version::V13, Xid(9), Body::BarrierRequest));
@@ -608,17 +608,17 @@ fn sockets_are_closed_when_a_bridge_is_gone_and_what_it_was_asked_is_done() {
     drop(peer);
     test.turns(&poll, |test| {
         test.turn();
-        test.manager.sessions().count() == 0 && !test.manager.any_connected()
+        test.connections.sessions().count() == 0 && !test.connections.any_connected()
     });
     let mut peer = Peer::opened(&test, "br0.mgmt", Version::V13);
     test.turns(&poll, |test| {
         test.turn();
-        test.manager.sessions().count() == 1
+        test.connections.sessions().count() == 1
     });
-    test.manager = ConnManager::served_by("br0", &serving);
+    test.connections = Connections::served_by("br0", &serving);
     assert!(peer.is_closed() && !test.dir.join("br0.mgmt").exists());
     assert!(test.configure(&[]).is_empty());
     assert!(test.dir.join("br0.mgmt").exists());
-    test.manager = ConnManager::new("br0");
+    test.connections = Connections::new("br0");
     drop(serving);
 }

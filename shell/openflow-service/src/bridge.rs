@@ -12,7 +12,7 @@ use crate::unfinished::Unfinished;
 use bridge::BundleId;
 use config::BridgeConfig;
 use flow::Mac;
-use ofconn::{ConnId, ConnManager};
+use ofconn::{ConnId, Connections};
 use ofproto::{FlowMonitors, Ofproto};
 use openflow::session::FragMode;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -40,7 +40,7 @@ pub struct Bridge {
     /// Ports with changes that are not completely reported to controllers; see [`BridgePort::reported_state`].
     pub unreported_ports: BTreeSet<OfPort>,
     /// Connections.
-    pub conns: ConnManager,
+    pub conns: Connections,
     /// Flow monitors of connections.
     pub monitors: BTreeMap<ConnId, FlowMonitors>,
     /// Datapath id (OpenFlow 1.0 §5.3.1).
@@ -111,7 +111,7 @@ const AUTOMATIC_MAX: u16 = 0x7fff;
 
 impl Bridge {
     /// A bridge without ports.
-    pub fn new(id: BridgeId, config: BridgeConfig, conns: ConnManager, now: Millis, seed: u64) -> Bridge {
+    pub fn new(id: BridgeId, config: BridgeConfig, conns: Connections, now: Millis, seed: u64) -> Bridge {
         Bridge {
             id,
             name: config.name.clone(),
@@ -252,7 +252,7 @@ mod tests {
     use crate::tests::{config, port};
 
     fn bridge() -> Bridge {
-        Bridge::new(BridgeId(1), config(), ConnManager::new("br0"), Millis(0), 0)
+        Bridge::new(BridgeId(1), config(), Connections::new("br0"), Millis(0), 0)
     }
 
     fn add(bridge: &mut Bridge, name: &str, request: Option<u16>, now: u64) -> OfPort {

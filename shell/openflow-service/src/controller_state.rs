@@ -7,7 +7,7 @@ use units::Millis;
 #[derive(Clone, Debug, Default)]
 pub struct ControllerState {
     /// Whether at least one controller is connected.
-    pub alive: bool,
+    pub any_connected: bool,
     /// The time since which no controller is connected; `None` while one is connected or the bridge needs none.
     pub alone_since: Option<Millis>,
     /// Whether the standalone fallback flow is installed, with which the bridge forwards without a controller.

@@ -43,7 +43,7 @@ pub struct InBand {
     /// Input of the flows that are installed.
     pub applied: InBandInput,
     /// When the next hops have to be looked up again.
-    pub next_look: Millis,
+    pub next_lookup: Millis,
 }
 
 impl InBandInput {

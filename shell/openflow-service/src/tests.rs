@@ -2,7 +2,7 @@
 
 use super::{Backing, Bridge, BridgePort, Host, QueueCounts, continue_work, handle};
 use flow::{FieldId, Match, Subfield};
-use ofconn::{ConnManager, ConnectionsConfig};
+use ofconn::{Connections, ConnectionsConfig};
 use ofproto::Tables;
 use openflow::flow_mod::{FlowCommand, FlowFlags, FlowMod};
 use openflow::group::GroupMod;
@@ -153,16 +153,16 @@ impl TestBridge {
         let dir = std::env::temp_dir().join(format!("switch-of-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&dir);
         std::fs::create_dir_all(&dir).unwrap();
-        let mut bridge = Bridge::new(BridgeId(0), config(), ConnManager::new("br0"), NOW, 0);
+        let mut bridge = Bridge::new(BridgeId(0), config(), Connections::new("br0"), NOW, 0);
         [1, 2].into_iter().for_each(|n| bridge.ports.insert(OfPort(n), port(n)));
-        let manager = ConnectionsConfig {
+        let connections_config = ConnectionsConfig {
             rundir: dir.clone(),
             versions: VersionSet::ALL,
             controllers: Vec::new(),
             queue_size: 100,
             debug_actions: false,
         };
-        assert!(bridge.conns.configure(&manager, NOW).is_empty());
+        assert!(bridge.conns.configure(&connections_config, NOW).is_empty());
         let stream = Stream::connect(&Target::Unix(dir.join("br0.mgmt"))).unwrap();
         let mut test =
             TestBridge { dir, bridge, host: Idle::default(), stream, input: Vec::new(), version, next: 1 };

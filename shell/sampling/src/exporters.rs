@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// The thread checks its timers at least in this interval.
 const SLEEP_MAX: Millis = Millis(1000);
 
-/// The exporters of all bridges.
+/// The exporters of all bridges, and the thread that runs them.
 pub struct Exporters {
     queue: Queue,
     sample_exporters: Mutex<SampleExporters>,

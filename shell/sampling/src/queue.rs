@@ -43,8 +43,8 @@ impl SampledPacket {
         userspace: &Userspace,
         bridge: Option<u32>,
     ) -> Option<SampledPacket> {
-        let sample_data = match (&userspace.sampled, bridge) {
-            (Some(sampled), _) => Arc::clone(sampled),
+        let sample_data = match (&userspace.sample_data, bridge) {
+            (Some(sample_data), _) => Arc::clone(sample_data),
             (None, bridge) => Arc::new(dpif::SampleData { bridge: bridge?, ..dpif::SampleData::default() }),
         };
         let header = match userspace.cookie {

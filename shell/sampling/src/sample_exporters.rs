@@ -4,7 +4,7 @@ use crate::collectors::Collectors;
 use crate::queue::SampledPacket;
 use crate::settings::{BridgeIpfix, BridgeSettings, Enabled, Ipfix, Sflow};
 use dpif::UserspaceCookie;
-use exporter::ipfix::{Direction, Exporter, Sampled, Stats, TunnelEndpoints};
+use exporter::ipfix::{Direction, Exporter, IpfixSample, Stats, TunnelEndpoints};
 use exporter::sflow::{Agent, Block, Outer, Output, Sample, Source};
 use exporter::{Now, PortFacts, TunnelKind};
 use runtime::{Module, RateLimit};
@@ -323,7 +323,7 @@ impl BridgeExporters {
             SampleContext { packet, ports: &self.ports, output_port, tunnels: ipfix.settings.tunnels };
         let packets = u64::from(u32::MAX / settings.probability().max(1));
         let sampled =
-            Sampled { packets, domain: settings.domain, point: settings.point, ..context.ipfix_sample() };
+            IpfixSample { packets, domain: settings.domain, point: settings.point, ..context.ipfix_sample() };
         if !sampled.is_bfd() {
             ipfix.exporter.sample(&sampled, now);
         }
@@ -350,7 +350,9 @@ impl BridgeExporters {
             _ => Direction::ByOutput,
         };
         let packets = u64::from(u16::MAX / probability.max(1));
-        ipfix.exporter.sample(&Sampled { packets, domain, point, direction, ..context.ipfix_sample() }, now);
+        ipfix
+            .exporter
+            .sample(&IpfixSample { packets, domain, point, direction, ..context.ipfix_sample() }, now);
     }
 }
 
@@ -363,7 +365,7 @@ struct SampleContext<'a> {
 }
 
 impl<'a> SampleContext<'a> {
-    fn ipfix_sample(&self) -> Sampled<'a> {
+    fn ipfix_sample(&self) -> IpfixSample<'a> {
         let flow = &self.packet.flow;
         let has_output = self.output_port != PortNo::NONE;
         let (input, output) = (self.ports.get(&PortNo(flow.in_port)), self.ports.get(&self.output_port));
@@ -375,7 +377,7 @@ impl<'a> SampleContext<'a> {
         };
         let kind = port.map_or(TunnelKind::Other, |port| port.tunnel);
         let is_reported = self.tunnels && flow.tunnel.ip_dst != 0 && kind != TunnelKind::Other;
-        Sampled {
+        IpfixSample {
             flow,
             length: self.packet.length,
             packets: 1,

@@ -1,11 +1,11 @@
 //! A backer (as in Open vSwitch: the object that backs all bridges of one datapath type): the datapath and everything that the bridges share, such as
 //! ports by number, workers and the published snapshot.
 
+use crate::link_aggregation::LinkAggregation;
 use crate::log::LOG;
 use crate::next_snapshot::NextSnapshot;
 use crate::port_numbers::PortNumbers;
 use crate::tracking::Tracking;
-use crate::uplinks::Uplinks;
 use bridge::TunnelConfig;
 use config::DatapathConfig;
 use cpu::Chain;
@@ -40,7 +40,7 @@ pub struct PortInfo {
 /// A datapath and its threads.
 pub struct Backer {
     /// `system`, `netdev` or `dummy`.
-    pub kind: String,
+    pub datapath_type: String,
     /// The part of the datapath's name after `@`: `ovs-` and the type, except for datapaths created by commands.
     pub dp_name: String,
     /// The datapath.
@@ -74,7 +74,7 @@ pub struct Backer {
     /// Chooses the numbers of new ports.
     pub(crate) numbers: PortNumbers,
     /// Bonds, and ports that run LACP.
-    pub uplinks: Uplinks,
+    pub link_aggregation: LinkAggregation,
     /// The rx queues that several ports share (`rx-pool=basic`).
     pub shared_rx: SharedRx,
 }
@@ -93,7 +93,7 @@ pub enum Threads {
 impl Backer {
     /// An empty datapath of a type.
     pub fn new(
-        kind: &str,
+        datapath_type: &str,
         threads: Threads,
         topology: &Arc<Topology>,
         clock: &Clock,
@@ -108,16 +108,16 @@ impl Backer {
         });
         let shared = Arc::new(SharedState::new(waker, Arc::clone(neighbours), Arc::clone(exporters)));
         let patches = Arc::new(PatchCounters::default());
-        let handler = Arc::new(Handler::new(kind, Arc::clone(&shared), Arc::clone(&patches), seed));
+        let handler = Arc::new(Handler::new(datapath_type, Arc::clone(&shared), Arc::clone(&patches), seed));
         datapath.set_handler(Arc::clone(&handler) as Arc<dyn dpif::UpcallHandler>);
         let workers = match threads {
             Threads::None => Workers::inline(&datapath, topology, false),
             Threads::Handlers => Workers::inline(&datapath, topology, true),
             Threads::PmdAndHandlers => Workers::threads(&datapath, topology, clock)?,
         };
-        let kind = kind.to_owned();
-        let dp_name = format!("ovs-{kind}");
-        let name = format!("{kind}@{dp_name}");
+        let datapath_type = datapath_type.to_owned();
+        let dp_name = format!("ovs-{datapath_type}");
+        let name = format!("{datapath_type}@{dp_name}");
         let revalidator = match threads {
             Threads::None | Threads::Handlers => Revalidator::inline(&name, &datapath, &shared, &handler),
             Threads::PmdAndHandlers => Revalidator::threaded(&name, &datapath, &shared, &handler, clock)?,
@@ -125,7 +125,8 @@ impl Backer {
         let timers = Timers::new(&datapath, &handler, (threads == Threads::PmdAndHandlers).then_some(clock));
         let mut changes = Changes::default();
         changes.all();
-        let local = PortInfo { name: dp_name.clone(), kind: internal_kind(&kind).to_owned(), tunnels: 0 };
+        let local =
+            PortInfo { name: dp_name.clone(), kind: internal_kind(&datapath_type).to_owned(), tunnels: 0 };
         Ok(Backer {
             dp_name,
             datapath,
@@ -144,9 +145,9 @@ impl Backer {
             tracking: Tracking::default(),
             next: NextSnapshot::new(Chain::new(cpu::derive(seed, b"xlations"))),
             numbers: PortNumbers::new(),
-            uplinks: Uplinks::default(),
+            link_aggregation: LinkAggregation::default(),
             shared_rx: SharedRx::default(),
-            kind,
+            datapath_type,
         })
     }
 
@@ -169,7 +170,7 @@ impl Backer {
 
     /// The full name of the datapath, for example `netdev@ovs-netdev`.
     pub fn name(&self) -> String {
-        format!("{}@{}", self.kind, self.dp_name)
+        format!("{}@{}", self.datapath_type, self.dp_name)
     }
 
     /// The type of a device in this datapath, by which the device is opened and shown.
@@ -177,12 +178,12 @@ impl Backer {
     where
         'static: 'a,
     {
-        if kind == "internal" { internal_kind(&self.kind) } else { kind }
+        if kind == "internal" { internal_kind(&self.datapath_type) } else { kind }
     }
 
     /// Chooses the number of a new port.
     pub fn free_number(&self, name: &str) -> PortNo {
-        self.numbers.choose(name, self.kind == "dummy", |n| self.ports.contains_key(&n))
+        self.numbers.choose(name, self.datapath_type == "dummy", |n| self.ports.contains_key(&n))
     }
 
     /// Records a port under its number.

@@ -10,7 +10,7 @@ use config::{BridgeConfig, FailMode, InterfaceConfig, PortConfig};
 use flow::text::address::parse_mac;
 use flow::{FieldId, Mac, Match, Subfield};
 use netdev::error::NetdevError;
-use ofconn::{ConnManager, ConnectionsConfig, ControllerTarget, SocketThread};
+use ofconn::{Connections, ConnectionsConfig, ControllerTarget, SocketThread};
 use ofproto::TableSettings;
 use openflow::action::Action;
 use openflow::{FlowMod, Version, VersionSet};
@@ -24,10 +24,10 @@ static PATH_LIMIT: RateLimit = RateLimit::new(1, 5);
 static PREFIX_LIMIT: RateLimit = RateLimit::new(1, 5);
 
 /// Creates the connections of a new bridge.
-pub(crate) fn new_connections(name: &str, thread: Option<&SocketThread>) -> ConnManager {
+pub(crate) fn new_connections(name: &str, thread: Option<&SocketThread>) -> Connections {
     match thread {
-        Some(thread) => ConnManager::served_by(name, thread),
-        None => ConnManager::new(name),
+        Some(thread) => Connections::served_by(name, thread),
+        None => Connections::new(name),
     }
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn connect(bridge: &mut Bridge, options: &Options, restoring: bool, n
     }
     let queue_size = CONTROLLER_QUEUE_SIZE.number(&config.other_config) as usize;
     let targets = allowed.into_iter().map(|(c, _)| controller_target(c, queue_size)).collect();
-    let manager = ConnectionsConfig {
+    let connections_config = ConnectionsConfig {
         rundir: options.rundir.clone(),
         versions: allowed_versions(config),
         controllers: targets,
@@ -74,7 +74,7 @@ pub(crate) fn connect(bridge: &mut Bridge, options: &Options, restoring: bool, n
         // For `debug_slow` and similar actions.
         debug_actions: options.dummy_mode(),
     };
-    for text in bridge.conns.configure(&manager, now) {
+    for text in bridge.conns.configure(&connections_config, now) {
         runtime::err!(LOG, "bridge {}: {text}", bridge.name);
     }
 }

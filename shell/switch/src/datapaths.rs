@@ -24,13 +24,13 @@ impl Datapaths {
     }
 
     /// The datapath that bridges of a type use.
-    pub fn of(&self, kind: &str) -> Option<&Backer> {
-        self.of_bridges.get(kind)
+    pub fn of(&self, datapath_type: &str) -> Option<&Backer> {
+        self.of_bridges.get(datapath_type)
     }
 
     /// Like [`of`](Self::of), mutable.
-    pub fn of_mut(&mut self, kind: &str) -> Option<&mut Backer> {
-        self.of_bridges.get_mut(kind)
+    pub fn of_mut(&mut self, datapath_type: &str) -> Option<&mut Backer> {
+        self.of_bridges.get_mut(datapath_type)
     }
 
     /// The datapath that a bridge uses.
@@ -95,7 +95,7 @@ impl Datapaths {
 
     /// Adds the datapath of a type for bridges.
     pub(crate) fn add(&mut self, backer: Backer) {
-        self.of_bridges.insert(backer.kind.clone(), backer);
+        self.of_bridges.insert(backer.datapath_type.clone(), backer);
     }
 
     /// Adds a datapath created by a command.

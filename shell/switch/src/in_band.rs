@@ -38,7 +38,7 @@ impl Switch {
             let in_band = &mut bridge.controllers.in_band;
             if remotes != in_band.wanted.remotes {
                 in_band.wanted.remotes = remotes;
-                in_band.next_look = Millis(0);
+                in_band.next_lookup = Millis(0);
             }
             in_band.wanted.queue = queue;
         }
@@ -71,10 +71,10 @@ pub(crate) fn run(bridge: &mut Bridge, router: &Router, now: Millis) -> bool {
     }
     let local = bridge.ports.get(&OfPort::LOCAL).map(|port| port.hw_addr());
     in_band.wanted.local = local.filter(|mac| *mac != Mac::default());
-    if now >= in_band.next_look {
+    if now >= in_band.next_lookup {
         let (next_hops, complete) = next_hops(&bridge.name, &in_band.wanted.remotes, router);
         in_band.wanted.next_hops = next_hops;
-        in_band.next_look = now + if complete { LOOKUP_INTERVAL } else { LOOKUP_RETRY_INTERVAL };
+        in_band.next_lookup = now + if complete { LOOKUP_INTERVAL } else { LOOKUP_RETRY_INTERVAL };
     }
     if in_band.wanted == in_band.applied {
         return false;
@@ -96,7 +96,7 @@ pub(crate) fn run(bridge: &mut Bridge, router: &Router, now: Millis) -> bool {
 /// When [`run`] must be called next.
 pub(crate) fn deadline(bridge: &Bridge) -> Option<Millis> {
     let in_band = &bridge.controllers.in_band;
-    (!in_band.wanted.remotes.is_empty()).then_some(in_band.next_look)
+    (!in_band.wanted.remotes.is_empty()).then_some(in_band.next_lookup)
 }
 
 /// Ethernet addresses of the next hops towards the remotes, and whether the addresses of all next hops are known.

@@ -10,7 +10,7 @@
 //! | `configure_bridge.rs`, `mirrors.rs`, `controller_paths.rs`, `fail_open.rs`, `in_band.rs` | configures a bridge, without its ports |
 //! | `datapaths.rs`, `backer.rs`, `unbridged.rs` | datapaths: ports by number, threads, the published snapshot |
 //! | `configure_limits.rs`, `polling.rs`, `handler_threads.rs`, `connections.rs`, `tracking.rs` | settings of datapaths and their threads |
-//! | `uplinks/`, `spanning_tree/` | bonds and LACP; spanning trees |
+//! | `link_aggregation/`, `spanning_tree/` | bonds and LACP; spanning trees |
 //! | `qos/` | policers, shapers and queueing disciplines of ports |
 //! | `publish.rs` | builds the snapshot for translations from bridges |
 //! | `serve.rs`, `side_effects.rs` | serves requests of controllers (crate `openflow-service`); carries out side effects of packets |
@@ -41,6 +41,7 @@ mod handler_threads;
 mod identity;
 mod in_band;
 mod limits;
+pub mod link_aggregation;
 mod log;
 mod logical_name;
 mod lookups;
@@ -73,7 +74,6 @@ mod tracking;
 mod tunnels;
 mod unbridged;
 pub mod underlay;
-pub mod uplinks;
 
 pub use backer::{AddError, Backer, PortInfo, Threads};
 pub use datapaths::Datapaths;

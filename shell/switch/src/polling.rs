@@ -133,7 +133,7 @@ impl Switch {
     pub fn is_rxq_enabled(&self, backer: &Backer, no: PortNo, queue: QueueId) -> bool {
         let made = self.datapaths.unbridged_named(&backer.name()).and_then(|m| m.devices.get(&no));
         let of_bridges = || {
-            let bridges = self.bridges.values().filter(|b| b.config.datapath_type == backer.kind);
+            let bridges = self.bridges.values().filter(|b| b.config.datapath_type == backer.datapath_type);
             bridges.flat_map(|b| b.ports.values()).find_map(|p| match &p.backing {
                 Backing::Device { netdev, number } if *number == no => Some(netdev),
                 _ => None,

@@ -4,9 +4,9 @@
 //! snapshot made from scratch (`tests::what_is_published_is_what_is_there`).
 
 use crate::backer::Backer;
+use crate::link_aggregation::LinkAggregation;
 use crate::next_snapshot::{NextSnapshot, Peers};
 use crate::underlay::Underlay;
-use crate::uplinks::Uplinks;
 use config::{FailMode, PortConfig};
 use numbered::NumberedTable;
 use openflow::session::FragMode;
@@ -22,7 +22,7 @@ use xlate::{Attachment, BridgeId, Bundle, Fragments, Port, PortFlags, Snapshot, 
 pub fn publish(backer: &mut Backer, bridges: &mut BTreeMap<String, Bridge>, underlay: &Underlay) {
     let next = &mut backer.next;
     let mut of_datapath: Vec<&mut Bridge> =
-        bridges.values_mut().filter(|b| b.config.datapath_type == backer.kind).collect();
+        bridges.values_mut().filter(|b| b.config.datapath_type == backer.datapath_type).collect();
     update_peers(&mut next.peers, &mut of_datapath);
     let NextSnapshot { snapshot, peers, tunnels_changed, .. } = next;
     snapshot.capabilities = backer.handler.command_settings.capabilities();
@@ -35,14 +35,14 @@ pub fn publish(backer: &mut Backer, bridges: &mut BTreeMap<String, Bridge>, unde
             groups.insert(bridge.id, Arc::clone(&bridge.groups));
         }
         *tunnels_changed |=
-            update_bridge(bridge, snapshot, peers, (&backer.uplinks, &backer.shared.exporters));
+            update_bridge(bridge, snapshot, peers, (&backer.link_aggregation, &backer.shared.exporters));
     }
     snapshot.bridges.retain(|id, _| macs.contains_key(id));
     if std::mem::take(tunnels_changed) {
         snapshot.tunnels = tunnels(&of_datapath);
     }
     if !snapshot.tunnels.is_empty() {
-        snapshot.underlay = crate::underlay::view::view(underlay, &backer.kind, bridges);
+        snapshot.underlay = crate::underlay::view::view(underlay, &backer.datapath_type, bridges);
     }
     backer.shared.publish(snapshot.clone(), macs, groups);
 }
@@ -52,7 +52,7 @@ fn update_bridge(
     bridge: &mut Bridge,
     snapshot: &mut Snapshot,
     peers: &Peers,
-    (uplinks, exporters): (&Uplinks, &Exporters),
+    (link_aggregation, exporters): (&LinkAggregation, &Exporters),
 ) -> bool {
     let touched = bridge.ports.take_for_snapshot();
     if !bridge.config.sampling.is_empty() && !touched.is_empty() {
@@ -69,7 +69,7 @@ fn update_bridge(
     let before = snapshot.bridges.get(&bridge.id);
     let mut port_views = before.map(|b| PortViews { ports: b.ports.clone(), bundles: b.bundles.clone() });
     let sampling = crate::sampling::view(bridge, exporters);
-    let view = view(bridge, port_views.take().unwrap_or_default(), touched, (peers, uplinks));
+    let view = view(bridge, port_views.take().unwrap_or_default(), touched, (peers, link_aggregation));
     let view = xlate::Bridge { sampling, ..view };
     snapshot.bridges.insert(bridge.id, Arc::new(view));
     tunnels
@@ -129,7 +129,7 @@ fn view(
     bridge: &mut Bridge,
     mut port_views: PortViews,
     touched: Touched,
-    (peers, uplinks): (&Peers, &Uplinks),
+    (peers, link_aggregation): (&Peers, &LinkAggregation),
 ) -> xlate::Bridge {
     let tables = bridge.ofproto.publish();
     let mut rows = touched.rows;
@@ -138,7 +138,7 @@ fn view(
     rows.extend(numbered.iter().map(|(_, row)| row.clone()));
     number_bundles(bridge, numbered, &rows);
     let mirrors = crate::mirrors::view(bridge);
-    rows.iter().for_each(|row| update_port_row(bridge, row, &mut port_views, (peers, uplinks)));
+    rows.iter().for_each(|row| update_port_row(bridge, row, &mut port_views, (peers, link_aggregation)));
     xlate::Bridge {
         id: bridge.id,
         name: bridge.name.clone(),
@@ -153,7 +153,8 @@ fn view(
         in_band: !bridge.controllers.in_band.wanted.remotes.is_empty(),
         tree: bridge.config.spanning_tree.protocol(),
         packet_in_on_miss: bridge.controllers.packet_in_on_miss,
-        alive: bridge.controllers.alive || bridge.config.fail_mode == FailMode::Standalone,
+        controller_port_live: bridge.controllers.any_connected
+            || bridge.config.fail_mode == FailMode::Standalone,
         fragments: match bridge.frags {
             FragMode::Drop => Fragments::Drop,
             FragMode::NxMatch => Fragments::Match,
@@ -168,7 +169,7 @@ fn update_port_row(
     bridge: &Bridge,
     name: &str,
     port_views: &mut PortViews,
-    (peers, uplinks): (&Peers, &Uplinks),
+    (peers, link_aggregation): (&Peers, &LinkAggregation),
 ) {
     let Some(id) = bridge.known_bundle(name) else { return };
     let had = port_views.bundles.get(&id).map(|bundle| bundle.ports.clone());
@@ -211,7 +212,7 @@ fn update_port_row(
         vlan: row.vlan.clone(),
         floodable,
         protected: row.protected,
-        bond: uplinks.view(&(bridge.id, name.to_owned())),
+        bond: link_aggregation.view(&(bridge.id, name.to_owned())),
     };
     port_views.bundles.insert(id, bundle);
 }

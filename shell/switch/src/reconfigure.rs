@@ -112,7 +112,7 @@ impl Switch {
         let shared_rx = Shape::read(&desired.other_config);
         for backer in self.datapaths.of_bridges_mut() {
             // With `--enable-dummy=system` the row of type `system` configures the dummy datapath.
-            let is_own = |kind: &str| self.options.datapath_type(kind) == Some(&backer.kind);
+            let is_own = |kind: &str| self.options.datapath_type(kind) == Some(&backer.datapath_type);
             let row = desired.datapaths.iter().find(|(kind, _)| is_own(kind));
             connections::configure(backer, row.map_or(&default, |(_, config)| config));
             backer.shared_rx.configure(shared_rx);
@@ -133,7 +133,7 @@ impl Switch {
             configure_bridge::derive_from_ports(bridge);
         }
         self.update_session_addresses();
-        self.configure_uplinks();
+        self.configure_link_aggregation();
         self.configure_trees();
         self.configure_qos();
         self.mark_all_dirty();

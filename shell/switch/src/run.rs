@@ -102,7 +102,7 @@ impl Switch {
         if !self.options.dummy_mode() {
             self.run_side_effects();
             self.run_port_sessions();
-            self.run_uplinks();
+            self.run_link_aggregation();
             self.run_trees();
             return;
         }
@@ -116,7 +116,7 @@ impl Switch {
             }
             busy |= self.run_side_effects();
             busy |= self.run_port_sessions();
-            busy |= self.run_uplinks();
+            busy |= self.run_link_aggregation();
             busy |= self.run_trees();
             if busy || self.datapaths.of_bridges().any(|b| !b.changes.is_empty()) {
                 polls += 1;
@@ -301,14 +301,16 @@ impl Switch {
             let on_miss = bridge.conns.sessions().any(|(_, s)| {
                 s.version() < Version::V13 && s.controller_id == 0 && s.wants(AsyncKind::PacketIn, 0)
             });
-            let alive = bridge.conns.any_connected();
+            let any_connected = bridge.conns.any_connected();
             if bridge.unfinished.commit.is_some() {
                 continue;
             }
             let changed = fail_open::run(bridge, now)
                 | in_band::run(bridge, &self.underlay.router, now)
-                | ((on_miss, alive) != (bridge.controllers.packet_in_on_miss, bridge.controllers.alive));
-            (bridge.controllers.packet_in_on_miss, bridge.controllers.alive) = (on_miss, alive);
+                | ((on_miss, any_connected)
+                    != (bridge.controllers.packet_in_on_miss, bridge.controllers.any_connected));
+            (bridge.controllers.packet_in_on_miss, bridge.controllers.any_connected) =
+                (on_miss, any_connected);
             self.status.due |= changed;
             if changed && let Some(backer) = self.datapaths.of_bridge_mut(bridge) {
                 backer.changed();
@@ -378,7 +380,7 @@ impl Switch {
     /// the database.
     fn ports_changed(&mut self) {
         self.bridges.values_mut().for_each(crate::configure_bridge::derive_from_ports);
-        self.configure_uplinks();
+        self.configure_link_aggregation();
         self.configure_trees();
         self.mark_all_dirty();
         self.run_port_status();
@@ -418,7 +420,7 @@ impl Switch {
             set.deadline(self.last.idle + IDLE_INTERVAL);
         }
         let timers = self.datapaths.of_bridges().filter_map(|b| b.timers.deadline());
-        let protocols = timers.chain(self.session_deadlines()).chain(self.uplink_deadlines());
+        let protocols = timers.chain(self.session_deadlines()).chain(self.bond_deadlines());
         let protocols = protocols.chain(self.sampling_deadline());
         protocols.for_each(|deadline| set.deadline(deadline));
     }

@@ -26,7 +26,7 @@ use xlate::{BridgeId, Input, Recirc, Snapshot, Start};
 /// The switch without the bridge that is being served. The packets of the request are sent once the bridge is back.
 struct RestOfSwitch<'a> {
     switch: &'a mut Switch,
-    kind: String,
+    datapath_type: String,
     packet_outs: Vec<(PacketOut, Option<Arc<Tables>>)>,
     resumes: Vec<ResumedPacket>,
 }
@@ -70,37 +70,38 @@ impl Switch {
         work: impl FnOnce(&mut Bridge, &mut RestOfSwitch<'_>) -> T,
     ) -> Option<T> {
         let mut bridge = self.bridges.remove(name)?;
-        let kind = bridge.config.datapath_type.clone();
-        let mut rest = RestOfSwitch { switch: self, kind, packet_outs: Vec::new(), resumes: Vec::new() };
+        let datapath_type = bridge.config.datapath_type.clone();
+        let mut rest =
+            RestOfSwitch { switch: self, datapath_type, packet_outs: Vec::new(), resumes: Vec::new() };
         let done = work(&mut bridge, &mut rest);
         let (packet_outs, resumes) = (rest.packet_outs, rest.resumes);
-        let kind = rest.kind;
+        let datapath_type = rest.datapath_type;
         let id = bridge.id;
         self.bridges.insert(name.to_owned(), bridge);
         for (packet_out, tables) in packet_outs {
             self.packet_out(id, &packet_out, tables);
         }
         for packet in resumes {
-            self.resume(&kind, packet);
+            self.resume(&datapath_type, packet);
         }
         Some(done)
     }
 
     fn packet_out(&mut self, bridge: BridgeId, packet_out: &PacketOut, tables: Option<Arc<Tables>>) {
-        let Some((kind, number)) = self.bridges.values().find(|b| b.id == bridge).map(|b| {
+        let Some((datapath_type, number)) = self.bridges.values().find(|b| b.id == bridge).map(|b| {
             let port = b.ports.get(&packet_out.in_port()).and_then(BridgePort::number);
             (b.config.datapath_type.clone(), port.unwrap_or(PortNo::NONE))
         }) else {
             return;
         };
         let start = Start::Actions(&packet_out.actions);
-        let from = Origin { kind: &kind, bridge, number, start, packet_out: true, tables };
+        let from = Origin { datapath_type: &datapath_type, bridge, number, start, packet_out: true, tables };
         self.inject(from, packet_out.metadata.flow, &packet_out.packet);
     }
 
     /// Resumes the translation of a packet that was paused for a controller (`NXT_RESUME`).
-    fn resume(&mut self, kind: &str, resumed: ResumedPacket) {
-        let Some(backer) = self.datapaths.of(kind) else { return };
+    fn resume(&mut self, datapath_type: &str, resumed: ResumedPacket) {
+        let Some(backer) = self.datapaths.of(datapath_type) else { return };
         let ResumedPacket { packet, metadata, state, port: number } = resumed;
         let bridge = state.bridge;
         let mut flow = Flow::ZERO;
@@ -110,7 +111,8 @@ impl Switch {
         // The state is restored like the state of a recirculated packet.
         let Some(id) = control.freeze(state) else { return };
         flow.recirc_id = id;
-        let from = Origin { kind, bridge, number, start: Start::Tables, packet_out: false, tables: None };
+        let from =
+            Origin { datapath_type, bridge, number, start: Start::Tables, packet_out: false, tables: None };
         self.inject(from, flow, &packet);
         control.release(&[id]);
     }
@@ -119,7 +121,7 @@ impl Switch {
     fn inject(&mut self, from: Origin<'_>, mut flow: Flow, packet: &[u8]) {
         self.publish_changes();
         let now = self.clock.now();
-        let Some(backer) = self.datapaths.of(from.kind) else { return };
+        let Some(backer) = self.datapaths.of(from.datapath_type) else { return };
         extract(packet, usize::from(self.limits.vlans), &mut flow);
         let published = backer.shared.published();
         let input = Input {
@@ -128,7 +130,7 @@ impl Switch {
             packet: Some(packet),
             start: from.start,
             packet_out: from.packet_out,
-            side_effects: true,
+            returns_side_effects: true,
             dry_run: false,
             recirc: &*backer.shared,
             trace: None,
@@ -142,7 +144,7 @@ impl Switch {
 /// Where the translation of a controller's packet begins.
 struct Origin<'a> {
     /// The datapath's type.
-    kind: &'a str,
+    datapath_type: &'a str,
     bridge: BridgeId,
     /// The datapath port that counts as the port that received the packet.
     number: PortNo,
@@ -172,7 +174,7 @@ impl Host for RestOfSwitch<'_> {
     }
 
     fn fold_statistics(&mut self) {
-        if let Some(backer) = self.switch.datapaths.of(&self.kind) {
+        if let Some(backer) = self.switch.datapaths.of(&self.datapath_type) {
             backer.datapath.maintain(self.switch.clock.now());
         }
     }
@@ -184,30 +186,32 @@ impl Host for RestOfSwitch<'_> {
         let known = PortStats { port: port.ofport, duration, ..PortStats::default() };
         match &mut port.backing {
             Backing::Device { netdev, number } => {
-                let datapath = self.switch.datapaths.of(&self.kind).map(|backer| &*backer.datapath);
+                let datapath = self.switch.datapaths.of(&self.datapath_type).map(|backer| &*backer.datapath);
                 match crate::qos::statistics(datapath, *number, &mut **netdev) {
                     Ok(s) => device_stats(known, &s),
                     Err(_) => known,
                 }
             }
-            Backing::Patch { .. } | Backing::Tunnel { .. } => match self.switch.datapaths.of(&self.kind) {
-                Some(backer) => {
-                    let s = backer.patches.get(bridge, port.ofport);
-                    PortStats {
-                        rx_packets: s.rx_packets,
-                        rx_bytes: s.rx_bytes,
-                        tx_packets: s.tx_packets,
-                        tx_bytes: s.tx_bytes,
-                        ..known
+            Backing::Patch { .. } | Backing::Tunnel { .. } => {
+                match self.switch.datapaths.of(&self.datapath_type) {
+                    Some(backer) => {
+                        let s = backer.patches.get(bridge, port.ofport);
+                        PortStats {
+                            rx_packets: s.rx_packets,
+                            rx_bytes: s.rx_bytes,
+                            tx_packets: s.tx_packets,
+                            tx_bytes: s.tx_bytes,
+                            ..known
+                        }
                     }
+                    None => known,
                 }
-                None => known,
-            },
+            }
         }
     }
 
     fn queue_counts(&mut self, port: &BridgePort, queue: u32) -> Option<QueueCounts> {
-        let datapath = self.switch.datapaths.of(&self.kind).map(|backer| &*backer.datapath);
+        let datapath = self.switch.datapaths.of(&self.datapath_type).map(|backer| &*backer.datapath);
         let found = crate::qos::queue_counts(datapath, port, queue).ok()?;
         Some(QueueCounts { packets: found.packets, bytes: found.bytes, dropped: found.dropped })
     }
@@ -225,37 +229,40 @@ impl Host for RestOfSwitch<'_> {
     }
 
     fn next_version(&self) -> u64 {
-        let backer = self.switch.datapaths.of(&self.kind);
+        let backer = self.switch.datapaths.of(&self.datapath_type);
         backer.map_or(0, |b| b.shared.version() + u64::from(!b.changes.is_empty()))
     }
 
     fn is_done(&self, version: u64) -> bool {
         // In dummy mode revalidation is complete before anything else happens. While revalidation is suspended by a
         // command, waiting for it would never end.
-        let backer = self.switch.datapaths.of(&self.kind);
+        let backer = self.switch.datapaths.of(&self.datapath_type);
         let waits = !self.switch.options.dummy_mode() && !self.switch.paused;
         !waits || backer.is_none_or(|b| b.revalidator.is_done(version))
     }
 
     fn changed(&mut self) {
-        if let Some(backer) = self.switch.datapaths.of_mut(&self.kind) {
+        if let Some(backer) = self.switch.datapaths.of_mut(&self.datapath_type) {
             backer.changed();
         }
     }
 
     fn changed_by(&mut self, bridge: BridgeId, effects: &Effects) {
-        if let Some(backer) = self.switch.datapaths.of_mut(&self.kind) {
+        if let Some(backer) = self.switch.datapaths.of_mut(&self.datapath_type) {
             backer.changes.push_effects(bridge, effects);
         }
     }
 
     fn flush_connections(&mut self, wanted: &CtFlush) -> Option<u64> {
         let now = self.switch.clock.now();
-        connections::begin_flush(self.switch.datapaths.of_mut(&self.kind)?, wanted, now)
+        connections::begin_flush(self.switch.datapaths.of_mut(&self.datapath_type)?, wanted, now)
     }
 
     fn is_flushed(&self, number: u64) -> bool {
-        self.switch.datapaths.of(&self.kind).is_none_or(|backer| backer.tracking.flushes.is_done(number))
+        self.switch
+            .datapaths
+            .of(&self.datapath_type)
+            .is_none_or(|backer| backer.tracking.flushes.is_done(number))
     }
 
     fn packet_out(&mut self, packet: &PacketOut, tables: Option<Arc<Tables>>) {
@@ -263,7 +270,7 @@ impl Host for RestOfSwitch<'_> {
     }
 
     fn resume(&mut self, packet: ResumedPacket) -> Result<(), OfError> {
-        let backer = self.switch.datapaths.of(&self.kind).ok_or(OfError::NxrStale)?;
+        let backer = self.switch.datapaths.of(&self.datapath_type).ok_or(OfError::NxrStale)?;
         backer.shared.published().snapshot.bridge(packet.state.bridge).ok_or(OfError::NxrStale)?;
         self.resumes.push(packet);
         Ok(())

@@ -125,7 +125,7 @@ impl Switch {
 
     /// Records the active link of each bond in the database, so that the bond uses the same link after a restart.
     fn bond_rows(&self, wanted: &mut Vec<RowValues>) {
-        let bonds = self.datapaths.of_bridges().flat_map(|b| &b.uplinks.bonds);
+        let bonds = self.datapaths.of_bridges().flat_map(|b| &b.link_aggregation.bonds);
         for (key, bond) in bonds {
             let mac = bond.bond.active_mac();
             if mac == Mac::default() {

@@ -61,7 +61,7 @@ pub fn modified(datapath: &str, flow: &DpFlow, actions: &[DpAction]) {
 /// Logs all megaflows, at a limited rate.
 pub fn dumped(name: &str, datapath: &Datapath, now: Millis) {
     if DPIF.enabled(Level::Dbg) {
-        let style = Style { verbose: true, names: None, after_ufid: " ", layer: "", now };
+        let style = Style { verbose: true, names: None, after_ufid: " ", before_actions: "", now };
         for flow in &datapath.flow_dump(now) {
             let line = flow_line(flow, style);
             runtime::log_rl!(DPIF, DPIF_LIMIT, Level::Dbg, "{name}: flow_dump {line}");

@@ -14,7 +14,7 @@ pub struct Style<'a> {
     /// Text after the identifier.
     pub after_ufid: &'static str,
     /// Text before the actions in a verbose line.
-    pub layer: &'static str,
+    pub before_actions: &'static str,
     /// The current time.
     pub now: Millis,
 }
@@ -30,8 +30,8 @@ pub fn flow_line(flow: &DpFlow, style: Style<'_>) -> String {
     let ufid = if style.verbose { ufid_text(flow.ufid) + style.after_ufid } else { String::new() };
     let key = key_text(&flow.key, Some(&flow.mask), style.verbose, names);
     let stats = stats_text(&flow.stats, style.now);
-    let layer = if style.verbose { style.layer } else { "" };
-    format!("{ufid}{key}, {stats}{layer}, actions:{}", actions_text(&flow.actions, names))
+    let before_actions = if style.verbose { style.before_actions } else { "" };
+    format!("{ufid}{key}, {stats}{before_actions}, actions:{}", actions_text(&flow.actions, names))
 }
 
 /// Text of statistics, for example `packets:2, bytes:236, used:0.500s, flags:S.`

@@ -1,7 +1,7 @@
 //! The cache of flows, ordered by the time of their first sample.
 
 use super::record::Counts;
-use super::sampled::Key;
+use super::sample::Key;
 use super::template::Template;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use super::cache::{Cache, Entry};
 use super::record::{Counts, End, Totals};
-use super::sampled::{Key, PacketKind, Sampled, put_variable};
+use super::sample::{IpfixSample, Key, PacketKind, put_variable};
 use super::template::{self, Template};
 use crate::Now;
 use crate::write::Write;
@@ -103,7 +103,7 @@ impl Exporter {
     }
 
     /// Adds a sampled packet.
-    pub fn sample(&mut self, sampled: &Sampled<'_>, now: Now) {
+    pub fn sample(&mut self, sampled: &IpfixSample<'_>, now: Now) {
         let (template, packet_kind) = sampled.template();
         let counts = Counts::of(sampled, template, &mut self.totals, now);
         let entry = Entry { template, counts, since: now.mono };

@@ -8,10 +8,10 @@ mod cache;
 mod element;
 mod exporter;
 mod record;
-mod sampled;
+mod sample;
 mod template;
 #[cfg(test)]
 mod tests;
 
 pub use exporter::{Exporter, Settings, Stats};
-pub use sampled::{Direction, Sampled, TunnelEndpoints};
+pub use sample::{Direction, IpfixSample, TunnelEndpoints};

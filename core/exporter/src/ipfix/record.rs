@@ -1,6 +1,6 @@
 //! The counts in a record: sums over the samples of a flow.
 
-use super::sampled::Sampled;
+use super::sample::IpfixSample;
 use super::template::{Network, Template, Transport};
 use crate::Now;
 use crate::write::Write;
@@ -63,7 +63,7 @@ pub(super) struct Counts {
 
 impl Counts {
     /// The counts of one sample. Also adds the sample to the exporter's sums `totals`.
-    pub(super) fn of(sampled: &Sampled<'_>, template: Template, totals: &mut Totals, now: Now) -> Counts {
+    pub(super) fn of(sampled: &IpfixSample<'_>, template: Template, totals: &mut Totals, now: Now) -> Counts {
         let packets = sampled.packets;
         let layer2_bytes = packets.wrapping_mul(u64::from(sampled.length));
         let dropped_packets = if sampled.forwarded { 0 } else { packets };
@@ -115,7 +115,7 @@ impl Counts {
     }
 
     /// Adds the counts of IP bytes, under the assumption that all packets are as long as the sampled one.
-    fn add_ip(&mut self, sampled: &Sampled<'_>, totals: &mut Totals) {
+    fn add_ip(&mut self, sampled: &IpfixSample<'_>, totals: &mut Totals) {
         let length = u64::from(sampled.length.saturating_sub(sampled.ethernet_header()));
         self.bytes = self.packets.wrapping_mul(length);
         self.squares = self.bytes.wrapping_mul(length);

@@ -95,8 +95,8 @@ fn at(ms: u64) -> Now {
     Now { mono: Millis(ms), wall: 1_700_000_000_000_000 + ms * 1000 }
 }
 
-fn sampled<'a>(flow: &'a Flow, port: Option<&'a PortFacts>) -> Sampled<'a> {
-    Sampled {
+fn sampled<'a>(flow: &'a Flow, port: Option<&'a PortFacts>) -> IpfixSample<'a> {
+    IpfixSample {
         flow,
         length: 114,
         packets: 10,
@@ -130,7 +130,7 @@ fn samples_of_a_flow_become_one_record() {
     let (mut exporter, mut collector) = (Exporter::new(settings(), 1), Collector::default());
     let flow = tcp();
     exporter.sample(&sampled(&flow, Some(&port)), at(0));
-    exporter.sample(&Sampled { length: 1014, forwarded: false, ..sampled(&flow, Some(&port)) }, at(2000));
+    exporter.sample(&IpfixSample { length: 1014, forwarded: false, ..sampled(&flow, Some(&port)) }, at(2000));
     assert_eq!(exporter.deadline(), Some(Millis(10_000)));
     exporter.run(at(9_999));
     assert!(exporter.take().is_empty());
@@ -192,7 +192,7 @@ fn templates_are_repeated_for_each_domain() {
     let mut exporter = Exporter::new(Settings { flows_max: 0, ..settings() }, 1);
     let flow = tcp();
     let mut count = |domain, ms| {
-        exporter.sample(&Sampled { domain, ..sampled(&flow, None) }, at(ms));
+        exporter.sample(&IpfixSample { domain, ..sampled(&flow, None) }, at(ms));
         exporter.take().iter().filter(|m| u16_at(m, 16) == 2).map(|m| u32_at(m, 12)).collect::<Vec<_>>()
     };
     let first = count(1, 0);
@@ -210,7 +210,7 @@ fn a_tunnel_and_a_virtual_id_are_in_the_record() {
     let flow = Flow { vlans: [Vlan { tpid: 0x8100, tci: VLAN_CFI | 0x6007 }, Vlan::default()], ..tcp() };
     let tunnel = Some(TunnelEndpoints { kind: TunnelKind::Vxlan, outer: &outer });
     let port = PortFacts { name: "vxlan0".to_owned(), ..PortFacts::default() };
-    let sample = Sampled { tunnel, has_output: true, output: Some(&port), ..sampled(&flow, None) };
+    let sample = IpfixSample { tunnel, has_output: true, output: Some(&port), ..sampled(&flow, None) };
     exporter.sample(&sample, at(0));
     let mut collector = Collector::default();
     exporter.take().iter().for_each(|message| collector.receive(message));
@@ -249,7 +249,7 @@ proptest! {
                 tcp_flags: port >> 8,
                 ..Flow::ZERO
             };
-            let sample = Sampled { has_output: *egress, packets: 1, ..sampled(&flow, None) };
+            let sample = IpfixSample { has_output: *egress, packets: 1, ..sampled(&flow, None) };
             exporter.run(at(now));
             exporter.sample(&sample, at(now));
             prop_assert!(exporter.stats().current <= u64::from(flows_max));

@@ -84,11 +84,11 @@ impl<T> Class<T> {
         (StartTag::from(bytes) << 40) / StartTag::from(self.spec.min.max(1))
     }
 
-    /// Sets and returns the start tag of a class that returns to a state. `last_tag`: the start tag of the packet that was sent
-    /// last in that state.
-    pub(super) fn rejoin(&mut self, set: usize, last_tag: StartTag) -> StartTag {
-        let tag = self.start_tags[set].max(last_tag.saturating_sub(self.tag_increment(CATCH_UP)));
-        self.start_tags[set] = tag;
+    /// Sets and returns the start tag of a class that returns to a state. `index`: the state's index in `start_tags`. `last_tag`:
+    /// the start tag of the packet that was sent last in that state.
+    pub(super) fn rejoin(&mut self, index: usize, last_tag: StartTag) -> StartTag {
+        let tag = self.start_tags[index].max(last_tag.saturating_sub(self.tag_increment(CATCH_UP)));
+        self.start_tags[index] = tag;
         tag
     }
 

@@ -158,7 +158,7 @@ impl LabBridge {
             tree: self.ports.values().find_map(|port| port.tree.map(|tree| tree.protocol)),
             fragments: Fragments::Normal,
             packet_in_on_miss: false,
-            alive: true,
+            controller_port_live: true,
         }
     }
 }
@@ -183,7 +183,7 @@ pub(super) fn input<'a>(flow: &'a Flow, recirc: &'a SharedRecirc) -> Input<'a> {
         packet: None,
         start: Start::Tables,
         packet_out: false,
-        side_effects: true,
+        returns_side_effects: true,
         dry_run: false,
         recirc,
         trace: None,
@@ -196,7 +196,8 @@ pub(super) fn run(snapshot: &Snapshot, flow: &Flow) -> Output {
 
 pub(super) fn trace(snapshot: &Snapshot, flow: &Flow) -> String {
     let recirc = SharedRecirc::default();
-    let input = Input { trace: Some(&ShortText), side_effects: false, dry_run: true, ..input(flow, &recirc) };
+    let input =
+        Input { trace: Some(&ShortText), returns_side_effects: false, dry_run: true, ..input(flow, &recirc) };
     translate(snapshot, &input).trace.unwrap().text()
 }
 

@@ -290,7 +290,7 @@ fn a_limit_that_is_reached_is_a_result_like_any_other() {
     };
     let again = |s: &Snapshot| {
         let (flow, recirc) = (tcp(1), SharedRecirc::default());
-        let o = translate(s, &Input { side_effects: false, ..input(&flow, &recirc) });
+        let o = translate(s, &Input { returns_side_effects: false, ..input(&flow, &recirc) });
         (outputs(&o), o.avoid_caching)
     };
     // The limit is 1 and another flow exists, so nothing is learned until that flow is removed.

@@ -75,9 +75,9 @@ fn samples_tell_whether_the_packet_is_sent() {
     let forwarded = |actions| {
         let o = run(&sampled(ipfix(true, false), actions), &tcp(1));
         let Some(DpAction::Userspace(userspace)) = o.actions.first() else { panic!("{:?}", o.actions) };
-        let sampled = userspace.sampled.clone().unwrap();
-        assert_eq!(sampled.bridge, BR0.0);
-        sampled.egress.outputs
+        let sample_data = userspace.sample_data.clone().unwrap();
+        assert_eq!(sample_data.bridge, BR0.0);
+        sample_data.egress.outputs
     };
     assert!(forwarded(vec![out(2)]));
     assert!(!forwarded(vec![]));

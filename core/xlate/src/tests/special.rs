@@ -113,7 +113,7 @@ fn without_a_packet_nothing_is_handed_over() {
     let s = switch(&mut [bridge(default())]);
     let recirc = SharedRecirc::default();
     let flow = message(1);
-    let o = translate(&s, &Input { side_effects: false, ..input(&flow, &recirc) });
+    let o = translate(&s, &Input { returns_side_effects: false, ..input(&flow, &recirc) });
     assert!(o.effects.is_empty() && o.slow == SlowReason::BFD);
     assert!(trace(&s, &flow).contains(" 0. priority 1"));
 }

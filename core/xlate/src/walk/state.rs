@@ -95,7 +95,7 @@ pub(crate) struct ReceivedPacket<'a> {
     /// The packet's bytes, if they are known.
     pub(crate) packet: Option<&'a [u8]>,
     /// Whether the walk returns side effects of the packet.
-    pub(crate) side_effects: bool,
+    pub(crate) returns_side_effects: bool,
 }
 
 /// Output to a bond whose link is selected by a hash of the packet's connection (balance-tcp).

@@ -39,16 +39,16 @@ pub fn priority(queue: u32) -> u32 {
 pub fn install(ifindex: u32, qdisc: &Qdisc) -> io::Result<()> {
     remove(ifindex)?;
     transact(&new_qdisc(ifindex, qdisc, Psched::of_host()))?;
-    let inner = match qdisc {
+    let inner_class = match qdisc {
         Qdisc::Htb(class) => Class::Htb(*class),
         Qdisc::Hfsc(class) => Class::Hfsc(*class),
         _ => return Ok(()),
     };
-    set_inner(ifindex, &inner).inspect_err(|_| drop(remove(ifindex)))
+    set_inner_class(ifindex, &inner_class).inspect_err(|_| drop(remove(ifindex)))
 }
 
 /// Changes the total rate of all queues, which is that of the inner class.
-pub fn set_inner(ifindex: u32, class: &Class) -> io::Result<()> {
+pub fn set_inner_class(ifindex: u32, class: &Class) -> io::Result<()> {
     transact(&new_class(ifindex, (INNER, HANDLE), class, Psched::of_host())).map(drop)
 }
 

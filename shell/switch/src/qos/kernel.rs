@@ -32,14 +32,14 @@ pub(super) fn apply(
     let (wanted, details) = discipline(&config.kind, settings, rate, device)
         .ok_or_else(|| io::Error::from_raw_os_error(OPERATION_NOT_SUPPORTED))?;
     // The class between the root and the queues: its rate is the total rate of all queues.
-    let inner = match &wanted {
+    let inner_class = match &wanted {
         Qdisc::Htb(class) => Some(Class::Htb(*class)),
         Qdisc::Hfsc(class) => Some(Class::Hfsc(*class)),
         _ => None,
     };
-    match &inner {
+    match &inner_class {
         // If only the rate of the port changes, the queues stay.
-        Some(inner) if qos.kind == config.kind => qdisc::set_inner(ifindex, inner)?,
+        Some(inner_class) if qos.kind == config.kind => qdisc::set_inner_class(ifindex, inner_class)?,
         _ if qos.kind == config.kind && qos.details == details => {}
         _ => {
             // `install` removes the old discipline first. If the kernel refuses the new one, the device has the
@@ -49,7 +49,7 @@ pub(super) fn apply(
         }
     }
     (qos.kind, qos.details) = (config.kind.clone(), details);
-    if inner.is_some() {
+    if inner_class.is_some() {
         set_queues(ifindex, config, (rate, device), qos, now)?;
     }
     Ok(())
@@ -141,6 +141,7 @@ fn discipline(kind: &str, settings: &Map, rate: u64, device: Device) -> Option<(
             let details = shown(&[("target", target), ("limit", limit), ("interval", interval)]);
             (Qdisc::Codel { target, limit, interval }, details)
         }
+        // The default of `interval` differs from that of `linux-codel`, as in Open vSwitch.
         "linux-fq_codel" => {
             let (target, limit, interval) =
                 (or("target", 5000), or("limit", 10_240), or("interval", 1_000_000));

@@ -38,7 +38,7 @@ impl Switch {
                 packet: Some(packet),
                 start: Start::TunnelOutput(held),
                 packet_out: false,
-                side_effects: true,
+                returns_side_effects: true,
                 dry_run: false,
                 recirc: &*backer.shared,
                 trace: None,

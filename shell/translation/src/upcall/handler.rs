@@ -86,7 +86,7 @@ impl Handler {
             packet,
             start: Start::Tables,
             packet_out: false,
-            side_effects: packet.is_some(),
+            returns_side_effects: packet.is_some(),
             dry_run: false,
             recirc: &*self.shared,
             trace: None,
@@ -146,7 +146,7 @@ impl Handler {
             packet: Some(packet),
             start: Start::Tables,
             packet_out: false,
-            side_effects: false,
+            returns_side_effects: false,
             dry_run: true,
             recirc: &*self.shared,
             trace: Some(&TraceText { names: false }),
@@ -210,7 +210,7 @@ impl Handler {
     /// determines the bridge.
     fn sample(&self, packet: &[u8], flow: &Flow, userspace: &Userspace) {
         let of_port = || self.shared.published().snapshot.receive(flow).map(|(bridge, _)| bridge.0);
-        let bridge = if userspace.sampled.is_none() { of_port() } else { None };
+        let bridge = if userspace.sample_data.is_none() { of_port() } else { None };
         if let Some(packet) = SampledPacket::new(packet, flow, userspace, bridge) {
             self.shared.exporters.put(packet);
         }

@@ -38,7 +38,7 @@ impl Handler {
             packet: Some(own.frame),
             start: Start::Actions(own.actions),
             packet_out: false,
-            side_effects: true,
+            returns_side_effects: true,
             dry_run: false,
             recirc: &*self.shared,
             trace: None,

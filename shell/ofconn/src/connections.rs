@@ -45,7 +45,7 @@ pub struct Request {
 
 /// The connections of one bridge.
 #[derive(Debug)]
-pub struct ConnManager {
+pub struct Connections {
     bridge: String,
     pub(crate) socket_server: SocketServer,
     /// The last configuration, if it was applied without an error.
@@ -64,19 +64,19 @@ pub struct ConnManager {
     pub(crate) generation_id: Option<u64>,
 }
 
-impl ConnManager {
-    /// A manager without connections; `bridge` names the sockets. The caller's thread serves the sockets.
-    pub fn new(bridge: &str) -> ConnManager {
-        ConnManager::with_socket_server(bridge, SocketServer::local(bridge))
+impl Connections {
+    /// No connections yet; `bridge` names the sockets. The caller's thread serves the sockets.
+    pub fn new(bridge: &str) -> Connections {
+        Connections::with_socket_server(bridge, SocketServer::local(bridge))
     }
 
-    /// A manager without connections, whose sockets the thread `serving` serves.
-    pub fn served_by(bridge: &str, serving: &SocketThread) -> ConnManager {
-        ConnManager::with_socket_server(bridge, SocketServer::remote(bridge, serving))
+    /// No connections yet. The thread `serving` serves the sockets.
+    pub fn served_by(bridge: &str, serving: &SocketThread) -> Connections {
+        Connections::with_socket_server(bridge, SocketServer::remote(bridge, serving))
     }
 
-    fn with_socket_server(bridge: &str, socket_server: SocketServer) -> ConnManager {
-        ConnManager {
+    fn with_socket_server(bridge: &str, socket_server: SocketServer) -> Connections {
+        Connections {
             bridge: bridge.to_owned(),
             socket_server,
             applied: None,

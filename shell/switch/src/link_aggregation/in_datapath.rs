@@ -1,7 +1,7 @@
 //! Bonds with `lb_output`: the datapath selects the link by the packet's hash, without a second look-up. It has the port of each hash bucket, and
 //! counts the bytes that each bucket has sent.
 
-use super::{PortBond, Retired, Uplinks};
+use super::{LinkAggregation, PortBond, Retired};
 use crate::backer::Backer;
 use datapath::Datapath;
 use openflow_service::Bridge;
@@ -14,13 +14,13 @@ pub(super) fn update(backer: &mut Backer, bridge: &Bridge, key: &Key, bond: &mut
     if bond.recirc == 0 || !bond.bond.shares_in_datapath() {
         return retire(backer, bond);
     }
-    let links = backer.uplinks.links.get(key).into_iter().flatten();
+    let links = backer.link_aggregation.links.get(key).into_iter().flatten();
     let number = |link: &OfPort| Some((*link, bridge.ports.get(link)?.number()?));
     let links: Vec<(OfPort, PortNo)> = links.filter_map(number).collect();
     if !moved && bond.links.as_ref() == Some(&links) {
         return;
     }
-    backer.uplinks.cancel_removal(&backer.shared, bond.recirc);
+    backer.link_aggregation.cancel_removal(&backer.shared, bond.recirc);
     let port = |owner| links.iter().find(|(link, _)| *link == owner).map(|(_, number)| *number);
     backer.datapath.bonds().put(bond.recirc, bond.bond.settings().basis, &bond.bond.owners().map(port));
     bond.links = Some(links);
@@ -31,7 +31,7 @@ pub(super) fn retire(backer: &mut Backer, bond: &mut PortBond) {
     if bond.links.take().is_some() && backer.shared.state_ref(bond.recirc).is_some() {
         // The next publication removes the bond from translations.
         let version = backer.shared.version() + 1;
-        backer.uplinks.retired.push(Retired { id: bond.recirc, version });
+        backer.link_aggregation.retired.push(Retired { id: bond.recirc, version });
         backer.changed();
     }
 }
@@ -46,12 +46,12 @@ pub(super) fn collect_bytes(datapath: &Datapath, bond: &mut PortBond) {
 /// Removes the retired bonds to which no megaflow refers any more.
 pub(super) fn remove_retired(backer: &mut Backer) {
     let done = |r: &mut Retired| backer.revalidator.is_done(r.version);
-    let gone: Vec<u32> = backer.uplinks.retired.extract_if(.., done).map(|r| r.id).collect();
+    let gone: Vec<u32> = backer.link_aggregation.retired.extract_if(.., done).map(|r| r.id).collect();
     gone.iter().for_each(|id| backer.datapath.bonds().remove(*id));
     backer.shared.release(&gone);
 }
 
-impl Uplinks {
+impl LinkAggregation {
     /// Cancels the removal of a retired bond, because it is used in the datapath again.
     fn cancel_removal(&mut self, shared: &translation::SharedState, id: u32) {
         if let Some(at) = self.retired.iter().position(|r| r.id == id) {

@@ -45,7 +45,7 @@ pub struct TunnelEndpoints<'a> {
 
 /// A sampled packet.
 #[derive(Clone, Copy, Debug)]
-pub struct Sampled<'a> {
+pub struct IpfixSample<'a> {
     /// The fields of the packet.
     pub flow: &'a Flow,
     /// Length in bytes.
@@ -91,7 +91,7 @@ pub(super) struct Key {
     pub(super) record: Box<[u8]>,
 }
 
-impl Sampled<'_> {
+impl IpfixSample<'_> {
     /// Whether the packet is a BFD message.
     pub fn is_bfd(&self) -> bool {
         let flow = self.flow;

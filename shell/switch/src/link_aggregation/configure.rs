@@ -19,13 +19,13 @@ static LOG: Module = Module::new("bridge");
 
 impl Switch {
     /// Configures bonds and LACP after rows or ports changed.
-    pub(crate) fn configure_uplinks(&mut self) {
+    pub(crate) fn configure_link_aggregation(&mut self) {
         let now = self.clock.now();
         for backer in self.datapaths.of_bridges_mut() {
-            let before = std::mem::take(&mut backer.uplinks.links);
-            let kind = backer.kind.clone();
-            for bridge in self.bridges.values_mut().filter(|b| b.config.datapath_type == kind) {
-                let rows: Vec<PortConfig> = bridge.config.ports.uplinks().cloned().collect();
+            let before = std::mem::take(&mut backer.link_aggregation.links);
+            let datapath_type = backer.datapath_type.clone();
+            for bridge in self.bridges.values_mut().filter(|b| b.config.datapath_type == datapath_type) {
+                let rows: Vec<PortConfig> = bridge.config.ports.aggregated().cloned().collect();
                 for row in rows {
                     let key = (bridge.id, row.name.clone());
                     configure(backer, bridge, &row, (&key, &self.db.replica), now);
@@ -36,7 +36,7 @@ impl Switch {
             }
             forget_others(backer);
         }
-        self.run_uplinks();
+        self.run_link_aggregation();
     }
 }
 
@@ -51,16 +51,16 @@ fn remove_lacp(bridge: &mut Bridge, port: OfPort) {
 
 /// Removes the bonds and LACP state of rows that are gone, or that request neither.
 fn forget_others(backer: &mut Backer) {
-    let wanted = &backer.uplinks.links;
+    let wanted = &backer.link_aggregation.links;
     let gone = |key: &&Key| !wanted.contains_key(*key);
-    let bonds: Vec<Key> = backer.uplinks.bonds.keys().filter(gone).cloned().collect();
+    let bonds: Vec<Key> = backer.link_aggregation.bonds.keys().filter(gone).cloned().collect();
     let speakers: Vec<Key> = backer.handler.lacp.keys().iter().filter(gone).cloned().collect();
     bonds.iter().for_each(|key| forget_bond(backer, key));
     speakers.iter().for_each(|key| forget_lacp(backer, key));
 }
 
 fn forget_bond(backer: &mut Backer, key: &Key) {
-    if let Some(mut gone) = backer.uplinks.bonds.remove(key).filter(|b| b.recirc != 0) {
+    if let Some(mut gone) = backer.link_aggregation.bonds.remove(key).filter(|b| b.recirc != 0) {
         in_datapath::retire(backer, &mut gone);
         backer.shared.release(&[gone.recirc]);
     }
@@ -68,7 +68,7 @@ fn forget_bond(backer: &mut Backer, key: &Key) {
 
 fn forget_lacp(backer: &mut Backer, key: &Key) {
     backer.handler.lacp.forget(key);
-    backer.uplinks.lacp.remove(key);
+    backer.link_aggregation.lacp.remove(key);
 }
 
 /// The interfaces of a Port row that are ports of the bridge, with their port numbers.
@@ -85,10 +85,10 @@ fn configure(
     now: Millis,
 ) {
     let members = members(bridge, row);
-    backer.uplinks.links.insert(key.clone(), members.iter().map(|(port, _)| *port).collect());
+    backer.link_aggregation.links.insert(key.clone(), members.iter().map(|(port, _)| *port).collect());
     match &row.lacp {
         Some(lacp) => configure_lacp(backer, bridge, row, (lacp, key, &members), now),
-        None if backer.uplinks.lacp.contains_key(key) => forget_lacp(backer, key),
+        None if backer.link_aggregation.lacp.contains_key(key) => forget_lacp(backer, key),
         None => {}
     }
     if members.len() < 2 {
@@ -111,7 +111,7 @@ fn configure(
         runtime::warn!(LOG, "{name}: Datapath does not support 'lb_output' action, disabled.");
         wanted.lb_output = false;
     }
-    let mut known = backer.uplinks.bonds.remove(key).unwrap_or_else(|| {
+    let mut known = backer.link_aggregation.bonds.remove(key).unwrap_or_else(|| {
         let bond = Bond::new(wanted.clone(), stored().unwrap_or_default(), now);
         PortBond { bond, recirc: 0, view: Default::default(), links: None }
     });
@@ -128,7 +128,7 @@ fn configure(
         in_datapath::retire(backer, &mut known);
         backer.shared.release(&[std::mem::take(&mut known.recirc)]);
     }
-    backer.uplinks.bonds.insert(key.clone(), known);
+    backer.link_aggregation.bonds.insert(key.clone(), known);
 }
 
 fn configure_lacp(
@@ -157,7 +157,7 @@ fn configure_lacp(
         let Some(port) = bridge.ports.get(ofport) else { continue };
         let (facts, is_known) = (port.lacp_facts(), port.lacp.is_some());
         let (mac, carrier) = (facts.mac, facts.up);
-        // `run_uplinks` passes changed facts of links that LACP already knows.
+        // `run_link_aggregation` passes changed facts of links that LACP already knows.
         if !is_known {
             bridge.change_port(*ofport, |port| port.lacp = Some(PortLacp { facts, ..PortLacp::default() }));
         }

@@ -10,14 +10,14 @@ use xlate::BridgeId;
 impl Switch {
     fn bonds(&self) -> Vec<&PortBond> {
         let mut all: Vec<&PortBond> =
-            self.datapaths.of_bridges().flat_map(|b| b.uplinks.bonds.values()).collect();
+            self.datapaths.of_bridges().flat_map(|b| b.link_aggregation.bonds.values()).collect();
         all.sort_by(|a, b| a.bond.settings().name.cmp(&b.bond.settings().name));
         all
     }
 
     /// Of each bond: bridge, name, number of links, number of enabled links.
     pub fn bond_links(&self) -> Vec<(BridgeId, String, usize, usize)> {
-        let bonds = self.datapaths.of_bridges().flat_map(|b| &b.uplinks.bonds);
+        let bonds = self.datapaths.of_bridges().flat_map(|b| &b.link_aggregation.bonds);
         bonds
             .map(|((bridge, _), bond)| {
                 let enabled = bond.bond.links().filter(|(_, link)| link.enabled).count();
@@ -44,7 +44,7 @@ impl Switch {
 
     /// The rules of a bridge's bonds that select the link of a recirculated packet by its hash, each with the recirculation id of its bond.
     pub fn bucket_rules(&self, bridge: &Bridge) -> Vec<(u32, BucketRule)> {
-        let all = self.datapaths.of_bridge(bridge).into_iter().flat_map(|b| &b.uplinks.bonds);
+        let all = self.datapaths.of_bridge(bridge).into_iter().flat_map(|b| &b.link_aggregation.bonds);
         let own = all.filter(|(key, bond)| key.0 == bridge.id && bond.recirc != 0);
         own.flat_map(|(_, bond)| bond.bond.rules().into_iter().map(|rule| (bond.recirc, rule))).collect()
     }
@@ -56,11 +56,11 @@ impl Switch {
         change: impl FnOnce(&mut Bond) -> Result<&'static str, &'static str>,
     ) -> Result<&'static str, &'static str> {
         let result = {
-            let mut all = self.datapaths.of_bridges_mut().flat_map(|b| b.uplinks.bonds.values_mut());
+            let mut all = self.datapaths.of_bridges_mut().flat_map(|b| b.link_aggregation.bonds.values_mut());
             let bond = all.find(|b| b.bond.settings().name == name).ok_or("no such bond")?;
             change(&mut bond.bond)
         };
-        self.run_uplinks();
+        self.run_link_aggregation();
         self.publish_changes();
         result
     }
@@ -75,9 +75,9 @@ impl Switch {
     /// Adds the bytes that megaflows have sent since the last call to the bonds' counters.
     fn fold_bond_counters(&mut self) {
         let now = self.clock.now();
-        for backer in self.datapaths.of_bridges_mut().filter(|b| !b.uplinks.bonds.is_empty()) {
+        for backer in self.datapaths.of_bridges_mut().filter(|b| !b.link_aggregation.bonds.is_empty()) {
             backer.datapath.maintain(now);
-            for bond in backer.uplinks.bonds.values_mut() {
+            for bond in backer.link_aggregation.bonds.values_mut() {
                 in_datapath::collect_bytes(&backer.datapath, bond);
                 bond.bond.account();
             }

@@ -42,7 +42,7 @@ struct Retired {
 
 /// The bonds of a datapath, and its ports with LACP.
 #[derive(Default)]
-pub struct Uplinks {
+pub struct LinkAggregation {
     /// Bonds, by row of table Port.
     pub(crate) bonds: BTreeMap<Key, PortBond>,
     /// Reports of LACP, by row.
@@ -53,7 +53,7 @@ pub struct Uplinks {
     retired: Vec<Retired>,
 }
 
-impl Uplinks {
+impl LinkAggregation {
     /// Whether there are neither links nor retired bonds.
     pub(crate) fn is_empty(&self) -> bool {
         self.links.is_empty() && self.retired.is_empty()

@@ -20,10 +20,10 @@ type Bridges = BTreeMap<String, Bridge>;
 
 impl Switch {
     /// Passes link states to bonds and LACP, and applies their results. Returns whether anything changed.
-    pub(crate) fn run_uplinks(&mut self) -> bool {
+    pub(crate) fn run_link_aggregation(&mut self) -> bool {
         let now = self.clock.now();
         let mut any = false;
-        for backer in self.datapaths.of_bridges_mut().filter(|b| !b.uplinks.is_empty()) {
+        for backer in self.datapaths.of_bridges_mut().filter(|b| !b.link_aggregation.is_empty()) {
             update_lacp(backer, &mut self.bridges, now);
             for (key, report) in backer.handler.lacp.take_changed_reports() {
                 any |= take_report(backer, &mut self.bridges, key, report);
@@ -36,8 +36,8 @@ impl Switch {
     }
 
     /// When the main loop must run bonds next.
-    pub(crate) fn uplink_deadlines(&self) -> impl Iterator<Item = Millis> + '_ {
-        let bonds = self.datapaths.of_bridges().flat_map(|b| b.uplinks.bonds.values());
+    pub(crate) fn bond_deadlines(&self) -> impl Iterator<Item = Millis> + '_ {
+        let bonds = self.datapaths.of_bridges().flat_map(|b| b.link_aggregation.bonds.values());
         bonds.filter_map(|b| b.bond.deadline())
     }
 }
@@ -51,8 +51,11 @@ fn update_lacp(backer: &Backer, bridges: &mut Bridges, now: Millis) {
     if backer.handler.lacp.is_empty() {
         return;
     }
-    let links =
-        backer.uplinks.links.iter().flat_map(|(key, links)| links.iter().map(move |link| (key, link)));
+    let links = backer
+        .link_aggregation
+        .links
+        .iter()
+        .flat_map(|(key, links)| links.iter().map(move |link| (key, link)));
     for (key, ofport) in links {
         let Some(bridge) = bridge_of(bridges, key) else { continue };
         let Some(port) = bridge.ports.get(ofport) else { continue };
@@ -69,7 +72,7 @@ fn update_lacp(backer: &Backer, bridges: &mut Bridges, now: Millis) {
 
 /// Applies LACP's report about a Port row. Returns whether the report differs from the previous one.
 fn take_report(backer: &mut Backer, bridges: &mut Bridges, key: Key, report: Report) -> bool {
-    if backer.uplinks.lacp.get(&key) == Some(&report) {
+    if backer.link_aggregation.lacp.get(&key) == Some(&report) {
         return false;
     }
     let Some(bridge) = bridge_of(bridges, &key) else { return false };
@@ -80,18 +83,18 @@ fn take_report(backer: &mut Backer, bridges: &mut Bridges, key: Key, report: Rep
             }
         });
     }
-    backer.uplinks.lacp.insert(key, report);
+    backer.link_aggregation.lacp.insert(key, report);
     backer.changed();
     true
 }
 
 fn run_bonds(backer: &mut Backer, bridges: &mut Bridges, now: Millis) -> bool {
-    let mut all = std::mem::take(&mut backer.uplinks.bonds);
+    let mut all = std::mem::take(&mut backer.link_aggregation.bonds);
     let mut any = false;
     for (key, bond) in &mut all {
         let Some(bridge) = bridge_of(bridges, key) else { continue };
         update_bond(backer, bridge, key, bond);
-        let negotiation = backer.uplinks.lacp.get(key).map(|r| r.negotiation).unwrap_or_default();
+        let negotiation = backer.link_aggregation.lacp.get(key).map(|r| r.negotiation).unwrap_or_default();
         let changed = bond.bond.run(negotiation, now);
         if bond.bond.is_rebalance_due(now) {
             in_datapath::collect_bytes(&backer.datapath, bond);
@@ -112,13 +115,13 @@ fn run_bonds(backer: &mut Backer, bridges: &mut Bridges, now: Millis) -> bool {
             super::announce::stations(backer, bridge, key, &bond.view, now);
         }
     }
-    backer.uplinks.bonds = all;
+    backer.link_aggregation.bonds = all;
     any
 }
 
 /// Passes the states of the links to the bond.
 fn update_bond(backer: &Backer, bridge: &Bridge, key: &Key, bond: &mut PortBond) {
-    for ofport in backer.uplinks.links.get(key).into_iter().flatten() {
+    for ofport in backer.link_aggregation.links.get(key).into_iter().flatten() {
         let Some(port) = bridge.ports.get(ofport) else { continue };
         let facts = LinkFacts {
             name: port.name.clone(),
