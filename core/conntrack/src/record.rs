@@ -199,6 +199,11 @@ pub(crate) struct RecordContents {
 /// The protocol state as records store it: the state word, then for TCP one word of sequence numbers for each endpoint.
 pub(crate) type StateWords = [u64; 3];
 
+/// A connection may expire earlier than its timeout says by less than this, in milliseconds. Each packet renews the expiry time of its
+/// connection. Without this bound, a connection with a thousand packets a second would write its record for each of them, and the record's
+/// cache line, and the neighbours that processors prefetch with it, would move between the cores that track packets.
+const EXPIRY_PRECISION: u64 = 64;
+
 /// Bits of the state word that are available to the protocol.
 pub(crate) const STATE_BITS: u32 = 50;
 
@@ -516,9 +521,13 @@ impl Record {
         Millis(load(&self.expires))
     }
 
+    /// Sets the expiry time, but not if that would move it later by less than [`EXPIRY_PRECISION`].
     #[inline(always)]
     pub(crate) fn set_expires(&self, at: Millis) {
-        store_if_changed(&self.expires, at.0);
+        let later_by = at.0.wrapping_sub(load(&self.expires));
+        if later_by >= EXPIRY_PRECISION {
+            store(&self.expires, at.0);
+        }
     }
 
     #[inline(always)]

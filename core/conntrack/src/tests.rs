@@ -402,6 +402,24 @@ proptest! {
 }
 
 #[test]
+fn packets_of_the_same_moment_renew_the_expiry_time_once() {
+    let ct = Conntrack::new(1);
+    let there = bytes_of(&flow_of(false, 17, (1, 1000), (2, 53)), b"x");
+    let back = bytes_of(&flow_of(false, 17, (2, 53), (1, 1000)), b"x");
+    fresh(&ct, &there, &COMMIT, 0);
+    let expires_after = |now: u64| {
+        assert_eq!(fresh(&ct, &back, &LOOK, now), EST | RPL | TRK);
+        ct.dump(None, Millis(now)).first().map(|entry| entry.left)
+    };
+    let first = expires_after(1000);
+    let timeout = first.expect("it is listed");
+    assert_eq!(expires_after(1063), Some(Millis(timeout.0 - 63)), "not written again");
+    assert_eq!(expires_after(1064), first, "written again");
+    // Frequent packets keep the connection.
+    assert!((1064..2 * timeout.0).step_by(50).all(|now| expires_after(now) > Some(Millis(timeout.0 - 64))));
+}
+
+#[test]
 fn timeouts_are_those_of_the_policy() {
     let ct = Conntrack::new(1);
     let mut seconds = [None; 11];
