@@ -14,6 +14,7 @@ use crate::port_count::{PortCount, QueueCount};
 use qos::shaper::DEFAULT_QUEUE;
 use qos::{Invalid, QueueCounts, Shaper, ShaperSpec, SingleRate, SingleRateSpec, TwoRate, TwoRateTree};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use sync::CachePadded;
 use units::Nanos;
 
 /// Bytes of each frame that policers do not count: the Ethernet header.
@@ -22,8 +23,8 @@ const ETHERNET: u64 = 14;
 /// Maximum number of bursts that a shaper sends in one call, so that other ports are served, too.
 const BURSTS: usize = 8;
 
-/// The tx queues of a device.
-pub(crate) type DeviceQueues = Arc<[Mutex<CountedQueue>]>;
+/// The tx queues of a device. Each worker writes the lock of its queue for every burst.
+pub(crate) type DeviceQueues = Arc<[CachePadded<Mutex<CountedQueue>>]>;
 
 /// A tx queue, and the counter of what it has sent. Only the holder of the queue's lock uses it.
 pub(crate) struct CountedQueue {
@@ -32,9 +33,9 @@ pub(crate) struct CountedQueue {
 }
 
 impl CountedQueue {
-    /// Creates the queue and adds its counter to the port's counters.
-    pub(crate) fn new(queue: Box<dyn TxQueue>, port: &PortCount) -> CountedQueue {
-        CountedQueue { queue, sent: port.queue() }
+    /// Creates the queue with its lock, and adds its counter to the port's counters.
+    pub(crate) fn with_lock(queue: Box<dyn TxQueue>, port: &PortCount) -> CachePadded<Mutex<CountedQueue>> {
+        CachePadded::new(Mutex::new(CountedQueue { queue, sent: port.queue() }))
     }
 }
 
@@ -238,7 +239,7 @@ impl EgressQueue {
     pub(crate) fn all(egress: &Arc<Egress>, device: &DeviceQueues, sent: &PortCount) -> DeviceQueues {
         let queue =
             |at| EgressQueue { egress: Arc::clone(egress), device: Arc::clone(device), at, last: None };
-        (0..device.len()).map(|at| Mutex::new(CountedQueue::new(Box::new(queue(at)), sent))).collect()
+        (0..device.len()).map(|at| CountedQueue::with_lock(Box::new(queue(at)), sent)).collect()
     }
 }
 

@@ -7,8 +7,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Packets and bytes of one queue. Any thread may read them.
+/// Packets and bytes of one queue. Any thread may read them. Each worker adds to its own queues for every burst, hence the alignment
+/// (see [`sync::CachePadded`]).
 #[derive(Debug, Default)]
+#[repr(align(128))]
 pub(crate) struct QueueCount {
     packets: AtomicU64,
     bytes: AtomicU64,

@@ -62,7 +62,7 @@ pub(crate) struct Counters {
 impl Counters {
     /// Creates the counted tx queues of a device.
     fn device(&self, txqs: Vec<Box<dyn TxQueue>>) -> DeviceQueues {
-        txqs.into_iter().map(|queue| Mutex::new(CountedQueue::new(queue, &self.tx))).collect()
+        txqs.into_iter().map(|queue| CountedQueue::with_lock(queue, &self.tx)).collect()
     }
 }
 
@@ -161,7 +161,8 @@ impl Port {
             return None;
         }
         // Usually there are as many queues as senders, and a comparison is faster than a division.
-        queues.get(own).or_else(|| queues.get(own % queues.len().max(1)))
+        let queue = queues.get(own).or_else(|| queues.get(own % queues.len().max(1)))?;
+        Some(queue)
     }
 
     /// Statistics of the port.

@@ -5,6 +5,7 @@
 //! `e` may be freed when every slot is idle or contains an epoch greater than `e`. Either the reader's fence precedes the publisher's fence
 //! in the single order of fences, and the publisher sees the announcement; or it follows, and the reader sees that the data is unlinked.
 
+use crate::CachePadded;
 use crate::atomic::{Arc, AtomicU64, Mutex, Ordering, fence};
 use std::sync::PoisonError;
 
@@ -18,10 +19,9 @@ pub(crate) struct Epochs {
     slots: Mutex<Vec<Arc<Slot>>>,
 }
 
-/// The announcement of one reader, in a cache line of its own.
+/// The announcement of one reader.
 #[derive(Debug)]
-#[repr(align(64))]
-pub(crate) struct Slot(AtomicU64);
+pub(crate) struct Slot(CachePadded<AtomicU64>);
 
 impl Epochs {
     pub(crate) fn new() -> Epochs {
@@ -30,7 +30,7 @@ impl Epochs {
 
     /// A slot for a new reader.
     pub(crate) fn register(&self) -> Arc<Slot> {
-        let slot = Arc::new(Slot(AtomicU64::new(IDLE)));
+        let slot = Arc::new(Slot(CachePadded::new(AtomicU64::new(IDLE))));
         self.slots.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&slot));
         slot
     }

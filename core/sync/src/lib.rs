@@ -8,6 +8,7 @@
 //! * [`mailbox`]: a list to which many threads add items and from which one thread takes them, and the synchronisation before that thread
 //!   sleeps.
 //! * [`try_lock`]: a lock that is held for one burst, and whose release does not wait.
+//! * [`CachePadded`]: a value that shares no cache line with values of other threads.
 //! * [`index_stack`] and [`quota`]: the free buffers of a pool, and the number of buffers that each owner holds.
 //!
 //! Memory is reclaimed by epochs: a reader announces the current epoch when it starts a batch, and withdraws the announcement when the
@@ -15,6 +16,7 @@
 
 pub mod arena;
 mod atomic;
+mod cache_padded;
 pub mod epoch;
 pub mod index_stack;
 pub mod lanes;
@@ -24,6 +26,7 @@ pub mod try_lock;
 
 pub use arc_swap::{ArcSwap as Snapshot, Cache as Cached, Guard as SnapshotGuard};
 pub use arena::{Arena, Guard, Reader, Records};
+pub use cache_padded::CachePadded;
 pub use index_stack::IndexStack;
 pub use lanes::{Lane, LaneCount, Lanes};
 pub use mailbox::{Mailbox, SleepFlag};

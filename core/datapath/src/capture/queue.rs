@@ -6,7 +6,7 @@ use crate::egress::{CountedQueue, DeviceQueues};
 use crate::packet::Meta;
 use crate::port::{FrameBatch, TxQueue, TxResult};
 use crate::port_count::PortCount;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 /// Offers each frame to the captures of its port before the device gets the frame. Frames that the device then
 /// refuses are also captured as drops.
@@ -34,7 +34,7 @@ impl CapturedQueue {
             at,
             refused: None,
         };
-        (0..device.len()).map(|at| Mutex::new(CountedQueue::new(Box::new(queue(at)), sent))).collect()
+        (0..device.len()).map(|at| CountedQueue::with_lock(Box::new(queue(at)), sent)).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, CountedQueue> {

@@ -13,7 +13,8 @@ use packet::segment;
 use std::sync::{Arc, PoisonError};
 use std::vec::Drain;
 
-/// A receive queue.
+/// A receive queue. In cache lines of its own, because another thread may poll the next queue.
+#[repr(align(128))]
 pub struct EthRx {
     running: Arc<Running>,
     queue: u16,
@@ -45,7 +46,9 @@ impl RxQueue for EthRx {
     }
 }
 
-/// A transmit queue. Several `EthTx` may share one queue of the device.
+/// A transmit queue. Several `EthTx` may share one queue of the device. In cache lines of its own, because another thread may send to the
+/// next queue.
+#[repr(align(128))]
 pub struct EthTx {
     running: Arc<Running>,
     queue: u16,

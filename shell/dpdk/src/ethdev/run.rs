@@ -38,6 +38,12 @@ pub struct Config {
     pub segmentation: bool,
 }
 
+/// The lock of a transmit queue, because several senders may share one. In cache lines of its own, because each worker writes the lock of
+/// its queue for every burst.
+#[derive(Default)]
+#[repr(align(128))]
+struct TxLock(Mutex<()>);
+
 /// State that the queues of a started device share.
 pub(crate) struct Running {
     pub(crate) claim: Arc<Claim>,
@@ -47,8 +53,7 @@ pub(crate) struct Running {
     /// Offloads that are in use.
     pub(crate) work: TxWork,
     n_rxq: u16,
-    /// A lock for each transmit queue, because several senders may share one.
-    txqs: Vec<Mutex<()>>,
+    txqs: Vec<TxLock>,
     rx_taken: AtomicBool,
 }
 
@@ -76,7 +81,7 @@ impl Running {
             max_len: usize::from(config.mtu) + ETHERNET_OVERHEAD,
             work,
             n_rxq,
-            txqs: (0..n_txq).map(|_| Mutex::new(())).collect(),
+            txqs: (0..n_txq).map(|_| TxLock::default()).collect(),
             rx_taken: AtomicBool::new(false),
         })
     }
@@ -95,7 +100,7 @@ impl Running {
     }
 
     pub(crate) fn txq(&self, queue: u16) -> &Mutex<()> {
-        &self.txqs[usize::from(queue)]
+        &self.txqs[usize::from(queue)].0
     }
 }
 

@@ -99,7 +99,8 @@ impl QueueMonitor {
     }
 }
 
-/// Receives from one socket. One worker owns it.
+/// Receives from one socket. One worker owns it. In cache lines of its own (see [`sync::CachePadded`]).
+#[repr(align(128))]
 pub struct PooledRx {
     port: Arc<Port>,
     socket_use: Arc<SocketUse>,

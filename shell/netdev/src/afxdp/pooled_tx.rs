@@ -12,7 +12,8 @@ use rxpool::Alpha;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Sends through one socket.
+/// Sends through one socket. In cache lines of its own (see [`sync::CachePadded`]).
+#[repr(align(128))]
 pub struct PooledSender {
     socket_use: Arc<SocketUse>,
     tx: Producer<Desc>,

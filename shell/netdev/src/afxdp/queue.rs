@@ -27,7 +27,8 @@ pub struct Port {
 /// Bytes of a frame that the MTU does not include: Ethernet header and one VLAN tag.
 pub const HEADERS: usize = 18;
 
-/// Receives from one socket.
+/// Receives from one socket. In cache lines of its own (see [`sync::CachePadded`]).
+#[repr(align(128))]
 pub struct AfxdpRx {
     /// State shared with the port.
     pub port: Arc<Port>,
@@ -92,7 +93,8 @@ pub fn missing_request(frame: &Frame) -> Offload {
     Offload { csum: csum.map(|(start, offset)| PartialChecksum { start, offset }), gso: None }
 }
 
-/// Sends through one socket.
+/// Sends through one socket. In cache lines of its own (see [`sync::CachePadded`]).
+#[repr(align(128))]
 pub struct Sender {
     fd: Arc<OwnedFd>,
     half: TxHalf,

@@ -20,6 +20,8 @@ pub(super) struct PortShared {
 /// Bytes of a frame that the MTU does not include: Ethernet header (14) and check sequence (4).
 const ETHERNET_OVERHEAD: u32 = 18;
 
+/// In cache lines of its own (see [`sync::CachePadded`]).
+#[repr(align(128))]
 pub(super) struct VhostRx {
     /// `None`: no guest has connected yet, so the pool for packets does not exist.
     pub source: Option<Source>,
@@ -63,6 +65,8 @@ impl RxQueue for VhostRx {
     }
 }
 
+/// In cache lines of its own (see [`sync::CachePadded`]).
+#[repr(align(128))]
 pub(super) struct VhostTx {
     /// `None`: no path was configured yet.
     pub sender: Option<Sender>,
