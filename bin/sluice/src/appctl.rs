@@ -63,7 +63,7 @@ pub fn main(call: &Call) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if parsed.options.iter().any(|(name, _)| *name == "version") {
-        println!("{}", common::version(call, NAMES.peers));
+        println!("{}", common::version(call, NAMES.other_names));
         return ExitCode::SUCCESS;
     }
     let done = parse_invocation(parsed, &dirs)
@@ -349,7 +349,7 @@ fn by_name(name: &str, dirs: &Dirs) -> Result<(String, PathBuf), String> {
 }
 
 /// The names of the tool.
-pub const NAMES: Names = Names { tool: "appctl", peers: &["ovs-appctl"] };
+pub const NAMES: Names = Names { tool: "appctl", other_names: &["ovs-appctl"] };
 
 /// The help page of the tool.
 pub fn page() -> Page {

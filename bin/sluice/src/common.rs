@@ -42,13 +42,13 @@ pub fn wants_json(parsed: &Parsed) -> Result<bool, String> {
 }
 
 /// The text of `--version`: the product, and if the tool is called by its own name also the program that it replaces.
-pub fn version(call: &Call, peers: &[&str]) -> String {
+pub fn version(call: &Call, other_names: &[&str]) -> String {
     if call.compat {
         return runtime::version_text(&call.name);
     }
     let own = format!("{} (Sluice) {}", call.name, env!("CARGO_PKG_VERSION"));
-    match peers.first() {
-        Some(peer) => format!("{own}, as {}", runtime::version_text(peer)),
+    match other_names.first() {
+        Some(other) => format!("{own}, as {}", runtime::version_text(other)),
         None => own,
     }
 }
@@ -58,7 +58,7 @@ pub fn handle_informative(call: &Call, parsed: &Parsed, page: fn() -> Page) -> O
     let text = if parsed.has("help") {
         page().help(&call.name)
     } else if parsed.has("version") {
-        format!("{}\n", version(call, page().names.peers))
+        format!("{}\n", version(call, page().names.other_names))
     } else {
         return None;
     };

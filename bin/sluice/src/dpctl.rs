@@ -83,7 +83,7 @@ fn run(parsed: getopt::Parsed, call: &Call, dirs: &Dirs) -> Result<String, Failu
         let text = value.clone().unwrap_or_default();
         match name {
             "help" => return Ok(page().help(&call.name)),
-            "version" => return Ok(format!("{}\n", common::version(call, NAMES.peers))),
+            "version" => return Ok(format!("{}\n", common::version(call, NAMES.other_names))),
             "timeout" => {
                 let seconds = text.parse::<u32>().ok().filter(|n| *n > 0);
                 let wrong = || fatal(format!("value {text} on -t or --timeout is invalid"));
@@ -124,7 +124,7 @@ fn commands() -> impl Iterator<Item = (&'static str, &'static ctl::Command)> {
 }
 
 /// The names of the tool.
-pub const NAMES: Names = Names { tool: "dpctl", peers: &["ovs-dpctl"] };
+pub const NAMES: Names = Names { tool: "dpctl", other_names: &["ovs-dpctl"] };
 
 /// The help page of the tool.
 pub fn page() -> Page {

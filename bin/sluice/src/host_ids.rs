@@ -30,7 +30,7 @@ const OPTIONS: [Opt; 4] = [
 const HOSTNAME_LIMIT: Duration = Duration::from_secs(5);
 
 /// The names of the tool.
-pub const NAMES: Names = Names { tool: "host-ids", peers: &[] };
+pub const NAMES: Names = Names { tool: "host-ids", other_names: &[] };
 
 /// The help page of the tool.
 pub fn page() -> Page {

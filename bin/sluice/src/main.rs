@@ -81,7 +81,7 @@ fn main() -> ExitCode {
     let argv0 = args.next().unwrap_or_else(|| "sluice".into());
     let mut args: Vec<String> = args.collect();
     let base = Path::new(&argv0).file_name().unwrap_or_default().to_string_lossy().into_owned();
-    if let Some(tool) = tool(|names| names.peers.contains(&base.as_str())) {
+    if let Some(tool) = tool(|names| names.other_names.contains(&base.as_str())) {
         suggest::turn_off();
         return (tool.run)(&Call { argv0, name: base, compat: true, args });
     }
@@ -151,7 +151,7 @@ fn overview() -> Page {
     ];
     let own = own.map(|(name, usage, text)| Line { name: name.into(), usage: usage.into(), text });
     Page {
-        names: Names { tool: "", peers: &[] },
+        names: Names { tool: "", other_names: &[] },
         title: "the tools of a virtual switch",
         synopsis: "TOOL [ARG...]",
         commands: pages().into_iter().map(tool).chain(own).collect(),
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn names_lead_to_tools() {
         for name in ["ovs-vsctl", "ovs-ofctl", "ovs-appctl", "ovs-dpctl", "ovsdb-client", "ovsdb-tool"] {
-            assert!(tool(|names| names.peers.contains(&name)).is_some(), "{name}");
+            assert!(tool(|names| names.other_names.contains(&name)).is_some(), "{name}");
             assert!(about("man", &[name.into()]).unwrap().starts_with(".TH SLUICE"));
         }
         assert!(

@@ -24,7 +24,7 @@ fn options() -> Vec<Opt> {
 }
 
 /// The names of the tool.
-pub const NAMES: Names = Names { tool: "metrics", peers: &[] };
+pub const NAMES: Names = Names { tool: "metrics", other_names: &[] };
 
 /// The help page of the tool.
 pub fn page() -> Page {

@@ -27,14 +27,14 @@ pub struct Line {
 pub struct Names {
     /// The name after `sluice`; empty for the program itself.
     pub tool: &'static str,
-    /// The programs of Open vSwitch that the tool replaces.
-    pub peers: &'static [&'static str],
+    /// Other names of the tool: those of the programs that it replaces, or of its use as a plug-in of Wireshark.
+    pub other_names: &'static [&'static str],
 }
 
 impl Names {
     /// Returns whether the tool has this name.
     pub fn include(&self, name: &str) -> bool {
-        self.tool == name || self.peers.contains(&name)
+        self.tool == name || self.other_names.contains(&name)
     }
 }
 
@@ -98,8 +98,8 @@ impl Page {
             roff(self.title)
         );
         out.push_str(&format!(".SH SYNOPSIS\n.B {}\n{}\n", roff(&call), roff(self.synopsis)));
-        for peer in self.names.peers {
-            out.push_str(&format!(".br\n.B {}\n{}\n", roff(peer), roff(self.synopsis)));
+        for other in self.names.other_names {
+            out.push_str(&format!(".br\n.B {}\n{}\n", roff(other), roff(self.synopsis)));
         }
         if !self.commands.is_empty() {
             out.push_str(".SH COMMANDS\n");
@@ -200,7 +200,7 @@ mod tests {
 
     fn page() -> Page {
         Page {
-            names: Names { tool: "x", peers: &["ovs-x"] },
+            names: Names { tool: "x", other_names: &["ovs-x"] },
             title: "does x",
             synopsis: "COMMAND",
             commands: vec![Line { name: "go-on".into(), usage: "[N]".into(), text: "goes .on" }],

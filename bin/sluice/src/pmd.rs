@@ -16,7 +16,7 @@ fn options() -> Vec<Opt> {
 }
 
 /// The names of the tool.
-pub const NAMES: Names = Names { tool: "pmd", peers: &[] };
+pub const NAMES: Names = Names { tool: "pmd", other_names: &[] };
 
 /// The help page of the tool.
 pub fn page() -> Page {

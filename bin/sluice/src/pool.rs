@@ -12,7 +12,7 @@ fn options() -> Vec<Opt> {
 }
 
 /// The names of the tool.
-pub const NAMES: Names = Names { tool: "pool", peers: &[] };
+pub const NAMES: Names = Names { tool: "pool", other_names: &[] };
 
 /// The help page of the tool.
 pub fn page() -> Page {

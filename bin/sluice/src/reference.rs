@@ -10,9 +10,12 @@ pub fn markdown(pages: &[Page]) -> String {
                    `sluice help --markdown`.\n"
             .to_owned();
     for page in pages {
-        let peers: Vec<String> = page.names.peers.iter().map(|name| format!("`{name}`")).collect();
-        let replaces =
-            if peers.is_empty() { String::new() } else { format!(" Replaces {}.", peers.join(" and ")) };
+        let replaced: Vec<String> = page.names.other_names.iter().map(|name| format!("`{name}`")).collect();
+        let replaces = if replaced.is_empty() {
+            String::new()
+        } else {
+            format!(" Replaces {}.", replaced.join(" and "))
+        };
         let call = ["sluice", page.names.tool, page.synopsis].join(" ");
         let _ = write!(
             out,

@@ -17,7 +17,7 @@ fn options() -> Vec<Opt> {
 }
 
 /// The names of the tool.
-pub const NAMES: Names = Names { tool: "settings", peers: &[] };
+pub const NAMES: Names = Names { tool: "settings", other_names: &[] };
 
 /// The help page of the tool.
 pub fn page() -> Page {

@@ -115,7 +115,7 @@ fn flow_table(row: &Row<'_>) -> FlowTableConfig {
     }
 }
 
-/// Parses a datapath id: up to 16 hexadecimal digits with or without `0x`. Zero is refused.
+/// Parses a datapath id: exactly 16 hexadecimal digits, or `0x` and 1 to 16 digits. Zero is refused.
 pub fn parse_datapath_id(text: &str) -> Option<u64> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
     let ok = (text.len() == 16 || text.starts_with("0x")) && !digits.is_empty() && digits.len() <= 16;

@@ -1,5 +1,5 @@
 //! The ports of a bridge by name. Bonds and ports with LACP, which are few, have a separate list, because every
-//! iteration of the main loop needs them.
+//! turn of the main loop needs them.
 
 use crate::port::PortConfig;
 use crate::shared_map::SharedMap;

@@ -144,7 +144,7 @@ impl Engine {
 
     /// Drops a packet: counts the reason and records the packet.
     pub(crate) fn drop_packet(&mut self, packet: Packet, reason: DropReason) {
-        self.tally.drop(reason, 1);
+        self.tally.count_drops(reason, 1);
         self.drops.ports.count(DropPort::In(packet.meta.in_port), reason, 1);
         let before = self.drops.hold(packet, reason, self.now);
         before.into_iter().for_each(|frame| self.pool.free(frame));
@@ -153,7 +153,7 @@ impl Engine {
     /// Counts and records the drop of a copy or of an effect of the packet. The packet itself continues.
     #[cold]
     pub(crate) fn drop_part(&mut self, packet: &Packet, reason: DropReason) {
-        self.tally.drop(reason, 1);
+        self.tally.count_drops(reason, 1);
         self.drops.ports.count(DropPort::In(packet.meta.in_port), reason, 1);
         self.drops.log_packet(packet, reason, self.now);
     }

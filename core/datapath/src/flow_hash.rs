@@ -5,24 +5,24 @@
 //! because every parked packet is looked up again after the answer. A packet without a 5-tuple is identified by its
 //! Ethernet addresses and type; a fragment has no ports, as in a flow key.
 
-use crate::layout::Layout;
+use crate::header_offsets::HeaderOffsets;
 use crate::packet::Meta;
 use cpu::Chain;
 use packet::ether::ethertype;
 
 /// Computes the hash. `secret`: the datapath's secret for this hash.
 pub(crate) fn flow_hash(bytes: &[u8], meta: &Meta, secret: &Chain) -> u64 {
-    let layout = Layout::of(bytes, meta.packet_type);
-    let l3 = usize::from(layout.l3);
+    let offsets = HeaderOffsets::of(bytes, meta.packet_type);
+    let l3 = usize::from(offsets.l3);
     let words = |at: usize, n: usize| bytes.get(at..at + n).unwrap_or_default();
-    let addresses = match layout.dl_type {
+    let addresses = match offsets.dl_type {
         ethertype::IPV4 => words(l3 + 12, 8),
         ethertype::IPV6 => words(l3 + 8, 32),
         _ => words(0, 12),
     };
     let place = u64::from(meta.in_port) << 32 | u64::from(meta.recirc_id);
-    let ports = layout.l4.map_or(0, |l4| number(words(usize::from(l4), 4)));
-    let what = ports << 32 | u64::from(layout.dl_type) << 8 | u64::from(layout.proto);
+    let ports = offsets.l4.map_or(0, |l4| number(words(usize::from(l4), 4)));
+    let what = ports << 32 | u64::from(offsets.dl_type) << 8 | u64::from(offsets.proto);
     secret.of([place, what].into_iter().chain(addresses.chunks(8).map(number)))
 }
 

@@ -102,7 +102,7 @@ fn fragments_have_the_state_of_their_connection() {
         let request = cut(&udp(v6, [1, 2], (1000, 53)), 4000, 1);
         let mut answer = cut(&udp(v6, [2, 1], (53, 1000)), 3000, 2);
         assert_eq!(send(&mut setup, 1, &request[..3]), NOTHING);
-        assert_eq!((setup.datapath.tally().fragments(), setup.balance()), (3, 0));
+        assert_eq!((setup.datapath.tally().waiting_fragments(), setup.balance()), (3, 0));
         assert_eq!(send(&mut setup, 1, &request[3..]), [vec![], request.clone(), vec![]]);
         // Fragments that are received out of order are sent in order, both by the megaflow that the last fragment
         // installs and by an existing one.
@@ -119,7 +119,7 @@ fn fragments_have_the_state_of_their_connection() {
         let counts = setup.datapath.reassembly().status();
         let counts = if v6 { counts.v6.counts } else { counts.v4.counts };
         assert_eq!((counts.accepted, counts.completed), (13, 13));
-        assert_eq!((setup.datapath.tally().fragments(), setup.balance()), (0, 0));
+        assert_eq!((setup.datapath.tally().waiting_fragments(), setup.balance()), (0, 0));
         assert_eq!(setup.datapath.conntrack().count(), 1);
     }
 }
@@ -170,15 +170,21 @@ fn what_waits_in_vain_is_accounted_for() {
     for id in 1..4 {
         send(&mut setup, 1, &cut(&udp(false, [1, 2], (1000, 53)), 4000, id)[..2]);
     }
-    assert_eq!((setup.datapath.tally().fragments(), setup.balance()), (6, 0));
+    assert_eq!((setup.datapath.tally().waiting_fragments(), setup.balance()), (6, 0));
     setup.now += 16_000;
     send(&mut setup, 1, &cut(&udp(false, [1, 2], (1000, 53)), 4000, 9)[..1]);
     let dropped = |setup: &Setup, reason| setup.datapath.tally().dropped(reason);
     assert_eq!((dropped(&setup, DropReason::FragmentExpired), setup.balance()), (4, 0));
     setup.datapath.purge_fragments(Millis(setup.now + 10_000));
-    assert_eq!((dropped(&setup, DropReason::FragmentPurged), setup.datapath.tally().fragments()), (2, 1));
+    assert_eq!(
+        (dropped(&setup, DropReason::FragmentPurged), setup.datapath.tally().waiting_fragments()),
+        (2, 1)
+    );
     setup.datapath.del_port(PortNo(1)).unwrap();
-    assert_eq!((dropped(&setup, DropReason::FragmentPurged), setup.datapath.tally().fragments()), (3, 0));
+    assert_eq!(
+        (dropped(&setup, DropReason::FragmentPurged), setup.datapath.tally().waiting_fragments()),
+        (3, 0)
+    );
     assert_eq!(setup.balance(), 0);
 }
 

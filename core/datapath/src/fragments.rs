@@ -32,11 +32,11 @@ impl Datapath {
             return;
         }
         let mut tally = Tally::default();
-        tally.add(Event::FragmentsReleased, removed.len() as u64);
+        tally.add(Event::FragmentWaitsEnded, removed.len() as u64);
         let mut tallies = lock(&self.shared.tallies);
         for one in &removed {
             let (why, drop_port) = (reason(one.why), DropPort::In(one.content.meta.in_port));
-            tally.drop(why, 1);
+            tally.count_drops(why, 1);
             tallies.gone_ports.entry(drop_port).or_insert([0; DropReason::COUNT])[why as usize] += 1;
         }
         tallies.gone.merge(&tally);

@@ -16,10 +16,10 @@
 //! discards its copies.
 
 use crate::capture::Captures;
+use crate::drop_counters::{PortDrops, SharedPortDrops};
 pub use crate::drop_port::DropPort;
 use crate::packet::{Meta, Packet};
 use crate::port::Frame;
-use crate::port_drops::{PortDrops, SharedPortDrops};
 use dpif::DropReason;
 use flow::{Flow, Mac, Vlan};
 use std::collections::BTreeMap;

@@ -19,15 +19,15 @@
 //!             action/helper.rs   translates text and sequence numbers of FTP control connections
 //!             path/fragments.rs  passes fragments to the crate `reassembly` until their datagram is complete
 //!             tunnel_ports.rs, path/tunnel.rs  tunnel ports; adding and removing their headers; tunnels.rs: settings
-//!             path/inline.rs     a worker translates a packet itself; path/answers.rs: packets continue after an upcall
+//!             path/translate_inline.rs     a worker translates a packet itself; path/answers.rs: packets continue after an upcall
 //!             path/output.rs     adds frames to the bursts of ports
 //!             meter.rs    meters, and the table that numbers them; token_bucket.rs: their tokens; policer.rs: ingress policing
 //!             bonds.rs, path/balance.rs  bonds that distribute connections without a second look-up
 //!             batch.rs    structure of arrays, at most 64 packets of one ingress port
 //!             tracked.rs  connection tracking metadata of its packets
-//!             packet.rs   frame + metadata, as actions hold it; layout.rs: where its headers are
+//!             packet.rs   frame + metadata, as actions hold it; header_offsets.rs: where its headers are
 //!             program.rs  actions compiled once per megaflow; action/: one file per header
-//!             tally.rs    events and drops by reason; packet accounting; port_drops.rs: drops by port and reason
+//!             tally.rs    events and drops by reason; packet accounting; drop_counters.rs: drops by port and reason
 //!             last_drop.rs  recently dropped packets
 //!             capture/    copies of packets for a reader outside the datapath; path/capture.rs: where packets are offered
 //!             stages.rs   how long each stage of an iteration takes, of one in 1,024
@@ -66,16 +66,16 @@ pub mod capture;
 pub mod checksum_counters;
 mod compile;
 pub mod datapath;
+mod drop_counters;
 mod drop_port;
-mod drops;
 mod egress;
 mod engine;
 mod fair_queue;
 mod flow_hash;
 mod flows;
 mod fragments;
+pub mod header_offsets;
 pub mod last_drop;
-pub mod layout;
 mod locks;
 mod meter;
 pub mod packet;
@@ -85,10 +85,10 @@ mod policer;
 mod popped;
 pub mod port;
 mod port_count;
-mod port_drops;
 mod port_qos;
 pub mod ports;
 pub mod program;
+mod read_drops;
 pub mod recirculation;
 pub mod residence;
 mod rewrite;
@@ -110,10 +110,10 @@ pub mod worker;
 
 pub use crate::bonds::Bonds;
 pub use crate::datapath::{Config, Datapath, OUTSIDE, PORT_MASKS, PutError};
+pub use crate::drop_counters::DropCounts;
 pub use crate::egress::{Egress, EgressClock, EgressSpec};
 pub use crate::flows::AffectedMatches;
 pub use crate::policer::PolicerSpec;
-pub use crate::port_drops::DropCounts;
 pub use crate::rxq::{Rxq, RxqLoad};
 pub use crate::tally::{CacheView, Event, Tally};
 pub use crate::tunnel_ports::TUNNEL_SOURCE_PORTS;

@@ -1,6 +1,6 @@
 //! A packet outside its batch: a frame and its metadata, as actions and the recirculation queue use them.
 
-use crate::layout::Layout;
+use crate::header_offsets::HeaderOffsets;
 use crate::port::Frame;
 use classifier::megaflow::{EXT_WORDS, TUNNEL_WORDS, Words};
 use conntrack::{EarlierLookUp, Tuple};
@@ -194,7 +194,7 @@ pub struct Packet {
     /// Its metadata.
     pub meta: Meta,
     /// Its header offsets, if they have been computed; cleared when a header is pushed or popped.
-    pub layout: Option<Layout>,
+    pub offsets: Option<HeaderOffsets>,
     /// Its index in the batch, as long as its bytes are those from which the batch's key was read.
     pub(crate) number: Option<u8>,
 }
@@ -203,13 +203,13 @@ impl Packet {
     /// Makes a packet whose headers are not parsed.
     #[inline(always)]
     pub fn new(frame: Frame, meta: Meta) -> Packet {
-        Packet { frame, meta, layout: None, number: None }
+        Packet { frame, meta, offsets: None, number: None }
     }
 
     /// Returns the header offsets.
     #[inline]
-    pub fn layout(&mut self) -> Layout {
-        *self.layout.get_or_insert_with(|| Layout::of(self.frame.bytes(), self.meta.packet_type))
+    pub fn offsets(&mut self) -> HeaderOffsets {
+        *self.offsets.get_or_insert_with(|| HeaderOffsets::of(self.frame.bytes(), self.meta.packet_type))
     }
 
     /// Returns all fields of the packet.

@@ -326,7 +326,7 @@ fn steps_of(ops: &[Op]) -> Option<Steps> {
             Op::Ct(_) => steps.add(Kind::Track, 1)?,
             Op::Rewrite(rewrite) => {
                 rest = rest.get(usize::from(rewrite.ops)..)?;
-                steps.add(Kind::Edit, 1 + usize::from(rewrite.ops))?;
+                steps.add(Kind::Rewrite, 1 + usize::from(rewrite.ops))?;
             }
             _ => return None,
         }

@@ -2,12 +2,12 @@
 
 use crate::bonds::Bonds;
 use crate::capture::Captures;
+use crate::drop_counters::DropCounts;
 use crate::flows::{Flows, NewFlow, PublishResult, credit};
 use crate::last_drop::DropPort;
 use crate::locks::{lock, lock_soon};
 use crate::meter::MeterTable;
 use crate::packet::Packet;
-use crate::port_drops::DropCounts;
 use crate::ports::Ports;
 use crate::program::Program;
 use crate::tally::{SharedTally, Tally};

@@ -24,7 +24,7 @@ pub(crate) enum Kind {
     /// Sends copies to one port or several.
     Copy,
     /// Rewrites packets.
-    Edit,
+    Rewrite,
     /// Clears the connection tracking metadata.
     Clear,
     /// Forgets the connection that was found before.
@@ -34,7 +34,7 @@ pub(crate) enum Kind {
 }
 
 /// All kinds, in their order.
-const KINDS: [Kind; 6] = [Kind::Sample, Kind::Copy, Kind::Edit, Kind::Clear, Kind::Forget, Kind::Track];
+const KINDS: [Kind; 6] = [Kind::Sample, Kind::Copy, Kind::Rewrite, Kind::Clear, Kind::Forget, Kind::Track];
 
 /// Maximum number of rounds. A program that needs more is executed operation by operation. The slots
 /// of all rounds fit [`Steps::slots`].

@@ -3,14 +3,15 @@
 //! The worker counts in plain memory and copies the counters to shared atomics about once per iteration. So other
 //! threads read slightly old numbers, and no packet costs an atomic operation.
 //!
-//! **Packet accounting**: received + created = sent + delivered + dropped + parked + fragments + waiting. "Created"
-//! counts copies and packets that the control half sent, "delivered" packets that a `userspace` action consumed,
-//! "parked" packets whose upcall has no answer yet, "fragments" fragments that wait for other fragments of their
-//! datagram, and "waiting" the packets in the recirculation queue and in output bursts (none between iterations).
+//! **Packet accounting**: received + created = sent + delivered + dropped + parked + waiting fragments + queued.
+//! "Created" counts copies and packets that the control half sent, "delivered" packets that ended in a `userspace`
+//! action, "parked" packets whose upcall has no answer yet, "waiting fragments" fragments that `ct` holds until their
+//! datagram is complete, and "queued" the packets in the recirculation queue and in output bursts (none between
+//! iterations).
 
 use crate::checksum_counters::ChecksumCounter;
+use crate::drop_counters::SharedPortDrops;
 use crate::last_drop::LastDrops;
-use crate::port_drops::SharedPortDrops;
 use crate::stages::{PathStage, StageSample};
 use dpif::DropReason;
 use std::sync::Arc;
@@ -51,14 +52,14 @@ pub enum Event {
     Parked,
     /// Parked packets that continued or were dropped.
     Unparked,
-    /// Fragments that were held for other fragments of their datagram.
-    FragmentsHeld,
-    /// Held fragments that continued or were removed, possibly by another worker.
-    FragmentsReleased,
+    /// Fragments that began to wait for other fragments of their datagram.
+    FragmentWaitsBegun,
+    /// Waiting fragments that continued or were removed, possibly by another worker.
+    FragmentWaitsEnded,
     /// Cycles that the worker itself spent on upcalls.
     UpcallCycles,
-    /// Calls of a device's transmit.
-    OutputBatches,
+    /// Output bursts: calls of a device's transmit.
+    OutputBursts,
     /// Cycles of iterations that found packets.
     BusyCycles,
     /// Cycles of iterations that found no packets.
@@ -118,21 +119,21 @@ impl Tally {
         self.get(Event::Parked).wrapping_sub(self.get(Event::Unparked))
     }
 
-    /// Number of fragments that are held.
-    pub fn fragments(&self) -> u64 {
-        self.get(Event::FragmentsHeld).wrapping_sub(self.get(Event::FragmentsReleased))
+    /// Number of fragments that wait for other fragments of their datagram.
+    pub fn waiting_fragments(&self) -> u64 {
+        self.get(Event::FragmentWaitsBegun).wrapping_sub(self.get(Event::FragmentWaitsEnded))
     }
 
     /// Counts `n` drops.
     #[inline]
-    pub fn drop(&mut self, reason: DropReason, n: u64) {
+    pub fn count_drops(&mut self, reason: DropReason, n: u64) {
         self.drops[reason as usize] += n;
         self.dropped += n;
     }
 
     /// Counts `n` verifications of checksums.
     #[inline]
-    pub fn verify(&mut self, what: ChecksumCounter, n: u64) {
+    pub fn count_verified(&mut self, what: ChecksumCounter, n: u64) {
         self.verified[what as usize] += n;
         self.verified_total += n;
     }
@@ -192,7 +193,7 @@ impl Tally {
             - n(Event::Delivered)
             - i128::from(self.dropped_total())
             - i128::from(self.parked())
-            - i128::from(self.fragments())
+            - i128::from(self.waiting_fragments())
     }
 }
 
@@ -206,6 +207,7 @@ pub struct SharedTally {
     verified: [AtomicU64; ChecksumCounter::COUNT],
     /// The sum of `verified`.
     verified_total: AtomicU64,
+    /// The fields of a [`CacheView`], in their order.
     cache: [AtomicU64; 4],
     /// The cycles of a [`StageSample`], and then its packets.
     stages: [AtomicU64; PathStage::ALL.len() + 1],
@@ -222,7 +224,7 @@ pub struct CacheView {
     pub entries: u64,
     /// Bytes of memory.
     pub bytes: u64,
-    /// The address of the cache's largest table.
+    /// The address of the cache's largest table, from which `dpif/show-caches` finds out whether huge pages back it.
     pub address: u64,
     /// Size in bytes of this table.
     pub table: u64,
@@ -253,7 +255,7 @@ impl SharedTally {
             self.dropped.store(tally.dropped, Ordering::Relaxed);
             self.drops.iter().zip(tally.drops).for_each(|(a, n)| a.store(n, Ordering::Relaxed));
         }
-        // Most ports have no tunnels.
+        // Only tunnels and connection tracking verify checksums.
         if self.verified_total.load(Ordering::Relaxed) != tally.verified_total {
             self.verified_total.store(tally.verified_total, Ordering::Relaxed);
             self.verified.iter().zip(tally.verified).for_each(|(a, n)| a.store(n, Ordering::Relaxed));

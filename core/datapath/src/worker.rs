@@ -427,7 +427,7 @@ impl Worker {
         match self.engine.pool.frame_of(packet) {
             None => {
                 let (meta, drop_port) = (Meta::of_flow(flow), DropPort::In(flow.in_port));
-                self.engine.tally.drop(DropReason::NoBuffer, 1);
+                self.engine.tally.count_drops(DropReason::NoBuffer, 1);
                 self.engine.drops.ports.count(drop_port, DropReason::NoBuffer, 1);
                 self.engine.drops.log_bytes(packet, &meta, DropReason::NoBuffer, drop_port, now);
             }
@@ -446,7 +446,7 @@ impl Worker {
 
     /// Drops frames that are not in a batch and were queued to be sent by this port.
     pub(crate) fn drop_all(&mut self, port: PortNo, mut frames: FrameBatch, reason: DropReason) {
-        self.engine.tally.drop(reason, frames.len() as u64);
+        self.engine.tally.count_drops(reason, frames.len() as u64);
         self.engine.drops.ports.count(DropPort::Out(port.0), reason, frames.len() as u64);
         self.engine.drops.ports.list();
         self.engine.pool.free_all(&mut frames);

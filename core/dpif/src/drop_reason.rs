@@ -60,7 +60,9 @@ impl Stage {
     pub const fn files(self) -> &'static [&'static str] {
         match self {
             Stage::Receive => &["core/datapath/src/path/receive.rs"],
-            Stage::Upcall => &["core/datapath/src/path/park.rs", "core/datapath/src/path/inline.rs"],
+            Stage::Upcall => {
+                &["core/datapath/src/path/park.rs", "core/datapath/src/path/translate_inline.rs"]
+            }
             Stage::Translation => &[
                 "core/xlate/src/translate.rs",
                 "core/xlate/src/outcome.rs",

@@ -3,7 +3,7 @@
 use crate::effects::Effects;
 use crate::evict;
 use crate::ofproto::Ofproto;
-use crate::table::{Table, TableConfig, TableSettings, VacancyEvents};
+use crate::table::{Table, TableConfig, TableSettings, VacancyEvent};
 use crate::table_numbers::{N_TABLES, TABLE_ALL};
 use classifier::of::PrefixField;
 use openflow::error::OfError;
@@ -59,7 +59,7 @@ impl Ofproto {
             if tm.table == TABLE_ALL && old.config().internal {
                 continue;
             }
-            let next = if old.vacancy() < up { VacancyEvents::Up } else { VacancyEvents::Down };
+            let next = if old.vacancy() < up { VacancyEvent::Up } else { VacancyEvent::Down };
             let config = Arc::make_mut(&mut self.state.table_mut(table).config);
             if tm.miss != TableMiss::Default {
                 config.miss = tm.miss;
@@ -75,7 +75,7 @@ impl Ofproto {
     }
 
     /// The tables whose vacancy has crossed a threshold because of these changes, with the direction.
-    pub fn vacancy_events(&mut self, effects: &Effects) -> Vec<(u8, VacancyEvents)> {
+    pub fn vacancy_events(&mut self, effects: &Effects) -> Vec<(u8, VacancyEvent)> {
         let watched = |table: &u8| self.state.tables[usize::from(*table)].config.vacancy.is_some();
         let touched: BTreeSet<u8> = effects.flows.iter().map(|c| c.rule().table).filter(watched).collect();
         let mut events = Vec::new();
@@ -85,8 +85,8 @@ impl Ofproto {
             let (down, up) = table.config.vacancy_thresholds;
             let vacancy = table.vacancy();
             let next = match awaited {
-                VacancyEvents::Down if vacancy < down => VacancyEvents::Up,
-                VacancyEvents::Up if vacancy > up => VacancyEvents::Down,
+                VacancyEvent::Down if vacancy < down => VacancyEvent::Up,
+                VacancyEvent::Up if vacancy > up => VacancyEvent::Down,
                 _ => continue,
             };
             Arc::make_mut(&mut self.state.table_mut(id).config).vacancy = Some(next);

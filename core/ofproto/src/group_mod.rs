@@ -4,7 +4,7 @@
 
 use crate::flow_mod::StateEditor;
 use crate::group::Group;
-use crate::reference::Reference;
+use crate::references::Reference;
 use crate::rule::for_each_action;
 use openflow::error::OfError;
 use openflow::flow_mod::{GROUP_ANY, RemovedReason};

@@ -4,7 +4,7 @@ use crate::effects::Effects;
 use crate::flow_mod::StateEditor;
 use crate::meter::{Meter, MeterProvider};
 use crate::ofproto::Ofproto;
-use crate::reference::Reference;
+use crate::references::Reference;
 use dpif::meter::{MAX_BANDS, MAX_METERS};
 use dpif::{MeterSlot, Meters};
 use openflow::error::OfError;

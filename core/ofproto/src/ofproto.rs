@@ -10,7 +10,7 @@ use crate::group::Group;
 use crate::intern::Interner;
 use crate::internal;
 use crate::meter::MeterProvider;
-use crate::reference::Reference;
+use crate::references::Reference;
 use crate::request::FlowRequest;
 use crate::rule::Rule;
 use crate::rule_numbers::RuleNumbers;

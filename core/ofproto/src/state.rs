@@ -3,7 +3,7 @@
 
 use crate::group::Group;
 use crate::meter::Meter;
-use crate::reference::Reference;
+use crate::references::Reference;
 use crate::rule::{Rule, for_each_action};
 use crate::table::Table;
 use crate::table_numbers::N_TABLES;

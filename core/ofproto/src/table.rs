@@ -23,7 +23,7 @@ pub struct TableConfig {
     /// Whether a controller requests eviction when the table is full (OpenFlow 1.4).
     pub evict_by_openflow: bool,
     /// The next vacancy event; `None` if no controller has requested vacancy events (OpenFlow 1.4).
-    pub vacancy: Option<VacancyEvents>,
+    pub vacancy: Option<VacancyEvent>,
     /// The last configured vacancy thresholds in percent: down, up.
     pub vacancy_thresholds: (u8, u8),
     /// Rules with equal values in these fields form a group for fair eviction.
@@ -35,7 +35,7 @@ pub struct TableConfig {
 /// The kind of the next vacancy event. "Down" and "up" events alternate, so that a table whose vacancy stays near a threshold is not
 /// reported repeatedly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VacancyEvents {
+pub enum VacancyEvent {
     /// The vacancy falls below the lower threshold.
     Down,
     /// The vacancy rises above the upper threshold.

@@ -5,7 +5,7 @@
 //! Open vSwitch: a field that is no longer mapped reads as zero.
 
 use crate::ofproto::Ofproto;
-use crate::reference::Reference;
+use crate::references::Reference;
 use flow::tlv::{FIELDS, Mapping, TlvError};
 use flow::{Match, TlvTable};
 use openflow::action::Action;

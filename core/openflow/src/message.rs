@@ -8,7 +8,7 @@ use crate::monitor::{FlowMonitorRequest, FlowUpdate};
 use crate::packet_io::{PacketIn, PacketInFormat, PacketOut};
 use crate::port::{Port, PortMod, PortStatus};
 use crate::session::{
-    AsyncConfig, BundleAdd, BundleControl, CtFlush, RoleReply, RoleStatus, SwitchConfig, SwitchFeatures,
+    AsyncConfig, BundleAdd, BundleControl, CtFlush, RoleContent, RoleStatus, SwitchConfig, SwitchFeatures,
     TlvTableMod, TlvTableReply,
 };
 use crate::stats::{
@@ -70,7 +70,8 @@ pub struct Hello {
     pub header_version: u8,
 }
 
-/// Body of a message. Controllers send the variants `…Request`, switches send `…Reply`.
+/// Body of a message. Controllers send the variants `…Request`, switches send `…Reply`; both send echo requests and
+/// replies.
 #[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
@@ -113,7 +114,7 @@ pub enum Body {
     QueueStatsReply(Vec<QueueStats>),
     /// Also `OFPMP_QUEUE_DESC`.
     QueueConfigRequest(QueueRequest),
-    /// Configuration of queues; the port is used if the list is empty.
+    /// Configuration of queues. The port is in the header of the reply in OpenFlow 1.0 to 1.3, also if the list is empty.
     QueueConfigReply(OfPort, Vec<QueueConfig>),
     /// `GROUP_ALL`: all.
     GroupStatsRequest(u32),
@@ -143,8 +144,8 @@ pub enum Body {
     IpfixFlowRequest,
     IpfixFlowReply(Vec<IpfixStats>),
 
-    RoleRequest(RoleReply),
-    RoleReply(RoleReply),
+    RoleRequest(RoleContent),
+    RoleReply(RoleContent),
     RoleStatus(RoleStatus),
     TableStatus(TableStatus),
     GetAsyncRequest,

@@ -82,9 +82,9 @@ pub enum Role {
     Secondary,
 }
 
-/// `OFPT_ROLE_REQUEST`, `OFPT_ROLE_REPLY`
+/// Content of `OFPT_ROLE_REQUEST` and `OFPT_ROLE_REPLY`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RoleReply {
+pub struct RoleContent {
     /// The role.
     pub role: Role,
     /// Generation id; `None`: not in the message.

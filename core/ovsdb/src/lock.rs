@@ -1,4 +1,5 @@
-//! Named locks of a server's sessions: `lock`, `steal`, `unlock`, `assert` (RFC 7047 section 4.1.8).
+//! Named locks of a server's sessions: `lock`, `steal`, `unlock` (RFC 7047 section 4.1.8). The operation `assert`
+//! (section 5.2.10) checks [`LockTable::owns`].
 
 use std::collections::BTreeMap;
 

@@ -2,18 +2,22 @@
 //!
 //! Each NUMA node is planned separately: a queue never leaves the node that polls it. Isolated cores (which poll pinned
 //! queues only) are not planned, and pinned queues do not move. Two hyperthreads of a physical core slow each other
-//! down, so part of the load of one is added to the load of the other.
+//! down while both are busy, so part of the smaller of both loads is added to the load of each.
 //!
 //! The plan is built step by step. In each step, one queue of the core to be relieved moves to another core, or is
-//! swapped with a smaller queue of another core; of all candidates, the planner takes the one with the lowest maximum
-//! of the two cores' loads. The plan is complete when the cores to be relieved are below the limit, or no step gains
-//! enough. The caller decides which cores are to be relieved, and when: see [`crate::predictive`].
+//! swapped with a smaller queue of another core. Of all candidates, the planner chooses the one after which the highest
+//! load of both cores and their siblings is lowest; a swap must be clearly better than a move, because it moves two
+//! queues. The plan is complete when each core to be relieved has at most its target load, no step gains enough, or
+//! [`Limits::max_moves`] is reached. The target load is `relieved_at` times the even load, or the load limit if that is
+//! lower, but at least the even load. The caller decides which cores are to be relieved, and when: see
+//! [`crate::predictive`].
 
 use crate::cores::Core;
 use std::collections::BTreeMap;
 use units::{CoreId, NumaId};
 
-/// Share of the sibling's load that is added to a hyperthread's load: two busy hyperthreads do the work of 1.3 cores.
+/// Share of the smaller of both loads that is added to the load of each of two hyperthreads, because only the time in
+/// which both are busy costs something: two busy hyperthreads do the work of 1.3 cores.
 const SIBLING_SHARE: f64 = 2.0 / 1.3 - 1.0;
 
 /// Headroom of a core: this factor times the root of the sum of its queues' squared deviations, because the deviations
@@ -53,13 +57,13 @@ pub struct Queue {
 pub struct Limits {
     /// Load limit, in cores: a core with a higher load is overloaded.
     pub load_limit: f64,
-    /// A core counts as relieved when its load is below this multiple of the even load.
+    /// A core counts as relieved when its load is at most this multiple of the even load.
     pub relieved_at: f64,
     /// Largest number of moves in a NUMA node.
     pub max_moves: usize,
-    /// Least reduction of the load, in cores, for which a queue of an overloaded core moves.
+    /// Least reduction of the load, in cores, for which a queue moves away from an overloaded core.
     pub min_gain: f64,
-    /// Least reduction of the load, in cores, for which a queue of another core moves.
+    /// Least reduction of the load, in cores, for which a queue moves away from a core that is not overloaded.
     pub min_gain_below_limit: f64,
     /// Least reduction of the load by a swap of two queues, as a multiple of that of a move.
     pub swap_factor: f64,
@@ -70,7 +74,7 @@ pub struct Limits {
 pub struct CoreForecast {
     /// The core.
     pub core: CoreId,
-    /// Its forecast load, including the headroom for deviations and the share of its sibling's load, in cores.
+    /// Its forecast load in cores, including the headroom for deviations and what the core's sibling adds.
     pub load: f64,
     /// Even load of its NUMA node, in cores: no assignment gives the busiest core of the node a lower load. It is the
     /// node's load divided by its capacity, or the load of its largest queue if that is more.
@@ -103,7 +107,7 @@ pub struct Outcome {
     pub moves: usize,
 }
 
-/// A plan; see the module documentation.
+/// A plan of moves; see the module documentation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// The moves, in the order in which they were found.
@@ -137,10 +141,10 @@ struct Step {
 
 impl<'a> Node<'a> {
     fn new(numa: NumaId, cores: &'a [PollingCore], queues: &[Queue]) -> Node<'a> {
-        let cores: Vec<&PollingCore> = cores.iter().filter(|s| s.core.numa == numa && !s.isolated).collect();
+        let cores: Vec<&PollingCore> = cores.iter().filter(|c| c.core.numa == numa && !c.isolated).collect();
         let index_of: BTreeMap<CoreId, usize> =
-            cores.iter().enumerate().map(|(i, s)| (s.core.id, i)).collect();
-        let siblings = cores.iter().map(|s| index_of.get(&s.sibling?).copied()).collect();
+            cores.iter().enumerate().map(|(i, c)| (c.core.id, i)).collect();
+        let siblings = cores.iter().map(|c| index_of.get(&c.sibling?).copied()).collect();
         let at: Vec<Option<usize>> = queues.iter().map(|q| index_of.get(&q.owner).copied()).collect();
         let (mut load, mut variance) = (vec![0.0; cores.len()], vec![0.0; cores.len()]);
         for (queue, at) in queues.iter().zip(&at) {
@@ -151,37 +155,37 @@ impl<'a> Node<'a> {
         Node { cores, siblings, load, variance, at }
     }
 
-    /// Load of a core, including headroom and the share of its sibling's load. `change`: what is added to the load of
-    /// each core.
+    /// Load of a core, including headroom and what its sibling adds. `change`: a number for each core that is added to
+    /// the sum of its queues' loads.
     fn load_with_change(&self, core: usize, change: impl Fn(usize) -> f64) -> f64 {
-        let of = |s: usize| self.load[s] + HEADROOM_FACTOR * self.variance[s].sqrt() + change(s);
+        let of = |core: usize| self.load[core] + HEADROOM_FACTOR * self.variance[core].sqrt() + change(core);
         let (own, other) = (of(core), self.siblings[core].map_or(0.0, of));
         own + SIBLING_SHARE * own.min(other)
     }
 
-    /// The present load of a core, including headroom and the share of its sibling's load.
+    /// The present load of a core, including headroom and what its sibling adds.
     fn load_now(&self, core: usize) -> f64 {
         self.load_with_change(core, |_| 0.0)
     }
 
     /// The load of the busiest core.
     fn busiest_load(&self) -> f64 {
-        (0..self.cores.len()).map(|s| self.load_now(s)).fold(0.0, f64::max)
+        (0..self.cores.len()).map(|core| self.load_now(core)).fold(0.0, f64::max)
     }
 
     /// See [`CoreForecast::even_load`].
     fn even_load(&self, queues: &[Queue]) -> f64 {
         let largest = queues.iter().zip(&self.at).filter(|(_, at)| at.is_some()).map(|(q, _)| q.load);
         let capacity: f64 =
-            self.siblings.iter().map(|s| if s.is_some() { 1.0 / (1.0 + SIBLING_SHARE) } else { 1.0 }).sum();
+            self.siblings.iter().map(|o| if o.is_some() { 1.0 / (1.0 + SIBLING_SHARE) } else { 1.0 }).sum();
         largest.fold(self.load.iter().sum::<f64>() / capacity.max(1.0), f64::max)
     }
 
     /// The highest load among the two cores and their siblings if load `d` moved from core `from` to core `to`.
     fn highest_load_after(&self, from: usize, to: usize, d: f64) -> f64 {
         let change = |core| match core {
-            s if s == from => -d,
-            s if s == to => d,
+            c if c == from => -d,
+            c if c == to => d,
             _ => 0.0,
         };
         let load_with_change = |core| self.load_with_change(core, change);
@@ -194,17 +198,18 @@ impl<'a> Node<'a> {
     /// plan may still make; a swap needs two.
     fn best_step(&self, hot: usize, queues: &[Queue], limits: &Limits, budget: usize) -> Option<Step> {
         let load_now = self.load_now(hot);
-        let cost = if load_now > limits.load_limit { limits.min_gain } else { limits.min_gain_below_limit };
-        let swap_cost = limits.swap_factor * cost;
+        let min_gain =
+            if load_now > limits.load_limit { limits.min_gain } else { limits.min_gain_below_limit };
+        let min_swap_gain = limits.swap_factor * min_gain;
         let mut best_step: Option<Step> = None;
-        let mut consider = |step: Step, gain: f64| {
+        let mut consider = |step: Step, min_gain: f64| {
             // A swap must be better than a single move by the least gain of a swap.
             let rival = best_step.map_or(f64::MAX, |b| match (b.back, step.back) {
-                (None, Some(_)) => b.load_after - swap_cost,
-                (Some(_), None) => b.load_after + swap_cost,
+                (None, Some(_)) => b.load_after - min_swap_gain,
+                (Some(_), None) => b.load_after + min_swap_gain,
                 _ => b.load_after,
             });
-            if load_now - step.load_after > gain && step.load_after < rival {
+            if load_now - step.load_after > min_gain && step.load_after < rival {
                 best_step = Some(step);
             }
         };
@@ -214,7 +219,7 @@ impl<'a> Node<'a> {
             for to in (0..self.cores.len()).filter(|to| *to != hot) {
                 consider(
                     Step { out, back: None, to, load_after: self.highest_load_after(hot, to, load) },
-                    cost,
+                    min_gain,
                 );
             }
             if budget < 2 {
@@ -223,7 +228,7 @@ impl<'a> Node<'a> {
             for back in (0..queues.len()).filter(|i| movable(*i) && queues[*i].load < load) {
                 let Some(to) = self.at[back].filter(|to| *to != hot) else { continue };
                 let load_after = self.highest_load_after(hot, to, load - queues[back].load);
-                consider(Step { out, back: Some(back), to, load_after }, swap_cost);
+                consider(Step { out, back: Some(back), to, load_after }, min_swap_gain);
             }
         }
         best_step
@@ -241,7 +246,8 @@ impl<'a> Node<'a> {
         moves.push(Move { queue, from: id(from), to: id(to) });
     }
 
-    /// Moves queues away from core `hot` until its load is at most `target`, or no step gains enough.
+    /// Moves queues away from core `hot` until its load is at most `target`, no step gains enough, or the largest number
+    /// of moves is reached.
     fn relieve(&mut self, hot: usize, queues: &[Queue], limits: &Limits, target: f64, moves: &mut Vec<Move>) {
         while moves.len() < limits.max_moves && self.load_now(hot) > target {
             let Some(step) = self.best_step(hot, queues, limits, limits.max_moves - moves.len()) else {
@@ -253,25 +259,29 @@ impl<'a> Node<'a> {
     }
 
     /// The cores to be relieved, busiest first.
-    fn due(&self, even_load: f64, mut due: impl FnMut(CoreForecast) -> bool) -> Vec<usize> {
+    fn cores_to_relieve(
+        &self,
+        even_load: f64,
+        mut needs_relief: impl FnMut(CoreForecast) -> bool,
+    ) -> Vec<usize> {
         let forecast =
-            |s: usize| CoreForecast { core: self.cores[s].core.id, load: self.load_now(s), even_load };
-        let mut hot: Vec<usize> = (0..self.cores.len()).filter(|s| due(forecast(*s))).collect();
+            |i: usize| CoreForecast { core: self.cores[i].core.id, load: self.load_now(i), even_load };
+        let mut hot: Vec<usize> = (0..self.cores.len()).filter(|i| needs_relief(forecast(*i))).collect();
         hot.sort_by(|a, b| self.load_now(*b).total_cmp(&self.load_now(*a)));
         hot
     }
 }
 
-/// Plans moves that relieve the cores for which `due` returns true. `due` is called once for each core that is not
-/// isolated. If the limits allow no further step, the cores stay above the limit.
+/// Plans moves that relieve the cores for which `needs_relief` returns true. `needs_relief` is called once for each core
+/// that is not isolated. If `limits` allow no further step, the loads of these cores stay above their target.
 pub fn plan(
     cores: &[PollingCore],
     queues: &[Queue],
     limits: &Limits,
-    mut due: impl FnMut(CoreForecast) -> bool,
+    mut needs_relief: impl FnMut(CoreForecast) -> bool,
 ) -> Plan {
     let mut plan = Plan::default();
-    let mut nodes: Vec<NumaId> = cores.iter().filter(|s| !s.isolated).map(|s| s.core.numa).collect();
+    let mut nodes: Vec<NumaId> = cores.iter().filter(|c| !c.isolated).map(|c| c.core.numa).collect();
     nodes.sort();
     nodes.dedup();
     for numa in nodes {
@@ -281,7 +291,7 @@ pub fn plan(
         // even load is more than that.
         let target = (limits.relieved_at * even_load).min(even_load.max(limits.load_limit));
         let mut moves = Vec::new();
-        for hot in node.due(even_load, &mut due) {
+        for hot in node.cores_to_relieve(even_load, &mut needs_relief) {
             node.relieve(hot, queues, limits, target, &mut moves);
         }
         plan.nodes.push(Outcome { numa, before, after: node.busiest_load(), even_load, moves: moves.len() });

@@ -1,9 +1,10 @@
 //! Number of fragments per port and source, and the choice of the datagram to evict when the table is full.
 //!
 //! **The rule.** The port with the most fragments loses one of its datagrams. If sources of this port hold [`HEAVY`] fragments or more, the
-//! one with the most fragments loses its oldest datagram; otherwise the port loses its oldest datagram. Sources below that bound are
-//! treated equally. Otherwise a flood of single fragments from spoofed sources would evict exactly those datagrams that have several
-//! fragments; with this rule these are usually completed long before they are the oldest.
+//! source with the most fragments loses its oldest datagram; otherwise the port loses its oldest datagram. Numbers of fragments are
+//! compared in units of [`PORT_UNIT`] (ports) and [`HEAVY`] (sources); among equals the highest port or slot number loses. Sources below
+//! [`HEAVY`] are treated equally: if the largest of them lost a datagram, a flood of single fragments from spoofed sources would evict
+//! exactly those datagrams that have several fragments. With this rule these are usually completed long before they are the oldest.
 
 use crate::chain::{Chain, Links, NONE, Slots};
 use cpu::prehashed::ByHash;
@@ -74,11 +75,11 @@ impl Shares {
         let hash = siphash(secret, &[u64::from(port) << 1 | u64::from(v6), address[0], address[1]]);
         let hashed = HashedSource { hash, source };
         let sources = &mut self.sources;
-        let number = *self
+        let source_slot = *self
             .by_source
             .entry(hashed)
             .or_insert_with(|| sources.insert(SourceShare { source: hashed, share: Share::default() }));
-        if let Some(SourceShare { share, .. }) = self.sources.get_mut(number) {
+        if let Some(SourceShare { share, .. }) = self.sources.get_mut(source_slot) {
             self.source_lists.push(&mut share.datagrams, datagram);
         }
         let ranks = &mut self.ranks;
@@ -87,20 +88,20 @@ impl Shares {
             Share::default()
         });
         self.port_lists.push(&mut share.datagrams, datagram);
-        number
+        source_slot
     }
 
     /// Adds `fragments`, which may be negative, to the number of fragments of a source and its port.
-    pub(crate) fn add_fragments(&mut self, number: u32, fragments: i32) {
-        let Some(SourceShare { source, share }) = self.sources.get_mut(number) else { return };
+    pub(crate) fn add_fragments(&mut self, source_slot: u32, fragments: i32) {
+        let Some(SourceShare { source, share }) = self.sources.get_mut(source_slot) else { return };
         let port = source.source.port;
         let before = share.fragments / HEAVY;
         share.fragments = share.fragments.saturating_add_signed(fragments);
         let after = share.fragments / HEAVY;
         if before != after {
-            self.heavy.remove(&(port, before, number));
+            self.heavy.remove(&(port, before, source_slot));
             if after != 0 {
-                self.heavy.insert((port, after, number));
+                self.heavy.insert((port, after, source_slot));
             }
         }
         let Some(share) = self.ports.get_mut(&port) else { return };
@@ -113,15 +114,15 @@ impl Shares {
         }
     }
 
-    /// Removes a datagram of a source, which has this number of fragments.
-    pub(crate) fn remove_datagram(&mut self, number: u32, datagram: u32, fragments: u32) {
-        self.add_fragments(number, -(fragments as i32));
-        let Some(SourceShare { source, share }) = self.sources.get_mut(number) else { return };
+    /// Removes a datagram of a source. `fragments`: the number of fragments of the datagram.
+    pub(crate) fn remove_datagram(&mut self, source_slot: u32, datagram: u32, fragments: u32) {
+        self.add_fragments(source_slot, -(fragments as i32));
+        let Some(SourceShare { source, share }) = self.sources.get_mut(source_slot) else { return };
         let (hashed, port) = (*source, source.source.port);
         self.source_lists.remove(&mut share.datagrams, datagram);
         if share.datagrams.first == NONE {
             self.by_source.remove(&hashed);
-            self.sources.remove(number);
+            self.sources.remove(source_slot);
         }
         if let Some(share) = self.ports.get_mut(&port) {
             self.port_lists.remove(&mut share.datagrams, datagram);
@@ -137,7 +138,7 @@ impl Shares {
         let &(_, port) = self.ranks.last()?;
         let heavy = self.heavy.range((port, 0, 0)..=(port, u32::MAX, u32::MAX)).next_back();
         let chain = match heavy {
-            Some((_, _, number)) => self.sources.get(*number)?.share.datagrams,
+            Some((_, _, source_slot)) => self.sources.get(*source_slot)?.share.datagrams,
             None => self.ports.get(&port)?.datagrams,
         };
         Some(chain.first).filter(|first| *first != NONE)

@@ -80,6 +80,6 @@ pub const OTHERS: &[Setting] = &[
         .doc("Multicast snooping: sends multicast only to ports that requested it."),
     oc("rstp-ageing-time")
         .int(10, 1_000_000, 300)
-        .none("learned addresses are removed at once when the tree changes")
+        .without_effect("learned addresses are removed at once when the tree changes")
         .doc("Seconds after which learned addresses expire."),
 ];

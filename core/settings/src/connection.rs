@@ -22,7 +22,8 @@ settings! {
     MAX_BACKOFF = controller("max_backoff").clamped(1000, I32, 8000)
         .doc("Maximum milliseconds between two connection attempts.");
     INACTIVITY_PROBE = controller("inactivity_probe").clamped(5000, I32, 5000)
-        .doc("Milliseconds without a message after which the connection is probed; 0: never.");
+        // Only this range is declared; `core/config/src/controller.rs` handles 0.
+        .doc("Milliseconds without a message after which the connection is probed; 1 to 4999 count as 5000, 0 means never.");
     ENABLE_ASYNC_MESSAGES = controller("enable_async_messages").flag(true)
         .doc("Whether a controller gets asynchronous messages before it configures them.");
     CONTROLLER_QUEUE_SIZE = controller("controller_queue_size").opt_int(1, 512)
@@ -31,14 +32,14 @@ settings! {
     CONTROLLER_RATE_LIMIT = controller("controller_rate_limit").opt_int(100, I32)
         .doc("Maximum packet-ins per second sent to a controller; misses and actions are limited separately.");
     CONTROLLER_BURST_LIMIT = controller("controller_burst_limit").opt_int(25, I32)
-        .doc("Burst of the rate limit in packet-ins, and maximum number of packet-ins queued by it; if not set, a \
-              quarter of the rate.");
+        .doc("How many packet-ins may exceed the rate in a burst, and how many wait when the rate is exceeded; if not \
+              set, a quarter of the rate.");
     CONNECTION_MODE = controller("connection_mode").choice(&["in-band", "out-of-band"], "in-band")
         .doc("Whether the controller is reached through the bridge itself: hidden flows let the connection pass (IPv4).");
     MANAGER_CONNECTION_MODE = manager("connection_mode").choice(&["in-band", "out-of-band"], "in-band")
-        .doc("The same for a manager of the database; unless its address is that of the host itself.");
+        .doc("Whether the manager is reached through bridges: hidden flows let the connection pass (IPv4), except to the host itself.");
     PRIVATE_KEY = ssl("private_key").text("a file").doc("The switch's private key.");
-    CERTIFICATE = ssl("certificate").text("a file").doc("Its certificate.");
+    CERTIFICATE = ssl("certificate").text("a file").doc("The switch's certificate.");
     CA_CERT = ssl("ca_cert").text("a file").doc("The CA certificate that peers' certificates are checked against.");
     BOOTSTRAP_CA_CERT = ssl("bootstrap_ca_cert").flag(false).doc("Accepts the CA certificate of the first connection and stores it.");
 }
@@ -47,35 +48,35 @@ settings! {
 pub const OTHERS: &[Setting] = &[
     controller("type")
         .choice(&["primary", "service"], "")
-        .none("the form of the target determines it")
+        .without_effect("the form of the target determines it")
         .doc("Purpose of the controller."),
     controller("local_ip")
         .text("an IPv4 address")
-        .none("the host's own tools set the address of the bridge's device")
+        .without_effect("the host's own tools set the address of the bridge's device")
         .doc("The switch's own address for in-band control."),
     controller("local_netmask")
         .text("an IPv4 mask")
-        .none("the host's own tools set the address of the bridge's device")
-        .doc("Its mask."),
+        .without_effect("the host's own tools set the address of the bridge's device")
+        .doc("The mask of the switch's own address for in-band control."),
     controller("local_gateway")
         .text("an IPv4 address")
-        .none("the host's own tools set the routes")
+        .without_effect("the host's own tools set the routes")
         .doc("The gateway for in-band control."),
     Setting::new("Controller", "other_config", "dscp")
         .int(0, 63, 48)
-        .none("connections use the host's default")
+        .without_effect("connections use the host's default")
         .doc("The DSCP of the connection."),
-    manager("target").text("a target").partly(SERVER).doc("A remote of the database server."),
+    manager("target").text("a target").partly_effective(SERVER).doc("A remote of the database server."),
     manager("max_backoff")
         .clamped(1000, I32, 8000)
-        .partly(SERVER)
+        .partly_effective(SERVER)
         .doc("Maximum milliseconds between two connection attempts."),
     manager("inactivity_probe")
         .clamped(0, I32, 5000)
-        .partly(SERVER)
+        .partly_effective(SERVER)
         .doc("Milliseconds without a message after which the connection is probed."),
     Setting::new("Manager", "other_config", "dscp")
         .int(0, 63, 48)
-        .none("connections use the host's default")
+        .without_effect("connections use the host's default")
         .doc("The DSCP of the connection."),
 ];

@@ -85,11 +85,11 @@ settings! {
 pub const OTHERS: &[Setting] = &[
     oc("emc-enable")
         .flag(true)
-        .none("flow-cache selects the cache for all ports")
+        .without_effect("flow-cache selects the cache for all ports")
         .doc("Uses the exact match cache for packets of this port."),
     oc("hw-offload-priority")
         .text("")
-        .none("flows are not offloaded to hardware")
+        .without_effect("flows are not offloaded to hardware")
         .doc("Preference of offload methods."),
     Setting::new("Interface", "lldp", "enable").flag(false).needs(LLDP).doc("LLDP on the port."),
 ];

@@ -90,18 +90,21 @@ settings! {
 pub const OTHERS: &[Setting] = &[
     opt("vhost-max-queue-pairs", VHOST)
         .int(1, 128, 1)
-        .none("a port has as many queues as the guest offers")
+        .without_effect("a port has as many queues as the guest offers")
         .doc("Maximum number of queue pairs of the guest."),
     opt("n_rxq", VHOST)
-        .none("a port has as many queues as the guest offers")
+        .without_effect("a port has as many queues as the guest offers")
         .text("")
         .doc("Number of rx queues."),
     opt("dpdk-vf-mac", DPDK).text("an Ethernet address").needs(REPRESENTORS).doc("A VF's address."),
     opt("rx-steering", DPDK)
         .choice(&["rss", "rss+lacp"], "rss")
-        .none("all queues use RSS")
+        .without_effect("all queues use RSS")
         .doc("Receives LACP in a separate rx queue."),
-    opt("n_rxq", KERNEL).none("a kernel device has one rx queue here").text("").doc("Number of rx queues."),
+    opt("n_rxq", KERNEL)
+        .without_effect("a kernel device has one rx queue here")
+        .text("")
+        .doc("Number of rx queues."),
     tunnel("remote_ip").text("an IP address, or flow").doc("The remote address."),
     tunnel("local_ip").text("an IP address, or flow").doc("The local address."),
     tunnel("in_key").text("a number, or flow").doc("The key of received packets."),

@@ -73,7 +73,7 @@ pub const OTHERS: &[Setting] = &[
     column("qos").rows("QoS").doc("Queueing of sent packets."),
     column("bond_fake_iface")
         .flag(false)
-        .none("no device of the bond's name is made: address the bridge's own instead")
+        .without_effect("no device of the bond's name is made: address the bridge's own instead")
         .doc("Makes a device of the bond's name."),
     column("fake_bridge")
         .flag(false)
@@ -81,11 +81,11 @@ pub const OTHERS: &[Setting] = &[
         .doc("Tools show the port as a bridge of its own."),
     oc("bond-detect-mode")
         .choice(&["carrier", "miimon"], "carrier")
-        .none("carrier changes are detected at once in either mode")
+        .without_effect("carrier changes are detected at once in either mode")
         .doc("How link failures are detected."),
     oc("bond-miimon-interval")
         .int(1, I32, 200)
-        .none("carrier changes are detected at once")
+        .without_effect("carrier changes are detected at once")
         .doc("Milliseconds between two checks of a link."),
     oc("transient").flag(false).elsewhere("ovs-ctl").doc("The port is removed when the host starts."),
 ];

@@ -123,15 +123,15 @@ pub const OTHERS: &[Setting] = &[
     column("datapaths").rows("Datapath").doc("Datapaths by type."),
     oc("max-revalidator")
         .int(100, U32, 500)
-        .none(NO_REVALIDATORS)
+        .without_effect(NO_REVALIDATORS)
         .doc("Maximum milliseconds between two revalidations."),
     oc("min-revalidate-pps")
         .int(0, U32, 5)
-        .none("every megaflow is revalidated")
+        .without_effect("every megaflow is revalidated")
         .doc("Packets per second below which a megaflow is removed rather than revalidated under load."),
     oc("n-revalidator-threads")
         .opt_int(1, U32)
-        .none(NO_REVALIDATORS)
+        .without_effect(NO_REVALIDATORS)
         .doc("Number of threads that revalidate megaflows."),
     oc("offloaded-stats-delay")
         .int(0, U32, 2000)
@@ -150,15 +150,17 @@ pub const OTHERS: &[Setting] = &[
         .doc("Prefers flows with high rates if the hardware is full."),
     oc("tc-policy")
         .choice(&["none", "skip_sw", "skip_hw"], "none")
-        .none("flows are not offloaded to the kernel's traffic control")
+        .without_effect("flows are not offloaded to the kernel's traffic control")
         .doc("Whether the kernel's traffic control keeps flows in software, in hardware or both."),
     oc("enable-statistics")
         .flag(false)
-        .none("the column `statistics` is not written")
+        .without_effect("the column `statistics` is not written")
         .doc("Writes load, memory and processes of the host to the column `statistics`."),
     oc("ct-size")
         .text("")
-        .none("memory for connections is allocated on demand; `dpctl/ct-set-maxconns` limits their number")
+        .without_effect(
+            "memory for connections is allocated on demand; `dpctl/ct-set-maxconns` limits their number",
+        )
         .doc("Size of connection tables."),
     oc("private_key").text("a file").elsewhere("ovs-monitor-ipsec").doc("The private key for IPsec tunnels."),
     oc("certificate").text("a file").elsewhere("ovs-monitor-ipsec").doc("The certificate for IPsec tunnels."),

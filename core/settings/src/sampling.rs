@@ -61,7 +61,7 @@ pub const OTHERS: &[Setting] = &[
     set("ipfix").rows("IPFIX").doc("The IPFIX configuration for samples."),
     set("local_group_id")
         .opt_int(0, U32)
-        .none("only the kernel's datapath passes samples to a group")
+        .without_effect("only the kernel's datapath passes samples to a group")
         .doc("A group of the kernel that receives samples."),
     attach("system_name").text("").doc("The system name announced by LLDP."),
     attach("system_description").text("").doc("The system description announced by LLDP."),

@@ -164,7 +164,7 @@ impl Setting {
         self
     }
 
-    pub(crate) const fn partly(mut self, what: &'static str) -> Setting {
+    pub(crate) const fn partly_effective(mut self, what: &'static str) -> Setting {
         self.effect = Effect::Partly(what);
         self
     }
@@ -174,7 +174,7 @@ impl Setting {
         self
     }
 
-    pub(crate) const fn none(mut self, why: &'static str) -> Setting {
+    pub(crate) const fn without_effect(mut self, why: &'static str) -> Setting {
         self.effect = Effect::None(why);
         self
     }

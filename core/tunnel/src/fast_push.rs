@@ -1,9 +1,9 @@
 //! Fast path that adds headers over UDP: VXLAN and Geneve.
 //!
-//! The header is at the end of a block of complete cache lines, and the complete block is copied in front of the frame, because a copy of
-//! constant length takes a few vector instructions. The bytes of the block before the header are written into unused headroom. They hold
-//! everything else that is needed to add the header, so that the headers to thousands of remote tunnel endpoints use as few cache lines as
-//! possible.
+//! A header is at the end of a block of one or two cache lines. The last 64, 96 or 128 bytes of the block are copied in front of the frame,
+//! because a copy of constant length takes a few vector instructions; the bytes before the header are written into unused headroom. For the
+//! two most frequent lengths, the first two bytes of the block hold the constant part of the checksum; other headers have length, offset and
+//! sums in fields after the block. So the headers to thousands of remote tunnel endpoints use as few cache lines as possible.
 
 use crate::wire::{self, write16};
 use packet::checksum::{self, WordSum};
@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
-/// Number of packets by which the prefetch of headroom is ahead: nothing has accessed the headroom since the buffer was last used.
+/// While a packet gets its header, the headroom of the packet this many positions later is prefetched: it is probably in no cache, because
+/// nothing has accessed it since the buffer was last used.
 const AHEAD: usize = 4;
 /// Bytes that are copied for a [`HEADER_V4`] header: complete vector registers.
 const BLOCK_V4: usize = 64;
@@ -23,6 +24,14 @@ const HEADER_V4: usize = wire::ETHERNET + wire::IPV4 + wire::UDP + wire::VXLAN;
 /// Length of the most frequent header over IPv6: VXLAN, or Geneve without options.
 const HEADER_V6: usize = wire::ETHERNET + wire::IPV6 + wire::UDP + wire::VXLAN;
 const _: () = assert!(wire::VXLAN == wire::GENEVE);
+/// Distance of the total length of an IPv4 header without options from the UDP header after it.
+const IPV4_LEN_BEFORE_UDP: usize = wire::IPV4 - 2;
+/// Distance of the checksum of an IPv4 header without options from the UDP header after it.
+const IPV4_CHECKSUM_BEFORE_UDP: usize = wire::IPV4 - 10;
+/// Distance of the payload length of an IPv6 header from the UDP header after it.
+const IPV6_LEN_BEFORE_UDP: usize = wire::IPV6 - 4;
+/// The destination port in the word of a UDP header: source port, destination port, length, checksum.
+const DESTINATION_PORT: u64 = 0xffff_0000_0000;
 
 /// A header of which only lengths, the UDP source port and checksums depend on the packet. Clones share its memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,28 +89,36 @@ struct WriteParams {
 }
 
 impl FastPush {
-    /// Makes the fast form of a header. `udp`: offset of the UDP header in `header`; `sum`: sum of the IPv4 header without its length;
-    /// `checksum`: the UDP header has a checksum. `None`: the header is longer than two cache lines.
-    pub(crate) fn new(header: &[u8], udp: usize, sum: Option<u32>, checksum: bool) -> Option<FastPush> {
+    /// Makes the fast form of a header. `udp`: offset of the UDP header in `header`; `partial_sum`: sum of the IPv4 header without its
+    /// length, in 32 bits, or `None` if the outer header is IPv6; `has_udp_checksum`: the UDP header has a checksum. Returns `None` if the
+    /// header is longer than two cache lines.
+    pub(crate) fn new(
+        header: &[u8],
+        udp: usize,
+        partial_sum: Option<u32>,
+        has_udp_checksum: bool,
+    ) -> Option<FastPush> {
         let mut block = [0; 2 * LINE];
         let at = block.len().checked_sub(header.len())?;
         block[at..].copy_from_slice(header);
-        let udp_sum = if checksum { Some(udp_sum(header, udp, sum.is_some())?) } else { None };
+        let udp_sum =
+            if has_udp_checksum { Some(udp_sum(header, udp, partial_sum.is_some())?) } else { None };
         // The checksum field is zero while the sum is computed.
         block[at + udp + 6..at + udp + 8].fill(0);
-        let sum = sum.map(|sum| !checksum::finish(sum));
-        let form = match (header.len(), sum, udp_sum) {
-            (HEADER_V4, Some(sum), None) => {
+        // `finish` folds the sum to 16 bits and complements it; here it is needed without the complement.
+        let ip_sum = partial_sum.map(|sum| !checksum::finish(sum));
+        let form = match (header.len(), ip_sum, udp_sum) {
+            (HEADER_V4, Some(ip_sum), None) => {
                 let mut line = *block.last_chunk()?;
-                *line.first_chunk_mut()? = sum.to_ne_bytes();
+                *line.first_chunk_mut()? = ip_sum.to_ne_bytes();
                 Form::Ipv4(Arc::new(Ipv4Block(line)))
             }
-            (HEADER_V6, None, Some(sum)) => {
-                *block.first_chunk_mut()? = sum.to_ne_bytes();
+            (HEADER_V6, None, Some(udp_sum)) => {
+                *block.first_chunk_mut()? = udp_sum.to_ne_bytes();
                 Form::Ipv6(Arc::new(Ipv6Block(block)))
             }
-            (len, ip, udp_sum) => {
-                let sums = Sums { ip, udp: udp_sum };
+            (len, ip_sum, udp_sum) => {
+                let sums = Sums { ip: ip_sum, udp: udp_sum };
                 Form::Generic(Arc::new(GenericBlock { block, len: len as u8, udp: (at + udp) as u8, sums }))
             }
         };
@@ -192,10 +209,10 @@ fn write<const N: usize>(
     source_port: u16,
     params: &WriteParams,
 ) -> Option<()> {
-    let &WriteParams { len, udp, sums: Sums { ip: sum, udp: udp_sum } } = params;
+    let &WriteParams { len, udp, sums: Sums { ip: ip_sum, udp: udp_sum } } = params;
     // Length of the UDP header and its payload.
     let udp_len = u16::try_from(frame.len() + N.checked_sub(udp)?).ok()?;
-    let ip_total = udp_len.checked_add(20)?;
+    let ip_total = udp_len.checked_add(wire::IPV4 as u16)?;
     let udp_sum = match udp_sum {
         Some(sum) => {
             let pair = |high: u16, low: u16| u32::from(high) << 16 | u32::from(low);
@@ -213,14 +230,18 @@ fn write<const N: usize>(
     let ports = u64::from_be_bytes(*block.get(udp..)?.first_chunk()?);
     frame.put_front::<N>(len, |head| {
         *head = *block;
-        match sum {
-            Some(sum) => {
-                write16(head, udp.wrapping_sub(18), ip_total);
-                write16(head, udp.wrapping_sub(10), checksum::finish_two(sum, ip_total));
+        match ip_sum {
+            Some(ip_sum) => {
+                write16(head, udp.wrapping_sub(IPV4_LEN_BEFORE_UDP), ip_total);
+                write16(
+                    head,
+                    udp.wrapping_sub(IPV4_CHECKSUM_BEFORE_UDP),
+                    checksum::finish_two(ip_sum, ip_total),
+                );
             }
-            None => write16(head, udp.wrapping_sub(36), udp_len),
+            None => write16(head, udp.wrapping_sub(IPV6_LEN_BEFORE_UDP), udp_len),
         }
-        let ports = ports & 0xffff_0000_0000 | u64::from(source_port) << 48;
+        let ports = ports & DESTINATION_PORT | u64::from(source_port) << 48;
         let own = ports | u64::from(udp_len) << 16 | u64::from(udp_sum);
         if let Some(place) = head.get_mut(udp..).and_then(|head| head.first_chunk_mut()) {
             *place = own.to_be_bytes();
@@ -260,7 +281,8 @@ fn udp_sum(header: &[u8], udp: usize, four: bool) -> Option<u16> {
 }
 
 /// Adds `n` to the identification of an outer IPv4 header that was just added to a frame, and updates the header's checksum. Does nothing
-/// for IPv6, which has no identification.
+/// for IPv6, which has no identification. Called for the second and later segments of a packet that was segmented before the header was
+/// added; `n` is the number of the segment.
 pub fn add_to_id(frame: &mut [u8], n: u16) {
     const IP: usize = wire::ETHERNET;
     let Some(header) = frame.get_mut(..IP + wire::IPV4).filter(|header| header[12..15] == [8, 0, 0x45])

@@ -113,6 +113,16 @@ impl Walk<'_> {
         }
     }
 
+    /// Ends the actions of a packet: executes the action set, or freezes the walk if one of its actions needs recirculation.
+    pub(crate) fn run_action_set_or_freeze(&mut self) {
+        if !self.freezing.active {
+            self.run_action_set();
+        }
+        if self.freezing.active {
+            self.finish_freezing();
+        }
+    }
+
     /// Executes the action set at the end of the pipeline.
     pub(crate) fn run_action_set(&mut self) {
         let list = in_order(&std::mem::take(&mut self.pipeline.action_set));

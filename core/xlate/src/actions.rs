@@ -30,8 +30,8 @@ pub(crate) enum AfterAction {
 }
 
 impl Walk<'_> {
-    /// Translates a list of actions. `last`: no action follows the list. Returns false if an action or a limit ended the
-    /// list before its end.
+    /// Translates a list of actions. `last`: no action follows the list. `in_bucket`: the list is a bucket of a group;
+    /// packet-ins state this as their reason. Returns false if an action or a limit ended the list before its end.
     pub(crate) fn actions(&mut self, actions: &[Action], last: bool, in_bucket: bool) -> bool {
         if actions.is_empty() {
             report!(self, Action, "drop");

@@ -1,8 +1,8 @@
 //! Dependencies of translations: the tables and states that a translation consulted. They tell which megaflows a change
 //! may affect (ADR 16).
 //!
-//! [`Dependencies`] contains the tables, groups and learning tables that a walk consulted, and for each table the
-//! words of the flow that differed from the received packet. There are many megaflows and few sets of dependencies, so a
+//! [`Dependencies`] contains the tables, groups, learning tables and other states that a walk consulted, and for each
+//! table the words of the flow that differed from the received packet. There are many megaflows and few sets of dependencies, so a
 //! megaflow stores the number of its set, which [`DependencySets`] assigns.
 //!
 //! **A changed rule affects a megaflow** if the walk of the megaflow consulted the rule's table, and no bit that both the

@@ -19,8 +19,8 @@ impl Walk<'_> {
             return false;
         }
         let flow = Box::new(self.flow);
-        // As in a clone, both branches start with an empty action set and stack. The action set that was written before is
-        // executed once, after both branches.
+        // As in a clone, both branches start with an empty action set and stack (`PipelineState`). The action set that was
+        // written before is executed once, after both branches.
         let pipeline = std::mem::take(&mut self.pipeline);
         self.commit();
         let outside = std::mem::take(&mut self.out.actions);
@@ -35,8 +35,11 @@ impl Walk<'_> {
             self.pipeline.clear();
             dst.set(&mut self.flow, larger);
             self.mark_all_words_changed();
-            self.actions(rest, true, false);
-            self.end_list();
+            let (last, in_bucket) = (true, false);
+            self.actions(rest, last, in_bucket);
+            self.run_action_set_or_freeze();
+            // As in Open vSwitch, an `exit` in the branch for longer packets also ends the enclosing lists, for packets of
+            // any length. An `exit` in the other branch ends that branch only.
             ended |= self.progress.exit && larger == 1;
             std::mem::take(&mut self.out.actions)
         });

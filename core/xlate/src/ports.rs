@@ -289,7 +289,7 @@ impl<'a> Walk<'a> {
             let search = LookupParams { last, isolated: true, ..LookupParams::first(self.flow.in_port, 0) };
             if self.forwards_from(port) {
                 self.resubmit(search);
-                self.end_list();
+                self.run_action_set_or_freeze();
             } else {
                 self.only_learn(|walk| walk.resubmit(search));
             }
@@ -316,7 +316,7 @@ impl<'a> Walk<'a> {
         if last || is_reversible(actions) {
             self.with_flow_restored(last, |walk| {
                 walk.actions(actions, last, false);
-                walk.end_list();
+                walk.run_action_set_or_freeze();
             });
         } else {
             self.copy_in_datapath(actions);
@@ -324,16 +324,6 @@ impl<'a> Walk<'a> {
         self.flow = *flow;
         self.mark_all_words_changed();
         self.pipeline = pipeline;
-    }
-
-    /// Ends the actions of a packet: executes the action set, or freezes the walk.
-    pub(crate) fn end_list(&mut self) {
-        if !self.freezing.active {
-            self.run_action_set();
-        }
-        if self.freezing.active {
-            self.finish_freezing();
-        }
     }
 
     /// Lets the datapath execute these actions on a copy of the packet, because other actions cannot undo their changes.
@@ -347,7 +337,7 @@ impl<'a> Walk<'a> {
         let (committed, packet_state) = (Box::new(self.committed.clone()), self.packet_state);
         let outside = std::mem::take(&mut self.out.actions);
         self.actions(actions, true, false);
-        self.end_list();
+        self.run_action_set_or_freeze();
         let inside = std::mem::replace(&mut self.out.actions, outside);
         if !inside.is_empty() {
             self.out.actions.push(match capabilities.clone {

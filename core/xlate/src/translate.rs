@@ -158,13 +158,13 @@ impl<'a> Walk<'a> {
         self.finish_actions();
     }
 
-    /// Calls [`end_list`](Self::end_list) at the end of the tables, unless the walk has failed.
+    /// Calls [`run_action_set_or_freeze`](Self::run_action_set_or_freeze) at the end of the tables, unless the walk has failed.
     pub(crate) fn finish_actions(&mut self) {
         if self.out.error.is_some() {
             return;
         }
         self.progress.tables_done = true;
-        self.end_list();
+        self.run_action_set_or_freeze();
         if !self.freezing.active {
             self.send_dhcp_to_local();
         }

@@ -67,11 +67,11 @@ pub struct Pending {
 pub enum Wait {
     /// A warp: virtual time advances step by step.
     Warp(Warp),
-    /// The main loop's next iteration, after the last step of a warp.
+    /// The main loop's next turn, after the last step of a warp.
     Warped,
     /// Revalidation of all megaflows.
     Revalidated {
-        /// An iteration of the main loop has begun since the command.
+        /// A turn of the main loop has begun since the command.
         turned: bool,
     },
     /// The comparison of all megaflows with the tables.

@@ -26,7 +26,7 @@ fn sums(tally: &Tally) -> [(&'static str, Json); 8] {
         ("sent", event(Event::Sent)),
         ("delivered", event(Event::Delivered)),
         ("parked", tally.parked().into()),
-        ("fragments", tally.fragments().into()),
+        ("fragments", tally.waiting_fragments().into()),
         ("dropped", tally.dropped_total().into()),
         ("on their way", Json::from(i64::try_from(tally.balance()).unwrap_or(i64::MAX))),
     ]
@@ -60,7 +60,7 @@ mod tests {
         tally.add(Event::Received, 9);
         tally.add(Event::Sent, 4);
         tally.add(Event::Parked, 2);
-        tally.drop(DropReason::PortRemoved, 2);
+        tally.count_drops(DropReason::PortRemoved, 2);
         let reason = DropReason::PortRemoved.name();
         assert_eq!(
             text("netdev@ovs-netdev", &tally),

@@ -234,7 +234,7 @@ fn tally_text(tally: &Tally) -> String {
         ratio(n(Event::MasksVisited), n(Event::MegaflowHit)),
         n(Event::Missed),
         n(Event::Lost),
-        ratio(n(Event::Sent), n(Event::OutputBatches)),
+        ratio(n(Event::Sent), n(Event::OutputBursts)),
     )
 }
 

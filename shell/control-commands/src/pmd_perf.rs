@@ -155,7 +155,7 @@ impl Measurement {
     }
 
     fn sent(&self) -> String {
-        let (packets, batches) = (self.n(Event::Sent), self.n(Event::OutputBatches));
+        let (packets, batches) = (self.n(Event::Sent), self.n(Event::OutputBursts));
         if packets == 0 {
             return format!("  Tx packets:         {packets:12}\n\n");
         }
@@ -204,7 +204,7 @@ mod tests {
             (Event::Missed, 1000),
             (Event::UpcallCycles, 30_000_000),
             (Event::Sent, 999_000),
-            (Event::OutputBatches, 40_000),
+            (Event::OutputBursts, 40_000),
         ] {
             tally.add(event, n);
         }

@@ -1,6 +1,6 @@
 //! Commands that are answered later: `time/warp`, `revalidator/wait`, `revalidator/verify`, `exit`; and `time/stop`.
 //!
-//! A waiting command is checked once in each iteration of the main loop. It is answered one complete iteration after
+//! A waiting command is checked once in each turn of the main loop. It is answered one complete turn after
 //! the event, so that all consequences of the event are complete when the client receives the reply.
 
 use crate::answer::{Answer, Wait, unknown};

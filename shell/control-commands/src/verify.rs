@@ -5,7 +5,7 @@
 //! that `dpctl/mod-flow` changed. Nothing is repaired, so that the difference can be examined. Tests end with this
 //! command.
 //!
-//! The megaflows are compared in steps, one per iteration of the main loop, so that the loop is not blocked.
+//! The megaflows are compared in steps, one per turn of the main loop, so that the loop is not blocked.
 
 use dpif::DpFlow;
 use dpif::text::{NoNames, actions_text, ufid_text};

@@ -1,4 +1,4 @@
-//! Builds a view on the main thread, in slices, so that one iteration of the main loop reads at most [`SLICE`] ports.
+//! Builds a view on the main thread, in slices, so that one turn of the main loop reads at most [`SLICE`] ports.
 
 use crate::view::{BridgeView, Counters, DatapathView, PortView, RxqView, View};
 use bridge::vlan::VlanMode;

@@ -108,7 +108,7 @@ impl Shared {
         }
     }
 
-    /// Whether a new view is requested. Costs one load in each iteration of the main loop.
+    /// Whether a new view is requested. Costs one load in each turn of the main loop.
     pub(crate) fn is_view_requested(&self) -> bool {
         self.view_requested.load(Ordering::Acquire)
     }

@@ -1,5 +1,5 @@
 //! Batch of requests of one connection, which the thread of the sockets hands to the main loop. A batch needs one wake-up, one lock and
-//! one update of the [`Backlog`](crate::backlog::Backlog).
+//! one update of the [`WaitingBytes`](crate::waiting_bytes::WaitingBytes).
 
 use crate::request::Content;
 use openflow::{Message, Version, Xid};

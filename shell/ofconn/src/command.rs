@@ -1,9 +1,9 @@
 //! Commands of the main loop to the sockets, and events that the sockets report to the main loop.
 
-use crate::backlog::Backlog;
 use crate::batch::Batch;
 use crate::packet_limit::PacketKind;
 use crate::target::ConnKind;
+use crate::waiting_bytes::WaitingBytes;
 use openflow::{Body, Dialect, Message, Version};
 use std::fmt;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// The estimated length of the message in bytes. [`Backlog`] counts the exact length after the message is encoded.
+    /// The estimated length of the message in bytes. [`WaitingBytes`] counts the exact length after the message is encoded.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Command::Send(message, _) | Command::PacketIn(_, message, _) => bytes(&message.body),
@@ -112,5 +112,5 @@ pub(crate) struct OpenedConn {
     pub(crate) version: Version,
     /// Whether the connection gets asynchronous messages by default.
     pub(crate) asynchronous: bool,
-    pub(crate) backlog: Arc<Backlog>,
+    pub(crate) waiting_bytes: Arc<WaitingBytes>,
 }

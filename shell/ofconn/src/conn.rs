@@ -1,6 +1,5 @@
 //! One connection with its socket: connecting, reading, writing, snooping.
 
-use crate::backlog::{Backlog, OUTPUT_MAX};
 use crate::batch::{Batch, BatchBuilder};
 use crate::command::{Command, OpenedConn, Parts};
 use crate::packet_limit::{OVERFLOW, PacketKind, PacketLimit};
@@ -8,6 +7,7 @@ use crate::protocol::ProtocolState;
 use crate::target::{ConnKind, ControllerTarget};
 use crate::trace::VCONN;
 use crate::unsent::{self, UnsentAges};
+use crate::waiting_bytes::{OUTPUT_MAX, WaitingBytes};
 use ofproto::Preparer;
 use openflow::message::ErrorBody;
 use openflow::session::Role;
@@ -47,7 +47,7 @@ pub(crate) struct Conn {
     /// `None` while the socket is not connected.
     protocol: Option<ProtocolState>,
     /// Counts of the bytes that wait between this connection and its session.
-    backlog: Arc<Backlog>,
+    waiting_bytes: Arc<WaitingBytes>,
     /// The main loop has to be woken: its limit on unwritten output was met since the last `flush`.
     is_awaited: bool,
     /// Decoding stopped because [`OUTPUT_MAX`] bytes or more waited to be written.
@@ -91,7 +91,7 @@ impl Conn {
             settings,
             reconnect,
             protocol: Some(ProtocolState::new(&name, versions, debug_actions)),
-            backlog: Arc::default(),
+            waiting_bytes: Arc::default(),
             is_awaited: false,
             input_paused: false,
             parts: None,
@@ -119,7 +119,7 @@ impl Conn {
             reconnect: Reconnect::new(name, Wording::OpenFlow, now),
             settings: settings.clone(),
             protocol: None,
-            backlog: Arc::default(),
+            waiting_bytes: Arc::default(),
             is_awaited: false,
             input_paused: false,
             parts: None,
@@ -170,7 +170,7 @@ impl Conn {
 
     /// The role of the peer, if the connection is open.
     pub(crate) fn role(&self) -> Option<Role> {
-        self.is_open().then(|| self.backlog.role())
+        self.is_open().then(|| self.waiting_bytes.role())
     }
 
     /// Runs timers, reads and writes.
@@ -197,28 +197,28 @@ impl Conn {
             return None;
         }
         self.reconnect.connected(now);
-        self.backlog = Arc::default();
+        self.waiting_bytes = Arc::default();
         Some(OpenedConn {
             kind: self.kind,
             target: self.target.is_some().then(|| self.settings.target.clone()),
             name: self.reconnect.name().to_owned(),
             version: protocol.version(),
             asynchronous: self.settings.async_messages,
-            backlog: Arc::clone(&self.backlog),
+            waiting_bytes: Arc::clone(&self.waiting_bytes),
         })
     }
 
-    /// Decodes at most `count` further requests. `None`: no complete request has arrived, or the backlog is full.
+    /// Decodes at most `count` further requests. `None`: no complete request has arrived, or too many requests wait for the main loop.
     pub(crate) fn decode(&mut self, count: usize, preparer: &mut Preparer) -> Option<Batch> {
         let protocol = self.protocol.as_mut().filter(|c| c.is_open())?;
         let mut filling = BatchBuilder::default();
-        protocol.decode(&mut filling, preparer, (count, self.backlog.request_space()));
+        protocol.decode(&mut filling, preparer, (count, self.waiting_bytes.request_space()));
         self.input_paused = protocol.output_len() >= OUTPUT_MAX;
         if filling.len() == 0 {
             return None;
         }
         let batch = filling.finish();
-        self.backlog.requests_decoded(batch.memory);
+        self.waiting_bytes.requests_decoded(batch.memory);
         Some(batch)
     }
 
@@ -240,7 +240,7 @@ impl Conn {
                 Command::Parts(parts, dialect) => self.parts = self.is_open().then_some((parts, dialect)),
             }
         }
-        self.is_awaited |= self.backlog.update_output(bytes, self.output_len());
+        self.is_awaited |= self.waiting_bytes.update_output(bytes, self.output_len());
     }
 
     /// Logs `reply` if it is an error reply.
@@ -347,7 +347,7 @@ impl Conn {
     pub(crate) fn flush(&mut self, now: Millis) -> bool {
         self.write(now);
         let is_awaited = std::mem::take(&mut self.is_awaited);
-        self.backlog.update_output(0, self.output_len()) | is_awaited
+        self.waiting_bytes.update_output(0, self.output_len()) | is_awaited
     }
 
     fn write(&mut self, now: Millis) {

@@ -6,7 +6,6 @@
 //!
 //! **Threads**: the thread that owns the bridge. It reaches the sockets through a [`SocketServer`].
 
-use crate::backlog::OUTPUT_MAX;
 use crate::batch::Incoming;
 use crate::command::{ConnId, Event};
 use crate::request::Content;
@@ -14,6 +13,7 @@ use crate::session::{BUNDLE_IDLE, Session};
 use crate::socket_server::SocketServer;
 use crate::target::{ConnectionsConfig, is_passive};
 use crate::thread::SocketThread;
+use crate::waiting_bytes::OUTPUT_MAX;
 use openflow::{Version, Xid};
 use runtime::WaitSet;
 use std::collections::BTreeMap;
@@ -216,7 +216,7 @@ impl Connections {
     /// Ends a turn: hands replies to the sockets, removes closed connections.
     pub fn flush(&mut self, now: Millis) {
         for (id, session) in &mut self.sessions {
-            session.queues.backlog.set_role(session.role);
+            session.queues.waiting_bytes.set_role(session.role);
             self.socket_server.collect(*id, session.queues.take_outgoing());
         }
         self.socket_server.deliver(now);
@@ -239,8 +239,8 @@ impl Connections {
             let queues = &session.queues;
             session.deadline(self.bundle_idle).into_iter().for_each(|deadline| set.deadline(deadline));
             let is_left = queues.turn_quota == 0 || queues.has_incoming() && !session.busy;
-            let goes_on = is_left && (queues.has_ended || queues.backlog.await_written(OUTPUT_MAX - 1));
-            let is_written = queues.awaits_written && queues.backlog.await_written(0);
+            let goes_on = is_left && (queues.has_ended || queues.waiting_bytes.await_written(OUTPUT_MAX - 1));
+            let is_written = queues.awaits_written && queues.waiting_bytes.await_written(0);
             if goes_on || is_written || queues.has_outgoing() {
                 set.wake_now();
             }

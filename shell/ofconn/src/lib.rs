@@ -5,7 +5,7 @@
 //! | `connections.rs` | in the main loop: all connections of a bridge; serves their requests in turn |
 //! | `session.rs`, `role.rs`, `asynchronous.rs` | in the main loop: one connection, its role, subscriptions and bundles |
 //! | `packet_in.rs`, `status.rs` | messages to subscribers; state of controllers for the database |
-//! | `socket_server.rs`, `command.rs`, `backlog.rs` | commands to the sockets, events from the sockets; limits on waiting bytes in both directions |
+//! | `socket_server.rs`, `command.rs`, `waiting_bytes.rs` | commands to the sockets, events from them; limits on waiting bytes |
 //! | `batch.rs`, `request.rs` | requests on their way to the main loop |
 //! | `thread.rs` | the thread that serves the sockets of all bridges |
 //! | `sockets.rs`, `listener.rs`, `conn.rs` | on that thread: the sockets of a bridge; one connection with its socket |
@@ -17,7 +17,6 @@
 //! In dummy mode there is no thread: the main loop serves the sockets itself, in a fixed order.
 
 mod asynchronous;
-mod backlog;
 mod batch;
 mod command;
 mod conn;
@@ -36,6 +35,7 @@ mod target;
 mod thread;
 mod trace;
 mod unsent;
+mod waiting_bytes;
 
 #[cfg(test)]
 mod tests;

@@ -4,10 +4,10 @@
 //! **Bounds**: a message has at most 64 KiB, because its length field has 16 bits. The owner limits the output queue: it stops reading
 //! from a peer that does not read its replies.
 
-use crate::backlog::OUTPUT_MAX;
 use crate::batch::{BatchBuilder, Incoming};
 use crate::request::Content;
 use crate::trace;
+use crate::waiting_bytes::OUTPUT_MAX;
 use ofproto::Preparer;
 use openflow::message::{ErrorBody, Hello};
 use openflow::session::negotiate;

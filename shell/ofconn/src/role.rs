@@ -2,7 +2,7 @@
 
 use crate::command::ConnId;
 use crate::connections::Connections;
-use openflow::session::{Role, RoleReply, RoleStatus};
+use openflow::session::{Role, RoleContent, RoleStatus};
 use openflow::{Body, OfError, Version};
 
 /// `OFPCRR_MASTER_REQUEST`
@@ -10,7 +10,7 @@ const ANOTHER_IS_PRIMARY: u8 = 0;
 
 impl Connections {
     /// Executes a role request and returns the reply.
-    pub fn request_role(&mut self, id: ConnId, request: &RoleReply) -> Result<RoleReply, OfError> {
+    pub fn request_role(&mut self, id: ConnId, request: &RoleContent) -> Result<RoleContent, OfError> {
         if !matches!(request.role, Role::NoChange | Role::Equal)
             && let Some(generation) = request.generation_id
         {
@@ -22,7 +22,7 @@ impl Connections {
             role => self.session(id).into_iter().for_each(|s| s.role = role),
         }
         let role = self.session(id).map(|s| s.role).unwrap_or_default();
-        Ok(RoleReply { role, generation_id: self.generation_id, controller_id: None })
+        Ok(RoleContent { role, generation_id: self.generation_id, controller_id: None })
     }
 
     /// Stores the generation id. Fails if it is older than the stored one; because generation ids wrap around, it is older if it is

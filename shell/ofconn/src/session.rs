@@ -1,13 +1,13 @@
 //! One OpenFlow connection as the main loop sees it: requests to be answered, messages to be sent, and the state that the peer has set.
 
 use crate::asynchronous::{AsyncKind, AsyncMasks};
-use crate::backlog::Backlog;
 use crate::batch::{Batch, Incoming};
 use crate::command::{Command, OpenedConn, Parts};
 use crate::packet_limit::{OVERFLOW, PacketKind};
 use crate::protocol::error_message;
 use crate::target::ConnKind;
 use crate::trace::FlowModCounts;
+use crate::waiting_bytes::WaitingBytes;
 use openflow::flow_mod::FlowCommand;
 use openflow::packet_io::PacketInFormat;
 use openflow::session::{Role, SwitchConfig};
@@ -91,7 +91,7 @@ pub(crate) struct Queues {
     /// The main loop has to be woken when all output is written.
     pub(crate) awaits_written: bool,
     /// Byte counts, shared with the sockets.
-    pub(crate) backlog: Arc<Backlog>,
+    pub(crate) waiting_bytes: Arc<WaitingBytes>,
 }
 
 impl Session {
@@ -125,7 +125,7 @@ impl Session {
                 turn_quota: 0,
                 has_ended: false,
                 awaits_written: false,
-                backlog: opened.backlog,
+                waiting_bytes: opened.waiting_bytes,
             },
         }
     }
@@ -137,7 +137,7 @@ impl Session {
 
     /// Bytes that wait to be written: exact for encoded messages, estimated for the other ones.
     pub fn output_len(&self) -> usize {
-        self.queues.backlog.output_len()
+        self.queues.waiting_bytes.output_len()
     }
 
     /// Queues a message. A message that the version cannot express is not sent; flows that are too large for it are left out.
@@ -216,7 +216,7 @@ impl Session {
 
 impl Queues {
     fn push(&mut self, command: Command) {
-        self.backlog.add_pending_output(command.bytes());
+        self.waiting_bytes.add_pending_output(command.bytes());
         self.outgoing.push(command);
     }
 
@@ -239,13 +239,13 @@ impl Queues {
     }
 
     /// The next request or refusal; the bytes of the message are written into `raw`. The flag tells the caller to wake the sockets:
-    /// they had stopped decoding because the backlog was full, and it has space again.
+    /// they had stopped decoding because too many requests waited for the main loop, and the main loop has taken enough of them.
     pub(crate) fn take_incoming(&mut self, raw: &mut Vec<u8>) -> Option<(Incoming, bool)> {
         let batch = self.incoming.front_mut()?;
         let incoming = batch.take_next(raw)?;
         let mut is_awaited = false;
         if batch.is_empty() {
-            is_awaited = self.backlog.requests_taken(batch.memory);
+            is_awaited = self.waiting_bytes.requests_taken(batch.memory);
             self.incoming.pop_front();
         }
         Some((incoming, is_awaited))

@@ -4,7 +4,7 @@ use crate::{Connections, ConnectionsConfig, Content, ControllerTarget, Parts, Re
 use openflow::flow_mod::{Duration, FlowRemoved, RemovedReason};
 use openflow::message::Hello;
 use openflow::packet_io::PacketIn;
-use openflow::session::{Role, RoleReply, SwitchConfig};
+use openflow::session::{Role, RoleContent, SwitchConfig};
 use openflow::{Body, Dialect, Message, OfError, Version, VersionSet, Xid};
 use runtime::{Clock, PollLoop, WaitSet};
 use std::io::{ErrorKind, Read, Write};
@@ -224,7 +224,7 @@ fn one_primary_and_no_stale_generation() {
     let _a = test.open("ctl", Version::V13);
     let _b = test.open("ctl", Version::V14);
     let ids: Vec<_> = test.connections.sessions().map(|(id, _)| id).collect();
-    let ask = |role, generation| RoleReply { role, generation_id: Some(generation), controller_id: None };
+    let ask = |role, generation| RoleContent { role, generation_id: Some(generation), controller_id: None };
     test.connections.request_role(ids[1], &ask(Role::Primary, 5)).unwrap();
     let reply = test.connections.request_role(ids[0], &ask(Role::Primary, 6)).unwrap();
     assert_eq!((reply.role, reply.generation_id), (Role::Primary, Some(6)));

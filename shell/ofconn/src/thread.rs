@@ -3,8 +3,8 @@
 //! A turn carries out the commands of the main loop, then serves each bridge. A queue's reader is woken when the queue was empty
 //! before: the main loop for events, this thread for commands. Both threads sleep while there is nothing to do.
 //!
-//! **Bounds**: [`Backlog`](crate::backlog::Backlog) limits waiting requests. Commands are limited by what the main loop issues in a turn:
-//! the main loop executes no request of a connection with much unwritten output.
+//! **Bounds**: [`WaitingBytes`](crate::waiting_bytes::WaitingBytes) limits waiting requests. Commands are limited by what the main loop issues
+//! in a turn: the main loop executes no request of a connection with much unwritten output.
 
 use crate::command::{Command, ConnId, Event};
 use crate::sockets::Sockets;

@@ -9,13 +9,13 @@
 
 use crate::bridge::Bridge;
 use crate::host::Host;
-use crate::service::{Answer, Service};
+use crate::service::{RequestResult, Service};
 use crate::unfinished::{Barrier, Unfinished};
 use openflow::{Body, Message};
 
 impl Service<'_> {
     /// Returns no reply while megaflows are being revalidated; the reply is sent later.
-    pub(crate) fn barrier(&mut self, request: &Message) -> Answer {
+    pub(crate) fn barrier(&mut self, request: &Message) -> RequestResult {
         let version = self.host.next_version();
         if self.host.is_done(version) {
             return Ok(Some(Body::BarrierReply));

@@ -5,7 +5,7 @@
 
 use crate::bundle_messages::{BundleMessages, Work};
 use crate::packet_out::check_packet_out;
-use crate::service::{Answer, Service};
+use crate::service::{RequestResult, Service};
 use ofconn::{BundledMessage, BundledRequest, OpenBundle};
 use ofproto::check_flow_mod;
 use ofproto::tlv::fields_used;
@@ -22,7 +22,12 @@ const MEMORY_MAX: usize = 2 << 30;
 const MESSAGE_OVERHEAD: usize = 512;
 
 impl Service<'_> {
-    pub(crate) fn bundle_control(&mut self, control: &BundleControl, outer: &Message, raw: &[u8]) -> Answer {
+    pub(crate) fn bundle_control(
+        &mut self,
+        control: &BundleControl,
+        outer: &Message,
+        raw: &[u8],
+    ) -> RequestResult {
         use BundleControlType::*;
         let kind = match control.kind {
             OpenRequest => self.open(control, raw).map(|()| OpenReply),

@@ -1,6 +1,6 @@
 //! Switch configuration, and the subscriptions of a connection to asynchronous messages.
 
-use crate::service::{Answer, Service};
+use crate::service::{RequestResult, Service};
 use ofconn::AsyncKind;
 use openflow::Body;
 use openflow::packet_io::PacketInReason;
@@ -14,7 +14,7 @@ static LIMIT: RateLimit = RateLimit::new(1, 5);
 const MISS_SEND_LEN: u16 = 128;
 
 impl Service<'_> {
-    pub(crate) fn get_config(&mut self) -> Answer {
+    pub(crate) fn get_config(&mut self) -> RequestResult {
         let frag = self.bridge.frags;
         let session = self.session()?;
         let ttl = session.masks.wants(Role::Equal, AsyncKind::PacketIn, PacketInReason::InvalidTtl as u8);
@@ -25,7 +25,7 @@ impl Service<'_> {
         })))
     }
 
-    pub(crate) fn set_config(&mut self, config: &SwitchConfig) -> Answer {
+    pub(crate) fn set_config(&mut self, config: &SwitchConfig) -> RequestResult {
         let session = self.session()?;
         session.config = *config;
         if let Some(on) = config.invalid_ttl_to_controller {
@@ -44,12 +44,12 @@ impl Service<'_> {
         Ok(None)
     }
 
-    pub(crate) fn get_async(&mut self) -> Answer {
+    pub(crate) fn get_async(&mut self) -> RequestResult {
         let session = self.session()?;
         Ok(Some(Body::GetAsyncReply(session.masks.to_config(session.version()))))
     }
 
-    pub(crate) fn set_async(&mut self, config: &AsyncConfig) -> Answer {
+    pub(crate) fn set_async(&mut self, config: &AsyncConfig) -> RequestResult {
         let session = self.session()?;
         session.masks.apply(config, session.version());
         if session.service && session.config.miss_send_len == 0 {

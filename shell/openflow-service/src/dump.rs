@@ -9,7 +9,7 @@
 
 use crate::bridge::Bridge;
 use crate::host::Host;
-use crate::service::{Answer, Service};
+use crate::service::{RequestResult, Service};
 use crate::stats::{PORTS_PER_TURN, port_stats};
 use crate::unfinished::{Dump, RestOfDump};
 use ofconn::{ConnId, Parts};
@@ -29,7 +29,7 @@ const OUTPUT_MAX: usize = 64 << 10;
 
 impl Service<'_> {
     /// `OFPMP_FLOW`. Returns no reply if there are many flows: the reply is then sent in parts.
-    pub(crate) fn flow_stats(&mut self, criteria: Criteria, message: &Message, raw: &[u8]) -> Answer {
+    pub(crate) fn flow_stats(&mut self, criteria: Criteria, message: &Message, raw: &[u8]) -> RequestResult {
         self.host.fold_statistics();
         let ofproto = &mut self.bridge.ofproto;
         let flows: usize =

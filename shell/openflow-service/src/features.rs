@@ -2,7 +2,7 @@
 
 use crate::bridge::Bridge;
 use crate::port::BridgePort;
-use crate::service::{Answer, Service};
+use crate::service::{RequestResult, Service};
 use bridge::spanning_tree::PortState as TreeState;
 use ofproto::TABLE_INTERNAL;
 use openflow::port::{Port, PortConfig, PortReason, PortState, StpState, features};
@@ -17,7 +17,7 @@ use units::OfPort;
 pub(crate) const ACTIONS_10: u32 = 0xfff;
 
 impl Service<'_> {
-    pub(crate) fn features(&mut self, version: Version) -> Answer {
+    pub(crate) fn features(&mut self, version: Version) -> RequestResult {
         let capabilities = Capabilities {
             flow_stats: true,
             table_stats: true,

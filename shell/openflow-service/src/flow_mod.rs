@@ -2,14 +2,14 @@
 
 use crate::announce::announce;
 use crate::reclaim;
-use crate::service::{Answer, Service};
+use crate::service::{RequestResult, Service};
 use ofproto::{Effects, FlowRequest, check_flow_mod};
 use openflow::flow_mod::FlowMod;
 use openflow::{OfError, Version};
 use std::sync::Arc;
 
 impl Service<'_> {
-    pub(crate) fn flow_mod(&mut self, fm: &FlowMod, version: Version) -> Answer {
+    pub(crate) fn flow_mod(&mut self, fm: &FlowMod, version: Version) -> RequestResult {
         check_flow_mod(fm, version)?;
         let request = self.bridge.ofproto.request(fm);
         self.execute(request)?;

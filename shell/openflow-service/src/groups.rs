@@ -1,6 +1,6 @@
 //! Group and meter mods.
 
-use crate::service::{Answer, Service};
+use crate::service::{RequestResult, Service};
 use openflow::Message;
 use openflow::group::GroupMod;
 use openflow::meter::MeterMod;
@@ -11,7 +11,7 @@ const GROUPS: u8 = 0;
 const METERS: u8 = 1;
 
 impl Service<'_> {
-    pub(crate) fn group_mod(&mut self, gm: &GroupMod, message: &Message) -> Answer {
+    pub(crate) fn group_mod(&mut self, gm: &GroupMod, message: &Message) -> RequestResult {
         let effects = self.bridge.ofproto.handle_group_mod(gm, self.now)?;
         if let Some(group) = self.bridge.ofproto.group(gm.group) {
             crate::group_log::changed(gm, group);
@@ -21,7 +21,7 @@ impl Service<'_> {
         Ok(None)
     }
 
-    pub(crate) fn meter_mod(&mut self, mm: &MeterMod, message: &Message) -> Answer {
+    pub(crate) fn meter_mod(&mut self, mm: &MeterMod, message: &Message) -> RequestResult {
         let effects = self.bridge.ofproto.handle_meter_mod(mm, self.now)?;
         self.after(&effects);
         self.forward(message, METERS);

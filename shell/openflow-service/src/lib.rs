@@ -10,7 +10,7 @@
 //! | `unfinished.rs` | work that takes several turns: commits, dumps, barriers |
 //! | `requests.rs`, `service.rs`, `host.rs` | a request, its execution, and its environment |
 //! | `flow_mod.rs`, `groups.rs`, `table.rs`, `tlv.rs`, `port_mod.rs` | requests that change the bridge |
-//! | `bundle.rs`, `bundle_messages.rs`, `commit.rs` | bundles: many requests that are executed together |
+//! | `bundle.rs`, `bundle_messages.rs`, `bundle_commit.rs` | bundles: many requests that are executed together |
 //! | `features.rs`, `stats.rs`, `dump.rs`, `config.rs`, `role.rs` | queries, settings of a connection, roles |
 //! | `packet_out.rs`, `nicira.rs`, `barrier.rs`, `monitor.rs` | packets, extensions, barriers, flow monitors |
 //! | `announce.rs`, `group_log.rs` | messages to controllers and the log about changes |
@@ -32,8 +32,8 @@ mod barrier;
 mod bridge;
 mod bridge_mirror;
 mod bundle;
+mod bundle_commit;
 mod bundle_messages;
-mod commit;
 mod config;
 mod controller_state;
 mod dump;

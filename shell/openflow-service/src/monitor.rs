@@ -4,7 +4,7 @@
 //! is written.
 
 use crate::bridge::Bridge;
-use crate::service::{Answer, Service};
+use crate::service::{RequestResult, Service};
 use ofconn::ConnId;
 use ofproto::Effects;
 use openflow::monitor::FlowMonitorRequest;
@@ -15,13 +15,13 @@ use units::Millis;
 const PAUSE_OUTPUT: usize = 128 * 1024;
 
 impl Service<'_> {
-    pub(crate) fn flow_monitor(&mut self, requests: &[FlowMonitorRequest]) -> Answer {
+    pub(crate) fn flow_monitor(&mut self, requests: &[FlowMonitorRequest]) -> RequestResult {
         let bridge = &mut *self.bridge;
         let updates = bridge.monitors.entry(self.conn).or_default().request(requests, &bridge.ofproto)?;
         Ok(Some(Body::FlowMonitorReply(updates)))
     }
 
-    pub(crate) fn cancel_monitor(&mut self, id: u32) -> Answer {
+    pub(crate) fn cancel_monitor(&mut self, id: u32) -> RequestResult {
         self.bridge.monitors.entry(self.conn).or_default().cancel(id)?;
         Ok(None)
     }

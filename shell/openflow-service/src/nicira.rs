@@ -1,14 +1,14 @@
 //! Nicira's extensions: settings of a connection, resumed packets, tunnel options, removal of tracked connections.
 
 use crate::host::ResumedPacket;
-use crate::service::{Answer, Service};
+use crate::service::{RequestResult, Service};
 use openflow::packet_io::PacketIn;
 use openflow::{Body, Continuation};
 use translation::upcall::packet_in::thawed;
 use units::PortNo;
 
 impl Service<'_> {
-    pub(crate) fn nicira(&mut self, body: &Body) -> Answer {
+    pub(crate) fn nicira(&mut self, body: &Body) -> RequestResult {
         match body {
             Body::SetFlowFormat(nxm) => self.session()?.nxm = *nxm,
             Body::FlowModTableId(on) => self.session()?.dialect.flow_mod_table_id = *on,
@@ -31,7 +31,7 @@ impl Service<'_> {
     }
 
     /// Continues a packet that `controller(pause)` sent to a controller and that the controller returned.
-    fn resume(&mut self, pin: &PacketIn) -> Answer {
+    fn resume(&mut self, pin: &PacketIn) -> RequestResult {
         let session = self.session()?;
         let (version, debug) = (session.version(), session.dialect.debug_actions);
         let continuation = Continuation::decode(&pin.continuation, version, debug)?;

@@ -1,6 +1,6 @@
 //! Packet-outs: packets of controllers.
 
-use crate::service::{Answer, Service};
+use crate::service::{RequestResult, Service};
 use flow::{Flow, Match};
 use ofproto::check_consistency;
 use openflow::flow_mod::NO_BUFFER;
@@ -9,7 +9,7 @@ use openflow::{OfError, Version};
 use units::OfPort;
 
 impl Service<'_> {
-    pub(crate) fn packet_out(&mut self, po: &PacketOut, version: Version) -> Answer {
+    pub(crate) fn packet_out(&mut self, po: &PacketOut, version: Version) -> RequestResult {
         check_packet_out(po, version)?;
         self.bridge.ofproto.check_actions(&po.actions)?;
         self.host.packet_out(po, None);

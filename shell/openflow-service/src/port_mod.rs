@@ -1,12 +1,12 @@
 //! Port mods: changes of a port's configuration by controllers.
 
 use crate::features::port_message;
-use crate::service::{Answer, Service};
+use crate::service::{RequestResult, Service};
 use openflow::OfError;
 use openflow::port::{PortConfig, PortMod, PortReason, PortState};
 
 impl Service<'_> {
-    pub(crate) fn port_mod(&mut self, pm: &PortMod) -> Answer {
+    pub(crate) fn port_mod(&mut self, pm: &PortMod) -> RequestResult {
         self.check_port_mod(pm)?;
         self.apply_port_mod(pm);
         Ok(None)

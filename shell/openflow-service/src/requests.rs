@@ -2,9 +2,9 @@
 
 use crate::bridge::Bridge;
 use crate::host::Host;
-use crate::service::{Answer, Service};
+use crate::service::{RequestResult, Service};
 use crate::unfinished::Unfinished;
-use crate::{barrier, commit, dump};
+use crate::{barrier, bundle_commit, dump};
 use ofconn::{Content, Request};
 use ofproto::Criteria;
 use openflow::{Body, Message, OfError};
@@ -40,7 +40,7 @@ pub fn continue_work(bridge: &mut Bridge, host: &mut dyn Host, wait: bool) {
     let now = host.now();
     if let Some(commit) = bridge.unfinished.commit.take() {
         let (conn, xid) = (commit.conn, commit.message.xid);
-        commit::continue_commit(&mut Service { bridge, host, conn, xid, now }, commit, wait);
+        bundle_commit::continue_commit(&mut Service { bridge, host, conn, xid, now }, commit, wait);
     }
     dump::run(bridge, host, now);
     barrier::run(bridge, host);
@@ -57,7 +57,7 @@ fn hold(bridge: &mut Bridge) {
 }
 
 impl Service<'_> {
-    fn dispatch(&mut self, message: &Message, raw: &[u8]) -> Answer {
+    fn dispatch(&mut self, message: &Message, raw: &[u8]) -> RequestResult {
         if changes_the_switch(&message.body) {
             self.refuse_secondary()?;
         }

@@ -1,12 +1,12 @@
 //! Role requests, and messages about requests of other controllers.
 
-use crate::service::{Answer, Service};
+use crate::service::{RequestResult, Service};
 use ofconn::AsyncKind;
-use openflow::session::RoleReply;
+use openflow::session::RoleContent;
 use openflow::{Body, Message, Xid};
 
 impl Service<'_> {
-    pub(crate) fn role(&mut self, request: &RoleReply) -> Answer {
+    pub(crate) fn role(&mut self, request: &RoleContent) -> RequestResult {
         let reply = self.bridge.conns.request_role(self.conn, request)?;
         Ok(Some(Body::RoleReply(reply)))
     }

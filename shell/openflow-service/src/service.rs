@@ -8,7 +8,7 @@ use openflow::{Body, Message, OfError, Xid};
 use units::Millis;
 
 /// The result of a request: a reply, `None` if there is no reply or it is sent later, or an error.
-pub(crate) type Answer = Result<Option<Body>, OfError>;
+pub(crate) type RequestResult = Result<Option<Body>, OfError>;
 
 /// A request that is being executed.
 pub(crate) struct Service<'a> {
@@ -21,9 +21,9 @@ pub(crate) struct Service<'a> {
 
 impl Service<'_> {
     /// Queues the reply for the connection.
-    pub(crate) fn answer(&mut self, answer: Answer, message: &Message, raw: &[u8]) {
+    pub(crate) fn answer(&mut self, result: RequestResult, message: &Message, raw: &[u8]) {
         let Some(session) = self.bridge.conns.session(self.conn) else { return };
-        match answer {
+        match result {
             Ok(Some(body)) => session.send(message.reply(body)),
             Ok(None) => {}
             Err(error) => session.send_error(error, raw),

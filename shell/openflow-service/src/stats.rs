@@ -5,7 +5,7 @@ use crate::features::{ACTIONS_10, port_message};
 use crate::host::{Host, QueueCounts};
 use crate::port::{Backing, BridgePort};
 use crate::ports::Ports;
-use crate::service::{Answer, Service};
+use crate::service::{RequestResult, Service};
 use crate::unfinished::{Dump, RestOfDump};
 use ofproto::Criteria;
 use openflow::flow_mod::Duration;
@@ -22,7 +22,7 @@ pub(crate) const PORTS_PER_TURN: usize = 100;
 const BUCKET_ACTIONS: u32 = 1 | 0x7ff << 15;
 
 impl Service<'_> {
-    pub(crate) fn multipart(&mut self, message: &Message) -> Answer {
+    pub(crate) fn multipart(&mut self, message: &Message) -> RequestResult {
         let ofproto = &self.bridge.ofproto;
         let reply = match &message.body {
             Body::DescRequest => Body::DescReply(self.desc()),
@@ -83,7 +83,7 @@ impl Service<'_> {
     }
 
     /// `OFPMP_PORT_STATS`. Returns no reply if there are many ports: a dump then sends it in parts.
-    fn port_stats(&mut self, wanted: OfPort, message: &Message) -> Answer {
+    fn port_stats(&mut self, wanted: OfPort, message: &Message) -> RequestResult {
         // Devices have their own counters; those of tunnels and patch ports are fetched from the datapath.
         let is_meant = |p: &BridgePort| wanted == OfPort::NONE || p.ofport == wanted;
         let is_counted_here = |p: &BridgePort| is_meant(p) && !matches!(p.backing, Backing::Device { .. });

@@ -1,8 +1,8 @@
 //! Table mods, descriptions and features.
 
 use crate::bridge::Bridge;
-use crate::service::{Answer, Service};
-use ofproto::{Effects, TABLE_INTERNAL, VacancyEvents};
+use crate::service::{RequestResult, Service};
+use ofproto::{Effects, TABLE_INTERNAL, VacancyEvent};
 use openflow::table::{
     TableCommand, TableConfig, TableFeatures, TableStatus, VACANCY_DOWN, VACANCY_UP, Vacancy,
 };
@@ -12,7 +12,7 @@ use openflow::{Body, OfError};
 const EVICTION_FLAGS: u32 = 0b111;
 
 impl Service<'_> {
-    pub(crate) fn table_mod(&mut self, tm: &TableConfig) -> Answer {
+    pub(crate) fn table_mod(&mut self, tm: &TableConfig) -> RequestResult {
         if tm.eviction_flags.is_some_and(|flags| flags != EVICTION_FLAGS) {
             return Err(OfError::TmfcBadConfig);
         }
@@ -26,7 +26,7 @@ impl Service<'_> {
     }
 
     /// Handles a query (`features` is empty), or one part of a request to set table features (`more`: further parts follow).
-    pub(crate) fn table_features(&mut self, features: &[TableFeatures], more: bool) -> Answer {
+    pub(crate) fn table_features(&mut self, features: &[TableFeatures], more: bool) -> RequestResult {
         let parts = &mut self.session()?.table_features;
         for f in features {
             if parts.iter().any(|p| p.table == f.table) {
@@ -45,17 +45,17 @@ impl Service<'_> {
         Ok(Some(Body::TableFeaturesReply(self.bridge.ofproto.table_features())))
     }
 
-    /// Sets table features; only names can be changed. A request that replaces the tables must contain all of them, because no table can
-    /// be disabled.
+    /// Sets table features; only names can be changed. No table can be disabled, so a request that replaces the tables must contain all of
+    /// them, and requests to enable or disable tables are refused.
     fn set_table_features(&mut self, wanted: &[TableFeatures]) -> Result<(), OfError> {
         let ofproto = &mut self.bridge.ofproto;
         let old = ofproto.table_features();
-        let complete = match wanted.first().map(|w| w.command) {
+        let leaves_tables_enabled = match wanted.first().map(|w| w.command) {
             Some(TableCommand::Enable | TableCommand::Disable) => false,
             Some(TableCommand::Modify) => true,
             Some(TableCommand::Replace) | None => wanted.len() >= old.len(),
         };
-        if wanted.iter().any(|w| w.table == TABLE_INTERNAL) || !complete {
+        if wanted.iter().any(|w| w.table == TABLE_INTERNAL) || !leaves_tables_enabled {
             return Err(OfError::TffcEperm);
         }
         if wanted.len() > old.len() {
@@ -63,9 +63,12 @@ impl Service<'_> {
         }
         for new in wanted {
             let old = old.iter().find(|o| o.table == new.table).ok_or(OfError::TffcBadTable)?;
-            let named = ofproto.table(new.table).is_some_and(|t| t.config().name_from_database);
-            let renamed = named && !new.name.is_empty() && new.name != old.name;
-            if new.max_entries != old.max_entries || renamed || (!new.keeps_properties && exceeds(new, old)) {
+            let name_is_fixed = ofproto.table(new.table).is_some_and(|t| t.config().name_from_database);
+            let is_renamed = name_is_fixed && !new.name.is_empty() && new.name != old.name;
+            if new.max_entries != old.max_entries
+                || is_renamed
+                || (!new.keeps_properties && exceeds(new, old))
+            {
                 return Err(OfError::TffcEperm);
             }
         }
@@ -93,8 +96,8 @@ fn desc(bridge: &Bridge, table: u8) -> Option<TableConfig> {
 pub fn report_vacancy(bridge: &mut Bridge, effects: &Effects) {
     for (table, event) in bridge.ofproto.vacancy_events(effects) {
         let reason = match event {
-            VacancyEvents::Down => VACANCY_DOWN,
-            VacancyEvents::Up => VACANCY_UP,
+            VacancyEvent::Down => VACANCY_DOWN,
+            VacancyEvent::Up => VACANCY_UP,
         };
         if let Some(desc) = desc(bridge, table) {
             bridge.conns.send_table_status(&TableStatus { reason, desc });

@@ -4,7 +4,7 @@
 //! Packet-outs are not refused: as in Open vSwitch, metadata fields that are not mapped are ignored.
 
 use crate::bundle_messages::BundleMessages;
-use crate::service::{Answer, Service};
+use crate::service::{RequestResult, Service};
 use flow::tlv::{FIELDS, SPACE};
 use ofconn::OpenBundle;
 use ofproto::tlv::uses_fields;
@@ -13,7 +13,7 @@ use openflow::tlv::lay_out_match;
 use openflow::{Body, Message, OfError};
 
 impl Service<'_> {
-    pub(crate) fn change_tlv_table(&mut self, change: &TlvTableMod) -> Answer {
+    pub(crate) fn change_tlv_table(&mut self, change: &TlvTableMod) -> RequestResult {
         let waiting = self.fields_in_bundles();
         self.bridge.ofproto.change_tlv(change, waiting)?;
         self.host.changed();

@@ -126,7 +126,7 @@ impl Core {
         let elapsed_ms = i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX);
         let client_session = self.sessions.get(&session);
         let client = client_session
-            .map(|s| Client { role: &s.options.role, id: s.peer_id.as_deref() })
+            .map(|s| Client { role: &s.options.role, id: s.peer_common_name.as_deref() })
             .unwrap_or_default();
         let read_only = client_session.is_some_and(|s| s.options.read_only);
         let began = Instant::now();

@@ -423,8 +423,8 @@ impl Server {
         for (id, conn) in &self.conns {
             let fresh = || Session::new(conn.stream.name(), conn.options.clone(), Arc::clone(&conn.hung_up));
             let session = self.core.sessions.entry(*id).or_insert_with(fresh);
-            if session.peer_id.is_none() {
-                session.peer_id = conn.stream.peer_id().map(str::to_owned);
+            if session.peer_common_name.is_none() {
+                session.peer_common_name = conn.stream.peer_common_name().map(str::to_owned);
             }
             session.backlog = conn.backlog();
         }

@@ -53,7 +53,7 @@ pub struct Session {
     /// The name in log messages.
     name: String,
     /// The common name in the client's certificate.
-    pub peer_id: Option<String>,
+    pub peer_common_name: Option<String>,
     /// The options of the client's remote.
     pub options: RemoteOptions,
     pub monitors: Vec<Monitor>,
@@ -76,7 +76,7 @@ impl Session {
     pub fn new(name: &str, options: RemoteOptions, hung_up: Arc<AtomicBool>) -> Session {
         Session {
             name: name.to_owned(),
-            peer_id: None,
+            peer_common_name: None,
             options,
             monitors: Vec::new(),
             blocked: Vec::new(),

@@ -279,7 +279,7 @@ impl Workers {
         self.handles.values().map(|s| s.place).collect()
     }
 
-    /// Called in every iteration of the main loop: stores the load of queues and workers at the end of each interval, and runs
+    /// Called in every turn of the main loop: stores the load of queues and workers at the end of each interval, and runs
     /// auto load balance.
     pub fn tick(&mut self, datapath: &Datapath, now: Millis) {
         self.now = now;

@@ -105,7 +105,7 @@ pub fn wall_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64)
 }
 
-/// A running `time/warp [LARGE] STEP` command. The main loop makes one step per iteration, so that everything that is due
+/// A running `time/warp [LARGE] STEP` command. The main loop makes one step per turn, so that everything that is due
 /// after a step happens before the next step.
 #[derive(Debug)]
 pub struct Warp {

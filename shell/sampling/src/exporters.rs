@@ -6,7 +6,7 @@ use crate::sample_exporters::SampleExporters;
 use crate::settings::{BridgeSettings, Enabled};
 use exporter::ipfix::Stats;
 use exporter::netflow::{Delta, Key};
-use exporter::sflow::{Block, Source};
+use exporter::sflow::{CounterRecord, Source};
 use exporter::{Now, PortFacts};
 use runtime::{Clock, Module};
 use std::collections::HashMap;
@@ -130,8 +130,8 @@ impl Exporters {
     }
 
     /// Adds counters to the sFlow datagram of a bridge.
-    pub fn counters(&self, bridge: u32, source: Source, blocks: &[Block]) {
-        lock(&self.sample_exporters).counters(bridge, source, blocks);
+    pub fn counters(&self, bridge: u32, source: Source, records: &[CounterRecord]) {
+        lock(&self.sample_exporters).counters(bridge, source, records);
     }
 
     /// Completes the sFlow datagrams.

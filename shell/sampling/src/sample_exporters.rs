@@ -5,7 +5,7 @@ use crate::queue::SampledPacket;
 use crate::settings::{BridgeIpfix, BridgeSettings, Enabled, Ipfix, Sflow};
 use dpif::UserspaceCookie;
 use exporter::ipfix::{Direction, Exporter, IpfixSample, Stats, TunnelEndpoints};
-use exporter::sflow::{Agent, Block, Outer, Output, Sample, Source};
+use exporter::sflow::{Agent, CounterRecord, Outer, Output, Sample, Source};
 use exporter::{Now, PortFacts, TunnelKind};
 use runtime::{Module, RateLimit};
 use std::collections::{BTreeMap, HashMap};
@@ -222,9 +222,9 @@ impl SampleExporters {
     }
 
     /// Adds counters to the datagram of a bridge.
-    pub(crate) fn counters(&mut self, bridge: u32, source: Source, blocks: &[Block]) {
+    pub(crate) fn counters(&mut self, bridge: u32, source: Source, records: &[CounterRecord]) {
         if let Some((agent, _)) = self.agent(bridge) {
-            agent.counters(source, blocks);
+            agent.counters(source, records);
         }
     }
 

@@ -1,10 +1,10 @@
 //! A backer (as in Open vSwitch: the object that backs all bridges of one datapath type): the datapath and everything that the bridges share, such as
 //! ports by number, workers and the published snapshot.
 
+use crate::datapath_port_numbers::DatapathPortNumbers;
 use crate::link_aggregation::LinkAggregation;
 use crate::log::LOG;
 use crate::next_snapshot::NextSnapshot;
-use crate::port_numbers::PortNumbers;
 use crate::tracking::Tracking;
 use bridge::TunnelConfig;
 use config::DatapathConfig;
@@ -67,12 +67,12 @@ pub struct Backer {
     pub retry: BTreeMap<PortNo, (Millis, u64)>,
     /// The datapath's configuration from the database.
     pub config: DatapathConfig,
-    /// Timeouts of connections by zone, and flushes of connections that take several iterations.
+    /// Timeouts of connections by zone, and flushes of connections that take several turns.
     pub(crate) tracking: Tracking,
     /// The snapshot to be published next.
     pub(crate) next: NextSnapshot,
     /// Chooses the numbers of new ports.
-    pub(crate) numbers: PortNumbers,
+    pub(crate) numbers: DatapathPortNumbers,
     /// Bonds, and ports that run LACP.
     pub link_aggregation: LinkAggregation,
     /// The rx queues that several ports share (`rx-pool=basic`).
@@ -144,7 +144,7 @@ impl Backer {
             config: DatapathConfig::default(),
             tracking: Tracking::default(),
             next: NextSnapshot::new(Chain::new(cpu::derive(seed, b"xlations"))),
-            numbers: PortNumbers::new(),
+            numbers: DatapathPortNumbers::new(),
             link_aggregation: LinkAggregation::default(),
             shared_rx: SharedRx::default(),
             datapath_type,

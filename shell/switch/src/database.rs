@@ -48,7 +48,7 @@ const DAEMON_LOCK: &str = "ovs_vswitchd";
 pub(crate) const OVSDB_PORT: u16 = 6640;
 /// The longest message that is accepted, in bytes (1 GiB).
 const MESSAGE_MAX: usize = 1 << 30;
-/// The most bytes that are read in one iteration of the main loop (1 MiB).
+/// The most bytes that are read in one turn of the main loop (1 MiB).
 const READ_MAX: usize = 1 << 20;
 
 /// The database client.
@@ -113,7 +113,7 @@ impl DbClient {
         })
     }
 
-    /// One iteration: connects, reads, writes. Returns whether the replica changed.
+    /// One turn: connects, reads, writes. Returns whether the replica changed.
     pub fn run(&mut self, now: Millis) -> bool {
         let before = self.replica.seqno();
         match self.reconnect.run(now) {

@@ -3,7 +3,7 @@
 //!
 //! | where | what |
 //! |---|---|
-//! | `run.rs` | one iteration of the main loop: calls everything below in order |
+//! | `run.rs` | one turn of the main loop: calls everything below in order |
 //! | `database.rs` | the replica of the database, and transactions to it |
 //! | `reconfigure.rs`, `steps.rs` | the order in which a change of the database is applied; the steps of the plan |
 //! | `add_interface.rs`, `tunnels.rs`, `mtu.rs`, `port_sessions/` | opens, changes and removes interfaces |
@@ -30,6 +30,7 @@ mod configure_limits;
 pub mod connections;
 mod controller_paths;
 pub mod database;
+mod datapath_port_numbers;
 mod datapaths;
 pub mod dpdk_start;
 mod drop_counters;
@@ -51,7 +52,6 @@ mod mtu;
 mod next_snapshot;
 pub mod options;
 mod polling;
-mod port_numbers;
 mod port_sessions;
 mod publish;
 pub mod qos;

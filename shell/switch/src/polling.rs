@@ -1,7 +1,7 @@
 //! Settings of PMD threads, and restarts of devices that the settings require.
 //!
 //! The workers record a change of settings. `run_workers` applies it; the main loop calls this function in each
-//! iteration and around every command.
+//! turn and around every command.
 
 use crate::backer::Backer;
 use crate::log::LOG;

@@ -34,7 +34,7 @@ impl Switch {
     /// 6. Datapaths without a bridge are removed; the others are configured from their rows and `other_config`.
     ///
     /// 7. Everything that depends on the ports of bridges is updated: addresses, MTUs, sessions, bonds, spanning trees, QoS. It is published in this
-    ///    iteration. The exporters follow.
+    ///    turn. The exporters follow.
     ///
     /// 8. Interfaces that waited for DPDK are tried again. This needs the new configuration in `applied`.
     pub fn reconfigure(&mut self) -> bool {

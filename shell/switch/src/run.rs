@@ -1,4 +1,4 @@
-//! One iteration of the main loop, and what ends the sleep after it.
+//! One turn of the main loop, and what ends the sleep after it.
 
 use crate::backer::Backer;
 use crate::connections;
@@ -32,7 +32,7 @@ static LINK_LIMIT: RateLimit = RateLimit::new(60, 120);
 const EXPIRY_INTERVAL: Millis = Millis(1000);
 /// Interval at which the main loop does its part of megaflow expiry.
 const IDLE_INTERVAL: Millis = Millis(500);
-/// The longest time for requests to one bridge in one iteration. The controller determines how long a request takes (a dump of all groups, a bundle);
+/// The longest time for requests to one bridge in one turn. The controller determines how long a request takes (a dump of all groups, a bundle);
 /// control commands, the database and other bridges wait meanwhile.
 const REQUESTS_TIME: Duration = Duration::from_millis(5);
 /// Interval at which the state of devices is read that do not report link changes (guests, DPDK devices).
@@ -58,7 +58,7 @@ fn log_link(name: &str, before: Option<&Facts>, now: &Facts) {
 }
 
 impl Switch {
-    /// One iteration of the main loop, except for the commands of the control socket, which are served after this function. Returns whether DPDK was
+    /// One turn of the main loop, except for the commands of the control socket, which are served after this function. Returns whether DPDK was
     /// started.
     pub fn run(&mut self) -> bool {
         let now = self.clock.now();
@@ -89,13 +89,13 @@ impl Switch {
         dpdk_came_up
     }
 
-    /// Ends an iteration after commands have been served: returns freed memory to the operating system.
+    /// Ends a turn after commands have been served: returns freed memory to the operating system.
     pub fn end_turn(&self) {
         openflow_service::reclaim::tidy();
     }
 
     /// In dummy mode, forwards packets until no work is left, so that all consequences of the packets are complete when this function returns.
-    /// Otherwise other threads forward packets, and the main loop publishes changes once per iteration.
+    /// Otherwise other threads forward packets, and the main loop publishes changes once per turn.
     pub fn run_packets(&mut self) {
         self.run_workers();
         self.run_handlers();
@@ -126,7 +126,7 @@ impl Switch {
                 return;
             }
         }
-        // Packets are left: the next iteration begins at once and continues.
+        // Packets are left: the next turn begins at once and continues.
         self.waker.wake();
     }
 

@@ -4,7 +4,7 @@
 use crate::switch::Switch;
 use config::{BridgeConfig, Desired, IpfixConfig, NetflowConfig, SflowConfig};
 use exporter::sflow::{
-    Block, DatapathCounters, EthernetErrors, IfCounters, LacpCounters, Resources, Source, UNKNOWN,
+    CounterRecord, DatapathCounters, EthernetErrors, IfCounters, LacpCounters, Resources, Source, UNKNOWN,
 };
 use exporter::{PortFacts, TunnelKind, ipfix, netflow, sflow};
 use netdev::routes::{RouteEvent, RouteMonitor};
@@ -131,12 +131,12 @@ impl Switch {
         }
         if let Some(due) = exporters.tick() {
             for (bridge, source) in due {
-                let blocks = match source {
+                let records = match source {
                     Source::Interface(index) => self.interface_counters(BridgeId(bridge), index),
                     Source::Bridge(_) => self.global_counters(),
                 };
-                if !blocks.is_empty() {
-                    exporters.counters(bridge, source, &blocks);
+                if !records.is_empty() {
+                    exporters.counters(bridge, source, &records);
                 }
             }
             exporters.flush();
@@ -149,7 +149,7 @@ impl Switch {
         self.datapaths.exporters.deadline()
     }
 
-    fn global_counters(&self) -> Vec<Block> {
+    fn global_counters(&self) -> Vec<CounterRecord> {
         let mut sum = DatapathCounters::default();
         for backer in self.datapaths.all() {
             let stats = backer.datapath.stats(&backer.handler.command_settings.counts_when_cleared());
@@ -160,11 +160,11 @@ impl Switch {
             sum.flows += stats.n_flows;
             sum.masks += stats.n_masks;
         }
-        vec![Block::Resources(resources()), Block::Datapath(sum)]
+        vec![CounterRecord::Resources(resources()), CounterRecord::Datapath(sum)]
     }
 
     /// The counters of the port with an interface index.
-    fn interface_counters(&mut self, id: BridgeId, index: u32) -> Vec<Block> {
+    fn interface_counters(&mut self, id: BridgeId, index: u32) -> Vec<CounterRecord> {
         let Some(bridge) = self.bridges.values_mut().find(|b| b.id == id) else { return Vec::new() };
         let Some(port) = bridge.ports.values().find(|port| port.has_ifindex(index)) else {
             return Vec::new();
@@ -203,7 +203,7 @@ impl Switch {
             too_long: known(custom("rx_oversize_errors")),
         };
         let lacp = lacp.map(|link| {
-            Block::Lacp(LacpCounters {
+            CounterRecord::Lacp(LacpCounters {
                 actor_system: link.actor.system.0,
                 partner_system: link.partner.system.0,
                 aggregation: u32::from(link.actor.key),
@@ -214,11 +214,11 @@ impl Switch {
             })
         });
         let first = [
-            Block::Ethernet(ethernet),
-            Block::OpenFlowPort(datapath_id, u32::from(ofport.0)),
-            Block::Name(name),
+            CounterRecord::Ethernet(ethernet),
+            CounterRecord::OpenFlowPort(datapath_id, u32::from(ofport.0)),
+            CounterRecord::Name(name),
         ];
-        first.into_iter().chain(lacp).chain([Block::Interface(interface)]).collect()
+        first.into_iter().chain(lacp).chain([CounterRecord::Interface(interface)]).collect()
     }
 }
 

@@ -1,11 +1,11 @@
-//! Carries out the side effects of translations in the main loop: learned flows, packet-ins, messages about removed
-//! flows.
+//! Carries out the side effects of translations in the main loop: learned flows, shorter timeouts of rules, packet-ins,
+//! requests for next hops and the packets that waited for them, and checks of suspect megaflows.
 
 use crate::switch::Switch;
 use ofconn::PacketInEvent;
 use openflow_service::{Bridge, announce};
 use runtime::{Module, RateLimit};
-use translation::upcall::recheck::confirm;
+use translation::upcall::shadow_check::confirm;
 use translation::{PacketInParts, SIDE_EFFECTS_MAX, SideEffect};
 use units::Millis;
 use xlate::{BridgeId, LearnedFlow};

@@ -26,7 +26,7 @@ fn optional<T: Into<ovsdb::Atom>>(value: Option<T>) -> Datum {
     Datum::set(value)
 }
 
-/// The largest number of ports whose counters are read in one iteration of the main loop.
+/// The largest number of ports whose counters are read in one turn of the main loop.
 const PORTS_PER_TURN: usize = 256;
 
 impl Switch {
@@ -173,7 +173,7 @@ impl Switch {
         wanted.push(row);
     }
 
-    /// The counters of the next ports, at most [`PORTS_PER_TURN`] of them; the next iteration continues.
+    /// The counters of the next ports, at most [`PORTS_PER_TURN`] of them; the next turn continues.
     fn statistics_rows(&mut self, now: Millis, wanted: &mut Vec<RowValues>) {
         let interval = Millis(STATS_UPDATE_INTERVAL.number(&self.applied.other_config) as u64);
         if self.status.statistics.is_none() && now.since(self.last.statistics) >= interval {

@@ -146,7 +146,7 @@ pub struct Periodic {
 }
 
 impl Switch {
-    /// Creates a switch that follows the database of `options`. It does nothing before the first iteration.
+    /// Creates a switch that follows the database of `options`. It does nothing before the first turn of the main loop.
     pub fn new(options: Options, clock: Clock, waker: Waker) -> Result<Switch, String> {
         let now = clock.now();
         // TLS is configured first, because the connection to the database may need it.

@@ -316,7 +316,7 @@ fn an_interface_that_failed_is_tried_again_when_another_leaves() {
 }
 
 /// A port of a spanning tree counts as stopped only when no megaflow forwards its packets, and does not start before. This also holds if the port
-/// learned only between two iterations of the main loop.
+/// learned only between two turns of the main loop.
 #[test]
 fn a_port_that_learned_unseen_learns_again() {
     let mut test = TestSwitch::new(0);

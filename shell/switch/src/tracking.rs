@@ -1,4 +1,4 @@
-//! State of a datapath about tracked connections that the main loop owns: timeouts of zones, and flushes in progress.
+//! What the main loop keeps about the connections of a datapath: timeout policies of zones, and flushes in progress.
 //!
 //! **Thread**: the main loop.
 
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// Duration of a step of the main loop that visits connections. Other work of the main loop is delayed by at most this time per step.
 const STEP_TIME: Duration = Duration::from_micros(50);
-/// Records that a flush visits before the clock is read again: this takes some microseconds.
+/// Records that a flush visits before the clock is read again. Visiting them takes some microseconds.
 const FLUSH_RECORDS_PER_CLOCK_READ: u32 = 32;
 
 /// Runs a step: calls `visit`, which visits some connections and returns whether there are more, until there are no more or [`STEP_TIME`] has passed.
@@ -36,7 +36,7 @@ pub(crate) struct Tracking {
 pub struct Flush {
     zone: Option<u16>,
     filter: Filter,
-    /// The number of the record from which the next step continues.
+    /// The number of the record from which the flush continues; 0 at the beginning, and again after the last record.
     next: u32,
 }
 

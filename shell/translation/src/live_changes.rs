@@ -41,7 +41,7 @@ impl LiveChanges {
         }
     }
 
-    /// Reports changes of a learning table. To be called while the table is locked, so that no thread can see a change
+    /// Reports changes of a learning table or of neighbours. To be called while the table is locked, so that no thread can see a change
     /// before it is reported.
     pub fn note(&self, changes: Changes) {
         if changes.is_empty() {

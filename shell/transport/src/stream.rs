@@ -86,8 +86,8 @@ impl Stream {
         self.connecting || self.tls.as_ref().is_none_or(|tls| tls.wants_write())
     }
 
-    /// Returns whether the peer has closed the connection, not only its sending direction. Over TCP, the two cases cannot be
-    /// distinguished until something is sent, so this returns false.
+    /// Returns whether the peer has closed the connection, not only its sending direction. Over TCP the two cases cannot be
+    /// distinguished until the peer has refused something that was sent; before, this returns false.
     pub fn has_hung_up(&self) -> bool {
         let mut fds = [PollFd::new(&self.socket.0, PollFlags::empty())];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -101,14 +101,14 @@ impl Stream {
         Ok(rustix::net::shutdown(&self.socket.0, rustix::net::Shutdown::Write)?)
     }
 
-    /// The name of the peer: the target, or for a client for example `unix#0` or `tcp:127.0.0.1:1234`.
+    /// The name of the peer: the target, or for an accepted stream a name such as `unix#0` or `tcp:127.0.0.1:1234`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// The common name in the peer's certificate, once it is received.
-    pub fn peer_id(&self) -> Option<&str> {
-        self.tls.as_ref()?.peer_id()
+    pub fn peer_common_name(&self) -> Option<&str> {
+        self.tls.as_ref()?.peer_common_name()
     }
 
     /// The peer's address, for TCP.

@@ -5,7 +5,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use crate::expected;
-use crate::normal::{self, Lookups};
+use crate::normalize::{self, Lookups};
 use crate::packet::Packet;
 use crate::pair::{Difference, Pair, Replies, SETTLE_TIME};
 use crate::same_bucket;
@@ -62,13 +62,13 @@ impl Pair {
     pub fn load(&mut self, table: &mut Table) -> io::Result<Option<Difference>> {
         loop {
             let ((accepted, stock), (_, ours)) = self.bundle(&table.bundle())?;
-            if let Some(d) = Difference::of("load", normal::error(&stock), normal::error(&ours)) {
+            if let Some(d) = Difference::of("load", normalize::error(&stock), normalize::error(&ours)) {
                 return Ok(Some(d));
             }
             if accepted {
                 break;
             }
-            if !table.remove(normal::unparsable_line(&stock)) {
+            if !table.remove(normalize::unparsable_line(&stock)) {
                 self.bundle(&Table::default().bundle())?;
                 let mut differ = None;
                 table.groups = self.accepted(&table.groups, Pair::bundle, &mut differ)?;
@@ -97,7 +97,7 @@ impl Pair {
         for version in ["-OOpenFlow10", "-OOpenFlow13", "-OOpenFlow15"] {
             let mine = format!("{}/-1", version10::COOKIE);
             let ((_, stock), (_, ours)) = self.ofctl(&[version, "dump-flows", "br0", &mine], "")?;
-            let (stock, ours) = (normal::flows(&stock), normal::flows(&ours));
+            let (stock, ours) = (normalize::flows(&stock), normalize::flows(&ours));
             if let Some(d) = Difference::of("flows of a client of OpenFlow 1.0", stock, ours) {
                 return Ok(Some(d));
             }
@@ -120,7 +120,7 @@ impl Pair {
         let text = lines.join("\n");
         let ((accepted, stock), (_, ours)) = send(self, &text)?;
         if differ.is_none() {
-            let with = |answer: &str| format!("{text}\n{}", normal::error(answer));
+            let with = |answer: &str| format!("{text}\n{}", normalize::error(answer));
             *differ = Difference::of("load", with(&stock), with(&ours));
         }
         match lines {
@@ -151,7 +151,7 @@ impl Pair {
             }
             for packet in some {
                 let (stock, ours) = self.both(Switch::reply)?;
-                traced.has_side_effects |= normal::translates_again(&stock);
+                traced.has_side_effects |= normalize::translates_again(&stock);
                 // Even if an action set that is executed again sends nothing, the flows are counted again.
                 let again = self.loose && expected::action_set_again(&stock, &ours);
                 if !again && self.trace_difference(&stock, &ours).is_none() {
@@ -200,9 +200,9 @@ impl Pair {
     }
 
     fn trace_difference(&self, stock: &str, ours: &str) -> Option<Difference> {
-        let (stock, ours) = (normal::trace(stock), normal::trace(ours));
+        let (stock, ours) = (normalize::trace(stock), normalize::trace(ours));
         for what in ["Final flow:", "Megaflow:", "Datapath actions:"] {
-            let (a, b) = (normal::line(&stock, what), normal::line(&ours, what));
+            let (a, b) = (normalize::line(&stock, what), normalize::line(&ours, what));
             let is_expected = self.loose && (what == "Megaflow:" || expected::masks::is_expected(a, b));
             if a != b && !is_expected {
                 return Some(Difference { what, stock, ours });
@@ -230,7 +230,7 @@ impl Pair {
         self.ours.request("revalidator/wait", &[])?;
         self.stock.ctl("revalidator/pause", &[])?;
         self.stock.request_slow("revalidator/wait", &[])?;
-        // Each iteration of the main loop reads the older connection first, so after this reply the wait has begun.
+        // Each turn of the main loop reads the older connection first, so after this reply the wait has begun.
         self.stock.ctl("version", &[])?;
         self.stock.ctl("revalidator/resume", &[])?;
         let deadline = Instant::now() + REPLY_TIMEOUT;
@@ -296,15 +296,15 @@ impl Pair {
     fn compare_sent(&mut self, packet: &Packet, table: &Table) -> io::Result<Option<Difference>> {
         let outputs = |pair: &mut Pair| {
             let (stock, ours) = pair.both(Switch::outputs)?;
-            Ok((normal::outputs(&stock), normal::outputs(&ours)))
+            Ok((normalize::outputs(&stock), normalize::outputs(&ours)))
         };
         let Some(d) = self.query_until_equal("outputs", outputs, true)? else { return Ok(None) };
         self.request_trace(packet)?;
         let (_, ours) = self.both(Switch::reply)?;
         // For a trace, the stock switch also sends packets whose output is in a list within another action.
         self.both(Switch::outputs)?;
-        let actions = normal::line(&ours, normal::ACTIONS);
-        let actions = actions.strip_prefix(normal::ACTIONS).unwrap_or_default();
+        let actions = normalize::line(&ours, normalize::ACTIONS);
+        let actions = actions.strip_prefix(normalize::ACTIONS).unwrap_or_default();
         if let Some(name) = expected::outputs::expected_difference(&d, table, packet, actions) {
             self.count(name);
             return Ok(None);
@@ -346,12 +346,12 @@ impl Pair {
     /// were sent.
     fn compare_state(&mut self, packets: &[Packet], again: bool) -> io::Result<Option<Difference>> {
         let verified = self.ours.ctl("revalidator/verify", &[])?;
-        if !normal::is_verified(&verified) {
+        if !normalize::is_verified(&verified) {
             let stock = "all megaflows correct".to_owned();
             return Ok(Some(Difference { what: "revalidation", stock, ours: verified }));
         }
         for bridge in ["br0", "br1"] {
-            let query = |pair: &mut Pair| Ok(map_both(&pair.ctl("fdb/show", &[bridge])?, normal::fdb));
+            let query = |pair: &mut Pair| Ok(map_both(&pair.ctl("fdb/show", &[bridge])?, normalize::fdb));
             let d = self.query_until_equal("fdb", query, false)?;
             match d {
                 Some(d) if expected::learned::is_expected(&d.stock, &d.ours, packets) => {
@@ -364,7 +364,7 @@ impl Pair {
         let types = packets.iter().any(|p| p.bytes.get(12..14) == Some(&[0x88, 0xa8]));
         let dropped = Cell::new(false);
         let normalized = |raw: &(String, String), failed: bool| {
-            let (stock, ours) = map_both(raw, |text| normal::datapath_flows(text, types, failed));
+            let (stock, ours) = map_both(raw, |text| normalize::datapath_flows(text, types, failed));
             let of_ports = expected::megaflows::of_ports(&stock, &ours);
             if of_ports == ours.trim_end() {
                 return (stock, ours);
@@ -386,7 +386,7 @@ impl Pair {
         self.ctl("revalidator/purge", &[])?;
         let query = |pair: &mut Pair| {
             let ((_, stock), (_, ours)) = pair.ofctl(&["dump-flows", "br0"], "")?;
-            Ok(map_both(&(stock, ours), normal::flows))
+            Ok(map_both(&(stock, ours), normalize::flows))
         };
         let mut counters = self.query_until_equal("counters", query, false)?;
         if self.tunnels
@@ -446,7 +446,7 @@ impl Pair {
             let (more_stock, more_ours) = ask(self)?;
             if adds {
                 for (text, more) in [(&mut stock, more_stock), (&mut ours, more_ours)] {
-                    *text = normal::sorted_lines(&format!("{text}\n{more}"));
+                    *text = normalize::sorted_lines(&format!("{text}\n{more}"));
                 }
             } else {
                 (stock, ours) = (more_stock, more_ours);

@@ -1,7 +1,7 @@
 //! Expected differences from the stock switch that are not faults of Sluice. For each there is a reason and a condition, which
 //! is as narrow as possible.
 
-use crate::{normal, sent};
+use crate::{normalize, sent};
 
 mod copies;
 pub mod counters;
@@ -30,7 +30,7 @@ const KNOWN_ASSERTIONS: &[(&str, &str)] = &[
 const ACTION_SET: &str = " -> action set is: ";
 /// The OpenFlow action whose two branches become lists of datapath actions.
 const CHECK_PKT_LARGER: &str = "check_pkt_larger(";
-/// Datapath actions that contain lists of actions.
+/// Datapath actions that contain nested lists of actions.
 const LISTS: [&str; 2] = ["check_pkt_len(", "clone("];
 
 /// Returns the cause of an expected end of the stock switch, given its log.
@@ -38,8 +38,9 @@ pub fn end(log: &str) -> Option<&'static str> {
     KNOWN_ASSERTIONS.iter().find(|(assertion, _)| log.contains(assertion)).map(|(_, why)| *why)
 }
 
-/// Returns the name of the expected difference between two traces, if there is one. `loose`: the stock switch is an older version.
-pub fn trace(stock: &str, ours: &str, loose: bool) -> Option<&'static str> {
+/// Returns the name of the expected difference between two traces, if there is one. `is_3_1`: the stock switch is version 3.1, not
+/// 3.7.1.
+pub fn trace(stock: &str, ours: &str, is_3_1: bool) -> Option<&'static str> {
     type Alike = fn(&str, &str) -> bool;
     const OF_3_1: [(&str, Alike); 5] = [
         ("trace: action set executed again", action_set_again),
@@ -55,8 +56,8 @@ pub fn trace(stock: &str, ours: &str, loose: bool) -> Option<&'static str> {
         ("trace: deleted tunnel option", deleted_option),
         ("trace: tunnel fields after a flood", tunnel_fields_after_flood),
     ];
-    let older = OF_3_1.into_iter().filter(|_| loose);
-    older.chain(named).find(|(_, is_expected)| is_expected(stock, ours)).map(|(name, _)| name)
+    let of_3_1 = OF_3_1.into_iter().filter(|_| is_3_1);
+    of_3_1.chain(named).find(|(_, is_expected)| is_expected(stock, ours)).map(|(name, _)| name)
 }
 
 /// The stock switch executes an action set more often than Sluice: 3.1 executes it in each branch of `check_pkt_larger` and in
@@ -72,9 +73,8 @@ pub fn action_set_again(stock: &str, ours: &str) -> bool {
     has_clone && sets(stock) > sets(ours) && begins && sends_no_more(stock, ours)
 }
 
-/// Returns whether the actions before the first list within another action are equal, except for more outputs and header writes in
-/// the stock switch: those of the action set that it executed for a `clone` whose actions are in the list without a datapath action
-/// `clone`, and the writes that restore the headers afterwards.
+/// Returns whether the actions before the first nested list are equal, except for more outputs and header writes in the stock switch:
+/// it executes the action set for a `clone` that it did not translate into a datapath action `clone`, and then restores the headers.
 fn has_same_beginning_with_more_outputs(stock: &str, ours: &str) -> bool {
     let mut more = actions_before_lists(stock);
     let is_part = actions_before_lists(ours)
@@ -82,9 +82,10 @@ fn has_same_beginning_with_more_outputs(stock: &str, ours: &str) -> bool {
         .all(|action| more.iter().position(|other| other == action).map(|at| more.swap_remove(at)).is_some());
     let lists: usize = ours
         .lines()
-        .filter_map(|l| l.strip_prefix(normal::ACTIONS))
+        .filter_map(|l| l.strip_prefix(normalize::ACTIONS))
         .map(|l| l.matches("clone(").count())
         .sum();
+    // A `clone` that became a datapath action appears twice in the trace: as OpenFlow action and as datapath action.
     let has_clone_without_list = ours.matches("clone(").count() > 2 * lists;
     is_part && has_clone_without_list && more.iter().all(|action| is_output_or_write(action))
 }
@@ -97,15 +98,15 @@ fn is_output_or_write(action: &str) -> bool {
         || ["set(", "push_", "pop_"].iter().any(|write| action.starts_with(write))
 }
 
-/// Returns whether Sluice's actions contain no list within another action, because nothing is sent in it, and contain all actions
-/// that the stock switch has before its first such list.
+/// Returns whether Sluice's actions contain no nested list, because nothing is sent in it, and contain all actions that the stock
+/// switch has before its first nested list.
 fn has_same_beginning_without_lists(stock: &str, ours: &str) -> bool {
-    let list = normal::line(ours, normal::ACTIONS).strip_prefix(normal::ACTIONS).unwrap_or_default();
-    let mut mine = normal::split(list);
-    let has_list = |text: &str| LISTS.iter().any(|l| normal::line(text, normal::ACTIONS).contains(l));
-    let is_part = actions_before_lists(stock)
-        .iter()
-        .all(|action| mine.iter().position(|other| other == action).map(|at| mine.swap_remove(at)).is_some());
+    let list = normalize::line(ours, normalize::ACTIONS).strip_prefix(normalize::ACTIONS).unwrap_or_default();
+    let mut our_actions = normalize::split(list);
+    let has_list = |text: &str| LISTS.iter().any(|l| normalize::line(text, normalize::ACTIONS).contains(l));
+    let is_part = actions_before_lists(stock).iter().all(|action| {
+        our_actions.iter().position(|a| a == action).map(|at| our_actions.swap_remove(at)).is_some()
+    });
     has_list(stock) && !has_list(ours) && is_part
 }
 
@@ -118,18 +119,18 @@ fn action_set_in_branch(stock: &str, ours: &str) -> bool {
     // A longer set with `dec_ttl` may fail, so that the stock switch sends nothing in this branch.
     let failures = |text: &str| text.matches("decrement TTL exception").count();
     let replaced = |set: LongerSet| match set {
-        LongerSet::Same if failures(stock) > failures(ours) => true,
-        LongerSet::Same => sends_no_more(stock, ours),
-        LongerSet::GroupFor(port) => sends_no_more(&format!("{stock}\n{}{port}", normal::ACTIONS), ours),
+        LongerSet::Superset if failures(stock) > failures(ours) => true,
+        LongerSet::Superset => sends_no_more(stock, ours),
+        LongerSet::GroupFor(port) => sends_no_more(&format!("{stock}\n{}{port}", normalize::ACTIONS), ours),
     };
     has_same_beginning(stock, ours) && set.is_some_and(replaced)
 }
 
-/// How an action set differs that has more actions in the stock switch.
+/// An action set of the stock switch that has more actions than Sluice's set.
 enum LongerSet {
-    /// It contains all actions of Sluice's set.
-    Same,
-    /// It has a group, which replaces the output to this port.
+    /// The set contains all actions of Sluice's set.
+    Superset,
+    /// The set has a group instead of Sluice's output to this port.
     GroupFor(u32),
 }
 
@@ -142,30 +143,32 @@ fn longer_set_in(action: &str, stock: &str, ours: &str) -> Option<LongerSet> {
     };
     let (stock, ours) = (without_conjunctions(stock), without_conjunctions(ours));
     let lines = || stock.iter().zip(&ours);
-    let branch = lines().position(|(_, mine)| mine.contains(action))?;
-    let (theirs, mine) = lines().enumerate().find(|(_, (a, b))| a != b).filter(|(at, _)| *at > branch)?.1;
+    let branch = lines().position(|(_, our_line)| our_line.contains(action))?;
+    let (stock_line, our_line) =
+        lines().enumerate().find(|(_, (a, b))| a != b).filter(|(at, _)| *at > branch)?.1;
     let set = |line: &'_ str| line.split_once(ACTION_SET).map(|(_, set)| set.to_owned());
-    let (theirs, mine) = (set(theirs)?, set(mine)?);
-    let has_group = theirs.split(',').any(|action| action.starts_with("group:"));
-    let mut kind = LongerSet::Same;
-    for action in mine.split(',').filter(|mine| theirs.split(',').all(|action| action != *mine)) {
+    let (stock_set, our_set) = (set(stock_line)?, set(our_line)?);
+    let has_group = stock_set.split(',').any(|action| action.starts_with("group:"));
+    let mut kind = LongerSet::Superset;
+    for action in our_set.split(',').filter(|ours| stock_set.split(',').all(|action| action != *ours)) {
         kind = LongerSet::GroupFor(action.strip_prefix("output:").filter(|_| has_group)?.parse().ok()?);
     }
     Some(kind)
 }
 
-/// Returns whether the actions before the first list within another action are equal.
+/// Returns whether the actions before the first nested list are equal. True if neither switch has a nested list.
 fn has_same_beginning(stock: &str, ours: &str) -> bool {
     actions_before_lists(stock) == actions_before_lists(ours)
 }
 
-/// Returns the actions before the first list within another action. They have no ids, because each switch assigns its own, and are
-/// sorted, because the switches flood in different orders.
+/// Returns the actions before the first nested list, or none if there is no nested list. They have no ids, because each switch assigns
+/// its own, and are sorted, because the switches flood in different orders.
 fn actions_before_lists(text: &str) -> Vec<String> {
-    let text = normal::without_ids(text);
-    let list = normal::line(&text, normal::ACTIONS).strip_prefix(normal::ACTIONS).unwrap_or_default();
+    let text = normalize::without_ids(text);
+    let list =
+        normalize::line(&text, normalize::ACTIONS).strip_prefix(normalize::ACTIONS).unwrap_or_default();
     let list = &list[..LISTS.iter().filter_map(|l| list.find(l)).min().unwrap_or(0)];
-    let list = normal::split(list).into_iter().filter(|action| !action.is_empty());
+    let list = normalize::split(list).into_iter().filter(|action| !action.is_empty());
     let mut actions: Vec<String> = list.map(str::to_owned).collect();
     actions.sort_unstable();
     actions
@@ -174,25 +177,26 @@ fn actions_before_lists(text: &str) -> Vec<String> {
 /// Returns whether Sluice sends to each port at most as often as the stock switch.
 fn sends_no_more(stock: &str, ours: &str) -> bool {
     let lists = |text: &str| -> String {
-        text.lines().filter_map(|l| l.strip_prefix(normal::ACTIONS)).collect::<Vec<_>>().join(",")
+        text.lines().filter_map(|l| l.strip_prefix(normalize::ACTIONS)).collect::<Vec<_>>().join(",")
     };
-    let mut theirs = sent::ports(&lists(stock), None);
-    sent::ports(&lists(ours), None)
-        .iter()
-        .all(|port| theirs.iter().position(|p| p == port).map(|at| theirs.swap_remove(at)).is_some())
+    let mut stock_ports = sent::ports(&lists(stock), None);
+    sent::ports(&lists(ours), None).iter().all(|port| {
+        stock_ports.iter().position(|p| p == port).map(|at| stock_ports.swap_remove(at)).is_some()
+    })
 }
 
 /// The final flow is equal to the initial one, but a tunnel option was set and deleted. The stock switch still has its value in
 /// memory, so it prints the flow instead of `unchanged`.
 fn deleted_option(stock: &str, ours: &str) -> bool {
-    let last = |text| normal::line(text, "Final flow: ").strip_prefix("Final flow: ").map(str::to_owned);
-    let (Some(first), Some(theirs)) = (normal::line(stock, "Flow: ").strip_prefix("Flow: "), last(stock))
+    let last = |text| normalize::line(text, "Final flow: ").strip_prefix("Final flow: ").map(str::to_owned);
+    let (Some(first), Some(stock_last)) =
+        (normalize::line(stock, "Flow: ").strip_prefix("Flow: "), last(stock))
     else {
         return false;
     };
-    let same = normal::trace(&stock.replace(&format!("Final flow: {first}"), "Final flow: unchanged"))
-        == normal::trace(ours);
-    first == theirs && same && stock.contains("delete_field:tun_metadata")
+    let same = normalize::trace(&stock.replace(&format!("Final flow: {first}"), "Final flow: unchanged"))
+        == normalize::trace(ours);
+    first == stock_last && same && stock.contains("delete_field:tun_metadata")
 }
 
 /// If an output fails with `Not tunneling to our own address`, the fields of its tunnel stay in the flow. After a flood they are
@@ -206,8 +210,8 @@ fn tunnel_fields_after_flood(stock: &str, ours: &str) -> bool {
             text.replace(&format!("Final flow: {first}\n"), "Final flow: unchanged\n")
         });
         let is_end =
-            |l: &&str| ["Final flow:", "Megaflow:", normal::ACTIONS].iter().any(|end| l.starts_with(end));
-        normal::trace(&text).lines().filter(is_end).map(str::to_owned).collect::<Vec<_>>()
+            |l: &&str| ["Final flow:", "Megaflow:", normalize::ACTIONS].iter().any(|end| l.starts_with(end));
+        normalize::trace(&text).lines().filter(is_end).map(str::to_owned).collect::<Vec<_>>()
     };
     let floods = |text: &str| text.matches(REFUSED).count() > 1;
     floods(stock) && floods(ours) && ends(stock) == ends(ours)
@@ -217,24 +221,24 @@ fn tunnel_fields_after_flood(stock: &str, ours: &str) -> bool {
 /// refuses to add an Ethernet header; Sluice interprets it as the next label. Both drop the packet.
 fn frame_below_a_label(stock: &str, ours: &str) -> bool {
     const REFUSED: &str = "Dropping packet as encap(ethernet) is not supported for packet type ethernet.";
-    let end = |text| ["Final flow:", "Megaflow:", normal::ACTIONS].map(|what| normal::line(text, what));
+    let end = |text| ["Final flow:", "Megaflow:", normalize::ACTIONS].map(|what| normalize::line(text, what));
     stock.contains("decap()")
         && stock.contains(REFUSED)
         && !ours.contains(REFUSED)
         && end(stock) == end(ours)
-        && end(ours)[2].strip_prefix(normal::ACTIONS) == Some("drop")
+        && end(ours)[2].strip_prefix(normalize::ACTIONS) == Some("drop")
 }
 
 /// The action sets differ at the beginning of the branch of `check_pkt_larger` for short packets: that of the stock switch contains
 /// actions that a group of the action set wrote in the branch for long packets.
 fn other_branch_action_set(stock: &str, ours: &str) -> bool {
-    let (stock, ours) = (normal::trace(stock), normal::trace(ours));
+    let (stock, ours) = (normalize::trace(stock), normalize::trace(ours));
     let rest = |text: &str| {
-        let list = normal::line(text, normal::ACTIONS);
+        let list = normalize::line(text, normalize::ACTIONS);
         let to_branch = list.find("le(").map_or("", |at| &list[..at]);
-        (normal::line(text, "Megaflow:").to_owned(), to_branch.to_owned())
+        (normalize::line(text, "Megaflow:").to_owned(), to_branch.to_owned())
     };
-    matches!(longer_set_in(CHECK_PKT_LARGER, &stock, &ours), Some(LongerSet::Same))
+    matches!(longer_set_in(CHECK_PKT_LARGER, &stock, &ours), Some(LongerSet::Superset))
         && !rest(&ours).1.is_empty()
         && rest(&stock) == rest(&ours)
 }
@@ -243,34 +247,35 @@ fn other_branch_action_set(stock: &str, ours: &str) -> bool {
 /// 0; 3.7.1 prints none.
 fn contexts_of_type_2(stock: &str, ours: &str) -> bool {
     const ZEROS: &str = ",c1=0x0,c2=0x0,c3=0x0,c4=0x0";
-    actions_of_type_2(stock, ours, |theirs, mine| theirs.replace(ZEROS, "") == mine)
+    actions_of_type_2(stock, ours, |stock, ours| stock.replace(ZEROS, "") == ours)
 }
 
 /// A write to a context header that the NSH header does not have changes nothing. 3.7.1 writes the unchanged values of the other
 /// matched fields; 3.1 writes nothing.
 fn written_contexts_of_type_2(stock: &str, ours: &str) -> bool {
     const WRITE: &str = "set(nsh(";
-    let flow = normal::line(ours, "Flow: ").to_owned() + ",";
+    let flow = normalize::line(ours, "Flow: ").to_owned() + ",";
     let has = |field: &str| flow.contains(&format!("nsh_{field},"));
-    actions_of_type_2(stock, ours, |theirs, mine| {
-        let writes = mine.split(WRITE).skip(1).filter_map(|rest| Some(rest.split_once("))")?.0));
-        let without = writes.clone().fold(mine.to_owned(), |text, fields| {
+    actions_of_type_2(stock, ours, |stock, ours| {
+        let writes = ours.split(WRITE).skip(1).filter_map(|rest| Some(rest.split_once("))")?.0));
+        let without = writes.clone().fold(ours.to_owned(), |text, fields| {
             let write = format!("{WRITE}{fields}))");
             text.replace(&format!("{write},"), "").replace(&format!(",{write}"), "").replace(&write, "")
         });
-        without == theirs && writes.flat_map(|fields| fields.split(',')).all(has)
+        without == stock && writes.flat_map(|fields| fields.split(',')).all(has)
     })
 }
 
 /// Returns whether the packet has an NSH header of metadata type 2, and all lines are equal, except lists of actions that are `is_expected`.
 fn actions_of_type_2(stock: &str, ours: &str, is_expected: impl Fn(&str, &str) -> bool) -> bool {
-    let is_type_2 = |text: &str| normal::line(text, "Flow: ").contains("nsh_mdtype=2");
-    let is_expected = |(theirs, mine): (&str, &str)| {
-        theirs == mine || theirs.starts_with(normal::ACTIONS) && is_expected(theirs, mine)
+    let is_type_2 = |text: &str| normalize::line(text, "Flow: ").contains("nsh_mdtype=2");
+    let is_expected = |(stock, ours): (&str, &str)| {
+        stock == ours || stock.starts_with(normalize::ACTIONS) && is_expected(stock, ours)
     };
-    let (theirs, mine) = (normal::trace(stock), normal::trace(ours));
-    let same_length = theirs.lines().count() == mine.lines().count();
-    is_type_2(stock) && is_type_2(ours) && same_length && theirs.lines().zip(mine.lines()).all(is_expected)
+    let have_type_2 = is_type_2(stock) && is_type_2(ours);
+    let (stock, ours) = (normalize::trace(stock), normalize::trace(ours));
+    let same_length = stock.lines().count() == ours.lines().count();
+    have_type_2 && same_length && stock.lines().zip(ours.lines()).all(is_expected)
 }
 
 #[cfg(test)]
@@ -280,7 +285,7 @@ mod tests {
     #[test]
     fn context_headers_are_expected_in_type_2_only() {
         let text = |kind: u8, set: &str| {
-            format!("Flow: nsh,nsh_mdtype={kind},nsh_np=1\nx\n{}set(nsh({set})),1", normal::ACTIONS)
+            format!("Flow: nsh,nsh_mdtype={kind},nsh_np=1\nx\n{}set(nsh({set})),1", normalize::ACTIONS)
         };
         let (with, without) = ("ttl=9,spi=0x2,c1=0x0,c2=0x0,c3=0x0,c4=0x0", "ttl=9,spi=0x2");
         assert!(contexts_of_type_2(&text(2, with), &text(2, without)));
@@ -294,7 +299,7 @@ mod tests {
     #[test]
     fn writes_without_effect_are_expected_in_type_2_only() {
         let text = |kind: u8, state: &str| {
-            format!("Flow: nsh,nsh_mdtype={kind},nsh_si=1\nx\n{}{state}1", normal::ACTIONS)
+            format!("Flow: nsh,nsh_mdtype={kind},nsh_si=1\nx\n{}{state}1", normalize::ACTIONS)
         };
         assert!(written_contexts_of_type_2(&text(2, ""), &text(2, "set(nsh(si=1)),")));
         assert!(written_contexts_of_type_2(&text(2, "pop_vlan,"), &text(2, "pop_vlan,set(nsh(si=1)),")));
@@ -310,7 +315,7 @@ mod tests {
             let list = format!("check_pkt_len(size=60,gt({longer}),le({shorter}))");
             format!(
                 "x\n{CHECK_PKT_LARGER}60)\n  -> action set is: {set}\nMegaflow: m\n{}{list}",
-                normal::ACTIONS
+                normalize::ACTIONS
             )
         };
         let ours = text("group:1", "4", "4");
@@ -330,7 +335,7 @@ mod tests {
     fn a_frame_below_a_label_is_expected_where_both_drop() {
         let refused = "Dropping packet as encap(ethernet) is not supported for packet type ethernet.";
         let text =
-            |says: &str, list: &str| format!("decap()\n{says}\nMegaflow: m\n{}{list}", normal::ACTIONS);
+            |says: &str, list: &str| format!("decap()\n{says}\nMegaflow: m\n{}{list}", normalize::ACTIONS);
         assert!(frame_below_a_label(&text(refused, "drop"), &text("output:5", "drop")));
         assert!(!frame_below_a_label(&text(refused, "1"), &text("output:5", "1")));
         assert!(!frame_below_a_label(&text("output:5", "drop"), &text(refused, "drop")));
@@ -340,7 +345,7 @@ mod tests {
     fn a_deleted_option_is_expected_in_the_final_flow_only() {
         let text = |last: &str, list: &str| {
             let head = "Flow: in_port=1\n\n    delete_field:tun_metadata0";
-            format!("{head}\nFinal flow: {last}\nMegaflow: m\n{}{list}", normal::ACTIONS)
+            format!("{head}\nFinal flow: {last}\nMegaflow: m\n{}{list}", normalize::ACTIONS)
         };
         let ours = text("unchanged", "6");
         assert!(deleted_option(&text("in_port=1", "6"), &ours));
@@ -356,7 +361,7 @@ mod tests {
     fn tunnel_fields_are_expected_to_stay_after_a_flood_only() {
         let text = |last: &str, list: &str| {
             let head = "Flow: in_port=1\n    >>>> Not tunneling to our own address <<<<\n".repeat(2);
-            format!("{head}\nFinal flow: {last}\nMegaflow: m\n{}{list}", normal::ACTIONS)
+            format!("{head}\nFinal flow: {last}\nMegaflow: m\n{}{list}", normalize::ACTIONS)
         };
         let ours = text("unchanged", "6");
         assert!(tunnel_fields_after_flood(&text("in_port=1", "6"), &ours));
@@ -374,7 +379,7 @@ mod tests {
     fn an_action_set_executed_again_is_expected_after_branches() {
         let text = |action: &str, times: usize, list: &str| {
             let sets = "--. Executing action set:\n".repeat(times);
-            format!("    {action}\n{sets}Megaflow: m\n{}{list}", normal::ACTIONS)
+            format!("    {action}\n{sets}Megaflow: m\n{}{list}", normalize::ACTIONS)
         };
         let larger = |times, list| text("check_pkt_larger(60)->NXM_NX_REG0[0]", times, list);
         let ours = larger(1, "1,check_pkt_len(size=60,gt(2),le(3)),5");
@@ -421,7 +426,7 @@ mod tests {
             let list = format!("5,check_pkt_len(size=60,gt({longer}),le(3)),1");
             format!(
                 "{before}\ncheck_pkt_larger(60)->NXM_NX_REG0[0]\n  -> action set is: {set}\nMegaflow: m\n{}{list}",
-                normal::ACTIONS
+                normalize::ACTIONS
             )
         };
         let ours = text("x", "output:3", "3");

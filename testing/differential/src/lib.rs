@@ -14,7 +14,7 @@ pub mod groups;
 pub mod kind;
 pub mod labels;
 pub mod minimise;
-pub mod normal;
+pub mod normalize;
 pub mod outer;
 pub mod packet;
 pub mod pair;

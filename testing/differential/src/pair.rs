@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-use crate::normal::Lookups;
+use crate::normalize::Lookups;
 use crate::switch::Switch;
 
 /// How long results may differ that a switch produces asynchronously.

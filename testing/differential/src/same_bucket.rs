@@ -4,7 +4,7 @@
 use std::io;
 use std::time::Instant;
 
-use crate::normal;
+use crate::normalize;
 use crate::packet::Packet;
 use crate::pair::{Difference, Pair, SETTLE_TIME};
 use crate::sent;
@@ -14,7 +14,7 @@ const TRIES: usize = 3;
 
 /// Returns whether the datapath hashes the packet of this trace.
 pub fn is_hashed(trace: &str) -> bool {
-    trace.lines().filter_map(|line| line.strip_prefix(normal::ACTIONS)).any(|list| list.contains("hash("))
+    trace.lines().filter_map(|line| line.strip_prefix(normalize::ACTIONS)).any(|list| list.contains("hash("))
 }
 
 /// Sends a packet until it leaves by the same ports twice in a row, because a bridge may learn an address from the first ones.
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn the_datapath_hashes_what_its_actions_say() {
-        let trace = |list: &str| format!("multipath(eth_src,0,iter_hash(\n{}{list}", normal::ACTIONS);
+        let trace = |list: &str| format!("multipath(eth_src,0,iter_hash(\n{}{list}", normalize::ACTIONS);
         assert!(
             is_hashed(&trace("hash(sym_l4(0)),recirc(0x1)"))
                 && is_hashed(&trace("1,clone(hash(l4(7)),recirc(0x1))"))

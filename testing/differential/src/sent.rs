@@ -1,6 +1,6 @@
 //! The output ports of lists of datapath actions and of sent frames.
 
-use crate::normal;
+use crate::normalize;
 use crate::packet::Packet;
 
 /// Returns the output ports of a list of datapath actions, sorted. `longer`: whether the packet takes the branch of
@@ -13,7 +13,7 @@ pub fn ports(list: &str, longer: Option<bool>) -> Vec<u32> {
 }
 
 fn add_ports(list: &str, longer: Option<bool>, out: &mut Vec<u32>) {
-    for action in normal::split(list) {
+    for action in normalize::split(list) {
         let (name, inside) = action.split_once('(').unwrap_or((action, ""));
         let inside = inside.strip_suffix(')').unwrap_or(inside);
         match name {
@@ -39,7 +39,7 @@ const RECORDED: std::ops::RangeInclusive<u32> = 1..=6;
 /// Compares the sent frames with a trace. Returns what the trace predicts if they differ. Each port must send as many frames as
 /// the trace has outputs to it. If the trace contains only outputs, the frames must be equal to the packet.
 pub fn compare_with_trace(trace: &str, packet: &Packet, frames: &[String]) -> Option<String> {
-    let lists: Vec<&str> = trace.lines().filter_map(|l| l.strip_prefix(normal::ACTIONS)).collect();
+    let lists: Vec<&str> = trace.lines().filter_map(|l| l.strip_prefix(normalize::ACTIONS)).collect();
     let list = lists.join(",");
     let recorded = |ports: Vec<u32>| ports.into_iter().filter(|p| RECORDED.contains(p)).collect::<Vec<u32>>();
     let got = recorded(ports_of_frames(frames.iter().map(String::as_str)));
@@ -49,7 +49,7 @@ pub fn compare_with_trace(trace: &str, packet: &Packet, frames: &[String]) -> Op
         true => got.iter().all(|p| wanted.contains(p)),
         false => got == wanted,
     };
-    let has_only_outputs = normal::split(&list).iter().all(|a| a.parse::<u32>().is_ok());
+    let has_only_outputs = normalize::split(&list).iter().all(|a| a.parse::<u32>().is_ok());
     let hex = packet.hex();
     let unchanged = !has_only_outputs || frames.iter().all(|f| f.ends_with(&hex));
     (!is_correct || !unchanged).then(|| format!("ports {wanted:?} by {list}"))
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn frames_are_those_of_the_trace() {
         let packet = Packet { port: 1, bytes: vec![0xab, 0xcd] };
-        let trace = |list: &str| format!("x\n{}{list}", normal::ACTIONS);
+        let trace = |list: &str| format!("x\n{}{list}", normalize::ACTIONS);
         let frames = |lines: &[&str]| lines.iter().map(|l| (*l).to_owned()).collect::<Vec<_>>();
         let fine =
             |list: &str, lines: &[&str]| compare_with_trace(&trace(list), &packet, &frames(lines)).is_none();

@@ -32,7 +32,7 @@ fn options() -> Vec<Opt> {
 }
 
 /// The names of the tool.
-pub const NAMES: Names = Names { tool: "bench", peers: &[] };
+pub const NAMES: Names = Names { tool: "bench", other_names: &[] };
 
 /// The help page of the tool.
 pub fn page() -> Page {

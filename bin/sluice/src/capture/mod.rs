@@ -3,7 +3,11 @@
 //! The command `capture/start` of the daemon starts a capture and returns the path of a socket. The daemon writes pcapng to the socket;
 //! this tool copies it to a file or prints it as text. The capture ends when this tool closes the socket.
 //!
-//! * [`stream`]: copies from the socket to the output.  * [`lines`]: packets as text.  * [`extcap`]: the interface to Wireshark.
+//! * [`control`]: requests to the daemon.
+//! * [`stream`]: copies from the socket to the output.
+//! * [`sink`]: the output: a file, a pipe or a terminal.
+//! * [`lines`]: packets as text.
+//! * [`extcap`]: the interface to Wireshark.
 
 mod control;
 mod extcap;
@@ -57,7 +61,7 @@ fn options() -> Vec<Opt> {
 }
 
 /// The names of the tool; Wireshark looks for the second one in its folder of external captures.
-pub const NAMES: Names = Names { tool: "capture", peers: &["sluice-extcap"] };
+pub const NAMES: Names = Names { tool: "capture", other_names: &["sluice-extcap"] };
 
 /// The help page of the tool.
 pub fn page() -> Page {

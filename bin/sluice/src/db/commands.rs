@@ -195,7 +195,7 @@ pub fn run(mut cx: Context, call: &Call, args: &[String]) -> Result<(), Fail> {
         return help(&cx, &[]);
     }
     if cx.options.version {
-        return print(&format!("{}\n", crate::common::version(call, NAMES.peers)));
+        return print(&format!("{}\n", crate::common::version(call, NAMES.other_names)));
     }
     let (name, args) = args.split_first().ok_or("missing command name; use --help for help")?;
     let find = |list: &'static [Command]| list.iter().find(|c| c.name == name);
@@ -237,7 +237,7 @@ fn help(cx: &Context, _: &[String]) -> Result<(), Fail> {
 }
 
 /// The names of the tool.
-pub const NAMES: Names = Names { tool: "db", peers: &["ovsdb-client", "ovsdb-tool"] };
+pub const NAMES: Names = Names { tool: "db", other_names: &["ovsdb-client", "ovsdb-tool"] };
 
 /// The help page of the tool.
 pub fn page() -> Page {

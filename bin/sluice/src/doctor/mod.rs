@@ -26,7 +26,7 @@ fn options() -> Vec<Opt> {
 }
 
 /// The names of the tool.
-pub const NAMES: Names = Names { tool: "doctor", peers: &[] };
+pub const NAMES: Names = Names { tool: "doctor", other_names: &[] };
 
 /// The help page of the tool.
 pub fn page() -> Page {

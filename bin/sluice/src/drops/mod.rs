@@ -30,7 +30,7 @@ fn options() -> Vec<Opt> {
 }
 
 /// The names of the tool.
-pub const NAMES: Names = Names { tool: "drops", peers: &[] };
+pub const NAMES: Names = Names { tool: "drops", other_names: &[] };
 
 /// The help page of the tool.
 pub fn page() -> Page {

@@ -19,7 +19,7 @@ pub const WINDOW: usize = 1024;
 
 /// Connects and negotiates a flow format that can express the changes.
 pub fn open_for_change(cx: &mut Context, target: &str, usable: Protocols) -> Result<Conn, Fail> {
-    let allowed = cx.settings.protocols;
+    let allowed = cx.settings.flow_formats;
     if (usable & allowed).is_empty() {
         return fail(format!(
             "none of the usable flow formats ({usable}) is among the allowed flow formats ({allowed})"
@@ -72,7 +72,8 @@ fn hex_text(bytes: &[u8]) -> String {
 fn change(cx: &mut Context, target: &str, source: &Source, command: FlowCommand) -> Result<(), Fail> {
     let names = cx.names_to_accept(target)?;
     let usable = if cx.settings.bundle { Protocols::OF13_UP } else { Protocols::ANY };
-    let format = expected_format(cx, usable & source.first_usable(command, &*names) & cx.settings.protocols);
+    let format =
+        expected_format(cx, usable & source.first_usable(command, &*names) & cx.settings.flow_formats);
     let (encoded, read) = encode(source, command, &*names, format);
     encoded.note_normalization();
     read?;

@@ -208,7 +208,7 @@ const SENTENCES: &[(&str, &str)] = &[
 ];
 
 /// The names of the tool.
-pub const NAMES: Names = Names { tool: "ofctl", peers: &["ovs-ofctl"] };
+pub const NAMES: Names = Names { tool: "ofctl", other_names: &["ovs-ofctl"] };
 
 /// The help page of the tool.
 pub fn page() -> Page {

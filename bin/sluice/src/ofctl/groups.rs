@@ -139,7 +139,7 @@ pub fn bundle(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     }
     if Protocols::OF13_UP.versions().and(cx.settings.versions).newest().is_none() {
         cx.settings.versions = VersionSet::only(Version::V14);
-        cx.settings.protocols = Protocols::of_versions(cx.settings.versions);
+        cx.settings.flow_formats = Protocols::of_versions(cx.settings.versions);
     }
     let mut conn = open_for_change(cx, &args[0], usable)?;
     let mut requests = Requests::from_bodies(conn.format(), bodies);

@@ -66,7 +66,7 @@ fn run(parsed: crate::getopt::Parsed, dirs: Dirs, call: &Call) -> Result<(), Fai
     if has("version") {
         return fail::print(&format!(
             "{}\nOpenFlow versions 0x1:0x6\n",
-            crate::common::version(call, NAMES.peers)
+            crate::common::version(call, NAMES.other_names)
         ));
     }
     let (settings, args) = options::settings(parsed, &dirs)?;

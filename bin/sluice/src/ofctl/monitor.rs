@@ -74,7 +74,7 @@ fn only_with_invalid_ttl(cx: &mut Context) -> Result<(), Fail> {
 fn watch(cx: &mut Context, conn: &mut Conn, target: &str, (id, what): (u32, &str)) -> Result<(), Fail> {
     let names = cx.names_to_accept(target)?;
     let (monitor, usable) = parse_flow_monitor(what, id, &*names)?;
-    let allowed = cx.settings.protocols;
+    let allowed = cx.settings.flow_formats;
     if (usable & allowed).is_empty() {
         return fail(format!(
             "none of the usable flow formats ({usable}) is among the allowed flow formats ({allowed})"

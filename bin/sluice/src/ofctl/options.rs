@@ -57,9 +57,9 @@ pub struct Criterion {
 /// The parsed options.
 #[derive(Debug)]
 pub struct Settings {
-    /// Allowed flow formats.
-    pub protocols: Protocols,
-    /// Allowed OpenFlow versions.
+    /// `-F`, `--flow-format`: allowed flow formats.
+    pub flow_formats: Protocols,
+    /// `-O`, `--protocols`: allowed OpenFlow versions.
     pub versions: VersionSet,
     /// `--json`
     pub json: bool,
@@ -73,7 +73,7 @@ pub struct Settings {
     pub may_create: bool,
     /// `--read-only`
     pub read_only: bool,
-    /// `--names`, `--no-names`
+    /// `--names`, `--no-names`; `None`: names if the output is a terminal.
     pub names: Option<bool>,
     /// `--stats`
     pub stats: bool,
@@ -102,7 +102,7 @@ const COLOR: [&str; 10] = ["", "always", "yes", "force", "never", "no", "none", 
 /// Returns the parsed options and the other arguments.
 pub fn settings(parsed: Parsed, dirs: &Dirs) -> Result<(Settings, Vec<String>), Fail> {
     let mut s = Settings {
-        protocols: Protocols::ANY,
+        flow_formats: Protocols::ANY,
         versions: VersionSet::only(Version::V10),
         json: common::wants_json(&parsed).map_err(Fail::Message)?,
         strict: false,
@@ -142,7 +142,7 @@ pub fn settings(parsed: Parsed, dirs: &Dirs) -> Result<(Settings, Vec<String>), 
             "no-stats" => s.stats = false,
             "more" => s.verbosity = s.verbosity.saturating_add(1),
             "timestamp" => s.timestamp = true,
-            "flow-format" => s.protocols = Protocols::parse(text).map_err(Fail::Message)?,
+            "flow-format" => s.flow_formats = Protocols::parse(text).map_err(Fail::Message)?,
             "packet-in-format" => s.packet_in_format = Some(packet_in_format(text)?),
             "sort" | "rsort" => s.criteria.push(criterion(value.as_deref(), name == "rsort")?),
             "protocols" => s.versions = versions(text)?,
@@ -156,28 +156,30 @@ pub fn settings(parsed: Parsed, dirs: &Dirs) -> Result<(Settings, Vec<String>), 
     }
     identity.configure();
     if !s.criteria.is_empty() {
+        // Flows that are equal by all criteria are ordered by priority.
         s.criteria.push(Criterion { field: None, descending: true });
     }
     restrict(&mut s)?;
     Ok((s, parsed.rest))
 }
 
-/// Removes allowed versions without an allowed flow format, and allowed flow formats without an allowed version.
+/// Removes allowed versions without an allowed flow format, and allowed flow formats without an allowed version. With
+/// `--bundle`, OpenFlow 1.4 is used if no allowed version has bundles. Returns an error if nothing is left.
 fn restrict(s: &mut Settings) -> Result<(), Fail> {
     if s.bundle && Protocols::OF13_UP.versions().and(s.versions).newest().is_none() {
         s.versions = VersionSet::only(Version::V14);
     }
-    let both = s.protocols & Protocols::of_versions(s.versions);
+    let both = s.flow_formats & Protocols::of_versions(s.versions);
     if both.is_empty() {
         let names: Vec<&str> = s.versions.iter().map(Version::name).collect();
         return fail(format!(
             "None of the enabled OpenFlow versions ({}) supports any of the enabled flow formats ({}).  \
              (Use -O to enable additional OpenFlow versions or -F to enable additional flow formats.)",
             names.join(", "),
-            s.protocols
+            s.flow_formats
         ));
     }
-    s.protocols = both;
+    s.flow_formats = both;
     s.versions = both.versions();
     Ok(())
 }

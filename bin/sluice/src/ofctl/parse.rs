@@ -13,7 +13,7 @@ use openflow::text::{Protocols, hex_bytes, message_text, parse_flow_mod, parse_g
 
 fn choose(cx: &Context, usable: Protocols) -> Result<Format, Fail> {
     print(&format!("usable protocols: {usable}\n"))?;
-    let chosen = (usable & cx.settings.protocols).first();
+    let chosen = (usable & cx.settings.flow_formats).first();
     let format =
         chosen.and_then(|protocol| Some(Format { version: protocol.versions().newest()?, protocol }));
     format.map_or_else(|| fail("no usable protocol"), Ok)

@@ -68,7 +68,7 @@ pub fn table_features(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
 /// Connects and negotiates a flow format that can express the request.
 pub fn open_for_dump(cx: &mut Context, target: &str, usable: Protocols) -> Result<Conn, Fail> {
     let mut conn = Conn::open(cx, target)?;
-    let allowed = cx.settings.protocols;
+    let allowed = cx.settings.flow_formats;
     // Try the newest format first, and NXM before OpenFlow 1.0's own format. For requests, formats with and without table IDs
     // are equal.
     for format in [0x100, 0x80, 0x40, 0x20, 0x10, 4, 1].map(Protocols) {

@@ -1,6 +1,6 @@
 //! Sentences about threads and queues that need attention.
 
-use super::rates::{Datapath, Queue, Thread};
+use super::rates::{DatapathRates, Queue, Thread};
 
 /// Share of its time above which a thread counts as busy: it has little time left for more packets.
 const BUSY: f64 = 0.9;
@@ -16,7 +16,7 @@ const QUEUES_MAX: usize = 3;
 const MANY_MISSES: f64 = 10_000.0;
 
 /// The sentences about a datapath; none if nothing needs attention.
-pub fn findings(datapath: &Datapath) -> Vec<String> {
+pub fn findings(datapath: &DatapathRates) -> Vec<String> {
     let full = datapath.queues.iter().filter(|q| q.full > FULL && q.packets > QUIET);
     let mut out: Vec<String> = full.take(QUEUES_MAX).map(full_queue).collect();
     out.extend(unbalanced(&datapath.threads));
@@ -76,14 +76,14 @@ mod tests {
 
     #[test]
     fn what_stands_out_is_said() {
-        assert!(findings(&Datapath::default()).is_empty());
+        assert!(findings(&DatapathRates::default()).is_empty());
         let queue =
             Queue { port: "p1".into(), queue: 2, core: Some(0), packets: 9e6, full: 0.9, ..Queue::default() };
-        let mut datapath = Datapath {
+        let mut datapath = DatapathRates {
             threads: vec![thread(0, 1.0), thread(1, 0.1), Thread { busy: 0.0, ..Thread::default() }],
             queues: vec![queue.clone(); 5],
             drops: vec![("a".into(), 1.0), ("b".into(), 7.0)],
-            ..Datapath::default()
+            ..DatapathRates::default()
         };
         let said = findings(&datapath);
         assert_eq!(said.len(), QUEUES_MAX + 2, "{said:?}");

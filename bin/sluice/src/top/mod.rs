@@ -2,9 +2,13 @@
 //!
 //! Reads the daemon's counters every second and computes rates from two replies, so the daemon keeps no state for this tool.
 //!
-//! * [`pages`]: the pages.  * [`page_lines`]: lines of ports, drops, megaflows and connections.  * [`rates`]: rates of threads and queues
-//!   between two replies.  * [`view`]: lines and JSON of threads and queues.  * [`findings`]: sentences about threads and queues that need
-//!   attention.  * [`screen`]: the terminal.
+//! * [`pages`]: the pages of the screen.
+//! * [`replies`]: two replies of the daemon.
+//! * [`rates`]: rates of threads and queues between two replies.
+//! * [`thread_lines`]: lines and JSON of threads and queues.
+//! * [`page_lines`]: lines of ports, drops, megaflows and connections.
+//! * [`findings`]: sentences about threads and queues that need attention.
+//! * [`screen`]: the terminal.
 
 mod findings;
 mod page_lines;
@@ -12,7 +16,7 @@ mod pages;
 mod rates;
 mod replies;
 mod screen;
-mod view;
+mod thread_lines;
 
 #[cfg(test)]
 mod tests;
@@ -23,14 +27,14 @@ use crate::common;
 use crate::getopt::{Opt, Takes, opt};
 use crate::page::{Names, Page};
 use ovsdb::Json;
-use pages::Kind;
-use rates::Datapath;
+use pages::ScreenPage;
+use rates::DatapathRates;
 use replies::ReplyPair;
 use screen::{Key, Screen};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use view::{Sort, View};
+use thread_lines::{Selection, Sort};
 
 const OPTIONS: [Opt; 4] = [
     opt("page", Some('p'), Takes::Value)
@@ -46,7 +50,7 @@ fn options() -> Vec<Opt> {
 }
 
 /// The names of the tool.
-pub const NAMES: Names = Names { tool: "top", peers: &[] };
+pub const NAMES: Names = Names { tool: "top", other_names: &[] };
 
 /// The help page of the tool.
 pub fn page() -> Page {
@@ -78,7 +82,8 @@ struct Arguments {
     once: bool,
     json: bool,
     interval: Duration,
-    page: Kind,
+    /// The page that is shown first.
+    page: ScreenPage,
 }
 
 /// Runs the tool.
@@ -87,15 +92,15 @@ pub fn main(call: &Call) -> ExitCode {
         Ok(known) => known,
         Err(code) => return code,
     };
-    // JSON is printed only once.
     let interval = Duration::from_secs(1);
-    let mut arguments = Arguments { target: None, once: json, json, interval, page: Kind::default() };
+    // `--json` implies `--once`.
+    let mut arguments = Arguments { target: None, once: json, json, interval, page: ScreenPage::default() };
     for (name, value) in parsed.options {
         let seconds = || value.as_ref()?.parse::<f64>().ok().filter(|n| (0.1..=3600.0).contains(n));
         match name {
             "target" => arguments.target = value,
             "once" => arguments.once = true,
-            "page" => match Kind::of_name(value.as_deref().unwrap_or_default()) {
+            "page" => match ScreenPage::of_name(value.as_deref().unwrap_or_default()) {
                 Some(page) => arguments.page = page,
                 None => {
                     return common::refuse(call, "--page takes threads, ports, drops, flows or connections");
@@ -119,7 +124,7 @@ pub fn main(call: &Call) -> ExitCode {
 }
 
 /// Requests the counters of a page from the daemon.
-fn ask(session: &mut ControlSession, page: Kind) -> Result<Json, Failure> {
+fn ask(session: &mut ControlSession, page: ScreenPage) -> Result<Json, Failure> {
     let (command, words) = page.command();
     let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
     session.ask_with_args(command, &words)
@@ -131,12 +136,12 @@ fn print_once(mut session: ControlSession, arguments: &Arguments) -> Result<(), 
     std::thread::sleep(arguments.interval);
     let now = ask(&mut session, page)?;
     let text = match (page, arguments.json) {
-        (Kind::Threads, true) => {
+        (ScreenPage::Threads, true) => {
             let datapaths = rates::between(&before.0, &now);
-            format!("{}\n", Json::Array(datapaths.iter().map(view::object).collect()))
+            format!("{}\n", Json::Array(datapaths.iter().map(thread_lines::object).collect()))
         }
-        (Kind::Threads, false) => {
-            screen_lines(&rates::between(&before.0, &now), &View::default(), false).join("\n") + "\n"
+        (ScreenPage::Threads, false) => {
+            screen_lines(&rates::between(&before.0, &now), &Selection::default(), false).join("\n") + "\n"
         }
         // Print counters and not rates, so that a program can compute rates over an interval of its choice.
         (_, true) => format!("{now}\n"),
@@ -150,35 +155,35 @@ fn print_once(mut session: ControlSession, arguments: &Arguments) -> Result<(), 
     Ok(())
 }
 
-fn screen_lines(datapaths: &[Datapath], view: &View, mark: bool) -> Vec<String> {
+fn screen_lines(datapaths: &[DatapathRates], selection: &Selection, mark: bool) -> Vec<String> {
     if datapaths.is_empty() {
         return vec!["There is no datapath.".to_owned()];
     }
-    datapaths.iter().map(|d| view::lines(d, view, mark)).collect::<Vec<_>>().join(&String::new())
+    datapaths.iter().map(|d| thread_lines::lines(d, selection, mark)).collect::<Vec<_>>().join(&String::new())
 }
 
 /// The state of the page on the screen.
 struct PageState {
-    page: Kind,
+    page: ScreenPage,
     before: Option<(Json, Instant)>,
-    /// The rates to show if the page is [`Kind::Threads`].
-    threads: Vec<Datapath>,
+    /// The rates to show if the page is [`ScreenPage::Threads`].
+    threads: Vec<DatapathRates>,
     /// The lines to show on other pages.
     lines: Vec<String>,
     /// The index of the first line on the screen.
     from: usize,
-    view: View,
+    selection: Selection,
 }
 
 impl PageState {
-    fn new(page: Kind) -> PageState {
+    fn new(page: ScreenPage) -> PageState {
         PageState {
             page,
             before: None,
             threads: Vec::new(),
             lines: Vec::new(),
             from: 0,
-            view: View::default(),
+            selection: Selection::default(),
         }
     }
 
@@ -187,7 +192,7 @@ impl PageState {
         let now = (ask(session, self.page)?, Instant::now());
         let none = (Json::Null, now.1);
         let before = self.before.as_ref().unwrap_or(&none);
-        if self.page == Kind::Threads {
+        if self.page == ScreenPage::Threads {
             self.threads = if self.before.is_some() { rates::between(&before.0, &now.0) } else { Vec::new() };
         } else {
             let seconds = (now.1 - before.1).as_secs_f64();
@@ -200,8 +205,8 @@ impl PageState {
     fn text(&self) -> Vec<String> {
         let mut out = vec![pages::heading(self.page)];
         match (self.page, self.threads.is_empty()) {
-            (Kind::Threads, true) => {}
-            (Kind::Threads, false) => out.extend(screen_lines(&self.threads, &self.view, true)),
+            (ScreenPage::Threads, true) => {}
+            (ScreenPage::Threads, false) => out.extend(screen_lines(&self.threads, &self.selection, true)),
             _ => out.extend(self.lines.iter().skip(self.from).cloned()),
         }
         out
@@ -209,20 +214,20 @@ impl PageState {
 
     fn key(&mut self, key: Key) {
         match key {
-            Key::Up if self.page != Kind::Threads => self.from = self.from.saturating_sub(1),
-            Key::Down if self.page != Kind::Threads => {
+            Key::Up if self.page != ScreenPage::Threads => self.from = self.from.saturating_sub(1),
+            Key::Down if self.page != ScreenPage::Threads => {
                 self.from = (self.from + 1).min(self.lines.len().saturating_sub(1));
             }
-            _ => handle_key(key, &mut self.view, self.threads.first()),
+            _ => handle_key(key, &mut self.selection, self.threads.first()),
         }
     }
 }
 
 /// The page that a key selects.
-fn page_of(key: Key, page: Kind) -> Option<Kind> {
+fn page_of(key: Key, page: ScreenPage) -> Option<ScreenPage> {
     match key {
         Key::Tab => Some(page.next()),
-        Key::Char(c) => Kind::of_key(c),
+        Key::Char(c) => ScreenPage::of_key(c),
         _ => None,
     }
 }
@@ -258,22 +263,22 @@ fn run_live(mut session: ControlSession, arguments: &Arguments) -> Result<(), Fa
     }
 }
 
-fn handle_key(key: Key, view: &mut View, datapath: Option<&Datapath>) {
-    let queues = datapath.map_or(Vec::new(), |d| view.queues(d));
+fn handle_key(key: Key, selection: &mut Selection, datapath: Option<&DatapathRates>) {
+    let queues = datapath.map_or(Vec::new(), |d| selection.queues(d));
     let last = queues.len().saturating_sub(1);
     match key {
-        Key::Up => view.marked = view.marked.min(last).saturating_sub(1),
-        Key::Down => view.marked = (view.marked + 1).min(last),
+        Key::Up => selection.marked = selection.marked.min(last).saturating_sub(1),
+        Key::Down => selection.marked = (selection.marked + 1).min(last),
         Key::Enter => {
-            view.port = match view.port {
+            selection.port = match selection.port {
                 Some(_) => None,
-                None => queues.get(view.marked).map(|q| q.port.clone()),
+                None => queues.get(selection.marked).map(|q| q.port.clone()),
             };
-            view.marked = 0;
+            selection.marked = 0;
         }
-        Key::Char('l') => view.sort = Sort::Load,
-        Key::Char('p') => view.sort = Sort::Packets,
-        Key::Char('n') => view.sort = Sort::Name,
+        Key::Char('l') => selection.sort = Sort::Load,
+        Key::Char('p') => selection.sort = Sort::Packets,
+        Key::Char('n') => selection.sort = Sort::Name,
         Key::Char(_) | Key::Tab => {}
     }
 }

@@ -1,7 +1,7 @@
 //! The pages of ports, drops, flows and connections: computes their lines from two replies of the daemon.
 
 use super::replies::{ReplyPair, list, number, word};
-use super::view::format_rate;
+use super::thread_lines::format_rate;
 use ovsdb::Json;
 
 /// Lines of a page, from top to bottom.

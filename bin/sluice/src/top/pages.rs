@@ -3,9 +3,9 @@
 use super::page_lines::{self, Lines};
 use super::replies::ReplyPair;
 
-/// A page.
+/// A page of the screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kind {
+pub enum ScreenPage {
     #[default]
     Threads,
     Ports,
@@ -14,58 +14,64 @@ pub enum Kind {
     Connections,
 }
 
-impl Kind {
-    pub const ALL: [Kind; 5] = [Kind::Threads, Kind::Ports, Kind::Drops, Kind::Flows, Kind::Connections];
+impl ScreenPage {
+    pub const ALL: [ScreenPage; 5] = [
+        ScreenPage::Threads,
+        ScreenPage::Ports,
+        ScreenPage::Drops,
+        ScreenPage::Flows,
+        ScreenPage::Connections,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Threads => "threads",
-            Kind::Ports => "ports",
-            Kind::Drops => "drops",
-            Kind::Flows => "flows",
-            Kind::Connections => "connections",
+            ScreenPage::Threads => "threads",
+            ScreenPage::Ports => "ports",
+            ScreenPage::Drops => "drops",
+            ScreenPage::Flows => "flows",
+            ScreenPage::Connections => "connections",
         }
     }
 
-    pub fn of_name(name: &str) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|page| page.name() == name)
+    pub fn of_name(name: &str) -> Option<ScreenPage> {
+        ScreenPage::ALL.into_iter().find(|page| page.name() == name)
     }
 
     /// The page that a key (`1` to `5`) selects.
-    pub fn of_key(key: char) -> Option<Kind> {
-        Kind::ALL.get(key.to_digit(10)?.checked_sub(1)? as usize).copied()
+    pub fn of_key(key: char) -> Option<ScreenPage> {
+        ScreenPage::ALL.get(key.to_digit(10)?.checked_sub(1)? as usize).copied()
     }
 
-    pub fn next(self) -> Kind {
-        Kind::ALL[(self as usize + 1) % Kind::ALL.len()]
+    pub fn next(self) -> ScreenPage {
+        ScreenPage::ALL[(self as usize + 1) % ScreenPage::ALL.len()]
     }
 
     /// The daemon's command that returns the counters of the page, and its arguments.
     pub fn command(self) -> (&'static str, &'static [&'static str]) {
         match self {
-            Kind::Threads => ("dpif-netdev/pmd-state", &[]),
-            Kind::Ports => ("dpif/top", &["ports"]),
-            Kind::Drops => ("dpif/show-drops", &["recent=8"]),
-            Kind::Flows => ("dpif/top", &["flows"]),
-            Kind::Connections => ("dpif/top", &["connections"]),
+            ScreenPage::Threads => ("dpif-netdev/pmd-state", &[]),
+            ScreenPage::Ports => ("dpif/top", &["ports"]),
+            ScreenPage::Drops => ("dpif/show-drops", &["recent=8"]),
+            ScreenPage::Flows => ("dpif/top", &["flows"]),
+            ScreenPage::Connections => ("dpif/top", &["connections"]),
         }
     }
 
-    /// The lines of the page, computed from two replies; empty for [`Kind::Threads`].
+    /// The lines of the page, computed from two replies; empty for [`ScreenPage::Threads`].
     pub fn lines(self, replies: &ReplyPair<'_>) -> Lines {
         match self {
-            Kind::Threads => Vec::new(),
-            Kind::Ports => page_lines::ports(replies),
-            Kind::Drops => page_lines::drops(replies),
-            Kind::Flows => page_lines::flows(replies),
-            Kind::Connections => page_lines::connections(replies),
+            ScreenPage::Threads => Vec::new(),
+            ScreenPage::Ports => page_lines::ports(replies),
+            ScreenPage::Drops => page_lines::drops(replies),
+            ScreenPage::Flows => page_lines::flows(replies),
+            ScreenPage::Connections => page_lines::connections(replies),
         }
     }
 }
 
 /// The first line of the screen: the pages and their keys; the current page is in brackets.
-pub fn heading(page: Kind) -> String {
-    let names = Kind::ALL.iter().zip(1..).map(|(kind, key)| match *kind == page {
+pub fn heading(page: ScreenPage) -> String {
+    let names = ScreenPage::ALL.iter().zip(1..).map(|(kind, key)| match *kind == page {
         true => format!("[{key} {}]", kind.name()),
         false => format!(" {key} {} ", kind.name()),
     });
@@ -78,17 +84,20 @@ mod tests {
     use ovsdb::Json;
     use serde_json::json;
 
-    fn lines(page: Kind, before: &Json, now: &Json) -> String {
+    fn lines(page: ScreenPage, before: &Json, now: &Json) -> String {
         page.lines(&ReplyPair { before, now, seconds: 2.0 }).join("\n")
     }
 
     #[test]
     fn keys_and_names_lead_to_pages() {
-        assert_eq!(Kind::of_key('2'), Some(Kind::Ports));
-        assert_eq!((Kind::of_key('0'), Kind::of_key('6'), Kind::of_key('q')), (None, None, None));
-        assert!(Kind::ALL.iter().all(|page| Kind::of_name(page.name()) == Some(*page)));
-        assert_eq!(Kind::Connections.next(), Kind::Threads);
-        let heading = heading(Kind::Drops);
+        assert_eq!(ScreenPage::of_key('2'), Some(ScreenPage::Ports));
+        assert_eq!(
+            (ScreenPage::of_key('0'), ScreenPage::of_key('6'), ScreenPage::of_key('q')),
+            (None, None, None)
+        );
+        assert!(ScreenPage::ALL.iter().all(|page| ScreenPage::of_name(page.name()) == Some(*page)));
+        assert_eq!(ScreenPage::Connections.next(), ScreenPage::Threads);
+        let heading = heading(ScreenPage::Drops);
         assert!(heading.contains("[3 drops]") && heading.len() <= 80, "{heading}");
     }
 
@@ -101,17 +110,17 @@ mod tests {
                   "tx-packets": 2 * n, "tx-bytes": 128 * n, "rx-drops": 20 * n, "tx-drops": 0 },
             ] } })
         };
-        let text = lines(Kind::Ports, &of(1), &of(2));
+        let text = lines(ScreenPage::Ports, &of(1), &of(2));
         let row = "p1                 up*      2.0k     1.02M         1       512       10        0";
         assert_eq!(text.lines().nth(2), Some(row), "{text}");
         assert!(text.lines().nth(3).unwrap().starts_with("quiet             down"), "{text}");
         assert!(text.lines().all(|line| line.len() <= 80));
         let named =
             json!({ "datapaths": { "netdev": [{ "port": "vif1", "logical-port": "sw0-p1", "up": true }] } });
-        let text = lines(Kind::Ports, &Json::Null, &named);
+        let text = lines(ScreenPage::Ports, &Json::Null, &named);
         assert_eq!(text.lines().nth(2).unwrap().split_whitespace().last(), Some("sw0-p1"), "{text}");
         // The first reply has no rates.
-        assert!(lines(Kind::Ports, &Json::Null, &of(2)).contains("p1                 up*         0"));
+        assert!(lines(ScreenPage::Ports, &Json::Null, &of(2)).contains("p1                 up*         0"));
     }
 
     #[test]
@@ -123,7 +132,7 @@ mod tests {
                 "recent": [{ "port": "p1", "reason": "drop_action_of_pipeline", "flow": "icmp", "milliseconds-ago": 1200,
                     "decided-by": { "bridge": "br0", "rule": "actions=drop" } }] })
         };
-        let text = lines(Kind::Drops, &of(10), &of(30));
+        let text = lines(ScreenPage::Drops, &of(10), &of(30));
         assert!(
             text.contains(
                 "p1               received   drop_action_of_pipeline                  10       30\nport 9 "
@@ -136,7 +145,7 @@ mod tests {
             ),
             "{text}"
         );
-        assert!(lines(Kind::Drops, &Json::Null, &json!({})).contains("no packet was dropped"));
+        assert!(lines(ScreenPage::Drops, &Json::Null, &json!({})).contains("no packet was dropped"));
     }
 
     #[test]
@@ -146,7 +155,7 @@ mod tests {
         let before = of(vec![flow("a", 10, 9000), flow("b", 10, 9000)]);
         let now =
             of(vec![flow("a", 12, 9000), flow("b", 50, 9000), flow("new", 8, 1000), flow("old", 800, 9000)]);
-        let text = lines(Kind::Flows, &before, &now);
+        let text = lines(ScreenPage::Flows, &before, &now);
         let order: Vec<&str> =
             text.lines().skip(2).filter_map(|line| line.split_whitespace().next()).collect();
         assert_eq!(order, ["20", "4", "1", "0"], "{text}");
@@ -155,7 +164,7 @@ mod tests {
             "{text}"
         );
         let many = json!({ "datapaths": { "netdev": { "count": 1000000, "not-searched": true } } });
-        assert!(lines(Kind::Flows, &Json::Null, &many).contains("too many"));
+        assert!(lines(ScreenPage::Flows, &Json::Null, &many).contains("too many"));
     }
 
     #[test]
@@ -164,7 +173,7 @@ mod tests {
             json!({ "datapaths": { "netdev": { "count": n, "limit": 100, "kinds": { "udp": 1, "tcp ESTABLISHED": 2 },
                 "zones": [{ "zone": 7, "count": 3, "limit": 10 }], "connections": ["udp,orig=(...)"] } } })
         };
-        let text = lines(Kind::Connections, &of(1), &of(3));
+        let text = lines(ScreenPage::Connections, &of(1), &of(3));
         let wanted = "netdev  3 connections of at most 100, +1 per second\n1 udp, 2 tcp ESTABLISHED\nzone     7: 3 of at most 10\nudp,orig=(...)\n";
         assert_eq!(text, wanted);
     }
@@ -177,7 +186,7 @@ mod tests {
             json!({ "datapaths": 3 }),
             json!({ "datapaths": { "x": 7 }, "recent": [1] }),
         ] {
-            for page in Kind::ALL {
+            for page in ScreenPage::ALL {
                 lines(page, &odd, &odd);
             }
         }

@@ -49,7 +49,7 @@ pub struct Queue {
 
 /// Rates of a datapath between two replies.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Datapath {
+pub struct DatapathRates {
     pub name: String,
     pub policy: String,
     pub auto_lb: bool,
@@ -100,7 +100,7 @@ impl CounterDiff<'_> {
 
 /// The rates between two replies of `dpif-netdev/pmd-state`. A counter that is missing in the first reply counts
 /// from zero.
-pub fn between(before: &Json, now: &Json) -> Vec<Datapath> {
+pub fn between(before: &Json, now: &Json) -> Vec<DatapathRates> {
     let cycles = number(now, "now").saturating_sub(number(before, "now")) as f64;
     let seconds = ratio(cycles, number(now, "cycles-per-second") as f64);
     let Some(all) = now["datapaths"].as_object() else { return Vec::new() };
@@ -109,13 +109,13 @@ pub fn between(before: &Json, now: &Json) -> Vec<Datapath> {
         .collect()
 }
 
-fn datapath(name: &str, before: &Json, now: &Json, time: Elapsed) -> Datapath {
-    let mut out = Datapath {
+fn datapath(name: &str, before: &Json, now: &Json, time: Elapsed) -> DatapathRates {
+    let mut out = DatapathRates {
         name: name.to_owned(),
         policy: now["policy"].as_str().unwrap_or_default().to_owned(),
         auto_lb: now["auto-lb"].as_bool().unwrap_or(false),
         moves: (number(now, "moves"), number(now, "moves").saturating_sub(number(before, "moves"))),
-        ..Datapath::default()
+        ..DatapathRates::default()
     };
     let old_rxqs: Vec<&Json> = list(before, "threads").iter().flat_map(|t| list(t, "rxqs")).collect();
     for thread in list(now, "threads") {

@@ -1,7 +1,7 @@
 //! Compares two replies of a daemon, and checks rates and output.
 
-use super::rates::{Datapath, between};
-use super::view::{Sort, View, lines, object};
+use super::rates::{DatapathRates, between};
+use super::thread_lines::{Selection, Sort, lines, object};
 use ovsdb::Json;
 use serde_json::json;
 
@@ -24,7 +24,7 @@ fn state(seconds: u64, core_of_p1: u64) -> Json {
         "netdev": { "auto-lb": true, "policy": "predictive", "moves": seconds, "threads": threads } } })
 }
 
-fn seen() -> Datapath {
+fn seen() -> DatapathRates {
     between(&state(2, 1), &state(4, 2)).remove(0)
 }
 
@@ -54,16 +54,17 @@ fn nonsense_is_nothing() {
 fn queues_are_sorted_and_a_port_is_looked_into() {
     let datapath = seen();
     let order = |sort| {
-        let view = View { sort, ..View::default() };
-        view.queues(&datapath).iter().map(|q| q.port.clone()).collect::<Vec<_>>()
+        let selection = Selection { sort, ..Selection::default() };
+        selection.queues(&datapath).iter().map(|q| q.port.clone()).collect::<Vec<_>>()
     };
     assert_eq!(
         (order(Sort::Load), order(Sort::Name)),
         (vec!["p1".into(), "p0".into()], vec!["p0".into(), "p1".into()])
     );
-    let text = lines(&datapath, &View { marked: 1, ..View::default() }, true).join("\n");
+    let text = lines(&datapath, &Selection { marked: 1, ..Selection::default() }, true).join("\n");
     assert!(text.contains("\n> p0 ") && text.contains("(predictive), 4 queues moved, 2 just now"), "{text}");
-    let inside = lines(&datapath, &View { port: Some("p1".to_owned()), ..View::default() }, false).join("\n");
+    let inside = lines(&datapath, &Selection { port: Some("p1".to_owned()), ..Selection::default() }, false)
+        .join("\n");
     assert!(!inside.contains("p0") && inside.contains("tx_full: 200"), "{inside}");
 }
 

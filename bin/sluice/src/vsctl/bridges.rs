@@ -1,14 +1,14 @@
 //! Commands for bridges.
 
-use super::catalog::ROOT;
-use super::context::{Answer, CommandStop, Context, NeededColumns};
-use super::find::{check_conflicts, find_bridge, try_bridge};
+use super::bridge_names::{check_conflicts, find_bridge, try_bridge};
+use super::context::{CommandOutput, CommandStop, Context, NeededColumns};
 use super::model::BridgeId;
+use super::schema_names::ROOT;
 use super::syntax::Command;
 use crate::notation::leading_integer;
 use ovsdb::{Atom, Datum, Json, Uuid};
 
-type Done = Result<Answer, CommandStop>;
+type Done = Result<CommandOutput, CommandStop>;
 
 /// Adds the columns that are needed to build the tree of bridges, ports and interfaces.
 pub fn prepare(_: &Command, needs: &mut NeededColumns) -> Result<(), String> {
@@ -20,7 +20,7 @@ pub fn prepare(_: &Command, needs: &mut NeededColumns) -> Result<(), String> {
 }
 
 /// Adds the columns of [`prepare`], and external IDs.
-pub fn prepare_ids(command: &Command, needs: &mut NeededColumns) -> Result<(), String> {
+pub fn prepare_external_ids(command: &Command, needs: &mut NeededColumns) -> Result<(), String> {
     needs.columns("Bridge", ["external_ids"]);
     needs.columns("Port", ["external_ids"]);
     prepare(command, needs)
@@ -48,7 +48,7 @@ pub fn add(ctx: &mut Context<'_>, command: &Command) -> Done {
     if command.has("--may-exist")
         && let Some(id) = try_bridge(ctx, name)
     {
-        return check_existing(ctx, id, fake).map(|()| Answer::NONE);
+        return check_existing(ctx, id, fake).map(|()| CommandOutput::NONE);
     }
     check_conflicts(ctx, name, &format!("cannot create a bridge named {name}"))?;
     let parent = fake.map(|(parent, vlan)| find_parent(ctx, parent, vlan)).transpose()?;
@@ -74,7 +74,7 @@ pub fn add(ctx: &mut Context<'_>, command: &Command) -> Done {
     }
     ctx.new_interfaces.push(iface);
     ctx.invalidate_model();
-    Ok(Answer::NONE)
+    Ok(CommandOutput::NONE)
 }
 
 /// For `--may-exist`: checks that an existing bridge has the parent and VLAN of the bridge to be added.
@@ -118,7 +118,7 @@ pub fn del(ctx: &mut Context<'_>, command: &Command) -> Done {
         true => try_bridge(ctx, command.arg(0)),
         false => Some(find_bridge(ctx, command.arg(0))?),
     };
-    let Some(id) = id else { return Ok(Answer::NONE) };
+    let Some(id) = id else { return Ok(CommandOutput::NONE) };
     let model = ctx.model();
     let belongs =
         |bridge: BridgeId| bridge == id || model.bridges.get(bridge).is_some_and(|b| b.parent == Some(id));
@@ -127,8 +127,8 @@ pub fn del(ctx: &mut Context<'_>, command: &Command) -> Done {
         super::ports::delete(ctx, &model, port);
     }
     if model.real(id) == id {
-        let samples = ctx.tx.rows("Flow_Sample_Collector_Set");
-        for set in samples {
+        let collector_sets = ctx.tx.rows("Flow_Sample_Collector_Set");
+        for set in collector_sets {
             if ctx.tx.references("Flow_Sample_Collector_Set", set, "bridge").contains(&row) {
                 ctx.tx.delete("Flow_Sample_Collector_Set", set);
             }
@@ -137,38 +137,42 @@ pub fn del(ctx: &mut Context<'_>, command: &Command) -> Done {
         ctx.tx.drop_reference(ROOT, ctx.root, "bridges", row);
     }
     ctx.invalidate_model();
-    Ok(Answer::NONE)
+    Ok(CommandOutput::NONE)
 }
 
 /// `list-br`
 pub fn list(ctx: &mut Context<'_>, command: &Command) -> Done {
     let (real, fake) = (command.has("--real"), command.has("--fake"));
     let model = ctx.model();
+    // With neither or both options, all bridges. A fake bridge has a parent.
     let wanted = model.bridges.iter().filter(|b| real == fake || fake == b.parent.is_some());
-    Ok(Answer::sorted(wanted.map(|b| b.name.clone()).collect()))
+    Ok(CommandOutput::sorted(wanted.map(|b| b.name.clone()).collect()))
 }
 
 /// `br-exists`
 pub fn exists(ctx: &mut Context<'_>, command: &Command) -> Done {
-    try_bridge(ctx, command.arg(0)).map(|_| Answer::NONE).ok_or(CommandStop::Exit(2))
+    try_bridge(ctx, command.arg(0)).map(|_| CommandOutput::NONE).ok_or(CommandStop::Exit(2))
 }
 
 /// `br-to-vlan`
 pub fn to_vlan(ctx: &mut Context<'_>, command: &Command) -> Done {
     let id = find_bridge(ctx, command.arg(0))?;
     let vlan = ctx.model().bridges.get(id).map_or(0, |b| b.vlan);
-    Ok(Answer::Value(format!("{vlan}\n"), vlan.into()))
+    Ok(CommandOutput::Value(format!("{vlan}\n"), vlan.into()))
 }
 
 /// `br-to-parent`
 pub fn to_parent(ctx: &mut Context<'_>, command: &Command) -> Done {
     let id = find_bridge(ctx, command.arg(0))?;
     let model = ctx.model();
-    Ok(Answer::word(model.bridge_name(model.real(id))))
+    Ok(CommandOutput::word(model.bridge_name(model.real(id))))
 }
 
 /// Where a bridge's external IDs are stored: table, row, and the prefix of their keys.
-fn ids_of(ctx: &mut Context<'_>, name: &str) -> Result<(&'static str, Uuid, &'static str), CommandStop> {
+fn external_ids_of(
+    ctx: &mut Context<'_>,
+    name: &str,
+) -> Result<(&'static str, Uuid, &'static str), CommandStop> {
     let id = find_bridge(ctx, name)?;
     let model = ctx.model();
     let place = match model.bridges.get(id).and_then(|b| b.row) {
@@ -180,8 +184,8 @@ fn ids_of(ctx: &mut Context<'_>, name: &str) -> Result<(&'static str, Uuid, &'st
 }
 
 /// `br-set-external-id`
-pub fn set_id(ctx: &mut Context<'_>, command: &Command) -> Done {
-    let (table, row, prefix) = ids_of(ctx, command.arg(0))?;
+pub fn set_external_id(ctx: &mut Context<'_>, command: &Command) -> Done {
+    let (table, row, prefix) = external_ids_of(ctx, command.arg(0))?;
     let key = Atom::from(format!("{prefix}{}", command.arg(1)));
     let mut ids = ctx.tx.datum(table, row, "external_ids");
     ids.remove_all(&Datum::set([key.clone()]));
@@ -189,19 +193,19 @@ pub fn set_id(ctx: &mut Context<'_>, command: &Command) -> Done {
         ids.insert_all(&Datum::map([(key, value.as_str())]));
     }
     ctx.tx.write(table, row, "external_ids", ids);
-    Ok(Answer::NONE)
+    Ok(CommandOutput::NONE)
 }
 
 /// `br-get-external-id`
-pub fn get_id(ctx: &mut Context<'_>, command: &Command) -> Done {
-    let (table, row, prefix) = ids_of(ctx, command.arg(0))?;
+pub fn get_external_id(ctx: &mut Context<'_>, command: &Command) -> Done {
+    let (table, row, prefix) = external_ids_of(ctx, command.arg(0))?;
     let ids = ctx.tx.datum(table, row, "external_ids");
     if let Some(key) = command.args.get(1) {
         let value = ids.get_str(&format!("{prefix}{key}"));
-        return Ok(value.map_or(Answer::NONE, Answer::word));
+        return Ok(value.map_or(CommandOutput::NONE, CommandOutput::word));
     }
     let pairs = ids.keys().zip(ids.values()).filter_map(|(k, v)| Some((k.as_str()?, v.as_str()?)));
     let own: Vec<_> = pairs.filter_map(|(k, v)| Some((k.strip_prefix(prefix)?, v))).collect();
     let json = own.iter().map(|(k, v)| ((*k).to_owned(), Json::from(*v))).collect();
-    Ok(Answer::Value(own.iter().map(|(k, v)| format!("{k}={v}\n")).collect(), json))
+    Ok(CommandOutput::Value(own.iter().map(|(k, v)| format!("{k}={v}\n")).collect(), json))
 }

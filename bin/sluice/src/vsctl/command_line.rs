@@ -3,7 +3,7 @@
 use super::commands::{self, COMMANDS};
 use super::options::{Options, all};
 use super::page::{NAMES, page};
-use super::{catalog, syntax};
+use super::{schema_names, syntax};
 use crate::call::Call;
 use crate::common;
 use crate::getopt::{self, Opt, Order, Takes, opt};
@@ -94,8 +94,8 @@ fn informative(name: &str, call: &Call) -> Option<String> {
     match name {
         "help" => Some(page().help(&call.name)),
         "version" => {
-            let version = common::version(call, NAMES.peers);
-            Some(format!("{version}\nDB Schema {}\n", catalog::schema().version))
+            let version = common::version(call, NAMES.other_names);
+            Some(format!("{version}\nDB Schema {}\n", schema_names::schema().version))
         }
         "commands" => Some(COMMANDS.iter().map(completion).collect()),
         "options" => Some(all().iter().map(option_lines).collect()),

@@ -1,7 +1,7 @@
 //! Conditions of `find` and `wait-until`: `COLUMN[:KEY]OPERATORVALUE`.
 
-use super::catalog::clause;
 use super::context::{CommandStop, Context};
+use super::schema_names::clause;
 use crate::notation;
 use ovsdb::schema::TableSchema;
 use ovsdb::types::Type;

@@ -1,7 +1,7 @@
 //! The state of running commands.
 
-use super::catalog::ROOT;
 use super::model::Model;
+use super::schema_names::ROOT;
 use super::transaction::Transaction;
 use crate::notation::Symbols;
 use crate::table::Table;
@@ -33,7 +33,7 @@ impl NeededColumns {
     }
 }
 
-/// Why a command ends without an answer.
+/// Why a command ends without output.
 #[derive(Debug, PartialEq, Eq)]
 pub enum CommandStop {
     /// An error, with its text.
@@ -58,7 +58,7 @@ impl From<&str> for CommandStop {
 
 /// The output of a command.
 #[derive(Debug)]
-pub enum Answer {
+pub enum CommandOutput {
     /// Text.
     Text(String),
     /// Text, and the same value as JSON.
@@ -69,20 +69,20 @@ pub enum Answer {
     Row(Uuid),
 }
 
-impl Answer {
+impl CommandOutput {
     /// No output.
-    pub const NONE: Answer = Answer::Text(String::new());
+    pub const NONE: CommandOutput = CommandOutput::Text(String::new());
 
     /// Sorted lines.
-    pub fn sorted(mut lines: Vec<String>) -> Answer {
+    pub fn sorted(mut lines: Vec<String>) -> CommandOutput {
         lines.sort_unstable();
         let json = lines.iter().map(|line| Json::from(line.as_str())).collect();
-        Answer::Value(lines.into_iter().map(|line| line + "\n").collect(), json)
+        CommandOutput::Value(lines.into_iter().map(|line| line + "\n").collect(), json)
     }
 
     /// A word on its own line.
-    pub fn word(word: &str) -> Answer {
-        Answer::Value(format!("{word}\n"), word.into())
+    pub fn word(word: &str) -> CommandOutput {
+        CommandOutput::Value(format!("{word}\n"), word.into())
     }
 }
 

@@ -1,14 +1,14 @@
 //! Commands for controllers, managers and fail modes.
 
+use super::bridge_names::{find_bridge, find_real_bridge};
 use super::bridges::{self, lenient_integer};
-use super::catalog::ROOT;
-use super::context::{Answer, CommandStop, Context, NeededColumns};
-use super::find::{find_bridge, find_real_bridge};
+use super::context::{CommandOutput, CommandStop, Context, NeededColumns};
 use super::log::VSCTL;
+use super::schema_names::ROOT;
 use super::syntax::Command;
 use ovsdb::{Datum, Uuid};
 
-type Done = Result<Answer, CommandStop>;
+type Done = Result<CommandOutput, CommandStop>;
 
 /// Adds the columns for commands about controllers.
 pub fn prepare(command: &Command, needs: &mut NeededColumns) -> Result<(), String> {
@@ -87,7 +87,7 @@ fn replace(ctx: &mut Context<'_>, list: TargetList, targets: &[String], probe: O
 pub fn get(ctx: &mut Context<'_>, command: &Command) -> Done {
     let id = find_bridge(ctx, command.arg(0))?;
     let row = ctx.model().real_row(id);
-    Ok(Answer::sorted(targets(ctx, controllers(row))))
+    Ok(CommandOutput::sorted(targets(ctx, controllers(row))))
 }
 
 /// `del-controller`
@@ -96,14 +96,14 @@ pub fn del(ctx: &mut Context<'_>, command: &Command) -> Done {
     if !verified(ctx, controllers(row)).is_empty() {
         remove(ctx, controllers(row));
     }
-    Ok(Answer::NONE)
+    Ok(CommandOutput::NONE)
 }
 
 /// `set-controller`
 pub fn set(ctx: &mut Context<'_>, command: &Command) -> Done {
     let row = find_real_bridge(ctx, command.arg(0))?;
     replace(ctx, controllers(row), command.args_from(1), command.option("--inactivity-probe"));
-    Ok(Answer::NONE)
+    Ok(CommandOutput::NONE)
 }
 
 /// `get-manager`
@@ -111,19 +111,19 @@ pub fn get_managers(ctx: &mut Context<'_>, _: &Command) -> Done {
     let mut targets = targets(ctx, managers(ctx));
     targets.sort_unstable();
     targets.dedup();
-    Ok(Answer::sorted(targets))
+    Ok(CommandOutput::sorted(targets))
 }
 
 /// `del-manager`
 pub fn del_managers(ctx: &mut Context<'_>, _: &Command) -> Done {
     remove(ctx, managers(ctx));
-    Ok(Answer::NONE)
+    Ok(CommandOutput::NONE)
 }
 
 /// `set-manager`
 pub fn set_managers(ctx: &mut Context<'_>, command: &Command) -> Done {
     replace(ctx, managers(ctx), &command.args, command.option("--inactivity-probe"));
-    Ok(Answer::NONE)
+    Ok(CommandOutput::NONE)
 }
 
 /// `get-fail-mode`
@@ -132,14 +132,14 @@ pub fn get_fail_mode(ctx: &mut Context<'_>, command: &Command) -> Done {
     let row = ctx.model().real_row(id);
     ctx.tx.verify("Bridge", row, "fail_mode");
     let mode = ctx.tx.string("Bridge", row, "fail_mode");
-    Ok(if mode.is_empty() { Answer::NONE } else { Answer::word(&mode) })
+    Ok(if mode.is_empty() { CommandOutput::NONE } else { CommandOutput::word(&mode) })
 }
 
 /// `del-fail-mode`
 pub fn del_fail_mode(ctx: &mut Context<'_>, command: &Command) -> Done {
     let row = find_real_bridge(ctx, command.arg(0))?;
     ctx.tx.write("Bridge", row, "fail_mode", Datum::Set(Vec::new()));
-    Ok(Answer::NONE)
+    Ok(CommandOutput::NONE)
 }
 
 /// `set-fail-mode`
@@ -150,5 +150,5 @@ pub fn set_fail_mode(ctx: &mut Context<'_>, command: &Command) -> Done {
         return Err("fail-mode must be \"standalone\" or \"secure\"".into());
     }
     ctx.tx.write("Bridge", row, "fail_mode", Datum::scalar(mode));
-    Ok(Answer::NONE)
+    Ok(CommandOutput::NONE)
 }

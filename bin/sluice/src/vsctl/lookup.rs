@@ -1,7 +1,7 @@
 //! Finds rows by the names that users may give for them.
 
-use super::catalog::{RowName, known_table, row_name};
 use super::context::{CommandStop, Context, NeededColumns};
+use super::schema_names::{RowName, known_table, row_name};
 use ovsdb::json::parse_uuid;
 use ovsdb::schema::TableSchema;
 use ovsdb::types::AtomicType;

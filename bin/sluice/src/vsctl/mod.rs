@@ -4,24 +4,30 @@
 //! changed meanwhile, the server refuses the transaction, and all commands run again on the newer copy. Then the tool
 //! waits until the switch reports (in `cur_cfg`) that it has applied the change. Exit status: 0 success, 1 failure,
 //! 2 the bridge does not exist (`br-exists`), 65 the switch could not set up a new interface.
+//!
+//! * [`commands`]: the table of commands; [`command_line`], [`syntax`]: parse a call.
+//! * [`schema_names`]: the tables and columns that commands may name; [`lookup`]: finds a row by its name.
+//! * [`read_rows`], [`change_rows`]: commands on rows of any table; [`bridges`], [`ports`] and others: commands of one table.
+//! * [`model`]: the tree of bridges, ports and interfaces; [`bridge_names`]: finds a bridge in the tree, and names in use.
+//! * [`context`], [`transaction`]: the state of a run, and the changes that it has made.
 
+mod bridge_names;
 mod bridges;
-mod catalog;
+mod change_rows;
 mod command_line;
 mod commands;
 mod condition;
 pub mod connection;
 mod context;
 mod controllers;
-mod database;
-mod find;
 mod log;
 mod lookup;
 mod model;
 mod options;
 mod page;
 mod ports;
-mod records;
+mod read_rows;
+mod schema_names;
 mod show;
 mod switch;
 mod syntax;
@@ -33,16 +39,16 @@ use crate::notation::Symbols;
 use crate::{common, remote};
 pub use page::{NAMES, page};
 
-use catalog::ROOT;
 use command_line::{CommandLineError, Task};
 use connection::{Connection, ConnectionError};
-use context::{Answer, CommandStop, Context, NeededColumns};
+use context::{CommandOutput, CommandStop, Context, NeededColumns};
 use log::{OVSDB_IDL, VSCTL};
 use options::Options;
 use ovsdb::Uuid;
 use ovsdb::json::sorted_string;
 use ovsdb::replica::TransactionResult;
 use runtime::{Clock, Dirs};
+use schema_names::ROOT;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
@@ -146,7 +152,7 @@ fn run(call: &Call, options: &Options, dirs: &Dirs) -> Result<ExitCode, ToolEnd>
             TransactionResult::TryAgain | TransactionResult::Unknown => {}
         }
     };
-    print(options, done.answers);
+    print(options, done.outputs);
     // The server may restart while the switch applies the change, so reconnect.
     connection.persistent = true;
     let Some(wanted) = done.next_cfg else { return Ok(ExitCode::SUCCESS) };
@@ -166,7 +172,7 @@ fn invoker() -> String {
 
 /// The result of the commands on one state of the database.
 struct Plan {
-    answers: Vec<Answer>,
+    outputs: Vec<CommandOutput>,
     interfaces: Vec<Uuid>,
     request: Request,
 }
@@ -174,11 +180,11 @@ struct Plan {
 /// Runs the commands. `None`: a command waits for a change of the database.
 fn plan(connection: &Connection<'_>, options: &Options, comment: &str) -> Result<Option<Plan>, ToolEnd> {
     let mut ctx = Context::new(Transaction::new(&connection.replica));
-    let mut answers = Vec::new();
+    let mut outputs = Vec::new();
     for (at, command) in options.commands.iter().enumerate() {
         ctx.begin(at + 1 == options.commands.len());
         match (command.syntax.run)(&mut ctx, command) {
-            Ok(answer) => answers.push(answer),
+            Ok(output) => outputs.push(output),
             Err(CommandStop::Again) => return Ok(None),
             Err(CommandStop::Exit(status)) => return Err(ToolEnd::Exit(status)),
             Err(CommandStop::Fatal(text)) => return Err(ToolEnd::Fatal(text)),
@@ -186,7 +192,7 @@ fn plan(connection: &Connection<'_>, options: &Options, comment: &str) -> Result
     }
     check_symbols(&ctx.symbols)?;
     let request = ctx.tx.request(options.wait.then_some(ctx.root), comment, options.dry_run);
-    Ok(Some(Plan { answers, interfaces: ctx.new_interfaces, request }))
+    Ok(Some(Plan { outputs, interfaces: ctx.new_interfaces, request }))
 }
 
 /// Checks that every symbol names a row, and that each new row has a reference, without which the server would delete it.
@@ -247,49 +253,49 @@ fn check_counter(request: &Request, results: &[ovsdb::Json]) -> Result<(), Strin
 
 /// The result of a successful transaction.
 struct TransactionOutcome {
-    answers: Vec<Answer>,
+    outputs: Vec<CommandOutput>,
     interfaces: Vec<Uuid>,
     /// The value of `cur_cfg` to wait for.
     next_cfg: Option<i64>,
 }
 
 fn finish(plan: Plan, results: &[ovsdb::Json]) -> TransactionOutcome {
-    let Plan { answers, interfaces, request } = plan;
+    let Plan { outputs, interfaces, request } = plan;
     let success = TransactionResult::Success(results.to_vec());
     let inserted: BTreeMap<Uuid, Uuid> =
         request.insertions.iter().filter_map(|(row, at)| Some((*row, success.inserted(*at)?))).collect();
     let real = |row: Uuid| inserted.get(&row).copied().unwrap_or(row);
     let counter = request.counter.and_then(|at| results.get(at));
     let next_cfg = counter.and_then(|r| r.get("rows")?.get(0)?.get("next_cfg")?.as_i64());
-    let answers = answers.into_iter().map(|answer| match answer {
-        Answer::Row(row) => Answer::word(&real(row).to_string()),
+    let outputs = outputs.into_iter().map(|output| match output {
+        CommandOutput::Row(row) => CommandOutput::word(&real(row).to_string()),
         other => other,
     });
     TransactionOutcome {
-        answers: answers.collect(),
+        outputs: outputs.collect(),
         interfaces: interfaces.into_iter().map(real).collect(),
         next_cfg,
     }
 }
 
-fn print(options: &Options, answers: Vec<Answer>) {
+fn print(options: &Options, outputs: Vec<CommandOutput>) {
     let mut out = String::new();
     let mut first = true;
-    for answer in answers {
-        match answer {
-            Answer::Table(table) => {
+    for output in outputs {
+        match output {
+            CommandOutput::Table(table) => {
                 out.push_str(&table.render(&options.style, first));
                 first = false;
             }
-            // Each answer is printed as a JSON value on its own line.
-            Answer::Value(_, json) if options.json => out.push_str(&(sorted_string(&json) + "\n")),
-            Answer::Text(text) | Answer::Value(text, _) if options.oneline => {
+            // Each output is printed as a JSON value on its own line.
+            CommandOutput::Value(_, json) if options.json => out.push_str(&(sorted_string(&json) + "\n")),
+            CommandOutput::Text(text) | CommandOutput::Value(text, _) if options.oneline => {
                 let line = text.strip_suffix('\n').unwrap_or(&text);
                 out.push_str(&line.replace('\\', "\\\\").replace('\n', "\\n"));
                 out.push('\n');
             }
-            Answer::Text(text) | Answer::Value(text, _) => out.push_str(&text),
-            Answer::Row(row) => out.push_str(&format!("{row}\n")),
+            CommandOutput::Text(text) | CommandOutput::Value(text, _) => out.push_str(&text),
+            CommandOutput::Row(row) => out.push_str(&format!("{row}\n")),
         }
     }
     // Ignore errors: the reader may have closed the pipe.

@@ -1,8 +1,8 @@
 //! The tree of bridges, ports and interfaces. A fake bridge, which is a port with a VLAN in the database, is a bridge
 //! of its own in this tree.
 
-use super::catalog::ROOT;
 use super::log::VSCTL;
+use super::schema_names::ROOT;
 use super::transaction::Transaction;
 use ovsdb::Uuid;
 

@@ -1,8 +1,8 @@
 //! The help page of the tool.
 
-use super::catalog;
 use super::commands::COMMANDS;
 use super::options;
+use super::schema_names;
 use crate::page::{Line, Names, Page};
 
 /// What each command does.
@@ -72,7 +72,7 @@ const SENTENCES: &[(&str, &str)] = &[
 ];
 
 /// The names of the tool.
-pub const NAMES: Names = Names { tool: "vsctl", peers: &["ovs-vsctl"] };
+pub const NAMES: Names = Names { tool: "vsctl", other_names: &["ovs-vsctl"] };
 
 /// The help page.
 pub fn page() -> Page {
@@ -127,12 +127,12 @@ fn argument(word: &str) -> String {
 /// The ways to name rows of each table.
 fn row_names() -> String {
     let mut out = String::new();
-    for table in &catalog::schema().tables {
+    for table in &schema_names::schema().tables {
         out.push_str(&format!("  {}: UUID", table.name));
         if table.max_rows == 1 {
             out.push_str(", \".\"");
         }
-        match catalog::row_name(&table.name) {
+        match schema_names::row_name(&table.name) {
             Some(name) if name.reference.is_some() => {
                 out.push_str(&format!(", {} of its {}", name.column, name.table))
             }

@@ -1,14 +1,14 @@
 //! Commands for ports, bonds and interfaces.
 
-use super::context::{Answer, CommandStop, Context};
-use super::database::set_column;
-use super::find::{check_conflicts, find_bridge, try_bridge};
+use super::bridge_names::{check_conflicts, find_bridge, try_bridge};
+use super::change_rows::set_column;
+use super::context::{CommandOutput, CommandStop, Context};
 use super::model::{Iface, Model, Port};
 use super::syntax::Command;
 use ovsdb::{Datum, Uuid};
 use std::rc::Rc;
 
-type Done = Result<Answer, CommandStop>;
+type Done = Result<CommandOutput, CommandStop>;
 
 /// The port of this name, unless it is a bridge's local port.
 fn try_port<'m>(ctx: &mut Context<'_>, model: &'m Model, name: &str) -> Option<&'m Port> {
@@ -49,7 +49,7 @@ pub fn list(ctx: &mut Context<'_>, command: &Command) -> Done {
     let model = ctx.model();
     ctx.tx.verify("Bridge", model.real_row(id), "ports");
     let names = model.ports.iter().filter(|p| p.bridge == id).map(|p| p.name.clone());
-    Ok(Answer::sorted(names.filter(|name| name != command.arg(0)).collect()))
+    Ok(CommandOutput::sorted(names.filter(|name| name != command.arg(0)).collect()))
 }
 
 /// `list-ifaces`
@@ -58,21 +58,21 @@ pub fn list_ifaces(ctx: &mut Context<'_>, command: &Command) -> Done {
     ctx.verify_ports();
     let model = ctx.model();
     let names = model.ifaces.iter().filter(|i| i.bridge == id).map(|i| i.name.clone());
-    Ok(Answer::sorted(names.filter(|name| name != command.arg(0)).collect()))
+    Ok(CommandOutput::sorted(names.filter(|name| name != command.arg(0)).collect()))
 }
 
 /// `port-to-br`
 pub fn to_bridge(ctx: &mut Context<'_>, command: &Command) -> Done {
     let model = ctx.model();
     let port = find_port(ctx, &model, command.arg(0))?;
-    Ok(Answer::word(model.bridge_name(port.bridge)))
+    Ok(CommandOutput::word(model.bridge_name(port.bridge)))
 }
 
 /// `iface-to-br`
 pub fn iface_to_bridge(ctx: &mut Context<'_>, command: &Command) -> Done {
     let model = ctx.model();
     let iface = find_iface(ctx, &model, command.arg(0))?;
-    Ok(Answer::word(model.bridge_name(iface.bridge)))
+    Ok(CommandOutput::word(model.bridge_name(iface.bridge)))
 }
 
 /// A port to be added.
@@ -112,7 +112,7 @@ fn add_port(ctx: &mut Context<'_>, command: &Command, new: NewPort<'_>) -> Done 
     if command.has("--may-exist")
         && let Some(port) = try_port(ctx, &model, name)
     {
-        return check_existing(&model, port, command, new.ifaces).map(|()| Answer::NONE);
+        return check_existing(&model, port, command, new.ifaces).map(|()| CommandOutput::NONE);
     }
     check_conflicts(ctx, name, &format!("cannot create a port named {name}"))?;
     for iface in new.ifaces {
@@ -132,7 +132,7 @@ fn add_port(ctx: &mut Context<'_>, command: &Command, new: NewPort<'_>) -> Done 
     }
     ctx.tx.add_reference("Bridge", model.real_row(id), "ports", port);
     ctx.invalidate_model();
-    Ok(Answer::NONE)
+    Ok(CommandOutput::NONE)
 }
 
 fn new_iface(ctx: &mut Context<'_>, name: &str) -> Uuid {
@@ -173,7 +173,7 @@ pub fn add_bond_iface(ctx: &mut Context<'_>, command: &Command) -> Done {
         && let Some(iface) = try_iface(ctx, &model, name)
     {
         if iface.port == port.row {
-            return Ok(Answer::NONE);
+            return Ok(CommandOutput::NONE);
         }
         let (line, other) = (command.line(), port_name(&model, iface.port));
         return Err(format!("\"{line}\" but {name} is actually attached to port {other}").into());
@@ -182,7 +182,7 @@ pub fn add_bond_iface(ctx: &mut Context<'_>, command: &Command) -> Done {
     let iface = new_iface(ctx, name);
     ctx.tx.add_reference("Port", port.row, "interfaces", iface);
     ctx.invalidate_model();
-    Ok(Answer::NONE)
+    Ok(CommandOutput::NONE)
 }
 
 /// `del-bond-iface`
@@ -193,7 +193,7 @@ pub fn del_bond_iface(ctx: &mut Context<'_>, command: &Command) -> Done {
         true => try_iface(ctx, &model, name),
         false => Some(find_iface(ctx, &model, name)?),
     };
-    let Some(iface) = iface else { return Ok(Answer::NONE) };
+    let Some(iface) = iface else { return Ok(CommandOutput::NONE) };
     if command.args.len() > 1 {
         let port = find_port(ctx, &model, command.arg(0))?;
         if iface.port != port.row {
@@ -208,13 +208,13 @@ pub fn del_bond_iface(ctx: &mut Context<'_>, command: &Command) -> Done {
     ctx.tx.drop_reference("Port", iface.port, "interfaces", iface.row);
     ctx.tx.delete("Interface", iface.row);
     ctx.invalidate_model();
-    Ok(Answer::NONE)
+    Ok(CommandOutput::NONE)
 }
 
 /// `del-port`
 pub fn del(ctx: &mut Context<'_>, command: &Command) -> Done {
     let model = ctx.model();
-    let Some(port) = port_to_delete(ctx, &model, command)? else { return Ok(Answer::NONE) };
+    let Some(port) = port_to_delete(ctx, &model, command)? else { return Ok(CommandOutput::NONE) };
     if let [bridge, name] = command.args.as_slice() {
         let id = find_bridge(ctx, bridge)?;
         if port.bridge != id {
@@ -228,7 +228,7 @@ pub fn del(ctx: &mut Context<'_>, command: &Command) -> Done {
     }
     delete(ctx, &model, port);
     ctx.invalidate_model();
-    Ok(Answer::NONE)
+    Ok(CommandOutput::NONE)
 }
 
 fn port_to_delete<'m>(

@@ -1,7 +1,7 @@
 //! `show`: the configuration as a tree.
 
-use super::catalog::{self, ROOT, known_table};
-use super::context::{Answer, CommandStop, Context, NeededColumns};
+use super::context::{CommandOutput, CommandStop, Context, NeededColumns};
+use super::schema_names::{self, ROOT, known_table};
 use super::syntax::Command;
 use crate::notation;
 use ovsdb::{Json, Uuid};
@@ -55,7 +55,7 @@ fn filters(given: &str) -> Result<Filters, String> {
             (None, _) => (ROOT, item),
             (Some((table, _)), Some(_)) => {
                 let words = item.get(table.len() + 1..item.len() - 1).unwrap_or_default();
-                (catalog::table(table)?.name.as_str(), words)
+                (schema_names::table(table)?.name.as_str(), words)
             }
             (Some(_), None) => return Err("Malformed filter: missing closing ')'".to_owned()),
         };
@@ -66,13 +66,13 @@ fn filters(given: &str) -> Result<Filters, String> {
 }
 
 /// `show`
-pub fn show(ctx: &mut Context<'_>, command: &Command) -> Result<Answer, CommandStop> {
+pub fn show(ctx: &mut Context<'_>, command: &Command) -> Result<CommandOutput, CommandStop> {
     let filters = filters(command.option("--filter").unwrap_or_default())?;
     let rows = ctx.tx.rows(ROOT);
-    let Some(root) = shown(ROOT) else { return Ok(Answer::NONE) };
+    let Some(root) = shown(ROOT) else { return Ok(CommandOutput::NONE) };
     let text = rows.iter().map(|row| show_row(ctx, &filters, root, *row, 0)).collect();
     let json = rows.iter().filter_map(|row| object(ctx, &filters, root, *row)).collect();
-    Ok(Answer::Value(text, json))
+    Ok(CommandOutput::Value(text, json))
 }
 
 /// The tree below a row as JSON: a row is an object of its columns; a reference is replaced by the row to which it refers. Columns

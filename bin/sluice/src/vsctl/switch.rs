@@ -1,15 +1,15 @@
 //! Commands for the whole switch: `emer-reset`, TLS keys, Auto Attach mappings.
 
+use super::bridge_names::find_bridge;
 use super::bridges;
-use super::catalog::ROOT;
-use super::context::{Answer, CommandStop, Context, NeededColumns};
-use super::find::find_bridge;
+use super::context::{CommandOutput, CommandStop, Context, NeededColumns};
+use super::schema_names::ROOT;
 use super::syntax::Command;
 use crate::notation::leading_integer;
 use ovsdb::{Atom, Datum, Uuid};
 use serde_json::json;
 
-type Done = Result<Answer, CommandStop>;
+type Done = Result<CommandOutput, CommandStop>;
 
 /// For commands that read no columns.
 pub fn prepare_nothing(_: &Command, _: &mut NeededColumns) -> Result<(), String> {
@@ -18,7 +18,7 @@ pub fn prepare_nothing(_: &Command, _: &mut NeededColumns) -> Result<(), String>
 
 /// `init` and `comment`: nothing to do, because every transaction creates the root row and contains the comment.
 pub fn nothing(_: &mut Context<'_>, _: &Command) -> Done {
-    Ok(Answer::NONE)
+    Ok(CommandOutput::NONE)
 }
 
 const BRIDGE_RESET: [&str; 7] =
@@ -61,7 +61,7 @@ pub fn emer_reset(ctx: &mut Context<'_>, _: &Command) -> Done {
         ctx.tx.rows(table).into_iter().for_each(|row| ctx.tx.delete(table, row));
     }
     ctx.invalidate_model();
-    Ok(Answer::NONE)
+    Ok(CommandOutput::NONE)
 }
 
 /// Adds the columns for commands about TLS.
@@ -80,12 +80,12 @@ fn ssl_row(ctx: &mut Context<'_>) -> Option<Uuid> {
 
 /// `get-ssl`
 pub fn get_ssl(ctx: &mut Context<'_>, _: &Command) -> Done {
-    let Some(row) = ssl_row(ctx) else { return Ok(Answer::NONE) };
+    let Some(row) = ssl_row(ctx) else { return Ok(CommandOutput::NONE) };
     SSL_COLUMNS.iter().for_each(|column| ctx.tx.verify("SSL", row, column));
     let text = |column| ctx.tx.string("SSL", row, column);
     let (key, certificate, authority) = (text("private_key"), text("certificate"), text("ca_cert"));
     let bootstrap = ctx.tx.flag("SSL", row, "bootstrap_ca_cert");
-    Ok(Answer::Value(
+    Ok(CommandOutput::Value(
         format!(
             "Private key: {key}\nCertificate: {certificate}\nCA Certificate: {authority}\nBootstrap: {bootstrap}\n"
         ),
@@ -101,7 +101,7 @@ pub fn del_ssl(ctx: &mut Context<'_>, _: &Command) -> Done {
         ctx.tx.delete("SSL", row);
         ctx.tx.write(ROOT, ctx.root, "ssl", Datum::Set(Vec::new()));
     }
-    Ok(Answer::NONE)
+    Ok(CommandOutput::NONE)
 }
 
 /// `set-ssl`
@@ -115,7 +115,7 @@ pub fn set_ssl(ctx: &mut Context<'_>, command: &Command) -> Done {
     }
     ctx.tx.write("SSL", row, "bootstrap_ca_cert", Datum::scalar(command.has("--bootstrap")));
     ctx.tx.write(ROOT, ctx.root, "ssl", Datum::scalar(row));
-    Ok(Answer::NONE)
+    Ok(CommandOutput::NONE)
 }
 
 /// Adds the columns for commands about Auto Attach mappings.
@@ -154,14 +154,14 @@ pub fn add_mapping(ctx: &mut Context<'_>, command: &Command) -> Done {
     let mut mappings = ctx.tx.datum("AutoAttach", row, "mappings");
     mappings.insert_all(&Datum::map([pair]));
     ctx.tx.write("AutoAttach", row, "mappings", mappings);
-    Ok(Answer::NONE)
+    Ok(CommandOutput::NONE)
 }
 
 /// `del-aa-mapping`
 pub fn del_mapping(ctx: &mut Context<'_>, command: &Command) -> Done {
     let (isid, vlan) = pair_of(command)?;
     let (_, row) = mappings_of(ctx, command)?;
-    let Some(row) = row else { return Ok(Answer::NONE) };
+    let Some(row) = row else { return Ok(CommandOutput::NONE) };
     let mappings = ctx.tx.datum("AutoAttach", row, "mappings");
     if mappings.get(&isid) == Some(&vlan) {
         // Also removes other I-SIDs of the same VLAN. Open vSwitch does the same, and scripts rely on this.
@@ -170,17 +170,17 @@ pub fn del_mapping(ctx: &mut Context<'_>, command: &Command) -> Done {
         let rest = Datum::map(rest.map(|(key, value)| (key.clone(), value.clone())));
         ctx.tx.write("AutoAttach", row, "mappings", rest);
     }
-    Ok(Answer::NONE)
+    Ok(CommandOutput::NONE)
 }
 
 /// `get-aa-mapping`
 pub fn get_mappings(ctx: &mut Context<'_>, command: &Command) -> Done {
     let (bridge, row) = mappings_of(ctx, command)?;
     ctx.tx.verify("Bridge", bridge, "auto_attach");
-    let Some(row) = row else { return Ok(Answer::NONE) };
+    let Some(row) = row else { return Ok(CommandOutput::NONE) };
     ctx.tx.verify("AutoAttach", row, "mappings");
     let mappings = ctx.tx.datum("AutoAttach", row, "mappings");
     let pairs = || mappings.keys().zip(mappings.values());
     let json = pairs().map(|(isid, vlan)| json!({"isid": isid.to_json(), "vlan": vlan.to_json()})).collect();
-    Ok(Answer::Value(pairs().map(|(isid, vlan)| format!("{isid} {vlan}\n")).collect(), json))
+    Ok(CommandOutput::Value(pairs().map(|(isid, vlan)| format!("{isid} {vlan}\n")).collect(), json))
 }

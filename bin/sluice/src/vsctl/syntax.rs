@@ -1,6 +1,6 @@
 //! The syntax of commands, and parsed commands.
 
-use super::context::{Answer, CommandStop, Context, NeededColumns};
+use super::context::{CommandOutput, CommandStop, Context, NeededColumns};
 use std::collections::BTreeMap;
 
 /// One command of a command line.
@@ -55,7 +55,7 @@ pub fn quote<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
 /// See [`Syntax::prepare`].
 pub type Prepare = fn(&Command, &mut NeededColumns) -> Result<(), String>;
 /// See [`Syntax::run`].
-pub type Run = fn(&mut Context<'_>, &Command) -> Result<Answer, CommandStop>;
+pub type Run = fn(&mut Context<'_>, &Command) -> Result<CommandOutput, CommandStop>;
 
 /// The definition of a command.
 pub struct Syntax {

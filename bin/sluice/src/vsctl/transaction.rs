@@ -5,7 +5,7 @@
 //! names. A column on which a decision depends is *verified*: the server refuses the transaction if the
 //! column has changed since.
 
-use super::catalog::{known_table, schema};
+use super::schema_names::{known_table, schema};
 use ovsdb::json::sorted_string;
 use ovsdb::operation::RowId;
 use ovsdb::schema::TableSchema;

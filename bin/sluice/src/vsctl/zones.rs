@@ -1,14 +1,14 @@
 //! Commands for datapaths: connection tracking zones and capabilities.
 
 use super::bridges::lenient_integer;
-use super::catalog::ROOT;
-use super::context::{Answer, CommandStop, Context, NeededColumns};
+use super::context::{CommandOutput, CommandStop, Context, NeededColumns};
+use super::schema_names::ROOT;
 use super::syntax::Command;
 use crate::notation::leading_integer;
 use ovsdb::{Atom, Datum, Json, Uuid};
 use serde_json::json;
 
-type Done = Result<Answer, CommandStop>;
+type Done = Result<CommandOutput, CommandStop>;
 
 /// Adds the columns for commands about zones.
 pub fn prepare(_: &Command, needs: &mut NeededColumns) -> Result<(), String> {
@@ -105,7 +105,7 @@ pub fn add_policy(ctx: &mut Context<'_>, command: &Command) -> Done {
     let policy = find_or_make_policy(ctx, command.args_from(2));
     let row = zone.make(ctx);
     ctx.tx.write("CT_Zone", row, "timeout_policy", Datum::scalar(policy));
-    Ok(Answer::NONE)
+    Ok(CommandOutput::NONE)
 }
 
 /// Finds a row with these timeouts, or inserts one: zones with equal timeouts share a row.
@@ -133,7 +133,7 @@ pub fn del_policy(ctx: &mut Context<'_>, command: &Command) -> Done {
         return Err(format!("zone id {id} does not have a policy").into());
     }
     zone.clear(ctx, "timeout_policy", "limit");
-    Ok(Answer::NONE)
+    Ok(CommandOutput::NONE)
 }
 
 /// The zones of a datapath with their rows.
@@ -162,7 +162,7 @@ pub fn list_policies(ctx: &mut Context<'_>, command: &Command) -> Done {
         out.push_str(line.trim_end_matches(' '));
         out.push('\n');
     }
-    Ok(Answer::Value(out, Json::Array(json)))
+    Ok(CommandOutput::Value(out, Json::Array(json)))
 }
 
 /// `set-zone-limit`
@@ -177,14 +177,14 @@ pub fn set_limit(ctx: &mut Context<'_>, command: &Command) -> Done {
     }
     let Some(id) = id else {
         ctx.tx.write("Datapath", datapath, "ct_zone_default_limit", Datum::scalar(limit));
-        return Ok(Answer::NONE);
+        return Ok(CommandOutput::NONE);
     };
     if !(0..=i64::from(u16::MAX)).contains(&id) {
         return Err(format!("zone_id ({id}) out of range").into());
     }
     let row = Zone::find(ctx, datapath, id).make(ctx);
     ctx.tx.write("CT_Zone", row, "limit", Datum::scalar(limit));
-    Ok(Answer::NONE)
+    Ok(CommandOutput::NONE)
 }
 
 /// `del-zone-limit`
@@ -198,14 +198,14 @@ pub fn del_limit(ctx: &mut Context<'_>, command: &Command) -> Done {
             return Err(format!("datapath {name} does not have a limit").into());
         }
         ctx.tx.write("Datapath", datapath, "ct_zone_default_limit", Datum::Set(Vec::new()));
-        return Ok(Answer::NONE);
+        return Ok(CommandOutput::NONE);
     };
     let zone = Zone::find(ctx, datapath, id);
     if must_exist && !zone.has(ctx, "limit") {
         return Err(format!("zone_id {id} does not have a limit").into());
     }
     zone.clear(ctx, "limit", "timeout_policy");
-    Ok(Answer::NONE)
+    Ok(CommandOutput::NONE)
 }
 
 /// `list-zone-limits`
@@ -220,7 +220,7 @@ pub fn list_limits(ctx: &mut Context<'_>, command: &Command) -> Done {
             limits.push(json!({"zone": id, "limit": limit}));
         }
     }
-    Ok(Answer::Value(out, json!({"default": default, "zones": limits})))
+    Ok(CommandOutput::Value(out, json!({"default": default, "zones": limits})))
 }
 
 /// `list-dp-cap`
@@ -230,5 +230,5 @@ pub fn list_capabilities(ctx: &mut Context<'_>, command: &Command) -> Done {
     let capabilities = ctx.tx.datum("Datapath", datapath, "capabilities");
     let pairs = capabilities.keys().zip(capabilities.values());
     let json = pairs.filter_map(|(k, v)| Some((k.as_str()?.to_owned(), Json::from(v.as_str()?)))).collect();
-    Ok(Answer::Value(crate::notation::bare(&capabilities) + "\n", json))
+    Ok(CommandOutput::Value(crate::notation::bare(&capabilities) + "\n", json))
 }

@@ -53,7 +53,7 @@ fn options() -> Vec<Opt> {
 }
 
 /// The names of the tool.
-pub const NAMES: Names = Names { tool: "why", peers: &[] };
+pub const NAMES: Names = Names { tool: "why", other_names: &[] };
 
 /// The help page of the tool.
 pub fn page() -> Page {

@@ -8,14 +8,14 @@ use packet::ether::ethertype;
 
 /// Writes fields of an IPv4 header, and the checksums that cover them.
 pub fn set_ipv4(p: &mut Packet, m: &Masked<Ipv4Key>) {
-    let layout = p.layout();
-    if layout.dl_type != ethertype::IPV4 {
+    let offsets = p.offsets();
+    if offsets.dl_type != ethertype::IPV4 {
         return;
     }
     let (v, k) = (&m.value, &m.mask);
     write_ipv4(p, IPV4_SRC, v.src, k.src);
     write_ipv4(p, IPV4_DST, v.dst, k.dst);
-    let Some(ip) = header::<20>(p, layout.l3) else { return };
+    let Some(ip) = header::<20>(p, offsets.l3) else { return };
     for (offset, value, mask) in [(1, v.tos, k.tos), (8, v.ttl, k.ttl)] {
         let word = offset & !1;
         let old = u16::from_be_bytes([ip[word], ip[word + 1]]);
@@ -39,7 +39,7 @@ pub(super) const IPV6_DST: usize = 24;
 
 /// Writes an address of an IPv4 packet, and the checksums that cover it.
 pub(super) fn write_ipv4(p: &mut Packet, offset: usize, value: u32, mask: u32) {
-    let at = p.layout().l3;
+    let at = p.offsets().l3;
     let Some(ip) = header::<20>(p, at) else { return };
     let old = u32::from_be_bytes([ip[offset], ip[offset + 1], ip[offset + 2], ip[offset + 3]]);
     let new = old & !mask | value & mask;
@@ -54,14 +54,14 @@ pub(super) fn write_ipv4(p: &mut Packet, offset: usize, value: u32, mask: u32) {
 /// Writes an address of an IPv6 packet, and the transport checksum. With a routing header, the checksum covers the
 /// final destination (RFC 8200 §8.1), so writing the destination address does not change the checksum.
 pub(super) fn write_ipv6(p: &mut Packet, offset: usize, value: &[u8; 16], mask: &[u8; 16]) {
-    let layout = p.layout();
-    let Some(ip) = header::<40>(p, layout.l3) else { return };
+    let offsets = p.offsets();
+    let Some(ip) = header::<40>(p, offsets.l3) else { return };
     let mut old = [0; 16];
     old.copy_from_slice(&ip[offset..offset + 16]);
     let new: [u8; 16] = std::array::from_fn(|i| old[i] & !mask[i] | value[i] & mask[i]);
     if new != old {
         ip[offset..offset + 16].copy_from_slice(&new);
-        if offset != IPV6_DST || !layout.routed {
+        if offset != IPV6_DST || !offsets.routed {
             changed(p, &Change::Address6(&old, &new));
         }
     }
@@ -69,14 +69,14 @@ pub(super) fn write_ipv6(p: &mut Packet, offset: usize, value: &[u8; 16], mask: 
 
 /// Writes fields of an IPv6 header, and the transport checksum.
 pub fn set_ipv6(p: &mut Packet, m: &Masked<Ipv6Key>) {
-    let layout = p.layout();
-    if layout.dl_type != ethertype::IPV6 {
+    let offsets = p.offsets();
+    if offsets.dl_type != ethertype::IPV6 {
         return;
     }
     let (v, k) = (&m.value, &m.mask);
     write_ipv6(p, IPV6_SRC, &v.src, &k.src);
     write_ipv6(p, IPV6_DST, &v.dst, &k.dst);
-    let Some(ip) = header::<40>(p, layout.l3) else { return };
+    let Some(ip) = header::<40>(p, offsets.l3) else { return };
     let word = |label: u32, tclass: u8| label & 0xf_ffff | u32::from(tclass) << 20;
     let mask = word(k.label, k.tclass);
     let first = u32::from_be_bytes([ip[0], ip[1], ip[2], ip[3]]) & !mask | word(v.label, v.tclass) & mask;
@@ -86,12 +86,12 @@ pub fn set_ipv6(p: &mut Packet, m: &Masked<Ipv6Key>) {
 
 /// Writes fields of an ARP packet. If the packet is truncated, only fields that it contains are written.
 pub fn set_arp(p: &mut Packet, m: &Masked<ArpKey>) {
-    let layout = p.layout();
-    if !ethertype::is_arp(layout.dl_type) {
+    let offsets = p.offsets();
+    if !ethertype::is_arp(offsets.dl_type) {
         return;
     }
     let (v, k) = (&m.value, &m.mask);
-    let at = usize::from(layout.l3);
+    let at = usize::from(offsets.l3);
     let mut write = |field: usize, value: &[u8], mask: &[u8]| {
         let bytes = p.frame.bytes_mut().get_mut(at + field..).unwrap_or_default();
         for ((b, v), m) in bytes.iter_mut().zip(value).zip(mask) {

@@ -34,14 +34,14 @@ pub fn push(p: &mut Packet, dst: Mac, src: Mac) -> Option<()> {
     header[12..].copy_from_slice(&(p.meta.packet_type as u16).to_be_bytes());
     p.frame.shift_offload(14);
     p.meta.packet_type = 0;
-    p.layout = None;
+    p.offsets = None;
     Some(())
 }
 
 /// Removes the Ethernet header. If a VLAN tag follows, it stays and becomes payload: it is beyond the tags that are
 /// parsed, because a flow with a parsed tag is not decapsulated.
 pub fn pop(p: &mut Packet) {
-    let l3 = p.layout().l3;
+    let l3 = p.offsets().l3;
     let type_at = |end: u16| {
         let two = p.frame.bytes().get(usize::from(end.checked_sub(2)?)..)?.first_chunk();
         two.map(|two| u16::from_be_bytes(*two))
@@ -55,6 +55,6 @@ pub fn pop(p: &mut Packet) {
     {
         p.frame.shift_offload(-(header as i16));
         p.meta.packet_type = 1 << 16 | u32::from(kind);
-        p.layout = None;
+        p.offsets = None;
     }
 }

@@ -23,19 +23,19 @@ pub fn write(p: &mut Packet, inspected: &InspectionResult) -> Option<()> {
         note.finish(p.frame.bytes_mut(), |_| ())?;
         p.frame.set_offload(Default::default());
     }
-    let layout = p.layout();
-    let l4 = usize::from(layout.l4.filter(|_| layout.proto == ipproto::TCP && !layout.routed)?);
-    (p.layout, p.number) = (None, None);
-    p.frame.trim(layout.end as usize);
+    let offsets = p.offsets();
+    let l4 = usize::from(offsets.l4.filter(|_| offsets.proto == ipproto::TCP && !offsets.routed)?);
+    (p.offsets, p.number) = (None, None);
+    p.frame.trim(offsets.end as usize);
     let tcp = p.frame.bytes_mut().get_mut(l4..)?;
     let header = Tcp::parse_checked(tcp)?.0.header_len();
     shift(tcp, 4, inspected.seq)?;
     shift(tcp, 8, inspected.ack)?;
     if let Some(edit) = &inspected.edit {
         let by = replace(p, l4 + header, edit)?;
-        lengthen(p.frame.bytes_mut().get_mut(usize::from(layout.l3)..)?, layout.dl_type, by)?;
+        lengthen(p.frame.bytes_mut().get_mut(usize::from(offsets.l3)..)?, offsets.dl_type, by)?;
     }
-    checksum(p.frame.bytes_mut(), usize::from(layout.l3), l4, layout.dl_type)
+    checksum(p.frame.bytes_mut(), usize::from(offsets.l3), l4, offsets.dl_type)
 }
 
 /// Adds `by` to a sequence or acknowledgement number of the TCP header.

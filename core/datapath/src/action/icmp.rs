@@ -7,7 +7,7 @@ use packet::{Icmp, ipproto};
 
 /// Writes type and code.
 pub fn set(p: &mut Packet, proto: u8, m: &Masked<IcmpKey>) {
-    if p.layout().proto == proto && header(p).len() >= Icmp::LEN {
+    if p.offsets().proto == proto && header(p).len() >= Icmp::LEN {
         let word = |k: &IcmpKey| u16::from_be_bytes([k.icmp_type, k.code]);
         write_word(p, 0, word(&m.value), word(&m.mask));
     }
@@ -16,7 +16,7 @@ pub fn set(p: &mut Packet, proto: u8, m: &Masked<IcmpKey>) {
 /// Returns the offset of a neighbour message's target, and the offset of the first source and target link-layer
 /// address option.
 fn neighbour(p: &mut Packet) -> Option<(usize, [Option<usize>; 2])> {
-    if p.layout().proto != ipproto::ICMPV6 {
+    if p.offsets().proto != ipproto::ICMPV6 {
         return None;
     }
     let data = header(p);

@@ -5,7 +5,7 @@ use packet::ether::ethertype;
 
 /// Pushes an outermost entry. Returns `None` if there is not enough headroom.
 pub fn push(p: &mut Packet, ethertype: u16, lse: u32) -> Option<()> {
-    let l3 = usize::from(p.layout().l3);
+    let l3 = usize::from(p.offsets().l3);
     if p.meta.packet_type == 0 && l3 < 14 {
         return Some(());
     }
@@ -23,15 +23,15 @@ pub fn push(p: &mut Packet, ethertype: u16, lse: u32) -> Option<()> {
 pub fn add(p: &mut Packet, ethertype: u16, lse: u32) -> Option<()> {
     p.frame.push_front(4)?.copy_from_slice(&lse.to_be_bytes());
     p.meta.packet_type = 1 << 16 | u32::from(ethertype);
-    p.layout = None;
+    p.offsets = None;
     Some(())
 }
 
 /// Removes the outermost entry, if there is one.
 pub fn pop(p: &mut Packet, ethertype: u16) {
-    let layout = p.layout();
-    let l3 = usize::from(layout.l3);
-    if !ethertype::is_mpls(layout.dl_type) || p.frame.len() < l3 + 4 {
+    let offsets = p.offsets();
+    let l3 = usize::from(offsets.l3);
+    if !ethertype::is_mpls(offsets.dl_type) || p.frame.len() < l3 + 4 {
         return;
     }
     p.frame.bytes_mut().copy_within(..l3, 4);
@@ -48,16 +48,16 @@ fn set_type(p: &mut Packet, l3: usize, ethertype: u16) {
         _ if ethertype == ethertype::TEB => p.meta.packet_type = 0,
         _ => p.meta.packet_type = 1 << 16 | u32::from(ethertype),
     }
-    p.layout = None;
+    p.offsets = None;
 }
 
 /// Writes bits of the outermost entry.
 pub fn set(p: &mut Packet, value: u32, mask: u32) {
-    let layout = p.layout();
-    if !ethertype::is_mpls(layout.dl_type) {
+    let offsets = p.offsets();
+    if !ethertype::is_mpls(offsets.dl_type) {
         return;
     }
-    let entry = p.frame.bytes_mut().get_mut(usize::from(layout.l3)..).and_then(|b| b.first_chunk_mut::<4>());
+    let entry = p.frame.bytes_mut().get_mut(usize::from(offsets.l3)..).and_then(|b| b.first_chunk_mut::<4>());
     if let Some(entry) = entry {
         *entry = (u32::from_be_bytes(*entry) & !mask | value & mask).to_be_bytes();
     }

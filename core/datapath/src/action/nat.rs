@@ -146,7 +146,7 @@ fn bytes([high, low]: [u64; 2]) -> [u8; 16] {
 
 fn ports(p: &mut Packet, src: u16, dst: u16) {
     let masked = Masked { value: PortsKey { src, dst }, mask: PortsKey { src: u16::MAX, dst: u16::MAX } };
-    match p.layout().proto {
+    match p.offsets().proto {
         ipproto::SCTP => set_sctp_ports(p, &masked),
         proto => set_ports(p, proto, &masked),
     }

@@ -37,7 +37,7 @@ pub fn push(p: &mut Packet, header: &[u8]) -> Option<()> {
     room.copy_from_slice(header);
     room[3] = next_protocol;
     p.meta.packet_type = PACKET_TYPE;
-    p.layout = None;
+    p.offsets = None;
     Some(())
 }
 
@@ -50,17 +50,17 @@ pub fn pop(p: &mut Packet) -> Option<()> {
     let (len, packet_type) = (nsh.header_len(), packet_type_of(nsh.next_protocol())?);
     p.frame.pull_front(len)?;
     p.meta.packet_type = packet_type;
-    p.layout = None;
+    p.offsets = None;
     Some(())
 }
 
 /// Writes bits of flags, TTL, path, and of the context header of MD type 1.
 pub fn set(p: &mut Packet, m: &Masked<Nsh>) {
-    let layout = p.layout();
-    if layout.dl_type != ethertype::NSH {
+    let offsets = p.offsets();
+    if offsets.dl_type != ethertype::NSH {
         return;
     }
-    let Some(bytes) = p.frame.bytes_mut().get_mut(usize::from(layout.l3)..) else { return };
+    let Some(bytes) = p.frame.bytes_mut().get_mut(usize::from(offsets.l3)..) else { return };
     let Some(old) = Nsh::parse(bytes) else { return };
     let merge = |old: u32, value: u32, mask: u32| old & !mask | value & mask;
     let merge8 = |old: u8, value: u8, mask: u8| old & !mask | value & mask;

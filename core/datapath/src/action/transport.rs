@@ -4,7 +4,7 @@
 //! responsibility). If the checksum is unfinished, its field holds the sum of the pseudo header, not complemented:
 //! changes of addresses are added to it, changes of ports are not.
 
-use crate::layout::Layout;
+use crate::header_offsets::HeaderOffsets;
 use crate::packet::Packet;
 use dpif::{Masked, PortsKey};
 use packet::checksum::{update16, update32, update128};
@@ -21,33 +21,33 @@ pub enum Change<'a> {
 }
 
 /// Returns the offset of the transport checksum; `None` if the packet ends within the header.
-fn field_at(layout: &Layout) -> Option<usize> {
-    let (offset, header) = match layout.proto {
+fn field_at(offsets: &HeaderOffsets) -> Option<usize> {
+    let (offset, header) = match offsets.proto {
         ipproto::TCP => (16, Tcp::LEN),
         ipproto::UDP => (6, Udp::LEN),
         ipproto::ICMPV6 | ipproto::ICMP => (2, Icmp::LEN),
         _ => return None,
     };
-    let l4 = usize::from(layout.l4?);
-    (layout.l4_len() >= header).then_some(l4 + offset)
+    let l4 = usize::from(offsets.l4?);
+    (offsets.l4_len() >= header).then_some(l4 + offset)
 }
 
 /// Updates the transport checksum for a change.
 pub fn changed(p: &mut Packet, change: &Change<'_>) {
-    let layout = p.layout();
+    let offsets = p.offsets();
     let in_pseudo_header = !matches!(change, Change::Word(..));
-    if layout.proto == ipproto::ICMP && in_pseudo_header {
+    if offsets.proto == ipproto::ICMP && in_pseudo_header {
         return;
     }
     // The unfinished checksum of an inner packet is not affected: it does not cover the changed bytes.
-    let unfinished = p.frame.offload().csum.is_some_and(|csum| Some(csum.start) == layout.l4);
+    let unfinished = p.frame.offload().csum.is_some_and(|csum| Some(csum.start) == offsets.l4);
     if unfinished && !in_pseudo_header {
         return;
     }
-    let field = field_at(&layout).and_then(|at| p.frame.bytes_mut().get_mut(at..)?.first_chunk_mut::<2>());
+    let field = field_at(&offsets).and_then(|at| p.frame.bytes_mut().get_mut(at..)?.first_chunk_mut::<2>());
     let Some(field) = field else { return };
     let old = u16::from_be_bytes(*field);
-    let is_udp = layout.proto == ipproto::UDP;
+    let is_udp = offsets.proto == ipproto::UDP;
     if is_udp && old == 0 && !unfinished {
         return;
     }
@@ -67,9 +67,9 @@ pub fn changed(p: &mut Packet, change: &Change<'_>) {
 
 /// Returns the transport header and its payload, without padding; empty if there is none.
 pub fn header(p: &mut Packet) -> &mut [u8] {
-    let layout = p.layout();
-    let l4 = layout.l4.map_or(0, usize::from);
-    p.frame.bytes_mut().get_mut(l4..l4 + layout.l4_len()).unwrap_or_default()
+    let offsets = p.offsets();
+    let l4 = offsets.l4.map_or(0, usize::from);
+    p.frame.bytes_mut().get_mut(l4..l4 + offsets.l4_len()).unwrap_or_default()
 }
 
 /// Writes a 16-bit word of the transport header and updates its checksum.
@@ -86,7 +86,7 @@ pub fn write_word(p: &mut Packet, offset: usize, value: u16, mask: u16) {
 
 /// Writes the ports of TCP or UDP. A TCP packet that is shorter than its data offset is not changed.
 pub fn set_ports(p: &mut Packet, proto: u8, m: &Masked<PortsKey>) {
-    if p.layout().proto != proto {
+    if p.offsets().proto != proto {
         return;
     }
     let header = header(p);
@@ -101,7 +101,7 @@ pub fn set_ports(p: &mut Packet, proto: u8, m: &Masked<PortsKey>) {
 /// Writes the ports of SCTP, and updates the CRC, which covers the complete packet. A wrong CRC stays wrong by the
 /// same bits, so that the receiver still detects the error.
 pub fn set_sctp_ports(p: &mut Packet, m: &Masked<PortsKey>) {
-    if p.layout().proto != ipproto::SCTP {
+    if p.offsets().proto != ipproto::SCTP {
         return;
     }
     let data = header(p);

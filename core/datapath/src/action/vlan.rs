@@ -17,7 +17,7 @@ pub fn push(p: &mut Packet, tpid: u16, tci: u16) -> Option<()> {
         *head = (u128::from_be_bytes(*head) << 32 | tpid << 16 | tci).to_be_bytes();
     }
     p.frame.shift_offload(4);
-    p.layout = None;
+    p.offsets = None;
     Some(())
 }
 
@@ -31,6 +31,6 @@ pub fn pop(p: &mut Packet) {
     bytes.copy_within(0..12, 4);
     if p.frame.pull_front(4).is_some() {
         p.frame.shift_offload(-4);
-        p.layout = None;
+        p.offsets = None;
     }
 }

@@ -1,7 +1,7 @@
 //! Answers: when an upcall is answered, the parked packets of its flow continue together, each looked up again.
 
-use super::megaflows::MegaflowGuard;
-use super::{capture, execute, inline, park, pass_all};
+use super::megaflow_guard::MegaflowGuard;
+use super::{capture, execute, park, pass_all, translate_inline};
 use crate::batch::BATCH;
 use crate::engine::Engine;
 use crate::packet::Packet;
@@ -61,12 +61,12 @@ fn handle_answer(
         }
         Outcome::Failed(reason) => {
             if let Some(packet) = packets.pop_front() {
-                inline::lose(engine, packet, reason);
+                translate_inline::lose(engine, packet, reason);
             }
         }
         Outcome::Unserved => {
             if let Some(packet) = packets.pop_front() {
-                inline::translate_charged(shared, guard, engine, packet, false, now);
+                translate_inline::translate_charged(shared, guard, engine, packet, false, now);
             }
         }
     }

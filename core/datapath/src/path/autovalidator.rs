@@ -5,7 +5,7 @@
 //! finding such faults. A megaflow that is added or removed between the two look-ups is not reported.
 
 use super::extract::wide_key;
-use super::megaflows::MegaflowGuard;
+use super::megaflow_guard::MegaflowGuard;
 use crate::batch::{BATCH, Batch, NONE};
 use crate::engine::Engine;
 use crate::shared::Shared;

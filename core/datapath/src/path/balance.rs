@@ -4,7 +4,7 @@
 //! The hash is that of `hash_l4`, which balance-tcp uses if it recirculates packets. So a connection keeps its member
 //! when a bond is switched between the two methods (`lb-output-action`).
 
-use super::megaflows::MegaflowGuard;
+use super::megaflow_guard::MegaflowGuard;
 use super::output::output;
 use crate::action::hash;
 use crate::batch::{BATCH, Batch};

@@ -8,7 +8,7 @@
 //! matched once per batch, not per packet.
 
 use super::classify;
-use super::megaflows::MegaflowGuard;
+use super::megaflow_guard::MegaflowGuard;
 use crate::batch::{BATCH, Batch, NONE};
 use crate::engine::Engine;
 use crate::engine::caches::Caches;

@@ -1,10 +1,10 @@
 //! Capture: packets are offered to captures after their look-up, with their megaflow.
 //!
 //! A packet is offered once in each pass: here if it hit a megaflow, otherwise where the answer to its upcall takes
-//! effect (`inline.rs`, `answers.rs`). A packet that waits behind a parked packet is looked up again, and is offered
+//! effect (`translate_inline.rs`, `answers.rs`). A packet that waits behind a parked packet is looked up again, and is offered
 //! then.
 
-use super::megaflows::MegaflowGuard;
+use super::megaflow_guard::MegaflowGuard;
 use crate::batch::NONE;
 use crate::capture::{Offered, Side};
 use crate::engine::Engine;

@@ -1,6 +1,6 @@
 //! Charge: the meters of all packets of a batch are charged together.
 
-use super::megaflows::Programs;
+use super::megaflow_guard::Programs;
 use super::meter;
 use crate::engine::Engine;
 use crate::program::Program;

@@ -1,6 +1,6 @@
 //! Classify: looks packets up in the subtables of their port.
 
-use super::megaflows::MegaflowGuard;
+use super::megaflow_guard::MegaflowGuard;
 use crate::batch::{BATCH, Batch, store_found};
 use crate::tally::{Event, Tally};
 use classifier::megaflow::{Context, Rests};

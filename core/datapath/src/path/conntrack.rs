@@ -70,8 +70,8 @@ fn network(data: &[u8]) -> (u16, &[u8]) {
 
 #[cold]
 fn tagged(data: &[u8]) -> (u16, &[u8]) {
-    let layout = crate::layout::Layout::of(data, 0);
-    (layout.dl_type, data.get(usize::from(layout.l3)..).unwrap_or_default())
+    let offsets = crate::header_offsets::HeaderOffsets::of(data, 0);
+    (offsets.dl_type, data.get(usize::from(offsets.l3)..).unwrap_or_default())
 }
 
 /// Returns what is known about the checksums of a packet with this `ct_state`: an earlier `ct` has verified them, or
@@ -97,7 +97,7 @@ fn count(tally: &mut Tally, checks: &ChecksumCounts) {
         (ChecksumCounter::TrackedTransport, transport),
         (ChecksumCounter::TrackedTransportWrong, transport_wrong),
     ];
-    counts.into_iter().for_each(|(what, n)| tally.verify(what, n));
+    counts.into_iter().for_each(|(what, n)| tally.count_verified(what, n));
 }
 
 /// The actions of the packets of a batch.
@@ -420,10 +420,10 @@ fn read_one<'t>(
     (p, reuse_verified): (&mut Packet, bool),
     read: (&mut ReadPacket<'t>, &mut ChecksumCounts),
 ) {
-    let layout = p.layout();
+    let offsets = p.offsets();
     let packet = conntrack::Packet {
-        ethertype: layout.dl_type,
-        l3: p.frame.bytes().get(usize::from(layout.l3)..).unwrap_or_default(),
+        ethertype: offsets.dl_type,
+        l3: p.frame.bytes().get(usize::from(offsets.l3)..).unwrap_or_default(),
         sums: sums_of(&p.frame, if reuse_verified { p.meta.ct_state } else { 0 }),
     };
     let tuple = p.meta.rare.as_ref().map_or(Tuple::default(), |rare| rare.ct_tuple);
@@ -464,9 +464,9 @@ fn track_one(
 /// Returns `false` if the packet is invalid.
 #[cold]
 fn inspect(conntrack: &Conntrack, control: &ControlPacket, p: &mut Packet) -> bool {
-    let layout = p.layout();
-    let l3 = p.frame.bytes().get(usize::from(layout.l3)..).unwrap_or_default();
-    let packet = conntrack::Packet { ethertype: layout.dl_type, l3, sums: VERIFIED };
+    let offsets = p.offsets();
+    let l3 = p.frame.bytes().get(usize::from(offsets.l3)..).unwrap_or_default();
+    let packet = conntrack::Packet { ethertype: offsets.dl_type, l3, sums: VERIFIED };
     let inspected = conntrack.inspect(control, &packet);
     !inspected.invalid && helper::write(p, &inspected).is_some()
 }

@@ -1,6 +1,6 @@
 //! Drop run: consecutive packets of a batch that are dropped for the same reason are counted and freed together.
 
-use super::frames::drop_frames;
+use super::execute_frames::drop_frames;
 use crate::engine::Engine;
 use crate::engine::groups::Group;
 use crate::port::Frame;

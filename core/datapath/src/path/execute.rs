@@ -138,7 +138,7 @@ pub(super) fn edit_from(
 fn rewrite_one(rewrite: &Rewrite, p: &mut Packet) -> bool {
     let fits = p.meta.packet_type == 0 && rewrite.apply(&mut p.frame);
     if fits {
-        (p.layout, p.number) = (None, None);
+        (p.offsets, p.number) = (None, None);
     }
     fits
 }

@@ -34,19 +34,19 @@ fn is_fragment(p: &mut Packet) -> bool {
     if p.meta.packet_type == 0 {
         return conntrack::may_be_fragment(&p.frame);
     }
-    let dl_type = p.layout().dl_type;
+    let dl_type = p.offsets().dl_type;
     may_be_fragment(dl_type, l3(p))
 }
 
-/// Returns the packet's bytes from its network header on. Its layout must be known.
+/// Returns the packet's bytes from its network header on. Its header offsets must be computed.
 fn l3(p: &Packet) -> &[u8] {
-    let at = p.layout.map_or(0, |layout| layout.l3);
+    let at = p.offsets.map_or(0, |offsets| offsets.l3);
     p.frame.bytes().get(usize::from(at)..).unwrap_or_default()
 }
 
 /// As `l3`, mutable.
 fn l3_mut(p: &mut Packet) -> &mut [u8] {
-    let at = p.layout.map_or(0, |layout| layout.l3);
+    let at = p.offsets.map_or(0, |offsets| offsets.l3);
     p.frame.bytes_mut().get_mut(usize::from(at)..).unwrap_or_default()
 }
 
@@ -68,11 +68,11 @@ fn track_each(engine: &mut Engine, action: &Action, group: &mut Vec<Packet>) {
     let (mut all, mut removed) = (engine.free_lists.packet_list(), Vec::new());
     all.append(group);
     for mut p in all.drain(..) {
-        let layout = p.layout();
+        let offsets = p.offsets();
         // No kernel or network card sends a fragment with unfinished offloads, so such a packet is not treated as a
         // fragment.
-        let may_wait = may_be_fragment(layout.dl_type, l3(&p)) && !p.frame.has_offload_state();
-        let fragment = may_wait.then(|| engine.tracking.reassembly.read(layout.dl_type, l3(&p))).flatten();
+        let may_wait = may_be_fragment(offsets.dl_type, l3(&p)) && !p.frame.has_offload_state();
+        let fragment = may_wait.then(|| engine.tracking.reassembly.read(offsets.dl_type, l3(&p))).flatten();
         let Some(fragment) = fragment else {
             track_one(engine, action, &mut p);
             group.push(p);
@@ -83,14 +83,14 @@ fn track_each(engine: &mut Engine, action: &Action, group: &mut Vec<Packet>) {
             port: p.meta.in_port,
             zone: action.zone,
             recirc_id: p.meta.recirc_id,
-            front: layout.l3.into(),
+            front: offsets.l3.into(),
             memory: p.frame.memory() as u32,
         };
-        engine.tally.add(Event::FragmentsHeld, 1);
+        engine.tally.add(Event::FragmentWaitsBegun, 1);
         match engine.tracking.reassembly.add(&fragment, &origin, p, engine.now, &mut removed) {
             AddResult::Stored => {}
             AddResult::Refused(mut p) => {
-                engine.tally.add(Event::FragmentsReleased, 1);
+                engine.tally.add(Event::FragmentWaitsEnded, 1);
                 track_one(engine, action, &mut p);
                 group.push(p);
             }
@@ -99,7 +99,7 @@ fn track_each(engine: &mut Engine, action: &Action, group: &mut Vec<Packet>) {
         }
     }
     for Removed { content, why, .. } in removed {
-        engine.tally.add(Event::FragmentsReleased, 1);
+        engine.tally.add(Event::FragmentWaitsEnded, 1);
         engine.drop_packet(content, reason(why));
     }
     engine.free_lists.return_list(all);
@@ -119,7 +119,7 @@ fn kept(engine: &mut Engine, mut p: Packet) -> Packet {
 
 /// Tracks a complete datagram and lets its fragments continue.
 fn complete(engine: &mut Engine, action: &Action, mut datagram: Datagram<Packet>, group: &mut Vec<Packet>) {
-    engine.tally.add(Event::FragmentsReleased, datagram.parts.len() as u64);
+    engine.tally.add(Event::FragmentWaitsEnded, datagram.parts.len() as u64);
     let mut whole = whole(engine, &datagram);
     if let Some(whole) = &mut whole {
         track_one(engine, action, whole);
@@ -142,7 +142,7 @@ fn complete(engine: &mut Engine, action: &Action, mut datagram: Datagram<Packet>
 /// `None` if there is no buffer.
 fn whole(engine: &mut Engine, datagram: &Datagram<Packet>) -> Option<Packet> {
     let first = &datagram.parts.first()?.content;
-    let front = usize::from(first.layout?.l3);
+    let front = usize::from(first.offsets?.l3);
     let mut frame = engine.pool.alloc(front + datagram.len())?;
     let (link, network) = frame.bytes_mut().split_at_mut(front);
     link.copy_from_slice(first.frame.bytes().get(..front)?);
@@ -163,7 +163,7 @@ fn learn(p: &mut Packet, whole: &Packet) {
 
 /// Drops a complete datagram that is longer than the maximum.
 fn too_long(engine: &mut Engine, datagram: Datagram<Packet>) {
-    engine.tally.add(Event::FragmentsReleased, datagram.parts.len() as u64);
+    engine.tally.add(Event::FragmentWaitsEnded, datagram.parts.len() as u64);
     if let Some(first) = datagram.parts.first() {
         engine.tracking.reassembly.note_oversize(&datagram, l3(&first.content));
     }

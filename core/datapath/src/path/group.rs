@@ -9,13 +9,13 @@
 
 use super::drop_run::DropRun;
 use super::execute::run_one;
-use super::megaflows::MegaflowGuard;
+use super::megaflow_guard::MegaflowGuard;
 use super::per_packet::{self, PerPacket};
 use super::push_tunnel::{Pushes, push_all};
 use super::recirculate::{
     self, common_recirculation, recirculation_now, recirculation_of_all, recirculations,
 };
-use super::{balance, conntrack, frames, recent};
+use super::{balance, conntrack, execute_frames, recent};
 use crate::batch::{BATCH, Miss, NONE};
 use crate::engine::Engine;
 use crate::engine::groups::{Execution, Group, Groups, NO_GROUP};
@@ -165,14 +165,14 @@ fn execute_whole_batch(engine: &mut Engine, program: &Program) {
         Execution::Send(port) => engine.send_all(port, &mut group.frames),
         Execution::Drop(reason) => {
             let in_port = engine.batch.meta(0).in_port;
-            frames::drop_frames(engine, &mut group.frames, (in_port, reason), |engine, i, frame| {
+            execute_frames::drop_frames(engine, &mut group.frames, (in_port, reason), |engine, i, frame| {
                 engine.batch.packet(i, frame)
             });
         }
         Execution::RewriteAndSend(_) | Execution::Recirculate(_) | Execution::Collect(_) => {
             std::mem::swap(&mut group.own, &mut engine.batch.own);
             group.numbers.extend(0..group.frames.len() as u8);
-            frames::run(engine, program, &mut group, plain);
+            execute_frames::run(engine, program, &mut group, plain);
         }
     }
     std::mem::swap(&mut group.frames, &mut engine.batch.frames);
@@ -196,7 +196,7 @@ fn execute_groups(
     engine.batch.frames = frames;
     for (group, packets) in &mut groups.collected {
         match guard.get(groups.index[*group]) {
-            Some(megaflow) => frames::run(engine, &megaflow.payload, packets, plain),
+            Some(megaflow) => execute_frames::run(engine, &megaflow.payload, packets, plain),
             None => {
                 groups.count[*group].packets = 0;
                 packets.numbers.clear();

@@ -7,7 +7,7 @@
 //! inspected costs one subtraction.
 
 use super::capture;
-use super::megaflows::MegaflowGuard;
+use super::megaflow_guard::MegaflowGuard;
 use crate::batch::NONE;
 use crate::engine::Engine;
 use crate::shared::Shared;

@@ -1,7 +1,11 @@
 //! The path of a batch, in the order of its stages:
-//! `receive → extract → recent → cache → classify → group → execute → upcall → transmit`.
+//! `receive → extract → recent → cache → classify → inspection → group → execute → upcall → transmit`.
 //!
-//! Packets that are recirculated go from `group` back to `recent`, with a key that is changed or read again.
+//! `small_batch` looks up and sends a batch of at most eight packets without these stages, if every packet only needs to be
+//! sent. `group` selects one of several ways to execute a batch: usually `per_packet`, otherwise `push_tunnel`, `balance` or
+//! `recirculate`, and for all other programs `execute_frames`, which continues in `execute`. `steps` and `rewrites` execute
+//! parts of programs for these ways. Packets that are recirculated go from `group` back to `recent`, with a key that is
+//! changed or read again.
 
 pub(crate) mod answers;
 mod autovalidator;
@@ -13,13 +17,12 @@ pub mod classify;
 pub(crate) mod conntrack;
 mod drop_run;
 pub mod execute;
+pub(crate) mod execute_frames;
 pub mod extract;
 pub(crate) mod fragments;
-pub(crate) mod frames;
 pub mod group;
-mod inline;
 pub(crate) mod inspection;
-pub mod megaflows;
+pub mod megaflow_guard;
 pub(crate) mod meter;
 mod output;
 pub(crate) mod park;
@@ -34,6 +37,7 @@ mod sample;
 pub(crate) mod slow_path;
 pub(crate) mod small_batch;
 mod steps;
+mod translate_inline;
 pub mod transmit;
 mod tunnel;
 pub mod upcall;
@@ -44,7 +48,7 @@ use crate::stages::PathStage;
 use crate::tally::Event;
 use classifier::megaflow::{ALL_WORDS, Context, Contexts, Depth};
 use cpu::{Level, Stage};
-use megaflows::MegaflowGuard;
+use megaflow_guard::MegaflowGuard;
 use small_batch::{SMALL, SmallBatch};
 use units::Millis;
 

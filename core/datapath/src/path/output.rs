@@ -51,7 +51,7 @@ impl Engine {
 
     #[cold]
     fn no_copy(&mut self, frame: &Frame, port: u32) {
-        self.tally.drop(DropReason::NoBuffer, 1);
+        self.tally.count_drops(DropReason::NoBuffer, 1);
         self.drops.ports.count(DropPort::Out(port), DropReason::NoBuffer, 1);
         self.drops.log_unsent(frame.bytes(), DropReason::NoBuffer, port, self.now);
     }
@@ -60,7 +60,7 @@ impl Engine {
     #[cold]
     fn no_port(&mut self, port: u32, frames: impl Iterator<Item = Frame>) {
         for frame in frames {
-            self.tally.drop(DropReason::InvalidPort, 1);
+            self.tally.count_drops(DropReason::InvalidPort, 1);
             self.drops.ports.count(DropPort::Out(port), DropReason::InvalidPort, 1);
             self.drops.log_unsent(frame.bytes(), DropReason::InvalidPort, port, self.now);
             self.pool.free(frame);

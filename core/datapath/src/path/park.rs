@@ -1,5 +1,5 @@
-//! Park: packets without a megaflow are parked, and upcalls are sent for them. Deferred packets of their flows wait
-//! behind them until the answer.
+//! Park: packets without a megaflow are parked, and upcalls are sent for them. Later packets of their flows wait behind
+//! them until the answer.
 //!
 //! Three rules keep the order of a flow:
 //!
@@ -11,8 +11,8 @@
 //!
 //! Only ports with parked packets pay for this: without parked packets, each batch costs one comparison.
 
-use super::inline::{self, lose};
-use super::megaflows::MegaflowGuard;
+use super::megaflow_guard::MegaflowGuard;
+use super::translate_inline::{self, lose};
 use crate::batch::{BATCH, NONE};
 use crate::engine::Engine;
 use crate::engine::parking::Parking;
@@ -118,9 +118,9 @@ fn park_behind(
                 engine.tally.add(Event::Unparked, before.len() as u64);
                 before
                     .drain(..)
-                    .for_each(|p| inline::translate_charged(shared, guard, engine, p, false, now));
+                    .for_each(|p| translate_inline::translate_charged(shared, guard, engine, p, false, now));
             }
-            inline::translate_charged(shared, guard, engine, packet, false, now);
+            translate_inline::translate_charged(shared, guard, engine, packet, false, now);
         }
         Err(packet) => lose(engine, packet, DropReason::UpcallBacklog),
     }
@@ -192,7 +192,7 @@ pub(crate) fn miss(
     }
     parking.overflow += 1;
     if parking.budget.is_left() {
-        inline::translate_charged(shared, guard, engine, packet, counted_hit, now);
+        translate_inline::translate_charged(shared, guard, engine, packet, counted_hit, now);
     } else {
         lose(engine, packet, DropReason::UpcallBacklog);
     }
@@ -210,7 +210,9 @@ pub(crate) fn settle(
     let Some(parking) = &mut engine.parking else { return };
     for packets in parking.park.take_port(port) {
         engine.tally.add(Event::Unparked, packets.len() as u64);
-        packets.into_iter().for_each(|p| inline::translate_charged(shared, guard, engine, p, false, now));
+        packets
+            .into_iter()
+            .for_each(|p| translate_inline::translate_charged(shared, guard, engine, p, false, now));
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::drop_run::DropRun;
 use super::execute::{longest, run_one};
-use super::megaflows::{MegaflowGuard, Programs};
+use super::megaflow_guard::{MegaflowGuard, Programs};
 use super::rewrites::{RewriteAll, RewriteRuns};
 use super::{charge_meters, conntrack, steps};
 use crate::batch::{BATCH, Batch};

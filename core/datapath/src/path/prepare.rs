@@ -13,7 +13,7 @@ pub(super) fn copy(engine: &mut Engine, p: &Packet) -> Option<Packet> {
         engine.drop_part(p, DropReason::NoBuffer);
         return None;
     };
-    Some(Packet { frame, meta: p.meta.clone(), layout: p.layout, number: p.number })
+    Some(Packet { frame, meta: p.meta.clone(), offsets: p.offsets, number: p.number })
 }
 
 #[inline]
@@ -24,7 +24,7 @@ pub(super) fn truncate(p: &mut Packet) {
     p.frame.trim(p.frame.len().saturating_sub(p.meta.cut));
     // The unfinished offloads cover bytes that were truncated.
     p.frame.set_offload(Default::default());
-    (p.layout, p.number) = (None, None);
+    (p.offsets, p.number) = (None, None);
     p.meta.cut = 0;
 }
 
@@ -75,7 +75,7 @@ fn finish_one(engine: &mut Engine, mut p: Packet, finished: &mut Vec<Packet>) {
     engine.tally.add(Event::Created, pieces - 1);
     if lost != 0 {
         // `drop_part` counts one of the lost segments.
-        engine.tally.drop(DropReason::NoBuffer, lost - 1);
+        engine.tally.count_drops(DropReason::NoBuffer, lost - 1);
         engine.drops.ports.count(DropPort::In(p.meta.in_port), DropReason::NoBuffer, lost - 1);
         engine.drop_part(&p, DropReason::NoBuffer);
     }

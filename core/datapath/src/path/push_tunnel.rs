@@ -5,7 +5,7 @@
 //! tunnel header. Packets that must be segmented are executed operation by operation.
 
 use super::execute::run_one;
-use super::megaflows::{MegaflowGuard, Programs};
+use super::megaflow_guard::{MegaflowGuard, Programs};
 use super::per_packet::after_rewrite;
 use super::rewrites::{RewriteAll, RewriteRuns};
 use super::tunnel::{push_finished, push_of, push_on_all, push_programs};

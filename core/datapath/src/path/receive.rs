@@ -127,7 +127,7 @@ fn police(engine: &mut Engine, in_port: u32, port: &Port, policer: &Policer) {
         batch.bytes -= frame.len() as u64;
         pool.free(frame);
     }
-    tally.drop(DropReason::RxPoliced, dropped);
+    tally.count_drops(DropReason::RxPoliced, dropped);
     drops.ports.count(drop_port, DropReason::RxPoliced, dropped);
     port.counters.rx_policed.fetch_add(dropped, Ordering::Relaxed);
 }
@@ -135,7 +135,7 @@ fn police(engine: &mut Engine, in_port: u32, port: &Port, policer: &Policer) {
 /// Counts packets that the device has received but could not deliver. Their bytes are not available.
 #[cold]
 fn undelivered(engine: &mut Engine, in_port: u32, lost: u64) {
-    engine.tally.drop(DropReason::RxInvalidPacket, lost);
+    engine.tally.count_drops(DropReason::RxInvalidPacket, lost);
     let (meta, drop_port) = (Meta::received(in_port), DropPort::In(in_port));
     engine.drops.ports.count(drop_port, DropReason::RxInvalidPacket, lost);
     engine.drops.log_bytes(&[], &meta, DropReason::RxInvalidPacket, drop_port, engine.now);
@@ -145,7 +145,7 @@ fn drop_short(engine: &mut Engine, in_port: u32) {
     let Engine { batch, pool, tally, drops, now, .. } = engine;
     let (meta, drop_port) = (Meta::received(in_port), DropPort::In(in_port));
     for frame in batch.frames.extract_if(.., |f| f.len() < SHORTEST) {
-        tally.drop(DropReason::RxInvalidPacket, 1);
+        tally.count_drops(DropReason::RxInvalidPacket, 1);
         drops.ports.count(drop_port, DropReason::RxInvalidPacket, 1);
         drops.log_bytes(frame.bytes(), &meta, DropReason::RxInvalidPacket, drop_port, *now);
         batch.bytes -= frame.len() as u64;

@@ -4,7 +4,7 @@
 //! packet of the previous batch from the same port, in the same pass. A comparison costs less than a look-up. If few
 //! packets match, the comparison is skipped for some batches. Its hits are counted as cache hits and as front hits.
 
-use super::megaflows::MegaflowGuard;
+use super::megaflow_guard::MegaflowGuard;
 use crate::engine::Engine;
 use crate::engine::caches::Caches;
 use crate::engine::recent::SLOTS;

@@ -3,7 +3,7 @@
 //! are read again.
 
 use super::execute::run_one;
-use super::megaflows::{MegaflowGuard, Programs};
+use super::megaflow_guard::{MegaflowGuard, Programs};
 use super::{charge_meters, conntrack, extract, steps};
 use crate::action::hash;
 use crate::batch::{BATCH, Batch, Miss, recirculate_line};

@@ -44,7 +44,7 @@ fn run(engine: &mut Engine, inner: &Program, copy: Option<Packet>) {
     engine.tally.add(Event::Created, 1);
     let Some(packet) = copy else {
         let in_port = engine.batch.common.in_port;
-        engine.tally.drop(DropReason::NoBuffer, 1);
+        engine.tally.count_drops(DropReason::NoBuffer, 1);
         return engine.drops.ports.count(DropPort::In(in_port), DropReason::NoBuffer, 1);
     };
     let mut side = engine.free_lists.packet_list();

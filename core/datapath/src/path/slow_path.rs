@@ -1,7 +1,7 @@
 //! Slow path: a megaflow may pass each of its packets to the control half (`userspace(slow_path(…))`). The worker
 //! translates these packets one by one after the batch, within its upcall budget if handlers exist.
 
-use super::inline::{lose, run_one};
+use super::translate_inline::{lose, run_one};
 use crate::engine::Engine;
 use crate::packet::Packet;
 use crate::program::Program;

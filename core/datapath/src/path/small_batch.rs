@@ -7,7 +7,7 @@
 
 use super::extract::{PlainIpv4, read_plain_ipv4};
 use super::inspection;
-use super::megaflows::MegaflowGuard;
+use super::megaflow_guard::MegaflowGuard;
 use super::per_packet::run_on_frame;
 use super::recent::{PAUSE, slot};
 use crate::batch::Batch;

@@ -6,7 +6,7 @@
 //! packets keep their order.
 
 use super::execute::run_one;
-use super::megaflows::Programs;
+use super::megaflow_guard::Programs;
 use super::rewrites::{RewriteAll, RewriteRuns};
 use super::{conntrack, sample};
 use crate::batch::BATCH;
@@ -83,7 +83,7 @@ fn execute_differing(engine: &mut Engine, programs: &Programs<'_>) -> Option<u64
         match Kind::at(slot) {
             Kind::Sample => step.sample(engine, slot == 0),
             Kind::Copy => step.send_copies(engine),
-            Kind::Edit => {
+            Kind::Rewrite => {
                 edited |= step.packets;
                 let unfit = step.rewrite(engine);
                 if unfit != 0 {

@@ -94,7 +94,7 @@ fn pass_to_queue(
     pool: &mut FramePool,
     tally: &mut Tally,
 ) -> (u64, TxResult) {
-    tally.add(Event::OutputBatches, 1);
+    tally.add(Event::OutputBursts, 1);
     if frames.len() > 1 && counted.queue.accepts_large() {
         // The frames that were merged into others are counted here, whatever the device does with the others.
         let merged = merge(frames, pool);
@@ -116,7 +116,7 @@ fn drop_unsent(
     reason: DropReason,
     (port, now): (u32, Millis),
 ) {
-    tally.drop(reason, frames.len() as u64);
+    tally.count_drops(reason, frames.len() as u64);
     drops.ports.count(DropPort::Out(port), reason, frames.len() as u64);
     frames.iter().for_each(|f| drops.log_unsent(f.bytes(), reason, port, now));
 }
@@ -269,8 +269,8 @@ impl TxContext<'_> {
         let too_long = u64::from(result.too_long).min(n - sent);
         let failed = n - sent - too_long;
         tally.add(Event::Sent, sent);
-        tally.drop(DropReason::TxTooLong, too_long);
-        tally.drop(DropReason::TxFailed, failed);
+        tally.count_drops(DropReason::TxTooLong, too_long);
+        tally.count_drops(DropReason::TxFailed, failed);
         if failed + too_long != 0 {
             count_unsent(drops, port, too_long, failed);
         }
@@ -307,7 +307,7 @@ impl TxContext<'_> {
         }
         sent.add(u64::from(result.sent).min(n), result.sent_bytes);
         drop(counted);
-        self.tally.add(Event::OutputBatches, 1);
+        self.tally.add(Event::OutputBursts, 1);
         self.count(n, &result);
     }
 
@@ -322,7 +322,7 @@ impl TxContext<'_> {
             (DropReason::TxTooLong, result.too_long),
             (DropReason::TxFailed, result.dropped),
         ] {
-            tally.drop(reason, n.into());
+            tally.count_drops(reason, n.into());
             drops.ports.count(DropPort::Out(no), reason, n.into());
         }
         // The refused frames are at the end.

@@ -1,6 +1,6 @@
 //! `tnl_push` and `tnl_pop`: add and remove tunnel headers.
 
-use super::megaflows::Programs;
+use super::megaflow_guard::Programs;
 use super::prepare::{copy, finish_numbered, finish_offloads, truncate};
 use crate::action::hash;
 use crate::batch::{BATCH, MAX_PASSES};
@@ -242,7 +242,7 @@ pub(super) fn push(engine: &mut Engine, push: &Push, group: &mut Vec<Packet>) {
             // segment is increased by its number. Open vSwitch does the same.
             number.filter(|n| *n != 0).into_iter().for_each(|n| tunnel::add_to_id(p.frame.bytes_mut(), n));
             p.frame.shift_offload(push.template.len() as i16);
-            (p.layout, p.number, p.meta.packet_type) = (None, None, 0);
+            (p.offsets, p.number, p.meta.packet_type) = (None, None, 0);
             if let Some(port) = push.recirculated_on {
                 let Meta { passes, vlan_limit, .. } = p.meta;
                 p.meta = Meta { passes, vlan_limit, ..Meta::received(port) };
@@ -324,7 +324,7 @@ fn count(tally: &mut Tally, checks: ChecksumCounts) {
         (ChecksumCounter::TunnelUdp, udp),
         (ChecksumCounter::TunnelUdpWrong, udp_wrong),
     ];
-    counts.into_iter().for_each(|(what, n)| tally.verify(what, n));
+    counts.into_iter().for_each(|(what, n)| tally.count_verified(what, n));
 }
 
 /// Removes the header of each frame whose header is of the usual form, and stores the outer header. The stage returns

@@ -1,8 +1,8 @@
 //! Upcall: the control half translates packets without a megaflow. If handler threads exist, they translate while the
 //! packets are parked (`park`); otherwise the worker translates them itself, one by one (`inline`).
 
-use super::megaflows::MegaflowGuard;
-use super::{inline, park};
+use super::megaflow_guard::MegaflowGuard;
+use super::{park, translate_inline};
 use crate::batch::Miss;
 use crate::engine::Engine;
 use crate::shared::Shared;
@@ -24,7 +24,7 @@ fn handle(shared: &Shared, guard: &MegaflowGuard<'_>, engine: &mut Engine, now: 
     if let Some(parking) = &mut engine.parking {
         parking.budget.missed(missed.len() as u64);
     }
-    let one = if engine.has_handler() { park::miss } else { inline::translate };
+    let one = if engine.has_handler() { park::miss } else { translate_inline::translate };
     for Miss { packet, counted_hit } in missed.drain(..) {
         one(shared, guard, engine, packet, counted_hit, now);
     }

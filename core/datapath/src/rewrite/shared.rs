@@ -1,4 +1,4 @@
-//! Rewrites and programs that several megaflows share.
+//! Rewrites that several megaflows share, and numbers that equal programs share.
 //!
 //! A rule that rewrites has a megaflow for every address that it matches, and all these megaflows have equal
 //! rewrites. One shared rewrite stays in the CPU cache; a hundred thousand equal copies would not. Packets whose
@@ -9,21 +9,21 @@ use crate::program::{Op, Program, Summary};
 use crate::recirculation::Recirculation;
 use std::sync::Arc;
 
-/// Number of slots, indexed by fingerprint. Each slot keeps the latest rewrite (or program) with its fingerprint.
-const PLACES: usize = 256;
+/// Number of slots. The fingerprint modulo this number selects a slot, which keeps the latest rewrite (or program).
+const SLOTS: usize = 256;
 
-/// The shared rewrites and programs.
+/// Slots with rewrites that megaflows share, and with programs and their numbers.
 #[derive(Default)]
 pub(crate) struct Shared {
     rewrites: Vec<Option<Arc<Rewrite>>>,
-    programs: Vec<Option<NumberedTable>>,
+    programs: Vec<Option<NumberedProgram>>,
     /// The program number that was assigned last.
     last: u64,
 }
 
-/// A program that has a number.
+/// The operations of a program and the number of all programs with these operations.
 #[derive(Clone)]
-struct NumberedTable {
+struct NumberedProgram {
     ops: Box<[Op]>,
     number: u64,
 }
@@ -31,24 +31,24 @@ struct NumberedTable {
 impl Shared {
     /// Replaces a rewrite by an equal one that is kept here; if there is none, keeps this one for later megaflows.
     pub(crate) fn share(&mut self, rewrite: &mut Arc<Rewrite>) {
-        self.rewrites.resize(PLACES, None);
-        let place = &mut self.rewrites[rewrite.fingerprint() as usize % PLACES];
-        match place {
+        self.rewrites.resize(SLOTS, None);
+        let slot = &mut self.rewrites[rewrite.fingerprint() as usize % SLOTS];
+        match slot {
             Some(other) if other == rewrite => *rewrite = Arc::clone(other),
-            _ => *place = Some(Arc::clone(rewrite)),
+            _ => *slot = Some(Arc::clone(rewrite)),
         }
     }
 
-    /// Returns the number of programs with these operations: the number of an equal program that is kept here, or a
+    /// Returns the number that programs with these operations share: that of an equal program that is kept here, or a
     /// new number.
     pub(crate) fn number(&mut self, ops: &[Op]) -> u64 {
-        self.programs.resize(PLACES, None);
-        let place = &mut self.programs[fingerprint(ops) as usize % PLACES];
-        match place {
+        self.programs.resize(SLOTS, None);
+        let slot = &mut self.programs[fingerprint(ops) as usize % SLOTS];
+        match slot {
             Some(numbered) if *numbered.ops == *ops => numbered.number,
             _ => {
                 self.last += 1;
-                *place = Some(NumberedTable { ops: ops.into(), number: self.last });
+                *slot = Some(NumberedProgram { ops: ops.into(), number: self.last });
                 self.last
             }
         }
@@ -69,7 +69,9 @@ fn fingerprint(ops: &[Op]) -> u32 {
 }
 
 impl Program {
-    /// Replaces the rewrites by equal ones of other programs, and assigns the number that equal programs have.
+    /// Replaces the rewrites by equal ones of other programs, and assigns the number that equal programs share. A number
+    /// tells that all packets of a batch have equal operations. Programs that only send or only recirculate, and those that
+    /// are executed in another way, need no number and keep 0.
     pub(crate) fn share(&mut self, shared: &mut Shared) {
         if let [Op::CheckLen(_, longer, rest)] = &mut self.ops[..] {
             longer.share(shared);

@@ -18,7 +18,8 @@ pub(super) struct Options<'a> {
     pub(super) show_empty: bool,
 }
 
-/// The text in the parentheses.
+/// The text in the parentheses. `mask`: `None` if all fields are exact, as in actions; then no masks are printed. `verbose`:
+/// print also the fields that the mask ignores.
 pub(super) fn tunnel(key: &Tunnel, mask: Option<&Tunnel>, options: Options<'_>, verbose: bool) -> String {
     let zero = Tunnel::default();
     let m = mask.unwrap_or(&zero);
@@ -68,6 +69,7 @@ pub(super) fn tunnel(key: &Tunnel, mask: Option<&Tunnel>, options: Options<'_>, 
         out.push(format!("gtpu({})", gtpu.finish()));
     }
     let shown = OAM | DF | CSUM;
+    // KEY is not read from the flags: it is printed if the id is printed.
     let value = key.flags & shown | if has_id { KEY } else { 0 };
     let id_mask = if has_id { KEY } else { 0 };
     match mask.map(|m| m.flags & shown | id_mask) {

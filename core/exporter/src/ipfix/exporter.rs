@@ -11,9 +11,9 @@ use units::Millis;
 
 /// The version of IPFIX.
 const VERSION: u16 = 10;
-/// No template is added to a message that has reached this length, in bytes. So a message with templates fits in one packet
-/// of most networks.
-const TEMPLATES_MAX: usize = 1024;
+/// No template is added to a message that has reached this length in bytes, so that a message with templates fits in one
+/// packet of most networks.
+const TEMPLATE_MESSAGE_LEN: usize = 1024;
 /// Maximum length of a virtual observation id, in bytes: the encoding of longer elements is not implemented.
 pub const VIRTUAL_ID_MAX: usize = 254;
 
@@ -24,9 +24,9 @@ pub struct Settings {
     pub active_timeout: Millis,
     /// Maximum number of flows in the cache.
     pub flows_max: u32,
-    /// Interval at which the exporter's own statistics are sent.
+    /// Shortest interval between two messages with the exporter's own statistics. These are sent only before a record.
     pub stats_interval: Millis,
-    /// Interval at which templates are sent.
+    /// Shortest interval between two transmissions of the templates. These are sent only before a record.
     pub template_interval: Millis,
     /// The virtual observation id, which each record then contains.
     pub virtual_id: Option<String>,
@@ -67,11 +67,11 @@ pub struct Exporter {
     cache: Cache,
     totals: Totals,
     stats: Stats,
-    /// When the exporter's own statistics were last sent.
+    /// When the exporter's own statistics were last put into a message.
     stats_sent: Option<Millis>,
-    /// When the templates of each observation domain were sent.
+    /// When the templates of each observation domain were last put into messages.
     templates_sent: BTreeMap<u32, Millis>,
-    /// Complete messages.
+    /// Complete messages, which the caller sends ([`Exporter::take`]).
     out: Vec<Vec<u8>>,
 }
 
@@ -95,7 +95,7 @@ impl Exporter {
         }
     }
 
-    /// Changes the settings. Records of flows whose new timeout has already passed are sent.
+    /// Changes the settings, and produces messages for the flows whose new timeout has already passed.
     pub fn configure(&mut self, settings: Settings, now: Now) {
         self.settings = settings;
         self.templates_sent.clear();
@@ -134,8 +134,8 @@ impl Exporter {
         self.cache.oldest().map(|since| since + self.settings.active_timeout)
     }
 
-    /// Sends the records of flows that have been in the cache for the timeout; if the cache is too large, also of the
-    /// oldest flows.
+    /// Produces messages with the records of flows that have been in the cache for the timeout; if the cache is too large,
+    /// also of the oldest flows.
     pub fn run(&mut self, now: Now) {
         while let Some(since) = self.cache.oldest() {
             let end = if now.mono >= since + self.settings.active_timeout {
@@ -145,31 +145,33 @@ impl Exporter {
             } else {
                 return;
             };
-            self.send_oldest(end, now);
+            self.put_oldest(end, now);
         }
     }
 
-    /// Sends the records of all flows, because the exporter ends.
+    /// Produces messages with the records of all flows, because the exporter ends.
     pub fn finish(&mut self, now: Now) {
         while self.cache.oldest().is_some() {
-            self.send_oldest(End::Forced, now);
+            self.put_oldest(End::Forced, now);
         }
     }
 
-    fn send_oldest(&mut self, end: End, now: Now) {
+    /// Removes the oldest flow from the cache and produces a message with its record, after the statistics and templates
+    /// that are due.
+    fn put_oldest(&mut self, end: End, now: Now) {
         let Some((key, entry)) = self.cache.take_oldest() else { return };
         let interval = self.settings.stats_interval;
         if self.stats_sent.is_none_or(|sent| now.mono >= sent + interval) {
             self.stats_sent = Some(now.mono);
-            self.send_own_statistics(now);
+            self.put_own_statistics(now);
         }
         if self.are_templates_due(key.domain, now.mono) {
-            self.send_templates(key.domain, now);
+            self.put_templates(key.domain, now);
         }
-        self.send_record(&key, &entry, end, now);
+        self.put_record(&key, &entry, end, now);
     }
 
-    /// Whether the templates of an observation domain must be sent now; if so, records that they are sent.
+    /// Whether the templates of an observation domain are due; if so, records that they are put into messages now.
     fn are_templates_due(&mut self, domain: u32, now: Millis) -> bool {
         let sent = self.templates_sent.get(&domain);
         let due = sent.is_none_or(|sent| now >= *sent + self.settings.template_interval);
@@ -184,7 +186,7 @@ impl Exporter {
 
     /// Begins a message. Messages with templates do not count in the sequence (RFC 7011 §3.1).
     fn begin_message(&self, domain: u32, now: Now) -> Vec<u8> {
-        let mut out = Vec::with_capacity(TEMPLATES_MAX);
+        let mut out = Vec::with_capacity(TEMPLATE_MESSAGE_LEN);
         out.u16(VERSION);
         // The length is set when the message is complete.
         out.u16(0);
@@ -195,45 +197,46 @@ impl Exporter {
         out
     }
 
-    fn send(&mut self, mut message: Vec<u8>) {
+    /// Sets the length of a message and adds the message to the complete ones.
+    fn finish_message(&mut self, mut message: Vec<u8>) {
         message.set_u16(2, message.len() as u16);
         self.out.push(message);
     }
 
-    fn send_own_statistics(&mut self, now: Now) {
+    fn put_own_statistics(&mut self, now: Now) {
         let mut message = self.begin_message(0, now);
         let set = begin_set(&mut message, template::OPTIONS);
         message.u32(self.number);
         message.u64(self.stats.send_errors);
         end_set(&mut message, set);
         self.sequence = self.sequence.wrapping_add(1);
-        self.send(message);
+        self.finish_message(message);
     }
 
-    fn send_templates(&mut self, domain: u32, now: Now) {
+    fn put_templates(&mut self, domain: u32, now: Now) {
         let has_virtual_id = self.settings.virtual_id.is_some();
         let mut message = self.begin_message(domain, now);
         let mut set = begin_set(&mut message, template::TEMPLATE_SET);
         for one in Template::all() {
-            if message.len() >= TEMPLATES_MAX {
+            if message.len() >= TEMPLATE_MESSAGE_LEN {
                 end_set(&mut message, set);
                 let next = self.begin_message(domain, now);
-                self.send(std::mem::replace(&mut message, next));
+                self.finish_message(std::mem::replace(&mut message, next));
                 set = begin_set(&mut message, template::TEMPLATE_SET);
             }
             one.put(has_virtual_id, &mut message);
         }
         end_set(&mut message, set);
-        self.send(message);
-        // The statistics do not belong to an observation domain.
+        self.finish_message(message);
+        // The template of the exporter's own statistics. Like the statistics, it has observation domain 0: none.
         let mut message = self.begin_message(0, now);
         let set = begin_set(&mut message, template::OPTIONS_TEMPLATE_SET);
         template::put_options(&mut message);
         end_set(&mut message, set);
-        self.send(message);
+        self.finish_message(message);
     }
 
-    fn send_record(&mut self, key: &Key, entry: &Entry, end: End, now: Now) {
+    fn put_record(&mut self, key: &Key, entry: &Entry, end: End, now: Now) {
         let mut message = self.begin_message(key.domain, now);
         let set = begin_set(&mut message, key.template);
         message.bytes(&key.record);
@@ -243,7 +246,7 @@ impl Exporter {
         entry.counts.put(entry.template, end, now.seconds_up(), &mut message);
         end_set(&mut message, set);
         self.sequence = self.sequence.wrapping_add(1);
-        self.send(message);
+        self.finish_message(message);
     }
 
     /// Removes and returns the complete messages.

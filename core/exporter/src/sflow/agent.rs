@@ -1,6 +1,6 @@
 //! The sFlow agent of one bridge: its sample counters, the timers of its sources, and the incomplete datagram.
 
-use super::counters::Block;
+use super::counters::CounterRecord;
 use super::datagram::Datagram;
 use super::sample::{self, Sample};
 use super::source::Source;
@@ -135,14 +135,14 @@ impl Agent {
     }
 
     /// Adds the counters of a source. Returns false if they do not fit in a datagram.
-    pub fn counters(&mut self, source: Source, blocks: &[Block]) -> bool {
+    pub fn counters(&mut self, source: Source, records: &[CounterRecord]) -> bool {
         let Some(poller) = self.pollers.get_mut(&source) else { return true };
         poller.reports = poller.reports.wrapping_add(1);
         let mut body = Vec::new();
         body.u32(poller.reports);
         body.u32(source.word());
-        body.u32(blocks.len() as u32);
-        blocks.iter().for_each(|block| sample::put_record(&mut body, &block.record()));
+        body.u32(records.len() as u32);
+        records.iter().for_each(|record| sample::put_record(&mut body, &record.encode()));
         self.add(sample::COUNTERS_SAMPLE, &body)
     }
 

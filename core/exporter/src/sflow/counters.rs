@@ -1,4 +1,4 @@
-//! Counters of ports and of the datapaths, as blocks of an sFlow counters sample.
+//! Counters of ports and of the datapaths, as records of an sFlow counters sample.
 
 use super::sample::{Record, pad};
 use crate::write::Write;
@@ -6,8 +6,8 @@ use crate::write::Write;
 /// The value of an unknown counter.
 pub const UNKNOWN: u64 = u64::MAX;
 
-/// Kinds of blocks.
-mod kind {
+/// Formats of counter records.
+mod format {
     pub const GENERIC: u32 = 1;
     pub const ETHERNET: u32 = 2;
     pub const LACP: u32 = 7;
@@ -57,7 +57,7 @@ pub struct LacpCounters {
     pub partner_system: [u8; 6],
     /// Key of the aggregation.
     pub aggregation: u32,
-    /// LACP states: actor as configured, actor, partner as configured, partner.
+    /// LACP states: of the actor, administrative and operational; of the partner, administrative and operational.
     pub states: [u8; 4],
     /// Received messages.
     pub received: u64,
@@ -90,9 +90,9 @@ pub struct DatapathCounters {
     pub masks: u64,
 }
 
-/// A block of counters.
+/// A counter record of sFlow, before it is encoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Block {
+pub enum CounterRecord {
     /// Counters of an interface.
     Interface(IfCounters),
     /// Counters of an Ethernet interface.
@@ -114,49 +114,50 @@ fn put_u32(content: &mut Vec<u8>, value: u64) {
     content.u32(value as u32);
 }
 
-impl Block {
-    pub(super) fn record(&self) -> Record {
+impl CounterRecord {
+    /// The format and the encoded content.
+    pub(super) fn encode(&self) -> Record {
         let mut content = Vec::new();
-        let kind = match self {
-            Block::Interface(counters) => {
+        let format = match self {
+            CounterRecord::Interface(counters) => {
                 counters.put(&mut content);
-                kind::GENERIC
+                format::GENERIC
             }
-            Block::Ethernet(errors) => {
+            CounterRecord::Ethernet(errors) => {
                 errors.put(&mut content);
-                kind::ETHERNET
+                format::ETHERNET
             }
-            Block::Lacp(counters) => {
+            CounterRecord::Lacp(counters) => {
                 counters.put(&mut content);
-                kind::LACP
+                format::LACP
             }
-            Block::OpenFlowPort(id, port) => {
+            CounterRecord::OpenFlowPort(id, port) => {
                 content.u64(*id);
                 content.u32(*port);
-                kind::OPENFLOW_PORT
+                format::OPENFLOW_PORT
             }
-            Block::Name(name) => {
+            CounterRecord::Name(name) => {
                 content.u32(name.len() as u32);
                 content.bytes(name.as_bytes());
                 pad(&mut content);
-                kind::PORT_NAME
+                format::PORT_NAME
             }
-            Block::Resources(used) => {
+            CounterRecord::Resources(used) => {
                 put_u32(&mut content, used.user);
                 put_u32(&mut content, used.system);
                 content.u64(used.memory);
                 // Limit of memory; descriptors and connections and their limits. 0 means unknown.
                 content.u64(0);
                 (0..4).for_each(|_| content.u32(0));
-                kind::APP_RESOURCES
+                format::APP_RESOURCES
             }
-            Block::Datapath(c) => {
+            CounterRecord::Datapath(c) => {
                 let all = [c.hit, c.missed, c.lost, c.mask_hit, c.flows, c.masks];
                 all.into_iter().for_each(|counter| put_u32(&mut content, counter));
-                kind::DATAPATH
+                format::DATAPATH
             }
         };
-        (kind, content)
+        (format, content)
     }
 }
 
@@ -202,7 +203,8 @@ impl LacpCounters {
         }
         content.u32(self.aggregation);
         content.bytes(&self.states);
-        // Marker messages and responses, and unknown messages, are not counted.
+        // Received marker messages are counted (`lacp/show`), but not exported. Marker responses and unknown messages are
+        // not counted.
         let received = [self.received, UNKNOWN, UNKNOWN, UNKNOWN, self.illegal];
         let sent = [self.sent, UNKNOWN, UNKNOWN];
         received.into_iter().chain(sent).for_each(|counter| put_u32(content, counter));

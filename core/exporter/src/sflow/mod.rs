@@ -12,6 +12,8 @@ mod source;
 mod tests;
 
 pub use agent::{Agent, Settings};
-pub use counters::{Block, DatapathCounters, EthernetErrors, IfCounters, LacpCounters, Resources, UNKNOWN};
+pub use counters::{
+    CounterRecord, DatapathCounters, EthernetErrors, IfCounters, LacpCounters, Resources, UNKNOWN,
+};
 pub use sample::{Outer, Output, Sample};
 pub use source::Source;

@@ -8,8 +8,8 @@ pub(super) const FLOW_SAMPLE: u32 = 1;
 /// Kind of a sample: counters.
 pub(super) const COUNTERS_SAMPLE: u32 = 2;
 
-/// Kinds of the records of a sampled packet.
-mod kind {
+/// Formats of the records of a sampled packet.
+mod format {
     pub const HEADER: u32 = 1;
     pub const SWITCH: u32 = 1001;
     pub const MPLS: u32 = 1006;
@@ -104,11 +104,11 @@ pub struct Sample<'a> {
     pub labels: Vec<u32>,
 }
 
-/// A record: its kind and its content.
+/// A record: its format and its content.
 pub(super) type Record = (u32, Vec<u8>);
 
-pub(super) fn put_record(body: &mut Vec<u8>, (kind, content): &Record) {
-    body.u32(*kind);
+pub(super) fn put_record(body: &mut Vec<u8>, (format, content): &Record) {
+    body.u32(*format);
     body.u32(content.len() as u32);
     body.bytes(content);
 }
@@ -121,16 +121,16 @@ pub(super) fn pad(content: &mut Vec<u8>) {
 impl Sample<'_> {
     /// The records of the sample, with at most `header` bytes of the packet.
     pub(super) fn records(&self, header: usize) -> Vec<Record> {
-        let mut records = vec![(kind::SWITCH, self.switch()), (kind::HEADER, self.bytes(header))];
+        let mut records = vec![(format::SWITCH, self.switch()), (format::HEADER, self.bytes(header))];
         let single = self.output.is_single();
         if single && !self.labels.is_empty() {
-            records.push((kind::MPLS, self.mpls()));
+            records.push((format::MPLS, self.mpls()));
         }
         if let Some(outer) = self.out_tunnel.filter(|_| single) {
-            put_tunnel(&mut records, &outer, [kind::VNI_EGRESS, kind::TUNNEL_EGRESS]);
+            put_tunnel(&mut records, &outer, [format::VNI_EGRESS, format::TUNNEL_EGRESS]);
         }
         if let Some(outer) = self.in_tunnel {
-            put_tunnel(&mut records, &outer, [kind::VNI_INGRESS, kind::TUNNEL_INGRESS]);
+            put_tunnel(&mut records, &outer, [format::VNI_INGRESS, format::TUNNEL_INGRESS]);
         }
         records
     }

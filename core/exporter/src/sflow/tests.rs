@@ -131,21 +131,21 @@ fn counters_are_due_at_the_polling_interval() {
 
 #[test]
 fn blocks_have_the_lengths_of_the_specification() {
-    let blocks = [
-        (Block::Interface(IfCounters::default()), 88),
-        (Block::Ethernet(EthernetErrors { alignment: 1, fcs: 2, too_long: 3 }), 52),
-        (Block::Lacp(LacpCounters::default()), 56),
-        (Block::OpenFlowPort(1, 2), 12),
-        (Block::Name("eth10".to_owned()), 12),
-        (Block::Resources(Resources::default()), 40),
-        (Block::Datapath(DatapathCounters::default()), 24),
+    let counters = [
+        (CounterRecord::Interface(IfCounters::default()), 88),
+        (CounterRecord::Ethernet(EthernetErrors { alignment: 1, fcs: 2, too_long: 3 }), 52),
+        (CounterRecord::Lacp(LacpCounters::default()), 56),
+        (CounterRecord::OpenFlowPort(1, 2), 12),
+        (CounterRecord::Name("eth10".to_owned()), 12),
+        (CounterRecord::Resources(Resources::default()), 40),
+        (CounterRecord::Datapath(DatapathCounters::default()), 24),
     ];
-    for (block, length) in &blocks {
-        assert_eq!(block.record().1.len(), *length, "{block:?}");
+    for (record, length) in &counters {
+        assert_eq!(record.encode().1.len(), *length, "{record:?}");
     }
     let mut agent = Agent::new(settings(), at(0), 1);
     agent.set_interfaces(&[5]);
-    let all: Vec<Block> = blocks.into_iter().map(|(block, _)| block).collect();
+    let all: Vec<CounterRecord> = counters.into_iter().map(|(record, _)| record).collect();
     assert!(agent.counters(Source::Interface(5), &all) && agent.counters(Source::Interface(5), &all[..1]));
     // Interface 6 is not polled.
     assert!(agent.counters(Source::Interface(6), &all));

@@ -87,7 +87,7 @@ fn role_and_generation(role: Role, generation: Option<u64>) -> String {
     format!(" role={}{generation}", role_name(role))
 }
 
-pub(super) fn role_text(r: &RoleReply) -> String {
+pub(super) fn role_text(r: &RoleContent) -> String {
     role_and_generation(r.role, r.generation_id.filter(|g| *g != u64::MAX))
 }
 

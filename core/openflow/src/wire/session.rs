@@ -126,12 +126,12 @@ pub(super) fn encode_config(out: &mut Vec<u8>, c: &SwitchConfig, version: Versio
 }
 
 /// Decodes a role. In Nicira's form the numbers begin with 0 for equal ("other").
-pub(super) fn decode_role(r: &mut Reader, version: Version, nicira: bool) -> Result<RoleReply, OfError> {
+pub(super) fn decode_role(r: &mut Reader, version: Version, nicira: bool) -> Result<RoleContent, OfError> {
     let raw = r.u32()?;
     if nicira {
         let roles = [Role::Equal, Role::Primary, Role::Secondary];
         let role = *roles.get(raw as usize).ok_or(OfError::RrfcBadRole)?;
-        return Ok(RoleReply { role, ..RoleReply::default() });
+        return Ok(RoleContent { role, ..RoleContent::default() });
     }
     let roles = [Role::NoChange, Role::Equal, Role::Primary, Role::Secondary];
     let role = *roles.get(raw as usize).ok_or(OfError::RrfcBadRole)?;
@@ -140,10 +140,10 @@ pub(super) fn decode_role(r: &mut Reader, version: Version, nicira: bool) -> Res
     let generation = r.u64()?;
     let has = !matches!(role, Role::NoChange | Role::Equal) && generation != u64::MAX;
     let controller_id = (version >= Version::V15 && id != 0xffff).then_some(id);
-    Ok(RoleReply { role, generation_id: has.then_some(generation), controller_id })
+    Ok(RoleContent { role, generation_id: has.then_some(generation), controller_id })
 }
 
-pub(super) fn encode_role(out: &mut Vec<u8>, role: &RoleReply, version: Version, nicira: bool) {
+pub(super) fn encode_role(out: &mut Vec<u8>, role: &RoleContent, version: Version, nicira: bool) {
     if nicira {
         let raw = match role.role {
             Role::NoChange | Role::Equal => 0,

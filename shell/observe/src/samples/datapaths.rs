@@ -35,7 +35,7 @@ static OF_THREAD: [(&Metric, Event); 9] = [
     (&m::THREAD_SLEEPS, Event::SleepIterations),
     (&m::THREAD_RECEIVED, Event::Received),
     (&m::THREAD_SENT, Event::Sent),
-    (&m::THREAD_BATCHES, Event::OutputBatches),
+    (&m::THREAD_BATCHES, Event::OutputBursts),
     (&m::THREAD_CACHE_HITS, Event::CacheHit),
     (&m::THREAD_MEGAFLOW_HITS, Event::MegaflowHit),
     (&m::THREAD_UPCALLS, Event::Missed),
@@ -65,7 +65,7 @@ pub fn add(view: &DatapathView, hertz: f64, samples: &mut Samples) {
         EVENTS.iter().for_each(|(metric, event)| samples.set(metric, of, tally.get(*event)));
         samples.set(&m::DP_DROPPED, of, tally.dropped_total());
         samples.set(&m::DP_PARKED, of, tally.parked());
-        samples.set(&m::DP_FRAGMENTS, of, tally.fragments());
+        samples.set(&m::DP_FRAGMENTS, of, tally.waiting_fragments());
         samples.set(&m::HANDLERS, of, view.handlers);
         samples.set(&m::MEGAFLOWS, of, datapath.flow_count());
         samples.set(&m::MEGAFLOWS_MAX, of, datapath.flow_capacity());

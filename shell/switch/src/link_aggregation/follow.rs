@@ -1,4 +1,4 @@
-//! The part of bonds and LACP in each iteration of the main loop: passes link states to them, and applies their choices
+//! The part of bonds and LACP in each turn of the main loop: passes link states to them, and applies their choices
 //! of links.
 
 use super::{PortBond, in_datapath};

@@ -10,7 +10,7 @@ use runtime::WaitSet;
 use runtime::poll_loop::Interest;
 use std::collections::HashMap;
 
-/// Netlink datagrams that are read in one iteration of the main loop: they hold about 16,000 routes, which take about
+/// Netlink datagrams that are read in one turn of the main loop: they hold about 16,000 routes, which take about
 /// 10 ms.
 const DATAGRAMS: usize = 64;
 

@@ -341,7 +341,7 @@ impl UpcallHandler for Handler {
     }
 
     fn shadow(&self, packet: &[u8], flow: &Flow, megaflow: &dpif::DpFlow) {
-        self.recheck(packet, flow, megaflow);
+        self.shadow_check(packet, flow, megaflow);
     }
 
     fn lookups_differ(&self, packet: &[u8], found: Option<Ufid>, naive: Option<Ufid>) {

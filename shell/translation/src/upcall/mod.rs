@@ -18,16 +18,17 @@
 //! (`core/datapath/src/path/slow_path.rs`). Any other `userspace` action is handled in `handler.rs` (`userspace`): it
 //! becomes a packet-in (`packet_in.rs`) or a sample. Packets of controllers and of the switch itself, which no port received,
 //! enter at stage 5 (`inject.rs`).
-//! `recheck.rs` translates sampled packets again and compares (`other_config:shadow-check`).
+//! `shadow_check.rs` translates sampled packets again and compares (`other_config:shadow-check`). `autovalidator_log.rs` logs
+//! look-ups that differ from a linear search.
 
+mod autovalidator_log;
 mod coalescing;
 pub mod handler;
 pub mod inject;
-mod lookup_check;
 pub mod owner;
 pub mod packet_in;
 mod priority;
-pub mod recheck;
+pub mod shadow_check;
 pub mod shadow_check_counts;
 pub mod suspect_megaflow;
 pub mod threads;

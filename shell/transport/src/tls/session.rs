@@ -62,7 +62,7 @@ impl TlsSession {
     }
 
     /// The common name in the peer's certificate.
-    pub(crate) fn peer_id(&self) -> Option<&str> {
+    pub(crate) fn peer_common_name(&self) -> Option<&str> {
         subject::common_name(self.conn.peer_certificates()?.first()?)
     }
 

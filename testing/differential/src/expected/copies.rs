@@ -4,14 +4,14 @@
 //! a malformed packet. Sluice uses a copy of the packet, or omits the header if the packet is not sent. It sends to the same
 //! ports. Everything before such a header must be equal, and the outputs after it.
 
-use crate::normal::{self, State};
+use crate::normalize::{self, State};
 
 /// The message of the stock switch if such a packet would need actions that no datapath supports.
 const NO_SUCH_ACTION: &str = "Uses action(s) not supported by datapath";
 
 /// Returns whether two traces differ only as described above.
 pub fn is_expected(stock: &str, ours: &str) -> bool {
-    has_expected_outputs(stock, ours, |line| !line.starts_with(normal::ACTIONS))
+    has_expected_outputs(stock, ours, |line| !line.starts_with(normalize::ACTIONS))
 }
 
 /// The same for a stock switch of another version: the texts and megaflows are not compared.
@@ -23,7 +23,7 @@ pub fn is_expected_without_megaflow(stock: &str, ours: &str) -> bool {
 fn has_expected_outputs(stock: &str, ours: &str, is_compared: fn(&str) -> bool) -> bool {
     let (mut theirs, mut mine) = (sent(stock), sent(ours));
     let first = theirs.iter().position(|s| s.changed_headers).unwrap_or(theirs.len());
-    if mine.len() < first || !normal::HEADERS.iter().any(|h| stock.contains(h)) {
+    if mine.len() < first || !normalize::HEADERS.iter().any(|h| stock.contains(h)) {
         return false;
     }
     let before = sorted(theirs.drain(..first)) == sorted(mine.drain(..first));
@@ -33,7 +33,7 @@ fn has_expected_outputs(stock: &str, ours: &str, is_compared: fn(&str) -> bool) 
     }
     let names = |list: Vec<Sent>| sorted(list.into_iter().map(|s| Sent { state: String::new(), ..s }));
     let rest = |text: &str| {
-        let trace = normal::trace(text);
+        let trace = normalize::trace(text);
         trace.lines().filter(|l| is_compared(l)).map(str::to_owned).collect::<Vec<_>>()
     };
     before && names(theirs) == names(mine) && rest(stock) == rest(ours)
@@ -59,15 +59,15 @@ struct Sent {
 /// Returns the outputs of a trace, including those in `clone`.
 fn sent(text: &str) -> Vec<Sent> {
     let mut out = Vec::new();
-    let text = normal::without_ids(text);
-    for list in text.lines().filter_map(|l| l.strip_prefix(normal::ACTIONS)) {
-        add_outputs(list, &mut State::of(normal::tag(&text).as_slice()), "", &mut out);
+    let text = normalize::without_ids(text);
+    for list in text.lines().filter_map(|l| l.strip_prefix(normalize::ACTIONS)) {
+        add_outputs(list, &mut State::of(normalize::tag(&text).as_slice()), "", &mut out);
     }
     out
 }
 
 fn add_outputs(list: &str, state: &mut State, path: &str, out: &mut Vec<Sent>) {
-    for action in normal::split(list) {
+    for action in normalize::split(list) {
         let (name, inside) = action.strip_suffix(')').and_then(|a| a.split_once('(')).unwrap_or((action, ""));
         match name {
             "clone" => add_outputs(inside, &mut state.clone(), path, out),
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     fn differ(stock: &str, ours: &str) -> bool {
-        let text = |list: &str| format!("Megaflow: x\n{}{list}", normal::ACTIONS);
+        let text = |list: &str| format!("Megaflow: x\n{}{list}", normalize::ACTIONS);
         !is_expected(&text(stock), &text(ours))
     }
 
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn megaflows_of_another_version_may_differ() {
         let text = |mask: &str, last: &str, list: &str| {
-            format!("Final flow: {last}\nMegaflow: {mask}\n{}{list}", normal::ACTIONS)
+            format!("Final flow: {last}\nMegaflow: {mask}\n{}{list}", normalize::ACTIONS)
         };
         let ours = text("a", "x", "1,clone(push_eth(src=0),2),3");
         let stock = |last: &str, port: u8| text("b", last, &format!("1,push_eth(src=0),2,{port}"));
@@ -137,8 +137,8 @@ mod tests {
     #[test]
     fn unsupported_actions_are_compared_up_to_the_header() {
         let broken =
-            format!("{}1,push_eth(src=0),set(icmpv6(type=1)),2\n  - {NO_SUCH_ACTION}.", normal::ACTIONS);
-        let ours = |list: &str| format!("{}{list}", normal::ACTIONS);
+            format!("{}1,push_eth(src=0),set(icmpv6(type=1)),2\n  - {NO_SUCH_ACTION}.", normalize::ACTIONS);
+        let ours = |list: &str| format!("{}{list}", normalize::ACTIONS);
         assert!(is_expected(&broken, &ours("1,clone(push_eth(src=0),2),3,4")));
         assert!(!is_expected(&broken, &ours("7,clone(push_eth(src=0),2),3,4")));
     }

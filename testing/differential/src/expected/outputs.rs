@@ -1,6 +1,6 @@
 //! Sent frames that differ in the stock switch.
 
-use crate::normal;
+use crate::normalize;
 use crate::packet::Packet;
 use crate::pair::Difference;
 use crate::sent;
@@ -54,7 +54,7 @@ impl SentFrames<'_> {
 
     /// Returns whether the frames of both switches are equal after `f` is applied.
     fn same(&self, f: impl Fn(&str) -> String) -> bool {
-        let of = |text: &str| normal::sorted_lines(&text.lines().map(&f).collect::<Vec<_>>().join("\n"));
+        let of = |text: &str| normalize::sorted_lines(&text.lines().map(&f).collect::<Vec<_>>().join("\n"));
         of(self.stock) == of(self.ours)
     }
 
@@ -92,7 +92,7 @@ impl SentFrames<'_> {
             });
             let Some((at, length)) = network else { return line.to_owned() };
             let line = blanked(line, at..at + length + if transport { 20 } else { 0 });
-            // A frame that the write made a later fragment has lost its checksum of UDP or TCP in `normal::outputs`.
+            // A frame that the write made a later fragment has lost its checksum of UDP or TCP in `normalize::outputs`.
             [6, 16].into_iter().fold(line, |line, sum| {
                 let sum = at + length + sum;
                 blanked(&line, sum..sum + 2)
@@ -158,7 +158,7 @@ impl SentFrames<'_> {
     /// over the length. Sluice writes it into the SNAP header, which contains the type of such a frame.
     fn type_over_length(&self, packet: &Packet, actions: &str) -> bool {
         let blank = |line: &str| match type_behind_tags(line)
-            .filter(|&at| hex(line, at + 2..at + 8) == normal::SNAP)
+            .filter(|&at| hex(line, at + 2..at + 8) == normalize::SNAP)
         {
             Some(at) => blanked(&blanked(line, at..at + 2), at + 8..at + 10),
             None => line.to_owned(),

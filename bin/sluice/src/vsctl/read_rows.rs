@@ -1,9 +1,9 @@
 //! Commands that read rows: `get`, `list`, `find`, `wait-until`.
 
-use super::catalog::{self, column_key, column_list, is_uuid_column, leading_column};
 use super::condition;
-use super::context::{Answer, CommandStop, Context, NeededColumns};
+use super::context::{CommandOutput, CommandStop, Context, NeededColumns};
 use super::lookup;
+use super::schema_names::{self, column_key, column_list, is_uuid_column, leading_column};
 use super::syntax::Command;
 use crate::notation;
 use crate::table::{Cell, Table};
@@ -16,7 +16,7 @@ use std::io::IsTerminal;
 /// Logs for commands on any table, under the peer's module name.
 pub static DB_CTL: Module = Module::new("db_ctl_base");
 
-type Done = Result<Answer, CommandStop>;
+type Done = Result<CommandOutput, CommandStop>;
 
 /// Adds the columns whose names the arguments begin with.
 pub fn prepare_arguments(
@@ -37,7 +37,7 @@ pub fn prepare_get(command: &Command, needs: &mut NeededColumns) -> Result<(), S
     if !command.has("--id") && command.args.len() <= 2 && std::io::stdout().is_terminal() {
         runtime::warn!(DB_CTL, "\"get\" command without row arguments or \"--id\" is possibly erroneous");
     }
-    let table = catalog::table(command.arg(0))?;
+    let table = schema_names::table(command.arg(0))?;
     lookup::prepare(table, needs);
     let columns = command.args_from(2).iter().filter(|arg| !is_uuid_column(arg)).cloned();
     prepare_arguments(table, &columns.collect::<Vec<_>>(), needs)
@@ -50,12 +50,12 @@ pub fn get(ctx: &mut Context<'_>, command: &Command) -> Done {
     if id.is_some() && !must_exist {
         return Err("--if-exists and --id may not be specified together".into());
     }
-    let table = catalog::table(command.arg(0))?;
+    let table = schema_names::table(command.arg(0))?;
     let row = match must_exist {
         true => lookup::find(ctx, table, command.arg(1))?,
         false => match lookup::try_find(ctx, table, command.arg(1))? {
             Some(row) => row,
-            None => return Ok(Answer::NONE),
+            None => return Ok(CommandOutput::NONE),
         },
     };
     if let Some(id) = id {
@@ -74,7 +74,7 @@ pub fn get(ctx: &mut Context<'_>, command: &Command) -> Done {
         1 => values.remove(0),
         _ => Json::Array(values),
     };
-    Ok(Answer::Value(out, json))
+    Ok(CommandOutput::Value(out, json))
 }
 
 /// Assigns a symbol to an existing row.
@@ -131,7 +131,7 @@ fn get_one(
 
 /// Adds the columns that `list` reads.
 pub fn prepare_list(command: &Command, needs: &mut NeededColumns) -> Result<(), String> {
-    let table = catalog::table(command.arg(0))?;
+    let table = schema_names::table(command.arg(0))?;
     lookup::prepare(table, needs);
     let columns = column_list(table, command.option("--columns"))?;
     needs.columns(&table.name, columns.into_iter().flatten().map(|c| c.name.as_str()));
@@ -141,7 +141,7 @@ pub fn prepare_list(command: &Command, needs: &mut NeededColumns) -> Result<(), 
 /// Adds the columns that `find` reads.
 pub fn prepare_find(command: &Command, needs: &mut NeededColumns) -> Result<(), String> {
     prepare_list(command, needs)?;
-    prepare_arguments(catalog::table(command.arg(0))?, command.args_from(1), needs)
+    prepare_arguments(schema_names::table(command.arg(0))?, command.args_from(1), needs)
 }
 
 /// The output table of `list` and `find`.
@@ -153,7 +153,7 @@ struct Listing {
 
 impl Listing {
     fn start(command: &Command) -> Result<Listing, CommandStop> {
-        let table = catalog::table(command.arg(0))?;
+        let table = schema_names::table(command.arg(0))?;
         let columns = column_list(table, command.option("--columns"))?;
         let heading = |c: &Option<&Column>| c.map_or("_uuid", |c| &c.name).to_owned();
         let output = Table { headings: columns.iter().map(heading).collect(), ..Table::default() };
@@ -184,7 +184,7 @@ pub fn list(ctx: &mut Context<'_>, command: &Command) -> Done {
         };
         row.into_iter().for_each(|row| listing.add(ctx, row));
     }
-    Ok(Answer::Table(listing.output))
+    Ok(CommandOutput::Table(listing.output))
 }
 
 fn all_hold(
@@ -209,22 +209,22 @@ pub fn find(ctx: &mut Context<'_>, command: &Command) -> Done {
             listing.add(ctx, row);
         }
     }
-    Ok(Answer::Table(listing.output))
+    Ok(CommandOutput::Table(listing.output))
 }
 
 /// Adds the columns that `wait-until` reads.
 pub fn prepare_wait(command: &Command, needs: &mut NeededColumns) -> Result<(), String> {
-    let table = catalog::table(command.arg(0))?;
+    let table = schema_names::table(command.arg(0))?;
     lookup::prepare(table, needs);
     prepare_arguments(table, command.args_from(2), needs)
 }
 
 /// `wait-until`
 pub fn wait_until(ctx: &mut Context<'_>, command: &Command) -> Done {
-    let table = catalog::table(command.arg(0))?;
+    let table = schema_names::table(command.arg(0))?;
     let row = lookup::try_find(ctx, table, command.arg(1))?.ok_or(CommandStop::Again)?;
     match all_hold(ctx, table, row, command.args_from(2))? {
-        true => Ok(Answer::NONE),
+        true => Ok(CommandOutput::NONE),
         false => Err(CommandStop::Again),
     }
 }

@@ -1,9 +1,9 @@
 //! Access to dropped packets for the control half.
 
 use crate::datapath::Datapath;
+use crate::drop_counters::DropCounts;
 use crate::last_drop::{DropPort, LastDrop};
 use crate::locks::lock;
-use crate::port_drops::DropCounts;
 use crate::shared::Tallies;
 use dpif::DropReason;
 use std::collections::BTreeMap;

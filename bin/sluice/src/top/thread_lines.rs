@@ -1,7 +1,7 @@
 //! The page of threads and queues of `sluice top`, as lines and as JSON.
 
 use super::findings::findings;
-use super::rates::{Datapath, Queue, Thread};
+use super::rates::{DatapathRates, Queue, Thread};
 use ovsdb::Json;
 use serde_json::json;
 
@@ -14,9 +14,9 @@ pub enum Sort {
     Name,
 }
 
-/// The settings of the page that the user changes with keys.
+/// What the user has selected with keys on the page of threads and queues.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct View {
+pub struct Selection {
     pub sort: Sort,
     /// The index of the marked queue.
     pub marked: usize,
@@ -24,9 +24,9 @@ pub struct View {
     pub port: Option<String>,
 }
 
-impl View {
+impl Selection {
     /// The queues to show, sorted.
-    pub fn queues<'a>(&self, datapath: &'a Datapath) -> Vec<&'a Queue> {
+    pub fn queues<'a>(&self, datapath: &'a DatapathRates) -> Vec<&'a Queue> {
         let mut all: Vec<&Queue> = datapath
             .queues
             .iter()
@@ -62,7 +62,7 @@ fn core(core: Option<u64>) -> String {
 }
 
 /// The lines of a datapath. `mark`: mark the selected queue.
-pub fn lines(datapath: &Datapath, view: &View, mark: bool) -> Vec<String> {
+pub fn lines(datapath: &DatapathRates, selection: &Selection, mark: bool) -> Vec<String> {
     let auto = if datapath.auto_lb { "on" } else { "off" };
     let sum = |of: fn(&Thread) -> f64| datapath.threads.iter().map(of).fold(0.0, |sum, n| sum + n);
     let mut out = vec![
@@ -101,11 +101,11 @@ pub fn lines(datapath: &Datapath, view: &View, mark: bool) -> Vec<String> {
         "  {:<18} {:>5} {:>5} {:>7} {:>10} {:>9} {:>7} {:>7}",
         "port", "queue", "core", "load %", "forecast %", "packets/s", "burst", "full %"
     ));
-    for (i, q) in view.queues(datapath).into_iter().enumerate() {
-        let sign = if mark && i == view.marked { '>' } else { ' ' };
+    for (i, q) in selection.queues(datapath).into_iter().enumerate() {
+        let sign = if mark && i == selection.marked { '>' } else { ' ' };
         out.push(format!("{sign} {}", queue(q)));
     }
-    if view.port.is_some() {
+    if selection.port.is_some() {
         out.push(String::new());
         out.push("drops of all ports by reason, per second:".to_owned());
         out.extend(datapath.drops.iter().map(|(reason, n)| format!("  {reason}: {}", format_rate(*n))));
@@ -146,7 +146,7 @@ fn queue(q: &Queue) -> String {
 }
 
 /// The data of a datapath as JSON.
-pub fn object(datapath: &Datapath) -> Json {
+pub fn object(datapath: &DatapathRates) -> Json {
     let threads: Vec<Json> = datapath.threads.iter().map(thread_object).collect();
     let queues: Vec<Json> = datapath.queues.iter().map(queue_object).collect();
     let drops: Json = datapath.drops.iter().map(|(r, n)| (r.clone(), Json::from(*n))).collect();

@@ -6,7 +6,7 @@
 
 use crate::bundle_messages::{BundleMessages, Work};
 use crate::reclaim;
-use crate::service::{Answer, Service};
+use crate::service::{RequestResult, Service};
 use crate::unfinished::{AfterCommit, Commit, Request, TrialResult};
 use ofproto::Bundle;
 use openflow::flow_mod::FlowCommand;
@@ -72,7 +72,7 @@ impl Trial {
 
 impl Service<'_> {
     /// Commits a bundle, which is removed regardless of the result.
-    pub(crate) fn commit(&mut self, control: &BundleControl, message: &Message, raw: &[u8]) -> Answer {
+    pub(crate) fn commit(&mut self, control: &BundleControl, message: &Message, raw: &[u8]) -> RequestResult {
         let bundle = self.session()?.bundles.remove(&control.bundle).ok_or(OfError::BfcBadId)?;
         if bundle.flags != control.flags {
             return Err(OfError::BfcBadFlags);
@@ -114,7 +114,7 @@ impl Service<'_> {
     }
 
     /// Replaces the tables with the result of a successful trial; reports the error of a failed trial.
-    fn finish(&mut self, tried: TrialResult, request: &Request) -> Answer {
+    fn finish(&mut self, tried: TrialResult, request: &Request) -> RequestResult {
         let before = self.bridge.ofproto.publish();
         let tried = tried.and_then(|(bundle, later)| {
             let effects = self.bridge.ofproto.commit(bundle, self.now);

@@ -1,8 +1,8 @@
 //! Finds bridges by name, and checks whether a name is in use.
 
-use super::catalog::ROOT;
 use super::context::{CommandStop, Context};
 use super::model::BridgeId;
+use super::schema_names::ROOT;
 use ovsdb::Uuid;
 
 /// The bridge of this name.

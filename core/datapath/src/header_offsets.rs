@@ -5,7 +5,7 @@ use packet::ip::{Fragment, Ipv4, Ipv6, ipproto, skip_extensions};
 
 /// Offsets from the start of the frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Layout {
+pub struct HeaderOffsets {
     /// Ethernet type after all VLAN tags; 0 if the frame is truncated.
     pub dl_type: u16,
     /// Start of the data after Ethernet and its tags: an MPLS label or the network header.
@@ -21,15 +21,15 @@ pub struct Layout {
     pub routed: bool,
 }
 
-impl Layout {
+impl HeaderOffsets {
     /// Length of the transport header and its payload in bytes, without padding.
     pub fn l4_len(&self) -> usize {
         self.l4.map_or(0, |l4| (self.end as usize).saturating_sub(usize::from(l4)))
     }
 
     /// Finds the headers of an Ethernet frame (`packet_type` 0) or of a layer 3 packet.
-    pub fn of(data: &[u8], packet_type: u32) -> Layout {
-        let mut out = Layout::default();
+    pub fn of(data: &[u8], packet_type: u32) -> HeaderOffsets {
+        let mut out = HeaderOffsets::default();
         let rest = if packet_type == 0 {
             let Some((dl_type, rest)) = ethernet(data) else { return out };
             out.dl_type = dl_type;
@@ -40,7 +40,7 @@ impl Layout {
         };
         let l3 = data.len() - rest.len();
         // An offset beyond 64 KiB, after very many VLAN tags.
-        let Ok(narrow) = u16::try_from(l3) else { return Layout::default() };
+        let Ok(narrow) = u16::try_from(l3) else { return HeaderOffsets::default() };
         out.l3 = narrow;
         let transport = match out.dl_type {
             ethertype::IPV4 => Ipv4::parse_checked(rest)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use units::PortNo;
 
 /// The state on which the choice depends, besides the ports that exist.
-pub(crate) struct PortNumbers {
+pub(crate) struct DatapathPortNumbers {
     /// All numbers below this one are in use.
     first_free: u32,
     /// Numbers that a command requested for ports of a dummy datapath, by name of the port. They take precedence over
@@ -12,9 +12,9 @@ pub(crate) struct PortNumbers {
     requested: BTreeMap<String, PortNo>,
 }
 
-impl PortNumbers {
-    pub fn new() -> PortNumbers {
-        PortNumbers { first_free: 1, requested: BTreeMap::new() }
+impl DatapathPortNumbers {
+    pub fn new() -> DatapathPortNumbers {
+        DatapathPortNumbers { first_free: 1, requested: BTreeMap::new() }
     }
 
     /// Requests a number for a port, which applies when the port is created the next time.
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn by_name_by_order_or_the_lowest() {
-        let mut numbers = PortNumbers::new();
+        let mut numbers = DatapathPortNumbers::new();
         let used = |n: PortNo| n.0 == 1;
         numbers.note_used(used);
         let choose = |name: &str, is_dummy| numbers.choose(name, is_dummy, used).0;

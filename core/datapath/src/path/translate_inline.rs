@@ -1,12 +1,12 @@
-//! Inline: the worker itself calls the control half to translate a packet.
+//! Translates inline: the worker itself calls the control half to translate a packet.
 //!
-//! The first packet of a flow creates the megaflow. Deferred packets of the same batch find it, because each packet is
-//! looked up again, with all its fields, before it is translated. The first packet is credited to the owner at once
+//! The first packet of a flow creates the megaflow. Later packets of this flow in the batch find it, because each packet
+//! is looked up again, with all its fields, before it is translated. The first packet is credited to the owner at once
 //! and is not counted by the megaflow: as in Open vSwitch, a flow that only one packet has used shows `packets:0,
 //! used:never`.
 
 use super::extract::wide_key;
-use super::megaflows::MegaflowGuard;
+use super::megaflow_guard::MegaflowGuard;
 use super::{capture, execute, recent};
 use crate::engine::Engine;
 use crate::flows::{MissOrigin, NewFlow, PublishResult};

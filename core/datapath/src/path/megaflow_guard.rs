@@ -1,4 +1,4 @@
-//! The type of the guard under which a batch is looked up, and of the programs that it finds.
+//! The type of the guard under which the megaflows of a batch are read, and of the programs that are found.
 
 use crate::batch::BATCH;
 use crate::program::Program;

@@ -19,7 +19,7 @@ pub(crate) const OUTPUT_MAX: usize = 512 << 10;
 
 /// The counts of one connection.
 #[derive(Debug, Default)]
-pub(crate) struct Backlog {
+pub(crate) struct WaitingBytes {
     waits: Mutex<WaitState>,
     /// Estimated bytes of messages that the session has issued and the sockets have not encoded.
     pending: AtomicUsize,
@@ -40,7 +40,7 @@ struct WaitState {
 }
 
 /// Methods of the main loop.
-impl Backlog {
+impl WaitingBytes {
     /// Records that the main loop has taken requests. Returns whether the sockets wait for that and have to be woken.
     pub(crate) fn requests_taken(&self, memory: usize) -> bool {
         let mut waits = self.lock();
@@ -75,8 +75,8 @@ impl Backlog {
 }
 
 /// Methods of the sockets.
-impl Backlog {
-    /// Records requests for the main loop. If that fills the backlog, `requests_taken` tells the main loop when to wake the sockets.
+impl WaitingBytes {
+    /// Records requests for the main loop. If too many wait then, `requests_taken` tells the main loop when to wake the sockets.
     pub(crate) fn requests_decoded(&self, memory: usize) {
         let mut waits = self.lock();
         waits.requests += memory;
@@ -111,7 +111,7 @@ impl Backlog {
     }
 }
 
-impl Backlog {
+impl WaitingBytes {
     fn lock(&self) -> MutexGuard<'_, WaitState> {
         self.waits.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -123,27 +123,30 @@ mod tests {
 
     #[test]
     fn the_sockets_stop_until_half_is_taken() {
-        let backlog = Backlog::default();
+        let waiting_bytes = WaitingBytes::default();
         let memory = REQUESTS_MAX / 8;
         let decoded = (0..100)
-            .take_while(|_| backlog.request_space() > 0)
-            .map(|_| backlog.requests_decoded(memory))
+            .take_while(|_| waiting_bytes.request_space() > 0)
+            .map(|_| waiting_bytes.requests_decoded(memory))
             .count();
         assert_eq!(decoded, 8);
-        assert_eq!([(); 5].map(|()| backlog.requests_taken(memory)), [false, false, false, true, false]);
-        assert_eq!(backlog.request_space(), 5 * memory);
-        assert!(!backlog.requests_taken(memory));
+        assert_eq!(
+            [(); 5].map(|()| waiting_bytes.requests_taken(memory)),
+            [false, false, false, true, false]
+        );
+        assert_eq!(waiting_bytes.request_space(), 5 * memory);
+        assert!(!waiting_bytes.requests_taken(memory));
     }
 
     #[test]
     fn what_is_on_its_way_is_unwritten() {
-        let backlog = Backlog::default();
-        backlog.add_pending_output(100);
-        assert!(!backlog.await_written(10));
-        assert!(!backlog.update_output(100, 90));
-        assert_eq!(backlog.output_len(), 90);
-        assert!(backlog.update_output(0, 10));
-        assert!(!backlog.update_output(0, 0));
-        assert!(backlog.await_written(0));
+        let waiting_bytes = WaitingBytes::default();
+        waiting_bytes.add_pending_output(100);
+        assert!(!waiting_bytes.await_written(10));
+        assert!(!waiting_bytes.update_output(100, 90));
+        assert_eq!(waiting_bytes.output_len(), 90);
+        assert!(waiting_bytes.update_output(0, 10));
+        assert!(!waiting_bytes.update_output(0, 0));
+        assert!(waiting_bytes.await_written(0));
     }
 }

@@ -7,7 +7,7 @@
 //! with the packet. An exception: if two rules of equal priority match the packet, the actions of either rule are right
 //! (OpenFlow 1.5.1, section 5.3), so a difference is no bug.
 //!
-//! **Threads**: [`Handler::recheck`] on workers, [`confirm`] on the main thread.
+//! **Threads**: [`Handler::shadow_check`] on workers, [`confirm`] on the main thread.
 
 use crate::published::PublishedState;
 use crate::side_effect::SideEffect;
@@ -52,7 +52,7 @@ fn difference(
 
 impl Handler {
     /// Checks a packet on a worker; passes the packet to the main thread if the actions differ.
-    pub fn recheck(&self, packet: &[u8], flow: &Flow, megaflow: &DpFlow) {
+    pub fn shadow_check(&self, packet: &[u8], flow: &Flow, megaflow: &DpFlow) {
         self.shadow_checks.checked.fetch_add(1, Ordering::Relaxed);
         let published = self.shared.published();
         if !matches(flow, megaflow) {

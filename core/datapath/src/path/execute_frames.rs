@@ -52,7 +52,7 @@ impl Group {
         let Group { frames, own, numbers } = self;
         drop_frames(engine, frames, (in_port, reason), |engine, i, frame| {
             let meta = own.get_mut(i).map_or_else(|| engine.batch.common.clone(), std::mem::take);
-            Packet { frame, meta, layout: None, number: numbers.get(i).copied() }
+            Packet { frame, meta, offsets: None, number: numbers.get(i).copied() }
         });
         engine.drop_metas(own);
         numbers.clear();
@@ -64,7 +64,7 @@ impl Group {
         let (mut own, mut numbers) = (self.own.drain(..), self.numbers.drain(..));
         for frame in self.frames.drain(..) {
             let meta = own.next().unwrap_or_else(|| engine.batch.common.clone());
-            end(engine, Packet { frame, meta, layout: None, number: numbers.next() });
+            end(engine, Packet { frame, meta, offsets: None, number: numbers.next() });
         }
     }
 }
@@ -87,7 +87,7 @@ pub(super) fn drop_frames(
     }
     let Some(last) = frames.pop() else { return };
     let (others, last) = (frames.len(), packet(engine, frames.len(), last));
-    engine.tally.drop(reason, others as u64);
+    engine.tally.count_drops(reason, others as u64);
     engine.drops.ports.count(DropPort::In(in_port), reason, others as u64);
     engine.drop_packet(last, reason);
     engine.pool.free_all(frames);

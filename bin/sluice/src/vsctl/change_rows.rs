@@ -1,9 +1,9 @@
 //! Commands that change rows: `set`, `add`, `remove`, `clear`, `create`, `destroy`.
 
-use super::catalog::{self, clause};
-use super::context::{Answer, CommandStop, Context, NeededColumns};
+use super::context::{CommandOutput, CommandStop, Context, NeededColumns};
 use super::lookup;
-use super::records::{DB_CTL, make_symbol, prepare_arguments};
+use super::read_rows::{DB_CTL, make_symbol, prepare_arguments};
+use super::schema_names::{self, clause};
 use super::syntax::Command;
 use crate::notation;
 use ovsdb::json::parse_uuid;
@@ -11,14 +11,14 @@ use ovsdb::schema::{Column, TableSchema};
 use ovsdb::types::Type;
 use ovsdb::{Datum, Uuid};
 
-type Done = Result<Answer, CommandStop>;
+type Done = Result<CommandOutput, CommandStop>;
 
 /// The row that a command's first two arguments name; `None` if it does not exist and `--if-exists` is given.
 fn row_of(
     ctx: &mut Context<'_>,
     command: &Command,
 ) -> Result<(&'static TableSchema, Option<Uuid>), CommandStop> {
-    let table = catalog::table(command.arg(0))?;
+    let table = schema_names::table(command.arg(0))?;
     let row = match command.has("--if-exists") {
         true => lookup::try_find(ctx, table, command.arg(1))?,
         false => Some(lookup::find(ctx, table, command.arg(1))?),
@@ -39,16 +39,17 @@ fn check_mutable(
     Err(format!("cannot modify read-only column {} in table {}", column.name, table.name).into())
 }
 
-/// Executes one `COLUMN[:KEY]=VALUE`. With `alone`, a pair of a map is written by a mutation, so that the
-/// transaction does not depend on the other keys of the map.
+/// Executes one `COLUMN[:KEY]=VALUE`. `no_later_reads`: no later command reads the column, so a pair of a map may be
+/// written by a mutation. Then the transaction does not depend on the other keys of the map, but later reads of the
+/// transaction would not see the pair.
 pub fn set_column(
     ctx: &mut Context<'_>,
     table: &str,
     row: Uuid,
     argument: &str,
-    alone: bool,
+    no_later_reads: bool,
 ) -> Result<(), CommandStop> {
-    let table = catalog::known_table(table);
+    let table = schema_names::known_table(table);
     let clause = clause(table, argument, &["="])?;
     let column = clause.column;
     check_mutable(ctx, table, row, column)?;
@@ -62,7 +63,7 @@ pub fn set_column(
     };
     let key = notation::atom(&column.ty.key, key, &mut ctx.symbols)?;
     let value = notation::atom(value_type, clause.value, &mut ctx.symbols)?;
-    if alone {
+    if no_later_reads {
         ctx.tx.write_pair(&table.name, row, &column.name, key, value);
         return Ok(());
     }
@@ -75,27 +76,27 @@ pub fn set_column(
 
 /// Adds the columns that `set` reads.
 pub fn prepare_set(command: &Command, needs: &mut NeededColumns) -> Result<(), String> {
-    let table = catalog::table(command.arg(0))?;
+    let table = schema_names::table(command.arg(0))?;
     lookup::prepare(table, needs);
     prepare_arguments(table, command.args_from(2), needs)
 }
 
 /// `set`
 pub fn set(ctx: &mut Context<'_>, command: &Command) -> Done {
-    let (table, Some(row)) = row_of(ctx, command)? else { return Ok(Answer::NONE) };
-    let alone = ctx.last && !ctx.tx.is_new(row);
+    let (table, Some(row)) = row_of(ctx, command)? else { return Ok(CommandOutput::NONE) };
+    let no_later_reads = ctx.last && !ctx.tx.is_new(row);
     for argument in command.args_from(2) {
-        set_column(ctx, &table.name, row, argument, alone)?;
+        set_column(ctx, &table.name, row, argument, no_later_reads)?;
     }
     ctx.invalidate_model();
-    Ok(Answer::NONE)
+    Ok(CommandOutput::NONE)
 }
 
 /// Adds the columns that `add` and `remove` read.
-pub fn prepare_column(command: &Command, needs: &mut NeededColumns) -> Result<(), String> {
-    let table = catalog::table(command.arg(0))?;
+pub fn prepare_add_or_remove(command: &Command, needs: &mut NeededColumns) -> Result<(), String> {
+    let table = schema_names::table(command.arg(0))?;
     lookup::prepare(table, needs);
-    needs.columns(&table.name, [catalog::column(table, command.arg(2))?.name.as_str()]);
+    needs.columns(&table.name, [schema_names::column(table, command.arg(2))?.name.as_str()]);
     Ok(())
 }
 
@@ -111,17 +112,18 @@ pub fn remove(ctx: &mut Context<'_>, command: &Command) -> Done {
 
 /// Adds elements to a column (`verb` is "add") or removes them.
 fn change(ctx: &mut Context<'_>, command: &Command, verb: &str) -> Done {
-    let column = catalog::column(catalog::table(command.arg(0))?, command.arg(2))?;
-    let (table, Some(row)) = row_of(ctx, command)? else { return Ok(Answer::NONE) };
+    let column = schema_names::column(schema_names::table(command.arg(0))?, command.arg(2))?;
+    let (table, Some(row)) = row_of(ctx, command)? else { return Ok(CommandOutput::NONE) };
     check_mutable(ctx, table, row, column)?;
     let ty = &column.ty;
     let mut datum = ctx.tx.datum(&table.name, row, &column.name);
     for argument in command.args_from(3) {
-        let some = Type { min: 1, max: u32::MAX, ..ty.clone() };
+        // The argument has any number of elements, but not none. The limits of the column hold for the result.
+        let one_or_more = Type { min: 1, max: u32::MAX, ..ty.clone() };
         if verb == "add" {
-            datum.insert_all(&notation::datum(&some, argument, &mut ctx.symbols)?);
+            datum.insert_all(&notation::datum(&one_or_more, argument, &mut ctx.symbols)?);
         } else {
-            datum.remove_all(&removal(ctx, some, argument)?);
+            datum.remove_all(&removal(ctx, one_or_more, argument)?);
         }
     }
     let (bound, limit) = if verb == "add" { ("maximum", ty.max) } else { ("minimum", ty.min) };
@@ -136,7 +138,7 @@ fn change(ctx: &mut Context<'_>, command: &Command, verb: &str) -> Done {
     ctx.tx.verify(&table.name, row, &column.name);
     ctx.tx.write(&table.name, row, &column.name, datum);
     ctx.invalidate_model();
-    Ok(Answer::NONE)
+    Ok(CommandOutput::NONE)
 }
 
 /// The elements to remove. For a map, the argument has either pairs or keys.
@@ -151,19 +153,19 @@ fn removal(ctx: &mut Context<'_>, ty: Type, argument: &str) -> Result<Datum, Com
 
 /// Adds the columns that `clear` reads.
 pub fn prepare_clear(command: &Command, needs: &mut NeededColumns) -> Result<(), String> {
-    let table = catalog::table(command.arg(0))?;
+    let table = schema_names::table(command.arg(0))?;
     lookup::prepare(table, needs);
     for name in command.args_from(2) {
-        needs.columns(&table.name, [catalog::column(table, name)?.name.as_str()]);
+        needs.columns(&table.name, [schema_names::column(table, name)?.name.as_str()]);
     }
     Ok(())
 }
 
 /// `clear`
 pub fn clear(ctx: &mut Context<'_>, command: &Command) -> Done {
-    let (table, Some(row)) = row_of(ctx, command)? else { return Ok(Answer::NONE) };
+    let (table, Some(row)) = row_of(ctx, command)? else { return Ok(CommandOutput::NONE) };
     for name in command.args_from(2) {
-        let column = catalog::column(table, name)?;
+        let column = schema_names::column(table, name)?;
         check_mutable(ctx, table, row, column)?;
         if column.ty.min > 0 {
             return Err(format!(
@@ -175,12 +177,12 @@ pub fn clear(ctx: &mut Context<'_>, command: &Command) -> Done {
         ctx.tx.write(&table.name, row, &column.name, Datum::default_of(&column.ty));
     }
     ctx.invalidate_model();
-    Ok(Answer::NONE)
+    Ok(CommandOutput::NONE)
 }
 
 /// Warns if the row would be deleted at once, because no other row refers to it.
 pub fn prepare_create(command: &Command, _: &mut NeededColumns) -> Result<(), String> {
-    let table = catalog::table(command.arg(0))?;
+    let table = schema_names::table(command.arg(0))?;
     if !command.has("--id") && !table.is_root {
         runtime::warn!(
             DB_CTL,
@@ -193,13 +195,13 @@ pub fn prepare_create(command: &Command, _: &mut NeededColumns) -> Result<(), St
 
 /// `create`
 pub fn create(ctx: &mut Context<'_>, command: &Command) -> Done {
-    let table = catalog::table(command.arg(0))?;
+    let table = schema_names::table(command.arg(0))?;
     let row = match command.option("--id").map(|id| (id, parse_uuid(id))) {
         None => ctx.tx.insert(&table.name, None),
         Some((_, Some(uuid))) => ctx.tx.insert(&table.name, Some(uuid)),
         Some((id, None)) => {
             let symbol = make_symbol(ctx, id)?;
-            // Rows of root tables stay without a reference.
+            // Rows of root tables exist without a reference to them.
             symbol.strong |= table.is_root;
             let row = symbol.uuid;
             ctx.tx.insert_as(&table.name, row);
@@ -209,18 +211,18 @@ pub fn create(ctx: &mut Context<'_>, command: &Command) -> Done {
     for argument in command.args_from(1) {
         set_column(ctx, &table.name, row, argument, false)?;
     }
-    Ok(Answer::Row(row))
+    Ok(CommandOutput::Row(row))
 }
 
 /// Adds the columns that `destroy` reads.
 pub fn prepare_destroy(command: &Command, needs: &mut NeededColumns) -> Result<(), String> {
-    lookup::prepare(catalog::table(command.arg(0))?, needs);
+    lookup::prepare(schema_names::table(command.arg(0))?, needs);
     Ok(())
 }
 
 /// `destroy`
 pub fn destroy(ctx: &mut Context<'_>, command: &Command) -> Done {
-    let table = catalog::table(command.arg(0))?;
+    let table = schema_names::table(command.arg(0))?;
     let (all, lenient, given) = (command.has("--all"), command.has("--if-exists"), command.args_from(1));
     if all && !given.is_empty() {
         return Err("--all and records argument should not be specified together".into());
@@ -230,7 +232,7 @@ pub fn destroy(ctx: &mut Context<'_>, command: &Command) -> Done {
     }
     if !all && given.is_empty() {
         runtime::warn!(DB_CTL, "either --all or records argument should be specified");
-        return Ok(Answer::NONE);
+        return Ok(CommandOutput::NONE);
     }
     if all {
         ctx.tx.rows(&table.name).into_iter().for_each(|row| ctx.tx.delete(&table.name, row));
@@ -243,5 +245,5 @@ pub fn destroy(ctx: &mut Context<'_>, command: &Command) -> Done {
         row.into_iter().for_each(|row| ctx.tx.delete(&table.name, row));
     }
     ctx.invalidate_model();
-    Ok(Answer::NONE)
+    Ok(CommandOutput::NONE)
 }
