@@ -88,7 +88,12 @@ pub(crate) fn commit_nsh(
     masked_set: bool,
     out: &mut Vec<DpAction>,
 ) {
-    if flow.dl_type != ETHERTYPE_NSH || flow.nsh == base.nsh {
+    // Without metadata type 1 the packet has no context headers, so a write to them changes nothing.
+    let in_packet = |nsh: Nsh| match nsh.md_type {
+        MD_TYPE_1 => nsh,
+        _ => Nsh { context: [0; 4], ..nsh },
+    };
+    if flow.dl_type != ETHERTYPE_NSH || in_packet(flow.nsh) == in_packet(base.nsh) {
         return;
     }
     if !masked_set {
@@ -176,5 +181,19 @@ mod tests {
         assert_eq!(write(true), (DpAction::Set(SetField::Nsh(Box::new(bits))), seen.nsh));
         let all = Flow::ONES.nsh;
         assert_eq!(write(false), (DpAction::Set(SetField::Nsh(Box::new(Masked::new(flow.nsh, all)))), all));
+    }
+
+    #[test]
+    fn a_context_header_that_the_packet_does_not_have_is_not_written() {
+        let write = |md_type| {
+            let before = Nsh { md_type, ..Nsh::NEW };
+            let base = Flow { dl_type: 0x894f, nsh: before, ..Flow::ZERO };
+            let flow = Flow { nsh: Nsh { context: [0xab, 0, 0, 0], ..before }, ..base };
+            let (mut out, mut mask, mut base) = (Vec::new(), Flow::ZERO, base);
+            mask.nsh.context[0] = u32::MAX;
+            commit_nsh(&flow, &mut base, &mut mask, true, &mut out);
+            out.len()
+        };
+        assert_eq!((write(MD_TYPE_1), write(2)), (1, 0));
     }
 }
