@@ -180,11 +180,12 @@ def guests(s, host, tagged, device):
     s.add("br0", s.client("v0", 1), (host.ns.port, 2, "system", {}), (device, 3, "system", {}))
     plain = ("in_port=1,actions=2", "in_port=2,actions=1")
     tags = ("in_port=1,actions=push_vlan:0x8100,set_field:4101->vlan_vid,output:3", "in_port=3,dl_vlan=5,actions=pop_vlan,output:1")
+    # The second rule does not match what the host still sends for a connection without translation.
     translated = (
-        "in_port=1,tcp,actions=set_field:10.1.1.78->ip_src,set_field:10.1.1.1->ip_dst,set_field:1%%d->tcp_src,"
+        "in_port=1,tcp,actions=set_field:10.1.1.78->ip_src,set_field:10.1.1.1->ip_dst,set_field:1%%(port)d->tcp_src,"
         "set_field:%d->tcp_dst,dec_ttl,output:2" % PORT,
-        "in_port=2,tcp,actions=set_field:%s->ip_src,set_field:10.1.1.9->ip_dst,set_field:%d->tcp_src,"
-        "set_field:%%d->tcp_dst,output:1" % (FAKE, FAKE_PORT))
+        "in_port=2,tcp,nw_dst=10.1.1.78,tp_dst=1%%(port)d,actions=set_field:%s->ip_src,set_field:10.1.1.9->ip_dst,"
+        "set_field:%d->tcp_src,set_field:%%(port)d->tcp_dst,output:1" % (FAKE, FAKE_PORT))
     # Each connection has its own ports, since closing one takes time.
     for sport, features in ((4000, NOTHING), (5000, ALL)):
         guest.accept()
@@ -199,7 +200,7 @@ def guests(s, host, tagged, device):
         s.flows("br0", *tags)
         talk(tagged, guest, features, "10.1.1.9", tagged.v4, sport + 3)
         talk(tagged, guest, features, "fd00::9", tagged.v6, sport + 4)
-        s.flows("br0", *[flow % sport for flow in translated])
+        s.flows("br0", *[flow % {"port": sport} for flow in translated])
         talk(host, guest, features, "10.1.1.9", FAKE, sport)
         guest.drop()
     assert checksum_errors(host) == checksum_errors(tagged) == 0, "wrong checksums arrived"
