@@ -161,8 +161,7 @@ impl Port {
             return None;
         }
         // Usually there are as many queues as senders, and a comparison is faster than a division.
-        let queue = queues.get(own).or_else(|| queues.get(own % queues.len().max(1)))?;
-        Some(queue)
+        queues.get(own).or_else(|| queues.get(own % queues.len().max(1))).map(|queue| &**queue)
     }
 
     /// Statistics of the port.

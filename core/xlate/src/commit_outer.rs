@@ -88,11 +88,7 @@ pub(crate) fn commit_nsh(
     masked_set: bool,
     out: &mut Vec<DpAction>,
 ) {
-    // Without metadata type 1 the packet has no context headers, so a write to them changes nothing.
-    let in_packet = |nsh: Nsh| match nsh.md_type {
-        MD_TYPE_1 => nsh,
-        _ => Nsh { context: [0; 4], ..nsh },
-    };
+    let in_packet = |nsh: Nsh| without_absent_context(nsh, nsh.md_type);
     if flow.dl_type != ETHERTYPE_NSH || in_packet(flow.nsh) == in_packet(base.nsh) {
         return;
     }
@@ -107,6 +103,11 @@ pub(crate) fn commit_nsh(
     base.nsh = flow.nsh;
 }
 
+/// Clears the context headers if the packet has none: only metadata type 1 has them. `md_type`: that of the packet.
+fn without_absent_context(nsh: Nsh, md_type: u8) -> Nsh {
+    if md_type == MD_TYPE_1 { nsh } else { Nsh { context: [0; 4], ..nsh } }
+}
+
 trait Writable {
     /// Clears the fields that no action can write.
     fn writable(self, md_type: u8) -> Self;
@@ -115,10 +116,7 @@ trait Writable {
 impl Writable for Masked<Nsh> {
     fn writable(mut self, md_type: u8) -> Masked<Nsh> {
         for nsh in [&mut self.value, &mut self.mask] {
-            (nsh.md_type, nsh.np) = (0, 0);
-            if md_type != MD_TYPE_1 {
-                nsh.context = [0; 4];
-            }
+            *nsh = Nsh { md_type: 0, np: 0, ..without_absent_context(*nsh, md_type) };
         }
         self
     }

@@ -354,20 +354,21 @@ impl<'a> Walk<'a> {
     /// A change of the outermost header that `run` leaves pending belongs to the flow that the caller discards, so it is
     /// discarded here.
     pub(crate) fn with_flow_restored(&mut self, last: bool, run: impl FnOnce(&mut Self)) {
+        if last {
+            return run(self);
+        }
         let (emitted, kept) = (self.out.actions.len(), Box::new(self.committed.clone()));
         run(self);
         // `run` commits the header that was pending before it commits another one; that header needs no copy, because the
         // restored flow has it.
         let waits = u32::from(kept.pending != Pending::Nothing);
-        match self.committed.headers_changed - kept.headers_changed {
-            0 => self.committed.pending = kept.pending,
-            n if n <= waits => self.committed.pending = Pending::Nothing,
-            _ if !last && emitted < self.out.actions.len() => {
-                let inside = self.out.actions.split_off(emitted);
-                self.out.actions.push(DpAction::Clone(inside));
-                self.committed = *kept;
-            }
-            _ => self.committed.pending = Pending::Nothing,
+        let changed = self.committed.headers_changed - kept.headers_changed;
+        if changed > waits && emitted < self.out.actions.len() {
+            let inside = self.out.actions.split_off(emitted);
+            self.out.actions.push(DpAction::Clone(inside));
+            self.committed = *kept;
+        } else {
+            self.committed.pending = if changed == 0 { kept.pending } else { Pending::Nothing };
         }
     }
 

@@ -8,6 +8,7 @@ use crate::mempool::Mempool;
 use dpdk_sys as sys;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use sync::CachePadded;
 use units::NumaId;
 
 /// Packets of a larger MTU may need more than one buffer.
@@ -38,12 +39,6 @@ pub struct Config {
     pub segmentation: bool,
 }
 
-/// The lock of a transmit queue, because several senders may share one. In cache lines of its own, because each worker writes the lock of
-/// its queue for every burst.
-#[derive(Default)]
-#[repr(align(128))]
-struct TxLock(Mutex<()>);
-
 /// State that the queues of a started device share.
 pub(crate) struct Running {
     pub(crate) claim: Arc<Claim>,
@@ -53,7 +48,8 @@ pub(crate) struct Running {
     /// Offloads that are in use.
     pub(crate) work: TxWork,
     n_rxq: u16,
-    txqs: Vec<TxLock>,
+    /// A lock for each transmit queue, because several senders may share one. Each worker writes the lock of its queue for every burst.
+    txqs: Vec<CachePadded<Mutex<()>>>,
     rx_taken: AtomicBool,
 }
 
@@ -81,7 +77,7 @@ impl Running {
             max_len: usize::from(config.mtu) + ETHERNET_OVERHEAD,
             work,
             n_rxq,
-            txqs: (0..n_txq).map(|_| TxLock::default()).collect(),
+            txqs: (0..n_txq).map(|_| CachePadded::default()).collect(),
             rx_taken: AtomicBool::new(false),
         })
     }
@@ -100,7 +96,7 @@ impl Running {
     }
 
     pub(crate) fn txq(&self, queue: u16) -> &Mutex<()> {
-        &self.txqs[usize::from(queue)].0
+        &self.txqs[usize::from(queue)]
     }
 }
 
