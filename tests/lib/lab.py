@@ -2,7 +2,10 @@
 
 `clean_up`, which the runner calls after each test, ends every process and removes every namespace made here.
 """
+import contextlib
+import fcntl
 import os
+import random
 import re
 import shutil
 import signal
@@ -30,9 +33,27 @@ class Skip(Exception):
 
 
 def one_try(test):
-    """A test with a new random seed each time: it is not repeated after a failure."""
-    test.one_try = True
+    """A test that `seed` gives another seed in a long run: such a run does not repeat it after a failure."""
+    if os.environ.get("TEST_LONG"):
+        test.one_try = True
     return test
+
+
+def seed(usual, limit):
+    """The seed of a test. Usually it is the same, so that a change is not refused for an error that was there before it. TEST_LONG=1
+    draws a new one below `limit`, and TEST_SEED names one."""
+    if os.environ.get("TEST_SEED"):
+        return int(os.environ["TEST_SEED"])
+    return random.SystemRandom().randrange(limit) if os.environ.get("TEST_LONG") else usual
+
+
+@contextlib.contextmanager
+def locked(path):
+    """One process at a time is in this context, of all that name this path; a file beside it, path.lock, is the lock."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path + ".lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def need_time():

@@ -12,12 +12,13 @@ def programs(name, *installs, timeout=300):
     folder, installed = os.path.join(venv, "bin"), os.path.join(venv, "installed")
     pip = own_network.of_host(os.path.join(folder, "python3"), "-m", "pip", "install", "-q")
     try:
-        if not os.path.exists(installed):
-            lab.sh(sys.executable, "-m", "venv", venv)
-            for words in installs:
-                lab.sh(*pip, *words, timeout=timeout)
-            with open(installed, "w") as f:
-                f.write("%s\n" % (installs,))
+        with lab.locked(venv):
+            if not os.path.exists(installed):
+                lab.sh(sys.executable, "-m", "venv", venv)
+                for words in installs:
+                    lab.sh(*pip, *words, timeout=timeout)
+                with open(installed, "w") as f:
+                    f.write("%s\n" % (installs,))
     except Exception as e:
         raise lab.Skip("%s cannot be installed from PyPI: %s" % (name, str(e)[-300:]))
     return folder

@@ -32,20 +32,27 @@ APPLETS = ("sh", "mount", "ip", "ping", "insmod", "cat", "echo", "sleep", "stty"
 
 
 def kernel():
-    """The directory of an unpacked Debian kernel, downloaded once."""
-    found = glob.glob(FOLDER + "/kernel/boot/vmlinuz-*")
-    if not found:
-        lab.need("apt-get")
-        os.makedirs(FOLDER, exist_ok=True)
-        try:
-            depends = lab.sh("apt-cache", "depends", "linux-image-cloud-amd64")
-            package = re.search(r"Depends: (linux-image-\S+)", depends)[1]
-            subprocess.run(own_network.of_host("apt-get", "download", "-qq", package), cwd=FOLDER, check=True, capture_output=True, timeout=120)
-            lab.sh("dpkg", "-x", glob.glob(FOLDER + "/linux-image-*.deb")[0], FOLDER + "/kernel")
-        except (AssertionError, TypeError, IndexError, subprocess.SubprocessError) as e:
-            raise lab.Skip("needs Debian's package linux-image-cloud-amd64 to take a kernel from: %s" % e) from None
-        found = glob.glob(FOLDER + "/kernel/boot/vmlinuz-*")
-    return found[0]
+    """The image of an unpacked Debian kernel, downloaded once, by one of the processes that run tests."""
+    with lab.locked(FOLDER):
+        if not os.path.exists(FOLDER + "/kernel"):
+            unpack_kernel()
+    return glob.glob(FOLDER + "/kernel/boot/vmlinuz-*")[0]
+
+
+def unpack_kernel():
+    """Makes FOLDER/kernel, whole or not at all."""
+    lab.need("apt-get")
+    os.makedirs(FOLDER, exist_ok=True)
+    new = FOLDER + "/kernel.new"
+    lab.sh("rm", "-rf", new)
+    try:
+        depends = lab.sh("apt-cache", "depends", "linux-image-cloud-amd64")
+        package = re.search(r"Depends: (linux-image-\S+)", depends)[1]
+        subprocess.run(own_network.of_host("apt-get", "download", "-qq", package), cwd=FOLDER, check=True, capture_output=True, timeout=120)
+        lab.sh("dpkg", "-x", glob.glob(FOLDER + "/linux-image-*.deb")[0], new)
+    except (AssertionError, TypeError, IndexError, subprocess.SubprocessError) as e:
+        raise lab.Skip("needs Debian's package linux-image-cloud-amd64 to take a kernel from: %s" % e) from None
+    os.rename(new, FOLDER + "/kernel")
 
 
 def file_system(image, folder, programs, more_modules):
