@@ -106,7 +106,7 @@ static uint32_t chance(void)
     return state >> 16;
 }
 
-/* As `value` down to some bit, which differs; what is below is left to chance. */
+/* Returns `value` with a random one of its `bits` lowest bits inverted, and random bits below that bit. */
 static uint32_t differ(uint32_t value, unsigned bits)
 {
     unsigned bit = chance() % bits;

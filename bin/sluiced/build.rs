@@ -9,7 +9,7 @@ fn main() {
         // supports the packed form from version 2.36 on, which is in Debian 12.
         println!("cargo:rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
         // The kernel maps 16 pages of code at a time. A small switch executes only a quarter of the code, so the linker script places
-        // these functions next to each other. A name in the script that no longer exists has no effect.
+        // the functions of this quarter next to each other. A name in the script that no longer exists has no effect.
         let folder = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
         println!("cargo:rustc-link-arg-bins=-Wl,-T,{folder}/small-switch.ld");
     }

@@ -1,6 +1,6 @@
 //! One program for all tools. A tool is called as `sluice vsctl`, or by a link to the program with the name `ovs-vsctl`.
 //!
-//! If it is called by a name of Open vSwitch, a tool behaves like the tool of that name, including its messages.
+//! A tool that is called by a name of Open vSwitch behaves like the program of that name, including its messages.
 
 mod alarm;
 mod appctl;

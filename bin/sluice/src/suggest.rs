@@ -1,6 +1,6 @@
 //! "Did you mean": suggests the known name that is most similar to a mistyped name.
 //!
-//! If a tool is called by a name of Open vSwitch there are no suggestions, because its messages must be those of that tool.
+//! A tool that is called by a name of Open vSwitch makes no suggestions, because its messages must be those of that program.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -16,6 +16,7 @@ impl Bond {
         }
     }
 
+    /// Selects the active link and logs the result. If no link is enabled, ends the delay of the selected link.
     pub(crate) fn choose_active(&mut self, now: Millis) {
         let old = self.active;
         self.active = self.best_active();
@@ -64,6 +65,7 @@ impl Bond {
         self.links.iter().find(|(_, l)| l.enabled && l.facts.name == *name).map(|(port, _)| *port)
     }
 
+    /// Stores the MAC address of the new active link.
     pub(crate) fn active_changed(&mut self) {
         let link = self.active.and_then(|port| self.links.get(&port));
         self.active_mac = link.map_or(Mac::default(), |l| l.facts.mac);

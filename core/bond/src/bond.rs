@@ -21,7 +21,7 @@ pub struct BucketRule {
     pub packets: u64,
     /// Number of bytes of these packets.
     pub bytes: u64,
-    /// When the assignment of buckets began.
+    /// When all buckets were last assigned from scratch.
     pub created: Millis,
 }
 
@@ -37,9 +37,9 @@ pub struct Bond {
     pub(crate) active_mac: Mac,
     /// The buckets, in modes that distribute traffic; `None` in other modes.
     pub(crate) buckets: Option<Buckets>,
-    /// When the assignment of buckets began.
+    /// When all buckets were last assigned from scratch.
     pub(crate) assigned_since: Millis,
-    /// Counts what is sent by bucket. [`account`](Bond::account) adds the bytes to `buckets`.
+    /// Counts the sent traffic of each bucket. [`account`](Bond::account) adds the bytes to `buckets`.
     pub(crate) tally: Arc<Tally>,
     pub(crate) next_rebalance: Millis,
     /// Time of the last rebalance.

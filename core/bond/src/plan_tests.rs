@@ -43,7 +43,7 @@ fn high(loads: &[Load], moves: &[(usize, usize)], links: usize) -> u64 {
     Assignment::new(loads, links).load_range().1
 }
 
-/// Flows of equal size, of sizes that fall off as `1 / rank`, or of which few are large, in buckets.
+/// Random loads of buckets: flows of equal size, flows whose size falls as `1 / rank`, or flows with few large ones.
 fn mix(random: &mut fastrand::Rng) -> (Vec<Load>, usize) {
     let (flows, kind) = (1 << random.u32(3..13), random.u32(..3));
     let links = random.usize(2..9);
@@ -78,8 +78,8 @@ fn the_largest_link_is_at_most_a_tenth_above_the_best() {
 }
 
 /// How Open vSwitch 3.7 rebalances. The most loaded link moves buckets to the least loaded link: the largest bucket that does not reverse the
-/// difference, or else its smallest bucket. A bucket is not moved if the less loaded link gains less than a tenth of its deficit. Each bucket moves
-/// at most once, and a link with one bucket keeps it.
+/// difference, or else the smallest bucket of the most loaded link. A bucket is not moved if the less loaded link gains less than a tenth
+/// of its deficit. Each bucket moves at most once, and a link with one bucket keeps it.
 fn stock(loads: &[Load], links: usize) -> u64 {
     let mut sums = vec![0; links];
     loads.iter().for_each(|l| sums[l.link] += l.bytes);

@@ -56,7 +56,7 @@ impl Bond {
         buckets.owners = owners.map(|i| i.and_then(|i| enabled.get(i).copied()).unwrap_or(OfPort::NONE));
     }
 
-    /// Adds the bytes that were counted since the last call to the buckets.
+    /// Adds to the buckets the bytes that were counted since the last call.
     pub fn account(&mut self) {
         let counted = self.tally.take();
         let Some(buckets) = &mut self.buckets else { return };

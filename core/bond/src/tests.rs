@@ -202,7 +202,7 @@ fn the_texts_are_those_of_open_vswitch() {
     assert_eq!(b.show(0, Millis(0)), text);
 }
 
-/// The settings, the state of LACP, and whether the datapath selects the links.
+/// The datapath selects links only with `lb_output` in mode balance-tcp, and not while the bond falls back to active-backup.
 #[test]
 fn the_datapath_shares_connections_where_it_is_told_to() {
     let direct = Settings { lb_output: true, ..settings(Mode::BalanceTcp) };

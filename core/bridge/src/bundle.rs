@@ -1,4 +1,4 @@
-//! Identities of ports in terms of the database.
+//! The identity of a Port row.
 
 /// Identity of a row of table Port in a bridge: one interface, or a bond of several (a bundle in Open vSwitch).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -54,7 +54,7 @@ impl MacEntry {
 pub struct MacStats {
     /// Entries added by learning.
     pub learned: u64,
-    /// Entries that aged out.
+    /// Entries that aged out, or that were removed because the maximum number was reduced.
     pub expired: u64,
     /// Entries evicted because the table was full.
     pub evicted: u64,
@@ -93,10 +93,15 @@ pub trait MacRead {
 #[derive(Clone, Debug)]
 pub struct MacTable {
     entries: HashMap<(u16, Mac), MacEntry>,
+    /// All entries, least recently used first.
     by_use: BTreeMap<u64, (u16, Mac)>,
+    /// The entries of each port, least recently used first.
     by_port: BTreeMap<BundleId, BTreeMap<u64, (u16, Mac)>>,
+    /// The ports by their number of entries.
     by_load: BTreeSet<(usize, BundleId)>,
+    /// The last `used` stamp.
     clock: u64,
+    /// Ageing time in seconds.
     aging: u32,
     size: usize,
     flood_vlans: Option<VlanSet>,
@@ -305,8 +310,8 @@ impl MacTable {
         keys
     }
 
-    /// Moves the learned entries of one port to another port, and resets their age to zero. So all entries remain in the order in which
-    /// they expire.
+    /// Moves the learned entries of one port to another port. The moved entries become the most recently used ones; their age is reset to zero,
+    /// because [`run`](Self::run) relies on the least recently used entry expiring first.
     pub fn move_port(&mut self, from: BundleId, to: BundleId) {
         let moved: Vec<MacEntry> =
             self.iter().filter(|e| e.port == from && !e.is_static()).copied().collect();
@@ -333,7 +338,7 @@ impl MacTable {
         }
     }
 
-    /// Removes expired entries, and the oldest entries beyond the maximum number. Returns the removed stations.
+    /// Removes expired entries, and the oldest learned entries beyond the maximum number. Returns the removed stations.
     pub fn run(&mut self, now: Millis) -> Vec<(u16, Mac)> {
         self.now = now;
         let mut gone = Vec::new();
@@ -389,6 +394,7 @@ impl MacTable {
         self.entries.insert(key, e);
     }
 
+    /// Removes an entry from the table and its indices, without a new `generation`.
     fn unlink(&mut self, key: (u16, Mac)) {
         let Some(e) = self.entries.remove(&key) else { return };
         self.static_count -= usize::from(e.is_static());

@@ -49,7 +49,7 @@ struct Group {
     members: Vec<Member>,
     /// The protocol of the last report.
     protocol: Protocol,
-    /// The port to whose number of groups this group is added: one of the members, or the last member that left.
+    /// The port for which this group counts in `by_port`: one of the members, or the last member that left.
     port: BundleId,
     /// Position in the order of renewal.
     used: u64,
@@ -115,14 +115,21 @@ pub trait GroupRead {
 #[derive(Clone, Debug)]
 pub struct GroupTable {
     groups: HashMap<Key, Group>,
+    /// All groups, the group that was renewed longest ago first.
     by_use: BTreeMap<u64, Key>,
+    /// The groups that count for each port, in the same order.
     by_port: BTreeMap<BundleId, BTreeMap<u64, Key>>,
+    /// The ports by their number of groups.
     by_load: BTreeSet<(usize, BundleId)>,
     routers: BTreeMap<(u16, BundleId), Router>,
     routers_by_use: BTreeMap<u64, (u16, BundleId)>,
+    /// Ports to which all multicast packets are sent.
     flood_ports: Vec<BundleId>,
+    /// Ports to which all reports are sent.
     report_ports: Vec<BundleId>,
+    /// The last stamp of `used`, `renewed` or `added`.
     clock: u64,
+    /// Ageing time of groups in seconds.
     aging: u32,
     size: usize,
     stats: SnoopingStats,
@@ -249,6 +256,7 @@ impl GroupTable {
         self.run(now);
     }
 
+    /// Adds or renews a router port.
     fn add_router(&mut self, vlan: u16, port: BundleId, now: Millis) {
         if self.flood_ports.contains(&port) {
             return;
@@ -275,6 +283,7 @@ impl GroupTable {
         self.routers.contains_key(&(vlan, port)) || self.flood_ports.contains(&port)
     }
 
+    /// Adds or renews the membership of a port in a group.
     fn join(&mut self, key: Key, port: BundleId, protocol: Protocol, now: Millis) {
         if self.gets_all(key.0, port) {
             return;
@@ -330,7 +339,7 @@ impl GroupTable {
         removed
     }
 
-    /// Moves a group to another port's number of groups.
+    /// Lets a group count for another port in `by_port`.
     fn assign(&mut self, key: Key, port: BundleId) {
         if let Some(group) = self.unlink(key) {
             self.link(key, Group { port, ..group });
@@ -404,7 +413,7 @@ impl GroupTable {
     }
 
     /// Evicts a group of the port with the most groups: the one that was renewed longest ago. If another member of that
-    /// group has fewer groups, the group is moved to that member's count, and the search continues.
+    /// group has at least two groups fewer, the group counts for that member from now on, and the search continues.
     fn evict(&mut self) {
         for tries in 0..=EVICTION_TRIES {
             let Some(&(load, port)) = self.by_load.last() else { return };

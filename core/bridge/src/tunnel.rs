@@ -84,13 +84,13 @@ pub struct TunnelConfig {
     pub in_key: Choice<u64>,
     /// Tunnel key of sent packets.
     pub out_key: Choice<u64>,
-    /// Outer TOS without the ECN bits: those are always copied from the inner packet.
+    /// Outer TOS without the ECN bits, which are always copied from the inner packet.
     pub tos: Inherit,
     /// Outer TTL.
     pub ttl: Inherit,
     /// UDP destination port; 0 for kinds without UDP.
     pub dst_port: u16,
-    /// Outer checksum.
+    /// Whether outer packets have a checksum; `None`: not configured, see [`has_checksum`](TunnelConfig::has_checksum).
     pub csum: Option<bool>,
     /// Sequence numbers.
     pub seq: bool,
@@ -121,7 +121,7 @@ const VXLAN_PORT: u16 = 4789;
 const GENEVE_PORT: u16 = 6081;
 const GTPU_PORT: u16 = 2152;
 
-/// Errors in the options, one per line, because of which the port cannot be created.
+/// The errors in the options that prevent the creation of the port, one per line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadOptions(pub String);
 
@@ -231,8 +231,8 @@ impl TunnelConfig {
         out
     }
 
-    /// Whether outer packets have a checksum. Without a setting, only UDP over IPv6 has one, because IPv6 requires
-    /// it.
+    /// Whether outer packets have a checksum. Without a setting, only UDP over IPv6 has a checksum, because IPv6
+    /// requires it.
     pub fn has_checksum(&self, ipv4: bool) -> bool {
         self.csum.unwrap_or(!ipv4 && default_port(&self.kind) != 0)
     }

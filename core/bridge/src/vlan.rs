@@ -55,7 +55,7 @@ pub enum VlanMode {
     NativeTagged,
     /// A trunk whose native VLAN is sent untagged.
     NativeUntagged,
-    /// One service VLAN: frames get a service tag outside of their customer tag, if they have one.
+    /// One service VLAN: each frame gets a service tag in front of its customer tag, if the frame has a customer tag.
     Dot1qTunnel,
 }
 
@@ -202,7 +202,7 @@ impl VlanConfig {
         self.cvlans.as_ref().is_none_or(|s| s.contains(vid))
     }
 
-    /// Whether a received frame is accepted. `vid`: the VID of its outer tag; 0 if it has none.
+    /// Whether a received frame is accepted. `vid`: the VID of the outer tag; 0 if the frame has no tag.
     pub fn admit(&self, vid: u16) -> Result<(), Refusal> {
         match self.mode {
             VlanMode::Access if vid != 0 => Err(Refusal::TaggedOnAccess(self.tag)),
@@ -215,7 +215,7 @@ impl VlanConfig {
         }
     }
 
-    /// The tags inside the bridge of a frame received with `tags`.
+    /// The tags that a frame received with `tags` has inside the bridge.
     #[must_use]
     pub fn input(&self, tags: VlanTags) -> VlanTags {
         let outer = tags.0[0];
@@ -242,7 +242,7 @@ impl VlanConfig {
         }
     }
 
-    /// The tags on the wire of a frame with `tags` inside the bridge.
+    /// The tags that a frame with `tags` inside the bridge has on the wire.
     #[must_use]
     pub fn output(&self, tags: VlanTags) -> VlanTags {
         match self.mode {

@@ -1,4 +1,5 @@
-//! Charged buffers: a buffer whose release is reported to an account, in one box.
+//! Charged buffers: when such a buffer is freed, its account is notified. The handle of a charged buffer is a box with
+//! the original buffer and the account.
 
 use crate::memory::{Buffer, Handle, Memory, Source};
 use std::ptr::NonNull;

@@ -52,7 +52,7 @@ pub struct Buffer {
 }
 
 // SAFETY: the memory is accessed only through its one buffer (first invariant of the crate). The functions of a
-// source may be called from any thread; so may those that read an absent tail, and its lease is atomic.
+// source, and those that read an absent tail, may be called from any thread. The lease of a tail is atomic.
 unsafe impl Send for Buffer {}
 
 impl Buffer {
@@ -134,6 +134,8 @@ impl Buffer {
         }
     }
 
+    /// Copies the absent tail into the buffer, so that all bytes before `end` are present.
+    ///
     /// # Panics
     ///
     /// If the buffer ends before `end`.
@@ -205,7 +207,7 @@ impl Drop for Buffer {
             Some(source) => unsafe { (source.free)(&[self.handle]) },
             None => {
                 let memory = std::ptr::slice_from_raw_parts_mut(self.base.as_ptr(), self.size as usize);
-                // SAFETY: the buffer is on the heap, so `own` leaked exactly this box. It is freed only here, because
+                // SAFETY: the buffer is on the heap, so `allocate` leaked exactly this box. It is freed only here, because
                 // the buffer owns it.
                 drop(unsafe { Box::from_raw(memory) });
             }

@@ -7,7 +7,7 @@
 //!
 //! The lease of a tail is a flag that is true while the buffer refers to the tail. It is cleared when the tail was
 //! copied or the buffer is freed. Until then the pieces must stay readable. The list of pieces is written at the end
-//! of the buffer's own memory, which is unused while the tail is absent. So buffers and frames need no field for it.
+//! of the buffer's own memory, which is unused while the tail is absent. So buffers and frames need no field for the list.
 
 use crate::memory::Buffer;
 use std::mem::MaybeUninit;
@@ -31,7 +31,7 @@ pub struct Piece {
     pub len: usize,
 }
 
-/// Maximum number of pieces of a tail: a packet of 64 KB in guest buffers of 1 KB.
+/// Maximum number of pieces of a tail: a packet of 64 KiB in guest buffers of 1 KiB.
 pub const PIECES_MAX: usize = 64;
 
 /// A tail to be attached to a buffer.
@@ -80,13 +80,13 @@ const RECORD: usize = size_of::<Record>();
 const RESERVED: usize = RECORD + PIECES_MAX * size_of::<Piece>();
 
 impl Buffer {
-    /// Returns whether no tail is absent.
+    /// Returns whether all bytes are present.
     #[inline(always)]
     pub fn is_complete(&self) -> bool {
         self.present() == self.size()
     }
 
-    /// Attaches a tail to the buffer, as its bytes from `present` on. Returns false and does nothing if the buffer is
+    /// Attaches a tail: the content of the buffer from byte `present` on. Returns false and does nothing if the buffer is
     /// not on the heap, already has a tail, or is too small, or if there are too many pieces.
     #[inline]
     pub fn attach_tail(&mut self, present: usize, tail: Tail<'_>) -> bool {
@@ -147,8 +147,8 @@ impl Buffer {
         unsafe { self.start().add(self.place_of(record.pieces, n)).cast::<Piece>().read_unaligned() }
     }
 
-    /// Returns `N` bytes from `start` on, for writing, of which the caller accesses the first `used`. If a tail is
-    /// absent, the other bytes may be unspecified. `None`: the buffer ends before the last of the `N` bytes.
+    /// Returns `N` bytes from `start` on, for writing. The caller must access only the first `used` of them: if a tail
+    /// is absent, the others may be unspecified. `None`: the buffer ends before the last of the `N` bytes.
     #[inline(always)]
     pub fn window<const N: usize>(&mut self, start: usize, used: usize) -> Option<&mut [u8; N]> {
         if start.saturating_add(N) > self.present() {

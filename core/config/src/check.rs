@@ -85,7 +85,7 @@ impl fmt::Display for Finding {
 /// The name of findings about the type of an interface.
 pub const TYPE: &str = "type";
 
-/// A table to which no other table refers, so its own rows must report that it has no effect.
+/// A table to which no other table refers. Its lack of effect is therefore reported for its own rows.
 const UNREFERENCED_TABLE: &str = "Flow_Sample_Collector_Set";
 
 /// Prefix of keys that `ovn-controller` stores for itself in the `other_config` of the switch: indexes of chassis.

@@ -118,8 +118,8 @@ struct RowsToRead {
 /// By bridge: the rows that must be read again.
 type Affected = BTreeMap<Uuid, RowsToRead>;
 
-/// The elements of two sorted lists that only one of them has. Lists of ports are long, so both are traversed once in
-/// parallel instead of searched.
+/// The elements that only one of two sorted lists has. Lists of ports are long, so both are traversed once in parallel
+/// instead of searched.
 fn differences(
     first: &[Uuid],
     second: &[Uuid],
@@ -179,6 +179,7 @@ impl Follower {
         Touched::all(&before, &self.state)
     }
 
+    /// Adds a bridge and its ports to the indexes.
     fn index(&mut self, bridge: &Row<'_>) {
         let mut ports = BTreeMap::new();
         for port in bridge.references("ports", "Port") {
@@ -201,6 +202,7 @@ impl Follower {
         }
     }
 
+    /// Removes a port from the indexes of interfaces and QoS rows.
     fn forget_port(&mut self, port: Uuid) {
         for interface in self.interfaces.remove(&port).unwrap_or_default() {
             self.in_ports.remove(&(interface, port));
@@ -261,6 +263,7 @@ impl Follower {
         with.flat_map(|qos| paired_with(&self.qos, qos)).collect()
     }
 
+    /// Reads the OpenFlow port number of an interface again.
     fn renumber(&mut self, db: &Replica, interface: Uuid) {
         let ofports = &mut self.state.ofports;
         if let Some(number) = db.row("Interface", interface).as_ref().and_then(ofport) {
@@ -343,6 +346,7 @@ impl Follower {
         config.ports.insert_mut(port.name.clone(), port);
     }
 
+    /// Removes the pair of a port and a bridge; removes the port from all indexes if no bridge has it any more.
     fn unlink(&mut self, bridge: Uuid, port: Uuid) {
         self.in_bridges.remove(&(port, bridge));
         if paired_with(&self.in_bridges, port).next().is_none() {
@@ -350,6 +354,7 @@ impl Follower {
         }
     }
 
+    /// Removes a bridge from the state and the indexes, and adds its ports to `touched`.
     fn forget(&mut self, bridge: Uuid, known: &TrackedBridge, touched: &mut Touched) {
         touched.bridge(&known.name).extend(known.ports.values().cloned());
         known.ports.keys().for_each(|port| self.unlink(bridge, *port));

@@ -56,7 +56,7 @@ pub enum Step {
 /// Interfaces of a bridge, each with the name of its port.
 type Interfaces<'a> = Vec<(&'a str, &'a InterfaceConfig)>;
 
-/// The interfaces of a bridge. `some`: only those of these ports; `None`: of all ports.
+/// The interfaces of a bridge. `some`: only the interfaces of these ports; `None`: of all ports.
 fn interfaces<'a>(bridge: Option<&'a BridgeConfig>, some: Option<&BTreeSet<String>>) -> Interfaces<'a> {
     let of = |port: &'a PortConfig| port.interfaces.iter().map(|i| (port.name.as_str(), i));
     let ports = bridge.into_iter().map(|bridge| &bridge.ports);

@@ -47,7 +47,7 @@ pub struct PortConfig {
     pub mac: Option<String>,
     /// A protected port does not exchange packets with other protected ports.
     pub protected: bool,
-    /// Settings of the bond, if the port is one.
+    /// Settings of the bond, if the port is a bond.
     pub bond: bond::Settings,
     /// Settings of LACP; `None`: LACP is off.
     pub lacp: Option<LacpConfig>,

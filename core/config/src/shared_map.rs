@@ -1,4 +1,4 @@
-//! Maps of which several versions exist at the same time.
+//! Maps with several versions at the same time, which share memory.
 
 use rpds::RedBlackTreeMapSync;
 

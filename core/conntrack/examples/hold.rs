@@ -4,7 +4,7 @@
 //! steps, as the main loop does; and how long the longest step takes. Both in processor time of the thread.
 //!
 //! `hold churn [per second] [seconds]`: memory while new connections begin and expire at a constant rate. Time is virtual, so ten minutes
-//! of it take less than one.
+//! of virtual time take less than one minute.
 
 use conntrack::{Action, Conntrack, Filter, Metadata, Packet};
 use rustix::time::{ClockId, clock_gettime};
@@ -26,7 +26,7 @@ const SWEPT: u32 = 128;
 const LISTED: u32 = 32;
 /// How long flushes are repeated.
 const FLUSHING: Duration = Duration::from_secs(4);
-/// Interval between the main loop's sweeps in `churn`.
+/// Interval between the main loop's sweeps in `churn`, in ms of virtual time.
 const SWEEP_EVERY: u64 = 500;
 
 fn track(ct: &Conntrack, l3: &[u8], now: u64) {
@@ -125,7 +125,7 @@ fn beside(
     seen.packets
 }
 
-/// Calls `step`, which does one step and returns whether there are more, until it returns false. Prints the longest step.
+/// Calls `step` until it returns false. A step of the main loop consists of as many calls as fit into [`STEP`]; prints the longest one.
 fn in_steps(what: &str, mut step: impl FnMut() -> bool) {
     let (mut longest, mut steps, mut more) = (Duration::ZERO, 0, true);
     while more {

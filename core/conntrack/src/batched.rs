@@ -199,7 +199,7 @@ impl Conntrack {
                     let packet = &read.words;
                     match record.match_ipv4(packet.meta_bits, packet.addresses, packet.ports) {
                         Some(found) => {
-                            // The cache is searched only for packets with such an action.
+                            // Only these packets are searched in the cache: not tracked before, with an action that only tracks.
                             if fresh && prepared.is_tracking_only() {
                                 cache.insert(packet, &found.cached(number));
                                 if self.track_plain(packet, &found, (number, record), meta, prepared) {
@@ -382,8 +382,8 @@ mod tests {
         Some(t)
     }
 
-    /// If two packets are read before either is tracked, the second one belongs to the connection that the first one begins, even if the
-    /// first one takes the only port or fills the zone.
+    /// Two packets are read before either is tracked. The second one belongs to the connection that the first one begins, even if this
+    /// connection takes the only port or fills the zone.
     #[test]
     fn a_second_packet_of_a_batch_finds_the_connection_of_the_first() {
         let (ethertype, l3) = packet(false, ipproto::UDP, (1, 2), 0, false);

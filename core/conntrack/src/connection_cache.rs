@@ -16,8 +16,8 @@ use packet::ether::ethertype;
 /// the cache does not fill the L1 data cache.
 const ENTRIES: usize = 1 << ENTRY_BITS;
 const ENTRY_BITS: u32 = 9;
-/// After a batch of which less than half of the packets hit the cache, this many batches do not use the cache, because the misses cost more
-/// than the hits save.
+/// If less than half of the packets of a batch hit the cache, this many following batches do not use the cache, because the misses cost
+/// more than the hits save.
 const PAUSE: u8 = 32;
 
 /// The cache of one worker; no other thread uses it.
@@ -65,7 +65,7 @@ impl ConnectionCache {
         self.is_used
     }
 
-    /// Ends a batch of `packets` packets, of which `found` hit the cache.
+    /// Ends a batch; `found` of its `packets` packets hit the cache.
     #[inline]
     pub fn end(&mut self, packets: usize, found: usize) {
         if self.is_used && found * 2 < packets {

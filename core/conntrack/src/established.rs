@@ -1,9 +1,9 @@
 //! The fast path for packets of existing connections: TCP and UDP over IPv4 without options, or over IPv6 without extension headers.
 //!
-//! A packet takes the [general path](crate::tracker) if the first index entry with its hash is not its connection, if the connection has
-//! expired or has a helper, if the TCP segment begins or ends a connection, if the action forces a direction, or if an earlier `ct(nat)` of
-//! the same zone has translated the packet. The fast path writes nothing before every check has passed, so the general path can always
-//! follow it.
+//! A packet takes the [general path](crate::tracker) in each of these cases: the first index entry with its hash is another connection; the
+//! connection has expired or has a helper; the TCP segment begins or ends a connection; the action forces a direction; an earlier `ct(nat)`
+//! of the same zone has translated the packet. The fast path writes nothing before every check has passed, so a packet can always continue
+//! on the general path.
 
 use crate::key::Tuple;
 use crate::nat::{FixedNat, Nat};

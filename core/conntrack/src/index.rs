@@ -311,7 +311,7 @@ impl Index {
         self.versions[shard].store(version.wrapping_add(1 << SIZE_BITS), Ordering::Release);
     }
 
-    /// Adds a bucket to a shard, and moves those entries of the bucket at the split position to it that belong there now.
+    /// Adds a bucket to a shard, and moves to it the entries of the bucket at the split position that now belong there.
     fn split(&self, state: &mut ShardIndex, shard: usize, size: u32) {
         if size >= 1 << BUCKET_BITS {
             return;

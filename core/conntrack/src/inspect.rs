@@ -1,4 +1,4 @@
-//! Inspects packets of control connections, and expects the connections that they announce; see `helper.rs`.
+//! Inspects packets of control connections, and adds expectations of the announced connections; see `helper.rs`.
 
 use crate::helper::{
     BY_COMMAND, ControlPacket, ExpectedConnection, ExpectedNat, HELPER_BITS, Helper, InspectionResult,
@@ -136,7 +136,7 @@ impl Conntrack {
         }
     }
 
-    /// Expects a connection to `port` of the endpoint that sent the packet. `by_reply`: the packet was a reply.
+    /// Adds the expectation of a connection to `port` of the endpoint that sent the packet. `by_reply`: the packet was a reply.
     fn expect_connection(
         &self,
         [original, reply]: &[Key; 2],

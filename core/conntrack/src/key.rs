@@ -49,7 +49,8 @@ pub(crate) fn icmp_port(id: u16, kind: u8, code: u8) -> u32 {
     u32::from(id) << 16 | u32::from(kind) << 8 | u32::from(code)
 }
 
-/// The ICMP type of the opposite direction: of the reply to a request, or of the request of a reply. Other types are returned unchanged.
+/// The ICMP type of the opposite direction: of the reply for a request type, of the request for a reply type. Other types are returned
+/// unchanged.
 pub(crate) fn icmp_counterpart(v6: bool, kind: u8) -> u8 {
     match (v6, kind) {
         (false, 0) => 8,
@@ -101,7 +102,7 @@ impl Key {
     pub(crate) fn hash_ipv6(meta_bits: u64, [src, dst]: [[u64; 2]; 2], ports: u64, chain: &Chain) -> u64 {
         let wide = |[high, low]: [u64; 2]| u128::from(high) << 64 | u128::from(low);
         let (from, to) = (wide(src), wide(dst));
-        // Without a branch, because which endpoint is the smaller one cannot be predicted.
+        // Without a branch: the processor could not predict which endpoint is smaller.
         let later = (from > to) | ((from == to) & (ports >> 32 > ports & 0xffff_ffff));
         let turn = u64::from(later).wrapping_neg();
         let ports = ports ^ ((ports ^ ports.rotate_left(32)) & turn);

@@ -73,7 +73,7 @@ fn a_packet_changes_no_other_connection() {
         let first = begin(&record, 1);
         let packet = beside(&record, move |record| {
             let Some((meta, reply)) = record.matches(&key(1), &Slab::default()) else { return };
-            // A reserved record may still have its old key. It then counts as taken for a moment, but the packet does not find it.
+            // A reserved record may still have its old key. For a moment the key counts as taken, but the packet does not find the record.
             if meta.phase() != Phase::Live {
                 return;
             }
@@ -155,7 +155,8 @@ fn a_late_mark_is_not_for_the_next_connection() {
     });
 }
 
-/// Packets of both directions at the same time: in every order the connection is answered afterwards, and the reply counts as a reply.
+/// Packets of both directions at the same time: in every order, the connection has packets in both directions afterwards, and the reply
+/// counts as a reply.
 #[test]
 fn no_change_of_state_is_lost() {
     loom::model(|| {

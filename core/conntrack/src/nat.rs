@@ -250,8 +250,8 @@ impl Ports {
         Ports { first, low, high }
     }
 
-    /// Returns the first free port. In a large range the first round tries 128 ports from the first one on, and each further round half as
-    /// many from a random port on, so the cost is bounded even if the range is nearly full.
+    /// Returns the first free port. In a large range the first round tries 128 ports, beginning with `first`. Each further round tries half
+    /// as many, beginning with a random port. So the cost is bounded even if the range is nearly full.
     fn search(self, draw: &mut impl FnMut() -> u32, mut free: impl FnMut(u16) -> bool) -> Option<u16> {
         let count = u32::from(self.high - self.low) + 1;
         let mut tries = count.min(TRIES_MAX);

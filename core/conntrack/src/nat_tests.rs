@@ -56,7 +56,7 @@ fn zero_addresses_mean_no_translation() {
         let other = nat.choose(&key, RANDOM, |r| *r != key.reverse());
         assert_eq!(other.map(|r| (r.dst.address, r.dst.port)), Some((key.src.address, 5001)));
     }
-    // A range of the other address family contains no address for it.
+    // A range of the other address family contains no address for the connection.
     assert_eq!(
         range(Side::Source, (1, 1), None).choose(
             &Key { v6: true, ..key_of(6, (1, 1), (2, 2)) },
@@ -289,7 +289,7 @@ fn without_a_free_port_no_connection_begins() {
     assert_eq!((ct.count(), ct.take_exhausted()), (4, 2));
 }
 
-/// The search for a port as documented, step by step.
+/// Returns whether the search must find a free port, by comparing the list of taken ports.
 fn naive_search(ports: Ports, taken: &[u16]) -> bool {
     let inside = (ports.low..=ports.high).any(|p| !taken.contains(&p));
     // The sender's port, if it is outside a small range, replaces the last port of the range.

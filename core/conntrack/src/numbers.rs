@@ -39,7 +39,7 @@ impl SlotNumbers {
         }
     }
 
-    /// Number of numbers that were ever used: all of these are below it.
+    /// Number of numbers that were ever used: all of them are below the returned value.
     pub(crate) fn used(&self) -> u32 {
         self.used.load(Ordering::Relaxed)
     }

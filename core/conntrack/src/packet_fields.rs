@@ -213,7 +213,7 @@ fn with_ports(key: Key, src: u16, dst: u16) -> Option<Key> {
     (src != 0 && dst != 0).then(|| Key { src: end(key.src, src), dst: end(key.dst, dst), ..key })
 }
 
-/// The key of a quoted packet, of which at least the first bytes of the transport header are present.
+/// The key of a quoted packet. `None`: the ports or the ICMP header are missing or invalid.
 fn quoted_key(key: Key, data: &[u8]) -> Option<Key> {
     let head = data.first_chunk::<QUOTED>();
     let word = |at: usize| head.map(|h| u16::from_be_bytes([h[at], h[at + 1]]));

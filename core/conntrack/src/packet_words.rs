@@ -145,8 +145,8 @@ impl PacketWords {
         self.read_transport(data, (packet.sums[1], true), checks, || WordSum::default().with(addresses))
     }
 
-    /// Reads the transport header and verifies its checksum. `sum`: what is known of the checksum. `needs_sum`: a UDP packet must have one
-    /// (IPv6). `addresses`: returns the checksum of the addresses in the pseudo header.
+    /// Reads the transport header and verifies its checksum. `sum`: what is known of the checksum. `needs_sum`: a UDP packet must have a
+    /// checksum (IPv6). `addresses`: returns the checksum of the addresses in the pseudo header.
     #[inline(always)]
     fn read_transport(
         &mut self,

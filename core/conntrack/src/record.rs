@@ -17,7 +17,7 @@
 //! | 10, 11 | label |
 //! | 12, 13 | hashes of the two keys |
 //! | 14 | number of the zone count that includes the connection; 0: none |
-//! | 15 | helper 2, related 1, announced by a command 1, translated text 1, 11 free, ports of the control connection 32 |
+//! | 15 | helper 2, related 1, announced by a command 1, shifted sequence numbers 1, 11 free, ports of the control connection 32 |
 
 use crate::atomic::{AtomicU64, Ordering, fence, replace};
 use crate::key::{Endpoint, Key};
@@ -199,9 +199,9 @@ pub(crate) struct RecordContents {
 /// The protocol state as records store it: the state word, then for TCP one word of sequence numbers for each endpoint.
 pub(crate) type StateWords = [u64; 3];
 
-/// A connection may expire earlier than its timeout says by less than this, in milliseconds. Each packet renews the expiry time of its
-/// connection. Without this bound, a connection with a thousand packets a second would write its record for each of them, and the record's
-/// cache line, and the neighbours that processors prefetch with it, would move between the cores that track packets.
+/// A connection may expire earlier than its timeout says, by less than this number of milliseconds. Each packet renews the expiry time of
+/// its connection. Without this bound, each packet would write the record. The record's cache line, and the neighbours that processors
+/// prefetch with it, would then move between the cores that track packets.
 const EXPIRY_PRECISION: u64 = 64;
 
 /// Bits of the state word that are available to the protocol.
@@ -368,9 +368,8 @@ impl Record {
         self.match_key(meta_bits, (addresses, ports), |addresses| addresses.rotate_left(32), read)
     }
 
-    /// Returns the connection of a packet whose connection was in this record before, when the first word was `meta` and the packet's
-    /// direction `reply`. As long as the first word is the same, the record holds the same connection. `wanted`: addresses and ports of the
-    /// packet.
+    /// Returns the connection of a packet that a worker's cache has assigned to this record, if the first word still is `meta`: then the
+    /// record still holds the same connection. `reply`: the packet's direction; `wanted`: its addresses and ports.
     #[inline(always)]
     pub(crate) fn match_cached(
         &self,
@@ -566,7 +565,7 @@ impl Record {
         }
     }
 
-    /// The helper word: 0 except for control connections and those that they announce.
+    /// The helper word: 0 except for control connections and the connections that they announce.
     #[inline(always)]
     pub(crate) fn helper_word(&self) -> u64 {
         load(&self.helper_word)

@@ -1,8 +1,8 @@
 //! Slots that never move, allocated in chunks and read without a lock.
 //!
-//! A chunk has 256 slots, so that a worker that allocates one of 32 KiB loses about 20 µs while the kernel clears eight pages. With 1,024
-//! slots a worker lost 100 µs and more. A directory of two levels contains the chunks. Chunks are never freed, because a reader may use any
-//! slot number at any time.
+//! A chunk has 256 slots: a worker that allocates a chunk of records (32 KiB) waits about 20 µs while the kernel clears eight pages. With
+//! 1,024 slots it would wait 100 µs and more. A directory of two levels contains the chunks. Chunks are never freed, because a reader may
+//! use any slot number at any time.
 
 use crate::atomic::Slot;
 use std::sync::OnceLock;

@@ -103,7 +103,7 @@ impl Segment {
         Segment { flags, seq: tcp.seq(), ack: tcp.ack(), window: tcp.window(), scale, len }
     }
 
-    /// Reads a segment that neither begins nor ends a connection. `None`: the segment does.
+    /// Reads a segment that neither begins nor ends a connection. `None`: it begins or ends one.
     #[inline(always)]
     pub(crate) fn of_data(tcp: &Tcp<'_>, len: u32) -> Option<Segment> {
         let flags = tcp.flags();
@@ -270,6 +270,7 @@ pub(crate) fn established(
     reply: bool,
     strict: bool,
 ) -> Option<StateWords> {
+    // The states of both endpoints in the packed word (see [`pack`]).
     const STATES: u64 = 15 | 15 << 25;
     const ESTABLISHED: u64 = (TcpState::Established as u64) << 25 | TcpState::Established as u64;
     let [states, forward, back] = words;

@@ -152,7 +152,7 @@ fn timeouts_depend_on_the_tcp_state() {
     assert_eq!(left(60_000), Some(30_000));
 }
 
-/// An ICMP error from a router (host 9) about a packet, of which it quotes `quoted` bytes.
+/// An ICMP error from a router (host 9) that quotes the first `quoted` bytes of a packet.
 fn error_about(l3: &[u8], to: u8, quoted: usize) -> Vec<u8> {
     let v6 = l3[0] >> 4 == 6;
     let (proto, kind): (u8, u8) = if v6 { (58, 1) } else { (1, 3) };
@@ -380,7 +380,7 @@ proptest! {
         };
         let (src, dst) = (address(key.ipv6_src.into(), key.nw_src), address(key.ipv6_dst.into(), key.nw_dst));
         let is_icmp = proto == 1;
-        // Of the echo requests here, the identifier is 257: two bytes of the payload.
+        // The types of echo requests and replies. The identifier of these packets is 0.
         let kinds = if v6 { (128, 129) } else { (8, 0) };
         let icmp = is_icmp.then_some((0, if reply { kinds.1 } else { kinds.0 }, 0));
         let mut ends = TupleFilter { src: Some(src), dst: Some(dst), icmp, ..TupleFilter::default() };

@@ -130,8 +130,8 @@ impl EarlierLookUp {
         }
     }
 
-    /// The result that stays valid when the packet is split into its fragments: other fragments may complete it at the next `ct`, so its
-    /// checksums are verified again.
+    /// The part of the result that stays valid when the packet is split into its fragments: at the next `ct` other fragments may complete
+    /// the packet, so its checksums are verified again.
     pub fn of_fragments(self) -> EarlierLookUp {
         match self.0 {
             EarlierLookUpState::Connection(_) => self,
@@ -218,7 +218,7 @@ pub(crate) fn masked_label(old: [u64; 2], (value, mask): ([u64; 2], [u64; 2])) -
     [value[0] | old[0] & !mask[0], value[1] | old[1] & !mask[1]]
 }
 
-/// The `ct_state` bits that mark a packet as translated in this zone; such a packet has one of them.
+/// The `ct_state` bits that mark a packet as translated in this zone; a translated packet has exactly one of them.
 pub(crate) const TRANSLATED: u8 = SRC_NAT | DST_NAT;
 
 /// The `ct_state` bit of a translated packet. `side`: the side that is translated in the original direction; replies are translated on the
@@ -386,8 +386,8 @@ impl Conntrack {
         (found.record.expires() > now).then_some(Connection { handle: found.handle, record: found.record })
     }
 
-    /// Returns whether a connection that was found is used for the packet. Otherwise removes the connection: it is expired, or it has the
-    /// opposite direction and the action's `force` is set.
+    /// Returns whether a connection that was found is used for the packet. Otherwise removes the connection: it is expired, or the packet
+    /// is a reply and the action's `force` is set.
     #[inline(always)]
     fn is_usable_or_remove(
         &self,

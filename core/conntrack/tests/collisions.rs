@@ -19,15 +19,16 @@ fn packet(ends: u64, ports: u32) -> Vec<u8> {
     l3(&udp(((ends >> 32) as u32, (ports >> 16) as u16), (ends as u32, ports as u16)))
 }
 
-/// The CRC32C of a tuple of four words of 16 bits and two ports, without the constant part: linear in its bits.
+/// The CRC32C of two addresses and two ports, without the constant part, so that it is linear in their bits.
 fn crc(ends: u64, ports: u32) -> u32 {
     let of = |ends: u64, ports: u32| packet::checksum::crc32c(&[&ends.to_be_bytes(), &ports.to_be_bytes()]);
     of(ends, ports) ^ of(0, 0)
 }
 
-/// Tuples with one CRC32C, whatever its initial value.
+/// Tuples that have the same CRC32C, whatever the initial value of the CRC is.
 fn colliding() -> Vec<(u64, u32)> {
-    // The bits that vary: those of the source address and of both ports, but the highest, so that no port is 0.
+    // The bits that vary: those of the source address, and those of both ports except the highest, which stays set, so that no
+    // port is 0.
     let bits = (32..64)
         .map(|bit| (1 << bit, 0))
         .chain((0..32).filter(|bit| bit % 16 != 15).map(|bit| (0, 1 << bit)));

@@ -58,8 +58,8 @@ fn matching_avx2(lines: &[Line], want: &Line, mask: &Line) -> u64 {
     };
     let ((want0, want1), (mask0, mask1)) = (halves(want), halves(mask));
     let lines = &lines[..lines.len().min(64)];
-    // Usually all lines are equal, or few are. So it is first tried whether all are equal, but only if the first and
-    // the last line are. This combines the differences of all lines before it masks them, which takes a third of the
+    // Usually either all lines equal `want` under the mask, or few do. So if the first and the last line do, first try
+    // whether all do: this block combines the differences of all lines and masks them once, which takes a third of the
     // instructions of the loop below.
     if let (Some(first), Some(last)) = (lines.first(), lines.last())
         && masked_eq(first, want, mask)

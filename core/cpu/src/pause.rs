@@ -9,8 +9,8 @@ pub fn can_pause() -> bool {
     {
         use std::arch::x86_64::{__cpuid, __cpuid_count};
         /// Structured extended features (Intel SDM, volume 2A, CPUID).
-        /// The bit of WAITPKG in ECX.
         const LEAF: u32 = 7;
+        /// The bit of WAITPKG in ECX.
         const WAITPKG: u32 = 1 << 5;
         __cpuid(0).eax >= LEAF && __cpuid_count(LEAF, 0).ecx & WAITPKG != 0
     }

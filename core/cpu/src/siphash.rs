@@ -1,6 +1,6 @@
 //! SipHash-1-3 (Aumasson, Bernstein 2012) over words. Without the key its results cannot be predicted or controlled.
 //!
-//! Used where speed matters less (connections, 64-bit identifiers), and to derive the secrets of faster hashes.
+//! Used where speed matters less (fragments, the choice of translated ports), and to derive the secrets of faster hashes.
 
 /// Returns a key for [`siphash`] that is derived from a random 64-bit number. The number must be kept as secret as
 /// the key.

@@ -181,7 +181,7 @@ impl Batch {
         Some(PacketKey { line, tcp_flags: self.tcp_flags[i], depth: self.depth })
     }
 
-    /// Returns the key of packet `number`, if it was read to the ports.
+    /// Returns the key of packet `number`, if the packet was parsed at least to layer 4, so that the key has its ports.
     #[inline]
     pub(crate) fn key_to_ports(&self, number: Option<u8>) -> Option<(&Line, Rest<'_>)> {
         let i = usize::from(number.filter(|_| !self.alike && self.depth >= Depth::L4)?);
@@ -342,7 +342,7 @@ impl Batch {
         Packet::new(frame, own.unwrap_or_else(|| self.own_meta_of(i)))
     }
 
-    /// Returns whether all packets are Ethernet, none is to be truncated, and none selects a QoS queue.
+    /// Returns whether all packets are Ethernet, none will be truncated, and none selects a QoS queue.
     #[inline]
     pub(crate) fn needs_only_frames(&self) -> bool {
         let plain = |meta: &Meta| meta.cut == 0 && meta.packet_type | meta.skb_priority == 0;

@@ -193,7 +193,8 @@ const REPEATED: usize = 4;
 fn run(setup: &mut Setup, rounds: &[Vec<(bool, Draw)>]) -> (Vec<Vec<Vec<u8>>>, Vec<String>) {
     let mut sent = vec![Vec::new(); 4];
     for round in rounds.iter().flat_map(|round| [round; REPEATED]) {
-        // The two kinds of programs alternate, so there is one packet of a connection at a time.
+        // The programs of a batch may be executed in another order than one by one. So a round has at most one packet of
+        // each connection.
         let mut seen = BTreeSet::new();
         let alone = |(_, draw): &&(bool, Draw)| {
             seen.insert(connection_of(draw)) & seen.insert(connection_of_set(draw))
@@ -210,8 +211,8 @@ fn run(setup: &mut Setup, rounds: &[Vec<(bool, Draw)>]) -> (Vec<Vec<Vec<u8>>>, V
     (sent, connections.iter().map(text).collect())
 }
 
-/// A packet whose key was not cleared would still be sent correctly, because a packet without a megaflow is looked up
-/// again by its metadata; it would only cost time. So the keys are compared.
+/// A packet whose key was not cleared would still be sent correctly, only more slowly, because a packet without a
+/// megaflow is looked up again by its metadata. So the keys are compared.
 #[test]
 fn clearing_changes_the_keys_of_chosen_packets() {
     let mut batch = Batch { depth: Depth::Wide, words: CT_EXT_WORDS, ..Batch::default() };

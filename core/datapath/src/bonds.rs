@@ -1,7 +1,7 @@
 //! Bonds for `lb_output`, which distribute connections without recirculation: the port of each hash bucket, and the
 //! bytes that each bucket has sent.
 //!
-//! Workers read an immutable map from buckets to ports. When buckets move to other members, a new map is published,
+//! Workers read an immutable map from buckets to ports. When buckets move to other links, a new map is published,
 //! and workers use it from their next batch on. Each worker counts in a lane of its own: it creates the lane when it
 //! first uses the bond, and the control half reads the lane.
 

@@ -34,8 +34,8 @@ impl Op {
             || matches!(self, Op::PushVlan { .. } | Op::PopMpls { .. } | Op::PushEth { .. } | Op::PopNsh)
     }
 
-    /// Returns whether the operation can be executed after a comparison of lengths that follows it, with the same
-    /// result.
+    /// Returns whether the operation can be moved behind a comparison of lengths that follows it, without a change of
+    /// the result.
     fn keeps_length(&self) -> bool {
         matches!(self, Op::Set(_)) && self.is_edit()
             || matches!(
@@ -339,11 +339,11 @@ mod tests {
         assert_eq!(program.ops, [Op::CheckLen(100, longer, rest)]);
         assert_eq!(program.summary, Summary::ByLength);
         assert!(sides.iter().all(|side| side.summary != Summary::Other));
-        // A tag that is pushed before changes the length, and hides that of the network packet.
+        // A tag that is pushed before the comparison changes the length, and hides the length of the network packet.
         let push = DpAction::PushVlan { tpid: 0x8100, tci: 0x1001 };
         let tagged = Program::compile(&[push.clone(), check(&[OUT], &[TWO])]);
         assert!(matches!(tagged.ops[..], [Op::NotePadding, Op::PushVlan { .. }, Op::CheckLen(..)]));
-        // One that is pushed in a branch does not matter to the comparison.
+        // A tag that is pushed in a branch does not matter to the comparison.
         let after = Program::compile(&[check(&[push, OUT], &[TWO])]);
         assert_eq!(after.summary, Summary::ByLength);
     }

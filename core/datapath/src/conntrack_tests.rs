@@ -132,7 +132,7 @@ fn a_changed_packet_is_of_another_connection() {
     for _ in 0..2 {
         setup.send(1, &compose(&udp(1, 2, (1000, 53)), b"x"));
         assert_eq!(setup.tx[1].take().len(), 1);
-        // To 2, to 9, and to 9 by other ports.
+        // The connections to 2, to 9, and to 9 with other ports.
         assert_eq!(setup.datapath.conntrack().count(), 3);
     }
 }

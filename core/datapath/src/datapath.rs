@@ -136,7 +136,7 @@ impl Datapath {
         &self.shared.bonds
     }
 
-    /// Returns the means to serve upcalls on one handler thread. While at least one exists, workers that can park
+    /// Creates the server of upcalls for one handler thread. While at least one server exists, workers that can park
     /// misses (`Worker::park_misses`) do so.
     pub fn upcall_server(&self) -> UpcallServer {
         UpcallServer::new(Arc::clone(&self.shared))
@@ -160,8 +160,8 @@ impl Datapath {
         self.shared.upcalls.waiting()
     }
 
-    /// Adds a worker. `tx_queue`: the tx queue that it uses of every port, modulo the port's number of tx
-    /// queues.
+    /// Adds a worker. `tx_queue`: index of the tx queue that the worker uses at each port, modulo the port's number of
+    /// tx queues.
     pub fn worker(&self, id: WorkerId, tx_queue: usize) -> Worker {
         Worker::new(Arc::clone(&self.shared), id, tx_queue, self.random ^ u64::from(id.0) << 32)
     }
@@ -185,7 +185,7 @@ impl Datapath {
     }
 
     /// Removes a port. The caller must have removed its rx queues from their workers before. Its tx queues are
-    /// dropped when every worker has run another iteration or rests.
+    /// dropped when every worker has begun another iteration or has gone idle (`Worker::go_idle`).
     pub fn del_port(&self, no: PortNo) -> Result<(), PutError> {
         let egress = self.shared.ports.load().get(no.0).and_then(|port| port.egress.clone());
         self.replace_port(no, |_| None)?;
@@ -347,8 +347,8 @@ impl Datapath {
         })
     }
 
-    /// Returns all flows. A flow is listed under each worker that has counted a packet of it, or under
-    /// `fallback` if none has.
+    /// Returns all flows. A flow is listed under the worker whose miss caused it and under each worker that has counted
+    /// a packet of it; a flow without such a worker is listed under `fallback`.
     pub fn flow_dump_by_worker(&self, fallback: WorkerId, now: Millis) -> Vec<DpFlow> {
         self.with_credits(|flows, credits| {
             *credits = flows.fold(now);

@@ -5,7 +5,7 @@
 pub enum DropPort {
     /// The packet was received by this port.
     In(u32),
-    /// The packet was to be sent by this port.
+    /// The packet was dropped instead of being sent by this port.
     Out(u32),
 }
 

@@ -244,8 +244,8 @@ impl Flows {
         Some(PublishResult::New(index, describe.then(|| self.describe(index).map(Box::new)).flatten()))
     }
 
-    /// As `publish`, but also if another megaflow matches the packet, or if the limit of the number of flows is
-    /// reached. Commands add such flows.
+    /// As `publish`, but adds the flow even if another megaflow matches the packet, or if the limit of the number of
+    /// flows is reached: for flows that commands add.
     pub(crate) fn insert(&mut self, new: NewFlow<'_>) -> Option<u32> {
         if self.is_memory_full() {
             return None;

@@ -137,7 +137,7 @@ fn announced_connections_are_related() {
         let entries = setup.datapath.conntrack().dump(None, units::Millis(setup.now));
         let helped = entries.iter().filter(|e| e.text(false, false).ends_with(",helper=ftp"));
         assert!(helped.count() >= 1);
-        // When the control connection is removed, so are its expected connections.
+        // When the control connection is removed, its expected connections are removed, too.
         setup.datapath.conntrack().flush(None, &Default::default());
         assert!(setup.datapath.conntrack().dump_expected(None).is_empty());
     }
@@ -175,7 +175,7 @@ fn announced_addresses_are_translated() {
         let (client, server, seen) = ((a, 4000), (b, 21), (nat, 4000));
         open(&mut setup, client, server, seen);
         let (old, new) = (active.len() as u32, wanted.len() as u32);
-        // Twice, because it may be retransmitted.
+        // Twice, because the command may be retransmitted.
         for _ in 0..2 {
             let command = segment(client, server, ACK, (101, 501), active);
             assert_eq!(pass(&mut setup, 1, &command).0, segment(seen, server, ACK, (101, 501), wanted));

@@ -1,8 +1,8 @@
 //! Recently dropped packets, for `ofproto/trace --last-drop`.
 //!
 //! A worker keeps the packet that it dropped last until its iteration ends, or until it drops a packet of another
-//! port or for another reason. Only then are the bytes copied. So forwarded packets cost nothing, and of a dropped
-//! stream one packet per iteration is copied. For a packet that a device did not accept, the metadata is lost: only
+//! port or for another reason. Only then are the bytes copied. So forwarded packets cost nothing, and one packet per
+//! iteration of a dropped stream is copied. For a packet that a device did not accept, the metadata is lost: only
 //! its bytes and its output port are recorded.
 //!
 //! One packet of each flow, port and reason is kept: a newer packet replaces it. If there are too many, the oldest
@@ -30,8 +30,8 @@ use units::{Millis, WorkerId};
 pub const SLOTS: usize = 128;
 /// Maximum number of bytes of each packet that are kept: enough for a complete frame of the common MTU.
 pub const KEPT: usize = 2048;
-/// Maximum number of packets that are copied in one iteration, if port or reason change with each packet. Copying so
-/// many takes a few microseconds.
+/// Maximum number of packets that are copied in one iteration, if port or reason change with each packet. Copying eight
+/// packets takes a few microseconds.
 const PER_ITERATION: u8 = 8;
 /// An iteration that drops at most this many packets is always recorded.
 const FEW: u64 = 8;

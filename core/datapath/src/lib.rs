@@ -1,4 +1,4 @@
-//! The path of one batch, a file per stage.
+//! The datapath: receives packets, finds their megaflows and executes the actions. The path of a batch has a file per stage.
 //!
 //! # Map
 //!
@@ -9,7 +9,7 @@
 //!   ├ port_qos.rs, egress.rs  a policer or a shaper in front of a port's tx queues
 //!   ├ rxq.rs              an rx queue of a worker, with its counters
 //!   ├ upcalls.rs          upcalls on their way to handler threads, and their answers; fair_queue.rs: ports take turns
-//!   ├ upcall_server() → UpcallServer (upcall_server.rs)  one handler thread's: serve() answers some upcalls, publishes megaflows
+//!   ├ upcall_server() → UpcallServer (upcall_server.rs)  of one handler thread: serve() answers some upcalls, publishes megaflows
 //!   └ worker(id) → Worker (worker.rs)  one PMD thread's iteration: poll(now, cycles) -> busy
 //!        └ Engine (engine.rs)          state that its stages share: batch, cache, lane, buffers, bursts, counters; engine/: its parts
 //!             path/  receive → extract → cache → classify → group → execute → upcall → transmit
@@ -30,7 +30,7 @@
 //!             tally.rs    events and drops by reason; packet accounting; drop_counters.rs: drops by port and reason
 //!             last_drop.rs  recently dropped packets
 //!             capture/    copies of packets for a reader outside the datapath; path/capture.rs: where packets are offered
-//!             stages.rs   how long each stage of an iteration takes, of one in 1,024
+//!             stages.rs   how long each stage takes, measured in one iteration of 1,024
 //!             residence.rs  residence times of packets, by rx queue
 //! ```
 //!
@@ -38,8 +38,8 @@
 //!
 //! `Datapath::new`, `set_handler` (upcalls), `add_port(no, tx queues)`; then each thread makes a `worker(id,
 //! tx_queue)`, gives it rx queues by `add_rxq` and polls it. `maintain(now)` once a second folds statistics
-//! into `FlowOwner::credit`. `execute` sends packets of the control half. The main loop may poll a worker
-//! instead of a thread (dummy mode).
+//! into `FlowOwner::credit`. `execute` sends packets of the control half. In dummy mode, the
+//! main loop polls the worker instead of a thread.
 //!
 //! * **No lock on the hit path** and no allocation: megaflows are read under an epoch guard that lives for one batch;
 //!   ports and the upcall handler are snapshots, which a worker checks for a new version once per iteration. The only
@@ -48,7 +48,7 @@
 //!   matches no megaflow at this depth is parsed completely and looked up again before an upcall is sent.
 //! * **A megaflow is published under the publisher's lock, and only if its translation is still current.** A change
 //!   of the control half first increments its version and then revalidates the flows. So a flow with an older
-//!   translation is either there to be revalidated, or it is not published at all.
+//!   translation is either already published, and is revalidated, or it is never published.
 //! * **Packet accounting balances**: received + created = sent + delivered + dropped by reason + parked + waiting
 //!   fragments, between iterations (`Tally::balance`).
 //! * Between iterations a worker holds no packets except parked ones (waiting fragments belong to no worker). So a

@@ -9,7 +9,8 @@ use flow::flow::PLAIN_WORDS;
 use flow::{Flow, Tlv, Tunnel};
 use packet::ethertype;
 
-/// The words of a key after its line that contain metadata.
+/// The words of a key after its line that contain metadata: QoS queue (10), connection (11 to 19), tunnel header, and tunnel
+/// options (numbers as in `classifier::megaflow::convert`).
 const METADATA_WORDS: Words = 1 << 10 | 0xf_f800 | TUNNEL_WORDS | 1 << EXT_WORDS;
 
 /// A packet's metadata.

@@ -7,7 +7,7 @@
 //!
 //! **Bounds.** A worker parks at most `worker` packets, and at most `flow` packets of one flow. A port may have
 //! as many parked packets as the worker may still park (a dynamic threshold, Choudhury and Hahne 1998): a single
-//! port gets half of the worker's limit, and n ports with storms leave 1/(n+1) for the next port.
+//! port gets half of the worker's limit, and n ports with lasting storms leave 1/(n+1) of it for the next port.
 //!
 //! The code is pure: the parked item is a type parameter. Each worker has its own instance.
 
@@ -30,6 +30,7 @@ impl Default for Limits {
     }
 }
 
+/// The parked packets of one flow.
 struct Waiting<T> {
     ticket: u64,
     port: u32,

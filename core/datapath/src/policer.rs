@@ -1,9 +1,9 @@
 //! Ingress policing: limits the kilobits and the packets per second that a port receives
 //! (`ingress_policing_*`).
 //!
-//! It is a single-rate meter with one burst (RFC 2697 without excess burst), and drops the packets that exceed it. As
-//! in Open vSwitch the Ethernet header is not counted, so the rate is that of IP packets. All rx queues of a port
-//! share one policer. A batch that passes completely takes its tokens by one exchange per bucket.
+//! A policer is a single-rate meter with one burst (RFC 2697 without excess burst), and drops the packets that exceed
+//! the rate. As in Open vSwitch the Ethernet header is not counted, so the rate is that of IP packets. All rx queues of
+//! a port share one policer. A batch that passes completely takes its tokens by one atomic exchange per bucket.
 
 use crate::token_bucket::{BYTE, Bucket, PACKET, RefillClock};
 use units::Micros;

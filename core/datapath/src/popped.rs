@@ -97,7 +97,7 @@ pub(crate) struct PoppedMeta {
 }
 
 impl PoppedMeta {
-    /// For packets received on a tunnel port with this outer metadata.
+    /// Returns the metadata of packets that are received on a tunnel port, from the metadata of the outer packets.
     pub(crate) fn new(port: u32, outer: &Meta) -> PoppedMeta {
         PoppedMeta {
             port,

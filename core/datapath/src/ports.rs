@@ -1,7 +1,7 @@
 //! The ports of the datapath: their numbers, their tx queues, their counters.
 //!
 //! Workers read a snapshot; adding or removing a port publishes a new one. Each tx queue has a lock. If a port has a
-//! tx queue for every worker (the usual case), no worker ever waits for it.
+//! tx queue for every worker (the usual case), no worker ever waits for this lock.
 
 use crate::capture::{CapturedQueue, Captures};
 use crate::egress::{CountedQueue, DeviceQueues, Egress, EgressQueue};

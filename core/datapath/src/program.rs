@@ -44,16 +44,16 @@ pub enum Summary {
         /// [`TRACKS`](crate::steps::TRACKS), [`REWRITES`], [`COPIES`].
         op_flags: u8,
     },
-    /// Rewrites packets or not, adds a tunnel header, then sends.
+    /// Optionally rewrites packets, adds a tunnel header, then sends.
     PushAndSend {
         /// The port to send to.
         port: u32,
         /// The tunnel port.
         tunnel: u32,
     },
-    /// Sends by the member of this bond that has the packet's bucket.
+    /// Sends by the link of this bond that has the packet's bucket.
     Balance(u32),
-    /// Passes meters, executes steps and hashes packets (each of these or not), then recirculates them.
+    /// Optionally passes meters, executes steps and hashes packets; then recirculates them.
     Recirculate(Recirculation),
     /// Continues with one of two programs, by the length of the packet.
     ByLength,
@@ -64,7 +64,8 @@ pub enum Summary {
     Other,
 }
 
-/// One operation on all packets of a group.
+/// One operation on all packets of a group. "As `Output`": consumes the packet if this is the last operation; otherwise uses a
+/// copy.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum Op {
@@ -72,7 +73,7 @@ pub enum Op {
     Output(u32),
     /// As `Output`: port, and QoS queue, which is used instead of the queue in the packet's metadata.
     Enqueue(u32, u32),
-    /// As `Output`: sends by the member of this bond that has the packet's bucket.
+    /// As `Output`: sends by the link of this bond that has the packet's bucket.
     Balance(u32),
     /// As `Output`.
     Userspace(Box<Userspace>),
@@ -173,7 +174,7 @@ impl Op {
 }
 
 impl Program {
-    /// Creates a program of operations, the last of which consumes the packet.
+    /// Creates a program of these operations. The last one must consume the packet.
     pub(crate) fn new(ops: Vec<Op>) -> Program {
         let none = Steps::default();
         let (summary, steps) = match ops[..] {
@@ -272,7 +273,7 @@ impl Program {
     }
 }
 
-/// Returns the summary of a list that has no other operations than [`Summary::Send`].
+/// Returns the summary and the steps of a list that [`Summary::Send`] describes; `None` for other lists.
 fn summarize_send(ops: &[Op]) -> Option<(Summary, Steps)> {
     let is_step = |op: &Op| {
         matches!(op, Op::Meter(_) | Op::Sample(..) | Op::Ct(_) | Op::CtClear | Op::ForgetConnection)
@@ -298,7 +299,7 @@ fn summarize_send(ops: &[Op]) -> Option<(Summary, Steps)> {
     }
 }
 
-/// Returns the summary of a list that has no other operations than [`Summary::Recirculate`].
+/// Returns the summary and the steps of a list that [`Summary::Recirculate`] describes; `None` for other lists.
 fn summarize_recirculate(ops: &[Op]) -> Option<(Summary, Steps)> {
     let (id, first, hash) = match ops {
         [first @ .., Op::Hash { symmetric, basis }, Op::Recirc(id)] => {
@@ -311,8 +312,7 @@ fn summarize_recirculate(ops: &[Op]) -> Option<(Summary, Steps)> {
     Some((Summary::Recirculate(Recirculation { id, op_flags: steps.op_flags(), hash }), steps))
 }
 
-/// Returns the steps and meters that these operations are. `None` if some operation is neither, or if there are too
-/// many.
+/// Returns these operations as steps and meters. `None` if some operation is neither, or if there are too many.
 fn steps_of(ops: &[Op]) -> Option<Steps> {
     let (mut steps, mut rest) = (Steps::default(), ops);
     while let Some((op, after)) = rest.split_first() {
@@ -334,7 +334,7 @@ fn steps_of(ops: &[Op]) -> Option<Steps> {
     Some(steps)
 }
 
-/// Returns the summary of a list that has no other operations than [`Summary::PushAndSend`].
+/// Returns the summary of a list that [`Summary::PushAndSend`] describes; `None` for other lists.
 fn summarize_push(ops: &[Op]) -> Option<Summary> {
     let rest = match ops {
         [Op::Rewrite(rewrite), after @ ..] => after.get(usize::from(rewrite.ops)..)?,

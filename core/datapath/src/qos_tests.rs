@@ -130,7 +130,7 @@ fn packets_go_through_the_meter_of_the_queue_that_they_name() {
     setup.datapath.set_egress(TO, Some(EgressSpec::TwoRate(tree)), &clock).unwrap();
     (0..10).for_each(|_| setup.rx[0].put(&packet(100)));
     setup.run();
-    // Queue 9 does not exist: its packets share with those of queue 0.
+    // Queue 9 does not exist, so its packets take tokens of queue 0.
     assert_eq!(setup.tx[1].take().len(), 3 + 5);
     let egress = setup.datapath.egress(TO).unwrap();
     let counts = [0, 1, 9].map(|queue| egress.counts(queue).map(|c| (c.packets, c.dropped)));

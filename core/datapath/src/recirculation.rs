@@ -2,8 +2,7 @@
 
 use crate::steps::{STEPS, TRACKS};
 
-/// A program that passes meters, executes steps and hashes packets (each of these or not), and then recirculates
-/// them.
+/// A program that recirculates packets. Before that, it may meter the packets, execute steps on them, and hash them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Recirculation {
     /// The recirculation id.

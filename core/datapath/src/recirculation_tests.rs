@@ -143,7 +143,7 @@ fn rules_by_kind() -> Vec<Rule> {
     rules
 }
 
-/// Returns the packets that each port sends, by index of the packet.
+/// Returns the packets that each port sends, in the order of `packets`.
 fn expected(packets: &[(usize, Vec<u8>)]) -> [Vec<Vec<u8>>; 4] {
     let mut ports: [Vec<Vec<u8>>; 4] = Default::default();
     for (kind, bytes) in packets {
@@ -209,7 +209,7 @@ proptest! {
         seed in any::<u32>(),
     ) {
         let mut setup = Setup::new(rules_by_kind());
-        // No packet is longer than this.
+        // No packet exceeds this rate.
         let bands = vec![Band { rate: 1_000_000_000, burst: 1_000_000_000, remark: None }];
         setup.datapath.set(9, &MeterSpec { packets: true, bands }, Millis(0));
         // The autovalidator takes second passes out of their batch.

@@ -69,7 +69,7 @@ impl RxqLoad {
 
 /// The counter of a shared queue for one of its ports.
 pub(crate) struct MemberCount {
-    /// The counters of the port. If they are not the counters that its number has now, another port has the number.
+    /// The counters of the port. If the port number has other counters now, the number was reused for another port.
     pub(crate) port: Arc<Counters>,
     pub(crate) count: Arc<QueueCount>,
 }
@@ -97,7 +97,7 @@ pub struct Rxq {
     /// Time of the last poll. The packets of the next burst arrived after it, unless the last burst was full.
     /// 0: it was never polled.
     pub(crate) polled_at: Cycles,
-    /// Whether it is in rx queue backoff.
+    /// State of rx queue backoff.
     pub(crate) backoff: RxqBackoff,
     /// The share of misses among its packets, if misses may be parked.
     pub(crate) mix: Mix,

@@ -1,6 +1,6 @@
 //! Time of a worker by stage of the path: measured in one iteration of 1,024, or in all iterations on demand.
 //!
-//! Without measurement, it costs a check of one empty pointer per stage and batch.
+//! Without measurement, the cost is a check of one empty pointer per stage and batch.
 
 /// A part of a worker's iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

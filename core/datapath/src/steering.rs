@@ -1,7 +1,7 @@
 //! Steering: selects the tx queue by which a worker sends to a port.
 //!
 //! If a port has a tx queue for each worker, each worker has its own queue. If it has fewer, a worker takes the queue
-//! with the fewest users, and loses it when it has not sent for half a second. A worker that takes a queue ignores
+//! with the fewest users, and loses the queue after half a second without sending. A worker that takes a queue ignores
 //! idle users, so an idle worker need not do anything to release its queue. A port can also be configured to spread
 //! packets over all queues by a hash of their 5-tuple, whichever worker sends them.
 //!
@@ -196,7 +196,7 @@ mod tests {
         let mut test = TestWorkers::new(4);
         assert_eq!([0, 1, 2, 3].map(|w| test.send(w, 1000)), [0, 1, 0, 1]);
         assert_eq!(test.users(1000), [[0, 2], [1, 3]]);
-        // It keeps its queue while it sends.
+        // A worker keeps its queue while it sends.
         assert_eq!((1..20).map(|i| test.send(2, 1000 + 100 * i)).max(), Some(0));
     }
 

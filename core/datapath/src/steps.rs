@@ -61,7 +61,8 @@ impl Steps {
         Some(())
     }
 
-    /// Adds a step that consists of this many operations. Returns `None` if there is no free slot for it.
+    /// Adds a step of this many operations, or extends the last step if it is of the same kind and the kind may repeat.
+    /// Returns `None` if there is no free slot for a new step.
     pub(crate) fn add(&mut self, kind: Kind, ops: usize) -> Option<()> {
         // Slot 0 is in front of the meters.
         let next = ((u32::BITS - self.slots.leading_zeros()) as usize).max(usize::from(self.meters != 0));

@@ -42,7 +42,7 @@ impl RxQueue for Source {
             if let Some(tail_owner) = &mut self.tail_owner
                 && bytes.len() >= 2 * HEAD
             {
-                // A byte whose tail is detached is not in the buffer, either.
+                // The buffer must not contain the bytes of the tail, so they are overwritten.
                 frame.bytes_mut()[HEAD..].fill(0xee);
                 needs_return |= tail_owner
                     .with_tail(&bytes[HEAD..], bytes.len() % 700, |tail| frame.attach_tail(HEAD, tail));

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
 
+/// The rx queue or tx queue of a device without hardware. As a tx queue it refuses frames longer than 1,500 bytes.
 #[derive(Clone, Default)]
 pub(crate) struct Wire(pub(crate) Arc<Mutex<VecDeque<Vec<u8>>>>);
 
@@ -61,6 +62,7 @@ impl TxQueue for Wire {
 /// A rule: its match and its actions.
 pub(crate) type Rule = (Flow, Flow, Vec<DpAction>);
 
+/// A control half that translates each packet by the first rule that matches.
 #[derive(Default)]
 pub(crate) struct Control {
     pub(crate) rules: Mutex<Vec<Rule>>,
@@ -69,6 +71,7 @@ pub(crate) struct Control {
     pub(crate) delivered: Mutex<Vec<(Vec<u8>, Flow)>>,
 }
 
+/// The packets and bytes that were credited to the owner.
 #[derive(Default)]
 pub(crate) struct Credited(pub(crate) AtomicU64, AtomicU64);
 
@@ -144,6 +147,7 @@ impl Setup {
         Setup { datapath, control, worker, rx, tx, now: 1000 }
     }
 
+    /// Runs iterations until one finds nothing to do.
     pub(crate) fn run(&mut self) {
         while self.worker.poll(Millis(self.now), Cycles(self.now)) {
             self.now += 1;
@@ -164,6 +168,7 @@ pub(crate) fn out(port: u32) -> DpAction {
     DpAction::Output(PortNo(port))
 }
 
+/// A rule that matches all packets.
 pub(crate) fn all(actions: Vec<DpAction>) -> Rule {
     (Flow::ZERO, Flow::ZERO, actions)
 }

@@ -89,7 +89,8 @@ pub(crate) struct SourcePorts {
 }
 
 impl SourcePorts {
-    /// Returns the source port for packets with this hash. All ports of the range are equally likely.
+    /// Returns the source port for packets with this hash. All ports of the range are equally likely, except the last:
+    /// as in Open vSwitch, it is selected only if the range has no other port.
     #[inline(always)]
     pub(crate) fn port(self, hash: u32) -> u16 {
         self.first + ((u64::from(hash) * u64::from(self.count)) >> 32) as u16

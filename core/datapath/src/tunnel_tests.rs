@@ -74,8 +74,8 @@ fn a_packet_goes_into_the_tunnel_and_comes_out_as_it_was() {
     assert_eq!(setup.balance(), 0);
 }
 
-/// A truncated packet is recirculated with its tunnel header, as if the underlay's port had received it. What was
-/// known about it is forgotten.
+/// A truncated packet is recirculated with its tunnel header, as if the underlay's port had received it. Its
+/// metadata, here the mark, is lost.
 #[test]
 fn a_truncated_packet_is_received_by_the_port_below() {
     let by = |port| Flow { in_port: port, ..Flow::ZERO };

@@ -179,8 +179,8 @@ mod tests {
         assert!(budget.is_left());
     }
 
-    /// The share of its time that goes into inline translations of 1000 cycles, if the other work of an
-    /// iteration takes 500 cycles: one queue delivers `misses` and `beside`, another one `others`.
+    /// The share of the worker's time that goes into inline translations of 1000 cycles, if the other work of an
+    /// iteration takes 500 cycles. One queue delivers `misses` and `beside` hits, another queue `others` hits.
     fn inline_share(misses: u64, beside: u64, others: u64) -> f64 {
         let (mut budget, mut inline, mut all) = (spent(), 0, 0);
         let mut mixes = [Mix::default(); 2];

@@ -1,9 +1,9 @@
 //! `UpcallServer`: serves upcalls on one handler thread. While one exists, workers park misses instead of translating
 //! them inline.
 //!
-//! Before it calls the control half it looks the packet up: if megaflows are wide, the first packet of a burst
-//! creates the megaflow for all packets of the burst. It publishes the megaflow; the worker executes the actions on
-//! the parked packet.
+//! Before the server calls the control half, it looks the packet up: if megaflows are wide, the first packet of a burst
+//! creates the megaflow for all packets of the burst. The server publishes the megaflow; the worker executes the
+//! actions on the parked packet.
 
 use crate::flows::{MissOrigin, NewFlow, PublishResult};
 use crate::packet::Meta;

@@ -26,6 +26,7 @@ pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
 /// An upcall: the request to translate a packet that matched no megaflow.
 pub(crate) struct Request {
+    /// The flow hash by which the packet is parked; `ticket`: the ticket of this parked flow (`park.rs`).
     pub(crate) flow: u64,
     pub(crate) ticket: u64,
     pub(crate) bytes: Vec<u8>,
@@ -218,7 +219,7 @@ impl Upcalls {
     }
 }
 
-/// Locks, also after a panic of another thread, because each operation on these lists leaves them valid.
+/// Takes the lock even if another thread panicked while it held the lock: each operation leaves these lists valid.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

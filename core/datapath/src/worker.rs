@@ -1,8 +1,8 @@
 //! `Worker`: the loop of one PMD thread, one iteration per call.
 //!
 //! An iteration receives a burst from each rx queue and processes it, then processes the recirculated packets, and
-//! finally sends the collected packets. A thread calls it in a loop, or the main loop calls it in virtual time. A
-//! worker reads no clock of its own: its caller passes the time and a function that reads the cycle counter.
+//! finally sends the collected packets. A thread runs iterations in a loop, or the main loop runs them in virtual time.
+//! A worker reads no clock of its own: its caller passes the time and a function that reads the cycle counter.
 //!
 //! **References to shared data.** Ports and upcall handler are snapshots, which a worker keeps from iteration to
 //! iteration until the shared version changes (checked by one load). A worker that will not run its next iteration
@@ -70,7 +70,7 @@ pub struct Worker {
     sampler: Option<Sampler>,
     /// The version of the engine's snapshots; 0: the worker has no snapshots.
     seen: u64,
-    /// Empty snapshots, which replace the real ones while the worker rests.
+    /// Empty snapshots, which replace the real ones while the worker is idle ([`go_idle`](Self::go_idle)).
     nothing: (Arc<Ports>, Handler),
 }
 
@@ -189,20 +189,20 @@ impl Worker {
         self.aside.extend(meant.map(|q| ((q.port, q.id), q)));
     }
 
-    /// As [`set_aside`](Self::set_aside), but only queues that delivered nothing in the last iteration. So the cycles
-    /// of all other queues are still counted for them.
+    /// As [`set_aside`](Self::set_aside), but only queues that delivered nothing in the last iteration. So queues that
+    /// delivered packets still get their share of the cycles of that iteration.
     pub fn set_idle_aside(&mut self, is_meant: impl Fn(PortNo, QueueId) -> bool) {
         let is_idle = |q: &Rxq| q.in_iteration == 0 && !q.backoff.is_waiting();
         let idle = self.rxqs.extract_if(.., |q| is_idle(q) && is_meant(q.port, q.id));
         self.aside.extend(idle.map(|q| ((q.port, q.id), q)));
     }
 
-    /// Polls a queue again that was set aside.
+    /// Resumes polling of a queue that was set aside.
     pub fn fetch(&mut self, port: PortNo, id: QueueId) {
         self.rxqs.extend(self.aside.remove(&(port, id)));
     }
 
-    /// Polls all queues again.
+    /// Resumes polling of all queues that were set aside.
     pub fn fetch_all(&mut self) {
         self.rxqs.extend(std::mem::take(&mut self.aside).into_values());
     }
@@ -505,8 +505,8 @@ impl Worker {
         });
     }
 
-    /// Releases the references to ports and upcall handler until the next iteration, and sends all held packets. A
-    /// worker calls it between iterations if it will sleep or must acknowledge a change of ports.
+    /// Releases the references to ports and upcall handler until the next iteration, and sends all held packets. Call
+    /// it between iterations if the worker will sleep or must acknowledge a change of ports.
     pub fn go_idle(&mut self) {
         self.send_held();
         self.publish();

@@ -88,7 +88,7 @@ pub enum DpAction {
     TunnelPush(Box<TunnelPush>),
     /// Remove the tunnel header; the packet is looked up again as received by this tunnel port.
     TunnelPop(PortNo),
-    /// Send to the member of a bond that owns the bucket of the packet's hash.
+    /// Send to the link of a bond that owns the bucket of the packet's hash.
     LbOutput(LbOutput),
 }
 

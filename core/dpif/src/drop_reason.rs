@@ -6,7 +6,7 @@
 //! `sluice doctor`, and of docs/drop-reasons.md. `testing/arch` checks that the files of each stage mention its reasons, and
 //! that every reason is used.
 //!
-//! A counter that Open vSwitch also has, has the same name there, because scripts read it.
+//! Counters that Open vSwitch has, too, have the names that they have there, because scripts read them.
 
 /// The part of the path that drops a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

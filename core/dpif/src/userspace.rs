@@ -1,4 +1,4 @@
-//! The `userspace` action: passes a packet to the control half, with the request what to do with the packet.
+//! The `userspace` action: passes a packet to the control half, with a request that says what to do with the packet.
 //!
 //! The cookie is a Rust type, because both sides are in one process. The text form is that of `ovs-dpctl`, with `pid=0`.
 
@@ -20,7 +20,8 @@ pub struct Userspace {
     pub tunnel_out_port: Option<PortNo>,
     /// Opaque data of the continuation, if any.
     pub userdata: Vec<u8>,
-    /// Data that a sample reports. `None` if the action is no sample, or was parsed from text, which does not contain the data.
+    /// Data that a sample reports. `None` if the action is not a sample, or was parsed from text, which does not contain the
+    /// data.
     pub sample_data: Option<Arc<SampleData>>,
 }
 
@@ -58,7 +59,7 @@ impl Userspace {
     }
 
     /// Returns whether the control half translates the packet and executes the result. A packet of a
-    /// [protocol](SlowReason::PROTOCOLS) of the switch was already translated when this action is executed.
+    /// [protocol](SlowReason::PROTOCOLS) of the switch has already been translated when this action is executed.
     pub fn is_translated(&self) -> bool {
         matches!(self.cookie, UserspaceCookie::Slow { reason } if !reason.intersects(SlowReason::PROTOCOLS))
     }

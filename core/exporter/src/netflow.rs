@@ -82,7 +82,8 @@ struct FlowState {
     tcp_flags: u16,
     created: Millis,
     used: Millis,
-    /// When it was last reported; `None`: never.
+    /// Start of the present reporting interval: the flow's first update, or its first one after a change of the timeout;
+    /// each report adds one timeout. `None`: there was no update.
     expired: Option<Millis>,
 }
 

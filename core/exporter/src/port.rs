@@ -46,6 +46,6 @@ pub struct PortFacts {
     pub if_type: u32,
     /// Description of the device.
     pub description: String,
-    /// The kind of tunnel, if the port is one.
+    /// The kind of tunnel, if the port is a tunnel port.
     pub tunnel: TunnelKind,
 }

@@ -221,7 +221,7 @@ pub struct Flow {
     pub nw_tos: u8,
     /// IP TTL or hop limit.
     pub nw_ttl: u8,
-    /// IP protocol; low 8 bits of the ARP opcode.
+    /// IP protocol; ARP opcode, or 0 if the opcode exceeds 8 bits.
     pub nw_proto: u8,
     /// ND reserved word, or the IGMP group.
     pub igmp_group_ip4: u32,

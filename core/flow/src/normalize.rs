@@ -162,8 +162,8 @@ impl Match {
         }
     }
 
-    /// A packet that is not a fragment is no later fragment, and a later fragment is a fragment. So if one of the two fragment
-    /// bits determines the other, both bits are matched, as in the text form.
+    /// A later fragment is always a fragment. So "no fragment" determines the bit `LATER`, and "later fragment" determines the bit
+    /// `ANY`: in these cases both bits are matched, as in the text form.
     fn complete_fragment_mask(&mut self) {
         let both = frag::ANY | frag::LATER;
         let (value, mask) = (self.flow.nw_frag, self.mask.nw_frag & both);

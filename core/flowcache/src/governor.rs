@@ -15,11 +15,13 @@ const EVICTING_SHARE: u32 = 32;
 /// Number of port slots. Ports whose numbers are equal in the low bits share a slot.
 const SLOTS: usize = 64;
 
+/// The yield of the ports that share a slot. `hits` and `entries` are counted since the last judgement.
 #[derive(Clone, Copy, Debug, Default)]
 struct Yield {
     hits: u32,
     entries: u32,
     is_low: bool,
+    /// Number of new entries that wanted to evict another entry, modulo 256.
     turn: u8,
 }
 

@@ -33,6 +33,7 @@ const IDLE: u64 = 10_000;
 pub struct Unified<B: Bucket = Narrow> {
     buckets: Table<B>,
     governor: Governor,
+    /// The CLOCK hand: the way at which the next search for a victim begins, in any bucket.
     hand: u8,
     /// Number of empty ways that were filled.
     filled: usize,
@@ -44,6 +45,7 @@ pub struct Unified<B: Bucket = Narrow> {
     /// Number of look-ups since the cache was created. `lookups` and `evictions` are counted since the last decision
     /// on the size.
     total_lookups: u64,
+    /// Minimum and maximum number of buckets.
     limits: (usize, usize),
     advise: Option<Advise>,
 }

@@ -1,7 +1,7 @@
 //! FTP control messages that announce a data connection: `PORT` and the reply 227 to `PASV` (RFC 959 §4.1.2, §5.4), `EPRT` and the
 //! reply 229 to `EPSV` (RFC 2428).
 //!
-//! A message must begin at the start of a segment, and everything that is read of it must be in the first [`MESSAGE_MAX`] bytes of the
+//! A message must begin at the start of a segment, and all parts that the parser needs must be in the first [`MESSAGE_MAX`] bytes of the
 //! segment. Text that is split over two segments is not reassembled, as in Open vSwitch.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -26,9 +26,9 @@ pub enum Mode {
 pub struct Announcement {
     /// Which endpoint listens.
     pub mode: Mode,
-    /// Address on which it listens. `None`: the address of the control connection.
+    /// Address on which this endpoint listens. `None`: the address of the control connection.
     pub address: Option<IpAddr>,
-    /// Port on which it listens, never 0.
+    /// Port on which this endpoint listens, never 0.
     pub port: u16,
     /// Byte range of the address text in the payload; empty if the message has no address.
     pub text: Range<usize>,
@@ -112,8 +112,8 @@ impl Parser<'_> {
         Some(())
     }
 
-    /// Consumes a decimal number that is at most `max`. Another character must follow the last digit, because otherwise the number could
-    /// continue in the next segment.
+    /// Consumes a decimal number of at most five digits that is at most `max`. Another character must follow the last digit, because
+    /// otherwise the number could continue in the next segment.
     fn number(&mut self, max: u32) -> Option<u32> {
         let mut value = 0u32;
         let first = self.at;

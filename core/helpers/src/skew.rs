@@ -1,5 +1,5 @@
-//! The shift of sequence numbers in one direction of a TCP connection, after text was replaced by text of another length. From the position
-//! of the latest change on, the shift is the sum of all changes; before it, the sum of the earlier changes.
+//! The shift of sequence numbers in one direction of a TCP connection, after text was replaced by text of another length. After the start of
+//! the segment with the latest change, the shift is the sum of all changes; up to this start, it is the sum of the earlier changes.
 
 /// The shift of sequence numbers in one direction. The default shifts nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

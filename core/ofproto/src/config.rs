@@ -107,6 +107,7 @@ impl Ofproto {
     }
 }
 
+/// The flow to evict; `None` if the table is within its limit or no flow may be evicted.
 fn overfull(table: &Table) -> Option<Arc<crate::rule::Rule>> {
     let max = table.config.max_flows? as usize;
     if table.classifier.len() > max { evict::choose_victim(table) } else { None }

@@ -35,6 +35,7 @@ fn eviction_key(rule: &Rule) -> (u16, Millis, u64) {
     (rule.importance, rule.deadline(), rule.id())
 }
 
+/// The values of the table's eviction fields in the match of the rule; rules with equal values form a group.
 fn group_of(table: &Table, rule: &Rule) -> Vec<u128> {
     let flow = rule.matching().expand_flow();
     let value = |f: &flow::Subfield| if f.field.prereqs_ok(&flow) { f.get(&flow) } else { 0 };

@@ -1,7 +1,8 @@
 //! Expiry of flows.
 //!
 //! A flow expires when more time than its timeout has passed, as in Open vSwitch; exactly at the timeout it still
-//! exists. Idle timeouts depend on the time of last use, so the caller must add the datapath's counters before.
+//! exists. Idle timeouts depend on the time of last use, so before [`Ofproto::expire`] the caller must add the datapath's counters
+//! to the rules.
 
 use crate::effects::Effects;
 use crate::ofproto::Ofproto;

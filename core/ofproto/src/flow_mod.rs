@@ -27,14 +27,14 @@ pub(crate) struct StateEditor<'a> {
 }
 
 impl StateEditor<'_> {
-    /// Executes one flow mod, and deletes learned flows whose `learn` flow it has removed.
+    /// Executes one flow mod, and then deletes the learned flows that no rule learns any more.
     pub(crate) fn flow_mod(&mut self, r: FlowRequest) -> Result<(), OfError> {
         self.flow_mod_alone(r)?;
         self.delete_learned();
         Ok(())
     }
 
-    /// Deletes learned flows after the last flow was removed whose `learn` action with `delete_learned` adds them.
+    /// Deletes the flows that were learned by `learn` actions with `delete_learned`, if no rule has such an action any more.
     pub(crate) fn delete_learned(&mut self) {
         while let Some((cookie, table)) = self.state.next_unlearned() {
             let criteria =

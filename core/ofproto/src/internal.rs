@@ -1,4 +1,4 @@
-//! The switch's own flows in the internal table, which is the last one. `bridge/dump-flows` prints them.
+//! The switch's own flows in the internal table, which is the last table. `bridge/dump-flows` prints them.
 
 use crate::effects::{Change, Effects};
 use crate::flow_mod::StateEditor;
@@ -15,7 +15,7 @@ use openflow::flow_mod::FlowMod;
 use std::sync::Arc;
 use units::Millis;
 
-/// `OFPR_*` value for a table miss without a table-miss flow.
+/// Reason of packet-ins for a table miss without a table-miss flow (internal to Open vSwitch: `OFPR_IMPLICIT_MISS`).
 pub const REASON_IMPLICIT_MISS: u8 = 7;
 
 /// Creates the internal table and its flows.

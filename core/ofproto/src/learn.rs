@@ -24,7 +24,7 @@ impl Ofproto {
     /// with the same cookie, 0: no limit.
     ///
     /// # Errors
-    /// The flow mod is not one that `learn` can make, or any error of a flow mod.
+    /// `learn` cannot make this flow mod, or the execution of the flow mod fails.
     pub fn learn(&mut self, fm: &FlowMod, limit: u32, used: Millis, now: Millis) -> Result<Effects, OfError> {
         let plain = fm.command == FlowCommand::ModifyStrict && fm.table != TABLE_ALL;
         if !plain || fm.flags.reset_counts || fm.buffer_id != NO_BUFFER {

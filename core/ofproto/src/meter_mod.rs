@@ -18,6 +18,7 @@ use units::Millis;
 
 /// Supported band types as bits, by their numbers on the wire: drop (1) and DSCP remark (2).
 const BAND_TYPES: u32 = 1 << 1 | 1 << 2;
+/// Supported meter flags.
 const FLAGS: u16 = meter_flags::KBPS | meter_flags::PKTPS | meter_flags::BURST | meter_flags::STATS;
 
 impl StateEditor<'_> {

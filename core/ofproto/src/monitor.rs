@@ -1,6 +1,6 @@
 //! Flow monitors of one connection: they select the flow changes that are reported to the connection.
 //!
-//! Existing flows are reported at once, changes when they are made. Monitoring is paused for a connection whose controller reads
+//! Existing flows are reported at once; changes are reported when they are made. Monitoring is paused for a connection whose controller reads
 //! too slowly: until the controller has read everything, only removals of flows that existed before the pause are reported.
 //! Afterwards all flows that were added or changed during the pause are reported. Rules are numbered in the order of changes, so a rule
 //! was changed during the pause if its number is greater than the last number before the pause.

@@ -1,4 +1,4 @@
-//! Checks and converts flow mods of controllers without the tables.
+//! Checks and converts flow mods of controllers without access to the tables.
 //!
 //! **Threads**: any. The thread that decodes flow mods also converts them, so that only the short form is handed to the owner of the
 //! tables.

@@ -17,7 +17,7 @@ use units::Millis;
 /// Largest priority in OpenFlow. Rules with a higher priority are hidden from OpenFlow.
 pub const PRIORITY_MAX: u32 = 0xffff;
 
-/// Counters of a rule. A rule that replaces it by modification shares them, unless the counters are reset.
+/// Counters of a rule. When a modification replaces a rule, the new rule shares the counters of the old rule, unless they are reset.
 #[derive(Debug, Default)]
 pub struct RuleStats {
     packets: AtomicU64,

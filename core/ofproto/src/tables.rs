@@ -13,7 +13,7 @@ use flow::{Flow, TlvTable};
 use openflow::error::OfError;
 use std::sync::Arc;
 
-/// The switch's own rules, on which packets are counted for which no rule of a controller decides.
+/// The switch's own rules. They count the packets that no rule of a controller handles.
 #[derive(Clone, Debug)]
 pub struct InternalRules {
     /// Rule of misses that are sent to the controller.

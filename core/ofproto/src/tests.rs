@@ -155,8 +155,8 @@ fn modify_strict_needs_match_and_priority() {
     assert_eq!(outs, [out(2), out(9)]);
 }
 
-/// OpenFlow 1.0.2 §4.6: a modification that finds no flow adds one. Not in 1.2 and later, which the codec signals by
-/// a new cookie of all ones, and not if the request filters by cookie.
+/// OpenFlow 1.0.2 §4.6: a modification that finds no flow adds one. It adds none in 1.2 and later (the codec then sets a new cookie of
+/// all ones), or if the request filters by cookie.
 #[test]
 fn modify_that_finds_nothing() {
     let modify = fm(FlowCommand::Modify, in_port(1), 1);
@@ -309,8 +309,8 @@ fn learned_flows_are_refreshed() {
     assert!(o.learn(&FlowMod { command: FlowCommand::Add, ..learn }, 0, T0, T0).is_err());
 }
 
-/// Learned flows are deleted with the last flow that learns them, but not by a modification after which the flow
-/// still learns them.
+/// Learned flows are deleted when the last flow that learns them is deleted. They stay if a modified flow still learns
+/// them.
 #[test]
 fn learned_flows_are_deleted_with_the_last_learning_flow() {
     let learn =

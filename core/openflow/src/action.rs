@@ -155,7 +155,7 @@ pub enum Action {
 pub struct Ct {
     /// Commit the connection to the connection tracking table.
     pub commit: bool,
-    /// Remove an existing connection that the packet belongs to in the reply direction, before committing.
+    /// If the packet belongs to the reply direction of an existing connection, remove this connection before committing.
     pub force: bool,
     /// The zone.
     pub zone: NumberOrField,

@@ -18,7 +18,7 @@ pub struct MonitorFlags {
     pub modify: bool,
     /// Include the actions.
     pub instructions: bool,
-    /// Report also the controller's own changes completely, and not abbreviated.
+    /// Report the controller's own changes completely, too, instead of abbreviated.
     pub no_abbrev: bool,
     /// `OFPFMF_ONLY_OWN`. Open vSwitch treats the flag like the "own" flag of older forms: the controller's own
     /// changes are reported completely.

@@ -10,9 +10,9 @@ pub struct PortConfig {
     pub port_down: bool,
     /// No spanning tree on this port (1.0).
     pub no_stp: bool,
-    /// Drop received packets.
+    /// Drop received packets, except for spanning tree packets.
     pub no_recv: bool,
-    /// Drop received packets, spanning tree packets included (1.0).
+    /// Drop received spanning tree packets (1.0).
     pub no_recv_stp: bool,
     /// Exclude the port from floods (1.0 and Nicira).
     pub no_flood: bool,
@@ -46,7 +46,7 @@ pub struct PortState {
     pub stp: StpState,
 }
 
-/// Features of a port, in the bits of OpenFlow 1.1 and later; the codec converts those of 1.0.
+/// Features of a port, in the bits of OpenFlow 1.1 and later; the codec converts the bits of 1.0.
 pub mod features {
     #![allow(missing_docs)]
     pub const HD_10MB: u32 = 1 << 0;

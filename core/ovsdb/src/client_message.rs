@@ -1,8 +1,8 @@
-//! Messages of clients. The operations of a long `parse_transact` request are not parsed together.
+//! Messages of clients. The operations of a long `transact` request are parsed one by one.
 //!
 //! A JSON tree takes many times the memory of its text: 80 bytes for a number, 500 for the smallest object. So the
-//! operations of a long `parse_transact` request stay text, and each is parsed when it is executed. Other messages
-//! are parsed completely. An operation or other message whose tree would be too large is refused.
+//! operations of a long `transact` request stay text, and each is parsed when it is executed. Other messages are parsed
+//! completely. An operation or other message whose tree would be too large is refused.
 
 use crate::stream::{self, StreamError};
 use crate::{Error, Message};
@@ -12,8 +12,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Maximum memory in bytes of the tree of one operation, or of a message that is not a transaction. A set of a
-/// million UUIDs in one operation takes two thirds of it.
+/// Maximum memory in bytes of the tree of one operation, or of a message that is not a transaction. A set of about
+/// 800,000 UUIDs in one operation reaches this limit.
 const TREE_MAX: usize = 512 << 20;
 /// Estimated memory of an array element or object member in bytes, including the array's spare capacity.
 const VALUE_MEMORY: usize = 120;
@@ -22,7 +22,7 @@ const ARRAY_MEMORY: usize = 320;
 /// Estimated memory of the smallest object in bytes: four members and the table of their names.
 const OBJECT_MEMORY: usize = 512;
 
-/// The parameters of a `parse_transact` request: the database and the operations.
+/// The parameters of a `transact` request: the database and the operations.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Parameters {
     /// A parsed request.
@@ -31,7 +31,7 @@ pub enum Parameters {
     Text(Operations),
 }
 
-/// The operations of a long `parse_transact` request, as text.
+/// The operations of a long `transact` request, as text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operations {
     database: String,
@@ -44,7 +44,7 @@ pub struct Operations {
 /// A message of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientMessage {
-    /// A long `parse_transact` request.
+    /// A long `transact` request.
     Transact {
         /// Id of the request.
         id: Json,
@@ -56,7 +56,7 @@ pub enum ClientMessage {
 }
 
 impl ClientMessage {
-    /// Parses a message. A valid `parse_transact` request becomes [`ClientMessage::Transact`].
+    /// Parses a long message. A valid `transact` request becomes [`ClientMessage::Transact`].
     pub fn parse(text: Vec<u8>) -> Result<ClientMessage, StreamError> {
         if let Some((id, database, ranges)) = parse_transact(&text) {
             let too_large =
@@ -74,7 +74,7 @@ impl ClientMessage {
     }
 }
 
-/// Id, database and byte ranges of the operations, if the text is a valid `parse_transact` request. Returns `None` for an
+/// Id, database and byte ranges of the operations, if the text is a valid `transact` request. Returns `None` for an
 /// invalid request: the caller then parses the complete text, which gives the error.
 fn parse_transact(text: &[u8]) -> Option<(Json, String, Vec<Range<usize>>)> {
     let members: BTreeMap<String, &RawValue> = serde_json::from_slice(text).ok()?;

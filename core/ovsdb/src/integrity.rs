@@ -15,10 +15,11 @@ use uuid::Uuid;
 /// A row: its table's index and its UUID.
 pub(crate) type RowId = (usize, Uuid);
 
-/// A strong reference: the column and the row that it refers to.
+/// A strong reference: the referring column and the target row.
 type Reference = (usize, RowId);
 
-/// The rows that a transaction inserted, changed or deleted, each with its content before; `None`: inserted.
+/// The rows that a transaction inserted, changed or deleted, each with its content before the transaction; `None`: the
+/// transaction inserted the row.
 type ChangedRows = BTreeMap<RowId, Option<Arc<Row>>>;
 
 /// A transaction's working copy of the tables.
@@ -66,7 +67,8 @@ impl<'a> Draft<'a> {
         change(Arc::make_mut(row))
     }
 
-    /// Checks references, row limits and indexes, updates what depends on the changes, and returns the commit.
+    /// Checks references, row limits and indexes, deletes rows that lost their last reference, sets row versions, and
+    /// returns the commit.
     pub fn finish(mut self, new_uuid: &mut dyn FnMut() -> Uuid) -> Result<Commit, Error> {
         self.forget_unchanged();
         let puts = self.puts;
@@ -167,7 +169,7 @@ impl<'a> Draft<'a> {
         self.tables[table].references.get(&uuid).copied().unwrap_or(0)
     }
 
-    /// Counts a new strong reference from row `id`.
+    /// Counts a new strong reference of row `id`. A reference to the row itself does not count: it must not keep the row.
     fn add_reference(&mut self, id: RowId, (column, target): Reference) -> Result<(), Error> {
         if target == id {
             return Ok(());
@@ -185,8 +187,8 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Removes a strong reference from row `id` from the count. Its target may have no reference any more, so it is added
-    /// to `suspects`.
+    /// Subtracts a strong reference of row `id` from the count of the target. This may have been the last reference, so
+    /// the target is added to `suspects`.
     fn remove_reference(&mut self, id: RowId, (_, target): Reference, suspects: &mut BTreeSet<RowId>) {
         if target == id {
             return;
@@ -307,7 +309,7 @@ fn index_key(columns: &[usize], row: &Row) -> Vec<Arc<Datum>> {
     columns.iter().map(|&c| row.shared(c).clone()).collect()
 }
 
-/// The strong references of a row, possibly with duplicates if the value is a map.
+/// The strong references of a row; with duplicates if several pairs of a map refer to the same row.
 fn strong_references(table: &TableSchema, row: &Row) -> Vec<Reference> {
     let mut found = Vec::new();
     for (column_index, column) in table.columns.iter().enumerate().skip(FIRST_COLUMN) {

@@ -81,7 +81,8 @@ impl<S: Copy + Eq> LockTable<S> {
         self.locks.get(name).is_some_and(|q| q.sessions.first() == Some(&session))
     }
 
-    /// The locks that the session owns, waits for, and lost to `steal`.
+    /// Three lists: the locks that the session owns, those that it waits for, and those that it has lost to
+    /// `steal`.
     pub fn of(&self, session: S) -> [Vec<&str>; 3] {
         let mut lists = [const { Vec::new() }; 3];
         for (name, queue) in &self.locks {

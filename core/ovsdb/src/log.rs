@@ -22,6 +22,7 @@ use sha1::{Digest, Sha1};
 use std::sync::Arc;
 use uuid::Uuid;
 
+/// The text with which each record begins.
 const MAGIC: &str = "OVSDB JSON ";
 const CLUSTER_MAGIC: &[u8] = b"OVSDB CLUSTER";
 /// Maximum length of a header in bytes; a longer line is not a header.
@@ -38,7 +39,7 @@ pub enum LogError {
     /// The file does not begin with the magic text.
     #[error("not a database file: it does not begin with \"OVSDB JSON\"")]
     Foreign,
-    /// A record is damaged that is not just an incomplete last one.
+    /// A record is damaged, and it is not merely an incomplete last record.
     #[error("record at byte {offset} is damaged: {cause}; the file was left as it is")]
     Damaged {
         /// Offset of the record in bytes.
@@ -94,8 +95,8 @@ pub fn read(file: &[u8]) -> Result<Records, LogError> {
                 records.push((offset, json));
                 offset += len;
             }
-            // This also covers a length that reaches beyond the end of the file. In each case the caller reports what is
-            // dropped.
+            // Also the case of a length that reaches beyond the end of the file, if no further record follows. The
+            // caller reports what is dropped.
             Err(Fault::Incomplete) => {
                 tail_fault = Some(format!("the record at offset {offset} is cut off"));
                 break;

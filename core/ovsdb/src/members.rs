@@ -50,7 +50,7 @@ impl Kinds {
 
 /// Reads the members of an object.
 pub struct Members<'a> {
-    /// The object; `None` if the JSON is none.
+    /// The object; `None` if the JSON is not an object.
     object: Option<&'a Map<String, Json>>,
     whole: &'a Json,
     /// Name of the object in error messages.

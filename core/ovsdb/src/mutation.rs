@@ -153,7 +153,7 @@ impl Mutation {
     }
 }
 
-/// Parses the argument of `delete`: elements of a set, or pairs or only keys of a map.
+/// Parses the argument of `delete`: elements of a set; pairs of a map, or only their keys.
 fn delete_argument(value: &Json, ty: &Type, symbols: &mut Symbols) -> Result<Datum, Error> {
     let any = Type { min: 0, max: u32::MAX, ..ty.clone() };
     let first = Datum::from_json(value, &any, Some(symbols));

@@ -96,7 +96,8 @@ impl Operation {
         Operation(object)
     }
 
-    /// Inserts a row. If `name` is not empty, other operations of the transaction can refer to the row by it.
+    /// Inserts a row. If `name` is not empty, other operations of the transaction can refer to the row by
+    /// this name.
     pub fn insert(table: &str, name: &str) -> Operation {
         let mut operation = Operation::new("insert", json!({"table": table, "row": {}}));
         if !name.is_empty() {
@@ -135,7 +136,7 @@ impl Operation {
         Operation::new("select", json!({"table": table, "where": condition, "columns": columns}))
     }
 
-    /// Fails unless a row still has the values that [`Operation::set`] adds.
+    /// Makes the transaction fail unless a row still has the values that calls of [`Operation::set`] name.
     pub fn verify(table: &str, row: impl Into<RowId>) -> Operation {
         let rest = json!({"table": table, "where": [uuid_clause(row)], "timeout": 0, "until": "==", "columns": [], "rows": [{}]});
         Operation::new("wait", rest)
@@ -146,7 +147,7 @@ impl Operation {
         Operation::new("comment", json!({"comment": text}))
     }
 
-    /// Fails unless the session owns a lock.
+    /// Makes the transaction fail unless the session owns a lock.
     pub fn assert(lock: &str) -> Operation {
         Operation::new("assert", json!({"lock": lock}))
     }

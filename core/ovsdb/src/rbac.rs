@@ -2,10 +2,10 @@
 //! itself.
 //!
 //! A role has a permission for each table. A permission states which columns authorize a client for a row
-//! (`authorization`: the client is authorized if the value of such a column equals the common name of its certificate;
-//! the name `""` authorizes every client for all rows), whether rows may be inserted and deleted, and which columns may
-//! be changed. If the database does not have these tables or the client has no role, everything is permitted. A client
-//! with a role but without a certificate may change nothing.
+//! (`authorization`: the client is authorized if the value of one of these columns equals the common name of its
+//! certificate; the name `""` authorizes every client for all rows), whether rows may be inserted and deleted, and
+//! which columns may be changed. If the database does not have these tables or the client has no role, everything is
+//! permitted. A client with a role but without a certificate may change nothing.
 //!
 //! Source: ovsdb(7) and ovn-sb(5), "RBAC_Role" and "RBAC_Permission".
 

@@ -360,7 +360,7 @@ impl Replica {
         Some(id)
     }
 
-    /// Returns the result of a finished transaction, each once.
+    /// Returns the next result of a finished transaction; each result is returned once.
     pub fn poll_result(&mut self) -> Option<(TransactionId, TransactionResult)> {
         self.results.pop_front()
     }

@@ -48,7 +48,7 @@ pub struct TableSchema {
     declared_root: bool,
     /// Maximum number of rows; `u32::MAX` is unlimited.
     pub max_rows: u32,
-    /// Sets of columns whose values must be unique.
+    /// The columns of each index: no two rows may have the same values in all columns of an index.
     pub indexes: Vec<Vec<usize>>,
 }
 
@@ -279,7 +279,7 @@ impl Column {
         let ty = members.required("type", Kinds::STRING.or(Kinds::OBJECT));
         members.finish()?;
         let ty = Type::from_json(ty.unwrap_or(&Json::Null))?;
-        // A column of weak references is always mutable, because the deletion of another row changes it.
+        // A column of weak references is always mutable, because deleting a referenced row changes its value.
         let weak = ty.references().any(|(_, to)| !to.strong);
         Ok(Column {
             default: Arc::new(Datum::default_of(&ty)),

@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 const MAX_DEPTH: usize = 1000;
 
 /// Stack size in bytes of threads that parse messages of clients, because parsing is recursive. In a debug build the
-/// deepest value needs half of it.
+/// deepest value needs half of this.
 pub const STACK: usize = 8 << 20;
 
 /// Limits for the size of a value.
@@ -32,10 +32,10 @@ impl Limits {
 /// Reason why a stream cannot be read further.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StreamError {
-    /// A value is larger than the limit, in bytes.
+    /// The text of a value is longer than this limit in bytes.
     #[error("message longer than {0} bytes")]
     TooLong(usize),
-    /// A value holds more values than the limit.
+    /// A value contains more elements, member names and member values than this limit.
     #[error("message of more than {0} JSON values")]
     TooMany(usize),
     /// The tree of a value would take more than this many bytes.
@@ -163,7 +163,8 @@ impl Splitter {
         Ok(None)
     }
 
-    /// Removes and returns the text up to the current position. Does not copy it if it is most of the buffer.
+    /// Removes and returns the text up to the current position. Does not copy the text if it begins the buffer and is at
+    /// least half of it.
     fn take_text(&mut self) -> Vec<u8> {
         self.values = 0;
         let (start, end) = (self.start, self.seen);

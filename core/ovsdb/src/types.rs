@@ -217,7 +217,7 @@ fn optional_u32(members: &mut Members, name: &'static str) -> Result<Option<u32>
 pub struct Type {
     /// Type of elements, or of keys when there is a value type.
     pub key: BaseType,
-    /// Type of values; `None`: the type is no map.
+    /// Type of values; `None`: the type is not a map.
     pub value: Option<BaseType>,
     /// Minimum number of elements: 0 or 1.
     pub min: u32,
@@ -338,6 +338,7 @@ impl Type {
     }
 }
 
+/// Reads the `min` or `max` of a type; 1 if it is missing.
 fn bound(json: Option<&Json>) -> Result<u32, Error> {
     let Some(json) = json else { return Ok(1) };
     let number = as_integer(json).and_then(|v| u32::try_from(v).ok());

@@ -1,10 +1,10 @@
 //! `Frame`: the bytes of one packet in a buffer from a pool, with headroom in front for headers to be pushed.
 //!
 //! A frame is a handle: moving it moves no packet bytes. Its buffer is memory of the switch, or of a device with memory of its own (a DPDK
-//! pool). Only receiving, freeing and transmitting depend on which.
+//! pool). Only receiving, freeing and transmitting depend on the kind of memory.
 //!
 //! The end of a long packet, its *tail*, may still be in the memory of the guest that sent it (`buffer::tail`). Every access to bytes that
-//! are not in the buffer copies the tail first; [`Frame::head`], [`Frame::head_mut`] and [`Frame::read`] avoid that. A frame with an absent
+//! are not in the buffer copies the tail first; [`Frame::head`], [`Frame::head_mut`] and [`Frame::read`] avoid this copy. A frame with an absent
 //! tail must be completed or freed before the iteration in which it was received ends.
 //!
 //! A [`FramePool`] belongs to one worker. It keeps freed buffers of the usual size for the next receive, so that a worker normally
@@ -154,8 +154,8 @@ impl Frame {
         self.buffer.slice(self.start as usize, self.len as usize)
     }
 
-    /// The packet, or, if its tail is absent, its bytes that are in the buffer: at least its headers, if they have the usual length. The
-    /// length of the packet is [`Frame::len`].
+    /// The bytes of the packet that are in the buffer: all bytes, unless the tail is absent. They include at least the headers, if these
+    /// have the usual length. The length of the packet is [`Frame::len`].
     #[inline(always)]
     pub fn head(&self) -> &[u8] {
         self.buffer.front(self.start as usize, self.len as usize)
@@ -306,8 +306,8 @@ impl Frame {
         Some(())
     }
 
-    /// Makes the packet `n` bytes longer at the front and returns the new bytes, which are not cleared. The packet is moved if only the
-    /// tailroom is large enough. `None`: the buffer is too small.
+    /// Makes the packet `n` bytes longer at the front and returns the new bytes, which are not cleared. If the headroom is too small, the
+    /// packet is moved back into the tailroom. `None`: the buffer is too small.
     pub fn push_front(&mut self, n: usize) -> Option<&mut [u8]> {
         if n > self.start as usize {
             self.move_back(n)?;
@@ -366,7 +366,7 @@ pub struct FramePool {
     free: Vec<Buffer>,
     /// Maximum number of buffers in `free`.
     free_max: usize,
-    /// Free buffers of the largest size. They are reused, because clearing 64 KiB for each TCP segment would cost more than copying it.
+    /// Free buffers of the largest size. They are reused, because clearing 64 KiB for each large frame would cost more than copying the packet.
     free_large: Vec<Buffer>,
     returns: Returns,
 }
@@ -453,7 +453,7 @@ impl FramePool {
     /// Frees the buffer of a frame. A buffer of a device is returned to the device at the next [`FramePool::flush`] at the latest.
     ///
     /// Inlined, so that the buffer handle is copied once, from the list of frames to the list of free buffers. An intermediate copy would
-    /// be written as words and read as vectors, for which the processor waits until all earlier writes are complete.
+    /// be written as words and read as vectors. The processor delays such a read until all earlier writes are complete.
     #[inline(always)]
     pub fn free(&mut self, frame: Frame) {
         let Frame { buffer, .. } = frame;
@@ -464,7 +464,7 @@ impl FramePool {
         }
     }
 
-    /// Frees a buffer of the switch's own memory that has a tail or another size, or is in excess.
+    /// Frees a buffer of the switch's own memory that has a tail or another size, or for which the list of free buffers has no space.
     #[inline(never)]
     fn free_other(&mut self, mut buffer: Buffer) {
         if !buffer.is_complete() {

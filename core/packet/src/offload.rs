@@ -1,8 +1,8 @@
 //! Unfinished offloads of a frame: a checksum that must be finished, segmentation.
 //!
-//! A kernel that sends to a virtual device leaves both to the receiver, and so may a NIC. The switch stores them with the frame and passes
-//! them to the device that transmits the frame. Only if that device does not support them, [`Offload::finish`] does the work in software.
-//! So TCP crosses the switch in frames of up to 64 KiB.
+//! A kernel that sends to a virtual device leaves both to the receiver, and a NIC may deliver such frames too. The switch stores them with
+//! the frame and passes them to the device that transmits the frame. Only if that device does not support them, [`Offload::finish`] does
+//! the work in software. So TCP crosses the switch in frames of up to 64 KiB.
 //!
 //! Invariants for code that changes a frame. Bytes added or removed in front of the transport header must be reported by
 //! [`Offload::shift`]. While `csum` is set, the checksum field contains the sum of the pseudo header, **not** complemented: a change of IP
@@ -13,8 +13,8 @@ use crate::rx_checksums::{RX_CHECKSUMS, RxChecksums};
 use crate::segment;
 pub use crate::segment::GsoKind;
 
-/// Maximum number of segments per frame: enough for 64 KiB in segments smaller than those of any TCP. Without this limit, one frame of a
-/// guest could make the switch send tens of thousands of packets.
+/// Maximum number of segments per frame: enough for 64 KiB in segments of 32 bytes, which are smaller than those of any TCP. Without this
+/// limit, one frame of a guest could make the switch send tens of thousands of packets.
 pub const SEGMENTS_MAX: usize = 2048;
 
 /// Offset of the byte with the header length in a TCP header.

@@ -28,8 +28,8 @@ pub trait RxQueue: Send {
     /// Appends up to `max` received frames, in buffers from `pool`, to `out`. Returns at once if there are none.
     fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult;
     /// Returns the buffers of absent tails to their sender, and [held](crate::held_buffers) buffers. Must be called after each `rx` whose
-    /// result has `needs_return`, by the same thread, when all of its frames are complete or freed. Returns false if one is not: then the
-    /// queue receives nothing until a later call returns true.
+    /// result has `needs_return`, by the same thread, when all frames of that `rx` are complete or freed. Returns false if a frame is
+    /// neither: then the queue receives nothing until a later call returns true.
     fn return_buffers(&mut self) -> bool {
         true
     }
@@ -37,8 +37,9 @@ pub trait RxQueue: Send {
     fn waiting(&mut self) -> Option<u32> {
         None
     }
-    /// Enables (`on`) or disables notification when frames arrive. The device defines how it notifies the owner of its descriptor. Returns
-    /// false if the device does not support notification. Frames that arrived before this call are not notified: poll once afterwards.
+    /// Enables (`on`) or disables notification when frames arrive. The device defines how it notifies; for example, a file
+    /// descriptor becomes readable. Returns false if the device does not support notification. Frames that arrived before this call
+    /// cause no notification: poll once afterwards.
     fn arm(&mut self, _on: bool) -> bool {
         false
     }

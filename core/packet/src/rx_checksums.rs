@@ -21,7 +21,7 @@ pub enum RxChecksum {
     Nothing,
     /// The checksum is wrong, whatever the field contains.
     Wrong,
-    /// The sender has left the checksum unfinished, and it is or will be finished: it need not be verified.
+    /// The sender has left the checksum unfinished. It has been finished since, or will be, so it need not be verified.
     Open,
     /// The checksum is right. The value is the content of the field at that time.
     Right(u16),

@@ -4,14 +4,17 @@
 //! Frames come from guests and devices, and their offload metadata may not fit them. A frame that cannot be parsed is refused with `None`;
 //! the caller drops and counts it. Sources: RFC 1071, RFC 9293 3.1, RFC 768; metadata as in [`crate::offload`].
 
+/// Offset of the Ethernet type in a frame without VLAN tags.
 const ETHERNET: usize = 12;
 const ETHERTYPE_IPV4: u16 = 0x0800;
 const ETHERTYPE_IPV6: u16 = 0x86dd;
 const IPPROTO_TCP: u8 = 6;
 const IPPROTO_UDP: u8 = 17;
+/// Offset of the checksum in an SCTP header.
 const SCTP_CHECKSUM: u16 = 8;
 const FIN_PSH: u8 = 0x09;
 const CWR: u8 = 0x80;
+/// Maximum length of a frame that is segmented, in bytes. Longer frames are refused as invalid.
 const SEGMENTED_FRAME_MAX: usize = 1 << 17;
 
 /// Adds 16-bit words to `start`, not folded. A single last byte is the upper half of its word.
@@ -171,7 +174,7 @@ pub fn make_partial_head(frame: &mut [u8], len: usize) -> Option<(u16, u16)> {
     Some((u16::try_from(l.l4).ok()?, offset))
 }
 
-/// Returns whether the checksum of an IPv4 header is right. IPv6 has none: true.
+/// Returns whether the checksum of an IPv4 header is right. Always true for IPv6, which has no header checksum.
 pub(crate) fn is_ip_checksum_right(frame: &[u8], l: &Layout) -> bool {
     l.v6 || frame.get(l.l3..l.l4).is_some_and(|header| fold(sum(header, 0)) == 0xffff)
 }

@@ -21,8 +21,7 @@ pub fn decode(header: &[u8; LEN], frame: &mut [u8]) -> Option<Offload> {
     decode_head(header, frame, frame.len())
 }
 
-/// [`decode`] for a frame of `len` bytes of which only `head` is present. Also `None` if the header refers to bytes after `head` that it
-/// needs.
+/// [`decode`] for a frame of `len` bytes of which only `head` is present. Also `None` if decoding needs bytes after `head`.
 pub fn decode_head(header: &[u8; LEN], head: &mut [u8], len: usize) -> Option<Offload> {
     let [flags, kind, _, _, size_a, size_b, start_a, start_b, offset_a, offset_b] = *header;
     let mut csum = (flags & NEEDS_CSUM != 0).then_some(PartialChecksum {

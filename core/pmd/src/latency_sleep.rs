@@ -204,7 +204,7 @@ impl LatencySleep {
         self.last_sleep = now.0;
         let late = took.saturating_sub(requested);
         // Steps up and down in the ratio 19:1 converge to the 95th percentile. Probes are too rare for that: about twenty
-        // good ones halve the estimate, and regular sleeps then correct it.
+        // probes that end early enough halve the estimate, and regular sleeps then correct it.
         let step = self.late / 16 + self.per_us / 8;
         let down = if self.probing { self.late / 32 } else { step / 19 + 1 };
         self.late = match late > self.late {

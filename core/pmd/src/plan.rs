@@ -9,8 +9,7 @@
 //! load of both cores and their siblings is lowest; a swap must be clearly better than a move, because it moves two
 //! queues. The plan is complete when each core to be relieved has at most its target load, no step gains enough, or
 //! [`Limits::max_moves`] is reached. The target load is `relieved_at` times the even load, or the load limit if that is
-//! lower, but at least the even load. The caller decides which cores are to be relieved, and when: see
-//! [`crate::predictive`].
+//! lower, but at least the even load. The caller decides which cores to relieve, and when: see [`crate::predictive`].
 
 use crate::cores::Core;
 use std::collections::BTreeMap;
@@ -65,7 +64,7 @@ pub struct Limits {
     pub min_gain: f64,
     /// Least reduction of the load, in cores, for which a queue moves away from a core that is not overloaded.
     pub min_gain_below_limit: f64,
-    /// Least reduction of the load by a swap of two queues, as a multiple of that of a move.
+    /// Least reduction of the load by a swap of two queues, as a multiple of the least reduction by a move.
     pub swap_factor: f64,
 }
 

@@ -1,10 +1,10 @@
 //! `pmd-auto-lb-policy=predictive`: once a second, moves as few queues as necessary.
 //!
-//! Each core has a regret: the accumulated cost of not having moved a queue. Every second the regret decays by 2 %, and
-//! grows by 15 times the core's forecast load above the load limit plus 3 times its forecast load above 1.12 times the
-//! even load of its NUMA node. When the regret of a core reaches 1, the cost of a move, the core is relieved. So a
-//! heavily overloaded core is relieved within a second, a slightly overloaded one within a few seconds, and an unevenly
-//! loaded one later. A short load peak moves nothing.
+//! Each core has a regret: the accumulated cost of not having moved a queue. Every second the regret decays by 2 %.
+//! Then it grows by 15 times the core's forecast load above the load limit, plus 3 times the forecast load above 1.12
+//! times the even load of the core's NUMA node. When the regret of a core reaches 1, the cost of a move, the core is
+//! relieved. So a heavily overloaded core is relieved within a second, a slightly overloaded one within a few seconds,
+//! and an unevenly loaded one later. A short load peak moves nothing.
 //!
 //! The load limit is `pmd-auto-lb-load-threshold` if that is set, otherwise 99 %; but at least the even load, which no
 //! move can improve. The other two `pmd-auto-lb` settings belong to the variance policy. This policy does not use them:

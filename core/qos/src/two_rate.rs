@@ -2,7 +2,7 @@
 //!
 //! The meter of the packet's queue gives the packet a colour. The meter of the port starts from that colour and gives
 //! the final one. The packet is dropped if the final colour is red. Packets for a queue that does not exist belong to
-//! queue 0.
+//! queue 0; if queue 0 does not exist either, they are dropped.
 
 use crate::outcome::{Invalid, QueueCounts};
 use crate::tokens::Tokens;

@@ -4,7 +4,8 @@ use crate::header::Fragment;
 use crate::key::Key;
 use units::Millis;
 
-/// Maximum number of fragments of a datagram. With the smallest minimum size that can be set (400 bytes), the longest datagram has 193.
+/// Maximum number of fragments of a datagram. With the smallest minimum size that can be set (400 bytes, of which at most 60 are the
+/// header), the longest IPv4 datagram has at most 193.
 const PARTS_MAX: usize = 256;
 
 /// A fragment of a datagram.

@@ -12,6 +12,7 @@ const OFFSET_UNIT: u32 = 8;
 const MORE_V4: u16 = 0x2000;
 const OFFSET_V4: u16 = 0x1fff;
 const MORE_V6: u16 = 1;
+/// Length of an IPv6 fragment header in bytes.
 const FRAGMENT_HEADER: usize = 8;
 
 /// A fragment, as its headers describe it.

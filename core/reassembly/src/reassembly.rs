@@ -55,8 +55,8 @@ impl<T> Reassembly<T> {
         }
     }
 
-    /// Reads a packet from its network header on. Returns a fragment to [`add`](Reassembly::add). `None`: the packet is no valid fragment,
-    /// or reassembly is disabled; it is tracked as it is.
+    /// Reads a packet from its network header on. Returns a fragment to [`add`](Reassembly::add). `None`: the packet is not a valid
+    /// fragment, or reassembly is disabled; the packet is tracked as it is.
     pub fn read(&self, dl_type: u16, l3: &[u8]) -> Option<Fragment> {
         let Content::Fragment(fragment) = read(dl_type, l3) else { return None };
         let settings = self.settings.of(family(fragment.v6));
@@ -70,7 +70,7 @@ impl<T> Reassembly<T> {
         Some(fragment)
     }
 
-    /// Adds a fragment. Fragments that expire or are evicted at this occasion are appended to `removed`.
+    /// Adds a fragment. Fragments that this call removes, because they have expired or are evicted, are appended to `removed`.
     pub fn add(
         &self,
         fragment: &Fragment,
@@ -111,7 +111,7 @@ impl<T> Reassembly<T> {
         self.remove(|table, removed| table.purge(now, removed))
     }
 
-    /// Removes the datagrams of which the first received fragment came from this port.
+    /// Removes the datagrams whose first received fragment came from this port.
     pub fn forget_port(&self, port: u32) -> Vec<Removed<T>> {
         self.remove(|table, removed| table.forget_port(port, removed))
     }

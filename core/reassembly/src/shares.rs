@@ -1,10 +1,11 @@
 //! Number of fragments per port and source, and the choice of the datagram to evict when the table is full.
 //!
-//! **The rule.** The port with the most fragments loses one of its datagrams. If sources of this port hold [`HEAVY`] fragments or more, the
+//! **The rule.** The port with the most fragments loses one of its datagrams. If a source of this port holds [`HEAVY`] fragments or more, the
 //! source with the most fragments loses its oldest datagram; otherwise the port loses its oldest datagram. Numbers of fragments are
 //! compared in units of [`PORT_UNIT`] (ports) and [`HEAVY`] (sources); among equals the highest port or slot number loses. Sources below
 //! [`HEAVY`] are treated equally: if the largest of them lost a datagram, a flood of single fragments from spoofed sources would evict
-//! exactly those datagrams that have several fragments. With this rule these are usually completed long before they are the oldest.
+//! exactly those datagrams that have several fragments. With this rule, such datagrams are usually completed long before they are the
+//! oldest.
 
 use crate::chain::{Chain, Links, NONE, Slots};
 use cpu::prehashed::ByHash;

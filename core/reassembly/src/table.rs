@@ -14,8 +14,8 @@ pub(crate) const TIMEOUT: Millis = Millis::from_secs(15);
 pub(crate) const PURGE_AFTER: Millis = Millis::from_secs(25);
 /// Maximum average memory per fragment, in bytes. A fragment is rarely longer than 1,500 bytes.
 pub const BYTES_PER_FRAGMENT: u64 = 4096;
-/// Number of expired datagrams that one arriving fragment removes. A fragment begins at most one, so the number of expired datagrams
-/// shrinks.
+/// Maximum number of expired datagrams that one arriving fragment removes. A fragment begins at most one datagram, so the number of expired
+/// datagrams shrinks.
 const EXPIRED_AT_ONCE: usize = 2;
 /// Maximum length of a reassembled frame in bytes, with its Ethernet header, as in Open vSwitch.
 const FRAME_MAX: u32 = 65_535;
@@ -101,8 +101,8 @@ impl<T> Table<T> {
         self.fragments
     }
 
-    /// Adds a fragment. Fragments that expire or are evicted at this occasion are appended to `removed`. `max`: the maximum number of
-    /// fragments.
+    /// Adds a fragment. Fragments that this call removes, because they have expired or are evicted, are appended to `removed`. `max`: the
+    /// maximum number of fragments.
     pub(crate) fn add(
         &mut self,
         f: &Fragment,
@@ -205,7 +205,7 @@ impl<T> Table<T> {
         }
     }
 
-    /// Removes all datagrams of which the first received fragment came from this port.
+    /// Removes all datagrams whose first received fragment came from this port.
     pub(crate) fn forget_port(&mut self, port: u32, removed: &mut Vec<Removed<T>>) {
         while let Some(at) = self.shares.oldest_of(port) {
             self.discard(at, Removal::Purged, removed);

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use units::Millis;
 
-/// Default lifetime of a neighbour that is neither used nor heard of.
+/// Default lifetime of a neighbour that no translation uses and that sends nothing.
 const AGING: Millis = Millis(15 * 60 * 1000);
 /// Maximum lifetime that can be set, in seconds.
 const AGING_MAX_S: u32 = 3600;
@@ -26,7 +26,7 @@ pub struct Neighbour {
     expires: Millis,
     /// A translation has requested the entry.
     requested: bool,
-    /// Position in the eviction order; higher numbers are stored later.
+    /// Number of the last insertion: among entries with equal `requested`, the lowest number is evicted first.
     sequence: u64,
 }
 
@@ -35,7 +35,7 @@ pub struct Neighbour {
 pub enum NeighbourUpdate {
     /// The neighbour was in the table with this Ethernet address.
     Renewed,
-    /// The neighbour is new, or has another Ethernet address than before.
+    /// The neighbour is new, its entry had expired, or its Ethernet address has changed.
     Changed,
 }
 

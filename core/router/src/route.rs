@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub struct Route {
     /// Destination.
     pub prefix: Prefix,
-    /// It applies only to packets with this mark.
+    /// The route applies only to packets with this mark.
     pub mark: u32,
     /// The output device.
     pub dev: Arc<str>,
@@ -20,7 +20,7 @@ pub struct Route {
     pub source: IpAddr,
     /// The route was added by `ovs/route/add`.
     pub user: bool,
-    /// Of the kernel's routes to one destination the one with the lowest metric is used.
+    /// Among the kernel's routes to one destination, the one with the lowest metric is used.
     pub metric: u32,
     /// Number of the insertion: routes are listed in the order in which they were added.
     pub(crate) serial: u64,
@@ -31,7 +31,7 @@ pub struct Route {
 pub struct NewRoute<'a> {
     /// Destination.
     pub prefix: Prefix,
-    /// It applies only to packets with this mark.
+    /// The route applies only to packets with this mark.
     pub mark: u32,
     /// The output device.
     pub dev: &'a str,
@@ -41,7 +41,7 @@ pub struct NewRoute<'a> {
     pub source: Option<IpAddr>,
     /// The route is added by `ovs/route/add`: it is preferred to kernel routes whose prefix is up to 31 bits longer.
     pub user: bool,
-    /// Of the kernel's routes to one destination the one with the lowest metric is used.
+    /// Among the kernel's routes to one destination, the one with the lowest metric is used.
     pub metric: u32,
 }
 

@@ -9,7 +9,7 @@ pub enum Effect {
     Full,
     /// Partial effect; the text says what is missing.
     Partly(&'static str),
-    /// No effect, which changes only performance; the text is the reason.
+    /// No effect, which at most costs performance; the text is the reason.
     None(&'static str),
     /// No effect: the setting needs a part of the switch that is not implemented.
     NotBuilt(Part),

@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut};
 
 /// A value that shares no cache line with another value, so that a core that writes it does not take the lines of other cores' values from
-/// their caches. Use it for the elements of a list of which each is written by another thread.
+/// their caches. Use it for the elements of a list in which each element is written by another thread.
 ///
 /// The alignment is two lines of 64 bytes: x86-64 processors prefetch the neighbour of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

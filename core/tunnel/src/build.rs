@@ -1,7 +1,7 @@
 //! Builds the bytes of a tunnel header from a tunnel's configuration and the fields of a flow.
 //!
-//! Fields that differ from packet to packet stay zero: lengths, source port, checksums, sequence numbers. A UDP checksum of 0xffff means
-//! that the checksum must be computed, as in the text of Open vSwitch's `tnl_push` action.
+//! Fields that differ from packet to packet stay zero: lengths, source port, checksums, sequence numbers. The exception is a UDP checksum
+//! that must be computed: it is 0xffff, as in the text of Open vSwitch's `tnl_push` action.
 
 use crate::Kind;
 use crate::wire::{self, flag, gre, gtpu, vxlan};
@@ -84,7 +84,7 @@ pub enum BuildError {
     Key,
     /// There is no such version.
     Version,
-    /// Options are longer than 252 bytes, or not a multiple of four bytes.
+    /// The options are longer than 252 bytes, or their length is not a multiple of four bytes.
     Options,
     /// The path does not start at the remote end.
     Segments,

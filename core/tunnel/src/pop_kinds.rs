@@ -120,7 +120,8 @@ pub(crate) fn erspan(mut r: ParserState<'_>) -> Result<Popped<'_>, PopError> {
     }
 }
 
-/// `frame_len`: the length of the frame. A message that carries no packet is returned as the complete frame, with the outer headers.
+/// Reads a GTP-U header. `frame_len`: the length of the frame. A message that carries no packet is returned as the complete frame, with the
+/// outer headers.
 pub(crate) fn gtpu(mut r: ParserState<'_>, frame_len: usize) -> Result<Popped<'_>, PopError> {
     let (first, teid) = (word(r.data, 0)?, word(r.data, 4)?);
     let t = &mut r.tunnel;

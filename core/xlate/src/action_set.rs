@@ -15,7 +15,7 @@ enum Slot {
     Set,
     /// Never: the action is not allowed in a set.
     Never,
-    /// At the end. Only the action with the highest rank is executed; without such an action the set does nothing.
+    /// At the end. Only the `Final` action with the highest rank is executed; a set without a `Final` action does nothing.
     Final(usize),
 }
 

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use units::OfPort;
 
 impl<'a> Walk<'a> {
-    /// The output link of a packet. If a hash of the connection selects the link, the returned link is any link, and the
-    /// second value describes the hash. `None`: no link is usable. The source address and the VLAN are in the mask already,
+    /// The output link of a packet. If a hash of the connection selects the link, the returned link is an arbitrary link of the
+    /// bond, and the second value describes the hash. `None`: no link is usable. The source address and the VLAN are in the mask already,
     /// because NORMAL consulted them.
     pub(crate) fn link_of(
         &mut self,

@@ -74,7 +74,7 @@ fn change_packet_type(flow: &Flow, base: &mut Flow, out: &mut Vec<DpAction>) {
         return push_ethernet(flow, base, out);
     }
     pop_outer(flow, base, out);
-    // Only the headers around the inner packet were removed, so its fields are those of the flow.
+    // Only the headers around the inner packet were removed, so the inner packet has the fields of the flow.
     *base = keep_metadata(*flow, base);
     base.packet_type = flow.packet_type;
 }
@@ -103,7 +103,7 @@ pub(crate) fn commit_nsh(
     base.nsh = flow.nsh;
 }
 
-/// Clears the context headers if the packet has none: only metadata type 1 has them. `md_type`: that of the packet.
+/// Clears the context headers if the packet has none: only metadata type 1 has them. `md_type`: the packet's metadata type.
 fn without_absent_context(nsh: Nsh, md_type: u8) -> Nsh {
     if md_type == MD_TYPE_1 { nsh } else { Nsh { context: [0; 4], ..nsh } }
 }

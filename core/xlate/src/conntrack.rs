@@ -26,7 +26,7 @@ impl Walk<'_> {
             }
         };
         self.commit();
-        // The mask starts empty, so after the nested actions it has the bits of mark and label that they wrote.
+        // The masks of mark and label start empty, so after the nested actions they have exactly the bits that these actions wrote.
         let seen = (self.mask.ct_mark, self.mask.ct_label);
         (self.mask.ct_mark, self.mask.ct_label) = (0, [0; 2]);
         self.actions(&ct.actions, last, false);
@@ -57,7 +57,7 @@ impl Walk<'_> {
         report!(self, Detail, "Sets the packet to an untracked state, and clears all the conntrack fields.");
     }
 
-    /// The timeout policy of a zone, if the packet's protocol is one that policies cover.
+    /// The timeout policy of a zone; `None` if the zone has none, or if policies do not cover the packet's protocol.
     fn timeout(&mut self, zone: u16) -> Option<CtTimeout> {
         let number = *self.snapshot.timeouts.get(&zone)?;
         self.mask.nw_proto = u8::MAX;

@@ -157,8 +157,8 @@ impl Dependencies {
 }
 
 impl Dependency {
-    /// The hash of a list, which had this hash, after this dependency is appended. Each look-up of a walk computes it, so it
-    /// has few operations. Packets may determine the metadata, so the hash is keyed against crafted collisions.
+    /// The hash of a list after this dependency is appended; `hash`: the hash of the list before. Each look-up of a walk computes
+    /// a hash, so this takes few operations. Packets may determine the metadata, so the hash is keyed against crafted collisions.
     fn hashed_after(&self, chain: &Chain, hash: u64) -> u64 {
         let name = |bridge: &BridgeId, low: u32| u64::from(bridge.0) << 32 | u64::from(low);
         let words = match self {
@@ -237,8 +237,8 @@ impl Dependency {
     }
 }
 
-/// The rule's match on the received packet, as far as words are unchanged; `None`: the rule matches another in port or other
-/// metadata than those of the look-up.
+/// The rule's match on the received packet, without the words that the walk had changed; `None`: the rule requires an in port or
+/// metadata that the look-up did not have.
 fn rule_match(matching: &SparseMatch, consulted: &Flow, changed: u128) -> Option<Match> {
     let mask = matching.mask().expand();
     let consulted_mask = Flow { in_port: mask.in_port, metadata: mask.metadata, ..Flow::ZERO };

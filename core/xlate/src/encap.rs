@@ -27,7 +27,7 @@ const IPV6: u16 = 0x86dd;
 const TEB: u16 = 0x6558;
 
 impl Walk<'_> {
-    /// Turns a packet from a layer 3 port into an Ethernet packet, as which it enters the tables.
+    /// Turns a packet from a layer 3 port into an Ethernet packet before it enters the tables.
     pub(crate) fn accept_layer_3_packet(&mut self) {
         let port = self.bridge.port(OfPort(self.committed.base.in_port as u16));
         let layer_3_port = port.is_some_and(|p| p.packet_types() == PacketTypes::Layer3);

@@ -65,7 +65,7 @@ impl FrozenMetadata {
 pub enum Step {
     /// An action.
     Do(Action),
-    /// The actions that follow belong to a rule of this table and cookie, which packet-ins contain.
+    /// The following actions belong to a rule of this table with this cookie; packet-ins contain both numbers.
     Unroll {
         /// Table.
         table: u8,
@@ -145,8 +145,8 @@ const ROUNDS: u64 = 2;
 #[derive(Debug, Default)]
 pub struct RecircTable {
     states: HashMap<u32, Entry>,
-    /// Ids by the hash of their state, to find an equal state. A state without references is not among them, so it is not
-    /// shared, until it gets a reference again.
+    /// Ids by the hash of their state, to find an equal state. A state without references is not listed, so it is not shared
+    /// until it gets a reference again.
     by_hash: HashMap<u64, Vec<u32>>,
     /// The id that was assigned last.
     last: u32,
@@ -234,7 +234,7 @@ impl RecircTable {
         self.round += 1;
         while let Some((since, id)) = self.unused.front().copied().filter(|(s, _)| s + ROUNDS <= self.round) {
             self.unused.pop_front();
-            // A state that got a reference meanwhile stays. If it has lost that one as well, a later entry removes the state.
+            // A state that got a reference meanwhile stays. If it has lost this reference, too, a later entry of `unused` removes it.
             if self.states.get(&id).is_some_and(|entry| entry.refs == 0 && entry.unused_since == since) {
                 self.states.remove(&id);
             }

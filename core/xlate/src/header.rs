@@ -7,6 +7,7 @@ use flow::{Flow, VLAN_CFI, Vlan};
 
 /// Bottom-of-stack bit of an MPLS label stack entry.
 pub const MPLS_BOS: u32 = 0x100;
+/// The mask of a complete tag.
 const ALL_TAG: Vlan = Vlan { tpid: 0xffff, tci: 0xffff };
 
 /// Number of tags that the flow has.
@@ -26,8 +27,8 @@ pub fn pop_vlan(flow: &mut Flow, mask: &mut Flow) {
     }
 }
 
-/// Pushes a tag with priority 0 and VLAN 0. If the flow has the maximum number of tags, its innermost tag is dropped, as the
-/// extraction of such a packet would do.
+/// Pushes a tag with priority 0 and VLAN 0. If the flow already has the maximum number of tags, its innermost tag is dropped:
+/// the extraction of a packet with more tags ignores the innermost tags, too.
 pub fn push_vlan(flow: &mut Flow, mask: &mut Flow, tpid: u16) {
     mask.vlans[..vlan_count(flow)].fill(ALL_TAG);
     flow.vlans.copy_within(..VLANS_MAX - 1, 1);
@@ -55,8 +56,8 @@ pub fn mpls_count(flow: &Flow, mask: Option<&mut Flow>) -> usize {
     bottom.map_or_else(|| flow.mpls_lse.iter().filter(|lse| **lse != 0).count(), |i| i + 1)
 }
 
-/// Pushes a copy of the outermost entry; without labels, pushes an entry with TC and TTL of the IP header. `n` is the number
-/// of entries before, and less than `MPLS_MAX`. `clear`: with the first entry, network and transport fields are set to 0.
+/// Pushes a copy of the outermost entry; without labels, pushes an entry with TC and TTL of the IP header. `n`: number of entries
+/// before the push; less than `MPLS_MAX`. `clear`: if this is the first entry, network and transport fields are set to 0.
 pub fn push_mpls(flow: &mut Flow, n: usize, ethertype: u16, mask: Option<&mut Flow>, clear: bool) {
     if n > 0 {
         if let Some(mask) = mask {
@@ -107,6 +108,7 @@ pub fn pop_mpls(flow: &mut Flow, n: usize, ethertype: u16, mut mask: Option<&mut
     true
 }
 
+/// Clears the fields of the headers after the MPLS labels.
 fn clear_l3(flow: &mut Flow) {
     let (dl_dst, dl_src, vlans, mpls_lse) = (flow.dl_dst, flow.dl_src, flow.vlans, flow.mpls_lse);
     *flow = keep_metadata(Flow { dl_dst, dl_src, vlans, mpls_lse, ..Flow::ZERO }, flow);

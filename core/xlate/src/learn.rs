@@ -49,8 +49,8 @@ impl Walk<'_> {
         self.out.stats_targets.push(StatsTarget::Learn(learned));
     }
 
-    /// Returns whether the flow can be learned within the limit, or exists already. If the flow is really added, this is
-    /// checked again.
+    /// Returns whether the flow can be learned within the limit, or exists already. The limit is checked again when the flow is
+    /// added.
     fn may_add_learned(&mut self, learned: &LearnedFlow) -> bool {
         let LearnedFlow { flow_mod, limit, .. } = learned;
         let tables = &self.bridge.tables;

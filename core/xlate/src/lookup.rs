@@ -1,7 +1,7 @@
 //! Table look-ups: finds the rule of a packet and executes its actions.
 //!
-//! A look-up always returns a rule. If no flow of the table matches, it is one of the switch's internal rules, which sends
-//! the packet to the controller or drops it. Limits of nesting depth and of the number of look-ups end resubmit loops.
+//! A look-up always returns a rule. If no flow of the table matches, the rule is one of the switch's internal rules, which
+//! sends the packet to the controller or drops it. Limits of nesting depth and of the number of look-ups end resubmit loops.
 
 use crate::messages::report;
 use crate::outcome::StatsTarget;
@@ -25,7 +25,7 @@ static PORT_WORDS: LazyLock<u128> = LazyLock::new(|| {
 /// Parameters of a look-up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LookupParams {
-    /// The ingress port that this look-up matches: `resubmit` may name another one.
+    /// The ingress port that this look-up matches: `resubmit` may name a port other than the packet's in port.
     pub port: u32,
     /// The table.
     pub table: u8,

@@ -7,7 +7,7 @@ use flow::Flow;
 use openflow::action::Action;
 use std::fmt::Arguments;
 
-/// Adds a line to the trace, if one is requested and not full.
+/// Adds a line to the trace, if a trace is requested and not full.
 macro_rules! report {
     ($walk:expr, $kind:ident, $($text:tt)*) => {
         if let Some(trace) = $walk.out.trace.as_mut().filter(|trace| !trace.is_full()) {
@@ -20,7 +20,7 @@ pub(crate) use report;
 /// Maximum number of log lines per translation; the log limits the rate anyway.
 const LOG_LINES_MAX: usize = 100;
 
-/// The trace, if one is requested and not full.
+/// The trace, if it is requested and not full.
 pub(crate) fn open_trace(out: &mut Output) -> Option<&mut Trace> {
     out.trace.as_mut().filter(|trace| !trace.is_full())
 }
@@ -76,7 +76,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Adds a line for the log. At the limit it adds one line that says so, beyond the limit none.
+    /// Adds a line for the log. At the limit, adds a line that says that further lines are left out; beyond it, adds nothing.
     fn push_log(&mut self, line: LogLine) {
         let left = LOG_LINES_MAX.checked_sub(self.out.log.len());
         self.out.log.extend(match left {

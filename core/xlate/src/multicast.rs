@@ -156,7 +156,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Learns from a message. A port to which all multicast is flooded need not join groups, so its messages are ignored.
+    /// Learns from a message. Nothing is learned from a port to which all multicast is flooded: it need not join groups.
     fn learn_membership(&mut self, snooping: &Snooping, ingress: &Ingress<'_>, tags: &VlanTags, kind: Kind) {
         let (Some(bundle), Some(packet)) =
             (ingress.bundle, self.received.packet.filter(|_| self.received.returns_side_effects))
@@ -190,7 +190,7 @@ impl<'a> Walk<'a> {
         });
     }
 
-    /// Logs the changes that a message makes to the group table. `news`: their number.
+    /// Logs the changes that a message makes to the group table. `news`: number of changes.
     fn log_changes(&mut self, message: &Message, news: usize, port: &str, vlan: u16) {
         let place = format!("port {port} in VLAN {vlan}");
         match message {
@@ -249,7 +249,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Adds the ports that may send the packet to `targets`, and reports each port in the trace.
+    /// Adds to `targets` those of the `ports` that may send the packet, and reports each port in the trace.
     fn add_targets(
         &mut self,
         targets: &mut Targets<'a>,

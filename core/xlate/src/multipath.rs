@@ -45,7 +45,8 @@ impl Walk<'_> {
     }
 }
 
-/// Selects one of `n` links by a hash (RFC 2992 and similar algorithms). `arg` is the parameter of `iter_hash`.
+/// Selects one of `n` links by a hash (RFC 2992 and similar algorithms). `arg` is the parameter of `iter_hash`. As in Open vSwitch, HRW
+/// with more than 64 links hashes repeatedly instead of once for each link.
 fn choose_link(hash: u32, algorithm: MultipathAlgorithm, n: u32, arg: u32) -> u32 {
     match algorithm {
         MultipathAlgorithm::ModuloN => hash % n,

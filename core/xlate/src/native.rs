@@ -83,7 +83,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Finds the route and the next hop, and builds the outer header. Requests an unknown next hop.
+    /// Finds the route and the next hop, and builds the outer header. Requests the Ethernet address of an unknown next hop.
     fn route_and_build_header(
         &mut self,
         config: &TunnelConfig,

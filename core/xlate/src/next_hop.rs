@@ -51,8 +51,8 @@ impl Walk<'_> {
         }
         let capacity = self.snapshot.underlay.neighbours.hold_capacity(&hop.bridge, hop.next);
         // A megaflow would drop later packets although they can be held, now or as soon as capacity is free. So no megaflow is
-        // made, except if the maximum number of packets is held for this next hop (`HopFull`): when packets can be held again,
-        // this is reported as a change, and the megaflow is translated again.
+        // made, except if the maximum number of packets is held for this next hop (`HopFull`): as soon as packets can be held
+        // again, a change of the neighbour is reported, and the megaflow is translated again.
         self.out.avoid_caching |= capacity != HoldCapacity::HopFull;
         if self.received.returns_side_effects && capacity == HoldCapacity::Free {
             self.out.effects.push(Effect::Hold(Box::new(HeldOutput {
@@ -66,7 +66,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Outputs a held packet to its tunnel port. Before it was held, mirrors copied it and the tunnel port counted it.
+    /// Outputs a held packet to its tunnel port. Before the packet was held, mirrors copied it and the tunnel port counted it, so
+    /// neither is repeated.
     pub(crate) fn send_held(&mut self, held: &HeldOutput) {
         self.mirrored = u32::MAX;
         (self.flow, self.mask) = (held.flow, held.mask);

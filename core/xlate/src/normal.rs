@@ -17,7 +17,7 @@ use units::OfPort;
 pub(crate) struct Ingress<'a> {
     /// The ingress bundle; `None` for packets that a controller sends without an in port.
     pub(crate) bundle: Option<&'a Bundle>,
-    /// The bridge has the in port.
+    /// Whether the in port is a port of the bridge.
     has_port: bool,
 }
 
@@ -31,8 +31,8 @@ impl Ingress<'_> {
     }
 }
 
-/// Returns whether a switch does not forward packets to this address: 01:80:c2:00:00:00 to 01:80:c2:00:00:0f, and the
-/// addresses of other link protocols.
+/// Returns whether the address is reserved for link protocols, so that switches do not forward packets to it:
+/// 01:80:c2:00:00:00 to 01:80:c2:00:00:0f, and the addresses of other link protocols.
 pub fn is_reserved(mac: Mac) -> bool {
     const EXACT: [u64; 7] = [
         0x00e0_2b00_0000,

@@ -363,9 +363,9 @@ pub struct Output {
 }
 
 impl Output {
-    /// The mask of the megaflow. It has bits that `mask` leaves out because `ofproto/trace` does not show them: the VLAN
-    /// tags, as every megaflow matches the VLAN of a tag or that there is none; and the IPv4 destination, by which the
-    /// packet is known not to belong to a BFD session.
+    /// The mask of the megaflow: `mask` and the bits that it leaves out because `ofproto/trace` does not show them. These are the
+    /// VLAN tags (every megaflow matches the VLAN of a tag, or that the packet has no tag), and the IPv4 destination, which tells
+    /// that the packet does not belong to a BFD session.
     pub fn megaflow_mask(&self) -> Box<Flow> {
         let mut mask = Box::new(self.mask);
         self.restrict(&mut mask);
@@ -434,8 +434,8 @@ impl Output {
         }
     }
 
-    /// Takes the actions for the translated packet itself. If a protocol of the switch consumed the packet, the last of
-    /// them is the `userspace` action of the slow path, for which the packet is not translated again.
+    /// Takes the actions for the translated packet itself. If a protocol of the switch consumed the packet, the last action is
+    /// the `userspace` action of the slow path; the packet is not translated again when this action is executed.
     pub fn packet_actions(&mut self) -> Vec<DpAction> {
         let mut actions = std::mem::take(&mut self.actions);
         if self.slow.intersects(SlowReason::PROTOCOLS) {

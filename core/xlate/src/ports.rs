@@ -229,7 +229,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Emits an output action; a mirror's copy is truncated before.
+    /// Emits an output action; a mirror's copy is truncated before it is output.
     pub(crate) fn push_output(&mut self, number: PortNo) {
         if !matches!(self.output_mode.snaplen, 0 | u16::MAX) {
             self.slow_unless(self.snapshot.capabilities.trunc);
@@ -309,7 +309,7 @@ impl<'a> Walk<'a> {
         true
     }
 
-    /// Executes actions whose changes later actions do not see: those of the next bridge, or of `clone`.
+    /// Executes the actions of the next bridge or of `clone`. Later actions do not see the changes that these actions make.
     pub(crate) fn isolated(&mut self, actions: &[Action], last: bool) {
         let flow = Box::new(self.flow);
         let pipeline = std::mem::take(&mut self.pipeline);
@@ -326,7 +326,7 @@ impl<'a> Walk<'a> {
         self.pipeline = pipeline;
     }
 
-    /// Lets the datapath execute these actions on a copy of the packet, because other actions cannot undo their changes.
+    /// Lets the datapath execute these actions on a copy of the packet, because later actions cannot undo their changes.
     fn copy_in_datapath(&mut self, actions: &[Action]) {
         self.commit();
         let capabilities = self.snapshot.capabilities;
@@ -359,8 +359,8 @@ impl<'a> Walk<'a> {
         }
         let (emitted, kept) = (self.out.actions.len(), Box::new(self.committed.clone()));
         run(self);
-        // `run` commits the header that was pending before it commits another one; that header needs no copy, because the
-        // restored flow has it.
+        // A header change that was pending before `run` is committed first. It needs no copy, because the restored flow has the
+        // same header.
         let waits = u32::from(kept.pending != Pending::Nothing);
         let changed = self.committed.headers_changed - kept.headers_changed;
         if changed > waits && emitted < self.out.actions.len() {

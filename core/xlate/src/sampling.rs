@@ -21,7 +21,7 @@ fn is_reported(kind: &str) -> bool {
     exporter::TunnelKind::of(kind) != exporter::TunnelKind::Other
 }
 
-/// The mask of the fields that NetFlow reports.
+/// Adds the fields that NetFlow reports to the mask.
 pub(crate) fn netflow_mask(bridge: &Bridge, flow: &Flow, mask: &mut Flow) {
     if flow.dl_type == 0x0800 && bridge.sampling.as_ref().is_some_and(|s| s.netflow) {
         (mask.nw_proto, mask.nw_src, mask.nw_dst) = (u8::MAX, u32::MAX, u32::MAX);

@@ -16,7 +16,7 @@ use packet::{dhcp_port, ethertype, ipproto};
 use units::OfPort;
 
 impl Walk<'_> {
-    /// Consumes the packet, which this port received, if it is for the switch itself. Returns whether it is.
+    /// Consumes the packet, which `port` received, if it is for the switch itself. Returns whether the packet was consumed.
     pub(crate) fn is_for_switch(&mut self, port: &Port) -> bool {
         let is_bfd = port.bfd.as_ref().is_some_and(|filter| self.is_bfd(filter));
         if is_bfd {
@@ -121,7 +121,7 @@ impl Walk<'_> {
             && self.has_key_0(filter.check_tnl_key)
     }
 
-    /// Whether the IPv4 destination is that of the port's BFD session; the default address of the session accepts any.
+    /// Whether the IPv4 destination is that of the port's BFD session; a session with the default address accepts any destination.
     fn has_bfd_destination(&mut self, filter: &Filter) -> bool {
         if self.flow.nw_dst == filter.ip.to_bits() {
             self.mask.nw_dst = u32::MAX;

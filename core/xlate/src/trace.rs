@@ -27,14 +27,14 @@ pub enum LineKind {
     Action,
     /// A detail of an action.
     Detail,
-    /// A warning: no effect.
+    /// A warning: an action has no effect.
     Warn,
     /// An error.
     Error,
 }
 
 impl LineKind {
-    /// Whether the lines below a line of this kind are indented more than the line even if it has no later sibling.
+    /// Whether lines below a line of this kind are indented more than this line, even if no sibling of this line follows.
     fn is_terminal(self) -> bool {
         !matches!(self, LineKind::Bridge | LineKind::Table | LineKind::Thaw)
     }
@@ -103,7 +103,7 @@ impl Trace {
             self.cut = true;
         }
         let depth = self.at.0.and_then(|p| self.nodes.get(p)).map_or(0, |parent| parent.depth + 1);
-        // Each level is indented by at most eight columns. The line of a bridge is followed by a rule of the same length.
+        // Each level is indented by at most eight columns. Below the line of a bridge is a line of dashes with the same length.
         let lines = if kind == LineKind::Bridge { 2 } else { 1 };
         self.bytes += lines * (text.len() + 8 * (depth + 1)) + OVERHEAD;
         let id = self.nodes.len();

@@ -22,7 +22,7 @@ use units::OfPort;
 /// Packets with more actions take the slow path: each of them is translated.
 const ACTIONS_MAX: usize = 65_535 / 8;
 
-/// Number of actions, including nested ones.
+/// Number of actions, including those inside `clone` and `check_pkt_len`.
 fn count_actions(actions: &[DpAction]) -> usize {
     let inside = |a: &DpAction| match a {
         DpAction::Clone(list) => count_actions(list),

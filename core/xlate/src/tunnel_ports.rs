@@ -1,7 +1,7 @@
 //! Finds the tunnel port of a received packet by its outer header.
 //!
-//! A bridge may have 10,000 tunnel ports, of which only few match a packet. So ports are indexed by key and remote address.
-//! Each of these is either fixed or set by flows, so four look-ups find all candidates.
+//! A bridge may have 10,000 tunnel ports, and only a few of them match a packet. So ports are indexed by key and remote address.
+//! Key and remote address are each either fixed or set by flows, so four look-ups find all candidates.
 
 use crate::BridgeId;
 use bridge::TunnelConfig;
@@ -34,7 +34,7 @@ struct Index {
     ports: HashMap<IndexKey, Vec<TunnelPort>>,
     /// The fixed remote addresses of the tunnel ports of each datapath port.
     remotes: BTreeSet<(PortNo, u128)>,
-    /// The fixed keys of the tunnel ports whose remote address flows set.
+    /// The fixed keys of the tunnel ports whose remote address is set by flows.
     keys: BTreeSet<(PortNo, u128)>,
     /// Datapath ports that have a tunnel port for any key and any remote address.
     catchall: BTreeSet<PortNo>,
@@ -73,9 +73,9 @@ impl TunnelPorts {
         there.flatten().filter_map(fit).min_by_key(|(rank, _)| *rank).map(|(_, at)| at)
     }
 
-    /// The mask of the outer header for a megaflow that drops a packet for which there is no tunnel port. The mask has only as
-    /// many leading bits of the source address and of the key as distinguish them from those of all tunnel ports. So few
-    /// megaflows drop the packets of a million forged sources. These megaflows do not overlap.
+    /// The mask of the outer header for a megaflow that drops a packet for which there is no tunnel port. Of the source address
+    /// and of the key, the mask has only the leading bits that distinguish them from those of all tunnel ports. So a few
+    /// megaflows are enough to drop the packets of a million forged sources. These megaflows do not overlap.
     pub(crate) fn mask_of_none(&self, flow: &Flow) -> Tunnel {
         let (number, outer, index) = (PortNo(flow.in_port), &flow.tunnel, &*self.0);
         let source = u128::from_be_bytes(tunnel::source(outer));
@@ -84,7 +84,7 @@ impl TunnelPorts {
             0 => 0,
             bits => bits.saturating_sub(KEY_OFFSET),
         };
-        // There is a tunnel port for this source or key, which does not match the packet for another reason: match exactly.
+        // If a tunnel port has this source or key but does not match the packet for another reason, match them exactly.
         let is_known = index.remotes.contains(&(number, source))
             || index.keys.contains(&(number, outer.tun_id.into()))
             || index.catchall.contains(&number);
@@ -113,8 +113,8 @@ const V4_OFFSET: u32 = 96;
 /// Bits before the 64-bit key in a `u128`.
 const KEY_OFFSET: u32 = 64;
 
-/// How many leading bits distinguish `value` from all values of this datapath port: one more than `value` has in common with
-/// the nearest value. 0 if the port has no values.
+/// Number of leading bits that distinguish `value` from all values of this datapath port: one more than the number of leading
+/// bits that `value` and the nearest value have in common. 0 if the port has no values.
 fn distinguishing_bits(values: &BTreeSet<(PortNo, u128)>, number: PortNo, value: u128) -> u32 {
     let at = (number, value);
     let near = [values.range(..at).next_back(), values.range(at..).next()];
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(ports.find(&other), None);
     }
 
-    /// Ports with these ends and keys.
+    /// Tunnel ports with these remote addresses and keys.
     fn ports_of(all: &[(&str, &str)]) -> TunnelPorts {
         let mut ports = TunnelPorts::default();
         for (n, (remote, key)) in all.iter().enumerate() {

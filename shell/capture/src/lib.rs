@@ -75,7 +75,7 @@ pub fn start(datapath: Arc<Datapath>, capture: Arc<Capture>, names: Names, path:
     let thread = std::thread::Builder::new().name("capture".to_owned());
     let started = thread.spawn(move || {
         serve(&listener, &one, &names, || data.stop_capture(&one));
-        // Again, in case no client connected or the connection failed.
+        // `serve` calls `stop` only after a client has ended the capture; this call covers all other ends. A second call has no effect.
         data.stop_capture(&one);
     });
     if started.is_err() {

@@ -1,10 +1,10 @@
-//! The result of a command, or what it waits for.
+//! The result of a command, or the event that the command waits for.
 
 use crate::verify::Verify;
 use runtime::clock::Warp;
 use unixctl::{LongText, Reply, RequestId};
 
-/// The result of a command, or what it waits for.
+/// The result of a command, or the event that the command waits for.
 pub enum Answer {
     /// The result.
     Now(Result<Reply, String>),
@@ -50,7 +50,7 @@ impl From<Result<Reply, String>> for Answer {
     }
 }
 
-/// The reply to an unknown command. It occurs only if the table of commands and the dispatcher disagree.
+/// The reply to an unknown command. This reply occurs only if the table of commands and the dispatcher disagree.
 pub(crate) fn unknown(name: &str) -> Answer {
     Answer::Now(Err(format!("\"{name}\" is not a valid command")))
 }

@@ -88,7 +88,7 @@ fn connections(switch: &Switch, call: &mut Call, name: &str, args: &[String]) ->
     })
 }
 
-/// Whether the last argument of `del-flows` is a flow file. It is one unless the only argument names a datapath.
+/// Whether the last argument of `del-flows` is a flow file: always, unless the only argument names a datapath.
 fn is_file(switch: &Switch, args: &[String]) -> bool {
     match args {
         [] => false,
@@ -97,7 +97,7 @@ fn is_file(switch: &Switch, args: &[String]) -> bool {
     }
 }
 
-/// Without hardware offload the output is only the headline.
+/// `dpctl/offload-stats-show`: only the headline, because there is no hardware offload.
 fn offload_stats(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
     open(switch, call, args, 1)?;
     call.text += "HW Offload stats:\n";

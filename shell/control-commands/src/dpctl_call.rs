@@ -76,9 +76,9 @@ pub(crate) fn find<'s>(switch: &'s Switch, name: &str) -> Option<&'s Backer> {
     all(switch).find(|b| b.name() == name)
 }
 
-/// The datapath of a command, and the other arguments. If the first argument names a datapath, it is that one.
-/// Otherwise it is the only datapath, unless there are as many arguments as the command allows (`most`): then the first
-/// argument must be a name.
+/// The datapath of a command, and the other arguments. The datapath is the one that the first argument names. If the
+/// first argument names no datapath, the only datapath is used, unless there are as many arguments as the command allows
+/// (`most`): then the first argument must be a name.
 pub(crate) fn open<'s, 'a>(
     switch: &'s Switch,
     call: &mut Call,

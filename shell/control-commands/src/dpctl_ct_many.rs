@@ -85,8 +85,8 @@ pub(crate) fn flush(switch: &Switch, call: &mut Call, args: &[String]) -> Result
     }
 }
 
-/// Returns a function that visits some connections from a record number on and calls a function for each. It returns the record number to continue
-/// from, or 0.
+/// Returns a function that visits some connections from a record number on and calls a function for each. The returned function returns the
+/// record number to continue from, or 0 at the end.
 fn visit(
     zone: Option<u16>,
     now: Millis,
@@ -94,7 +94,8 @@ fn visit(
     move |table, next, each| table.dump_some((next, RECORDS_PER_CLOCK_READ), zone, now, each)
 }
 
-/// Text that is produced in steps: `add_text` adds the text for some records from a record number on, and returns the number to continue from, or 0.
+/// Text that is produced in steps: `add_text` adds the text for some records from a record number on, and returns the number to continue from, or
+/// 0 at the end.
 fn in_steps(
     backer: &Backer,
     mut add_text: impl FnMut(&Conntrack, u32, &mut String) -> u32 + 'static,

@@ -266,12 +266,13 @@ pub(crate) enum FileOp {
 enum FileLine<'a> {
     /// The line is empty, or a comment only.
     Empty,
-    /// The line lacks a part that the operation needs, or has one too many.
+    /// The line lacks a part that the operation needs, or has a part too many.
     Malformed,
     /// An operation, its flow, and its actions (empty for `Delete`).
     Operation(FileOp, &'a str, &'a str),
 }
 
+/// Parses a line of a flow file. `default`: the operation of a line that names none.
 fn file_line(line: &str, default: FileOp) -> FileLine<'_> {
     let line = line.split('#').next().unwrap_or_default().trim();
     if line.is_empty() {

@@ -22,7 +22,7 @@ pub(crate) fn add_dp(switch: &mut Switch, call: &mut Call, args: &[String]) -> R
         return Err(call.error("add_dp", Some(EXISTS)));
     }
     let (kind, short) = name.split_once('@').unwrap_or_default();
-    // The kernel's datapath module is not supported.
+    // The kernel's datapath module is not supported (97: EAFNOSUPPORT).
     let kind = switch.options.datapath_type(kind).filter(|k| *k != "system");
     let kind = kind.ok_or_else(|| call.error("add_dp", Some(&strerror(97))))?;
     let threads = switch.options.threads();

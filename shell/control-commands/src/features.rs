@@ -35,7 +35,7 @@ fn field_text((name, title): (&str, &str), now: &mut Capabilities) -> String {
     format!("{name} ({title}) : [run time]:{run}, [boot time]:{boot}\n")
 }
 
-/// Sets a feature. `Err`: the reason why this is not possible; it is the text of a successful reply.
+/// Sets a feature. `Err`: the reason why this is not possible; the command sends it as the text of a successful reply.
 fn set_feature(c: &mut Capabilities, name: &str, value: &str, force: bool) -> Result<(), &'static str> {
     const BEYOND: &str = "Can not set value beyond the datapath capability";
     let mut boot = Capabilities::USERSPACE;

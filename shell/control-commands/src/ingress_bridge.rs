@@ -30,7 +30,7 @@ pub(crate) fn ingress_bridge(
     })
 }
 
-/// Text about the outer addresses and the key of a packet that came from a tunnel: by these its tunnel port is found.
+/// Text about the outer addresses and the key of a packet that came from a tunnel: they determine the tunnel port of the packet.
 pub(crate) fn tunnel_text(outer: &Tunnel) -> Option<String> {
     use bridge::tunnel::{as_ipv4, destination, source};
     let text =

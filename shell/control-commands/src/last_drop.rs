@@ -230,6 +230,7 @@ pub(crate) fn port_of<'a>(switch: &'a Switch, backer: &Backer, no: PortNo) -> Op
     bridges.flat_map(|b| b.ports.values()).find(|p| p.number() == Some(no))
 }
 
+/// The ports that the arguments select.
 fn selection<'a>(switch: &'a Switch, args: &[&String]) -> Result<Selection<'a>, String> {
     let (place, port) = match args {
         [] => (None, None),
@@ -273,6 +274,7 @@ fn selection_of<'a>(
     }
 }
 
+/// The last line of the explanation: whether the current tables drop the packet, and the rule that decides.
 fn verdict(switch: &Switch, published: &PublishedState, outputs: &[Output]) -> String {
     let DecidingRule { drops, bridge, what, .. } = deciding_rule(switch, published, outputs);
     let again = if drops { "Dropped" } else { "Not dropped" };
@@ -346,6 +348,7 @@ pub(crate) fn deciding_rule_of(switch: &Switch, found: &FoundDrop<'_>) -> Option
     Some(deciding_rule(switch, &published, &result.outputs))
 }
 
+/// The input of a trace of a flow through the current tables.
 pub(crate) fn traced(published: &Arc<PublishedState>, bridge: BridgeId, flow: Flow, names: bool) -> Traced {
     let published = Arc::clone(published);
     Traced { published, bridge, flow, packet: None, actions: None, names, ct_next: Vec::new() }

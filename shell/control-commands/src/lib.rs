@@ -6,7 +6,7 @@
 //!
 //! `commands.rs` receives commands, `execute.rs` dispatches them, and the other files implement them by subject.
 //!
-//! **Thread**: the main loop. In dummy mode, all packets that arrived before a command have been forwarded when it runs.
+//! **Thread**: the main loop. In dummy mode, all packets that arrived before a command have been forwarded when the command runs.
 
 mod actions_impl;
 mod answer;

@@ -81,6 +81,7 @@ pub(crate) fn execute(
     result.unwrap_or_else(|text: String| Answer::Now(Err(text)))
 }
 
+/// Parses the datapath and the options of a command. `rxqs`: option `-secs` is allowed.
 fn arguments<'a>(switch: &'a Switch, args: &[String], rxqs: bool) -> Result<Arguments<'a>, String> {
     let (mut backer, mut core, mut seconds) = (None, None, SECONDS);
     let mut rest = args;

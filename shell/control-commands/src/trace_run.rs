@@ -18,8 +18,8 @@ use xlate::{BridgeId, Fork, Input, Output, Start, trace_report};
 
 /// Maximum number of recirculations in a trace.
 const MAX_RECIRCULATIONS: usize = 4096;
-/// If the text has more than this number of bytes, no further recirculation is traced. The text of a single translation
-/// may be as long.
+/// If the text has more than this number of bytes, no further recirculation is traced. The text of each single translation
+/// has the same limit (crate `xlate`).
 const TEXT_MAX: usize = 1 << 20;
 
 /// The packet to trace.
@@ -101,6 +101,7 @@ fn resume(flow: &mut Flow, next: Option<u8>) -> String {
     }
 }
 
+/// Translates the flow once. Adds the recirculations of the packet to `queue`.
 fn translate_once(
     backer: &Backer,
     traced: &Traced,

@@ -152,6 +152,7 @@ fn explain_packet(switch: &Switch, backer: &Backer, number: PortNo, (key, len): 
     );
     let ports = effects.ports.iter().map(|&no| {
         let mut one = port(switch, backer, no, DropPort::Out(no.0));
+        // The MTU does not include the Ethernet header of 14 bytes.
         let mtu = one["mtu"].as_u64();
         one["too-long"] = Json::from(mtu.is_some_and(|mtu| len as u64 > mtu + 14));
         one

@@ -77,6 +77,7 @@ impl Arguments {
         );
     }
 
+    /// Adds an option from the database, unless `dpdk-extra` contains this option.
     fn add(&mut self, key: &str, option: &str, value: Option<&str>) {
         match value {
             None => {}

@@ -92,6 +92,7 @@ fn run_trial(words: &[String], sink: Sink) -> Result<(), String> {
     outcome.failure.map_or(Ok(()), Err)
 }
 
+/// Starts the environment on a new thread, and waits up to [`LIMIT`] for the result.
 fn start(words: Vec<String>, sink: Sink) -> Result<(), String> {
     log::divert(sink);
     let (tell, told) = mpsc::channel();

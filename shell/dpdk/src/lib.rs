@@ -1,7 +1,7 @@
 //! A safe interface to DPDK.
 //!
 //! `eal` initializes DPDK's environment, once per process. Before that, or without it, the functions here return errors
-//! or `None` and do not fail in C. A thread that uses packet buffers should hold a `thread::Registration`.
+//! or `None` and do not crash in C code. A thread that uses packet buffers should hold a `thread::Registration`.
 
 pub mod args;
 mod bring_up;

@@ -1,8 +1,8 @@
 //! Conversion between DPDK's packets (mbufs) and frames.
 //!
 //! A received packet in one segment becomes a frame with the same buffer, without a copy. A packet in several segments, or
-//! one whose bytes may be shared (a clone, or memory outside its pool), is copied. When a frame is sent whose buffer is an mbuf, its length
-//! and offset are written to the mbuf; any other frame is copied into a new mbuf.
+//! one whose bytes may be shared (a clone, or memory outside its pool), is copied. If the buffer of a sent frame is an mbuf, the frame's
+//! length and offset are written to the mbuf; any other frame is copied into a new mbuf.
 //!
 //! # Invariants
 //!
@@ -35,12 +35,22 @@ const EXTERNAL: u64 = sys::SLUICE_RTE_MBUF_F_EXTERNAL;
 /// Reference count 1 and number of segments 1, read as one word.
 const ONE_REFERENCE_ONE_SEGMENT: u32 = 0x0001_0001;
 
+/// Frees packets.
+///
+/// # Safety
+///
+/// As for [`Source::free`].
 unsafe fn free(handles: &[Handle]) {
     let mbufs = handles.as_ptr().cast_mut().cast::<*mut sys::rte_mbuf>();
     // SAFETY: a `Handle` has the layout of a pointer, and the caller owns these packets. The array is only read.
     unsafe { sys::sluice_free_bulk(mbufs, handles.len() as u32) }
 }
 
+/// Allocates a packet from the pool of this packet.
+///
+/// # Safety
+///
+/// As for [`Source::another`].
 unsafe fn another(handle: Handle) -> Option<Memory> {
     let like: Mbuf = handle.0.cast();
     // SAFETY: the caller owns the packet, so its pool is alive. The new packet is exclusive, and this function owns it.
@@ -50,6 +60,8 @@ unsafe fn another(handle: Handle) -> Option<Memory> {
     }
 }
 
+/// The memory of a packet's buffer.
+///
 /// # Safety
 ///
 /// `mbuf` is exclusive.
@@ -63,7 +75,7 @@ unsafe fn memory_of(mbuf: Mbuf) -> Memory {
     }
 }
 
-/// Whether the packet is exclusive and its bytes are inside its buffer. If one of the flags `foreign` is set, it is not exclusive.
+/// Whether the packet is exclusive and its bytes are inside its buffer. A packet with one of the flags `foreign` is not exclusive.
 ///
 /// # Safety
 ///
@@ -83,7 +95,7 @@ unsafe fn is_exclusive(mbuf: Mbuf, foreign: u64) -> bool {
 /// Appends the frames of received packets to `out`. Returns how many packets were freed because they are malformed or
 /// longer than any packet may be.
 ///
-/// First, frames are built as if all packets were exclusive. They are used only if that is the case.
+/// First, frames are built as if all packets were exclusive. They are used only if all packets are exclusive.
 ///
 /// # Safety
 ///
@@ -114,6 +126,8 @@ pub(crate) unsafe fn append(
     0
 }
 
+/// Creates a frame in the packet's buffer.
+///
 /// # Safety
 ///
 /// `mbuf` is as a driver returns it. The frame may be used only if the packet is exclusive, and if the caller owns
@@ -129,7 +143,7 @@ unsafe fn frame_of(mbuf: Mbuf) -> Frame {
 }
 
 /// Appends the frame of one packet whose memory, inside its pool or not, is not shared. Returns true if no frame could be made of the
-/// packet and it was freed.
+/// packet; then the packet was freed.
 ///
 /// # Safety
 ///

@@ -1,6 +1,6 @@
 //! Memory headroom: how much memory DPDK's environment can still allocate. It is checked before a pool is created.
 //!
-//! DPDK allocates a pool in several pieces, and frees them again if they do not suffice. Until then the heap is empty, and a guest that
+//! DPDK allocates a pool in several pieces, and frees them again if they do not suffice. Until then the heap has no free memory, and a guest that
 //! connects at this time is rejected. So a large pool is only tried if the headroom suffices.
 //!
 //! The environment has the memory that it allocated at its start. With `--no-huge` or `--legacy-mem` this does not change. Otherwise the
@@ -16,10 +16,11 @@ use units::NumaId;
 /// Bytes that a pool leaves to other users. The rings of the largest guest (128 queue pairs of 1,024 descriptors) need 16 MiB.
 pub(crate) const RESERVE: u64 = 32 << 20;
 
-/// How much memory the environment may allocate in total, in bytes for each node. A node without an entry has no limit.
+/// Whether the environment may allocate more memory than at its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Growth {
     None,
+    /// Up to these totals in bytes, by node. A node without an entry has no limit.
     UpTo(Vec<u64>),
 }
 

@@ -281,6 +281,7 @@ fn buffer_size(request: &MempoolRequest, settings: &Settings) -> u32 {
     pools_of_node.map(|pool| aligned(pool.mtu)).filter(|configured| *configured >= size).min().unwrap_or(size)
 }
 
+/// Bytes of a buffer for packets of this MTU, including its headroom.
 fn aligned(mtu: u32) -> u32 {
     mtu.saturating_add(ETHERNET_OVERHEAD_MAX)
         .min(u32::from(u16::MAX) - ALIGN - HEADROOM)

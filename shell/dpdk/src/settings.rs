@@ -73,7 +73,7 @@ impl Settings {
         note(Level::Info, format!("IOMMU support for vhost-user-client {}.", word(vhost_iommu)));
         let vhost_postcopy = VHOST_POSTCOPY_SUPPORT.flag_of(config);
         note(Level::Info, format!("POSTCOPY support for vhost-user-client {}.", word(vhost_postcopy)));
-        // Only the library supports these two. If `vhost-backend` is set, it decides nevertheless.
+        // Only the library supports these two settings, so each of them selects the library, unless `vhost-backend` is set.
         let vhost_library = match VHOST_BACKEND.get(config) {
             None => vhost_iommu || vhost_postcopy,
             Some(_) => VHOST_BACKEND.word(config) == "dpdk",
@@ -130,6 +130,7 @@ fn without_library(config: &BTreeMap<String, String>) -> Vec<String> {
         .collect()
 }
 
+/// The directory that `vhost-sock-dir` selects, and messages for the log.
 fn sock_dir(asked: Option<&str>, rundir: &Path) -> (PathBuf, Vec<(Level, String)>) {
     let Some(asked) = asked.filter(|a| a.len() <= NAME_MAX) else {
         let text = format!("No vhost-sock-dir provided - defaulting to {}", rundir.display());

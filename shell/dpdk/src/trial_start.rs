@@ -31,6 +31,7 @@ pub fn run_if_child(argv: &[String]) -> Option<ExitCode> {
     (role == TRIAL_ARGUMENT).then(|| run_trial_child(argv.first(), words))
 }
 
+/// The child's part of a trial: starts the environment and reports the result.
 fn run_trial_child(program: Option<&String>, words: &[String]) -> ExitCode {
     // The child must not outlive its parent. If it crashes, its memory must not be written to a core file.
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));

@@ -86,7 +86,7 @@ fn main() -> ExitCode {
 
 type Path = (Box<dyn RxQueue>, Box<dyn TxQueue>);
 
-/// Each queue of one port, with a sender to the other port.
+/// Each rx queue of both ports, with a tx queue of the other port.
 fn paths(ports: &mut [Box<dyn Netdev>; 2]) -> Vec<Path> {
     let [a, b] = ports;
     let mut paths: Vec<Path> = Vec::new();

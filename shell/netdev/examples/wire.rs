@@ -1,4 +1,4 @@
-//! Connects two devices back to back: `wire DEV1 DEV2`. Measures the ports alone. `tap:NAME` creates a tap.
+//! Forwards packets between two devices (`wire DEV1 DEV2`), to measure the ports without a datapath. `tap:NAME` creates a tap.
 
 use netdev::device::Netdev;
 use netdev::error::NetdevError;

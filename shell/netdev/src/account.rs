@@ -23,22 +23,23 @@ pub struct Account {
     name: String,
     /// The pool.
     pub pool: Arc<Pool>,
-    /// Its slot in the pool.
+    /// The queue's slot in the pool.
     pub slot: PoolSlot,
     /// The settings of receive buffers.
     pub wanted: RxBuffers,
     /// Whether the queue is busy.
     pub busy: AtomicBool,
-    /// How often it became busy.
+    /// How often the queue became busy.
     pub woken: AtomicU64,
-    /// Packets that were lost when it became busy.
+    /// Packets that were lost when the queue became busy.
     pub first_burst_lost: AtomicU64,
+    /// High watermark: the largest number of buffers that are posted for the queue.
     high: u32,
     lost: AtomicU64,
 }
 
 impl Account {
-    /// Opens an account; `None`: the reserves of a pool exceed its size.
+    /// Opens an account; `None`: the reserves of all queues would use up the pool.
     pub fn open(kind: &'static str, wanted: &RxBuffers, high: u32) -> Option<Arc<Account>> {
         let RxBuffers { pool_size: buffers, pool_queues: queues, reserve, .. } = *wanted;
         let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);

@@ -39,7 +39,7 @@ pub struct LinkModes {
     pub supported: u32,
 }
 
-/// Offloads that a port performs when it sends. The switch performs other offloads before.
+/// Offloads that a port performs when it sends. The switch performs all other requests before it passes the packet to the port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TxWork {
     /// The checksum of an IPv4 header.
@@ -53,7 +53,7 @@ pub struct TxWork {
 }
 
 impl TxWork {
-    /// Kernel devices: the kernel performs what the device does not support.
+    /// The offloads of kernel devices: the kernel performs those that the device does not support.
     pub const KERNEL: TxWork =
         TxWork { ip_checksum: false, checksum: true, sctp_checksum: true, segmentation: true };
 
@@ -128,7 +128,7 @@ pub struct KernelCounters {
 pub trait Netdev: Send {
     /// Its name.
     fn name(&self) -> &str;
-    /// Its type with which it was opened.
+    /// The type with which it was opened.
     fn kind(&self) -> &str;
     /// Whether PMD threads poll it, and not the worker of kernel ports.
     fn is_pmd(&self) -> bool {

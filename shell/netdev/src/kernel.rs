@@ -58,7 +58,7 @@ impl KernelDevice {
             return Err(io::Error::from_raw_os_error(NetdevError::INVALID));
         }
         if name.len() > ifreq::NAME_MAX {
-            // No device can have such a name.
+            // No device name is so long.
             return Err(io::Error::from_raw_os_error(NetdevError::NO_DEVICE));
         }
         let link = rtnl::link_by_name(name)?;
@@ -100,7 +100,7 @@ impl KernelDevice {
         Ok(self.facts_of(&self.link()?))
     }
 
-    /// Its facts, if it still has the name by which it was opened. A `system` port belongs to the device with its name.
+    /// Its facts, if it still has the name by which it was opened. A `system` port is bound to this name: a renamed device counts as gone.
     pub fn named_facts(&self) -> Result<Facts, NetdevError> {
         match self.link()? {
             link if link.name == self.name => Ok(self.facts_of(&link)),
@@ -160,7 +160,7 @@ impl KernelDevice {
     }
 }
 
-/// Refuses any options, because kernel devices have none. Open vSwitch only logs a warning, too.
+/// Refuses any options, because kernel devices have none. The error is only logged, as in Open vSwitch.
 pub fn refuse_options(name: &str, options: &BTreeMap<String, String>) -> Result<bool, NetdevError> {
     if options.is_empty() {
         return Ok(false);

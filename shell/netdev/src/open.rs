@@ -30,7 +30,7 @@ pub enum DummyLevel {
     OverrideAll,
 }
 
-/// The implementation of a type.
+/// The implementation that a port type uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     System,
@@ -53,7 +53,7 @@ const REAL_TYPES: [(&str, Class); 8] = [
 ];
 const DUMMY_TYPES: [&str; 3] = ["dummy", "dummy-internal", "dummy-pmd"];
 
-/// Opens ports. There is one for the complete switch, because device names are unique in it, and because it numbers the dummies.
+/// Opens ports. The switch has one `Netdevs`, because device names are unique in the switch, and because dummies are numbered.
 #[derive(Default)]
 pub struct Netdevs {
     dummy: DummyLevel,
@@ -71,7 +71,7 @@ pub struct Netdevs {
 impl Netdevs {
     /// Creates the opener; `dummy`: the types that are opened as dummies.
     pub fn new(dummy: DummyLevel) -> Netdevs {
-        // Number 0 is the datapath's own port.
+        // Dummies are numbered from 1: number 0 is the datapath's own port.
         Netdevs { dummy, dummies_made: 1, ..Netdevs::default() }
     }
 
@@ -92,6 +92,7 @@ impl Netdevs {
         self.deletions.collect()
     }
 
+    /// The implementation of port type `kind`; `None`: this type is not supported now.
     fn class(&self, kind: &str) -> Option<Class> {
         if self.dummy != DummyLevel::Off && DUMMY_TYPES.contains(&kind) {
             return Some(Class::Dummy);

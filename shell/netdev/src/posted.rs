@@ -25,7 +25,7 @@ pub struct Posted {
 }
 
 impl Posted {
-    /// Creates an object for `n` frames.
+    /// Creates the state for `n` frames, which `fill` allocates.
     pub fn new(n: usize) -> Posted {
         Posted {
             frames: (0..n).map(|_| None).collect(),

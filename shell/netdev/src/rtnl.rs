@@ -38,7 +38,7 @@ const IFF_LOOPBACK: u32 = 8;
 /// An interface and its state in the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Link {
-    /// Interface index; not reused while the system runs.
+    /// Interface index. The kernel assigns ascending numbers, so an index is rarely reused.
     pub ifindex: u32,
     /// Its current name.
     pub name: String,
@@ -63,7 +63,7 @@ pub struct Link {
 pub enum LinkEvent {
     /// The interface is new, or a property changed.
     Changed(Box<Link>),
-    /// The interface left this network namespace. A tap that was moved to another namespace continues to work: see `Netdev::facts`.
+    /// The interface was deleted, or left this network namespace. A tap that was moved to another namespace continues to work: see `Netdev::facts`.
     Removed {
         /// Its index.
         ifindex: u32,
@@ -207,7 +207,7 @@ fn request(kind: u16, flags: u16, ifindex: u32, attributes: &[u8]) -> Vec<u8> {
     bytes.extend(kind.to_ne_bytes());
     bytes.extend(flags.to_ne_bytes());
     bytes.extend(1u32.to_ne_bytes()); // sequence
-    bytes.extend(0u32.to_ne_bytes()); // port: the kernel knows
+    bytes.extend(0u32.to_ne_bytes()); // port: set by the kernel
     bytes.extend([0; 4]); // family, padding, device type
     bytes.extend(ifindex.to_ne_bytes());
     bytes.extend([0; 8]); // flags and change mask

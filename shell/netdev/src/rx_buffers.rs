@@ -60,7 +60,7 @@ impl RxBuffers {
 }
 
 impl RxBuffers {
-    /// Refuses mode `basic`, with reason `why`, and mode `spp` if the reserves exceed the pool.
+    /// Refuses mode `basic`, with reason `why`, and mode `spp` if the reserves would use up the pool.
     pub fn check(&self, name: &str, why: &str) -> Result<(), NetdevError> {
         let why = match self.mode {
             Mode::Basic => why,

@@ -81,7 +81,7 @@ impl Shared {
             && offload.longest(bytes) > longest(bytes, self.mtu.load(Ordering::Relaxed) as usize)
     }
 
-    /// The descriptor.
+    /// The file descriptor.
     pub fn fd(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.fd)
     }

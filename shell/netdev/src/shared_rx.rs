@@ -181,12 +181,13 @@ impl SharedRx {
         (failed || !keep).then(|| self.handles())
     }
 
+    /// Opens `n` sockets, as a fanout group if there are several, and sets their filter.
     fn open(&mut self, n: usize, filter: &mut [libc::sock_filter]) -> io::Result<()> {
         self.queues.clear();
         let sockets: Vec<OwnedFd> =
             (0..n).map(|_| packet_socket::open_unbound()).collect::<io::Result<_>>()?;
         for socket in &sockets {
-            // Until it is in the group, each bound socket would receive all packets. So its filter rejects all packets first.
+            // A bound socket that is not in the group yet would receive all packets. So its filter rejects all packets first.
             packet_socket::set_filter(socket, &mut shared_filter::accept(&[]))?;
             packet_socket::bind_all(socket)?;
         }
@@ -199,6 +200,7 @@ impl SharedRx {
         Ok(())
     }
 
+    /// Creates the queues of the open sockets.
     fn handles(&self) -> Vec<RxHandle> {
         let handle = |(fd, counters): &(Arc<OwnedFd>, Arc<Counters>)| RxHandle {
             queue: Box::new(SharedQueue {
@@ -228,7 +230,7 @@ struct SharedQueue {
 }
 
 impl SharedQueue {
-    /// Reads bursts until one is not full. Returns how many packets were dropped.
+    /// Reads up to `BURSTS` bursts, until one is not full. Returns how many packets were dropped.
     fn read(&mut self, pool: &mut FramePool) -> u32 {
         let mut dropped = 0;
         let port_numbers = self.port_numbers.load();

@@ -22,6 +22,7 @@ pub const HIGH: u32 = (8 << 20) / UNIT;
 pub struct SocketLimit {
     account: Arc<Account>,
     refill: Refill,
+    /// Units (of [`UNIT`] bytes) that were acquired from the pool for the limit.
     quota: u32,
 }
 

@@ -300,6 +300,7 @@ impl SystemTx {
         (!self.is_bound).then_some(self.ifindex)
     }
 
+    /// Sends at most [`BATCH`] frames through `fd`. `to`: the interface, for a socket that is not bound to an interface.
     fn send(&mut self, (fd, to): (&OwnedFd, Option<u32>), frames: &[Frame], result: &mut TxResult) {
         let mut slots = [([0; vnet::LEN], &[][..]); BATCH];
         let mut n_slots = 0;

@@ -47,7 +47,7 @@ pub struct Tap {
     deletions: Deletions,
     /// Whether the host moved the device to another network namespace.
     moved: bool,
-    /// Whether the device must stay when the port is dropped, because the process ends.
+    /// Set before the process ends: the device stays when the port is dropped.
     leaves_device: bool,
 }
 
@@ -212,8 +212,8 @@ impl RxQueue for TapRx {
 /// the bridge is sent to it.
 ///
 /// After a send has failed because the device is down, frames are dropped for a millisecond, or until the kernel reports a
-/// change of the device to the main thread. For a device in another network namespace no such report comes, so there the pause always
-/// lasts for the millisecond.
+/// change of the device to the main thread. For a device in another network namespace the kernel reports no changes, so there the
+/// pause always lasts the full millisecond.
 struct DownState {
     facts_read: Arc<AtomicU32>,
     /// The value of `facts_read` before the last frame that the device refused, and the end of the pause; `None`: no pause.

@@ -175,7 +175,7 @@ fn a_device_with_two_queues_has_two_sockets() {
     assert_eq!((device.n_rxq(), device.n_txq(), device.take_rx_queues().len()), (2, 2, 2));
     assert_eq!(device.stats().unwrap().custom.len(), 6);
     let too_many = open_with(&b, &[("n_rxq", "5")]).err().unwrap();
-    // The kernel refuses the third queue. The next mode may be refused because of a socket that it has not freed yet.
+    // The kernel refuses the third queue. A later mode may fail because a socket is not freed yet, so the reason is not compared.
     assert!(too_many.starts_with(&format!("{b}: AF_XDP sockets could not be opened (")), "{too_many}");
     assert!(!program_on(&b));
 }

@@ -127,7 +127,7 @@ fn a_busy_queue_grows_and_the_first_burst_is_counted() {
     rx.rx(&mut pool, &mut left, 64);
     let now = usage(&*b);
     assert!(now.busy && now.first_burst_lost == 1024 - 128 && now.woken == 1, "{now:?}");
-    // 2048 buffers, of which it has reserved 128 to receive and 32 to send. It may post the former and half of the others.
+    // Of 2048 buffers, the queue has reserved 128 to receive and 32 to send. It may post these 128 and half of the other 1888.
     assert_eq!((now.posted, now.allowance), (128 + 944, 128 + 944));
     flood(&mut *tx, &mut pool, 20);
     assert!(soon(|| usage(&*b).lost == now.lost + 1280 - 1072), "{:?}", usage(&*b));
@@ -283,7 +283,7 @@ fn flows(pool: &mut FramePool, n: u16) -> Vec<Frame> {
 const BASIC: RxBuffers = RxBuffers { mode: Mode::Basic, ..SPP };
 
 /// Shared queues receive for two devices and report each packet's device. By flow, the packets of one device are distributed over the
-/// queues; by port, they are not. A device that leaves receives nothing more, and one that stays sends by the shared socket.
+/// queues; by port, they are not. A device that leaves receives nothing more; a device that stays continues to send by the shared socket.
 #[test]
 fn kernel_devices_share_queues() {
     if !can_make_devices() {

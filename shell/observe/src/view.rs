@@ -145,7 +145,7 @@ pub struct PortView {
 
 /// The counters of a port.
 pub enum Counters {
-    /// The observability thread reads the counters from the kernel, then corrects them with these.
+    /// The server's thread reads the counters from the kernel, then corrects them with these.
     Kernel(KernelCounters),
     /// The main thread has read the counters.
     Read(Box<Stats>),

@@ -37,6 +37,7 @@ impl Command {
     }
 }
 
+/// The estimated length of a message in bytes.
 fn bytes(body: &Body) -> usize {
     /// Bytes of a message without a list.
     const MESSAGE: usize = 64;

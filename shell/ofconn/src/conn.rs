@@ -52,7 +52,7 @@ pub(crate) struct Conn {
     is_awaited: bool,
     /// Decoding stopped because [`OUTPUT_MAX`] bytes or more waited to be written.
     input_paused: bool,
-    /// A long reply of which further parts are to be made.
+    /// A long reply whose remaining parts have not been made.
     parts: Option<(Parts, Dialect)>,
     /// Address to connect to; `None` for a connection that the peer opened.
     target: Option<Target>,
@@ -350,6 +350,7 @@ impl Conn {
         self.waiting_bytes.update_output(0, self.output_len()) | is_awaited
     }
 
+    /// Writes output, and copies for snoopers. Closes a connection that has failed or whose peer does not read.
     fn write(&mut self, now: Millis) {
         let copies = self.protocol.as_mut().map(ProtocolState::take_snoop_copies).unwrap_or_default();
         self.snoopers.retain_mut(|s| s.turn(&copies));

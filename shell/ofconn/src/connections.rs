@@ -61,6 +61,7 @@ pub struct Connections {
     postponed: bool,
     /// Reused allocation for the bytes of the next request.
     raw: Vec<u8>,
+    /// The newest generation id in a role request (OpenFlow 1.3.5 §6.3.6).
     pub(crate) generation_id: Option<u64>,
 }
 
@@ -168,7 +169,8 @@ impl Connections {
         }
     }
 
-    /// The next request of a connection. `None`: no request, its quota of this turn is used up, it is busy, or much output waits.
+    /// The next request of a connection. `None`: the connection has no request, has used up its quota of this turn, is held, or has much
+    /// unwritten output.
     fn next_of(&mut self, id: ConnId, now: Millis) -> Option<Request> {
         loop {
             let session = self.sessions.get_mut(&id).filter(|s| s.queues.turn_quota > 0)?;
@@ -322,7 +324,7 @@ impl Connections {
         !self.controllers.is_empty()
     }
 
-    /// Whether a controller is connected. If none is, the bridge may have to forward on its own (`fail_mode`).
+    /// Whether a controller is connected. Without a controller, the bridge may have to forward on its own (`fail_mode`).
     pub fn any_connected(&self) -> bool {
         self.sessions.values().any(|s| !s.service && !s.queues.has_ended)
     }

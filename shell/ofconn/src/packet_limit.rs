@@ -1,6 +1,6 @@
 //! Limits on the packet-ins of one connection: `controller_queue_size`, `controller_rate_limit`, `controller_burst_limit`.
 //!
-//! Without a rate, a packet-in is queued for the socket; if `queue_size` packet-ins wait there already, it is dropped.
+//! Without a rate, a packet-in is queued for the socket; if `queue_size` packet-ins wait there already, the new one is dropped.
 //! With a rate, table misses and `controller` actions each have a token bucket in front of that queue. A packet-in
 //! for which there is no token waits in a queue of its in port. The ports are served in turn, so that a port that floods the
 //! controller does not delay others. If as many packet-ins wait as the burst allows, the oldest one of the longest queue is dropped.
@@ -136,9 +136,13 @@ const TOKEN: u64 = 1000;
 /// The token bucket of one kind, and the queues of packet-ins that wait for tokens.
 #[derive(Debug, Default)]
 struct Scheduler {
+    /// Tokens per second.
     rate: u64,
+    /// Size of the bucket in tokens, and limit of the waiting packet-ins.
     burst: usize,
+    /// Thousandths of tokens in the bucket.
     tokens: u64,
+    /// When tokens were last added.
     filled: Option<Millis>,
     /// Non-empty queues by in port.
     queues: BTreeMap<u32, VecDeque<QueuedPacketIn>>,

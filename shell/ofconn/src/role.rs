@@ -25,8 +25,8 @@ impl Connections {
         Ok(RoleContent { role, generation_id: self.generation_id, controller_id: None })
     }
 
-    /// Stores the generation id. Fails if it is older than the stored one; because generation ids wrap around, it is older if it is
-    /// less than 2^63 behind.
+    /// Stores the generation id. Fails if the id is older than the stored id. Because generation ids wrap around, an id counts as older if
+    /// it is less than 2^63 behind.
     fn advance_generation(&mut self, generation: u64) -> Result<(), OfError> {
         if self.generation_id.is_some_and(|last| (generation.wrapping_sub(last) as i64) < 0) {
             return Err(OfError::RrfcStale);
@@ -35,6 +35,7 @@ impl Connections {
         Ok(())
     }
 
+    /// Makes a controller primary. The previous primary controller becomes secondary and gets a role status message.
     fn make_primary(&mut self, id: ConnId) {
         let generation_id = self.generation_id.unwrap_or(u64::MAX);
         for (other, session) in self.sessions() {

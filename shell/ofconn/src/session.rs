@@ -53,7 +53,7 @@ pub struct Session {
     pub masks: AsyncMasks,
     /// The format of packet-ins to the peer.
     pub packet_in_format: PacketInFormat,
-    /// The peer's controller id. A `controller` action sends packet-ins to the connections whose id it names.
+    /// The peer's controller id. A `controller` action sends packet-ins to the connections with the id that the action names.
     pub controller_id: u16,
     /// The last `SET_CONFIG`.
     pub config: SwitchConfig,
@@ -63,7 +63,7 @@ pub struct Session {
     pub bundles: BTreeMap<u32, OpenBundle>,
     /// The next request waits until a long job of an earlier request is done. Echo requests are still answered.
     pub busy: bool,
-    /// Tables of a multipart request to set table features, of which the last part has not arrived.
+    /// Tables of a multipart request to set table features whose last part has not arrived.
     pub table_features: Vec<TableFeatures>,
     /// Flow messages use Nicira's extended match format instead of that of OpenFlow 1.0.
     pub nxm: bool,
@@ -84,7 +84,7 @@ pub(crate) struct Queues {
     outgoing: Vec<Command>,
     /// Some parts of a long reply are not encoded yet.
     is_sending: bool,
-    /// Number of requests that the connection may still have executed in this turn.
+    /// Number of requests of the connection that may still be executed in this turn.
     pub(crate) turn_quota: u32,
     /// The connection has ended.
     pub(crate) has_ended: bool,

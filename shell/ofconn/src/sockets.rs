@@ -104,6 +104,7 @@ impl Sockets {
         passive.map(|p| p.target.clone()).chain(active.map(|c| c.settings.target.clone())).collect()
     }
 
+    /// Creates or updates the connection or the passive socket of a controller.
     fn configure_controller(
         &mut self,
         controller: &ControllerTarget,
@@ -252,6 +253,7 @@ impl Sockets {
         }
     }
 
+    /// Accepts connections of tools, controllers and snoopers, up to their limits.
     fn accept(&mut self, now: Millis) {
         let mut new = Vec::new();
         let mut snoopers = Vec::new();

@@ -60,7 +60,7 @@ impl TestBridge {
         Peer { stream: Stream::connect(&Target::Unix(self.dir.join(socket))).unwrap(), input: Vec::new() }
     }
 
-    /// One iteration; the requests are left unanswered.
+    /// One turn; the requests are left unanswered.
     fn turn(&mut self) -> Vec<Request> {
         self.connections.run(self.now);
         let mut out = Vec::new();
@@ -396,7 +396,7 @@ fn served(name: &str) -> (TestBridge, SocketThread, PollLoop) {
 }
 
 impl TestBridge {
-    /// One turn; requests are answered in this way. Returns how many there were.
+    /// One turn; each request is answered with `reply`. Returns the number of requests.
     fn answer(&mut self, reply: &Body) -> usize {
         self.connections.run(self.now);
         let mut n = 0;
@@ -524,7 +524,7 @@ fn a_peer_that_does_not_read_gets_no_more_requests_executed() {
     }
     // The kernel buffers some hundred kilobytes of replies, and half a megabyte may wait in the switch.
     assert!(executed < sent / 2, "{executed} of {sent}");
-    // When it reads, all are answered.
+    // When the peer reads, all requests are answered.
     let reader = std::thread::spawn(move || peer.hear(sent));
     test.turns(&poll, |test| {
         executed += test.answer(&big);

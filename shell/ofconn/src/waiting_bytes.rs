@@ -31,7 +31,7 @@ pub(crate) struct WaitingBytes {
 struct WaitState {
     /// Bytes of requests that the main loop has not taken.
     requests: usize,
-    /// The sockets decode no requests until the main loop has taken half of those that wait.
+    /// The sockets decode no requests until at most half of [`REQUESTS_MAX`] wait.
     is_full: bool,
     /// The main loop waits until at most this many bytes are to be written.
     awaited: Option<usize>,

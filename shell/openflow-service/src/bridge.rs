@@ -89,8 +89,9 @@ pub struct Common {
 #[derive(Default)]
 struct Numbers {
     bundles: HashMap<String, BundleId>,
-    /// Port numbers that are held back, with the time from which on they are; see [`Bridge::hold_back_ofport`].
+    /// Port numbers that are held back, with the time at which each was released; see [`Bridge::hold_back_ofport`].
     held_back: HashMap<OfPort, Millis>,
+    /// The number that was assigned last without a request; the search for a free number continues after it.
     next_port: u16,
 }
 
@@ -99,7 +100,7 @@ struct Numbers {
 pub struct Failed {
     /// The text of its `error` column.
     pub why: String,
-    /// The OpenFlow port number that the interface had. It gets this number again unless another port has requested it meanwhile.
+    /// The OpenFlow port number that the interface had. The interface gets this number again unless another port has requested it meanwhile.
     pub ofport: Option<OfPort>,
 }
 
@@ -222,8 +223,8 @@ impl Bridge {
     }
 }
 
-/// The default address of a bridge. It is constant over restarts and equal to the address that Open vSwitch derives from the row's UUID,
-/// which it stores as 32-bit words in the byte order of the machine.
+/// The default address of a bridge. It is constant over restarts and equal to the address that Open vSwitch derives from the row's UUID.
+/// Open vSwitch stores a UUID as 32-bit words in the byte order of the machine.
 fn address_of_row(row: ovsdb::Uuid) -> Mac {
     let bytes = row.as_bytes();
     let [a, b, c, d, e, f, g, h, ..] = *bytes;

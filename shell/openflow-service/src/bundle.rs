@@ -148,7 +148,7 @@ fn new_bundle(flags: u16, raw: &[u8], now: Millis) -> OpenBundle {
     OpenBundle { flags, closed: false, messages, memory: 0, used: now, request: raw.to_vec() }
 }
 
-/// Bit mask of the tunnel option fields that a flow uses which the message adds or modifies.
+/// Bit mask of the tunnel option fields in the flow that a message adds or modifies; 0 for other messages.
 fn fields_of_rules(body: &Body) -> u64 {
     match body {
         Body::FlowMod(fm) if !matches!(fm.command, FlowCommand::Delete | FlowCommand::DeleteStrict) => {

@@ -129,7 +129,7 @@ impl Service<'_> {
         };
         self.after(&effects);
         let n = effects.flows.len();
-        // Frees the messages.
+        // The trial has freed the messages.
         reclaim::count_freed(n);
         reclaim::drop_in_background(n, effects);
         reclaim::drop_when_unshared(n, before);

@@ -10,9 +10,9 @@ use openflow::meter::MeterMod;
 use openflow::packet_io::PacketOut;
 use openflow::port::PortMod;
 
-/// Messages of the first piece.
+/// Number of messages in the first piece.
 const PIECE_MIN: usize = 64;
-/// Messages of the largest piece.
+/// Number of messages in the largest piece.
 const PIECE_MAX: usize = 1 << 17;
 /// Factor by which each piece is larger than the previous one.
 const GROWTH: usize = 4;
@@ -75,7 +75,7 @@ impl BundleMessages {
         self.pieces.iter().flat_map(|piece| &piece.works)
     }
 
-    /// The pieces in order. The caller can drop each one before it takes the next.
+    /// The pieces in order. The caller can drop each piece before it takes the next piece.
     pub(crate) fn into_pieces(self) -> impl Iterator<Item = Piece> {
         self.pieces.into_iter()
     }

@@ -8,7 +8,7 @@ use units::Millis;
 pub struct ControllerState {
     /// Whether at least one controller is connected.
     pub any_connected: bool,
-    /// The time since which no controller is connected; `None` while one is connected or the bridge needs none.
+    /// The time since which no controller is connected; `None` while a controller is connected or the bridge needs no controller.
     pub alone_since: Option<Millis>,
     /// Whether the standalone fallback flow is installed, with which the bridge forwards without a controller.
     pub fallback: bool,

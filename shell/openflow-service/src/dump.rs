@@ -4,8 +4,8 @@
 //! so that a dump of a million flows takes no time of the main loop. The main loop reads the statistics of devices, with one or two
 //! system calls for each device, so it reads only some devices per turn.
 //!
-//! **Bounds**: a dump of flows holds a version of the tables and a pointer to each flow; a dump of ports holds their numbers. Output waits
-//! for one part only. Counters are read when the part that contains them is made.
+//! **Bounds**: a dump of flows holds a version of the tables and a pointer to each flow; a dump of ports holds the port numbers. A part is
+//! made only while less than 64 KiB of output wait. Counters are read when the part that contains them is made.
 
 use crate::bridge::Bridge;
 use crate::host::Host;

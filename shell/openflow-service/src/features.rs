@@ -58,7 +58,7 @@ impl Service<'_> {
     }
 }
 
-/// The OpenFlow description of a port. A patch port has always a link and has no speed.
+/// The OpenFlow description of a port. A patch port always has a link, and has no speed.
 pub fn port_message(port: &BridgePort) -> Port {
     let facts = port.facts.as_ref();
     let down = facts.map_or(port.config.port_down, |f| !f.admin_up);

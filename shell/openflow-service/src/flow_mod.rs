@@ -40,8 +40,8 @@ impl Service<'_> {
         Ok(())
     }
 
-    /// Reads final counters if flow-removed messages are due, sends messages about changes to controllers, and reports the changes to
-    /// translations.
+    /// Reads final counters if flow-removed messages must be sent, sends controllers the messages about the changes, and reports the changes
+    /// to translations.
     pub(crate) fn after(&mut self, effects: &Effects) {
         if effects.sends_flow_removed() {
             self.host.fold_statistics();

@@ -24,6 +24,7 @@ pub fn changed(gm: &GroupMod, group: &Group) {
     }
 }
 
+/// Logs the selection method of a group, and the method that is used in its place if the buckets do not allow it.
 fn selection(s: &Selection, buckets: &[Bucket]) {
     let symmetric = match s.method.as_str() {
         "" => {

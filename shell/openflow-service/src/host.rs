@@ -66,6 +66,6 @@ pub struct ResumedPacket {
     pub metadata: Flow,
     /// The remaining steps of the translation.
     pub state: Frozen,
-    /// The datapath port that received it.
+    /// The datapath port that received the packet.
     pub port: PortNo,
 }

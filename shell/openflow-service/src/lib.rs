@@ -6,6 +6,7 @@
 //! | file | what |
 //! |---|---|
 //! | `bridge.rs`, `port.rs`, `port_session.rs`, `bridge_mirror.rs`, `controller_state.rs`, `removed_ports.rs` | a bridge with its ports |
+//! | `ports.rs`, `port_lacp.rs`, `port_qos.rs`, `sorted_values.rs` | ports and the record of their changes; parts of a port's state; sorted sets |
 //! | `in_band.rs` | the flows of in-band control |
 //! | `unfinished.rs` | work that takes several turns: commits, dumps, barriers |
 //! | `requests.rs`, `service.rs`, `host.rs` | a request, its execution, and its environment |

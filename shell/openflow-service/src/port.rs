@@ -70,7 +70,7 @@ pub struct BridgePort {
     pub cfm: Option<PortCfm>,
     /// LACP, if the row enables it.
     pub lacp: Option<PortLacp>,
-    /// State in the spanning tree; `None` if the port is not part of one.
+    /// State in the spanning tree; `None` if the port does not take part in a spanning tree.
     pub tree: Option<PortTree>,
     /// QoS of the port.
     pub qos: PortQos,
@@ -147,7 +147,7 @@ impl BridgePort {
         if self.facts.is_some() { self.mac() } else { self.patch_mac() }
     }
 
-    /// The MAC address that is reported for a patch port, which has no device: locally administered, unicast, derived from the name.
+    /// The MAC address that is reported for a patch port, which has no device: locally administered, unicast, an FNV-1a hash of the name.
     pub fn patch_mac(&self) -> Mac {
         let hash = self
             .name

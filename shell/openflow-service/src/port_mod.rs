@@ -18,6 +18,8 @@ impl Service<'_> {
         if port_message(port).hw_addr == pm.hw_addr { Ok(()) } else { Err(OfError::PmfcBadHwAddr) }
     }
 
+    /// Applies a checked port mod and reports the new configuration; the resulting change of the link is reported later, see
+    /// [`BridgePort::reported_state`](crate::BridgePort::reported_state).
     pub(crate) fn apply_port_mod(&mut self, pm: &PortMod) {
         let Some(port) = self.bridge.ports.get_mut(&pm.number) else { return };
         let old = port_message(port);

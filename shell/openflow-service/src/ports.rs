@@ -38,6 +38,7 @@ pub struct Ports {
     tunnels: BTreeSet<OfPort>,
     /// Numbers of ports whose devices have to be checked regularly for changes.
     watched: BTreeSet<OfPort>,
+    /// Changes that were not taken yet: one record for each consumer.
     for_snapshot: Touched,
     for_status: Touched,
     for_bridge: Touched,
@@ -56,7 +57,7 @@ impl Ports {
         self.by_number.get(self.by_name.get(name)?)
     }
 
-    /// A port, mutable. Its number, name and kind of backing must not change.
+    /// A port, mutable; it is marked as changed. Its number, name and kind of backing must not change.
     pub fn get_mut(&mut self, port: &OfPort) -> Option<&mut BridgePort> {
         let found = self.by_number.get_mut(port)?;
         self.for_tree.insert(*port);
@@ -179,7 +180,7 @@ impl Ports {
         self.get_mut(&port);
     }
 
-    /// Marks all rows of interfaces as changed.
+    /// Marks the status of all ports as changed.
     pub fn touch_all_status(&mut self) {
         self.for_status.ports.extend(self.by_number.keys());
     }

@@ -23,8 +23,8 @@ pub fn count_freed(n: usize) {
     }
 }
 
-/// Returns freed memory to the system if a large object was freed. The main loop calls this, because it allocated most of the memory, and
-/// the allocator collects memory that other threads freed only on the thread that allocated it.
+/// Returns freed memory to the system if a large object was freed. The main loop calls this function, because the main loop allocated most
+/// of the memory: the allocator collects memory that another thread has freed only on the thread that allocated this memory.
 pub fn tidy() {
     if FREED.swap(false, Acquire) {
         netdev::collect_freed_memory();
@@ -42,8 +42,8 @@ pub fn drop_in_background(n: usize, what: impl Send + 'static) {
     }
 }
 
-/// Drops a shared object with `n` parts. If it is large, another thread waits up to 2 s until all other references are gone and then drops
-/// it, so that no other thread has to free the object.
+/// Drops a shared object with `n` parts. If it is large, a background thread waits up to 2 s until all other references are gone and
+/// then drops the object, so that no other thread has to free it.
 pub fn drop_when_unshared<T: Send + Sync + 'static>(n: usize, what: Arc<T>) {
     if n >= LARGE {
         run(move || {

@@ -27,7 +27,8 @@ pub struct RemovedPort {
 pub struct RemovedPorts(VecDeque<RemovedPort>);
 
 impl RemovedPorts {
-    /// Records a removed port; replaces an earlier record of the same name. Of `stations` (VLAN and MAC address), the first ones are kept.
+    /// Records a removed port; replaces an earlier record of the same name. Of `stations` (VLAN and MAC address), the first
+    /// [`STATIONS_MAX`] are kept.
     pub fn record(&mut self, name: &str, ofport: OfPort, stations: &[(u16, Mac)], at: Millis) {
         self.forget(name);
         self.0.truncate(PORTS_MAX - 1);

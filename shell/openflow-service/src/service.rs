@@ -44,6 +44,7 @@ impl Service<'_> {
         self.bridge.conns.session(self.conn).ok_or(OfError::BrcEperm)
     }
 
+    /// Fails if the request comes from a secondary controller.
     pub(crate) fn refuse_secondary(&mut self) -> Result<(), OfError> {
         match self.session()?.role {
             Role::Secondary => Err(OfError::BrcIsSecondary),

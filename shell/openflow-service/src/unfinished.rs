@@ -60,8 +60,11 @@ pub struct Commit {
 /// The bytes of requests that error replies quote.
 #[derive(Debug)]
 pub(crate) struct Request {
+    /// Number of the bundle.
     pub(crate) bundle: u32,
+    /// The request that commits the bundle.
     pub(crate) committed: Vec<u8>,
+    /// The request that opened the bundle.
     pub(crate) opened: Vec<u8>,
 }
 

@@ -1,4 +1,5 @@
-//! The program `ovsdb-server` alone, for tests. The binary `sluice` also does this if it is called by that name.
+//! The program `ovsdb-server` alone, for tests. The binary `sluice` runs the same program if it is called
+//! `ovsdb-server`.
 
 use runtime::Dirs;
 use std::process::ExitCode;

@@ -74,7 +74,7 @@ impl Server {
         Ok(ColumnRef { db: &served.db, table: index, column })
     }
 
-    /// Returns an error if the remote is named by a column that does not exist.
+    /// Returns an error if `name` is a `db:` name and its column does not exist.
     pub fn check_remote(&mut self, name: &str) -> Result<(), String> {
         _ = self.core();
         if name.starts_with("db:") { self.find_column(name).map(drop) } else { Ok(()) }

@@ -73,7 +73,7 @@ impl BackgroundTask for JoinHandle<()> {
     }
 
     fn wait(self: Box<Self>) {
-        // A task that panicked sends no result, which its user notices.
+        // If the task panicked, it has sent no result, which [`crate::file`] treats as a failed compaction.
         _ = self.join();
     }
 }

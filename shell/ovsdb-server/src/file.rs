@@ -226,7 +226,7 @@ impl DatabaseFile {
         self.is_new_file_complete().then(|| self.finish_rewriting())
     }
 
-    /// Rewrites the file now.
+    /// Rewrites the file, and waits until the new file has replaced the old one.
     pub fn rewrite(&mut self, db: &Database) -> io::Result<()> {
         // A compaction in progress may have started before the last changes, or with another schema: discard its result.
         if let Some(rewriting) = self.rewriting.take() {

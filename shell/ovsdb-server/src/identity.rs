@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Read};
 
+/// Number of bytes of a UUID.
 const LEN: usize = 16;
 const POOL_LEN: usize = 64 * LEN;
 

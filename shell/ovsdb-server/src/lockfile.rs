@@ -1,7 +1,7 @@
 //! The lock that lets only one process open a database file.
 //!
 //! It is a record lock (`fcntl`) on the file `.NAME.~lock~` in the same directory, as other database tools use it. The
-//! kernel grants a record lock again to the process that holds it, so this process has a list of its own locks.
+//! kernel grants a record lock again to the process that holds it, so this process keeps a list of its own locks.
 
 use runtime::daemon::{await_end, written_pid};
 use rustix::fs::{FlockOperation, fcntl_lock};
@@ -61,8 +61,8 @@ fn owner_has_ended(file: &File) -> io::Result<bool> {
     Ok(owner.is_none_or(await_end))
 }
 
-/// Waits until the last owner has ended: after the kernel has released its lock, it may still have sockets and devices.
-/// Then writes the ID of this process for the next owner.
+/// Waits until the last owner has ended: a process that is ending may still have sockets and devices after the kernel has
+/// released its lock. Then writes the ID of this process for the next owner.
 fn replace_pid(mut file: &File) {
     if let Some(last) = written_pid(&mut file).filter(|pid| *pid != std::process::id()) {
         await_end(last);
@@ -77,7 +77,7 @@ impl Drop for LockFile {
     }
 }
 
-/// `.NAME.~lock~` next to the file itself, with symbolic links resolved.
+/// The path of the lock file: `.NAME.~lock~` in the directory of the database file, with symbolic links resolved.
 fn lock_name(path: &Path) -> PathBuf {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let real = path.canonicalize().unwrap_or_else(|_| {

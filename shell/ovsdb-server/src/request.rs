@@ -67,7 +67,7 @@ impl Core {
         let known = match &params {
             Parameters::Tree(params) => self.database("transact", params).map(drop),
             Parameters::Text(_) => {
-                // Errors about such a long request quote only its beginning.
+                // An error about a long request quotes only the name of the database.
                 let name = params.database().unwrap_or_default();
                 self.database("transact", &json!([name])).map(drop)
             }

@@ -381,7 +381,7 @@ impl Server {
         work
     }
 
-    /// Does the remaining work of an iteration that needs the core: in a job if it may take long, otherwise at once.
+    /// Does the iteration's remaining work on the core: in a job if it may take long, otherwise at once.
     fn finish_turn(&mut self, mut work: Work, mut needs_job: bool) {
         for (id, session) in self.core.sessions.iter().filter(|(_, s)| s.can_send_held()) {
             needs_job |= Core::needs_job_to_send_changes(session);

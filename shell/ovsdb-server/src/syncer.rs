@@ -36,7 +36,7 @@ pub struct Syncer {
 struct Shared {
     /// The file to sync.
     file: Mutex<Option<Arc<dyn DiskFile>>>,
-    /// A sync has failed since `take_failure`.
+    /// A sync has failed since the last call of `take_failure`.
     failed: AtomicBool,
 }
 

@@ -20,7 +20,8 @@ pub struct Handle {
 impl Server {
     /// Starts the server in a new thread. Its sockets are open on return.
     pub fn spawn(mut self) -> io::Result<Handle> {
-        // The thread has its own clock: in tests the virtual time of the switch stops, but not the database server.
+        // The thread has its own clock: tests stop the virtual time of the switch, while the database server must
+        // continue.
         let poll = PollLoop::new(Clock::new())?;
         let waker = poll.waker();
         let stop = Arc::new(AtomicBool::new(false));

@@ -80,7 +80,7 @@ impl Unanswered {
     }
 }
 
-/// Waits for a thread that was ordered to end.
+/// Waits up to [`LIMIT`] for the end of a thread that was ordered to end.
 pub(crate) fn join(thread: JoinHandle<()>, core: CoreId) {
     let deadline = Instant::now() + LIMIT;
     while !thread.is_finished() {

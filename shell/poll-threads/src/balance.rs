@@ -1,4 +1,4 @@
-//! Auto load balance (`pmd-auto-lb`): passes the loads to the crate `pmd`, which decides, and carries out the decision.
+//! Auto load balance (`pmd-auto-lb`): passes the loads to crate `pmd`, and carries out its decisions.
 
 use crate::handle::{KERNEL_WORKER, WorkerHandle, worker_of};
 use crate::log::LOG;

@@ -27,7 +27,7 @@ pub struct PlannedMove {
     pub queue: u16,
     /// The core that polls the queue now.
     pub from: CoreId,
-    /// The core that is to poll the queue.
+    /// The core that will poll the queue.
     pub to: CoreId,
     /// The load forecast of the queue, in cores.
     pub load: f64,

@@ -1,7 +1,7 @@
 //! Latency-target sleep of one PMD thread: carries out the decisions of `pmd::LatencySleep` and measures the sleeps.
 //!
 //! Before a thread sleeps on device events, it arms the events and polls once more, for packets that arrived before the
-//! events were armed. Only then it blocks in `poll(2)`. Orders to the thread and answers to upcalls wake the thread by
+//! events were armed. Only then does it block in `poll(2)`. Orders to the thread and answers to upcalls wake the thread by
 //! its eventfd. Orders also end timer sleeps, as with `pmd-sleep-max`.
 
 use crate::cycles;
@@ -56,7 +56,7 @@ impl LatencySleeper {
         }
     }
 
-    /// Waits in user space or sleeps on a timer. Returns false if the thread is to poll again at once.
+    /// Waits in user space or sleeps on a timer. Returns false if the thread must poll again at once.
     fn sleep(&mut self, state: &mut ThreadState, action: IdleAction) -> bool {
         state.worker.send_held();
         let asleep = cycles::now();

@@ -15,7 +15,7 @@
 //! threads.rs        the loops of the threads: polling, sleeping
 //!   ├ thread_state.rs   the state of a thread: worker, queues; carries out orders between two iterations
 //!   ├ latency_sleep.rs  latency-target sleep
-//!   └ recording.rs      records each iteration while that is switched on
+//!   └ recording.rs      records each iteration while recording is switched on
 //! cycles.rs         the cycle counter
 //! topology.rs       the cores of the machine
 //! pmd_settings.rs   the settings of PMD threads
@@ -23,8 +23,8 @@
 //! log.rs            the log module of messages about PMD threads
 //! ```
 //!
-//! `reconfigure` carries out together all changes of settings and ports since its last call. No worker stops meanwhile: a worker hands queues over
-//! between two of its iterations. Before a port's device is closed, the main thread waits until the workers have dropped
+//! One call of `reconfigure` carries out all changes of settings and ports since the previous call. No worker stops meanwhile: a worker
+//! hands queues over between two of its iterations. Before a port's device is closed, the main thread waits until the workers have dropped
 //! the port's queues. If a worker does not answer in time, the device stays open, and everything else continues.
 //!
 //! In dummy mode time is virtual, and results must not depend on scheduling: in each turn, the main loop polls every

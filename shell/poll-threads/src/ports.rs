@@ -78,7 +78,7 @@ impl Queue {
         }
     }
 
-    /// The worker that has the queue; for a queue that no worker has yet, the worker that had the queue of its number before.
+    /// The worker that has the queue; for a queue that no worker has yet, the worker that had the previous queue of this number.
     fn last_owner(&self) -> Option<WorkerId> {
         match self.owner {
             QueueOwner::Unassigned(_) => self.before,
@@ -116,8 +116,8 @@ pub struct RxqView<'a> {
 
 impl RxqView<'_> {
     /// Returns the cycles that were spent on the queue's packets and the cycles that passed, both during the last
-    /// `intervals` intervals (5 s each) and the present interval so far. A younger queue has fewer intervals; they include
-    /// those of the queue that it replaced.
+    /// `intervals` intervals (5 s each) and the present interval so far. A younger queue has fewer intervals. The
+    /// intervals of the queue that it replaced count, too.
     pub fn usage(&self, intervals: usize) -> (u64, u64) {
         let (used, passed) = (self.load.cycles(), cycles::now());
         (self.history.recent(intervals, used), self.elapsed.recent(intervals, passed))
@@ -249,7 +249,7 @@ impl Ports {
     }
 
     /// The last owner of each queue of [`Self::pmd_queues`]: for a queue that no worker has yet, the worker that had the
-    /// queue of its number before.
+    /// previous queue of this number.
     pub(crate) fn last_owners(&self) -> Vec<Option<WorkerId>> {
         self.pmd_ports().flat_map(|(_, port)| port.queues.iter().map(Queue::last_owner)).collect()
     }

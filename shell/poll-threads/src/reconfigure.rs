@@ -1,4 +1,4 @@
-//! Reconfiguration: starts and ends PMD threads, and moves rx queues to the threads that are to poll them.
+//! Reconfiguration: starts and ends PMD threads, and moves rx queues to the threads that will poll them.
 
 use crate::answers::join;
 use crate::handle::{KERNEL_WORKER, Mode, Runner, WorkerHandle, WorkerInfo, inline, threaded, worker_of};
@@ -28,7 +28,7 @@ impl Workers {
         }
     }
 
-    /// Starts and ends PMD threads according to the mask, and moves every queue to the worker that is to poll it. Does
+    /// Starts and ends PMD threads according to the mask, and moves every queue to the worker that will poll it. Does
     /// nothing if no change is recorded.
     pub fn reconfigure(&mut self, datapath: &Datapath) {
         if !std::mem::take(&mut self.due) {

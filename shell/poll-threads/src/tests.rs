@@ -61,7 +61,7 @@ impl TxQueue for Sink {
             let bytes = frame.bytes()[ADDRESS..ADDRESS + 4].try_into().unwrap();
             let number = u32::from_be_bytes(bytes);
             let queue = (number >> 28) as usize;
-            // Two workers may send different queues at the same time, never the same one.
+            // Two workers may send packets of different queues at the same time, never of the same queue.
             let due = self.0.next[queue].fetch_add(1, Ordering::Relaxed);
             if due != u64::from(number & 0x0fff_ffff) {
                 self.0.wrong.fetch_add(1, Ordering::Relaxed);
@@ -270,7 +270,7 @@ fn with_a_forecast_a_change_moves_as_few_queues_as_possible() {
 
 const TRAP: PortNo = PortNo(3);
 
-/// A device that blocks the worker that polls it, until it is released.
+/// A device that blocks the worker that polls it, until the device is released.
 #[derive(Clone, Default)]
 struct Trap {
     polled: Arc<AtomicBool>,

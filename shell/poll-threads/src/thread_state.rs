@@ -18,8 +18,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use units::{Cycles, Millis};
 
-/// The worker of kernel ports polls all its queues if it has at most this many. Polling an empty queue costs a system
-/// call, and so does asking which queues have packets.
+/// The worker of kernel ports polls all its queues if it has at most this many. Polling an empty queue costs one
+/// system call; asking which queues have packets costs one, too.
 const FEW_QUEUES: usize = 8;
 /// With more queues, one of this many iterations polls all of them, because the allowance of a queue in a shared pool is
 /// updated when the queue is polled.
@@ -139,6 +139,7 @@ impl ThreadState {
         !self.stopping || self.has_queues() || !self.unpolled.is_empty() || !self.early_orders.is_empty()
     }
 
+    /// Carries out one order, or keeps it if it is about a queue that has not arrived yet.
     fn carry_out(&mut self, order: Order) {
         match order {
             Order::Take(moving) => self.add_queue(moving),

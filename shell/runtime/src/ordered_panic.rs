@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// A panic is ordered.
 static ORDERED: AtomicBool = AtomicBool::new(false);
-/// The beginning of the name of the thread that is to panic.
+/// The beginning of the name of the thread that must panic.
 static THREAD: Mutex<String> = Mutex::new(String::new());
 
 /// Makes the next thread whose name begins with `thread` panic when it calls [`panic_if_ordered`].

@@ -240,7 +240,7 @@ impl Exporters {
         [lock(&self.sample_exporters).deadline(), lock(&self.netflows).deadline()].into_iter().flatten().min()
     }
 
-    /// Sends the records of all caches, and ends the exporters and the thread.
+    /// Sends all waiting records, and ends the exporters of sFlow and IPFIX and the thread. NetFlow reports only flows whose timeout has passed.
     pub fn close(&self) {
         let now = self.now();
         {

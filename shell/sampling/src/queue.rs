@@ -22,7 +22,7 @@ const HEADER_MAX: usize = 700;
 pub struct SampledPacket {
     /// The action that sampled the packet.
     pub cookie: UserspaceCookie,
-    /// The action names a tunnel port, whose outer header is to be reported.
+    /// The action names a tunnel port, whose outer header must be reported.
     pub tunnel_out_port: bool,
     /// The bridge, and what the packet's megaflow does with the packet.
     pub sample_data: Arc<dpif::SampleData>,
@@ -97,7 +97,7 @@ impl Queue {
         lock(&self.receiver).try_recv().ok()
     }
 
-    /// Sets the thread that is to be woken for new packets.
+    /// Sets the thread to wake for new packets.
     pub(crate) fn set_thread(&self, thread: Option<Thread>) {
         *lock(&self.thread) = thread;
     }

@@ -100,8 +100,8 @@ fn preferred_numbers(
     interface.ofport_request.map(OfPort).into_iter().chain(held).collect()
 }
 
-/// Records that a port requests another number than the one it has. It gets the requested number when that number
-/// becomes free.
+/// Records that a port requests another number than the one it has. The port gets the requested number when that
+/// number becomes free.
 fn note_misnumbered(bridge: &mut Bridge, interface: &InterfaceConfig) {
     let has = bridge.port_named(&interface.name).map(|port| port.ofport);
     if interface.ofport_request.is_some_and(|wanted| has != Some(OfPort(wanted))) {
@@ -210,7 +210,7 @@ fn open_device(
     Ok(Opened { netdev, facts, warning })
 }
 
-/// Makes an open device port `number` of the datapath.
+/// Adds an open device to the datapath as port `number`.
 fn add_to_datapath(
     backer: &mut Backer,
     number: PortNo,
@@ -372,6 +372,7 @@ pub(crate) fn vanished(switch: &mut Switch, bridge: &str, name: &str) {
     add(switch, &desired, bridge, name);
 }
 
+/// Applies the settings of the interface's row to an existing port. Returns the error that makes the port unusable.
 fn apply_settings(
     switch: &mut Switch,
     bridge: &str,

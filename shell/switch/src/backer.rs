@@ -151,7 +151,7 @@ impl Backer {
         })
     }
 
-    /// Records that anything that translations depend on may have changed: all megaflows will be revalidated.
+    /// Marks everything that translations depend on as changed: all megaflows will be revalidated.
     pub fn changed(&mut self) {
         self.changes.all();
     }
@@ -222,6 +222,7 @@ impl Backer {
         Ok(())
     }
 
+    /// Passes the rx queues of a device to the workers, and records whether the port uses the shared rx queues.
     fn pass_rx_queues(&mut self, number: PortNo, netdev: &mut dyn Netdev) {
         match netdev.shared_member() {
             Some(member) => self.shared_rx.join(number, member),
@@ -233,7 +234,7 @@ impl Backer {
     }
 
     /// Opens, replaces or closes the shared rx queues as their members and the settings require. Returns whether the fault of the shared queues
-    /// changed, which the state of the members shows.
+    /// changed; the caller then refreshes the state of the members, which shows the fault.
     pub fn update_shared_rx(&mut self) -> bool {
         let before = self.shared_rx.fault().map(str::to_owned);
         let Some(handles) = self.shared_rx.follow() else { return false };

@@ -167,7 +167,8 @@ fn has_controller(config: &BridgeConfig) -> bool {
     config.controllers.iter().any(|c| is_active(&c.target))
 }
 
-/// The fields of column `prefixes`. `None`: the column names no supported field; then the default applies. The word "none" in it means no fields.
+/// The fields of column `prefixes`. `None`: the column names no supported field; then the default applies. The word "none" in the column means no
+/// fields.
 fn prefix_fields(bridge: &str, names: &[String]) -> Option<Vec<PrefixField>> {
     if names.iter().any(|n| n == "none") {
         return Some(Vec::new());
@@ -186,7 +187,7 @@ fn prefix_fields(bridge: &str, names: &[String]) -> Option<Vec<PrefixField>> {
 
 /// Installs the default flow. A bridge without controllers and with fail mode `standalone` acts as a learning switch, by a flow that users can see
 /// and change. All flows are removed when the bridge gets its first controller or loses its last one, or when its fail mode changes while it has
-/// none.
+/// no controller.
 fn default_flow(bridge: &mut Bridge, old: &BridgeConfig, now: Millis) {
     let had = has_controller(old);
     let has = has_controller(&bridge.config);
@@ -221,8 +222,8 @@ pub(crate) fn derive_from_ports(bridge: &mut Bridge) {
 /// Chooses the bridge's Ethernet address and datapath id.
 ///
 /// The address is `other_config:hwaddr`, else the lowest universally administered address of its ports, else the address that was generated for the
-/// bridge. Locally administered addresses are not used, because devices with generated addresses get a new one at each creation. Controllers identify
-/// a bridge by its datapath id, which is `other_config:datapath-id`, else the bridge's address.
+/// bridge. Locally administered addresses are not used, because devices with generated addresses get a new address at each creation. Controllers
+/// identify a bridge by its datapath id, which is `other_config:datapath-id`, else the bridge's address.
 fn pick_addresses(bridge: &mut Bridge) {
     let asked = bridge.config.hwaddr.as_deref().and_then(parse_mac);
     let name = &bridge.name;
@@ -302,8 +303,8 @@ fn row_address(port: &PortConfig) -> Option<Mac> {
     port.mac.as_deref().and_then(parse_mac)
 }
 
-/// Sets the addresses of the internal ports of fake bridges that have no address in the database: the lowest address of the ports with the same VLAN,
-/// else the address that was generated for the bridge.
+/// Sets the addresses of those internal ports of fake bridges for which the database has no address: the lowest address of the ports with the same
+/// VLAN, else the address that was generated for the bridge.
 fn set_fake_bridges(bridge: &mut Bridge) {
     for row in bridge.common.fake_bridges.clone() {
         let Some(fake) = bridge.config.ports.get(&row) else { continue };

@@ -18,7 +18,7 @@ static TABLE_LOG: Module = Module::new("conntrack");
 
 static EXHAUSTED: RateLimit = RateLimit::new(5, 5);
 
-/// Records that are visited before the clock is read again: this takes some microseconds, or 50 µs if all of the connections have expired.
+/// Records that are visited before the clock is read again: the visit takes some microseconds, or 50 µs if all of these connections have expired.
 const RECORDS_PER_CLOCK_READ: u32 = 128;
 
 /// The requested connection does not exist.
@@ -27,8 +27,8 @@ pub struct NotFound;
 
 /// The result of a request to flush connections.
 pub enum FlushOutcome {
-    /// The request names a single connection by the endpoints of one direction, in zone 0 if it names no zone. That connection was removed, or it
-    /// does not exist.
+    /// The request names a single connection by the endpoints of its original direction, in zone 0 if the request names no zone. That connection
+    /// was removed, or it does not exist.
     One(Result<(), NotFound>),
     /// The connections are removed in steps; the caller calls [`Flush::run_step`].
     Many(Flush),

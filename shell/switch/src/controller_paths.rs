@@ -1,8 +1,8 @@
 //! Checks which Unix sockets a row of table `Controller` may name.
 //!
 //! Users who may write to the database may have no rights on this machine. So a controller's target must not connect to
-//! sockets of other programs, nor create files elsewhere. Allowed are sockets in the run directory to connect to, and
-//! sockets there to listen at whose name begins with the bridge's name.
+//! sockets of other programs, nor create files elsewhere. The switch may connect to sockets in the run directory, and
+//! listen at sockets in the run directory whose name begins with the bridge's name.
 
 use std::path::Path;
 

@@ -164,6 +164,7 @@ impl DbClient {
         }
     }
 
+    /// Completes a connection attempt, reads and applies messages, and writes queued messages.
     fn exchange(&mut self, now: Millis) -> Result<(), Loss> {
         let Some(c) = &mut self.connection else { return Ok(()) };
         if !c.up {
@@ -238,7 +239,7 @@ impl DbClient {
         self.warned_lock = denied;
     }
 
-    /// Whether the replica is complete and this process has the lock.
+    /// Whether the replica was complete at least once, and this process has the lock or is not connected at the moment.
     pub fn is_ready(&self) -> bool {
         self.replica.has_ever_synced() && (self.replica.has_lock() || !self.replica.is_synced())
     }

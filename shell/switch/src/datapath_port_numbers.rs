@@ -23,8 +23,8 @@ impl DatapathPortNumbers {
     }
 
     /// Chooses the number of a new port: the requested number or, in a dummy datapath, the first number in the port's
-    /// name (plus 100 if the name begins with "br"), so that tests can predict it. If that number is in use, or in
-    /// other datapaths, the lowest free number.
+    /// name (plus 100 if the name begins with "br"), so that tests can predict it. If there is no such number, or it
+    /// is in use, the lowest free number.
     pub fn choose(&self, name: &str, is_dummy: bool, is_used: impl Fn(PortNo) -> bool) -> PortNo {
         let by_name = || number_in_name(name).filter(|_| is_dummy);
         let wanted = self.requested.get(name).copied().or_else(by_name);

@@ -1,8 +1,8 @@
 //! Starts DPDK when the database requests it.
 //!
 //! `other_config:dpdk-init` requests DPDK, at the start of the switch or later; the start of DPDK is tried once. If it
-//! fails, the switch continues without DPDK, with `true` as with `try`: ports that need DPDK are refused, and the log
-//! has the reason. The start blocks the main loop while memory is cleared and devices are probed.
+//! fails, the switch continues without DPDK, both with `dpdk-init=true` and with `dpdk-init=try`: ports that need DPDK are
+//! refused, and the log has the reason. The start blocks the main loop while memory is cleared and devices are probed.
 
 use crate::guest_log::PORTS;
 use crate::log::LOG as BRIDGE;

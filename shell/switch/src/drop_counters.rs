@@ -9,6 +9,7 @@ use runtime::coverage::Counter;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// A coverage counter, and the total that was published last.
 struct PublishedCounter {
     counter: Counter,
     published_total: AtomicU64,

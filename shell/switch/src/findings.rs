@@ -60,8 +60,8 @@ impl Findings {
                 }
             }
         }
-        // Problems that no row has any more are forgotten only now: a problem that disappeared from one row and was
-        // found in the same call again is not new.
+        // Problems that no row has any more are forgotten only now: a problem that disappeared from a row and was
+        // found again by the same call, in any row, is not new.
         for finding in std::mem::take(&mut self.forgotten) {
             if self.rows_with.get(&finding) == Some(&0) {
                 self.rows_with.remove(&finding);
@@ -70,6 +70,7 @@ impl Findings {
         new
     }
 
+    /// Checks a row. Adds to `new` the problems that no row had before.
     fn check(
         &mut self,
         table: &str,

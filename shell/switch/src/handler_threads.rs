@@ -21,7 +21,7 @@ impl Switch {
             return;
         }
         let workers = self.datapaths.all().flat_map(|b| b.workers.infos());
-        // If the main loop polls, the core numbers of workers are only nominal.
+        // If the main loop polls, the core numbers of workers are not the cores on which they run.
         let pinned = |core: &CoreId| *core != CoreId::UNPINNED && threads == Threads::PmdAndHandlers;
         let polled = workers.map(|p| p.core).filter(pinned).map(|core| core.0).collect();
         let plan = Plan::new(configured_count(&self.applied.other_config), &self.machine.cores, &polled);

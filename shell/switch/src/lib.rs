@@ -15,7 +15,7 @@
 //! | `publish.rs` | builds the snapshot for translations from bridges |
 //! | `serve.rs`, `side_effects.rs` | serves requests of controllers (crate `openflow-service`); carries out side effects of packets |
 //! | `status.rs`, `row_values.rs`, `settings.rs`, `findings.rs` | writes state to the database; reports settings without effect |
-//! | `dpdk_start.rs`, `machine.rs`, `options.rs`, `switch.rs` | DPDK, the machine, the command line; ownership |
+//! | `dpdk_start.rs`, `machine.rs`, `options.rs`, `switch.rs` | DPDK, the machine, the command line; the object that owns everything |
 //!
 //! The crate `poll-threads` forwards packets, `translation` serves upcalls and revalidates megaflows, `control-commands` serves
 //! the control socket.

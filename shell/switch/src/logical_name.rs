@@ -1,4 +1,5 @@
-//! OVN's name of a port, from `external_ids` of its rows. It is read when a command or a metrics scrape requests it; no configuration depends on it.
+//! OVN's name of a port, from `external_ids` of its rows. The name is read when a command or a metrics scrape requests it; no
+//! configuration depends on it.
 
 use crate::database::DbClient;
 use crate::switch::Switch;

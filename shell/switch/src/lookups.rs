@@ -1,7 +1,7 @@
 //! The implementations of the subtable look-up, and which one is in use (`dpif-netdev/subtable-lookup-prio-set`).
 //!
-//! `generic` is the only real implementation; `autovalidator` compares each of its results with a linear search and
-//! logs differences.
+//! `generic` is the only real implementation; `autovalidator` compares each result of `generic` with a linear search
+//! and logs differences.
 
 const AUTOVALIDATOR: &str = "autovalidator";
 const GENERIC: &str = "generic";

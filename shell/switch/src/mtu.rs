@@ -2,7 +2,7 @@
 //! not fit.
 //!
 //! An internal port whose row requests an MTU keeps the requested MTU. An MTU that the administrator set by other means
-//! stays until the smallest MTU of the bridge changes, or is lower than that MTU.
+//! stays if it is lower than the smallest MTU of the bridge's ports, until that smallest MTU changes.
 
 use openflow_service::{Bridge, BridgePort};
 use runtime::Module;
@@ -38,7 +38,7 @@ pub(crate) fn follow(bridge: &mut Bridge, touched: &BTreeSet<OfPort>) {
     }
 }
 
-/// Records whether a port follows the bridge's MTU, or else the MTU with which it limits the bridge's MTU.
+/// Records whether a port follows the bridge's MTU; if not, records the port's own MTU, which limits the bridge's MTU.
 fn note(bridge: &mut Bridge, ofport: OfPort) {
     let port = bridge.ports.get(&ofport);
     let asks = |p: &BridgePort| {

@@ -1,6 +1,6 @@
 //! Settings of PMD threads, and restarts of devices that the settings require.
 //!
-//! The workers record a change of settings. `run_workers` applies it; the main loop calls this function in each
+//! `Workers` records a change of settings, and `run_workers` applies the change; the main loop calls `run_workers` in each
 //! turn and around every command.
 
 use crate::backer::Backer;
@@ -66,6 +66,7 @@ fn read_balance(config: &BTreeMap<String, String>) -> Settings {
     }
 }
 
+/// Reads `pmd-sleep-max` (deprecated name: `pmd-maxsleep`). Errors in the value are added to `faults`.
 fn read_sleep(config: &BTreeMap<String, String>, faults: &mut Vec<String>) -> SleepMax {
     let old = || {
         let text = PMD_MAXSLEEP.get(config)?;

@@ -102,6 +102,7 @@ fn update_peers(known: &mut Peers, bridges: &mut [&mut Bridge]) {
     *known = now;
 }
 
+/// The patch ports that name each other, in both directions.
 fn peers(bridges: &[&mut Bridge]) -> Peers {
     let mut by_name: HashMap<&str, (&str, (BridgeId, OfPort))> = HashMap::new();
     for bridge in bridges {
@@ -125,6 +126,7 @@ struct PortViews {
     bundles: NumberedTable<bridge::BundleId, Bundle>,
 }
 
+/// A bridge in the form that translations read. `port_views`: the ports of the last snapshot, in which the touched ports are updated.
 fn view(
     bridge: &mut Bridge,
     mut port_views: PortViews,

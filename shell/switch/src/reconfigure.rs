@@ -33,8 +33,8 @@ impl Switch {
     ///
     /// 6. Datapaths without a bridge are removed; the others are configured from their rows and `other_config`.
     ///
-    /// 7. Everything that depends on the ports of bridges is updated: addresses, MTUs, sessions, bonds, spanning trees, QoS. It is published in this
-    ///    turn. The exporters follow.
+    /// 7. Everything that depends on the ports of bridges is updated: addresses, MTUs, sessions, bonds, spanning trees, QoS. The result is published
+    ///    in this turn. Then the exporters are configured.
     ///
     /// 8. Interfaces that waited for DPDK are tried again. This needs the new configuration in `applied`.
     pub fn reconfigure(&mut self) -> bool {
@@ -87,6 +87,7 @@ impl Switch {
         restored
     }
 
+    /// Carries out the steps of the plan, removals first.
     fn carry_out_all(&mut self, steps: &[Step], desired: &Desired) {
         if steps.is_empty() {
             return;
@@ -106,6 +107,7 @@ impl Switch {
         }
     }
 
+    /// Removes the datapaths that no bridge uses, and configures the others.
     fn configure_datapaths(&mut self, desired: &Desired) {
         self.datapaths.retain_used(&self.bridges);
         let default = DatapathConfig::default();

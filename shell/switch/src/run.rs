@@ -282,6 +282,7 @@ impl Switch {
         self.update_session_addresses();
     }
 
+    /// Serves the OpenFlow connections of all bridges, and updates fail-open mode and in-band control.
     fn run_openflow(&mut self, now: Millis) {
         let names: Vec<String> = self.bridges.keys().cloned().collect();
         for name in names {
@@ -456,7 +457,7 @@ impl Switch {
     }
 }
 
-/// The main loop's part of expiry: logs all megaflows; in dummy mode, removes idle ones.
+/// The main loop's part of megaflow expiry: logs all megaflows at debug level; in dummy mode, removes idle megaflows.
 pub fn expire(backer: &mut Backer, now: Millis) {
     translation::log_dump(&backer.name(), &backer.datapath, now);
     backer.revalidator.note_flows(backer.datapath.flow_count() as u64);

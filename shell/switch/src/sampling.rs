@@ -64,7 +64,7 @@ impl Switch {
         gone.for_each(|bridge| self.datapaths.exporters.remove(bridge));
     }
 
-    /// The settings of a bridge's exporters. `agents`: the number of the next sFlow agent; it is incremented if the bridge has one.
+    /// The settings of a bridge's exporters. `agents`: the number of the next sFlow agent; it is incremented if the bridge has an agent.
     fn settings_of(&self, config: &BridgeConfig, agents: &mut u32) -> BridgeSettings {
         let sampling = &config.sampling;
         let sflow = sampling.sflow.as_ref().and_then(|row| {
@@ -123,7 +123,8 @@ impl Switch {
             .or_else(|| row.control.as_ref()?.parse().ok())
     }
 
-    /// Passes the counters that are due to the exporters. In dummy mode it also runs the exporters, which have a thread of their own otherwise.
+    /// Reads the counters whose export interval has passed, and hands them to the exporters. In dummy mode this function also runs the exporters,
+    /// which have a thread of their own otherwise.
     pub(crate) fn run_sampling(&mut self) {
         let exporters = Arc::clone(&self.datapaths.exporters);
         if exporters.bridges().is_empty() {

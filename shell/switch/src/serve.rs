@@ -64,6 +64,7 @@ impl Switch {
         }
     }
 
+    /// Calls `work` with a bridge and the rest of the switch, then sends the packets that the served requests contained.
     fn with_service<T>(
         &mut self,
         name: &str,

@@ -139,7 +139,7 @@ impl Switch {
         }
     }
 
-    /// The features of the datapaths that a bridge uses. Without a bridge there is no datapath of the type.
+    /// The features of the datapaths that a bridge uses. A type that no bridge uses has no datapath.
     fn datapath_rows(&self, wanted: &mut Vec<RowValues>) {
         let used = |kind: &str| {
             self.options.datapath_type(kind).is_some_and(|kind| self.datapaths.of(kind).is_some())

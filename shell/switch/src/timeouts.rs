@@ -10,6 +10,7 @@ use std::sync::Arc;
 /// The timeout policies of a datapath.
 #[derive(Debug, Default)]
 pub struct TimeoutPolicies {
+    /// The number of each policy, by its timeouts.
     numbers: BTreeMap<Timeouts, u16>,
     /// The number of each zone's policy, by zone.
     zones: Arc<BTreeMap<u16, u16>>,

@@ -1,4 +1,4 @@
-//! The translation service: answers upcalls from the published snapshot, and revalidates megaflows when it changes.
+//! The translation service: answers upcalls with the published snapshot, and revalidates megaflows when the snapshot changes.
 //!
 //! | module | contents | threads |
 //! |---|---|---|

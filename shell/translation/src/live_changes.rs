@@ -18,6 +18,7 @@ struct PendingChanges {
 /// The changes that were reported and not yet taken.
 pub struct LiveChanges {
     pending: Mutex<PendingChanges>,
+    /// There are changes that the main thread has not taken; read without the lock.
     any: AtomicBool,
     /// How many reports there have been.
     noted: AtomicU64,

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use units::Millis;
 use xlate::{BridgeId, Change};
 
-/// Packets of a station with a static entry that another port received.
+/// Packets from a station with a static entry, received at another port than that of the entry.
 static STATIC_ELSEWHERE: Counter = Counter::new("mac_learning_static_none_move");
 
 /// A [`MacTable`] behind a lock.

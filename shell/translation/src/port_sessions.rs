@@ -13,13 +13,13 @@ use std::fmt;
 use std::sync::Arc;
 use units::Millis;
 
-/// A message of a protocol that is to be sent from a port.
+/// A protocol message to send from a port.
 pub struct DueMessage {
     /// The port.
     pub at: PortKey,
     /// The frame.
     pub frame: Vec<u8>,
-    /// A tunnel that supports this marks the message as OAM (operation and maintenance).
+    /// Whether a tunnel must mark the message as OAM (operation and maintenance), if the tunnel protocol supports this.
     pub oam: bool,
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn log_level(level: Level) -> log::Level {
     }
 }
 
-/// A protocol's `State` behind a lock, with the means to wake the threads that must see changes of it.
+/// A protocol's `State` behind a lock, and the handles that wake the threads that must see changes of this state.
 pub(crate) struct ProtocolState<State> {
     state: Mutex<State>,
     /// Number of sessions, LACP ports or spanning trees; read without the lock.

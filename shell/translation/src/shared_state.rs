@@ -115,7 +115,7 @@ impl SharedState {
         lock(&self.dependency_sets).all()
     }
 
-    /// Whether more than three quarters of the sets of dependencies that can be stored are stored.
+    /// Whether the store of dependency sets is more than three quarters full.
     pub fn has_many_dependency_sets(&self) -> bool {
         lock(&self.dependency_sets).is_crowded()
     }

@@ -181,7 +181,7 @@ mod tests {
         let d = dir("file");
         let path = d.join("s.sock");
         let target = Target::PUnix(path.clone());
-        drop(std::os::unix::net::UnixListener::bind(&path).unwrap()); // left behind by the dead
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap()); // left by a process that ended
         let listener = Listener::bind(&target).unwrap();
         assert_eq!(symlink_metadata(&path).unwrap().permissions().mode() & 0o007, 0);
         assert!(talk(&listener, &Target::Unix(path.clone())).starts_with("unix#"));

@@ -118,7 +118,7 @@ pub struct Reconnect {
 }
 
 impl Reconnect {
-    /// Creates a connection that is to be attempted at once.
+    /// Creates a connection whose first attempt is due at once.
     pub fn new(name: impl Into<String>, wording: Wording, now: Millis) -> Reconnect {
         Reconnect {
             name: name.into(),
@@ -323,7 +323,7 @@ impl Reconnect {
         self.state
     }
 
-    /// Returns whether it is connected.
+    /// Returns whether the connection is established.
     pub fn is_connected(&self) -> bool {
         matches!(self.state, State::Active | State::Idle)
     }
@@ -343,12 +343,12 @@ impl Reconnect {
         self.successes
     }
 
-    /// Whole seconds since it was last connected.
+    /// Whole seconds since the connection was last established.
     pub fn sec_since_connect(&self, now: Millis) -> Option<u64> {
         self.last_connected.map(|t| now.0.saturating_sub(t.0) / 1000)
     }
 
-    /// Whole seconds since it was last disconnected.
+    /// Whole seconds since the connection last ended.
     pub fn sec_since_disconnect(&self, now: Millis) -> Option<u64> {
         self.last_disconnected.map(|t| now.0.saturating_sub(t.0) / 1000)
     }
@@ -396,7 +396,7 @@ impl Reconnect {
         self.enter(State::Connecting, now);
     }
 
-    /// Returns whether attempts are logged. They are not at the maximum wait, because each would repeat the same lines.
+    /// Returns whether attempts are logged. At the maximum wait they are not, because each would repeat the same lines.
     fn logs_attempts(&self) -> bool {
         self.backoff < self.max_backoff
     }

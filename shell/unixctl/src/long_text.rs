@@ -1,4 +1,4 @@
-//! Answers of any length. They are generated piece by piece while the client reads them, so that never the complete answer is in
+//! Answers of any length. They are generated piece by piece while the client reads them, so that the complete answer is never in
 //! memory.
 
 use crate::format::Format;

@@ -178,7 +178,7 @@ impl Server {
         }
     }
 
-    /// Adds the file descriptors and deadlines that end the next sleep.
+    /// Adds the file descriptors that end the next sleep, and ends it at once if a client may have sent a further request.
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
         if let Some(listener) = &self.listener
             // If `accept` has failed for lack of file descriptors, the listener stays readable and would end the sleep at once. The next

@@ -17,6 +17,7 @@ struct Loop {
     to: ToGuest,
     pool: FramePool,
     burst: usize,
+    /// Whether long packets keep their tails in the guest's memory.
     lends: bool,
 }
 

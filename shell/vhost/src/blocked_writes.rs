@@ -27,7 +27,7 @@ pub fn is_writing(thread: c_int) -> bool {
     call.is_some_and(|call: libc::c_long| [libc::SYS_write, libc::SYS_sendmsg].contains(&call))
 }
 
-/// Interrupts the system call in which this thread of the process is: it fails with `EINTR` if it can be interrupted.
+/// Interrupts the present system call of this thread of the process: the call fails with `EINTR` if it can be interrupted.
 pub fn interrupt(thread: c_int) {
     extern "C" fn nothing(_: c_int) {}
     static HANDLER: Once = Once::new();

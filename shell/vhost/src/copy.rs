@@ -230,8 +230,8 @@ mod machine {
                         "lea {to_end}, [{to} + {n}]",
                         concat!($mov, " ", $v, "0, [{from}]"),
                         concat!($mov, " [{to}], ", $v, "0"),
-                        // From here on `n` is the distance to the end, after the vector in which the destination
-                        // becomes aligned.
+                        // The bytes up to the next aligned address of the destination are copied. From here on `n` is the
+                        // number of bytes from there to the end.
                         "mov {skip}, {to}",
                         concat!("and {skip}, ", $width, " - 1"),
                         concat!("sub {skip}, ", $width),

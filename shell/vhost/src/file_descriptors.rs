@@ -2,8 +2,8 @@
 //!
 //! A file may belong to a file system that the peer serves itself (FUSE) or to a network file system. Any call on such a file may block
 //! for ever, including `fstat` and `close`. So a file descriptor is classified first, by calls that the kernel answers by itself:
-//! `F_GET_SEALS`, which only shmem and hugetlbfs support, and the name of an anonymous inode. A file descriptor that is neither memory,
-//! nor an eventfd, nor a Unix socket is not used, and a separate thread closes it.
+//! `F_GET_SEALS`, which only shmem and hugetlbfs support, and the name of an anonymous inode. Only memory, eventfds
+//! and Unix sockets are used; a separate thread closes all other file descriptors.
 
 use super::rules::Refusal;
 use rustix::fs::{SealFlags, fcntl_add_seals, fcntl_get_seals, readlink};

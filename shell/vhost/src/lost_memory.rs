@@ -19,7 +19,9 @@ use std::os::fd::IntoRawFd;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+/// Number of mappings that the handler replaced.
 static REPLACED: AtomicU64 = AtomicU64::new(0);
+/// The value of `REPLACED` that was logged last.
 static LOGGED: AtomicU64 = AtomicU64::new(0);
 
 /// File descriptor of `/proc/self/maps` for the handler; negative: not opened yet.
@@ -55,6 +57,7 @@ pub fn log_replaced() {
     }
 }
 
+/// The signal handler.
 unsafe extern "C" fn on_sigbus(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
     /// "Nonexistent physical address" (sigaction(2)); the other codes are memory errors of the hardware.
     const BUS_ADRERR: c_int = 2;
@@ -82,7 +85,7 @@ fn replace(start: usize, end: usize) -> bool {
         libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE,
     );
     // SAFETY: the range is a mapping of guest memory, and no Rust reference points into it except to atomic integers, for which all
-    // values are valid. It stays mapped at the same addresses.
+    // values are valid. The range stays mapped at the same addresses.
     unsafe { libc::mmap(start as *mut c_void, end - start, prot, flags, -1, 0) != libc::MAP_FAILED }
 }
 
@@ -116,11 +119,14 @@ struct Line {
     start: usize,
     end: usize,
     shared: bool,
+    /// Number of the field that is being parsed.
     field: u8,
+    /// Number of characters of this field that were parsed.
     at: u8,
 }
 
 impl Line {
+    /// Parses the next byte of the line.
     fn push(&mut self, byte: u8) {
         let digit = (byte as char).to_digit(16).unwrap_or(0) as usize;
         match (self.field, byte) {

@@ -1,7 +1,7 @@
 //! A guest's memory, and the checked functions that read and write it.
 //!
 //! [`GuestMemory`] holds the mapped regions of a memory table. [`GuestMemory::part`] translates a guest-physical address and returns a
-//! [`Part`], which is inside one region and has a length. A part is read and written only by copies ([`crate::copy`]), each of which is
+//! [`Part`], which is inside one region and has a length. A part is read and written only by copies ([`crate::copy`]); each copy is
 //! checked against that length. No Rust reference points into guest memory, except references to atomic integers of a ring
 //! ([`crate::ring`]).
 //!
@@ -62,6 +62,7 @@ struct Region {
 }
 
 impl Region {
+    /// Seals and maps a region. `bytes_left`: number of bytes that may still be mapped for the guest.
     fn new(layout: RegionLayout, fd: BorrowedFd<'_>, bytes_left: u64) -> Result<Region, Refusal> {
         let ends = [layout.guest, layout.user].map(|start| start.checked_add(layout.size));
         if ends.contains(&None) {
@@ -167,7 +168,7 @@ impl GuestMemory {
         })
     }
 
-    /// The region `hint`, copied for a burst.
+    /// A copy of the region with index `hint` for a burst; an empty one if there is no such region.
     #[inline]
     pub fn window(&self, hint: usize) -> Window<'_> {
         let none = Window { guest: 0, size: 0, at: std::ptr::null_mut(), memory: PhantomData };
@@ -315,7 +316,7 @@ impl<'m> Part<'m> {
         range.step_by(LINE).for_each(|n| cpu::prefetch_at(self.at.wrapping_add(n)));
     }
 
-    /// Prefetches the first two cache lines of the `len` bytes that are read of a buffer.
+    /// Prefetches the first two cache lines of the `len` bytes that are read from a buffer.
     #[inline(always)]
     pub fn prefetch_first(&self, len: usize) {
         cpu::prefetch_at(self.at);

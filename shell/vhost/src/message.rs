@@ -142,7 +142,7 @@ impl Inbox {
         }
     }
 
-    /// Receives until the message has `wanted` bytes. `None`: it has more file descriptors than any message may have.
+    /// Receives until the message has `wanted` bytes. `None`: the message has more file descriptors than any message may have.
     fn receive(&mut self, socket: &OwnedFd, wanted: usize) -> Result<Option<usize>, Errno> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(REGIONS_MAX))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -181,7 +181,7 @@ pub enum WriteResult {
 }
 
 impl Outbox {
-    /// A message of which nothing was sent yet.
+    /// Creates an outbox; nothing of the message has been sent yet.
     pub fn new(message: Message) -> Outbox {
         Outbox { message, sent: 0 }
     }

@@ -1,7 +1,8 @@
 //! State of one port and its guest, shared by the thread that serves the guest, the main thread and the workers.
 //!
-//! The serving thread only uses atomics to write the state, because DPDK's library calls it while it holds the locks of the rings. The
-//! main thread compares [`PortState::seq`] to detect changes. Workers read to which ring they send: one word per burst.
+//! The state consists of atomics, and of locks that are held only briefly, because DPDK's library may hold the locks of rings when the
+//! state is written. The main thread compares [`PortState::seq`] to detect changes. Workers read one word per burst: the ring to which they
+//! send.
 
 use super::bounds::MAX_PAIRS;
 use super::log::{Budget, Level};

@@ -1,11 +1,11 @@
 //! Enforces the order of messages that the vhost-user specification intends.
 //!
-//! Both back-ends check messages by these rules: the back-end whose rings DPDK's library serves (crate `dpdk`) and the one of this crate.
-//! The rules exist because of the library, which executes messages without checking their order. It translates the addresses of a ring
-//! once, for the ring's size at that time, and allocates memory of a ring by its size. So a front-end that changes the size afterwards,
-//! starts a ring without size, or changes the layout of rings that have addresses would make the library read and write beyond the guest's
-//! memory. These rules refuse such messages before the library executes them: the connection ends, or the front-end gets a negative reply
-//! if it requested one.
+//! Both back-ends check messages by these rules: the back-end in this crate, and the back-end that passes messages to DPDK's library
+//! (crate `dpdk`). The rules exist because of the library, which executes messages without checking their order. The library translates
+//! the addresses of a ring once, for the ring's size at that time, and allocates memory of a ring by its size. So a front-end that changes
+//! the size afterwards, starts a ring without size, or changes the layout of rings that have addresses would make the library read and
+//! write beyond the guest's memory. These rules refuse such messages before the library executes them: the connection ends, or the
+//! front-end gets a negative reply if it requested a reply.
 //!
 //! The order is: features; then for each ring its size, its addresses and its kick. Before the size of a ring or the features change
 //! (except `LOG_ALL`), the front-end must stop the ring (`GET_VRING_BASE`). Addresses and kick may be set again at any time. QEMU,
@@ -94,7 +94,7 @@ pub enum Refusal {
     /// The front-end has not set what the request needs. `SET_VRING_ADDR` needs a size and, for a packed ring, a base; `SET_VRING_KICK`
     /// needs addresses.
     Unprepared(u32),
-    /// This is no valid ring size.
+    /// The size is not valid for a ring.
     Size(u32),
     /// All rings together have too many descriptors.
     TooMany,
@@ -223,7 +223,7 @@ impl Rules {
         }
     }
 
-    /// Adapts to what the library does: a change of the ring layout discards the allocations of all rings, and without `MQ` only the first
+    /// Changes the state as the library does: a change of the ring layout discards the allocations of all rings, and without `MQ` only the first
     /// pair of rings remains.
     fn features_changed(&mut self, features: u64) {
         if (self.features ^ features) & feature::RING_PACKED != 0 {

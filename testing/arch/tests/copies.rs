@@ -18,7 +18,7 @@ fn code_lines(text: &str) -> Vec<(usize, &str)> {
     numbered.filter(|(_, line)| is_code(line)).collect()
 }
 
-/// Returns the pairs of places where [`COPY_LINES`] equal lines begin. Of each copy there is only the first pair. Copies without
+/// Returns the pairs of places where [`COPY_LINES`] equal lines begin. For each copy it returns only the first pair. Copies without
 /// a statement are ignored, for example two types with the same fields.
 fn copies<'t>(files: &[(&'t str, &'t str)]) -> Vec<String> {
     let lines: Vec<(&str, Vec<(usize, &str)>)> =

@@ -252,9 +252,9 @@ pub fn split(list: &str) -> Vec<&str> {
     out
 }
 
-/// Returns whether the stock switch translates packets when it executes the actions of this trace, although it executes no outputs
-/// and no recirculation outside of nested lists: a list within another action recirculates packets, or they are received from a
-/// tunnel.
+/// Returns whether the stock switch translates packets when it executes the actions of this trace. It does so if a list within another
+/// action recirculates packets, or if packets are received from a tunnel. For a trace it executes no outputs, and no recirculation outside
+/// of nested lists.
 pub fn translates_again(trace: &str) -> bool {
     let lists = trace.lines().filter_map(|l| l.strip_prefix(ACTIONS));
     lists.flat_map(split).any(|action| {

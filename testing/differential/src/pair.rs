@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::normalize::Lookups;
 use crate::switch::Switch;
 
-/// How long results may differ that a switch produces asynchronously.
+/// How long results that a switch produces asynchronously may differ.
 pub(crate) const SETTLE_TIME: Duration = Duration::from_millis(400);
 
 /// The two switches that are compared.

@@ -106,8 +106,8 @@ fn kind(rng: &mut Rng) -> Kind {
 /// A match on frames without a VLAN tag.
 const NO_TAG: &str = "vlan_tci=0x0000/0x1fff";
 
-/// Random actions that pop at most `max` tags. No version of OpenFlow can express that a tag is popped which the match does not
-/// require.
+/// Random actions that pop at most `max` tags: as many as the match can require, because OpenFlow allows no pop of a tag that the match
+/// does not require.
 fn actions_with_pops(rng: &mut Rng, kind: Kind, table: u64, groups: u64, max: u64) -> String {
     loop {
         let actions = actions::list(rng, kind, table, groups);

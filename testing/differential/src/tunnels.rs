@@ -1,7 +1,7 @@
 //! Tunnels: tunnel ports, the bridge through which encapsulated packets are sent and received, and packets with outer headers.
 //!
 //! A run with tunnels has a third bridge, whose local port has the host's addresses. All next hops are configured, because
-//! the switches treat packets differently whose next hop must be resolved: Sluice stores them, the stock switch drops them.
+//! the switches differ in packets whose next hop is unknown: Sluice keeps these packets, the stock switch drops them.
 
 use crate::checksum::{fold, sum};
 use crate::pools::mac;

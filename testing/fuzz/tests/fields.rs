@@ -47,7 +47,7 @@ fn texts(form: Form) -> &'static [&'static str] {
     }
 }
 
-/// Of fields that differ only in their number, only the first is checked.
+/// Returns whether a field is checked: of fields that differ only in their number, only the first is.
 fn is_first(field: FieldId) -> bool {
     let name = field.info().name;
     let kind = name.trim_end_matches(|c: char| c.is_ascii_digit());

@@ -19,6 +19,7 @@ pub struct Cell {
     pub packets: (usize, usize),
 }
 
+/// An experiment: its letter in the report, and its cells.
 pub struct Experiment {
     pub letter: char,
     pub cells: Vec<Cell>,

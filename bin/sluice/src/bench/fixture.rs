@@ -29,7 +29,7 @@ pub struct CellResult {
     pub cache: f64,
     /// Share of the packets that were found in the subtables, 0 to 1.
     pub table: f64,
-    /// Average number of subtables that a look-up visits which finds its megaflow in the subtables.
+    /// Average number of subtables visited by a look-up that finds its megaflow in the subtables.
     pub visits: f64,
     /// Size of the caches, in KiB.
     pub cache_kb: u64,
@@ -60,7 +60,7 @@ impl RxQueue for Source {
 }
 
 /// The source address of the packets of a megaflow. The addresses of the first twenty megaflows differ in the first byte, as
-/// in the measurements of 2018 that this benchmark repeats.
+/// in the measurements of 2018 that this benchmark repeats (`bench/experiments/caches/README.md`).
 fn source_of(megaflow: u32) -> u32 {
     (10 + megaflow % 20) << 24 | (megaflow / 20) << 4 | 1
 }

@@ -71,8 +71,8 @@ impl Row {
     }
 }
 
-/// Throughput of CD divided by that of DFC in the measurements of 2018, both with an EMC as first-level cache: the number of flows,
-/// and the ratios for 1, 3, 5, 10 and 20 subtables.
+/// Throughput of CD divided by that of DFC in the measurements of 2018 (`bench/experiments/caches/README.md`), both with an EMC as first-level
+/// cache: the number of flows, and the ratios for 1, 3, 5, 10 and 20 subtables.
 pub const SOURCE_RATIOS: [(usize, [f64; 5]); 3] = [
     (10_000, [1.00, 1.00, 0.85, 1.00, 1.00]),
     (100_000, [0.81, 1.15, 1.17, 1.35, 1.55]),

@@ -106,7 +106,7 @@ fn packet_text(packet: &Json) -> String {
     }
     let by = &packet["decided-by"];
     if !by.is_null() {
-        // Only for this reason a rule dropped the packet. For other reasons the rule never dropped it, so the note would be wrong.
+        // Only drops by the tables get the note: for other reasons the rule did not drop the packet, so the note would be wrong.
         let by_tables = reason == DropReason::ActionOfPipeline.name();
         let note = match by["drops-now"].as_bool() {
             Some(false) if by_tables => " (does not drop it any more)",

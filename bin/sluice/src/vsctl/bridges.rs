@@ -144,7 +144,7 @@ pub fn del(ctx: &mut Context<'_>, command: &Command) -> Done {
 pub fn list(ctx: &mut Context<'_>, command: &Command) -> Done {
     let (real, fake) = (command.has("--real"), command.has("--fake"));
     let model = ctx.model();
-    // With neither or both options, all bridges. A fake bridge has a parent.
+    // With neither or both options, list all bridges. A fake bridge has a parent.
     let wanted = model.bridges.iter().filter(|b| real == fake || fake == b.parent.is_some());
     Ok(CommandOutput::sorted(wanted.map(|b| b.name.clone()).collect()))
 }

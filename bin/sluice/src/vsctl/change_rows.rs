@@ -118,7 +118,7 @@ fn change(ctx: &mut Context<'_>, command: &Command, verb: &str) -> Done {
     let ty = &column.ty;
     let mut datum = ctx.tx.datum(&table.name, row, &column.name);
     for argument in command.args_from(3) {
-        // The argument has any number of elements, but not none. The limits of the column hold for the result.
+        // The argument has one element or more. The column's own limits apply to the result, not to the argument.
         let one_or_more = Type { min: 1, max: u32::MAX, ..ty.clone() };
         if verb == "add" {
             datum.insert_all(&notation::datum(&one_or_more, argument, &mut ctx.symbols)?);

@@ -71,7 +71,7 @@ pub(super) struct Member {
     pub(super) carrier_known: bool,
     /// The other end's information about itself.
     pub(super) partner: Info,
-    /// This end's information that the other end has, as far as known.
+    /// What the other end knows about this end: from its last message, or from the last message sent to it.
     pub(super) announced: Info,
     /// Time of the next message.
     pub(super) send_at: Millis,

@@ -1,5 +1,5 @@
-//! Link Aggregation Control Protocol (IEEE 802.1AX-2014 clause 6): both ends of several links agree which of the links
-//! are used as one.
+//! Link Aggregation Control Protocol (IEEE 802.1AX-2014 clause 6): both ends of several links agree on the links that
+//! they use as one port.
 //!
 //! | file | what |
 //! |---|---|

@@ -1,10 +1,10 @@
 //! Selects the links to attach: those whose other ends belong to the same system and have the same key (IEEE
 //! 802.1AX-2014 §6.4.14).
 //!
-//! The system is that of an attached link with current information. If there is no such link, it is that of a link with
-//! current information. Of several such links, the one with the lowest priority value decides. So connecting a second
-//! system does not detach the links of the first system, and neither does a link whose other end becomes another
-//! system.
+//! The system is that of an attached link with current information. If there is no such link, it is that of another
+//! link with current information, or else that of an attached link with expired information. Of several such links, the
+//! one with the lowest priority value decides. So the links of the first system stay attached if a second system is
+//! connected, or if the other end of a link becomes another system.
 
 use super::aggregation::Aggregation;
 use super::info::Priority;

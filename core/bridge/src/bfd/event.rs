@@ -27,7 +27,7 @@ pub enum Event {
     RemoteDown,
     /// A packet was discarded.
     Refused(Refusal),
-    /// `decay_min_rx` is smaller than `min_rx`, which is given.
+    /// `decay_min_rx` is smaller than `min_rx`; the value is `min_rx`.
     DecayTooFast(Millis),
     /// A message is sent too late.
     Late {

@@ -13,7 +13,7 @@ const SHORTEST_TRUST: Millis = Millis(2000);
 const INTERVALS_WITHOUT_MESSAGE: u64 = 100;
 
 impl Session {
-    /// Returns the decision, and counts a change of it.
+    /// Decides whether packets may be sent, and counts changes of the decision.
     pub fn is_forwarding(&mut self, now: Millis) -> bool {
         if let Some(forced) = self.forwarding.forced {
             return forced;
@@ -61,6 +61,7 @@ impl Session {
         }
     }
 
+    /// Records that traffic arrived.
     fn trust_traffic(&mut self, now: Millis) {
         let time = Millis(self.rx_interval().0 * u64::from(self.settings.mult));
         self.forwarding.traffic_until = now + time.max(SHORTEST_TRUST);

@@ -10,7 +10,7 @@ use packet::{Udp, ethertype, ipproto};
 
 /// UDP destination port of messages (§4).
 pub const UDP_PORT: u16 = 3784;
-/// TTL of messages. Received messages must have it, too, because it proves that they come from a direct neighbour (§5).
+/// TTL of messages. Received messages must have this TTL, too, because it proves that the sender is a direct neighbour (§5).
 pub const TTL: u8 = 255;
 
 /// First UDP source port of messages (§4).

@@ -145,7 +145,7 @@ pub enum Refusal {
     /// The multiplier is zero, so the detection time would be zero.
     #[error("Zero multiplier")]
     ZeroMultiplier,
-    /// The multipoint flag has no defined meaning.
+    /// The multipoint flag is set; RFC 5880 §4.1 requires zero.
     #[error("Unsupported multipoint flag")]
     Multipoint,
     /// The sender's discriminator is zero.

@@ -47,8 +47,8 @@ impl Session {
         self.trust_message(now);
     }
 
-    /// Ends our poll sequence if the message is the answer to it. A poll of the other end is answered at once; our own
-    /// poll waits for that (RFC 5880 §6.5).
+    /// Ends our poll sequence if the message is the answer to it. A poll of the other end is answered at once: our own poll
+    /// is interrupted and begins again after the answer (RFC 5880 §6.5).
     fn end_polls(&mut self, flags: Flags) {
         if flags.contains(Flags::FINAL) && self.flags.contains(Flags::POLL) {
             self.agreed = self.polled;
@@ -61,6 +61,7 @@ impl Session {
         }
     }
 
+    /// Records the intervals in the message, and computes the detection time.
     fn update_intervals(&mut self, message: &Message, now: Millis) {
         let millis = |micros: u32| Millis(u64::from(micros / 1000).max(1));
         let mult = message.detect_mult;
@@ -84,6 +85,7 @@ impl Session {
         self.detection = now + Millis(self.rx_interval().0 * u64::from(mult));
     }
 
+    /// The state machine (RFC 5880 §6.2). `theirs`: the state in the message.
     fn update_state(&mut self, theirs: State, now: Millis) {
         let next = match (self.state, theirs) {
             (State::AdminDown, _) => return,

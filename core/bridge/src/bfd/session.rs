@@ -47,7 +47,7 @@ pub(super) struct Remote {
 }
 
 impl Remote {
-    /// The state before a message was received. `mult`: the multiplier in the last message of an earlier state, or 0.
+    /// The state while no message has been received. `mult`: the multiplier of the last message before the session went down; 0 for a new session.
     fn unknown(mult: u8) -> Remote {
         Remote {
             state: State::Down,

@@ -16,7 +16,7 @@ fn settings(min_tx: u64, min_rx: u64) -> Settings {
     Settings { min_tx: Millis(min_tx), min_rx: Millis(min_rx), ..Settings::default() }
 }
 
-/// One end of the link: the session, and the data of an observer who does not know the session's internals.
+/// One end of the link: the session, and the data of an observer that does not know the session's internals.
 struct End {
     session: Session,
     /// When the end last sent a message that was not an answer, and whether that message was a poll.

@@ -4,7 +4,7 @@ use bitflags::bitflags;
 use std::fmt;
 
 bitflags! {
-    /// Why a session reports a fault; none: there is no fault.
+    /// Why a session reports a fault; empty if there is no fault.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Faults: u8 {
         /// No message of a remote point is received.

@@ -14,7 +14,7 @@ const EXTENDED_DESTINATION: Mac = Mac([0x01, 0x23, 0x20, 0x00, 0x00, 0x30]);
 const VLAN_MASK: u16 = 0x0fff;
 const PRIORITY_SHIFT: u16 = 13;
 
-/// Selects the frames of a port that belong to its session, in addition to the Ethertype.
+/// Selects, together with the Ethertype, the frames of a port that belong to the port's session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filter {
     /// Destination address.

@@ -11,7 +11,7 @@ const LEN: usize = 75;
 const MIN_LEN: usize = 74;
 /// The operation code of the message.
 const OPCODE: u8 = 1;
-/// Offset of the first TLV, counted from the byte after this field.
+/// Value of the field First TLV Offset: bytes between this field and the first TLV.
 const TLV_OFFSET: u8 = 70;
 /// Bit of the flags: the sender receives no messages (remote defect indication).
 const RDI: u8 = 0x80;
@@ -70,7 +70,7 @@ pub enum Refusal {
     /// The message is too short.
     #[error("Received an unparseable 802.1ag CCM heartbeat.")]
     TooShort,
-    /// The message is another message of the standard.
+    /// The message has another operation code, which is given: it is another message of the standard.
     #[error("Received an unsupported 802.1ag message. (opcode {0})")]
     Opcode(u8),
 }

@@ -1,6 +1,6 @@
 //! Processes received messages.
 //!
-//! In the standard, a message with another interval is a fault. Here it is only logged, as in Open vSwitch: anybody can send such messages, and a
+//! In the standard, a message with another interval is a fault. Here it is only logged, as in Open vSwitch: any host can send such messages, and a
 //! fault can disable a link.
 
 use super::event::Event;
@@ -11,7 +11,7 @@ use super::session::{DEMAND_INTERVALS, RemotePoint, Session};
 use flow::Mac;
 use units::Millis;
 
-/// Maximum number of remote points of a session.
+/// Maximum number of remote points of a session, as in Open vSwitch.
 const MAX_POINTS: usize = 256;
 
 impl Session {
@@ -28,6 +28,7 @@ impl Session {
         }
     }
 
+    /// Processes a message of our association.
     fn process(&mut self, message: &Message, from: Mac, now: Millis) {
         let extended = self.settings.extended;
         let id = if extended { message.extended_id } else { u64::from(message.id) };

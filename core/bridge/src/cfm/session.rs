@@ -74,7 +74,7 @@ pub struct Session {
     faults: Faults,
     /// Faults in messages since the last check.
     pub(super) received_faults: Faults,
-    /// Whether there is a fault, as a command forced; `None`: not forced.
+    /// The state that a command forced: `true` is a fault. `None`: not forced.
     forced: Option<bool>,
     /// No remote point is operationally down.
     pub(super) remote_is_up: bool,
@@ -87,7 +87,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session that has received no message, for a port with MAC address `mac` that has received `packets` packets. `seed`: for random VLANs.
+    /// Creates a session for a port with MAC address `mac`, which has received `packets` packets so far. `seed`: for random VLANs.
     ///
     /// # Errors
     ///

@@ -3,7 +3,7 @@
 use thiserror::Error;
 use units::Millis;
 
-/// The largest identifier of a maintenance point outside extended mode (IEEE 802.1ag 21.6.1.3).
+/// The largest identifier of a maintenance point outside extended mode (IEEE 802.1ag 21.6.4).
 const MAX_ID: u64 = 8191;
 
 /// The intervals of the standard, by their code in messages (21.6.1.3, table 21-16). The standard reserves code 0.
@@ -78,8 +78,8 @@ impl Settings {
         self.extended && self.demand
     }
 
-    /// The interval of sent messages: the longest interval of the standard that does not exceed the configured one. In extended mode the configured
-    /// one, at most 65,535 ms.
+    /// The interval of sent messages: the longest interval of the standard that does not exceed the configured one. In extended mode: the
+    /// configured interval, but at most 65,535 ms, because the field in messages has 16 bits.
     pub(super) fn sent_interval(&self) -> Interval {
         let code = (1..INTERVALS.len()).rev().find(|code| INTERVALS[*code] <= self.interval).unwrap_or(1);
         match self.extended && INTERVALS[code] != self.interval {

@@ -1,8 +1,8 @@
 //! Messages about group membership: IGMPv1 (RFC 1112), IGMPv2 (RFC 2236), IGMPv3 (RFC 3376), MLDv1 (RFC 2710) and MLDv2
 //! (RFC 3810).
 //!
-//! The bytes are untrusted. A message with a wrong checksum, or one that is too short for its type, is refused. Of a
-//! report with several records, the complete records are used.
+//! The bytes are untrusted. A message with a wrong checksum, or one that is too short for its type, is refused. If a
+//! report ends within a record, the records before it are used.
 
 use flow::Flow;
 use flow::extract::extract;
@@ -90,8 +90,8 @@ pub struct Record {
 pub enum Message {
     /// A query of a multicast router.
     Query,
-    /// A query without a source address: the sender is not a router, but a switch that queries in place of one (RFC
-    /// 4541 §2.1.1).
+    /// A query without a source address: the sender is not a router, but a switch that queries in place of a
+    /// router (RFC 4541 §2.1.1).
     AnonymousQuery,
     /// A report of a host.
     Report {

@@ -45,7 +45,7 @@ pub(super) struct Node {
     pub(super) tree: Tree,
     settings: Settings,
     setups: BTreeMap<u16, PortSetup>,
-    /// Ports through which the datapath forwards. It stops later than the tree's port state says.
+    /// Ports through which the datapath forwards. The datapath stops later than the tree's port state says.
     forwarding: BTreeSet<u16>,
 }
 

@@ -32,7 +32,7 @@ impl Flush {
     }
 }
 
-/// The outputs since the last call.
+/// The outputs of a protocol entity since the last call of `take_output`.
 #[derive(Debug, Default)]
 pub struct Output {
     /// Frames to send from these ports, in order.

@@ -3,7 +3,7 @@
 use flow::Mac;
 use units::OfPort;
 
-/// Whether a port is connected to at most one other bridge (§6.4.3).
+/// Whether a port is connected to at most one other bridge (IEEE 802.1D-2004 §6.4.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PointToPoint {
     /// Unknown; treated like `No`.
@@ -15,7 +15,7 @@ pub enum PointToPoint {
     Yes,
 }
 
-/// Settings of a port that only RSTP has.
+/// The settings of a port that exist only in RSTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortSettings {
     /// The port connects to hosts only (AdminEdge).

@@ -25,7 +25,7 @@ pub enum PortState {
     /// The port is down.
     #[default]
     Disabled,
-    /// STP: the port neither learns nor forwards, because another bridge forwards.
+    /// STP: the port neither learns nor forwards, because another port connects its LAN to the tree.
     Blocking,
     /// STP: the port neither learns nor forwards yet; the next state is learning.
     Listening,

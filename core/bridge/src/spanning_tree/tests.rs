@@ -1,4 +1,4 @@
-//! Tests of both protocols in networks: figures of the standards, and random ones.
+//! Tests of both protocols in networks: networks in figures of the standards, and random networks.
 
 use super::network::Network;
 use super::port_state::Protocol;

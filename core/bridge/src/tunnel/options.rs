@@ -41,6 +41,7 @@ fn key_number(text: &str) -> u64 {
     }
 }
 
+/// Parses a hexadecimal number, with or without `0x`.
 fn hex_number(text: &str) -> u64 {
     number(&format!("0x{}", text.trim_start_matches("0x")))
 }
@@ -225,7 +226,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Parses `packet_type`. Called after the other options, because the kind and its extensions restrict it.
+    /// Parses `packet_type`. Called after the other options, because the tunnel kind and its extensions restrict the packet type.
     fn packet_type(&mut self, value: Option<&str>) -> Result<(), BadOptions> {
         let config = &mut self.config;
         let only_layer_3 = is_layer_3(&config.kind);
@@ -256,6 +257,7 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// Checks the addresses of both tunnel endpoints.
     fn check(&mut self) -> Result<(), BadOptions> {
         let kind = self.config.kind.clone();
         let (local, remote) = (self.config.local, self.config.remote);

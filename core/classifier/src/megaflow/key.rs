@@ -14,8 +14,8 @@
 //! | 6 | pkt_mark 32, dp_hash 32 |
 //! | 7 | tcp_flags 16, outer TPID 16, inner TPID 16, packet type 16 |
 //!
-//! The options of a tunnel header are another 33 words. Few packets have options, so they are stored beside the key. Masks
-//! number their words as if they followed the words of the ext.
+//! The options of a tunnel header are another 33 words. Few packets have options, so they are stored beside the key. In
+//! masks, the words of the options are numbered as if they followed the words of the ext.
 //!
 //! The packet type is 0 for Ethernet and the ethertype for a packet of layer 3.
 
@@ -183,7 +183,8 @@ const L4_BITS: Line = [0, 0, 0, 0, 0xffff_ffff_0000_0000, 0, 0, 0xffff_0000_0000
 pub const KIND_BITS: Line = [u64::MAX, 0xffff, 0xffff, 0, 0xff, u64::MAX, u64::MAX, 0x0000_ffff_ffff_ffff];
 
 impl KeyMask {
-    /// A mask of every bit of the line, and of every bit of the ext and of the options, if this mask matches any of them.
+    /// A mask of every bit of the line; also of every bit of the ext if this mask matches words after the line, and of every bit
+    /// of the options if this mask matches options.
     pub fn exact(&self) -> KeyMask {
         let words = match self.ext.last() {
             None => 0,

@@ -17,8 +17,8 @@ pub struct Pattern {
     addresses: (u64, u64),
 }
 
-/// A megaflow's match on the address word. It has 16 bytes, so a search can scan those of all megaflows, and it excludes
-/// most megaflows without a read of their records.
+/// A megaflow's match on the address word. A search scans the address matches of all megaflows (16 bytes each), which excludes
+/// most megaflows without reading their records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AddressMatch {
     value: u64,
@@ -26,7 +26,7 @@ pub struct AddressMatch {
 }
 
 impl AddressMatch {
-    /// Returns false if the addresses tell that no packet can match both the megaflow and the pattern.
+    /// Returns false if the address word alone shows that no packet can match both the megaflow and the pattern.
     #[inline]
     pub fn may_overlap(&self, pattern: &Pattern) -> bool {
         let (mask, value) = pattern.addresses;

@@ -58,7 +58,7 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
         self.contexts.load().get(in_port as usize)?.clone()
     }
 
-    /// Publishes the context of a port with these subtables, or without subtables removes it.
+    /// Publishes the context of a port with these subtables, or removes the context if there are no subtables.
     fn publish(&self, in_port: u32, subtables: Vec<Arc<Subtable>>) {
         let mut all = Vec::clone(&self.contexts.load());
         if all.len() <= in_port as usize {

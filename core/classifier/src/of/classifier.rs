@@ -26,7 +26,8 @@ impl<R> Clone for Slot<R> {
 /// A table of rules by priority. A clone is an immutable snapshot and costs one pointer per subtable.
 #[derive(Debug)]
 pub struct Classifier<R> {
-    /// The subtables: the highest maximum priority first, and of equal ones the older first.
+    /// The subtables, the highest maximum priority first. Among equal priorities, a subtable whose maximum has risen comes last, and
+    /// a subtable whose maximum has fallen comes first.
     pub(super) slots: Vec<Slot<R>>,
     pub(super) tries: Vec<(PrefixField, Trie)>,
     pub(super) memo: Memo<R>,
@@ -167,7 +168,7 @@ impl<R: Classified> Classifier<R> {
         self.slots.iter().flat_map(|s| s.table.iter())
     }
 
-    /// The rules all of whose packets match `m`: the rules that a non-strict request with `m` selects.
+    /// The rules whose packets all match `m`: the rules that a non-strict request with `m` selects.
     pub fn iter_within<'a, 'm>(
         &'a self,
         m: &'m SparseMatch,

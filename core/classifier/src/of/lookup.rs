@@ -41,7 +41,7 @@ impl Prefixes<'_> {
                 continue;
             }
             // The trie contains the prefixes of all subtables, so it may have examined more bits than this subtable matches.
-            // Then it saves no bits, unless these bits are in the mask already.
+            // Then excluding the subtable by the trie saves no bits, unless these bits are in the mask already.
             let fits = found.bits <= used.len;
             self.ambiguous |= tried_another || !fits;
             if fits {
@@ -57,7 +57,8 @@ impl Prefixes<'_> {
     }
 }
 
-/// A soft match: a rule, as its index in its bucket. The bucket also has the rules with the same match and a lower priority.
+/// A soft match: a rule, given by its bucket and its index there. The bucket also has the rules with the same match and a lower
+/// priority.
 struct SoftMatch<'a, R> {
     bucket: &'a [Arc<R>],
     at: usize,
@@ -191,7 +192,7 @@ impl<R: Classified> Classifier<R> {
     }
 }
 
-/// The ids of the conjunctions all of whose clauses are in the sets, in the order in which they become complete.
+/// The ids of the conjunctions whose clauses are all in the sets, in the order in which they become complete.
 fn complete_conjunctions<'a>(sets: impl Iterator<Item = &'a [Conjunction]>) -> Vec<u32> {
     // For each conjunction, its id and a bit for each clause that is met.
     let mut met: Vec<(u32, u64)> = Vec::new();

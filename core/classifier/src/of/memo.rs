@@ -6,7 +6,7 @@
 //! that would examine the same bits again are stored, so that megaflows do not depend on which packet came first.
 //!
 //! A changed table starts with an empty memo. Entries are never replaced, so readers need no lock. If a table is looked up
-//! with ever-changing values, the memo fills up: then each look-up probes it in vain, and it needs no more memory. So the
+//! with ever-changing values, the memo fills up: then each look-up probes the memo in vain, but the memo does not grow. So the
 //! hash needs no secret: values with equal hashes do no more harm than many different values.
 
 use super::sparse::mix;
@@ -21,7 +21,7 @@ const MASKS_MAX: usize = 3;
 const SLOTS: usize = 128;
 /// Maximum number of words of a mask.
 const WORDS_MAX: usize = 8;
-/// Maximum number of searches that are made to store their results: such a search is slower, because it needs its own mask.
+/// Maximum number of searches with a mask of their own, which is needed to store the result. Such a search is slower.
 const SEARCHES_MAX: u32 = 256;
 
 /// The memo of one table.

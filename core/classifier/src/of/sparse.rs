@@ -105,7 +105,7 @@ pub struct SparseMatch {
     values: Values,
 }
 
-/// Number of words up to which the values are stored inline, which is enough for most rules.
+/// Maximum number of values that are stored inline; enough for most rules.
 const INLINE_VALUES: usize = 4;
 
 /// The values of a match, one for each word of its mask. **Invariant**: unused inline values are zero.

@@ -180,7 +180,7 @@ fn loose_and_overlapping() {
     assert_eq!(c.iter_overlapping(&port, 2).count(), 0);
 }
 
-/// Un-wildcarded bits of a look-up in a table with these rules (priority, values, mask).
+/// Looks a packet up in a table with these rules (priority, values, mask). Returns the index of the rule and the examined bits.
 fn megaflow(rules: &[(u32, Flow, Flow)], packet: Flow) -> (Option<usize>, Flow) {
     let mut c = Classifier::default();
     for (tag, (priority, flow, mask)) in rules.iter().enumerate() {
@@ -375,7 +375,7 @@ fn naive_conjunctive<'a>(rules: &'a [Arc<TestRule>], flow: &Flow) -> Option<&'a 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Rules with odd priorities are hard; those with even ones are clauses of the conjunction `priority / 2`.
+    /// Rules with odd priorities are hard; rules with even priorities are clauses of the conjunction `priority / 2`.
     #[test]
     fn conjunctions_as_defined_and_sound_masks(
         specs in prop::collection::vec((small_flow(), small_mask(), 0u32..10, 0u8..2, 0u32..6), 1..30),

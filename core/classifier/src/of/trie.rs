@@ -28,7 +28,7 @@ pub struct Trie {
     root: Link,
 }
 
-/// A prefix, and the number of rules that have it; 0 for a prefix at which only two other prefixes branch.
+/// A prefix, and the number of rules that have it; 0 for a prefix that is stored only because two longer prefixes branch there.
 #[derive(Clone, Copy, Debug)]
 struct Prefix {
     /// The bits of the prefix, in four parts: the alignment of a `u128` would make the structure longer.

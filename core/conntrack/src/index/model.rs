@@ -5,7 +5,7 @@ use crate::model::check;
 use loom::thread;
 use std::sync::Arc;
 
-/// A hash of a shard, all hashes of which are in one chain until a bucket is split. `moves`: the first split moves it.
+/// A hash of a shard. All these hashes are in one chain until a bucket is split. `moves`: the first split moves entries with this hash.
 fn hash(shard: u64, moves: bool) -> u64 {
     shard << 63 | u64::from(moves) << RECORD_BITS
 }

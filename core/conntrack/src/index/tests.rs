@@ -3,7 +3,7 @@
 use super::*;
 use std::collections::BTreeSet;
 
-/// Hashes for few shards, many of which have equal hash bits in their entries.
+/// Hashes of two shards; many of these hashes have equal bits in the entries.
 fn hash_of(n: u64) -> u64 {
     let mixed = cpu::siphash([1, 2], &[n]);
     mixed & !(0x3fe << 54) & if n.is_multiple_of(3) { u64::MAX << 40 } else { u64::MAX }
@@ -58,7 +58,7 @@ fn a_reader_misses_nothing_while_buckets_are_split() {
     });
 }
 
-/// The number of overflow buckets that chains have, and the least that their entries need.
+/// The number of overflow buckets in all chains, and the smallest number that could hold their entries.
 fn overflow(index: &Index) -> [usize; 2] {
     let chains = (0..SHARDS).flat_map(|shard| (0..index.size(shard)).map(move |at| (shard, at)));
     let counted = chains.map(|(shard, at)| {

@@ -1,4 +1,4 @@
-//! What becomes of packets of UDP over IPv4.
+//! Replies and translated packets for tests: UDP over IPv4.
 
 use conntrack::{Translation, Transport};
 use flow::Flow;

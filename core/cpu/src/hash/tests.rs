@@ -129,8 +129,10 @@ fn keys_in_order_are_spread_as_random_ones() {
     }
 }
 
-/// An attacker without the seed can still search for differences that collide under many seeds and use the best ones. `hash` has
-/// no such difference if the best of many under some seeds is no better than chance under other seeds.
+/// Returns how many times as often as by chance the best differences of two keys collide.
+///
+/// An attacker without the seed can still search for differences that collide under many seeds, and use the best ones. So this function
+/// selects the best of many differences under some seeds, and counts their collisions under other seeds.
 fn best_difference(hash: impl Fn(&Line, u64) -> u32) -> f64 {
     const LEARN: u64 = 200;
     const USE: u64 = 4000;

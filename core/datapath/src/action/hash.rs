@@ -24,7 +24,7 @@ pub(crate) fn depth_of(dl_type: u16) -> (Depth, Words) {
     }
 }
 
-/// Returns the hash of a packet. `key`: its key, if it was read to the ports.
+/// Returns the hash of a packet. `key`: its key, if the packet was parsed at least to layer 4.
 #[inline]
 pub fn hash(bytes: &[u8], meta: &Meta, key: Option<(&Line, Rest<'_>)>, symmetric: bool, basis: u32) -> u32 {
     if let Some((line, _)) = key
@@ -58,7 +58,7 @@ pub(crate) fn of_frame(
     hash(frame.bytes(), meta, key, symmetric, basis)
 }
 
-/// Returns the hash of a packet's endpoints without its key: equals [`hash`], not symmetric, with basis 0.
+/// Returns the hash of a packet's endpoints without use of its key: equals the non-symmetric [`hash`] with basis 0.
 #[inline(always)]
 pub(crate) fn of_endpoints(bytes: &[u8], meta: &Meta) -> u32 {
     if meta.packet_type == 0 {

@@ -13,8 +13,8 @@ pub fn set(p: &mut Packet, proto: u8, m: &Masked<IcmpKey>) {
     }
 }
 
-/// Returns the offset of a neighbour message's target, and the offset of the first source and target link-layer
-/// address option.
+/// Returns the offset of a neighbour message's target, and the offsets of the first source link-layer address option
+/// and of the first target link-layer address option.
 fn neighbour(p: &mut Packet) -> Option<(usize, [Option<usize>; 2])> {
     if p.offsets().proto != ipproto::ICMPV6 {
         return None;

@@ -260,7 +260,7 @@ mod tests {
         if v6 { [half; 2] } else { [0, u64::from(u32::from_be_bytes([n; 4]))] }
     }
 
-    /// An ICMP error about a packet, of which it quotes `quoted` bytes.
+    /// An ICMP error that quotes the first `quoted` bytes of a packet.
     fn error(v6: bool, [src, dst]: [u8; 2], about: &Flow, quoted: usize) -> Vec<u8> {
         let (proto, echo, kind) = if v6 { (58, 128, 1) } else { (1, 8, 3) };
         let about = &compose(about, b"an odd payload.")[14..];
@@ -378,7 +378,7 @@ mod tests {
         }
     }
 
-    /// Equal except for words that are one zero in `a` and the other in `b`.
+    /// Returns whether `a` and `b` are equal, except for words that are 0x0000 in one and 0xffff in the other.
     fn twice_zero(a: &[u8], b: &[u8]) -> bool {
         let words = |d: &[u8]| d.chunks(2).map(<[u8]>::to_vec).collect::<Vec<_>>();
         let zero = |w: &[u8]| w == [0, 0] || w == [0xff, 0xff];

@@ -83,8 +83,8 @@ proptest! {
         let m = Masked::new(PortsKey { src, dst }, PortsKey { src: 0xffff, dst: 0xffff });
         let field = match proto { 6 => SetField::Tcp(m), 17 => SetField::Udp(m), _ => SetField::Sctp(m) };
         if proto == 132 {
-            // The reference leaves the CRC zero: only the ports are compared, and that setting the old values
-            // restores the packet.
+            // The reference leaves the CRC zero, so only the ports are compared. Setting the old values must restore
+            // the packet.
             let bytes = compose(&before, b"payload");
             let mut p = packet(&bytes);
             set(&mut p, &field);
@@ -283,7 +283,7 @@ fn no_room_is_told() {
     assert_eq!(pushed, room / 4);
 }
 
-/// An unfinished checksum is right after the address was changed and the checksum finished.
+/// An unfinished checksum is right when it is finished after the address was changed.
 #[test]
 fn an_unfinished_checksum_follows() {
     let before = base(false, 6, false);
@@ -322,7 +322,8 @@ fn change(p: &mut Packet, which: u8, v6: bool, address: u32, port: u16) {
     }
 }
 
-/// For TCP both zeros are one number: updating a finished checksum may give the other one than computing it.
+/// Replaces a checksum of zero by 0xffff. TCP does not distinguish them, and an update of a finished checksum may give one where
+/// the computation of a new checksum gives the other.
 fn one_zero(mut packet: Vec<u8>) -> Vec<u8> {
     let at = segment::layout(&packet).unwrap().l4 + 16;
     if packet[at..at + 2] == [0, 0] {

@@ -4,8 +4,8 @@ use crate::packet::Packet;
 use flow::VLAN_CFI;
 use packet::ether::ethertype;
 
-/// Pushes an outermost tag. `tci` may have the "present" bit of a flow; it is not written into the packet. Returns
-/// `None` if there is not enough headroom.
+/// Pushes an outermost tag. `tci` may have the "present" bit of a flow; this bit is not written into the packet.
+/// Returns `None` if there is not enough headroom.
 pub fn push(p: &mut Packet, tpid: u16, tci: u16) -> Option<()> {
     if p.frame.len() < 14 || p.meta.packet_type != 0 {
         return Some(());

@@ -14,7 +14,7 @@ pub enum Side {
     Tx,
     /// The packet was dropped for this reason after the port received it.
     DroppedIn(DropReason),
-    /// The packet was dropped for this reason when the port was to send it.
+    /// The packet was dropped for this reason instead of being sent by the port.
     DroppedOut(DropReason),
 }
 

@@ -79,7 +79,7 @@ pub struct CaptureCounts {
     pub lost: u64,
 }
 
-/// A capture; see the documentation of the folder. Any thread may use it.
+/// A capture; see the documentation of module `capture`. Any thread may use it.
 pub struct Capture {
     spec: CaptureSpec,
     clock: CaptureClock,

@@ -11,7 +11,7 @@ pub(crate) struct Clocks {
     pub(crate) fine: FineClock,
     /// Converts cycles to the buckets of the rx queues' histograms.
     pub(crate) residence_scale: Scale,
-    /// Reads the cycle counter. Returns 0 always if no counter was set.
+    /// Reads the cycle counter. Always returns 0 if no counter was set.
     pub(crate) counter: fn() -> Cycles,
     /// Times the stages if requested.
     pub(crate) stages: Option<Box<StageClock>>,

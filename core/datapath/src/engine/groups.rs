@@ -21,7 +21,9 @@ pub(crate) struct Group {
 /// How the packets of a group are executed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Execution {
+    /// The packets are sent by this port.
     Send(u32),
+    /// The packets are rewritten and sent by this port.
     RewriteAndSend(u32),
     /// The packets stay in the batch, to be looked up again.
     Recirculate(Recirculation),

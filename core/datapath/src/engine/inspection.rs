@@ -22,14 +22,14 @@ impl InspectionCounter {
         }
     }
 
-    /// Counts down by a batch of `n` packets. Returns whether this batch is to be inspected.
+    /// Counts down by a batch of `n` packets. Returns whether this batch must be inspected.
     #[inline]
     pub(crate) fn is_due(&mut self, n: usize) -> bool {
         self.left = self.left.saturating_sub(n as u32);
         self.interval != 0 && self.left == 0
     }
 
-    /// Called after a batch of `n` packets was inspected. Returns whether the shadow check is to check one of the
+    /// Called after a batch of `n` packets was inspected. Returns whether the shadow check must check one of the
     /// packets.
     pub(crate) fn is_check_due(&mut self, n: usize) -> bool {
         if self.interval == self.every {

@@ -25,6 +25,7 @@ impl AdvanceTokens {
         left.is_some()
     }
 
+    /// Returns the unspent tokens to the meter, and counts the packets and bytes for which tokens were spent.
     pub(crate) fn settle(self) {
         self.meter.return_all(self.left);
         self.meter.count(self.spent);

@@ -1,6 +1,6 @@
 //! Entries of the publisher, indexed by megaflow index.
 //!
-//! They are stored in chunks, so that entries are not moved while the lock is held when the table grows. Columns that
+//! Entries are stored in chunks, so that growth of the table does not move entries while the lock is held. Columns that
 //! are scanned over all entries (last use, dependency sets, matched addresses) are separate arrays.
 
 use super::entry::Entry;

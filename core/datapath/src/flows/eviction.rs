@@ -15,8 +15,8 @@ const SAMPLE: usize = 16;
 const STEPS: usize = 1024;
 /// If this many removed megaflows wait for their readers, the readers' progress is checked.
 const WAITING: usize = 256;
-/// Maximum number of evictions for one new megaflow. More than one, so that the number of megaflows approaches a
-/// limit that was lowered step by step.
+/// Maximum number of evictions for one new megaflow. More than one, so that after a limit was lowered, the number of
+/// megaflows approaches the limit step by step.
 const EVICTIONS_MAX: usize = 4;
 
 impl Flows {

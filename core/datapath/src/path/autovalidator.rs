@@ -53,8 +53,8 @@ fn difference(
     }
     let misses = || find_fast(guard, context, batch, i).is_none();
     let naive = || context.find_naively(guard, key);
-    // The megaflow may have been added after the look-up, or may be about to be removed. So it is reported only if
-    // the linear search finds it both before and after a second miss.
+    // The megaflow may have been added after the look-up, or may be about to be removed. So the difference is reported
+    // only if the linear search finds the megaflow both before and after a second miss.
     let index = naive()?;
     (misses() && naive() == Some(index)).then_some(Some(index))
 }

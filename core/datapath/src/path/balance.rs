@@ -1,7 +1,7 @@
-//! `lb_output`: a hash of the packet selects a bucket of the bond, and the packet is sent by the member that has this
+//! `lb_output`: a hash of the packet selects a bucket of the bond, and the packet is sent by the link that has this
 //! bucket.
 //!
-//! The hash is that of `hash_l4`, which balance-tcp uses if it recirculates packets. So a connection keeps its member
+//! The hash is that of `hash_l4`, which balance-tcp uses if it recirculates packets. So a connection keeps its link
 //! when a bond is switched between the two methods (`lb-output-action`).
 
 use super::megaflow_guard::MegaflowGuard;
@@ -28,7 +28,7 @@ pub(super) fn one_bond(guard: &MegaflowGuard<'_>, batch: &Batch) -> Option<u32> 
     (same && batch.needs_only_frames()).then_some(bond)
 }
 
-/// Hashes keys that were read to the ports. The stage returns a bit for each key that is not hashed, because its
+/// Hashes keys that were read at least to layer 4. The stage returns a bit for each key that is not hashed, because its
 /// addresses are not in its line.
 struct HashAll<'b> {
     lines: &'b [Line],

@@ -93,7 +93,7 @@ pub(super) fn drop_frames(
     engine.pool.free_all(frames);
 }
 
-/// Executes the program on frames of the batch. `plain`: all frames are Ethernet, and none is to be truncated. The
+/// Executes the program on frames of the batch. `plain`: all frames are Ethernet, and none will be truncated. The
 /// group is empty afterwards.
 pub(super) fn run(engine: &mut Engine, program: &Program, group: &mut Group, plain: bool) {
     let mut ops = &program.ops[..];

@@ -105,8 +105,8 @@ fn track_each(engine: &mut Engine, action: &Action, group: &mut Vec<Packet>) {
     engine.free_lists.return_list(all);
 }
 
-/// Prepares a packet for waiting, which may take seconds: copies it if it is in a buffer of a device, which needs its
-/// buffers, or in a much larger buffer than it needs.
+/// Prepares a packet for waiting, which may take seconds: copies the packet if its buffer belongs to a device, which
+/// needs its buffers, or is much larger than the packet.
 fn kept(engine: &mut Engine, mut p: Packet) -> Packet {
     p.number = None;
     if p.frame.source().is_some() || p.frame.memory() > p.frame.len() + SLACK {

@@ -1,4 +1,4 @@
-//! Group: executes a looked-up batch, by whichever of the faster ways fits its programs; otherwise by groups of
+//! Group: executes a looked-up batch, in one of several fast ways if its programs allow it, otherwise by groups of
 //! packets with the same megaflow.
 //!
 //! Packets of one flow keep their order. Usually all programs of a batch can be executed packet by packet (see the

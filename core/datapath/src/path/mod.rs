@@ -170,7 +170,7 @@ fn pass(
         }
     }
     // The results of the previous batch are not cleared: each stage sets `found` of the packets that it finds, and
-    // this sets it for the others.
+    // `set_missing` sets `found` of the others.
     if pending != 0 {
         engine.batch.set_missing(pending);
     }

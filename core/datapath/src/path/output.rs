@@ -146,8 +146,8 @@ impl Engine {
         self.batch.frames = frames;
     }
 
-    /// Returns the burst of a port to which a frame will be added; `None` if no such port has ever existed. Frames
-    /// for a port that was removed are dropped when their burst is sent.
+    /// Returns the burst of a port to which a frame will be added. `None` if the port does not exist and no port with
+    /// this or a larger number has been used. Frames for other missing ports are dropped when their burst is sent.
     #[inline(always)]
     fn output(&mut self, port: u32) -> Option<&mut FrameBatch> {
         let at = port as usize;

@@ -67,7 +67,7 @@ pub(super) struct PerPacket<'g> {
     port: Option<u32>,
     /// Flags of the operations besides sending that at least one of the programs has.
     op_flags: u8,
-    /// The program of all packets, if it is known to be the same and not only sends or drops packets.
+    /// The program of all packets, if it is known to be the same and does more than send or drop packets.
     same_program: Option<&'g Program>,
 }
 
@@ -197,7 +197,7 @@ fn fits(batch: &Batch, op_flags: u8) -> bool {
     batch.needs_only_frames() && shares && (op_flags & TRACKS == 0 || conntrack::are_unfragmented(batch))
 }
 
-/// Executes a program's operations, the last of which sends, on all frames of the batch.
+/// Executes operations of a program on all frames of the batch. The last operation sends the frames.
 fn send_alike(engine: &mut Engine, ops: &[Op], frames: &mut FrameBatch) {
     let mut ops = ops;
     loop {

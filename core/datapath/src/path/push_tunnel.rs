@@ -1,5 +1,5 @@
-//! Push: executes programs that only rewrite packets (or not), add a tunnel header, and send. All packets stay in
-//! their batch.
+//! Push: executes programs that optionally rewrite packets, add a tunnel header, and send, and do nothing else. All
+//! packets stay in their batch.
 //!
 //! Inner checksums that the sender left to the receiver are computed here, because no device computes them behind a
 //! tunnel header. Packets that must be segmented are executed operation by operation.
@@ -16,7 +16,7 @@ use crate::engine::view::View;
 use crate::port::{Frame, FrameBatch};
 use crate::program::{Program, Push, Summary};
 
-/// The programs of a batch: each rewrites its packet or not, adds a tunnel header, and sends to the same port.
+/// The programs of a batch: each optionally rewrites its packet, adds a tunnel header, and sends to the same port.
 pub(super) struct Pushes<'g> {
     programs: Programs<'g>,
     port: u32,

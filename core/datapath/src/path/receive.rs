@@ -62,7 +62,7 @@ pub(crate) fn stage(rxq: &mut Rxq, engine: &mut Engine) -> usize {
 /// Returns the sum of the frame lengths in bytes, and the smallest length.
 #[inline(always)]
 fn lengths(frames: &[Frame]) -> (u64, usize) {
-    // For a single packet, setting up the loop takes longer than the packet.
+    // For a single packet, setting up the loop takes longer than the loop itself.
     if let [frame] = frames {
         return (frame.len() as u64, frame.len());
     }

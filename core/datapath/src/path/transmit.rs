@@ -96,7 +96,7 @@ fn pass_to_queue(
 ) -> (u64, TxResult) {
     tally.add(Event::OutputBursts, 1);
     if frames.len() > 1 && counted.queue.accepts_large() {
-        // The frames that were merged into others are counted here, whatever the device does with the others.
+        // Frames that were merged into others are counted here as sent, whatever the device does with the merged frames.
         let merged = merge(frames, pool);
         tally.add(Event::Sent, merged as u64);
     }

@@ -51,7 +51,7 @@ pub(super) fn push_finished(engine: &mut Engine, push: &Push, group: &mut Group)
     put_on_left(engine, group, left, |_| Some(push));
 }
 
-/// Adds to each frame the header of its program. Each header must have a fast form.
+/// Adds the header of its program to each frame. Each header must have a fast form.
 #[inline]
 pub(super) fn push_programs(engine: &mut Engine, programs: &Programs<'_>, group: &mut Group) {
     group.numbers.clear();
@@ -150,7 +150,7 @@ fn put_on_some<'p>(
     failed
 }
 
-/// Adds to each frame its header. Frames to which the header cannot be added are dropped.
+/// Adds its header to each frame. Frames to which the header cannot be added are dropped.
 #[inline]
 pub(super) fn push_on_all<'p>(
     engine: &mut Engine,
@@ -163,7 +163,7 @@ pub(super) fn push_on_all<'p>(
     }
 }
 
-/// Adds to each frame its header. The stage returns a bit for each frame to which the header cannot be added.
+/// Adds its header to each frame. The stage returns a bit for each frame to which the header cannot be added.
 struct PushOnEach<'a, F> {
     engine: &'a Engine,
     group: &'a mut Group,

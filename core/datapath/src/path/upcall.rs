@@ -1,5 +1,5 @@
 //! Upcall: the control half translates packets without a megaflow. If handler threads exist, they translate while the
-//! packets are parked (`park`); otherwise the worker translates them itself, one by one (`inline`).
+//! packets are parked (`park`); otherwise the worker translates them itself, one by one (`translate_inline`).
 
 use super::megaflow_guard::MegaflowGuard;
 use super::{park, translate_inline};

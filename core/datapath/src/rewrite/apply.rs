@@ -120,13 +120,13 @@ impl Rewrite {
         }
     }
 
-    /// [`apply_all`](Self::apply_all) for this number of checksums. `TAGS`, `L4`: whether the rewrite is of this
-    /// [`Kind`].
+    /// [`apply_all`](Self::apply_all) for this number of checksums. `TAGS`, `L4`: whether the kind of the rewrite is
+    /// [`Kind::Tags`], [`Kind::Transport`].
     #[inline(always)]
     fn each<const SUMS: usize, const TAGS: bool, const L4: bool>(&self, frames: &mut [Frame]) -> u64 {
         let same = self.for_batch();
         let mut unfit = 0;
-        // No closures: if the compiler does not inline one here, it compiles that function without the vector
+        // No closures: if the compiler does not inline a closure here, it compiles the closure without the vector
         // instructions.
         for (i, frame) in frames.iter_mut().enumerate() {
             unfit |= u64::from(!same.one::<SUMS, TAGS, L4>(frame)) << (i % 64);

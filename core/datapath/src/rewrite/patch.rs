@@ -1,6 +1,6 @@
 //! Patches: 32 bytes of a packet are compared and written at once, under masks.
 //!
-//! Written as operations on four words, which the compiler translates to the widest vectors of the target.
+//! The code operates on four words, which the compiler translates to the widest vectors of the target.
 
 use packet::frame::HEAD_WINDOW;
 

@@ -70,8 +70,8 @@ fn fingerprint(ops: &[Op]) -> u32 {
 
 impl Program {
     /// Replaces the rewrites by equal ones of other programs, and assigns the number that equal programs share. A number
-    /// tells that all packets of a batch have equal operations. Programs that only send or only recirculate, and those that
-    /// are executed in another way, need no number and keep 0.
+    /// tells that all packets of a batch have equal operations. Programs that only send or only recirculate, and programs with
+    /// another summary than `Send` or `Recirculate`, need no number and keep 0.
     pub(crate) fn share(&mut self, shared: &mut Shared) {
         if let [Op::CheckLen(_, longer, rest)] = &mut self.ops[..] {
             longer.share(shared);

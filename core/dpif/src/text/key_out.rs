@@ -164,7 +164,7 @@ impl<'a> KeyWriter<'a> {
         let type_wild = self.mask.is_some_and(|m| m.packet_type == 0);
         let before = self.parts.len();
         self.eth();
-        // `eth()` tells that this is an Ethernet packet, if the mask matches neither the packet type nor the addresses.
+        // If the mask matches neither the packet type nor the addresses, `eth()` says that this is an Ethernet packet.
         if self.parts.len() == before && type_wild {
             self.parts.push("eth()".to_owned());
         }

@@ -5,6 +5,7 @@ use crate::action::PushNsh;
 use flow::Nsh;
 use packet::nsh::{LEN_MAX, MD_TYPE_1, MD_TYPE_2};
 
+/// Largest service path identifier (24 bits).
 const SPI_MAX: u32 = 0xff_ffff;
 
 /// The text in `nsh(...)`: the matched fields; without a mask, all fields.
@@ -131,8 +132,8 @@ pub(super) fn parse_push(inside: &str) -> Option<PushNsh> {
     Some(push)
 }
 
-/// The bytes of context headers from a hexadecimal number without leading zeros. The number is filled up to a multiple of
-/// 8 digits.
+/// The bytes of context headers from a hexadecimal number without leading zeros. Leading zeros are added up to a multiple
+/// of 8 digits.
 fn context_headers(text: &str) -> Option<Vec<u8>> {
     let digits = text.strip_prefix("0x").unwrap_or(text).trim_start_matches('0');
     let bytes = packet::hex::parse(&format!("{}{digits}", "0".repeat(digits.len().wrapping_neg() % 8)))?;

@@ -53,6 +53,7 @@ pub(super) fn masked<T: TryFrom<u128> + Copy>(text: &str, full: T) -> Option<(T,
     }
 }
 
+/// Characters that separate items.
 const SPACE: &[char] = &[',', ' ', '\t', '\r', '\n'];
 
 /// Splits a list into items. Fails if parentheses and braces are not balanced.

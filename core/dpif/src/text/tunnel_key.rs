@@ -4,6 +4,7 @@ use super::field::Fields;
 use flow::Tunnel;
 use flow::text::{bytes_text, flags};
 
+// Bits of `Tunnel::flags`.
 const OAM: u16 = 1;
 const DF: u16 = 2;
 const CSUM: u16 = 4;

@@ -190,7 +190,7 @@ impl Exporter {
         out.u16(VERSION);
         // The length is set when the message is complete.
         out.u16(0);
-        // Times in records are relative to the time in the header and before it, so the latter is rounded up.
+        // Times in records are relative to the time in the header and before it, so the time in the header is rounded up.
         out.u32(now.seconds_up() as u32);
         out.u32(self.sequence);
         out.u32(domain);

@@ -20,7 +20,7 @@ mod format {
 /// `ifType`: Ethernet.
 const ETHERNET_CSMACD: u32 = 6;
 
-/// Counters and state of an interface (RFC 2233). Packets and bytes: received, then sent.
+/// Counters and state of an interface (RFC 2233). Each array: received, then sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "names of the interface MIB")]
 pub struct IfCounters {
@@ -203,7 +203,7 @@ impl LacpCounters {
         }
         content.u32(self.aggregation);
         content.bytes(&self.states);
-        // Received marker messages are counted (`lacp/show`), but not exported. Marker responses and unknown messages are
+        // Received marker messages are counted (`lacp/show-stats`), but not exported. Marker responses and unknown messages are
         // not counted.
         let received = [self.received, UNKNOWN, UNKNOWN, UNKNOWN, self.illegal];
         let sent = [self.sent, UNKNOWN, UNKNOWN];

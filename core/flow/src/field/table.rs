@@ -40,6 +40,7 @@ pub struct FieldInfo {
 type Class = (u32, u16);
 const NXM0: Class = (0, 0x0000);
 const NXM1: Class = (0, 0x0001);
+/// Ericsson's class of OXM.
 const ERIC: Class = (0, 0x1000);
 const OXM: Class = (0, 0x8000);
 const PKT: Class = (0, 0x8001);

@@ -11,7 +11,7 @@ fn integer(info: &FieldInfo, text: &str) -> Result<(u128, u128), TextError> {
     Ok((value, mask.unwrap_or_else(|| low_bits(8 * u32::from(info.n_bytes)))))
 }
 
-/// Name, mask and value of the kinds of fragments. Parsing uses the first row with a name.
+/// Name, mask and value of the kinds of fragments. If a name has several rows, parsing uses the first of them.
 pub(super) const FRAGMENTS: [(&str, u8, u8); 7] = [
     ("no", 3, 0),
     ("first", 3, 1),

@@ -45,7 +45,8 @@ pub fn exact_mask(flow: &Flow) -> Flow {
             }
             return mask;
         }
-        // As scripts expect: NSH fields are printed only if `dl_type` is NSH, and fields of an IP header are printed as zeros.
+        // Scripts expect that NSH fields are printed only if `dl_type` is NSH, and that the fields of an IP header (`l4`) are
+        // printed as zeros.
         0x894f if flow.dl_type == dl_type => mask.nsh = Flow::ONES.nsh,
         _ => return mask,
     }

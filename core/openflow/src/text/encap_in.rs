@@ -4,7 +4,7 @@ use super::arguments::{error, u8_value, u16_value};
 use crate::action::{Encap, EncapProperty, PACKET_TYPE_NEXT};
 use flow::text::{TextError, next_key_value};
 
-/// Number of name spaces of packet types (OpenFlow 1.5.1 §7.2.3.11 and the extension's).
+/// Number of name spaces of packet types (`OFPHTN_*`).
 const NAME_SPACES: u16 = 5;
 
 /// Parses the argument of `encap`: a header, with properties in parentheses.

@@ -156,6 +156,7 @@ const ACTIONS: [(u32, &str); 21] = [
     (15, "set_mpls_ttl"),
     (16, "dec_mpls_ttl"),
 ];
+/// The actions that tools print after all others.
 const LATE_ACTIONS: [(u32, &str); 3] = [(19, "push_mpls"), (20, "pop_mpls"), (21, "set_queue")];
 
 /// Prints a set of actions of OpenFlow 1.1 and later.

@@ -8,6 +8,7 @@ use flow::extract::extract;
 use flow::text::{NameMap, flow_text, table_text};
 use std::fmt::Write;
 
+// Protocols whose checksum is printed: IP protocol, minimum length of the header, and offset of the checksum, in bytes.
 const TCP: (u8, usize, usize) = (6, 20, 16);
 const UDP: (u8, usize, usize) = (17, 8, 6);
 const ICMP: (u8, usize, usize) = (1, 8, 2);

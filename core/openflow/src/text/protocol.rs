@@ -73,7 +73,7 @@ impl Protocols {
         Version::ALL.into_iter().filter(|&v| !(self & Protocols::of_version(v)).is_empty()).collect()
     }
 
-    /// The format of a connection of this version before another one is negotiated.
+    /// The format of a connection of this version before another format is negotiated.
     pub fn initial(v: Version) -> Protocols {
         Protocols::of_version(v).first().unwrap_or(Protocols::OF10_STD)
     }
@@ -103,7 +103,7 @@ impl Protocols {
         self.0 & 10 != 0
     }
 
-    /// Parses a comma-separated list of names; the error is a text for standard error.
+    /// Parses a comma-separated list of names; the error is a message for the user.
     pub fn parse(text: &str) -> Result<Protocols, String> {
         let parts = text.split([',', ' ', '\t', '\r', '\n']).filter(|p| !p.is_empty());
         parts.map(named).try_fold(Protocols(0), |set, p| Ok(set | p?))

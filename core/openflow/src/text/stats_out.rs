@@ -2,7 +2,7 @@
 
 use crate::stats::{IpfixStats, UNKNOWN};
 
-/// Prints the statistics in two lines, of which the second is indented by `indent` blanks.
+/// Prints the statistics in two lines; the second line is indented by `indent` blanks.
 pub(super) fn ipfix_text(s: &IpfixStats, indent: usize) -> String {
     let number = |n: u64| if n == UNKNOWN { "?".to_owned() } else { n.to_string() };
     let line = |fields: &[(&str, u64)]| {

@@ -45,6 +45,7 @@ const NEW: [&str; 14] = [
     "GET_ASYNC_REPLY",
     "SET_ASYNC",
 ];
+/// Types of multipart messages by number.
 const STATS: [&str; 15] = [
     "DESC",
     "FLOW",
@@ -82,7 +83,7 @@ const NICIRA: [(u32, &str); 16] = [
     (31, "GROUP_MOD"),
 ];
 
-/// The name of the type of a message; `None`: unknown. `bytes` may contain the beginning of the message only.
+/// The name of the type of a message; `None`: unknown. `bytes` may be only the beginning of the message.
 pub fn request_name(bytes: &[u8]) -> Option<String> {
     type_name(bytes, Version::from_wire(*bytes.first()?)?)
 }

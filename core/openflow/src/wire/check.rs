@@ -157,7 +157,7 @@ fn has_header(a: &Action, m: &Match) -> Option<bool> {
     })
 }
 
-/// Changes the match to that of packets after the action, if the action adds or removes headers.
+/// If the action adds or removes headers, changes the match so that it describes the packets after the action.
 fn change_headers(a: &Action, m: &mut Match) -> Result<(), OfError> {
     match a {
         Action::SetVlanVid { .. } | Action::SetVlanPcp { .. } => set_tag(m),
@@ -187,7 +187,7 @@ fn change_headers(a: &Action, m: &mut Match) -> Result<(), OfError> {
     Ok(())
 }
 
-/// Checks an action, and changes the match to that of packets after the action.
+/// Checks an action, and changes the match so that it describes the packets after the action.
 fn check_action(a: &Action, m: &mut Match, cx: CheckContext) -> Result<(), OfError> {
     if let Some(there) = has_header(a, m) {
         require(there, cx)?;
@@ -250,7 +250,7 @@ fn check_action(a: &Action, m: &mut Match, cx: CheckContext) -> Result<(), OfErr
     }
 }
 
-/// Changes the match to that of packets with the new outer header.
+/// Changes the match so that it describes packets with the new outer header.
 fn encapsulated(packet_type: u32, m: &mut Match) {
     m.set(F::PacketType, u128::from(packet_type));
     if packet_type != 0 {
@@ -261,7 +261,8 @@ fn encapsulated(packet_type: u32, m: &mut Match) {
     }
 }
 
-/// Changes the match to that of packets without their outer header. The header after an Ethernet header is known, others are unknown.
+/// Changes the match so that it describes packets without their outer header. The header after an Ethernet header is known; the header
+/// after any other header is unknown.
 fn decapsulated(m: &mut Match) {
     const UNKNOWN: u128 = 0xffff_ffff;
     if m.flow.packet_type == 0 {

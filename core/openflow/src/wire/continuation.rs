@@ -32,6 +32,7 @@ pub struct Continuation {
 /// Length of the widest field that can be pushed, in bytes.
 const STACK_BYTES_MAX: usize = flow::tlv::FIELD_BYTES_MAX;
 
+/// Types of properties, as in Open vSwitch.
 mod kind {
     pub const BRIDGE: u16 = 0x8000;
     pub const STACK: u16 = 0x8001;

@@ -41,7 +41,7 @@ fn take_rest(r: &mut Reader) -> Result<Vec<u8>, OfError> {
     Ok(r.take(r.len())?.to_vec())
 }
 
-/// Skips the rest of the message, which the decoder of the body has consumed.
+/// Skips the rest of the message: the decoder of the body has read it through [`Reader::rest`], or does not need it.
 fn skip_rest(r: &mut Reader) -> Result<(), OfError> {
     r.skip(r.len())
 }

@@ -229,8 +229,8 @@ fn other_body(body: &Body, m: &Message, dialect: Dialect, out: &mut Vec<u8>) -> 
     })
 }
 
-/// Encodes the asynchronous configuration. Nicira has two forms: one with the three kinds of messages of
-/// OpenFlow 1.3, which is used if the configuration has no other kinds, and one like that of 1.4.
+/// Encodes the asynchronous configuration. Nicira has two forms: the form of OpenFlow 1.3, which is used if the configuration
+/// has only the three kinds of messages of 1.3, and the form of 1.4.
 fn asynchronous(a: &crate::session::AsyncConfig, m: &Message, out: &mut Vec<u8>) -> Result<u8, OfError> {
     let get = matches!(m.body, Body::GetAsyncReply(_));
     let nx = !get && (m.version < Version::V13 || m.extended && m.version == Version::V13);

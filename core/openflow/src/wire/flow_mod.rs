@@ -82,7 +82,7 @@ fn check_multiple_of_8(r: &Reader) -> Result<(), OfError> {
     if r.len().is_multiple_of(8) { Ok(()) } else { Err(OfError::BrcBadLen) }
 }
 
-/// Splits the number in which OpenFlow 1.0 with `flow_mod_table_id` has table and command.
+/// Splits the number that contains the command of OpenFlow 1.0 and, with `flow_mod_table_id`, the table. Returns the command.
 fn split_command(raw: u16, fm: &mut FlowMod, dialect: Dialect) -> u16 {
     fm.modify_cookie = fm.new_cookie != u64::MAX;
     if dialect.flow_mod_table_id {

@@ -10,6 +10,7 @@ use crate::version::Version;
 use flow::Subfield;
 use units::OfPort;
 
+// Types of properties.
 const WEIGHT: u16 = 0;
 const WATCH_PORT: u16 = 1;
 const WATCH_GROUP: u16 = 2;
@@ -18,6 +19,7 @@ const EXPERIMENTER: u16 = 0xffff;
 const NTR_VENDOR: u32 = 0x0000_154d;
 /// The vendor number that Open vSwitch 2.4 sent instead of `NTR_VENDOR`.
 const NTR_OLD: u32 = 0x0000_1540;
+/// Netronome's number of the property of the selection method.
 const SELECTION_METHOD: u32 = 1;
 
 fn kind(raw: u8) -> Result<GroupType, OfError> {
@@ -32,7 +34,7 @@ fn command(raw: u16, old: bool) -> Result<GroupCommand, OfError> {
     found.filter(|c| !old || !matches!(c, InsertBucket | RemoveBucket)).ok_or(OfError::GmfcBadCommand)
 }
 
-/// Returns whether groups of the version have the layout of 1.5, as also Nicira's form for 1.0 has.
+/// Returns whether groups of the version have the layout of 1.5. Nicira's form for 1.0 has this layout, too.
 fn is_15(version: Version) -> bool {
     version >= Version::V15 || version == Version::V10
 }

@@ -90,7 +90,7 @@ fn transport(m: &Match) -> (&'static FieldGroup, &'static FieldGroup) {
     }
 }
 
-/// The group of neighbour discovery. A match without an ICMPv6 code can have the target, too.
+/// The group of neighbour discovery. A match on the ICMPv6 type alone can contain the target, too: it has the code 0.
 fn neighbor_discovery(m: &Match) -> &'static FieldGroup {
     match (m.flow.tp_src, m.flow.tp_dst) {
         (135, 0) => &SOLICITATION,

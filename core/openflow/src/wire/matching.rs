@@ -7,6 +7,7 @@ use crate::version::Version;
 use flow::{FieldId as F, Match, VLAN_CFI};
 use units::OfPort;
 
+// Wildcard bits of 1.0. For addresses the position of the number of wildcarded bits is given.
 const W_IN_PORT: u32 = 1 << 0;
 const W_DL_VLAN: u32 = 1 << 1;
 const W_DL_SRC: u32 = 1 << 2;

@@ -258,7 +258,7 @@ fn add(m: &mut Match, field: FieldId, value: u128, mask: u128, strict: bool) -> 
     Ok(())
 }
 
-/// Restricts the match to Ethernet packets, if it has packet fields and no packet type.
+/// Restricts the match to Ethernet packets, unless it matches the packet type. Only for matches that have packet fields.
 pub(crate) fn need_ethernet(m: &mut Match) {
     if m.mask.packet_type == 0 {
         m.set(FieldId::PacketType, 0);

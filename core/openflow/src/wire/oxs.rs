@@ -4,6 +4,7 @@ use super::buf::{Put, Reader};
 use crate::error::OfError;
 use crate::flow_mod::Duration;
 
+/// Class of the standard's entries (`OFPXSC_OPENFLOW_BASIC`).
 const CLASS: u16 = 0x8002;
 
 /// The counters of a flow, or sums over flows.

@@ -83,6 +83,7 @@ pub(super) fn decode_nxt(r: &mut Reader) -> Result<PacketIn, OfError> {
     Ok(pin)
 }
 
+/// Types of properties of `NXT_PACKET_IN2`.
 mod prop {
     pub const PACKET: u16 = 0;
     pub const FULL_LEN: u16 = 1;

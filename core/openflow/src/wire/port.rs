@@ -280,6 +280,7 @@ fn counters(s: &mut PortStats) -> [&mut u64; 12] {
     ]
 }
 
+/// Intel's vendor number; Intel defined the following two properties of port statistics.
 const INTEL: u32 = 0x0000_aa01;
 const RFC2819: u32 = 1;
 const CUSTOM: u32 = 2;

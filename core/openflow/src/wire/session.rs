@@ -9,6 +9,7 @@ use crate::session::*;
 use crate::version::{Version, VersionSet};
 use std::net::{IpAddr, Ipv6Addr};
 
+/// Type of the hello element that contains the supported versions (`OFPHET_VERSIONBITMAP`).
 const BITMAP: u16 = 1;
 
 pub(super) fn decode_hello(r: &mut Reader, header_version: u8) -> Result<Hello, OfError> {

@@ -394,8 +394,8 @@ pub(super) fn encode_ipfix(out: &mut Vec<u8>, s: &IpfixStats) {
 const MIN_RATE: u16 = 1;
 const MAX_RATE: u16 = 2;
 
-/// Decodes one queue of `OFPT_QUEUE_GET_CONFIG_REPLY` or `OFPMP_QUEUE_DESC`. `port`: the port in the message,
-/// for 1.0.
+/// Decodes one queue of `OFPT_QUEUE_GET_CONFIG_REPLY` or `OFPMP_QUEUE_DESC`. `port`: the port in the header of the
+/// reply, which is used up to 1.3.
 pub(super) fn decode_config(r: &mut Reader, port: OfPort, version: Version) -> Result<QueueConfig, OfError> {
     let mut q = QueueConfig { port, ..QueueConfig::default() };
     let (at, head) = match version {
@@ -414,7 +414,7 @@ pub(super) fn decode_config(r: &mut Reader, port: OfPort, version: Version) -> R
             q.queue = fixed.u32()?;
         }
         _ => {
-            // The entry also contains the port, but `port` of the message is used.
+            // The entry also contains the port, but the port in the header of the reply is used.
             q.queue = fixed.u32()?;
         }
     }

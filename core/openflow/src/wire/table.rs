@@ -275,7 +275,8 @@ pub(super) fn encode_features(out: &mut Vec<u8>, f: &TableFeatures, version: Ver
     out.u16(0).u8(f.table).u8(command).zeros(4).text(&f.name, 32).u64(f.metadata_match).u64(f.metadata_write);
     out.u32(capabilities).u32(f.max_entries);
     if !f.keeps_properties {
-        // Properties of the table miss could be left out if they are equal to those of other flows. As in Open vSwitch, they are sent.
+        // Properties of the table miss could be left out if they equal the properties of other flows. As in Open vSwitch, they are
+        // always sent.
         put_side(out, &f.nonmiss, 0, version);
         put_side(out, &f.miss, 1, version);
         put_fields(out, 8, &f.matching, &f.mask, version);

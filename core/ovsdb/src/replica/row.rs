@@ -114,7 +114,7 @@ impl<'a> RowRef<'a> {
         self.first(column)?.as_bool()
     }
 
-    /// All references of a set, or of the values of a map.
+    /// All UUIDs among the elements of a set, or among the keys and values of a map.
     pub fn uuids(&self, column: &str) -> impl Iterator<Item = Uuid> {
         self.datum(column).into_iter().flat_map(Datum::uuids)
     }

@@ -96,7 +96,7 @@ impl Datum {
         }
     }
 
-    /// All UUIDs among the elements of a set or the values of a map.
+    /// All UUIDs among the elements of a set, or among the keys and values of a map.
     pub fn uuids(&self) -> impl Iterator<Item = Uuid> {
         self.keys().chain(self.values()).filter_map(Atom::as_uuid)
     }

@@ -1,11 +1,12 @@
 //! Inserts elements into sorted vectors, and removes elements, in place.
 //!
-//! Long values usually change by a few elements. The position of each of these is found by binary search; the other
+//! Long values usually change by a few elements. Binary search finds the position of each changed element; the other
 //! elements may be moved, but are not compared one by one.
 
 use std::cmp::Ordering;
 
-/// Up to this many elements are inserted or removed one by one; each time, all elements after it are moved.
+/// Up to this many elements are inserted or removed one by one, each time moving all following elements; more are
+/// processed in one pass.
 const FEW: usize = 4;
 
 /// Adds the elements of `more` that `elements` does not contain. Both are sorted by `order`.

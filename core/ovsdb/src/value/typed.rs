@@ -23,8 +23,9 @@ impl Datum {
             && self.values().all(Atom::is_default)
     }
 
-    /// The difference that changes `old` to `self`: for a column with at most one element the new value, otherwise the
-    /// elements that only one of both has. See [`Datum::apply_diff`].
+    /// The difference that changes `old` to `self`; see [`Datum::apply_diff`]. For a column with at most one element this
+    /// is the new value; otherwise the elements that are in only one of the two values, and for changed values of a map
+    /// the new pairs.
     pub fn diff_from(&self, old: &Datum, ty: &Type) -> Datum {
         if !ty.is_composite() {
             return self.clone();
@@ -54,8 +55,8 @@ impl Datum {
     }
 }
 
-/// The elements that are in exactly one of two sorted sets. The second set is usually short, so the runs of elements of
-/// the first set between its elements are copied together.
+/// The elements that are in exactly one of two sorted sets. The second set is usually short: all elements of the first
+/// set that lie between two elements of the second are copied at once.
 fn set_difference(a: &[Atom], b: &[Atom]) -> Vec<Atom> {
     let mut out = Vec::with_capacity(a.len() + b.len());
     let mut rest = a;

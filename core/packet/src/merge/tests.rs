@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// A segment of a connection; `id`, and whether it may not be fragmented.
+/// The header fields of a TCP segment. `df`: the "don't fragment" flag of IPv4.
 #[derive(Clone, Debug)]
 struct Spec {
     v6: bool,

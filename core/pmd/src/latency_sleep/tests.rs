@@ -10,7 +10,7 @@ const PACKET: u64 = 100;
 /// The sleep behaviour of a machine.
 #[derive(Clone, Copy)]
 struct Machine {
-    /// Mean wake-up delay; each delay is drawn from half of it to one and a half times it.
+    /// Mean wake-up delay; each delay is between half of this and one and a half times this.
     late: u64,
     /// CPU time of one sleep.
     cost: u64,
@@ -191,7 +191,7 @@ fn a_sleep_that_costs_more_than_it_saves_is_skipped() {
 fn a_machine_that_wakes_too_late_is_probed_rarely() {
     let busy = Machine { late: 300 * US, cost: 2 * US, ..QUICK };
     let seen = run(100, busy, 20 * US, 1, 2_000_000 * US);
-    // The number of sleeps is that of one probe every 60 ms, and of the sleeps by which the delay was measured.
+    // One probe every 60 ms, plus the sleeps by which the delay was measured.
     assert!(seen.timers < 200, "{}", seen.timers);
 }
 

@@ -10,6 +10,7 @@ use std::ops::RangeInclusive;
 
 /// Number of bins. The last one counts values beyond the last limit.
 pub const BINS: usize = 32;
+/// Number of bin limits.
 const LIMITS: usize = BINS - 1;
 /// Number of table entries: one for each value below 32, then sixteen for each power of two.
 const TABLE_LEN: usize = 32 + 27 * 16;

@@ -141,7 +141,7 @@ impl Recorder {
         self.watch = watch;
     }
 
-    /// Records an iteration. Returns a suspicious earlier iteration that is to be logged now, if there is one.
+    /// Records an iteration. Returns a suspicious earlier iteration to log now, if there is one.
     #[inline]
     pub fn add_iteration(
         &mut self,
@@ -216,7 +216,7 @@ impl Recorder {
         }
     }
 
-    /// Checks an iteration; returns the suspicious iteration that is to be logged now, if there is one.
+    /// Checks an iteration; returns the suspicious iteration to log now, if there is one.
     fn check(&mut self, iteration: &Sample) -> Option<Suspicion> {
         let logged = self.watch.check(&mut self.suspect, iteration);
         if logged.is_some() {

@@ -82,7 +82,8 @@ impl Suspect {
 
 impl Watch {
     /// Checks an iteration. A suspicious iteration becomes the suspect. If there is a suspect already and `extend` is
-    /// set, the iteration takes over its range, and the old suspect is returned, to be logged without a range.
+    /// set, the iteration becomes the suspect and extends the range of the old one, which is returned, to be logged
+    /// without a range.
     pub(super) fn check(&self, suspect: &mut Option<Suspect>, turn: &Sample) -> Option<Suspicion> {
         let reason = if turn.cycles > self.cycles {
             "Excessive total cycles"

@@ -50,7 +50,7 @@ pub(super) struct Class<T> {
 /// guaranteed rate.
 pub(super) type StartTag = u128;
 
-/// The burst for a rate, in bytes: `wanted`, but at least one MTU and the bytes of 1 ms.
+/// The burst for a rate, in bytes: `wanted`, but at least the bytes of 1 ms plus one MTU.
 pub(super) fn burst(rate: u64, wanted: u64, mtu: u32) -> u64 {
     wanted.max((rate / BURSTS_PER_SECOND).saturating_add(u64::from(mtu)))
 }

@@ -9,7 +9,7 @@ pub struct ClassSpec {
     pub min: u64,
     /// Maximum rate.
     pub max: u64,
-    /// Burst in bytes. If it is less than one MTU and the bytes of 1 ms at the rate, it is raised to that.
+    /// Burst in bytes. If it is less than the bytes of 1 ms at the rate plus one MTU, it is raised to that sum.
     pub burst: u64,
     /// Priority: queues with lower numbers get the rest of the port's rate first.
     pub priority: u8,

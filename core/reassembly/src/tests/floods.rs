@@ -3,14 +3,14 @@
 use super::{PacketBytes, TestDatagram, datagram, put, small};
 use crate::*;
 
-/// Bytes of memory per fragment in the tests.
+/// The default maximum number of waiting fragments.
 const MAX: u32 = 1000;
 
 /// A flood: port, source and identification of fragment `n`.
 type Flood = fn(u32) -> (u32, u8, u32);
 
-/// The number of 20 honest datagrams that are completed, if `between` fragments of a flood follow each of
-/// their three fragments.
+/// How many of 20 honest datagrams are completed if `between` fragments of a flood follow each of their three
+/// fragments.
 fn honest(flood: Flood, between: u32, port: u32) -> usize {
     let all = small();
     let (mut n, mut completed) = (0, 0);

@@ -9,8 +9,8 @@ use ofproto::Rule;
 use openflow::action::{Action, Controller};
 use std::sync::Arc;
 
-/// The packet after the datapath actions emitted so far; see `commit`. Actions that the datapath executes on a copy of the
-/// packet do not change it: the walk restores it after them.
+/// The packet after the datapath actions emitted so far; see `commit`. After actions that the datapath executes on a copy of the
+/// packet, the walk restores this structure.
 #[derive(Clone)]
 pub(crate) struct Committed {
     /// The fields of the packet.
@@ -32,7 +32,7 @@ pub(crate) struct Effort {
     pub(crate) work: usize,
 }
 
-/// The table and rule whose actions are executed. Packet-ins contain them.
+/// The table and rule whose actions are being executed. Packet-ins contain the table and the cookie.
 #[derive(Clone, Copy)]
 pub(crate) struct CurrentRule<'a> {
     pub(crate) table_id: u8,

@@ -52,8 +52,8 @@ impl Drop for Claim {
     }
 }
 
-/// Closes the port and unplugs its device, unless another port of the device is in use. Returns false if the device
-/// could not be unplugged.
+/// Closes the port, and unplugs its device unless another port of the device is in use. Returns false if the device could not be
+/// unplugged.
 ///
 /// # Safety
 ///
@@ -94,8 +94,8 @@ fn is_valid(port: u16) -> bool {
 
 /// The number of the existing port with these device arguments.
 pub(super) fn find(devargs: &CString) -> Option<u16> {
-    // SAFETY: all zeros are valid for the iterator; `rte_eth_iterator_init` initialises it, and it is cleaned up because the iteration
-    // ends after the first port.
+    // SAFETY: all zeros are valid for the iterator; `rte_eth_iterator_init` initialises it. It is cleaned up explicitly, because the
+    // iteration ends after the first port.
     unsafe {
         let mut iterator: sys::rte_dev_iterator = std::mem::zeroed();
         if sys::rte_eth_iterator_init(&raw mut iterator, devargs.as_ptr()) != 0 {

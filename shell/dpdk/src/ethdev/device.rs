@@ -133,7 +133,7 @@ impl Ethdev {
         }
     }
 
-    /// The transmit queue for sender number `nth`. Several senders share a queue only if there are too few.
+    /// The transmit queue for sender number `nth`. Several senders share a queue only if there are too few queues.
     pub fn tx_queue(&self, nth: usize) -> Option<EthTx> {
         let running = self.running.as_ref()?;
         Some(EthTx::new(Arc::clone(running), (nth % running.n_txq().max(1)) as u16))

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use sync::CachePadded;
 use units::NumaId;
 
-/// Packets of a larger MTU may need more than one buffer.
+/// The usual Ethernet MTU in bytes. Packets of a larger MTU may need more than one buffer.
 const ETHER_MTU: u16 = 1500;
 /// Bytes of a frame that the MTU does not include: Ethernet header (14) and check sequence (4).
 const ETHERNET_OVERHEAD: usize = 18;
@@ -48,12 +48,14 @@ pub(crate) struct Running {
     /// Offloads that are in use.
     pub(crate) work: TxWork,
     n_rxq: u16,
-    /// A lock for each transmit queue, because several senders may share one. Each worker writes the lock of its queue for every burst.
+    /// A lock for each transmit queue, because several senders may share a queue. In cache lines of its own, because workers write their
+    /// locks for every burst.
     txqs: Vec<CachePadded<Mutex<()>>>,
     rx_taken: AtomicBool,
 }
 
 impl Running {
+    /// Configures and starts the device, which must be stopped.
     pub(super) fn start(claim: Arc<Claim>, config: &Config) -> Result<Running, DeviceError> {
         let port = claim.port;
         let info = raw_info::raw(port)?;
@@ -167,6 +169,7 @@ fn working_queues(queue: u16, kind: &str, code: i32) -> Result<u16, DeviceError>
     }
 }
 
+/// The configuration in DPDK's form: scattered reception for large MTUs, link interrupts, and RSS over IP, TCP and UDP.
 fn device_conf(config: &Config, info: &sys::rte_eth_dev_info) -> sys::rte_eth_conf {
     // SAFETY: all zeros are valid for this structure and request nothing.
     let mut conf: sys::rte_eth_conf = unsafe { std::mem::zeroed() };

@@ -44,7 +44,7 @@ pub(super) static CALLBACKS: Callbacks = Callbacks(sys::rte_vhost_device_ops {
 // SAFETY: all zeros are valid: a null function is an absent callback, and reserved pointers are null.
 const NONE: sys::rte_vhost_device_ops = unsafe { std::mem::zeroed() };
 
-/// Makes the eventfd non-blocking by which ring `ring` interrupts its guest.
+/// Makes the eventfd by which ring `ring` interrupts its guest non-blocking.
 fn never_block(vid: c_int, ring: u16) {
     // SAFETY: all zeros are valid for this structure of numbers and pointers.
     let mut vring: sys::rte_vhost_vring = unsafe { std::mem::zeroed() };
@@ -119,13 +119,13 @@ pub(super) fn disable_kicks(vid: c_int) {
     }
 }
 
-/// Called before the library unmaps the guest's memory, which it does when this returns.
+/// Called before the library unmaps the guest's memory. The library unmaps it when this function returns.
 unsafe extern "C" fn guest_gone(vid: c_int) {
     let Some(port) = find(vid) else { return };
     if port.access.vid() == Some(vid) {
         port.access.detach();
         // If the proxy requested the removal, it has ensured that no worker accesses the rings. If the library ends the
-        // connection by itself, no worker was blocked in the rings, so this waits at most for a burst.
+        // connection by itself, no worker was blocked in the rings, so this loop waits at most for a burst.
         while !port.access.is_idle() {
             std::thread::yield_now();
         }

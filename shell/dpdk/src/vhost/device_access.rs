@@ -38,6 +38,7 @@ struct AccessCounter {
 }
 
 thread_local! {
+    // The number of this thread (gettid(2)).
     static THREAD: i32 = rustix::thread::gettid().as_raw_nonzero().get();
 }
 
@@ -64,7 +65,7 @@ struct State {
 #[derive(Debug)]
 pub(super) struct Accessor(Arc<AccessCounter>);
 
-/// An access. The vid stays valid until it is dropped.
+/// An access. The vid stays valid until the access is dropped.
 pub(super) struct VidAccess<'a> {
     counter: &'a AccessCounter,
     odd_count: u64,
@@ -142,7 +143,7 @@ impl DeviceAccess {
         self.visible_vid.store(ABSENT, Ordering::SeqCst);
     }
 
-    /// Allows accesses again, if there is a guest. Returns its vid if it became ready while access was blocked.
+    /// Allows accesses again, if there is a guest. Returns the guest's vid if the guest became ready while access was blocked.
     pub fn unblock(&self) -> Option<i32> {
         let mut state = self.state();
         state.blocked = false;
@@ -168,7 +169,7 @@ impl DeviceAccess {
 }
 
 impl Accesses {
-    /// Whether all of them have ended. If a worker ended its access and began another one, the new one does not count.
+    /// Whether all these accesses have ended. If a worker ended its access and began another one, the new one does not count.
     pub fn have_ended(&mut self) -> bool {
         self.0.retain(|(counter, odd_count)| counter.count.load(Ordering::SeqCst) == *odd_count);
         self.0.is_empty()

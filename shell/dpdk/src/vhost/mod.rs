@@ -12,7 +12,7 @@
 //! Checksums and TCP segmentation, in both directions, as far as the guest's driver supports them: the guest may leave
 //! both to the switch, and the switch leaves both to the guest if the guest's feature bits allow that. So TCP is forwarded in
 //! segments of up to 64 KB. This needs no setting and no restart of the guest: a guest that connected with fewer
-//! features keeps those; a guest that connects again is offered all features.
+//! features keeps these features; a guest that connects again is offered all features.
 //!
 //! If a packet does not fit a packet buffer, the library allocates memory for this packet alone, at most 64
 //! KB. (With chains of buffers, the guest could determine the number of buffers.)

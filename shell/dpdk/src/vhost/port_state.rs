@@ -1,6 +1,7 @@
 //! State of one port that the library serves.
 //!
-//! The library's callbacks write the state. They only use atomics, because some run while the library holds the locks of the rings.
+//! The library's callbacks write the state. They use only atomics and locks that are held briefly, because some of
+//! them run while the library holds the locks of the rings.
 
 use super::device_access::DeviceAccess;
 use std::ops::Deref;
@@ -58,7 +59,7 @@ impl PortState {
         self.expected.swap(false, Ordering::AcqRel)
     }
 
-    /// Sets whether the library has a connection. It has one until it has finished removing it.
+    /// Sets whether the library has a connection. A connection counts until the library has finished removing it.
     pub fn set_library_connected(&self, library_connected: bool) {
         self.library_connected.store(library_connected, Ordering::Release);
         wake();

@@ -27,6 +27,7 @@ pub(super) fn remove(inner: &str) {
     ports().remove(inner);
 }
 
+/// The port to which the connection `vid` belongs.
 pub(super) fn find(vid: c_int) -> Option<Arc<PortState>> {
     let mut path = [0u8; 128];
     // SAFETY: the library passes a valid vid to callbacks, and the buffer has `path.len()` bytes. The library ends the text

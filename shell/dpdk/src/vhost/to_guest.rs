@@ -96,6 +96,7 @@ pub struct Sending<'q, 'f> {
     len: usize,
     retries_left: u32,
     retries: u32,
+    /// The ring was full, so no further packets are sent.
     stuck: bool,
     frames: PhantomData<&'f mut [u8]>,
 }
@@ -145,6 +146,7 @@ impl<'f> Sending<'_, 'f> {
         (self.features & wants == wants).then_some(request)
     }
 
+    /// Appends a packet to the burst. Returns false if the burst is full, or the packet is longer than an mbuf segment may be.
     #[inline]
     fn put(&mut self, data: *mut u8, len: usize, request: &OffloadRequest) -> bool {
         // For a packet to be segmented, the library would write a pseudo-header checksum without the length, which NICs

@@ -21,7 +21,9 @@ use std::time::{Duration, Instant};
 pub struct QueueState {
     posted: AtomicU32,
     busy: AtomicBool,
+    /// How often the queue became busy.
     woken: AtomicU64,
+    /// Packets that were lost when the queue became busy.
     first_burst_lost: AtomicU64,
 }
 
@@ -37,7 +39,7 @@ pub struct QueueMonitor {
     pub wanted: RxBuffers,
     /// High watermark: maximum number of posted buffers.
     pub high: u32,
-    /// Since when the queue has been idle with too many buffers, and how often it had become busy until then; `None`: it is not.
+    /// Since when the queue has been idle with too many buffers, and the value of `woken` at that time; `None`: the queue is not in this state.
     idle_since: Mutex<Option<(Instant, u64)>>,
 }
 
@@ -58,7 +60,7 @@ impl QueueMonitor {
 
     /// Whether the queue must release buffers that other queues need: it has been idle for [`IDLE`] and has posted more than twice the low
     /// watermark, while less than a quarter of the pool's shared part is free. Its socket must be closed for that, because
-    /// otherwise the kernel does not release a posted buffer before it has received a packet.
+    /// otherwise the kernel does not release a posted buffer until a packet has been received into it.
     pub fn should_release_buffers(&self) -> bool {
         let (shared, free) = self.socket_use.umem.pool.shared();
         let woken = self.state.woken.load(Ordering::Relaxed);
@@ -164,7 +166,7 @@ impl PooledRx {
         self.state.posted.store(self.posted, Ordering::Relaxed);
     }
 
-    /// Records a poll, and whether the queue became busy or idle by it. The kernel's counter is read only at such a change.
+    /// Records a poll, which may make the queue busy or idle. The kernel's counter is read only at such a change.
     fn record_poll(&mut self, full: bool) {
         match self.refill.record_poll(full) {
             Change::Same => return self.refill(),
@@ -182,8 +184,8 @@ impl PooledRx {
 }
 
 impl RxQueue for PooledRx {
-    /// The socket is readable whenever packets wait. While frames use all buffers of the queue, the kernel can receive none. Then the
-    /// worker must continue to poll the queue, so that it posts buffers again.
+    /// The socket is readable whenever packets wait. While frames use all buffers of the queue, the kernel can receive no
+    /// packets. Then the result is false: the worker must continue to poll the queue, so that the queue posts buffers again.
     fn arm(&mut self, on: bool) -> bool {
         if on {
             self.refill.set_idle();

@@ -25,6 +25,7 @@ pub struct PooledSender {
     ready: Vec<Desc>,
     /// An empty list whose memory is reused.
     spare: FrameBatch,
+    /// Whether the kernel completes checksums.
     checksums: bool,
 }
 
@@ -58,6 +59,7 @@ impl PooledSender {
         }
     }
 
+    /// Puts the descriptors in `ready` on the ring and makes the kernel send.
     fn submit(&mut self) -> Result<(), Errno> {
         // The ring has an entry for each packet in flight, so all descriptors fit.
         self.tx.put(&self.ready);
@@ -74,6 +76,7 @@ impl PooledSender {
         self.in_flight < RING_ENTRIES
     }
 
+    /// Adds a packet to `ready`.
     fn post(&mut self, addr: u64, len: usize, options: u32) {
         self.ready.push(Desc { addr, len: len as u32, options });
         self.in_flight += 1;
@@ -144,6 +147,7 @@ impl PooledSender {
         }
     }
 
+    /// Sends frames. A frame whose own buffer was passed to the kernel is removed from `frames`; the caller frees the others.
     fn send(&mut self, frames: &mut FrameBatch, max_len: usize) -> TxResult {
         let mut result = TxResult::default();
         self.reclaim();

@@ -21,12 +21,13 @@ struct SharedPool {
     shape: PoolShape,
 }
 
-/// The configuration of a pool. Queues share a pool only if it is equal.
+/// The configuration of a pool. Queues with different configurations do not share a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PoolShape {
     buffers: u32,
     queues: u32,
     reserve: u32,
+    /// Bytes of a buffer.
     chunk: u32,
 }
 
@@ -38,7 +39,7 @@ pub struct QueueSlots {
     pub name: String,
     /// Its umem.
     pub umem: &'static Umem,
-    /// The slots.
+    /// The slots, in this order: for buffers that the queue posts, for packets that it sends by copying.
     pub slots: [PoolSlot; 2],
 }
 
@@ -68,6 +69,7 @@ pub fn open(numa: NumaId, chunk: u32, wanted: &RxBuffers) -> io::Result<QueueSlo
 }
 
 impl SharedPool {
+    /// Opens the two slots of a queue; `None`: the pool has no free slots, or too few free buffers for the reserves.
     fn slots(&self, reserve: u32) -> Option<QueueSlots> {
         let pool = &self.umem.pool;
         let rx = pool.open(reserve)?;

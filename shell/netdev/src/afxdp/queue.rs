@@ -55,7 +55,7 @@ impl RxQueue for AfxdpRx {
         let (mut empty, mut n_empty) = ([0; RX_BURST], 0);
         let max = max.min(RX_BURST);
         let received = rx.take(max, |desc| {
-            // A chunk outside of this half is not returned to the kernel: the kernel would receive into the sender's memory.
+            // A chunk outside of this half is not returned to the kernel, which would receive packets into the sender's memory.
             if let Some(chunk) = chunks.chunk_of(desc.addr) {
                 empty[n_empty] = chunk;
                 n_empty += 1;
@@ -98,6 +98,7 @@ pub fn missing_request(frame: &Frame) -> Offload {
 pub struct Sender {
     fd: Arc<OwnedFd>,
     half: TxHalf,
+    /// Addresses of free chunks.
     free: Vec<u64>,
     /// Descriptors of packets that were written to chunks but are not on the ring yet.
     ready: Vec<Desc>,
@@ -123,7 +124,7 @@ pub fn kernel_request(offload: Offload, checksums: bool) -> Option<Option<(u16, 
     }
 }
 
-/// Calls `write` for a frame, or for each segment into which the frame has to be split: with the bytes of the packet, and
+/// Calls `write` for a frame, or for each segment into which the frame has to be split. The arguments are the bytes of the packet and
 /// the checksum that the kernel must complete.
 pub fn send_packets(
     frame: &mut Frame,

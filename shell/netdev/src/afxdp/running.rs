@@ -23,7 +23,7 @@ use units::NumaId;
 /// Drivers of virtual devices, which may receive packets from a network stack that left the checksum to the device.
 const VIRTUAL: [&str; 3] = ["veth", "tun", "virtio_net"];
 
-/// Sizes of buffers in pools. The first is large enough for an MTU of up to 1774 bytes.
+/// Sizes of buffers in pools, in bytes. The first is large enough for an MTU of up to 1774 bytes.
 const CHUNKS: [u32; 2] = [2048, 4096];
 
 /// The sending halves of the sockets.
@@ -52,6 +52,7 @@ pub struct Running {
     pub monitors: Vec<QueueMonitor>,
     senders: Senders,
     program: Option<Redirect>,
+    /// Bytes of a pool buffer; `None`: the queues have their own rings.
     chunk: Option<u32>,
     /// Index of the sender for the next caller of `tx_queue`.
     next_sender: AtomicUsize,

@@ -74,6 +74,7 @@ fn open_best<S: Socket>(
     Err(failure)
 }
 
+/// Opens program and sockets in one mode.
 fn open_in<S: Socket>(
     ifindex: u32,
     queues: u32,

@@ -43,9 +43,12 @@ pub struct Dpdk {
     /// The settings of the last restart, whether or not it succeeded.
     last_settings: Option<Settings>,
     admin_up: bool,
+    /// The link's state when it was last read.
     link: Link,
     link_resets: u64,
+    /// Number of tx queues handed out since the last restart.
     next_txq: AtomicUsize,
+    /// See [`Netdev::change_seq`].
     seq: u64,
 }
 
@@ -222,7 +225,7 @@ impl Netdev for Dpdk {
         };
         let started = self.device.as_mut().map_or(Ok(()), |d| d.start(&config));
         started.map_err(|e| self.failed(&e))?;
-        // The start brings the link up, which is not an event of the network.
+        // The start brings the link up. This does not count as a change of the link.
         self.link = self.device.as_ref().map(Ethdev::link).unwrap_or_default();
         Ok(())
     }

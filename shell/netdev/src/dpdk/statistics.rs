@@ -27,7 +27,7 @@ const KEYS: [(&str, &str); 21] = [
     ("tx_size_1024_to_1522_packets", "tx_1024_to_1522_packets"),
     ("tx_size_1523_to_max_packets", "tx_1523_to_max_packets"),
 ];
-/// The only driver counter that all types of ports have, too ([`Stats::multicast`]).
+/// The driver counter that has a field of its own in [`Stats`] ([`Stats::multicast`]), because other types of ports have it, too.
 const MULTICAST: &str = "rx_multicast_packets";
 /// Suffixes of the other driver counters that are shown.
 const SUFFIXES: [&str; 2] = ["_errors", "_dropped"];

@@ -32,7 +32,7 @@ const RX_IP_OPTIONS: [Setting; 3] =
 /// The same options of received transport checksums.
 const RX_TRANSPORT_OPTIONS: [Setting; 3] =
     [DUMMY_OL_L4_RX_CSUM_SET_GOOD, DUMMY_OL_L4_RX_CSUM_SET_BAD, DUMMY_OL_L4_RX_CSUM_SET_PARTIAL];
-/// The options of sent IPv4 header checksums: the device offers to compute them; it does not compute them nevertheless.
+/// The options of sent IPv4 header checksums: the device offers to compute them; despite the offer it does not compute them.
 const TX_IP_OPTIONS: [Setting; 2] = [DUMMY_OL_IP_TX_CSUM, DUMMY_OL_IP_TX_CSUM_DISABLED];
 /// The same options of sent transport checksums.
 const TX_TRANSPORT_OPTIONS: [Setting; 2] = [DUMMY_OL_L4_TX_CSUM, DUMMY_OL_L4_TX_CSUM_DISABLED];
@@ -181,8 +181,8 @@ impl Checksums {
         }
     }
 
-    /// Changes a packet to what a device with these offloads sends. `stated`: the checksums that were reported as right on reception. If
-    /// the switch changed a field that such a checksum covers, the checksum is computed again.
+    /// Changes a packet as a device with these offloads does before it sends the packet. `stated`: the checksums that were reported as right
+    /// on reception. If the switch changed a field that such a checksum covers, the checksum is computed again.
     pub(super) fn change_sent(&self, bytes: &mut [u8], stated: RxChecksums) {
         let (good_ip, good) = (stated.ip.right(), stated.transport.right());
         if good_ip.is_none() && good.is_none() {

@@ -2,7 +2,7 @@
 //!
 //! Received frames come from a control command, from a stream (`options:stream`, `options:pstream`), or are replies
 //! to ARP requests for an address that a command set. Sent frames are written to the stream and to a pcap file. The test suites
-//! run the complete switch with dummies. One lock protects the state of a dummy: it is made for exactness, not for speed.
+//! run the complete switch with dummies. Dummies need not be fast, so one lock protects the whole state of a dummy.
 
 mod arp;
 mod checksums;

@@ -27,6 +27,7 @@ pub struct Dummy {
     handle: DummyHandle,
     kind: String,
     pmd: bool,
+    /// The generation ([`State::generation`]) whose rx queues were taken last.
     taken_generation: Option<u64>,
     next_txq: AtomicUsize,
 }
@@ -83,6 +84,7 @@ impl Drop for Dummy {
     }
 }
 
+/// Replaces the pcap files by those that the options name. Returns an error if a file cannot be opened.
 fn open_pcaps(state: &mut State, options: &BTreeMap<String, String>) -> Option<NetdevError> {
     let mut failure = None;
     let mut open = |setting: Setting, both: bool| {

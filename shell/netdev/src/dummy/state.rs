@@ -101,6 +101,7 @@ pub(super) struct Totals {
 }
 
 impl State {
+    /// Puts a frame into an rx queue and writes it to the pcap file.
     pub(super) fn queue_frame(&mut self, frame: Vec<u8>, qid: usize) {
         // With `options:pcap` one file contains both directions.
         let shared = self.tx_pcap.as_mut().filter(|pcap| pcap.both_ways());

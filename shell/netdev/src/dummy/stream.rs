@@ -11,9 +11,13 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use units::Millis;
 
+/// Maximum number of frames that wait to be sent on one connection. Further frames are dropped.
 const MAX_QUEUE: usize = 100;
+/// Maximum number of accepted connections of one dummy.
 const MAX_CONNECTIONS: usize = 64;
+/// Bytes of an Ethernet header. A shorter frame is an error, which closes the connection.
 const MIN_FRAME: usize = 14;
+/// Delay before the first repeated attempt to connect; it doubles after each failure, up to `MAX_BACKOFF`.
 const MIN_BACKOFF: Millis = Millis(100);
 const MAX_BACKOFF: Millis = Millis(1 << 20);
 /// State of a dummy's active connection.
@@ -47,6 +51,7 @@ impl Stream {
         Stream { socket, out: VecDeque::new(), sent: 0, input: Vec::new() }
     }
 
+    /// Queues a frame to be sent. A frame longer than 65,535 bytes is dropped, as is every frame while the queue is full.
     fn queue(&mut self, frame: &[u8]) {
         let Ok(len) = u16::try_from(frame.len()) else { return };
         if self.out.len() < MAX_QUEUE {
@@ -56,6 +61,7 @@ impl Stream {
         }
     }
 
+    /// Writes queued frames, and reads up to [`FRAMES_A_TURN`] times. After an error the connection must be closed.
     fn run(&mut self, received: &mut Vec<Vec<u8>>) -> io::Result<()> {
         while let Some(front) = self.out.front() {
             match self.socket.write(front.get(self.sent..).unwrap_or(&[])) {
@@ -115,7 +121,7 @@ enum Listener {
 impl Listener {
     fn open(name: &str) -> io::Result<Listener> {
         if let Some(path) = name.strip_prefix("punix:") {
-            // If a crashed process left a socket file, the name could never be used again.
+            // A crashed process may have left its socket file, and `bind` would fail because of it.
             let _ = std::fs::remove_file(path);
             let listener = UnixListener::bind(path)?;
             listener.set_nonblocking(true)?;
@@ -167,6 +173,7 @@ fn connect(name: &str) -> io::Result<Box<dyn Socket>> {
         socket.set_nonblocking(true)?;
         return Ok(Box::new(socket));
     }
+    // Short, because the main thread waits.
     const CONNECT_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(5);
     let rest = name.strip_prefix("tcp:").ok_or(io::ErrorKind::Unsupported)?;
     let address: SocketAddr = rest.parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
@@ -184,12 +191,14 @@ pub(super) enum Streams {
     Active(Active),
 }
 
+/// `options:pstream`: a listening socket and the connections that it accepted.
 pub(super) struct Passive {
     name: String,
     listener: Listener,
     streams: Vec<Stream>,
 }
 
+/// `options:stream`: a connection that the dummy opens.
 pub(super) struct Active {
     name: String,
     stream: Option<Stream>,

@@ -174,6 +174,8 @@ fn address<T>(value: &T) -> u64 {
     std::ptr::from_ref(value).expose_provenance() as u64
 }
 
+/// Executes a command of bpf(2).
+///
 /// # Safety
 ///
 /// `attr` has the layout that bpf(2) defines for `command`, and every pointer in it is valid for what the command does with it.
@@ -184,6 +186,8 @@ unsafe fn bpf<T>(command: libc::c_int, attr: &T) -> io::Result<usize> {
     check(result as isize)
 }
 
+/// Executes a command of bpf(2) that creates a file descriptor.
+///
 /// # Safety
 ///
 /// As for `bpf`, and the command returns a new file descriptor.

@@ -1,7 +1,7 @@
 //! Interface requests by `ioctl(2)`: flags, MTU, hardware address, ethtool.
 //!
-//! The requests use a temporary datagram socket in the caller's network namespace and identify the interface by name. So if
-//! an interface that now has this name must not be changed by mistake, the caller compares its index first (`crate::rtnl`).
+//! The requests use a temporary datagram socket in the caller's network namespace and identify the interface by name. The
+//! name may meanwhile belong to another interface, so the caller first looks up the present name of the index (`crate::rtnl`).
 
 use super::check;
 use std::io;

@@ -11,6 +11,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 /// Maximum number of frames per call.
 pub const BATCH: usize = 32;
 
+/// Space for the control messages of one frame: a `tpacket_auxdata` (36 bytes with its header) and some reserve.
 const CONTROL_BYTES: usize = 64;
 
 #[repr(C, align(8))]
@@ -26,7 +27,7 @@ pub struct FrameMetadata {
     pub vnet: [u8; vnet::LEN],
     /// The outer VLAN tag that the kernel removed: TPID and TCI.
     pub vlan: Option<(u16, u16)>,
-    /// The interface sent this frame; it did not receive it.
+    /// The interface sent this frame, instead of receiving it.
     pub outgoing: bool,
     /// The buffer was too small, or the vnet header was missing.
     pub damaged: bool,

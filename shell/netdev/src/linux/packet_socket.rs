@@ -25,7 +25,7 @@ pub fn open_unbound() -> io::Result<OwnedFd> {
     let one: libc::c_int = 1;
     set_option(&fd, libc::SOL_PACKET, libc::PACKET_AUXDATA, &one)?;
     set_option(&fd, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &one)?;
-    // Not in Linux before 4.20. There, such frames are recognized by their packet type.
+    // Fails in Linux before 4.20. There, the receiver recognizes outgoing frames by their packet type.
     let _ = set_option(&fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &one);
     for option in [libc::SO_RCVBUFFORCE, libc::SO_SNDBUFFORCE] {
         set_option(&fd, libc::SOL_SOCKET, option, &BUFFER_BYTES)?;
@@ -49,8 +49,8 @@ fn program_of(program: &mut [libc::sock_filter]) -> io::Result<libc::sock_fprog>
     Ok(libc::sock_fprog { len, filter: program.as_mut_ptr() })
 }
 
-/// Makes bound sockets a fanout group: the kernel passes each packet to one of them, selected by the hash of the packet's flow, which is
-/// the same in both directions, or by the result of `select`.
+/// Makes bound sockets a fanout group: the kernel passes each packet to one of them. Program `select` chooses the socket; without a
+/// program, the hash of the packet's flow chooses it, which is the same in both directions.
 pub fn join_fanout_group(sockets: &[OwnedFd], select: Option<&mut [libc::sock_filter]>) -> io::Result<()> {
     const BY_FLOW: u32 = 0;
     const BY_PROGRAM: u32 = 6;
@@ -98,7 +98,7 @@ pub fn open_shared_sender() -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Makes the interface promiscuous (`on`) until the socket is closed, or ends that.
+/// Makes the interface promiscuous until the socket is closed; `on` = false ends that earlier.
 pub fn set_promiscuous(fd: &OwnedFd, ifindex: u32, on: bool) -> io::Result<()> {
     if on {
         return make_promiscuous(fd, ifindex).map(|_| ());

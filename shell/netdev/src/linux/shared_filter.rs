@@ -37,6 +37,7 @@ pub fn accept(ifindices: &[u32]) -> Vec<sock_filter> {
     program
 }
 
+/// Appends the search tree for these sorted indices to the program.
 fn push_tree(ifindices: &[u32], program: &mut Vec<sock_filter>) {
     let (low, high) = ifindices.split_at(ifindices.len() / 2);
     if let (true, Some(first)) = (ifindices.len() > LEAF_MAX, high.first()) {

@@ -52,6 +52,7 @@ enum Location {
 struct Cell {
     location: Location,
     state: AtomicU32,
+    /// The pool slot whose quota counts the buffer.
     slot: AtomicU32,
 }
 
@@ -202,8 +203,8 @@ impl Umem {
         if cell.state.load(Ordering::Relaxed) != side.0 || bytes.len() as u64 > chunk - address % chunk {
             return None;
         }
-        // SAFETY: the bytes are inside one buffer of the mapping. The buffer is posted to `side`, and the caller, who owns
-        // that side of the socket, has not put it on a ring: nothing else accesses it.
+        // SAFETY: the bytes are inside one buffer of the mapping. The buffer is posted to `side`. The caller owns that
+        // side of the socket and has not put the buffer on a ring, so nothing else accesses the buffer.
         unsafe {
             let to = self.memory.base().as_ptr().add(address as usize);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
@@ -224,7 +225,7 @@ impl Umem {
         n
     }
 
-    /// Records that the socket with these sides and places is not used any more. A later `collect` frees its buffers.
+    /// Records that the socket with these sides and pool slots is not used any more. A later `collect` frees its buffers.
     pub fn retire(&self, fd: Weak<OwnedFd>, sides: [SocketSide; 2], slots: [PoolSlot; 2]) {
         slots.iter().for_each(|slot| self.pool.close(*slot));
         self.closed_sockets.add(fd, sides);
@@ -328,7 +329,7 @@ unsafe fn free(handles: &[Handle]) {
                 last = Some(umem);
                 group.add(umem, index, PoolSlot(cell.slot.load(Ordering::Relaxed)));
             }
-            // SAFETY: `another` leaked this box, and the caller, who owned its handle, does not use the handle again.
+            // SAFETY: `another` leaked this box. The caller owned its handle and does not use the handle again.
             Location::Heap(_) => drop(unsafe { Box::from_raw(handle.0.cast::<Cell>().as_ptr()) }),
         }
     }
@@ -337,7 +338,7 @@ unsafe fn free(handles: &[Handle]) {
     }
 }
 
-/// Allocates memory for a copy of a frame. It is on the heap: a packet that is flooded to many ports must not use up the buffers
+/// Allocates memory for a copy of a frame, on the heap: a packet that is flooded to many ports must not use up the buffers
 /// of the queue that received it.
 ///
 /// # Safety

@@ -11,7 +11,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, PoisonError};
 
-/// A socket's use of a umem. When its last owner drops it, the socket is closed and its buffers are freed.
+/// A socket's use of a umem. After its last owner has dropped it, [`Umem::collect`] frees the socket's buffers.
 pub struct SocketUse {
     /// The socket's file descriptor, readable while packets wait.
     pub fd: Arc<OwnedFd>,

@@ -80,7 +80,7 @@ impl Chunks {
     pub fn read(&self, addr: u64, out: &mut [u8]) -> Option<()> {
         let from = self.pointer_to(addr, out.len())?;
         // SAFETY: `pointer_to` checked that these bytes are inside the mapping; `out` is the switch's own memory. Nothing else
-        // writes the bytes: this half has one owner, and the kernel released the chunk when it put it on the ring.
+        // writes the bytes: this half has one owner, and the kernel released the chunk when it put the chunk on the ring.
         unsafe { std::ptr::copy_nonoverlapping(from, out.as_mut_ptr(), out.len()) };
         Some(())
     }
@@ -117,7 +117,7 @@ pub struct TxHalf {
 }
 
 impl TxHalf {
-    /// Writes a packet to a free chunk. `checksum`: (start, offset) of a checksum that the kernel must compute. It sums from byte `start`
+    /// Writes a packet to a free chunk. `checksum`: (start, offset) of a checksum that the kernel must compute. The kernel sums from byte `start`
     /// and stores the result at `start + offset`. `None`: the packet does not fit, or the checksum's position is not in the packet.
     pub fn write(&mut self, chunk: u64, packet: &[u8], checksum: Option<(u16, u16)>) -> Option<Desc> {
         let mut options = 0;

@@ -141,7 +141,7 @@ impl<T: Entry> Ring<T> {
     }
 
     fn entry(&self, number: u32) -> NonNull<T> {
-        // SAFETY: masked by the size, a power of two, the index is that of one of the `size` entries that `map` found inside the mapping.
+        // SAFETY: the size is a power of two, so the masked index is less than `size`, and `map` found `size` entries inside the mapping.
         unsafe { self.entries.add((number & (self.size - 1)) as usize) }
     }
 

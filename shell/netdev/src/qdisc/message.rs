@@ -50,7 +50,7 @@ impl Request {
         let ack = if kind == RTM_GETTCLASS { 0 } else { ACK };
         bytes.extend((flags | REQUEST | ack).to_ne_bytes());
         bytes.extend(1u32.to_ne_bytes()); // sequence
-        bytes.extend([0; 4]); // port: the kernel knows
+        bytes.extend([0; 4]); // port: set by the kernel
         debug_assert_eq!(bytes.len(), HEADER);
         bytes.extend([0; 4]); // family and padding
         [ifindex, handle, parent, 0].iter().for_each(|word| bytes.extend(word.to_ne_bytes()));

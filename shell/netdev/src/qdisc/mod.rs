@@ -47,7 +47,7 @@ pub fn install(ifindex: u32, qdisc: &Qdisc) -> io::Result<()> {
     set_inner_class(ifindex, &inner_class).inspect_err(|_| drop(remove(ifindex)))
 }
 
-/// Changes the total rate of all queues, which is that of the inner class.
+/// Changes the total rate of all queues: the rate of the inner class.
 pub fn set_inner_class(ifindex: u32, class: &Class) -> io::Result<()> {
     transact(&new_class(ifindex, (INNER, HANDLE), class, Psched::of_host())).map(drop)
 }

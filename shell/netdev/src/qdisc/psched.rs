@@ -11,7 +11,7 @@ pub(super) struct Psched {
 }
 
 impl Psched {
-    /// The clock of this host (`/proc/net/psched`), read once.
+    /// The clock of this host (`/proc/net/psched`), read once; if that fails, the clock of current kernels.
     pub(super) fn of_host() -> Psched {
         static KNOWN: OnceLock<Psched> = OnceLock::new();
         let read = || std::fs::read_to_string("/proc/net/psched").ok().and_then(|text| Psched::parse(&text));

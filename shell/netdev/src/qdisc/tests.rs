@@ -1,4 +1,4 @@
-//! Messages as bytes, compared with those that tc(8) sends, and what the kernel answers.
+//! Compares messages with those that tc(8) sends, and parses replies of the kernel.
 
 use super::*;
 use proptest::prelude::*;
@@ -65,7 +65,7 @@ fn classes_of_htb_have_bursts_in_ticks_and_wide_rates() {
     );
     let parms = words(found[0].1);
     assert_eq!((parms[2], parms[5]), (250_000, 375_000));
-    // 375000 bytes take 1.5 and 1 second.
+    // At the rates `min` and `max`, a burst of 375,000 bytes takes 1.5 s and 1 s.
     assert_eq!(parms[6..], [23_437_500, 15_625_000, 0, 0, 3]);
     assert_eq!(found[0].1[0], 3);
     let wide = HtbClass { min: 5_000_000_000, max: 6_250_000_000, mtu: 1500, ..HtbClass::default() };

@@ -82,6 +82,7 @@ fn unspecified(family: u8) -> Option<IpAddr> {
     }
 }
 
+/// Parses a unicast or local route. `None` for other routes, and for routes that depend on the source or are cached.
 pub(super) fn parse_route(body: &[u8]) -> Option<KernelRoute> {
     let &[family, len, src_len, _tos, table, _protocol, _scope, kind, ..] = body else { return None };
     let flags = u32_of(body.get(8..12)?)?;
@@ -142,7 +143,7 @@ pub(super) fn parse_rule(body: &[u8]) -> Option<KernelRule> {
             FRA_TABLE => table = u32_of(value)?,
             FRA_SUPPRESS_PREFIXLEN | FRA_PROTOCOL => {}
             FRA_DST => return None,
-            // The target of a goto rule, a flow or an l3mdev flag has no effect if it is 0.
+            // Other attributes, such as the target of a goto rule, a flow or the l3mdev flag, have no effect if they are 0.
             _ if value.iter().all(|b| *b == 0) => {}
             _ => return None,
         }

@@ -32,7 +32,7 @@ const NLM_F_DUMP: u16 = 0x300;
 /// Multicast groups of addresses, routes and rules of both address families.
 const GROUPS: u32 = 0x10 | 0x100 | 0x40 | 0x400 | 0x80 | 1 << 18;
 const RECEIVE_BYTES: usize = 32 << 10;
-/// The dumps in their order: routes refer to devices (of the addresses), rules refer to tables.
+/// The dumps in their order. Routes come last: to select them, the reader needs the addresses, and the rules, which name the tables in use.
 const DUMPS: [u16; 3] = [RTM_GETADDR, RTM_GETRULE, RTM_GETROUTE];
 
 /// Reads routes, addresses and rules.

@@ -23,6 +23,7 @@ use vhost::log::{self, Level};
 use vhost::path::{Role, SocketError};
 
 const MTU: u32 = 1500;
+/// Valid MTUs, as of a `dpdk` port.
 const MTUS: std::ops::RangeInclusive<u32> = 68..=9702;
 /// Number of descriptors of each queue, from which the size of a pool of DPDK is computed.
 const DESCRIPTORS: u32 = 2048;
@@ -121,7 +122,7 @@ impl Vhost {
             return Ok(());
         }
         self.seq += self.socket.take().map_or(0, |s| s.state().seq()) + 1;
-        // Queues that are in use belong to the old socket, so they must be replaced: see `needs_restart`.
+        // Queues that are in use belong to the old socket: `set_options` makes the caller replace them.
         self.pool = None;
         self.failed_shape = None;
         let Some(wanted) = wanted else { return Ok(()) };

@@ -20,7 +20,7 @@ pub(super) struct PortShared {
 /// Bytes of a frame that the MTU does not include: Ethernet header (14) and check sequence (4).
 const ETHERNET_OVERHEAD: u32 = 18;
 
-/// In cache lines of its own (see [`sync::CachePadded`]).
+/// An rx queue of the port. In cache lines of its own (see [`sync::CachePadded`]).
 #[repr(align(128))]
 pub(super) struct VhostRx {
     /// `None`: no guest has connected yet, so the pool for packets does not exist.
@@ -65,7 +65,7 @@ impl RxQueue for VhostRx {
     }
 }
 
-/// In cache lines of its own (see [`sync::CachePadded`]).
+/// A tx queue of the port. In cache lines of its own (see [`sync::CachePadded`]).
 #[repr(align(128))]
 pub(super) struct VhostTx {
     /// `None`: no path was configured yet.
@@ -130,6 +130,7 @@ fn send_own<'f>(
     TxResult { sent, sent_bytes: bytes_sent, dropped: unsent as u32, ..TxResult::default() }
 }
 
+/// Sends frames one after another. The switch performs the offload requests that the guest does not support.
 fn send<'f>(
     mut sending: impl Transmission<'f>,
     frames: &'f mut FrameBatch,

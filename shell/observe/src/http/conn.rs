@@ -78,7 +78,7 @@ impl Answer {
 
 /// The state of a connection.
 pub enum State {
-    /// Reads a request, of which these bytes have arrived.
+    /// Reads a request; these bytes of it have arrived.
     Reading(Vec<u8>),
     /// The request waits for a view that is newer than the view with this number.
     Waiting(Request, u64),

@@ -49,7 +49,7 @@ static TIMES: [(&Metric, Event); 4] = [
     (&m::THREAD_UPCALL, Event::UpcallCycles),
 ];
 
-/// The name of the thread of a worker, as tools like `top` and `perf` show it.
+/// The name of a worker's thread in metrics. A PMD thread has this name, followed by its number, in tools like `top` and `perf`.
 pub fn thread_name(place: &WorkerInfo) -> String {
     match place.core {
         CoreId::UNPINNED => "kernel-ports".to_owned(),

@@ -12,6 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// Length of a sector in bytes: each sector of an interrupted write is on disk or not.
 const SECTOR: usize = 512;
 
 /// A change of a file that may not be on disk.
@@ -29,6 +30,7 @@ struct Inode {
     lost: bool,
 }
 
+/// A change of a file name that may not be on disk.
 enum Renamed {
     To(PathBuf, usize),
     Away(PathBuf),
@@ -324,7 +326,7 @@ impl BackgroundTask for Task {
 /// The file that waits for a sync, and whether a sync failed.
 type SyncState = (Option<Arc<dyn DiskFile>>, bool);
 
-/// Syncs when a test calls `turn`; clones share their state.
+/// Syncs when a test calls `run_once`; clones share their state.
 #[derive(Clone, Default)]
 pub struct ManualSyncer(Arc<Mutex<SyncState>>);
 

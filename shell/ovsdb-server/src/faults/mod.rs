@@ -4,7 +4,8 @@
 //! stores all states of the database. If a call fails, the client must get an error, and the database in memory must be
 //! unchanged. After a kill the database must be in its last state; after a power failure in a state that is at least as
 //! new as the last one that was confirmed with `durable`. A refused transaction may be in the file if the process ended
-//! before its record could be cut off, but only completely, and after all others. All events are determined by a seed.
+//! before its record could be cut off, but only completely, and after all confirmed transactions. All events are
+//! determined by a seed.
 
 mod disk;
 
@@ -201,8 +202,8 @@ impl Run {
 
     /// Ends the process and opens the file in the next one.
     fn restart(&mut self, power_is_lost: bool) -> Result<(), String> {
-        // The next process cannot know that a sync failed, which only rewriting the file repairs; so treat it
-        // as a power failure.
+        // The next process cannot know that a sync failed, and only rewriting the file would repair this: treat it as a
+        // power failure.
         let power_is_lost = power_is_lost || self.disk.returns_lost_content(&self.path);
         self.disk.kill();
         self.served = ServedDatabase::new(Database::new(Arc::new(schema(0)), Uuid::nil()), None);

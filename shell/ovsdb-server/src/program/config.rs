@@ -27,7 +27,7 @@ pub struct Configuration {
     remotes: RemoteNames,
     /// The configuration file, if there is one.
     pub file: Option<PathBuf>,
-    /// The file in which the configuration is saved for a successor, if this process crashes.
+    /// The file in which the configuration is saved, for the process that replaces this one after a crash.
     state: Option<PathBuf>,
     /// The directory to which relative names refer, if the program changes its current directory.
     base: PathBuf,
@@ -234,6 +234,7 @@ fn service_model(name: &str, json: &Json) -> Result<Option<String>, Error> {
         false => _ = members.optional("source", Kinds::OBJECT),
     }
     members.finish()?;
-    // An active server without a backup is a standalone server.
+    // Model active-backup: unless this server is the backup, it is the active server, which works like a standalone
+    // server.
     Ok(model.filter(|model| follows || *model != "active-backup").map(str::to_owned))
 }

@@ -62,8 +62,8 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
             runtime::info!(LOG, "{report}");
         }
         runtime::coverage::run(now);
-        // Checking for commands costs a system call per socket, so a busy server does it only after an event
-        // or this interval.
+        // Checking for commands costs a system call per socket, so it is done only after an event or once per interval.
+        // While a job has the core, commands wait: executing one would block until the job ends.
         if control_due <= now && !server.is_busy() {
             control_due = Millis(now.0 + CONTROL_INTERVAL_MS);
             if control.run(&mut server) {

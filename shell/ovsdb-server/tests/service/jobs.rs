@@ -64,7 +64,8 @@ fn requests_of_a_client_are_carried_out_in_their_order_whatever_a_job_does() {
     assert_eq!(answers[0].1.as_array().unwrap().len(), ROWS);
     assert_eq!(answers[1].1, json!([{"count": 1}]));
     assert_eq!(answers[2].1["QoS"].as_object().unwrap().len(), ROWS - 1);
-    // The row inserted after the monitor was added is sent before its own reply, and no other row is.
+    // The update contains only the row inserted after the monitor was added, and arrives before the reply of
+    // its transaction.
     assert_eq!((updates.len(), answers[3].2), (1, 1));
     let told = updates[0].1[1]["QoS"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(json!(told[0]), *row(&answers[3].1, 0));
@@ -153,7 +154,7 @@ fn a_long_transaction_of_a_client_that_has_gone_is_dropped() {
     let mut gone = Client::connect(&socket);
     gone.send("transact", inserts(60_000));
     drop(gone);
-    // The server has received the request before this one.
+    // The server has received the request of `gone` before this one.
     assert_eq!(other.kinds().len(), 0);
     // A client that only ends its sending direction still gets the reply.
     let mut waits = Client::connect(&socket);

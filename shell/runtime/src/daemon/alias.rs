@@ -3,7 +3,7 @@
 //!
 //! `ovs-appctl` without `-t`, and scripts, read `ovs-vswitchd.pid` and test its lock, then connect to
 //! `ovs-vswitchd.<pid>.ctl`. Symbolic links work for both: a process that opens the link opens this daemon's file with its
-//! lock, so another daemon of that name detects that one is running. After `kill -9` the links are dangling, and the next
+//! lock, so another daemon of that name detects that this daemon is running. After `kill -9` the links are dangling, and the next
 //! daemon replaces them.
 
 use super::pidfile::read_pidfile;

@@ -1,4 +1,4 @@
-//! The pidfile. Not the file's existence but its POSIX record lock shows that the daemon is running. So a stale file after
+//! The pidfile. Its POSIX record lock, not its existence, shows that the daemon is running. So a stale file after
 //! a crash does no harm, and the tools of Open vSwitch find the owner of the lock.
 
 use super::log::text;
@@ -21,6 +21,7 @@ pub struct Pidfile {
 }
 
 impl Pidfile {
+    /// Creates and locks the pidfile. Fails if the daemon is running already, unless `overwrite` is set.
     pub(super) fn take(path: &Path, overwrite: bool) -> Result<Pidfile, String> {
         if !overwrite {
             refuse_if_running(path)?;

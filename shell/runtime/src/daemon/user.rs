@@ -44,8 +44,8 @@ impl User {
         }
         let has = thread::capabilities(None).map_err(|e| failed("cannot read capabilities", e))?;
         let keeps = (keeps | DAEMON_CAPABILITIES) & has.permitted;
-        // Only capabilities in the bounding set can become inheritable, so these are set before the bounding set is
-        // reduced.
+        // Only capabilities in the bounding set can become inheritable, so the inheritable set is changed before the
+        // bounding set is reduced.
         thread::set_capabilities(None, CapabilitySets { inheritable: keeps, ..has })
             .map_err(|e| failed("cannot hand capabilities on", e))?;
         // Removes all capabilities from the bounding set, so that no child can gain others. The kernel refuses the first

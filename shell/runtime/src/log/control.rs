@@ -138,6 +138,7 @@ fn list() -> String {
         + &lines.concat()
 }
 
+/// Enables or disables the rate limits of these modules; without arguments, of all modules.
 fn honor_limits(args: &[String], on: bool) -> Result<String, String> {
     let r = registry();
     let all = || r.modules.values().for_each(|s| s.honor_limits.store(on, Ordering::Relaxed));

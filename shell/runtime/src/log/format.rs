@@ -60,6 +60,7 @@ fn take_char(rest: &mut &str, c: char) -> bool {
     }
 }
 
+/// Removes `{text}` from the beginning of `rest` and returns the text; `default` if there are no braces.
 fn braces<'a>(rest: &mut &'a str, default: &'a str) -> &'a str {
     let Some(inner) = rest.strip_prefix('{') else { return default };
     match inner.split_once('}') {
@@ -74,6 +75,7 @@ fn braces<'a>(rest: &mut &'a str, default: &'a str) -> &'a str {
     }
 }
 
+/// The text for conversion `c`. `rest`: the pattern after the conversion; an argument in braces is removed from it.
 fn expand(c: char, rest: &mut &str, r: &Record<'_>) -> String {
     match c {
         'A' => r.progname.to_string(),

@@ -78,6 +78,7 @@ fn clock() -> &'static Clock {
 }
 
 thread_local! {
+    /// Number of messages that this thread has logged (`%N`).
     static NUMBER: Cell<u32> = const { Cell::new(0) };
     /// The name of the thread for `%t` and `%T`; `None`: the main thread, or a thread without a name.
     pub(super) static THREAD: RefCell<Option<Arc<str>>> = const { RefCell::new(None) };

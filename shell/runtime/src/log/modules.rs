@@ -1,7 +1,7 @@
 //! The module names in `vlog/list` of Open vSwitch 3.7.1, and `netdev_dpdk` of builds with DPDK. `vlog/set` accepts them
 //! even if no module of that name has logged yet.
 
-/// Sorted by name.
+/// The module names, sorted.
 pub(super) const KNOWN: &[&str] = &[
     "backtrace",
     "bfd",

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// How long a thread waits for the writer: for space in the queue, or until all lines are written.
 const WAIT_MAX: Duration = Duration::from_secs(1);
-/// While the queue does not become empty, the number of dropped lines is logged in this interval.
+/// While the queue does not become empty, the number of dropped lines is logged once in each interval.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 /// Interval at which a panicking thread tries to lock the queue.
 const RETRY: Duration = Duration::from_millis(1);

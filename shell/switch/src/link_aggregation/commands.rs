@@ -15,7 +15,7 @@ impl Switch {
         all
     }
 
-    /// Of each bond: bridge, name, number of links, number of enabled links.
+    /// For each bond: bridge, name, number of links, number of enabled links.
     pub fn bond_links(&self) -> Vec<(BridgeId, String, usize, usize)> {
         let bonds = self.datapaths.of_bridges().flat_map(|b| &b.link_aggregation.bonds);
         bonds

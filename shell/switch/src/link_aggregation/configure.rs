@@ -49,7 +49,7 @@ fn remove_lacp(bridge: &mut Bridge, port: OfPort) {
     }
 }
 
-/// Removes the bonds and LACP state of rows that are gone, or that request neither.
+/// Removes the bonds and LACP state of rows that are gone, or that are not a bond and do not request LACP.
 fn forget_others(backer: &mut Backer) {
     let wanted = &backer.link_aggregation.links;
     let gone = |key: &&Key| !wanted.contains_key(*key);
@@ -77,6 +77,7 @@ fn members<'a>(bridge: &Bridge, row: &'a PortConfig) -> Vec<(OfPort, &'a Interfa
     row.interfaces.iter().filter_map(port).collect()
 }
 
+/// Configures the bond and LACP of one Port row.
 fn configure(
     backer: &mut Backer,
     bridge: &mut Bridge,

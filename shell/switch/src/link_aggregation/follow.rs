@@ -46,7 +46,7 @@ fn bridge_of<'a>(bridges: &'a mut Bridges, key: &Key) -> Option<&'a mut Bridge> 
     bridges.values_mut().find(|b| b.id == key.0)
 }
 
-/// Passes the links whose state or address changed to LACP.
+/// Passes to LACP the links whose state or address changed.
 fn update_lacp(backer: &Backer, bridges: &mut Bridges, now: Millis) {
     if backer.handler.lacp.is_empty() {
         return;
@@ -88,6 +88,7 @@ fn take_report(backer: &mut Backer, bridges: &mut Bridges, key: Key, report: Rep
     true
 }
 
+/// Runs the bonds of a datapath, and applies the links that they choose. Returns whether anything changed.
 fn run_bonds(backer: &mut Backer, bridges: &mut Bridges, now: Millis) -> bool {
     let mut all = std::mem::take(&mut backer.link_aggregation.bonds);
     let mut any = false;

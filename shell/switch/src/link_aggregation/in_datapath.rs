@@ -1,5 +1,5 @@
-//! Bonds with `lb_output`: the datapath selects the link by the packet's hash, without a second look-up. It has the port of each hash bucket, and
-//! counts the bytes that each bucket has sent.
+//! Bonds with `lb_output`: the datapath selects the link by the packet's hash, without a second look-up. The datapath stores the port of each
+//! hash bucket, and counts the bytes that each bucket has sent.
 
 use super::{LinkAggregation, PortBond, Retired};
 use crate::backer::Backer;
@@ -9,7 +9,8 @@ use translation::lacp::groups::Key;
 use units::{OfPort, PortNo};
 use xlate::Recirc;
 
-/// Passes the bond to the datapath if it changed. `moved`: whether buckets have moved to other links.
+/// Passes the bond to the datapath if the bond changed, or removes it from the datapath if `lb_output` is off. `moved`: whether buckets have moved to
+/// other links.
 pub(super) fn update(backer: &mut Backer, bridge: &Bridge, key: &Key, bond: &mut PortBond, moved: bool) {
     if bond.recirc == 0 || !bond.bond.shares_in_datapath() {
         return retire(backer, bond);
@@ -52,7 +53,7 @@ pub(super) fn remove_retired(backer: &mut Backer) {
 }
 
 impl LinkAggregation {
-    /// Cancels the removal of a retired bond, because it is used in the datapath again.
+    /// Cancels the removal of a retired bond, because the datapath uses the bond again.
     fn cancel_removal(&mut self, shared: &translation::SharedState, id: u32) {
         if let Some(at) = self.retired.iter().position(|r| r.id == id) {
             self.retired.swap_remove(at);

@@ -56,7 +56,7 @@ fn configure_bfd(
     backer.handler.bfd.configure(at, &row.name, settings, facts, now);
     match &mut port.bfd {
         Some(known) => known.filter = filter,
-        // Not forwarding until the session's first report, which is applied in the same iteration.
+        // Not forwarding until the session's first report, which is applied in the same turn of the main loop.
         None => port.bfd = Some(PortBfd { filter, forwarding: false, status: BTreeMap::new() }),
     }
 }

@@ -60,7 +60,7 @@ impl Switch {
     }
 }
 
-/// The OpenFlow ports that may have changed, and those of rows of table Port that may have changed.
+/// The OpenFlow ports that may have changed, and the ports of Port rows that may have changed.
 fn touched(bridge: &mut Bridge) -> BTreeSet<OfPort> {
     let Touched { mut ports, rows, .. } = bridge.ports.take_for_qos();
     let rows = rows.iter().filter_map(|row| bridge.config.ports.get(row));
@@ -69,6 +69,7 @@ fn touched(bridge: &mut Bridge) -> BTreeSet<OfPort> {
     ports
 }
 
+/// Applies the QoS row of a port, in the kernel or in the datapath. `wanted`: `None` removes QoS.
 fn apply(
     backer: &Backer,
     port: &mut BridgePort,
@@ -114,6 +115,7 @@ fn log_failure(name: &str, wanted: Option<&QosConfig>, error: &io::Error) {
     }
 }
 
+/// Sets the policer or shaper of a port. If the row is invalid or unsupported, the port has no QoS.
 fn apply_in_datapath(
     (backer, number, name): (&Backer, PortNo, &str),
     wanted: Option<&QosConfig>,

@@ -66,7 +66,7 @@ pub(super) fn remove(ifindex: u32, qos: &mut PortQos) -> io::Result<()> {
     Ok(())
 }
 
-/// Changes the queues as the row requires. Queue 0 always exists: packets that name no queue use it.
+/// Changes the queues as the row requires. Queue 0 always exists: packets for which no action set a queue use queue 0.
 fn set_queues(
     ifindex: u32,
     config: &QosConfig,

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 /// The key-value pairs of a row's `other_config`.
 pub(super) type Map = BTreeMap<String, String>;
 
-/// Assumed speed, in bit/s, of a kernel device that does not report one.
+/// Assumed speed, in bit/s, of a kernel device that reports no speed.
 const DEFAULT_SPEED: u64 = 100_000_000;
-/// Assumed speed, in bit/s, of a port without a kernel device that reports none: higher than the speed of any guest or
+/// Assumed speed, in bit/s, of a port that has no kernel device and reports no speed: higher than the speed of any guest or
 /// driver.
 const NO_SPEED: u64 = 400_000_000_000;
 /// The smallest burst is the MTU plus this number of bytes for headers.
@@ -35,7 +35,7 @@ impl Device {
         Device::new(facts, NO_SPEED)
     }
 
-    /// `default_bits`: the speed of a device that does not report one, in bit/s.
+    /// `default_bits`: the speed of a device that reports no speed, in bit/s.
     fn new(facts: Option<&Facts>, default_bits: u64) -> Device {
         let mbps = facts.and_then(|f| f.modes.speed_mbps).filter(|mbps| *mbps != 0);
         let bits = match mbps {
@@ -54,7 +54,7 @@ pub(super) fn port_rate(settings: &Map, device: Device) -> u64 {
     }
 }
 
-/// Settings of a queue of `linux-htb`.
+/// Settings of a queue of `linux-htb`: rates in bytes per second, burst in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Htb {
     pub(super) min: u64,

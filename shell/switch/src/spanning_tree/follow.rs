@@ -136,6 +136,7 @@ fn remove_groups(backer: &Backer, bridge: &Bridge, flush: &Flush) {
     });
 }
 
+/// Applies the port state that the tree reports.
 fn apply_state(backer: &mut Backer, bridge: &mut Bridge, ofport: OfPort) {
     let at = (bridge.id, ofport);
     let new = backer.handler.trees.state_of(at);
@@ -145,8 +146,8 @@ fn apply_state(backer: &mut Backer, bridge: &mut Bridge, ofport: OfPort) {
         return;
     }
     set_state(bridge, ofport, new);
-    // A port whose state is the same as before may have learned for a short time between two iterations of the main
-    // loop. Its tree waits for the confirmation all the same.
+    // A port whose state is the same as before may have learned for a short time between two turns of the main
+    // loop. The tree waits for the confirmation in this case, too.
     if !learns(new) && (learns(old) || old == new) {
         backer.next.stopping.note_stopped(at);
     }

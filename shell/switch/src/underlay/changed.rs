@@ -19,7 +19,7 @@ impl Switch {
     }
 
     /// Records that routes, rules or addresses changed, so that translations that used them are made again. A datapath
-    /// without tunnels uses none; when it gets its first tunnel, a new snapshot with the current routes is published.
+    /// without tunnels uses no routes; when it gets its first tunnel, a new snapshot with the current routes is published.
     pub fn routes_changed(&mut self) {
         self.status.tunnels = true;
         let with_tunnels = |b: &&mut Backer| b.ports.values().any(|p| p.tunnels > 0);

@@ -53,11 +53,13 @@ impl Switch {
         out
     }
 
+    /// The route to the remote endpoint of a tunnel.
     fn way_of(&self, config: &TunnelConfig) -> Option<ResolvedRoute> {
         let mark = config.egress_mark.unwrap_or(0);
         self.underlay.router.lookup(mark, address(config.remote)?, address(config.local))
     }
 
+    /// The `status` column of a tunnel with this route, and the reason why the tunnel does not work.
     fn status_of(&self, hop: &ResolvedRoute) -> (Status, Option<String>) {
         let named = self.bridges.values().filter_map(|b| b.ports.named(&hop.dev));
         let port: Option<&BridgePort> = named.into_iter().find(|p| p.facts.is_some());

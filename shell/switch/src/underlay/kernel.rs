@@ -1,8 +1,8 @@
 //! Follows the kernel's routes, rules and addresses.
 //!
-//! A dump fills a second router, which replaces the current one when the dump is complete. In each iteration of the
-//! main loop a bounded number of datagrams is read. Later changes are applied to the current router. Routes of tables
-//! that no rule refers to are left out.
+//! A dump (the kernel's list of all rules, addresses and routes) fills a second router, which replaces the current one when
+//! the dump is complete. Later changes are applied to the current router. In each turn of the main loop a bounded number of
+//! datagrams is read. Routes of tables that no rule refers to are left out.
 
 use netdev::routes::{KernelAddress, KernelRoute, KernelRule, RouteEvent, RouteMonitor};
 use router::{NewRoute, Prefix, Router, Rule};
@@ -30,7 +30,7 @@ pub(crate) struct KernelTables {
 }
 
 impl KernelTables {
-    /// `None`: the kernel does not report routes.
+    /// Begins to follow the kernel's tables. `None`: the kernel does not report routes.
     pub(crate) fn open() -> Option<KernelTables> {
         let monitor = RouteMonitor::open().ok()?;
         Some(KernelTables {
@@ -87,6 +87,7 @@ impl KernelTables {
         changed
     }
 
+    /// Applies a notification. Returns whether the current router changed.
     fn apply_event(&mut self, router: &mut Router, event: RouteEvent) -> bool {
         match event {
             RouteEvent::Reset => {

@@ -130,7 +130,7 @@ impl Sessions {
     }
 
     /// Forces the forwarding state of the port with this name, or of all ports (`bfd/set-forwarding`); `answer` `None` ends
-    /// this. Returns false if no port has the name.
+    /// the forcing. Returns false if no port has the name.
     pub fn force_forwarding(&self, name: Option<&str>, answer: Option<bool>, now: Millis) -> bool {
         self.ports.change_named(name, now, |session| session.force_forwarding(answer))
     }

@@ -28,7 +28,7 @@ pub struct Sessions {
 pub struct Report {
     /// Packets may be forwarded to the port.
     pub forwarding: bool,
-    /// The columns of the database.
+    /// The values of the CFM columns of table Interface.
     pub status: Status,
 }
 
@@ -112,8 +112,8 @@ impl Sessions {
         self.ports.change(at, now, |session| session.set_mac(mac));
     }
 
-    /// Forces a fault or its absence on the port with this name, or on all ports (`cfm/set-fault`). Returns false if no port has
-    /// the name.
+    /// Forces a fault (true) or its absence (false) on the port with this name, or on all ports (`cfm/set-fault`); `None` ends
+    /// the forcing. Returns false if no port has the name.
     pub fn force_fault(&self, name: Option<&str>, forced: Option<bool>, now: Millis) -> bool {
         self.ports.change_named(name, now, |session| session.force_fault(forced))
     }

@@ -15,7 +15,7 @@ use units::Millis;
 pub(super) enum CheckResult {
     /// The megaflow is correct.
     Right,
-    /// The actions are correct for the packet that created the megaflow, but its translation consults more bits now. The
+    /// The actions are correct for the packet that created the megaflow, but the new translation consults more bits. The
     /// megaflow was removed.
     TooWide,
     /// The actions were wrong, or the megaflow should not exist. It was repaired or removed.
@@ -33,7 +33,7 @@ pub enum Finding {
     Wrong {
         /// The new translation.
         wanted: Translation,
-        /// The mask has all bits of the translation's mask, so replacing the actions is enough.
+        /// The megaflow's mask has all bits of the new translation's mask, so replacing the actions is enough.
         covered: bool,
     },
     /// The megaflow should not exist.

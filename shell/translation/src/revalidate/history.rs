@@ -1,5 +1,5 @@
 //! Recent changes, and the log line about a wrong megaflow that only the sweep found. The line names the dependencies of the
-//! megaflow's translation and the changes since then, so that the missing dependency can be identified.
+//! megaflow's translation and the changes since that translation, so that the missing dependency can be identified.
 
 use super::check::Finding;
 use crate::changes::Changes;

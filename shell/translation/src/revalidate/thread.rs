@@ -21,8 +21,8 @@ static LOG: Module = Module::new("ofproto_dpif_upcall");
 const SWEEP_INTERVAL: Millis = Millis(100);
 /// Shortest interval between two expiry rounds over all megaflows.
 const EXPIRY_INTERVAL: Millis = Millis(500);
-/// After a step of expiry the thread sleeps 9 times as long as the step took, so that expiry costs at most a tenth of a
-/// core even with hundreds of thousands of megaflows.
+/// After a step of expiry, the thread waits 9 times as long as the step took before it does the next one: so expiry costs at
+/// most a tenth of a core. The wait is shorter if the round would otherwise exceed the limit of [`EXPIRY_DIVISOR`].
 const REST_FACTOR: u32 = 9;
 /// An expiry round is spread over at most a quarter of the idle timeout.
 const EXPIRY_DIVISOR: u64 = 4;

@@ -253,8 +253,8 @@ impl Trees {
         });
     }
 
-    /// Applies `work`, which returns whether there are new reports. Then wakes the main thread if there are, and the timer
-    /// thread, and logs the events.
+    /// Applies `work`, which returns whether there are new reports. Then logs the events, and wakes the timer thread and, if
+    /// there are new reports, the main thread.
     fn change(&self, work: impl FnOnce(&mut Inner, &mut Lines) -> bool) {
         let mut lines = Lines::new();
         let has_reports = self.state.with(|inner| work(inner, &mut lines));

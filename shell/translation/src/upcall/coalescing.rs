@@ -71,7 +71,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Whether upcalls at this rate per second, each of which empties the queue, are coalesced.
+    /// Whether upcalls at this rate per second are coalesced, if the queue is empty after each of them.
     fn coalesces(rate: u64) -> bool {
         let coalescing = Coalescing::default();
         (0..rate / 10).fold(false, |_, i| {

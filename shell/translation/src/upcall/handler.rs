@@ -206,8 +206,8 @@ impl Handler {
         }
     }
 
-    /// Queues a sampled packet for the exporters. An action that a command installed names no bridge; then the packet's port
-    /// determines the bridge.
+    /// Queues a sampled packet for the exporters. The action of a flow that a command installed names no bridge; then the
+    /// packet's port determines the bridge.
     fn sample(&self, packet: &[u8], flow: &Flow, userspace: &Userspace) {
         let of_port = || self.shared.published().snapshot.receive(flow).map(|(bridge, _)| bridge.0);
         let bridge = if userspace.sample_data.is_none() { of_port() } else { None };
@@ -257,7 +257,7 @@ pub enum Retranslation {
 pub const UNASSOCIATED: DpAction = DpAction::Drop(DropReason::ActionOfPipeline);
 
 /// The bridge of a datapath flow, and the flow in OpenFlow form. If no bridge has the port and the packet is recirculated,
-/// both are taken from its frozen state.
+/// bridge and metadata are taken from its frozen state.
 fn received(published: &PublishedState, handler: &Handler, flow: &Flow) -> Option<(BridgeId, Flow)> {
     if let Some(found) = published.snapshot.receive(flow) {
         return Some(found);

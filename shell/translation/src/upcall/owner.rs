@@ -117,7 +117,7 @@ impl Owner {
 /// Finds the tables whose statistics are updated. A megaflow has a statistics target for each table that was looked up.
 struct CreditedTables<'p> {
     published: &'p PublishedState,
-    /// The bridge of the previous look-up, which is nearly always the next one as well.
+    /// The bridge of the previous look-up, which is nearly always the bridge of the next look-up, too.
     last: Option<(BridgeId, &'p Bridge)>,
 }
 

@@ -94,7 +94,7 @@ fn add_connection(m: &mut Match, flow: &Flow) {
     }
 }
 
-/// Translates a frozen state to an OpenFlow continuation.
+/// Converts a frozen state to an OpenFlow continuation.
 fn continuation(state: &Frozen, port: PortNo) -> Continuation {
     let mut actions: Vec<(u8, u64, Vec<Action>)> = Vec::new();
     for step in &state.steps {

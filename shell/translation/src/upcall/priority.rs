@@ -8,8 +8,8 @@
 use runtime::cpu_time::thread_time;
 use rustix::process::{getpriority_process, setpriority_process};
 
-/// CPU time without an empty queue after which the priority is lowered (30 ms): a burst of ten thousand new flows is
-/// served in less time.
+/// CPU time in ns for which a thread works without emptying the queue before its priority is lowered (30 ms): a burst of
+/// ten thousand new flows is served in less time.
 const LONG_WORK_NS: u64 = 30_000_000;
 /// Rounds of work per reading of the clock, because each reading is a system call.
 const ROUNDS_PER_READING: u32 = 16;

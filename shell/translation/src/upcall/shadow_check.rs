@@ -4,8 +4,8 @@
 //! megaflow matches the packet, then it translates the packet again. If the actions differ, the tables may just have
 //! changed, or a station may have moved. So the packet is passed to the main thread, which alone knows whether all changes
 //! have been published and revalidated. If the actions still differ then, the switch has a bug: it is counted and logged
-//! with the packet. An exception: if two rules of equal priority match the packet, the actions of either rule are right
-//! (OpenFlow 1.5.1, section 5.3), so a difference is no bug.
+//! with the packet. One such report is not a bug: if two rules of equal priority match the packet, the actions of either
+//! rule are right (OpenFlow 1.5.1, section 5.3).
 //!
 //! **Threads**: [`Handler::shadow_check`] on workers, [`confirm`] on the main thread.
 
@@ -25,7 +25,7 @@ use units::Millis;
 static LOG: Module = Module::new("dpif_shadow");
 static LIMIT: RateLimit = RateLimit::new(1, 5);
 
-/// Whether every field that the megaflow matches has the packet's value.
+/// Whether the packet has the megaflow's value in every field that the megaflow matches.
 fn matches(flow: &Flow, megaflow: &DpFlow) -> bool {
     let keys = flow.words().iter().zip(megaflow.key.words());
     keys.zip(megaflow.mask.words()).all(|((f, k), m)| (f ^ k) & m == 0)
@@ -33,9 +33,9 @@ fn matches(flow: &Flow, megaflow: &DpFlow) -> bool {
 
 /// Text of the actions that the tables give the packet; `None` if the megaflow has the same actions.
 ///
-/// It is no bug if the new translation consults more fields: the look-up may compare the packet with a rule that was added
-/// since, without matching it, and then the megaflow was rightly kept. A mask with too few bits shows as packets that get
-/// wrong actions.
+/// Masks are not compared. It is not a bug if the new translation consults more fields: it may have compared the packet
+/// with a rule that was added since and does not match; such a rule does not make the megaflow wrong. A mask with too few
+/// bits shows in other packets, which get wrong actions.
 fn difference(
     handler: &Handler,
     published: &PublishedState,

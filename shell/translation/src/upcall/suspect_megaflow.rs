@@ -5,7 +5,7 @@ use flow::Flow;
 use std::sync::Arc;
 use units::Ufid;
 
-/// A megaflow that may be wrong: a packet that it matched gets other actions from its translation.
+/// A megaflow that may be wrong: a new translation of a packet that it matched gives other actions.
 pub struct SuspectMegaflow {
     /// Version of the snapshot of the translation.
     pub(crate) version: u64,

@@ -5,8 +5,8 @@
 //! unless requested (`--dummy-handlers`); commands then wait for the translations they cause. When the number of threads or
 //! their cores change, all threads are ended and new ones are started; queued upcalls return to the workers.
 //!
-//! A thread without work parks, or pauses under load (`coalescing.rs`). Enqueueing an upcall wakes one sleeping
-//! thread; if none sleeps, it costs one atomic load per thread. A thread that wakes up and finds more than one upcall wakes
+//! A thread without work parks, or pauses under load (`coalescing.rs`). Enqueueing an upcall wakes one sleeping thread; if
+//! none sleeps, the check costs one atomic load per thread. A thread that wakes up and finds more than one upcall wakes
 //! another thread.
 
 use crate::upcall::coalescing::Coalescing;
@@ -38,8 +38,8 @@ impl Plan {
     /// Computes the number of threads and their cores. `configured`: `n-handler-threads`; `allowed`: the cores of this
     /// process; `polled`: the cores of PMD threads.
     ///
-    /// Without `n-handler-threads` the number is that of Open vSwitch (all cores but a quarter and one more, which it uses
-    /// for revalidators), but at most the number of cores without PMD thread.
+    /// Without `n-handler-threads` the number is that of Open vSwitch, which uses n/4 + 1 of n cores for revalidators and
+    /// the rest for handlers; but at most the number of cores without PMD thread.
     pub fn new(configured: Option<usize>, allowed: &BTreeSet<u32>, polled: &BTreeSet<u32>) -> Plan {
         let cores: BTreeSet<u32> = allowed.difference(polled).copied().collect();
         if cores.is_empty() {

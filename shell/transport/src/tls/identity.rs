@@ -54,7 +54,7 @@ pub(crate) struct Configs {
     pub(crate) client: Arc<ClientConfig>,
     /// `None` until the authority is known.
     pub(crate) server: Option<Arc<ServerConfig>>,
-    /// The file in which the authority's certificate is to be stored.
+    /// The file in which the first peer's authority must be stored; `None` if the authority is known or must not be learned.
     pub(crate) bootstrap: Option<PathBuf>,
 }
 

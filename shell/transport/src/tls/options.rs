@@ -15,7 +15,7 @@ const OPTIONS: [(Option<&str>, &str); 9] = [
     (None, "--ssl-server-name"),
 ];
 
-/// Returns the long name of a TLS option; `None` if it is another option.
+/// Returns the long name of a TLS option; `None` if `name` is not a TLS option.
 pub fn option(name: &str) -> Option<&'static str> {
     OPTIONS.iter().find(|(short, long)| name == *long || Some(name) == *short).map(|(_, long)| *long)
 }

@@ -38,6 +38,7 @@ use sync::{TryGuard, TryLock};
 const ENTER_TRIES_MAX: usize = 20_000;
 
 thread_local! {
+    // The number of this thread (gettid(2)).
     static THREAD: i32 = rustix::thread::gettid().as_raw_nonzero().get();
 }
 
@@ -102,7 +103,7 @@ impl Device {
             return None;
         }
         let ring = slot.ring.try_lock()?;
-        // Either `pause` was called before this lock was taken, or the serving thread sees that the lock is held.
+        // If `pause` was called before this lock was taken, this check sees it. If not, the serving thread sees that the lock is held.
         if self.paused.load(Ordering::Relaxed) || ring.is_none() {
             return None;
         }
@@ -169,7 +170,7 @@ impl Device {
         self.paused.store(false, Ordering::Release);
     }
 
-    /// Whether no worker accesses a ring, and no tail is leased. After `pause`, the result stays true.
+    /// Whether no worker accesses a ring, and no tail is leased. Once true after `pause`, the result stays true.
     fn is_idle(&self) -> bool {
         self.slots.iter().all(|slot| {
             let access = slot.ring.try_lock();

@@ -46,6 +46,7 @@ pub(crate) const FEATURES: u64 = feature::CSUM
     | feature::VERSION_1
     | feature::RING_PACKED
     | feature::IN_ORDER;
+/// Protocol features that are offered to front-ends.
 pub(crate) const PROTOCOL_FEATURES: u64 = protocol::MQ
     | protocol::LOG_SHMFD
     | protocol::RARP
@@ -174,7 +175,7 @@ impl Requests {
                 // The reply to this request has an empty payload.
                 return Ok(answer(Vec::new()));
             }
-            // The eventfd that would notify the front-end of new bits is not used: front-ends read the log without notifications.
+            // The eventfd that would notify the front-end of new bits in the log is not used: front-ends read the log without notifications.
             SET_LOG_FD => {}
             SET_VRING_BASE => self.ring(fields.word(0)?)?.base = Some(fields.word(4)? as u16),
             GET_VRING_BASE => return self.stop(fields.word(0)?).map(answer),
@@ -317,7 +318,7 @@ impl Requests {
         Ok(())
     }
 
-    /// Stops a ring; the reply contains its number and its next index.
+    /// Stops a ring; the reply contains its number and its ring position.
     fn stop(&mut self, number: u32) -> Result<Vec<u8>, Refusal> {
         self.ring(number)?.kick = KickState::Stopped;
         self.apply(number);
@@ -441,7 +442,7 @@ impl Requests {
     }
 }
 
-/// Reads the ring number and the eventfd of a kick, call or error message; no eventfd: the message has none.
+/// Reads a kick, call or error message: the ring number, and the eventfd (`None`: the message has no eventfd).
 fn event(message: &Message) -> Result<(u32, Option<Arc<OwnedFd>>), Refusal> {
     let word = Fields(message.payload()).long(0)?;
     let number = (word & RING_BITS) as u32;

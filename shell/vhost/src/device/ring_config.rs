@@ -88,7 +88,7 @@ impl RingConfig {
         self.base = old.as_ref().map(|old| old.position()).or(self.base);
         let new = memory.map_or(Ok(None), |memory| self.ring(number, &memory, features, old.as_deref()));
         let new = new.unwrap_or_else(|invalid| {
-            // The session ends the connection when it would read the next message.
+            // Instead of reading the next message, the session will end the connection.
             device.invalid().get_or_insert((number, invalid));
             None
         });

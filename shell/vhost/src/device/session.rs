@@ -25,11 +25,11 @@ const STEPS_MAX: usize = 100;
 enum Step {
     /// No message is in progress.
     Idle,
-    /// A message waits until no worker accesses the rings; since this time.
+    /// A message waits, since this time, until no worker accesses the rings.
     WaitingForWorkers(Message, Instant),
     /// A reply waits for space in the guest's socket.
     Answering(Outbox),
-    /// The connection has ended; its memory is freed when no worker accesses the rings. Since this time.
+    /// The connection ended at this time. Its memory is freed when no worker accesses the rings.
     WaitingToFree(Instant),
     /// All memory of the connection was freed.
     Freed,
@@ -45,7 +45,7 @@ pub(super) struct Session {
     inbox: Inbox,
     requests: Requests,
     closing: Arc<AtomicUsize>,
-    /// Accesses of workers that were in progress at that time and have not ended since: ring number, value of `visits`, thread.
+    /// The accesses of workers (ring number, value of `visits`, thread) that were in progress at this time and have not ended since.
     watched: (Vec<(usize, u64, i32)>, Instant),
 }
 
@@ -73,6 +73,7 @@ impl Session {
         }
     }
 
+    /// Sets the next step. Returns `progress`, as the result of the present step.
     fn set_step(&mut self, step: Step, progress: bool) -> bool {
         self.step = step;
         progress
@@ -90,6 +91,7 @@ impl Session {
         self.abort()
     }
 
+    /// Reads a message and executes it, or pauses the device first if workers must not access the rings meanwhile.
     fn read(&mut self) -> bool {
         let invalid = *self.device.invalid();
         if let Some((ring, invalid)) = invalid {
@@ -114,6 +116,7 @@ impl Session {
         }
     }
 
+    /// Executes the message when no worker accesses the rings any more.
     fn wait_for_workers(&mut self, message: Message, since: Instant) -> bool {
         while !self.device.is_idle() {
             if since.elapsed() >= SPIN {
@@ -160,6 +163,7 @@ impl Session {
         }
     }
 
+    /// Frees the connection's memory when no worker accesses the rings any more.
     fn wait_to_free(&mut self, since: Instant) -> bool {
         while !self.device.is_idle() {
             if since.elapsed() >= SPIN {

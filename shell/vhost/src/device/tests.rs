@@ -401,7 +401,7 @@ fn tails_stay_with_their_sender_until_they_are_sent() {
             assert_eq!(sending.send_frames(&frames, |_, _| {}), 0);
             drop(sending);
             pool.free_all(&mut frames);
-            // The last message of a guest may be waiting for this.
+            // The buffers can be returned while the device is paused: a message may wait for that.
             devices[0].pause();
             assert_eq!(source.return_buffers(), Some(u64::from(lent)));
             devices[0].resume();
@@ -708,7 +708,7 @@ fn sessions_by_seed() {
         let (mut pool, mut out) = (FramePool::new(8), Vec::new());
         let mut source = from_guest::FromGuest::new(&device, 0);
         let mut sender = to_guest::ToGuest::new(&device, 0);
-        // How rare other steps than those of the handshake, and random bytes in the rings, are: the rings must often be in use.
+        // The larger `rare`, the rarer are random steps and random bytes in the rings: the rings must often be in use.
         let rare = dice.choice([6, 40, 300]).unwrap();
         let mut next = 0;
         for _ in 0..150 {

@@ -38,7 +38,7 @@ pub(crate) struct Chain {
     pub len: u32,
     /// The buffer id by which the chain is marked as used.
     pub id: u16,
-    /// Number of ring slots that the chain occupies: the next entry is at the position this far after it.
+    /// Number of ring positions that the chain occupies: the distance to the next entry.
     pub slots: u16,
 }
 

@@ -13,6 +13,7 @@ pub(crate) struct Addresses {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Descriptor {
     pub address: u64,
+    /// From the lowest bit: length (32 bits), flags (16), number of the next descriptor or buffer id (16).
     rest: u64,
 }
 

@@ -117,12 +117,13 @@ enum Outcome {
 pub(crate) struct FillResult {
     /// Number of packets, from the first on, that must not be passed again: they were sent or are too long.
     pub handled: usize,
-    /// Number of these that are too long for the guest's buffers.
+    /// Number of these packets that are too long for the guest's buffers.
     pub too_long: usize,
     pub interrupts: u64,
 }
 
-/// Maximum number of chains for one packet; each holds at least one byte. As [`PARTS_MAX`](super::chain::PARTS_MAX).
+/// Maximum number of chains for one packet; each holds at least one byte. The same limit as
+/// [`PARTS_MAX`](super::chain::PARTS_MAX).
 const CHAINS_MAX: usize = 280;
 
 impl<L: Layout> Ring<L> {
@@ -155,6 +156,7 @@ impl<L: Layout> Ring<L> {
         filled
     }
 
+    /// Sends packets in bursts of at most [`BURST`], until the guest has too few buffers.
     #[inline(always)]
     fn fill_all<P: Packet, const DEFER_FIRST: bool>(
         &mut self,
@@ -435,7 +437,7 @@ impl<'m> Rest<'_, 'm> {
         while len > 0
             && let Some(part) = self.next_part()
         {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees that the piece is readable.
             let n = unsafe { part.write_outside(Piece { at, len }) };
             (at, len, self.part) = (at.wrapping_add(n), len - n, part.skip(n));
         }

@@ -1,7 +1,7 @@
 //! The inflight area: the record of ring positions that a front-end keeps while the switch is restarted.
 //!
 //! The area is a file that front-end and switch map. The front-end keeps it when the switch is killed, and passes it to the next
-//! switch, which reads the position of each ring from it. This switch marks buffers as used in order within a burst, and marks no
+//! switch, which reads the position of each ring from the area. This switch marks buffers as used in order within a burst, and marks no
 //! descriptor as in flight. So the area only has to record which buffers are used already:
 //!
 //! - A split ring has this information in the index of its used ring. The area repeats the index. Descriptors that another back-end left
@@ -178,6 +178,7 @@ pub(crate) struct UsedRecord {
 }
 
 impl UsedRecord {
+    /// The record as one word of the area: see [`AT_USED_RECORD`].
     fn word(self) -> u64 {
         let index = |position: u16| u64::from(position & !WRAP);
         let wrap = |position: u16| u64::from(position >> 15);

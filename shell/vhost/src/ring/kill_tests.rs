@@ -101,7 +101,7 @@ fn single_descriptors_are_given_back_once() {
 }
 
 /// A packet in several buffers, whose descriptors are marked as used from the last to the first: the guest gets all of them,
-/// or none, and then they are as the guest made them available.
+/// or none; if none, the descriptors are as the guest made them available.
 #[test]
 fn buffers_of_one_packet_are_given_back_together() {
     for begin in [0, 1, 5, 7, 8, 12, 15] {
@@ -133,8 +133,8 @@ fn buffers_of_one_packet_are_given_back_together() {
     }
 }
 
-/// Packets of two bursts that become visible with the first buffer: the guest gets all of them, or none, and then the descriptors are
-/// as the guest made them available.
+/// Packets of two bursts that become visible with the first buffer: the guest gets all of them, or none; if none, the
+/// descriptors are as the guest made them available.
 #[test]
 fn hidden_packets_are_shown_together() {
     for begin in [0, 1, 5, 7, 8, 12, 15] {

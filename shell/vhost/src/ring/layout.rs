@@ -16,8 +16,8 @@ pub(crate) trait Layout: Debug + Sized {
     /// descriptors of a chain, and those of an indirect table, are consecutive.
     const PACKED: bool;
 
-    /// `None`: a part of the ring is not in the guest's memory or not aligned, or the size is invalid. The event indexes are accessed only
-    /// if `event_index` is set.
+    /// Translates and checks the ring's addresses. `None`: a part of the ring is not in the guest's memory or not aligned, or the size is
+    /// invalid. The event indexes are accessed only if `event_index` is set.
     fn new(memory: &Arc<GuestMemory>, at: Addresses, size: u16, event_index: bool) -> Option<Self>;
 
     fn memory(&self) -> &Arc<GuestMemory>;
@@ -56,11 +56,12 @@ pub(crate) trait Layout: Debug + Sized {
     /// Reads the descriptor numbers of the entries from `position` on. Does nothing in a packed ring, which has no such numbers.
     fn read_heads(&self, position: u16, heads: &mut [u16]);
 
-    /// The first descriptor of the entry `n` after `position`; `None`: it is not available. `head`: its number (split ring), or an output
-    /// for its buffer id (packed ring).
+    /// The first descriptor of the entry `n` after `position`; `None`: the entry is not available. `head`: the descriptor's number (split
+    /// ring), or an output for the entry's buffer id (packed ring).
     fn first(&self, position: u16, n: u16, head: &mut u16) -> Result<Option<Descriptor>, InvalidRing>;
 
-    /// Descriptor `n` of the chain at `position`; in a split ring `before` contains its number. `None`: it is beyond the ring.
+    /// Descriptor `n` of the chain at `position`. `before`: the descriptor before it, which in a split ring contains its number. `None`: the
+    /// number is beyond the ring.
     fn following(&self, position: u16, n: u16, before: &Descriptor) -> Option<Descriptor>;
 
     /// A descriptor of an indirect table, from its two words.
@@ -77,7 +78,7 @@ pub(crate) trait Layout: Debug + Sized {
     fn begin_used(&self, position: u16, n: u16, together: bool);
 
     /// As [`Layout::begin_used`], for a call that marks the descriptor at `first` as used last, and with it all packets of the call:
-    /// the descriptors from `first` to `position`, and `n` descriptors from `position` on.
+    /// the descriptors from `first` to `place`, and `n` descriptors from `place` on.
     fn begin_deferred(&self, _first: u16, _place: u16, _n: u16) {}
 
     /// Marks the buffer `id` at `position` as used. The guest sees it after [`Layout::publish`] at the latest.

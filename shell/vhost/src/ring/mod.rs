@@ -8,7 +8,7 @@
 //! - [`state`]: the state of a ring of either format, and its notifications; [`any`]: an enum of both formats;
 //! - [`publish_used`]: decides when the guest sees used buffers;
 //! - [`receive`]: packets that the guest sends; [`fill`]: packets that the guest receives;
-//! - [`tail_leases`]: long packets, of which only the beginning is copied when they are received.
+//! - [`tail_leases`]: long packets; only their beginning is copied when they are received.
 //!
 //! The guest can write anything into a ring at any time. Each index, descriptor and ring entry is read once, and the value that was
 //! read is checked before it is used. A value that the specification does not allow is an [`InvalidRing`], for which the guest loses its

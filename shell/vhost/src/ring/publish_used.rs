@@ -6,7 +6,7 @@
 //!
 //! The last few entries are delayed because of how DPDK's driver in the guest frees buffers. Usually the driver frees as many sent buffers
 //! as it needs for new packets. If the ring is nearly empty, it frees all sent buffers at once, which are more than the cache of its
-//! buffer pool holds. So it returns some buffers to the pool and allocates others, which are not in the processor's cache. If the switch
+//! buffer pool holds. So the driver returns some buffers to the pool and allocates others, which are not in the processor's cache. If the switch
 //! is faster than the guest, this slows the guest down.
 
 use super::layout::Layout;
@@ -26,7 +26,7 @@ impl<L: Layout> Ring<L> {
         self.publish_up_to(self.next)
     }
 
-    /// Publishes the entries of a burst that received packets, none of which has a leased tail. If the guest polls, the last entries stay
+    /// Publishes the entries of a burst that received packets without leased tails. If the guest polls, the last entries stay
     /// unpublished until further packets arrive.
     #[inline]
     pub fn publish_received(&mut self) -> u64 {

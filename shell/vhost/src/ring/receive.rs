@@ -61,7 +61,7 @@ impl<L: Layout> Ring<L> {
     }
 
     /// Receives bursts until `max` packets were received or the ring is empty; `packets` counts the packets. `HOLDS`: buffers of a packed
-    /// ring are held. A split ring needs no such list: its buffers are held as long as its used index is not written.
+    /// ring are held, in the list `to.held`. A split ring needs no such list: its buffers are held as long as its used index is not written.
     #[inline(always)]
     fn receive_packets<const HOLDS: bool>(
         &mut self,

@@ -42,6 +42,7 @@ impl Split {
         usize::from(index & (self.size - 1))
     }
 
+    /// 16-bit word `n` of the available ring: flags, index, entries, event index.
     #[inline]
     fn available_word(&self, n: usize) -> &AtomicU16 {
         debug_assert!(n < usize::from(self.size) + HEAD_WORDS + 1);
@@ -147,8 +148,8 @@ impl Layout for Split {
         self.size
     }
 
-    /// The ring continues where its used ring ends, even if an earlier switch was killed. Then the packets whose used entries that switch
-    /// had not [published](super::publish_used) are received again: the last few, or those of the last burst. A `base` from the front-end
+    /// The ring continues where its used ring ends, even if an earlier switch was killed. Packets whose used entries the killed
+    /// switch had not [published](super::publish_used) are received again: the last few, or those of the last burst. A `base` from the front-end
     /// may be outdated.
     fn resume(&self, _: Option<u16>) -> Option<u16> {
         Some(self.used_index())

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Bytes of the virtio header in front of each packet (virtio 1.2, 5.1.6), with the number of buffers.
 pub(crate) const HEADER: usize = 12;
-/// Bytes of the virtio header without the number of buffers: without `VIRTIO_F_VERSION_1` and `VIRTIO_NET_F_MRG_RXBUF`.
+/// Bytes of the virtio header without the number of buffers, if neither `VIRTIO_F_VERSION_1` nor `VIRTIO_NET_F_MRG_RXBUF` was negotiated.
 pub(crate) const HEADER_SHORT: usize = 10;
 
 /// Number of entries that are read at once, so that the cache misses of their descriptors and buffers overlap.

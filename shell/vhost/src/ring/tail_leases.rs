@@ -22,11 +22,13 @@ pub(crate) const TAIL_MIN_PACKET: usize = HEAD_LEN + 384;
 /// How the tails in guest memory are read.
 pub(crate) static GUEST_MEMORY: ExternalMemory = ExternalMemory { name: "guest", read };
 
+/// Copies bytes of a tail to memory of the switch.
+///
 /// # Safety
 ///
 /// As for [`ExternalMemory::read`]: `from` is mapped for `len` bytes, `to` is memory of the switch.
 unsafe fn read(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees both ranges.
     unsafe { copy::between(from, to, len) };
 }
 

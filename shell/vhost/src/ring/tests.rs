@@ -450,7 +450,7 @@ fn a_packed_ring_continues_where_it_was() {
     }
 }
 
-/// Chains of empty buffers: a packet ends after as many descriptors as it may have parts.
+/// Chains of empty buffers: a packet may have no more descriptors than parts, even if their buffers are empty.
 fn empty_buffers<D: Driver>() {
     const EMPTY: u16 = 200;
     for indirect in [false, true] {
@@ -530,7 +530,7 @@ fn the_last_buffers_wait_while_the_guest_polls() {
                 pool.free_all(&mut out);
                 leases.clear();
                 guest.ring.publish_deferred();
-                // At the first time the ring does not know yet that the guest polls.
+                // In the first turn the ring does not know yet that the guest polls.
                 let waiting = if turn == 0 { 0 } else { guest.offered.len().min(last) };
                 guest.collect();
                 assert_eq!(guest.offered.len(), waiting, "case {seed}");

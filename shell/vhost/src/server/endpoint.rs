@@ -57,7 +57,7 @@ pub(super) struct Endpoint {
     last_check: Instant,
     /// No guest can connect before this time.
     no_guest_before: Instant,
-    /// Set while the port is being removed. It is notified when the back-end has removed the port.
+    /// Set while the port is being removed: reports to `retire`'s caller that the back-end has removed the port.
     retiring: Option<SyncSender<()>>,
 }
 

@@ -4,7 +4,7 @@
 //! [`Backend`] created. One back-end serves the rings itself; the other passes messages on to DPDK's library.
 //!
 //! The thread never blocks for one port: it does what is possible and checks the port again later. If a worker does not end its access to
-//! a guest's rings, that port is out of service until it does; then the memory is freed, and the guest may connect again. While a guest is
+//! a guest's rings, that port is out of service until the access ends; then the memory is freed, and the guest may connect again. While a guest is
 //! connected, the thread checks ten times a second for accesses that last too long, and interrupts a worker that blocks while it notifies
 //! the guest ([`crate::blocked_writes`]).
 
@@ -78,6 +78,7 @@ pub fn retire(port: &Arc<PortState>) -> bool {
     ended.recv_timeout(LIMIT).is_ok()
 }
 
+/// The loop of the serving thread.
 fn serve(server: &Server) {
     let mut endpoints: Vec<Endpoint> = Vec::new();
     let mut had_event = false;
@@ -106,7 +107,7 @@ fn sleep(server: &Server, endpoints: &[Endpoint]) -> bool {
         .min()
         .map(|limit| Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) });
     let ready = poll(&mut fds, limit.as_ref()) != Ok(0);
-    // The read clears the wake-up, so it is reported as an event even if the poll ended by its timeout.
+    // The read clears the wake-up, so the wake-up counts as an event even if the poll ended by its timeout.
     let woken = rustix::io::read(server.waker, &mut [0u8; 8]).is_ok();
     ready || woken
 }

@@ -14,7 +14,7 @@ pub fn is_expected(stock: &str, ours: &str) -> bool {
     has_expected_outputs(stock, ours, |line| !line.starts_with(normalize::ACTIONS))
 }
 
-/// The same for a stock switch of another version: the texts and megaflows are not compared.
+/// [`is_expected`] for a stock switch of another version: the texts and megaflows are not compared.
 pub fn is_expected_without_megaflow(stock: &str, ours: &str) -> bool {
     has_expected_outputs(stock, ours, |line| line.starts_with("Final flow:"))
 }

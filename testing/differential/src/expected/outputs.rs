@@ -75,7 +75,7 @@ impl SentFrames<'_> {
             && around_headers(&theirs) == around_headers(&mine)
     }
 
-    /// The same for a second tag that was pushed before the packet was sent to the controller, and may have been popped
+    /// As `parsed_again`, for a second tag that was pushed before the packet was sent to the controller, and may have been popped
     /// afterwards. The bytes from the remaining tags to the end of the network header may differ, and those of the transport
     /// header if it is written. All other bytes are equal.
     fn parsed_again_during_packet_in(&self, actions: &str) -> bool {
@@ -102,8 +102,8 @@ impl SentFrames<'_> {
         before.contains("push_vlan(") && (transport || network) && self.same(blank)
     }
 
-    /// The same if a tag is pushed or a label is added, removed or written after the packet-in: the stock switch then writes at
-    /// wrong offsets, so the bytes of the frames cannot be compared. The number of frames of each port is equal, and one of the
+    /// As `parsed_again_during_packet_in`, if a tag is pushed or a label is added, removed or written after the packet-in: the stock
+    /// switch then writes at wrong offsets, so the bytes of the frames cannot be compared. The number of frames of each port is equal, and one of the
     /// frames that differ has two tags.
     fn edits_after_packet_in_of_two_tags(&self, actions: &str) -> bool {
         let two_tags = |line: &&str| {

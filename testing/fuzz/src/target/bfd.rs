@@ -1,5 +1,5 @@
-//! BFD: a parsed message is equal after it was written and parsed again. After any frames at any times, nothing that is due stays
-//! undone.
+//! BFD: a parsed message is equal after it was written and parsed again. After any frames at any times, the session does everything
+//! that is due.
 
 use bridge::bfd::{Flags, Identity, MESSAGE_LEN, Message, Session, Settings, TTL, UDP_PORT, payload};
 use flow::compose::compose;

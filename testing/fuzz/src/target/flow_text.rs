@@ -75,8 +75,8 @@ fn as_text(m: &Match) -> Match {
     normalized_with(m, mask)
 }
 
-/// Returns the match that a message with `m` contains. The packet type Ethernet is implied, and so is the length of an option of
-/// which all bits are matched.
+/// Returns the match that a message with `m` contains. The packet type Ethernet is implied, and so is the length of an option
+/// whose bits are all matched.
 fn shown(m: &Match) -> Match {
     normalized_with(m, m.mask)
 }
@@ -107,7 +107,7 @@ fn check_wire(m: &FlowMod, usable: Protocols) {
     }
 }
 
-/// Returns the match in the form in which it is received: if the CFI bit must be 0, there is no tag, whatever else is matched of it.
+/// Returns the match in the form in which it is received: if the CFI bit must be 0, there is no tag, whatever other bits of the tag are matched.
 /// OpenFlow 1.0 and 1.1 have only one value for this, and Open vSwitch treats all versions in the same way.
 fn as_received(m: &Match) -> Match {
     let mut m = shown(m);

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 const LEN_MAX: usize = 8192;
 
-/// The input is a file, or `+` and lines of JSON. From these lines records are built, because a search could not find their hashes.
+/// The input is a file, or `+` and lines of JSON. The target builds records from these lines, because a search could not find the hashes
+/// of records.
 pub fn run(data: &[u8]) {
     if data.len() > LEN_MAX {
         return;

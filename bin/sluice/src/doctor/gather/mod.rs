@@ -15,8 +15,8 @@ pub fn all(dirs: &Dirs, server: Option<String>) -> (Facts, String) {
     facts.cores = host::cores();
     facts.memory = host::memory(facts.pid());
     facts.drivers = devices::drivers();
-    // A database file may be checked before Sluice uses it, for example before a migration from Open vSwitch. Then it is no problem that
-    // no switch or Open vSwitch runs.
+    // A database file may be checked before Sluice uses it, for example before a migration from Open vSwitch. Then it is no problem if
+    // no switch runs, or if Open vSwitch runs.
     let of_file = server.as_deref().is_some_and(database::is_file);
     if of_file && matches!(facts.daemon, Daemon::OpenVswitch(_) | Daemon::None(_)) {
         facts.daemon = Daemon::Unknown;

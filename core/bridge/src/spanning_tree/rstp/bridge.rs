@@ -16,7 +16,7 @@ use units::{Millis, OfPort};
 
 /// Seconds between two periodic BPDUs (table 17-1).
 pub(super) const HELLO_TIME: u16 = 2;
-/// Seconds for which the decision which protocol the neighbour uses is kept (table 17-1, "Migrate Time").
+/// Seconds for which a port keeps its decision about the neighbour's protocol (table 17-1, "Migrate Time").
 pub(super) const MIGRATE_TIME: u16 = 3;
 
 /// The unit of timers.
@@ -199,8 +199,8 @@ impl Bridge {
         }
     }
 
-    /// Decrements the timers by one if a second has passed. If more time has passed, it is not made up for: received BPDUs may be waiting, and
-    /// information must not expire before they are processed.
+    /// Decrements the timers by one if a second has passed. If two seconds or more have passed, the missed seconds are not made up for: received
+    /// BPDUs may be waiting, and information must not expire before these BPDUs are processed.
     pub fn run(&mut self, now: Millis) {
         let passed = now.since(self.last_tick);
         if passed < SECOND {

@@ -53,6 +53,7 @@ impl Bridge {
 }
 
 impl Port {
+    /// State DISABLED.
     fn disable(&mut self) {
         self.machines.information = Information::Disabled;
         self.info.is = InfoIs::Disabled;
@@ -65,12 +66,14 @@ impl Port {
         self.reselect();
     }
 
+    /// State AGED: the port has no valid information of a neighbour.
     fn age(&mut self) {
         self.machines.information = Information::Aged;
         self.info.is = InfoIs::Aged;
         self.reselect();
     }
 
+    /// State UPDATE: the port takes over the information that the bridge announces.
     fn update(&mut self) {
         self.machines.information = Information::Current;
         self.variables -= Variables::PROPOSING | Variables::PROPOSED;

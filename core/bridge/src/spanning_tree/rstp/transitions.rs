@@ -3,7 +3,7 @@
 use super::bridge::{Bridge, HELLO_TIME, MIGRATE_TIME};
 use super::port::{Port, PortRole, Transition, Variables};
 
-/// Transitions that set a variable of all ports of the bridge: setSyncTree (§17.21.14), setReRootTree (§17.21.15).
+/// The variable that a transition sets at all ports of the bridge: setSyncTree (§17.21.14), setReRootTree (§17.21.15).
 enum TreeVariable {
     Sync,
     ReRoot,
@@ -50,6 +50,7 @@ impl Bridge {
 }
 
 impl Port {
+    /// Takes over the selected role.
     fn enter_role(&mut self) {
         self.role = self.selected_role;
         self.machines.transition = match self.role {
@@ -77,8 +78,8 @@ impl Port {
         true
     }
 
-    /// The variables of a port that does not forward: it is in agreement with all other ports. Returns whether a
-    /// variable changed.
+    /// Updates the variables of a port that does not forward: such a port is synchronized with all other ports. Returns
+    /// whether a variable changed.
     fn update_discarding(&mut self, forward_delay: u16) -> bool {
         let is_unchanged = self.timers.forward_delay == forward_delay
             && self.timers.recent_root == 0
@@ -108,6 +109,7 @@ impl Port {
         agrees
     }
 
+    /// Transitions of a root port. `tree`: receives the variable to set at all ports.
     fn root_transition(
         &mut self,
         re_rooted: bool,
@@ -136,6 +138,7 @@ impl Port {
         true
     }
 
+    /// Transitions of a designated port.
     fn designated_transition(&mut self) -> bool {
         let edge = self.has(Variables::OPER_EDGE);
         let retired = self.timers.recent_root == 0;
@@ -176,6 +179,7 @@ impl Port {
         true
     }
 
+    /// Transitions of an alternate or backup port.
     fn alternate_transition(&mut self, all_synced: bool, tree: &mut Option<TreeVariable>) -> bool {
         let backup = 2 * HELLO_TIME;
         if self.role == PortRole::Backup && self.timers.recent_backup != backup {

@@ -26,7 +26,7 @@ impl Vector {
     }
 
     /// Whether a message with this vector replaces the information of a port (§17.6): the vector is better, or the same sender now announces another
-    /// one.
+    /// vector.
     pub(super) fn is_superior_to(&self, known: &Vector) -> bool {
         let sender = |v: &Vector| (v.bridge.mac(), v.port & NUMBER_MASK);
         self < known || self != known && sender(self) == sender(known)

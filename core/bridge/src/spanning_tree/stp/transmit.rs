@@ -19,8 +19,8 @@ impl Bridge {
         }
     }
 
-    /// Transmit configuration BPDU (§8.6.1). At most one is sent in a hold time; another request is kept until the hold
-    /// time ends.
+    /// Transmit configuration BPDU (§8.6.1). At most one BPDU is sent in a hold time; a further request waits until
+    /// the hold time ends.
     pub(super) fn transmit_config(&mut self, number: u16, now: Millis) {
         let message_age = match self.root_port.and_then(|root| self.ports.get(&root)) {
             Some(root) => units(root.message_age.value(now)).saturating_add(MESSAGE_AGE_INCREMENT),

@@ -45,8 +45,8 @@ pub(super) static BYTE_ORDERS: [[[[u8; 16]; 3]; 2]; 2] =
 pub(super) const PADDING_MAX: usize = u16::MAX as usize;
 
 /// Returns whether a payload of `len` bytes ends in the packet's tail while its transport header does not. `present`:
-/// bytes of the payload that are in the buffer; `absent`: bytes in the tail. Only for TCP and UDP is the maximum
-/// header length known.
+/// bytes of the payload that are in the buffer; `absent`: bytes in the tail. The maximum header length is
+/// known only for TCP and UDP.
 #[cold]
 #[inline(never)]
 pub(super) fn ends_in_tail(proto: u8, len: usize, present: usize, absent: usize) -> bool {

@@ -167,7 +167,7 @@ fn l4_port(out: &mut Vec<u8>, kind: u16, (field, port): (Option<F>, u16), versio
     });
 }
 
-/// Encodes the write of a VLAN id. `push`: packets may have no tag, and get one. In 1.0 the action itself adds a tag; in later versions a
+/// Encodes the write of a VLAN id. `push`: packets without a tag get one. In 1.0 the action itself adds a tag; in later versions a
 /// push action precedes it.
 fn vlan_vid(out: &mut Vec<u8>, vid: u16, push: bool, version: Version) {
     if push {
@@ -203,8 +203,8 @@ fn field_entry(out: &mut Vec<u8>, field: F, (value, mask): (u128, u128), version
     standard(out, 25, |o| nxm::put_entry(o, field, version.wire(), value, mask));
 }
 
-/// Encodes a load as `OFPAT_SET_FIELD`. As in Open vSwitch, the mask is left out only if the load writes all bits of the entry. For ECN
-/// the entry is one byte, of which a load writes two bits.
+/// Encodes a load as `OFPAT_SET_FIELD`. As in Open vSwitch, the mask is left out only if the load writes all bits of the entry. A load of
+/// ECN always has a mask, because it writes only two bits of an entry of one byte.
 fn load_entry(out: &mut Vec<u8>, dst: Subfield, value: u128, version: Version) {
     let bytes = usize::from(dst.field.info().n_bytes);
     let has_mask = usize::from(dst.n_bits) != 8 * bytes;

@@ -86,7 +86,7 @@ mod tests {
             ("sctp", Some("sctp")),
             ("tcp6", Some("tcp")),
             ("tcp,ip_frag=later", Some("tcp")),
-            // The operation of ARP and the protocol of IP are one field.
+            // ARP opcode 6: a flow stores the ARP opcode and the IP protocol in the same field.
             ("arp,arp_op=6", Some("tcp")),
             ("icmp", None),
             ("ip", None),

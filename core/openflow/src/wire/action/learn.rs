@@ -11,6 +11,7 @@ const SEND_FLOW_REM: u16 = 1;
 const DELETE_LEARNED: u16 = 2;
 const WRITE_RESULT: u16 = 4;
 
+// Bits in the header of a part of the match or actions; the low ten bits are the number of bits.
 const FROM_VALUE: u16 = 1 << 13;
 const TO_LOAD: u16 = 1 << 11;
 const TO_OUTPUT: u16 = 2 << 11;

@@ -35,6 +35,7 @@ fn lengths(subtype: u16) -> Option<(usize, bool)> {
     })
 }
 
+/// Returns whether this version has the action.
 fn known(subtype: u16, cx: Context) -> bool {
     match subtype {
         4 | 18 | 23..=26 | 30 | 31 | 40 => cx.version == Version::V10,

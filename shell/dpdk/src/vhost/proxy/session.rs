@@ -2,8 +2,8 @@
 //!
 //! The library acknowledges every message: the session sets `NEED_REPLY` on all messages that have no reply of their own, even
 //! if the guest did not. So at most one message is in progress, and its outcome is known. An acknowledgement that the
-//! guest did not request is not forwarded. If such a message failed, the session ends the connection, as the library would have
-//! done.
+//! guest did not request is not forwarded. If a message without such a request failed, the session ends the connection, as
+//! the library would have done.
 //!
 //! A message is passed to the library only when all accesses that were in progress at that moment have ended ([`WaitFor`]): a worker
 //! may hold the lock of a ring during its access, and the library's thread, which serves all guests, would wait for the lock. So a
@@ -60,7 +60,7 @@ enum Step {
     Answering { outbox: Outbox, confirming: bool },
     /// The guest has to confirm a memory table (post-copy).
     Confirming,
-    /// The connection has ended; since this time. The library's socket is closed when no worker accesses the rings.
+    /// The connection ended at this time. The library's socket is closed when no worker accesses the rings.
     WaitingToClose(Instant),
     /// The library's socket is closed; the library has not removed the guest yet.
     Closed,
@@ -84,7 +84,7 @@ pub(super) struct Session {
     from_guest: Inbox,
     from_library: Inbox,
     closing: Arc<AtomicUsize>,
-    /// Accesses that were in progress at that time and have not ended since.
+    /// Accesses that were in progress at this time and have not ended since.
     watched: (Accesses, Instant),
 }
 
@@ -188,6 +188,7 @@ impl Session {
         }
     }
 
+    /// Sets the next step. Returns `progress`, as the result of the present step.
     fn set_step(&mut self, step: Step, progress: bool) -> bool {
         self.step = step;
         progress
@@ -199,6 +200,7 @@ impl Session {
         true
     }
 
+    /// Waits until the library has reported the connection, or has closed its socket.
     fn wait_for_library(&mut self, port: &PortState) -> bool {
         if !port.is_library_connected() {
             let refused = self
@@ -214,6 +216,7 @@ impl Session {
         self.set_step(Step::Idle, true)
     }
 
+    /// Reads the guest's next message. `confirming`: the message must confirm a memory table.
     fn read_guest(&mut self, port: &PortState, confirming: bool) -> bool {
         let (Some(guest), Some(library)) = (&self.guest, &self.library) else { return self.abort(port) };
         match self.from_guest.read(guest) {
@@ -224,7 +227,7 @@ impl Session {
                 port.say(Level::Error, &format!("vhost '{}': a message is refused: {why}", port.path));
                 self.abort(port)
             }
-            // The library sends nothing without a request, so it has ended the connection.
+            // The library sends nothing without a request. So if anything can be read, the library has ended the connection.
             ReadResult::Nothing if !matches!(self.from_library.read(library), ReadResult::Nothing) => {
                 self.abort(port)
             }
@@ -232,7 +235,7 @@ impl Session {
         }
     }
 
-    /// Checks a message. If it is accepted, it waits for the end of accesses.
+    /// Checks a message. An accepted message waits for the end of accesses.
     fn handle_request(&mut self, port: &PortState, message: Message) -> bool {
         let since = Instant::now();
         if let Err(refusal) = check(port, &message) {
@@ -294,6 +297,7 @@ impl Session {
         }
     }
 
+    /// Reads the library's reply to `request`, forwards it if the guest needs it, and allows accesses again.
     fn read_library_reply(&mut self, port: &PortState, request: u32, blocked: bool, then: ReplyKind) -> bool {
         let Some(library) = &self.library else { return self.abort(port) };
         let message = match self.from_library.read(library) {
@@ -307,7 +311,7 @@ impl Session {
         let (done, forward) = match then {
             ReplyKind::Forward => (true, true),
             ReplyKind::Confirmed => (true, false),
-            // If the payload has not the 8 bytes of an acknowledgement, the message is another reply to this request.
+            // If the payload does not have the 8 bytes of an acknowledgement, the message is another reply to this request.
             ReplyKind::Ack { wanted } => (!ack || message.reports_success(), wanted || !ack),
             ReplyKind::Table { wanted } if ack => (message.reports_success(), wanted),
             ReplyKind::Table { .. } => return self.write(port, Outbox::new(message), true),
@@ -357,6 +361,7 @@ impl Session {
         }
     }
 
+    /// Closes the library's socket when no worker accesses the rings any more.
     fn wait_to_close(&mut self, port: &PortState, since: Instant) -> bool {
         while !port.access.is_idle() {
             if since.elapsed() >= SPIN {

@@ -14,12 +14,15 @@ const FEATURES: u64 = feature::VERSION_1 | feature::MRG_RXBUF;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kill {
     Never,
+    /// The packets were received; none is in the receiver's buffers.
     Received,
     /// Some packets are in the receiver's buffers.
     Copied,
     /// All packets are in the receiver's buffers, and the sender's buffers were released, but the packets are not visible to the receiver.
     Released,
+    /// The packets are visible to the receiver.
     Sent,
+    /// The sender sees that its buffers are used.
     Shown,
 }
 
