@@ -122,13 +122,14 @@ TRANSLATIONS = ("src=10.1.1.240", "src=10.1.1.240:5000", "src=0.0.0.0", "dst=10.
 
 
 def begins_again(before, ours, stock):
-    """A segment with SYN begins a closed connection again, and the stock switch finds no port for it: until its next sweep Open vSwitch
-    3.1 takes the reply tuple of the old one for used, though it has expired. 3.7.1 does not."""
-    more = [line for line in ours if line not in stock]
-    if len(more) != 1 or any(line not in ours for line in stock) or "state=SYN_SENT" not in more[0]:
+    """A segment with SYN begins a closed connection again, and the stock switch finds another port for it, or none: until its next sweep
+    Open vSwitch 3.1 considers the reply tuple of the old connection used, though that has expired. 3.7.1 does not."""
+    more, other = [line for line in ours if line not in stock], [line for line in stock if line not in ours]
+    if len(more) != 1 or len(other) > 1 or "state=SYN_SENT" not in more[0]:
         return False
-    key = more[0].partition(",zone=")[0] + ","
-    return any(line.startswith(key) and "state=TIME_WAIT" in line for line in before)
+    original, translated = more[0].partition(",reply=")[0] + ",", more[0].partition(",zone=")[0] + ","
+    closed = any(line.startswith(translated) and "state=TIME_WAIT" in line for line in before)
+    return closed and all(line.startswith(original) and "state=SYN_SENT" in line for line in other)
 
 
 def compare(seed):

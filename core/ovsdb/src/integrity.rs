@@ -129,11 +129,8 @@ impl<'a> Draft<'a> {
             };
             // Compare old and new references: if a long list gains one element, only one count changes.
             let (old, new) = (sorted(old.as_ref()), sorted(self.get(*id)));
-            old.iter()
-                .filter(|r| new.binary_search(r).is_err())
-                .for_each(|r| self.remove_reference(*id, *r, &mut suspects));
-            let gained = new.iter().filter(|r| old.binary_search(r).is_err());
-            gained.into_iter().try_for_each(|r| self.add_reference(*id, *r))?;
+            more_often_in(&old, &new).for_each(|r| self.remove_reference(*id, *r, &mut suspects));
+            more_often_in(&new, &old).try_for_each(|r| self.add_reference(*id, *r))?;
             if !table.is_root {
                 suspects.insert(*id);
             }
@@ -321,6 +318,15 @@ fn strong_references(table: &TableSchema, row: &Row) -> Vec<Reference> {
         }
     }
     found
+}
+
+/// The references of a sorted list, each as many times as it occurs more often than in another sorted list.
+fn more_often_in<'a>(list: &'a [Reference], other: &'a [Reference]) -> impl Iterator<Item = &'a Reference> {
+    let mut other = other.iter().peekable();
+    list.iter().filter(move |r| {
+        while other.next_if(|o| o < r).is_some() {}
+        other.next_if_eq(r).is_none()
+    })
 }
 
 /// The error for a column that lost its last weak references but must not be empty.

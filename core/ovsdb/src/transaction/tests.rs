@@ -18,6 +18,8 @@ fn schema() -> Schema {
             "name": {"type": "string", "mutable": false},
             "number": {"type": {"key": {"type": "integer", "maxInteger": 100}}},
             "children": set_of("child", "strong", 0),
+            "queues": {"type": {"key": "integer", "value": {"type": "uuid", "refTable": "child", "refType": "strong"},
+                "min": 0, "max": "unlimited"}},
             "friends": set_of("child", "weak", 0)}},
         "child": {"columns": {"name": {"type": "string"}, "child": set_of("child", "strong", 0)}},
         "needy": {"isRoot": true, "columns": {"friend": set_of("child", "weak", 1)}}}}))
@@ -104,6 +106,33 @@ fn rows_live_while_referred_to() {
     assert_eq!(database.count("child"), 0);
     let rows = database.run(json!([{"op": "select", "table": "root", "where": [], "columns": ["friends"]}]));
     assert_eq!(rows[0]["rows"], json!([{"friends": ["set", []]}]));
+}
+
+#[test]
+fn pairs_of_a_map_may_refer_to_the_same_row() {
+    let mut database = TestDatabase::new();
+    let named = json!(["named-uuid", "x"]);
+    database.run(json!([
+        insert("child", "x", json!({"name": "x"})),
+        insert("root", "r", json!({"name": "r", "queues": ["map", [[0, named], [1, named], [2, named]]]})),
+        insert("root", "s", json!({"name": "s", "children": named})),
+    ]));
+    let mutate = |mutator: &str, value: Json| json!([{"op": "mutate", "table": "root", "where": [["name", "==", "r"]],
+            "mutations": [["queues", mutator, value]]}]);
+    let remaining = |database: &mut TestDatabase| {
+        database.fails(json!([{"op": "delete", "table": "child", "where": [["name", "==", "x"]]}])).1
+    };
+    assert!(remaining(&mut database).ends_with(" because of 4 remaining reference(s)"));
+    database.run(mutate("delete", json!(["set", [0, 1]])));
+    assert!(remaining(&mut database).ends_with(" because of 2 remaining reference(s)"));
+    let rows = database.run(json!([{"op": "select", "table": "child", "where": [], "columns": ["_uuid"]}]));
+    database.run(mutate("insert", json!(["map", [[7, rows[0]["rows"][0]["_uuid"]]]])));
+    assert!(remaining(&mut database).ends_with(" because of 3 remaining reference(s)"));
+    database.run(json!([{"op": "delete", "table": "root", "where": [["name", "==", "r"]]}]));
+    assert!(remaining(&mut database).ends_with(" because of 1 remaining reference(s)"));
+    assert_eq!(database.count("child"), 1, "the other row keeps it");
+    database.run(json!([{"op": "delete", "table": "root", "where": []}]));
+    assert_eq!(database.count("child"), 0, "nothing keeps it any more");
 }
 
 #[test]
