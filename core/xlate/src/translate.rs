@@ -22,10 +22,11 @@ use units::OfPort;
 /// Packets with more actions take the slow path: each of them is translated.
 const ACTIONS_MAX: usize = 65_535 / 8;
 
-/// Number of actions, including those inside `clone` and `check_pkt_len`.
+/// Number of actions, including those inside `clone`, `sample` and `check_pkt_len`.
 fn count_actions(actions: &[DpAction]) -> usize {
     let inside = |a: &DpAction| match a {
         DpAction::Clone(list) => count_actions(list),
+        DpAction::Sample(sample) => count_actions(&sample.actions),
         DpAction::CheckPktLen(c) => count_actions(&c.greater) + count_actions(&c.less_equal),
         _ => 0,
     };

@@ -34,15 +34,12 @@ impl Engine {
             return frames.iter().for_each(|frame| self.send_copy(frame, port));
         }
         self.tally.add(Event::Created, frames.len() as u64);
-        let (mut failed, at) = (0, port as usize);
+        let at = port as usize;
         for frame in frames {
             match self.pool.copy_of(frame) {
                 Some(copy) => self.bursts.outputs[at].push(copy),
-                None => failed += 1,
+                None => self.no_copy(frame, port),
             }
-        }
-        if failed != 0 {
-            frames.iter().take(failed).for_each(|frame| self.no_copy(frame, port));
         }
         if self.bursts.outputs[at].len() >= TX_BURST {
             transmit::send(self, port);
