@@ -8,6 +8,7 @@
 
 use conntrack::{Action, Conntrack, Filter, Metadata, Packet};
 use rustix::time::{ClockId, clock_gettime};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use units::Millis;
@@ -139,11 +140,28 @@ fn in_steps(what: &str, mut step: impl FnMut() -> bool) {
     println!("{what}: {steps} steps, the longest {:.0} us", longest.as_secs_f64() * 1e6);
 }
 
-fn pauses(n: u64) {
-    let ct = Conntrack::new(7);
+/// Runs a function while another thread allocates memory in advance, as the main loop does.
+fn with_memory_in_advance(ct: &Conntrack, run: impl FnOnce()) {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let allocator = scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                while ct.allocate_ahead() {}
+                std::thread::park();
+            }
+        });
+        let thread = allocator.thread().clone();
+        ct.set_memory_wake(Arc::new(move || thread.unpark()));
+        run();
+        stop.store(true, Ordering::Relaxed);
+        allocator.thread().unpark();
+    });
+}
+
+fn pauses(ct: &Conntrack, n: u64) {
     ct.set_max(u32::MAX >> 6);
     let before = resident_mb();
-    (0..n).for_each(|i| track(&ct, &packet(i, false), 0));
+    (0..n).for_each(|i| track(ct, &packet(i, false), 0));
     println!("{} connections: {} MB", ct.count(), resident_mb() - before);
     let new = &mut n.clone();
     ct.sweep(Millis(0));
@@ -153,8 +171,8 @@ fn pauses(n: u64) {
             in_steps(what, || ct.sweep_some(SWEPT, Millis(*now)));
         }
     };
-    beside(("a sweep without expired ones", 0), &ct, n, new, || sweep("sweep", &[30_000]));
-    let listed = beside(("a list as text", 0), &ct, n, new, || {
+    beside(("a sweep without expired ones", 0), ct, n, new, || sweep("sweep", &[30_000]));
+    let listed = beside(("a list as text", 0), ct, n, new, || {
         let (mut next, mut text, mut bytes) = (0, String::new(), 0);
         in_steps("list", || {
             next =
@@ -166,9 +184,9 @@ fn pauses(n: u64) {
         println!("{} MB", bytes >> 20);
     });
     // Pauses that the machine itself causes for as many packets.
-    beside(("nothing", listed), &ct, n, new, || ());
+    beside(("nothing", listed), ct, n, new, || ());
     let filter = Filter { proto: Some(6), ..Filter::default() };
-    let flushed = beside(("flushes that match nothing", 0), &ct, n, new, || {
+    let flushed = beside(("flushes that match nothing", 0), ct, n, new, || {
         let mut next = 0;
         let start = Instant::now();
         in_steps("flush", || {
@@ -176,8 +194,8 @@ fn pauses(n: u64) {
             next != 0 || start.elapsed() < FLUSHING
         });
     });
-    beside(("nothing", flushed), &ct, n, new, || ());
-    beside(("a sweep that removes all", 0), &ct, n, new, || sweep("sweep", &[10_000_000, 20_000_000]));
+    beside(("nothing", flushed), ct, n, new, || ());
+    beside(("a sweep that removes all", 0), ct, n, new, || sweep("sweep", &[10_000_000, 20_000_000]));
 }
 
 fn churn(rate: u64, seconds: u64) {
@@ -199,7 +217,10 @@ fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let number = |n: usize, default: u64| args.get(n).and_then(|a| a.parse().ok()).unwrap_or(default);
     match args.first().map(String::as_str) {
-        Some("pauses") => pauses(number(1, 5_000_000)),
+        Some("pauses") => {
+            let ct = Conntrack::new(7);
+            with_memory_in_advance(&ct, || pauses(&ct, number(1, 5_000_000)));
+        }
         Some("churn") => churn(number(1, 100_000), number(2, 600)),
         _ => eprintln!("hold pauses [connections] | churn [per second] [seconds]"),
     }

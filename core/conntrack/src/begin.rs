@@ -3,7 +3,7 @@
 use crate::established::PreparedAction;
 use crate::helper::{self, Parent};
 use crate::key::Key;
-use crate::limits::Admission;
+use crate::limits::{Admission, CountedPlace};
 use crate::nat::{Nat, RandomSource};
 use crate::packet_fields::PacketFields;
 use crate::packet_words::{Endpoints4, PacketEdit, PendingTranslation};
@@ -170,8 +170,12 @@ impl Conntrack {
             }
             (None, false) => self.table().insert(contents, now),
         };
-        if added.is_err() {
-            self.limits.release(contents.key.zone, contents.zone_count);
+        match added {
+            Ok((handle, _)) if self.table().is_low_at(handle) => self.memory.send(),
+            Ok(_) => {}
+            Err(_) => {
+                self.limits.release(CountedPlace { zone: contents.key.zone, number: contents.zone_count });
+            }
         }
         added.map(|(handle, record)| Connection { handle, record })
     }
@@ -219,11 +223,7 @@ impl Conntrack {
             Admission::ZoneFull => return None,
             Admission::Full => {}
         }
-        self.evict_one(now);
-        match self.limits.admit(zone) {
-            Admission::Counted(number) => Some(number),
-            Admission::ZoneFull | Admission::Full => None,
-        }
+        self.limits.admit_instead(zone, self.evict_one(now)?)
     }
 
     /// Returns and resets the number of connections that could not begin because all their possible addresses and ports were taken.

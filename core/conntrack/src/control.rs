@@ -7,6 +7,7 @@ use crate::limits::ZoneLimit;
 use crate::table::Table;
 use crate::timeout::TimeoutPolicy;
 use crate::tracker::Conntrack;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use units::Millis;
 
@@ -62,6 +63,32 @@ impl Conntrack {
         let Some((table, key)) = self.table.get().zip(ends.key(zone, proto)) else { return false };
         let found = table.find(key.hash(&self.chain), &key, now);
         found.is_some_and(|found| found.record.expires() > now && self.remove(found.handle))
+    }
+
+    /// Sets the function that wakes the main loop, which then calls [`allocate_ahead`](Self::allocate_ahead). Only the first call has an
+    /// effect.
+    pub fn set_memory_wake(&self, wake: Arc<dyn Fn() + Send + Sync>) {
+        self.memory.set_wake(wake);
+    }
+
+    /// Returns whether [`allocate_ahead`](Self::allocate_ahead) has work to do.
+    pub fn is_memory_requested(&self) -> bool {
+        self.memory.is_set()
+    }
+
+    /// Allocates some memory for new connections, in 20 to 100 µs, if a worker has requested that. Returns whether there is more to allocate.
+    ///
+    /// **Thread**: the main loop.
+    pub fn allocate_ahead(&self) -> bool {
+        // Cleared first: a worker that requests more in the meantime is not missed.
+        if !self.memory.set(false) {
+            return false;
+        }
+        let more = self.table.get().is_some_and(Table::allocate_ahead);
+        if more {
+            self.memory.set(true);
+        }
+        more
     }
 
     /// Number of connections, including expired ones that the sweep has not removed yet.

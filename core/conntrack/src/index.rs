@@ -305,6 +305,15 @@ impl Index {
         bucket.map(|b| (number, b))
     }
 
+    /// Allocates a chunk of buckets that will be needed soon. Returns false if all are allocated.
+    ///
+    /// **Thread**: one at a time.
+    pub(crate) fn allocate_ahead(&self) -> bool {
+        let sizes = self.versions.iter().map(|version| size_of(version.load(Ordering::Relaxed)));
+        let used = sizes.max().unwrap_or(0) << SHARD_BITS;
+        self.buckets.allocate_ahead(used) | self.overflow.allocate_ahead(self.overflow_numbers.used())
+    }
+
     /// Changes the version of a shard after an entry was copied and before the old entry is cleared, so that readers search again.
     fn change_version(&self, shard: usize) {
         let version = self.versions[shard].load(Ordering::Relaxed);

@@ -35,6 +35,7 @@
 //! * Look-ups and dumps do not find an expired connection, but it counts towards the limits until the connection sweep removes it.
 //! * The hash has a random key, so senders of packets cannot choose the bucket of their connections.
 
+mod ahead;
 mod atomic;
 mod batched;
 mod begin;

@@ -54,6 +54,14 @@ struct Zone {
     number: u32,
 }
 
+/// How a connection is included in the counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CountedPlace {
+    pub(crate) zone: u16,
+    /// The zone count that includes the connection; 0: the zone has no limit.
+    pub(crate) number: u32,
+}
+
 /// Result of the check whether a new connection is within the limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
@@ -100,8 +108,29 @@ impl Limits {
         Admission::Full
     }
 
-    /// Stops counting a connection. `number`: the zone count that includes it.
-    pub(crate) fn release(&self, zone: u16, number: u32) {
+    /// Counts a new connection of a zone in the place of an evicted one, if the limits allow it; the total does not change. Returns the
+    /// number of the zone count that includes it.
+    pub(crate) fn admit_instead(&self, zone: u16, evicted: CountedPlace) -> Option<u32> {
+        let number = match self.zones_limited.load(Ordering::Relaxed) {
+            true => self.admit_to_zone(zone),
+            false => Some(0),
+        };
+        // The maximum may have been reduced below the number of connections.
+        let Some(number) = number.filter(|_| self.count() <= self.max()) else {
+            number.into_iter().for_each(|number| self.release_zone(zone, number));
+            self.release(evicted);
+            return None;
+        };
+        if zone != evicted.zone {
+            self.zone_counter(evicted.zone).fetch_sub(1, Ordering::Relaxed);
+            self.zone_counter(zone).fetch_add(1, Ordering::Relaxed);
+        }
+        self.release_zone(evicted.zone, evicted.number);
+        Some(number)
+    }
+
+    /// Stops counting a connection.
+    pub(crate) fn release(&self, CountedPlace { zone, number }: CountedPlace) {
         self.count.fetch_sub(1, Ordering::Relaxed);
         self.zone_counter(zone).fetch_sub(1, Ordering::Relaxed);
         self.release_zone(zone, number);
@@ -270,12 +299,34 @@ mod tests {
         }
         assert_eq!(limits.zones(10), [(0, 3), (7, 1), (u16::MAX, 2)]);
         assert_eq!(limits.zones(2), [(0, 3), (u16::MAX, 2)]);
-        limits.release(7, 0);
+        limits.release(CountedPlace { zone: 7, number: 0 });
         assert_eq!(limits.zones(10), [(0, 3), (u16::MAX, 2)]);
         // Connections that were refused are not counted.
         limits.set(Some(7), 0);
         assert_eq!((limits.admit(7), limits.zones(10).len()), (Admission::ZoneFull, 2));
         limits.set_max(5);
         assert_eq!((limits.admit(0), limits.zones(1)), (Admission::Full, vec![(0, 3)]));
+    }
+
+    #[test]
+    fn a_new_connection_has_the_place_of_an_evicted_one() {
+        let limits = Limits::default();
+        limits.set_max(2);
+        limits.set(Some(7), 1);
+        let Admission::Counted(number) = limits.admit(7) else { panic!("zone 7 has no connection yet") };
+        assert_eq!((limits.admit(0), limits.admit(1)), (Admission::Counted(0), Admission::Full));
+        let of_zone_7 = CountedPlace { zone: 7, number };
+        assert_eq!(limits.admit_instead(1, of_zone_7), Some(0));
+        assert_eq!((limits.count(), limits.zones(9)), (2, vec![(0, 1), (1, 1)]));
+        // Zone 7 may have a connection again, but not a second one.
+        let of_zone_0 = CountedPlace { zone: 0, number: 0 };
+        assert_eq!(limits.admit_instead(7, of_zone_0), Some(number));
+        assert_eq!(limits.admit_instead(7, CountedPlace { zone: 1, number: 0 }), None);
+        assert_eq!((limits.count(), limits.zones(9)), (1, vec![(7, 1)]));
+        // The maximum is reduced: the evicted connection gets no successor.
+        assert_eq!(limits.admit(0), Admission::Counted(0));
+        limits.set_max(1);
+        assert_eq!(limits.admit_instead(0, of_zone_0), None);
+        assert_eq!((limits.count(), limits.zones(9)), (1, vec![(7, 1)]));
     }
 }

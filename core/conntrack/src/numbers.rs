@@ -44,13 +44,18 @@ impl SlotNumbers {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Allocates a number. `free`: the free numbers of the shard, whose lock the caller holds. `None`: all numbers are used.
+    /// Allocates a number. `free`: the free numbers of the shard, whose lock the caller holds; the last of them is the next number, so that
+    /// the caller can prefetch its slot. `None`: all numbers are used.
     #[inline]
     pub(crate) fn allocate(&self, free: &mut Vec<u32>) -> Option<u32> {
         if free.is_empty() {
             self.get_more(free)?;
         }
-        free.pop()
+        let number = free.pop();
+        if free.is_empty() {
+            _ = self.get_more(free);
+        }
+        number
     }
 
     /// Adds up to [`KEEP`] / 2 shared free numbers, or else [`BATCH`] numbers that were never used, to `free`.

@@ -1,5 +1,6 @@
 //! Connection sweep (removal of expired connections), and eviction of dispensable connections when the table is full.
 
+use crate::limits::CountedPlace;
 use crate::protocol::Protocol;
 use crate::record::{Meta, Record};
 use crate::table::{Handle, Table};
@@ -88,9 +89,10 @@ impl Conntrack {
     }
 
     /// Evicts one connection that is expired, has no reply yet or is closing: the first one found, searching from where the last search
-    /// ended. So a flood that fills the table evicts its own connections, and established connections stay.
-    pub(crate) fn evict_one(&self, now: Millis) {
-        let Some(table) = self.table.get() else { return };
+    /// ended. So a flood that fills the table evicts its own connections, and established connections stay. The evicted connection still
+    /// counts towards the limits, so that no other thread uses its place.
+    pub(crate) fn evict_one(&self, now: Millis) -> Option<CountedPlace> {
+        let table = self.table.get()?;
         let used = table.used().max(1);
         let mut at = self.evict_from.fetch_add(CONNECTIONS_MAX, Ordering::Relaxed) % used;
         let mut connections = 0;
@@ -102,15 +104,16 @@ impl Conntrack {
                 let dispensable = words.is_some_and(|w| Protocol::of_words(meta.proto(), w).is_dispensable());
                 victim = (record.expires() <= now || dispensable).then_some(handle);
             });
-            if victim.is_some_and(|handle| self.remove(handle)) {
+            if let Some(place) = victim.and_then(|handle| self.remove_counted(handle)) {
                 // The next search begins after the evicted connection.
                 self.evict_from.store(at + 1, Ordering::Relaxed);
-                return;
+                return Some(place);
             }
             if connections >= CONNECTIONS_MAX {
-                return;
+                return None;
             }
             at = next;
         }
+        None
     }
 }

@@ -9,7 +9,8 @@ use crate::index::{Bucket, Index, RECORDS_MAX, SHARDS, ShardIndex, Vacancy, shar
 use crate::key::Key;
 use crate::numbers::SlotNumbers;
 use crate::record::{Addresses, ConnectionMatch, Meta, Pair, Phase, Record, RecordContents};
-use crate::slab::Slab;
+use crate::slab::{Slab, half_ahead};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use units::Millis;
 
@@ -39,6 +40,8 @@ pub(crate) struct Table {
     record_numbers: SlotNumbers,
     address_numbers: SlotNumbers,
     shards: Box<[ShardLock]>,
+    /// A worker that uses a record with this number or a larger one requests more memory in advance.
+    low_at: AtomicU32,
 }
 
 /// Identifies a connection that a look-up has found. The connection may have been removed since; then the generation differs.
@@ -84,6 +87,7 @@ impl Default for Table {
             record_numbers: SlotNumbers::new(RECORDS_MAX),
             address_numbers: SlotNumbers::new(RECORDS_MAX),
             shards: (0..SHARDS).map(|_| ShardLock::default()).collect(),
+            low_at: AtomicU32::new(0),
         }
     }
 }
@@ -320,6 +324,9 @@ impl Table {
     /// Allocates a record, and for IPv6 an address slot, and fills them. Returns number, record and generation. `None`: out of memory.
     fn reserve(&self, shard: &mut Shard, contents: &RecordContents) -> Option<(u32, &Record, u32)> {
         let number = self.record_numbers.allocate(&mut shard.free)?;
+        if let Some(next) = shard.free.last().and_then(|next| self.records.get(*next)) {
+            cpu::prefetch_write_lines(next);
+        }
         let Some(record) = self.records.get_or_allocate(number) else {
             shard.free.push(number);
             return None;
@@ -387,6 +394,30 @@ impl Table {
     /// Number of records that were ever used: all record numbers in use are below it.
     pub(crate) fn used(&self) -> u32 {
         self.record_numbers.used()
+    }
+
+    /// Allocates some memory that new connections will need soon. Returns false if enough is allocated.
+    ///
+    /// **Thread**: one at a time.
+    pub(crate) fn allocate_ahead(&self) -> bool {
+        let used = self.used();
+        let more = self.records.allocate_ahead(used)
+            | self.addresses.allocate_ahead(self.address_numbers.used())
+            | self.index.allocate_ahead();
+        if !more {
+            self.low_at.store(half_ahead(used), Ordering::Relaxed);
+        }
+        more
+    }
+
+    /// Returns true once if the record of a new connection is one of the last half of the records that were allocated in advance.
+    #[inline(always)]
+    pub(crate) fn is_low_at(&self, handle: Handle) -> bool {
+        let is_low = handle.record >= self.low_at.load(Ordering::Relaxed);
+        if is_low {
+            self.low_at.store(u32::MAX, Ordering::Relaxed);
+        }
+        is_low
     }
 
     /// Number of connections of each shard.

@@ -351,6 +351,30 @@ fn a_full_table_evicts_unanswered_connections_only() {
     assert_eq!(fresh(&ct, &packet(1, 59, true), &LOOK, 2), EST | RPL | TRK);
 }
 
+/// A worker that evicts a connection gets its place, also if another worker begins connections at the same time.
+#[test]
+fn a_full_table_admits_the_connections_of_all_workers() {
+    let ct = Conntrack::new(1);
+    ct.set_max(200);
+    std::thread::scope(|scope| {
+        for worker in 1..4u8 {
+            let ct = &ct;
+            scope.spawn(move || {
+                for n in 0..20_000u32 {
+                    let (host, port) = (worker * 50 + (n >> 12) as u8, 1 + (n & 0xfff) as u16);
+                    let (there, back) = ((host, port), (250, 53));
+                    let packet = bytes_of(&flow_of(false, 17, there, back), &[]);
+                    let mut meta = Metadata::default();
+                    track(ct, &packet, &mut meta, &COMMIT, 0);
+                    assert!(meta.earlier.has_connection(), "worker {worker}, connection {n} was refused");
+                    assert!(ct.count() <= 200);
+                }
+            });
+        }
+    });
+    assert_eq!((ct.count(), ct.shard_lens().iter().sum::<usize>()), (200, 200));
+}
+
 proptest! {
     /// A flush of the connection between two endpoints removes what a flush by filters removes, in each direction.
     #[test]

@@ -3,10 +3,11 @@
 //! **Threads**: any. A packet of an existing connection takes no lock; a packet that begins or ends a connection takes the lock of one of
 //! [`SHARDS`](crate::SHARDS) shards at a time. The table is allocated when the first packet is tracked, so an unused `ct` costs no memory.
 
+use crate::ahead::MemoryRequest;
 use crate::helper::{self, ControlPacket, Helper, Helpers};
 use crate::index::Bucket;
 use crate::key::{Key, Tuple};
-use crate::limits::Limits;
+use crate::limits::{CountedPlace, Limits};
 use crate::nat::{Nat, Translation};
 use crate::packet_fields::{Content, PacketFields};
 use crate::packet_words::PendingTranslation;
@@ -191,6 +192,7 @@ pub struct Conntrack {
     /// Number of connections that did not begin because all reply keys were taken; [`Conntrack::take_exhausted`] resets it.
     pub(crate) nat_exhausted: AtomicU64,
     pub(crate) helpers: Helpers,
+    pub(crate) memory: MemoryRequest,
 }
 
 /// Progress of the connection sweep.
@@ -244,6 +246,7 @@ impl Conntrack {
             random_draws: AtomicU64::new(0),
             nat_exhausted: AtomicU64::new(0),
             helpers: Helpers::default(),
+            memory: MemoryRequest::default(),
         }
     }
 
@@ -490,12 +493,18 @@ impl Conntrack {
 
     /// Removes a connection and its expectations. `false`: another thread has removed it.
     pub(crate) fn remove(&self, handle: Handle) -> bool {
-        self.forget_control(handle);
-        let gone = self.table.get().and_then(|table| table.remove(handle));
-        if let Some((zone, counted)) = gone {
-            self.limits.release(zone, counted);
+        let place = self.remove_counted(handle);
+        if let Some(place) = place {
+            self.limits.release(place);
         }
-        gone.is_some()
+        place.is_some()
+    }
+
+    /// Removes a connection and its expectations; the connection still counts towards the limits. `None`: another thread has removed it.
+    pub(crate) fn remove_counted(&self, handle: Handle) -> Option<CountedPlace> {
+        self.forget_control(handle);
+        let (zone, number) = self.table.get()?.remove(handle)?;
+        Some(CountedPlace { zone, number })
     }
 }
 

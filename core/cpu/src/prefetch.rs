@@ -36,6 +36,15 @@ pub fn prefetch_write_at<T>(at: *const T) {
     }
 }
 
+/// Prefetches all cache lines of `data` for writing. `data` should be small.
+#[inline(always)]
+pub fn prefetch_write_lines<T>(data: &T) {
+    let at: *const u8 = std::ptr::from_ref(data).cast();
+    for line in 0..size_of::<T>().div_ceil(64) {
+        prefetch_write_at(at.wrapping_add(line * 64));
+    }
+}
+
 /// Prefetches all cache lines of `data` for reading. `data` should be small.
 #[inline(always)]
 pub fn prefetch_lines<T>(data: &T) {

@@ -106,6 +106,8 @@ impl Backer {
             advise: Some(netdev::advise_huge),
             ..datapath::Config::default()
         });
+        let for_memory = waker.clone();
+        datapath.conntrack().set_memory_wake(Arc::new(move || for_memory.wake()));
         let shared = Arc::new(SharedState::new(waker, Arc::clone(neighbours), Arc::clone(exporters)));
         let patches = Arc::new(PatchCounters::default());
         let handler = Arc::new(Handler::new(datapath_type, Arc::clone(&shared), Arc::clone(&patches), seed));

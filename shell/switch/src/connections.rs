@@ -94,9 +94,16 @@ pub fn sweep(backer: &Backer, now: Millis) {
     step(|| backer.datapath.conntrack().sweep_some(RECORDS_PER_CLOCK_READ, now));
 }
 
-/// Whether the connection sweep or a flush has more records to visit.
+/// Allocates memory for new connections in advance, if a worker has requested that. The main loop calls this function in each turn, and does not
+/// sleep until [`is_at_work`] is false.
+pub(crate) fn allocate_ahead(backer: &Backer) {
+    step(|| backer.datapath.conntrack().allocate_ahead());
+}
+
+/// Whether the connection sweep or a flush has more records to visit, or workers need more memory in advance.
 pub(crate) fn is_at_work(backer: &Backer) -> bool {
-    backer.datapath.conntrack().is_sweeping() || backer.tracking.flushes.any()
+    let table = backer.datapath.conntrack();
+    table.is_sweeping() || table.is_memory_requested() || backer.tracking.flushes.any()
 }
 
 /// Begins a connection sweep. Logs if new connections found no free address or port for NAT since the last call.

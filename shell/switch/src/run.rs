@@ -322,6 +322,7 @@ impl Switch {
     /// Expires flows, learned addresses, megaflows, connections and neighbours.
     fn run_expiry(&mut self, now: Millis) {
         self.datapaths.all_mut().for_each(connections::run_flushes);
+        self.datapaths.all().for_each(connections::allocate_ahead);
         if now.since(self.last.idle) >= IDLE_INTERVAL && !self.paused {
             self.last.idle = now;
             for backer in self.datapaths.of_bridges_mut() {

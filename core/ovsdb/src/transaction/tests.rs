@@ -117,8 +117,10 @@ fn pairs_of_a_map_may_refer_to_the_same_row() {
         insert("root", "r", json!({"name": "r", "queues": ["map", [[0, named], [1, named], [2, named]]]})),
         insert("root", "s", json!({"name": "s", "children": named})),
     ]));
-    let mutate = |mutator: &str, value: Json| json!([{"op": "mutate", "table": "root", "where": [["name", "==", "r"]],
-            "mutations": [["queues", mutator, value]]}]);
+    let mutate = |mutator: &str, value: Json| {
+        json!([{"op": "mutate", "table": "root", "where": [["name", "==", "r"]],
+            "mutations": [["queues", mutator, value]]}])
+    };
     let remaining = |database: &mut TestDatabase| {
         database.fails(json!([{"op": "delete", "table": "child", "where": [["name", "==", "x"]]}])).1
     };
