@@ -5,7 +5,7 @@
 
 use crate::call::Call;
 use crate::getopt::{self, LOGGING, Opt, Order, Takes, opt};
-use crate::page::{Line, Names, Page};
+use crate::page::{CommandEntry, Names, Page};
 use crate::{common, suggest};
 use ctl::OfferedBy;
 use ovsdb::Json;
@@ -19,13 +19,13 @@ use unixctl::{Client, Format};
 
 const OPTIONS: [Opt; 7] = [
     opt("target", Some('t'), Takes::Value)
-        .says("TARGET", "name of the daemon, or absolute path of its socket"),
+        .described("TARGET", "name of the daemon, or absolute path of its socket"),
     opt("execute", Some('e'), Takes::Nothing),
-    opt("format", Some('f'), Takes::Value).says("FORMAT", "text or json (default: text)"),
-    opt("help", Some('h'), Takes::Nothing).says("", "prints this text"),
-    opt("pretty", None, Takes::Nothing).says("", "indents JSON; needs --format=json"),
-    opt("version", Some('V'), Takes::Nothing).says("", "prints the version"),
-    opt("timeout", Some('T'), Takes::Value).says("SECS", "waits at most SECS seconds for the reply"),
+    opt("format", Some('f'), Takes::Value).described("FORMAT", "text or json (default: text)"),
+    opt("help", Some('h'), Takes::Nothing).described("", "prints this text"),
+    opt("pretty", None, Takes::Nothing).described("", "indents JSON; needs --format=json"),
+    opt("version", Some('V'), Takes::Nothing).described("", "prints the version"),
+    opt("timeout", Some('T'), Takes::Value).described("SECS", "waits at most SECS seconds for the reply"),
 ];
 
 /// The parsed command line.
@@ -354,12 +354,12 @@ pub const NAMES: Names = Names { tool: "appctl", other_names: &["ovs-appctl"] };
 /// The help page of the tool.
 pub fn page() -> Page {
     let commands = ctl::all().iter().filter(|c| c.common && c.offered_by.intersects(OfferedBy::ANY_SWITCH));
-    let line = |c: &ctl::Command| Line { name: c.name.into(), usage: c.usage.into(), text: c.help };
+    let entry = |c: &ctl::Command| CommandEntry { name: c.name.into(), usage: c.usage.into(), text: c.help };
     Page {
         names: NAMES,
         title: "sends a command to a running daemon",
         synopsis: "[OPTION...] COMMAND [ARG...]",
-        commands: commands.map(line).collect(),
+        commands: commands.map(entry).collect(),
         options: OPTIONS.into_iter().chain([common::JSON]).chain(LOGGING).collect(),
         notes: vec![
             (

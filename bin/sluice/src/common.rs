@@ -11,14 +11,14 @@ use std::process::ExitCode;
 
 /// `--help` and `--version`.
 pub const INFORMATIVE: [Opt; 2] = [
-    opt("help", Some('h'), Takes::Nothing).says("", "prints this text"),
-    opt("version", Some('V'), Takes::Nothing).says("", "prints the version"),
+    opt("help", Some('h'), Takes::Nothing).described("", "prints this text"),
+    opt("version", Some('V'), Takes::Nothing).described("", "prints the version"),
 ];
 /// The output format, in tools whose default format is text.
 pub const FORMAT: [Opt; 2] =
-    [opt("format", Some('f'), Takes::Value).says("FORMAT", "text or json (default: text)"), JSON];
+    [opt("format", Some('f'), Takes::Value).described("FORMAT", "text or json (default: text)"), JSON];
 /// The short form of `--format=json`, for tools with their own option `--format`.
-pub const JSON: Opt = opt("json", None, Takes::Nothing).says("", "the same as --format=json");
+pub const JSON: Opt = opt("json", None, Takes::Nothing).described("", "the same as --format=json");
 
 /// The options of a tool without a counterpart in Open vSwitch: the options `of_tool`, then the output format, help and version.
 pub fn options<const N: usize>(of_tool: [Opt; N]) -> Vec<Opt> {

@@ -6,7 +6,7 @@
 use crate::appctl::{self, Failure};
 use crate::call::Call;
 use crate::getopt::{self, LOGGING, Opt, Order, Takes, opt};
-use crate::page::{Line, Names, Page};
+use crate::page::{CommandEntry, Names, Page};
 use crate::{common, suggest};
 use runtime::Dirs;
 use std::process::ExitCode;
@@ -14,18 +14,18 @@ use std::time::Duration;
 use unixctl::Format;
 
 const OWN: [Opt; 11] = [
-    opt("statistics", Some('s'), Takes::Nothing).says("", "prints statistics, too"),
-    opt("more", Some('m'), Takes::Nothing).says("", "prints more"),
-    opt("names", None, Takes::Nothing).says("", "prints ports by name"),
-    opt("no-names", None, Takes::Nothing).says("", "prints ports by number"),
-    opt("clear", None, Takes::Nothing).says("", "mod-flow sets the flow's statistics to zero"),
-    opt("may-create", None, Takes::Nothing).says("", "mod-flow adds a missing flow"),
-    opt("read-only", None, Takes::Nothing).says("", "refuses commands that change something"),
+    opt("statistics", Some('s'), Takes::Nothing).described("", "prints statistics, too"),
+    opt("more", Some('m'), Takes::Nothing).described("", "prints more"),
+    opt("names", None, Takes::Nothing).described("", "prints ports by name"),
+    opt("no-names", None, Takes::Nothing).described("", "prints ports by number"),
+    opt("clear", None, Takes::Nothing).described("", "mod-flow sets the flow's statistics to zero"),
+    opt("may-create", None, Takes::Nothing).described("", "mod-flow adds a missing flow"),
+    opt("read-only", None, Takes::Nothing).described("", "refuses commands that change something"),
     opt("target", Some('T'), Takes::Value)
-        .says("TARGET", "name of the daemon, or absolute path of its control socket"),
-    opt("timeout", Some('t'), Takes::Value).says("SECS", "gives up after SECS seconds"),
-    opt("help", Some('h'), Takes::Nothing).says("", "prints this text"),
-    opt("version", Some('V'), Takes::Nothing).says("", "prints the version"),
+        .described("TARGET", "name of the daemon, or absolute path of its control socket"),
+    opt("timeout", Some('t'), Takes::Value).described("SECS", "gives up after SECS seconds"),
+    opt("help", Some('h'), Takes::Nothing).described("", "prints this text"),
+    opt("version", Some('V'), Takes::Nothing).described("", "prints the version"),
 ];
 
 /// Returns whether a command changes nothing.
@@ -128,7 +128,7 @@ pub const NAMES: Names = Names { tool: "dpctl", other_names: &["ovs-dpctl"] };
 
 /// The help page of the tool.
 pub fn page() -> Page {
-    let line = |(name, c): (&'static str, &ctl::Command)| Line {
+    let entry = |(name, c): (&'static str, &ctl::Command)| CommandEntry {
         name: name.into(),
         usage: c.usage.into(),
         text: c.help,
@@ -137,7 +137,7 @@ pub fn page() -> Page {
         names: NAMES,
         title: "shows and changes datapaths, their ports and flows",
         synopsis: "[OPTION...] COMMAND [ARG...]",
-        commands: commands().map(line).collect(),
+        commands: commands().map(entry).collect(),
         options: OWN.into_iter().chain(common::FORMAT).chain(LOGGING).collect(),
         notes: vec![(
             "Datapaths",

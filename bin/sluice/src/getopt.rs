@@ -36,7 +36,7 @@ pub const fn opt(name: &'static str, short: Option<char>, takes: Takes) -> Opt {
 
 impl Opt {
     /// Adds the name of the value and a description.
-    pub const fn says(self, arg: &'static str, text: &'static str) -> Opt {
+    pub const fn described(self, arg: &'static str, text: &'static str) -> Opt {
         Opt { arg, text, ..self }
     }
 }
@@ -44,11 +44,11 @@ impl Opt {
 /// The logging options, which every tool has; `log_option` handles them.
 pub const LOGGING: [Opt; 4] = [
     opt("verbose", Some('v'), Takes::Maybe)
-        .says("SPEC", "log levels: MODULE:DESTINATION:LEVEL, each optional; alone: everything"),
-    opt("log-file", None, Takes::Maybe).says("FILE", "logs to a file"),
+        .described("SPEC", "log levels: MODULE:DESTINATION:LEVEL, each optional; alone: everything"),
+    opt("log-file", None, Takes::Maybe).described("FILE", "logs to a file"),
     opt("syslog-method", None, Takes::Value)
-        .says("METHOD", "how to reach the system's log: libc, null, unix:FILE, udp:IP:PORT"),
-    opt("syslog-target", None, Takes::Value).says("HOST:PORT", "also logs to a syslog server"),
+        .described("METHOD", "how to reach the system's log: libc, null, unix:FILE, udp:IP:PORT"),
+    opt("syslog-target", None, Takes::Value).described("HOST:PORT", "also logs to a syslog server"),
 ];
 
 /// Handles one of the `LOGGING` options; the error is for standard error.

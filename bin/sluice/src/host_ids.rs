@@ -17,14 +17,14 @@ use std::time::{Duration, Instant};
 
 const OPTIONS: [Opt; 4] = [
     opt("db", None, Takes::Value)
-        .says("DATABASE", "where the database is (default: unix:db.sock in the run directory)"),
-    opt("system-id", None, Takes::Value).says(
+        .described("DATABASE", "where the database is (default: unix:db.sock in the run directory)"),
+    opt("system-id", None, Takes::Value).described(
         "ID",
         "the system-id to record if there is none (default: that of system-id.conf, or a new random one)",
     ),
     opt("hostname", None, Takes::Value)
-        .says("NAME", "the hostname to record if there is none (default: the output of hostname -f)"),
-    opt("timeout", Some('t'), Takes::Value).says("SECS", "gives up after SECS seconds (default: 20)"),
+        .described("NAME", "the hostname to record if there is none (default: the output of hostname -f)"),
+    opt("timeout", Some('t'), Takes::Value).described("SECS", "gives up after SECS seconds (default: 20)"),
 ];
 /// Time limit for `hostname -f`, which waits for name servers.
 const HOSTNAME_LIMIT: Duration = Duration::from_secs(5);

@@ -32,7 +32,7 @@ mod vsctl;
 mod why;
 
 use call::Call;
-use page::{Line, Names, Page};
+use page::{CommandEntry, Names, Page};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -143,13 +143,14 @@ fn no_tool(name: &str) -> String {
 
 /// The help page of the program itself.
 fn overview() -> Page {
-    let tool = |page: Page| Line { name: page.names.tool.into(), usage: String::new(), text: page.title };
+    let tool =
+        |page: Page| CommandEntry { name: page.names.tool.into(), usage: String::new(), text: page.title };
     let own = [
         ("help", "[TOOL]", "prints this text, or the help of a tool"),
         ("man", "[TOOL]", "prints a manual page: sluice man vsctl | man -l -"),
         ("completion", "bash|zsh|fish", "prints the completion script for a shell"),
     ];
-    let own = own.map(|(name, usage, text)| Line { name: name.into(), usage: usage.into(), text });
+    let own = own.map(|(name, usage, text)| CommandEntry { name: name.into(), usage: usage.into(), text });
     Page {
         names: Names { tool: "", other_names: &[] },
         title: "the tools of a virtual switch",
@@ -192,8 +193,8 @@ mod tests {
     #[test]
     fn every_command_and_option_has_a_sentence() {
         for page in pages().into_iter().chain([overview()]) {
-            for line in &page.commands {
-                assert!(!line.text.is_empty(), "{} {}", page.man_name(), line.name);
+            for command in &page.commands {
+                assert!(!command.text.is_empty(), "{} {}", page.man_name(), command.name);
             }
             for option in page.options.iter().filter(|o| !o.text.is_empty()) {
                 let named = option.takes == getopt::Takes::Nothing || !option.arg.is_empty();

@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-const MARKDOWN: Opt = opt("markdown", None, Takes::Nothing).says("", "prints the whole of docs/metrics.md");
+const MARKDOWN: Opt =
+    opt("markdown", None, Takes::Nothing).described("", "prints the whole of docs/metrics.md");
 const TARGET: Opt = opt("target", Some('t'), Takes::Value)
-    .says("TARGET", "name of the daemon, or path of its metrics socket");
+    .described("TARGET", "name of the daemon, or path of its metrics socket");
 /// Maximum size of a reply in bytes. For comparison: the metrics of 10,000 ports have about 10 MB (ADR 32).
 const ANSWER_MAX: u64 = 256 << 20;
 /// Time limit for the reply of the switch.

@@ -13,7 +13,7 @@ const WIDTH: usize = 100;
 
 /// A command.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct CommandEntry {
     /// The name of the command.
     pub name: String,
     /// The arguments.
@@ -48,7 +48,7 @@ pub struct Page {
     /// The usage line without the tool's name.
     pub synopsis: &'static str,
     /// The commands.
-    pub commands: Vec<Line>,
+    pub commands: Vec<CommandEntry>,
     /// The options. Options without a description are omitted in the output.
     pub options: Vec<Opt>,
     /// Headings and their texts.
@@ -65,8 +65,8 @@ impl Page {
         if !self.commands.is_empty() {
             out.push_str(&heading("Commands"));
         }
-        for line in &self.commands {
-            entry(&mut out, &format!("{} {}", line.name, line.usage), line.text);
+        for command in &self.commands {
+            entry(&mut out, &format!("{} {}", command.name, command.usage), command.text);
         }
         if !self.options.is_empty() {
             out.push_str(&heading("Options"));
@@ -104,9 +104,14 @@ impl Page {
         if !self.commands.is_empty() {
             out.push_str(".SH COMMANDS\n");
         }
-        for line in &self.commands {
-            let usage = if line.usage.is_empty() { String::new() } else { format!(" {}", roff(&line.usage)) };
-            out.push_str(&format!(".TP\n\\fB{}\\fR{usage}\n{}\n", roff(&line.name), sentence(line.text)));
+        for command in &self.commands {
+            let usage =
+                if command.usage.is_empty() { String::new() } else { format!(" {}", roff(&command.usage)) };
+            out.push_str(&format!(
+                ".TP\n\\fB{}\\fR{usage}\n{}\n",
+                roff(&command.name),
+                sentence(command.text)
+            ));
         }
         if !self.options.is_empty() {
             out.push_str(".SH OPTIONS\n");
@@ -203,9 +208,9 @@ mod tests {
             names: Names { tool: "x", other_names: &["ovs-x"] },
             title: "does x",
             synopsis: "COMMAND",
-            commands: vec![Line { name: "go-on".into(), usage: "[N]".into(), text: "goes .on" }],
+            commands: vec![CommandEntry { name: "go-on".into(), usage: "[N]".into(), text: "goes .on" }],
             options: vec![
-                opt("time", Some('t'), Takes::Value).says("SECS", "ends"),
+                opt("time", Some('t'), Takes::Value).described("SECS", "ends"),
                 opt("hidden", None, Takes::Nothing),
             ],
             notes: vec![("More", "Words.\n  ls -l".into())],

@@ -3,13 +3,13 @@
 use crate::appctl::{ControlSession, report_failure};
 use crate::call::Call;
 use crate::getopt::{Opt, Takes, opt};
-use crate::page::{Line, Names, Page};
+use crate::page::{CommandEntry, Names, Page};
 use crate::{common, suggest};
 use std::process::ExitCode;
 
 /// `--target`.
 pub const TARGET: Opt = opt("target", Some('t'), Takes::Value)
-    .says("TARGET", "name of the daemon, or absolute path of its socket");
+    .described("TARGET", "name of the daemon, or absolute path of its socket");
 
 fn options() -> Vec<Opt> {
     common::options([TARGET])
@@ -20,14 +20,14 @@ pub const NAMES: Names = Names { tool: "pmd", other_names: &[] };
 
 /// The help page of the tool.
 pub fn page() -> Page {
-    let line = |name: &str, text| Line { name: name.into(), usage: String::new(), text };
+    let entry = |name: &str, text| CommandEntry { name: name.into(), usage: String::new(), text };
     Page {
         names: NAMES,
         title: "shows the assignment of rx queues to poll threads",
         synopsis: "[--json] COMMAND",
         commands: vec![
-            line("plan", "the queues that auto load balance and dpif-netdev/pmd-rxq-rebalance would move"),
-            line("state", "all counters of poll threads and queues, as JSON"),
+            entry("plan", "the queues that auto load balance and dpif-netdev/pmd-rxq-rebalance would move"),
+            entry("state", "all counters of poll threads and queues, as JSON"),
         ],
         options: options(),
         notes: Vec::new(),

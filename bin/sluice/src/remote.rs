@@ -16,16 +16,19 @@ static STREAM_SSL: Module = Module::new("stream_ssl");
 
 /// The TLS options of tools with connections.
 pub const TLS: [Opt; 8] = [
-    opt("private-key", Some('p'), Takes::Value).says("FILE", "private key, for connections over TLS"),
-    opt("certificate", Some('c'), Takes::Value).says("FILE", "certificate of that key (X.509 version 3)"),
+    opt("private-key", Some('p'), Takes::Value).described("FILE", "private key, for connections over TLS"),
+    opt("certificate", Some('c'), Takes::Value)
+        .described("FILE", "certificate of that key (X.509 version 3)"),
     opt("ca-cert", Some('C'), Takes::Value)
-        .says("FILE", "certificates of the authorities that may sign the peer's certificate"),
-    opt("bootstrap-ca-cert", None, Takes::Value)
-        .says("FILE", "like --ca-cert; if FILE is missing, the authority of the first peer is stored in it"),
+        .described("FILE", "certificates of the authorities that may sign the peer's certificate"),
+    opt("bootstrap-ca-cert", None, Takes::Value).described(
+        "FILE",
+        "like --ca-cert; if FILE is missing, the authority of the first peer is stored in it",
+    ),
     opt("ssl-protocols", None, Takes::Value)
-        .says("LIST", "versions of TLS, such as TLSv1.3 (default: 1.2 and 1.3)"),
-    opt("ssl-ciphers", None, Takes::Value).says("LIST", "ciphers for TLS 1.2"),
-    opt("ssl-ciphersuites", None, Takes::Value).says("LIST", "ciphers for TLS 1.3"),
+        .described("LIST", "versions of TLS, such as TLSv1.3 (default: 1.2 and 1.3)"),
+    opt("ssl-ciphers", None, Takes::Value).described("LIST", "ciphers for TLS 1.2"),
+    opt("ssl-ciphersuites", None, Takes::Value).described("LIST", "ciphers for TLS 1.3"),
     opt("ssl-server-name", None, Takes::Value),
 ];
 

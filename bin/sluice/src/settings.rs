@@ -8,9 +8,10 @@ use ovsdb::Json;
 use settings::{self, Setting, text};
 use std::process::ExitCode;
 
-const MARKDOWN: Opt = opt("markdown", None, Takes::Nothing).says("", "prints the whole of docs/settings.md");
+const MARKDOWN: Opt =
+    opt("markdown", None, Takes::Nothing).described("", "prints the whole of docs/settings.md");
 
-const NOT_BUILT: Opt = opt("not-built", None, Takes::Nothing).says("", "prints docs/not-built.md");
+const NOT_BUILT: Opt = opt("not-built", None, Takes::Nothing).described("", "prints docs/not-built.md");
 
 fn options() -> Vec<Opt> {
     common::FORMAT.into_iter().chain([MARKDOWN, NOT_BUILT]).chain(common::INFORMATIVE).collect()

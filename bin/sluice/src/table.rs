@@ -9,12 +9,13 @@ use ovsdb::{Datum, Json};
 
 /// The options for tables.
 pub const TABLE: [Opt; 6] = [
-    opt("format", Some('f'), Takes::Value).says("FORMAT", "layout of tables: table, list, html, csv or json"),
-    opt("data", Some('d'), Takes::Value).says("FORMAT", "values in tables: string, bare or json"),
-    opt("no-headings", None, Takes::Nothing).says("", "no headings above columns"),
-    opt("pretty", None, Takes::Nothing).says("", "indents JSON"),
-    opt("bare", None, Takes::Nothing).says("", "--format=list --data=bare --no-headings"),
-    opt("max-column-width", None, Takes::Value).says("N", "cuts columns of --format=table"),
+    opt("format", Some('f'), Takes::Value)
+        .described("FORMAT", "layout of tables: table, list, html, csv or json"),
+    opt("data", Some('d'), Takes::Value).described("FORMAT", "values in tables: string, bare or json"),
+    opt("no-headings", None, Takes::Nothing).described("", "no headings above columns"),
+    opt("pretty", None, Takes::Nothing).described("", "indents JSON"),
+    opt("bare", None, Takes::Nothing).described("", "--format=list --data=bare --no-headings"),
+    opt("max-column-width", None, Takes::Value).described("N", "cuts columns of --format=table"),
 ];
 
 /// The layout of a table.

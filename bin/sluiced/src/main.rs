@@ -118,13 +118,13 @@ fn serve(
         }
         commands.run(&mut switch, &mut control);
         observe.run(&mut switch);
-        // At most one trace per turn, because a trace may take milliseconds.
-        if let Some(wanted) = observe.next_trace() {
-            let result = match &wanted.question {
+        // At most one question per turn, because a trace may take milliseconds.
+        if let Some(pending) = observe.next_question() {
+            let result = match &pending.question {
                 Question::Trace(args) => trace(&mut switch, args).map(ovsdb::Json::from),
                 Question::Why { port, flow } => explain_flow(&mut switch, port.as_deref(), flow),
             };
-            wanted.answer(result);
+            pending.answer(result);
             program.poll.waker().wake();
         }
         switch.end_turn();

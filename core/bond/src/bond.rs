@@ -156,14 +156,14 @@ impl Bond {
     /// The rules for packets that are recirculated with their hash, one for each bucket. Empty if the bond does not
     /// recirculate packets.
     pub fn rules(&self) -> Vec<BucketRule> {
-        let come_back =
+        let recirculates =
             self.settings.mode == Mode::BalanceTcp && !self.falls_back() && !self.shares_in_datapath();
         let rule = |(bucket, link)| {
             let (packets, bytes) = self.tally.sent(bucket);
             BucketRule { bucket, link, packets, bytes, created: self.assigned_since }
         };
         let all = (0..=u8::MAX).zip(self.owners()).filter(|(_, link)| *link != OfPort::NONE);
-        if come_back { all.map(rule).collect() } else { Vec::new() }
+        if recirculates { all.map(rule).collect() } else { Vec::new() }
     }
 
     /// Adds the bytes that the datapath has counted, by bucket.
@@ -197,9 +197,9 @@ impl Bond {
 
     /// Returns true once if the caller must announce the stations of other ports, by frames on the active link.
     pub fn take_announcement(&mut self) -> bool {
-        let unspoken = self.negotiation == Negotiation::Off && self.settings.mode != Mode::BalanceTcp;
-        let alone = self.settings.fallback && self.negotiation == Negotiation::Configured;
-        std::mem::take(&mut self.announce) && (unspoken || alone) && self.active.is_some()
+        let without_lacp = self.negotiation == Negotiation::Off && self.settings.mode != Mode::BalanceTcp;
+        let fallen_back = self.settings.fallback && self.negotiation == Negotiation::Configured;
+        std::mem::take(&mut self.announce) && (without_lacp || fallen_back) && self.active.is_some()
     }
 
     /// The lines for the log since the last call.

@@ -21,8 +21,8 @@ fn may_fit(bytes: &[u64], links: usize, limit: u64) -> bool {
 /// Tries all assignments.
 fn search(left: &[u64], sums: &mut Vec<u64>, limit: u64) -> bool {
     let Some((first, rest)) = left.split_first() else { return true };
-    let room: u64 = sums.iter().map(|s| limit - s).sum();
-    if room < left.iter().sum() {
+    let bytes_free: u64 = sums.iter().map(|s| limit - s).sum();
+    if bytes_free < left.iter().sum() {
         return false;
     }
     (0..sums.len()).any(|link| {

@@ -100,7 +100,7 @@ pub struct MacTable {
     /// The ports by their number of entries.
     by_load: BTreeSet<(usize, BundleId)>,
     /// The last `used` stamp.
-    clock: u64,
+    last_stamp: u64,
     /// Ageing time in seconds.
     aging: u32,
     size: usize,
@@ -130,7 +130,7 @@ impl MacTable {
             by_use: BTreeMap::new(),
             by_port: BTreeMap::new(),
             by_load: BTreeSet::new(),
-            clock: 0,
+            last_stamp: 0,
             aging: DEFAULT_AGING,
             size: DEFAULT_SIZE,
             flood_vlans: None,
@@ -383,8 +383,8 @@ impl MacTable {
     fn insert(&mut self, mut e: MacEntry) {
         let key = (e.vlan, e.mac);
         self.unlink(key);
-        self.clock += 1;
-        e.used = self.clock;
+        self.last_stamp += 1;
+        e.used = self.last_stamp;
         self.static_count += usize::from(e.is_static());
         self.by_use.insert(e.used, key);
         let queue = self.by_port.entry(e.port).or_default();

@@ -108,7 +108,7 @@ pub trait GroupRead {
     fn routers(&self) -> Vec<(u16, BundleId)>;
     /// The number of changes that a message would make: groups and router ports that it would add, and groups that the
     /// port would leave.
-    fn news(&self, vlan: u16, port: BundleId, message: &Message) -> usize;
+    fn count_changes(&self, vlan: u16, port: BundleId, message: &Message) -> usize;
 }
 
 /// The table of one bridge; see the module documentation.
@@ -128,7 +128,7 @@ pub struct GroupTable {
     /// Ports to which all reports are sent.
     report_ports: Vec<BundleId>,
     /// The last stamp of `used`, `renewed` or `added`.
-    clock: u64,
+    last_stamp: u64,
     /// Ageing time of groups in seconds.
     aging: u32,
     size: usize,
@@ -151,7 +151,7 @@ impl Default for GroupTable {
             routers_by_use: BTreeMap::new(),
             flood_ports: Vec::new(),
             report_ports: Vec::new(),
-            clock: 0,
+            last_stamp: 0,
             aging: DEFAULT_AGING,
             size: DEFAULT_SIZE,
             stats: SnoopingStats::default(),
@@ -261,7 +261,7 @@ impl GroupTable {
         if self.flood_ports.contains(&port) {
             return;
         }
-        self.clock += 1;
+        self.last_stamp += 1;
         let known = self.routers.get(&(vlan, port)).copied();
         match known {
             Some(known) => {
@@ -272,10 +272,10 @@ impl GroupTable {
                 self.changes.push(SnoopingChange::Routers);
             }
         }
-        let added = known.map_or(self.clock, |known| known.added);
-        let router = Router { expires: secs(now) + ROUTER_AGING, used: self.clock, added };
+        let added = known.map_or(self.last_stamp, |known| known.added);
+        let router = Router { expires: secs(now) + ROUTER_AGING, used: self.last_stamp, added };
         self.routers.insert((vlan, port), router);
-        self.routers_by_use.insert(self.clock, (vlan, port));
+        self.routers_by_use.insert(self.last_stamp, (vlan, port));
     }
 
     /// Whether a port receives all multicast packets of a VLAN, so that it need not join groups.
@@ -300,8 +300,8 @@ impl GroupTable {
         if group.members.is_empty() {
             group.port = port;
         }
-        self.clock += 1;
-        let member = Member { port, expires: secs(now) + u64::from(self.aging), renewed: self.clock };
+        self.last_stamp += 1;
+        let member = Member { port, expires: secs(now) + u64::from(self.aging), renewed: self.last_stamp };
         match group.members.iter_mut().find(|m| m.port == port) {
             Some(known) => *known = member,
             None => {
@@ -309,7 +309,7 @@ impl GroupTable {
                 self.changes.push(SnoopingChange::Group(key.1));
             }
         }
-        (group.protocol, group.used) = (protocol, self.clock);
+        (group.protocol, group.used) = (protocol, self.last_stamp);
         self.link(key, group);
     }
 
@@ -498,7 +498,7 @@ impl GroupRead for GroupTable {
         in_learning_order(self.routers.iter()).collect()
     }
 
-    fn news(&self, vlan: u16, port: BundleId, message: &Message) -> usize {
+    fn count_changes(&self, vlan: u16, port: BundleId, message: &Message) -> usize {
         let records: &[Record] = match message {
             Message::Report { records, .. } => records,
             Message::AnonymousQuery => &[],
@@ -510,7 +510,7 @@ impl GroupRead for GroupTable {
         // The effect of earlier records of the message, by group: `None` if the group is not registered, else whether
         // the port is a member.
         let mut seen: HashMap<Ipv6Addr, Option<bool>> = HashMap::new();
-        let mut news = 0;
+        let mut changes = 0;
         for Record { group, joins } in records {
             let state = seen.entry(*group).or_insert_with(|| {
                 let known = self.groups.get(&(vlan, *group));
@@ -518,17 +518,17 @@ impl GroupRead for GroupTable {
             });
             match joins {
                 true if !joins_none => {
-                    news += usize::from(state.is_none());
+                    changes += usize::from(state.is_none());
                     *state = Some(true);
                 }
                 false if !leaves_none && *state == Some(true) => {
-                    news += 1;
+                    changes += 1;
                     *state = Some(false);
                 }
                 _ => {}
             }
         }
-        news
+        changes
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::tail::{ExternalMemory, Piece, Tail};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-static SWITCH_MEMORY: ExternalMemory = ExternalMemory { name: "lender", read };
+static SWITCH_MEMORY: ExternalMemory = ExternalMemory { name: "test", read };
 
 /// # Safety
 ///

@@ -40,7 +40,7 @@ pub enum Problem {
         used: String,
     },
     /// A number is outside its range; the nearest valid one is used.
-    Held {
+    Clamped {
         /// The valid range.
         range: String,
         /// The number used instead.
@@ -51,7 +51,7 @@ pub enum Problem {
 impl Problem {
     /// Whether the problem is logged as a warning, because the administrator should correct it.
     pub const fn is_warning(&self) -> bool {
-        !matches!(self, Problem::NoEffect(_) | Problem::Held { .. })
+        !matches!(self, Problem::NoEffect(_) | Problem::Clamped { .. })
     }
 }
 
@@ -75,7 +75,7 @@ impl fmt::Display for Finding {
                     write!(f, "{used} is used")
                 }
             }
-            Problem::Held { range, used } => {
+            Problem::Clamped { range, used } => {
                 write!(f, "{name}={value} is outside of {range}; {used} is used")
             }
         }
@@ -89,7 +89,7 @@ pub const TYPE: &str = "type";
 const UNREFERENCED_TABLE: &str = "Flow_Sample_Collector_Set";
 
 /// Prefix of keys that `ovn-controller` stores for itself in the `other_config` of the switch: indexes of chassis.
-const OVN_NOTES: &str = "ovn-chassis-idx-";
+const OVN_KEY_PREFIX: &str = "ovn-chassis-idx-";
 
 /// The settings of one table, prepared to check many rows.
 pub struct Checker {
@@ -154,7 +154,7 @@ impl Checker {
             for (key, value) in datum.keys().zip(datum.values()) {
                 let (Some(key), Some(value)) = (key.as_str(), value.as_str()) else { continue };
                 let setting = settings.iter().find(|s| s.key == key && s.is_of(kind));
-                if setting.is_none() && key.starts_with(OVN_NOTES) {
+                if setting.is_none() && key.starts_with(OVN_KEY_PREFIX) {
                     continue;
                 }
                 if let Some(problem) = self.of_key(column, setting.copied(), value) {
@@ -187,7 +187,7 @@ impl Checker {
             let is_default = !value.is_empty() && value.eq_ignore_ascii_case(&setting.default_text());
             return (!is_default).then_some(problem);
         }
-        if let Effect::Elsewhere(_) = setting.effect {
+        if let Effect::OtherProgram(_) = setting.effect {
             return None;
         }
         setting.fault(value).map(|fault| problem(setting, &fault))
@@ -197,7 +197,7 @@ impl Checker {
 fn problem(setting: &Setting, fault: &Fault) -> Problem {
     match *fault {
         Fault::Invalid => Problem::Invalid { range: setting.range(), used: setting.default_text() },
-        Fault::Outside(used) => Problem::Held { range: setting.range(), used },
+        Fault::Outside(used) => Problem::Clamped { range: setting.range(), used },
     }
 }
 
@@ -219,7 +219,7 @@ fn without_effect(setting: &Setting) -> Option<Problem> {
         Effect::None(why) => Some(Problem::NoEffect(why.to_owned())),
         Effect::Detail(part) => Some(Problem::NoEffect(part.missing())),
         Effect::NotBuilt(part) => Some(Problem::NotBuilt(part)),
-        Effect::Full | Effect::Partly(_) | Effect::Elsewhere(_) => None,
+        Effect::Full | Effect::Partly(_) | Effect::OtherProgram(_) => None,
     }
 }
 

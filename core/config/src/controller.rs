@@ -37,15 +37,18 @@ impl ControllerConfig {
     pub fn read(row: &Row<'_>) -> ControllerConfig {
         let probe = match row.opt_int("inactivity_probe") {
             Some(..=0) => None,
-            given => INACTIVITY_PROBE.hold(given).map(|ms| Millis(ms as u64)),
+            given => INACTIVITY_PROBE.effective_number(given).map(|ms| Millis(ms as u64)),
         };
-        let number =
-            |setting: &Setting| setting.hold(row.opt_int(setting.column)).and_then(|n| u32::try_from(n).ok());
+        let number = |setting: &Setting| {
+            setting.effective_number(row.opt_int(setting.column)).and_then(|n| u32::try_from(n).ok())
+        };
         ControllerConfig {
             uuid: row.uuid,
             target: row.str("target").to_owned(),
             in_band: is_in_band(row),
-            max_backoff: Millis(MAX_BACKOFF.hold(row.opt_int("max_backoff")).unwrap_or_default() as u64),
+            max_backoff: Millis(
+                MAX_BACKOFF.effective_number(row.opt_int("max_backoff")).unwrap_or_default() as u64
+            ),
             inactivity_probe: probe,
             async_messages: row
                 .opt_bool("enable_async_messages")

@@ -54,7 +54,7 @@ impl InterfaceConfig {
             other_config,
             bfd: row.map("bfd"),
             cfm_mpid: row.opt_int("cfm_mpid"),
-            ofport_request: OFPORT_REQUEST.hold(row.opt_int("ofport_request")).map(|v| v as u16),
+            ofport_request: OFPORT_REQUEST.effective_number(row.opt_int("ofport_request")).map(|v| v as u16),
             mtu_request: row.opt_int("mtu_request").and_then(|v| u32::try_from(v).ok()),
             mac: row.opt_str("mac").map(str::to_owned),
         }

@@ -290,7 +290,7 @@ fn without_a_free_port_no_connection_begins() {
 }
 
 /// Returns whether the search must find a free port, by comparing the list of taken ports.
-fn naive_search(ports: Ports, taken: &[u16]) -> bool {
+fn has_free_port(ports: Ports, taken: &[u16]) -> bool {
     let inside = (ports.low..=ports.high).any(|p| !taken.contains(&p));
     // The sender's port, if it is outside a small range, replaces the last port of the range.
     inside || !taken.contains(&ports.first)
@@ -302,7 +302,7 @@ proptest! {
         let ports = Ports::from(low, low + size - 1, hash);
         let taken: Vec<u16> = taken.into_iter().map(|n| low + n).collect();
         let found = ports.search(&mut || RANDOM.draw(), |p| !taken.contains(&p));
-        prop_assert_eq!(found.is_some(), naive_search(ports, &taken));
+        prop_assert_eq!(found.is_some(), has_free_port(ports, &taken));
         prop_assert!(found.is_none_or(|p| (low..low + size).contains(&p) && !taken.contains(&p)));
     }
 

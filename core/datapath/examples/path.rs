@@ -18,7 +18,7 @@ use flow::{Flow, Mac, Tunnel};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
-use tunnel::{Kind, PerPacket, Request, Shape, Template};
+use tunnel::{HeaderConfig, Kind, PerPacket, Request, Template};
 use units::{Cycles, Millis, Nanos, PortNo, QueueId, WorkerId};
 
 const ACK: u16 = 0x10;
@@ -165,7 +165,7 @@ fn header(src: IpAddr, dst: IpAddr) -> DpAction {
         options: &[],
         packet_type: 0,
         dl_type: 0x0800,
-        shape: &Shape::default(),
+        config: &HeaderConfig::default(),
     };
     let built = tunnel::build(&request).unwrap();
     let header = TunnelHeader(built.bytes);

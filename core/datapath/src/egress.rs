@@ -12,7 +12,7 @@ use crate::engine::bursts::TX_BURST;
 use crate::port::{Frame, FrameBatch, QosResult, TxQueue, TxResult};
 use crate::port_count::{PortCount, QueueCount};
 use qos::shaper::DEFAULT_QUEUE;
-use qos::{Invalid, QueueCounts, Shaper, ShaperSpec, SingleRate, SingleRateSpec, TwoRate, TwoRateTree};
+use qos::{InvalidRates, QueueCounts, Shaper, ShaperSpec, SingleRate, SingleRateSpec, TwoRate, TwoRateTree};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sync::CachePadded;
 use units::Nanos;
@@ -60,7 +60,7 @@ enum State {
 }
 
 impl State {
-    fn new(spec: EgressSpec, now: Nanos) -> Result<State, Invalid> {
+    fn new(spec: EgressSpec, now: Nanos) -> Result<State, InvalidRates> {
         Ok(match spec {
             EgressSpec::SingleRate(spec) => State::SingleRate(spec, SingleRate::new(spec, now)?),
             EgressSpec::TwoRate(tree) => {
@@ -92,7 +92,7 @@ pub struct Egress {
 
 impl Egress {
     /// Creates a policer or shaper with full buckets and no packets.
-    pub fn new(spec: EgressSpec, clock: EgressClock) -> Result<Egress, Invalid> {
+    pub fn new(spec: EgressSpec, clock: EgressClock) -> Result<Egress, InvalidRates> {
         let state = Mutex::new(State::new(spec, clock())?);
         Ok(Egress { state, clock })
     }
@@ -103,7 +103,7 @@ impl Egress {
 
     /// Changes the rates. Queues that remain keep their counters and packets. Returns the packets of removed queues. If the
     /// kind of QoS or the rates of a port's policer change, a new state replaces the old one; then all held packets are returned.
-    pub(crate) fn set(&self, spec: EgressSpec) -> Result<Vec<Frame>, Invalid> {
+    pub(crate) fn set(&self, spec: EgressSpec) -> Result<Vec<Frame>, InvalidRates> {
         let now = (self.clock)();
         let mut state = self.lock();
         match (&mut *state, spec) {

@@ -1,16 +1,16 @@
-//! Upcall fairness: a queue of upcalls with one line for each port. Ports are served round robin.
+//! Upcall fairness: the upcall queue, which has a queue for each port. Ports are served round robin.
 //!
 //! A port with a thousand upcalls delays the first upcall of another port by one upcall, not by a thousand. The queue
 //! is shared behind a lock. It has no limit of its own, because workers bound the upcalls that they send (`park`).
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// Maximum number of empty lines that are kept, so that a busy port does not allocate a line for each upcall.
-const IDLE_LINES: usize = 64;
+/// Maximum number of empty queues that are kept, so that a busy port does not allocate a queue for each upcall.
+const IDLE_QUEUES: usize = 64;
 
-/// A queue with one line for each port. Ports are served round robin.
+/// A queue that consists of one queue for each port. Ports are served round robin.
 pub struct FairQueue<T> {
-    lines: BTreeMap<u32, VecDeque<T>>,
+    queues: BTreeMap<u32, VecDeque<T>>,
     /// Ports with waiting items, the next one first.
     turns: VecDeque<u32>,
     len: usize,
@@ -18,36 +18,36 @@ pub struct FairQueue<T> {
 
 impl<T> Default for FairQueue<T> {
     fn default() -> FairQueue<T> {
-        FairQueue { lines: BTreeMap::new(), turns: VecDeque::new(), len: 0 }
+        FairQueue { queues: BTreeMap::new(), turns: VecDeque::new(), len: 0 }
     }
 }
 
 impl<T> FairQueue<T> {
-    /// Number of items in all lines.
+    /// Number of items in all queues.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Appends an item to the line of a port.
+    /// Appends an item to the queue of a port.
     pub fn push(&mut self, port: u32, item: T) {
-        let line = self.lines.entry(port).or_default();
-        if line.is_empty() {
+        let queue = self.queues.entry(port).or_default();
+        if queue.is_empty() {
             self.turns.push_back(port);
         }
-        line.push_back(item);
+        queue.push_back(item);
         self.len += 1;
     }
 
     /// Removes the first item of the next port.
     pub fn pop(&mut self) -> Option<T> {
         let port = self.turns.pop_front()?;
-        let line = self.lines.get_mut(&port)?;
-        let item = line.pop_front()?;
+        let queue = self.queues.get_mut(&port)?;
+        let item = queue.pop_front()?;
         self.len -= 1;
-        if !line.is_empty() {
+        if !queue.is_empty() {
             self.turns.push_back(port);
-        } else if self.lines.len() > IDLE_LINES {
-            self.lines.remove(&port);
+        } else if self.queues.len() > IDLE_QUEUES {
+            self.queues.remove(&port);
         }
         Some(item)
     }
@@ -70,7 +70,7 @@ mod tests {
     proptest! {
         /// No item is lost, and each port's own order is kept.
         #[test]
-        fn as_a_line_per_port(steps in prop::collection::vec(prop::option::of(0..4u32), 0..100)) {
+        fn as_a_queue_per_port(steps in prop::collection::vec(prop::option::of(0..4u32), 0..100)) {
             let mut queue = FairQueue::default();
             let mut naive: Vec<Vec<usize>> = vec![Vec::new(); 4];
             for (i, step) in steps.into_iter().enumerate() {

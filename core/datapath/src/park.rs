@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_are_owed_are_bounded_too() {
+    fn unanswered_upcalls_are_bounded() {
         let mut park = Park::new(Limits { worker: 10, flow: 4 });
         for flow in 0..10 {
             park.open(1, flow, ());

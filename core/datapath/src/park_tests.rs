@@ -58,7 +58,7 @@ fn one_upcall_and_the_packets_behind_it_wait() {
 }
 
 #[test]
-fn one_wide_megaflow_answers_all_who_asked() {
+fn one_wide_megaflow_answers_all_upcalls() {
     let (mut setup, mut server) = parking(vec![all(vec![out(2)])], Limits::default());
     (0..20).for_each(|src| setup.rx[0].put(&compose(&tcp(src, 80), b"")));
     setup.run();

@@ -26,7 +26,7 @@ impl Datapath {
         no: PortNo,
         spec: Option<EgressSpec>,
         clock: &EgressClock,
-    ) -> Result<(), qos::Invalid> {
+    ) -> Result<(), qos::InvalidRates> {
         let old = self.egress(no);
         match (&old, spec) {
             (Some(egress), Some(spec)) => {

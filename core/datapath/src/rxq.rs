@@ -68,7 +68,7 @@ impl RxqLoad {
 }
 
 /// The counter of a shared queue for one of its ports.
-pub(crate) struct MemberCount {
+pub(crate) struct SharedPortCount {
     /// The counters of the port. If the port number has other counters now, the number was reused for another port.
     pub(crate) port: Arc<Counters>,
     pub(crate) count: Arc<QueueCount>,
@@ -89,7 +89,7 @@ pub struct Rxq {
     /// The version of the worker's snapshots at which `received` and `inspect_below` were copied; 0: none.
     pub(crate) seen: u64,
     /// For a queue that several ports share: its part of the counters of each port, by port number.
-    pub(crate) of_members: BTreeMap<u32, MemberCount>,
+    pub(crate) by_port: BTreeMap<u32, SharedPortCount>,
     /// Frames from this queue have tails with leases that must be released.
     pub(crate) needs_return: bool,
     /// Number of packets received from the queue in the present iteration.
@@ -114,7 +114,7 @@ impl Rxq {
             received: None,
             inspect_below: SHORTEST,
             seen: 0,
-            of_members: BTreeMap::new(),
+            by_port: BTreeMap::new(),
             needs_return: false,
             in_iteration: 0,
             polled_at: Cycles(0),

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_send_for_half_a_second_has_none() {
+    fn an_idle_worker_loses_its_queue() {
         let mut test = TestWorkers::new(3);
         assert_eq!([0, 1].map(|w| test.send(w, 1000)), [0, 1]);
         assert_eq!(test.send(1, 1400), 1);

@@ -110,13 +110,13 @@ struct Outcome {
 impl Side {
     fn new(
         rules: &[(Flow, Flow, Vec<DpAction>)],
-        lends: bool,
+        with_tails: bool,
         hold: u32,
         [shaped, parks]: [bool; 2],
     ) -> Side {
         let mut setup = Setup::new(rules.to_vec());
         let packets = Arc::<Mutex<VecDeque<Sent>>>::default();
-        let source = Source { packets: packets.clone(), tail_owner: lends.then(TailOwner::default) };
+        let source = Source { packets: packets.clone(), tail_owner: with_tails.then(TailOwner::default) };
         setup.worker.add_rxq(PortNo(1), QueueId(1), Box::new(source));
         let taken = [false, true].map(|by_read| Taken(Arc::default(), by_read, Arc::default()));
         for (no, taken) in [5, 6].into_iter().zip(&taken) {
@@ -222,7 +222,7 @@ fn program(dice: &mut fastrand::Rng, depth: u8) -> String {
 }
 
 #[test]
-fn frames_without_their_tails_fare_as_whole_ones_do() {
+fn absent_tails_do_not_change_results() {
     let mut without_tails = 0;
     for seed in 0..SEEDS {
         let mut dice = fastrand::Rng::with_seed(seed);
@@ -252,17 +252,17 @@ fn frames_without_their_tails_fare_as_whole_ones_do() {
         let narrow = (Flow { in_port: 9, ..Flow::ZERO }, mask, vec![out(2)]);
         let rules = [narrow, with_mask(0, first), with_mask(1, second), all(vec![])];
         let (hold, ways) = (dice.choice([0, 0, 3]).unwrap(), [dice.u8(..4) == 0, dice.bool()]);
-        let mut sides = [false, true].map(|lends| Side::new(&rules, lends, hold, ways));
+        let mut sides = [false, true].map(|with_tails| Side::new(&rules, with_tails, hold, ways));
         for round in 0..3 {
             let packets: Vec<Sent> = (0..dice.usize(1..50)).map(|_| packet(&mut dice)).collect();
-            let [whole, lent] = sides.each_mut().map(|side| side.pass(&packets));
-            assert_eq!(whole.wires, lent.wires, "seed {seed}, round {round}: {texts:?}");
-            assert!(whole.taken == lent.taken, "seed {seed}, round {round}: {texts:?}");
-            assert!(whole.delivered == lent.delivered, "seed {seed}, round {round}: {texts:?}");
+            let [complete, with_tails] = sides.each_mut().map(|side| side.pass(&packets));
+            assert_eq!(complete.wires, with_tails.wires, "seed {seed}, round {round}: {texts:?}");
+            assert!(complete.taken == with_tails.taken, "seed {seed}, round {round}: {texts:?}");
+            assert!(complete.delivered == with_tails.delivered, "seed {seed}, round {round}: {texts:?}");
         }
-        let [whole, lent] =
+        let [complete, with_tails] =
             sides.each_ref().map(|side| (side.setup.datapath.tally().dropped_total(), side.setup.balance()));
-        assert_eq!((whole.0, whole.1), (lent.0, lent.1), "seed {seed}: {texts:?}");
+        assert_eq!((complete.0, complete.1), (with_tails.0, with_tails.1), "seed {seed}: {texts:?}");
         without_tails += sides[1].taken.iter().map(|taken| taken.2.load(Ordering::Relaxed)).sum::<u64>();
     }
     assert!(without_tails > 400, "{without_tails} frames were sent without their tails");

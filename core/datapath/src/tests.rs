@@ -339,12 +339,12 @@ fn a_new_owner_is_credited_for_what_comes_after_it() {
     setup.send(1, &bytes);
     let ufid = setup.datapath.flow_dump(Millis(0))[0].ufid;
     setup.send(1, &bytes);
-    let heir = Arc::new(Credited::default());
-    setup.datapath.flow_set_owner(ufid, (heir.clone(), 0), Millis(setup.now)).unwrap();
+    let new_owner = Arc::new(Credited::default());
+    setup.datapath.flow_set_owner(ufid, (new_owner.clone(), 0), Millis(setup.now)).unwrap();
     setup.send(1, &bytes);
     setup.datapath.maintain(Millis(setup.now));
     assert_eq!(setup.control.credited.0.load(Ordering::Relaxed), 3);
-    assert_eq!(heir.0.load(Ordering::Relaxed), 1);
+    assert_eq!(new_owner.0.load(Ordering::Relaxed), 1);
     assert_eq!(setup.datapath.flow_dump(Millis(setup.now))[0].stats.packets, 3);
     assert_eq!(setup.datapath.tally().get(Event::Missed), 1);
 }
@@ -445,11 +445,11 @@ fn tags_that_hide_a_length_do_not_hide_the_padding() {
             greater: vec![DpAction::CheckPktLen(Box::new(check))],
             less_equal: vec![],
         };
-        let mut bed =
+        let mut setup =
             Setup::new(vec![all([tags.clone(), vec![DpAction::CheckPktLen(Box::new(nested))]].concat())]);
-        bed.send(1, &bytes);
-        assert_eq!(bed.tx[port].take().len(), 1, "{pkt_len}");
-        assert_eq!(bed.balance(), 0);
+        setup.send(1, &bytes);
+        assert_eq!(setup.tx[port].take().len(), 1, "{pkt_len}");
+        assert_eq!(setup.balance(), 0);
     }
 }
 

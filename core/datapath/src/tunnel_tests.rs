@@ -6,7 +6,7 @@ use dpif::{DpAction, Masked, SetField, TunnelHeader, TunnelPush};
 use flow::{Flow, Mac, Tunnel};
 use packet::hex;
 use packet::offload::{Offload, PartialChecksum};
-use tunnel::{Kind, Request, Shape, build};
+use tunnel::{HeaderConfig, Kind, Request, build};
 use units::{PortNo, QueueId};
 
 const VXLAN: PortNo = PortNo(9);
@@ -28,7 +28,7 @@ fn push_by(kind: Kind, options: &[u8]) -> DpAction {
         options,
         packet_type: 0,
         dl_type: 0x0800,
-        shape: &Shape::default(),
+        config: &HeaderConfig::default(),
     })
     .unwrap();
     DpAction::TunnelPush(Box::new(TunnelPush {

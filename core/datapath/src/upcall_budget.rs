@@ -19,7 +19,7 @@
 const SHARE: u64 = 16;
 /// The budget grows by one cycle in 256 while a calm queue delivers full bursts, because the packets that wait in its
 /// ring may be lost.
-const SHARE_OF_THE_PRESSED: u64 = 256;
+const SHARE_WHILE_CALM_QUEUE_FULL: u64 = 256;
 /// Maximum budget in cycles: 8 million, which are a few milliseconds.
 const BUDGET_MAX: i64 = 1 << 23;
 /// Maximum number of cycles that the misses' share adds in one iteration while calm queues have packets: 65,536,
@@ -96,7 +96,7 @@ struct Iteration {
     hits: u64,
     calm: u64,
     /// A calm queue delivered a full burst.
-    pressed: bool,
+    calm_queue_full: bool,
 }
 
 impl Default for UpcallBudget {
@@ -124,7 +124,7 @@ impl UpcallBudget {
         self.iteration.hits += (packets - current_misses) * weight;
         if 2 * weight > CALM_WEIGHT {
             self.iteration.calm += packets;
-            self.iteration.pressed |= more;
+            self.iteration.calm_queue_full |= more;
         }
     }
 
@@ -137,8 +137,8 @@ impl UpcallBudget {
             self.hits.add(iteration.hits);
             self.calm.add(iteration.calm);
         }
-        let mut share = cycles / if iteration.pressed { SHARE_OF_THE_PRESSED } else { SHARE };
-        if iteration.misses != 0 && !iteration.pressed {
+        let mut share = cycles / if iteration.calm_queue_full { SHARE_WHILE_CALM_QUEUE_FULL } else { SHARE };
+        if iteration.misses != 0 && !iteration.calm_queue_full {
             let misses = self.misses.0 * MISS_WEIGHT;
             let most = if self.calm.0 == 0 { BUDGET_MAX as u64 } else { PER_ITERATION_MAX };
             share = share.max(cycles.min(most) * misses / (misses + self.hits.0).max(1));
@@ -261,7 +261,7 @@ mod tests {
             budget.received(64, storm_has_more, &mut mixes[0]);
             budget.received(64, other_has_more, &mut mixes[1]);
             let before = budget.cycles;
-            budget.earn(SHARE_OF_THE_PRESSED * 10);
+            budget.earn(SHARE_WHILE_CALM_QUEUE_FULL * 10);
             budget.cycles - before
         };
         assert!(earned(true, false) >= 160);

@@ -84,7 +84,7 @@ struct FlowState {
     used: Millis,
     /// Start of the present reporting interval: the flow's first update, or its first one after a change of the timeout;
     /// each report adds one timeout. `None`: there was no update.
-    expired: Option<Millis>,
+    interval_start: Option<Millis>,
 }
 
 /// The exporter of one bridge.
@@ -148,8 +148,8 @@ impl Exporter {
         flow.tcp_flags |= delta.tcp_flags;
         if delta.used > flow.used {
             flow.used = delta.used;
-            if flow.expired.is_none_or(|expired| self.reconfigured > expired) {
-                flow.expired = Some(now.mono);
+            if flow.interval_start.is_none_or(|start| self.reconfigured > start) {
+                flow.interval_start = Some(now.mono);
             }
         }
     }
@@ -164,7 +164,7 @@ impl Exporter {
     fn report(&mut self, key: Key, now: Now) {
         let timeout = self.settings.active_timeout;
         let Some(flow) = self.flows.get_mut(&key) else { return };
-        flow.expired = Some(flow.expired.unwrap_or_default() + timeout);
+        flow.interval_start = Some(flow.interval_start.unwrap_or_default() + timeout);
         let ended = *flow;
         (flow.packets, flow.bytes, flow.tcp_flags) = (0, 0, 0);
         if ended.packets == 0 {
@@ -258,11 +258,11 @@ impl Exporter {
         let timeout = self.settings.active_timeout;
         if now.mono >= self.next_check && timeout != Millis(0) {
             self.next_check = now.mono + CHECK;
-            let is_due = |flow: &FlowState| now.mono > flow.expired.unwrap_or_default() + timeout;
+            let is_due = |flow: &FlowState| now.mono > flow.interval_start.unwrap_or_default() + timeout;
             let due: Vec<Key> =
                 self.flows.iter().filter(|(_, flow)| is_due(flow)).map(|(key, _)| *key).collect();
             for key in due {
-                let idle = self.flows.get(&key).is_some_and(|f| Some(f.used) < f.expired);
+                let idle = self.flows.get(&key).is_some_and(|f| Some(f.used) < f.interval_start);
                 self.report(key, now);
                 if idle {
                     // The megaflow may have been deleted without a call of `end_flow`.

@@ -33,7 +33,7 @@ pub struct Request {
 
 /// Why a request is not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum RequestError {
     /// The bytes are not a valid HTTP request.
     Malformed,
     /// The request is longer than [`REQUEST_MAX`], or has too many headers or parameters.
@@ -43,29 +43,29 @@ pub enum Refused {
 }
 
 /// Parses the request at the beginning of `bytes`. `None`: the request is not complete.
-pub fn parse(bytes: &[u8]) -> Result<Option<Request>, Refused> {
+pub fn parse(bytes: &[u8]) -> Result<Option<Request>, RequestError> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut parsed = httparse::Request::new(&mut headers);
     match parsed.parse(bytes) {
         Ok(httparse::Status::Complete(_)) => {}
         Ok(httparse::Status::Partial) if bytes.len() < REQUEST_MAX => return Ok(None),
         Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
-            return Err(Refused::TooLarge);
+            return Err(RequestError::TooLarge);
         }
-        Err(_) => return Err(Refused::Malformed),
+        Err(_) => return Err(RequestError::Malformed),
     }
     let head_only = match parsed.method {
         Some("GET") => false,
         Some("HEAD") => true,
-        _ => return Err(Refused::Method),
+        _ => return Err(RequestError::Method),
     };
-    let (target, authority) = parsed.path.and_then(split_target).ok_or(Refused::Malformed)?;
-    let origin = Origin::of(parsed.headers, authority).ok_or(Refused::Malformed)?;
+    let (target, authority) = parsed.path.and_then(split_target).ok_or(RequestError::Malformed)?;
+    let origin = Origin::of(parsed.headers, authority).ok_or(RequestError::Malformed)?;
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let path = if path.is_empty() { "/" } else { path };
     let accepts = parsed.headers.iter().filter(|h| h.name.eq_ignore_ascii_case("accept"));
     let open_metrics = accepts.filter_map(|h| str::from_utf8(h.value).ok()).any(prefers_open_metrics);
-    let path = decode(path).ok_or(Refused::Malformed)?;
+    let path = decode(path).ok_or(RequestError::Malformed)?;
     Ok(Some(Request { head_only, path, query: parse_query(query)?, open_metrics, origin }))
 }
 
@@ -98,17 +98,17 @@ fn prefers_open_metrics(accept: &str) -> bool {
     open > 0.0 && open >= weight("text/plain")
 }
 
-fn parse_query(query: &str) -> Result<Vec<(String, String)>, Refused> {
+fn parse_query(query: &str) -> Result<Vec<(String, String)>, RequestError> {
     let parts: Vec<&str> = query.split('&').filter(|part| !part.is_empty()).collect();
     if parts.len() > PARAMETERS_MAX {
-        return Err(Refused::TooLarge);
+        return Err(RequestError::TooLarge);
     }
     let pair = |part: &str| {
         let (name, value) = part.split_once('=').unwrap_or((part, ""));
         let plain = |text: &str| decode(&text.replace('+', " "));
         Some((plain(name)?, plain(value)?))
     };
-    parts.into_iter().map(pair).collect::<Option<Vec<_>>>().ok_or(Refused::Malformed)
+    parts.into_iter().map(pair).collect::<Option<Vec<_>>>().ok_or(RequestError::Malformed)
 }
 
 /// Decodes percent-encoding such as `%41`. `None`: an escape sequence is invalid, or the text is not UTF-8.
@@ -143,7 +143,7 @@ mod tests {
         }
     }
 
-    fn get(line: &str) -> Result<Option<Request>, Refused> {
+    fn get(line: &str) -> Result<Option<Request>, RequestError> {
         parse(format!("{line} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes())
     }
 
@@ -156,7 +156,7 @@ mod tests {
             ("/api/trace", vec![("bridge", "br0"), ("flow", "in_port=1,ip x"), ("a", "")])
         );
         assert!(get("HEAD /").unwrap().unwrap().head_only);
-        assert_eq!(get("POST /"), Err(Refused::Method));
+        assert_eq!(get("POST /"), Err(RequestError::Method));
         for (target, path) in
             [("http://x/metrics?a", "/metrics"), ("HTTP://[::1]:9310", "/"), ("http://x?a", "/")]
         {
@@ -167,15 +167,15 @@ mod tests {
             );
         }
         for target in ["https://x/", "http:///", "http://", "*", "x:80", "httpé://x/"] {
-            assert_eq!(get(&format!("GET {target}")), Err(Refused::Malformed), "{target}");
+            assert_eq!(get(&format!("GET {target}")), Err(RequestError::Malformed), "{target}");
         }
-        assert_eq!(get("GET /%4"), Err(Refused::Malformed));
-        assert_eq!(get("GET /%ff"), Err(Refused::Malformed));
-        assert_eq!(get(&format!("GET /?{}", "a&".repeat(40))), Err(Refused::TooLarge));
+        assert_eq!(get("GET /%4"), Err(RequestError::Malformed));
+        assert_eq!(get("GET /%ff"), Err(RequestError::Malformed));
+        assert_eq!(get(&format!("GET /?{}", "a&".repeat(40))), Err(RequestError::TooLarge));
         assert_eq!(parse(b"GET / HTTP/1.1\r\nHost"), Ok(None));
-        assert_eq!(parse(&[b'A'; REQUEST_MAX]), Err(Refused::TooLarge));
+        assert_eq!(parse(&[b'A'; REQUEST_MAX]), Err(RequestError::TooLarge));
         let many = format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(100));
-        assert_eq!(parse(many.as_bytes()), Err(Refused::TooLarge));
+        assert_eq!(parse(many.as_bytes()), Err(RequestError::TooLarge));
     }
 
     #[test]

@@ -123,7 +123,7 @@ impl Samples {
         for object in Object::ALL {
             let left = self.left_out[*object as usize];
             if (left > 0 || *object == Object::Port)
-                && let Some(labels) = self.object(Object::Left, &[object.plural()])
+                && let Some(labels) = self.object(Object::LeftOut, &[object.plural()])
             {
                 self.set(&LEFT_OUT, labels, left);
             }

@@ -68,7 +68,7 @@ metrics! {
         /// The version of the switch, and the version of Open vSwitch whose interfaces it has.
         BUILD = "sluice_build_info", Info, None;
     }
-    Left {
+    LeftOut {
         /// Objects that are not in the metrics because their kind has reached its limit.
         LEFT_OUT = "sluice_left_out_objects", Gauge, None;
     }

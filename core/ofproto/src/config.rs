@@ -39,7 +39,7 @@ impl Ofproto {
 
     fn evict_overfull(&mut self, table: u8, now: Millis) -> Effects {
         self.change(now, |c| {
-            while let Some(victim) = overfull(&c.state.tables[usize::from(table)]) {
+            while let Some(victim) = overflow_victim(&c.state.tables[usize::from(table)]) {
                 c.remove(victim, RemovedReason::Eviction);
             }
             Ok(())
@@ -108,7 +108,7 @@ impl Ofproto {
 }
 
 /// The flow to evict; `None` if the table is within its limit or no flow may be evicted.
-fn overfull(table: &Table) -> Option<Arc<crate::rule::Rule>> {
+fn overflow_victim(table: &Table) -> Option<Arc<crate::rule::Rule>> {
     let max = table.config.max_flows? as usize;
     if table.classifier.len() > max { evict::choose_victim(table) } else { None }
 }

@@ -315,16 +315,16 @@ fn learned_flows_are_refreshed() {
 fn learned_flows_are_deleted_with_the_last_learning_flow() {
     let learn =
         openflow::action::Learn { cookie: 0x55, table: 1, delete_learned: true, ..Default::default() };
-    let teacher = FlowMod { actions: vec![Action::Learn(Box::new(learn))], ..add(in_port(1), 0) };
-    let mut o = with(std::slice::from_ref(&teacher));
-    let pupil =
+    let learn_flow = FlowMod { actions: vec![Action::Learn(Box::new(learn))], ..add(in_port(1), 0) };
+    let mut o = with(std::slice::from_ref(&learn_flow));
+    let learned_flow =
         |port| FlowMod { table: 1, new_cookie: 0x55, ..fm(FlowCommand::ModifyStrict, in_port(port), 2) };
-    assert!(!o.learn(&pupil(5), 1, T0, T0).unwrap().is_empty());
-    assert!(o.learn(&pupil(6), 1, T0, T0).unwrap().is_empty(), "the limit is reached");
+    assert!(!o.learn(&learned_flow(5), 1, T0, T0).unwrap().is_empty());
+    assert!(o.learn(&learned_flow(6), 1, T0, T0).unwrap().is_empty(), "the limit is reached");
     o.handle_flow_mod(&FlowMod { table: 1, ..add(in_port(7), 2) }, T0).unwrap();
-    o.handle_flow_mod(&FlowMod { command: FlowCommand::Modify, ..teacher.clone() }, T0).unwrap();
+    o.handle_flow_mod(&FlowMod { command: FlowCommand::Modify, ..learn_flow.clone() }, T0).unwrap();
     assert_eq!(dump(&o).len(), 3);
-    let delete = FlowMod { command: FlowCommand::DeleteStrict, ..teacher };
+    let delete = FlowMod { command: FlowCommand::DeleteStrict, ..learn_flow };
     assert_eq!(o.handle_flow_mod(&delete, T0).unwrap().flows.len(), 2);
     assert_eq!(dump(&o).iter().map(|f| f.1).collect::<Vec<_>>(), [7]);
 }

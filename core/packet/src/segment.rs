@@ -5,7 +5,7 @@
 //! the caller drops and counts it. Sources: RFC 1071, RFC 9293 3.1, RFC 768; metadata as in [`crate::offload`].
 
 /// Offset of the Ethernet type in a frame without VLAN tags.
-const ETHERNET: usize = 12;
+const ETHERTYPE_AT: usize = 12;
 const ETHERTYPE_IPV4: u16 = 0x0800;
 const ETHERTYPE_IPV6: u16 = 0x86dd;
 const IPPROTO_TCP: u8 = 6;
@@ -108,7 +108,7 @@ impl Layout {
 
 /// Finds the headers of an unfragmented TCP or UDP packet; VLAN tags are skipped.
 pub fn layout(frame: &[u8]) -> Option<Layout> {
-    let mut at = ETHERNET;
+    let mut at = ETHERTYPE_AT;
     let mut kind = be16(frame, at)?;
     let mut tags = 0;
     while matches!(kind, 0x8100 | 0x88a8) && tags < 4 {

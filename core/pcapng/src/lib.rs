@@ -7,5 +7,5 @@ mod read;
 mod write;
 
 pub use format::{ETHERNET, RAW_IP};
-pub use read::{Block, BlockError, Blocks, Packet, Statistics};
+pub use read::{Block, BlockError, BlockSplitter, Packet, Statistics};
 pub use write::{Direction, PacketBlock, Writer};

@@ -77,13 +77,13 @@ pub enum Block<'a> {
 
 /// Splits a stream of bytes, which arrives in pieces, into blocks.
 #[derive(Debug, Default)]
-pub struct Blocks {
+pub struct BlockSplitter {
     bytes: Vec<u8>,
     /// Number of bytes at the beginning of `bytes` that belong to blocks returned already.
     done: usize,
 }
 
-impl Blocks {
+impl BlockSplitter {
     /// Appends bytes of the stream.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.done);
@@ -204,7 +204,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn blocks(bytes: &[u8], pieces: usize) -> Vec<String> {
-        let (mut reader, mut out) = (Blocks::default(), Vec::new());
+        let (mut reader, mut out) = (BlockSplitter::default(), Vec::new());
         for piece in bytes.chunks(pieces) {
             reader.push(piece);
             while let Some((_, block)) = reader.next_block().unwrap() {
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn impossible_lengths_are_refused() {
         let refused = |bytes: &[u8]| {
-            let mut reader = Blocks::default();
+            let mut reader = BlockSplitter::default();
             reader.push(bytes);
             reader.next_block().map(|_| ()).unwrap_err()
         };
@@ -269,10 +269,10 @@ mod tests {
             whole.extend(&bytes);
             whole.resize(len as usize - 4, 0);
             whole.extend(len.to_le_bytes());
-            let mut reader = Blocks::default();
+            let mut reader = BlockSplitter::default();
             reader.push(&whole);
             prop_assert!(reader.next_block().unwrap().is_some());
-            let mut reader = Blocks::default();
+            let mut reader = BlockSplitter::default();
             reader.push(&bytes);
             while let Ok(Some(_)) = reader.next_block() {}
         }

@@ -38,5 +38,5 @@ fn main() {
         start.elapsed().as_nanos() as f64 / ITERATIONS as f64
     };
     let best = (0..RUNS).map(run).fold(f64::INFINITY, f64::min);
-    println!("{best:.1} ns a turn");
+    println!("{best:.1} ns per iteration");
 }

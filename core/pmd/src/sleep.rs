@@ -24,11 +24,11 @@ impl SleepMax {
     /// Parses text such as `50,3:200,5:0`: a default, and `core:time` pairs, in microseconds. Items that are not numbers
     /// are skipped; values above the maximum are reduced to it.
     pub fn parse(text: &str) -> SleepMax {
-        SleepMax::parse_and_tell(text, |_| {})
+        SleepMax::parse_with_warnings(text, |_| {})
     }
 
-    /// Parses like [`SleepMax::parse`]; calls `tell` with a message for each item that is skipped or reduced.
-    pub fn parse_and_tell(text: &str, mut tell: impl FnMut(String)) -> SleepMax {
+    /// Parses like [`SleepMax::parse`]; calls `warn` with a message for each item that is skipped or reduced.
+    pub fn parse_with_warnings(text: &str, mut warn: impl FnMut(String)) -> SleepMax {
         let mut max = SleepMax::default();
         for item in text.split([',', ' ', '\t', '\r', '\n']).filter(|i| !i.is_empty()) {
             let mut understood = true;
@@ -57,9 +57,9 @@ impl SleepMax {
                 }
             }
             if !understood {
-                tell(format!("'{item}' is not a valid time and is ignored"));
+                warn(format!("'{item}' is not a valid time and is ignored"));
             } else if reduced {
-                tell(format!("'{item}' is more than {} microseconds, which are used", MAX.0));
+                warn(format!("'{item}' is more than {} microseconds, which are used", MAX.0));
             }
         }
         max

@@ -17,7 +17,7 @@ mod single_rate;
 mod tokens;
 mod two_rate;
 
-pub use outcome::{Invalid, QueueCounts};
+pub use outcome::{InvalidRates, QueueCounts};
 pub use shaper::{ClassSpec, Shaper, ShaperSpec};
 pub use single_rate::{SingleRate, SingleRateSpec};
 pub use two_rate::{TwoRate, TwoRateSpec, TwoRateTree};

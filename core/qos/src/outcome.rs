@@ -2,7 +2,7 @@
 
 /// The rates or bursts are invalid for this policer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Invalid;
+pub struct InvalidRates;
 
 /// Counters of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

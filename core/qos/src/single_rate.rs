@@ -1,7 +1,7 @@
 //! `egress-policer`: one rate and one burst (RFC 2697 with no excess burst). A packet that exceeds the burst is
 //! dropped.
 
-use crate::outcome::Invalid;
+use crate::outcome::InvalidRates;
 use crate::tokens::Tokens;
 use units::Nanos;
 
@@ -20,10 +20,10 @@ pub struct SingleRate(Tokens);
 
 impl SingleRate {
     /// Creates a policer with a full bucket. Neither rate nor burst may be 0.
-    pub fn new(spec: SingleRateSpec, now: Nanos) -> Result<SingleRate, Invalid> {
+    pub fn new(spec: SingleRateSpec, now: Nanos) -> Result<SingleRate, InvalidRates> {
         match spec {
             SingleRateSpec { cir: 1.., cbs: 1.. } => Ok(SingleRate(Tokens::new(spec.cir, spec.cbs, now))),
-            _ => Err(Invalid),
+            _ => Err(InvalidRates),
         }
     }
 
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn what_cannot_pass_anything_is_refused() {
         for (cir, cbs) in [(0, 0), (0, 1), (1, 0)] {
-            assert_eq!(SingleRate::new(SingleRateSpec { cir, cbs }, Nanos(0)).err(), Some(Invalid));
+            assert_eq!(SingleRate::new(SingleRateSpec { cir, cbs }, Nanos(0)).err(), Some(InvalidRates));
         }
     }
 }

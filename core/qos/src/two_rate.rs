@@ -4,7 +4,7 @@
 //! the final one. The packet is dropped if the final colour is red. Packets for a queue that does not exist belong to
 //! queue 0; if queue 0 does not exist either, they are dropped.
 
-use crate::outcome::{Invalid, QueueCounts};
+use crate::outcome::{InvalidRates, QueueCounts};
 use crate::tokens::Tokens;
 use std::collections::BTreeMap;
 use units::Nanos;
@@ -47,9 +47,9 @@ struct Meter {
 
 impl Meter {
     /// Creates a meter with full buckets. A rate without a burst is refused, because no packet would pass.
-    fn new(spec: TwoRateSpec, now: Nanos) -> Result<Meter, Invalid> {
+    fn new(spec: TwoRateSpec, now: Nanos) -> Result<Meter, InvalidRates> {
         if spec.cir != 0 && spec.cbs == 0 || spec.eir != 0 && spec.ebs == 0 {
-            return Err(Invalid);
+            return Err(InvalidRates);
         }
         let (committed, excess) =
             (Tokens::new(spec.cir, spec.cbs, now), Tokens::new(spec.eir, spec.ebs, now));
@@ -82,12 +82,12 @@ pub struct TwoRate {
 
 impl TwoRate {
     /// Creates a policer with full buckets and no queues.
-    pub fn new(port: TwoRateSpec, now: Nanos) -> Result<TwoRate, Invalid> {
+    pub fn new(port: TwoRateSpec, now: Nanos) -> Result<TwoRate, InvalidRates> {
         Ok(TwoRate { port: Meter::new(port, now)?, queues: BTreeMap::new() })
     }
 
     /// Sets the rates of a queue; its counters are kept. If the rates are invalid, the queue is removed.
-    pub fn set_queue(&mut self, queue: u32, spec: TwoRateSpec, now: Nanos) -> Result<(), Invalid> {
+    pub fn set_queue(&mut self, queue: u32, spec: TwoRateSpec, now: Nanos) -> Result<(), InvalidRates> {
         let counts = match self.queues.get(&queue) {
             Some(known) if known.meter.spec == spec => return Ok(()),
             Some(known) => known.counts,

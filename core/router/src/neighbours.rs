@@ -59,7 +59,7 @@ impl Default for NeighbourTable {
 
 impl NeighbourTable {
     /// Stores that the neighbour with address `ip` in the network of a bridge has the Ethernet address `mac`.
-    pub fn note(&mut self, bridge: &str, ip: IpAddr, mac: Mac, now: Millis) -> NeighbourUpdate {
+    pub fn store(&mut self, bridge: &str, ip: IpAddr, mac: Mac, now: Millis) -> NeighbourUpdate {
         let key: Key = (bridge.into(), ip);
         let old = self.remove(&key);
         let requested = old.is_some_and(|n| n.requested);

@@ -132,8 +132,8 @@ fn neighbours_age_and_are_renewed_by_use() {
     assert_eq!(table.set_aging_s(0, Millis(0)), Err(BadAging));
     assert_eq!(table.set_aging_s(3601, Millis(0)), Err(BadAging));
     table.set_aging_s(5, Millis(0)).unwrap();
-    assert_eq!(table.note("br0", a, mac, Millis(0)), NeighbourUpdate::Changed);
-    assert_eq!(table.note("br0", a, mac, Millis(1000)), NeighbourUpdate::Renewed);
+    assert_eq!(table.store("br0", a, mac, Millis(0)), NeighbourUpdate::Changed);
+    assert_eq!(table.store("br0", a, mac, Millis(1000)), NeighbourUpdate::Renewed);
     assert_eq!(table.get("br0", a), Some(mac));
     assert_eq!(table.get("br1", a), None);
     let text = table.text(Millis(1000));
@@ -145,7 +145,7 @@ fn neighbours_age_and_are_renewed_by_use() {
     assert!(table.expire(Millis(8999)).is_empty());
     assert_eq!(table.expire(Millis(9000)).len(), 1);
     assert!(table.is_empty());
-    table.note("br0", a, mac, Millis(0));
+    table.store("br0", a, mac, Millis(0));
     assert!(!table.flush(Some("br1")) && table.flush(Some("br0")) && !table.flush(None));
 }
 
@@ -153,10 +153,10 @@ fn neighbours_age_and_are_renewed_by_use() {
 fn forged_neighbours_do_not_displace_those_in_use() {
     let mut table = NeighbourTable::default();
     let used = ip("10.0.0.1");
-    table.note("br0", used, Mac([2; 6]), Millis(0));
+    table.store("br0", used, Mac([2; 6]), Millis(0));
     table.renew("br0", used, Millis(0));
     for i in 0..40_000u32 {
-        table.note("br0", Ipv4Addr::from_bits(0x0b00_0000 + i).into(), Mac([4; 6]), Millis(1));
+        table.store("br0", Ipv4Addr::from_bits(0x0b00_0000 + i).into(), Mac([4; 6]), Millis(1));
     }
     assert!(table.len() <= 16 * 1024);
     assert_eq!(table.get("br0", used), Some(Mac([2; 6])));

@@ -6,7 +6,7 @@
 
 use crate::threshold::Alpha;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use sync::SharedPart;
+use sync::PoolUsage;
 use sync::quota::OwnerQuota;
 
 /// The number of a queue's slot in a pool.
@@ -31,7 +31,7 @@ impl SlotQuota {
 /// Quotas of a pool. One thread opens and closes slots; any thread may acquire and release.
 #[derive(Debug)]
 pub struct Pool {
-    buffers: SharedPart,
+    buffers: PoolUsage,
     slots: Box<[SlotQuota]>,
 }
 
@@ -39,7 +39,7 @@ impl Pool {
     /// A pool of `buffers` buffers with `slots` slots.
     pub fn new(buffers: u32, slots: u32) -> Pool {
         let slots = (0..slots).map(|_| SlotQuota::default()).collect();
-        Pool { buffers: SharedPart::new(buffers), slots }
+        Pool { buffers: PoolUsage::new(buffers), slots }
     }
 
     /// Number of buffers of the pool.

@@ -4,9 +4,9 @@ use rxpool::{Alpha, LOW_WATERMARK, Pool, PoolSlot, Refill};
 
 /// Lets each queue acquire one burst at a time until none gets more.
 fn greedy(pool: &Pool, queues: &[(PoolSlot, Alpha)]) {
-    while queues.iter().any(|(place, alpha)| {
-        let allowance = pool.allowance(*place, *alpha);
-        pool.acquire(*place, 7, allowance) > 0
+    while queues.iter().any(|(slot, alpha)| {
+        let allowance = pool.allowance(*slot, *alpha);
+        pool.acquire(*slot, 7, allowance) > 0
     }) {}
 }
 
@@ -26,8 +26,8 @@ fn greedy_queues_converge_to_their_share() {
                 let share = alpha / (1.0 + k as f64 * alpha) * f64::from(shared);
                 settle(&pool, &queues, reserve);
                 // A burst is 16 buffers, and numbers of buffers are rounded.
-                for (place, _) in &queues {
-                    let beyond = f64::from(pool.held(*place) - reserve);
+                for (slot, _) in &queues {
+                    let beyond = f64::from(pool.held(*slot) - reserve);
                     assert!(
                         (beyond - share).abs() <= 17.0 + 0.01 * share,
                         "{alpha} {k}: {beyond}, not {share}"
@@ -42,20 +42,20 @@ fn greedy_queues_converge_to_their_share() {
 fn settle(pool: &Pool, queues: &[(PoolSlot, Alpha)], reserve: u32) {
     const BURST: u32 = 16;
     for _ in 0..1000 {
-        for (place, alpha) in queues {
-            pool.release(*place, BURST.min(pool.held(*place) - reserve));
-            pool.acquire(*place, u32::MAX / 2, pool.allowance(*place, *alpha));
+        for (slot, alpha) in queues {
+            pool.release(*slot, BURST.min(pool.held(*slot) - reserve));
+            pool.acquire(*slot, u32::MAX / 2, pool.allowance(*slot, *alpha));
         }
     }
 }
 
 /// A pool that other queues have filled without any threshold: a new queue gets a slot with its reserve, or none.
 #[test]
-fn a_queue_that_comes_last_gets_its_reserve_or_no_place() {
+fn a_queue_that_comes_last_gets_its_reserve_or_no_slot() {
     let pool = Pool::new(4096, 16);
     let first: Vec<_> = (0..15).filter_map(|_| Some((pool.open(LOW_WATERMARK)?, Alpha::MAX))).collect();
-    for (place, _) in &first {
-        pool.acquire(*place, u32::MAX / 2, u32::MAX / 2);
+    for (slot, _) in &first {
+        pool.acquire(*slot, u32::MAX / 2, u32::MAX / 2);
     }
     assert_eq!((first.len(), pool.shared().1, pool.open(LOW_WATERMARK)), (15, 0, None));
     pool.release(first[0].0, LOW_WATERMARK);
@@ -68,15 +68,15 @@ fn a_queue_that_comes_last_gets_its_reserve_or_no_place() {
 #[test]
 fn places_that_are_free_cost_nothing() {
     let pool = Pool::new(4096, 16);
-    let place = pool.open(LOW_WATERMARK).unwrap();
-    assert_eq!(pool.allowance(place, Alpha::ONE), LOW_WATERMARK + (4096 - LOW_WATERMARK) / 2);
-    pool.close(place);
+    let slot = pool.open(LOW_WATERMARK).unwrap();
+    assert_eq!(pool.allowance(slot, Alpha::ONE), LOW_WATERMARK + (4096 - LOW_WATERMARK) / 2);
+    pool.close(slot);
     assert_eq!(pool.shared(), (4096, 4096));
 }
 
 /// A queue of the test, as its owner sees it.
 struct Queue {
-    place: PoolSlot,
+    slot: PoolSlot,
     reserve: u32,
     held: u32,
     alpha: Alpha,
@@ -102,8 +102,8 @@ fn nothing_leaks_and_no_reserve_starves() {
             assert_eq!(pool.shared(), (buffers - reserves, buffers - used), "seed {seed}");
         }
         for q in &queues {
-            pool.release(q.place, q.held);
-            pool.close(q.place);
+            pool.release(q.slot, q.held);
+            pool.close(q.slot);
         }
         assert_eq!((pool.held_by_all(), pool.slots().0), (0, 0), "seed {seed}");
         assert_eq!(pool.shared().0, pool.shared().1, "seed {seed}");
@@ -113,9 +113,9 @@ fn nothing_leaks_and_no_reserve_starves() {
 fn step(pool: &Pool, queues: &mut Vec<Queue>, rng: &mut fastrand::Rng) {
     if queues.is_empty() || rng.u8(0..10) == 0 {
         let reserve = rng.u32(0..100);
-        if let Some(place) = pool.open(reserve) {
-            assert!(queues.iter().all(|q| q.place != place), "one queue for a place");
-            queues.push(Queue { place, reserve, held: 0, alpha: Alpha::ONE, closed: false });
+        if let Some(slot) = pool.open(reserve) {
+            assert!(queues.iter().all(|q| q.slot != slot), "one queue for a slot");
+            queues.push(Queue { slot, reserve, held: 0, alpha: Alpha::ONE, closed: false });
         }
         return;
     }
@@ -124,7 +124,7 @@ fn step(pool: &Pool, queues: &mut Vec<Queue>, rng: &mut fastrand::Rng) {
     match rng.u8(0..8) {
         // The queue is removed; or it is closed while its buffers are still in use, and removed when they are free.
         0 if !queue.closed => {
-            pool.close(queue.place);
+            pool.close(queue.slot);
             (queue.closed, queue.reserve) = (true, 0);
         }
         1 => queue.alpha = Alpha::new(rng.f64() * 8.0),
@@ -132,17 +132,17 @@ fn step(pool: &Pool, queues: &mut Vec<Queue>, rng: &mut fastrand::Rng) {
         2..5 if !queue.closed => {
             let want = rng.u32(0..3000);
             let allowance = match rng.bool() {
-                true => pool.allowance(queue.place, queue.alpha),
+                true => pool.allowance(queue.slot, queue.alpha),
                 false => u32::MAX / 2,
             };
-            let got = pool.acquire(queue.place, want, allowance);
+            let got = pool.acquire(queue.slot, want, allowance);
             assert!(got <= want);
             assert!(queue.held + got >= queue.reserve.min(queue.held + want), "a reserve is always granted");
             queue.held += got;
         }
         _ => {
             let n = rng.u32(0..=queue.held);
-            pool.release(queue.place, n);
+            pool.release(queue.slot, n);
             queue.held -= n;
         }
     }
@@ -157,9 +157,9 @@ fn an_idle_queue_gives_back() {
     let pool = Pool::new(2304, 2);
     let (a, b) = (pool.open(LOW_WATERMARK).unwrap(), pool.open(LOW_WATERMARK).unwrap());
     let mut refill = Refill::new(LOW_WATERMARK, 2048);
-    let post = |refill: &Refill, place| {
-        let target = refill.target(pool.allowance(place, Alpha::ONE));
-        pool.acquire(place, target.saturating_sub(pool.held(place)), target)
+    let post = |refill: &Refill, slot| {
+        let target = refill.target(pool.allowance(slot, Alpha::ONE));
+        pool.acquire(slot, target.saturating_sub(pool.held(slot)), target)
     };
     assert_eq!(post(&refill, a), LOW_WATERMARK);
     refill.record_poll(true);

@@ -77,7 +77,7 @@ pub const OTHERS: &[Setting] = &[
         .doc("Makes a device of the bond's name."),
     column("fake_bridge")
         .flag(false)
-        .elsewhere("ovs-vsctl")
+        .other_program("ovs-vsctl")
         .doc("Tools show the port as a bridge of its own."),
     oc("bond-detect-mode")
         .choice(&["carrier", "miimon"], "carrier")
@@ -87,5 +87,5 @@ pub const OTHERS: &[Setting] = &[
         .int(1, I32, 200)
         .without_effect("carrier changes are detected at once")
         .doc("Milliseconds between two checks of a link."),
-    oc("transient").flag(false).elsewhere("ovs-ctl").doc("The port is removed when the host starts."),
+    oc("transient").flag(false).other_program("ovs-ctl").doc("The port is removed when the host starts."),
 ];

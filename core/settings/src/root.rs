@@ -162,8 +162,17 @@ pub const OTHERS: &[Setting] = &[
             "memory for connections is allocated on demand; `dpctl/ct-set-maxconns` limits their number",
         )
         .doc("Size of connection tables."),
-    oc("private_key").text("a file").elsewhere("ovs-monitor-ipsec").doc("The private key for IPsec tunnels."),
-    oc("certificate").text("a file").elsewhere("ovs-monitor-ipsec").doc("The certificate for IPsec tunnels."),
-    oc("ca_cert").text("a file").elsewhere("ovs-monitor-ipsec").doc("The CA for IPsec tunnels."),
-    oc("ipsec_skb_mark").text("VALUE[/MASK]").elsewhere("ovs-monitor-ipsec").doc("Marks packets for IPsec."),
+    oc("private_key")
+        .text("a file")
+        .other_program("ovs-monitor-ipsec")
+        .doc("The private key for IPsec tunnels."),
+    oc("certificate")
+        .text("a file")
+        .other_program("ovs-monitor-ipsec")
+        .doc("The certificate for IPsec tunnels."),
+    oc("ca_cert").text("a file").other_program("ovs-monitor-ipsec").doc("The CA for IPsec tunnels."),
+    oc("ipsec_skb_mark")
+        .text("VALUE[/MASK]")
+        .other_program("ovs-monitor-ipsec")
+        .doc("Marks packets for IPsec."),
 ];

@@ -17,7 +17,7 @@ pub enum Effect {
     /// setting that needs the part.
     Detail(Part),
     /// Another program implements the setting; the text is its name.
-    Elsewhere(&'static str),
+    OtherProgram(&'static str),
 }
 
 /// When a change takes effect.
@@ -169,8 +169,8 @@ impl Setting {
         self
     }
 
-    pub(crate) const fn elsewhere(mut self, who: &'static str) -> Setting {
-        self.effect = Effect::Elsewhere(who);
+    pub(crate) const fn other_program(mut self, program: &'static str) -> Setting {
+        self.effect = Effect::OtherProgram(program);
         self
     }
 

@@ -17,7 +17,7 @@ impl Effect {
             Effect::Partly(what) => format!("partly: {what}"),
             Effect::None(why) => format!("none: {why}"),
             Effect::NotBuilt(part) | Effect::Detail(part) => format!("none: {}", part.missing()),
-            Effect::Elsewhere(who) => format!("in {who}"),
+            Effect::OtherProgram(program) => format!("in {program}"),
         }
     }
 }

@@ -34,7 +34,7 @@ impl Setting {
     }
 
     /// Applies the setting's range and default to a number from an integer column or from text.
-    pub fn hold(&self, given: Option<i64>) -> Option<i64> {
+    pub fn effective_number(&self, given: Option<i64>) -> Option<i64> {
         let Value::Int { min, max, default, outside } = self.value else { return None };
         match (given, outside) {
             (Some(n), _) if (min..=max).contains(&n) => Some(n),
@@ -46,7 +46,7 @@ impl Setting {
 
     /// The number, or the default if the entry has one.
     pub fn opt_number(&self, map: &BTreeMap<String, String>) -> Option<i64> {
-        self.hold(self.get(map).and_then(number))
+        self.effective_number(self.get(map).and_then(number))
     }
 
     /// The number of a setting that has a default.

@@ -30,5 +30,5 @@ pub use cache_padded::CachePadded;
 pub use index_stack::IndexStack;
 pub use lanes::{Lane, LaneCount, Lanes};
 pub use mailbox::{Mailbox, SleepFlag};
-pub use quota::SharedPart;
+pub use quota::PoolUsage;
 pub use try_lock::{TryGuard, TryLock};

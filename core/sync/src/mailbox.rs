@@ -42,7 +42,7 @@ impl<T> Mailbox<T> {
 
     /// Returns whether there may be items. May be false shortly after a post, but then becomes true without another post.
     #[inline]
-    pub fn has_mail(&self) -> bool {
+    pub fn may_have_items(&self) -> bool {
         self.has_items.load(Ordering::Acquire)
     }
 
@@ -63,7 +63,7 @@ impl<T> Mailbox<T> {
     /// lock.
     #[inline]
     pub fn try_take_all(&self, out: &mut VecDeque<T>) -> bool {
-        if !self.has_mail() {
+        if !self.may_have_items() {
             return false;
         }
         let mut items = match self.items.try_lock() {
@@ -124,14 +124,14 @@ mod tests {
     #[test]
     fn items_come_out_in_their_order() {
         let mailbox = Mailbox::default();
-        assert!(!mailbox.has_mail() && mailbox.is_empty() && mailbox.take().is_none());
+        assert!(!mailbox.may_have_items() && mailbox.is_empty() && mailbox.take().is_none());
         mailbox.post(1);
-        assert!(mailbox.has_mail() && !mailbox.post_all([2, 3]));
+        assert!(mailbox.may_have_items() && !mailbox.post_all([2, 3]));
         assert_eq!(mailbox.take(), Some(1));
         let mut rest = VecDeque::new();
         assert!(mailbox.try_take_all(&mut rest) && !mailbox.try_take_all(&mut rest));
         assert_eq!(rest, [2, 3]);
-        assert!(mailbox.post_all([4]) && mailbox.take() == Some(4) && !mailbox.has_mail());
+        assert!(mailbox.post_all([4]) && mailbox.take() == Some(4) && !mailbox.may_have_items());
     }
 
     #[test]

@@ -8,15 +8,15 @@ use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Size and usage of a pool that several owners share, reserves included.
 #[derive(Debug)]
-pub struct SharedPart {
+pub struct PoolUsage {
     size: u32,
     used: AtomicU32,
 }
 
-impl SharedPart {
+impl PoolUsage {
     /// A pool of `size` buffers, none of them used.
-    pub fn new(size: u32) -> SharedPart {
-        SharedPart { size, used: AtomicU32::new(0) }
+    pub fn new(size: u32) -> PoolUsage {
+        PoolUsage { size, used: AtomicU32::new(0) }
     }
 
     /// Number of buffers of the pool.
@@ -50,7 +50,7 @@ pub struct OwnerQuota(AtomicU64);
 impl OwnerQuota {
     /// Opens the quota with this reserve. `false`: the pool has fewer unused buffers. The quota must be closed, and its owner must hold no
     /// buffers.
-    pub fn open(&self, shared: &SharedPart, reserve: u32) -> bool {
+    pub fn open(&self, shared: &PoolUsage, reserve: u32) -> bool {
         let opens = shared.add_usage(reserve);
         if opens {
             self.0.store(u64::from(reserve) << 32, Ordering::Relaxed);
@@ -60,7 +60,7 @@ impl OwnerQuota {
 
     /// Closes the quota and releases its reserve, except for buffers that the owner still holds; these are released when
     /// [`release`](Self::release) is called for them.
-    pub fn close(&self, shared: &SharedPart) {
+    pub fn close(&self, shared: &PoolUsage) {
         let (reserve, held) = halves(self.0.fetch_and(u64::from(u32::MAX), Ordering::AcqRel));
         shared.subtract_usage(reserve.saturating_sub(held));
     }
@@ -77,7 +77,7 @@ impl OwnerQuota {
 
     /// Acquires quota for up to `want` buffers, so that the owner holds at most `allowance`; returns how many. Buffers within the reserve
     /// are always granted.
-    pub fn acquire(&self, shared: &SharedPart, want: u32, allowance: u32) -> u32 {
+    pub fn acquire(&self, shared: &PoolUsage, want: u32, allowance: u32) -> u32 {
         let mut word = self.0.load(Ordering::Relaxed);
         loop {
             let (reserve, held) = halves(word);
@@ -112,7 +112,7 @@ impl OwnerQuota {
     }
 
     /// Releases the quota of `n` buffers that the owner has freed.
-    pub fn release(&self, shared: &SharedPart, n: u32) {
+    pub fn release(&self, shared: &PoolUsage, n: u32) {
         let (reserve, before) = halves(self.0.fetch_sub(n.into(), Ordering::Release));
         shared.subtract_usage(reserve.max(before) - reserve.max(before - n));
     }
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn reserve_first_then_what_is_shared() {
-        let shared = SharedPart::new(18);
+        let shared = PoolUsage::new(18);
         let (a, b, c) = (OwnerQuota::default(), OwnerQuota::default(), OwnerQuota::default());
         assert!(a.open(&shared, 4) && b.open(&shared, 4));
         assert_eq!(a.acquire(&shared, 100, 100), 14);
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_closed_quota_releases_what_it_does_not_hold() {
-        let shared = SharedPart::new(20);
+        let shared = PoolUsage::new(20);
         let owners = [OwnerQuota::default(), OwnerQuota::default()];
         assert!(owners.iter().all(|owner| owner.open(&shared, 6)));
         assert_eq!((owners[0].acquire(&shared, 4, 20), owners[1].acquire(&shared, 9, 20)), (4, 9));

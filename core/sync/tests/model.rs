@@ -11,7 +11,7 @@ use loom::thread;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use sync::quota::OwnerQuota;
-use sync::{Arena, IndexStack, Mailbox, SharedPart, SleepFlag, TryLock};
+use sync::{Arena, IndexStack, Mailbox, PoolUsage, SleepFlag, TryLock};
 
 /// A value whose creation, reads and drop the checker tracks.
 struct TrackedValue(UnsafeCell<u32>);
@@ -139,7 +139,7 @@ impl<T> Sleeper<T> {
     /// The taker: returns the next item, after sleeping if necessary.
     fn wait(&self) -> T {
         loop {
-            if self.mailbox.has_mail() {
+            if self.mailbox.may_have_items() {
                 if let Some(item) = self.mailbox.take() {
                     return item;
                 }
@@ -163,7 +163,7 @@ impl<T> Sleeper<T> {
 
 /// No wake-up is lost with two posters and a taker that sleeps between their items.
 #[test]
-fn a_sleeper_hears_of_every_item() {
+fn no_wake_up_is_lost() {
     check(3, || {
         let sleeper = Sleeper::new();
         let [taker, poster] = [Arc::clone(&sleeper), Arc::clone(&sleeper)];
@@ -240,7 +240,7 @@ enum Order {
 /// Hand-over of a queue: its thread is ordered to hand it over to another thread, which may be ordered to remove the queue before it has
 /// received it. The orders for a queue take effect in sequence, and the queue ends at the thread that got the last order.
 #[test]
-fn a_queue_on_its_way_meets_its_orders() {
+fn orders_for_a_queue_in_hand_over_take_effect_in_sequence() {
     check(2, || {
         let (first, second) = (Sleeper::new(), Sleeper::new());
         let to = Arc::clone(&second);
@@ -279,7 +279,7 @@ unsafe impl Sync for Memory {}
 /// A pool: free buffers, the shared part, and two owners with a reserve of one buffer each.
 struct Buffers {
     free: IndexStack,
-    shared: SharedPart,
+    shared: PoolUsage,
     owners: [OwnerQuota; 2],
 }
 
@@ -305,7 +305,7 @@ fn a_reserve_is_there_whatever_others_take() {
     check(2, || {
         let pool = Buffers {
             free: IndexStack::new(3).unwrap(),
-            shared: SharedPart::new(3),
+            shared: PoolUsage::new(3),
             owners: Default::default(),
         };
         assert!(pool.owners.iter().all(|owner| owner.open(&pool.shared, 1)));
@@ -325,7 +325,7 @@ fn a_reserve_is_there_whatever_others_take() {
 #[test]
 fn a_closed_account_leaves_nothing_behind() {
     check(3, || {
-        let state = Arc::new((SharedPart::new(3), OwnerQuota::default()));
+        let state = Arc::new((PoolUsage::new(3), OwnerQuota::default()));
         assert!(state.1.open(&state.0, 2));
         assert_eq!(state.1.acquire(&state.0, 3, 3), 3);
         let other = Arc::clone(&state);

@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 /// The part of a tunnel port's configuration that its headers depend on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Shape {
+pub struct HeaderConfig {
     /// GRE: the header has a key.
     pub key: bool,
     /// GRE and GTP-U: the header has a sequence number.
@@ -61,7 +61,7 @@ pub struct Request<'a> {
     /// The ethertype of the inner packet.
     pub dl_type: u16,
     /// The port's configuration.
-    pub shape: &'a Shape,
+    pub config: &'a HeaderConfig,
 }
 
 /// Result of [`build()`].
@@ -149,7 +149,7 @@ fn push_ip(request: &Request<'_>, out: &mut Vec<u8>) -> Result<bool, BuildError>
             Ok(false)
         }
         (IpAddr::V6(src), IpAddr::V6(dst)) => {
-            let label = if request.kind == Kind::Srv6 { request.shape.flow_label as u32 } else { 0 };
+            let label = if request.kind == Kind::Srv6 { request.config.flow_label as u32 } else { 0 };
             let first = 6 << 28 | u32::from(t.ip_tos) << 20 | label;
             out.extend(wire::ETHERTYPE_IPV6.to_be_bytes());
             out.extend(first.to_be_bytes());
@@ -187,7 +187,7 @@ fn vni_word(request: &Request<'_>) -> [u8; 4] {
 fn vxlan_header(request: &Request<'_>, gbp: bool) -> Result<Vec<u8>, BuildError> {
     let t = request.tunnel;
     let mut first = vxlan::I;
-    if request.shape.gpe {
+    if request.config.gpe {
         let ethertype = ethertype_of(request.packet_type)?;
         let next = wire::VXLAN_NEXT.iter().find(|(_, e)| *e == ethertype).ok_or(BuildError::PacketType)?;
         first |= vxlan::P | u32::from(next.0);
@@ -230,7 +230,7 @@ fn has_critical(mut options: &[u8]) -> bool {
 fn gre_header(request: &Request<'_>) -> Result<Vec<u8>, BuildError> {
     let ethertype = ethertype_of(request.packet_type)?;
     let csum = request.tunnel.flags & flag::CSUM != 0;
-    let parts = [(csum, gre::CSUM), (request.shape.key, gre::KEY), (request.shape.seq, gre::SEQ)];
+    let parts = [(csum, gre::CSUM), (request.config.key, gre::KEY), (request.config.seq, gre::SEQ)];
     let flags = parts.iter().filter(|(on, _)| *on).fold(0, |all, (_, bit)| all | bit);
     let mut out = flags.to_be_bytes().to_vec();
     out.extend(ethertype.to_be_bytes());
@@ -273,7 +273,7 @@ fn gtpu_header(request: &Request<'_>) -> Vec<u8> {
     let t = request.tunnel;
     let flags = if t.gtpu_flags == 0 { gtpu::FLAGS } else { t.gtpu_flags };
     let message = if t.gtpu_msgtype == 0 { gtpu::G_PDU } else { t.gtpu_msgtype };
-    let seq = request.shape.seq;
+    let seq = request.config.seq;
     let mut out = vec![if seq { flags | gtpu::S } else { flags }, message, 0, 0];
     out.extend((t.tun_id as u32).to_be_bytes());
     if seq {
@@ -290,7 +290,7 @@ fn srv6_header(request: &Request<'_>) -> Result<Vec<u8>, BuildError> {
         _ => return Err(BuildError::PacketType),
     };
     let alone = [dst];
-    let segments = if request.shape.segments.is_empty() { &alone[..] } else { &request.shape.segments };
+    let segments = if request.config.segments.is_empty() { &alone[..] } else { &request.config.segments };
     let n = u8::try_from(segments.len()).ok().filter(|n| *n <= u8::MAX / 2).ok_or(BuildError::Segments)?;
     if segments.first() != Some(&dst) {
         return Err(BuildError::Segments);

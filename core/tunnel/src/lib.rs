@@ -19,7 +19,7 @@ mod popped;
 mod template;
 mod wire;
 
-pub use build::{BuildError, BuiltHeader, FlowLabel, Request, Shape, build};
+pub use build::{BuildError, BuiltHeader, FlowLabel, HeaderConfig, Request, build};
 pub use checks::ChecksumCounts;
 pub use fast_pop::{FastChecksumCounts, FastGeneve, FastPop, FastVxlan, HeaderLengths};
 pub use fast_push::{FastPush, add_to_id};

@@ -10,7 +10,7 @@ const V6: [&str; 2] = ["2001:cafe::88", "2001:cafe::92"];
 /// A frame of 60 bytes.
 const FRAME: [u8; 60] = [0x5a; 60];
 
-fn request<'a>(kind: Kind, ends: [&str; 2], tunnel: &'a Tunnel, shape: &'a Shape) -> Request<'a> {
+fn request<'a>(kind: Kind, ends: [&str; 2], tunnel: &'a Tunnel, config: &'a HeaderConfig) -> Request<'a> {
     let [src, dst] = ends.map(|a| a.parse::<IpAddr>().unwrap());
     Request {
         kind,
@@ -23,7 +23,7 @@ fn request<'a>(kind: Kind, ends: [&str; 2], tunnel: &'a Tunnel, shape: &'a Shape
         options: &[],
         packet_type: 0,
         dl_type: 0x0800,
-        shape,
+        config,
     }
 }
 
@@ -66,8 +66,9 @@ fn fast_and_general_path_put_the_same_header() {
     for (ends, csum) in [(V4, false), (V6, false), (V4, true)] {
         for options in [&options[..0], &options[..20], &options[..]] {
             for headroom in [usize::MAX, 70, 10] {
-                let (t, shape) = (Tunnel { flags: if csum { 6 } else { 2 }, ..tunnel(5) }, Shape::default());
-                let kind = request(Kind::Geneve, ends, &t, &shape);
+                let (t, config) =
+                    (Tunnel { flags: if csum { 6 } else { 2 }, ..tunnel(5) }, HeaderConfig::default());
+                let kind = request(Kind::Geneve, ends, &t, &config);
                 let built = build(&Request { options, ..kind }).unwrap();
                 let template = Template::new(&built.bytes, built.tunnel_type).unwrap();
                 let mut frame = pool.frame_of(&FRAME).unwrap();
@@ -85,15 +86,15 @@ fn fast_and_general_path_put_the_same_header() {
         }
     }
     let mut long = pool.frame_of(&vec![0; 65_530]).unwrap();
-    let built = build(&request(Kind::Geneve, V4, &tunnel(5), &Shape::default())).unwrap();
+    let built = build(&request(Kind::Geneve, V4, &tunnel(5), &HeaderConfig::default())).unwrap();
     let template = Template::new(&built.bytes, built.tunnel_type).unwrap();
     assert_eq!(template.push_on(&mut long, &each), None);
 }
 
 #[test]
 fn vxlan_as_on_the_wire() {
-    let (t, shape) = (tunnel(123), Shape::default());
-    let built = build(&request(Kind::Vxlan { gbp: false }, V4, &t, &shape)).unwrap();
+    let (t, config) = (tunnel(123), HeaderConfig::default());
+    let built = build(&request(Kind::Vxlan { gbp: false }, V4, &t, &config)).unwrap();
     assert_eq!((built.bytes.len(), built.tunnel_type), (50, 4));
     let packet = pushed(&built, &FRAME, &PerPacket { source_port: 0xc000, ..PerPacket::default() });
     let want = "f8bc124434b6aa55aa55000008004500006000004000401133d8010102580101025cc00012b5004c000008000000\
@@ -116,7 +117,7 @@ fn each_kind_is_read_back_as_it_was_written() {
         (Kind::Erspan, 0x3ff),
         (Kind::Gtpu, 7),
     ];
-    let shape = Shape { key: true, seq: true, ..Shape::default() };
+    let config = HeaderConfig { key: true, seq: true, ..HeaderConfig::default() };
     for (kind, key) in kinds {
         for (ends, csum) in [(V4, false), (V4, true), (V6, true)] {
             for erspan_ver in [1, 2] {
@@ -126,7 +127,7 @@ fn each_kind_is_read_back_as_it_was_written() {
                 let t = Tunnel { flags, gbp_id: 0x1234, gbp_flags: 0x48, ip_tos: 0x10, ..erspan };
                 let inner = [&[0x45; 1], &FRAME[..]].concat();
                 let packet_type = if kind == Kind::Gtpu { 0x1_0800 } else { 0 };
-                let built = build(&Request { packet_type, ..request(kind, ends, &t, &shape) }).unwrap();
+                let built = build(&Request { packet_type, ..request(kind, ends, &t, &config) }).unwrap();
                 let each = PerPacket { source_port: 40_000, seq: 0x0102_0304, timestamp: 9, label: 0 };
                 let packet = pushed(&built, &inner, &each);
                 let popped = pop(kind, &packet).unwrap_or_else(|e| panic!("{kind:?} {ends:?}: {e:?}"));
@@ -149,9 +150,9 @@ fn each_kind_is_read_back_as_it_was_written() {
 
 #[test]
 fn geneve_options_are_read_back_and_checked() {
-    let (t, shape) = (tunnel(5), Shape::default());
+    let (t, config) = (tunnel(5), HeaderConfig::default());
     let options = [0xff, 0xff, 0x80, 1, 0, 0, 0, 0xa, 0, 1, 2, 0];
-    let request = Request { options: &options, dst_port: 6081, ..request(Kind::Geneve, V4, &t, &shape) };
+    let request = Request { options: &options, dst_port: 6081, ..request(Kind::Geneve, V4, &t, &config) };
     let built = build(&request).unwrap();
     assert_eq!(built.bytes[43], 0x40, "a critical option");
     let mut packet = pushed(&built, &FRAME, &PerPacket::default());
@@ -172,8 +173,8 @@ fn geneve_options_are_read_back_and_checked() {
 fn srv6_lists_its_segments_in_reverse() {
     let t = tunnel(0);
     let segments: Vec<_> = ["2001:cafe::92", "2001:cafe::93"].map(|a| a.parse().unwrap()).into();
-    let shape = Shape { segments, flow_label: FlowLabel::Compute, ..Shape::default() };
-    let request = Request { packet_type: 0x1_0800, ..request(Kind::Srv6, V6, &t, &shape) };
+    let config = HeaderConfig { segments, flow_label: FlowLabel::Compute, ..HeaderConfig::default() };
+    let request = Request { packet_type: 0x1_0800, ..request(Kind::Srv6, V6, &t, &config) };
     let built = build(&request).unwrap();
     assert_eq!((built.bytes.len(), built.bytes[17], built.tunnel_type), (94, 2, 112));
     assert_eq!(built.bytes[54..62], [4, 4, 4, 1, 1, 0, 0, 0]);
@@ -191,15 +192,15 @@ fn srv6_lists_its_segments_in_reverse() {
 
 #[test]
 fn values_that_the_header_cannot_hold_are_refused() {
-    let (t, shape) = (tunnel(0x400), Shape::default());
+    let (t, config) = (tunnel(0x400), HeaderConfig::default());
     let error = |kind, packet_type| {
-        build(&Request { packet_type, ..request(kind, V4, &t, &shape) }).map(|b| b.bytes.len())
+        build(&Request { packet_type, ..request(kind, V4, &t, &config) }).map(|b| b.bytes.len())
     };
     assert_eq!(error(Kind::Erspan, 0), Err(BuildError::Key));
     assert_eq!(error(Kind::Vxlan { gbp: false }, 0x1_0800), Err(BuildError::PacketType));
     assert_eq!(error(Kind::Geneve, 0x1_0800), Err(BuildError::PacketType));
     assert_eq!(error(Kind::Gre, 0x1_0800), Ok(38));
-    let gpe = Shape { gpe: true, ..Shape::default() };
+    let gpe = HeaderConfig { gpe: true, ..HeaderConfig::default() };
     let next = |packet_type| {
         let request = Request { packet_type, ..request(Kind::Vxlan { gbp: false }, V4, &t, &gpe) };
         build(&request).map(|b| b.bytes[42..46].to_vec())
@@ -212,8 +213,8 @@ fn values_that_the_header_cannot_hold_are_refused() {
 
 #[test]
 fn invalid_headers_have_reasons() {
-    let (t, shape) = (tunnel(1), Shape::default());
-    let built = build(&request(Kind::Vxlan { gbp: false }, V4, &t, &shape)).unwrap();
+    let (t, config) = (tunnel(1), HeaderConfig::default());
+    let built = build(&request(Kind::Vxlan { gbp: false }, V4, &t, &config)).unwrap();
     let good = pushed(&built, &FRAME, &PerPacket::default());
     let vxlan = Kind::Vxlan { gbp: false };
     let with = |at: usize, value: u8| {
@@ -245,7 +246,7 @@ fn invalid_headers_have_reasons() {
     options[24..26].copy_from_slice(&sum.to_be_bytes());
     assert_eq!(pop(vxlan, &options), Err(PopError::IpOptions));
     // The padding of a short frame is not part of the packet.
-    let request = Request { packet_type: 0x1_0800, ..request(Kind::Gre, V4, &t, &shape) };
+    let request = Request { packet_type: 0x1_0800, ..request(Kind::Gre, V4, &t, &config) };
     let short = pushed(&build(&request).unwrap(), &[0x45; 20], &PerPacket::default());
     let padded = [&short[..], &[0; 2]].concat();
     assert_eq!((short.len(), pop(Kind::Gre, &padded).map(|p| p.end)), (58, Ok(58)));
@@ -256,8 +257,8 @@ fn invalid_headers_have_reasons() {
 fn checksums_are_counted() {
     use packet::rx_checksums::RxChecksum;
     let kind = Kind::Vxlan { gbp: false };
-    let (t, shape) = (Tunnel { flags: wire::flag::CSUM, ..tunnel(1) }, Shape::default());
-    let good = pushed(&build(&request(kind, V4, &t, &shape)).unwrap(), &FRAME, &PerPacket::default());
+    let (t, config) = (Tunnel { flags: wire::flag::CSUM, ..tunnel(1) }, HeaderConfig::default());
+    let good = pushed(&build(&request(kind, V4, &t, &config)).unwrap(), &FRAME, &PerPacket::default());
     let (mut wrong_ip, mut wrong_udp) = (good.clone(), good.clone());
     wrong_ip[24] ^= 1;
     wrong_udp[40] ^= 1;
@@ -289,8 +290,9 @@ fn fast_path_reads_as_pop_does() {
             .into_iter()
             .chain([(Kind::Vxlan { gbp: false }, &[][..])])
         {
-            let (t, shape) = (Tunnel { flags: if csum { 6 } else { 2 }, ..tunnel(5) }, Shape::default());
-            let built = build(&Request { options, ..request(kind, ends, &t, &shape) }).unwrap();
+            let (t, config) =
+                (Tunnel { flags: if csum { 6 } else { 2 }, ..tunnel(5) }, HeaderConfig::default());
+            let built = build(&Request { options, ..request(kind, ends, &t, &config) }).unwrap();
             let each = PerPacket { source_port: 0xc123, ..PerPacket::default() };
             let good = pushed(&built, &FRAME, &each);
             assert_eq!(pop_fast(kind, &good), pop(kind, &good).ok(), "{kind:?} {ends:?} {csum}");

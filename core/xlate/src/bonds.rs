@@ -44,7 +44,7 @@ impl<'a> Walk<'a> {
     /// Outputs to a bond whose link a hash of the connection selects: by `lb_output` if the datapath has the bond's buckets,
     /// otherwise by hashing and recirculation. Both actions contain the id of the bond's frozen state, to which the megaflow
     /// has a reference.
-    pub(crate) fn push_shared(&mut self, shared: BondHash) {
+    pub(crate) fn push_bond_hash_output(&mut self, shared: BondHash) {
         let Some(id) = self.store_frozen(Frozen::of_bond(self.bridge.id, shared.bundle)) else { return };
         if shared.in_datapath {
             return self.out.actions.push(DpAction::LbOutput(LbOutput { bond_id: id }));

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_that_differs_is_told() {
+    fn differences_contain_every_changed_word() {
         for word in 0..FLOW_WORDS {
             let mut flow = Flow::ONES;
             flow.words_mut()[word] ^= 1 << 40;
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_doubt_is_compared() {
+    fn marked_words_are_compared() {
         let (before, mut now, mut changed) = (Flow::ZERO, Flow::ZERO, ChangedWords::nothing());
         assert_eq!(changed.update(&before, &now), 0);
         let ttl = FieldId::IpTtl.words().unwrap();

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_was_put_around_goes_off_where_the_flow_is_what_it_was() {
+    fn restoring_the_flow_removes_an_added_header() {
         let before = ip();
         let mut base = before;
         let nsh = Nsh { np: 3, ..Nsh::NEW };
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn ethernet_goes_off_and_on_without_a_way_back_through_the_datapath() {
+    fn ethernet_is_removed_and_restored_without_recirculation() {
         let frame = ip();
         let mut base = frame;
         let bare = Flow { packet_type: layer_3(0x0800), dl_src: Mac::default(), ..frame };

@@ -113,7 +113,7 @@ impl Walk<'_> {
         let port = match bucket.watch_port {
             OfPort::NONE => false,
             OfPort::CONTROLLER => self.bridge.controller_port_live,
-            number => self.bridge.port(number).is_some_and(|p| p.may_enable),
+            number => self.bridge.port(number).is_some_and(|p| p.is_live),
         };
         port || bucket.watch_group != GROUP_ANY && self.is_group_live(bucket.watch_group, depth + 1)
     }

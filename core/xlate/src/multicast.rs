@@ -178,9 +178,9 @@ impl<'a> Walk<'a> {
                 ));
             }
         };
-        let news = snooping.groups.news(vlan, port, &message);
-        if news != 0 {
-            self.log_changes(&message, news, &bundle.name, vlan);
+        let n_changes = snooping.groups.count_changes(vlan, port, &message);
+        if n_changes != 0 {
+            self.log_changes(&message, n_changes, &bundle.name, vlan);
         }
         self.out.effects.push(Effect::Snoop {
             bridge: self.bridge.id,
@@ -190,8 +190,8 @@ impl<'a> Walk<'a> {
         });
     }
 
-    /// Logs the changes that a message makes to the group table. `news`: number of changes.
-    fn log_changes(&mut self, message: &Message, news: usize, port: &str, vlan: u16) {
+    /// Logs the changes that a message makes to the group table. `n_changes`: number of changes.
+    fn log_changes(&mut self, message: &Message, n_changes: usize, port: &str, vlan: u16) {
         let place = format!("port {port} in VLAN {vlan}");
         match message {
             Message::AnonymousQuery => {}
@@ -208,7 +208,7 @@ impl<'a> Walk<'a> {
                 }
             }
             Message::Report { .. } => {
-                self.debug(format_args!("multicast snooping processed {news} addresses on {place}"));
+                self.debug(format_args!("multicast snooping processed {n_changes} addresses on {place}"));
             }
         }
     }

@@ -21,7 +21,7 @@ impl Walk<'_> {
                 true
             }
             OfPort::CONTROLLER => false,
-            _ => self.bridge.port(port).is_some_and(|p| p.may_enable),
+            _ => self.bridge.port(port).is_some_and(|p| p.is_live),
         };
         let members = b.members.iter().copied().enumerate().filter(|(_, p)| up(*p));
         let chosen = match b.algorithm {

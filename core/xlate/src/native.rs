@@ -16,7 +16,7 @@ use dpif::{DpAction, DropReason, TunnelHeader, TunnelPush};
 use flow::{Flow, Mac, Tunnel};
 use router::ResolvedRoute;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use tunnel::{BuiltHeader, Kind, Request, Shape};
+use tunnel::{BuiltHeader, HeaderConfig, Kind, Request};
 use units::PortNo;
 
 /// The route and the next hop of a tunnel's packets.
@@ -149,7 +149,7 @@ impl Walk<'_> {
         dst_mac: Mac,
     ) -> Option<BuiltHeader> {
         let flow = &self.flow;
-        let shape = Shape {
+        let header_config = HeaderConfig {
             key: config.out_key != Choice::Unset,
             seq: config.seq,
             gpe: config.gpe,
@@ -167,7 +167,7 @@ impl Walk<'_> {
             options,
             packet_type: flow.packet_type,
             dl_type: flow.dl_type,
-            shape: &shape,
+            config: &header_config,
         };
         tunnel::build(&request).ok()
     }
@@ -188,7 +188,7 @@ impl Walk<'_> {
         self.replace_flow_by_outer(&built, hop);
         self.out.stats_targets.push(StatsTarget::Header { longer_by: len as i64 });
         self.without_sample_reports(|walk| {
-            walk.enter(hop.out_port.at, last);
+            walk.translate_in_bridge(hop.out_port.at, last);
         });
         self.out.stats_targets.push(StatsTarget::Header { longer_by: -(len as i64) });
         let underlay_actions = std::mem::replace(&mut self.out.actions, overlay_actions);

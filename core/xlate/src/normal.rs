@@ -155,7 +155,8 @@ impl<'a> Walk<'a> {
         let grat_arp = is_gratuitous_arp(&self.flow, &mut self.mask);
         let Some(bundle) = ingress.bundle else { return };
         let mac = self.flow.dl_src;
-        let need = MacObservation { mac, vlan, port: bundle.id, grat_arp, bond: bundle.ports.len() > 1 };
+        let observation =
+            MacObservation { mac, vlan, port: bundle.id, grat_arp, bond: bundle.ports.len() > 1 };
         let id = self.bridge.id;
         let number = OfPort(self.flow.in_port as u16);
         let knows_addresses =
@@ -169,19 +170,19 @@ impl<'a> Walk<'a> {
             if moves && self.station(vlan, mac) != Some(bundle.id) {
                 self.debug(format_args!("learned that {mac} is on port {} in VLAN {vlan}", bundle.name));
             }
-            self.out.effects.push(Effect::MacLearn { bridge: id, need });
+            self.out.effects.push(Effect::MacLearn { bridge: id, observation });
         }
-        self.out.stats_targets.push(StatsTarget::Mac { bridge: id, need });
+        self.out.stats_targets.push(StatsTarget::Mac { bridge: id, observation });
     }
 
     /// The port of a station, including an address that this packet's translation learns.
     pub(crate) fn station(&self, vlan: u16, mac: Mac) -> Option<BundleId> {
         let macs = &self.bridge.macs;
         let taught = self.out.effects.iter().rev().find_map(|e| match e {
-            Effect::MacLearn { bridge, need }
-                if *bridge == self.bridge.id && (need.vlan, need.mac) == (vlan, mac) =>
+            Effect::MacLearn { bridge, observation }
+                if *bridge == self.bridge.id && (observation.vlan, observation.mac) == (vlan, mac) =>
             {
-                Some(need.port)
+                Some(observation.port)
             }
             _ => None,
         });

@@ -86,7 +86,7 @@ pub enum Effect {
         /// The bridge whose learning table gets the address.
         bridge: BridgeId,
         /// The entry to learn.
-        need: MacObservation,
+        observation: MacObservation,
     },
     /// Learn the members of multicast groups, or a router port.
     Snoop {
@@ -272,7 +272,7 @@ pub enum StatsTarget {
         /// The bridge of the learning table.
         bridge: BridgeId,
         /// The entry.
-        need: MacObservation,
+        observation: MacObservation,
     },
     /// A flow that a `learn` action adds, or whose age it renews.
     Learn(Arc<LearnedFlow>),

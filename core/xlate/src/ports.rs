@@ -17,7 +17,7 @@ use units::{OfPort, PortNo};
 
 /// Levels of nested `sample` actions that the other actions of a pipeline may need. A clone that is emulated by `sample` is
 /// allowed only if the datapath supports more levels than this.
-const SAMPLES_TAKEN: usize = 3;
+const SAMPLE_LEVELS_RESERVED: usize = 3;
 
 /// How a packet is output to a port.
 #[derive(Clone, Copy)]
@@ -205,7 +205,7 @@ impl<'a> Walk<'a> {
                 if truncated {
                     self.error(format_args!("Cannot truncate output to patch port"));
                 }
-                self.cross(port, bridge, peer, last);
+                self.output_patch(port, bridge, peer, last);
             }
             Attachment::Datapath(no) => {
                 let tos = self.flow.nw_tos;
@@ -215,7 +215,7 @@ impl<'a> Walk<'a> {
                 } else {
                     self.commit();
                     if let Some(shared) = self.output_mode.bond_hash.take() {
-                        self.push_shared(shared);
+                        self.push_bond_hash_output(shared);
                     } else if !self.pop_tunnel(port) {
                         self.sample_output(no, None);
                         self.push_output(no);
@@ -252,16 +252,16 @@ impl<'a> Walk<'a> {
     }
 
     /// Outputs to a patch port: the next bridge receives a copy of the packet, so changes there do not affect this bridge.
-    fn cross(&mut self, from: &Port, to: BridgeId, peer: OfPort, last: bool) {
+    fn output_patch(&mut self, from: &Port, to: BridgeId, peer: OfPort, last: bool) {
         let home = self.bridge.id;
-        if self.enter((to, peer), last) {
+        if self.translate_in_bridge((to, peer), last) {
             let rx = (to, peer);
             self.out.stats_targets.push(StatsTarget::Patch { tx: (home, from.ofport), rx });
         }
     }
 
     /// Continues in bridge `to` as if its port `peer` had received the packet. Returns false if there is no such port.
-    pub(crate) fn enter(&mut self, (to, peer): (BridgeId, OfPort), last: bool) -> bool {
+    pub(crate) fn translate_in_bridge(&mut self, (to, peer): (BridgeId, OfPort), last: bool) -> bool {
         let Some(bridge) = self.snapshot.bridge(to) else { return false };
         let Some(port) = bridge.port(peer) else { return false };
         let home = self.bridge;
@@ -330,7 +330,7 @@ impl<'a> Walk<'a> {
     fn copy_in_datapath(&mut self, actions: &[Action]) {
         self.commit();
         let capabilities = self.snapshot.capabilities;
-        if !capabilities.clone && capabilities.sample_nesting <= SAMPLES_TAKEN {
+        if !capabilities.clone && capabilities.sample_nesting <= SAMPLE_LEVELS_RESERVED {
             self.error(format_args!("Failed to compose clone action"));
             return;
         }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use units::{OfPort, PortNo};
 
 /// Whether samples contain the outer header of a tunnel of this kind.
-fn is_reported(kind: &str) -> bool {
+fn reports_tunnel_kind(kind: &str) -> bool {
     exporter::TunnelKind::of(kind) != exporter::TunnelKind::Other
 }
 
@@ -57,7 +57,7 @@ impl<'a> Walk<'a> {
     pub(crate) fn sample_output(&mut self, port: PortNo, tunnel: Option<&str>) {
         let ipfix = self.sampling().and_then(|s| s.ipfix).filter(|ipfix| ipfix.output);
         let Some(ipfix) = ipfix else { return };
-        let tunnel_out_port = (ipfix.tunnels && tunnel.is_some_and(is_reported)).then_some(port);
+        let tunnel_out_port = (ipfix.tunnels && tunnel.is_some_and(reports_tunnel_kind)).then_some(port);
         let cookie = UserspaceCookie::Ipfix { output_port: port };
         let userspace = Userspace { tunnel_out_port, ..self.userspace(cookie) };
         self.push_sample(ipfix.probability, userspace);
@@ -97,7 +97,8 @@ impl<'a> Walk<'a> {
                 return;
             };
             output_port = number;
-            let tunnel = port.and_then(|port| port.tunnel.as_deref()).filter(|t| is_reported(&t.kind));
+            let tunnel =
+                port.and_then(|port| port.tunnel.as_deref()).filter(|t| reports_tunnel_kind(&t.kind));
             let reports_tunnels = sets.get(&sample.collector_set_id).copied().unwrap_or(false);
             self.commit();
             if let Some(config) = tunnel.filter(|_| reports_tunnels) {
@@ -219,15 +220,15 @@ impl<'a> Walk<'a> {
 
     /// Whether the last action only samples the packet, so that the packet is dropped after it.
     pub(crate) fn ends_with_sample(&self) -> bool {
-        self.out.reported.has_samples && self.out.actions.last().is_some_and(observes)
+        self.out.reported.has_samples && self.out.actions.last().is_some_and(is_sample)
     }
 }
 
 /// Whether an action is a sample, as `push_sample` emits it.
-fn observes(action: &DpAction) -> bool {
+fn is_sample(action: &DpAction) -> bool {
     match action {
         DpAction::Userspace(userspace) => userspace.sample_data.is_some(),
-        DpAction::Sample(sample) => sample.actions.last().is_some_and(observes),
+        DpAction::Sample(sample) => sample.actions.last().is_some_and(is_sample),
         _ => false,
     }
 }

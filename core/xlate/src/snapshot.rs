@@ -68,7 +68,7 @@ pub struct Port {
     /// Settings made by port modifications.
     pub flags: PortFlags,
     /// Groups and `bundle` actions may select the port, because its link is up.
-    pub may_enable: bool,
+    pub is_live: bool,
     /// Configuration, if it is a tunnel.
     pub tunnel: Option<Arc<TunnelConfig>>,
     /// Selects the packets for the port's BFD session, if it has one.
@@ -104,7 +104,7 @@ impl Port {
             bundle: Some(bundle),
             attachment,
             flags: PortFlags::empty(),
-            may_enable: true,
+            is_live: true,
             tunnel: None,
             bfd: None,
             cfm: None,

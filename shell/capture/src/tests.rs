@@ -4,7 +4,7 @@ use super::*;
 use datapath::capture::CaptureSpec;
 use datapath::{Config, Datapath};
 use dpif::DropReason;
-use pcapng::{Block, Blocks};
+use pcapng::{Block, BlockSplitter};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
@@ -50,7 +50,7 @@ fn a_client_reads_packets_and_statistics() {
     client.shutdown(std::net::Shutdown::Write).unwrap();
     let mut bytes = Vec::new();
     client.read_to_end(&mut bytes).unwrap();
-    let (mut blocks, mut packets, mut counts) = (Blocks::default(), 0, String::new());
+    let (mut blocks, mut packets, mut counts) = (BlockSplitter::default(), 0, String::new());
     blocks.push(&bytes);
     while let Some((_, block)) = blocks.next_block().unwrap() {
         match block {

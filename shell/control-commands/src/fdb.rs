@@ -157,8 +157,8 @@ mod tests {
     fn entries_as_scripts_read_them() {
         let mut table = MacTable::default();
         let mac = Mac([0x50, 0x54, 0, 0, 0, 5]);
-        let need = MacObservation { mac, vlan: 9, port: BundleId(0), grat_arp: false, bond: false };
-        table.update(&need, Millis(1000));
+        let observation = MacObservation { mac, vlan: 9, port: BundleId(0), grat_arp: false, bond: false };
+        table.update(&observation, Millis(1000));
         let e = table.iter().next().copied().unwrap();
         let age = table.age(&e, Millis(4000));
         assert_eq!(line(&e, OfPort(1), age), "    1     9  50:54:00:00:00:05    3\n");

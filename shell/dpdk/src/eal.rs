@@ -94,7 +94,7 @@ fn run_trial(words: &[String], sink: Sink) -> Result<(), String> {
 
 /// Starts the environment on a new thread, and waits up to [`LIMIT`] for the result.
 fn start(words: Vec<String>, sink: Sink) -> Result<(), String> {
-    log::divert(sink);
+    log::set_sink(sink);
     let (tell, told) = mpsc::channel();
     let main_lcore = move || {
         let result = bring_up(&words);

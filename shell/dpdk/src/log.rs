@@ -80,7 +80,7 @@ static SINK: OnceLock<Sink> = OnceLock::new();
 static SEVERE: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Redirects DPDK's log to `sink` for the rest of the process. Further calls do nothing.
-pub(crate) fn divert(sink: Sink) {
+pub(crate) fn set_sink(sink: Sink) {
     if SINK.set(sink).is_err() {
         return;
     }

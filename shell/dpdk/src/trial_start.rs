@@ -41,7 +41,7 @@ fn run_trial_child(program: Option<&String>, words: &[String]) -> ExitCode {
         eprintln!("<{}>{text}", Level::Error as u8);
         return ExitCode::FAILURE;
     }
-    log::divert(|_, level, line| eprintln!("<{}>{line}", level as u8));
+    log::set_sink(|_, level, line| eprintln!("<{}>{line}", level as u8));
     let words: Vec<String> = program.into_iter().chain(words).cloned().collect();
     if let Err(text) = bring_up(&words) {
         // If there are severe messages, they are logged already and explain more.

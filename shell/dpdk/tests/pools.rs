@@ -30,12 +30,12 @@ fn main() -> ExitCode {
         println!("skipped: DPDK does not start here: {why}");
         return ExitCode::SUCCESS;
     }
-    others_are_left_theirs();
+    a_large_pool_leaves_memory_to_others();
     println!("test result: ok");
     ExitCode::SUCCESS
 }
 
-fn others_are_left_theirs() {
+fn a_large_pool_leaves_memory_to_others() {
     let made = AtomicBool::new(false);
     let others = || {
         let mut tries = 0u64;

@@ -57,14 +57,14 @@ impl RxQueue for ChargedRx {
     fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult {
         let Account { pool: shared, slot, wanted, .. } = &*self.account;
         let allowance = shared.allowance(*slot, wanted.alpha);
-        let room = shared.acquire(*slot, max as u32, allowance);
-        if room == 0 {
+        let acquired = shared.acquire(*slot, max as u32, allowance);
+        if acquired == 0 {
             return RxResult { more: true, ..RxResult::default() };
         }
         let before = out.len();
-        let result = self.inner.rx(pool, out, room as usize);
+        let result = self.inner.rx(pool, out, acquired as usize);
         let received = out.len() - before;
-        shared.release(*slot, room - received as u32);
+        shared.release(*slot, acquired - received as u32);
         let charged: Vec<Frame> =
             out.drain(before..).map(|frame| frame.charged(self.account.clone())).collect();
         out.extend(charged);

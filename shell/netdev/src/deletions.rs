@@ -25,7 +25,7 @@ impl Deletions {
     }
 
     /// Defers deletions until the returned guard is dropped.
-    pub(crate) fn collect(&self) -> DeletionGuard {
+    pub(crate) fn defer(&self) -> DeletionGuard {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default();
         DeletionGuard(self.clone())
     }

@@ -89,7 +89,7 @@ impl Netdevs {
 
     /// Defers the deletion of the kernel devices of closed ports. When the returned value is dropped, all are deleted at once.
     pub fn delete_together(&self) -> DeletionGuard {
-        self.deletions.collect()
+        self.deletions.defer()
     }
 
     /// The implementation of port type `kind`; `None`: this type is not supported now.

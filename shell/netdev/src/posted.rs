@@ -67,8 +67,8 @@ impl Posted {
         for ((buffer, frame), spare) in
             buffers.iter_mut().zip(self.frames.iter_mut().flatten()).zip(spares).take(n)
         {
-            let room = FRAME_MAX - frame.len();
-            *buffer = [frame.bytes_mut(), &mut spare[..room]];
+            let spare_bytes = FRAME_MAX - frame.len();
+            *buffer = [frame.bytes_mut(), &mut spare[..spare_bytes]];
             n_buffers += 1;
         }
         receive(&mut buffers[..n_buffers])
@@ -78,13 +78,13 @@ impl Posted {
     pub fn take_frame(&mut self, pool: &mut FramePool, i: usize, len: usize) -> Option<Frame> {
         let mut frame = self.frames.get_mut(i)?.take()?;
         self.long_seen |= len > DATA_ROOM;
-        let room = frame.len();
-        if len <= room {
+        let first_bytes = frame.len();
+        if len <= first_bytes {
             frame.trim(len);
             return Some(frame);
         }
         let mut complete = pool.alloc(len)?;
-        let (front, back) = complete.bytes_mut().split_at_mut(room);
+        let (front, back) = complete.bytes_mut().split_at_mut(first_bytes);
         front.copy_from_slice(frame.bytes());
         back.copy_from_slice(self.spare.bytes().get(i * FRAME_MAX..i * FRAME_MAX + back.len())?);
         pool.free(frame);

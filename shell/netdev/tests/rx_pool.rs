@@ -220,7 +220,7 @@ fn modes_change_and_nothing_leaks() {
 
 /// If a pool has no free slots, further queues get another pool. A mode that is not possible is refused with a reason.
 #[test]
-fn pools_have_places_and_modes_have_limits() {
+fn pools_have_slots_and_modes_have_limits() {
     if !can_make_devices() {
         return;
     }

@@ -182,7 +182,7 @@ fn trace(shared: &Shared, request: &Request) -> ServeResult {
         Err(why) => return ServeResult::Answer(trace_answer(Err(why.to_owned()))),
     };
     let (send, receive) = sync_channel(1);
-    match shared.trace(question, send) {
+    match shared.ask(question, send) {
         true => ServeResult::Trace(receive),
         false => ServeResult::Answer(error_answer(503, "too many traces are waiting: try again in a second")),
     }

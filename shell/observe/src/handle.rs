@@ -2,7 +2,7 @@
 
 use crate::build_view::ViewBuilder;
 use crate::http::server;
-use crate::shared::{ListenSettings, Shared, Trace};
+use crate::shared::{ListenSettings, PendingQuestion, Shared};
 use runtime::{Clock, Dirs, PollLoop, WaitSet, Waker, cpu_time};
 use settings::root::{METRICS_HOSTS, METRICS_LISTEN};
 use std::sync::Arc;
@@ -67,9 +67,9 @@ impl MetricsServer {
         }
     }
 
-    /// The next trace that a client has requested.
-    pub fn next_trace(&self) -> Option<Trace> {
-        self.shared.next_trace()
+    /// The next question of a client to the main thread.
+    pub fn next_question(&self) -> Option<PendingQuestion> {
+        self.shared.next_question()
     }
 
     /// Makes the main loop continue without a sleep while a view is in progress.

@@ -24,4 +24,4 @@ mod shared;
 mod view;
 
 pub use handle::MetricsServer;
-pub use shared::{Question, Trace};
+pub use shared::{PendingQuestion, Question};

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Maximum number of traces that wait for the main thread; further ones are refused.
-const TRACES_MAX: usize = 4;
+/// Maximum number of questions that wait for the main thread; further ones are refused.
+const QUESTIONS_MAX: usize = 4;
 
 /// A question to the main thread.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,14 +31,14 @@ pub enum Question {
 pub(crate) type AnswerResult = Result<Value, String>;
 
 /// A question to the main thread that waits for its answer.
-pub struct Trace {
+pub struct PendingQuestion {
     /// The question.
     pub question: Question,
     pub(crate) answer: SyncSender<AnswerResult>,
     pub(crate) server: Waker,
 }
 
-impl Trace {
+impl PendingQuestion {
     /// Sends the answer to the server's thread.
     pub fn answer(self, result: Result<Value, String>) {
         // This fails if the client has disconnected.
@@ -61,7 +61,7 @@ pub(crate) struct Shared {
 #[derive(Default)]
 struct State {
     view: Option<Arc<View>>,
-    traces: VecDeque<Trace>,
+    questions: VecDeque<PendingQuestion>,
     listen: ListenSettings,
 }
 
@@ -128,19 +128,19 @@ impl Shared {
     }
 
     /// Queues a question for the main thread; returns false if too many are waiting.
-    pub(crate) fn trace(&self, question: Question, answer: SyncSender<AnswerResult>) -> bool {
+    pub(crate) fn ask(&self, question: Question, answer: SyncSender<AnswerResult>) -> bool {
         let mut state = self.state();
-        if state.traces.len() == TRACES_MAX {
+        if state.questions.len() == QUESTIONS_MAX {
             return false;
         }
-        state.traces.push_back(Trace { question, answer, server: self.server.clone() });
+        state.questions.push_back(PendingQuestion { question, answer, server: self.server.clone() });
         drop(state);
         self.main.wake();
         true
     }
 
-    pub(crate) fn next_trace(&self) -> Option<Trace> {
-        self.state().traces.pop_front()
+    pub(crate) fn next_question(&self) -> Option<PendingQuestion> {
+        self.state().questions.pop_front()
     }
 
     /// Sets the address on which the server listens, and the names of the host.

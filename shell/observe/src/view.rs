@@ -135,7 +135,7 @@ pub struct PortView {
     pub speed_mbps: Option<u32>,
     /// BFD session: up, forwarding, number of state changes.
     pub bfd: Option<(bool, bool, u64)>,
-    /// Whether the information of the LACP partner is current.
+    /// Whether there is information from the LACP partner, current or expired.
     pub lacp: Option<bool>,
     /// Counters.
     pub counters: Counters,

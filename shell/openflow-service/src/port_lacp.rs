@@ -7,8 +7,8 @@ use flow::Mac;
 pub struct PortLacp {
     /// Whether LACP allows that packets are sent through the port.
     pub may_enable: bool,
-    /// Whether the partner's information is current.
-    pub is_current: bool,
+    /// Whether there is information from the partner, current or expired.
+    pub has_partner_info: bool,
     /// Facts about the link as they were last passed to LACP.
     pub facts: LacpFacts,
 }

@@ -30,7 +30,7 @@ pub fn handle(bridge: &mut Bridge, host: &mut dyn Host, request: Request) {
     }
     bridge.conns.reuse(raw);
     if bridge.is_at_work() {
-        hold(bridge);
+        hold_requests(bridge);
     }
 }
 
@@ -45,12 +45,12 @@ pub fn continue_work(bridge: &mut Bridge, host: &mut dyn Host, wait: bool) {
     dump::run(bridge, host, now);
     barrier::run(bridge, host);
     bridge.unfinished.flushes.retain(|_, number| !host.is_flushed(*number));
-    hold(bridge);
+    hold_requests(bridge);
 }
 
 /// Holds requests during long work: of all connections during a commit, of one connection during its own dump, barrier or removal of
 /// tracked connections.
-fn hold(bridge: &mut Bridge) {
+fn hold_requests(bridge: &mut Bridge) {
     let Bridge { conns, unfinished: Unfinished { commit, dumps, barriers, flushes, .. }, .. } = bridge;
     let is_at_work = |id| dumps.contains_key(&id) || barriers.contains_key(&id) || flushes.contains_key(&id);
     conns.hold(|id| commit.is_some() || is_at_work(id));

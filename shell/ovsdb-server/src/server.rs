@@ -270,8 +270,8 @@ impl Server {
         for (name, remote) in &self.remotes.active {
             let RemoteSocket::Listening(listener) = &remote.socket else { continue };
             // A remote that has reached its limit of clients does not affect other remotes.
-            let mut room = self.core.limits.sessions.saturating_sub(self.clients_of(name));
-            while room > 0 && self.conns.len() + fresh.len() < MAX_SESSIONS {
+            let mut clients_left = self.core.limits.sessions.saturating_sub(self.clients_of(name));
+            while clients_left > 0 && self.conns.len() + fresh.len() < MAX_SESSIONS {
                 match listener.accept() {
                     Ok(Some(stream)) => fresh.push(accepted_connection(stream, name, &remote.options, now)),
                     Ok(None) => break,
@@ -282,7 +282,7 @@ impl Server {
                         break;
                     }
                 }
-                room -= 1;
+                clients_left -= 1;
             }
         }
         fresh.into_iter().for_each(|arrival| self.add_connection(arrival));

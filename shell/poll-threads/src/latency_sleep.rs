@@ -100,7 +100,7 @@ impl LatencySleeper {
     /// Sleeps until a device raises an event, an order or an answer arrives, or `time` has passed. Returns false if an
     /// order was waiting already.
     fn sleep_armed(&mut self, state: &mut ThreadState, time: u64) -> bool {
-        if state.mailbox.has_mail() {
+        if state.mailbox.may_have_orders() {
             self.disarm(state);
             return false;
         }

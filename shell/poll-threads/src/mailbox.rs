@@ -132,8 +132,8 @@ impl Mailbox {
 
     /// Whether there is an order. May return false shortly after a post; a later call then returns true.
     #[inline]
-    pub(crate) fn has_mail(&self) -> bool {
-        self.orders.has_mail()
+    pub(crate) fn may_have_orders(&self) -> bool {
+        self.orders.may_have_items()
     }
 
     /// Whether there is certainly no order. The worker checks this before it parks.

@@ -36,9 +36,9 @@ pub(crate) fn record(recorder: &mut Recorder, worker: &mut Worker, now: Millis) 
 }
 
 fn log_suspicion(suspicion: &Suspicion) {
-    let Suspicion { reason, turn, cycles, around } = suspicion;
+    let Suspicion { reason, iteration, cycles, around } = suspicion;
     let us = (u128::from(*cycles) * 1_000_000 / u128::from(cycles::per_second().max(1))) as u64;
-    runtime::warn_rl!(LOG, LIMIT, "Suspicious iteration ({reason}): iter={turn} duration={us} us");
+    runtime::warn_rl!(LOG, LIMIT, "Suspicious iteration ({reason}): iter={iteration} duration={us} us");
     if !around.is_empty() {
         let table = text::iterations(around);
         runtime::warn_rl!(

@@ -36,7 +36,7 @@ pub(crate) fn start_kernel_thread(mut state: ThreadState, poll: PollLoop) -> std
         let mut idle = 0;
         loop {
             runtime::ordered_panic::panic_if_ordered();
-            if state.mailbox.has_mail() && !state.carry_out_orders(poll.clock().now()) {
+            if state.mailbox.may_have_orders() && !state.carry_out_orders(poll.clock().now()) {
                 return;
             }
             if state.poll_ready(poll.clock().now(), idle != 0) {
@@ -86,7 +86,7 @@ fn run_pmd_thread(mut state: ThreadState, poll: PollLoop) {
     let mut read_at = cycles::now();
     loop {
         runtime::ordered_panic::panic_if_ordered();
-        if mailbox.has_mail() {
+        if mailbox.may_have_orders() {
             sleeper.disarm(&mut state);
             if !state.carry_out_orders(clock.now()) {
                 return;

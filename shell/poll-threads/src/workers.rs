@@ -229,7 +229,7 @@ impl Workers {
             let mut busy = false;
             for handle in self.handles.values_mut() {
                 if let Runner::Inline(state) = &mut handle.runner
-                    && handle.mailbox.has_mail()
+                    && handle.mailbox.may_have_orders()
                 {
                     state.carry_out_orders(self.now);
                     busy = true;

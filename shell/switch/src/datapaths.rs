@@ -99,8 +99,8 @@ impl Datapaths {
     }
 
     /// Adds a datapath created by a command.
-    pub fn add_unbridged(&mut self, made: UnbridgedDatapath) {
-        self.unbridged.insert(made.backer.name(), made);
+    pub fn add_unbridged(&mut self, unbridged: UnbridgedDatapath) {
+        self.unbridged.insert(unbridged.backer.name(), unbridged);
     }
 
     /// Removes a datapath created by a command.

@@ -74,7 +74,7 @@ fn read_sleep(config: &BTreeMap<String, String>, faults: &mut Vec<String>) -> Sl
         Some(text)
     };
     let text = PMD_SLEEP_MAX.get(config).or_else(old).unwrap_or_default();
-    SleepMax::parse_and_tell(text, |why| faults.push(format!("{}: {why}", PMD_SLEEP_MAX.key)))
+    SleepMax::parse_with_warnings(text, |why| faults.push(format!("{}: {why}", PMD_SLEEP_MAX.key)))
 }
 
 /// Logs what changed.
@@ -106,7 +106,7 @@ impl Switch {
         }
         let text = PMD_LATENCY_TARGET.get(config).unwrap_or_default();
         let note = |why| faults.push(format!("{}: {why}", PMD_LATENCY_TARGET.key));
-        let target = LatencyTarget::parse_and_tell(text, note);
+        let target = LatencyTarget::parse_with_warnings(text, note);
         if target != self.poll.latency {
             self.datapaths.of_bridges_mut().for_each(|b| b.workers.set_latency(&target));
             self.poll.latency = target;

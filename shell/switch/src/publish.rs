@@ -195,7 +195,7 @@ fn update_port_row(
     for port in &members {
         let mut view = Port::new(port.ofport, &port.name, id, attachment(bridge.id, port, peers));
         view.flags = flags(port);
-        view.may_enable = port.may_enable();
+        view.is_live = port.may_enable();
         view.lacp = port.lacp.is_some();
         view.tree = port.tree;
         view.ifindex = port.facts.as_ref().and_then(|facts| facts.ifindex).unwrap_or(0);

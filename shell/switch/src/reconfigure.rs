@@ -69,7 +69,7 @@ impl Switch {
 
     fn finish_commits(&mut self) {
         let names: Vec<String> = self.bridges.keys().cloned().collect();
-        names.iter().for_each(|name| self.go_on(name, true));
+        names.iter().for_each(|name| self.continue_bridge_work(name, true));
     }
 
     /// Logs the version of the switch when the first configuration is applied.

@@ -288,7 +288,7 @@ impl Switch {
         for name in names {
             let Some(bridge) = self.bridges.get_mut(&name) else { continue };
             bridge.conns.run(now);
-            self.go_on(&name, false);
+            self.continue_bridge_work(&name, false);
             let until = Instant::now() + REQUESTS_TIME;
             while self.serve(&name, now, until) {
                 self.run_port_status();

@@ -359,7 +359,7 @@ fn device_row(port: &BridgePort) -> RowValues {
     let mut row = RowValues::new("Interface", port.uuid);
     row.strings("bfd_status", &port.bfd.as_ref().map(|bfd| bfd.status.clone()).unwrap_or_default());
     cfm_columns(&mut row, port.cfm.as_ref().map(|cfm| &cfm.status));
-    row.set("lacp_current", optional(port.lacp.as_ref().map(|lacp| lacp.is_current)));
+    row.set("lacp_current", optional(port.lacp.as_ref().map(|lacp| lacp.has_partner_info)));
     let number = if port.ofport == OfPort::LOCAL { 65534 } else { i64::from(port.ofport.0) };
     row.set("ofport", Datum::scalar(number));
     match &port.facts {

@@ -159,7 +159,7 @@ impl Switch {
         let mut netdevs = Netdevs::new(options.dummy);
         let for_devices = waker.clone();
         netdevs.set_notify(move || for_devices.wake());
-        netdev::guest_log::divert(crate::guest_log::log_line);
+        netdev::guest_log::set_sink(crate::guest_log::log_line);
         let openflow = match options.dummy_mode() {
             true => None,
             false => Some(ofconn::SocketThread::start(clock.clone(), waker.clone()).map_err(|e| {

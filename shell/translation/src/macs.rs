@@ -26,17 +26,17 @@ impl SharedMacs {
     }
 
     /// Learns a station of a bridge or renews its age, and reports the change, if any.
-    pub fn learn(&self, live: &LiveChanges, bridge: BridgeId, need: &MacObservation, now: Millis) {
+    pub fn learn(&self, live: &LiveChanges, bridge: BridgeId, observation: &MacObservation, now: Millis) {
         let mut table = self.lock();
-        let known = table.get(need.vlan, need.mac);
-        if known.is_some_and(|e| e.is_static() && e.port != need.port) {
+        let known = table.get(observation.vlan, observation.mac);
+        if known.is_some_and(|e| e.is_static() && e.port != observation.port) {
             STATIC_ELSEWHERE.hit();
         }
         let before = table.generation();
-        if table.needs_update(need, now) && table.update(need, now) {
+        if table.needs_update(observation, now) && table.update(observation, now) {
             let mut changes = Changes::default();
             match table.generation() - before {
-                1 => changes.push(Change::Station { bridge, mac: need.mac }),
+                1 => changes.push(Change::Station { bridge, mac: observation.mac }),
                 // Other stations were evicted; the table does not tell which.
                 _ => changes.all(),
             }

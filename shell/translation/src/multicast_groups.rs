@@ -82,7 +82,7 @@ impl GroupRead for SharedGroupTable {
         self.lock().routers()
     }
 
-    fn news(&self, vlan: u16, port: BundleId, message: &Message) -> usize {
-        self.lock().news(vlan, port, message)
+    fn count_changes(&self, vlan: u16, port: BundleId, message: &Message) -> usize {
+        self.lock().count_changes(vlan, port, message)
     }
 }

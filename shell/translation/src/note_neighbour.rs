@@ -14,7 +14,7 @@ impl SharedState {
     /// held for the next hop.
     pub fn note_neighbour(&self, bridge: &str, ip: IpAddr, mac: Mac, now: Millis) {
         let mut table = self.neighbours.lock();
-        if table.note(bridge, ip, mac, now) == NeighbourUpdate::Changed {
+        if table.store(bridge, ip, mac, now) == NeighbourUpdate::Changed {
             let mut changes = Changes::default();
             changes.push(Change::Neighbour { ip });
             self.live.note(changes);

@@ -28,10 +28,10 @@ pub trait PortSession {
     /// An event for the log.
     type Event: fmt::Display;
 
-    /// When [`turn`](Self::turn) must be called next. A time in the past means now.
+    /// When [`run_timers`](Self::run_timers) must be called next. A time in the past means now.
     fn deadline(&self, now: Millis) -> Option<Millis>;
     /// Handles expired timers and returns the frame to send now, if one is due.
-    fn turn(&mut self, now: Millis) -> Option<Vec<u8>>;
+    fn run_timers(&mut self, now: Millis) -> Option<Vec<u8>>;
     /// Whether the session's frames must be marked as OAM.
     fn is_oam(&self) -> bool {
         false
@@ -39,7 +39,7 @@ pub trait PortSession {
     /// The events since the last call, with their levels.
     fn take_events(&mut self) -> Vec<(Level, Self::Event)>;
     /// Whether the reported state has changed since the last call.
-    fn take_news(&mut self) -> bool;
+    fn take_changed(&mut self) -> bool;
 }
 
 /// The sessions of a protocol on the ports of a datapath.
@@ -207,7 +207,7 @@ impl<S: PortSession> PortSessions<S> {
                 continue;
             }
             if let Some((Some(frame), oam)) =
-                self.change(at, now, |session| (session.turn(now), session.is_oam()))
+                self.change(at, now, |session| (session.run_timers(now), session.is_oam()))
             {
                 frames.push(DueMessage { at, frame, oam });
             }
@@ -235,7 +235,7 @@ impl<S: PortSession> PortSessions<S> {
         let (result, is_earlier, changed_reports, lines) = self.state.with(|inner| {
             let entry = inner.all.get_mut(&at)?;
             let result = work(&mut entry.session);
-            let changed_reports = entry.session.take_news();
+            let changed_reports = entry.session.take_changed();
             let lines = self.lines(&entry.name, entry.session.take_events());
             if changed_reports {
                 inner.changed_reports.insert(at);

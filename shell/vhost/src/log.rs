@@ -23,7 +23,7 @@ pub type Sink = fn(Level, &str);
 static SINK: OnceLock<Sink> = OnceLock::new();
 
 /// Sets the function that receives log lines. Only the first call has an effect.
-pub fn divert(sink: Sink) {
+pub fn set_sink(sink: Sink) {
     let _ = SINK.set(sink);
 }
 

@@ -140,22 +140,23 @@ impl GuestMemory {
     }
 
     /// The memory at a guest-physical address, at most `len` bytes: fewer if the region ends before. `None`: the address is in no region.
-    /// `hint`: the index of the region that was found last.
+    /// `last_region`: the index of the region that was found last.
     #[inline]
-    pub fn part(&self, address: u64, len: u32, hint: &mut usize) -> Option<Part<'_>> {
-        let (region, offset) = match self.regions.get(*hint).and_then(|r| Some((r, r.offset(address)?))) {
-            Some(found) => found,
-            None => self.search(address, hint)?,
-        };
+    pub fn part(&self, address: u64, len: u32, last_region: &mut usize) -> Option<Part<'_>> {
+        let (region, offset) =
+            match self.regions.get(*last_region).and_then(|r| Some((r, r.offset(address)?))) {
+                Some(found) => found,
+                None => self.search(address, last_region)?,
+            };
         let len = u64::from(len).min(region.layout.size - offset) as u32;
         Some(Part { at: region.at.wrapping_add(offset as usize), len, memory: PhantomData })
     }
 
     #[cold]
-    fn search(&self, address: u64, hint: &mut usize) -> Option<(&Region, u64)> {
+    fn search(&self, address: u64, last_region: &mut usize) -> Option<(&Region, u64)> {
         let found = |(i, r): (usize, &Region)| Some((i, r.offset(address)?));
         let (i, offset) = self.regions.iter().enumerate().find_map(found)?;
-        *hint = i;
+        *last_region = i;
         Some((self.regions.get(i)?, offset))
     }
 
@@ -168,11 +169,11 @@ impl GuestMemory {
         })
     }
 
-    /// A copy of the region with index `hint` for a burst; an empty one if there is no such region.
+    /// A copy of the region with this index for a burst; an empty one if there is no such region.
     #[inline]
-    pub fn window(&self, hint: usize) -> Window<'_> {
+    pub fn window(&self, index: usize) -> Window<'_> {
         let none = Window { guest: 0, size: 0, at: std::ptr::null_mut(), memory: PhantomData };
-        self.regions.get(hint).map_or(none, |r| Window {
+        self.regions.get(index).map_or(none, |r| Window {
             guest: r.layout.guest,
             size: r.layout.size,
             at: r.at,
@@ -367,13 +368,13 @@ pub(crate) mod tests {
         let fd = file(3 << 12);
         let layouts = [layout(0x1000, 0x1000, 0), layout(0x2000, 0x1000, 0x2000)];
         let memory = GuestMemory::map(&layouts, &[&fd, &fd]).unwrap();
-        let mut hint = 0;
-        let first = memory.part(0x1ffe, 100, &mut hint).unwrap();
+        let mut last_region = 0;
+        let first = memory.part(0x1ffe, 100, &mut last_region).unwrap();
         assert_eq!((first.len(), first.write(&[1, 2, 3])), (2, 2));
-        let second = memory.part(0x2000, 100, &mut hint).unwrap();
-        assert_eq!((hint, second.len(), second.write(b"abc"), second.skip(1).len()), (1, 100, 3, 99));
+        let second = memory.part(0x2000, 100, &mut last_region).unwrap();
+        assert_eq!((last_region, second.len(), second.write(b"abc"), second.skip(1).len()), (1, 100, 3, 99));
         let mut read = [0; 3];
-        assert_eq!((memory.part(0x1ffe, 3, &mut hint).unwrap().read(&mut read), read), (2, [1, 2, 0]));
+        assert_eq!((memory.part(0x1ffe, 3, &mut last_region).unwrap().read(&mut read), read), (2, [1, 2, 0]));
         let addresses = [first, first.skip(1), second.skip(99)].map(|part| memory.address_of(&part));
         assert_eq!(addresses, [0x1ffe, 0x1fff, 0x2063].map(Some));
         assert_eq!(memory.at_user_address(0x7f00_0000_2001, 2).unwrap().read(&mut read), 2);
@@ -392,7 +393,7 @@ pub(crate) mod tests {
         let short = window.part(0x2000, 11).unwrap();
         assert!(short.read_header().is_none() && !short.set_header((0, 0)));
         for (address, len) in [(0xfff, 1), (0x3000, 1), (u64::MAX, 1), (0, 100)] {
-            assert!(memory.part(address, len, &mut hint).is_none(), "{address:#x}");
+            assert!(memory.part(address, len, &mut last_region).is_none(), "{address:#x}");
         }
         assert!(memory.at_user_address(0x7f00_0000_1fff, 2).is_none(), "it would cross regions");
         assert!(memory.at_user_address(0x7f00_0000_2000, u64::MAX).is_none());

@@ -53,7 +53,7 @@ impl Pair {
     }
 
     /// Adds flows to br0 of both switches as a client of OpenFlow 1.0, which has no bundles.
-    fn version10(&self, text: &str) -> io::Result<Replies> {
+    fn add_flows_openflow10(&self, text: &str) -> io::Result<Replies> {
         self.ofctl(&["-OOpenFlow10", "add-flows", "br0", "-"], text)
     }
 
@@ -90,8 +90,9 @@ impl Pair {
     /// Adds the table's flows of OpenFlow 1.0, and compares how clients of several versions see them.
     fn load_version10(&self, table: &mut Table) -> io::Result<Option<Difference>> {
         let mut differ = None;
-        table.version10 = self.accepted(&table.version10, Pair::version10, &mut differ)?;
-        if differ.is_some() || table.version10.is_empty() {
+        table.openflow10_flows =
+            self.accepted(&table.openflow10_flows, Pair::add_flows_openflow10, &mut differ)?;
+        if differ.is_some() || table.openflow10_flows.is_empty() {
             return Ok(differ);
         }
         for version in ["-OOpenFlow10", "-OOpenFlow13", "-OOpenFlow15"] {

@@ -255,7 +255,9 @@ fn ended(pair: &mut Pair, silence: bool) -> Option<(&'static str, String)> {
 
 fn print(seed: u64, smallest: &Minimal) {
     println!("==== case {seed}: {} ====", smallest.difference.what);
-    for line in smallest.table.groups.iter().chain(&smallest.table.flows).chain(&smallest.table.version10) {
+    for line in
+        smallest.table.groups.iter().chain(&smallest.table.flows).chain(&smallest.table.openflow10_flows)
+    {
         println!("{line}");
     }
     match &smallest.check {

@@ -41,7 +41,7 @@ pub fn minimise(pair: &mut Pair, table: Table, check: Check, difference: Differe
     }
     search.shrink(|t| &mut t.flows)?;
     search.shrink(|t| &mut t.groups)?;
-    search.shrink(|t| &mut t.version10)?;
+    search.shrink(|t| &mut t.openflow10_flows)?;
     search.drop_packets()?;
     Ok(search.smallest)
 }

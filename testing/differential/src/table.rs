@@ -20,7 +20,7 @@ pub struct Table {
     /// `flow add ...` lines.
     pub flows: Vec<String>,
     /// Flows that a client of OpenFlow 1.0 adds afterwards, in the syntax of `ovs-ofctl add-flows`.
-    pub version10: Vec<String>,
+    pub openflow10_flows: Vec<String>,
 }
 
 impl Table {

@@ -22,7 +22,7 @@ pub fn add(rng: &mut Rng, table: &mut Table) {
         let number = if rng.chance(70) { 0 } else { rng.between(1, TABLES - 1) };
         let mut words = vec![format!("{COOKIE},table={number},priority={}", PRIORITY - n)];
         words.extend(matching(rng));
-        table.version10.push(format!("{},actions={}", words.join(","), actions(rng, number)));
+        table.openflow10_flows.push(format!("{},actions={}", words.join(","), actions(rng, number)));
     }
 }
 
@@ -89,7 +89,7 @@ mod tests {
     fn every_action_of_version_1_0_occurs() {
         let (mut rng, mut table) = (Rng::new(1), Table::default());
         (0..100).for_each(|_| add(&mut rng, &mut table));
-        let text = table.version10.join("\n");
+        let text = table.openflow10_flows.join("\n");
         for action in [
             "mod_vlan_vid:",
             "mod_vlan_pcp:",

@@ -15,7 +15,7 @@ const PACKET: u64 = 1000;
 /// Packets that the core serves in a step.
 const SERVICE: u64 = 16 * PACKET;
 /// Packets that the core takes from a queue at once.
-const TURN: u64 = 4 * PACKET;
+const SERVICE_QUANTUM: u64 = 4 * PACKET;
 /// Packets that the overloaded queue is offered in a step.
 const OVERLOAD: u64 = 14 * PACKET;
 /// Packets that each other queue is offered in a step, without bursts.
@@ -43,7 +43,7 @@ pub enum Sharing {
 
 /// The result of a policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Result {
+pub struct PolicyResult {
     /// Number of buffers of the policy.
     pub buffers: u32,
     /// Largest number of buffers in use.
@@ -71,7 +71,7 @@ struct Queue {
     /// Packets that were lost, in units.
     lost: u64,
     drain: DrainRate,
-    place: Option<PoolSlot>,
+    slot: Option<PoolSlot>,
 }
 
 /// Generator of uniformly distributed random numbers (SplitMix64).
@@ -97,7 +97,7 @@ fn buffers_of(units: u64) -> u32 {
 }
 
 /// Runs a policy for 100 ms of virtual time.
-pub fn run(sharing: Sharing, seed: u64) -> Result {
+pub fn run(sharing: Sharing, seed: u64) -> PolicyResult {
     let (buffers, reserve) = match sharing {
         Sharing::Static(depth) => (depth * QUEUES as u32, depth),
         Sharing::Complete(buffers) => (buffers, 0),
@@ -105,7 +105,7 @@ pub fn run(sharing: Sharing, seed: u64) -> Result {
     };
     let pool = Pool::new(buffers, QUEUES as u32);
     let mut queues: Vec<Queue> =
-        (0..QUEUES).map(|_| Queue { place: pool.open(reserve), ..Queue::default() }).collect();
+        (0..QUEUES).map(|_| Queue { slot: pool.open(reserve), ..Queue::default() }).collect();
     let (mut random, mut next, mut peak) = (Uniform(seed), 0, 0);
     for _ in 0..STEPS {
         for (i, queue) in queues.iter_mut().enumerate() {
@@ -119,7 +119,7 @@ pub fn run(sharing: Sharing, seed: u64) -> Result {
         (&queues[1..], |of: fn(&Queue) -> u64| queues[1..].iter().map(of).sum::<u64>() as f64);
     let got: Vec<f64> = victims.iter().map(|q| 1.0 - percent(q) / 100.0).collect();
     let (total, squares) = (got.iter().sum::<f64>(), got.iter().map(|x| x * x).sum::<f64>());
-    Result {
+    PolicyResult {
         buffers,
         peak,
         aggressor: percent(&queues[0]),
@@ -139,17 +139,17 @@ fn arrive(queue: &mut Queue, overloaded: bool, random: &mut Uniform, pool: &Pool
     queue.burst -= burst;
     packets += burst;
     queue.offered += packets;
-    let Some(place) = queue.place else { return };
+    let Some(slot) = queue.slot else { return };
     let allowance = match sharing {
         Sharing::Static(depth) => depth,
         Sharing::Complete(_) => u32::MAX / 2,
         Sharing::Threshold(_, _, alpha, by_drain) => {
             let weight = if by_drain { queue.drain.weight() } else { 256 };
-            pool.allowance(place, Alpha::new(alpha).weighted(weight)).min(RING)
+            pool.allowance(slot, Alpha::new(alpha).weighted(weight)).min(RING)
         }
     };
     let wanted = buffers_of(queue.waiting + packets);
-    queue.held += pool.acquire(place, wanted.saturating_sub(queue.held), allowance);
+    queue.held += pool.acquire(slot, wanted.saturating_sub(queue.held), allowance);
     let accepted = packets.min((u64::from(queue.held) * PACKET).saturating_sub(queue.waiting));
     queue.waiting += accepted;
     queue.lost += packets - accepted;
@@ -160,7 +160,7 @@ fn serve(queues: &mut [Queue], next: &mut usize, pool: &Pool) {
     let (mut left, mut visits, mut got) = (SERVICE, 0, [0; QUEUES]);
     while left > 0 && visits < 6 * QUEUES {
         let queue = &mut queues[*next];
-        let taken = queue.waiting.min(TURN).min(left);
+        let taken = queue.waiting.min(SERVICE_QUANTUM).min(left);
         queue.waiting -= taken;
         got[*next] += taken;
         left -= taken;
@@ -176,7 +176,7 @@ fn serve(queues: &mut [Queue], next: &mut usize, pool: &Pool) {
             .record_poll((backlog / PACKET) as u32, (100 * got).min(backlog).div_euclid(PACKET) as u32);
         let back = queue.held - buffers_of(queue.waiting).min(queue.held);
         queue.held -= back;
-        queue.place.into_iter().for_each(|place| pool.release(place, back));
+        queue.slot.into_iter().for_each(|slot| pool.release(slot, back));
     }
 }
 

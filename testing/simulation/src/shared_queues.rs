@@ -15,7 +15,7 @@ const PACKET: u64 = 1000;
 /// Packets that the core serves in a step.
 const SERVICE: u64 = 16 * PACKET;
 /// Packets that the core takes from a queue at once.
-const TURN: u64 = 4 * PACKET;
+const SERVICE_QUANTUM: u64 = 4 * PACKET;
 /// Packets that all floods together send in a step.
 const FLOOD: u64 = 24 * PACKET;
 /// Packets of a burst.
@@ -59,7 +59,7 @@ pub struct Set {
 
 /// The result: losses of the bursts, and flows that share a queue with a flood.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Result {
+pub struct FloodResult {
     /// Flows whose queue gets packets of a flood, in percent.
     pub shared: f64,
     /// Bursts that lost a packet, in percent.
@@ -105,7 +105,7 @@ impl Set {
 }
 
 /// Runs a set under floods for 100 ms of virtual time.
-pub fn run(set: Set, flood: Flood, seed: u64) -> Result {
+pub fn run(set: Set, flood: Flood, seed: u64) -> FloodResult {
     let floods = set.floods(flood);
     let (mut random, mut next) = (Uniform(seed), 0);
     let mut waiting = vec![0; floods.len()];
@@ -141,14 +141,18 @@ pub fn run(set: Set, flood: Flood, seed: u64) -> Result {
     let flows = (0..PORTS).flat_map(|port| (0..FLOWS).map(move |flow| (port, flow)));
     let shared = flows.filter(|(port, flow)| floods[set.queue_of(*port, *flow)] > 0).count() as u64;
     let percent = |part: u64, of: u64| 100.0 * part as f64 / of.max(1) as f64;
-    Result { shared: percent(shared, PORTS * FLOWS), hit: percent(hit, ended), lost: percent(lost, begun) }
+    FloodResult {
+        shared: percent(shared, PORTS * FLOWS),
+        hit: percent(hit, ended),
+        lost: percent(lost, begun),
+    }
 }
 
 /// The core serves the queues in turn for one microsecond.
 fn serve(waiting: &mut [u64], next: &mut usize) {
     let (mut left, mut idle) = (SERVICE, 0);
     while left > 0 && idle < waiting.len() {
-        let taken = waiting[*next].min(TURN).min(left);
+        let taken = waiting[*next].min(SERVICE_QUANTUM).min(left);
         waiting[*next] -= taken;
         left -= taken;
         idle = if taken == 0 { idle + 1 } else { 0 };
@@ -199,6 +203,6 @@ mod tests {
         let scan = Flood::ManyFlows;
         let (by_flow, by_port) = (of(16, 1024, Hash::Flow, scan), of(16, 1024, Hash::Port, scan));
         assert!(by_flow.shared == 100.0 && by_port.shared < 7.0 && by_port.lost < by_flow.lost / 4.0);
-        assert_eq!(of(16, 1024, Hash::Port, Flood::No), Result::default());
+        assert_eq!(of(16, 1024, Hash::Port, Flood::No), FloodResult::default());
     }
 }

@@ -13,7 +13,7 @@ mod traffic;
 
 use crate::call::Call;
 use crate::getopt::{self, Opt, Order, Parsed, Takes, opt};
-use crate::page::{Line, Names, Page};
+use crate::page::{CommandEntry, Names, Page};
 use crate::{common, suggest};
 use cells::Experiment;
 use ovsdb::Json;
@@ -22,9 +22,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const OPTIONS: [Opt; 3] = [
-    opt("out", Some('o'), Takes::Value).says("DIR", "writes caches.csv and caches.md there"),
-    opt("only", None, Takes::Value).says("LETTERS", "of the experiments, as in \"ab\""),
-    opt("quick", Some('q'), Takes::Nothing).says("", "shorter windows and fewer flows: to see that it runs"),
+    opt("out", Some('o'), Takes::Value).described("DIR", "writes caches.csv and caches.md there"),
+    opt("only", None, Takes::Value).described("LETTERS", "of the experiments, as in \"ab\""),
+    opt("quick", Some('q'), Takes::Nothing)
+        .described("", "shorter windows and fewer flows: to see that it runs"),
 ];
 
 fn options() -> Vec<Opt> {
@@ -57,8 +58,8 @@ pub fn page() -> Page {
     }
 }
 
-fn command(name: &'static str, text: &'static str) -> Line {
-    Line { name: name.into(), usage: String::new(), text }
+fn command(name: &'static str, text: &'static str) -> CommandEntry {
+    CommandEntry { name: name.into(), usage: String::new(), text }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -29,31 +29,31 @@ use stream::Output;
 
 const OPTIONS: [Opt; 16] = [
     opt("target", Some('t'), Takes::Value)
-        .says("TARGET", "name of the daemon, or absolute path of its socket"),
+        .described("TARGET", "name of the daemon, or absolute path of its socket"),
     opt("port", Some('i'), Takes::Value)
-        .says("PORT", "packets of this port; more than once: of each of these ports"),
+        .described("PORT", "packets of this port; more than once: of each of these ports"),
     opt("datapath", None, Takes::Value)
-        .says("NAME", "the datapath, if there are several and no port tells it"),
-    opt("rx", None, Takes::Nothing).says("", "packets that ports receive"),
-    opt("tx", None, Takes::Nothing).says("", "packets that ports send"),
+        .described("NAME", "the datapath, if there are several and no port tells it"),
+    opt("rx", None, Takes::Nothing).described("", "packets that ports receive"),
+    opt("tx", None, Takes::Nothing).described("", "packets that ports send"),
     opt("drops", None, Takes::Nothing)
-        .says("", "packets that are dropped; without --rx, --tx and --drops: all three"),
+        .described("", "packets that are dropped; without --rx, --tx and --drops: all three"),
     opt("reason", None, Takes::Value)
-        .says("PART", "drops for reasons whose name contains PART, as in \"mtu\"; implies --drops"),
+        .described("PART", "drops for reasons whose name contains PART, as in \"mtu\"; implies --drops"),
     opt("megaflow", None, Takes::Value)
-        .says("UFID", "packets that hit this megaflow (dpctl/dump-flows -m); implies --rx"),
-    opt("passes", None, Takes::Nothing).says("", "also later passes of packets that are recirculated"),
+        .described("UFID", "packets that hit this megaflow (dpctl/dump-flows -m); implies --rx"),
+    opt("passes", None, Takes::Nothing).described("", "also later passes of packets that are recirculated"),
     opt("write", Some('w'), Takes::Value)
-        .says("FILE", "writes pcapng to FILE; to standard output if FILE is -"),
-    opt("count", Some('c'), Takes::Value).says("N", "ends after N packets"),
+        .described("FILE", "writes pcapng to FILE; to standard output if FILE is -"),
+    opt("count", Some('c'), Takes::Value).described("N", "ends after N packets"),
     opt("snaplen", Some('s'), Takes::Value)
-        .says("BYTES", "bytes of each packet that are kept (default: all)"),
-    opt("every", None, Takes::Value).says("N", "keeps one of N packets"),
+        .described("BYTES", "bytes of each packet that are kept (default: all)"),
+    opt("every", None, Takes::Value).described("N", "keeps one of N packets"),
     opt("rate", None, Takes::Value)
-        .says("N", "keeps at most N packets in a second (default: 100000; 0: no limit)"),
+        .described("N", "keeps at most N packets in a second (default: 100000; 0: no limit)"),
     opt("memory", None, Takes::Value)
-        .says("MIB", "memory of the switch for packets that wait (default: 8, at most 256)"),
-    opt("interfaces", Some('D'), Takes::Nothing).says("", "lists the ports"),
+        .described("MIB", "memory of the switch for packets that wait (default: 8, at most 256)"),
+    opt("interfaces", Some('D'), Takes::Nothing).described("", "lists the ports"),
 ];
 
 fn options() -> Vec<Opt> {

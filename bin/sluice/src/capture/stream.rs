@@ -2,7 +2,7 @@
 
 use super::lines::LineFormatter;
 use super::sink::Sink;
-use pcapng::{Block, Blocks};
+use pcapng::{Block, BlockSplitter};
 use runtime::signals::Signals;
 use std::io::{self, ErrorKind, Read};
 use std::net::Shutdown;
@@ -54,7 +54,7 @@ pub fn copy(path: &str, mut output: Output, packets_max: Option<u64>) -> io::Res
     let signals = Signals::install()?;
     let mut socket = UnixStream::connect(path)?;
     socket.set_read_timeout(Some(SIGNAL_CHECK_INTERVAL))?;
-    let (mut blocks, mut packets, mut statistics) = (Blocks::default(), 0, String::new());
+    let (mut blocks, mut packets, mut statistics) = (BlockSplitter::default(), 0, String::new());
     let mut bytes = vec![0; 1 << 16];
     let mut end: Option<Instant> = None;
     while end.is_none_or(|end| end.elapsed() < DRAIN_TIME) {

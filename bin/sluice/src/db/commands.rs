@@ -3,7 +3,7 @@
 use super::context::{Context, Fail, print};
 use super::{dump, files, monitor, options, server, server_commands};
 use crate::call::Call;
-use crate::page::{Line, Names, Page};
+use crate::page::{CommandEntry, Names, Page};
 use crate::suggest;
 use std::path::Path;
 
@@ -241,12 +241,17 @@ pub const NAMES: Names = Names { tool: "db", other_names: &["ovsdb-client", "ovs
 
 /// The help page of the tool.
 pub fn page() -> Page {
-    let line = |c: &Command| Line { name: c.name.into(), usage: c.usage.into(), text: c.text };
+    let entry = |c: &Command| CommandEntry { name: c.name.into(), usage: c.usage.into(), text: c.text };
     Page {
         names: NAMES,
         title: "sends requests to a database server, and works on database files",
         synopsis: "[OPTION...] COMMAND [ARG...]",
-        commands: SERVER_COMMANDS.iter().chain(FILE_COMMANDS).filter(|c| c.name != "help").map(line).collect(),
+        commands: SERVER_COMMANDS
+            .iter()
+            .chain(FILE_COMMANDS)
+            .filter(|c| c.name != "help")
+            .map(entry)
+            .collect(),
         options: options::all().into_iter().chain([crate::common::JSON]).collect(),
         notes: vec![
             (

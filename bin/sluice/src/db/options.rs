@@ -8,16 +8,17 @@ use runtime::Dirs;
 use runtime::daemon::DaemonArgs;
 
 const OWN: [Opt; 12] = [
-    opt("timeout", Some('t'), Takes::Value).says("SECS", "gives up after SECS seconds"),
-    opt("timestamp", None, Takes::Nothing).says("", "monitor prints the time of each change"),
-    opt("force", None, Takes::Nothing).says("", "restore continues although schemas differ"),
-    opt("more", Some('m'), Takes::Nothing).says("", "show-log prints rows; twice: columns, too"),
-    opt("leader-only", None, Takes::Nothing).says("", "connects only to the leader of a cluster (default)"),
-    opt("no-leader-only", None, Takes::Nothing).says("", "connects to any member of a cluster"),
+    opt("timeout", Some('t'), Takes::Value).described("SECS", "gives up after SECS seconds"),
+    opt("timestamp", None, Takes::Nothing).described("", "monitor prints the time of each change"),
+    opt("force", None, Takes::Nothing).described("", "restore continues although schemas differ"),
+    opt("more", Some('m'), Takes::Nothing).described("", "show-log prints rows; twice: columns, too"),
+    opt("leader-only", None, Takes::Nothing)
+        .described("", "connects only to the leader of a cluster (default)"),
+    opt("no-leader-only", None, Takes::Nothing).described("", "connects to any member of a cluster"),
     opt("db-change-aware", None, Takes::Nothing),
     opt("no-db-change-aware", None, Takes::Nothing),
-    opt("help", Some('h'), Takes::Nothing).says("", "prints this text"),
-    opt("version", Some('V'), Takes::Nothing).says("", "prints the version"),
+    opt("help", Some('h'), Takes::Nothing).described("", "prints this text"),
+    opt("version", Some('V'), Takes::Nothing).described("", "prints the version"),
     opt("rbac-role", None, Takes::Value),
     opt("election-timer", None, Takes::Value),
 ];
@@ -25,12 +26,12 @@ const OWN: [Opt; 12] = [
 /// Options of commands that run until they are stopped, such as `monitor` and `lock`.
 const DAEMON: [Opt; 8] = [
     opt("detach", None, Takes::Nothing)
-        .says("", "monitor, lock, transact: continue in the background after the first reply"),
-    opt("monitor", None, Takes::Nothing).says("", "with --detach: restarts the process when it crashes"),
-    opt("no-chdir", None, Takes::Nothing).says("", "with --detach: keeps the current directory"),
-    opt("pidfile", None, Takes::Maybe).says("FILE", "with --detach: writes its process ID to a file"),
+        .described("", "monitor, lock, transact: continue in the background after the first reply"),
+    opt("monitor", None, Takes::Nothing).described("", "with --detach: restarts the process when it crashes"),
+    opt("no-chdir", None, Takes::Nothing).described("", "with --detach: keeps the current directory"),
+    opt("pidfile", None, Takes::Maybe).described("FILE", "with --detach: writes its process ID to a file"),
     opt("overwrite-pidfile", None, Takes::Nothing)
-        .says("", "with --pidfile: even if the file belongs to a running process"),
+        .described("", "with --pidfile: even if the file belongs to a running process"),
     // Accepted without effect: the process does not confine itself.
     opt("no-self-confinement", None, Takes::Nothing),
     opt("daemon-role", None, Takes::Value),

@@ -19,7 +19,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 const DB: Opt = opt("db", None, Takes::Value)
-    .says("DATABASE", "reads the configuration only from this database server or file");
+    .described("DATABASE", "reads the configuration only from this database server or file");
 
 fn options() -> Vec<Opt> {
     common::FORMAT.into_iter().chain([DB]).chain(common::INFORMATIVE).collect()

@@ -16,13 +16,13 @@ use std::process::ExitCode;
 
 const OPTIONS: [Opt; 5] = [
     opt("target", Some('t'), Takes::Value)
-        .says("TARGET", "name of the daemon, or absolute path of its socket"),
+        .described("TARGET", "name of the daemon, or absolute path of its socket"),
     opt("flow", None, Takes::Value)
-        .says("FLOW", "recent packets that this matches only, as in tcp,tp_dst=80"),
+        .described("FLOW", "recent packets that this matches only, as in tcp,tp_dst=80"),
     opt("recent", Some('n'), Takes::Value)
-        .says("N", "recent packets that are shown (default: 10, at most 64)"),
-    opt("list", Some('l'), Takes::Nothing).says("", "explains the reasons; needs no switch"),
-    opt("markdown", None, Takes::Nothing).says("", "prints docs/drop-reasons.md, all of it"),
+        .described("N", "recent packets that are shown (default: 10, at most 64)"),
+    opt("list", Some('l'), Takes::Nothing).described("", "explains the reasons; needs no switch"),
+    opt("markdown", None, Takes::Nothing).described("", "prints docs/drop-reasons.md, all of it"),
 ];
 
 fn options() -> Vec<Opt> {

@@ -5,7 +5,7 @@ use super::fail::{Fail, fail, print};
 use super::{
     change, diff, extensions, groups, meters, monitor, options, parse, ports, query, recorded, tables,
 };
-use crate::page::{Line, Names, Page};
+use crate::page::{CommandEntry, Names, Page};
 
 type Run = fn(&mut Context, &[String]) -> Result<(), Fail>;
 
@@ -212,7 +212,7 @@ pub const NAMES: Names = Names { tool: "ofctl", other_names: &["ovs-ofctl"] };
 
 /// The help page of the tool.
 pub fn page() -> Page {
-    let commands = COMMANDS.iter().map(|c| Line {
+    let commands = COMMANDS.iter().map(|c| CommandEntry {
         name: c.name.into(),
         usage: c.arguments.into(),
         text: SENTENCES.iter().find(|(name, _)| *name == c.name).map_or("", |(_, text)| *text),

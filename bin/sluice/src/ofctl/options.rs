@@ -13,30 +13,32 @@ use runtime::Dirs;
 use std::io::IsTerminal;
 
 const OPTIONS: [Opt; 20] = [
-    opt("timeout", Some('t'), Takes::Value).says("SECS", "gives up after SECS seconds"),
+    opt("timeout", Some('t'), Takes::Value).described("SECS", "gives up after SECS seconds"),
     opt("strict", None, Takes::Nothing)
-        .says("", "changes and deletes only the flow with exactly this match and priority"),
-    opt("readd", None, Takes::Nothing).says("", "replace-flows also adds flows that already exist"),
-    opt("flow-format", Some('F'), Takes::Value).says("LIST", "flow formats to use"),
+        .described("", "changes and deletes only the flow with exactly this match and priority"),
+    opt("readd", None, Takes::Nothing).described("", "replace-flows also adds flows that already exist"),
+    opt("flow-format", Some('F'), Takes::Value).described("LIST", "flow formats to use"),
     opt("packet-in-format", Some('P'), Takes::Value)
-        .says("FORMAT", "form of packet-ins of monitor: standard, nxt_packet_in, nxt_packet_in2"),
-    opt("more", Some('m'), Takes::Nothing).says("", "prints more"),
-    opt("timestamp", None, Takes::Nothing).says("", "monitor and snoop print the time of each message"),
-    opt("sort", None, Takes::Maybe).says("FIELD", "sorts flows by a field, or by priority"),
-    opt("rsort", None, Takes::Maybe).says("FIELD", "like --sort, in descending order"),
-    opt("names", None, Takes::Nothing).says("", "prints ports by name"),
-    opt("no-names", None, Takes::Nothing).says("", "prints ports by number"),
-    opt("stats", None, Takes::Nothing).says("", "dump-flows with counters (default)"),
-    opt("no-stats", None, Takes::Nothing).says("", "dump-flows without counters"),
-    opt("help", Some('h'), Takes::Nothing).says("", "prints this text"),
-    opt("bundle", None, Takes::Nothing).says("", "changes flows in one step, all or none"),
-    opt("color", None, Takes::Maybe)
-        .says("WHEN", "dump-flows in colours: always, never or auto (default: auto; NO_COLOR is obeyed)"),
-    opt("may-create", None, Takes::Nothing).says("", "mod-group adds missing groups"),
-    opt("read-only", None, Takes::Nothing).says("", "refuses commands that change something"),
-    opt("version", Some('V'), Takes::Nothing).says("", "prints the version"),
+        .described("FORMAT", "form of packet-ins of monitor: standard, nxt_packet_in, nxt_packet_in2"),
+    opt("more", Some('m'), Takes::Nothing).described("", "prints more"),
+    opt("timestamp", None, Takes::Nothing).described("", "monitor and snoop print the time of each message"),
+    opt("sort", None, Takes::Maybe).described("FIELD", "sorts flows by a field, or by priority"),
+    opt("rsort", None, Takes::Maybe).described("FIELD", "like --sort, in descending order"),
+    opt("names", None, Takes::Nothing).described("", "prints ports by name"),
+    opt("no-names", None, Takes::Nothing).described("", "prints ports by number"),
+    opt("stats", None, Takes::Nothing).described("", "dump-flows with counters (default)"),
+    opt("no-stats", None, Takes::Nothing).described("", "dump-flows without counters"),
+    opt("help", Some('h'), Takes::Nothing).described("", "prints this text"),
+    opt("bundle", None, Takes::Nothing).described("", "changes flows in one step, all or none"),
+    opt("color", None, Takes::Maybe).described(
+        "WHEN",
+        "dump-flows in colours: always, never or auto (default: auto; NO_COLOR is obeyed)",
+    ),
+    opt("may-create", None, Takes::Nothing).described("", "mod-group adds missing groups"),
+    opt("read-only", None, Takes::Nothing).described("", "refuses commands that change something"),
+    opt("version", Some('V'), Takes::Nothing).described("", "prints the version"),
     opt("protocols", Some('O'), Takes::Value)
-        .says("LIST", "OpenFlow versions to speak, such as OpenFlow13 (default: OpenFlow10)"),
+        .described("LIST", "OpenFlow versions to speak, such as OpenFlow13 (default: OpenFlow10)"),
 ];
 
 /// All options. The options for JSON do not exist if the tool is called as `ovs-ofctl` (`compat`).

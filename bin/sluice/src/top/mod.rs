@@ -38,11 +38,11 @@ use thread_lines::{Selection, Sort};
 
 const OPTIONS: [Opt; 4] = [
     opt("page", Some('p'), Takes::Value)
-        .says("PAGE", "threads (default), ports, drops, flows or connections"),
+        .described("PAGE", "threads (default), ports, drops, flows or connections"),
     opt("target", Some('t'), Takes::Value)
-        .says("TARGET", "name of the daemon, or absolute path of its socket"),
-    opt("once", Some('1'), Takes::Nothing).says("", "prints one screen and exits"),
-    opt("interval", Some('i'), Takes::Value).says("SECONDS", "time between two samples (default: 1)"),
+        .described("TARGET", "name of the daemon, or absolute path of its socket"),
+    opt("once", Some('1'), Takes::Nothing).described("", "prints one screen and exits"),
+    opt("interval", Some('i'), Takes::Value).described("SECONDS", "time between two samples (default: 1)"),
 ];
 
 fn options() -> Vec<Opt> {

@@ -11,24 +11,25 @@ use std::time::Duration;
 /// Options of the tool itself, in the order in which `--options` lists them.
 const BEFORE_LOGGING: [Opt; 13] = [
     opt("db", None, Takes::Value)
-        .says("DATABASE", "where the database is (default: unix:db.sock in the run directory)"),
-    opt("no-syslog", None, Takes::Nothing).says("", "does not log the call to the system's log"),
-    opt("no-wait", None, Takes::Nothing).says("", "does not wait until the switch has applied the change"),
-    opt("dry-run", None, Takes::Nothing).says("", "does not change the database"),
-    opt("oneline", None, Takes::Nothing).says("", "prints one line per command"),
-    opt("timeout", Some('t'), Takes::Value).says("SECS", "gives up after SECS seconds"),
-    opt("retry", None, Takes::Nothing).says("", "retries until it is connected"),
-    opt("help", Some('h'), Takes::Nothing).says("", "prints this text"),
-    opt("commands", None, Takes::Nothing).says("", "lists the commands, for completion scripts"),
-    opt("options", None, Takes::Nothing).says("", "lists the options, for completion scripts"),
-    opt("leader-only", None, Takes::Nothing).says("", "connects only to the leader of a cluster"),
-    opt("no-leader-only", None, Takes::Nothing).says("", "connects to any member of a cluster"),
-    opt("version", Some('V'), Takes::Nothing).says("", "prints the version"),
+        .described("DATABASE", "where the database is (default: unix:db.sock in the run directory)"),
+    opt("no-syslog", None, Takes::Nothing).described("", "does not log the call to the system's log"),
+    opt("no-wait", None, Takes::Nothing)
+        .described("", "does not wait until the switch has applied the change"),
+    opt("dry-run", None, Takes::Nothing).described("", "does not change the database"),
+    opt("oneline", None, Takes::Nothing).described("", "prints one line per command"),
+    opt("timeout", Some('t'), Takes::Value).described("SECS", "gives up after SECS seconds"),
+    opt("retry", None, Takes::Nothing).described("", "retries until it is connected"),
+    opt("help", Some('h'), Takes::Nothing).described("", "prints this text"),
+    opt("commands", None, Takes::Nothing).described("", "lists the commands, for completion scripts"),
+    opt("options", None, Takes::Nothing).described("", "lists the options, for completion scripts"),
+    opt("leader-only", None, Takes::Nothing).described("", "connects only to the leader of a cluster"),
+    opt("no-leader-only", None, Takes::Nothing).described("", "connects to any member of a cluster"),
+    opt("version", Some('V'), Takes::Nothing).described("", "prints the version"),
 ];
 const AFTER_LOGGING: [Opt; 2] = [
-    opt("shuffle-remotes", None, Takes::Nothing).says("", "tries the members of a cluster in any order"),
+    opt("shuffle-remotes", None, Takes::Nothing).described("", "tries the members of a cluster in any order"),
     opt("no-shuffle-remotes", None, Takes::Nothing)
-        .says("", "tries the members of a cluster in the order given"),
+        .described("", "tries the members of a cluster in the order given"),
 ];
 
 /// All options except those of single commands.

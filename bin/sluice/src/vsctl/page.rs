@@ -3,7 +3,7 @@
 use super::commands::COMMANDS;
 use super::options;
 use super::schema_names;
-use crate::page::{Line, Names, Page};
+use crate::page::{CommandEntry, Names, Page};
 
 /// What each command does.
 const SENTENCES: &[(&str, &str)] = &[
@@ -86,7 +86,7 @@ pub fn page() -> Page {
         let text = SENTENCES.iter().find(|(name, _)| *name == c.name).map_or("", |(_, text)| *text);
         // On a command line, options precede the command. Here they follow the command, so that the names of commands form a
         // column.
-        Line {
+        CommandEntry {
             name: c.name.into(),
             usage: format!("{options}{}", arguments.join(" ")).trim_end().into(),
             text,

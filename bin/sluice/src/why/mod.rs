@@ -36,13 +36,13 @@ use watch::{DirectionCapture, FirstPacket, Watch};
 
 const OPTIONS: [Opt; 5] = [
     opt("target", Some('t'), Takes::Value)
-        .says("TARGET", "name of the daemon, or absolute path of its socket"),
+        .described("TARGET", "name of the daemon, or absolute path of its socket"),
     opt("port", Some('i'), Takes::Value)
-        .says("PORT", "the port that receives the packets; if none comes, one is made from the flow"),
-    opt("seconds", Some('s'), Takes::Value).says("N", "how long packets are watched (default: 2)"),
+        .described("PORT", "the port that receives the packets; if none comes, one is made from the flow"),
+    opt("seconds", Some('s'), Takes::Value).described("N", "how long packets are watched (default: 2)"),
     opt("last-drop", Some('l'), Takes::Nothing)
-        .says("", "about the flow of the packet that was dropped last"),
-    opt("trace", None, Takes::Nothing).says("", "also prints the trace through the tables"),
+        .described("", "about the flow of the packet that was dropped last"),
+    opt("trace", None, Takes::Nothing).described("", "also prints the trace through the tables"),
 ];
 
 /// Time between the two samples of a megaflow.

@@ -2,7 +2,7 @@
 
 use crate::appctl::{ControlSession, Failure};
 use ovsdb::Json;
-use pcapng::{Block, Blocks};
+use pcapng::{Block, BlockSplitter};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read};
 use std::net::Shutdown;
@@ -120,7 +120,8 @@ impl Watch {
 fn finish_capture(datapath: &str, mut stream: UnixStream) -> io::Result<DirectionCapture> {
     stream.shutdown(Shutdown::Write)?;
     stream.set_read_timeout(Some(DRAIN_TIME))?;
-    let (mut blocks, mut seen, mut ports) = (Blocks::default(), DirectionCapture::default(), Vec::new());
+    let (mut blocks, mut seen, mut ports) =
+        (BlockSplitter::default(), DirectionCapture::default(), Vec::new());
     let (mut bytes, deadline) = (vec![0; 1 << 16], Instant::now() + DRAIN_TIME);
     while Instant::now() < deadline {
         let n = match stream.read(&mut bytes)? {

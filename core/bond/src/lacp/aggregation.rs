@@ -180,7 +180,7 @@ impl Aggregation {
     }
 
     /// Returns true if the state that other components read has changed since the last call.
-    pub fn take_news(&mut self) -> bool {
+    pub fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.state_changed)
     }
 
@@ -200,7 +200,7 @@ impl Aggregation {
     }
 
     /// Returns whether there is information from the other end of a link, current or expired.
-    pub fn is_current(&self, port: OfPort) -> bool {
+    pub fn has_partner_info(&self, port: OfPort) -> bool {
         self.members.get(&port).is_some_and(|m| m.status != Status::Defaulted)
     }
 

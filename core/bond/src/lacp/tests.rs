@@ -90,9 +90,9 @@ fn a_link_whose_other_end_falls_silent_carries_nothing() {
     wires.pass(3200);
     // Expired: not synchronized, but the information is kept; later it is reset to defaults.
     assert_eq!(wires.carry()[..2], [true, false]);
-    assert!(wires.ends[0].is_current(P2));
+    assert!(wires.ends[0].has_partner_info(P2));
     wires.pass(3200);
-    assert!(!wires.ends[0].is_current(P2));
+    assert!(!wires.ends[0].has_partner_info(P2));
     assert!(!wires.carry()[3], "the other end does not carry traffic on this link either");
     wires.cut.clear();
     wires.pass(1100);
@@ -105,7 +105,7 @@ fn a_passive_end_that_comes_back_is_found_at_the_rate_of_the_active_end() {
     wires.pass(1000);
     wires.cut.extend([0, 1].into_iter().flat_map(|from| [P1, P2].map(|port| ((from, port), true))));
     wires.pass(20_000);
-    assert!(!wires.ends[0].is_current(P1) && !wires.ends[1].is_current(P1));
+    assert!(!wires.ends[0].has_partner_info(P1) && !wires.ends[1].has_partner_info(P1));
     wires.cut.clear();
     wires.pass(1100);
     assert_eq!(wires.carry(), [true; 4]);

@@ -120,7 +120,7 @@ pub struct Session {
     pub(super) forwarding: Forwarding,
     /// Number of packets that the port has received, as reported last.
     pub(super) rx_packets: u64,
-    /// Whether `bfd_status` has changed since the last call of [`take_news`](Session::take_news).
+    /// Whether `bfd_status` has changed since the last call of [`take_changed`](Session::take_changed).
     pub(super) status_changed: bool,
     pub(super) events: Vec<Event>,
 }
@@ -255,7 +255,7 @@ impl Session {
     }
 
     /// Whether `bfd_status` has changed since the last call.
-    pub fn take_news(&mut self) -> bool {
+    pub fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.status_changed)
     }
 

@@ -96,8 +96,8 @@ impl End {
         self.observe(now);
         let message = Self::message(frame);
         let theirs = u64::from(message.desired_min_tx) / 1000;
-        let vouches = self.session.agreed.rx.0.max(theirs) * u64::from(message.detect_mult);
-        self.heard = Some((now, Millis(vouches)));
+        let detection_time = self.session.agreed.rx.0.max(theirs) * u64::from(message.detect_mult);
+        self.heard = Some((now, Millis(detection_time)));
     }
 
     fn run(&mut self, now: Millis) {
@@ -105,8 +105,8 @@ impl End {
         self.observe(now);
         self.take_events();
         if self.session.state > State::Down {
-            let (at, vouches) = self.heard.expect("a session is not beyond Down without a message");
-            assert!(now.since(at) < vouches, "{:?} {at:?} {vouches:?}", now);
+            let (at, detection_time) = self.heard.expect("a session is not beyond Down without a message");
+            assert!(now.since(at) < detection_time, "{:?} {at:?} {detection_time:?}", now);
         }
         assert_eq!(self.flaps, self.session.forwarding.flaps);
         let polls = self.session.flags.contains(Flags::POLL);
@@ -241,8 +241,8 @@ fn without_traffic_the_interval_is_longer() {
     link.run(7000);
     assert_eq!(link.ends[0].session.agreed.rx, Millis(3000));
     link.configure(0, Settings { decay_min_rx: Millis(200), ..slow });
-    let told = link.ends[0].session.take_events();
-    assert!(told.contains(&Event::DecayTooFast(Millis(300))));
+    let events = link.ends[0].session.take_events();
+    assert!(events.contains(&Event::DecayTooFast(Millis(300))));
     link.run(5000);
     assert_eq!((link.ends[0].session.agreed.rx, link.states()), (Millis(300), [UP; 2]));
 }
@@ -267,7 +267,7 @@ fn a_command_overrides_forwarding_and_is_not_counted_as_flap() {
     link.run(4000);
     let session = &mut link.ends[0].session;
     session.force_forwarding(Some(false));
-    assert!(!session.is_forwarding(link.now) && session.take_news());
+    assert!(!session.is_forwarding(link.now) && session.take_changed());
     session.force_forwarding(None);
     assert!(session.is_forwarding(link.now));
     assert_eq!(session.forwarding.flaps, 1);

@@ -303,7 +303,7 @@ impl Session {
     }
 
     /// Whether the columns of the database have changed since the last call.
-    pub fn take_news(&mut self) -> bool {
+    pub fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.status_changed)
     }
 }

@@ -85,9 +85,9 @@ fn an_operational_state_and_a_forced_fault_stop_forwarding() {
         (Faults::empty(), Some(false), false)
     );
     assert!(ends[1].is_forwarding());
-    ends[1].take_news();
+    ends[1].take_changed();
     ends[1].force_fault(Some(true));
-    assert!(ends[1].take_news());
+    assert!(ends[1].take_changed());
     assert_eq!(ends[1].status().faults, ["override"]);
     assert!(ends[1].show(Millis(5_000)).starts_with("MPID 2: extended fault_override\n  fault: override\n"));
     ends[1].force_fault(None);

@@ -107,12 +107,15 @@ fn what_a_message_would_change_is_told_before() {
     let records = vec![record(1, true), record(2, true), record(2, true), record(2, false), record(2, true)];
     let message = Message::Report { protocol: Protocol::IgmpV3, records };
     // One change for the new group, and one for leaving it again.
-    assert_eq!(t.news(0, P[1], &message), 2);
-    assert_eq!((t.news(0, P[1], &report(1, true)), t.news(0, P[1], &report(1, false))), (0, 1));
-    assert_eq!(t.news(0, P[2], &report(1, false)), 0);
-    assert_eq!(t.news(0, P[2], &Message::Query), 1);
+    assert_eq!(t.count_changes(0, P[1], &message), 2);
+    assert_eq!(
+        (t.count_changes(0, P[1], &report(1, true)), t.count_changes(0, P[1], &report(1, false))),
+        (0, 1)
+    );
+    assert_eq!(t.count_changes(0, P[2], &report(1, false)), 0);
+    assert_eq!(t.count_changes(0, P[2], &Message::Query), 1);
     t.learn(0, P[2], &Message::Query, at(0));
-    assert_eq!(t.news(0, P[2], &Message::Query), 0);
+    assert_eq!(t.count_changes(0, P[2], &Message::Query), 0);
 }
 
 #[test]

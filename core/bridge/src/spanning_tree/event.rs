@@ -19,7 +19,7 @@ pub enum Event {
         why: Refusal,
     },
     /// The state machines of RSTP changed state endlessly.
-    Restless,
+    NotSettled,
 }
 
 impl Event {
@@ -27,7 +27,7 @@ impl Event {
     pub fn level(&self) -> Level {
         match self {
             Event::TopologyChange => Level::Info,
-            Event::Refused(_) | Event::Restless => Level::Warn,
+            Event::Refused(_) | Event::NotSettled => Level::Warn,
             Event::Bad { .. } => Level::Debug,
         }
     }
@@ -41,7 +41,7 @@ impl fmt::Display for Event {
             Event::Bad { number, why } => {
                 write!(f, ", port {number}: Bad STP or RSTP BPDU received ({why})")
             }
-            Event::Restless => f.write_str(": the state machines did not come to rest"),
+            Event::NotSettled => f.write_str(": the state machines did not settle"),
         }
     }
 }

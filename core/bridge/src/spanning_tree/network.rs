@@ -143,7 +143,7 @@ impl Network {
     fn follow(&mut self, bridge: usize) {
         let node = &mut self.nodes[bridge];
         let output = node.tree.take_output();
-        assert!(!output.events.contains(&super::Event::Restless), "the state machines do not come to rest");
+        assert!(!output.events.contains(&super::Event::NotSettled), "the state machines do not settle");
         for port in output.changed {
             let node = &mut self.nodes[bridge];
             let state = node.tree.state(port).map(|p| p.state);

@@ -130,7 +130,7 @@ fn complete(engine: &mut Engine, action: &Action, mut datagram: Datagram<Packet>
     for part in datagram.parts {
         let mut p = part.content;
         match &whole {
-            Some(whole) => learn(&mut p, whole),
+            Some(whole) => copy_connection(&mut p, whole),
             None => track_one(engine, action, &mut p),
         }
         group.push(p);
@@ -151,7 +151,7 @@ fn whole(engine: &mut Engine, datagram: &Datagram<Packet>) -> Option<Packet> {
 }
 
 /// Copies the connection's metadata from the datagram to a fragment.
-fn learn(p: &mut Packet, whole: &Packet) {
+fn copy_connection(p: &mut Packet, whole: &Packet) {
     let (to, from) = (&mut p.meta, &whole.meta);
     (to.ct_state, to.ct_zone, to.ct_mark) = (from.ct_state, from.ct_zone, from.ct_mark);
     to.ct_earlier = from.ct_earlier.of_fragments();

@@ -8,7 +8,7 @@ use super::execute::run_one;
 use super::megaflow_guard::{MegaflowGuard, Programs};
 use super::per_packet::after_rewrite;
 use super::rewrites::{RewriteAll, RewriteRuns};
-use super::tunnel::{push_finished, push_of, push_on_all, push_programs};
+use super::tunnel::{push_each_header, push_finished, push_of, push_programs};
 use crate::batch::BATCH;
 use crate::engine::Engine;
 use crate::engine::groups::Group;
@@ -69,7 +69,7 @@ impl<'g> Pushes<'g> {
         if self.all_fast {
             push_programs(engine, programs, &mut group);
         } else {
-            push_on_all(engine, &mut group, |i| push_of(programs, i));
+            push_each_header(engine, &mut group, |i| push_of(programs, i));
         }
         send_group(engine, self.port, group);
     }

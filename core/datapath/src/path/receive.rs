@@ -7,7 +7,7 @@ use crate::packet::Meta;
 use crate::policer::Policer;
 use crate::port::{Frame, RX_BURST};
 use crate::ports::{Port, SHORTEST};
-use crate::rxq::{MemberCount, Rxq};
+use crate::rxq::{Rxq, SharedPortCount};
 use crate::tally::Event;
 use dpif::DropReason;
 use packet::held_buffers;
@@ -50,7 +50,7 @@ pub(crate) fn stage(rxq: &mut Rxq, engine: &mut Engine) -> usize {
             }
             rxq.inspect_below
         }
-        Some(_) => count_for_member(rxq, engine, in_port, (n as u64, bytes)),
+        Some(_) => count_for_port(rxq, engine, in_port, (n as u64, bytes)),
     };
     if shortest < inspect_below {
         inspect(engine, in_port, shortest);
@@ -86,10 +86,10 @@ fn refresh_snapshots(rxq: &mut Rxq, engine: &Engine) {
 /// Counts a burst of a shared rx queue for the port that received it. Returns the length in bytes below which the
 /// port's frames are inspected.
 #[inline(never)]
-fn count_for_member(rxq: &mut Rxq, engine: &Engine, in_port: u32, (packets, bytes): (u64, u64)) -> usize {
+fn count_for_port(rxq: &mut Rxq, engine: &Engine, in_port: u32, (packets, bytes): (u64, u64)) -> usize {
     let Some(port) = engine.view.ports.get(in_port) else { return SHORTEST };
-    let new = || MemberCount { port: Arc::clone(&port.counters), count: port.counters.rx.queue() };
-    let known = rxq.of_members.entry(in_port).or_insert_with(new);
+    let new = || SharedPortCount { port: Arc::clone(&port.counters), count: port.counters.rx.queue() };
+    let known = rxq.by_port.entry(in_port).or_insert_with(new);
     if !Arc::ptr_eq(&known.port, &port.counters) {
         // The port number belongs to another port now.
         *known = new();

@@ -45,18 +45,18 @@ pub(super) fn push_finished(engine: &mut Engine, push: &Push, group: &mut Group)
     group.numbers.clear();
     let Some(header) = push.template.fast_push().filter(|_| engine.view.ports.tunnels.contain(push.port))
     else {
-        return push_on_all(engine, group, |_| Some(push));
+        return push_each_header(engine, group, |_| Some(push));
     };
     let left = cpu::stage(PushOnAll { engine, group, header });
-    put_on_left(engine, group, left, |_| Some(push));
+    push_on_left(engine, group, left, |_| Some(push));
 }
 
 /// Adds the header of its program to each frame. Each header must have a fast form.
 #[inline]
 pub(super) fn push_programs(engine: &mut Engine, programs: &Programs<'_>, group: &mut Group) {
     group.numbers.clear();
-    let left = cpu::stage(PutOnPrograms { engine, group, programs });
-    put_on_left(engine, group, left, |i| push_of(programs, i));
+    let left = cpu::stage(PushPrograms { engine, group, programs });
+    push_on_left(engine, group, left, |i| push_of(programs, i));
 }
 
 /// Returns the header that the program of frame `i` adds.
@@ -85,18 +85,18 @@ impl Stage for PushOnAll<'_> {
 }
 
 /// As [`PushOnAll`], but each frame gets the header of its program.
-struct PutOnPrograms<'a, 'g> {
+struct PushPrograms<'a, 'g> {
     engine: &'a Engine,
     group: &'a mut Group,
     programs: &'a Programs<'g>,
 }
 
-impl Stage for PutOnPrograms<'_, '_> {
+impl Stage for PushPrograms<'_, '_> {
     type Out = u64;
 
     #[inline(always)]
     fn run<L: Level>(self, _: L) -> u64 {
-        let PutOnPrograms { engine, group, programs } = self;
+        let PushPrograms { engine, group, programs } = self;
         let Group { frames, own, .. } = group;
         let header = |i: usize| (*programs.get(i)?)?.header();
         FastPush::push_on_each(frames, header, source_port(engine, own))
@@ -116,7 +116,7 @@ fn source_port(engine: &Engine, own: &[Meta]) -> impl Fn(usize, &Frame) -> u16 {
 
 /// Adds the header to the frames whose bit in `left` is set; drops the frames to which it cannot be added.
 #[inline]
-fn put_on_left<'p>(
+fn push_on_left<'p>(
     engine: &mut Engine,
     group: &mut Group,
     left: u64,
@@ -125,7 +125,7 @@ fn put_on_left<'p>(
     if left == 0 {
         return;
     }
-    let failed = put_on_some(engine, group, left, &push);
+    let failed = push_on_some(engine, group, left, &push);
     if failed != 0 {
         drop_failed(engine, group, failed, push);
     }
@@ -134,7 +134,7 @@ fn put_on_left<'p>(
 /// Adds the header to the frames whose bit in `left` is set; returns a bit for each frame to which it cannot be
 /// added.
 #[cold]
-fn put_on_some<'p>(
+fn push_on_some<'p>(
     engine: &Engine,
     group: &mut Group,
     left: u64,
@@ -152,7 +152,7 @@ fn put_on_some<'p>(
 
 /// Adds its header to each frame. Frames to which the header cannot be added are dropped.
 #[inline]
-pub(super) fn push_on_all<'p>(
+pub(super) fn push_each_header<'p>(
     engine: &mut Engine,
     group: &mut Group,
     push: impl Fn(usize) -> Option<&'p Push>,
@@ -285,10 +285,10 @@ pub(super) fn pop_frames(engine: &mut Engine, port: u32, group: &mut Group) -> b
     let options = (options, before.len());
     let others = match kind {
         Kind::Vxlan { .. } => {
-            cpu::stage(TakeOffEach { kind: FastVxlan, frames, tunnels, options, checks: &mut checks })
+            cpu::stage(PopEach { kind: FastVxlan, frames, tunnels, options, checks: &mut checks })
         }
         Kind::Geneve => {
-            cpu::stage(TakeOffEach { kind: FastGeneve, frames, tunnels, options, checks: &mut checks })
+            cpu::stage(PopEach { kind: FastGeneve, frames, tunnels, options, checks: &mut checks })
         }
         _ => u64::MAX >> (BATCH - frames.len().clamp(1, BATCH)),
     };
@@ -306,7 +306,7 @@ pub(super) fn pop_frames(engine: &mut Engine, port: u32, group: &mut Group) -> b
     }
     engine.popped.push_batch(popped_batch);
     for frame in rest {
-        if let Some(frame) = take_off(engine, kind, popped_meta, frame) {
+        if let Some(frame) = pop_one(engine, kind, popped_meta, frame) {
             let meta = engine.batch.common.clone();
             engine.drop_packet(Packet::new(frame, meta), DropReason::TunnelPopError);
         }
@@ -329,7 +329,7 @@ fn count(tally: &mut Tally, checks: ChecksumCounts) {
 
 /// Removes the header of each frame whose header is of the usual form, and stores the outer header. The stage returns
 /// a bit for each other frame; these frames are unchanged.
-struct TakeOffEach<'a, K> {
+struct PopEach<'a, K> {
     kind: K,
     frames: &'a mut FrameBatch,
     /// Where the outer header of each frame is stored.
@@ -340,12 +340,12 @@ struct TakeOffEach<'a, K> {
     checks: &'a mut FastChecksumCounts,
 }
 
-impl<K: FastPop> Stage for TakeOffEach<'_, K> {
+impl<K: FastPop> Stage for PopEach<'_, K> {
     type Out = u64;
 
     #[inline(always)]
     fn run<L: Level>(self, _: L) -> u64 {
-        let TakeOffEach { kind, frames, tunnels, options: (options, before), checks } = self;
+        let PopEach { kind, frames, tunnels, options: (options, before), checks } = self;
         let (mut i, mut others) = (0, 0);
         while let (Some(frame), Some(tunnel)) = (frames.get_mut(i), tunnels.get_mut(i)) {
             let lengths = kind.read(frame.bytes(), tunnel, checks);
@@ -407,7 +407,7 @@ pub(super) fn pop(engine: &mut Engine, port: u32, group: &mut Vec<Packet>, last:
         };
         if popped_meta.passes > MAX_PASSES {
             engine.drop_packet(p, DropReason::RecircError);
-        } else if let Some(frame) = take_off(engine, kind, popped_meta, p.frame) {
+        } else if let Some(frame) = pop_one(engine, kind, popped_meta, p.frame) {
             engine.drop_packet(Packet::new(frame, p.meta), DropReason::TunnelPopError);
         }
     }
@@ -417,7 +417,7 @@ pub(super) fn pop(engine: &mut Engine, port: u32, group: &mut Vec<Packet>, last:
 /// Removes the header of a frame and queues the frame as received on the tunnel port. Returns the frame if its header
 /// is refused.
 #[inline(always)]
-fn take_off(engine: &mut Engine, kind: Kind, popped_meta: PoppedMeta, mut frame: Frame) -> Option<Frame> {
+fn pop_one(engine: &mut Engine, kind: Kind, popped_meta: PoppedMeta, mut frame: Frame) -> Option<Frame> {
     let mut checks = ChecksumCounts::default();
     let popped = tunnel::pop_counted(kind, frame.bytes(), frame.stated(), &mut checks);
     count(&mut engine.tally, checks);

@@ -1,7 +1,7 @@
 //! A compiled rewrite, and its application to packets.
 
 use super::checksum::Checksum;
-use super::patch::{HALF, Head, Patch, load, load_half, store, store_half};
+use super::patch::{Head, PATCH_LEN, Patch, load, load_patch, store, store_patch};
 use packet::frame::{Frame, HEAD_WINDOW};
 
 /// Eight bytes of the window, some of whose bits are compared or written.
@@ -173,8 +173,8 @@ impl Rewrite {
         let Some(head) = frame.head_mut(front, self.reach()) else { return false };
         let (compared, written) =
             self.more.as_deref().map_or((&[][..], &[][..]), |m| (&m.compared, &m.written));
-        if self.low.differs(&load_half(head, 0))
-            || self.high.differs(&load_half(head, HALF))
+        if self.low.differs(&load_patch(head, 0))
+            || self.high.differs(&load_patch(head, PATCH_LEN))
             || compared.iter().any(|word| word.difference(head) != 0)
             || self.lengths.is_some_and(|lengths| !lengths.are_met(head, len))
         {
@@ -182,9 +182,9 @@ impl Rewrite {
         }
         let renewed = self.sums.each_ref().map(|sum| sum.renewed(head));
         self.moved.apply(head);
-        for (start, patch) in [(0, &self.low), (HALF, &self.high)] {
-            let half = load_half(head, start);
-            store_half(head, start, &patch.patched(&half));
+        for (start, patch) in [(0, &self.low), (PATCH_LEN, &self.high)] {
+            let words = load_patch(head, start);
+            store_patch(head, start, &patch.patched(&words));
         }
         written.iter().for_each(|word| word.write(head));
         let sums = self.sums.iter().zip(renewed).take(self.sum_count.into());
@@ -224,8 +224,8 @@ impl BatchRewrite<'_> {
         let front = if TAGS { self.front } else { 0 };
         let len = frame.len() + front;
         let Some(head) = frame.head_mut(front, self.reach) else { return false };
-        let low = load_half(head, 0);
-        if self.low.differs(&low) || (self.is_long && self.high.differs(&load_half(head, HALF))) {
+        let low = load_patch(head, 0);
+        if self.low.differs(&low) || (self.is_long && self.high.differs(&load_patch(head, PATCH_LEN))) {
             return false;
         }
         if L4
@@ -240,11 +240,11 @@ impl BatchRewrite<'_> {
         let second = if SUMS > 1 { self.sums[1].renewed(head) } else { 0 };
         let ends = if TAGS { self.moved.ends(head) } else { [0; 2] };
         if !TAGS || self.low_writes {
-            store_half(head, 0, &self.low.patched(&low));
+            store_patch(head, 0, &self.low.patched(&low));
         }
         if self.is_long {
-            let high = load_half(head, HALF);
-            store_half(head, HALF, &self.high.patched(&high));
+            let high = load_patch(head, PATCH_LEN);
+            store_patch(head, PATCH_LEN, &self.high.patched(&high));
         }
         if TAGS {
             self.moved.put_ends(head, ends);

@@ -4,7 +4,7 @@ use super::apply::{ByteMove, ExtraWords, Kind, LengthChecks, Rewrite, Word};
 use super::checksum::Checksum;
 use super::compile::{Run, checksum_of};
 use super::expected::{Byte, Expected, HEADER};
-use super::patch::{HALF, Patch};
+use super::patch::{PATCH_LEN, Patch};
 use packet::ipproto;
 
 impl Run {
@@ -31,7 +31,7 @@ impl Run {
             let byte = at.checked_sub(window.after).and_then(|at| e.bytes.get(at));
             byte.map_or((0, 0), |b| (!b.keep, b.value))
         };
-        let [low, high] = [0, HALF].map(|start| Patch::new(start, compared, written));
+        let [low, high] = [0, PATCH_LEN].map(|start| Patch::new(start, compared, written));
         let more = ExtraWords { compared: words(compared), written: words(written) };
         // A tag that is pushed together with both addresses moves no bytes. So the eight bytes that are written there
         // are treated as a move.
@@ -189,7 +189,7 @@ impl ByteMove {
 /// Returns words that cover all bytes after the patches for which `bits` returns a mask.
 fn words(bits: impl Fn(usize) -> (u8, u8)) -> Box<[Word]> {
     let mut words = Vec::new();
-    let mut at = 2 * HALF;
+    let mut at = 2 * PATCH_LEN;
     while let Some(start) = (at..HEADER).find(|at| bits(*at).0 != 0) {
         let all: [(u8, u8); 8] = std::array::from_fn(|i| bits(start + i));
         let keep = u64::from_ne_bytes(all.map(|(mask, _)| !mask));

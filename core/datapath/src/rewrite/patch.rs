@@ -5,24 +5,24 @@
 use packet::frame::HEAD_WINDOW;
 
 /// Bytes per patch.
-pub(super) const HALF: usize = 32;
+pub(super) const PATCH_LEN: usize = 32;
 
 /// The window that [`packet::frame::Frame::head_mut`] returns.
 pub(super) type Head = [u8; HEAD_WINDOW];
 
-type Half = [u64; 4];
+type PatchWords = [u64; 4];
 
 /// Compares and writes 32 bytes under masks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Patch {
     /// Mask of the compared bits.
-    compared: Half,
+    compared: PatchWords,
     /// Values of the compared bits.
-    expected: Half,
+    expected: PatchWords,
     /// Mask of the bits that are not written.
-    keep: Half,
+    keep: PatchWords,
     /// Values of the written bits.
-    pub(super) value: Half,
+    pub(super) value: PatchWords,
 }
 
 impl Patch {
@@ -32,16 +32,16 @@ impl Patch {
         compared: impl Fn(usize) -> (u8, u8),
         written: impl Fn(usize) -> (u8, u8),
     ) -> Patch {
-        let half = |byte: &dyn Fn(usize) -> u8| -> Half {
+        let words = |byte: &dyn Fn(usize) -> u8| -> PatchWords {
             std::array::from_fn(|word| {
                 u64::from_ne_bytes(std::array::from_fn(|i| byte(start + 8 * word + i)))
             })
         };
         Patch {
-            compared: half(&|at| compared(at).0),
-            expected: half(&|at| compared(at).1),
-            keep: half(&|at| !written(at).0),
-            value: half(&|at| written(at).1),
+            compared: words(&|at| compared(at).0),
+            expected: words(&|at| compared(at).1),
+            keep: words(&|at| !written(at).0),
+            value: words(&|at| written(at).1),
         }
     }
 
@@ -58,13 +58,13 @@ impl Patch {
 
     /// Returns whether some of the compared bits have other values than expected.
     #[inline(always)]
-    pub(super) fn differs(&self, old: &Half) -> bool {
-        let differ: Half = std::array::from_fn(|i| (old[i] ^ self.expected[i]) & self.compared[i]);
+    pub(super) fn differs(&self, old: &PatchWords) -> bool {
+        let differ: PatchWords = std::array::from_fn(|i| (old[i] ^ self.expected[i]) & self.compared[i]);
         (differ[0] | differ[1]) | (differ[2] | differ[3]) != 0
     }
 
     #[inline(always)]
-    pub(super) fn patched(&self, old: &Half) -> Half {
+    pub(super) fn patched(&self, old: &PatchWords) -> PatchWords {
         std::array::from_fn(|i| old[i] & self.keep[i] | self.value[i])
     }
 }
@@ -83,13 +83,13 @@ pub(super) fn store(head: &mut Head, at: u8, word: u64) {
 
 /// Returns the 32 bytes from `start` on.
 #[inline(always)]
-pub(super) fn load_half(head: &Head, start: usize) -> Half {
+pub(super) fn load_patch(head: &Head, start: usize) -> PatchWords {
     std::array::from_fn(|i| load(head, (start + 8 * i) as u8))
 }
 
 #[inline(always)]
-pub(super) fn store_half(head: &mut Head, start: usize, half: &Half) {
-    for (i, word) in half.iter().enumerate() {
+pub(super) fn store_patch(head: &mut Head, start: usize, words: &PatchWords) {
+    for (i, word) in words.iter().enumerate() {
         store(head, (start + 8 * i) as u8, *word);
     }
 }

@@ -87,14 +87,14 @@ fn body(kind: u8, r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
             skip_rest(r)?;
             Body::FlowMod(fm)
         }
-        _ if v == Version::V10 => return later_10(kind, r, s),
-        _ => return later_11(kind, r, s),
+        _ if v == Version::V10 => return high_types_10(kind, r, s),
+        _ => return high_types_11(kind, r, s),
     };
     Ok(body.into())
 }
 
 /// Decodes the bodies of types above 14 in OpenFlow 1.0.
-fn later_10(kind: u8, r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
+fn high_types_10(kind: u8, r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
     let body = match kind {
         15 => Body::PortMod(port::decode_mod(r, s.version)?),
         16 => return multipart::request(r, s),
@@ -127,7 +127,7 @@ fn queue_config(r: &mut Reader, version: Version) -> Result<Body, OfError> {
 }
 
 /// Decodes the bodies of types above 14 in later versions.
-fn later_11(kind: u8, r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
+fn high_types_11(kind: u8, r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
     let v = s.version;
     let (first, last) = match kind {
         22 | 23 => (Version::V11, Version::V13),

@@ -192,8 +192,8 @@ pub(super) fn decode_async_13(r: &mut Reader) -> Result<AsyncConfig, OfError> {
 /// Returns whether the form of OpenFlow 1.3 can express the configuration.
 pub(super) fn is_async_13(a: &AsyncConfig) -> bool {
     let mut a = *a;
-    let [told @ .., role, table, forward] = masks(&mut a);
-    told.into_iter().flatten().all(|m| m.is_some())
+    let [kinds_13 @ .., role, table, forward] = masks(&mut a);
+    kinds_13.into_iter().flatten().all(|m| m.is_some())
         && [role, table, forward].into_iter().flatten().all(|m| m.is_none())
 }
 

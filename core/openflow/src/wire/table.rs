@@ -196,23 +196,23 @@ pub(super) fn decode_features(r: &mut Reader, version: Version) -> Result<TableF
 /// properties in the message, by number.
 fn miss_as_others(f: &mut TableFeatures, seen: u32) {
     let (miss, others) = (&mut f.miss, &f.nonmiss);
-    let unsaid = |kind: u32| seen & 1 << kind == 0;
-    if unsaid(1) {
+    let is_absent = |kind: u32| seen & 1 << kind == 0;
+    if is_absent(1) {
         miss.instructions = others.instructions;
     }
-    if unsaid(3) {
+    if is_absent(3) {
         miss.next_tables.clone_from(&others.next_tables);
     }
-    if unsaid(5) {
+    if is_absent(5) {
         miss.write_actions = others.write_actions;
     }
-    if unsaid(7) {
+    if is_absent(7) {
         miss.apply_actions = others.apply_actions;
     }
-    if unsaid(13) {
+    if is_absent(13) {
         miss.write_set_fields.clone_from(&others.write_set_fields);
     }
-    if unsaid(15) {
+    if is_absent(15) {
         miss.apply_set_fields.clone_from(&others.apply_set_fields);
     }
 }

@@ -83,7 +83,7 @@ impl Histogram {
         let first = std::array::from_fn(|table_index| bin(least(table_index)) as u8);
         debug_assert!(
             (1..TABLE_LEN).all(|p| bin(least(p) - 1) - usize::from(first[p - 1]) <= 2),
-            "walls are too close"
+            "limits are too close"
         );
         Histogram { bin_limits, bins: [0; BINS], first, last: 0 }
     }

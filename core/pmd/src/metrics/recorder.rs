@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_and_milliseconds_are_remembered() {
+    fn iterations_and_milliseconds_are_remembered() {
         let (recorder, _) = recorded(42, Watch::default(), 0);
         // The first iteration only sets the initial counters, and the last one has not ended.
         let histograms = recorder.histograms();
@@ -322,8 +322,8 @@ mod tests {
         let watch = Watch { on: true, cycles: 100_000, ..Watch::default() };
         let (_, logged) = recorded(100, watch, 50);
         assert_eq!(logged.len(), 1);
-        let Suspicion { reason, turn, cycles, around } = &logged[0];
-        assert_eq!((*reason, *turn, *cycles), ("Excessive total cycles", 50, 5_000_000));
+        let Suspicion { reason, iteration, cycles, around } = &logged[0];
+        assert_eq!((*reason, *iteration, *cycles), ("Excessive total cycles", 50, 5_000_000));
         let stamps: Vec<u64> = around.iter().map(|s| s.stamp).collect();
         assert_eq!(stamps, (45..=55).rev().collect::<Vec<_>>());
         assert!(recorded(100, Watch::default(), 50).1.is_empty());

@@ -46,7 +46,7 @@ pub struct Suspicion {
     /// Why it is suspicious.
     pub reason: &'static str,
     /// Number of the iteration.
-    pub turn: u64,
+    pub iteration: u64,
     /// Cycles of the iteration.
     pub cycles: u64,
     /// The iterations around it, newest first; empty if another suspicious iteration extended the range.
@@ -57,7 +57,7 @@ pub struct Suspicion {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Suspect {
     reason: &'static str,
-    turn: Sample,
+    iteration: Sample,
     /// Number of the first iteration of the range.
     first: u64,
     /// Number of the last iteration of the range.
@@ -65,18 +65,23 @@ pub(super) struct Suspect {
 }
 
 impl Suspect {
-    /// Whether the range is complete after iteration `turn`.
-    pub(super) fn is_complete(&self, turn: &Sample) -> bool {
-        turn.stamp >= self.last
+    /// Whether the range is complete after `iteration`.
+    pub(super) fn is_complete(&self, iteration: &Sample) -> bool {
+        iteration.stamp >= self.last
     }
 
-    /// How many of the last iterations belong to the range. `turn`: the last iteration.
-    pub(super) fn range_len(&self, turn: &Sample) -> usize {
-        ((turn.stamp + 1).saturating_sub(self.first) as usize).min(HISTORY_LEN - 1)
+    /// How many of the last iterations belong to the range. `iteration`: the last one.
+    pub(super) fn range_len(&self, iteration: &Sample) -> usize {
+        ((iteration.stamp + 1).saturating_sub(self.first) as usize).min(HISTORY_LEN - 1)
     }
 
     pub(super) fn suspicion(&self, around: Vec<Sample>) -> Suspicion {
-        Suspicion { reason: self.reason, turn: self.turn.stamp, cycles: self.turn.cycles, around }
+        Suspicion {
+            reason: self.reason,
+            iteration: self.iteration.stamp,
+            cycles: self.iteration.cycles,
+            around,
+        }
     }
 }
 
@@ -84,25 +89,25 @@ impl Watch {
     /// Checks an iteration. A suspicious iteration becomes the suspect. If there is a suspect already and `extend` is
     /// set, the iteration becomes the suspect and extends the range of the old one, which is returned, to be logged
     /// without a range.
-    pub(super) fn check(&self, suspect: &mut Option<Suspect>, turn: &Sample) -> Option<Suspicion> {
-        let reason = if turn.cycles > self.cycles {
+    pub(super) fn check(&self, suspect: &mut Option<Suspect>, iteration: &Sample) -> Option<Suspicion> {
+        let reason = if iteration.cycles > self.cycles {
             "Excessive total cycles"
-        } else if turn.queued >= self.queued {
+        } else if iteration.queued >= self.queued {
             "Vhost RX queue full"
         } else {
             return None;
         };
-        let last = turn.stamp + self.after as u64;
+        let last = iteration.stamp + self.after as u64;
         match suspect {
             None if self.on => {
-                let first = turn.stamp.saturating_sub(self.before as u64).max(1);
-                *suspect = Some(Suspect { reason, turn: *turn, first, last });
+                let first = iteration.stamp.saturating_sub(self.before as u64).max(1);
+                *suspect = Some(Suspect { reason, iteration: *iteration, first, last });
                 None
             }
             Some(old) if self.extend => {
                 let logged = old.suspicion(Vec::new());
                 let last = last.min(old.first + HISTORY_LEN as u64 - 2);
-                *old = Suspect { reason, turn: *turn, first: old.first, last };
+                *old = Suspect { reason, iteration: *iteration, first: old.first, last };
                 Some(logged)
             }
             _ => None,
@@ -121,7 +126,7 @@ impl Watch {
 mod tests {
     use super::*;
 
-    fn turn(stamp: u64, queued: u64) -> Sample {
+    fn iteration(stamp: u64, queued: u64) -> Sample {
         Sample { stamp, queued, ..Sample::default() }
     }
 
@@ -129,14 +134,14 @@ mod tests {
     fn another_suspicious_iteration_extends_the_range() {
         let watch = Watch { on: true, extend: true, ..Watch::default() };
         let mut suspect = None;
-        assert_eq!(watch.check(&mut suspect, &turn(10, 127)), None);
+        assert_eq!(watch.check(&mut suspect, &iteration(10, 127)), None);
         assert!(suspect.is_none());
-        assert_eq!(watch.check(&mut suspect, &turn(10, 128)), None);
-        let logged = watch.check(&mut suspect, &turn(13, 200)).unwrap();
-        assert_eq!((logged.reason, logged.turn, logged.around.len()), ("Vhost RX queue full", 10, 0));
+        assert_eq!(watch.check(&mut suspect, &iteration(10, 128)), None);
+        let logged = watch.check(&mut suspect, &iteration(13, 200)).unwrap();
+        assert_eq!((logged.reason, logged.iteration, logged.around.len()), ("Vhost RX queue full", 10, 0));
         let suspect = suspect.unwrap();
-        assert!(!suspect.is_complete(&turn(17, 0)) && suspect.is_complete(&turn(18, 0)));
-        assert_eq!(suspect.range_len(&turn(18, 0)), 14);
+        assert!(!suspect.is_complete(&iteration(17, 0)) && suspect.is_complete(&iteration(18, 0)));
+        assert_eq!(suspect.range_len(&iteration(18, 0)), 14);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::{PacketBytes, TestDatagram, datagram, put, small};
 use crate::*;
 
 /// The default maximum number of waiting fragments.
-const MAX: u32 = 1000;
+const FRAGMENTS_MAX: u32 = 1000;
 
 /// A flood: port, source and identification of fragment `n`.
 type Flood = fn(u32) -> (u32, u8, u32);
@@ -21,11 +21,11 @@ fn honest(flood: Flood, between: u32, port: u32) -> usize {
             let whole =
                 TestDatagram { src, id, dst: (n >> 16) as u8, payload: template.payload.clone(), ..template };
             put(all, 0x0800, whole.part(800, 1200, true), port, 0);
-            assert!(all.fragments() <= MAX, "{}", all.fragments());
+            assert!(all.fragments() <= FRAGMENTS_MAX, "{}", all.fragments());
             n += 1;
         }
     };
-    burst(&all, 2 * MAX);
+    burst(&all, 2 * FRAGMENTS_MAX);
     for id in 0..20 {
         let whole = TestDatagram { src: 250, dst: 251, ..datagram(false, id, 4000) };
         for (start, end) in [(0, 1480), (1480, 2960), (2960, 4000)] {
@@ -74,7 +74,7 @@ fn long_fragments_count_by_their_memory() {
     for id in 0..1000 {
         put(&all, 0x0800, datagram(false, id, 60_000).part(0, 58_000, true), 1, 0);
     }
-    let most = u64::from(MAX) * BYTES_PER_FRAGMENT;
+    let most = u64::from(FRAGMENTS_MAX) * BYTES_PER_FRAGMENT;
     assert_eq!(u64::from(all.fragments()), most / (58_000 + 20));
     all.audit();
 }

@@ -15,7 +15,7 @@ fn switch_of(lb_output: bool) -> (Snapshot, Bond) {
         bond.set_link(OfPort(port), facts);
     }
     bond.run(Negotiation::Negotiated, Millis(0));
-    let mut br = LabBridge::with_ports(BR0, 3, 0);
+    let mut br = TestBridge::with_ports(BR0, 3, 0);
     br.flow(0, 1, &[], vec![normal()]);
     br.bundles.retain(|b| b.id != BundleId(3));
     br.bundles[1].ports = vec![OfPort(2), OfPort(3)];

@@ -22,7 +22,7 @@ fn text(o: &Output) -> String {
 }
 
 fn one_flow(actions: Vec<Action>) -> Snapshot {
-    let mut b = LabBridge::with_ports(BR0, 4, 0);
+    let mut b = TestBridge::with_ports(BR0, 4, 0);
     b.flow(0, 1, &[], actions);
     switch(&mut [b])
 }
@@ -30,7 +30,7 @@ fn one_flow(actions: Vec<Action>) -> Snapshot {
 const SERVICE: &str = "spi=0x0,si=255,c1=0x0,c2=0x0,c3=0x0,c4=0x0)";
 
 #[test]
-fn a_packet_in_a_service_header_in_a_frame_and_back() {
+fn nsh_and_ethernet_headers_are_pushed_and_popped() {
     let around = vec![encap(NSH), set(FieldId::NshSpi, 7), encap(0), Action::SetEthDst(mac(9)), out(2)];
     let o = run(&one_flow(around), &tcp(1));
     assert_eq!(
@@ -50,8 +50,8 @@ fn a_packet_in_a_service_header_in_a_frame_and_back() {
 }
 
 #[test]
-fn what_a_bucket_puts_around_a_packet_the_next_one_does_not_see() {
-    let mut b = LabBridge::with_ports(BR0, 4, 0);
+fn buckets_do_not_share_headers() {
+    let mut b = TestBridge::with_ports(BR0, 4, 0);
     let resubmit = |table| Action::Resubmit { port: None, table: Some(table), with_ct: false };
     let bucket = |table| Bucket { actions: vec![resubmit(table)], ..Bucket::default() };
     let buckets = vec![bucket(2), bucket(3)];
@@ -70,8 +70,8 @@ fn what_a_bucket_puts_around_a_packet_the_next_one_does_not_see() {
 }
 
 #[test]
-fn a_header_that_one_length_gets_the_other_one_does_not_get() {
-    let mut b = LabBridge::with_ports(BR0, 4, 0);
+fn length_branches_do_not_share_headers() {
+    let mut b = TestBridge::with_ports(BR0, 4, 0);
     let bit = flow::Subfield::new(FieldId::Reg0, 0, 1).unwrap();
     let next = Action::Resubmit { port: None, table: Some(1), with_ct: false };
     b.flow(0, 1, &[], vec![Action::CheckPktLarger { len: 200, dst: bit }, next]);
@@ -83,10 +83,10 @@ fn a_header_that_one_length_gets_the_other_one_does_not_get() {
 }
 
 #[test]
-fn a_header_that_a_copy_never_commits_the_packet_does_not_get() {
+fn a_pending_header_of_a_copy_is_not_pushed_on_the_packet() {
     let next = || Action::Resubmit { port: None, table: Some(1), with_ct: false };
     let switch_with = |first: Vec<Action>, second: Vec<Action>| {
-        let mut b = LabBridge::with_ports(BR0, 4, 0);
+        let mut b = TestBridge::with_ports(BR0, 4, 0);
         let bucket = Bucket { actions: vec![next()], ..Bucket::default() };
         b.group(&GroupMod { group: 1, kind: GroupType::All, buckets: vec![bucket], ..GroupMod::default() });
         b.flow(0, 1, &[], first);
@@ -108,7 +108,7 @@ fn a_header_that_a_copy_never_commits_the_packet_does_not_get() {
 
 #[test]
 fn an_action_set_is_executed_on_the_packet_and_not_on_the_copy_before_it() {
-    let mut b = LabBridge::with_ports(BR0, 4, 0);
+    let mut b = TestBridge::with_ports(BR0, 4, 0);
     b.flow(0, 1, &[], vec![Action::WriteActions(vec![out(3)]), Action::GotoTable(1)]);
     b.flow(1, 1, &[], vec![Action::Clone(vec![encap(NSH), encap(0), out(2)])]);
     let o = text(&run(&switch(&mut [b]), &tcp(1)));
@@ -116,8 +116,8 @@ fn an_action_set_is_executed_on_the_packet_and_not_on_the_copy_before_it() {
 }
 
 #[test]
-fn a_copy_in_a_branch_is_the_only_one() {
-    let mut b = LabBridge::with_ports(BR0, 5, 0);
+fn only_the_inner_copy_becomes_a_clone() {
+    let mut b = TestBridge::with_ports(BR0, 5, 0);
     let resubmit = Action::Resubmit { port: None, table: Some(2), with_ct: false };
     b.flow(0, 1, &[], vec![Action::Clone(vec![resubmit]), out(3)]);
     b.flow(2, 1, &[], vec![Action::Clone(vec![encap(NSH), encap(0), out(4)]), out(5)]);
@@ -156,7 +156,7 @@ fn labels_around_a_frame() {
 }
 
 #[test]
-fn what_cannot_be_is_dropped_and_told() {
+fn unsupported_encapsulations_are_dropped_and_reported() {
     let tagged = Flow { vlans: [flow::Vlan { tpid: 0x8100, tci: 0x1005 }, Default::default()], ..tcp(1) };
     for (flow, actions, why) in [
         (tagged, vec![decap()], "cannot decap Ethernet if VLAN is present."),
@@ -183,7 +183,7 @@ fn hops_are_counted_down_to_one() {
 
 /// A bridge whose port 2 accepts layer 3 packets, and port 3 all.
 fn with_tunnels(actions: Vec<Action>) -> Snapshot {
-    let mut b = LabBridge::with_ports(BR0, 4, 0);
+    let mut b = TestBridge::with_ports(BR0, 4, 0);
     for (number, packet_types) in [(2, PacketTypes::Layer3), (3, PacketTypes::Aware)] {
         let options = [("remote_ip".to_owned(), format!("1.1.1.{number}"))].into();
         let (mut config, _) = TunnelConfig::parse("gre", "p", &options).unwrap();
@@ -206,7 +206,7 @@ fn shape(o: &Output) -> String {
 }
 
 #[test]
-fn ports_of_layer_3_take_and_give_packets_without_ethernet() {
+fn layer_3_ports_send_and_receive_packets_without_ethernet() {
     let o = run(&with_tunnels(vec![out(4), out(2), out(1), out(4)]), &tcp(1));
     let back = "push_eth(src=02:00:00:00:00:01,dst=02:00:00:00:00:02)";
     assert_eq!(shape(&o), format!("4 pop_eth 2 {back} 4 "));

@@ -18,7 +18,7 @@ fn mirror(from: &[u32], to: &[u32], out: MirrorTo) -> Mirror {
 }
 
 fn switch_with(mirrors: Vec<Mirror>, actions: Vec<Action>) -> Snapshot {
-    let mut br = LabBridge::with_ports(BR0, 4, 0);
+    let mut br = TestBridge::with_ports(BR0, 4, 0);
     br.flow(0, 1, &[], actions);
     br.mirrors = mirrors;
     switch(&mut [br])
@@ -54,7 +54,7 @@ fn a_mirrors_port_serves_nothing_else() {
 
 #[test]
 fn a_copy_for_a_vlan_goes_to_all_its_ports() {
-    let mut br = LabBridge::new(BR0);
+    let mut br = TestBridge::new(BR0);
     for n in 1..=4 {
         let vlan = if n == 3 {
             VlanConfig { mode: ::bridge::VlanMode::Access, tag: 12, ..VlanConfig::default() }

@@ -67,7 +67,7 @@ impl TraceFormat for ShortText {
 }
 
 /// A bridge that a test is building.
-pub(super) struct LabBridge {
+pub(super) struct TestBridge {
     id: BridgeId,
     pub(super) ofproto: Ofproto,
     pub(super) macs: MacTable,
@@ -79,9 +79,9 @@ pub(super) struct LabBridge {
     pub(super) sampling: Option<Arc<Sampling>>,
 }
 
-impl LabBridge {
-    pub(super) fn new(id: BridgeId) -> LabBridge {
-        LabBridge {
+impl TestBridge {
+    pub(super) fn new(id: BridgeId) -> TestBridge {
+        TestBridge {
             id,
             ofproto: Ofproto::new(Millis(0), 0),
             macs: MacTable::new(),
@@ -94,8 +94,8 @@ impl LabBridge {
     }
 
     /// A bridge with ports 1 to `n`, whose datapath numbers are `base` more.
-    pub(super) fn with_ports(id: BridgeId, n: u16, base: u32) -> LabBridge {
-        let mut b = LabBridge::new(id);
+    pub(super) fn with_ports(id: BridgeId, n: u16, base: u32) -> TestBridge {
+        let mut b = TestBridge::new(id);
         for port in 1..=n {
             b.port(port, Attachment::Datapath(PortNo(base + u32::from(port))), VlanConfig::trunk());
         }
@@ -163,7 +163,7 @@ impl LabBridge {
     }
 }
 
-pub(super) fn switch(bridges: &mut [LabBridge]) -> Snapshot {
+pub(super) fn switch(bridges: &mut [TestBridge]) -> Snapshot {
     let mut snapshot = Snapshot::default();
     for b in bridges {
         for (of, port) in &b.ports {

@@ -27,19 +27,19 @@ fn report(group: Ipv6Addr, joins: bool) -> Message {
 }
 
 /// A bridge with ports 1 to 4 that floods unregistered multicast.
-fn snooping_bridge() -> LabBridge {
-    let mut b = LabBridge::with_ports(BR0, 4, 0);
+fn snooping_bridge() -> TestBridge {
+    let mut b = TestBridge::with_ports(BR0, 4, 0);
     b.flow(0, 1, &[], vec![normal()]);
     b.snooping = Some((GroupTable::default(), true));
     b
 }
 
-fn learn(b: &mut LabBridge, vlan: u16, port: usize, message: &Message) {
+fn learn(b: &mut TestBridge, vlan: u16, port: usize, message: &Message) {
     let (table, _) = b.snooping.as_mut().unwrap();
     table.learn(vlan, PORTS[port], message, Millis(0));
 }
 
-fn sent(b: &mut LabBridge, flow: &Flow) -> Vec<u32> {
+fn sent(b: &mut TestBridge, flow: &Flow) -> Vec<u32> {
     outputs(&run(&switch(std::slice::from_mut(b)), flow))
 }
 
@@ -85,7 +85,7 @@ fn link_local_groups_are_always_flooded() {
 
 #[test]
 fn groups_belong_to_their_vlan() {
-    let mut b = LabBridge::new(BR0);
+    let mut b = TestBridge::new(BR0);
     let access = |tag| VlanConfig { mode: VlanMode::Access, tag, ..VlanConfig::trunk() };
     for (port, vlan) in [(1, access(5)), (2, access(5)), (3, access(6)), (4, VlanConfig::trunk())] {
         b.port(port, Attachment::Datapath(PortNo(port.into())), vlan);
@@ -121,7 +121,7 @@ fn frame(kind: u8) -> Vec<u8> {
     frame
 }
 
-fn run_frame(b: &mut LabBridge, port: u32, frame: &[u8]) -> Box<Output> {
+fn run_frame(b: &mut TestBridge, port: u32, frame: &[u8]) -> Box<Output> {
     let recirc = SharedRecirc::default();
     let flow = flow::extract::extract_from(frame, port);
     translate(&switch(std::slice::from_mut(b)), &Input { packet: Some(frame), ..input(&flow, &recirc) })
@@ -205,7 +205,7 @@ fn heard() -> impl Strategy<Value = (u16, usize, Message)> {
     (0u16..3, 1usize..5, prop_oneof![4 => reports, 1 => Just(Message::Query)])
 }
 
-fn bridge_with(heard: &[(u16, usize, Message)], floods: bool, sets_address: bool) -> LabBridge {
+fn bridge_with(heard: &[(u16, usize, Message)], floods: bool, sets_address: bool) -> TestBridge {
     let mut b = snooping_bridge();
     b.snooping.as_mut().unwrap().1 = floods;
     if sets_address {

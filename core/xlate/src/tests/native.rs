@@ -29,7 +29,7 @@ fn host(hop: Option<Mac>) -> Snapshot {
 
 /// A snapshot with both bridges. `actions`: the actions for the guest's packets.
 fn host_with(hop: Option<Mac>, actions: Vec<Action>) -> Snapshot {
-    let mut above = LabBridge::with_ports(BR0, 2, 0);
+    let mut above = TestBridge::with_ports(BR0, 2, 0);
     let options = [("remote_ip", REMOTE), ("key", "7")].map(|(k, v)| (k.to_owned(), v.to_owned()));
     let (config, _) = ::bridge::TunnelConfig::parse("vxlan", "p2", &BTreeMap::from(options)).unwrap();
     let port = above.ports.get_mut(&OfPort(2)).unwrap();
@@ -37,7 +37,7 @@ fn host_with(hop: Option<Mac>, actions: Vec<Action>) -> Snapshot {
     let config = Arc::clone(port.tunnel.as_ref().unwrap());
     above.flow(0, 1, &[(FieldId::InPort, 1)], actions);
     above.flow(0, 1, &[(FieldId::InPort, 2)], vec![out(1)]);
-    let mut below = LabBridge::with_ports(BR1, 2, 10);
+    let mut below = TestBridge::with_ports(BR1, 2, 10);
     below.flow(0, 1, &[(FieldId::InPort, 1)], vec![out(2)]);
     below.flow(0, 1, &[(FieldId::InPort, 2)], vec![out(1)]);
     let mut s = switch(&mut [above, below]);

@@ -8,13 +8,15 @@ use std::collections::HashMap;
 
 #[test]
 fn unknown_stations_are_flooded_known_ones_are_not() {
-    let mut b = LabBridge::with_ports(BR0, 3, 0);
+    let mut b = TestBridge::with_ports(BR0, 3, 0);
     b.flow(0, 1, &[], vec![normal()]);
     let flood = run(&switch(std::slice::from_mut(&mut b)), &tcp(1));
     assert_eq!(outputs(&flood), [2, 3]);
-    let [Effect::MacLearn { need, .. }] = flood.effects.as_slice() else { panic!("{:?}", flood.effects) };
-    assert_eq!((need.mac, need.port), (mac(1), BundleId(1)));
-    b.macs.update(need, Millis(0));
+    let [Effect::MacLearn { observation, .. }] = flood.effects.as_slice() else {
+        panic!("{:?}", flood.effects)
+    };
+    assert_eq!((observation.mac, observation.port), (mac(1), BundleId(1)));
+    b.macs.update(observation, Millis(0));
     let back = Flow { dl_src: mac(2), dl_dst: mac(1), ..tcp(2) };
     assert_eq!(outputs(&run(&switch(std::slice::from_mut(&mut b)), &back)), [1]);
     let own = Flow { dl_src: mac(2), dl_dst: mac(1), ..tcp(1) };
@@ -23,7 +25,7 @@ fn unknown_stations_are_flooded_known_ones_are_not() {
 
 #[test]
 fn link_protocols_stay_on_their_link() {
-    let mut b = LabBridge::with_ports(BR0, 2, 0);
+    let mut b = TestBridge::with_ports(BR0, 2, 0);
     b.flow(0, 1, &[], vec![normal()]);
     let lldp = Flow { dl_dst: Mac([0x01, 0x80, 0xc2, 0, 0, 0x0e]), ..tcp(1) };
     assert_eq!(outputs(&run(&switch(&mut [b]), &lldp)), [0u32; 0]);
@@ -32,12 +34,12 @@ fn link_protocols_stay_on_their_link() {
 
 #[test]
 fn gratuitous_arps_are_told_apart_by_the_mask() {
-    let mut b = LabBridge::with_ports(BR0, 2, 0);
+    let mut b = TestBridge::with_ports(BR0, 2, 0);
     b.flow(0, 1, &[], vec![normal()]);
     let arp = Flow { dl_type: 0x0806, nw_proto: 1, dl_dst: Mac::BROADCAST, nw_src: 5, nw_dst: 5, ..tcp(1) };
     let o = run(&switch(&mut [b]), &arp);
-    let [Effect::MacLearn { need, .. }] = o.effects.as_slice() else { panic!("{:?}", o.effects) };
-    assert!(need.grat_arp);
+    let [Effect::MacLearn { observation, .. }] = o.effects.as_slice() else { panic!("{:?}", o.effects) };
+    assert!(observation.grat_arp);
     assert_eq!((o.mask.nw_proto, o.mask.nw_src, o.mask.nw_dst), (0xff, u32::MAX, u32::MAX));
 }
 
@@ -124,7 +126,7 @@ proptest! {
         ports in proptest::collection::vec(mode(), 2..5),
         frames in proptest::collection::vec((0usize..4, 0u16..4, 0u8..4, 0u8..5), 1..30),
     ) {
-        let mut b = LabBridge::new(BR0);
+        let mut b = TestBridge::new(BR0);
         for (i, (mode, tag)) in ports.iter().enumerate() {
             let number = i as u16 + 1;
             let vlan = VlanConfig { mode: *mode, tag: *tag, ..VlanConfig::default() };
@@ -141,9 +143,9 @@ proptest! {
             }
             let o = run(&switch(std::slice::from_mut(&mut b)), &flow);
             for e in &o.effects {
-                if let Effect::MacLearn { need, .. } = e {
-                    let need: &MacObservation = need;
-                    b.macs.update(need, Millis(1000));
+                if let Effect::MacLearn { observation, .. } = e {
+                    let observation: &MacObservation = observation;
+                    b.macs.update(observation, Millis(1000));
                 }
             }
             prop_assert_eq!(sent(&o), naive.forward(&ports, at, vid, mac(src), dst));

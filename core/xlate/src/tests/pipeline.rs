@@ -18,7 +18,7 @@ fn set_dst(n: u8) -> DpAction {
 
 #[test]
 fn a_write_is_emitted_before_the_output_that_sees_it() {
-    let mut b = LabBridge::with_ports(BR0, 3, 0);
+    let mut b = TestBridge::with_ports(BR0, 3, 0);
     b.flow(0, 1, &[], vec![out(2), Action::SetEthDst(mac(9)), out(3)]);
     let o = run(&switch(&mut [b]), &tcp(1));
     let port = |n| DpAction::Output(PortNo(n));
@@ -29,21 +29,21 @@ fn a_write_is_emitted_before_the_output_that_sees_it() {
 
 #[test]
 fn no_match_is_a_counted_drop() {
-    let o = run(&switch(&mut [LabBridge::with_ports(BR0, 2, 0)]), &tcp(1));
+    let o = run(&switch(&mut [TestBridge::with_ports(BR0, 2, 0)]), &tcp(1));
     assert_eq!(o.actions, [DpAction::Drop(DropReason::ActionOfPipeline)]);
     assert!(o.stats_targets.iter().any(|c| matches!(c, StatsTarget::Miss { table: 0, .. })));
 }
 
 #[test]
 fn output_to_the_input_port_needs_in_port() {
-    let mut b = LabBridge::with_ports(BR0, 2, 0);
+    let mut b = TestBridge::with_ports(BR0, 2, 0);
     b.flow(0, 1, &[], vec![out(1), Action::output(OfPort::IN_PORT)]);
     assert_eq!(outputs(&run(&switch(&mut [b]), &tcp(1))), [1]);
 }
 
 #[test]
 fn flood_leaves_out_the_input_and_no_flood_ports() {
-    let mut b = LabBridge::with_ports(BR0, 4, 0);
+    let mut b = TestBridge::with_ports(BR0, 4, 0);
     b.ports.get_mut(&OfPort(3)).unwrap().flags = PortFlags::NO_FLOOD;
     b.flow(0, 1, &[(FieldId::InPort, 1)], vec![Action::output(OfPort::FLOOD)]);
     b.flow(0, 1, &[(FieldId::InPort, 2)], vec![Action::output(OfPort::ALL)]);
@@ -54,7 +54,7 @@ fn flood_leaves_out_the_input_and_no_flood_ports() {
 
 #[test]
 fn resubmit_goes_on_with_the_changed_packet_and_comes_back() {
-    let mut b = LabBridge::with_ports(BR0, 3, 0);
+    let mut b = TestBridge::with_ports(BR0, 3, 0);
     b.flow(0, 1, &[], vec![Action::SetEthDst(mac(9)), resubmit(1), out(3)]);
     b.flow(1, 1, &[(FieldId::EthDst, u128::from(mac(9).to_u64()))], vec![out(2)]);
     let o = run(&switch(&mut [b]), &tcp(1));
@@ -64,7 +64,7 @@ fn resubmit_goes_on_with_the_changed_packet_and_comes_back() {
 
 #[test]
 fn loops_end() {
-    let mut b = LabBridge::with_ports(BR0, 2, 0);
+    let mut b = TestBridge::with_ports(BR0, 2, 0);
     b.flow(0, 1, &[], vec![out(2), resubmit(0)]);
     b.flow(1, 1, &[], (0..5000).map(|_| resubmit(2)).collect());
     let s = switch(&mut [b]);
@@ -91,7 +91,7 @@ fn long_lists_in_loops_end() {
     let longs =
         [set(FieldId::Metadata, 7), Action::WriteActions(vec![out(2)]), Action::output(OfPort::FLOOD)];
     for long in longs {
-        let mut b = LabBridge::with_ports(BR0, 200, 0);
+        let mut b = TestBridge::with_ports(BR0, 200, 0);
         b.flow(0, 1, &[], vec![resubmit(1); 5000]);
         b.flow(1, 1, &[], vec![long; 4000]);
         let (error, kept) = failure(&switch(&mut [b]), None);
@@ -102,7 +102,7 @@ fn long_lists_in_loops_end() {
 
 #[test]
 fn groups_that_name_groups_end() {
-    let mut b = LabBridge::with_ports(BR0, 2, 0);
+    let mut b = TestBridge::with_ports(BR0, 2, 0);
     let last = 40;
     for id in (1..=last).rev() {
         let action = if id == last { set(FieldId::Metadata, 7) } else { Action::Group(id + 1) };
@@ -118,7 +118,7 @@ fn groups_that_name_groups_end() {
 
 #[test]
 fn a_translation_logs_so_many_lines_and_says_that_there_were_more() {
-    let mut b = LabBridge::with_ports(BR0, 2, 0);
+    let mut b = TestBridge::with_ports(BR0, 2, 0);
     b.flow(0, 1, &[], vec![Action::output(OfPort(1)); 4000]);
     let (flow, recirc) = (tcp(1), SharedRecirc::default());
     let o = translate(&switch(&mut [b]), &Input { packet: Some(&[]), ..input(&flow, &recirc) });
@@ -129,7 +129,7 @@ fn a_translation_logs_so_many_lines_and_says_that_there_were_more() {
 #[test]
 fn a_hashed_label_is_known_by_its_bits() {
     let label = |matched: &[(FieldId, u128)]| {
-        let mut b = LabBridge::with_ports(BR0, 3, 0);
+        let mut b = TestBridge::with_ports(BR0, 3, 0);
         let buckets = vec![Bucket { weight: 1, actions: vec![out(2)], ..Bucket::default() }];
         let fields = vec![(FieldId::Ipv6Label, FieldId::Ipv6Label.ones())];
         let selection = Selection { method: "hash".to_owned(), param: 0, fields };
@@ -144,7 +144,7 @@ fn a_hashed_label_is_known_by_its_bits() {
 
 #[test]
 fn a_written_label_is_known_by_its_bits() {
-    let mut b = LabBridge::with_ports(BR0, 3, 0);
+    let mut b = TestBridge::with_ports(BR0, 3, 0);
     let ip6 = (FieldId::EthType, 0x86dd);
     b.flow(0, 2, &[ip6, (FieldId::Ipv6Label, 0)], vec![out(2)]);
     b.flow(0, 1, &[ip6], vec![set(FieldId::Ipv6Label, 6), out(3)]);
@@ -156,7 +156,7 @@ fn a_written_label_is_known_by_its_bits() {
 
 #[test]
 fn the_action_set_runs_last() {
-    let mut b = LabBridge::with_ports(BR0, 3, 0);
+    let mut b = TestBridge::with_ports(BR0, 3, 0);
     b.flow(0, 1, &[], vec![Action::WriteActions(vec![out(3)]), Action::GotoTable(1)]);
     b.flow(1, 2, &[(FieldId::ActsetOutput, 3)], vec![out(2)]);
     b.flow(1, 1, &[], vec![Action::ClearActions]);
@@ -165,7 +165,7 @@ fn the_action_set_runs_last() {
 
 #[test]
 fn a_ttl_that_ends_goes_to_the_controller_and_no_further() {
-    let mut b = LabBridge::with_ports(BR0, 2, 0);
+    let mut b = TestBridge::with_ports(BR0, 2, 0);
     b.flow(0, 1, &[], vec![Action::DecTtl { ids: vec![0], nicira: false }, out(2)]);
     let s = switch(&mut [b]);
     let o = run(&s, &Flow { nw_ttl: 1, ..tcp(1) });
@@ -179,7 +179,7 @@ fn a_ttl_that_ends_goes_to_the_controller_and_no_further() {
 
 #[test]
 fn a_table_miss_rule_says_so_to_the_controller() {
-    let mut b = LabBridge::with_ports(BR0, 2, 0);
+    let mut b = TestBridge::with_ports(BR0, 2, 0);
     b.flow(0, 0, &[], vec![Action::output(OfPort::CONTROLLER)]);
     let o = run(&switch(&mut [b]), &tcp(1));
     let [DpAction::Userspace(u)] = o.actions.as_slice() else { panic!("{:?}", o.actions) };
@@ -188,10 +188,10 @@ fn a_table_miss_rule_says_so_to_the_controller() {
 
 #[test]
 fn a_patch_port_leads_into_the_next_bridge_and_back() {
-    let mut b0 = LabBridge::with_ports(BR0, 2, 0);
+    let mut b0 = TestBridge::with_ports(BR0, 2, 0);
     b0.port(9, Attachment::Patch(BR1, OfPort(8)), VlanConfig::trunk());
     b0.flow(0, 1, &[], vec![Action::WriteMetadata { value: 7, mask: 7 }, out(9), out(2)]);
-    let mut b1 = LabBridge::with_ports(BR1, 2, 10);
+    let mut b1 = TestBridge::with_ports(BR1, 2, 10);
     b1.port(8, Attachment::Patch(BR0, OfPort(9)), VlanConfig::trunk());
     b1.flow(0, 1, &[(FieldId::InPort, 8), (FieldId::Metadata, 0)], vec![Action::SetEthDst(mac(9)), out(1)]);
     let o = run(&switch(&mut [b0, b1]), &tcp(1));
@@ -206,7 +206,7 @@ fn a_patch_port_leads_into_the_next_bridge_and_back() {
 
 #[test]
 fn bridges_that_send_to_each_other_end() {
-    let mut b0 = LabBridge::with_ports(BR0, 2, 0);
+    let mut b0 = TestBridge::with_ports(BR0, 2, 0);
     b0.port(9, Attachment::Patch(BR1, OfPort(8)), VlanConfig::trunk());
     b0.flow(
         0,
@@ -214,7 +214,7 @@ fn bridges_that_send_to_each_other_end() {
         &[],
         vec![Action::Clone(vec![Action::OutputTrunc { port: OfPort(2), max_len: 64 }, out(9)]), out(2)],
     );
-    let mut b1 = LabBridge::with_ports(BR1, 1, 10);
+    let mut b1 = TestBridge::with_ports(BR1, 1, 10);
     b1.port(8, Attachment::Patch(BR0, OfPort(9)), VlanConfig::trunk());
     let bucket = Bucket { id: 0, actions: vec![Action::output(OfPort::IN_PORT)], ..Bucket::default() };
     b1.group(&GroupMod { group: 1, kind: GroupType::Indirect, buckets: vec![bucket], ..GroupMod::default() });
@@ -227,7 +227,7 @@ fn bridges_that_send_to_each_other_end() {
 
 #[test]
 fn groups_work_on_copies() {
-    let mut b = LabBridge::with_ports(BR0, 3, 0);
+    let mut b = TestBridge::with_ports(BR0, 3, 0);
     let bucket = |id, weight, actions| Bucket { id, weight, actions, ..Bucket::default() };
     let buckets = |w| vec![bucket(0, w, vec![Action::SetEthDst(mac(9)), out(2)]), bucket(1, w, vec![out(3)])];
     b.group(&GroupMod { group: 1, kind: GroupType::All, buckets: buckets(0), ..GroupMod::default() });
@@ -258,7 +258,7 @@ fn groups_work_on_copies() {
 fn learn_asks_for_a_flow() {
     use flow::Subfield;
     use openflow::action::{Learn, LearnSource, LearnSpec, LearnTarget};
-    let mut b = LabBridge::with_ports(BR0, 2, 0);
+    let mut b = TestBridge::with_ports(BR0, 2, 0);
     let (src, dst) = (Subfield::whole(FieldId::EthSrc), Subfield::whole(FieldId::EthDst));
     let spec = |src, dst| LearnSpec { n_bits: 48, src: LearnSource::Field(src), dst };
     let port = Subfield::whole(FieldId::InPort);
@@ -282,7 +282,7 @@ fn a_limit_that_is_reached_is_a_result_like_any_other() {
         ..Learn::default()
     };
     let limited = || {
-        let mut b = LabBridge::with_ports(BR0, 3, 0);
+        let mut b = TestBridge::with_ports(BR0, 3, 0);
         b.flow(0, 1, &[], vec![Action::Learn(Box::new(learn(1))), resubmit(1)]);
         b.flow(1, 2, &[(FieldId::Reg0, 1)], vec![out(2)]);
         b.flow(1, 1, &[], vec![out(3)]);
@@ -305,7 +305,7 @@ fn a_limit_that_is_reached_is_a_result_like_any_other() {
 
 #[test]
 fn without_collectors_a_sample_is_nothing() {
-    let mut b = LabBridge::with_ports(BR0, 2, 0);
+    let mut b = TestBridge::with_ports(BR0, 2, 0);
     let sample = openflow::action::Sample {
         probability: 1,
         collector_set_id: 1,
@@ -321,7 +321,7 @@ fn without_collectors_a_sample_is_nothing() {
 
 #[test]
 fn popping_the_last_label_brings_the_packet_back() {
-    let mut b = LabBridge::with_ports(BR0, 3, 0);
+    let mut b = TestBridge::with_ports(BR0, 3, 0);
     let decap = vec![Action::PopMpls(0x0800), Action::DecTtl { ids: vec![0], nicira: false }, out(2)];
     b.flow(0, 1, &[(FieldId::EthType, 0x8847)], decap);
     let s = switch(&mut [b]);
@@ -342,7 +342,7 @@ fn popping_the_last_label_brings_the_packet_back() {
 
 #[test]
 fn the_length_of_a_packet_is_asked_of_the_datapath() {
-    let mut b = LabBridge::with_ports(BR0, 4, 0);
+    let mut b = TestBridge::with_ports(BR0, 4, 0);
     let bit = flow::Subfield::new(FieldId::Reg0, 0, 1).unwrap();
     b.flow(0, 1, &[], vec![Action::CheckPktLarger { len: 200, dst: bit }, resubmit(1)]);
     b.flow(1, 2, &[(FieldId::Reg0, 1)], vec![out(2), resubmit(2)]);

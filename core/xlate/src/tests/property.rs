@@ -148,8 +148,8 @@ proptest! {
 }
 
 /// Two bridges, the second behind port 9 of the first, with these rules and stations.
-fn bridges(rules: &[Rule]) -> [LabBridge; 2] {
-    let mut bridge = LabBridge::with_ports(BR0, 3, 0);
+fn bridges(rules: &[Rule]) -> [TestBridge; 2] {
+    let mut bridge = TestBridge::with_ports(BR0, 3, 0);
     bridge.port(9, Attachment::Patch(BR1, OfPort(8)), VlanConfig::trunk());
     for group in 1..3 {
         bridge.group(&GroupMod { group, kind: GroupType::All, ..GroupMod::default() });
@@ -157,7 +157,7 @@ fn bridges(rules: &[Rule]) -> [LabBridge; 2] {
     for (table, priority, fields, actions) in rules {
         bridge.flow(*table, *priority, &with_prereqs(fields), actions.clone());
     }
-    let mut other = LabBridge::with_ports(BR1, 2, 10);
+    let mut other = TestBridge::with_ports(BR1, 2, 10);
     other.port(8, Attachment::Patch(BR0, OfPort(9)), VlanConfig::trunk());
     other.flow(0, 1, &[], vec![normal()]);
     [bridge, other]
@@ -165,7 +165,7 @@ fn bridges(rules: &[Rule]) -> [LabBridge; 2] {
 
 /// One change of the first bridge.
 #[derive(Clone, Debug)]
-enum Turn {
+enum BridgeChange {
     Add(Rule),
     Delete(usize),
     Modify(usize, Vec<Action>),
@@ -195,46 +195,47 @@ fn group() -> impl Strategy<Value = GroupMod> {
     })
 }
 
-fn turn() -> impl Strategy<Value = Turn> {
+fn bridge_change() -> impl Strategy<Value = BridgeChange> {
     prop_oneof![
-        4 => rule().prop_map(Turn::Add),
-        2 => any::<usize>().prop_map(Turn::Delete),
-        2 => (any::<usize>(), proptest::collection::vec(action(), 0..5)).prop_map(|(i, a)| Turn::Modify(i, a)),
-        1 => (0u8..4, 1u32..4).prop_map(|(station, port)| Turn::Station(station, port)),
-        2 => group().prop_map(Turn::Group),
+        4 => rule().prop_map(BridgeChange::Add),
+        2 => any::<usize>().prop_map(BridgeChange::Delete),
+        2 => (any::<usize>(), proptest::collection::vec(action(), 0..5))
+            .prop_map(|(i, a)| BridgeChange::Modify(i, a)),
+        1 => (0u8..4, 1u32..4).prop_map(|(station, port)| BridgeChange::Station(station, port)),
+        2 => group().prop_map(BridgeChange::Group),
     ]
 }
 
 /// Makes the change and returns what changed.
-fn carry_out(turn: &Turn, bridge: &mut LabBridge, rules: &[Rule]) -> Vec<Change> {
+fn apply(change: &BridgeChange, bridge: &mut TestBridge, rules: &[Rule]) -> Vec<Change> {
     let request = |command, (table, priority, fields, actions): &Rule| {
         let mut matching = Match::CATCHALL;
         with_prereqs(fields).iter().for_each(|(field, value)| matching.set(*field, *value));
         let (table, priority, actions) = (*table, *priority, actions.clone());
         FlowMod { command, table, priority, matching, actions, ..FlowMod::default() }
     };
-    let fm = match turn {
-        Turn::Add(rule) => request(FlowCommand::Add, rule),
-        Turn::Delete(i) => request(FlowCommand::DeleteStrict, &rules[i % rules.len()]),
-        Turn::Modify(i, actions) => {
+    let fm = match change {
+        BridgeChange::Add(rule) => request(FlowCommand::Add, rule),
+        BridgeChange::Delete(i) => request(FlowCommand::DeleteStrict, &rules[i % rules.len()]),
+        BridgeChange::Modify(i, actions) => {
             let mut rule = rules[i % rules.len()].clone();
             rule.3.clone_from(actions);
             request(FlowCommand::ModifyStrict, &rule)
         }
-        Turn::Group(gm) => {
+        BridgeChange::Group(gm) => {
             bridge.group(gm);
             return vec![Change::Group { bridge: BR0, group: gm.group }];
         }
-        Turn::Station(station, port) => {
-            let need = MacObservation {
+        BridgeChange::Station(station, port) => {
+            let observation = MacObservation {
                 mac: mac(*station),
                 vlan: 0,
                 port: BundleId(*port),
                 grat_arp: false,
                 bond: false,
             };
-            bridge.macs.update(&need, Millis(0));
-            return vec![Change::Station { bridge: BR0, mac: need.mac }];
+            bridge.macs.update(&observation, Millis(0));
+            return vec![Change::Station { bridge: BR0, mac: observation.mac }];
         }
     };
     let effects = bridge.ofproto.handle_flow_mod(&fm, Millis(0)).unwrap();
@@ -251,18 +252,19 @@ proptest! {
     /// Revalidation by dependencies: if no change affects a megaflow, a translation with the changed tables must give each of
     /// its packets the same actions.
     #[test]
-    fn what_no_change_concerns_is_still_right(
+    fn unaffected_megaflows_stay_correct(
         rules in proptest::collection::vec(rule(), 1..8),
         a in packet(),
         others in proptest::collection::vec(packet(), 8),
         groups in proptest::collection::vec(group(), 0..3),
-        turns in proptest::collection::vec(turn(), 1..3),
+        bridge_changes in proptest::collection::vec(bridge_change(), 1..3),
     ) {
         let mut bridges = bridges(&rules);
         groups.iter().for_each(|gm| bridges[0].group(gm));
         let first = run(&switch(&mut bridges), &a);
         let mask = first.megaflow_mask();
-        let changes: Vec<Change> = turns.iter().flat_map(|t| carry_out(t, &mut bridges[0], &rules)).collect();
+        let changes: Vec<Change> =
+            bridge_changes.iter().flat_map(|c| apply(c, &mut bridges[0], &rules)).collect();
         let meets = |m: &Match| m.flow.masked(&mask) == a.masked(&m.mask).masked(&mask);
         if changes.iter().any(|c| first.dependencies.affected_by(c).iter().any(meets)) {
             return Ok(());
@@ -270,7 +272,7 @@ proptest! {
         let changed = switch(&mut bridges);
         for packet in others.iter().map(|b| blend(&a, b, &mask)).chain([a]) {
             let now = run(&changed, &packet);
-            prop_assert_eq!(&first.actions, &now.actions, "{:?} {:?}", turns, packet);
+            prop_assert_eq!(&first.actions, &now.actions, "{:?} {:?}", bridge_changes, packet);
             prop_assert_eq!(first.error, now.error);
         }
     }

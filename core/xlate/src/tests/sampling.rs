@@ -9,7 +9,7 @@ const ALL: u32 = u32::MAX;
 const NONE: &str = "4294967295";
 
 fn sampled(sampling: Sampling, actions: Vec<Action>) -> Snapshot {
-    let mut b = LabBridge::with_ports(BR0, 4, 0);
+    let mut b = TestBridge::with_ports(BR0, 4, 0);
     b.ports.get_mut(&OfPort(2)).unwrap().ifindex = 1002;
     b.sampling = Some(Arc::new(sampling));
     b.flow(0, 1, &[], actions);

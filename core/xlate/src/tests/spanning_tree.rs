@@ -5,8 +5,8 @@ use ::bridge::spanning_tree::{DESTINATION, PortState, PortTree, Protocol};
 use dpif::{DropReason, SlowReason};
 
 /// A bridge with NORMAL, whose port 1 has this state; port 2 forwards, port 3 takes no part.
-fn bridge(protocol: Protocol, state: PortState) -> LabBridge {
-    let mut b = LabBridge::with_ports(BR0, 3, 0);
+fn bridge(protocol: Protocol, state: PortState) -> TestBridge {
+    let mut b = TestBridge::with_ports(BR0, 3, 0);
     b.flow(0, 1, &[], vec![normal()]);
     for (port, state) in [(1, state), (2, PortState::Forwarding)] {
         b.ports.get_mut(&OfPort(port)).unwrap().tree = Some(PortTree { protocol, state });
@@ -39,7 +39,7 @@ fn the_bridge_takes_all_bpdus() {
         let o = run(&s, &Flow { dl_dst: mac(2), ..bpdu(2) });
         assert_eq!((o.slow, outputs(&o).contains(&3)), (SlowReason::empty(), true));
     }
-    let mut without = LabBridge::with_ports(BR0, 2, 0);
+    let mut without = TestBridge::with_ports(BR0, 2, 0);
     without.flow(0, 1, &[], vec![out(2)]);
     assert_eq!(outputs(&run(&switch(&mut [without]), &bpdu(1))), [2]);
 }
@@ -100,10 +100,10 @@ fn own_bpdus_leave_by_any_port() {
 #[test]
 fn a_patch_port_that_learns_forwards_nothing() {
     for state in [PortState::Discarding, PortState::Learning, PortState::Forwarding] {
-        let mut near = LabBridge::with_ports(BR0, 1, 0);
+        let mut near = TestBridge::with_ports(BR0, 1, 0);
         near.port(2, Attachment::Patch(BR1, OfPort(5)), VlanConfig::trunk());
         near.flow(0, 1, &[], vec![out(2)]);
-        let mut far = LabBridge::new(BR1);
+        let mut far = TestBridge::new(BR1);
         far.port(5, Attachment::Patch(BR0, OfPort(2)), VlanConfig::trunk());
         far.port(6, Attachment::Datapath(PortNo(6)), VlanConfig::trunk());
         far.flow(0, 1, &[], vec![normal()]);

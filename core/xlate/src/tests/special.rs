@@ -23,8 +23,8 @@ fn message(in_port: u32) -> Flow {
 }
 
 /// Port 1 has a session; packets that enter the tables are sent to port 2.
-fn bridge(filter: Filter) -> LabBridge {
-    let mut b = LabBridge::with_ports(BR0, 3, 0);
+fn bridge(filter: Filter) -> TestBridge {
+    let mut b = TestBridge::with_ports(BR0, 3, 0);
     b.flow(0, 1, &[], vec![out(2)]);
     b.ports.get_mut(&OfPort(1)).unwrap().bfd = Some(filter);
     b
@@ -76,12 +76,12 @@ fn a_session_takes_what_is_addressed_to_it() {
 
 #[test]
 fn a_patch_port_takes_messages_into_its_bridge() {
-    let mut far = LabBridge::new(BR1);
+    let mut far = TestBridge::new(BR1);
     far.flow(0, 1, &[], vec![out(7)]);
     far.port(5, Attachment::Patch(BR0, OfPort(4)), VlanConfig::trunk());
     far.port(7, Attachment::Datapath(PortNo(7)), VlanConfig::trunk());
     far.ports.get_mut(&OfPort(5)).unwrap().bfd = Some(default());
-    let mut near = LabBridge::with_ports(BR0, 2, 0);
+    let mut near = TestBridge::with_ports(BR0, 2, 0);
     near.port(4, Attachment::Patch(BR1, OfPort(5)), VlanConfig::trunk());
     near.flow(0, 1, &[], vec![Action::DecTtl { ids: vec![0], nicira: false }, out(4), out(2)]);
     let mut o = run(&switch(&mut [near, far]), &message(1));

@@ -5,7 +5,7 @@ use openflow::group::{Bucket, GroupType};
 
 #[test]
 fn a_looping_table_leaves_a_bounded_trace_with_its_error() {
-    let mut b = LabBridge::with_ports(BR0, 2, 0);
+    let mut b = TestBridge::with_ports(BR0, 2, 0);
     let port = |n: u16| Action::Resubmit { port: Some(OfPort(n)), table: None, with_ct: false };
     for i in 1..=64 {
         let mut list = vec![port(i + 1), port(i + 1)];
@@ -20,7 +20,7 @@ fn a_looping_table_leaves_a_bounded_trace_with_its_error() {
 
 #[test]
 fn buckets_after_a_failure_are_named() {
-    let mut b = LabBridge::with_ports(BR0, 2, 0);
+    let mut b = TestBridge::with_ports(BR0, 2, 0);
     let again = Action::Resubmit { port: None, table: Some(1), with_ct: false };
     let bucket = |id, action| Bucket { id, actions: vec![action], ..Bucket::default() };
     let buckets = vec![bucket(0, again.clone()), bucket(1, out(2))];
@@ -33,7 +33,7 @@ fn buckets_after_a_failure_are_named() {
 
 #[test]
 fn tables_and_action_sets() {
-    let mut b = LabBridge::with_ports(BR0, 3, 0);
+    let mut b = TestBridge::with_ports(BR0, 3, 0);
     b.flow(0, 32768, &[(FieldId::InPort, 2)], vec![Action::WriteActions(vec![out(3)]), Action::GotoTable(2)]);
     b.flow(2, 32768, &[(FieldId::EthType, 0x0800)], vec![out(1)]);
     b.flow(2, 0, &[], vec![Action::ClearActions]);
@@ -68,11 +68,11 @@ bridge(\"br0\")
 
 #[test]
 fn bridges_within_bridges() {
-    let mut b0 = LabBridge::with_ports(BR0, 3, 0);
+    let mut b0 = TestBridge::with_ports(BR0, 3, 0);
     b0.port(10, Attachment::Patch(BR1, OfPort(11)), VlanConfig::trunk());
     let mac1 = Mac([0, 0, 0, 0, 0, 1]);
     b0.flow(0, 32768, &[(FieldId::InPort, 3)], vec![out(10), Action::SetEthDst(mac1), out(1)]);
-    let mut b1 = LabBridge::with_ports(BR1, 1, 3);
+    let mut b1 = TestBridge::with_ports(BR1, 1, 3);
     b1.port(11, Attachment::Patch(BR0, OfPort(10)), VlanConfig::trunk());
     b1.flow(0, 32768, &[], vec![normal()]);
     let expected = "
@@ -94,7 +94,7 @@ bridge(\"br0\")
 
 #[test]
 fn what_has_no_effect_is_said() {
-    let mut b = LabBridge::with_ports(BR0, 2, 0);
+    let mut b = TestBridge::with_ports(BR0, 2, 0);
     b.flow(0, 32768, &[], vec![out(1), out(5), Action::DecTtl { ids: vec![], nicira: false }, out(2)]);
     let expected = "
 bridge(\"br0\")

@@ -13,8 +13,8 @@ fn map(index: u16, kind: u8, len: u8) -> TlvMap {
 }
 
 /// Port 1 is a Geneve tunnel, port 2 a device. Two options are mapped.
-fn bridge() -> LabBridge {
-    let mut b = LabBridge::with_ports(BR0, 2, 0);
+fn bridge() -> TestBridge {
+    let mut b = TestBridge::with_ports(BR0, 2, 0);
     let options = BTreeMap::from([("remote_ip".to_owned(), "1.1.1.1".to_owned())]);
     let (tunnel, _) = ::bridge::TunnelConfig::parse("geneve", "p1", &options).unwrap();
     let port = b.ports.get_mut(&OfPort(1)).unwrap();
@@ -23,7 +23,7 @@ fn bridge() -> LabBridge {
     b
 }
 
-fn with(b: &mut LabBridge, table: u8, text: &str, actions: &str) {
+fn with(b: &mut TestBridge, table: u8, text: &str, actions: &str) {
     let line = format!("table={table},{text} actions={actions}");
     let names = &flow::text::NoNames;
     let fm = openflow::text::parse_flow_mod(&line, FlowCommand::Add, names).unwrap().flow;
@@ -31,7 +31,7 @@ fn with(b: &mut LabBridge, table: u8, text: &str, actions: &str) {
     b.ofproto.handle_flow_mod(&fm, Millis(0)).unwrap();
 }
 
-fn snapshot(b: LabBridge) -> Snapshot {
+fn snapshot(b: TestBridge) -> Snapshot {
     let config = Arc::clone(b.ports[&OfPort(1)].tunnel.as_ref().unwrap());
     let mut s = switch(&mut [b]);
     // The outer header of an output packet is shown as metadata.

@@ -81,7 +81,7 @@ impl ToGuest {
             len: 0,
             retries_left: retries,
             retries: 0,
-            stuck: false,
+            ring_full: false,
             frames: PhantomData,
         })
     }
@@ -97,7 +97,7 @@ pub struct Sending<'q, 'f> {
     retries_left: u32,
     retries: u32,
     /// The ring was full, so no further packets are sent.
-    stuck: bool,
+    ring_full: bool,
     frames: PhantomData<&'f mut [u8]>,
 }
 
@@ -189,7 +189,7 @@ impl<'f> Sending<'_, 'f> {
     pub fn flush(&mut self, mut sent: impl FnMut(&[u8])) -> usize {
         let n = std::mem::take(&mut self.len);
         let mut at = 0;
-        while at < n && !self.stuck {
+        while at < n && !self.ring_full {
             let list = &mut self.sender_mbufs.list[at..n];
             // SAFETY: the vid is valid during the access. Each pointer is to an mbuf whose packet is
             // borrowed by `self` ('f), or by the caller of `send_now` during this call. The library reads the packets and,
@@ -211,7 +211,7 @@ impl<'f> Sending<'_, 'f> {
             at += k;
             if at < n {
                 match (k, self.retries_left) {
-                    (0, _) | (_, 0) => self.stuck = true,
+                    (0, _) | (_, 0) => self.ring_full = true,
                     _ => {
                         self.retries_left -= 1;
                         self.retries += 1;

@@ -1,7 +1,7 @@
 //! The tx queue of a port in mode `spp`. A frame in a buffer of the same umem is passed to the kernel without a copy; its buffer
 //! still counts for the queue that received it. Other frames are copied into a buffer that counts for the sender.
 
-use super::queue::{HEADERS, Port, WriteResult, kernel_request, kick, send_packets};
+use super::queue::{HEADER_BYTES, Port, WriteResult, kernel_request, kick, send_packets};
 use crate::linux::umem_socket::SocketUse;
 use crate::linux::xsk::{HAS_METADATA, RING_ENTRIES, TX_METADATA, metadata};
 use crate::linux::xsk_ring::{Consumer, Desc, Producer};
@@ -203,7 +203,7 @@ impl TxQueue for PooledTx {
         let result = if self.port.counters.ended() {
             TxResult { dropped: frames.len() as u32, ..TxResult::default() }
         } else {
-            let max_len = (self.port.mtu.load(Ordering::Relaxed) as usize + HEADERS).min(self.capacity);
+            let max_len = (self.port.mtu.load(Ordering::Relaxed) as usize + HEADER_BYTES).min(self.capacity);
             self.sender.lock().unwrap_or_else(PoisonError::into_inner).send(frames, max_len)
         };
         self.port.counters.count_tx(&result);

@@ -3,7 +3,7 @@
 use super::options::{Options, XdpMode};
 use super::pooled_rx::QueueMonitor;
 use super::pools;
-use super::queue::Port;
+use super::queue::{HEADER_BYTES, Port};
 use super::running::Running;
 use crate::device::{Facts, Netdev, QosPlace, RxHandle, TxWork};
 use crate::error::{NetdevError, errno_of};
@@ -22,9 +22,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use units::NumaId;
 
-const ETHERNET_AND_TAG: usize = 18;
 /// The largest MTU whose packets fit into a chunk, regardless of the driver.
-const MTU_MAX: usize = CHUNK - HEADROOM - KERNEL_HEADROOM - ETHERNET_AND_TAG;
+const MTU_MAX: usize = CHUNK - HEADROOM - KERNEL_HEADROOM - HEADER_BYTES;
 
 /// A port on a kernel device through AF_XDP.
 pub struct Afxdp {

@@ -25,7 +25,7 @@ pub struct Port {
 }
 
 /// Bytes of a frame that the MTU does not include: Ethernet header and one VLAN tag.
-pub const HEADERS: usize = 18;
+pub const HEADER_BYTES: usize = 18;
 
 /// Receives from one socket. In cache lines of its own (see [`sync::CachePadded`]).
 #[repr(align(128))]
@@ -240,7 +240,7 @@ impl TxQueue for AfxdpTx {
             None => TxResult { dropped: frames.len() as u32, ..TxResult::default() },
             Some(sender) => {
                 let max_len =
-                    (self.port.mtu.load(Ordering::Relaxed) as usize + HEADERS).min(CHUNK - TX_METADATA);
+                    (self.port.mtu.load(Ordering::Relaxed) as usize + HEADER_BYTES).min(CHUNK - TX_METADATA);
                 sender.lock().unwrap_or_else(PoisonError::into_inner).send(frames, max_len)
             }
         };

@@ -4,7 +4,7 @@ use super::options::{Options, XdpMode};
 use super::pooled_rx::{PooledRx, QueueMonitor};
 use super::pooled_tx::{PooledSender, PooledTx};
 use super::pools;
-use super::queue::{AfxdpRx, AfxdpTx, HEADERS, Port, Sender};
+use super::queue::{AfxdpRx, AfxdpTx, HEADER_BYTES, Port, Sender};
 use super::sockets::{self, Sockets};
 use crate::kernel::KernelDevice;
 use crate::linux::bpf::Redirect;
@@ -60,7 +60,7 @@ pub struct Running {
 
 /// The size of pool buffers that packets of this MTU need.
 fn chunk_for(mtu: u32) -> u32 {
-    let fits = |chunk: &u32| mtu as usize + HEADERS <= Umem::receive_capacity(*chunk);
+    let fits = |chunk: &u32| mtu as usize + HEADER_BYTES <= Umem::receive_capacity(*chunk);
     CHUNKS.into_iter().find(fits).unwrap_or(CHUNKS[1])
 }
 

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::Millis;
 
 /// Maximum number of frames in a queue. Further frames are dropped.
-const MAX_QUEUE: usize = 100;
+const RX_QUEUE_MAX: usize = 100;
 
 /// Packets and bytes of one queue.
 #[derive(Clone, Copy, Default)]
@@ -49,7 +49,7 @@ impl Queue {
     }
 
     fn push(&mut self, frame: Vec<u8>) {
-        if self.frames.len() < MAX_QUEUE {
+        if self.frames.len() < RX_QUEUE_MAX {
             self.frames.push_back(frame);
             // Fails only if the 64-bit counter would overflow, and then the file descriptor is readable anyway.
             let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());

@@ -12,7 +12,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use units::Millis;
 
 /// Maximum number of frames that wait to be sent on one connection. Further frames are dropped.
-const MAX_QUEUE: usize = 100;
+const SEND_QUEUE_MAX: usize = 100;
 /// Maximum number of accepted connections of one dummy.
 const MAX_CONNECTIONS: usize = 64;
 /// Bytes of an Ethernet header. A shorter frame is an error, which closes the connection.
@@ -32,7 +32,7 @@ pub enum ConnState {
 }
 
 /// Maximum number of reads from one connection in one turn.
-const FRAMES_A_TURN: usize = 64;
+const READS_PER_TURN: usize = 64;
 
 trait Socket: Read + Write + AsRawFd + Send {}
 impl<T: Read + Write + AsRawFd + Send> Socket for T {}
@@ -54,14 +54,14 @@ impl Stream {
     /// Queues a frame to be sent. A frame longer than 65,535 bytes is dropped, as is every frame while the queue is full.
     fn queue(&mut self, frame: &[u8]) {
         let Ok(len) = u16::try_from(frame.len()) else { return };
-        if self.out.len() < MAX_QUEUE {
+        if self.out.len() < SEND_QUEUE_MAX {
             let mut bytes = len.to_be_bytes().to_vec();
             bytes.extend(frame);
             self.out.push_back(bytes);
         }
     }
 
-    /// Writes queued frames, and reads up to [`FRAMES_A_TURN`] times. After an error the connection must be closed.
+    /// Writes queued frames, and reads up to [`READS_PER_TURN`] times. After an error the connection must be closed.
     fn run(&mut self, received: &mut Vec<Vec<u8>>) -> io::Result<()> {
         while let Some(front) = self.out.front() {
             match self.socket.write(front.get(self.sent..).unwrap_or(&[])) {
@@ -74,7 +74,7 @@ impl Stream {
                 self.sent = 0;
             }
         }
-        for _ in 0..FRAMES_A_TURN {
+        for _ in 0..READS_PER_TURN {
             if !self.read_some(received)? {
                 break;
             }

@@ -1,7 +1,7 @@
 //! A connection: reads a request, waits until the answer is available, and sends the answer.
 
 use crate::shared::AnswerResult;
-use http_request::{REQUEST_MAX, Refused, Request};
+use http_request::{REQUEST_MAX, Request, RequestError};
 use runtime::WaitSet;
 use runtime::poll_loop::Interest;
 use std::io::{self, ErrorKind, Read, Write};
@@ -124,7 +124,7 @@ impl Conn {
     }
 
     /// Reads what has arrived. Returns the request when it is complete.
-    pub fn read(&mut self) -> io::Result<Option<Result<Request, Refused>>> {
+    pub fn read(&mut self) -> io::Result<Option<Result<Request, RequestError>>> {
         let State::Reading(bytes) = &mut self.state else { return Ok(None) };
         let mut buffer = [0; 2048];
         loop {
@@ -141,7 +141,7 @@ impl Conn {
                     self.head_only = request.head_only;
                     return Ok(Some(Ok(request)));
                 }
-                Err(refused) => return Ok(Some(Err(refused))),
+                Err(error) => return Ok(Some(Err(error))),
             }
         }
     }

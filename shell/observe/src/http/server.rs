@@ -6,7 +6,7 @@ use crate::api::{Api, ServeResult};
 use crate::budget::Budget;
 use crate::log::LOG;
 use crate::shared::{ListenSettings, Shared};
-use http_request::{Refused, Request, is_safe_host};
+use http_request::{Request, RequestError, is_safe_host};
 use runtime::poll_loop::Interest;
 use runtime::{PollLoop, RateLimit, WaitSet, cpu_time};
 use std::collections::BTreeSet;
@@ -314,10 +314,10 @@ fn busy() -> Answer {
     Answer::text(503, "too many answers are being sent")
 }
 
-fn refusal(refused: Refused) -> Answer {
-    match refused {
-        Refused::Malformed => Answer::text(400, "not a valid request"),
-        Refused::TooLarge => Answer::text(431, "the request is too large"),
-        Refused::Method => Answer::text(405, "nothing can be changed here: GET and HEAD only"),
+fn refusal(error: RequestError) -> Answer {
+    match error {
+        RequestError::Malformed => Answer::text(400, "not a valid request"),
+        RequestError::TooLarge => Answer::text(431, "the request is too large"),
+        RequestError::Method => Answer::text(405, "nothing can be changed here: GET and HEAD only"),
     }
 }

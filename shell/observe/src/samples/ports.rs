@@ -53,8 +53,8 @@ fn state(port: &PortView, of: Labels, samples: &mut Samples) {
         samples.set(&m::PORT_BFD_FORWARDING, of, forwarding);
         samples.set(&m::PORT_BFD_FLAPS, of, flaps);
     }
-    if let Some(is_current) = port.lacp {
-        samples.set(&m::PORT_LACP_CURRENT, of, is_current);
+    if let Some(has_partner_info) = port.lacp {
+        samples.set(&m::PORT_LACP_CURRENT, of, has_partner_info);
     }
 }
 

@@ -113,8 +113,8 @@ impl State {
             return self.fail_randomly();
         }
         let grows = (offset + bytes.len()).saturating_sub(self.inodes[inode].content.len());
-        let room = self.capacity.saturating_sub(self.used());
-        let fits = bytes.len() - grows.saturating_sub(room).min(bytes.len());
+        let bytes_free = self.capacity.saturating_sub(self.used());
+        let fits = bytes.len() - grows.saturating_sub(bytes_free).min(bytes.len());
         let failed = self.fail_randomly();
         let len = if failed.is_err() { self.rng.below(fits as u64 + 1) as usize } else { fits };
         self.inodes[inode].write(offset, &bytes[..len]);

@@ -229,8 +229,8 @@ impl Run {
             17 => {
                 let percent = self.rng.pick(&[0, 0, 3, 20, 50]);
                 self.disk.fail(percent);
-                let room = self.rng.below(20_000) as usize;
-                self.disk.set_capacity(if self.rng.chance(20) { room } else { usize::MAX });
+                let capacity = self.rng.below(20_000) as usize;
+                self.disk.set_capacity(if self.rng.chance(20) { capacity } else { usize::MAX });
             }
             18 => self.restart(false)?,
             _ => self.restart(true)?,
@@ -281,15 +281,15 @@ fn faults_lose_nothing_that_was_answered() {
 fn a_disk_may_be_full_at_any_byte() {
     let folder = scratch();
     let long = std::env::var_os("TEST_LONG").is_some();
-    for room in (0..2500).step_by(if long { 1 } else { 17 }) {
+    for capacity in (0..2500).step_by(if long { 1 } else { 17 }) {
         let mut run = Run::new(7, &folder);
-        run.disk.set_capacity(room);
+        run.disk.set_capacity(capacity);
         for turn in 0..4 {
             run.transact(turn % 2 == 0);
         }
-        run.restart(room % 2 == 0)
+        run.restart(capacity % 2 == 0)
             .and_then(|()| run.end())
-            .unwrap_or_else(|why| panic!("{room} bytes: {why}"));
+            .unwrap_or_else(|why| panic!("{capacity} bytes: {why}"));
     }
     std::fs::remove_dir_all(folder).unwrap();
 }

@@ -42,8 +42,9 @@ impl Switch {
 
 /// Removes the LACP state of a port whose row does not request LACP any more.
 fn remove_lacp(bridge: &mut Bridge, port: OfPort) {
-    let speaks = |p: &BridgePort| bridge.config.ports.get(&p.port_row).is_some_and(|row| row.lacp.is_some());
-    let wrong = bridge.ports.get(&port).is_some_and(|p| p.lacp.is_some() && !speaks(p));
+    let requests_lacp =
+        |p: &BridgePort| bridge.config.ports.get(&p.port_row).is_some_and(|row| row.lacp.is_some());
+    let wrong = bridge.ports.get(&port).is_some_and(|p| p.lacp.is_some() && !requests_lacp(p));
     if wrong {
         bridge.change_port(port, |port| port.lacp = None);
     }

@@ -76,10 +76,10 @@ fn take_report(backer: &mut Backer, bridges: &mut Bridges, key: Key, report: Rep
         return false;
     }
     let Some(bridge) = bridge_of(bridges, &key) else { return false };
-    for (ofport, (may_enable, is_current)) in &report.links {
+    for (ofport, (may_enable, has_partner_info)) in &report.links {
         bridge.change_port(*ofport, |port| {
             if let Some(lacp) = &mut port.lacp {
-                (lacp.may_enable, lacp.is_current) = (*may_enable, *is_current);
+                (lacp.may_enable, lacp.has_partner_info) = (*may_enable, *has_partner_info);
             }
         });
     }

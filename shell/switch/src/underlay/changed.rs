@@ -38,7 +38,7 @@ impl Switch {
     /// Records a neighbour that was learned.
     pub fn note_neighbour(&mut self, bridge: &str, ip: IpAddr, mac: Mac) {
         let now = self.clock.now();
-        if self.underlay.neighbours.lock().note(bridge, ip, mac, now) == NeighbourUpdate::Changed {
+        if self.underlay.neighbours.lock().store(bridge, ip, mac, now) == NeighbourUpdate::Changed {
             self.neighbours_changed([ip]);
         }
     }

@@ -32,29 +32,29 @@ impl Switch {
     /// changes.
     pub(crate) fn tunnel_status(&mut self) -> BTreeMap<Uuid, Status> {
         let mut out = BTreeMap::new();
-        let mut troubles = BTreeMap::new();
+        let mut errors = BTreeMap::new();
         let tunnels = self.bridges.values().flat_map(|b| b.ports.tunnels());
         for (port, config) in tunnels.filter_map(|p| Some((p, p.tunnel()?))) {
-            let hop = self.way_of(config);
-            let (mut status, trouble) = hop.map_or_else(Default::default, |hop| self.status_of(&hop));
-            if let Some(trouble) = trouble {
-                status.insert("tunnel_egress_error".to_owned(), trouble.clone());
-                if self.underlay.troubles.get(&port.uuid) != Some(&trouble) {
+            let hop = self.route_of(config);
+            let (mut status, error) = hop.map_or_else(Default::default, |hop| self.status_of(&hop));
+            if let Some(error) = error {
+                status.insert("tunnel_egress_error".to_owned(), error.clone());
+                if self.underlay.logged_errors.get(&port.uuid) != Some(&error) {
                     let level = self.options.complaint_level();
-                    runtime::log_rl!(LOG, LIMIT, level, "{}: {trouble}", port.name);
+                    runtime::log_rl!(LOG, LIMIT, level, "{}: {error}", port.name);
                 }
-                troubles.insert(port.uuid, trouble);
+                errors.insert(port.uuid, error);
             }
             // Packets that leave through a tunnel are complete: no checksum or segmentation is left to a device.
             status.extend(TxWork::default().status());
             out.insert(port.uuid, status);
         }
-        self.underlay.troubles = troubles;
+        self.underlay.logged_errors = errors;
         out
     }
 
     /// The route to the remote endpoint of a tunnel.
-    fn way_of(&self, config: &TunnelConfig) -> Option<ResolvedRoute> {
+    fn route_of(&self, config: &TunnelConfig) -> Option<ResolvedRoute> {
         let mark = config.egress_mark.unwrap_or(0);
         self.underlay.router.lookup(mark, address(config.remote)?, address(config.local))
     }

@@ -29,7 +29,7 @@ pub struct Underlay {
     /// Follows the kernel's tables. `None`: the kernel's tables are not used.
     pub(crate) kernel: Option<KernelTables>,
     /// By interface row: the reason why a tunnel does not work, as it was logged last.
-    pub(crate) troubles: BTreeMap<Uuid, String>,
+    pub(crate) logged_errors: BTreeMap<Uuid, String>,
 }
 
 impl Default for Underlay {
@@ -39,7 +39,7 @@ impl Default for Underlay {
             neighbours: Arc::default(),
             source_ports: datapath::TUNNEL_SOURCE_PORTS,
             kernel: None,
-            troubles: BTreeMap::new(),
+            logged_errors: BTreeMap::new(),
         }
     }
 }

@@ -47,7 +47,7 @@ impl PortSession for Session {
         self.deadline(now)
     }
 
-    fn turn(&mut self, now: Millis) -> Option<Vec<u8>> {
+    fn run_timers(&mut self, now: Millis) -> Option<Vec<u8>> {
         self.run(now);
         self.transmit(now)
     }
@@ -60,8 +60,8 @@ impl PortSession for Session {
         self.take_events().into_iter().map(|event| (event.level(), event)).collect()
     }
 
-    fn take_news(&mut self) -> bool {
-        self.take_news()
+    fn take_changed(&mut self) -> bool {
+        self.take_changed()
     }
 }
 

@@ -39,7 +39,7 @@ impl PortSession for Session {
         Some(self.deadline())
     }
 
-    fn turn(&mut self, now: Millis) -> Option<Vec<u8>> {
+    fn run_timers(&mut self, now: Millis) -> Option<Vec<u8>> {
         let frame = self.transmit(now);
         self.run(now);
         frame
@@ -49,8 +49,8 @@ impl PortSession for Session {
         self.take_events().into_iter().map(|event| (event.level(), event)).collect()
     }
 
-    fn take_news(&mut self) -> bool {
-        self.take_news()
+    fn take_changed(&mut self) -> bool {
+        self.take_changed()
     }
 }
 

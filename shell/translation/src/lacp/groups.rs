@@ -58,7 +58,7 @@ pub struct LinkSetup {
 pub struct Report {
     /// Whether any link is attached.
     pub negotiation: Negotiation,
-    /// For each link, whether packets may be sent to it, and whether the partner's information is current.
+    /// For each link, whether packets may be sent to it, and whether there is information from the partner.
     pub links: BTreeMap<OfPort, (bool, bool)>,
 }
 
@@ -153,7 +153,7 @@ impl Groups {
                     frames.push(((*bridge, port), [&header[..], &pdu].concat()));
                 }
                 lines.extend(group.aggregation.take_lines());
-                if group.aggregation.take_news() {
+                if group.aggregation.take_changed() {
                     changed = true;
                     inner.changed_reports.insert((*bridge, name.clone()));
                 }
@@ -204,7 +204,7 @@ impl Groups {
             let key = inner.by_link.get(&at)?;
             let group = inner.all.get_mut(key)?;
             work(group, at.1);
-            let changed_reports = group.aggregation.take_news();
+            let changed_reports = group.aggregation.take_changed();
             if changed_reports {
                 inner.changed_reports.insert(key.clone());
             }
@@ -233,7 +233,7 @@ impl Groups {
 impl Group {
     fn report(&self) -> Report {
         let a = &self.aggregation;
-        let links = a.members().map(|port| (port, (a.may_enable(port), a.is_current(port)))).collect();
+        let links = a.members().map(|port| (port, (a.may_enable(port), a.has_partner_info(port)))).collect();
         Report { negotiation: a.negotiation(), links }
     }
 }

@@ -98,9 +98,9 @@ impl Handler {
     pub fn carry_out(&self, published: &PublishedState, effects: Vec<Effect>, packet: &[u8], now: Millis) {
         for effect in effects {
             match effect {
-                Effect::MacLearn { bridge, need } => {
+                Effect::MacLearn { bridge, observation } => {
                     if let Some(macs) = published.macs.get(&bridge) {
-                        macs.learn(&self.shared.live, bridge, &need, now);
+                        macs.learn(&self.shared.live, bridge, &observation, now);
                     }
                 }
                 Effect::Snoop { bridge, vlan, port, message } => {

@@ -91,9 +91,9 @@ impl Owner {
             StatsTarget::Mirror(tally) => tally.credit(delta.packets, delta.bytes),
             // The side effects of the first packet have done this already.
             StatsTarget::Mac { .. } | StatsTarget::Learn(_) if fresh => {}
-            StatsTarget::Mac { bridge, need } => {
+            StatsTarget::Mac { bridge, observation } => {
                 if let Some(macs) = tables.published.macs.get(bridge) {
-                    macs.learn(&self.shared.live, *bridge, need, used);
+                    macs.learn(&self.shared.live, *bridge, observation, used);
                 }
             }
             StatsTarget::Learn(flow) => self.shared.enqueue(SideEffect::Learn(Arc::clone(flow), used)),

@@ -44,20 +44,20 @@ pub(crate) struct Chain {
 
 impl<'m, L: Layout> Walk<'m, L> {
     /// Appends the parts of the chain at `position`. Its first descriptor, with number `head`, was read before. Every descriptor is read
-    /// once. `hint`: see [`crate::memory::GuestMemory::part`].
+    /// once. `last_region`: see [`crate::memory::GuestMemory::part`].
     #[inline]
     pub fn chain(
         &self,
         position: u16,
         (head, first): (u16, Descriptor),
         parts: &mut Parts<'m>,
-        hint: &mut usize,
+        last_region: &mut usize,
     ) -> Result<Chain, InvalidRing> {
         if first.has(Descriptor::INDIRECT) {
-            let len = self.indirect_table(first, parts, hint)?;
+            let len = self.indirect_table(first, parts, last_region)?;
             return Ok(Chain { len, id: head, slots: 1 });
         }
-        let mut len = self.append_checked(first, parts, hint)?;
+        let mut len = self.append_checked(first, parts, last_region)?;
         let (mut descriptor, mut n) = (first, 0);
         while descriptor.has(Descriptor::NEXT) {
             n += 1;
@@ -68,7 +68,7 @@ impl<'m, L: Layout> Walk<'m, L> {
             if descriptor.has(Descriptor::INDIRECT) {
                 return Err(InvalidRing::Indirect);
             }
-            len = self.add(len, self.append_checked(descriptor, parts, hint)?)?;
+            len = self.add(len, self.append_checked(descriptor, parts, last_region)?)?;
         }
         // In a packed ring the last descriptor contains the buffer id.
         Ok(if L::PACKED {
@@ -87,7 +87,7 @@ impl<'m, L: Layout> Walk<'m, L> {
         &self,
         table: Descriptor,
         parts: &mut Parts<'m>,
-        hint: &mut usize,
+        last_region: &mut usize,
     ) -> Result<u32, InvalidRing> {
         let entries = table.len() / Descriptor::BYTES as u32;
         let is_valid_len = table.len().is_multiple_of(Descriptor::BYTES as u32)
@@ -95,7 +95,7 @@ impl<'m, L: Layout> Walk<'m, L> {
         if !self.indirect || !is_valid_len || table.has(Descriptor::NEXT) {
             return Err(InvalidRing::Indirect);
         }
-        let entry = |n: u16, hint: &mut usize| {
+        let entry = |n: u16, last_region: &mut usize| {
             if u32::from(n) >= entries {
                 return Err(InvalidRing::Indirect);
             }
@@ -104,8 +104,11 @@ impl<'m, L: Layout> Walk<'m, L> {
                 .checked_add(u64::from(n) * Descriptor::BYTES as u64)
                 .ok_or(InvalidRing::Address)?;
             let mut bytes = [[0u8; 8]; 2];
-            let part =
-                self.ring.memory().part(at, Descriptor::BYTES as u32, hint).ok_or(InvalidRing::Address)?;
+            let part = self
+                .ring
+                .memory()
+                .part(at, Descriptor::BYTES as u32, last_region)
+                .ok_or(InvalidRing::Address)?;
             match part.read(bytes.as_flattened_mut()) {
                 Descriptor::BYTES => {
                     let [address, rest] = bytes.map(u64::from_le_bytes);
@@ -116,14 +119,14 @@ impl<'m, L: Layout> Walk<'m, L> {
         };
         let (mut n, mut total, mut left) = (0, 0, self.ring.size());
         loop {
-            let descriptor = entry(n, hint)?;
+            let descriptor = entry(n, last_region)?;
             if descriptor.has(Descriptor::INDIRECT) {
                 return Err(InvalidRing::Indirect);
             }
             // DPDK's driver for packed rings leaves the direction flag set in indirect tables of packets that the guest sends.
             let len = match (L::PACKED, self.direction) {
-                (true, Direction::FromGuest) => self.append_buffer(descriptor, parts, hint),
-                _ => self.append_checked(descriptor, parts, hint),
+                (true, Direction::FromGuest) => self.append_buffer(descriptor, parts, last_region),
+                _ => self.append_checked(descriptor, parts, last_region),
             };
             total = self.add(total, len?)?;
             let is_last =
@@ -144,12 +147,12 @@ impl<'m, L: Layout> Walk<'m, L> {
         &self,
         buffer: Descriptor,
         parts: &mut Parts<'m>,
-        hint: &mut usize,
+        last_region: &mut usize,
     ) -> Result<u32, InvalidRing> {
         if buffer.has(Descriptor::WRITE) != (self.direction == Direction::ToGuest) {
             return Err(InvalidRing::Direction);
         }
-        self.append_buffer(buffer, parts, hint)
+        self.append_buffer(buffer, parts, last_region)
     }
 
     /// Appends the parts of one buffer: several parts if the buffer crosses regions.
@@ -158,7 +161,7 @@ impl<'m, L: Layout> Walk<'m, L> {
         &self,
         buffer: Descriptor,
         parts: &mut Parts<'m>,
-        hint: &mut usize,
+        last_region: &mut usize,
     ) -> Result<u32, InvalidRing> {
         let (mut address, mut left) = (buffer.address, buffer.len());
         if left == 0 {
@@ -166,7 +169,7 @@ impl<'m, L: Layout> Walk<'m, L> {
             parts.try_push(Part::EMPTY).map_err(|_| InvalidRing::Chain)?;
         }
         while left > 0 {
-            let part = self.ring.memory().part(address, left, hint).ok_or(InvalidRing::Address)?;
+            let part = self.ring.memory().part(address, left, last_region).ok_or(InvalidRing::Address)?;
             parts.try_push(part).map_err(|_| InvalidRing::Chain)?;
             // A part has at least one byte, and its region does not wrap around.
             address = address.checked_add(part.len() as u64).ok_or(InvalidRing::Address)?;

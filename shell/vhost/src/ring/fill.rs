@@ -307,7 +307,7 @@ impl<L: Layout> Ring<L> {
         let (mut parts, mut room) = (Parts::new(), 0usize);
         // Position, buffer id and length of each chain.
         let mut taken = ArrayVec::<(u16, u16, u32), CHAINS_MAX>::new();
-        let mut hint = cursor.hint;
+        let mut last_region = cursor.last_region;
         while room < needed {
             let used = *at + taken.len();
             if used >= usize::from(cursor.left) {
@@ -322,7 +322,7 @@ impl<L: Layout> Ring<L> {
                 None => self.entry(end)?,
             };
             let Some(first) = first else { return Ok(Outcome::Full) };
-            let chain = self.walk(Direction::ToGuest).chain(end, first, &mut parts, &mut hint)?;
+            let chain = self.walk(Direction::ToGuest).chain(end, first, &mut parts, &mut last_region)?;
             room += chain.len as usize;
             slots = slots.saturating_add(chain.slots);
             if slots > self.memory.size() {
@@ -361,7 +361,7 @@ impl<L: Layout> Ring<L> {
             self.put_used::<DEFER_FIRST>(cursor, *position, *id, *len);
         }
         (*position, *at) = (end, *at + taken.len());
-        cursor.hint = hint;
+        cursor.last_region = last_region;
         Ok(Outcome::Sent)
     }
 }

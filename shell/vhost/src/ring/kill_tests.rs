@@ -204,7 +204,7 @@ fn a_split_ring_continues_after_another_back_end() {
 
 /// With any content of the inflight area, the ring starts within its bounds or is refused.
 #[test]
-fn areas_that_lie() {
+fn invalid_inflight_areas() {
     let mut started = [0; 2];
     for seed in 0..3000 {
         let mut dice = fastrand::Rng::with_seed(seed);

@@ -78,8 +78,8 @@ pub(crate) trait Layout: Debug + Sized {
     fn begin_used(&self, position: u16, n: u16, together: bool);
 
     /// As [`Layout::begin_used`], for a call that marks the descriptor at `first` as used last, and with it all packets of the call:
-    /// the descriptors from `first` to `place`, and `n` descriptors from `place` on.
-    fn begin_deferred(&self, _first: u16, _place: u16, _n: u16) {}
+    /// the descriptors from `first` to `position`, and `n` descriptors from `position` on.
+    fn begin_deferred(&self, _first: u16, _position: u16, _n: u16) {}
 
     /// Marks the buffer `id` at `position` as used. The guest sees it after [`Layout::publish`] at the latest.
     fn put_used(&self, position: u16, id: u16, len: u32);

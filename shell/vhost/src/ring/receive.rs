@@ -127,7 +127,7 @@ impl<L: Layout> Ring<L> {
                 }
                 position = self.memory.after(position, 1);
             } else {
-                match self.receive_chain(position, entry, &mut cursor.hint, to) {
+                match self.receive_chain(position, entry, &mut cursor.last_region, to) {
                     Ok((frame, chain)) => {
                         to.out.extend(frame);
                         let taken = ReceivedBuffer { position, id: chain.id, slots: chain.slots };
@@ -221,12 +221,12 @@ impl<L: Layout> Ring<L> {
         &self,
         position: u16,
         entry: Entry<'_, '_>,
-        hint: &mut usize,
+        last_region: &mut usize,
         to: &mut Destination<'_>,
     ) -> Result<(Option<Frame>, Chain), InvalidRing> {
         let mut parts = Parts::new();
         let first = (entry.head, *entry.first);
-        let chain = self.walk(Direction::FromGuest).chain(position, first, &mut parts, hint)?;
+        let chain = self.walk(Direction::FromGuest).chain(position, first, &mut parts, last_region)?;
         let total = chain.len as usize;
         let mut header = [0; HEADER];
         let header_len = self.header();

@@ -122,7 +122,7 @@ pub(crate) struct Cursor {
     /// Number of entries from `next` on that the burst may use, if they are available.
     pub left: u16,
     /// Index of the memory region in which an address was found last.
-    pub hint: usize,
+    pub last_region: usize,
     pub deferred_first: DeferredFirst,
 }
 
@@ -157,7 +157,7 @@ pub(crate) struct Ring<L> {
     pub signalled: Option<u16>,
     features: u64,
     /// Index of the memory region in which an address was found last.
-    pub hint: usize,
+    pub last_region: usize,
     pub wiring: Wiring,
     /// The guest was requested to kick.
     kicks_requested: bool,
@@ -211,7 +211,7 @@ impl<L: Layout> Ring<L> {
             memory,
             signalled: old.and_then(|old| old.signalled),
             features,
-            hint: 0,
+            last_region: 0,
             wiring: Wiring::default(),
             kicks_requested: false,
             had_packets: false,
@@ -280,7 +280,7 @@ impl<L: Layout> Ring<L> {
         let direct =
             self.header() == HEADER && (self.wiring.log.is_none() || direction == Direction::FromGuest);
         let flags = if direction == Direction::ToGuest { Descriptor::WRITE } else { 0 };
-        let window = self.memory.memory().window(cursor.hint);
+        let window = self.memory.memory().window(cursor.last_region);
         let entries = burst.heads[..n].iter_mut().zip(&mut burst.first).zip(&mut burst.buffer);
         for (at, ((head, first), buffer)) in entries.enumerate() {
             match self.memory.first(cursor.next, at as u16, head)? {
@@ -310,13 +310,13 @@ impl<L: Layout> Ring<L> {
     #[inline]
     pub fn cursor(&self, left: u16) -> Cursor {
         let deferred_first = DeferredFirst { position: self.next, used: None };
-        Cursor { next: self.next, left, hint: self.hint, deferred_first }
+        Cursor { next: self.next, left, last_region: self.last_region, deferred_first }
     }
 
     /// Stores the position at the end of a burst, also of a burst that ended because of invalid data.
     #[inline]
     pub fn end(&mut self, cursor: &Cursor) {
-        (self.next, self.hint) = (cursor.next, cursor.hint);
+        (self.next, self.last_region) = (cursor.next, cursor.last_region);
     }
 
     /// Stores the available index that a burst knew at its end: the burst may have read the index again.

@@ -46,8 +46,8 @@ fn learn(table: &mut GroupTable, port: BundleId, message: &Message, now: Millis)
     let members = |table: &GroupTable| -> HashMap<_, _> {
         groups.iter().map(|group| (*group, table.members(vlan, *group))).collect()
     };
-    let (before, news) = (members(table), table.news(vlan, port, message));
-    assert!(news <= groups.len().max(1));
+    let (before, n_changes) = (members(table), table.count_changes(vlan, port, message));
+    assert!(n_changes <= groups.len().max(1));
     table.take_changes();
     table.learn(vlan, port, message, now);
     assert!(table.len() <= LIMIT);

@@ -1,11 +1,11 @@
 //! Captures, as `sluice capture` and `sluice why` read them from a daemon.
 
-use pcapng::{Block, Blocks};
+use pcapng::{Block, BlockSplitter};
 
 /// Parses bytes that arrive in pieces of this length. Returns the blocks, and whether an error ended them. The kind of error may
 /// depend on the length of the pieces, so it is not compared.
 fn read(data: &[u8], piece: usize) -> (Vec<Vec<u8>>, bool) {
-    let (mut blocks, mut found) = (Blocks::default(), Vec::new());
+    let (mut blocks, mut found) = (BlockSplitter::default(), Vec::new());
     for part in data.chunks(piece) {
         blocks.push(part);
         loop {

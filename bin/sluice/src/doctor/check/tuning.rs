@@ -21,7 +21,7 @@ pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
     };
     for setting in [&PMD_SLEEP_MAX, &PMD_MAXSLEEP, &PMD_LATENCY_TARGET] {
         let Some(text) = setting.get(&facts.other_config) else { continue };
-        let _ = SleepMax::parse_and_tell(text, |why| wrong("Open_vSwitch", ".", setting, text, &why));
+        let _ = SleepMax::parse_with_warnings(text, |why| wrong("Open_vSwitch", ".", setting, text, &why));
     }
     let assign = PMD_RXQ_ASSIGN.word(&facts.other_config);
     if Algorithm::parse(assign).is_none() {

@@ -257,7 +257,7 @@ impl Bridge {
                 return;
             }
         }
-        self.output.events.push(Event::Restless);
+        self.output.events.push(Event::NotSettled);
     }
 
     fn run_machines(&mut self, number: u16) -> bool {

@@ -14,9 +14,9 @@ impl Bridge {
             return false;
         }
         if port.timers.hello == 0 {
-            let speaks = port.role == PortRole::Designated
+            let sends_hello = port.role == PortRole::Designated
                 || port.role == PortRole::Root && port.timers.topology_change != 0;
-            if speaks {
+            if sends_hello {
                 port.variables |= Variables::NEW_INFO;
             }
             port.timers.hello = HELLO_TIME;
