@@ -92,7 +92,7 @@ class Switch(lab.Switch):
         self.other_config["vhost-backend"] = "dpdk" if library else "own"
 
     def binary(self):
-        if self.ours:
+        if self.ours or self.program:
             return super().binary()
         if not os.access(STOCK, os.X_OK):
             raise lab.Skip("needs openvswitch-switch-dpdk")

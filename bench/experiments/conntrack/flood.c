@@ -1,6 +1,7 @@
-/* Sends frames that attack connection tracking, by a packet socket, as fast as asked for.
+/* Sends frames that attack connection tracking through a packet socket, or writes them to a capture file (pcap).
  *
  *     flood KIND DEVICE PPS SECONDS
+ *     flood KIND FILE FRAMES
  *
  * syn: first segments of TCP from random addresses. never: first fragments whose datagrams never end. tiny: fragments
  * of eight bytes. overlap: second fragments that overlap the first. ftp: segments to port 21 with a PORT command.
@@ -98,10 +99,29 @@ static double now(void) {
     return t.tv_sec + t.tv_nsec / 1e9;
 }
 
+/* Writes `count` frames to a capture file. */
+static int write_frames(const char *kind, const char *path, uint64_t count) {
+    static uint8_t frame[FRAME];
+    /* The file header (version 2.4, Ethernet), and the header of a frame, whose last words are its length. */
+    uint32_t head[6] = {0xa1b2c3d4, 0x00040002, 0, 0, FRAME, 1}, record[4] = {0};
+    FILE *file = fopen(path, "wb");
+    if (!file) return perror("flood"), 1;
+    fwrite(head, sizeof head, 1, file);
+    /* Files differ in their random addresses. */
+    for (const char *c = path; *c; c++) state = state * 31 + (uint8_t)*c;
+    for (uint64_t n = 0; n < count; n++) {
+        uint32_t length = (uint32_t)make(kind, frame, n);
+        record[2] = record[3] = length;
+        fwrite(record, sizeof record, 1, file), fwrite(frame, length, 1, file);
+    }
+    return fclose(file) != 0;
+}
+
 int main(int argc, char **argv) {
     static uint8_t frames[BATCH][FRAME];
     static struct mmsghdr messages[BATCH];
     static struct iovec vectors[BATCH];
+    if (argc == 4) return write_frames(argv[1], argv[2], strtoull(argv[3], 0, 10));
     if (argc != 5) return 2;
     int s = socket(AF_PACKET, SOCK_RAW, 0);
     struct sockaddr_ll to = {.sll_family = AF_PACKET, .sll_ifindex = (int)if_nametoindex(argv[2])};
