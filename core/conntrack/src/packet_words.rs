@@ -112,7 +112,7 @@ impl PacketWords {
         }
         let data = without_padding(rest, usize::from((front >> 32) as u16).wrapping_sub(IPV4))?;
         let [ip_sum, sum] = packet.sums;
-        if !ip_sum.is_right(|| WordSum::default().with(head).are_intact()) {
+        if !ip_sum.is_right(|| WordSum::default().with(head).is_checksum_right()) {
             return None;
         }
         let (_, addresses) = head.split_last_chunk::<8>()?;
@@ -175,7 +175,8 @@ impl PacketWords {
         };
         // The pseudo header: addresses, protocol, length.
         let verify = || {
-            !has_sum || addresses().with_pair(u32::from(proto) + data.len() as u32).with(data).are_intact()
+            !has_sum
+                || addresses().with_pair(u32::from(proto) + data.len() as u32).with(data).is_checksum_right()
         };
         if !sum.is_right(verify) {
             return None;

@@ -41,7 +41,7 @@ impl WordSum {
 
     /// Returns whether the checksum in the data is right. Data of zeros count as wrong.
     #[inline(always)]
-    pub fn are_intact(self) -> bool {
+    pub fn is_checksum_right(self) -> bool {
         is_intact(self.0)
     }
 
@@ -170,10 +170,10 @@ mod tests {
             let sum = checksum(&data).wrapping_add(u16::from(off));
             data[..2].copy_from_slice(&sum.to_be_bytes());
             let intact = checksum(&data) == 0 && data.iter().any(|byte| *byte != 0);
-            prop_assert_eq!(WordSum::default().with(&data).are_intact(), intact);
+            prop_assert_eq!(WordSum::default().with(&data).is_checksum_right(), intact);
             let (head, rest) = data.split_at(2);
             let head = u32::from(u16::from_be_bytes([head[0], head[1]]));
-            prop_assert_eq!(WordSum::default().with_pair(head).with(rest).are_intact(), intact);
+            prop_assert_eq!(WordSum::default().with_pair(head).with(rest).is_checksum_right(), intact);
         }
     }
 

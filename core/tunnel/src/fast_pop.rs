@@ -195,7 +195,7 @@ fn lengths<K: FastPop>(fixed_len: usize, tunnel_header: u64, frame: &[u8]) -> Op
 fn check_udp_sum(addresses: &[u8], datagram: &[u8]) -> Option<()> {
     let len = u32::from(u16::try_from(datagram.len()).ok()?);
     let pseudo = WordSum::default().with(addresses).with_pair(u32::from(wire::PROTO_UDP) << 16 | len);
-    pseudo.with(datagram).are_intact().then_some(())
+    pseudo.with(datagram).is_checksum_right().then_some(())
 }
 
 /// Returns whether the checksum of the IPv4 header is right.
