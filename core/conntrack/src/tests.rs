@@ -514,7 +514,8 @@ fn steps() -> impl Strategy<Value = Step> {
     );
     prop_oneof![
         20 => packet,
-        3 => (0..40_000u64).prop_map(Step::Pass),
+        2 => (0..40_000u64).prop_map(Step::Pass),
+        1 => (0..100u64).prop_map(Step::Pass),
         1 => prop::option::of(0..2u16).prop_map(Step::Flush),
     ]
 }
@@ -551,7 +552,11 @@ impl Reference {
                 let k = &mut self.connections[i];
                 let reply = k.packet != forward;
                 k.answered |= reply;
-                k.expires = now + if k.answered { 30_000 } else { 60_000 };
+                // Renewed only if it is earlier, or later by at least the precision of expiry times.
+                let expires = now + if k.answered { 30_000 } else { 60_000 };
+                if expires < k.expires || expires - k.expires >= 64 {
+                    k.expires = expires;
+                }
                 state |= if k.answered { EST } else { NEW } | if reply { RPL } else { 0 };
             }
             None if !asks => state |= INV,
