@@ -33,18 +33,14 @@ class Skip(Exception):
 
 
 def one_try(test):
-    """A test that `seed` gives another seed in a long run: such a run does not repeat it after a failure."""
-    if os.environ.get("TEST_LONG"):
-        test.one_try = True
+    """A test with a new random seed each time: it is not repeated after a failure."""
+    test.one_try = True
     return test
 
 
-def seed(usual, limit):
-    """The seed of a test. Usually it is the same, so that a change is not refused for an error that was there before it. TEST_LONG=1
-    draws a new one below `limit`, and TEST_SEED names one."""
-    if os.environ.get("TEST_SEED"):
-        return int(os.environ["TEST_SEED"])
-    return random.SystemRandom().randrange(limit) if os.environ.get("TEST_LONG") else usual
+def seed(limit):
+    """The seed of a test: a new one below `limit`, or that of TEST_SEED, which repeats a run."""
+    return int(os.environ.get("TEST_SEED") or random.SystemRandom().randrange(limit))
 
 
 @contextlib.contextmanager

@@ -177,7 +177,7 @@ def test_as_the_stock_switch():
     lab.need("ovs-vswitchd")
     if not lab.Switch().ours:
         raise lab.Skip("compares our switch")
-    first = lab.seed(0, 10**6)
+    first = lab.seed(10**6)
     print("    seeds from %d on" % first, flush=True)
-    for seed in range(first, first + 4):
+    for seed in [*range(2), *range(first, first + 2)]:
         compare(seed)

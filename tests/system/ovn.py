@@ -122,7 +122,7 @@ def state(c):
 def test_networks_change_under_traffic():
     """Ports, access lists, load balancers, routes, addresses and routers come and go by a seed, databases and daemons of
     OVN and of a chassis are restarted, while traffic passes."""
-    seed = lab.seed(1, 1 << 32)
+    seed = lab.seed(1 << 32)
     print("seed %d" % seed, end=" ", flush=True)
     # A new ovn-controller replaces the flows of the previous one when it has all of its own.
     c = ovn_net.Cloud(3, ovn_ofctrl_wait_before_clear=2000)
