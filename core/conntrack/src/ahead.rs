@@ -37,9 +37,9 @@ impl MemoryRequest {
         }
     }
 
-    /// Sets whether memory is requested, without waking the main loop. Returns whether it was requested before.
-    pub(crate) fn set(&self, is_requested: bool) -> bool {
-        self.is_requested.swap(is_requested, Ordering::Relaxed)
+    /// Sets whether memory is requested, without waking the main loop.
+    pub(crate) fn set(&self, is_requested: bool) {
+        self.is_requested.store(is_requested, Ordering::Relaxed);
     }
 
     pub(crate) fn is_set(&self) -> bool {

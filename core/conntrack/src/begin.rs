@@ -171,8 +171,11 @@ impl Conntrack {
             (None, false) => self.table().insert(contents, now),
         };
         match added {
-            Ok((handle, _)) if self.table().is_low_at(handle) => self.memory.send(),
-            Ok(_) => {}
+            Ok((handle, _)) => {
+                if self.table().take_low_at(handle) {
+                    self.memory.send();
+                }
+            }
             Err(_) => {
                 self.limits.release(CountedPlace { zone: contents.key.zone, number: contents.zone_count });
             }

@@ -80,10 +80,11 @@ impl Conntrack {
     ///
     /// **Thread**: the main loop.
     pub fn allocate_ahead(&self) -> bool {
-        // Cleared first: a worker that requests more in the meantime is not missed.
-        if !self.memory.set(false) {
+        if !self.memory.is_set() {
             return false;
         }
+        // Cleared first: a worker that requests more in the meantime is not missed.
+        self.memory.set(false);
         let more = self.table.get().is_some_and(Table::allocate_ahead);
         if more {
             self.memory.set(true);

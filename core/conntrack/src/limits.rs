@@ -93,13 +93,7 @@ impl Default for Limits {
 impl Limits {
     /// Counts a new connection of a zone, if the limits allow it.
     pub(crate) fn admit(&self, zone: u16) -> Admission {
-        let number = match self.zones_limited.load(Ordering::Relaxed) {
-            true => match self.admit_to_zone(zone) {
-                Some(number) => number,
-                None => return Admission::ZoneFull,
-            },
-            false => 0,
-        };
+        let Some(number) = self.admit_to_zone(zone) else { return Admission::ZoneFull };
         if increment_below(&self.count, self.max()) {
             self.zone_counter(zone).fetch_add(1, Ordering::Relaxed);
             return Admission::Counted(number);
@@ -111,10 +105,7 @@ impl Limits {
     /// Counts a new connection of a zone in the place of an evicted one, if the limits allow it; the total does not change. Returns the
     /// number of the zone count that includes it.
     pub(crate) fn admit_instead(&self, zone: u16, evicted: CountedPlace) -> Option<u32> {
-        let number = match self.zones_limited.load(Ordering::Relaxed) {
-            true => self.admit_to_zone(zone),
-            false => Some(0),
-        };
+        let number = self.admit_to_zone(zone);
         // The maximum may have been reduced below the number of connections.
         let Some(number) = number.filter(|_| self.count() <= self.max()) else {
             number.into_iter().for_each(|number| self.release_zone(zone, number));
@@ -169,7 +160,13 @@ impl Limits {
 
     /// Includes a connection in its zone's count and returns the number of that count; 0: the zone has no limit. `None`: the zone's limit
     /// is reached.
+    #[inline(always)]
     fn admit_to_zone(&self, zone: u16) -> Option<u32> {
+        if self.zones_limited.load(Ordering::Relaxed) { self.admit_to_limited_zone(zone) } else { Some(0) }
+    }
+
+    /// [`admit_to_zone`](Self::admit_to_zone), if some zone has a limit.
+    fn admit_to_limited_zone(&self, zone: u16) -> Option<u32> {
         let known = |zones: &Zones| {
             let found = zones.zones.get(&zone)?;
             let most = found.limit.unwrap_or(zones.default);

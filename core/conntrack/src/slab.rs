@@ -21,9 +21,8 @@ type Chunk<T> = OnceLock<Box<[T; 1 << CHUNK_BITS]>>;
 type Part<T> = OnceLock<Box<[Chunk<T>; 1 << PART_BITS]>>;
 
 /// Smallest number of chunks that are allocated in advance: with records, a worker that begins a connection every 0.4 µs needs 0.8 ms for eight.
-/// A slab has no more than its used chunks in advance, so that a few connections do not take memory for many.
 const AHEAD_MIN: u32 = 8;
-/// Number of chunks in advance up to which there are as many as used ones.
+/// Up to this number, as many chunks are allocated in advance as are used, so that a few connections do not take memory for many.
 const AHEAD_SOME: u32 = 64;
 /// Largest number of chunks that are allocated in advance: of records, 32 MiB.
 const AHEAD_MAX: u32 = 1024;

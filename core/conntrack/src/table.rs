@@ -412,7 +412,7 @@ impl Table {
 
     /// Returns true once if the record of a new connection is one of the last half of the records that were allocated in advance.
     #[inline(always)]
-    pub(crate) fn is_low_at(&self, handle: Handle) -> bool {
+    pub(crate) fn take_low_at(&self, handle: Handle) -> bool {
         let is_low = handle.record >= self.low_at.load(Ordering::Relaxed);
         if is_low {
             self.low_at.store(u32::MAX, Ordering::Relaxed);

@@ -93,8 +93,8 @@ impl EthTx {
     }
 
     /// Appends copies of the first frames, as long as they are not in mbufs and need only a copy. Sends the burst whenever it is
-    /// full. Returns how many frames were copied. Frames from other ports (guests, `afxdp`, tunnels) arrive in batches, so many
-    /// are copied by one call.
+    /// full. Returns how many frames were copied. One call copies many frames, because ports
+    /// of other types (guests, `afxdp`, tunnels) deliver batches of them.
     fn copy_and_send(&mut self, frames: &[Frame], result: &mut TxResult) -> usize {
         let max_len = self.running.max_len;
         let is_copied = |f: &&Frame| !mbuf::is_in_mbuf(f) && !f.has_offload_state() && f.len() <= max_len;
