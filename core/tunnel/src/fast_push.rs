@@ -33,6 +33,9 @@ const IPV6_LEN_BEFORE_UDP: usize = wire::IPV6 - 4;
 /// The destination port in the word of a UDP header: source port, destination port, length, checksum.
 const DESTINATION_PORT: u64 = 0xffff_0000_0000;
 
+/// The UDP source port of each frame of a batch.
+pub type SourcePorts = [u16; 64];
+
 /// A header of which only lengths, the UDP source port and checksums depend on the packet. Clones share its memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FastPush(Form);
@@ -145,14 +148,15 @@ impl FastPush {
         }
     }
 
-    /// Adds the header to at most 64 frames. Returns a bit mask of the frames to which [`push_on`](Self::push_on) cannot add it.
+    /// Adds the header to at most 64 frames; `ports`: the source port of each. Returns a bit mask of the frames to which
+    /// [`push_on`](Self::push_on) cannot add it.
     #[inline(always)]
-    pub fn push_on_all(&self, frames: &mut [Frame], source_port: impl Fn(usize, &Frame) -> u16) -> u64 {
+    pub fn push_on_all(&self, frames: &mut [Frame], ports: &SourcePorts) -> u64 {
         // The form is matched once, and each loop is compiled for its form.
         match &self.0 {
-            Form::Ipv4(block) => each(frames, source_port, |_, frame, port| block.push_on(frame, port)),
-            Form::Ipv6(block) => each(frames, source_port, |_, frame, port| block.push_on(frame, port)),
-            Form::Generic(block) => each(frames, source_port, |_, frame, port| block.push_on(frame, port)),
+            Form::Ipv4(block) => each(frames, ports, |_, frame, port| block.push_on(frame, port)),
+            Form::Ipv6(block) => each(frames, ports, |_, frame, port| block.push_on(frame, port)),
+            Form::Generic(block) => each(frames, ports, |_, frame, port| block.push_on(frame, port)),
         }
     }
 
@@ -161,9 +165,9 @@ impl FastPush {
     pub fn push_on_each<'p>(
         frames: &mut [Frame],
         header: impl Fn(usize) -> Option<&'p FastPush>,
-        source_port: impl Fn(usize, &Frame) -> u16,
+        ports: &SourcePorts,
     ) -> u64 {
-        each(frames, source_port, |i, frame, port| header(i)?.push_on(frame, port))
+        each(frames, ports, |i, frame, port| header(i)?.push_on(frame, port))
     }
 }
 
@@ -253,14 +257,13 @@ fn write<const N: usize>(
 #[inline(always)]
 fn each(
     frames: &mut [Frame],
-    source_port: impl Fn(usize, &Frame) -> u16,
+    ports: &SourcePorts,
     push: impl Fn(usize, &mut Frame, u16) -> Option<()>,
 ) -> u64 {
     let (mut i, mut failed) = (0, 0);
     // A loop by index, because it accesses two frames at a time.
     while let Some(frame) = frames.get_mut(i) {
-        let port = source_port(i, frame);
-        if push(i, frame, port).is_none() {
+        if push(i, frame, ports[i % ports.len()]).is_none() {
             failed |= 1 << (i % 64);
         }
         if let Some(ahead) = frames.get(i + AHEAD) {

@@ -19,7 +19,7 @@ use dpif::DropReason;
 use flow::{Tlv, Tunnel};
 use tunnel::{
     ChecksumCounts, FastChecksumCounts, FastGeneve, FastPop, FastPush, FastVxlan, HeaderLengths, Kind,
-    PerPacket, Popped,
+    PerPacket, Popped, SourcePorts,
 };
 
 /// How many packets ahead a frame's second cache line is prefetched, which contains the inner headers.
@@ -80,7 +80,8 @@ impl Stage for PushOnAll<'_> {
     fn run<L: Level>(self, _: L) -> u64 {
         let PushOnAll { engine, group, header } = self;
         let Group { frames, own, .. } = group;
-        header.push_on_all(frames, source_port(engine, own))
+        let ports = source_ports(engine, frames, own);
+        header.push_on_all(frames, &ports)
     }
 }
 
@@ -99,19 +100,23 @@ impl Stage for PushPrograms<'_, '_> {
         let PushPrograms { engine, group, programs } = self;
         let Group { frames, own, .. } = group;
         let header = |i: usize| (*programs.get(i)?)?.header();
-        FastPush::push_on_each(frames, header, source_port(engine, own))
+        let ports = source_ports(engine, frames, own);
+        FastPush::push_on_each(frames, header, &ports)
     }
 }
 
-/// Returns a function that computes the UDP source port for frame `i`. `own`: metadata of the frames.
+/// Computes the UDP source port of each frame. `own`: metadata of the frames.
 #[inline(always)]
-fn source_port(engine: &Engine, own: &[Meta]) -> impl Fn(usize, &Frame) -> u16 {
+fn source_ports(engine: &Engine, frames: &[Frame], own: &[Meta]) -> SourcePorts {
     let range = engine.view.ports.tunnels.source_ports();
-    move |i, frame| {
-        let hash = hash::of_plain(frame.head())
-            .unwrap_or_else(|| hash::of_other(frame.bytes(), own.get(i).unwrap_or(&engine.batch.common)));
-        range.port(hash)
+    let mut ports = [0; BATCH];
+    for (i, (frame, port)) in frames.iter().zip(&mut ports).enumerate() {
+        *port = range.port(match hash::of_plain(frame.head()) {
+            Some(hash) => hash,
+            None => hash::of_other(frame.bytes(), own.get(i).unwrap_or(&engine.batch.common)),
+        });
     }
+    ports
 }
 
 /// Adds the header to the frames whose bit in `left` is set; drops the frames to which it cannot be added.
