@@ -120,6 +120,25 @@ pub(crate) fn erspan(mut r: ParserState<'_>) -> Result<Popped<'_>, PopError> {
     }
 }
 
+/// Returns the length of a GTP-U header with its extension headers, which 5G uses for each packet (3GPP TS 29.281, 5.1 and 5.2).
+/// Open vSwitch refuses the packets of headers with extension headers.
+fn gtpu_len(data: &[u8], flags: u8) -> Result<usize, PopError> {
+    if flags & (gtpu_bit::E | gtpu_bit::S | gtpu_bit::PN) == 0 {
+        return Ok(wire::GTPU);
+    }
+    let mut len = wire::GTPU + wire::GTPU_OPTIONAL;
+    let byte = |at: usize| data.get(at).copied().ok_or(PopError::Short);
+    // The last byte of the optional part and of each extension header is the type of the next one. Each is at least four bytes long,
+    // so the loop ends with the data.
+    while flags & gtpu_bit::E != 0 && byte(len - 1)? != 0 {
+        match byte(len)? {
+            0 => return Err(PopError::Options),
+            words => len += usize::from(words) * 4,
+        }
+    }
+    Ok(len)
+}
+
 /// Reads a GTP-U header. `frame_len`: the length of the frame. A message that carries no packet is returned as the complete frame, with the
 /// outer headers.
 pub(crate) fn gtpu(mut r: ParserState<'_>, frame_len: usize) -> Result<Popped<'_>, PopError> {
@@ -131,8 +150,7 @@ pub(crate) fn gtpu(mut r: ParserState<'_>, frame_len: usize) -> Result<Popped<'_
         let tunnel = r.tunnel;
         return Ok(Popped { tunnel, options: &[], packet_type: 0, header: 0, end: frame_len });
     }
-    let optional = if t.gtpu_flags & gtpu_bit::S != 0 { wire::GTPU_OPTIONAL } else { 0 };
-    let len = wire::GTPU + optional;
+    let len = gtpu_len(r.data, t.gtpu_flags)?;
     let packet_type = match r.data.get(len).map(|b| b >> 4) {
         Some(4) => layer_3(wire::ETHERTYPE_IPV4),
         Some(6) => layer_3(wire::ETHERTYPE_IPV6),

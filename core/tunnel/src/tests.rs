@@ -315,6 +315,37 @@ fn fast_path_reads_as_pop_does() {
     }
 }
 
+#[test]
+fn extension_headers_of_gtp_u_are_skipped() {
+    // A PDU session container (type 0x85, one word), then one of two words.
+    let extensions = [0x85, 1, 0x10, 9, 0x20, 2, 1, 2, 3, 4, 5, 6, 0];
+    let config = HeaderConfig { key: true, seq: true, ..HeaderConfig::default() };
+    let t = tunnel(7);
+    let request = Request { packet_type: 0x1_0800, ..request(Kind::Gtpu, V4, &t, &config) };
+    let built = build(&request).unwrap();
+    const MESSAGE: usize = 14 + 20 + 8;
+    let with = |flags: u8, optional: &[u8]| {
+        let mut packet = pushed(&built, &[&[0x45; 1], &FRAME[..]].concat(), &PerPacket::default());
+        packet.splice(MESSAGE + 11..MESSAGE + 12, optional.iter().copied());
+        packet[MESSAGE] = 0x30 | flags;
+        let total = (packet.len() - 14) as u16;
+        packet[16..18].copy_from_slice(&total.to_be_bytes());
+        packet[38..40].copy_from_slice(&(total - 20).to_be_bytes());
+        packet[24..26].fill(0);
+        let sum = packet::checksum::checksum(&packet[14..34]);
+        packet[24..26].copy_from_slice(&sum.to_be_bytes());
+        packet
+    };
+    let header = |packet: &[u8]| pop(Kind::Gtpu, packet).map(|popped| popped.header - MESSAGE);
+    assert_eq!(header(&with(0x04, &extensions)), Ok(8 + 4 + 4 + 8));
+    assert_eq!(header(&with(0x06, &[0])), Ok(8 + 4));
+    for flags in [0x01, 0x02, 0x03] {
+        assert_eq!(header(&with(flags, &[0])), Ok(8 + 4), "{flags}");
+    }
+    assert_eq!(header(&with(0x04, &[0x85, 0, 0, 0, 0])), Err(PopError::Options));
+    assert_eq!(header(&with(0x04, &[0x85, 255, 0, 0, 0])), Err(PopError::Short));
+}
+
 fn any_kind() -> impl Strategy<Value = Kind> {
     let kinds = [Kind::Geneve, Kind::Gre, Kind::Erspan, Kind::Gtpu, Kind::Srv6];
     let vxlan = [true, false].map(|gbp| Kind::Vxlan { gbp });

@@ -72,8 +72,12 @@ pub(crate) mod gre {
 pub(crate) mod gtpu {
     /// Version 1, GTP and not GTP'.
     pub(crate) const FLAGS: u8 = 0x30;
+    /// Extension headers follow the optional part.
+    pub(crate) const E: u8 = 0x04;
     /// The optional part has a sequence number.
     pub(crate) const S: u8 = 0x02;
+    /// The optional part has an N-PDU number.
+    pub(crate) const PN: u8 = 0x01;
     /// The type of a message that carries a packet.
     pub(crate) const G_PDU: u8 = 255;
 }
