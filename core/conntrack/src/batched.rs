@@ -202,7 +202,7 @@ impl Conntrack {
                             // Only these packets are searched in the cache: not tracked before, with an action that only tracks.
                             if fresh && prepared.is_tracking_only() {
                                 cache.insert(packet, &found.cached(number));
-                                if self.track_plain(packet, &found, (number, record), meta, prepared) {
+                                if self.track_only(packet, &found, (number, record), meta, prepared) {
                                     return PacketEdit::Nothing;
                                 }
                             }

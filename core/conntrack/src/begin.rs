@@ -173,7 +173,7 @@ impl Conntrack {
         match added {
             Ok((handle, _)) => {
                 if self.table().take_low_at(handle) {
-                    self.memory.send();
+                    self.memory_request.send();
                 }
             }
             Err(_) => {

@@ -121,7 +121,7 @@ impl Conntrack {
         let Some(found) = record.match_cached(cached.meta, cached.reply, words.addresses_and_ports()) else {
             return false;
         };
-        let is_tracked = self.track_plain(&words, &found, (number, record), meta, prepared);
+        let is_tracked = self.track_only(&words, &found, (number, record), meta, prepared);
         // On a miss the caller reads the packet again, which counts its checksums.
         if is_tracked {
             checks.ip += verified.ip;

@@ -21,17 +21,17 @@ impl Conntrack {
         entries
     }
 
-    /// Calls `each` for the connections of a zone (`None`: of all zones), in at most `most` records from record number `first` on. Returns
-    /// the record number to continue from; 0: there are no more. Connections that begin or end between two calls may be missing.
+    /// Calls `each` for the connections of a zone (`None`: of all zones), in at most `limit` records, beginning with record number `first`.
+    /// Returns the record number to continue from; 0: there are no more. Connections that begin or end between two calls may be missing.
     pub fn dump_some(
         &self,
-        (first, most): (u32, u32),
+        (first, limit): (u32, u32),
         zone: Option<u16>,
         now: Millis,
         mut each: impl FnMut(Entry),
     ) -> u32 {
         let Some(table) = self.table.get() else { return 0 };
-        table.scan(first, most, |handle, record, meta| {
+        table.scan(first, limit, |handle, record, meta| {
             if zone.is_none_or(|z| meta.zone() == z) && record.expires() > now {
                 Entry::new(table, handle, now).into_iter().for_each(&mut each);
             }
@@ -48,11 +48,11 @@ impl Conntrack {
         self.flush_some((0, u32::MAX), zone, filter).1
     }
 
-    /// [`flush`](Self::flush) for at most `most` records from number `first` on. Returns the record number to continue from (0: there are
+    /// [`flush`](Self::flush) for at most `limit` records, beginning with number `first`. Returns the record number to continue from (0: there are
     /// no more), and the number of removed connections.
-    pub fn flush_some(&self, (first, most): (u32, u32), zone: Option<u16>, filter: &Filter) -> (u32, usize) {
+    pub fn flush_some(&self, (first, limit): (u32, u32), zone: Option<u16>, filter: &Filter) -> (u32, usize) {
         let Some(table) = self.table.get() else { return (0, 0) };
-        self.remove_matching(table, (first, most), |handle, record, meta| {
+        self.remove_matching(table, (first, limit), |handle, record, meta| {
             zone.is_none_or(|z| meta.zone() == z) && filter.matches(table, handle, record)
         })
     }
@@ -68,26 +68,26 @@ impl Conntrack {
     /// Sets the function that wakes the main loop, which then calls [`allocate_ahead`](Self::allocate_ahead). Only the first call has an
     /// effect.
     pub fn set_memory_wake(&self, wake: Arc<dyn Fn() + Send + Sync>) {
-        self.memory.set_wake(wake);
+        self.memory_request.set_wake(wake);
     }
 
     /// Returns whether [`allocate_ahead`](Self::allocate_ahead) has work to do.
     pub fn is_memory_requested(&self) -> bool {
-        self.memory.is_set()
+        self.memory_request.is_set()
     }
 
     /// Allocates some memory for new connections, in 20 to 100 µs, if a worker has requested that. Returns whether there is more to allocate.
     ///
     /// **Thread**: the main loop.
     pub fn allocate_ahead(&self) -> bool {
-        if !self.memory.is_set() {
+        if !self.memory_request.is_set() {
             return false;
         }
         // Cleared first: a worker that requests more in the meantime is not missed.
-        self.memory.set(false);
+        self.memory_request.set(false);
         let more = self.table.get().is_some_and(Table::allocate_ahead);
         if more {
-            self.memory.set(true);
+            self.memory_request.set(true);
         }
         more
     }
@@ -134,18 +134,18 @@ impl Conntrack {
         self.policies.set(number, policy);
     }
 
-    /// Sets the limit of a zone, or (`None`) the default limit of zones without their own; a default of 0
+    /// Sets the limit of a zone, or (`None`) the default limit, for zones without a limit of their own; a default of 0
     /// means no limit. Returns whether the zone had a limit before.
     pub fn set_limit(&self, zone: Option<u16>, limit: u32) -> bool {
         self.limits.set(zone, limit)
     }
 
-    /// Removes a limit and returns whether there was one.
+    /// Removes the limit of a zone, or (`None`) the default limit, and returns whether there was one.
     pub fn remove_limit(&self, zone: Option<u16>) -> bool {
         self.limits.remove(zone)
     }
 
-    /// The limit that applies to a zone, and the number of connections that count towards it.
+    /// The limit that applies to a zone (`None`: the default limit), and the number of connections that count towards it.
     pub fn limit(&self, zone: Option<u16>) -> ZoneLimit {
         self.limits.get(zone)
     }

@@ -6,7 +6,7 @@ use crate::nat::{address_bits, halves};
 use crate::protocol::Protocol;
 use crate::record::Record;
 use crate::table::{Handle, Table};
-use crate::tcp::{Peer, Scale, TcpState};
+use crate::tcp::{Scale, TcpEndpoint, TcpState};
 use std::net::IpAddr;
 use units::Millis;
 
@@ -24,7 +24,7 @@ pub struct Entry {
     /// Time until the connection expires.
     pub left: Millis,
     /// For TCP: state of both endpoints, the initiator first.
-    pub(crate) tcp: Option<[Peer; 2]>,
+    pub(crate) tcp: Option<[TcpEndpoint; 2]>,
     /// The helper, if it is a control connection.
     pub helper: Option<Helper>,
 }
@@ -127,7 +127,7 @@ impl Filter {
     }
 }
 
-impl Peer {
+impl TcpEndpoint {
     /// Window scale of this endpoint; 0 if it is unknown.
     pub(crate) fn shift(&self) -> u8 {
         match self.scale {

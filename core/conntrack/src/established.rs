@@ -1,9 +1,9 @@
 //! The fast path for packets of existing connections: TCP and UDP over IPv4 without options, or over IPv6 without extension headers.
 //!
-//! A packet takes the [general path](crate::tracker) in each of these cases: the first index entry with its hash is another connection; the
-//! connection has expired or has a helper; the TCP segment begins or ends a connection; the action forces a direction; an earlier `ct(nat)`
-//! of the same zone has translated the packet. The fast path writes nothing before every check has passed, so a packet can always continue
-//! on the general path.
+//! A packet takes the [general path](crate::tracker) in each of these cases: the first index entry with its hash is another connection (a
+//! collision); the connection has expired or has a helper; the TCP segment begins or ends a connection; the action forces a direction
+//! (`ct(force)`); an earlier `ct(nat)` of the same zone has translated the packet. The fast path writes nothing before every check has passed,
+//! so a packet can always continue on the general path.
 
 use crate::key::Tuple;
 use crate::nat::{FixedNat, Nat};
@@ -34,8 +34,8 @@ pub struct PreparedAction<'t> {
     udp_expires: Millis,
     /// New expiry time of an established TCP connection without a timeout policy.
     tcp_expires: Millis,
-    /// The translation that is tried first for new IPv4 connections. `None`: the action does not commit or translate, or the first choice
-    /// depends on the packet.
+    /// The translation that is tried first for new IPv4 connections. `None`: the action does not commit, or does not translate, or the first
+    /// choice depends on the packet.
     pub(crate) fixed_nat: Option<FixedNat>,
 }
 
@@ -70,7 +70,7 @@ impl Conntrack {
         }
     }
 
-    /// Tracks an IPv6 packet whose connection is expected in this record. `None`: nothing was changed; use the general path. Not inlined,
+    /// Tracks an IPv6 packet whose connection is probably in this record. `None`: nothing was changed; use the general path. Not inlined,
     /// because its code would take registers from the IPv4 code.
     #[inline(never)]
     pub(crate) fn track_ipv6(
@@ -105,7 +105,7 @@ impl Conntrack {
         let handle = Handle { record: number, generation: found.meta.generation() };
         let c = Connection { handle, record };
         let proto = (packet.meta_bits >> 8) as u8;
-        let after = match &packet.content {
+        let new_state = match &packet.content {
             Content::UdpOrOther => {
                 let update = update_udp(&c, reply);
                 self.ct_state_of(record, update, reply, now, state)
@@ -115,7 +115,8 @@ impl Conntrack {
             }
             content => self.update_connection(&c, (proto, content), reply, now, state),
         };
-        let mut state = after.unwrap_or(state);
+        // Never `None`: only a SYN begins another connection, and the fast path gets no SYN.
+        let mut state = new_state.unwrap_or(state);
         let (mut mark, mut label) = (record.mark(), record.label());
         if prepared.writes_mark_or_label {
             (mark, label) = c.write_mark_and_label(action);
@@ -142,11 +143,11 @@ impl Conntrack {
         })
     }
 
-    /// Tracks a packet that was not tracked before, if it changes nothing but the expiry time and TCP windows. `prepared` must be [tracking
+    /// Tracks a packet that was not tracked before, if the packet changes nothing but the expiry time and TCP windows. `prepared` must be [tracking
     /// only](PreparedAction::is_tracking_only). `false`: nothing was changed; use [`track_matched`](Self::track_matched) or the general
     /// path.
     #[inline(always)]
-    pub(crate) fn track_plain(
+    pub(crate) fn track_only(
         &self,
         packet: &PacketWords,
         found: &ConnectionMatch<u64>,
@@ -194,6 +195,7 @@ impl Conntrack {
 pub(crate) fn update_udp(c: &Connection<'_>, reply: bool) -> Update {
     let (record, generation) = (c.record, c.handle.generation);
     loop {
+        // `None`: the record is used for another connection now.
         let Some(word) = record.state(generation) else { return Update::Valid(None) };
         let mut udp = UdpState::of(word);
         let update = udp.update(reply);
@@ -210,14 +212,14 @@ fn has_both_directions(c: &Connection<'_>) -> bool {
 }
 
 impl Conntrack {
-    /// Updates the windows of an established TCP connection for a segment in its window. `false`: nothing was changed, because the
+    /// Updates the windows of an established TCP connection for a segment in the window of the connection. `false`: nothing was changed, because the
     /// connection is not established, the segment is outside the window, or another thread has changed the connection meanwhile.
     #[inline(always)]
     fn update_established_tcp(&self, c: &Connection<'_>, segment: &Segment, reply: bool) -> bool {
         let (record, generation) = (c.record, c.handle.generation);
         let Some(words) = record.state_words(generation) else { return false };
         let strict = self.strict.load(Ordering::Relaxed);
-        let after = tcp::established(words, segment, reply, strict);
+        let after = tcp::update_established(words, segment, reply, strict);
         after.is_some_and(|after| record.exchange_state_words(generation, words, after))
     }
 }

@@ -1,7 +1,7 @@
 //! Address translation: chooses the addresses and ports of a new connection, and the edits of its packets.
 //!
 //! The choice is the same as in Open vSwitch 3.7: a hash of the connection selects an address of the range, then ports are tried until the
-//! reply key is free. There are two differences: a bare `nat` does not translate a connection that it commits, and for ICMP another
+//! reply key is free. There are two differences: a `nat` without arguments does not translate a connection that it commits, and for ICMP another
 //! identifier is tried if two hosts use the same one.
 
 use crate::key::{Endpoint, Key, is_icmp};
@@ -18,7 +18,7 @@ pub struct Nat {
     pub side: Option<Side>,
     /// First and last address. `None`, or a range that starts with zero: the address is not translated.
     pub addresses: Option<(IpAddr, IpAddr)>,
-    /// First and last port. `None`: the port stays the same if that reply key is free.
+    /// First and last port. `None`: the port stays the same if the reply key with this port is free.
     pub ports: Option<(u16, u16)>,
     /// A client gets the same address for all its connections.
     pub persistent: bool,
@@ -37,7 +37,8 @@ pub struct Translation {
     pub dst: Option<[u64; 2]>,
     /// Edits of the transport header.
     pub transport: Transport,
-    /// If the packet is an ICMP error: edits of the packet that it quotes. The header of the error itself does not change.
+    /// If the packet is an ICMP error: edits of the packet that it quotes. The ICMP header of the error does not change, except for its
+    /// checksum.
     pub quoted: Option<Quoted>,
 }
 
@@ -80,8 +81,8 @@ impl RandomSource<'_> {
 
 /// Number of ports tried in the first round.
 const TRIES_MAX: u32 = 128;
-/// Each round tries half as many ports as the previous one. The search ends after a round that tried fewer ports than this.
-const TRIES_MIN: u32 = 16;
+/// Each round tries half as many ports as the previous one. A round that tries fewer ports than this is the last one.
+const LAST_ROUND_BELOW: u32 = 16;
 
 /// Ports to try: from `first` on, wrapping around in the range `low` to `high`. `first` may be outside the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +108,7 @@ pub(crate) fn halves(address: u128) -> [u64; 2] {
     [(address >> 64) as u64, address as u64]
 }
 
-/// The translation that is tried first for an IPv4 connection, if it is the same for all connections.
+/// The translation that is tried first for an IPv4 connection, if it is the same for all connections with the action.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FixedNat {
     side: Side,
@@ -147,7 +148,8 @@ impl Nat {
         is_one.then_some(FixedNat { side, address: first.to_bits(), port })
     }
 
-    /// Chooses the reply key of a connection. `free`: returns whether a reply key is free. `None`: all candidates are taken.
+    /// Chooses the reply key of a connection. `free`: returns whether a reply key is free. `None`: all candidates are taken, the
+    /// range is of the other address family, or the action translates no side.
     pub(crate) fn choose(
         &self,
         key: &Key,
@@ -191,8 +193,8 @@ impl Nat {
         }
         let (low, high) = self.addresses.map_or((0, 0), |(a, b)| (address_bits(a), address_bits(b)));
         let ports = self.ports.map_or(0, |(a, b)| u64::from(a) << 16 | u64::from(b));
-        let what = u64::from(key.v6) << 32 | u64::from(key.proto) << 16 | u64::from(key.zone);
-        let range = [halves(low), halves(high), [ports, what]];
+        let family_proto_zone = u64::from(key.v6) << 32 | u64::from(key.proto) << 16 | u64::from(key.zone);
+        let range = [halves(low), halves(high), [ports, family_proto_zone]];
         let hash = |secret: [u64; 2], ends: [[u64; 2]; 3]| {
             siphash(secret, [ends, range].as_flattened().as_flattened()) as u32
         };
@@ -218,11 +220,13 @@ impl Nat {
         if first.is_ipv6() != key.v6 {
             return None;
         }
-        let more = address_bits(last).saturating_sub(address_bits(first)).min(0xffff_fffe) as u64;
-        Some(halves(address_bits(first) + u128::from(u64::from(hash) % (more + 1))))
+        // At most 2³² - 1 addresses are used, because the hash has 32 bits.
+        let others = address_bits(last).saturating_sub(address_bits(first)).min(0xffff_fffe) as u64;
+        Some(halves(address_bits(first) + u128::from(u64::from(hash) % (others + 1))))
     }
 
-    /// Source ports to try. If none are configured, they are in the same class as the sender's port: below 512, below 1024, or above.
+    /// Source ports to try. If none are configured, they are in the same class as the sender's port, as in Open vSwitch: 1 to 511 for a port
+    /// below 512, 600 to 1023 for one below 1024, otherwise 1024 and above.
     fn source_ports(&self, key: &Key, side: Side, hash: u32) -> Ports {
         if let (Side::Source, Some((low, high))) = (side, self.ports) {
             return Ports::from(low, high, hash);
@@ -264,7 +268,7 @@ impl Ports {
                 let inside = (self.low..self.high).contains(&port);
                 port = if inside { port + 1 } else { self.low };
             }
-            if tries >= count || tries < TRIES_MIN {
+            if tries >= count || tries < LAST_ROUND_BELOW {
                 return None;
             }
             tries /= 2;
@@ -273,7 +277,7 @@ impl Ports {
     }
 }
 
-/// The key of an ICMP reply with the identifier of the request, or with the next identifier that is free.
+/// The key of an ICMP reply with the identifier of the request, or with the next of 127 identifiers that is free.
 fn with_free_id(reply: Key, mut free: impl FnMut(&Key) -> bool) -> Option<Key> {
     let own = (reply.dst.port >> 16) as u16;
     let with = |id: u16| {
@@ -286,17 +290,24 @@ fn with_free_id(reply: Key, mut free: impl FnMut(&Key) -> bool) -> Option<Key> {
 impl Translation {
     /// The edits of a packet of a connection with these keys. `side`: the translated side of the original direction. `reply`: the packet is
     /// a reply. `related`: the packet is an ICMP error about a packet of the other direction.
-    pub(crate) fn new([original, back]: &[Key; 2], side: Side, reply: bool, related: bool) -> Translation {
-        let (from, to) = if reply { (back, original.reverse()) } else { (original, back.reverse()) };
+    pub(crate) fn new(
+        [original, reply_key]: &[Key; 2],
+        side: Side,
+        reply: bool,
+        related: bool,
+    ) -> Translation {
+        let (from, to) =
+            if reply { (reply_key, original.reverse()) } else { (original, reply_key.reverse()) };
         // Replies are translated on the opposite side.
         let source = (side == Side::Source) != reply;
         let (src, dst) = (source.then_some(to.src.address), (!source).then_some(to.dst.address));
         let (transport, quoted) = match related {
             false => (Transport::of(from, &to), None),
             true => {
-                let (quoted, inside) = (from.reverse(), to.reverse());
-                let transport = Transport::of(&quoted, &inside);
-                let (src, dst) = (inside.src.address, inside.dst.address);
+                // The quoted packet went in the other direction.
+                let (quoted_from, quoted_to) = (from.reverse(), to.reverse());
+                let transport = Transport::of(&quoted_from, &quoted_to);
+                let (src, dst) = (quoted_to.src.address, quoted_to.dst.address);
                 (Transport::Same, Some(Quoted { src, dst, transport }))
             }
         };

@@ -3,7 +3,7 @@
 use crate::key::is_icmp;
 use crate::packet_fields::Content;
 use crate::record::StateWords;
-use crate::tcp::{self, Peer};
+use crate::tcp::{self, TcpEndpoint};
 use crate::timeout::Timeout;
 use crate::update::Update;
 use packet::ipproto;
@@ -12,7 +12,7 @@ use packet::ipproto;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Protocol {
     /// State of the initiator, and of the other endpoint.
-    Tcp([Peer; 2]),
+    Tcp([TcpEndpoint; 2]),
     /// `answered`: there was a reply.
     Icmp { answered: bool },
     /// UDP and similar protocols.
@@ -61,7 +61,7 @@ impl Protocol {
     #[inline(always)]
     pub(crate) fn words(&self) -> StateWords {
         match self {
-            Protocol::Tcp(peers) => tcp::pack(peers),
+            Protocol::Tcp(endpoints) => tcp::pack(endpoints),
             Protocol::Icmp { answered } => [u64::from(*answered), 0, 0],
             Protocol::Other(udp) => [*udp as u64, 0, 0],
         }
@@ -94,7 +94,7 @@ impl Protocol {
     /// Returns whether the connection has no reply yet or is closing: such connections are evicted when the table is full.
     pub(crate) fn is_dispensable(&self) -> bool {
         match self {
-            Protocol::Tcp(peers) => tcp::is_dispensable(peers),
+            Protocol::Tcp(endpoints) => tcp::is_dispensable(endpoints),
             Protocol::Icmp { answered } => !answered,
             Protocol::Other(udp) => *udp != UdpState::BothDirections,
         }

@@ -1,8 +1,8 @@
 //! TCP: the state of both endpoints, and the check whether a segment can belong to the connection.
 //!
 //! The rules are those of G. van Rooij, "Real Stateful TCP Packet Filtering in IP Filter" (2001), as Open vSwitch's datapath applies them:
-//! the sequence numbers of an endpoint must be within the window that the other endpoint has offered, or at most one window before it
-//! (retransmissions). A connection whose beginning was not seen is picked up.
+//! the sequence numbers of an endpoint must be within the window that the other endpoint has offered, or at most one window before that
+//! window (retransmissions). A connection whose beginning was not seen is tracked from its first segment that is seen.
 
 use crate::record::StateWords;
 use crate::timeout::Timeout;
@@ -17,12 +17,13 @@ const PSH: u16 = 0x08;
 const ACK: u16 = 0x10;
 const URG: u16 = 0x20;
 
-/// By how much an acknowledgement number may be off, before window scaling: a window and one segment.
+/// By how much an acknowledgement number may be off, without window scaling: the largest window that a header can offer, and one segment.
 const ACK_SLACK: i32 = 0xffff + 1500;
 /// Maximum window scale (RFC 7323 §2.3).
 const MAX_SCALE: u8 = 14;
 
-/// The state of one endpoint. `Listen`, `SynRecv` and some others exist only as names in dumps; no endpoint has these states.
+/// The TCP state of one endpoint. These are the states that Open vSwitch names; no endpoint gets `Listen`, `SynRecv`, `CloseWait`,
+/// `FinWait1` or `LastAck`. [`update`] compares states by their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum TcpState {
@@ -103,7 +104,7 @@ impl Segment {
         Segment { flags, seq: tcp.seq(), ack: tcp.ack(), window: tcp.window(), scale, len }
     }
 
-    /// Reads a segment that neither begins nor ends a connection. `None`: it begins or ends one.
+    /// Reads a segment with ACK and without SYN, FIN and RST. `None`: the segment has other flags.
     #[inline(always)]
     pub(crate) fn of_data(tcp: &Tcp<'_>, len: u32) -> Option<Segment> {
         let flags = tcp.flags();
@@ -125,7 +126,7 @@ impl Segment {
         contradicts || says_nothing || lacks_ack
     }
 
-    /// Returns whether the segment may be the first one seen of a connection: its flags are valid, and it is not a SYN-ACK.
+    /// Returns whether a connection may be tracked from this segment on: its flags are valid, and it is not a SYN-ACK.
     pub(crate) fn may_begin(&self) -> bool {
         !(self.is_nonsense() || self.has(SYN) && self.has(ACK))
     }
@@ -152,39 +153,41 @@ fn scale_of(options: &[u8]) -> Scale {
     }
 }
 
-/// State of one endpoint.
+/// What is known of one endpoint: its TCP state, its scale and its sequence numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Peer {
+pub(crate) struct TcpEndpoint {
     pub(crate) state: TcpState,
     pub(crate) scale: Scale,
-    /// The sequence number after the last byte that the endpoint has sent.
+    /// The sequence number after the last byte that the endpoint has sent. While only the segment that began the connection was seen: the
+    /// sequence number of that segment, as in Open vSwitch.
     sent: u32,
-    /// Maximum sequence number that the endpoint may send: the other endpoint's acknowledgement plus its window. 1: not known.
+    /// Maximum sequence number that the endpoint may send: the other endpoint's acknowledgement plus its window. The value 1 means that it is
+    /// not known.
     limit: u32,
-    /// The largest window that the endpoint has offered, before scaling.
+    /// The largest window that the endpoint has offered, as in the header, that is, not scaled.
     window: u16,
 }
 
-impl Peer {
+impl TcpEndpoint {
     /// State, scale and window packed into 25 bits.
     fn packed(&self) -> u64 {
         self.state as u64 | self.scale.code() << 4 | u64::from(self.window) << 9
     }
 
     #[inline(always)]
-    fn unpacked(bits: u64, sent: u32, limit: u32) -> Peer {
+    fn unpacked(bits: u64, sent: u32, limit: u32) -> TcpEndpoint {
         let scale = match bits >> 4 & 31 {
             NO_SCALE => Scale::None,
             UNKNOWN_SCALE => Scale::Unknown,
             by => Scale::By(by as u8),
         };
-        Peer { state: TcpState::of(bits & 15), scale, sent, limit, window: (bits >> 9) as u16 }
+        TcpEndpoint { state: TcpState::of(bits & 15), scale, sent, limit, window: (bits >> 9) as u16 }
     }
 }
 
 /// Packs both endpoints into the state words of a record. Data that packets of one direction change together (the sender's `sent`, the
 /// receiver's `limit`) is in one word.
-pub(crate) fn pack([first, second]: &[Peer; 2]) -> StateWords {
+pub(crate) fn pack([first, second]: &[TcpEndpoint; 2]) -> StateWords {
     let pair = |sent: u32, limit: u32| u64::from(sent) << 32 | u64::from(limit);
     let states = first.packed() | second.packed() << 25;
     [states, pair(first.sent, second.limit), pair(second.sent, first.limit)]
@@ -192,26 +195,26 @@ pub(crate) fn pack([first, second]: &[Peer; 2]) -> StateWords {
 
 /// The reverse of [`pack`].
 #[inline(always)]
-pub(crate) fn unpack([states, forward, back]: StateWords) -> [Peer; 2] {
+pub(crate) fn unpack([states, forward, back]: StateWords) -> [TcpEndpoint; 2] {
     let half = |word: u64| ((word >> 32) as u32, word as u32);
     let ((first_sent, second_limit), (second_sent, first_limit)) = (half(forward), half(back));
-    let second = Peer::unpacked(states >> 25 & 0x1ff_ffff, second_sent, second_limit);
-    [Peer::unpacked(states & 0x1ff_ffff, first_sent, first_limit), second]
+    let second = TcpEndpoint::unpacked(states >> 25 & 0x1ff_ffff, second_sent, second_limit);
+    [TcpEndpoint::unpacked(states & 0x1ff_ffff, first_sent, first_limit), second]
 }
 
 /// The state of a connection that a segment begins: first its sender, then the other endpoint.
-pub(crate) fn begin(segment: &Segment) -> [Peer; 2] {
+pub(crate) fn begin(segment: &Segment) -> [TcpEndpoint; 2] {
     let scale = if segment.has(SYN) { segment.scale } else { Scale::Unknown };
-    let first = Peer {
+    let first = TcpEndpoint {
         state: TcpState::SynSent,
         scale,
         sent: segment.seq,
         limit: segment.seq.wrapping_add(segment.extent()).wrapping_add(1),
-        // The window of a segment with SYN is not scaled.
+        // The window of a segment with SYN is not scaled, but later windows are: it is stored divided by the scale.
         window: segment.window.max(1).div_ceil(1 << scale.bits()),
     };
-    let unseen = if segment.has(SYN) { Scale::None } else { Scale::Unknown };
-    [first, Peer { scale: unseen, limit: 1, window: 1, ..Peer::default() }]
+    let other_scale = if segment.has(SYN) { Scale::None } else { Scale::Unknown };
+    [first, TcpEndpoint { scale: other_scale, limit: 1, window: 1, ..TcpEndpoint::default() }]
 }
 
 /// Returns whether sequence number `a` equals `b` or comes after it. Sequence numbers wrap around.
@@ -220,7 +223,12 @@ fn reaches(a: u32, b: u32) -> bool {
 }
 
 /// Checks a segment from `src` to `dst` and updates both endpoints. `strict`: sequence numbers are checked.
-pub(crate) fn update(src: &mut Peer, dst: &mut Peer, segment: &Segment, strict: bool) -> Update {
+pub(crate) fn update(
+    src: &mut TcpEndpoint,
+    dst: &mut TcpEndpoint,
+    segment: &Segment,
+    strict: bool,
+) -> Update {
     use TcpState::{Closed, FinWait2, SynSent};
     if segment.is_nonsense() {
         return Update::Invalid;
@@ -235,23 +243,23 @@ pub(crate) fn update(src: &mut Peer, dst: &mut Peer, segment: &Segment, strict: 
             return Update::New(Timeout::TcpFirst);
         }
     }
-    let seen = CheckedSegment::new(src, dst, segment);
-    if !strict || seen.is_in_window(src, dst) {
-        seen.advance(src, dst);
-        seen.change_states(src, dst);
+    let prepared = PreparedSegment::prepare(src, dst, segment);
+    if !strict || prepared.is_in_window(src, dst) {
+        prepared.advance(src, dst);
+        prepared.change_states(src, dst);
         Update::Valid(Some(timeout(src.state, dst.state)))
-    } else if seen.is_tolerable(src, dst) {
+    } else if prepared.is_tolerable(src, dst) {
         // The lifetime of the connection is not extended, and only FIN and RST change states.
-        seen.advance(src, dst);
-        seen.end_states(src, dst);
+        prepared.advance(src, dst);
+        prepared.end_states(src, dst);
         Update::Valid(None)
     } else {
         Update::Invalid
     }
 }
 
-/// Window shifts of sender and receiver, from the scale codes that they have announced. If one endpoint did not announce scaling, neither
-/// window is scaled (RFC 7323 §2.2).
+/// Window shifts of sender and receiver, from their scales in coded form ([`Scale::code`]). If both scales are unknown, because no SYN was
+/// seen, the maximum is assumed. If only one is unknown, or one endpoint did not announce scaling, neither window is scaled (RFC 7323 §2.2).
 #[inline(always)]
 fn shifts(src: u64, dst: u64) -> [u8; 2] {
     match (src, dst) {
@@ -264,7 +272,7 @@ fn shifts(src: u64, dst: u64) -> [u8; 2] {
 /// [`update`] for the fast path: works on the packed words of a record, and only for a [data segment](Segment::of_data) in the window of
 /// a connection that is established in both directions. `None`: use [`update`].
 #[inline(always)]
-pub(crate) fn established(
+pub(crate) fn update_established(
     words: StateWords,
     segment: &Segment,
     reply: bool,
@@ -285,10 +293,10 @@ pub(crate) fn established(
     let window_of = |at: u32| (states >> (at + 9)) as u16;
     let &Segment { seq, ack, window, len, .. } = segment;
     let (seq, end) = if len == 0 { (sent, sent) } else { (seq, seq.wrapping_add(len)) };
-    let before = u32::from(window_of(dst_at)) << dst_shift;
+    let window_before = u32::from(window_of(dst_at)) << dst_shift;
     let skew = dst_sent.wrapping_sub(ack) as i32;
     let in_window = reaches(limit, end)
-        && reaches(seq, sent.wrapping_sub(before))
+        && reaches(seq, sent.wrapping_sub(window_before))
         && (-ACK_SLACK..=ACK_SLACK << shift).contains(&skew);
     if strict && !in_window {
         return None;
@@ -305,8 +313,8 @@ pub(crate) fn established(
     Some(if reply { [states, forward, own] } else { [states, own, back] })
 }
 
-/// A segment with the sequence numbers against which its connection checks it.
-struct CheckedSegment<'a> {
+/// A segment, prepared for the check: a number that it does not carry is taken from the state of the endpoints.
+struct PreparedSegment<'a> {
     segment: &'a Segment,
     /// The first sequence number. If the segment occupies no sequence number: the sender's current one.
     seq: u32,
@@ -320,29 +328,30 @@ struct CheckedSegment<'a> {
     shift: [u8; 2],
 }
 
-impl<'a> CheckedSegment<'a> {
-    fn new(src: &mut Peer, dst: &mut Peer, segment: &'a Segment) -> CheckedSegment<'a> {
+impl<'a> PreparedSegment<'a> {
+    /// Prepares a segment from `src` to `dst`. If it is the first segment of `src` that was seen, initialises the state of `src`.
+    fn prepare(src: &mut TcpEndpoint, dst: &mut TcpEndpoint, segment: &'a Segment) -> PreparedSegment<'a> {
         let shift = if segment.has(SYN) { [0, 0] } else { shifts(src.scale.code(), dst.scale.code()) };
         let end = segment.seq.wrapping_add(segment.extent());
         let (seq, ack, window) = (segment.seq, segment.ack, segment.window);
-        let mut seen = CheckedSegment { segment, seq, end, ack, window, skew: 0, shift };
-        let picked_up = src.state < TcpState::SynSent && seen.first_of(src, dst);
-        // No acknowledgement number. Some stacks set none with RST.
+        let mut prepared = PreparedSegment { segment, seq, end, ack, window, skew: 0, shift };
+        let picked_up = src.state < TcpState::SynSent && prepared.init_sender(src, dst);
+        // There is no acknowledgement number. Some stacks send 0 with RST.
         if !segment.has(ACK) || segment.ack == 0 && segment.has(RST) {
-            seen.ack = dst.sent;
+            prepared.ack = dst.sent;
         }
         if segment.extent() == 0 {
-            (seen.seq, seen.end) = (src.sent, src.sent);
+            (prepared.seq, prepared.end) = (src.sent, src.sent);
         }
         if !picked_up {
-            seen.skew = dst.sent.wrapping_sub(seen.ack) as i32;
+            prepared.skew = dst.sent.wrapping_sub(prepared.ack) as i32;
         }
-        seen
+        prepared
     }
 
-    /// Initialises the state of the sender from its first segment that was seen. Returns whether the sender's limit was set from this
-    /// segment; then the acknowledgement is not checked.
-    fn first_of(&mut self, src: &mut Peer, dst: &mut Peer) -> bool {
+    /// Initialises the state of the sender from its first segment that was seen, and the window scales of both endpoints. Returns whether the
+    /// sender's limit was set from this segment; then the acknowledgement is not checked.
+    fn init_sender(&mut self, src: &mut TcpEndpoint, dst: &mut TcpEndpoint) -> bool {
         if self.segment.has(SYN)
             && let Scale::By(other) = dst.scale
         {
@@ -370,20 +379,20 @@ impl<'a> CheckedSegment<'a> {
         picked_up
     }
 
-    fn is_in_window(&self, src: &Peer, dst: &Peer) -> bool {
-        let back = u32::from(dst.window) << self.shift[1];
+    fn is_in_window(&self, src: &TcpEndpoint, dst: &TcpEndpoint) -> bool {
+        let window_before = u32::from(dst.window) << self.shift[1];
         let seq = self.segment.seq;
         // A reset is valid only if its sequence number is the sender's current one, plus or minus one.
         let reset_fits = !self.segment.has(RST) || seq.wrapping_sub(src.sent).wrapping_add(1) <= 2;
         reaches(src.limit, self.end)
-            && reaches(self.seq, src.sent.wrapping_sub(back))
+            && reaches(self.seq, src.sent.wrapping_sub(window_before))
             && (-ACK_SLACK..=ACK_SLACK << self.shift[0]).contains(&self.skew)
             && reset_fits
     }
 
     /// Returns whether a segment outside the window is tolerated: while a connection opens or is closed, both endpoints may answer in any
     /// order.
-    fn is_tolerable(&self, src: &Peer, dst: &Peer) -> bool {
+    fn is_tolerable(&self, src: &TcpEndpoint, dst: &TcpEndpoint) -> bool {
         let loose = dst.state < TcpState::SynSent
             || dst.state >= TcpState::FinWait2
             || src.state >= TcpState::FinWait2;
@@ -393,7 +402,7 @@ impl<'a> CheckedSegment<'a> {
             && reaches(self.seq, src.sent.wrapping_sub(slack))
     }
 
-    fn advance(&self, src: &mut Peer, dst: &mut Peer) {
+    fn advance(&self, src: &mut TcpEndpoint, dst: &mut TcpEndpoint) {
         src.window = src.window.max(self.window);
         if reaches(self.end, src.sent) {
             src.sent = self.end;
@@ -404,7 +413,7 @@ impl<'a> CheckedSegment<'a> {
         }
     }
 
-    fn change_states(&self, src: &mut Peer, dst: &mut Peer) {
+    fn change_states(&self, src: &mut TcpEndpoint, dst: &mut TcpEndpoint) {
         if self.segment.has(FIN) && src.state < TcpState::Closing {
             src.state = TcpState::Closing;
         }
@@ -419,7 +428,7 @@ impl<'a> CheckedSegment<'a> {
     }
 
     /// Changes states for FIN and RST, also if the segment is only tolerated.
-    fn end_states(&self, src: &mut Peer, dst: &mut Peer) {
+    fn end_states(&self, src: &mut TcpEndpoint, dst: &mut TcpEndpoint) {
         if self.segment.has(FIN) && src.state < TcpState::Closing {
             src.state = TcpState::Closing;
         }
@@ -430,7 +439,7 @@ impl<'a> CheckedSegment<'a> {
 }
 
 /// Returns whether the connection is not yet established or is closing: its removal loses hardly any data.
-pub(crate) fn is_dispensable([a, b]: &[Peer; 2]) -> bool {
+pub(crate) fn is_dispensable([a, b]: &[TcpEndpoint; 2]) -> bool {
     timeout(a.state, b.state) != Timeout::TcpEstablished
 }
 
@@ -456,12 +465,12 @@ mod tests {
     use proptest::prelude::*;
 
     prop_compose! {
-        fn established_peer()(
+        fn established_endpoint()(
             scale in 0..=17u8,
             near: (u8, u8),
             sent in prop::sample::select(vec![0, 5, 1 << 31, u32::MAX - 9]),
             window: u16,
-        ) -> Peer {
+        ) -> TcpEndpoint {
             let scale = match scale {
                 15 => Scale::None,
                 16.. => Scale::Unknown,
@@ -469,25 +478,25 @@ mod tests {
             };
             let sent = sent.wrapping_add(near.0.into());
             let limit = sent.wrapping_add(u32::from(near.1) << 8);
-            Peer { state: TcpState::Established, scale, sent, limit, window }
+            TcpEndpoint { state: TcpState::Established, scale, sent, limit, window }
         }
     }
 
     proptest! {
         #[test]
-        fn established_equals_update_for_data_segments(
-            peers in [established_peer(), established_peer()],
+        fn update_established_equals_update_for_data_segments(
+            endpoints in [established_endpoint(), established_endpoint()],
             state in prop::sample::select(vec![TcpState::Established, TcpState::Established, TcpState::Closing]),
             (seq, ack, len, flags) in (any::<i32>(), any::<i32>(), 0..3000u32, prop::sample::select(vec![ACK, ACK | PSH, ACK | URG])),
             near in 0..32u32, window: u16, reply: bool, strict: bool,
         ) {
-            let mut peers = peers;
-            peers[0].state = state;
-            let [src, dst] = if reply { [peers[1], peers[0]] } else { peers };
+            let mut endpoints = endpoints;
+            endpoints[0].state = state;
+            let [src, dst] = if reply { [endpoints[1], endpoints[0]] } else { endpoints };
             let (seq, ack) = (src.sent.wrapping_add_signed(seq >> near), dst.sent.wrapping_add_signed(ack >> near));
             let segment = Segment { flags, seq, ack, window, scale: Scale::None, len };
-            let fast = established(pack(&peers), &segment, reply, strict);
-            let mut after = peers;
+            let fast = update_established(pack(&endpoints), &segment, reply, strict);
+            let mut after = endpoints;
             let [first, second] = &mut after;
             let (src, dst) = if reply { (second, first) } else { (first, second) };
             let update = update(src, dst, &segment, strict);
@@ -501,11 +510,22 @@ mod tests {
         let scales = [Scale::None, Scale::Unknown, Scale::By(0), Scale::By(MAX_SCALE)];
         for (n, state) in TcpState::ALL.into_iter().enumerate() {
             for scale in scales {
-                let a = Peer { state, scale, sent: 1 << 31 | n as u32, limit: u32::MAX - 7, window: 0x8001 };
-                let b = Peer { state: TcpState::TimeWait, sent: 5, window: u16::MAX, ..Peer::default() };
-                for peers in [[a, b], [b, a]] {
-                    assert_eq!(unpack(pack(&peers)), peers);
-                    assert!(pack(&peers)[0] >> crate::record::STATE_BITS == 0);
+                let a = TcpEndpoint {
+                    state,
+                    scale,
+                    sent: 1 << 31 | n as u32,
+                    limit: u32::MAX - 7,
+                    window: 0x8001,
+                };
+                let b = TcpEndpoint {
+                    state: TcpState::TimeWait,
+                    sent: 5,
+                    window: u16::MAX,
+                    ..TcpEndpoint::default()
+                };
+                for endpoints in [[a, b], [b, a]] {
+                    assert_eq!(unpack(pack(&endpoints)), endpoints);
+                    assert!(pack(&endpoints)[0] >> crate::record::STATE_BITS == 0);
                 }
             }
         }

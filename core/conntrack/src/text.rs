@@ -3,7 +3,7 @@
 use crate::dump::Entry;
 use crate::helper::ExpectedConnection;
 use crate::key::{Key, is_icmp};
-use crate::tcp::{Peer, Scale, TcpState};
+use crate::tcp::{Scale, TcpEndpoint, TcpState};
 use packet::ipproto;
 use std::fmt;
 use std::fmt::Write as _;
@@ -91,7 +91,9 @@ impl Entry {
         put(*label != 0, format_args!(",labels={label:#x}"));
         if let Some(state) = self.tcp_state() {
             match &self.tcp {
-                Some(peers) if verbose => put(true, format_args!(",protoinfo=({})", peers_text(peers))),
+                Some(endpoints) if verbose => {
+                    put(true, format_args!(",protoinfo=({})", endpoints_text(endpoints)))
+                }
                 _ => put(true, format_args!(",protoinfo=(state={})", state.name())),
             }
         }
@@ -119,13 +121,13 @@ impl fmt::Display for ExpectedConnection {
     }
 }
 
-fn peers_text([a, b]: &[Peer; 2]) -> String {
+fn endpoints_text([a, b]: &[TcpEndpoint; 2]) -> String {
     let mut text = format!("state_orig={},state_reply={}", a.state.name(), b.state.name());
     let (own, other) = (a.shift(), b.shift());
     if own != 0 || other != 0 {
         let _ = write!(text, ",wscale_orig={own},wscale_reply={other}");
     }
-    let flags = |p: &Peer| match p.scale {
+    let flags = |p: &TcpEndpoint| match p.scale {
         Scale::None => "0",
         Scale::By(_) => "WINDOW_SCALE",
         Scale::Unknown => "BE_LIBERAL",

@@ -192,7 +192,7 @@ pub struct Conntrack {
     /// Number of connections that did not begin because all reply keys were taken; [`Conntrack::take_exhausted`] resets it.
     pub(crate) nat_exhausted: AtomicU64,
     pub(crate) helpers: Helpers,
-    pub(crate) memory: MemoryRequest,
+    pub(crate) memory_request: MemoryRequest,
 }
 
 /// Progress of the connection sweep.
@@ -246,7 +246,7 @@ impl Conntrack {
             random_draws: AtomicU64::new(0),
             nat_exhausted: AtomicU64::new(0),
             helpers: Helpers::default(),
-            memory: MemoryRequest::default(),
+            memory_request: MemoryRequest::default(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Keyed hashing of cache lines and of the words that follow them.
+//! Keyed hashing of keys: of the line of a key, and of the words after the line.
 //!
 //! The hashed bytes come from packets, so a sender must not be able to choose bytes that collide. With a CRC a sender
 //! can: a CRC is linear, so equal differences of keys give equal differences of hashes, whatever the seed is.
@@ -191,7 +191,7 @@ mod avx2 {
 
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn halves(line: &Line) -> [__m256i; 2] {
+    fn load(line: &Line) -> [__m256i; 2] {
         let at: *const __m256i = line.as_ptr().cast();
         // SAFETY: `at` and `at + 1` point to the 64 bytes of `line`; unaligned loads need no alignment.
         unsafe { [_mm256_loadu_si256(at), _mm256_loadu_si256(at.add(1))] }
@@ -201,7 +201,7 @@ mod avx2 {
     #[target_feature(enable = "avx2")]
     fn fixed(mask: &Line, secret: &Secret) -> Fixed {
         let words: &Line = secret.words.first_chunk().expect("there are more words than a line has");
-        Fixed { mask: halves(mask), secret: halves(words) }
+        Fixed { mask: load(mask), secret: load(words) }
     }
 
     /// Returns the terms of four words.
@@ -216,7 +216,7 @@ mod avx2 {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn parts(line: &Line, f: &Fixed) -> __m256i {
-        let [low, high] = halves(line);
+        let [low, high] = load(line);
         let (low, high) = (_mm256_and_si256(low, f.mask[0]), _mm256_and_si256(high, f.mask[1]));
         _mm256_add_epi64(terms(low, f.secret[0]), terms(high, f.secret[1]))
     }
@@ -224,7 +224,7 @@ mod avx2 {
     /// Returns the sums of four lines.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn four(lines: &[Line; 4], f: &Fixed) -> __m256i {
+    fn sums_of_four(lines: &[Line; 4], f: &Fixed) -> __m256i {
         let [a, b, c, d] = lines.each_ref().map(|line| parts(line, f));
         let ab = _mm256_add_epi64(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
         let cd = _mm256_add_epi64(_mm256_unpacklo_epi64(c, d), _mm256_unpackhi_epi64(c, d));
@@ -236,7 +236,7 @@ mod avx2 {
     /// Returns the sum of one line.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn one(line: &Line, f: &Fixed) -> u64 {
+    fn sum_of_one(line: &Line, f: &Fixed) -> u64 {
         let parts = parts(line, f);
         let two = _mm_add_epi64(_mm256_castsi256_si128(parts), _mm256_extracti128_si256::<1>(parts));
         _mm_cvtsi128_si64(_mm_add_epi64(two, _mm_unpackhi_epi64(two, two))) as u64
@@ -261,7 +261,7 @@ mod avx2 {
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(super) fn sum_line(line: &Line, mask: &Line, secret: &Secret) -> u64 {
-        one(line, &fixed(mask, secret))
+        sum_of_one(line, &fixed(mask, secret))
     }
 
     /// Sums lines, four at a time. `store_four` writes the results for four sums; `of_one` computes the result for
@@ -279,10 +279,10 @@ mod avx2 {
         let (fours, rest) = lines[..n].as_chunks::<4>();
         let (out_fours, out_rest) = out[..n].as_chunks_mut::<4>();
         for (lines, out) in fours.iter().zip(out_fours) {
-            store_four(four(lines, f), out);
+            store_four(sums_of_four(lines, f), out);
         }
         for (line, out) in rest.iter().zip(out_rest) {
-            *out = of_one(one(line, f));
+            *out = of_one(sum_of_one(line, f));
         }
     }
 
@@ -309,13 +309,13 @@ mod avx2 {
     pub(super) fn add_column(column: &[u64], mask: u64, (secret, index): (&Secret, usize), sums: &mut [u64]) {
         let n = column.len().min(sums.len());
         let word = _mm256_set1_epi64x(secret.words[index % WORDS] as i64);
-        let kept = _mm256_set1_epi64x(mask as i64);
+        let mask_vector = _mm256_set1_epi64x(mask as i64);
         let (fours, rest) = column[..n].as_chunks::<4>();
         let (sum_fours, sum_rest) = sums[..n].as_chunks_mut::<4>();
         for (words, sums) in fours.iter().zip(sum_fours) {
             // SAFETY: `words` and `sums` have 32 bytes each; unaligned loads and stores need no alignment.
             unsafe {
-                let words = _mm256_and_si256(_mm256_loadu_si256(words.as_ptr().cast()), kept);
+                let words = _mm256_and_si256(_mm256_loadu_si256(words.as_ptr().cast()), mask_vector);
                 let sum = _mm256_add_epi64(_mm256_loadu_si256(sums.as_ptr().cast()), terms(words, word));
                 _mm256_storeu_si256(sums.as_mut_ptr().cast(), sum);
             }
@@ -339,38 +339,38 @@ mod avx2 {
     }
 }
 
-/// A keyed 64-bit hash of a sequence of words of any length. Each step is a folded 128-bit product in which both
+/// The secrets of a keyed 64-bit hash of a sequence of words of any length. Each step is a folded 128-bit product in which both
 /// factors are xored with secrets.
 #[derive(Clone, Copy, Debug)]
 pub struct Chain {
-    start: u64,
-    hash: u64,
-    word: u64,
+    secret_start: u64,
+    secret_for_hash: u64,
+    secret_for_word: u64,
 }
 
 impl Chain {
     /// Derives the secrets from `seed`, which must be random.
     pub fn new(seed: u64) -> Chain {
         let secret = |i| siphash([seed, 0x6368_6169_6e2d_6b65], &[i]);
-        Chain { start: secret(0), hash: secret(1), word: secret(2) }
+        Chain { secret_start: secret(0), secret_for_hash: secret(1), secret_for_word: secret(2) }
     }
 
     /// The hash of the empty sequence.
     #[inline(always)]
     pub fn start(&self) -> u64 {
-        self.start
+        self.secret_start
     }
 
-    /// Returns the hash of a sequence with one more word. All 64 bits may be used.
+    /// Returns the hash of a sequence with one more word. All 64 bits of the result are equally good.
     #[inline(always)]
     pub fn step(&self, hash: u64, word: u64) -> u64 {
-        let product = u128::from(hash ^ self.hash) * u128::from(word ^ self.word);
+        let product = u128::from(hash ^ self.secret_for_hash) * u128::from(word ^ self.secret_for_word);
         product as u64 ^ (product >> 64) as u64
     }
 
     /// Returns the hash of `words`.
     pub fn of(&self, words: impl IntoIterator<Item = u64>) -> u64 {
-        words.into_iter().fold(self.start, |hash, word| self.step(hash, word))
+        words.into_iter().fold(self.secret_start, |hash, word| self.step(hash, word))
     }
 }
 

@@ -1,10 +1,10 @@
 //! Search for a 16-bit signature among the sixteen signatures of a bucket.
 
-/// Returns which of `sigs`, masked with `keep`, equal `want`. Bit i: element i.
+/// Returns which of `sigs`, masked with `mask`, equal `value`. Bit i: element i.
 ///
-/// SSE2 is part of x86-64, so no dispatch is needed and the call is inlined.
+/// SSE2 is part of x86-64, so no detection at run time is needed, and the call is inlined.
 #[inline(always)]
-pub fn match_any(sigs: &[u16; 16], keep: u16, want: u16) -> u16 {
+pub fn match_mask(sigs: &[u16; 16], mask: u16, value: u16) -> u16 {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{
@@ -15,21 +15,21 @@ pub fn match_any(sigs: &[u16; 16], keep: u16, want: u16) -> u16 {
         // SAFETY: `at` and `at + 1` point to the 32 bytes of `sigs`; unaligned loads need no alignment; SSE2 is part
         // of x86-64.
         unsafe {
-            let (keep, want) = (_mm_set1_epi16(keep as i16), _mm_set1_epi16(want as i16));
-            let low = _mm_cmpeq_epi16(_mm_and_si128(_mm_loadu_si128(at), keep), want);
-            let high = _mm_cmpeq_epi16(_mm_and_si128(_mm_loadu_si128(at.add(1)), keep), want);
+            let (mask, value) = (_mm_set1_epi16(mask as i16), _mm_set1_epi16(value as i16));
+            let low = _mm_cmpeq_epi16(_mm_and_si128(_mm_loadu_si128(at), mask), value);
+            let high = _mm_cmpeq_epi16(_mm_and_si128(_mm_loadu_si128(at.add(1)), mask), value);
             _mm_movemask_epi8(_mm_packs_epi16(low, high)) as u16
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
     {
-        match_any_scalar(sigs, keep, want)
+        match_mask_scalar(sigs, mask, value)
     }
 }
 
-/// The reference implementation of [`match_any`].
-pub fn match_any_scalar(sigs: &[u16; 16], keep: u16, want: u16) -> u16 {
-    sigs.iter().enumerate().fold(0, |bits, (i, &s)| bits | u16::from(s & keep == want) << i)
+/// The reference implementation of [`match_mask`].
+pub fn match_mask_scalar(sigs: &[u16; 16], mask: u16, value: u16) -> u16 {
+    sigs.iter().enumerate().fold(0, |bits, (i, &s)| bits | u16::from(s & mask == value) << i)
 }
 
 #[cfg(test)]
@@ -44,8 +44,8 @@ mod tests {
             for s in &mut sigs {
                 *s = random.u16(..) & 0x8007;
             }
-            for want in 0..8 {
-                assert_eq!(match_any(&sigs, 0x7fff, want), match_any_scalar(&sigs, 0x7fff, want));
+            for value in 0..8 {
+                assert_eq!(match_mask(&sigs, 0x7fff, value), match_mask_scalar(&sigs, 0x7fff, value));
             }
         }
     }

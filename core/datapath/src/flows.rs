@@ -27,16 +27,16 @@ mod entries;
 mod entry;
 mod eviction;
 mod fold;
-mod lane_slot;
 mod limits;
+mod worker_lane;
 
 pub use affected_matches::AffectedMatches;
 pub(crate) use credits::{Credits, credit};
 use entries::Entries;
 use entry::Entry;
 pub(crate) use entry::MissOrigin;
-use lane_slot::LaneSlot;
 pub(crate) use limits::{FlowLimits, SPARE};
+use worker_lane::WorkerLane;
 
 /// Half of an identifier. Of two flows with the same half, the second one is not installed; among millions of flows
 /// this is very unlikely.
@@ -131,7 +131,7 @@ pub(crate) struct Flows {
     /// Owners of removed flows for which workers may still count packets, by index.
     removed_owners: HashMap<u32, Arc<dyn FlowOwner>>,
     /// Lanes by slot; `None` after the slot's worker was removed.
-    lanes: Vec<Option<LaneSlot>>,
+    lanes: Vec<Option<WorkerLane>>,
     capacity: usize,
     limits: FlowLimits,
     /// Estimated memory of all flows in bytes.
@@ -176,7 +176,7 @@ impl Flows {
             self.lanes.push(None);
             self.lanes.len() - 1
         });
-        self.lanes[slot] = Some(LaneSlot::new(worker, lanes));
+        self.lanes[slot] = Some(WorkerLane::new(worker, lanes));
         (slot, lane)
     }
 

@@ -545,7 +545,7 @@ impl Worker {
     #[inline(never)]
     fn return_buffers(&mut self) {
         if !self.engine.bursts.waiting.is_empty() {
-            self.engine.bursts.complete();
+            self.engine.bursts.copy_tails();
         }
         self.engine.bursts.hold.needs_return = false;
         for q in self.rxqs.iter_mut().filter(|q| q.needs_return) {

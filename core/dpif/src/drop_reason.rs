@@ -127,7 +127,7 @@ macro_rules! reasons {
 reasons! {
     /// The switch could not translate the packet.
     UpcallError = "datapath_drop_upcall_error", Upcall;
-    /// More packets without a megaflow came than handler threads and the poll thread could translate.
+    /// More packets without a megaflow arrived than handler threads and the poll thread could translate.
     UpcallBacklog = "datapath_drop_upcall_backlog", Upcall,
         look "sluice appctl dpif-netdev/pmd-perf-show   # other_config:n-handler-threads gives more threads";
     /// The switch was being changed.
@@ -141,11 +141,11 @@ reasons! {
     /// The packet was recirculated too often.
     RecircError = "datapath_drop_recirc_error", Actions,
         look "sluice appctl ofproto/trace --last-drop --reason recirc_error   # flows that send packets in a circle";
-    /// The packet was to leave by a port that is not in the datapath.
+    /// The port that should send the packet is not in the datapath.
     InvalidPort = "datapath_drop_invalid_port", Transmit;
-    /// The packet was to leave by a bond that is not in the datapath.
+    /// The bond that should send the packet is not in the datapath.
     InvalidBond = "datapath_drop_invalid_bond", Actions;
-    /// The packet was to go through a tunnel port that is not in the datapath.
+    /// The tunnel port that should send the packet is not in the datapath.
     InvalidTunnelPort = "datapath_drop_invalid_tnl_port", Tunnels;
     /// The device delivered something that is not an Ethernet frame.
     RxInvalidPacket = "datapath_drop_rx_invalid_packet", Receive;
@@ -178,10 +178,10 @@ reasons! {
     ActionTooManyMplsLabels = "drop_action_too_many_mpls_labels", Translation;
     /// The options of the tunnel's header cannot be kept.
     ActionInvalidTunnelMetadata = "drop_action_invalid_tunnel_metadata", Translation;
-    /// No route leads to the remote end of a tunnel by a port of a bridge of the same datapath.
+    /// There is no route to the remote end of the tunnel through a port of a bridge of the same datapath.
     ActionTunnelRoutingFailed = "drop_action_tunnel_routing_failed", Translation,
         look "sluice appctl ovs/route/show   # the route to remote_ip must leave by the internal port of a bridge";
-    /// The port that a tunnel's packets leave by has no Ethernet address.
+    /// The port through which the tunnel's packets are sent has no Ethernet address.
     ActionTunnelOutputNoEthernet = "drop_action_tunnel_output_no_ethernet", Translation;
     /// The Ethernet address of a tunnel's next hop is not known yet.
     ActionTunnelNeighCacheMiss = "drop_action_tunnel_neigh_cache_miss", Translation;
@@ -189,34 +189,34 @@ reasons! {
     ActionTunnelHeaderBuildFailed = "drop_action_tunnel_header_build_failed", Translation;
     /// The packet type is not supported by the action.
     ActionUnsupportedPacketType = "drop_action_unsupported_packet_type", Translation;
-    /// The tunnel's header says congestion, and the inner packet cannot.
+    /// The tunnel's header reports congestion, but the inner packet cannot carry this mark (ECN).
     ActionCongestion = "drop_action_congestion", Translation;
-    /// A port that received the packet, or was to send it, does not forward: spanning tree keeps it from closing a loop.
+    /// Spanning tree blocks the port that received the packet or should send it, to prevent a loop.
     ActionForwardingDisabled = "drop_action_forwarding_disabled", Translation;
     /// The actions of the flow end without an output.
     NoOutput = "datapath_drop_no_output", Actions;
-    /// The device did not take the packet: its queue was full, or it is down.
+    /// The device did not accept the packet: its queue was full, or it is down.
     TxFailed = "datapath_drop_tx_failed", Transmit;
     /// The packet is longer than the MTU of the port that should send it.
     TxTooLong = "datapath_drop_tx_mtu_exceeded", Transmit,
         look "sluice appctl ofproto/trace --last-drop --reason mtu";
-    /// The policer or a full queue of the shaper of the port that should send the packet dropped it.
+    /// The policer of the port that should send the packet dropped it, or a queue of the port's shaper was full.
     TxQos = "datapath_drop_tx_qos", Transmit;
     /// There was no buffer for a copy of the packet.
     NoBuffer = "datapath_drop_no_buffer", Actions,
         look "sluice appctl netdev-dpdk/get-mempool-info   # other_config:dpdk-socket-mem gives more";
     /// There was no space in front of the packet for the header that an action adds.
     NoHeadroom = "datapath_drop_no_headroom", Actions;
-    /// An action does not fit the packet: a header is not there, or too short.
+    /// An action does not fit the packet: a header is missing or too short.
     MalformedForAction = "datapath_drop_action_not_applicable", Actions;
-    /// A fragment's datagram was not complete in time.
+    /// The datagram of the fragment was not complete in time.
     FragmentExpired = "ipf_stuck_frag_list_expired", Reassembly;
-    /// A fragment's datagram was not complete in time, and no other fragment came that would have removed it.
+    /// The datagram of the fragment was not complete in time, and no later fragment removed it; or the port was removed.
     FragmentPurged = "ipf_stuck_frag_list_purged", Reassembly;
-    /// A fragment waited for its datagram, and another one needed its place.
+    /// The fragment waited for the rest of its datagram, and was removed to make space for a newer fragment.
     FragmentEvicted = "datapath_drop_fragment_evicted", Reassembly,
         look "sluice appctl dpctl/ipf-get-status   # dpctl/ipf-set-max-nfrags lets more wait";
-    /// A fragment belongs to a datagram that is longer than a buffer.
+    /// The fragment belongs to a datagram that is longer than a buffer.
     DatagramTooLong = "datapath_drop_datagram_too_long", Reassembly;
     /// The port or queue that received the packet was removed while the packet waited for its translation.
     PortRemoved = "datapath_drop_port_removed", Upcall;

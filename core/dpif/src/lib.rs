@@ -26,7 +26,7 @@ pub use drop_reason::DropReason;
 pub use egress::Egress;
 pub use meter::{MeterCounts, MeterSlot, MeterSpec, Meters};
 pub use set_field::{
-    ArpKey, EthKey, IcmpKey, Ipv4Key, Ipv6Key, Masked, NdExtKey, NdKey, PortsKey, SetField, TunnelSet,
+    ArpKey, EthKey, IcmpKey, Ipv4Key, Ipv6Key, Masked, NdExtKey, NdKey, PortsKey, SetField, SetTunnel,
 };
 pub use stats::{Counter, DpFlow, DpStats, FlowOwner, FlowStats, NoOwner, PortStats};
 pub use ufid::Ufids;

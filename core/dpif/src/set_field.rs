@@ -1,6 +1,6 @@
 //! The `set` action: the fields of one header with a mask.
 //!
-//! The text form is `set(x(..))` if the mask is all ones, and `set(x(field=value/mask))` otherwise; both are the same type.
+//! The text form is `set(x(..))` if the mask is all ones, and `set(x(field=value/mask))` otherwise; one type represents both.
 
 use flow::{Mac, Nsh, Tunnel};
 
@@ -54,7 +54,7 @@ pub enum SetField {
     /// Network service header (NSH); the metadata type and the next protocol are printed, but never written.
     Nsh(Box<Masked<Nsh>>),
     /// The outer header for the next output to a tunnel.
-    Tunnel(Box<TunnelSet>),
+    Tunnel(Box<SetTunnel>),
 }
 
 /// Ethernet addresses.
@@ -136,7 +136,7 @@ pub struct NdExtKey {
 
 /// `set(tunnel(..))`: the fields of an outer header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TunnelSet {
+pub struct SetTunnel {
     /// The values of the fields.
     pub key: Tunnel,
     /// Geneve options, as encoded in the header.

@@ -3,7 +3,7 @@
 //! A signature has 15 bits. The top bit of its 16-bit field is the reference bit of CLOCK eviction. Zero is not a
 //! signature; it marks an empty way.
 
-use cpu::match_any;
+use cpu::match_mask;
 
 /// Mask of the signature in its 16-bit field.
 pub const SIGNATURE: u16 = 0x7fff;
@@ -47,13 +47,13 @@ pub trait Bucket: Copy + Send {
     /// Returns the ways with this signature, as a bit mask.
     #[inline(always)]
     fn ways(&self, signature: u16) -> u16 {
-        match_any(self.signatures(), SIGNATURE, signature) & (u16::MAX >> (16 - Self::WAYS))
+        match_mask(self.signatures(), SIGNATURE, signature) & (u16::MAX >> (16 - Self::WAYS))
     }
 
     /// Returns an empty way.
     #[inline(always)]
     fn empty_way(&self) -> Option<usize> {
-        let ways = match_any(self.signatures(), u16::MAX, EMPTY) & (u16::MAX >> (16 - Self::WAYS));
+        let ways = match_mask(self.signatures(), u16::MAX, EMPTY) & (u16::MAX >> (16 - Self::WAYS));
         (ways != 0).then(|| ways.trailing_zeros() as usize)
     }
 

@@ -85,14 +85,14 @@ impl Table {
         self.classifier.lookup(flow, wildcards)
     }
 
-    /// Like `lookup`; also adds the rules whose conjunctions led to the result to `parts`.
-    pub fn lookup_with_parts<'a>(
+    /// Like `lookup`; also adds the rules whose conjunctions led to the result to `conjunctive_rules`.
+    pub fn lookup_with_conjunctive_rules<'a>(
         &'a self,
         flow: &Flow,
         wildcards: Option<&mut Flow>,
-        parts: &mut Vec<&'a Arc<Rule>>,
+        conjunctive_rules: &mut Vec<&'a Arc<Rule>>,
     ) -> Option<&'a Arc<Rule>> {
-        self.classifier.lookup_with_parts(flow, wildcards, parts)
+        self.classifier.lookup_with_conjunctive_rules(flow, wildcards, conjunctive_rules)
     }
 
     /// The rules.

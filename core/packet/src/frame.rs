@@ -94,7 +94,7 @@ impl Frame {
     }
 
     /// Length of the longest packet into which the frame will be segmented, to compare with an MTU.
-    pub fn longest(&self) -> usize {
+    pub fn longest_segment(&self) -> usize {
         let offload = self.offload();
         offload.longest_of(self.head_of(offload.reach()), self.len())
     }

@@ -158,11 +158,11 @@ impl Offload {
     }
 
     /// Length of the longest packet into which `frame` will be segmented, to compare with an MTU.
-    pub fn longest(&self, frame: &[u8]) -> usize {
+    pub fn longest_segment(&self, frame: &[u8]) -> usize {
         self.longest_of(frame, frame.len())
     }
 
-    /// [`longest`](Self::longest) for a frame of `len` bytes of which at least [`Offload::reach`] bytes are present.
+    /// [`longest_segment`](Self::longest_segment) for a frame of `len` bytes of which at least [`Offload::reach`] bytes are present.
     pub fn longest_of(&self, head: &[u8], len: usize) -> usize {
         match (self.gso, self.headers(head)) {
             (Some(gso), Some(headers)) => len.min(headers + usize::from(gso.size)),
@@ -244,9 +244,9 @@ mod tests {
         let mut long = vec![0; 66 + 31 * SEGMENTS_MAX + 1];
         long[34 + TCP_DATA_OFFSET] = 0x80;
         assert!(good.fits(&long) && !offload(csum(34, 16), GsoKind::Tcp4, 31).fits(&long));
-        assert_eq!((good.headers(&frame), good.longest(&frame)), (Some(66), 98));
-        assert_eq!(offload(csum(34, 16), GsoKind::Tcp4, 1400).longest(&frame), 100);
-        assert_eq!(offload(csum(34, 6), GsoKind::Udp, 40).longest(&frame), 82);
+        assert_eq!((good.headers(&frame), good.longest_segment(&frame)), (Some(66), 98));
+        assert_eq!(offload(csum(34, 16), GsoKind::Tcp4, 1400).longest_segment(&frame), 100);
+        assert_eq!(offload(csum(34, 6), GsoKind::Udp, 40).longest_segment(&frame), 82);
         assert!(!offload(None, GsoKind::Tcp4, 1400).fits(&frame));
         assert!(!offload(csum(34, 16), GsoKind::Tcp4, 0).fits(&frame));
         for (start, offset) in [(99, 0), (34, 65), (65535, 65535)] {

@@ -24,10 +24,10 @@ impl Alpha {
     /// The largest factor, 64: practically no threshold.
     pub const MAX: Alpha = Alpha(Alpha::UNIT * 64);
 
-    /// The factor nearest to `alpha` in the permitted range.
+    /// The factor `alpha`, rounded down to a multiple of 1/256 and clamped to the permitted range.
     pub fn new(alpha: f64) -> Alpha {
         // The cast saturates, and converts NaN to 0.
-        Alpha((alpha * f64::from(Alpha::UNIT)) as u32).within()
+        Alpha((alpha * f64::from(Alpha::UNIT)) as u32).clamped()
     }
 
     /// Reads a decimal number between the smallest and the largest factor.
@@ -36,7 +36,7 @@ impl Alpha {
         (Alpha::MIN.value()..=Alpha::MAX.value()).contains(&number).then(|| Alpha::new(number))
     }
 
-    fn within(self) -> Alpha {
+    fn clamped(self) -> Alpha {
         Alpha(self.0.clamp(Alpha::MIN.0, Alpha::MAX.0))
     }
 
@@ -45,10 +45,10 @@ impl Alpha {
         f64::from(self.0) / f64::from(Alpha::UNIT)
     }
 
-    /// The factor multiplied by `weight`, which is in units of 1/256.
+    /// The factor multiplied by `weight`, which is in units of 1/256, and clamped to the permitted range.
     pub fn weighted(self, weight: u32) -> Alpha {
         let product = u64::from(self.0) * u64::from(weight) / u64::from(Alpha::UNIT);
-        Alpha(u32::try_from(product).unwrap_or(u32::MAX)).within()
+        Alpha(u32::try_from(product).unwrap_or(u32::MAX)).clamped()
     }
 
     /// Number of shared buffers that a queue may hold. `available`: the shared buffers that the queue holds, plus the free ones.

@@ -1,8 +1,8 @@
-//! Times. Functions of `core` get the time as an argument; only `shell` reads clocks.
+//! Moments and durations. Functions of `core` get the time as an argument; only `shell` reads clocks.
 
 use std::ops::{Add, Sub};
 
-/// Milliseconds of the monotonic clock, which tests can control (`time/stop`, `time/warp`).
+/// A moment of the monotonic clock, which tests can control (`time/stop`, `time/warp`), or a duration, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Millis(pub u64);
 
@@ -49,7 +49,7 @@ pub struct Cycles(pub u64);
 
 impl Sub for Cycles {
     type Output = Cycles;
-    /// The counter may go back when a thread moves to another CPU socket, so the difference is at least zero.
+    /// A negative difference counts as zero: the counter may go back when a thread moves to another CPU socket.
     fn sub(self, earlier: Cycles) -> Cycles {
         Cycles(self.0.saturating_sub(earlier.0))
     }

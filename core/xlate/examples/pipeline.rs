@@ -144,7 +144,7 @@ fn one(snapshot: &Snapshot, n: u32) -> Box<Output> {
         returns_side_effects: true,
         dry_run: false,
         recirc: &NoRecirc,
-        trace: None,
+        trace_format: None,
     };
     let output = translate(snapshot, &input);
     assert!(output.error.is_none() && !output.actions.is_empty());

@@ -1,6 +1,6 @@
 //! The action set (OpenFlow 1.3.5 §5.10): `write_actions` fills it, and the end of the pipeline executes it.
 
-use crate::messages::{open_trace, report};
+use crate::messages::{report, unfilled_trace};
 use crate::trace::LineKind;
 use crate::walk::Walk;
 use openflow::action::Action;
@@ -102,7 +102,7 @@ impl Walk<'_> {
 
     pub(crate) fn report_action_set(&mut self, verb: &str) {
         // Ordering the set takes time, so it is ordered only for a trace that is not full.
-        if open_trace(self.out).is_none() {
+        if unfilled_trace(self.out).is_none() {
             return;
         }
         let list = in_order(&self.pipeline.action_set);

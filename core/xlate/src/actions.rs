@@ -5,7 +5,7 @@
 
 use crate::changed::may_change;
 use crate::fields::unwildcard_subfield;
-use crate::frozen::Step;
+use crate::frozen::FrozenStep;
 use crate::lookup::LookupParams;
 use crate::messages::report;
 use crate::outcome::{Effect, FinTimeout, StatsTarget};
@@ -248,14 +248,14 @@ impl Walk<'_> {
                 },
                 other => other.clone(),
             };
-            self.freezing.steps.push(Step::Do(step));
+            self.freezing.steps.push(FrozenStep::Do(step));
         }
     }
 
-    /// Records the current table and cookie, unless the last `Unroll` step has the same.
+    /// Records the current table and cookie, unless the last `ActionsOf` step has the same.
     fn freeze_unroll(&mut self) {
-        let now = Step::Unroll { table: self.current.table_id, cookie: self.current.rule_cookie };
-        let known = self.freezing.steps.iter().rev().find(|s| matches!(s, Step::Unroll { .. }));
+        let now = FrozenStep::ActionsOf { table: self.current.table_id, cookie: self.current.rule_cookie };
+        let known = self.freezing.steps.iter().rev().find(|s| matches!(s, FrozenStep::ActionsOf { .. }));
         if known != Some(&now) {
             self.freezing.steps.push(now);
         }

@@ -1,6 +1,6 @@
 //! Commit of the outermost header: `push_eth`, `push_nsh`, `add_mpls` and the actions that remove them.
 //!
-//! If `flow` and `base` have different packet types, they differ in the outermost header. Either an action changed the
+//! If `flow` and `base` (the committed fields) have different packet types, they differ in the outermost header. Either an action changed the
 //! header (`Pending`), or the flow was restored to an earlier state (after a bucket of a group, or after output to a
 //! layer 3 port): then the packet's header is restored as well.
 
@@ -17,7 +17,8 @@ pub(crate) enum Pending {
     /// No change, unless the packet types differ.
     #[default]
     Nothing,
-    /// The outer header of the flow is added to the packet. For NSH: the encoded context headers of metadata type 2.
+    /// The outer header of the flow is added to the packet. Contains the encoded context headers of an NSH with metadata type 2; otherwise
+    /// it is empty.
     Encap(Vec<u8>),
     /// The outer header of the packet, which the flow no longer has, is removed.
     Decap,
@@ -49,7 +50,7 @@ fn push_ethernet(flow: &Flow, base: &mut Flow, out: &mut Vec<DpAction>) {
     (base.packet_type, base.dl_src, base.dl_dst) = (ETHERNET, flow.dl_src, flow.dl_dst);
 }
 
-/// Removes the outermost header. After an NSH or the last label is removed, the packet is recirculated and parsed again, so
+/// Removes the outermost header. After the removal of an NSH or of the last label, the packet is recirculated and parsed again, so
 /// `base` need not have the fields of its payload.
 fn pop_outer(flow: &Flow, base: &mut Flow, out: &mut Vec<DpAction>) {
     match (base.packet_type, base.packet_type as u16) {
@@ -67,20 +68,20 @@ fn pop_outer(flow: &Flow, base: &mut Flow, out: &mut Vec<DpAction>) {
     }
 }
 
-/// Changes the packet type of the packet to that of the flow, although no action is pending.
+/// Gives the packet the packet type of the flow, although no action is pending.
 fn change_packet_type(flow: &Flow, base: &mut Flow, out: &mut Vec<DpAction>) {
     let same_inside = base.packet_type == layer_3(flow.dl_type);
     if flow.packet_type == ETHERNET && same_inside {
         return push_ethernet(flow, base, out);
     }
     pop_outer(flow, base, out);
-    // Only the headers around the inner packet were removed, so the inner packet has the fields of the flow.
+    // Only the header around the inner packet was removed, so the inner packet has the fields of the flow.
     *base = keep_metadata(*flow, base);
     base.packet_type = flow.packet_type;
 }
 
 /// Commits the fields of the NSH. All fields are written if the datapath does not support masked writes, or if the mask has
-/// all of them.
+/// all bits.
 pub(crate) fn commit_nsh(
     flow: &Flow,
     base: &mut Flow,
@@ -103,7 +104,7 @@ pub(crate) fn commit_nsh(
     base.nsh = flow.nsh;
 }
 
-/// Clears the context headers if the packet has none: only metadata type 1 has them. `md_type`: the packet's metadata type.
+/// Sets `context` to zero unless the packet's metadata type `md_type` is 1: only such a packet has these context headers.
 fn without_absent_context(nsh: Nsh, md_type: u8) -> Nsh {
     if md_type == MD_TYPE_1 { nsh } else { Nsh { context: [0; 4], ..nsh } }
 }

@@ -3,7 +3,7 @@
 //! Written bits are matched because a commit emits no write if the packet already has the value: then the megaflow is
 //! right only for packets with this value.
 
-use crate::messages::{open_trace, report};
+use crate::messages::{report, unfilled_trace};
 use crate::trace::LineKind;
 use crate::walk::Walk;
 use flow::field::Prereq;
@@ -168,7 +168,7 @@ impl Walk<'_> {
 
     /// Reports the value of a subfield in the trace.
     pub(crate) fn report_subfield(&mut self, sf: Subfield) {
-        let (Some(trace), Some(text)) = (open_trace(self.out), self.input.trace) else { return };
+        let (Some(trace), Some(text)) = (unfilled_trace(self.out), self.input.trace_format) else { return };
         let whole = sf.ofs == 0 && sf.n_bits >= sf.field.info().n_bits;
         let value = if sf.field.tlv_index().is_some() {
             bytes_text(&sf.bytes(&self.flow))

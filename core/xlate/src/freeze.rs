@@ -1,9 +1,9 @@
 //! Freezing: if the walk can continue only after the datapath has executed the actions so far, the walk's state is stored
 //! under a recirculation id and the packet is recirculated. Thawing is the continuation with the stored state.
 
-use crate::frozen::{Frozen, FrozenMetadata, Step};
+use crate::frozen::{Frozen, FrozenMetadata, FrozenStep};
 use crate::limits::FREEZE_WORK;
-use crate::messages::{open_trace, report};
+use crate::messages::{report, unfilled_trace};
 use crate::outcome::Failure;
 use crate::trace::LineKind;
 use crate::walk::{Freezing, Start, Walk};
@@ -73,26 +73,26 @@ impl Walk<'_> {
         self.report_steps(&state.steps);
     }
 
-    fn report_steps(&mut self, steps: &[Step]) {
-        let (Some(trace), Some(text)) = (open_trace(self.out), self.input.trace) else { return };
+    fn report_steps(&mut self, steps: &[FrozenStep]) {
+        let (Some(trace), Some(text)) = (unfilled_trace(self.out), self.input.trace_format) else { return };
         if steps.is_empty() {
             return;
         }
-        let one = |step: &Step| match step {
-            Step::Do(a) => text.actions(self.bridge, std::slice::from_ref(a)),
-            Step::Unroll { table, cookie } => unroll_text(*table, *cookie),
-            Step::Bond(_) => "bond".to_owned(),
+        let one = |step: &FrozenStep| match step {
+            FrozenStep::Do(a) => text.actions(self.bridge, std::slice::from_ref(a)),
+            FrozenStep::ActionsOf { table, cookie } => unroll_text(*table, *cookie),
+            FrozenStep::Bond(_) => "bond".to_owned(),
         };
         let list: Vec<String> = steps.iter().map(one).collect();
         trace.report(LineKind::Thaw, format!("Restoring actions: {}", list.join(",")));
     }
 
-    /// Executes the remaining steps; `Unroll` steps restore the table and cookie of the actions that follow.
-    fn steps(&mut self, steps: &[Step]) {
+    /// Executes the remaining steps; `ActionsOf` steps restore the table and cookie of the actions that follow.
+    fn steps(&mut self, steps: &[FrozenStep]) {
         let mut rest = steps;
         while let Some(step) = rest.first() {
             match step {
-                Step::Unroll { table, cookie } => {
+                FrozenStep::ActionsOf { table, cookie } => {
                     if self.progress.exit {
                         if self.freezing.active {
                             self.freezing.steps.push(step.clone());
@@ -105,16 +105,16 @@ impl Walk<'_> {
                     }
                     rest = &rest[1..];
                 }
-                Step::Bond(bundle) => {
+                FrozenStep::Bond(bundle) => {
                     self.output_bucket(*bundle);
                     rest = &rest[1..];
                 }
-                Step::Do(_) => {
+                FrozenStep::Do(_) => {
                     let run: Vec<Action> = rest
                         .iter()
                         .map_while(|s| match s {
-                            Step::Do(a) => Some(a.clone()),
-                            Step::Unroll { .. } | Step::Bond(_) => None,
+                            FrozenStep::Do(a) => Some(a.clone()),
+                            FrozenStep::ActionsOf { .. } | FrozenStep::Bond(_) => None,
                         })
                         .collect();
                     rest = &rest[run.len()..];
@@ -139,7 +139,7 @@ impl Walk<'_> {
     /// The current state, to continue with after recirculation.
     pub(crate) fn frozen_state(
         &self,
-        steps: Vec<Step>,
+        steps: Vec<FrozenStep>,
         action_set: Vec<Action>,
         userdata: Vec<u8>,
     ) -> Frozen {

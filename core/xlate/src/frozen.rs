@@ -20,7 +20,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use units::OfPort;
 
-/// Metadata that a packet loses in the datapath.
+/// Metadata that the datapath does not keep for a packet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FrozenMetadata {
     /// Outer header.
@@ -62,11 +62,11 @@ impl FrozenMetadata {
 
 /// A step of the remaining translation.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step {
+pub enum FrozenStep {
     /// An action.
     Do(Action),
     /// The following actions belong to a rule of this table with this cookie; packet-ins contain both numbers.
-    Unroll {
+    ActionsOf {
         /// Table.
         table: u8,
         /// Cookie.
@@ -81,7 +81,7 @@ pub enum Step {
 pub struct Frozen {
     /// The bridge.
     pub bridge: BridgeId,
-    /// The table of the next look-up, if there are no steps. Packet-ins contain it.
+    /// The table of the next look-up if there are no steps. Packet-ins contain it in any case.
     pub table_id: u8,
     /// Metadata of the packet.
     pub metadata: FrozenMetadata,
@@ -92,7 +92,7 @@ pub struct Frozen {
     /// The mirrors that have copied the packet since its last change, as a bit set.
     pub mirrored: u32,
     /// Remaining steps.
-    pub steps: Vec<Step>,
+    pub steps: Vec<FrozenStep>,
     /// The action set.
     pub action_set: Vec<Action>,
     /// The `userdata` of a packet-in.
@@ -111,7 +111,7 @@ impl Frozen {
             conntracked: false,
             // All mirrors have copied the packet before recirculation.
             mirrored: u32::MAX,
-            steps: vec![Step::Bond(bond)],
+            steps: vec![FrozenStep::Bond(bond)],
             action_set: Vec::new(),
             userdata: Vec::new(),
         }
@@ -134,12 +134,12 @@ pub trait Recirc {
 struct Entry {
     frozen: Arc<Frozen>,
     refs: u64,
-    /// The round in which the last reference was released.
+    /// The value of `RecircTable::expire_calls` when the last reference was released.
     unused_since: u64,
 }
 
 /// Number of calls of [`RecircTable::expire`] after which a state without references is removed.
-const ROUNDS: u64 = 2;
+const EXPIRY_CALLS: u64 = 2;
 
 /// States by id, with their numbers of references.
 #[derive(Debug, Default)]
@@ -150,12 +150,13 @@ pub struct RecircTable {
     by_hash: HashMap<u64, Vec<u32>>,
     /// The id that was assigned last.
     last: u32,
-    /// Increases with each [`RecircTable::expire`].
-    round: u64,
-    /// The round in which a state lost its last reference, and the state's id; in order of the rounds.
+    /// Number of calls of [`RecircTable::expire`].
+    expire_calls: u64,
+    /// The value of `expire_calls` when a state lost its last reference, and the state's id; the oldest first.
     unused: VecDeque<(u64, u32)>,
 }
 
+/// A hash of some fields of a state. States with equal hashes are compared.
 fn hash_of(state: &Frozen) -> u64 {
     let mut h = DefaultHasher::new();
     (state.bridge, state.table_id, &state.stack, state.conntracked, state.mirrored).hash(&mut h);
@@ -218,8 +219,8 @@ impl RecircTable {
         if entry.refs > 0 {
             return;
         }
-        entry.unused_since = self.round;
-        self.unused.push_back((self.round, id));
+        entry.unused_since = self.expire_calls;
+        self.unused.push_back((self.expire_calls, id));
         let hash = hash_of(&entry.frozen);
         if let Some(ids) = self.by_hash.get_mut(&hash) {
             ids.retain(|i| *i != id);
@@ -229,10 +230,12 @@ impl RecircTable {
         }
     }
 
-    /// Called periodically: removes states that had no references during the last two calls.
+    /// Called periodically: removes states that have had no references since before the previous call.
     pub fn expire(&mut self) {
-        self.round += 1;
-        while let Some((since, id)) = self.unused.front().copied().filter(|(s, _)| s + ROUNDS <= self.round) {
+        self.expire_calls += 1;
+        while let Some((since, id)) =
+            self.unused.front().copied().filter(|(s, _)| s + EXPIRY_CALLS <= self.expire_calls)
+        {
             self.unused.pop_front();
             // A state that got a reference meanwhile stays. If it has lost this reference, too, a later entry of `unused` removes it.
             if self.states.get(&id).is_some_and(|entry| entry.refs == 0 && entry.unused_since == since) {

@@ -2,7 +2,7 @@
 
 use crate::fields::unwildcard_subfield;
 use crate::limits::LEARN_WORK;
-use crate::messages::{open_trace, report};
+use crate::messages::{report, unfilled_trace};
 use crate::outcome::{Effect, LearnedFlow, StatsTarget};
 use crate::trace::LineKind;
 use crate::walk::Walk;
@@ -67,7 +67,7 @@ impl Walk<'_> {
     }
 
     fn report_learned(&mut self, f: &FlowMod) {
-        let (Some(trace), Some(text)) = (open_trace(self.out), self.input.trace) else { return };
+        let (Some(trace), Some(text)) = (unfilled_trace(self.out), self.input.trace_format) else { return };
         let mut line =
             format!("table={} {} priority={}", f.table, text.matching(self.bridge, &f.matching), f.priority);
         if f.new_cookie != 0 {

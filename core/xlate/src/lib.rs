@@ -58,7 +58,7 @@ mod walk;
 
 pub use bridge_id::BridgeId;
 pub use dependencies::{Change, Dependencies, DependencySets};
-pub use frozen::{Frozen, FrozenMetadata, Recirc, RecircTable, Step};
+pub use frozen::{Frozen, FrozenMetadata, FrozenStep, Recirc, RecircTable};
 pub use groups::select_slots;
 pub use mirror::{MIRRORS_MAX, Mirror, MirrorTally, MirrorTo};
 pub use normal::is_reserved;

@@ -173,10 +173,14 @@ impl<'a> Walk<'a> {
         if self.out.trace.is_none() {
             return tables.lookup(table, &self.flow, Some(&mut self.mask));
         }
-        let mut parts = Vec::new();
+        let mut conjunctive_rules = Vec::new();
         let classifier = tables.table(table)?.classifier();
-        let found = classifier.lookup_with_parts(&self.flow, Some(&mut self.mask), &mut parts);
-        self.conjunction = parts;
+        let found = classifier.lookup_with_conjunctive_rules(
+            &self.flow,
+            Some(&mut self.mask),
+            &mut conjunctive_rules,
+        );
+        self.conjunction = conjunctive_rules;
         found
     }
 
@@ -197,7 +201,7 @@ impl<'a> Walk<'a> {
     /// Reports a look-up in the trace; later lines are nested below it.
     fn report_rule(&mut self, rule: &Arc<Rule>, table: u8) {
         let full = self.out.trace.as_ref().is_some_and(Trace::is_full);
-        let Some(text) = self.input.trace.filter(|_| !full) else { return };
+        let Some(text) = self.input.trace_format.filter(|_| !full) else { return };
         let (bridge, internal) = (self.bridge, self.bridge.tables.internal());
         let line = if Arc::ptr_eq(rule, &internal.miss) {
             "No match, and a \"packet-in\" is called for.".to_owned()

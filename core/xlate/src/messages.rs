@@ -1,4 +1,5 @@
-//! Messages of a walk: lines of its trace or, without a trace, lines for the log.
+//! Messages of a walk: lines of its trace or, without a trace, lines for the log. Without a received packet (when a megaflow is
+//! revalidated), only [`log_error`](Walk::log_error) logs.
 
 use crate::outcome::{Level, LogLine, Output};
 use crate::trace::{Cursor, LineKind, Trace};
@@ -17,11 +18,11 @@ macro_rules! report {
 }
 pub(crate) use report;
 
-/// Maximum number of log lines per translation; the log limits the rate anyway.
+/// Maximum number of log lines per translation. It bounds the memory of the lines; the log limits the rate.
 const LOG_LINES_MAX: usize = 100;
 
 /// The trace, if it is requested and not full.
-pub(crate) fn open_trace(out: &mut Output) -> Option<&mut Trace> {
+pub(crate) fn unfilled_trace(out: &mut Output) -> Option<&mut Trace> {
     out.trace.as_mut().filter(|trace| !trace.is_full())
 }
 
@@ -53,7 +54,7 @@ impl Walk<'_> {
     }
 
     pub(crate) fn report_actions(&mut self, kind: LineKind, title: &str, actions: &[Action]) {
-        if let (Some(trace), Some(text)) = (open_trace(self.out), self.input.trace) {
+        if let (Some(trace), Some(text)) = (unfilled_trace(self.out), self.input.trace_format) {
             let list = text.actions(self.bridge, actions);
             trace.report(kind, if title.is_empty() { list } else { format!("{title}: {list}") });
         }
@@ -70,6 +71,7 @@ impl Walk<'_> {
             let name = &self.bridge.name;
             let text = match level {
                 Level::Debug => format!("bridge {name}: {text}"),
+                // The log appends the flow.
                 Level::Warn | Level::Info => format!("{text} on bridge {name} while processing "),
             };
             self.push_log(LogLine { level, text, flow });
@@ -90,12 +92,12 @@ impl Walk<'_> {
         });
     }
 
-    /// Reports an error about this flow: in the trace if there is one, otherwise in the log.
+    /// Reports an error about this flow: in the trace if there is one, otherwise in the log if a received packet is translated.
     pub(crate) fn error_about(&mut self, flow: Flow, text: Arguments<'_>) {
         self.trace_or_log_about(flow, LineKind::Error, Level::Warn, text);
     }
 
-    /// Reports an error: in the trace if there is one, otherwise in the log.
+    /// Reports an error: in the trace if there is one, otherwise in the log if a received packet is translated.
     pub(crate) fn error(&mut self, text: Arguments<'_>) {
         self.trace_or_log(LineKind::Error, Level::Warn, text);
     }
@@ -105,12 +107,12 @@ impl Walk<'_> {
         self.push_log(LogLine { level: Level::Warn, text: text.to_string(), flow: self.committed.base });
     }
 
-    /// Reports that an action has no effect.
-    pub(crate) fn info(&mut self, text: Arguments<'_>) {
+    /// Reports that an action has no effect: as a warning in the trace, at level info in the log.
+    pub(crate) fn no_effect(&mut self, text: Arguments<'_>) {
         self.trace_or_log(LineKind::Warn, Level::Info, text);
     }
 
-    /// Reports debugging information.
+    /// Reports debugging information, like [`error`](Self::error).
     pub(crate) fn debug(&mut self, text: Arguments<'_>) {
         self.debug_as(LineKind::Detail, text);
     }

@@ -98,7 +98,7 @@ impl<'a> Walk<'a> {
             OfPort::ALL => self.flood(true, last),
             OfPort::CONTROLLER => self.output_controller(max_len, in_bucket),
             OfPort::NONE => {}
-            _ if port == in_port => self.info(format_args!("skipping output to input port")),
+            _ if port == in_port => self.no_effect(format_args!("skipping output to input port")),
             _ => self.output_port(port, options),
         }
     }
@@ -115,7 +115,7 @@ impl<'a> Walk<'a> {
             | OfPort::NONE => {
                 report!(self, Warn, "output_trunc does not support port: {port}");
             }
-            _ if port == in_port => self.info(format_args!("skipping output to input port")),
+            _ if port == in_port => self.no_effect(format_args!("skipping output to input port")),
             _ => {
                 let target = if port == OfPort::IN_PORT { in_port } else { port };
                 if self.bridge.datapath_port(target).is_none() {

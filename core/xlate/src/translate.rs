@@ -36,7 +36,7 @@ fn count_actions(actions: &[DpAction]) -> usize {
 /// Translates a packet.
 pub fn translate(snapshot: &Snapshot, input: &Input<'_>) -> Box<Output> {
     let initial = Flow { actset_output: OfPort::UNSET.0, ..*input.flow };
-    let mut out = Output::new(initial, input.trace.map(|_| Trace::default()));
+    let mut out = Output::new(initial, input.trace_format.map(|_| Trace::default()));
     match snapshot.bridge(input.bridge) {
         Some(bridge) => Walk::new(snapshot, input, bridge, &mut out).run_to_end(),
         None => out.error = Some(Failure::BridgeNotFound),

@@ -9,7 +9,7 @@ use crate::outcome::StatsTarget;
 use crate::snapshot::{Bridge, Port, Snapshot};
 use crate::walk::Walk;
 use bridge::tunnel::{self, Choice, Inherit, TunnelConfig};
-use dpif::{DpAction, SetField, TunnelSet};
+use dpif::{DpAction, SetField, SetTunnel};
 use flow::tlv::{Layout, OPTIONS_MAX};
 use flow::{Flow, Tlv, Tunnel};
 use units::{OfPort, PortNo};
@@ -145,7 +145,7 @@ impl Walk<'_> {
         if tunnel::is_tunnelled(&outer) && changed {
             self.committed.base.tunnel = outer;
             self.committed.base.tlv = Tlv::from_options(&options).unwrap_or(Tlv::NONE);
-            let set = TunnelSet { key: shown(outer, &config.kind), geneve_options: options };
+            let set = SetTunnel { key: shown(outer, &config.kind), geneve_options: options };
             self.out.actions.push(DpAction::Set(SetField::Tunnel(Box::new(set))));
         }
     }

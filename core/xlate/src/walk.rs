@@ -68,7 +68,7 @@ pub struct Input<'a> {
     /// Storage of frozen states.
     pub recirc: &'a dyn Recirc,
     /// If set, the translation returns a trace, whose parts this formatter writes.
-    pub trace: Option<&'a dyn TraceFormat>,
+    pub trace_format: Option<&'a dyn TraceFormat>,
 }
 
 /// The state of a translation.

@@ -19,14 +19,14 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
 
 fn show_one(switch: &Switch, interface: &str) -> Result<String, String> {
     let now = switch.clock.now();
-    let found = switch.datapaths.of_bridges().flat_map(|b| b.handler.bfd.show(Some(interface), now)).next();
+    let found = switch.datapaths.with_bridges().flat_map(|b| b.handler.bfd.show(Some(interface), now)).next();
     found.map(|(_, text)| text).ok_or_else(|| "no such bfd object".to_owned())
 }
 
 fn show_all(switch: &Switch) -> String {
     let now = switch.clock.now();
     let mut all: Vec<(String, String)> =
-        switch.datapaths.of_bridges().flat_map(|b| b.handler.bfd.show(None, now)).collect();
+        switch.datapaths.with_bridges().flat_map(|b| b.handler.bfd.show(None, now)).collect();
     all.sort();
     all.iter().map(|(name, text)| format!("---- {name} ----\n{text}")).collect()
 }

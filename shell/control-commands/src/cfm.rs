@@ -18,7 +18,7 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
 fn show(switch: &Switch, interface: Option<&str>) -> Result<String, String> {
     let now = switch.clock.now();
     let mut all: Vec<(String, String)> =
-        switch.datapaths.of_bridges().flat_map(|b| b.handler.cfm.show(interface, now)).collect();
+        switch.datapaths.with_bridges().flat_map(|b| b.handler.cfm.show(interface, now)).collect();
     if interface.is_some() && all.is_empty() {
         return Err("no such CFM object".to_owned());
     }

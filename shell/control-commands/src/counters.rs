@@ -28,11 +28,11 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
 pub(crate) fn usage(switch: &Switch) -> BTreeMap<String, u64> {
     let rules = switch.bridges.values().map(|b| b.ofproto.all_rules().count() as u64).sum();
     let ports = switch.bridges.values().map(|b| b.ports.len() as u64).sum();
-    let flows = switch.datapaths.of_bridges().map(|b| b.datapath.flow_count() as u64).sum();
+    let flows = switch.datapaths.with_bridges().map(|b| b.datapath.flow_count() as u64).sum();
     let all = [
         ("idl-cells-Open_vSwitch", switch.db.replica.cells() as u64),
         ("ports", ports),
-        ("revalidators", switch.datapaths.of_bridges().len() as u64),
+        ("revalidators", switch.datapaths.with_bridges().len() as u64),
         ("rules", rules),
         ("udpif keys", flows),
     ];

@@ -140,7 +140,7 @@ pub(crate) fn device<'a>(
     dp: &str,
     number: PortNo,
 ) -> Option<&'a mut Box<dyn Netdev>> {
-    let of_bridges = switch.datapaths.of_bridges().find(|b| b.name() == dp);
+    let of_bridges = switch.datapaths.with_bridges().find(|b| b.name() == dp);
     let Some(kind) = of_bridges.map(|b| b.datapath_type.as_str()) else {
         return switch.datapaths.unbridged_named_mut(dp)?.devices.get_mut(&number);
     };

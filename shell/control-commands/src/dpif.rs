@@ -92,7 +92,7 @@ fn show(switch: &Switch, format: Format) -> Reply {
     match format {
         Format::Text => {
             let mut text = String::new();
-            for backer in switch.datapaths.of_bridges() {
+            for backer in switch.datapaths.with_bridges() {
                 let stats = backer.datapath.stats(&backer.handler.command_settings.counts_when_cleared());
                 text += &format!("{}: hit:{} missed:{}\n", backer.name(), stats.hit, stats.missed);
                 for bridge in bridges_of(&backer.datapath_type) {
@@ -119,7 +119,7 @@ fn show(switch: &Switch, format: Format) -> Reply {
                     .collect();
                 [("stats".to_owned(), stats), ("bridges".to_owned(), bridges)].into_iter().collect()
             };
-            Reply::Json(switch.datapaths.of_bridges().map(|b| (b.name(), datapath(b))).collect())
+            Reply::Json(switch.datapaths.with_bridges().map(|b| (b.name(), datapath(b))).collect())
         }
     }
 }

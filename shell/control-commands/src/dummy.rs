@@ -32,7 +32,7 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
 
 /// Changes the number of a port in its dummy datapath.
 fn change_port_number(switch: &mut Switch, dp: &str, port: &str, wanted: &str) -> Result<String, String> {
-    let backer = switch.datapaths.of_bridges().find(|b| b.datapath_type == "dummy" && b.dp_name == dp);
+    let backer = switch.datapaths.with_bridges().find(|b| b.datapath_type == "dummy" && b.dp_name == dp);
     let backer = backer.ok_or("unknown datapath")?;
     let has_it = |b: &&openflow_service::Bridge| {
         b.config.datapath_type == backer.datapath_type

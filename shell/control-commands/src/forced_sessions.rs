@@ -20,7 +20,7 @@ pub(crate) fn force(
     };
     let now = switch.clock.now();
     let name = interface.map(String::as_str);
-    let any = switch.datapaths.of_bridges().fold(false, |any, backer| any | set(backer, name, forced, now));
+    let any = switch.datapaths.with_bridges().fold(false, |any, backer| any | set(backer, name, forced, now));
     match any || interface.is_none() {
         true => Ok("OK".to_owned()),
         false => Err(missing.to_owned()),

@@ -126,7 +126,7 @@ pub(crate) fn recent(switch: &Switch, filter: Option<Match>) -> Vec<FoundDrop<'_
 /// The selected packets, the newest first.
 fn find<'a>(switch: &'a Switch, selection: &Selection<'a>, options: &Options) -> Vec<FoundDrop<'a>> {
     let mut found = Vec::new();
-    for backer in switch.datapaths.of_bridges() {
+    for backer in switch.datapaths.with_bridges() {
         let meant = |port: u32| {
             let here = |(b, no): &(&Backer, PortNo)| std::ptr::eq(*b, backer) && no.0 == port;
             selection.any || selection.ports.iter().any(here)
@@ -252,7 +252,7 @@ fn selection<'a>(switch: &'a Switch, args: &[&String]) -> Result<Selection<'a>, 
         return selection_of(place, port, ports.collect());
     }
     let short = place.rsplit('@').next().unwrap_or(place);
-    let backer = switch.datapaths.of_bridges().find(|b| b.dp_name == short);
+    let backer = switch.datapaths.with_bridges().find(|b| b.dp_name == short);
     let backer = backer.ok_or_else(|| format!("{place}: unknown bridge or datapath"))?;
     let wanted = |no: PortNo| match port {
         Some(port) => port.parse() == Ok(no.0) || DatapathNames(backer).number(port) == Some(no),

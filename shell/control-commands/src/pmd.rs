@@ -45,7 +45,7 @@ pub(crate) fn execute(
         _ => {}
     }
     let cores = || {
-        let infos = switch.datapaths.of_bridges().flat_map(|b| b.workers.infos());
+        let infos = switch.datapaths.with_bridges().flat_map(|b| b.workers.infos());
         infos.filter(|p| p.core != CoreId::UNPINNED).map(|p| p.core.0).collect::<Vec<_>>()
     };
     if let Some(result) = pmd_impl::execute(name, args, &cores()) {

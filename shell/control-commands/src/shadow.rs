@@ -12,9 +12,9 @@ use unixctl::{Format, Reply};
 pub(crate) fn show(switch: &Switch, format: Format) -> Answer {
     let every = switch.limits.shadow_check;
     let reply = match format {
-        Format::Text => Reply::Text(switch.datapaths.of_bridges().map(|b| text(b, every)).collect()),
+        Format::Text => Reply::Text(switch.datapaths.with_bridges().map(|b| text(b, every)).collect()),
         Format::Json => {
-            Reply::Json(switch.datapaths.of_bridges().map(|b| (b.name(), object(b, every))).collect())
+            Reply::Json(switch.datapaths.with_bridges().map(|b| (b.name(), object(b, every))).collect())
         }
     };
     Answer::Now(Ok(reply))

@@ -65,8 +65,8 @@ pub(crate) fn step(switch: &mut Switch, wait: Wait) -> Result<String, Wait> {
 fn revalidate_all(switch: &mut Switch) -> bool {
     let now = switch.clock.now();
     switch.publish_changes();
-    for backer in switch.datapaths.of_bridges_mut() {
+    for backer in switch.datapaths.with_bridges_mut() {
         expire(backer, now);
     }
-    switch.paused || !switch.datapaths.of_bridges().any(|b| b.revalidator.is_behind())
+    switch.revalidation_paused || !switch.datapaths.with_bridges().any(|b| b.revalidator.is_behind())
 }

@@ -40,7 +40,7 @@ pub fn read_only(switch: &mut Switch, args: &[String]) -> Result<String, String>
 
 /// Publishes pending changes, so that a trace uses the current configuration.
 pub(crate) fn publish_all(switch: &mut Switch) {
-    for backer in switch.datapaths.of_bridges_mut().filter(|b| !b.changes.is_empty()) {
+    for backer in switch.datapaths.with_bridges_mut().filter(|b| !b.changes.is_empty()) {
         publish(backer, &mut switch.bridges, &switch.underlay);
     }
 }

@@ -120,7 +120,7 @@ fn translate_once(
         returns_side_effects: traced.packet.is_some(),
         dry_run: traced.packet.is_none(),
         recirc: &*backer.shared,
-        trace: Some(&words),
+        trace_format: Some(&words),
     };
     let view = snapshot.bridge(traced.bridge).filter(|_| traced.names);
     let view = view.map(BridgePortNames);

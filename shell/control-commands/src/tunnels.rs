@@ -45,7 +45,7 @@ fn tunnels(switch: &Switch) -> impl Iterator<Item = (&BridgePort, &TunnelConfig,
 
 fn show_ports(switch: &Switch, ends: bool) -> String {
     let mut out = "Listening ports:\n".to_owned();
-    for backer in switch.datapaths.of_bridges() {
+    for backer in switch.datapaths.with_bridges() {
         if ends {
             let published = backer.shared.published();
             for (listener, flow, mask) in published.snapshot.underlay.endpoints.flows() {

@@ -8,13 +8,13 @@ use units::Millis;
 
 pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answer {
     let now = switch.clock.now();
-    let backers = || switch.datapaths.of_bridges();
+    let backers = || switch.datapaths.with_bridges();
     match name {
         names::UPCALL_SHOW => backers().map(show).collect::<String>().into(),
         names::UPCALL_SET_FLOW_LIMIT => {
             let limit = number(args.first().map(String::as_str).unwrap_or_default());
             switch.limits.flows = Some(limit as usize);
-            switch.datapaths.of_bridges().for_each(|b| switch.limits.apply_flow_limits(b));
+            switch.datapaths.with_bridges().for_each(|b| switch.limits.apply_flow_limits(b));
             format!("set flow_limit to {limit}\n").into()
         }
         names::UPCALL_DISABLE_MEGAFLOWS | names::UPCALL_ENABLE_MEGAFLOWS => {
@@ -32,8 +32,8 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
             "Datapath dumping tersely using UFID enabled for supported datapaths".into()
         }
         names::REVALIDATOR_PAUSE | names::REVALIDATOR_RESUME => {
-            switch.paused = name == names::REVALIDATOR_PAUSE;
-            switch.datapaths.of_bridges().for_each(|b| b.revalidator.pause(switch.paused));
+            switch.revalidation_paused = name == names::REVALIDATOR_PAUSE;
+            switch.datapaths.with_bridges().for_each(|b| b.revalidator.pause(switch.revalidation_paused));
             "".into()
         }
         names::REVALIDATOR_PURGE => {
@@ -51,7 +51,7 @@ fn number(text: &str) -> u32 {
 }
 
 fn flush(switch: &mut Switch, now: Millis) {
-    switch.datapaths.of_bridges().for_each(|b| b.datapath.flow_flush(now));
+    switch.datapaths.with_bridges().for_each(|b| b.datapath.flow_flush(now));
 }
 
 fn show(backer: &Backer) -> String {

@@ -1,9 +1,9 @@
-//! `revalidator/verify`: translates every megaflow again and compares the results with the megaflows, while no change
-//! is pending.
+//! `revalidator/verify`: while no change is pending, translates every megaflow again, and compares the results with the
+//! megaflows.
 //!
 //! Sluice's own command. A difference is a bug of the switch (a translation did not record a dependency), or a megaflow
-//! that `dpctl/mod-flow` changed. Nothing is repaired, so that the difference can be examined. Tests end with this
-//! command.
+//! that `dpctl/mod-flow` changed. Nothing is repaired, so that the difference can be examined. Tests run this
+//! command at their end.
 //!
 //! The megaflows are compared in steps, one per turn of the main loop, so that the loop is not blocked.
 
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use switch::{Backer, Switch};
 use translation::compare;
 
-/// Number of megaflow indices per step: at about 5 µs per translation, a step takes at most 20 ms.
+/// Number of megaflow indices per step: at about 5 µs per translation, a step takes about 20 ms.
 const STEP: u32 = 4096;
 /// Maximum number of wrong megaflows that are listed for each datapath; all of them are counted.
 const LISTED: usize = 20;
@@ -21,14 +21,14 @@ const LISTED: usize = 20;
 /// Progress of the comparison.
 #[derive(Default)]
 pub struct Verify {
-    /// The position of the current datapath in the order of types.
+    /// The index of the current datapath, in the order of `datapath_type`.
     datapath: usize,
     /// The next megaflow index in that datapath.
     next: u32,
     found: BTreeMap<String, Comparison>,
 }
 
-/// Differences in a datapath.
+/// The result of the comparison for one datapath.
 #[derive(Default)]
 struct Comparison {
     right: u64,
@@ -37,21 +37,21 @@ struct Comparison {
 }
 
 impl Verify {
-    /// Runs one step. Returns the reply when all megaflows were compared.
+    /// Runs one step. Returns the reply when all megaflows were compared, otherwise the state for the next step, as `Err`.
     pub(crate) fn step(mut self, switch: &mut Switch) -> Result<String, Verify> {
         switch.publish_changes();
-        if !switch.paused && switch.datapaths.of_bridges().any(Backer::is_unsettled) {
+        if !switch.revalidation_paused && switch.datapaths.with_bridges().any(Backer::has_pending_changes) {
             return Err(self);
         }
-        let Some(backer) = switch.datapaths.of_bridges().nth(self.datapath) else { return Ok(self.text()) };
+        let Some(backer) = switch.datapaths.with_bridges().nth(self.datapath) else { return Ok(self.text()) };
         let found = self.found.entry(backer.name()).or_default();
         let mut step = Comparison::default();
         for flow in backer.datapath.flows_at(self.next..self.next + STEP) {
             step.compare_one(backer, &flow);
         }
-        if step.wrong > 0 && !switch.paused && backer.is_unsettled() {
-            // A learned address may have moved during the step: compare the same megaflows again when that change is
-            // revalidated.
+        if step.wrong > 0 && !switch.revalidation_paused && backer.has_pending_changes() {
+            // A learned address may have moved during the step: compare the same megaflows again when the
+            // megaflows that depend on it have been revalidated.
             return Err(self);
         }
         found.add(step);
@@ -75,14 +75,14 @@ impl Verify {
 
 impl Comparison {
     fn compare_one(&mut self, backer: &Backer, flow: &DpFlow) {
-        let finding = compare(&backer.handler, &backer.shared.published(), flow);
-        if !finding.is_wrong() {
+        let result = compare(&backer.handler, &backer.shared.published(), flow);
+        if !result.is_wrong() {
             self.right += 1;
             return;
         }
         self.wrong += 1;
         let did = actions_text(&flow.actions, &NoNames);
-        self.lines += &format!("  {}: does {did}, should do {}\n", ufid_text(flow.ufid), finding.wanted());
+        self.lines += &format!("  {}: does {did}, should do {}\n", ufid_text(flow.ufid), result.wanted());
     }
 
     fn add(&mut self, step: Comparison) {

@@ -356,7 +356,7 @@ impl Burst {
     /// # Safety
     ///
     /// `accept` stores no pointer, and does not change owner or segments of the packets.
-    pub(crate) unsafe fn retain_accepted(
+    pub(crate) unsafe fn free_rejected(
         &mut self,
         accept: impl Fn(*mut *mut sys::rte_mbuf, u16) -> u16,
     ) -> u64 {

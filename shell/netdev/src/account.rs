@@ -31,7 +31,7 @@ pub struct Account {
     pub busy: AtomicBool,
     /// How often the queue became busy.
     pub woken: AtomicU64,
-    /// Packets that were lost when the queue became busy.
+    /// Packets that were lost after the queue had become idle and until it became busy.
     pub first_burst_lost: AtomicU64,
     /// High watermark: the largest number of buffers that are posted for the queue.
     high: u32,

@@ -41,7 +41,7 @@ pub struct LinkModes {
 
 /// Offloads that a port performs when it sends. The switch performs all other requests before it passes the packet to the port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TxWork {
+pub struct TxOffloads {
     /// The checksum of an IPv4 header.
     pub ip_checksum: bool,
     /// The checksums of TCP and UDP.
@@ -52,10 +52,10 @@ pub struct TxWork {
     pub segmentation: bool,
 }
 
-impl TxWork {
+impl TxOffloads {
     /// The offloads of kernel devices: the kernel performs those that the device does not support.
-    pub const KERNEL: TxWork =
-        TxWork { ip_checksum: false, checksum: true, sctp_checksum: true, segmentation: true };
+    pub const KERNEL: TxOffloads =
+        TxOffloads { ip_checksum: false, checksum: true, sctp_checksum: true, segmentation: true };
 
     /// The offloads in the `status` column. Offloads for packets inside tunnels are never used.
     pub fn status(self) -> BTreeMap<String, String> {
@@ -107,7 +107,7 @@ pub struct Facts {
     /// The link's speed and modes.
     pub modes: LinkModes,
     /// Its offloads on transmission.
-    pub tx_work: TxWork,
+    pub tx_offloads: TxOffloads,
     /// Why the port is out of service, for the `error` column; `None` if it works.
     pub trouble: Option<String>,
     /// The `status` column without offloads: driver and versions.

@@ -3,7 +3,7 @@
 //! A device is identified by its index. Before a request by name, the name is looked up by the index. So if the device was replaced
 //! by another one of the same name, the port's device is reported as gone.
 
-use crate::device::{Facts, LinkModes, TxWork};
+use crate::device::{Facts, LinkModes, TxOffloads};
 use crate::error::{NetdevError, errno_of};
 use crate::ethtool;
 use crate::linux::ifreq;
@@ -118,7 +118,7 @@ impl KernelDevice {
             link_resets: u64::from(link.carrier_changes.wrapping_sub(self.carrier_changes_at_open)),
             modes: ifreq::ethtool_settings(&link.name)
                 .map_or_else(|_| LinkModes::default(), |s| ethtool::modes(&s)),
-            tx_work: TxWork::KERNEL,
+            tx_offloads: TxOffloads::KERNEL,
             trouble: None,
             status: ifreq::ethtool_driver(&link.name)
                 .map_or_else(|_| BTreeMap::new(), |d| ethtool::driver(&d)),

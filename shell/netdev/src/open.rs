@@ -53,11 +53,13 @@ const REAL_TYPES: [(&str, Class); 8] = [
 ];
 const DUMMY_TYPES: [&str; 3] = ["dummy", "dummy-internal", "dummy-pmd"];
 
-/// Opens ports. The switch has one `Netdevs`, because device names are unique in the switch, and because dummies are numbered.
+/// Opens the devices of ports, and knows the open dummies. The switch has one `Netdevs`, because device names are unique in the switch, and
+/// because dummies are numbered.
 #[derive(Default)]
 pub struct Netdevs {
     dummy: DummyLevel,
-    dummies_made: u32,
+    /// The number of the next dummy.
+    next_dummy: u32,
     dummies: Vec<DummyHandle>,
     /// Number of entries of `dummies` at which closed ones are removed from the list.
     cleanup_at: usize,
@@ -69,10 +71,10 @@ pub struct Netdevs {
 }
 
 impl Netdevs {
-    /// Creates the opener; `dummy`: the types that are opened as dummies.
+    /// `dummy`: the types that are opened as dummies.
     pub fn new(dummy: DummyLevel) -> Netdevs {
         // Dummies are numbered from 1: number 0 is the datapath's own port.
-        Netdevs { dummy, dummies_made: 1, ..Netdevs::default() }
+        Netdevs { dummy, next_dummy: 1, ..Netdevs::default() }
     }
 
     /// Sets a callback. Devices opened from now on call it from their own threads when [`Netdev::change_seq`] or
@@ -121,7 +123,7 @@ impl Netdevs {
     }
 
     /// Opens device `name` of type `kind` (empty: `system`) and applies its options. If only the options are invalid, the
-    /// error is returned with the device, which uses the valid options.
+    /// error is returned with the device, which uses the valid options; a device of type `afxdp` or `dpdk` is not opened then.
     pub fn open(
         &mut self,
         name: &str,
@@ -159,8 +161,8 @@ impl Netdevs {
                 return Ok((Box::new(device), refused));
             }
             Some(Class::Dummy) => {
-                let dummy = Dummy::new(name, kind, self.dummies_made, &self.dummy_changes)?;
-                self.dummies_made += 1;
+                let dummy = Dummy::new(name, kind, self.next_dummy, &self.dummy_changes)?;
+                self.next_dummy += 1;
                 if self.dummies.len() >= self.cleanup_at {
                     self.dummies.retain(DummyHandle::is_open);
                     self.cleanup_at = 2 * self.dummies.len() + 16;
@@ -173,7 +175,7 @@ impl Netdevs {
         Ok((device, refused))
     }
 
-    /// The names of devices that are not [watched](Netdev::is_watched) and may have changed since the last call.
+    /// The names of dummies that may have changed since the last call. They are not [watched](Netdev::is_watched).
     pub fn take_changed(&self) -> BTreeSet<Arc<str>> {
         self.dummy_changes.take_changed()
     }

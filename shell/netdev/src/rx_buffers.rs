@@ -98,7 +98,7 @@ pub struct QueueUse {
     pub busy: bool,
     /// How often it became busy.
     pub woken: u64,
-    /// Packets that were lost when it became busy, because only the low watermark was posted.
+    /// Packets that were lost until it became busy, because only the low watermark was posted.
     pub first_burst_lost: u64,
     /// Packets for which there was no buffer, including those of `first_burst_lost`.
     pub lost: u64,

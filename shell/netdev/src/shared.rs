@@ -78,7 +78,7 @@ impl Shared {
         }
         let (offload, bytes) = (frame.offload(), frame.bytes());
         offload.gso.is_some()
-            && offload.longest(bytes) > longest(bytes, self.mtu.load(Ordering::Relaxed) as usize)
+            && offload.longest_segment(bytes) > longest(bytes, self.mtu.load(Ordering::Relaxed) as usize)
     }
 
     /// The file descriptor.

@@ -1,8 +1,9 @@
 //! `tap` and `internal`: a TAP device that the switch creates. Its other side is the host's network stack.
 //!
-//! The device is deleted when the port is closed, even if a worker still holds a queue, so its name is free again at once. If
-//! the process ends without closing the port, the device stays with its addresses and routes, and the next process attaches to it.
-//! The port receives the packets that the host sends, so the kernel's receive and transmit counters are swapped.
+//! The device is deleted when the port is closed, even if a worker still holds a queue, so its name is free again at once ([`Deletions`] may
+//! delete several devices together; a device that was renamed or moved is deleted when its last queue is dropped). If the process ends without
+//! closing the port, the device stays with its addresses and routes, and the next process attaches to it. The port receives the packets that the
+//! host sends, so the kernel's receive and transmit counters are swapped.
 //!
 //! The host may move the device to another network namespace, which rtnetlink does not reach. The port continues to work,
 //! and reports the facts that were read last and its own counters. Such a device is deleted when the process ends, because the next process
@@ -43,12 +44,13 @@ pub struct Tap {
     last_facts: Facts,
     /// How often the facts were read. They are read after each notification of the kernel about the device.
     facts_read: Arc<AtomicU32>,
-    accounts: Accounts,
+    /// Charges received frames to a pool, if the port shares one.
+    pool_accounts: Accounts,
     deletions: Deletions,
     /// Whether the host moved the device to another network namespace.
     moved: bool,
     /// Set before the process ends: the device stays when the port is dropped.
-    leaves_device: bool,
+    keeps_device: bool,
 }
 
 impl Tap {
@@ -62,9 +64,9 @@ impl Tap {
         let device = KernelDevice::find(name).map_err(error)?;
         let last_facts = device.facts()?;
         tun::set_persistent(&fd, true).map_err(error)?;
-        let (kind, shared, accounts) = (kind.to_owned(), Shared::new(fd), Accounts::default());
+        let (kind, shared, pool_accounts) = (kind.to_owned(), Shared::new(fd), Accounts::default());
         let (facts_read, deletions) = (Arc::default(), deletions.clone());
-        let (rx_taken, moved, leaves_device) = (false, false, false);
+        let (rx_taken, moved, keeps_device) = (false, false, false);
         Ok(Tap {
             device,
             kind,
@@ -72,10 +74,10 @@ impl Tap {
             rx_taken,
             last_facts,
             facts_read,
-            accounts,
+            pool_accounts,
             deletions,
             moved,
-            leaves_device,
+            keeps_device,
         })
     }
 
@@ -91,7 +93,7 @@ impl Tap {
 impl Drop for Tap {
     fn drop(&mut self) {
         self.shared.end();
-        if self.leaves_device {
+        if self.keeps_device {
             return;
         }
         // In another namespace the index may belong to another device, so the name is compared, too. A device that was
@@ -106,6 +108,7 @@ impl Drop for Tap {
 }
 
 impl Netdev for Tap {
+    // The methods that only need `device` and `kind`.
     settings_in_the_kernel!();
 
     fn take_rx_queues(&mut self) -> Vec<RxHandle> {
@@ -113,10 +116,10 @@ impl Netdev for Tap {
             return Vec::new();
         }
         let queue = TapRx { shared: Arc::clone(&self.shared), posted: Posted::new(1) };
-        vec![RxHandle { queue: self.accounts.wrap(Box::new(queue)), poll_fd: Some(self.shared.fd()) }]
+        vec![RxHandle { queue: self.pool_accounts.wrap(Box::new(queue)), poll_fd: Some(self.shared.fd()) }]
     }
     fn tx_queue(&self) -> Box<dyn TxQueue> {
-        let down = DownState { facts_read: Arc::clone(&self.facts_read), refused: None };
+        let down = DownState { facts_read: Arc::clone(&self.facts_read), pause: None };
         Box::new(TapTx { shared: Arc::clone(&self.shared), refused: Vec::new(), down })
     }
     fn facts(&mut self) -> Result<Facts, NetdevError> {
@@ -136,10 +139,11 @@ impl Netdev for Tap {
         }
     }
     fn kernel_counters(&self) -> Option<KernelCounters> {
+        // The kernel counts at the host's end of the device.
         Some(self.shared.own_drops(true))
     }
     fn keep_device(&mut self) {
-        self.leaves_device = !self.moved;
+        self.keeps_device = !self.moved;
     }
     fn stats(&mut self) -> Result<Stats, NetdevError> {
         let mut stats = match self.device.link() {
@@ -152,15 +156,15 @@ impl Netdev for Tap {
     }
     fn set_rx_buffers(&mut self, wanted: &RxBuffers) -> Result<bool, NetdevError> {
         wanted.check(self.device.name(), "a tap device has a queue of its own")?;
-        let changed = self.accounts.set(wanted);
+        let changed = self.pool_accounts.set(wanted);
         if changed {
-            self.accounts.clear();
+            self.pool_accounts.clear();
             self.rx_taken = false;
         }
         Ok(changed)
     }
     fn rx_buffers(&self) -> Vec<QueueUse> {
-        self.accounts.usage()
+        self.pool_accounts.usage()
     }
 }
 
@@ -175,7 +179,7 @@ impl RxQueue for TapRx {
         let (before, mut bytes) = (out.len(), 0);
         let want = max.min(BATCH).min(READS);
         let fd = self.shared.fd();
-        for turn in 0..want {
+        for n in 0..want {
             if self.shared.ended() || !self.posted.fill(pool, 1) {
                 break;
             }
@@ -199,8 +203,9 @@ impl RxQueue for TapRx {
                 }
                 None => result.dropped += 1,
             }
+            // Each read is a burst of one frame.
             self.posted.end_of_burst(pool);
-            result.more = turn + 1 == want;
+            result.more = n + 1 == want;
         }
         self.shared.count_rx((out.len() - before) as u64, bytes);
         self.shared.count_rx_dropped(u64::from(result.dropped));
@@ -217,17 +222,17 @@ impl RxQueue for TapRx {
 struct DownState {
     facts_read: Arc<AtomicU32>,
     /// The value of `facts_read` before the last frame that the device refused, and the end of the pause; `None`: no pause.
-    refused: Option<(u32, Instant)>,
+    pause: Option<(u32, Instant)>,
 }
 
 impl DownState {
     /// Whether frames must be dropped now.
     fn is_pausing(&mut self) -> bool {
-        let Some((facts_read, end)) = self.refused else { return false };
+        let Some((facts_read, end)) = self.pause else { return false };
         if self.facts_read.load(Ordering::Relaxed) != facts_read || Instant::now() >= end {
-            self.refused = None;
+            self.pause = None;
         }
-        self.refused.is_some()
+        self.pause.is_some()
     }
 }
 
@@ -250,7 +255,7 @@ impl TapTx {
             }
             Err(e) if e.raw_os_error() == Some(EMSGSIZE) => return result.too_long += 1,
             Err(e) if e.raw_os_error() == Some(EIO) => {
-                self.down.refused = Some((facts_read, Instant::now() + DOWN_PAUSE));
+                self.down.pause = Some((facts_read, Instant::now() + DOWN_PAUSE));
             }
             // The device's queue is full.
             Err(_) => {}

@@ -84,7 +84,7 @@ fn a_dummy_with_a_segment_size_receives_and_sends_long_pieces() {
     let gso = batch[0].offload().gso;
     assert_eq!(gso, Some(Gso { kind: GsoKind::Tcp4, size: 500, ecn: false }));
     assert!(!batch[1].has_offload_state() && batch[1].bytes() == tcp_packet(500));
-    assert!(port.facts().unwrap().tx_work.segmentation);
+    assert!(port.facts().unwrap().tx_offloads.segmentation);
     for pieces in [1, 3] {
         let before = port.stats().unwrap().tx_packets;
         port.tx_queue().tx(&mut batch[..1].iter().map(|f| pool.copy_of(f).unwrap()).collect());

@@ -1,9 +1,9 @@
 //! In-band control: hidden flows through which the switch reaches its controllers and database managers over the bridge itself, whatever
 //! flows a controller adds, and also before a controller has added any.
 //!
-//! The flows forward with NORMAL: DHCP and ARP of the bridge's own device, ARP of the next hops towards the controllers and of the
-//! controllers, and TCP from and to the controllers' ports. Another rule (in `xlate`) delivers DHCP answers to the bridge's own device.
-//! Only IPv4 is supported, as in Open vSwitch.
+//! Controllers and managers are the *remotes*. The flows forward with NORMAL: DHCP and ARP of the bridge's own device, ARP of the remotes and of
+//! the next hops towards them, and TCP from and to the remotes' ports. Another rule (in `xlate`) delivers DHCP answers to the bridge's own
+//! device. Only IPv4 is supported, as in Open vSwitch.
 
 use flow::{Flow, Mac, Match};
 use openflow::FlowMod;
@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use units::{Millis, OfPort};
 
-/// Lowest priority of the flows, above all priorities of OpenFlow. Each kind of flow has its own priority from here on, which
-/// distinguishes the kinds in `bridge/dump-flows`.
+/// Lowest priority of the flows, above all priorities of OpenFlow. Each kind of flow has its own priority, this one plus the number of
+/// the kind, which distinguishes the kinds in `bridge/dump-flows`.
 const PRIORITY: u32 = 180_000;
 
 /// ARP operation "request" (RFC 826).
@@ -47,7 +47,8 @@ pub struct InBand {
 }
 
 impl InBandInput {
-    /// The flows, with their priorities.
+    /// The flows, with their priorities. Numbers of kinds: 0 DHCP, 1 and 2 ARP of the own device, 3 and 4 of next hops, 5 and 6 of remotes,
+    /// 7 and 8 TCP to and from remotes.
     pub fn flows(&self) -> Vec<(FlowMod, u32)> {
         let mut flows = Vec::new();
         if self.remotes.is_empty() {
@@ -136,7 +137,7 @@ fn dhcp_of(local: Mac) -> Match {
     Match::new(&flow, &mask)
 }
 
-/// ARP packets with this operation.
+/// ARP packets with this operation, and with the fields of `flow` under `mask`.
 fn arp(operation: u8, flow: Flow, mask: Flow) -> Match {
     of_type(ethertype::ARP, operation, flow, mask)
 }
@@ -145,6 +146,7 @@ fn tcp(flow: Flow, mask: Flow) -> Match {
     of_type(ethertype::IPV4, ipproto::TCP, flow, mask)
 }
 
+/// Packets of this type, and with the fields of `flow` under `mask`. For ARP, `nw_proto` is the operation, as in OpenFlow.
 fn of_type(dl_type: u16, nw_proto: u8, flow: Flow, mask: Flow) -> Match {
     let mask = Flow { dl_type: u16::MAX, nw_proto: u8::MAX, ..mask };
     Match::new(&Flow { dl_type, nw_proto, ..flow }, &mask)

@@ -166,7 +166,7 @@ impl Backer {
     }
 
     /// Whether some megaflows may be outdated, because a change of the tables has not been revalidated yet.
-    pub fn is_unsettled(&self) -> bool {
+    pub fn has_pending_changes(&self) -> bool {
         !self.changes.is_empty() || self.revalidator.is_behind() || self.shared.live.is_ahead()
     }
 

@@ -42,7 +42,7 @@ impl Switch {
         self.limits.tx_hold = TX_FLUSH_INTERVAL.number(config) as u32;
         self.configure_vlans(config);
         self.configure_polling(config);
-        for backer in self.datapaths.of_bridges() {
+        for backer in self.datapaths.with_bridges() {
             self.limits.apply_flow_limits(backer);
             backer.datapath.set_flow_cache(self.limits.cache);
             backer.datapath.set_shadow_check(self.limits.shadow_check);
@@ -60,7 +60,7 @@ impl Switch {
         if vlans != self.limits.vlans {
             self.limits.vlans = vlans;
             let now = self.clock.now();
-            for backer in self.datapaths.of_bridges() {
+            for backer in self.datapaths.with_bridges() {
                 backer.datapath.set_vlan_limit(vlans);
                 backer.datapath.flow_flush(now);
             }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 pub struct Datapaths {
     /// The exporters of all bridges.
     pub exporters: Arc<Exporters>,
-    /// The datapaths of bridges, by type.
-    of_bridges: BTreeMap<String, Backer>,
+    /// The datapaths that bridges use, by type.
+    with_bridges: BTreeMap<String, Backer>,
     /// The datapaths created by commands, by full name.
     unbridged: BTreeMap<String, UnbridgedDatapath>,
 }
@@ -20,17 +20,17 @@ pub struct Datapaths {
 impl Datapaths {
     /// No datapaths.
     pub(crate) fn new(exporters: Arc<Exporters>) -> Datapaths {
-        Datapaths { exporters, of_bridges: BTreeMap::new(), unbridged: BTreeMap::new() }
+        Datapaths { exporters, with_bridges: BTreeMap::new(), unbridged: BTreeMap::new() }
     }
 
     /// The datapath that bridges of a type use.
     pub fn of(&self, datapath_type: &str) -> Option<&Backer> {
-        self.of_bridges.get(datapath_type)
+        self.with_bridges.get(datapath_type)
     }
 
     /// Like [`of`](Self::of), mutable.
     pub fn of_mut(&mut self, datapath_type: &str) -> Option<&mut Backer> {
-        self.of_bridges.get_mut(datapath_type)
+        self.with_bridges.get_mut(datapath_type)
     }
 
     /// The datapath that a bridge uses.
@@ -43,34 +43,34 @@ impl Datapaths {
         self.of_mut(&bridge.config.datapath_type)
     }
 
-    /// The datapaths of bridges, by type.
-    pub fn of_bridges(&self) -> impl ExactSizeIterator<Item = &Backer> {
-        self.of_bridges.values()
+    /// The datapaths that bridges use, by type.
+    pub fn with_bridges(&self) -> impl ExactSizeIterator<Item = &Backer> {
+        self.with_bridges.values()
     }
 
-    /// Like [`of_bridges`](Self::of_bridges), mutable.
-    pub fn of_bridges_mut(&mut self) -> impl Iterator<Item = &mut Backer> {
-        self.of_bridges.values_mut()
+    /// Like [`with_bridges`](Self::with_bridges), mutable.
+    pub fn with_bridges_mut(&mut self) -> impl Iterator<Item = &mut Backer> {
+        self.with_bridges.values_mut()
     }
 
     /// The datapath of bridges, if there is exactly one.
     pub fn only(&self) -> Option<&Backer> {
-        self.of_bridges.values().next().filter(|_| self.of_bridges.len() == 1)
+        self.with_bridges.values().next().filter(|_| self.with_bridges.len() == 1)
     }
 
     /// The types of the bridges' datapaths.
     pub fn kinds(&self) -> Vec<String> {
-        self.of_bridges.keys().cloned().collect()
+        self.with_bridges.keys().cloned().collect()
     }
 
     /// All datapaths.
     pub fn all(&self) -> impl Iterator<Item = &Backer> {
-        self.of_bridges.values().chain(self.unbridged.values().map(|u| &u.backer))
+        self.with_bridges.values().chain(self.unbridged.values().map(|u| &u.backer))
     }
 
     /// Like [`all`](Self::all), mutable.
     pub fn all_mut(&mut self) -> impl Iterator<Item = &mut Backer> {
-        self.of_bridges.values_mut().chain(self.unbridged.values_mut().map(|u| &mut u.backer))
+        self.with_bridges.values_mut().chain(self.unbridged.values_mut().map(|u| &mut u.backer))
     }
 
     /// The datapaths created by commands.
@@ -95,7 +95,7 @@ impl Datapaths {
 
     /// Adds the datapath of a type for bridges.
     pub(crate) fn add(&mut self, backer: Backer) {
-        self.of_bridges.insert(backer.datapath_type.clone(), backer);
+        self.with_bridges.insert(backer.datapath_type.clone(), backer);
     }
 
     /// Adds a datapath created by a command.
@@ -110,12 +110,12 @@ impl Datapaths {
 
     /// Removes the datapaths of types that no bridge has.
     pub(crate) fn retain_used(&mut self, bridges: &BTreeMap<String, Bridge>) {
-        self.of_bridges.retain(|kind, _| bridges.values().any(|b| b.config.datapath_type == *kind));
+        self.with_bridges.retain(|kind, _| bridges.values().any(|b| b.config.datapath_type == *kind));
     }
 
     /// Removes the datapaths of bridges and ends the exporters.
     pub(crate) fn close(&mut self) {
-        self.of_bridges.clear();
+        self.with_bridges.clear();
         self.exporters.close();
     }
 }

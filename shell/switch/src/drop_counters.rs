@@ -34,7 +34,7 @@ static VERIFIED: OnceLock<[PublishedCounter; ChecksumCounter::COUNT]> = OnceLock
 
 /// Updates the coverage counters. Must be called before they are shown and before each sample of their rates.
 pub fn publish_drops(switch: &Switch) {
-    let tallies: Vec<Tally> = switch.datapaths.of_bridges().map(|b| b.datapath.tally()).collect();
+    let tallies: Vec<Tally> = switch.datapaths.with_bridges().map(|b| b.datapath.tally()).collect();
     let sum = |of: &dyn Fn(&Tally) -> u64| tallies.iter().map(of).sum::<u64>();
     let drops =
         DROPS.get_or_init(|| DropReason::ALL.iter().map(|r| PublishedCounter::new(r.name())).collect());

@@ -94,21 +94,21 @@ impl Switch {
     pub(crate) fn configure_polling(&mut self, config: &BTreeMap<String, String>) {
         let polling = read_pmd_settings(config);
         log_changes(&self.poll.polling, &polling);
-        for backer in self.datapaths.of_bridges_mut() {
+        for backer in self.datapaths.with_bridges_mut() {
             backer.workers.configure(&polling);
         }
         self.poll.polling = polling;
         let mut faults = Vec::new();
         let sleep = read_sleep(config, &mut faults);
         if sleep != self.poll.sleep {
-            self.datapaths.of_bridges_mut().for_each(|b| b.workers.set_sleep(&sleep));
+            self.datapaths.with_bridges_mut().for_each(|b| b.workers.set_sleep(&sleep));
             self.poll.sleep = sleep;
         }
         let text = PMD_LATENCY_TARGET.get(config).unwrap_or_default();
         let note = |why| faults.push(format!("{}: {why}", PMD_LATENCY_TARGET.key));
         let target = LatencyTarget::parse_with_warnings(text, note);
         if target != self.poll.latency {
-            self.datapaths.of_bridges_mut().for_each(|b| b.workers.set_latency(&target));
+            self.datapaths.with_bridges_mut().for_each(|b| b.workers.set_latency(&target));
             self.poll.latency = target;
         }
         self.log_sleep_faults(faults);

@@ -93,7 +93,7 @@ impl Switch {
             return;
         }
         // The steps change learning tables long before the changes are published, so all megaflows are marked as outdated first.
-        self.datapaths.of_bridges().for_each(|b| b.shared.live.note(Changes::everything()));
+        self.datapaths.with_bridges().for_each(|b| b.shared.live.note(Changes::everything()));
         let (leave, stay): (Vec<_>, Vec<_>) = steps
             .iter()
             .partition(|step| matches!(step, Step::RemoveInterface { .. } | Step::RemoveBridge { .. }));
@@ -112,7 +112,7 @@ impl Switch {
         self.datapaths.retain_used(&self.bridges);
         let default = DatapathConfig::default();
         let shared_rx = Shape::read(&desired.other_config);
-        for backer in self.datapaths.of_bridges_mut() {
+        for backer in self.datapaths.with_bridges_mut() {
             // With `--enable-dummy=system` the row of type `system` configures the dummy datapath.
             let is_own = |kind: &str| self.options.datapath_type(kind) == Some(&backer.datapath_type);
             let row = desired.datapaths.iter().find(|(kind, _)| is_own(kind));
@@ -143,7 +143,7 @@ impl Switch {
 
     /// Begins to translate packets and to connect to controllers, after flows have been restored.
     fn begin_to_forward(&mut self) {
-        for backer in self.datapaths.of_bridges() {
+        for backer in self.datapaths.with_bridges() {
             backer.datapath.set_handler(Arc::clone(&backer.handler) as Arc<dyn dpif::UpcallHandler>);
         }
         let now = self.clock.now();
@@ -154,7 +154,7 @@ impl Switch {
 
     /// Marks everything as changed, so that new snapshots are published and all megaflows revalidated.
     pub fn mark_all_dirty(&mut self) {
-        self.datapaths.of_bridges_mut().for_each(|b| b.changed());
+        self.datapaths.with_bridges_mut().for_each(|b| b.changed());
     }
 }
 

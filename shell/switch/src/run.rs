@@ -118,7 +118,7 @@ impl Switch {
             busy |= self.run_port_sessions();
             busy |= self.run_link_aggregation();
             busy |= self.run_trees();
-            if busy || self.datapaths.of_bridges().any(|b| !b.changes.is_empty()) {
+            if busy || self.datapaths.with_bridges().any(|b| !b.changes.is_empty()) {
                 polls += 1;
             } else if waiting {
                 std::thread::yield_now();
@@ -133,7 +133,7 @@ impl Switch {
     /// Publishes changes and hands them to the revalidator; in dummy mode revalidation is complete afterwards.
     pub fn publish_changes(&mut self) {
         let now = self.clock.now();
-        for backer in self.datapaths.of_bridges_mut() {
+        for backer in self.datapaths.with_bridges_mut() {
             backer.take_live_changes();
             let changes = std::mem::take(&mut backer.changes);
             if !changes.is_empty() {
@@ -323,9 +323,9 @@ impl Switch {
     fn run_expiry(&mut self, now: Millis) {
         self.datapaths.all_mut().for_each(connections::run_flushes);
         self.datapaths.all().for_each(connections::allocate_ahead);
-        if now.since(self.last.idle) >= IDLE_INTERVAL && !self.paused {
+        if now.since(self.last.idle) >= IDLE_INTERVAL && !self.revalidation_paused {
             self.last.idle = now;
-            for backer in self.datapaths.of_bridges_mut() {
+            for backer in self.datapaths.with_bridges_mut() {
                 expire(backer, now);
             }
         }
@@ -342,7 +342,7 @@ impl Switch {
             fragments::report(&backer.datapath);
         }
         self.datapaths.unbridged().for_each(|m| m.backer.datapath.maintain(now));
-        self.datapaths.of_bridges().for_each(|b| b.shared.expire_frozen());
+        self.datapaths.with_bridges().for_each(|b| b.shared.expire_frozen());
         for bridge in self.bridges.values_mut().filter(|b| b.unfinished.commit.is_none()) {
             let Some(backer) = self.datapaths.of_bridge_mut(bridge) else { continue };
             if bridge.ofproto.next_deadline() <= now {
@@ -402,7 +402,7 @@ impl Switch {
         if let Some(kernel) = &self.underlay.kernel {
             kernel.wait(set);
         }
-        self.datapaths.of_bridges().for_each(|b| b.workers.wait(set));
+        self.datapaths.with_bridges().for_each(|b| b.workers.wait(set));
         self.datapaths.unbridged().for_each(|m| m.backer.workers.wait(set));
         for bridge in self.bridges.values() {
             if bridge.can_continue() {
@@ -421,7 +421,7 @@ impl Switch {
             set.deadline(self.last.expiry + EXPIRY_INTERVAL);
             set.deadline(self.last.idle + IDLE_INTERVAL);
         }
-        let timers = self.datapaths.of_bridges().filter_map(|b| b.timers.deadline());
+        let timers = self.datapaths.with_bridges().filter_map(|b| b.timers.deadline());
         let protocols = timers.chain(self.session_deadlines()).chain(self.bond_deadlines());
         let protocols = protocols.chain(self.sampling_deadline());
         protocols.for_each(|deadline| set.deadline(deadline));

@@ -35,7 +35,7 @@ impl Switch {
     /// Applies the settings of all bridges' exporters. Exporters whose settings are unchanged continue without interruption.
     pub(crate) fn configure_sampling(&mut self, desired: &Desired) {
         let explicit = EXPLICIT_SAMPLED_DROPS.flag_of(&desired.other_config);
-        for backer in self.datapaths.of_bridges_mut() {
+        for backer in self.datapaths.with_bridges_mut() {
             if std::mem::replace(&mut backer.next.snapshot.explicit_sampled_drops, explicit) != explicit {
                 backer.changed();
             }

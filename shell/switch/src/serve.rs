@@ -134,7 +134,7 @@ impl Switch {
             returns_side_effects: true,
             dry_run: false,
             recirc: &*backer.shared,
-            trace: None,
+            trace_format: None,
         };
         let other = from.tables.map(|tables| with_tables(&published.snapshot, from.bridge, tables));
         let snapshot = other.as_ref().unwrap_or(&published.snapshot);
@@ -238,7 +238,7 @@ impl Host for RestOfSwitch<'_> {
         // In dummy mode revalidation is complete before anything else happens. While revalidation is suspended by a
         // command, waiting for it would never end.
         let backer = self.switch.datapaths.of(&self.datapath_type);
-        let waits = !self.switch.options.dummy_mode() && !self.switch.paused;
+        let waits = !self.switch.options.dummy_mode() && !self.switch.revalidation_paused;
         !waits || backer.is_none_or(|b| b.revalidator.is_done(version))
     }
 

@@ -72,7 +72,7 @@ impl Switch {
             SideEffect::Release(packets) => self.release(kind, &packets),
             SideEffect::Suspect(suspect) => {
                 if let Some(backer) = self.datapaths.of(kind) {
-                    confirm(&backer.handler, &backer.datapath, backer.is_unsettled(), &suspect, now);
+                    confirm(&backer.handler, &backer.datapath, backer.has_pending_changes(), &suspect, now);
                 }
             }
         }

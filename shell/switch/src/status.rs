@@ -125,7 +125,7 @@ impl Switch {
 
     /// Records the active link of each bond in the database, so that the bond uses the same link after a restart.
     fn bond_rows(&self, wanted: &mut Vec<RowValues>) {
-        let bonds = self.datapaths.of_bridges().flat_map(|b| &b.link_aggregation.bonds);
+        let bonds = self.datapaths.with_bridges().flat_map(|b| &b.link_aggregation.bonds);
         for (key, bond) in bonds {
             let mac = bond.bond.active_mac();
             if mac == Mac::default() {
@@ -179,7 +179,7 @@ impl Switch {
         if self.status.statistics.is_none() && now.since(self.last.statistics) >= interval {
             self.last.statistics = now;
             self.status.statistics = Some(StatisticsPosition::default());
-            self.datapaths.of_bridges().for_each(|backer| backer.datapath.maintain(now));
+            self.datapaths.with_bridges().for_each(|backer| backer.datapath.maintain(now));
             self.bridges.values().for_each(|bridge| crate::mirrors::rows(bridge, wanted));
         }
         let Some(StatisticsPosition { bridge: mut name, mut after }) = self.status.statistics.take() else {
@@ -381,7 +381,7 @@ fn device_row(port: &BridgePort) -> RowValues {
             row.set("mtu", Datum::scalar(i64::from(f.mtu)));
             row.set("duplex", optional(f.modes.full_duplex.map(|full| if full { "full" } else { "half" })));
             row.set("link_speed", optional(f.modes.speed_mbps.map(|mbps| i64::from(mbps) * 1_000_000)));
-            let mut status = f.tx_work.status();
+            let mut status = f.tx_offloads.status();
             status.extend(f.status.clone());
             row.strings("status", &status);
         }

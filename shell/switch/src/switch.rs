@@ -53,7 +53,7 @@ pub struct Switch {
     /// When periodic work was last done.
     pub(crate) last: Periodic,
     /// Revalidation is suspended until `revalidator/resume`.
-    pub paused: bool,
+    pub revalidation_paused: bool,
     /// State to be written to the database.
     pub status: StatusDue,
     /// Progress of the start of the switch.
@@ -182,7 +182,7 @@ impl Switch {
             limits: Limits::default(),
             next_bridge: 1,
             last: Periodic { expiry: now, idle: now, ..Periodic::default() },
-            paused: false,
+            revalidation_paused: false,
             status: StatusDue::default(),
             start: Start { configured: false, restoring: true },
             findings: Findings::default(),
@@ -212,7 +212,7 @@ impl Switch {
             backer.workers.set_watch(self.poll.watch);
             backer.datapath.set_vlan_limit(self.limits.vlans);
             self.limits.apply_flow_limits(&backer);
-            backer.revalidator.pause(self.paused);
+            backer.revalidator.pause(self.revalidation_paused);
             backer.datapath.set_flow_cache(self.limits.cache);
             if self.start.restoring {
                 backer.datapath.clear_handler();

@@ -138,7 +138,7 @@ fn text(snapshot: &Snapshot) -> String {
 fn published(switch: &mut Switch) -> Vec<String> {
     let Switch { datapaths, bridges, underlay, .. } = switch;
     datapaths
-        .of_bridges_mut()
+        .with_bridges_mut()
         .map(|backer| {
             publish(backer, bridges, underlay);
             text(&backer.shared.published().snapshot)
@@ -186,7 +186,7 @@ fn what_is_published_is_what_is_there() {
                 crate::configure_bridge::derive_from_ports(bridge);
             }
             assert_eq!(common(&test.switch), before, "seed {seed}");
-            for backer in test.switch.datapaths.of_bridges_mut() {
+            for backer in test.switch.datapaths.with_bridges_mut() {
                 backer.next =
                     NextSnapshot { tunnels_changed: true, ..NextSnapshot::new(backer.next.snapshot.chain) };
             }

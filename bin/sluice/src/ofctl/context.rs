@@ -18,9 +18,9 @@ pub struct Context {
     /// The tool's name in messages.
     pub progname: String,
     xid: u32,
-    /// The ports of the switches from which they were requested, by target.
+    /// The ports that switches have reported, by target of the switch.
     pub ports: HashMap<String, Arc<Ports>>,
-    /// The names of ports and tables of the switches from which they were requested, by target.
+    /// The names of ports and tables that switches have reported, by target of the switch.
     pub names: HashMap<String, Arc<Names>>,
     interactive: bool,
 }
@@ -41,7 +41,7 @@ impl Context {
     }
 
     /// Returns a new transaction ID.
-    pub fn xid(&mut self) -> Xid {
+    pub fn next_xid(&mut self) -> Xid {
         self.xids(1)
     }
 
@@ -54,10 +54,10 @@ impl Context {
 
     /// A message with a new transaction ID.
     pub fn message(&mut self, version: Version, body: Body) -> Message {
-        Message::new(version, self.xid(), body)
+        Message::new(version, self.next_xid(), body)
     }
 
-    /// Returns whether output has names of ports and tables: as `--names` selects, by default on a terminal only.
+    /// Returns whether output has names of ports and tables: as `--names` or `--no-names` selects, otherwise on a terminal only.
     pub fn shows_names(&self) -> bool {
         self.settings.names.unwrap_or(self.interactive)
     }

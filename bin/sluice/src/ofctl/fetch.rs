@@ -3,7 +3,7 @@
 use super::conn::Conn;
 use super::context::Context;
 use super::fail::{Fail, fail};
-use super::names::{Names, Ports, Tables};
+use super::names::{Names, Ports, TableNames};
 use flow::text::{NameMap, NoNames};
 use openflow::message::Body;
 use openflow::port::Port;
@@ -65,14 +65,14 @@ impl Context {
     }
 
     /// The names of a switch's tables. Before OpenFlow 1.3 they are in the table statistics, later in the table features.
-    fn fetch_tables(&mut self, target: &str) -> Result<Tables, Fail> {
+    fn fetch_tables(&mut self, target: &str) -> Result<TableNames, Fail> {
         let mut conn = Conn::open(self, target)?;
         let body = match conn.version < Version::V13 {
             true => Body::TableStatsRequest,
             false => Body::TableFeaturesRequest(Vec::new()),
         };
         let request = self.message(conn.version, body);
-        let mut tables = Tables::default();
+        let mut tables = TableNames::default();
         for reply in conn.transact_all(&request)? {
             match &reply.body {
                 Body::TableStatsReply(list) => list.iter().for_each(|s| tables.add(&s.features)),

@@ -23,9 +23,9 @@ impl NameMap for Ports {
 
 /// The names of the tables that have a name.
 #[derive(Debug, Default)]
-pub struct Tables(BTreeMap<u8, String>);
+pub struct TableNames(BTreeMap<u8, String>);
 
-impl Tables {
+impl TableNames {
     /// Adds a table.
     pub fn add(&mut self, table: &TableFeatures) {
         if !table.name.is_empty() {
@@ -50,7 +50,7 @@ pub struct Names {
     /// The ports.
     pub ports: Arc<Ports>,
     /// The names of tables.
-    pub tables: Tables,
+    pub tables: TableNames,
 }
 
 impl NameMap for Names {
@@ -76,8 +76,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_of_two_tables_is_none() {
-        let mut tables = Tables::default();
+    fn a_name_that_two_tables_have_is_not_used() {
+        let mut tables = TableNames::default();
         for (table, name) in [(0, "first"), (1, ""), (2, "twice"), (3, "twice")] {
             tables.add(&TableFeatures { table, name: name.to_owned(), ..TableFeatures::default() });
         }

@@ -28,7 +28,7 @@ fn show_flows(cx: &mut Context, mods: Vec<FlowMod>, usable: Protocols) -> Result
     let format = choose(cx, usable)?;
     print(&format!("chosen protocol: {}\n", format.protocol))?;
     for m in mods {
-        let message = format.message(cx.xid(), Body::FlowMod(Box::new(m)));
+        let message = format.message(cx.next_xid(), Body::FlowMod(Box::new(m)));
         show(cx, &message, format)?;
     }
     Ok(())

@@ -86,7 +86,7 @@ pub fn open_for_dump(cx: &mut Context, target: &str, usable: Protocols) -> Resul
 
 /// A request in which flows are encoded in the connection's format.
 pub fn flow_request(cx: &mut Context, conn: &Conn, body: Body) -> Message {
-    conn.format().message(cx.xid(), body)
+    conn.format().message(cx.next_xid(), body)
 }
 
 fn filter(cx: &mut Context, args: &[String]) -> Result<(Conn, FlowStatsRequest), Fail> {

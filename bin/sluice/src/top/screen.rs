@@ -17,21 +17,21 @@ pub enum Key {
 
 /// The terminal in the mode that `top` needs; dropping the object restores the previous mode.
 pub struct Screen {
-    before: Termios,
+    previous_mode: Termios,
 }
 
 impl Screen {
     pub fn open() -> io::Result<Screen> {
-        let before = tcgetattr(stdin())?;
-        let mut mode = before.clone();
+        let previous_mode = tcgetattr(stdin())?;
+        let mut mode = previous_mode.clone();
         // Keys are read one by one without echo. Ctrl-C still ends the program.
         mode.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
         tcsetattr(stdin(), OptionalActions::Now, &mode)?;
         write("\x1b[?1049h\x1b[?25l")?;
-        Ok(Screen { before })
+        Ok(Screen { previous_mode })
     }
 
-    /// Shows lines, cut to the terminal's size.
+    /// Shows lines, cut to the terminal's width and to one row less than its height.
     pub fn show(&self, lines: &[String]) -> io::Result<()> {
         let (rows, columns) = tcgetwinsize(stdout()).map_or((24, 80), |s| (s.ws_row.max(1), s.ws_col.max(1)));
         let mut text = "\x1b[H".to_owned();
@@ -79,7 +79,7 @@ fn write(text: &str) -> io::Result<()> {
 impl Drop for Screen {
     fn drop(&mut self) {
         let _ = write("\x1b[?25h\x1b[?1049l");
-        let _ = tcsetattr(stdin(), OptionalActions::Now, &self.before);
+        let _ = tcsetattr(stdin(), OptionalActions::Now, &self.previous_mode);
     }
 }
 

@@ -22,7 +22,7 @@ impl Session {
         if slow != Millis(0) && slow < usual {
             self.events.push(Event::DecayTooFast(usual));
         }
-        self.decay.active = false;
+        self.decay.idle = false;
         self.watch_for_decay(now);
     }
 
@@ -37,7 +37,7 @@ impl Session {
         if self.decay_deadline().is_some_and(|at| now >= at) {
             // The counter of a device that was replaced restarts at 0.
             let packets = self.rx_packets.checked_sub(self.decay.packets).unwrap_or(self.rx_packets);
-            self.decay.active = packets <= SLACK * self.decay.messages.max(1);
+            self.decay.idle = packets <= SLACK * self.decay.messages.max(1);
             self.watch_for_decay(now);
         }
     }

@@ -51,7 +51,7 @@ impl Session {
     /// is interrupted and begins again after the answer (RFC 5880 §6.5).
     fn end_polls(&mut self, flags: Flags) {
         if flags.contains(Flags::FINAL) && self.flags.contains(Flags::POLL) {
-            self.agreed = self.polled;
+            self.in_force = self.polled;
             self.flags.remove(Flags::POLL);
             self.events.push(Event::PollEnded);
         }

@@ -66,8 +66,8 @@ impl Remote {
 pub(super) struct Decay {
     /// The receive interval while there is no traffic; 0: decay is disabled.
     pub(super) min_rx: Millis,
-    /// Whether there was no traffic in the last interval.
-    pub(super) active: bool,
+    /// Whether the slower receive interval is wanted, because there was no traffic in the last interval.
+    pub(super) idle: bool,
     /// Messages that were received in the current interval.
     pub(super) messages: u64,
     /// Packets that the port had received when the interval began.
@@ -83,9 +83,9 @@ pub(super) struct Forwarding {
     pub(super) last: bool,
     /// The decision that a command forced.
     pub(super) forced: Option<bool>,
-    /// Until this time, the last received traffic counts as a sign of life.
+    /// Until this time, the last received traffic counts as a sign of life, if `message_until` is not over.
     pub(super) traffic_until: Millis,
-    /// Until this time, traffic is sufficient without another message.
+    /// Until this time, received traffic alone counts as a sign of life. After it, another message must have arrived, too.
     pub(super) message_until: Millis,
     /// How often the decision changed.
     pub(super) flaps: u64,
@@ -106,8 +106,9 @@ pub struct Session {
     pub(super) diagnostic: Diagnostic,
     /// Flags of the next message: `POLL` until the poll is answered, or `FINAL`; never both (RFC 5880 §6.5).
     pub(super) flags: Flags,
-    /// The intervals in force. Messages carry them, unless a poll sequence is in progress.
-    pub(super) agreed: Intervals,
+    /// The intervals in force. Messages carry them, unless a poll sequence is in progress; while the session is not up, the transmit
+    /// interval is at least 1 s ([`min_tx`](Self::min_tx)).
+    pub(super) in_force: Intervals,
     /// The intervals that come into force when the poll sequence ends.
     pub(super) polled: Intervals,
     pub(super) remote: Remote,
@@ -143,7 +144,7 @@ impl Session {
             state: State::Down,
             diagnostic,
             flags: Flags::empty(),
-            agreed: wanted,
+            in_force: wanted,
             polled: wanted,
             remote: Remote::unknown(0),
             last_tx: Millis(0),
@@ -159,7 +160,7 @@ impl Session {
         session
     }
 
-    /// Applies new settings (RFC 5880 §6.8.3). A new interval that could make an end miss messages comes into force
+    /// Applies new settings (RFC 5880 §6.8.3). A new interval that could make one end declare the other lost comes into force
     /// only after the other end has acknowledged it.
     pub fn configure(&mut self, settings: Settings, now: Millis) {
         if settings == self.settings {
@@ -167,13 +168,13 @@ impl Session {
         }
         let old = std::mem::replace(&mut self.settings, settings);
         let new = &self.settings;
-        let is_unrestricted = self.state != State::Up;
-        let may_change = is_unrestricted || !self.flags.contains(Flags::POLL);
-        if old.min_tx != new.min_tx && may_change && (is_unrestricted || new.min_tx < self.agreed.tx) {
-            self.agreed.tx = new.min_tx;
+        let is_not_up = self.state != State::Up;
+        let may_change = is_not_up || !self.flags.contains(Flags::POLL);
+        if old.min_tx != new.min_tx && may_change && (is_not_up || new.min_tx < self.in_force.tx) {
+            self.in_force.tx = new.min_tx;
         }
-        if old.min_rx != new.min_rx && may_change && (is_unrestricted || new.min_rx > self.agreed.rx) {
-            self.agreed.rx = new.min_rx;
+        if old.min_rx != new.min_rx && may_change && (is_not_up || new.min_rx > self.in_force.rx) {
+            self.in_force.rx = new.min_rx;
         }
         let mut poll = (old.min_tx, old.min_rx) != (new.min_tx, new.min_rx);
         if (old.decay_min_rx, old.min_rx) != (new.decay_min_rx, new.min_rx) {
@@ -210,9 +211,10 @@ impl Session {
         if self.state > State::Down && now >= self.detection {
             self.enter(State::Down, Diagnostic::EXPIRED, now);
         }
+        // Counts a change of the decision, even if no caller asks for the decision now.
         self.is_forwarding(now);
         self.run_decay(now);
-        if self.agreed != self.wanted_intervals() {
+        if self.in_force != self.wanted_intervals() {
             self.begin_poll();
         }
     }
@@ -223,7 +225,7 @@ impl Session {
             return Some(now);
         }
         let times = [
-            self.wants_messages().then(|| self.next_tx.unwrap_or_default()),
+            self.remote_accepts_messages().then(|| self.next_tx.unwrap_or_default()),
             (self.state > State::Down).then_some(self.detection),
             self.decay_deadline(),
             self.forwarding_deadline(now),
@@ -233,7 +235,7 @@ impl Session {
 
     /// Returns the frame to send now, if one is due.
     pub fn transmit(&mut self, now: Millis) -> Option<Vec<u8>> {
-        let due = self.wants_messages() && self.next_tx.is_none_or(|at| now >= at);
+        let due = self.remote_accepts_messages() && self.next_tx.is_none_or(|at| now >= at);
         if !due && !self.flags.contains(Flags::FINAL) {
             return None;
         }
@@ -260,13 +262,13 @@ impl Session {
     }
 
     /// Whether the other end accepts periodic messages.
-    fn wants_messages(&self) -> bool {
+    fn remote_accepts_messages(&self) -> bool {
         self.remote.min_rx != Millis(0)
     }
 
     fn message(&self) -> Message {
         let polls = self.flags.contains(Flags::POLL);
-        let intervals = if polls { self.polled } else { Intervals { tx: self.min_tx(), ..self.agreed } };
+        let intervals = if polls { self.polled } else { Intervals { tx: self.min_tx(), ..self.in_force } };
         let micros = |t: Millis| u32::try_from(t.0.saturating_mul(1000)).unwrap_or(u32::MAX);
         Message {
             diagnostic: self.diagnostic,
@@ -283,12 +285,12 @@ impl Session {
 
     /// The intervals that settings and traffic require.
     fn wanted_intervals(&self) -> Intervals {
-        let rx = if self.decay.active { self.decay.min_rx } else { self.settings.min_rx };
+        let rx = if self.decay.idle { self.decay.min_rx } else { self.settings.min_rx };
         Intervals { tx: self.settings.min_tx, rx }
     }
 
-    /// Starts a poll sequence to change the intervals (RFC 5880 §6.5), unless an answer to the other end's poll is
-    /// pending.
+    /// Starts a poll sequence to change the intervals (RFC 5880 §6.5), unless the session is down, one is in progress, or an answer to
+    /// the other end's poll is pending.
     fn begin_poll(&mut self) {
         if self.state > State::Down && !self.flags.intersects(Flags::POLL | Flags::FINAL) {
             self.polled = self.wanted_intervals();
@@ -299,7 +301,7 @@ impl Session {
     }
 
     pub(super) fn min_tx(&self) -> Millis {
-        if self.state == State::Up { self.agreed.tx } else { self.agreed.tx.max(SLOW_TX_INTERVAL) }
+        if self.state == State::Up { self.in_force.tx } else { self.in_force.tx.max(SLOW_TX_INTERVAL) }
     }
 
     /// The transmit interval before jitter.
@@ -309,7 +311,7 @@ impl Session {
 
     /// The longest interval between messages that the other end may use.
     pub(super) fn rx_interval(&self) -> Millis {
-        self.agreed.rx.max(self.remote.min_tx)
+        self.in_force.rx.max(self.remote.min_tx)
     }
 
     /// Schedules the next message: jitter shortens the interval by up to a quarter, and with a multiplier of one by
@@ -340,8 +342,8 @@ impl Session {
             // The other end is lost, so new intervals come into force without its acknowledgement.
             self.remote = Remote::unknown(self.remote.mult);
             self.flags.remove(Flags::POLL);
-            self.decay.active = false;
-            self.agreed = self.wanted_intervals();
+            self.decay.idle = false;
+            self.in_force = self.wanted_intervals();
         } else if state == State::Up {
             self.watch_for_decay(now);
         }

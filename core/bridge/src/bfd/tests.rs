@@ -96,7 +96,7 @@ impl End {
         self.observe(now);
         let message = Self::message(frame);
         let theirs = u64::from(message.desired_min_tx) / 1000;
-        let detection_time = self.session.agreed.rx.0.max(theirs) * u64::from(message.detect_mult);
+        let detection_time = self.session.in_force.rx.0.max(theirs) * u64::from(message.detect_mult);
         self.heard = Some((now, Millis(detection_time)));
     }
 
@@ -209,7 +209,7 @@ fn new_intervals_take_effect_when_both_ends_know_them() {
     assert_eq!(paces(&link), [(500, 500); 2]);
     link.configure(1, settings(5000, 200));
     // Messages would be missed if the longer interval took effect at once.
-    assert_eq!((link.ends[1].session.min_tx(), link.ends[1].session.agreed.rx), (Millis(500), Millis(500)));
+    assert_eq!((link.ends[1].session.min_tx(), link.ends[1].session.in_force.rx), (Millis(500), Millis(500)));
     link.run(200);
     assert_eq!(paces(&link), [(300, 5000), (5000, 300)]);
     assert_eq!(link.states(), [UP; 2]);
@@ -235,16 +235,16 @@ fn without_traffic_the_interval_is_longer() {
     let slow = Settings { decay_min_rx: Millis(3000), ..settings(300, 300) };
     let mut link = Link::new(slow.clone(), settings(500, 500), 5);
     link.run(10_000);
-    assert_eq!(link.ends[0].session.agreed.rx, Millis(3000));
+    assert_eq!(link.ends[0].session.in_force.rx, Millis(3000));
     link.traffic(0, 7000, 100);
-    assert_eq!(link.ends[0].session.agreed.rx, Millis(300));
+    assert_eq!(link.ends[0].session.in_force.rx, Millis(300));
     link.run(7000);
-    assert_eq!(link.ends[0].session.agreed.rx, Millis(3000));
+    assert_eq!(link.ends[0].session.in_force.rx, Millis(3000));
     link.configure(0, Settings { decay_min_rx: Millis(200), ..slow });
     let events = link.ends[0].session.take_events();
     assert!(events.contains(&Event::DecayTooFast(Millis(300))));
     link.run(5000);
-    assert_eq!((link.ends[0].session.agreed.rx, link.states()), (Millis(300), [UP; 2]));
+    assert_eq!((link.ends[0].session.in_force.rx, link.states()), (Millis(300), [UP; 2]));
 }
 
 #[test]
@@ -366,9 +366,9 @@ proptest! {
         for (one, other) in [(0, 1), (1, 0)] {
             let (s, o) = (&link.ends[one].session, &link.ends[other].session);
             prop_assert_eq!(s.state, State::Up);
-            prop_assert_eq!(s.agreed.tx, s.settings.min_tx);
-            prop_assert_eq!(s.tx_interval(), s.agreed.tx.max(o.agreed.rx));
-            prop_assert_eq!(s.rx_interval(), s.agreed.rx.max(o.agreed.tx));
+            prop_assert_eq!(s.in_force.tx, s.settings.min_tx);
+            prop_assert_eq!(s.tx_interval(), s.in_force.tx.max(o.in_force.rx));
+            prop_assert_eq!(s.rx_interval(), s.in_force.rx.max(o.in_force.tx));
             prop_assert_eq!(link.ends[one].forwarding, !o.settings.cpath_down);
         }
     }

@@ -25,7 +25,7 @@ impl Session {
             ("Local Diagnostic", self.diagnostic.name().to_owned()),
             ("Local Discriminator", format!("{:#x}", self.discriminator)),
             ("Local Minimum TX Interval", millis(self.min_tx())),
-            ("Local Minimum RX Interval", millis(self.agreed.rx)),
+            ("Local Minimum RX Interval", millis(self.in_force.rx)),
             ("", String::new()),
             ("Remote Flags", remote.flags.to_string()),
             ("Remote Session State", remote.state.name().to_owned()),

@@ -11,11 +11,11 @@ use flow::Mac;
 use std::collections::{BTreeMap, BTreeSet};
 use units::{Millis, OfPort};
 
-/// A port of the network: index of the bridge, port number.
+/// The place of a port in the network: index of the bridge, port number.
 pub(super) type At = (usize, u16);
 
 /// A port with default settings.
-pub(super) fn setup(port: u16) -> PortSetup {
+pub(super) fn default_setup(port: u16) -> PortSetup {
     PortSetup {
         port: OfPort(port),
         name: format!("p{port}"),
@@ -45,7 +45,7 @@ pub(super) struct Node {
     pub(super) tree: Tree,
     settings: Settings,
     setups: BTreeMap<u16, PortSetup>,
-    /// Ports through which the datapath forwards. The datapath stops later than the tree's port state says.
+    /// Ports through which the datapath forwards. As in the switch, the datapath stops later than the tree's port state says.
     forwarding: BTreeSet<u16>,
 }
 
@@ -58,8 +58,10 @@ pub(super) struct Network {
     due: BTreeMap<(Millis, u64), Due>,
     sequence: u64,
     random: Rng,
-    /// Delay of a frame, and the longest delay of a datapath that stops forwarding, in milliseconds.
-    pub(super) delays: (u64, u64),
+    /// Delay of a frame in milliseconds.
+    pub(super) frame_delay: u64,
+    /// The longest delay of a datapath that stops forwarding, in milliseconds.
+    pub(super) stop_delay_max: u64,
     /// LANs that lose all frames.
     pub(super) dead: BTreeSet<u32>,
     /// LANs that may connect more than two ports.
@@ -77,7 +79,8 @@ impl Network {
             due: BTreeMap::new(),
             sequence: 0,
             random: Rng::with_seed(seed),
-            delays: (1, 0),
+            frame_delay: 1,
+            stop_delay_max: 0,
             dead: BTreeSet::new(),
             shared: BTreeSet::new(),
             checks_loops: true,
@@ -100,7 +103,7 @@ impl Network {
     /// Connects a port to a LAN.
     pub(super) fn connect(&mut self, at: At, lan: u32, cost: u32, priority: u8) {
         self.lans.insert(at, lan);
-        let mut setup = PortSetup { path_cost: cost, priority, ..setup(at.1) };
+        let mut setup = PortSetup { path_cost: cost, priority, ..default_setup(at.1) };
         if self.shared.contains(&lan) {
             setup.rapid.point_to_point = rstp::PointToPoint::No;
         }
@@ -118,16 +121,16 @@ impl Network {
         let node = &mut self.nodes[bridge];
         let setups: Vec<PortSetup> = node.setups.values().cloned().collect();
         node.tree.configure(&node.settings, &setups, self.now);
-        self.follow(bridge);
+        self.carry_out_output(bridge);
     }
 
     /// Takes the link of a port down, or up.
-    pub(super) fn set_up(&mut self, at: At, up: bool) {
+    pub(super) fn set_link(&mut self, at: At, up: bool) {
         let node = &mut self.nodes[at.0];
         let Some(setup) = node.setups.get_mut(&at.1) else { return };
         setup.link.up = up;
         node.tree.set_link(OfPort(at.1), setup.link, self.now);
-        self.follow(at.0);
+        self.carry_out_output(at.0);
     }
 
     fn is_up(&self, at: At) -> bool {
@@ -139,8 +142,8 @@ impl Network {
         self.due.insert((self.now + Millis(delay), self.sequence), due);
     }
 
-    /// Carries out the outputs of a bridge.
-    fn follow(&mut self, bridge: usize) {
+    /// Carries out the output of a bridge: its port states and frames.
+    fn carry_out_output(&mut self, bridge: usize) {
         let node = &mut self.nodes[bridge];
         let output = node.tree.take_output();
         assert!(!output.events.contains(&super::Event::NotSettled), "the state machines do not settle");
@@ -150,19 +153,20 @@ impl Network {
             if state.is_some_and(PortState::forwards) {
                 node.forwarding.insert(port.0);
             } else {
-                let delay = self.random.u64(0..=self.delays.1);
+                let delay = self.random.u64(0..=self.stop_delay_max);
                 self.schedule(delay, Due::Stopped { at: (bridge, port.0) });
             }
         }
-        self.follow_frames(bridge, output.frames);
+        self.send_frames(bridge, output.frames);
     }
 
-    fn follow_frames(&mut self, bridge: usize, frames: Vec<(OfPort, Vec<u8>)>) {
+    /// Puts frames of a bridge on the LANs of its ports.
+    fn send_frames(&mut self, bridge: usize, frames: Vec<(OfPort, Vec<u8>)>) {
         for (port, bytes) in frames {
             let from = (bridge, port.0);
             let Some(lan) = self.lans.get(&from).copied() else { continue };
             // All frames of a LAN have the same delay, so that they stay in order.
-            let delay = self.delays.0;
+            let delay = self.frame_delay;
             let others: Vec<At> =
                 self.lans.iter().filter(|(at, l)| **l == lan && **at != from).map(|(at, _)| *at).collect();
             for to in others {
@@ -179,16 +183,17 @@ impl Network {
             let timers =
                 self.nodes.iter().enumerate().filter_map(|(n, node)| Some((node.tree.deadline()?, n)));
             let timer = timers.min();
-            let next = self.due.keys().next().map(|(at, _)| *at);
-            let at = timer.map(|(at, _)| at).into_iter().chain(next).min().filter(|at| *at <= until);
-            let Some(at) = at else { break };
-            self.now = self.now.max(at);
+            let next = self.due.keys().next().map(|(time, _)| *time);
+            let time =
+                timer.map(|(time, _)| time).into_iter().chain(next).min().filter(|time| *time <= until);
+            let Some(time) = time else { break };
+            self.now = self.now.max(time);
             if let Some(entry) = self.due.first_entry().filter(|e| e.key().0 <= self.now) {
                 let due = entry.remove();
                 self.process_event(due);
             } else if let Some((_, bridge)) = timer {
                 self.nodes[bridge].tree.run(self.now);
-                self.follow(bridge);
+                self.carry_out_output(bridge);
             }
         }
         self.now = until;
@@ -203,7 +208,7 @@ impl Network {
                 if !lost {
                     assert!(payload(&bytes).is_some());
                     self.nodes[to.0].tree.receive(OfPort(to.1), &bytes, self.now);
-                    self.follow(to.0);
+                    self.carry_out_output(to.0);
                 }
             }
             Due::Stopped { at: (bridge, port) } => {
@@ -212,7 +217,7 @@ impl Network {
                 if !state.is_some_and(PortState::forwards) {
                     node.forwarding.remove(&port);
                     node.tree.confirm(OfPort(port), self.now);
-                    self.follow(bridge);
+                    self.carry_out_output(bridge);
                 }
             }
         }
@@ -225,7 +230,7 @@ impl Network {
         for (at, lan) in &self.lans {
             let passes = self.nodes[at.0].forwarding.contains(&at.1);
             if passes && self.is_up(*at) && !self.dead.contains(lan) {
-                has_loop |= !groups.join((true, at.0 as u32), (false, *lan));
+                has_loop |= !groups.join(Vertex::Bridge(at.0), Vertex::Lan(*lan));
             }
         }
         (groups, has_loop)
@@ -237,20 +242,20 @@ impl Network {
         }
     }
 
-    /// Checks that forwarding ports connect all bridges that have a physical connection, without a loop.
+    /// Checks that forwarding ports connect all bridges that links and LANs connect, and that there is no loop.
     pub(super) fn check_tree(&self) {
         let (mut found, has_loop) = self.groups();
         assert!(!has_loop, "a loop: {}", self.show());
         let mut wires = Groups::default();
         for (at, lan) in &self.lans {
             if self.is_up(*at) && !self.dead.contains(lan) {
-                wires.join((true, at.0 as u32), (false, *lan));
+                wires.join(Vertex::Bridge(at.0), Vertex::Lan(*lan));
             }
         }
-        for a in 0..self.nodes.len() as u32 {
+        for a in 0..self.nodes.len() {
             for b in 0..a {
-                let (a, b) = ((true, a), (true, b));
-                let same = [wires.of(a) == wires.of(b), found.of(a) == found.of(b)];
+                let (a, b) = (Vertex::Bridge(a), Vertex::Bridge(b));
+                let same = [wires.root_of(a) == wires.root_of(b), found.root_of(a) == found.root_of(b)];
                 assert_eq!(same[0], same[1], "{a:?} and {b:?}: {}", self.show());
             }
         }
@@ -281,21 +286,29 @@ impl Network {
     }
 }
 
+/// A vertex of the graph that ports connect: a bridge, by its index, or a LAN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Vertex {
+    Bridge(usize),
+    Lan(u32),
+}
+
 /// Connected components of a graph (union-find).
 #[derive(Default)]
-struct Groups(BTreeMap<(bool, u32), (bool, u32)>);
+struct Groups(BTreeMap<Vertex, Vertex>);
 
 impl Groups {
-    fn of(&mut self, node: (bool, u32)) -> (bool, u32) {
-        match self.0.get(&node).copied() {
-            Some(parent) if parent != node => self.of(parent),
-            _ => node,
+    /// The vertex that represents the component of a vertex.
+    fn root_of(&mut self, vertex: Vertex) -> Vertex {
+        match self.0.get(&vertex).copied() {
+            Some(parent) if parent != vertex => self.root_of(parent),
+            _ => vertex,
         }
     }
 
     /// Joins two components. Returns whether they were different.
-    fn join(&mut self, a: (bool, u32), b: (bool, u32)) -> bool {
-        let (a, b) = (self.of(a), self.of(b));
+    fn join(&mut self, a: Vertex, b: Vertex) -> bool {
+        let (a, b) = (self.root_of(a), self.root_of(b));
         self.0.insert(a, b);
         a != b
     }

@@ -43,11 +43,11 @@ impl Numbers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spanning_tree::network::setup;
+    use crate::spanning_tree::network::default_setup;
 
     #[test]
     fn configured_numbers_first_then_known_ones_then_free_ones() {
-        let port = |port: u16, number: Option<u16>| PortSetup { number, ..setup(port) };
+        let port = |port: u16, number: Option<u16>| PortSetup { number, ..default_setup(port) };
         let known = BTreeMap::from([(1, OfPort(10)), (2, OfPort(20)), (3, OfPort(30))]);
         let setups = [port(20, None), port(30, Some(1)), port(40, None), port(50, None)];
         let numbers = Numbers::new(&known, &setups, 3);

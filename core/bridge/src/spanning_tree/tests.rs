@@ -80,8 +80,8 @@ fn another_path_replaces_a_lost_link() {
         let mut network = network(protocol, &[(1, "ab"), (2, "bc"), (3, "ca")]);
         network.run(LONG);
         assert_eq!(states(&network), ["FF", "FF", "BF"]);
-        network.set_up((0, 1), false);
-        network.set_up((2, 2), false);
+        network.set_link((0, 1), false);
+        network.set_link((2, 2), false);
         network.run(Millis::from_secs(limit));
         network.check_tree();
         assert_eq!(network.states(2).chars().next(), Some('F'));
@@ -198,7 +198,7 @@ fn texts_are_those_of_open_vswitch() {
 fn random_network(seed: u64, protocol: Option<Protocol>, delays: (u64, u64)) -> (Network, Rng) {
     let mut random = Rng::with_seed(seed);
     let mut network = Network::new(seed);
-    network.delays = delays;
+    (network.frame_delay, network.stop_delay_max) = delays;
     let bridges = random.usize(2..8);
     let lans = random.u32(1..10);
     let ports: Vec<Vec<u32>> =
@@ -227,8 +227,8 @@ fn disturb(seed: u64, protocol: Option<Protocol>, delays: (u64, u64), always: bo
         for _ in 0..random.usize(1..4) {
             let at = ports[random.usize(..ports.len())];
             match random.u8(..4) {
-                0 => network.set_up(at, false),
-                1 => network.set_up(at, true),
+                0 => network.set_link(at, false),
+                1 => network.set_link(at, true),
                 2 => network.connect(at, network.lans[&at], random.u32(1..4), random.u8(..) & 0xf0),
                 _ => network.change(at.0, |settings| {
                     let priority = random.u16(..) & 0xf000;
@@ -249,10 +249,10 @@ fn grow(seed: u64, protocol: Protocol, delays: (u64, u64)) {
     let (mut network, mut random) = random_network(seed, Some(protocol), delays);
     let ports: Vec<(usize, u16)> = network.lans.keys().copied().collect();
     let down: Vec<(usize, u16)> = ports.into_iter().filter(|_| random.bool()).collect();
-    down.iter().for_each(|at| network.set_up(*at, false));
+    down.iter().for_each(|at| network.set_link(*at, false));
     for at in down {
         network.run(Millis(random.u64(..6000)));
-        network.set_up(at, true);
+        network.set_link(at, true);
     }
     network.run(LONG);
     network.check_tree();

@@ -1,11 +1,10 @@
 //! Finds the rule that a packet matches, and the bits on which the result depends.
 //!
-//! **Conjunctive matches.** A rule with conjunctions is a *soft* match: it tells that one clause is met, and has no
-//! actions. The other rules are *hard* matches. The look-up collects the soft matches with a higher priority than the best
-//! hard match. If the soft matches of one priority meet all clauses of a conjunction, it looks up once more with `conj_id`
-//! set, for hard matches only. Otherwise each of these soft matches is replaced by the next rule with the same match and a
-//! lower priority, and the search continues. All visited subtables have added their bits to the mask by then, so the mask
-//! covers the result in either case.
+//! **Conjunctive matches.** A rule with conjunctions is a *soft* match: it means that one clause is met, and has no actions. The other rules are
+//! *hard* matches. The look-up collects the soft matches with a higher priority than the best hard match. If the soft matches of one priority
+//! meet all clauses of a conjunction, it looks up once more with `conj_id` set, for hard matches only. A rule that this finds is the result.
+//! Otherwise each of these soft matches is replaced by the next rule with the same match and a lower priority, and the search continues. All
+//! visited subtables have added their bits to the mask by then, so the mask covers the result in either case.
 
 use super::classified::{Classified, Conjunction};
 use super::classifier::Classifier;
@@ -20,8 +19,8 @@ use std::sync::Arc;
 struct Prefixes<'a> {
     tries: &'a [(PrefixField, Trie)],
     found: [Option<PrefixMatches>; PREFIX_FIELDS_MAX],
-    /// Whether a flow that is equal under the resulting mask might get another mask, because another trie would exclude a
-    /// subtable. Both masks are right.
+    /// Whether the resulting mask is not the only possible one: for another flow that is equal under this mask, another trie might
+    /// exclude a subtable, which gives another mask. Both masks are right, but such a result is not stored in the memo.
     ambiguous: bool,
 }
 
@@ -29,20 +28,20 @@ impl Prefixes<'_> {
     /// Returns whether a trie excludes all rules of `table` by a field of stage `stage`. Adds the bits by which it does so to
     /// `wildcards`.
     fn exclude<R>(&mut self, table: &Subtable<R>, stage: usize, flow: &Flow, wildcards: &mut Flow) -> bool {
-        let uses = table.shape.prefixes.iter();
+        let prefixes = table.shape.prefixes.iter();
         let mut tried_another = false;
-        for (((field, trie), found), used) in self.tries.iter().zip(&mut self.found).zip(uses) {
-            if used.len == 0 || used.stage != stage || !field.applies(flow) {
+        for (((field, trie), found), prefix) in self.tries.iter().zip(&mut self.found).zip(prefixes) {
+            if prefix.len == 0 || prefix.stage != stage || !field.applies(flow) {
                 continue;
             }
             let found = *found.get_or_insert_with(|| trie.lookup(field.value(flow)));
-            if found.has_length(used.len) {
+            if found.has_length(prefix.len) {
                 tried_another = true;
                 continue;
             }
             // The trie contains the prefixes of all subtables, so it may have examined more bits than this subtable matches.
-            // Then excluding the subtable by the trie saves no bits, unless these bits are in the mask already.
-            let fits = found.bits <= used.len;
+            // Then it is better to search the subtable, unless these bits are in the mask already.
+            let fits = found.bits <= prefix.len;
             self.ambiguous |= tried_another || !fits;
             if fits {
                 field.set_prefix(wildcards, found.bits);
@@ -87,8 +86,8 @@ impl<R: Classified> Classifier<R> {
         let Some(wildcards) = wildcards else { return self.search(flow, None, true, None, &mut ambiguous) };
         match self.memo.get(flow, wildcards) {
             MemoResult::Found(rule) => return rule,
-            MemoResult::Missing => return self.search(flow, Some(wildcards), true, None, &mut ambiguous),
-            MemoResult::Storable => {}
+            MemoResult::Full => return self.search(flow, Some(wildcards), true, None, &mut ambiguous),
+            MemoResult::Miss => {}
         }
         let mut examined = Flow::ZERO;
         let rule = self.search(flow, Some(&mut examined), true, None, &mut ambiguous);
@@ -104,24 +103,24 @@ impl<R: Classified> Classifier<R> {
     }
 
     /// Does the same as [`lookup`](Self::lookup), without the memo. Adds the rules whose conjunctions led to the result to
-    /// `parts`.
-    pub fn lookup_with_parts<'a>(
+    /// `conjunctive_rules`.
+    pub fn lookup_with_conjunctive_rules<'a>(
         &'a self,
         flow: &Flow,
         wildcards: Option<&mut Flow>,
-        parts: &mut Vec<&'a Arc<R>>,
+        conjunctive_rules: &mut Vec<&'a Arc<R>>,
     ) -> Option<&'a Arc<R>> {
-        self.search(flow, wildcards, true, Some(parts), &mut false)
+        self.search(flow, wildcards, true, Some(conjunctive_rules), &mut false)
     }
 
-    /// Searches the subtables. `conjunctive`: soft matches count. Sets `ambiguous` if a flow that is equal under the mask might
-    /// get another mask; both masks are right.
+    /// Searches the subtables. `conjunctive`: soft matches count. Sets `ambiguous` if the mask is not the only possible one (see
+    /// [`Prefixes`]).
     pub(super) fn search<'a>(
         &'a self,
         flow: &Flow,
         mut wildcards: Option<&mut Flow>,
         conjunctive: bool,
-        parts: Option<&mut Vec<&'a Arc<R>>>,
+        conjunctive_rules: Option<&mut Vec<&'a Arc<R>>>,
         ambiguous: &mut bool,
     ) -> Option<&'a Arc<R>> {
         let mut prefixes =
@@ -151,7 +150,7 @@ impl<R: Classified> Classifier<R> {
         if soft.is_empty() {
             return hard;
         }
-        self.resolve(flow, wildcards, (hard, soft), parts, ambiguous)
+        self.resolve(flow, wildcards, (hard, soft), conjunctive_rules, ambiguous)
     }
 
     /// Chooses between the best hard match and the soft matches.
@@ -160,7 +159,7 @@ impl<R: Classified> Classifier<R> {
         flow: &Flow,
         mut wildcards: Option<&mut Flow>,
         (mut hard, mut soft): (Option<&'a Arc<R>>, Vec<SoftMatch<'a, R>>),
-        mut parts: Option<&mut Vec<&'a Arc<R>>>,
+        mut conjunctive_rules: Option<&mut Vec<&'a Arc<R>>>,
         ambiguous: &mut bool,
     ) -> Option<&'a Arc<R>> {
         loop {
@@ -171,10 +170,10 @@ impl<R: Classified> Classifier<R> {
             for id in complete_conjunctions(top.iter().map(|s| s.rule().conjunctions())) {
                 let with_id = Flow { conj_id: id, ..*flow };
                 if let Some(rule) = self.search(&with_id, wildcards.as_deref_mut(), false, None, ambiguous) {
-                    if let Some(parts) = parts.as_deref_mut() {
+                    if let Some(conjunctive_rules) = conjunctive_rules.as_deref_mut() {
                         let takes_part =
                             |s: &&SoftMatch<'a, R>| s.rule().conjunctions().iter().any(|c| c.id == id);
-                        parts.extend(top.iter().filter(takes_part).map(SoftMatch::rule));
+                        conjunctive_rules.extend(top.iter().filter(takes_part).map(SoftMatch::rule));
                     }
                     return Some(rule);
                 }
@@ -227,13 +226,13 @@ fn find_with_wildcards<'a, R: Classified>(
     let last = stages.len() - 1;
     let mut hash = chain.start();
     for (i, stage) in stages.iter().enumerate() {
-        // If a trie excludes the subtable, the bits of this stage and of later stages stay wildcarded, except for the prefix.
+        // If a trie excludes the subtable, the bits of this stage and of later stages are not added to the mask, except for the prefix.
         if table.shape.uses_tries(i) && prefixes.exclude(table, i, flow, wildcards) {
             return None;
         }
         hash = stage.hash(chain, hash, flow);
         if i < last {
-            stage.fold_into(wildcards);
+            stage.add_mask_to(wildcards);
             if !table.index_has(i, hash) {
                 return None;
             }
@@ -241,7 +240,7 @@ fn find_with_wildcards<'a, R: Classified>(
     }
     let found = find(table.bucket(hash), flow);
     let ports_before = (wildcards.tp_src, wildcards.tp_dst);
-    stages[last].fold_into(wildcards);
+    stages[last].add_mask_to(wildcards);
     if found.is_none() && table.shape.ports_mask != 0 {
         // Leading bits of the ports may exclude all rules of this subtable; then only these bits are added.
         let mask = table.shape.ports_mask;

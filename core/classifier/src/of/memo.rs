@@ -59,9 +59,9 @@ pub(super) enum MemoResult<'a, R> {
     /// The result of an earlier look-up. Its examined bits have been added to the mask.
     Found(Option<&'a Arc<R>>),
     /// There is no result, and the result of a search can be stored.
-    Storable,
+    Miss,
     /// There is no result, and no more can be stored.
-    Missing,
+    Full,
 }
 
 impl<R> Default for Memo<R> {
@@ -114,9 +114,9 @@ impl<R> Memo<R> {
             }
         }
         if has_space && self.searches.load(Relaxed) < SEARCHES_MAX {
-            MemoResult::Storable
+            MemoResult::Miss
         } else {
-            MemoResult::Missing
+            MemoResult::Full
         }
     }
 

@@ -93,7 +93,7 @@ impl Stage {
     }
 
     /// Adds the bits of this stage to a mask.
-    pub fn fold_into(&self, wildcards: &mut Flow) {
+    pub fn add_mask_to(&self, wildcards: &mut Flow) {
         let words = wildcards.words_mut();
         for &(i, m) in &self.words {
             words[usize::from(i)] |= m;
@@ -126,7 +126,7 @@ mod tests {
         let stages = Stage::split(&SparseMask::new(&mask));
         assert_eq!(stages.len(), 4);
         let mut back = Flow::ZERO;
-        stages.iter().for_each(|s| s.fold_into(&mut back));
+        stages.iter().for_each(|s| s.add_mask_to(&mut back));
         assert_eq!(back, mask);
         assert_eq!(Stage::split(&SparseMask::new(&Flow::ZERO)).len(), 1);
     }

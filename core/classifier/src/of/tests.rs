@@ -156,9 +156,12 @@ fn conjunctive_match() {
     c.insert(rule(id, Flow { conj_id: u32::MAX, ..Flow::ZERO }, 50, 99));
     c.insert(rule(Flow::ZERO, Flow::ZERO, 0, 100));
     let packet = |nw_src, nw_dst| Flow { dl_type: 0x800, nw_src, nw_dst, ..Flow::ZERO };
-    let mut parts = Vec::new();
-    assert_eq!(c.lookup_with_parts(&packet(1, 2), None, &mut parts).map(|r| r.tag), Some(99));
-    assert_eq!(parts.iter().map(|r| r.tag).sum::<usize>(), 1 + 12);
+    let mut conjunctive_rules = Vec::new();
+    assert_eq!(
+        c.lookup_with_conjunctive_rules(&packet(1, 2), None, &mut conjunctive_rules).map(|r| r.tag),
+        Some(99)
+    );
+    assert_eq!(conjunctive_rules.iter().map(|r| r.tag).sum::<usize>(), 1 + 12);
     assert_eq!(c.lookup(&packet(1, 3), None).map(|r| r.tag), Some(100));
     assert_eq!(c.lookup(&packet(3, 3), None).map(|r| r.tag), Some(100));
 }

@@ -1,6 +1,6 @@
 //! IPv4, IPv6 and ARP fields.
 
-use super::transport::{Change, changed};
+use super::transport::{Change, update_checksum};
 use crate::packet::Packet;
 use dpif::{ArpKey, Ipv4Key, Ipv6Key, Masked};
 use packet::checksum::{update16, update32};
@@ -47,7 +47,7 @@ pub(super) fn write_ipv4(p: &mut Packet, offset: usize, value: u32, mask: u32) {
         ip[offset..offset + 4].copy_from_slice(&new.to_be_bytes());
         let sum = update32(u16::from_be_bytes([ip[10], ip[11]]), old, new);
         ip[10..12].copy_from_slice(&sum.to_be_bytes());
-        changed(p, &Change::Address4(old, new));
+        update_checksum(p, &Change::Address4(old, new));
     }
 }
 
@@ -62,7 +62,7 @@ pub(super) fn write_ipv6(p: &mut Packet, offset: usize, value: &[u8; 16], mask: 
     if new != old {
         ip[offset..offset + 16].copy_from_slice(&new);
         if offset != IPV6_DST || !offsets.routed {
-            changed(p, &Change::Address6(&old, &new));
+            update_checksum(p, &Change::Address6(&old, &new));
         }
     }
 }

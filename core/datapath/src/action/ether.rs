@@ -5,7 +5,7 @@ use dpif::{EthKey, Masked};
 use flow::Mac;
 use packet::ether::ethertype;
 
-/// Writes bits of both addresses.
+/// Writes bits of both addresses. Does nothing if the packet has no Ethernet header.
 pub fn set(p: &mut Packet, m: &Masked<EthKey>) {
     if p.meta.packet_type != 0 {
         return;
@@ -18,12 +18,12 @@ pub fn set(p: &mut Packet, m: &Masked<EthKey>) {
     }
 }
 
-/// Both addresses as one number, in network byte order.
+/// Both addresses in the upper 96 bits of a number, in network byte order.
 fn word(key: &EthKey) -> u128 {
     u128::from(key.dst.to_u64()) << 80 | u128::from(key.src.to_u64()) << 32
 }
 
-/// Pushes an Ethernet header on a layer 3 packet. Returns `None` if there is not enough headroom.
+/// Pushes an Ethernet header on a layer 3 packet; does nothing if the packet has one. Returns `None` if there is not enough headroom.
 pub fn push(p: &mut Packet, dst: Mac, src: Mac) -> Option<()> {
     if p.meta.packet_type == 0 {
         return Some(());
@@ -38,18 +38,18 @@ pub fn push(p: &mut Packet, dst: Mac, src: Mac) -> Option<()> {
     Some(())
 }
 
-/// Removes the Ethernet header. If a VLAN tag follows, it stays and becomes payload: it is beyond the tags that are
-/// parsed, because a flow with a parsed tag is not decapsulated.
+/// Removes the Ethernet header. A flow with a parsed VLAN tag is not decapsulated, so a tag after the header was not parsed:
+/// it stays, as payload.
 pub fn pop(p: &mut Packet) {
     let l3 = p.offsets().l3;
-    let type_at = |end: u16| {
+    let type_before = |end: u16| {
         let two = p.frame.bytes().get(usize::from(end.checked_sub(2)?)..)?.first_chunk();
         two.map(|two| u16::from_be_bytes(*two))
     };
-    let header = if type_at(14).is_some_and(ethertype::is_vlan) { 14 } else { l3 };
-    // In an 802.3 frame without a type, this field is the length, which is correct again when the header is pushed
-    // back.
-    let kind = type_at(header);
+    let header = if type_before(14).is_some_and(ethertype::is_vlan) { 14 } else { l3 };
+    // In an 802.3 frame, the last two bytes of the header are a length instead of a type. The length is kept as the packet
+    // type, so a header that is pushed later has it again.
+    let kind = type_before(header);
     if let (0, Some(kind)) = (p.meta.packet_type, kind)
         && p.frame.pull_front(usize::from(header)).is_some()
     {

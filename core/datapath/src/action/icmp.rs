@@ -1,13 +1,13 @@
 //! ICMP and neighbour discovery (RFC 4861).
 
-use super::transport::{header, write_word};
+use super::transport::{header_and_payload, write_word};
 use crate::packet::Packet;
 use dpif::{IcmpKey, Masked, NdExtKey, NdKey};
 use packet::{Icmp, ipproto};
 
 /// Writes type and code.
 pub fn set(p: &mut Packet, proto: u8, m: &Masked<IcmpKey>) {
-    if p.offsets().proto == proto && header(p).len() >= Icmp::LEN {
+    if p.offsets().proto == proto && header_and_payload(p).len() >= Icmp::LEN {
         let word = |k: &IcmpKey| u16::from_be_bytes([k.icmp_type, k.code]);
         write_word(p, 0, word(&m.value), word(&m.mask));
     }
@@ -19,7 +19,7 @@ fn neighbour(p: &mut Packet) -> Option<(usize, [Option<usize>; 2])> {
     if p.offsets().proto != ipproto::ICMPV6 {
         return None;
     }
-    let data = header(p);
+    let data = header_and_payload(p);
     if !matches!(data.first()?, 135 | 136) || data.len() < 24 {
         return None;
     }

@@ -2,7 +2,7 @@
 //! quoted in an ICMP error.
 
 use super::address::{IPV4_DST, IPV4_SRC, IPV6_DST, IPV6_SRC, write_ipv4, write_ipv6};
-use super::transport::{header, set_ports, set_sctp_ports, write_word};
+use super::transport::{header_and_payload, set_ports, set_sctp_ports, write_word};
 use crate::packet::Packet;
 use crate::port::Frame;
 use conntrack::{Endpoints4, Quoted, Translation, Transport};
@@ -32,7 +32,7 @@ pub fn write(p: &mut Packet, t: &Translation) {
         Transport::Id(id) => write_word(p, ICMP_ID, id, u16::MAX),
     }
     if let Some(quoted) = &t.quoted {
-        let data = header(p);
+        let data = header_and_payload(p);
         let before = !finish(add(0, data));
         write_quoted(data, t.v6, quoted);
         let after = !finish(add(0, data));

@@ -1,8 +1,8 @@
 //! Checksums of the transport header, and the ports.
 //!
 //! A UDP checksum of zero stays zero (RFC 768: not computed; RFC 8200 forbids it over IPv6, but that is the sender's
-//! responsibility). If the checksum is unfinished, its field holds the sum of the pseudo header, not complemented:
-//! changes of addresses are added to it, changes of ports are not.
+//! responsibility). If the sender has left the checksum to the device, it is *unfinished*: its field holds the sum of the
+//! pseudo header, not complemented. Changes of addresses are added to it, changes of ports are not.
 
 use crate::header_offsets::HeaderOffsets;
 use crate::packet::Packet;
@@ -20,7 +20,7 @@ pub enum Change<'a> {
     Word(u16, u16),
 }
 
-/// Returns the offset of the transport checksum; `None` if the packet ends within the header.
+/// Returns the offset of the transport checksum; `None` if the packet has none, or ends within the header.
 fn field_at(offsets: &HeaderOffsets) -> Option<usize> {
     let (offset, header) = match offsets.proto {
         ipproto::TCP => (16, Tcp::LEN),
@@ -33,13 +33,14 @@ fn field_at(offsets: &HeaderOffsets) -> Option<usize> {
 }
 
 /// Updates the transport checksum for a change.
-pub fn changed(p: &mut Packet, change: &Change<'_>) {
+pub fn update_checksum(p: &mut Packet, change: &Change<'_>) {
     let offsets = p.offsets();
     let in_pseudo_header = !matches!(change, Change::Word(..));
     if offsets.proto == ipproto::ICMP && in_pseudo_header {
         return;
     }
-    // The unfinished checksum of an inner packet is not affected: it does not cover the changed bytes.
+    // Only if the unfinished checksum is that of this header. The unfinished checksum of an inner packet stays: it does
+    // not cover the changed bytes.
     let unfinished = p.frame.offload().csum.is_some_and(|csum| Some(csum.start) == offsets.l4);
     if unfinished && !in_pseudo_header {
         return;
@@ -66,7 +67,7 @@ pub fn changed(p: &mut Packet, change: &Change<'_>) {
 }
 
 /// Returns the transport header and its payload, without padding; empty if there is none.
-pub fn header(p: &mut Packet) -> &mut [u8] {
+pub fn header_and_payload(p: &mut Packet) -> &mut [u8] {
     let offsets = p.offsets();
     let l4 = offsets.l4.map_or(0, usize::from);
     p.frame.bytes_mut().get_mut(l4..l4 + offsets.l4_len()).unwrap_or_default()
@@ -74,22 +75,22 @@ pub fn header(p: &mut Packet) -> &mut [u8] {
 
 /// Writes a 16-bit word of the transport header and updates its checksum.
 pub fn write_word(p: &mut Packet, offset: usize, value: u16, mask: u16) {
-    let word = header(p).get_mut(offset..).and_then(|b| b.first_chunk_mut::<2>());
+    let word = header_and_payload(p).get_mut(offset..).and_then(|b| b.first_chunk_mut::<2>());
     let Some(word) = word else { return };
     let old = u16::from_be_bytes(*word);
     let new = old & !mask | value & mask;
     *word = new.to_be_bytes();
     if old != new {
-        changed(p, &Change::Word(old, new));
+        update_checksum(p, &Change::Word(old, new));
     }
 }
 
-/// Writes the ports of TCP or UDP. A TCP packet that is shorter than its data offset is not changed.
+/// Writes the ports of TCP or UDP. A packet that ends within its header is not changed.
 pub fn set_ports(p: &mut Packet, proto: u8, m: &Masked<PortsKey>) {
     if p.offsets().proto != proto {
         return;
     }
-    let header = header(p);
+    let header = header_and_payload(p);
     let whole =
         if proto == ipproto::TCP { Tcp::parse_checked(header).is_some() } else { header.len() >= Udp::LEN };
     if whole {
@@ -104,18 +105,18 @@ pub fn set_sctp_ports(p: &mut Packet, m: &Masked<PortsKey>) {
     if p.offsets().proto != ipproto::SCTP {
         return;
     }
-    let data = header(p);
+    let data = header_and_payload(p);
     if data.len() < 12 {
         return;
     }
     let word = |d: &[u8], at: usize| u32::from_le_bytes([d[at], d[at + 1], d[at + 2], d[at + 3]]);
-    let told = word(data, 8);
+    let in_packet = word(data, 8);
     data[8..12].fill(0);
-    let was = cpu::crc32c(data);
+    let right_before = cpu::crc32c(data);
     for (at, value, mask) in [(0, m.value.src, m.mask.src), (2, m.value.dst, m.mask.dst)] {
         let old = u16::from_be_bytes([data[at], data[at + 1]]);
         data[at..at + 2].copy_from_slice(&(old & !mask | value & mask).to_be_bytes());
     }
-    let new = told ^ was ^ cpu::crc32c(data);
+    let new = in_packet ^ right_before ^ cpu::crc32c(data);
     data[8..12].copy_from_slice(&new.to_le_bytes());
 }

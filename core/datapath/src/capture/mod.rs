@@ -10,11 +10,11 @@
 //! into the path.
 //!
 //! **Bounds.** A capture holds at most [`CaptureSpec::memory`] bytes; each packet uses its kept bytes and
-//! [`OVERHEAD`]. A packet that does not fit is counted as lost, and so is a packet whose lane another thread has
+//! [`OVERHEAD`]. A packet that does not fit is counted as lost, and so is a packet whose queue another thread has
 //! locked: a worker never waits for a reader.
 
 mod control;
-mod lanes;
+mod copies;
 mod offered;
 mod queue;
 mod running;
@@ -22,7 +22,7 @@ mod set;
 #[cfg(test)]
 mod tests;
 
-pub use lanes::{Batch, OVERHEAD, Record};
+pub use copies::{Copies, OVERHEAD, Record};
 pub(crate) use offered::Offered;
 pub use offered::Side;
 pub(crate) use queue::CapturedQueue;

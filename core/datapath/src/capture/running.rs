@@ -1,6 +1,6 @@
 //! A capture: its filter, its limits and its counters.
 
-use super::lanes::{Batch, Lanes, Record};
+use super::copies::{Copies, CopyQueues, Record};
 use super::offered::{Offered, Side};
 use dpif::DropReason;
 use flow::{Flow, Match};
@@ -45,7 +45,7 @@ pub struct CaptureSpec {
 }
 
 impl CaptureSpec {
-    /// Captures all packets of all ports, once each.
+    /// Captures what all ports receive, send and drop. Of a recirculated packet, only the first pass counts as received.
     pub fn everything(snaplen: usize, memory: usize) -> CaptureSpec {
         CaptureSpec {
             ports: BTreeSet::new(),
@@ -83,7 +83,7 @@ pub struct CaptureCounts {
 pub struct Capture {
     spec: CaptureSpec,
     clock: CaptureClock,
-    lanes: Lanes,
+    queues: CopyQueues,
     wanted: AtomicU64,
     kept: AtomicU64,
     sampled_out: AtomicU64,
@@ -105,12 +105,12 @@ impl std::fmt::Debug for Capture {
 impl Capture {
     /// Creates a capture. Workers use it only after [`Datapath::start_capture`](crate::Datapath::start_capture).
     pub fn new(spec: CaptureSpec, clock: CaptureClock) -> Capture {
-        let lanes = Lanes::new(spec.memory);
+        let queues = CopyQueues::new(spec.memory);
         let zero = || AtomicU64::new(0);
         Capture {
             spec,
             clock,
-            lanes,
+            queues,
             wanted: zero(),
             kept: zero(),
             sampled_out: zero(),
@@ -138,8 +138,8 @@ impl Capture {
     }
 
     /// Removes and returns all copies that wait, the oldest first.
-    pub fn take(&self) -> Batch {
-        self.lanes.take()
+    pub fn take(&self) -> Copies {
+        self.queues.take()
     }
 
     /// Returns whether packets of this port are captured.
@@ -157,14 +157,14 @@ impl Capture {
         }
     }
 
-    /// Copies a packet if the filter matches. `lane`: the lane of the calling thread, so that threads do not contend
-    /// for a lane.
-    pub(crate) fn offer(&self, lane: usize, offered: &Offered<'_>) {
-        let known = self.spec.megaflow.is_none_or(|ufid| offered.megaflow == Some(ufid));
-        if !known
+    /// Copies a packet if the filter matches. `queue`: the queue of the calling thread, so that threads do not contend
+    /// for a queue.
+    pub(crate) fn offer(&self, queue: usize, offered: &Offered<'_>) {
+        let right_megaflow = self.spec.megaflow.is_none_or(|ufid| offered.megaflow == Some(ufid));
+        if !right_megaflow
             || !self.captures_port(offered.port)
             || !self.captures_side(offered)
-            || !self.passes_filter(offered)
+            || !self.matches_filter(offered)
         {
             return;
         }
@@ -174,7 +174,7 @@ impl Capture {
             return;
         }
         let at = (self.clock)();
-        if !self.is_within_rate(at) {
+        if !self.count_within_rate(at) {
             self.over_rate.fetch_add(1, Ordering::Relaxed);
             return;
         }
@@ -191,20 +191,20 @@ impl Capture {
             megaflow: offered.megaflow,
             upcall: offered.upcall,
         };
-        let count = if self.lanes.put(lane, record, kept) { &self.kept } else { &self.lost };
+        let count = if self.queues.put(queue, record, kept) { &self.kept } else { &self.lost };
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn passes_filter(&self, offered: &Offered<'_>) -> bool {
+    fn matches_filter(&self, offered: &Offered<'_>) -> bool {
         let Some(filter) = &self.spec.filter else { return true };
         let mut flow = Flow::ZERO;
         offered.meta.read(offered.bytes, &mut flow);
         filter.matches(&flow)
     }
 
-    /// Returns whether one more packet may be kept in this second. Threads that begin a second together may exceed
-    /// the rate by one packet each.
-    fn is_within_rate(&self, at: Nanos) -> bool {
+    /// Counts a packet of this second, unless the rate is reached. Returns whether it was counted. The rate is approximate:
+    /// threads that check it at the same time may exceed it.
+    fn count_within_rate(&self, at: Nanos) -> bool {
         if self.spec.rate == 0 {
             return true;
         }

@@ -60,8 +60,8 @@ impl Captures {
     }
 
     #[cold]
-    pub(crate) fn offer(&self, lane: usize, offered: &Offered<'_>) {
-        self.0.iter().for_each(|one| one.offer(lane, offered));
+    pub(crate) fn offer(&self, queue: usize, offered: &Offered<'_>) {
+        self.0.iter().for_each(|one| one.offer(queue, offered));
     }
 
     /// Offers a dropped packet.

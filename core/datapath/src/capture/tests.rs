@@ -156,7 +156,7 @@ fn readers_and_writers_meet() {
     let capture = Arc::new(Capture::new(CaptureSpec { filter: None, ..spec() }, Arc::new(|| Nanos(1))));
     let stop = Arc::new(AtomicBool::new(false));
     let writers: Vec<_> = (0..3)
-        .map(|lane| {
+        .map(|queue| {
             let capture = Arc::clone(&capture);
             std::thread::spawn(move || {
                 let meta = Meta::received(1);
@@ -170,8 +170,8 @@ fn readers_and_writers_meet() {
                         megaflow: None,
                         upcall: false,
                     };
-                    // Two of the threads share a lane.
-                    capture.offer(lane / 2, &offered);
+                    // Two of the threads share a queue.
+                    capture.offer(queue / 2, &offered);
                 }
             })
         })

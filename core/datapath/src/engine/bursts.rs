@@ -13,8 +13,8 @@ pub(crate) const TX_BURST: usize = 32;
 pub(crate) struct Hold {
     /// Wait time in cycles; 0: until the end of the iteration.
     pub(crate) cycles: u64,
-    /// Frames of this iteration have tails with leases to be released. A frame whose burst waits longer must have its
-    /// tail copied first.
+    /// A queue's [`return_buffers`](packet::queue::RxQueue::return_buffers) must be called at the end of this iteration.
+    /// Before that, the tails of frames whose bursts wait longer are copied.
     pub(crate) needs_return: bool,
     since: Option<Cycles>,
 }
@@ -59,6 +59,7 @@ pub(crate) struct Bursts {
     /// Frames to send that select QoS queues, by port number.
     pub(crate) queued: BTreeMap<u32, QueuedFrames>,
     pub(crate) hold: Hold,
+    /// Which tx queues of the ports this worker uses.
     pub(crate) tx_queues: OwnQueues,
 }
 
@@ -68,14 +69,14 @@ impl Bursts {
         Bursts { tx_queues: OwnQueues { first: tx_queue, ..OwnQueues::default() }, ..Bursts::default() }
     }
 
-    /// Adds the port to the ports with frames to send.
+    /// Adds the port to `waiting`, the ports with frames to send.
     #[inline(always)]
-    pub(crate) fn mark_pending(&mut self, port: u32) {
+    pub(crate) fn mark_waiting(&mut self, port: u32) {
         add_once(&mut self.waiting, port);
     }
 
     /// Copies the tails of all frames that wait to be sent.
-    pub(crate) fn complete(&self) {
+    pub(crate) fn copy_tails(&self) {
         let queued = self.queued.values().flat_map(|queued| &queued.frames);
         self.outputs.iter().flatten().chain(queued).for_each(Frame::complete);
     }

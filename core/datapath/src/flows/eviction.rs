@@ -4,8 +4,8 @@
 //! CLOCK eviction: a hand goes round all megaflows. Of the next [`SAMPLE`] megaflows the least recently used one is
 //! removed. Finding the least recently used of all megaflows would require a visit of all.
 
-use super::lane_slot::ago;
 use super::limits::SPARE;
+use super::worker_lane::ago;
 use super::{Credits, Flows};
 use units::Millis;
 
@@ -76,7 +76,7 @@ impl Flows {
     fn age(&self, index: u32, now: Millis) -> Option<u64> {
         self.entries.get(index)?.miss_origin?;
         let folded = now.since(self.entries.used(index)).0;
-        let unfolded = self.lanes.iter().flatten().filter_map(|slot| slot.unfolded(index));
+        let unfolded = self.lanes.iter().flatten().filter_map(|slot| slot.present_and_folded(index));
         Some(unfolded.map(|(read, _)| ago(read.used, now)).fold(folded, u64::min))
     }
 }

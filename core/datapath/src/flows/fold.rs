@@ -35,7 +35,7 @@ impl Flows {
     /// Folds a range of megaflows.
     pub(crate) fn fold_range(&mut self, range: Range<u32>, now: Millis, credits: &mut Credits) {
         for index in range {
-            if self.lanes.iter().flatten().any(|slot| slot.unfolded(index).is_some()) {
+            if self.lanes.iter().flatten().any(|slot| slot.present_and_folded(index).is_some()) {
                 self.fold_index(index, now, credits);
             }
         }

@@ -19,7 +19,7 @@ pub(super) fn looked_up(guard: &MegaflowGuard<'_>, engine: &mut Engine) {
     }
     let captures = Arc::clone(&engine.view.captures);
     engine.batch.spread_metadata();
-    let (lane, batch) = (usize::from(engine.id.0), &engine.batch);
+    let (queue, batch) = (usize::from(engine.id.0), &engine.batch);
     for (i, frame) in batch.frames.iter().enumerate() {
         let index = batch.found.get(if batch.alike { 0 } else { i }).copied().unwrap_or(NONE);
         let Some(megaflow) = guard.get(index).filter(|_| index != NONE) else { continue };
@@ -32,7 +32,7 @@ pub(super) fn looked_up(guard: &MegaflowGuard<'_>, engine: &mut Engine) {
             megaflow,
             upcall: false,
         };
-        captures.offer(lane, &offered);
+        captures.offer(queue, &offered);
     }
 }
 

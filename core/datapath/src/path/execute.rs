@@ -279,7 +279,7 @@ fn split(engine: &mut Engine, max: usize, programs: [&Program; 2], group: &mut V
 /// length with padding exceeds `max`.
 #[inline]
 pub(super) fn longest(frame: &Frame, meta: &Meta, max: usize) -> usize {
-    let whole = if frame.has_offload_state() { frame.longest() } else { frame.len() };
+    let whole = if frame.has_offload_state() { frame.longest_segment() } else { frame.len() };
     let len = whole.saturating_sub(meta.cut);
     if len <= max {
         return len;

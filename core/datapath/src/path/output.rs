@@ -150,7 +150,7 @@ impl Engine {
         let at = port as usize;
         match self.bursts.outputs.get(at) {
             Some(output) if !output.is_empty() => {}
-            Some(_) => self.bursts.mark_pending(port),
+            Some(_) => self.bursts.mark_waiting(port),
             None => self.add_port(port)?,
         }
         self.bursts.outputs.get_mut(at)
@@ -161,7 +161,7 @@ impl Engine {
     fn add_port(&mut self, port: u32) -> Option<()> {
         self.view.ports.get(port)?;
         self.bursts.outputs.resize_with(port as usize + 1, Vec::new);
-        self.bursts.mark_pending(port);
+        self.bursts.mark_waiting(port);
         Some(())
     }
 }

@@ -159,7 +159,7 @@ pub(crate) fn send_queued(engine: &mut Engine, port: u32, queue: u32, frame: Fra
     queued.frames.push(frame);
     queued.queues.push(queue);
     let is_full = queued.frames.len() >= TX_BURST;
-    engine.bursts.mark_pending(port | QOS_FLAG);
+    engine.bursts.mark_waiting(port | QOS_FLAG);
     if is_full {
         serve_queues(engine, port | QOS_FLAG);
     }
@@ -353,7 +353,7 @@ fn record_unsent(
     result: &TxResult,
     now: Millis,
 ) {
-    let longest = |f: &&Frame| f.longest();
+    let longest = |f: &&Frame| f.longest_segment();
     let too_long = frames.iter().max_by_key(longest).filter(|_| result.too_long > 0);
     if let Some(frame) = too_long {
         drops.log_unsent(frame.bytes(), DropReason::TxTooLong, port, now);

@@ -8,7 +8,7 @@ use super::scan::{DEPTH_MAX, Item, items, masked, number};
 use super::set::from_flows;
 use crate::DropReason;
 use crate::action::{CheckPktLen, Ct, CtNat, CtTimeout, DpAction, HashAlg, LbOutput, Sample};
-use crate::set_field::{SetField, TunnelSet};
+use crate::set_field::{SetField, SetTunnel};
 use crate::userspace::{SlowReason, Userspace, UserspaceCookie};
 use flow::VLAN_CFI;
 use std::net::IpAddr;
@@ -181,7 +181,7 @@ fn set(item: &Item<'_>) -> Result<SetField, TextError> {
 }
 
 fn set_tunnel(inside: &str) -> Option<SetField> {
-    let mut set = TunnelSet::default();
+    let mut set = SetTunnel::default();
     let mut mask = flow::Tunnel::default();
     for item in items(inside).ok()? {
         match item.name {

@@ -171,7 +171,7 @@ proptest! {
             gso: Some(Gso { kind, size: mss as u16, ecn: sent.flags & CWR != 0 }),
         };
         prop_assert!(note.fits(&whole));
-        let longest = note.longest(&whole);
+        let longest = note.longest_segment(&whole);
         let mut cut = Vec::new();
         prop_assert!(note.finish(&mut whole, |packet| cut.push(packet.to_vec())).is_some());
         prop_assert_eq!(cut.iter().map(Vec::len).max(), Some(longest));

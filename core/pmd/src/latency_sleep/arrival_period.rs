@@ -1,32 +1,36 @@
 //! Estimates the period of a sender that sends at fixed intervals, and predicts when the next packet is due.
 //!
-//! The next packet is due one period after the previous one. The thread polls for it in a time window. The window opens
-//! shortly before the packet is due (2 % of the packets arrive before the window opens). It closes a few wake-up delays
-//! after the packet is due, because senders are sometimes delayed. A packet after the window still wakes the thread by
-//! an event. If packets often arrive much earlier than expected, the sender has no fixed period and there is no window.
+//! The next packet is due one period after the previous one. The thread polls for it in a time window. The window opens shortly before the
+//! packet is due, by a time called the *slack* (which is adapted so that 2 % of the packets arrive before the window opens). It closes a few
+//! wake-up delays after the packet is due, because senders are sometimes delayed. A packet after the window still wakes the thread by an event.
+//! If packets often arrive much earlier than expected, the sender has no fixed period and there is no window.
 //!
-//! The arrival time is exact if the thread was polling. Otherwise the packet arrived up to one wake-up delay earlier, and
-//! the next window is wider by half of that delay on both sides.
+//! The arrival time is exact if the thread was polling. Otherwise the packet arrived up to one wake-up delay before it was
+//! received, and the next window is wider by half of that delay on both sides.
 //!
-//! All times are cycles.
+//! Times are cycles unless a unit is named.
 
-/// Each half of the window is at most 1/8 of a period. This bounds the CPU time that a window costs.
+/// There is no window if slack and wake-up delay together are more than 1/8 of a period, and the extension after the due time is at most 1/8,
+/// too. This bounds the CPU time that a window costs. A gap that differs from the period by more than 1/8 is an outlier.
 const HALF_WINDOW_PART: u64 = 8;
-/// The window stays open for at most this many wake-up delays after the packet is due.
+/// After the packet is due, the window stays open for slack and uncertainty, and for at most this many wake-up delays more.
 const DELAYS: u64 = 4;
-/// The slack grows by 1/`GROW` of itself after a packet that arrived before the window.
+/// The slack grows by 1/`GROW` of itself and 1 µs, up to the period, after a packet that arrived before the window.
 const GROW: u64 = 2;
-/// The slack shrinks by 1/`SHRINK` of itself after any other packet. The ratio of 49 makes the share of packets before
+/// The slack shrinks by 1/`SHRINK` of itself after any other packet. The ratio of `SHRINK` and `GROW`, 49, makes the share of packets before
 /// the window converge to 2 %.
 const SHRINK: u64 = 49 * GROW;
 /// Least slack, in µs.
 const SLACK_MIN: u64 = 2;
-/// The period changes by 1/`FOLLOW` of its difference from the measured gap: by 1/`FOLLOW.0` if both arrival times are
-/// exact, otherwise by 1/`FOLLOW.1`.
-const FOLLOW: (u64, u64) = (4, 32);
-/// A step of the period is at most 1/`STEP.0` of the period down and 1/`STEP.1` up. Upward steps are smaller because a
-/// pause of the sender must count as one long gap and not as a longer period.
-const STEP: (u64, u64) = (256, 2048);
+/// The period changes by this part of its difference from the measured gap if both arrival times are exact.
+const FOLLOW_EXACT: u64 = 4;
+/// The same if an arrival time is uncertain.
+const FOLLOW_UNCERTAIN: u64 = 32;
+/// The period decreases by at most this part of itself in one step.
+const STEP_DOWN: u64 = 256;
+/// The period increases by at most this part of itself in one step. Such steps are smaller, because a pause of the sender must
+/// count as one long gap and not as a longer period.
+const STEP_UP: u64 = 2048;
 /// After this many consecutive gaps far from the period, the last gap becomes the period.
 const OUTLIERS_MAX: u32 = 3;
 
@@ -46,28 +50,31 @@ pub(super) struct ArrivalPeriod {
 }
 
 impl ArrivalPeriod {
-    /// Called for the first packet after a silence, which was received at `now`. `late`: the thread's wake-up delay.
+    /// Called for the first packet after a silence, which was received at `now`. `wake_delay`: the thread's wake-up delay.
     /// `polling`: the thread was polling when the packet arrived.
-    pub(super) fn add_arrival(&mut self, now: u64, polling: bool, late: u64, per_us: u64) {
-        let uncertainty = if polling { 0 } else { late / 2 };
+    pub(super) fn add_arrival(&mut self, now: u64, polling: bool, wake_delay: u64, cycles_per_us: u64) {
+        let uncertainty = if polling { 0 } else { wake_delay / 2 };
         let at = now.saturating_sub(uncertainty);
         let gap = at.saturating_sub(self.last);
         self.slack = match gap + self.slack + self.uncertainty + uncertainty < self.period {
-            true => (self.slack + self.slack / GROW + per_us).min(self.period),
-            false => (self.slack - self.slack / SHRINK).max(SLACK_MIN * per_us),
+            true => (self.slack + self.slack / GROW + cycles_per_us).min(self.period),
+            false => (self.slack - self.slack / SHRINK).max(SLACK_MIN * cycles_per_us),
         };
-        self.update_period(gap, if self.uncertainty + uncertainty == 0 { FOLLOW.0 } else { FOLLOW.1 });
+        self.update_period(
+            gap,
+            if self.uncertainty + uncertainty == 0 { FOLLOW_EXACT } else { FOLLOW_UNCERTAIN },
+        );
         (self.last, self.uncertainty) = (at, uncertainty);
     }
 
-    /// Updates the period with a measured gap. `part`: see [`FOLLOW`].
+    /// Updates the period with a measured gap. `part`: [`FOLLOW_EXACT`] or [`FOLLOW_UNCERTAIN`].
     fn update_period(&mut self, gap: u64, part: u64) {
         let off = gap.abs_diff(self.period);
         if off <= self.period / HALF_WINDOW_PART {
             self.outliers = 0;
             match gap < self.period {
-                true => self.period -= (off / part).min(self.period / STEP.0),
-                false => self.period += (off / part).min(self.period / STEP.1),
+                true => self.period -= (off / part).min(self.period / STEP_DOWN),
+                false => self.period += (off / part).min(self.period / STEP_UP),
             }
             return;
         }
@@ -77,14 +84,15 @@ impl ArrivalPeriod {
         }
     }
 
-    /// Time until the window opens for a thread with wake-up delay `late`; 0 while it is open. `None`: there is no window.
-    pub(super) fn until_window(&self, now: u64, late: u64) -> Option<u64> {
-        let most = self.period / HALF_WINDOW_PART;
-        if late + self.slack > most {
+    /// Time until the window opens for a thread with this wake-up delay; 0 while it is open. `None`: there is no window, or it has
+    /// closed.
+    pub(super) fn until_window(&self, now: u64, wake_delay: u64) -> Option<u64> {
+        let half_max = self.period / HALF_WINDOW_PART;
+        if wake_delay + self.slack > half_max {
             return None;
         }
         let (due, around) = (self.last + self.period, self.slack + self.uncertainty);
-        let closes = due + around + most.min(DELAYS * late);
-        (now <= closes).then(|| due.saturating_sub(around + late).saturating_sub(now))
+        let closes = due + around + half_max.min(DELAYS * wake_delay);
+        (now <= closes).then(|| due.saturating_sub(around + wake_delay).saturating_sub(now))
     }
 }

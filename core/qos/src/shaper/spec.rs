@@ -9,9 +9,10 @@ pub struct ClassSpec {
     pub min: u64,
     /// Maximum rate.
     pub max: u64,
-    /// Burst in bytes. If it is less than the bytes of 1 ms at the rate plus one MTU, it is raised to that sum.
+    /// Burst in bytes. It is at least one MTU plus what the rate sends in 1 ms; a smaller value is raised to this, for `min` and `max`
+    /// separately.
     pub burst: u64,
-    /// Priority: queues with lower numbers get the rest of the port's rate first.
+    /// Priority: queues with a lower value are first to borrow from the rest of the port's rate.
     pub priority: u8,
 }
 

@@ -186,7 +186,7 @@ pub(super) fn input<'a>(flow: &'a Flow, recirc: &'a SharedRecirc) -> Input<'a> {
         returns_side_effects: true,
         dry_run: false,
         recirc,
-        trace: None,
+        trace_format: None,
     }
 }
 
@@ -196,8 +196,12 @@ pub(super) fn run(snapshot: &Snapshot, flow: &Flow) -> Output {
 
 pub(super) fn trace(snapshot: &Snapshot, flow: &Flow) -> String {
     let recirc = SharedRecirc::default();
-    let input =
-        Input { trace: Some(&ShortText), returns_side_effects: false, dry_run: true, ..input(flow, &recirc) };
+    let input = Input {
+        trace_format: Some(&ShortText),
+        returns_side_effects: false,
+        dry_run: true,
+        ..input(flow, &recirc)
+    };
     translate(snapshot, &input).trace.unwrap().text()
 }
 

@@ -1,7 +1,7 @@
 //! The parts of a walk's state. Fields that are saved and restored together are in one structure.
 
 use crate::commit_outer::Pending;
-use crate::frozen::Step;
+use crate::frozen::FrozenStep;
 use bridge::BundleId;
 use dpif::HashAlg;
 use flow::Flow;
@@ -72,7 +72,7 @@ pub(crate) struct Progress {
 pub(crate) struct Freezing {
     /// The walk is being frozen: its steps are recorded instead of executed.
     pub(crate) active: bool,
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<FrozenStep>,
     /// `controller(pause)` has frozen the walk.
     pub(crate) pause: Option<Box<Controller>>,
     /// Recirculate with this hash.

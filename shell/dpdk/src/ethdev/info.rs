@@ -1,13 +1,13 @@
-//! Capabilities and state of a device, and the settings that need no restart.
+//! Capabilities and state of a device, and the settings that need no restart of the device.
 
 use super::device::Ethdev;
 use super::error::{DeviceError, check};
-use super::raw_info::{mac, raw, text, tx_work};
-use super::tx_work::TxWork;
+use super::raw_info::{mac, raw, text, tx_offloads};
+use super::tx_offloads::TxOffloads;
 use dpdk_sys as sys;
 use std::sync::atomic::Ordering;
 
-/// Limits of a queue's number of descriptors.
+/// Limits for the number of descriptors of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// The maximum.
@@ -41,7 +41,7 @@ pub struct Info {
     /// Whether the driver can share rx queues between ports (`RTE_ETH_DEV_CAPA_RXQ_SHARE`).
     pub shares_rx_queues: bool,
     /// Offloads on transmission: while the device runs, those in use; while it is stopped, those that it supports.
-    pub tx_work: TxWork,
+    pub tx_offloads: TxOffloads,
 }
 
 /// State of a link.
@@ -106,7 +106,7 @@ impl Ethdev {
             has_rx_checksum: raw.rx_offload_capa & sys::SLUICE_RTE_ETH_RX_OFFLOAD_CHECKSUM
                 == sys::SLUICE_RTE_ETH_RX_OFFLOAD_CHECKSUM,
             shares_rx_queues: raw.dev_capa & RXQ_SHARE != 0,
-            tx_work: self.running.as_ref().map_or_else(|| tx_work(&raw), |r| r.work),
+            tx_offloads: self.running.as_ref().map_or_else(|| tx_offloads(&raw), |r| r.tx_offloads),
         })
     }
 
@@ -175,7 +175,7 @@ impl Ethdev {
         }))
     }
 
-    /// Changes the use of pause frames.
+    /// Changes the use of pause frames. Does nothing if the driver does not support them.
     pub fn set_flow_control(&self, wanted: FlowControl) -> Result<(), DeviceError> {
         let Some(mut raw) = self.raw_flow_control()? else { return Ok(()) };
         raw.mode = match (wanted.rx, wanted.tx) {

@@ -21,7 +21,7 @@ mod queue;
 mod raw_info;
 mod run;
 mod stats;
-mod tx_work;
+mod tx_offloads;
 
 pub use claim::detach;
 pub use device::{AttachError, Ethdev};
@@ -30,4 +30,4 @@ pub use info::{FlowControl, Info, Limits, Link};
 pub use queue::{EthRx, EthTx};
 pub use run::Config;
 pub use stats::Counters;
-pub use tx_work::TxWork;
+pub use tx_offloads::TxOffloads;

@@ -1,6 +1,6 @@
-//! The queues of a device: a receive queue converts packets to frames, a transmit queue converts frames to packets.
+//! The queues of a device: a receive queue converts mbufs to frames, a transmit queue converts frames to mbufs.
 //!
-//! The driver is called once per burst through the C shim; the work for each packet is done here.
+//! The driver is called once per burst through the C shim; the work for each packet is done in Rust.
 
 use super::run::Running;
 use crate::mbuf::{self, Burst, Mbuf};
@@ -13,7 +13,7 @@ use packet::segment;
 use std::sync::{Arc, PoisonError};
 use std::vec::Drain;
 
-/// A receive queue. In cache lines of its own, because another thread may poll the next queue.
+/// A receive queue. It has cache lines of its own, because another thread may poll the next queue.
 #[repr(align(128))]
 pub struct EthRx {
     running: Arc<Running>,
@@ -46,7 +46,7 @@ impl RxQueue for EthRx {
     }
 }
 
-/// A transmit queue. Several `EthTx` may share one queue of the device. In cache lines of its own, because another thread may send to the
+/// A transmit queue. Several `EthTx` may share one queue of the device. It has cache lines of its own, because another thread may send to the
 /// next queue.
 #[repr(align(128))]
 pub struct EthTx {
@@ -59,7 +59,7 @@ pub struct EthTx {
     has_requests: bool,
     /// An empty list whose memory is reused.
     spare: FrameBatch,
-    /// The bytes of the last packet that the device did not accept.
+    /// The bytes of the first packet that the device did not accept, of the last burst with such a packet.
     refused: Vec<u8>,
 }
 
@@ -92,7 +92,7 @@ impl EthTx {
         }
     }
 
-    /// Appends copies of the first frames, as long as they are not in mbufs and need only a copy. Sends the burst whenever it is
+    /// Appends copies of the frames before the first one that is in an mbuf or needs more than a copy. Sends the burst whenever it is
     /// full. Returns how many frames were copied. One call copies many frames, because ports
     /// of other types (guests, `afxdp`, tunnels) deliver batches of them.
     fn copy_and_send(&mut self, frames: &[Frame], result: &mut TxResult) -> usize {
@@ -119,9 +119,8 @@ impl EthTx {
         let tx_lock = self.running.txq(queue).lock().unwrap_or_else(PoisonError::into_inner);
         if std::mem::take(&mut self.has_requests) {
             // SAFETY: as for `send` below. The driver writes only to headers of packets that the burst owns.
-            bytes -= unsafe {
-                self.burst.retain_accepted(|mbufs, n| sys::sluice_tx_prepare(port, queue, mbufs, n))
-            };
+            bytes -=
+                unsafe { self.burst.free_rejected(|mbufs, n| sys::sluice_tx_prepare(port, queue, mbufs, n)) };
         }
         // SAFETY: the device runs as long as `running` is held, and the lock prevents other senders from using the queue.
         let (sent, unsent_bytes) = unsafe {
@@ -135,17 +134,17 @@ impl EthTx {
 
     /// The frame's offload request in DPDK's form; `None` if the device does not support it.
     fn request_to_device(&self, frame: &Frame) -> Option<OffloadRequest> {
-        let work = self.running.work;
+        let in_use = self.running.tx_offloads;
         let offload = frame.offload();
         let mut request =
-            OffloadRequest::of(frame.head_of(offload.reach()), &offload).filter(|_| work.checksum)?;
+            OffloadRequest::of(frame.head_of(offload.reach()), &offload).filter(|_| in_use.checksum)?;
         if request.segmentation.is_some() {
-            if !work.segmentation {
+            if !in_use.segmentation {
                 return None;
             }
             // Each segment gets its own length in its IPv4 header, so the header checksum must be computed. A device without IPv4 checksum
             // offload (virtio) leaves the segmentation to a receiver that also computes the header checksum.
-            if work.ip_checksum && request.segmentation == Some(GsoKind::Tcp4) {
+            if in_use.ip_checksum && request.segmentation == Some(GsoKind::Tcp4) {
                 request.flags |= sys::SLUICE_RTE_MBUF_F_TX_IP_CKSUM;
             }
         }
@@ -187,7 +186,7 @@ impl EthTx {
     #[cold]
     fn push_special(&mut self, mut frame: Frame, result: &mut TxResult) -> Option<Frame> {
         let len = frame.len();
-        if frame.longest() > self.running.max_len {
+        if frame.longest_segment() > self.running.max_len {
             result.too_long += 1;
             return Some(frame);
         }
@@ -222,6 +221,7 @@ impl TxQueue for EthTx {
         (!self.refused.is_empty()).then_some(&*self.refused)
     }
 
+    /// Leaves in `frames` those that were not moved into the burst, because they were copied or refused.
     fn tx(&mut self, frames: &mut FrameBatch) -> TxResult {
         let mut result = TxResult::default();
         self.refused.clear();
@@ -232,14 +232,14 @@ impl TxQueue for EthTx {
         }
         let copied = self.copy_and_send(frames, &mut result);
         if copied < frames.len() {
-            let mut given = std::mem::replace(frames, std::mem::take(&mut self.spare));
-            let mut rest = given.drain(..);
+            let mut taken = std::mem::replace(frames, std::mem::take(&mut self.spare));
+            let mut rest = taken.drain(..);
             frames.extend(rest.by_ref().take(copied));
             while let Some(special) = self.fill_and_send(&mut rest, &mut result) {
                 frames.extend(self.push_special(special, &mut result));
             }
             drop(rest);
-            self.spare = given;
+            self.spare = taken;
         }
         if self.burst.len() > 0 {
             self.send(&mut result);

@@ -1,7 +1,7 @@
 //! DPDK's description of a device.
 
 use super::error::{DeviceError, check};
-use super::tx_work::TxWork;
+use super::tx_offloads::TxOffloads;
 use dpdk_sys as sys;
 use std::ffi::{CStr, c_char};
 
@@ -30,12 +30,12 @@ pub(super) fn raw(port: u16) -> Result<sys::rte_eth_dev_info, DeviceError> {
 const CANNOT_SEGMENT: [&str; 1] = ["net_tap"];
 
 /// Offloads on transmission that the device supports.
-pub(super) fn tx_work(raw: &sys::rte_eth_dev_info) -> TxWork {
-    let mut work = TxWork::of(raw.tx_offload_capa);
+pub(super) fn tx_offloads(raw: &sys::rte_eth_dev_info) -> TxOffloads {
+    let mut offloads = TxOffloads::of(raw.tx_offload_capa);
     // SAFETY: the name is a C string that lives as long as the driver.
     let driver = unsafe { text(raw.driver_name) };
-    work.segmentation &= !driver.is_some_and(|name| CANNOT_SEGMENT.contains(&name.as_str()));
-    work
+    offloads.segmentation &= !driver.is_some_and(|name| CANNOT_SEGMENT.contains(&name.as_str()));
+    offloads
 }
 
 /// The port's MAC address; zeros if the driver has none.

@@ -3,7 +3,7 @@
 use super::claim::Claim;
 use super::error::{DeviceError, check};
 use super::raw_info;
-use super::tx_work::TxWork;
+use super::tx_offloads::TxOffloads;
 use crate::mempool::Mempool;
 use dpdk_sys as sys;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,7 +46,7 @@ pub(crate) struct Running {
     /// Maximum length of packets to be sent, in bytes.
     pub(crate) max_len: usize,
     /// Offloads that are in use.
-    pub(crate) work: TxWork,
+    pub(crate) tx_offloads: TxOffloads,
     n_rxq: u16,
     /// A lock for each transmit queue, because several senders may share a queue. In cache lines of its own, because workers write their
     /// locks for every burst.
@@ -61,10 +61,10 @@ impl Running {
         let info = raw_info::raw(port)?;
         let n_rxq = config.n_rxq.min(info.max_rx_queues).max(1);
         let n_txq = config.n_txq.min(info.max_tx_queues).max(1);
-        let mut work = raw_info::tx_work(&info);
-        work.segmentation &= config.segmentation;
+        let mut tx_offloads = raw_info::tx_offloads(&info);
+        tx_offloads.segmentation &= config.segmentation;
         let mut conf = device_conf(config, &info);
-        conf.txmode.offloads = work.offloads();
+        conf.txmode.offloads = tx_offloads.as_flags();
         let (n_rxq, n_txq) = configure(port, config, &conf, n_rxq, n_txq)?;
         // SAFETY: the port is claimed and configured.
         unsafe {
@@ -77,7 +77,7 @@ impl Running {
             claim,
             mempool: config.mempool.clone(),
             max_len: usize::from(config.mtu) + ETHERNET_OVERHEAD,
-            work,
+            tx_offloads,
             n_rxq,
             txqs: (0..n_txq).map(|_| CachePadded::default()).collect(),
             rx_taken: AtomicBool::new(false),

@@ -1,4 +1,4 @@
-//! Access of workers to a guest's rings, which the library may free.
+//! Access of workers to a guest's rings, which DPDK's vhost library (here: the library) may free.
 //!
 //! The library identifies a connected guest by a number, the vid. A vid is valid until the `destroy_device` callback
 //! has returned. Then the guest's memory is unmapped, and the vid may be reused for another guest of another port. So the
@@ -11,9 +11,9 @@
 //! - [`super::proxy`] makes the vid absent ([`DeviceAccess::block`]), then reads all counters, and continues when
 //!   all are even ([`DeviceAccess::is_idle`]).
 //!
-//! These four operations are sequentially consistent, so they have one order: either the worker reads "absent", or the
-//! proxy reads the counter as odd. The counter becomes even with Release and is read with Acquire, so the worker's accesses
-//! happen before the library frees anything. A counter that becomes odd after the access was blocked
+//! Making the counter odd, reading the vid, making the vid absent and reading the counters are sequentially consistent, so they have one order:
+//! either the worker reads "absent", or the proxy reads the counter as odd. The counter becomes even with Release, and the proxy's read is also
+//! an acquire, so the worker's accesses happen before the library frees anything. A counter that becomes odd after the access was blocked
 //! becomes even at once, because the vid is absent by then.
 //!
 //! An access lasts for one burst, or for a few queries of the main thread. It has no upper limit if a worker waits for
@@ -61,7 +61,7 @@ struct State {
     attached_while_blocked: bool,
 }
 
-/// The permission to access the rings, for one thread at a time.
+/// The right of one caller to access the rings, with its counter.
 #[derive(Debug)]
 pub(super) struct Accessor(Arc<AccessCounter>);
 
@@ -89,7 +89,7 @@ impl DeviceAccess {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Creates an accessor; each caller needs its own. If access is blocked, its first use reads "absent".
+    /// Creates an accessor; each caller needs its own. If access is blocked, [`enter`](Self::enter) returns `None`.
     pub fn accessor(&self) -> Accessor {
         let counter = Arc::new(AccessCounter::default());
         let mut accessors = self.accessors.lock().unwrap_or_else(PoisonError::into_inner);
@@ -110,8 +110,8 @@ impl DeviceAccess {
         counter.count.store(odd_count, Ordering::SeqCst);
         let vid = self.visible_vid.load(Ordering::SeqCst);
         // If there is no guest, dropping the access makes the counter even again.
-        let inside = VidAccess { counter, odd_count, vid };
-        (vid != ABSENT).then_some(inside)
+        let access = VidAccess { counter, odd_count, vid };
+        (vid != ABSENT).then_some(access)
     }
 
     /// The vid of the connected guest, also while access is blocked. Only for comparison, because it may be invalid by now.

@@ -1,7 +1,7 @@
 //! The rx queue of a port in mode `spp`. It receives into buffers of a shared pool, and posts as many buffers as it needs
 //! within its allowance.
 
-use super::queue::{Port, missing_request};
+use super::queue::{Port, offload_request_of_bytes};
 use crate::linux::umem_socket::SocketUse;
 use crate::linux::xsk_ring::{Consumer, Desc, Producer};
 use crate::rx_buffers::{QueueUse, RxBuffers};
@@ -23,7 +23,7 @@ pub struct QueueState {
     busy: AtomicBool,
     /// How often the queue became busy.
     woken: AtomicU64,
-    /// Packets that were lost when the queue became busy.
+    /// Packets that were lost after the queue had become idle and until it became busy.
     first_burst_lost: AtomicU64,
 }
 
@@ -31,7 +31,7 @@ pub struct QueueState {
 pub struct QueueMonitor {
     /// Name of the pool.
     pub pool: String,
-    /// The socket.
+    /// The use of the umem by the queue's socket.
     pub socket_use: Arc<SocketUse>,
     /// The state that the worker writes.
     pub state: Arc<QueueState>,
@@ -101,7 +101,7 @@ impl QueueMonitor {
     }
 }
 
-/// Receives from one socket. One worker owns it. In cache lines of its own (see [`sync::CachePadded`]).
+/// Receives from one socket. One worker owns it. It has cache lines of its own (see [`sync::CachePadded`]).
 #[repr(align(128))]
 pub struct PooledRx {
     port: Arc<Port>,
@@ -109,6 +109,7 @@ pub struct PooledRx {
     fill: Producer<u64>,
     rx: Consumer<Desc>,
     state: Arc<QueueState>,
+    /// Frames may come with unfinished checksums.
     partial_checksums: bool,
     refill: Refill,
     /// The drain rate; `Some` if the dynamic threshold is weighted by it.
@@ -116,7 +117,7 @@ pub struct PooledRx {
     alpha: Alpha,
     posted: u32,
     /// The kernel's counter of packets for which it had no buffer, read when the queue became idle.
-    lost_when_idle: u64,
+    lost_before: u64,
 }
 
 impl PooledRx {
@@ -139,13 +140,13 @@ impl PooledRx {
             drain: wanted.by_drain.then(DrainRate::default),
             alpha: wanted.alpha,
             posted: 0,
-            lost_when_idle: 0,
+            lost_before: 0,
         };
         queue.refill();
         queue
     }
 
-    /// Posts buffers until the target is reached.
+    /// Posts buffers until the target is reached or the pool gives no more.
     fn refill(&mut self) {
         let SocketUse { umem, sides: [side, _], slots: [slot, _], .. } = *self.socket_use;
         let alpha = self.drain.map_or(self.alpha, |drain| self.alpha.weighted(drain.weight()));
@@ -166,18 +167,19 @@ impl PooledRx {
         self.state.posted.store(self.posted, Ordering::Relaxed);
     }
 
-    /// Records a poll, which may make the queue busy or idle. The kernel's counter is read only at such a change.
-    fn record_poll(&mut self, full: bool) {
+    /// Records a poll, which may make the queue busy or idle, and posts buffers; a queue that becomes idle needs none. The kernel's
+    /// counter is read only at such a change.
+    fn after_poll(&mut self, full: bool) {
         match self.refill.record_poll(full) {
             Change::Same => return self.refill(),
             Change::BecameBusy => {
                 self.refill();
                 let now = lost_packets(&self.socket_use);
-                let first = now.saturating_sub(self.lost_when_idle);
+                let first = now.saturating_sub(self.lost_before);
                 self.state.first_burst_lost.fetch_add(first, Ordering::Relaxed);
                 self.state.woken.fetch_add(1, Ordering::Relaxed);
             }
-            Change::BecameIdle => self.lost_when_idle = lost_packets(&self.socket_use),
+            Change::BecameIdle => self.lost_before = lost_packets(&self.socket_use),
         }
         self.state.busy.store(self.refill.is_busy(), Ordering::Relaxed);
     }
@@ -213,7 +215,7 @@ impl RxQueue for PooledRx {
             match frame {
                 Some(mut frame) => {
                     if partial_checksums {
-                        frame.set_offload(missing_request(&frame));
+                        frame.set_offload(offload_request_of_bytes(&frame));
                     }
                     out.push(frame);
                 }
@@ -221,11 +223,12 @@ impl RxQueue for PooledRx {
             }
         });
         self.posted = self.posted.saturating_sub(received as u32);
-        self.record_poll(received == max);
+        self.after_poll(received == max);
         if received == 0 && self.fill.needs_wakeup() {
-            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+            // The call makes the kernel read the fill ring.
+            let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
             // An error concerns the device; the main thread is notified of that by netlink.
-            let _ = poll(&mut [PollFd::new(&*self.socket_use.fd, PollFlags::IN)], Some(&now));
+            let _ = poll(&mut [PollFd::new(&*self.socket_use.fd, PollFlags::IN)], Some(&at_once));
         }
         self.port.counters.count_rx_dropped(u64::from(result.dropped));
         result.more = received == max;

@@ -5,7 +5,7 @@ use super::pooled_rx::QueueMonitor;
 use super::pools;
 use super::queue::{HEADER_BYTES, Port};
 use super::running::Running;
-use crate::device::{Facts, Netdev, QosPlace, RxHandle, TxWork};
+use crate::device::{Facts, Netdev, QosPlace, RxHandle, TxOffloads};
 use crate::error::{NetdevError, errno_of};
 use crate::kernel::KernelDevice;
 use crate::linux::packet_socket;
@@ -155,7 +155,7 @@ impl Netdev for Afxdp {
         let mut facts = self.device.named_facts()?;
         self.running.port.mtu.store(facts.mtu, Ordering::Relaxed);
         let checksum = self.running.checksums;
-        facts.tx_work = TxWork { checksum, ..TxWork::default() };
+        facts.tx_offloads = TxOffloads { checksum, ..TxOffloads::default() };
         facts.status.insert("xdp-mode".to_owned(), self.running.mode.to_owned());
         if let Some(queue) = self.running.monitors.first() {
             facts.status.insert("rx-pool".to_owned(), self.running.buffers.mode.name().to_owned());

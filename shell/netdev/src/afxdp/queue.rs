@@ -67,7 +67,7 @@ impl RxQueue for AfxdpRx {
             match frame {
                 Some(mut frame) => {
                     if self.partial_checksums {
-                        frame.set_offload(missing_request(&frame));
+                        frame.set_offload(offload_request_of_bytes(&frame));
                     }
                     out.push(frame);
                 }
@@ -88,7 +88,7 @@ impl RxQueue for AfxdpRx {
 }
 
 /// The offload request that the frame's sender made but AF_XDP could not transport.
-pub fn missing_request(frame: &Frame) -> Offload {
+pub fn offload_request_of_bytes(frame: &Frame) -> Offload {
     let csum = segment::find_partial(frame.bytes());
     Offload { csum: csum.map(|(start, offset)| PartialChecksum { start, offset }), gso: None }
 }

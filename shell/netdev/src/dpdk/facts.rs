@@ -1,7 +1,7 @@
 //! State of a `dpdk` port: the modes of the link and the `status` column.
 
 use super::options::Settings;
-use crate::device::{LinkModes, TxWork};
+use crate::device::{LinkModes, TxOffloads};
 use dpdk::ethdev::{self, Ethdev, Info, Link};
 use std::collections::BTreeMap;
 
@@ -47,12 +47,12 @@ pub(super) fn ifindex(name: &str) -> u32 {
 }
 
 /// Offloads that the device performs on transmission.
-pub(super) fn tx_work(work: ethdev::TxWork) -> TxWork {
-    TxWork {
-        ip_checksum: work.ip_checksum,
-        checksum: work.checksum,
+pub(super) fn tx_offloads(offloads: ethdev::TxOffloads) -> TxOffloads {
+    TxOffloads {
+        ip_checksum: offloads.ip_checksum,
+        checksum: offloads.checksum,
         sctp_checksum: false,
-        segmentation: work.segmentation,
+        segmentation: offloads.segmentation,
     }
 }
 

@@ -256,7 +256,7 @@ impl Netdev for Dpdk {
             link_up: link.up,
             link_resets: self.link_resets + u64::from(link.up != self.link.up),
             modes: facts::modes(link),
-            tx_work: facts::tx_work(info.tx_work),
+            tx_offloads: facts::tx_offloads(info.tx_offloads),
             trouble: None,
             status: facts::status(device, &info, live, link),
         };

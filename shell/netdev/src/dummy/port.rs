@@ -5,7 +5,7 @@ use super::pcap::Pcap;
 use super::queue::{DummyRx, DummyTx};
 use super::state::{ChangedDummies, Count, DummyHandle, Queue, State, Totals};
 use super::stream::Streams;
-use crate::device::{Facts, Netdev, RxHandle, TxWork};
+use crate::device::{Facts, Netdev, RxHandle, TxOffloads};
 use crate::error::{NetdevError, errno_of};
 use crate::stats::Stats;
 use packet::queue::{RxQueue, TxQueue};
@@ -142,7 +142,7 @@ impl Netdev for Dummy {
             mtu: state.mtu,
             admin_up: state.up,
             link_up: true,
-            tx_work: TxWork { segmentation: state.segment_size > 0, ..TxWork::default() },
+            tx_offloads: TxOffloads { segmentation: state.segment_size > 0, ..TxOffloads::default() },
             ..Facts::default()
         })
     }

@@ -47,7 +47,7 @@ fn request_segmentation(frame: &mut Frame, size: u16) {
     let (Ok(start), Some(offset)) = (u16::try_from(layout.l4), layout.checksum()) else { return };
     let csum = Some(PartialChecksum { start, offset });
     let note = Offload { csum, gso: Some(Gso { kind, size, ecn: false }) };
-    let is_long = note.fits(frame.bytes()) && note.longest(frame.bytes()) < frame.len();
+    let is_long = note.fits(frame.bytes()) && note.longest_segment(frame.bytes()) < frame.len();
     if kind != GsoKind::Udp && is_long && segment::make_partial(frame.bytes_mut()).is_some() {
         frame.set_offload(note);
     }
@@ -70,7 +70,7 @@ impl TxQueue for DummyTx {
             }
             let bytes = frame.len() as u64;
             let mut offload = frame.offload();
-            if offload.longest(frame.bytes()) > longest(frame.bytes(), mtu) {
+            if offload.longest_segment(frame.bytes()) > longest(frame.bytes(), mtu) {
                 result.too_long += 1;
                 continue;
             }

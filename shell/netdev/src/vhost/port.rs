@@ -51,7 +51,7 @@ pub struct Vhost {
     /// The shape of the last restart, if it failed. It is not tried again before the guest or the settings change.
     failed_shape: Option<Shape>,
     queues_taken: bool,
-    accounts: Accounts,
+    pool_accounts: Accounts,
     /// Charging of receive buffers was configured after the queues were taken, so a restart is needed.
     accounts_changed: bool,
     next_sender: AtomicUsize,
@@ -84,7 +84,7 @@ impl Vhost {
             shape: Shape { pairs: 1, numa: 0, mtu: MTU },
             failed_shape: None,
             queues_taken: false,
-            accounts: Accounts::default(),
+            pool_accounts: Accounts::default(),
             accounts_changed: false,
             next_sender: AtomicUsize::new(0),
             seq: 1,
@@ -258,16 +258,16 @@ impl Netdev for Vhost {
         if std::mem::replace(&mut self.queues_taken, true) {
             return Vec::new();
         }
-        self.accounts.clear();
-        let mut accounts = std::mem::take(&mut self.accounts);
+        self.pool_accounts.clear();
+        let mut pool_accounts = std::mem::take(&mut self.pool_accounts);
         let mut give = |pair| {
             let source = self.socket.as_ref().and_then(|socket| socket.receiver(pair, self.pool.as_ref()));
             let (shared, counters) = (self.shared.clone(), self.shared.rx_counters.new_counters(pair));
             let handle = Source::handle(source, |source| Box::new(VhostRx { source, shared, counters }));
-            RxHandle { queue: accounts.wrap(handle.queue), ..handle }
+            RxHandle { queue: pool_accounts.wrap(handle.queue), ..handle }
         };
         let queues = (0..self.shape.pairs).map(&mut give).collect();
-        self.accounts = accounts;
+        self.pool_accounts = pool_accounts;
         queues
     }
     fn tx_queue(&self) -> Box<dyn TxQueue> {
@@ -290,7 +290,7 @@ impl Netdev for Vhost {
             admin_up: self.shared.up.load(Ordering::Relaxed),
             link_up: ready,
             link_resets: self.socket.as_ref().map_or(0, |s| s.state().changes()),
-            tx_work: report::tx_work(guest.as_ref()),
+            tx_offloads: report::tx_offloads(guest.as_ref()),
             trouble: stuck.then(|| "out of service: a worker is blocked in the guest's rings".to_owned()),
             status: report::status(client, path.as_deref(), guest.as_ref(), pairs),
             ..Facts::default()
@@ -338,11 +338,11 @@ impl Netdev for Vhost {
     fn set_rx_buffers(&mut self, wanted: &RxBuffers) -> Result<bool, NetdevError> {
         wanted.check(&self.name, "a guest has rings of its own")?;
         // The change takes effect with a restart, which is needed if queues are in use.
-        self.accounts_changed |= self.accounts.set(wanted) && self.queues_taken;
+        self.accounts_changed |= self.pool_accounts.set(wanted) && self.queues_taken;
         Ok(false)
     }
     fn rx_buffers(&self) -> Vec<QueueUse> {
-        self.accounts.usage()
+        self.pool_accounts.usage()
     }
     fn options(&self) -> BTreeMap<String, String> {
         let mut options = BTreeMap::new();

@@ -178,7 +178,7 @@ impl Burst<'_> {
     #[cold]
     fn send_with_offloads<'f>(&mut self, sending: &mut impl Transmission<'f>, frame: &'f mut Frame) {
         let offload = frame.offload();
-        if frame.longest() <= self.max_len && sending.supports(frame, &offload) {
+        if frame.longest_segment() <= self.max_len && sending.supports(frame, &offload) {
             sending.push_with_offload(frame, &offload);
             return;
         }

@@ -1,7 +1,7 @@
 //! The status and the statistics of a guest's port, with Open vSwitch's keys.
 
 use super::counters::{CLASSES, Totals};
-use crate::device::TxWork;
+use crate::device::TxOffloads;
 use crate::stats::Stats;
 use std::collections::BTreeMap;
 use vhost::Guest;
@@ -22,12 +22,12 @@ const QUEUE_SIZES: [&str; CLASSES] = [
 ];
 
 /// Offloads that the switch may leave to the guest, by the guest's features (virtio 1.1, 5.1.3).
-pub(super) fn tx_work(guest: Option<&Guest>) -> TxWork {
+pub(super) fn tx_offloads(guest: Option<&Guest>) -> TxOffloads {
     const GUEST_CSUM: u64 = 1 << 1;
     const GUEST_TSO: u64 = 1 << 7 | 1 << 8;
     let features = guest.map_or(0, |guest| guest.features);
     let has = |bits| features & bits == bits;
-    TxWork {
+    TxOffloads {
         ip_checksum: false,
         checksum: has(GUEST_CSUM),
         sctp_checksum: false,
@@ -137,8 +137,8 @@ mod tests {
             "features=0x0000000150448000 mode=client n_rxq=1 n_txq=1 num_of_vrings=2 numa=0 socket=/s \
              status=connected vring_0_size=256 vring_1_size=256"
         );
-        let work = |features| tx_work(Some(&Guest { features, ..guest.clone() }));
-        assert_eq!(tx_work(None), TxWork::default());
+        let work = |features| tx_offloads(Some(&Guest { features, ..guest.clone() }));
+        assert_eq!(tx_offloads(None), TxOffloads::default());
         assert!(work(2).checksum && !work(0x82).segmentation && work(0x182).segmentation);
         let none = status(false, None, None, 1);
         assert_eq!(none.get("status").map(String::as_str), Some("disconnected"));

@@ -10,14 +10,14 @@ use xlate::BridgeId;
 impl Switch {
     fn bonds(&self) -> Vec<&PortBond> {
         let mut all: Vec<&PortBond> =
-            self.datapaths.of_bridges().flat_map(|b| b.link_aggregation.bonds.values()).collect();
+            self.datapaths.with_bridges().flat_map(|b| b.link_aggregation.bonds.values()).collect();
         all.sort_by(|a, b| a.bond.settings().name.cmp(&b.bond.settings().name));
         all
     }
 
     /// For each bond: bridge, name, number of links, number of enabled links.
     pub fn bond_links(&self) -> Vec<(BridgeId, String, usize, usize)> {
-        let bonds = self.datapaths.of_bridges().flat_map(|b| &b.link_aggregation.bonds);
+        let bonds = self.datapaths.with_bridges().flat_map(|b| &b.link_aggregation.bonds);
         bonds
             .map(|((bridge, _), bond)| {
                 let enabled = bond.bond.links().filter(|(_, link)| link.enabled).count();
@@ -56,7 +56,8 @@ impl Switch {
         change: impl FnOnce(&mut Bond) -> Result<&'static str, &'static str>,
     ) -> Result<&'static str, &'static str> {
         let result = {
-            let mut all = self.datapaths.of_bridges_mut().flat_map(|b| b.link_aggregation.bonds.values_mut());
+            let mut all =
+                self.datapaths.with_bridges_mut().flat_map(|b| b.link_aggregation.bonds.values_mut());
             let bond = all.find(|b| b.bond.settings().name == name).ok_or("no such bond")?;
             change(&mut bond.bond)
         };
@@ -68,14 +69,14 @@ impl Switch {
     /// `lacp/show` (or `lacp/show-stats`) of one port or all; `None`: there is no such port.
     pub fn show_lacp(&self, name: Option<&str>, stats: bool) -> Option<String> {
         let texts: Vec<String> =
-            self.datapaths.of_bridges().filter_map(|b| b.handler.lacp.show(name, stats)).collect();
+            self.datapaths.with_bridges().filter_map(|b| b.handler.lacp.show(name, stats)).collect();
         (name.is_none() || !texts.is_empty()).then(|| texts.concat())
     }
 
     /// Adds the bytes that megaflows have sent since the last call to the bonds' counters.
     fn fold_bond_counters(&mut self) {
         let now = self.clock.now();
-        for backer in self.datapaths.of_bridges_mut().filter(|b| !b.link_aggregation.bonds.is_empty()) {
+        for backer in self.datapaths.with_bridges_mut().filter(|b| !b.link_aggregation.bonds.is_empty()) {
             backer.datapath.maintain(now);
             for bond in backer.link_aggregation.bonds.values_mut() {
                 in_datapath::collect_bytes(&backer.datapath, bond);

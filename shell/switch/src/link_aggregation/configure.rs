@@ -21,7 +21,7 @@ impl Switch {
     /// Configures bonds and LACP after rows or ports changed.
     pub(crate) fn configure_link_aggregation(&mut self) {
         let now = self.clock.now();
-        for backer in self.datapaths.of_bridges_mut() {
+        for backer in self.datapaths.with_bridges_mut() {
             let before = std::mem::take(&mut backer.link_aggregation.links);
             let datapath_type = backer.datapath_type.clone();
             for bridge in self.bridges.values_mut().filter(|b| b.config.datapath_type == datapath_type) {

@@ -23,7 +23,7 @@ impl Switch {
     pub(crate) fn run_link_aggregation(&mut self) -> bool {
         let now = self.clock.now();
         let mut any = false;
-        for backer in self.datapaths.of_bridges_mut().filter(|b| !b.link_aggregation.is_empty()) {
+        for backer in self.datapaths.with_bridges_mut().filter(|b| !b.link_aggregation.is_empty()) {
             update_lacp(backer, &mut self.bridges, now);
             for (key, report) in backer.handler.lacp.take_changed_reports() {
                 any |= take_report(backer, &mut self.bridges, key, report);
@@ -37,7 +37,7 @@ impl Switch {
 
     /// When the main loop must run bonds next.
     pub(crate) fn bond_deadlines(&self) -> impl Iterator<Item = Millis> + '_ {
-        let bonds = self.datapaths.of_bridges().flat_map(|b| b.link_aggregation.bonds.values());
+        let bonds = self.datapaths.with_bridges().flat_map(|b| b.link_aggregation.bonds.values());
         bonds.filter_map(|b| b.bond.deadline())
     }
 }

@@ -58,7 +58,7 @@ impl Switch {
             return;
         }
         self.last.counts = now;
-        for backer in self.datapaths.of_bridges() {
+        for backer in self.datapaths.with_bridges() {
             for at in ports_to_count(backer) {
                 let bridge = self.bridges.values_mut().find(|b| b.id == at.0);
                 let port = bridge.and_then(|b| b.ports.get_mut_unmarked(&at.1));
@@ -101,6 +101,6 @@ impl Switch {
     /// When the main loop must pass packet counts to the sessions next.
     pub(crate) fn session_deadlines(&self) -> impl Iterator<Item = Millis> + '_ {
         let counting = |b: &&Backer| !ports_to_count(b).is_empty();
-        self.datapaths.of_bridges().filter(counting).map(|_| self.last.counts + COUNT_INTERVAL)
+        self.datapaths.with_bridges().filter(counting).map(|_| self.last.counts + COUNT_INTERVAL)
     }
 }

@@ -54,7 +54,7 @@ impl Switch {
                 backer.handler.trees.set_link((bridge.id, ofport), settings::link(port, protocol), now);
             }
         }
-        for backer in self.datapaths.of_bridges_mut() {
+        for backer in self.datapaths.with_bridges_mut() {
             any |= confirm_stopped(backer, &self.bridges, now);
             let Some(reports) = backer.handler.trees.take_reports() else { continue };
             any = true;

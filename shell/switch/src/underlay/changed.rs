@@ -23,7 +23,7 @@ impl Switch {
     pub fn routes_changed(&mut self) {
         self.status.tunnels = true;
         let with_tunnels = |b: &&mut Backer| b.ports.values().any(|p| p.tunnels > 0);
-        for backer in self.datapaths.of_bridges_mut().filter(with_tunnels) {
+        for backer in self.datapaths.with_bridges_mut().filter(with_tunnels) {
             backer.changes.push(Change::Routes);
             backer.changes.push(Change::Addresses);
         }
@@ -58,7 +58,7 @@ impl Switch {
 
     fn neighbours_changed(&mut self, ips: impl IntoIterator<Item = IpAddr>) {
         for ip in ips {
-            self.datapaths.of_bridges_mut().for_each(|b| b.changes.push(Change::Neighbour { ip }));
+            self.datapaths.with_bridges_mut().for_each(|b| b.changes.push(Change::Neighbour { ip }));
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::switch::Switch;
 use bridge::TunnelConfig;
 use bridge::tunnel::{Address, Choice, as_ipv4};
-use netdev::device::TxWork;
+use netdev::device::TxOffloads;
 use openflow_service::BridgePort;
 use ovsdb::Uuid;
 use router::ResolvedRoute;
@@ -46,7 +46,7 @@ impl Switch {
                 errors.insert(port.uuid, error);
             }
             // Packets that leave through a tunnel are complete: no checksum or segmentation is left to a device.
-            status.extend(TxWork::default().status());
+            status.extend(TxOffloads::default().status());
             out.insert(port.uuid, status);
         }
         self.underlay.logged_errors = errors;

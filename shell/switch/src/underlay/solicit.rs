@@ -41,7 +41,7 @@ impl Switch {
                 returns_side_effects: true,
                 dry_run: false,
                 recirc: &*backer.shared,
-                trace: None,
+                trace_format: None,
             };
             backer.handler.inject(&backer.datapath, (&published, &published.snapshot), &input, number, now);
         }

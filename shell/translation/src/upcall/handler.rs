@@ -89,7 +89,7 @@ impl Handler {
             returns_side_effects: packet.is_some(),
             dry_run: false,
             recirc: &*self.shared,
-            trace: None,
+            trace_format: None,
         };
         translate(&published.snapshot, &input)
     }
@@ -149,7 +149,7 @@ impl Handler {
             returns_side_effects: false,
             dry_run: true,
             recirc: &*self.shared,
-            trace: Some(&TraceText { names: false }),
+            trace_format: Some(&TraceText { names: false }),
         };
         UPCALL.log_lazily(&LOOP_LIMIT, runtime::log::Level::Warn, || {
             let names = (&flow::text::NoNames, &dpif::text::NoNames);

@@ -41,7 +41,7 @@ impl Handler {
             returns_side_effects: true,
             dry_run: false,
             recirc: &*self.shared,
-            trace: None,
+            trace_format: None,
         };
         self.inject(datapath, (published, &published.snapshot), &input, number, now);
     }

@@ -5,7 +5,7 @@ use flow::{FieldId, Flow, Match};
 use openflow::packet_io::{PacketIn, PacketInReason};
 use openflow::{Action, Continuation, OfError};
 use units::PortNo;
-use xlate::{BridgeId, Frozen, FrozenMetadata, Step};
+use xlate::{BridgeId, Frozen, FrozenMetadata, FrozenStep};
 
 /// A packet of a `controller` action, with the state that was frozen for it.
 pub struct PacketInParts {
@@ -99,13 +99,13 @@ fn continuation(state: &Frozen, port: PortNo) -> Continuation {
     let mut actions: Vec<(u8, u64, Vec<Action>)> = Vec::new();
     for step in &state.steps {
         match step {
-            Step::Unroll { table, cookie } => actions.push((*table, *cookie, Vec::new())),
-            Step::Do(action) => match actions.last_mut() {
+            FrozenStep::ActionsOf { table, cookie } => actions.push((*table, *cookie, Vec::new())),
+            FrozenStep::Do(action) => match actions.last_mut() {
                 Some((_, _, list)) => list.push(action.clone()),
                 None => actions.push((0, 0, vec![action.clone()])),
             },
             // A state with this step only outputs to a bond and never sends a packet-in.
-            Step::Bond(_) => {}
+            FrozenStep::Bond(_) => {}
         }
     }
     Continuation {
@@ -124,12 +124,12 @@ pub fn thawed(pin: &PacketIn, c: Continuation) -> Result<Frozen, OfError> {
     let bridge = u32::try_from(c.bridge).map_err(|_| OfError::NxrStale)?;
     let mut steps = Vec::new();
     for (table, cookie, list) in c.actions {
-        steps.push(Step::Unroll { table, cookie });
-        steps.extend(list.into_iter().map(Step::Do));
+        steps.push(FrozenStep::ActionsOf { table, cookie });
+        steps.extend(list.into_iter().map(FrozenStep::Do));
     }
     if steps.is_empty() {
         // A state without steps would begin with a look-up, so a step that does nothing is added.
-        steps.push(Step::Do(Action::Note(Vec::new())));
+        steps.push(FrozenStep::Do(Action::Note(Vec::new())));
     }
     Ok(Frozen {
         bridge: BridgeId(bridge),
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn a_paused_packet_goes_on_where_it_was() {
         let flow = Flow { in_port: 3, metadata: 7, ..Flow::ZERO };
-        let output = |n| Step::Do(Action::output(OfPort(n)));
+        let output = |n| FrozenStep::Do(Action::output(OfPort(n)));
         let state = Frozen {
             bridge: BridgeId(2),
             table_id: 0,
@@ -191,7 +191,7 @@ mod tests {
             stack: vec![vec![0, 0, 0, 9]],
             conntracked: false,
             mirrored: 2,
-            steps: vec![Step::Unroll { table: 1, cookie: 5 }, output(1), output(2)],
+            steps: vec![FrozenStep::ActionsOf { table: 1, cookie: 5 }, output(1), output(2)],
             action_set: vec![Action::output(OfPort(4))],
             userdata: Vec::new(),
         };

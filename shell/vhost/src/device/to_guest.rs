@@ -1,4 +1,4 @@
-//! Sends to a guest.
+//! Sends packets to a guest.
 
 use super::{Device, RingAccess};
 use crate::feature;
@@ -43,6 +43,7 @@ impl ToGuest {
         retries: u32,
     ) -> Option<Sending<'q, 'f>> {
         let pair = usize::from(self.device.port.ring_of(self.slot)?);
+        // The guest's receive ring has an even number.
         let ring = self.device.enter_shared(2 * pair)?;
         let items = &mut packets.0;
         let progress = Progress { retries_left: retries, ..Progress::default() };
@@ -93,13 +94,13 @@ impl<'f> Sending<'_, 'f> {
         self.ring.features() & needed == needed && offload.fits_head(head, len)
     }
 
-    /// Appends a packet. Returns false if `packets` is full.
+    /// Appends a packet. Returns false if the `packets` of [`ToGuest::begin`] are full.
     #[inline]
     pub fn push(&mut self, bytes: &'f [u8]) -> bool {
         self.items.try_push(Item::new(bytes)).is_ok()
     }
 
-    /// As [`Sending::push`], for a frame. An absent tail is copied only to the guest's buffer.
+    /// As [`Sending::push`], for a frame. If the frame has a tail, the tail is copied directly to the guest's buffer, not to the frame first.
     #[inline]
     pub fn push_frame(&mut self, frame: &'f Frame) -> bool {
         self.items.try_push(Item::from_frame(frame)).is_ok()
@@ -120,7 +121,7 @@ impl<'f> Sending<'_, 'f> {
         before + self.progress.offer(&mut self.ring, &[item], &mut sent)
     }
 
-    /// Sends the pushed packets. Calls `sent` for each packet that was put into the ring, with its bytes (without an absent tail) and its
+    /// Sends the pushed packets. Calls `sent` for each packet that was put into the ring, with its bytes (without the tail, if it has one) and its
     /// length. Returns how many packets were not sent. When the ring is full, this `Sending` sends no further packets.
     #[inline]
     pub fn flush(&mut self, mut sent: impl FnMut(&[u8], usize)) -> usize {

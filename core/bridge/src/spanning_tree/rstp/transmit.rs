@@ -1,4 +1,4 @@
-//! Port transmit machine (§17.26).
+//! Port transmit machine (IEEE 802.1D-2004 §17.26).
 
 use super::bridge::{Bridge, HELLO_TIME};
 use super::port::{Port, PortRole, Variables};
@@ -6,7 +6,7 @@ use crate::spanning_tree::bpdu::{Bpdu, BpduFlags, Message, Role};
 use crate::spanning_tree::frame::frame;
 
 impl Bridge {
-    /// Port transmit machine.
+    /// Port transmit machine. Returns whether the machine made a transition.
     pub(super) fn port_transmit(&mut self, number: u16) -> bool {
         let hold = self.settings.transmit_hold_count;
         let Some(port) = self.ports.get_mut(&number) else { return false };
@@ -26,9 +26,9 @@ impl Bridge {
             return false;
         }
         let bpdu = match (port.has(Variables::SEND_RSTP), port.role) {
-            (true, role) => Bpdu::Rst(port.rst(role)),
+            (true, role) => Bpdu::Rst(port.rst_message(role)),
             (false, PortRole::Root) => Bpdu::Tcn,
-            (false, PortRole::Designated) => Bpdu::Config(port.config()),
+            (false, PortRole::Designated) => Bpdu::Config(port.config_message()),
             (false, _) => return false,
         };
         port.variables -= Variables::NEW_INFO;
@@ -45,7 +45,7 @@ impl Bridge {
 
 impl Port {
     /// txConfig (§17.21.19)
-    fn config(&self) -> Message {
+    fn config_message(&self) -> Message {
         let designated = &self.info.designated;
         let mut message = Message {
             flags: BpduFlags::empty(),
@@ -63,14 +63,14 @@ impl Port {
     }
 
     /// txRstp (§17.21.20)
-    fn rst(&self, role: PortRole) -> Message {
+    fn rst_message(&self, role: PortRole) -> Message {
         let role = match role {
             PortRole::Root => Role::Root,
             PortRole::Designated => Role::Designated,
             PortRole::Alternate | PortRole::Backup => Role::AlternateOrBackup,
             PortRole::Disabled => Role::Unknown,
         };
-        let mut message = Message { role, ..self.config() };
+        let mut message = Message { role, ..self.config_message() };
         let flags = [
             (BpduFlags::AGREEMENT, Variables::AGREE),
             (BpduFlags::PROPOSAL, Variables::PROPOSING),

@@ -1,6 +1,6 @@
-//! Lanes: the copies of a capture that wait for its reader.
+//! The copies of a capture that wait for its reader, in queues.
 //!
-//! Usually each thread writes to a lane of its own. Each lane has a lock. The reader holds the lock only to exchange
+//! Usually each thread writes to a queue of its own. Each queue has a lock. The reader holds the lock only to exchange
 //! two vectors; a writer tries the lock a few times, and then counts the packet as lost.
 
 use super::offered::Side;
@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use units::{Nanos, Ufid};
 
-/// Number of lanes. If there are more threads, some share a lane.
-const LANES: usize = 16;
+/// Number of queues. If there are more threads, some share a queue.
+const QUEUES: usize = 16;
 /// How many times a writer tries to take the lock: less than a microsecond.
 const TRIES: usize = 32;
 
@@ -43,13 +43,13 @@ pub struct Record {
 
 /// Captured packets, the oldest first.
 #[derive(Debug, Default)]
-pub struct Batch {
+pub struct Copies {
     /// Records, each with the offset of its bytes in `bytes`.
     records: Vec<(Record, usize)>,
     bytes: Vec<u8>,
 }
 
-impl Batch {
+impl Copies {
     /// The packets with their kept bytes.
     pub fn iter(&self) -> impl Iterator<Item = (&Record, &[u8])> {
         self.records.iter().map(|(record, at)| (record, &self.bytes[*at..*at + record.kept as usize]))
@@ -67,31 +67,31 @@ impl Batch {
 }
 
 #[derive(Default)]
-struct Lane {
+struct CopyQueue {
     records: Vec<Record>,
     bytes: Vec<u8>,
 }
 
-pub(super) struct Lanes {
-    lanes: [Mutex<Lane>; LANES],
-    /// Memory in use by all lanes, in bytes, including the overhead of each packet.
+pub(super) struct CopyQueues {
+    queues: [Mutex<CopyQueue>; QUEUES],
+    /// Memory in use by all queues, in bytes, including the overhead of each packet.
     held: AtomicUsize,
     most: usize,
 }
 
-impl Lanes {
-    pub(super) fn new(most: usize) -> Lanes {
-        Lanes { lanes: Default::default(), held: AtomicUsize::new(0), most }
+impl CopyQueues {
+    pub(super) fn new(most: usize) -> CopyQueues {
+        CopyQueues { queues: Default::default(), held: AtomicUsize::new(0), most }
     }
 
-    /// Adds a packet. Returns false if there is no memory left, or if the lane is locked.
-    pub(super) fn put(&self, lane: usize, record: Record, kept: &[u8]) -> bool {
+    /// Adds a packet. Returns false if there is no memory left, or if the queue is locked.
+    pub(super) fn put(&self, queue: usize, record: Record, kept: &[u8]) -> bool {
         let need = kept.len() + OVERHEAD;
         if self.held.fetch_add(need, Ordering::Relaxed) + need <= self.most
-            && let Some(mut lane) = lock_soon(&self.lanes[lane % LANES], TRIES)
+            && let Some(mut queue) = lock_soon(&self.queues[queue % QUEUES], TRIES)
         {
-            lane.records.push(record);
-            lane.bytes.extend_from_slice(kept);
+            queue.records.push(record);
+            queue.bytes.extend_from_slice(kept);
             return true;
         }
         self.held.fetch_sub(need, Ordering::Relaxed);
@@ -100,11 +100,11 @@ impl Lanes {
 
     /// Removes and returns all packets. Their memory counts as free from now on; the reader must bound the memory
     /// that it holds.
-    pub(super) fn take(&self) -> Batch {
-        let mut out = Batch::default();
-        for lane in &self.lanes {
-            let Lane { records, mut bytes } =
-                std::mem::take(&mut *lane.lock().unwrap_or_else(PoisonError::into_inner));
+    pub(super) fn take(&self) -> Copies {
+        let mut out = Copies::default();
+        for queue in &self.queues {
+            let CopyQueue { records, mut bytes } =
+                std::mem::take(&mut *queue.lock().unwrap_or_else(PoisonError::into_inner));
             let mut at = out.bytes.len();
             out.records.extend(records.into_iter().map(|record| {
                 let place = at;
