@@ -140,7 +140,8 @@ impl Conntrack {
         self.limits.set(zone, limit)
     }
 
-    /// Removes the limit of a zone, or (`None`) the default limit, and returns whether there was one.
+    /// Removes the limit of a zone, or (`None`) the default limit, and returns whether there was one (for the default
+    /// limit: always true).
     pub fn remove_limit(&self, zone: Option<u16>) -> bool {
         self.limits.remove(zone)
     }

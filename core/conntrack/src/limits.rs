@@ -224,7 +224,8 @@ impl Limits {
         before
     }
 
-    /// Removes a limit and returns whether there was one. A zone without its own limit then has the default limit, if there is one.
+    /// Removes a limit and returns whether there was one (for the default limit: always true). A zone without its own limit then has the default
+    /// limit, if there is one.
     pub(crate) fn remove(&self, zone: Option<u16>) -> bool {
         let mut zones = self.write();
         let there = match zone {
