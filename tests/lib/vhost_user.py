@@ -23,6 +23,7 @@ VERSION, REPLY, NEED_REPLY = 1, 4, 8
 
 # The guest leaves checksums and segmentation to the switch (HOST), or accepts packets that lack them (GUEST).
 F_CSUM, F_GUEST_CSUM, F_GUEST_TSO4, F_GUEST_TSO6, F_HOST_TSO4, F_HOST_TSO6 = (1 << n for n in (0, 1, 7, 8, 11, 12))
+F_GUEST_USO4, F_GUEST_USO6, F_HOST_USO = (1 << n for n in (54, 55, 56))
 F_MRG_RXBUF, F_LOG_ALL, F_PROTOCOL, F_VERSION_1, F_PACKED = 1 << 15, 1 << 26, 1 << 30, 1 << 32, 1 << 34
 MEMORY = 4 << 20
 PHYSICAL, VIRTUAL = 0x40000000, 0x7f0000000000

@@ -183,8 +183,8 @@ fn packet(dice: &mut fastrand::Rng) -> Sent {
         return (bytes, Offload::default());
     }
     let Some((start, offset)) = segment::make_partial(&mut bytes) else { return (bytes, Offload::default()) };
-    let kind = if f.dl_type == 0x86dd { GsoKind::Tcp6 } else { GsoKind::Tcp4 };
-    let gso = (large && f.nw_proto == 6).then_some(Gso { kind, size: 1000, ecn: false });
+    let kind = GsoKind::of(f.nw_proto, f.dl_type == 0x86dd).filter(|_| large);
+    let gso = kind.map(|kind| Gso { kind, size: 1000, ecn: false });
     let offload = Offload { csum: Some(PartialChecksum { start, offset }), gso };
     if offload.fits(&bytes) { (bytes, offload) } else { (bytes, Offload::default()) }
 }

@@ -41,7 +41,7 @@ fn push_by(kind: Kind, options: &[u8]) -> DpAction {
 
 /// Packets from port 1 are sent into the tunnel by port 2; packets from port 3 are decapsulated; decapsulated packets
 /// are sent to port 4.
-fn setup() -> Setup {
+pub(crate) fn setup() -> Setup {
     let by = |port| Flow { in_port: port, ..Flow::ZERO };
     let mask = by(u32::MAX);
     let key = Flow { tunnel: Tunnel { tun_id: 7, ..Tunnel::default() }, ..by(VXLAN.0) };

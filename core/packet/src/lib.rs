@@ -6,6 +6,7 @@
 pub mod checksum;
 pub mod ether;
 pub mod frame;
+pub mod gso;
 pub mod held_buffers;
 pub mod hex;
 pub mod ip;

@@ -6,7 +6,7 @@
 //! are merged, and frames of one connection keep their order.
 
 use crate::frame::{FRAME_MAX, Frame, FrameBatch, FramePool};
-use crate::offload::{Gso, Offload, PartialChecksum, SEGMENTS_MAX};
+use crate::offload::{Gso, GsoKind, Offload, PartialChecksum};
 use crate::segment::{self, Layout};
 
 const TCP: u8 = 6;
@@ -140,7 +140,7 @@ impl Run {
             && len <= size
             && self.segment.payload - s.layout.l3 + total <= IP_MAX
             && self.segment.payload + total <= FRAME_MAX
-            && self.count < SEGMENTS_MAX
+            && self.count < GsoKind::Tcp4.segments_max()
             && same_headers(first.head(), frame.head(), s)
             && id_follows(first.head(), frame.head(), self)
             && (self.count > 1 || are_checksums_right(first, &self.segment))

@@ -2,20 +2,16 @@
 //!
 //! A kernel that sends to a virtual device leaves both to the receiver, and a NIC may deliver such frames too. The switch stores them with
 //! the frame and passes them to the device that transmits the frame. Only if that device does not support them, [`Offload::finish`] does
-//! the work in software. So TCP crosses the switch in frames of up to 64 KiB.
+//! the work in software. So TCP, and UDP whose sender requests segmentation, cross the switch in frames of up to 64 KiB.
 //!
 //! Invariants for code that changes a frame. Bytes added or removed in front of the transport header must be reported by
 //! [`Offload::shift`]. While `csum` is set, the checksum field contains the sum of the pseudo header, **not** complemented: a change of IP
 //! addresses must be added to the field, and a change of ports does not affect it. A frame that must be segmented always has such a
 //! checksum.
 
+pub use crate::gso::GsoKind;
 use crate::rx_checksums::{RX_CHECKSUMS, RxChecksums};
 use crate::segment;
-pub use crate::segment::GsoKind;
-
-/// Maximum number of segments per frame: enough for 64 KiB in segments of 32 bytes, which are smaller than those of any TCP. Without this
-/// limit, one frame of a guest could make the switch send tens of thousands of packets.
-pub const SEGMENTS_MAX: usize = 2048;
 
 /// Offset of the byte with the header length in a TCP header.
 const TCP_DATA_OFFSET: usize = 12;
@@ -96,11 +92,7 @@ impl OffloadWord {
             return Offload::default();
         }
         let part = |shift: u32| (self.0 >> shift) as u16;
-        let kind = match part(8) as u8 {
-            0 => GsoKind::Tcp4,
-            1 => GsoKind::Tcp6,
-            _ => GsoKind::Udp,
-        };
+        let kind = GsoKind::ALL[usize::from(part(8)) % GsoKind::ALL.len()];
         Offload {
             csum: (self.0 & CSUM != 0).then(|| PartialChecksum { start: part(48), offset: part(32) }),
             gso: (self.0 & GSO != 0).then(|| Gso { kind, size: part(16), ecn: self.0 & ECN != 0 }),
@@ -141,20 +133,25 @@ impl Offload {
         }
         let Some(gso) = self.gso else { return true };
         let payload = self.headers(head).and_then(|headers| len.checked_sub(headers));
-        payload.is_some_and(|payload| payload <= SEGMENTS_MAX * usize::from(gso.size))
+        payload.is_some_and(|payload| payload <= gso.kind.segments_max() * usize::from(gso.size))
     }
 
     /// Length of the headers in front of the payload of a frame that must be segmented; each segment has them. `None`: the transport header
     /// is truncated or invalid.
     pub fn headers(&self, frame: &[u8]) -> Option<usize> {
         let start = usize::from(self.csum?.start);
-        match self.gso?.kind {
-            GsoKind::Udp => Some(start + UDP_HEADER),
-            GsoKind::Tcp4 | GsoKind::Tcp6 => {
-                let header = usize::from(frame.get(start + TCP_DATA_OFFSET)? >> 4) * 4;
-                (header >= TCP_HEADER).then_some(start + header)
-            }
+        if !self.gso?.kind.is_tcp() {
+            return Some(start + UDP_HEADER);
         }
+        let header = usize::from(frame.get(start + TCP_DATA_OFFSET)? >> 4) * 4;
+        (header >= TCP_HEADER).then_some(start + header)
+    }
+
+    /// The same offloads, without segmentation if the payload of the frame is not longer than one segment. As Linux does
+    /// (`virtio_net_hdr_to_skb`): devices and guests may refuse such a request. `head`: as for [`fits_head`](Self::fits_head).
+    #[must_use]
+    pub fn without_needless_segmentation(self, head: &[u8], len: usize) -> Offload {
+        if self.longest_of(head, len) == len { Offload { gso: None, ..self } } else { self }
     }
 
     /// Length of the longest packet into which `frame` will be segmented, to compare with an MTU.
@@ -222,8 +219,7 @@ mod tests {
             Some(PartialChecksum { start: 0, offset: 0 }),
             Some(PartialChecksum { start: 65535, offset: 16 }),
         ];
-        let kinds = [GsoKind::Tcp4, GsoKind::Tcp6, GsoKind::Udp];
-        let gso = kinds.map(|kind| Some(Gso { kind, size: 1400, ecn: kind == GsoKind::Tcp6 }));
+        let gso = GsoKind::ALL.map(|kind| Some(Gso { kind, size: 1400, ecn: kind == GsoKind::Tcp6 }));
         for csum in csum {
             for gso in gso.into_iter().chain([None]) {
                 let offload = Offload { csum, gso };
@@ -241,12 +237,12 @@ mod tests {
         let offload = |csum, kind, size| Offload { csum, gso: Some(Gso { kind, size, ecn: false }) };
         let good = offload(csum(34, 16), GsoKind::Tcp4, 32);
         assert!(good.fits(&frame) && Offload::default().fits(&[]));
-        let mut long = vec![0; 66 + 31 * SEGMENTS_MAX + 1];
+        let mut long = vec![0; 66 + 31 * GsoKind::Tcp4.segments_max() + 1];
         long[34 + TCP_DATA_OFFSET] = 0x80;
         assert!(good.fits(&long) && !offload(csum(34, 16), GsoKind::Tcp4, 31).fits(&long));
         assert_eq!((good.headers(&frame), good.longest_segment(&frame)), (Some(66), 98));
         assert_eq!(offload(csum(34, 16), GsoKind::Tcp4, 1400).longest_segment(&frame), 100);
-        assert_eq!(offload(csum(34, 6), GsoKind::Udp, 40).longest_segment(&frame), 82);
+        assert_eq!(offload(csum(34, 6), GsoKind::Udp4, 40).longest_segment(&frame), 82);
         assert!(!offload(None, GsoKind::Tcp4, 1400).fits(&frame));
         assert!(!offload(csum(34, 16), GsoKind::Tcp4, 0).fits(&frame));
         for (start, offset) in [(99, 0), (34, 65), (65535, 65535)] {
@@ -259,6 +255,21 @@ mod tests {
                 *byte = words << 4;
             }
             assert!(!offload(csum(start as u16, 0), GsoKind::Tcp4, 100).fits(&frame));
+        }
+    }
+
+    #[test]
+    fn udp_frames_have_fewer_segments() {
+        let csum = Some(PartialChecksum { start: 54, offset: 6 });
+        let offload = |size| Offload { csum, gso: Some(Gso { kind: GsoKind::Udp6, size, ecn: false }) };
+        let with = |payload| vec![0; 54 + 8 + payload];
+        assert_eq!(offload(100).headers(&[]), Some(62));
+        assert!(offload(100).fits(&with(12_800)) && !offload(100).fits(&with(12_801)));
+        assert!(!offload(0).fits(&with(1)) && !offload(100).fits(&with(0)[..61]));
+        assert_eq!(offload(100).total(&with(250)), 62 + 250 + 2 * 62);
+        for (payload, is_needed) in [(99, false), (100, false), (101, true)] {
+            let reduced = offload(100).without_needless_segmentation(&with(payload), 62 + payload);
+            assert_eq!(reduced, Offload { csum, gso: offload(100).gso.filter(|_| is_needed) });
         }
     }
 

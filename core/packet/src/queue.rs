@@ -59,6 +59,20 @@ pub struct TxResult {
     pub too_long: u32,
 }
 
+impl TxResult {
+    /// Adds the result of the segments of a frame of `len` bytes: it counts as one frame, which was sent if one of its segments was.
+    pub fn add_segments(&mut self, segments: &TxResult, len: usize) {
+        match (segments.sent, segments.dropped, segments.too_long) {
+            (1.., ..) => {
+                self.sent += 1;
+                self.sent_bytes += len as u64;
+            }
+            (0, 0, 1..) => self.too_long += 1,
+            _ => self.dropped += 1,
+        }
+    }
+}
+
 /// Result of a policer or shaper for the frames of a send, and for frames that a shaper held before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QosResult {
@@ -149,5 +163,20 @@ impl RxQueue for Repeat {
             self.next = (self.next + 1) % self.packets.len();
         }
         RxResult::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_segments_of_a_frame_count_as_one() {
+        let result = |sent, dropped, too_long| TxResult { sent, dropped, too_long, ..TxResult::default() };
+        let mut all = TxResult::default();
+        for segments in [result(2, 1, 1), result(0, 1, 1), result(0, 0, 2), result(0, 0, 0)] {
+            all.add_segments(&segments, 5000);
+        }
+        assert_eq!(all, TxResult { sent_bytes: 5000, ..result(1, 2, 1) });
     }
 }

@@ -4,6 +4,8 @@
 //! Frames come from guests and devices, and their offload metadata may not fit them. A frame that cannot be parsed is refused with `None`;
 //! the caller drops and counts it. Sources: RFC 1071, RFC 9293 3.1, RFC 768; metadata as in [`crate::offload`].
 
+use crate::gso::GsoKind;
+
 /// Offset of the Ethernet type in a frame without VLAN tags.
 const ETHERTYPE_AT: usize = 12;
 const ETHERTYPE_IPV4: u16 = 0x0800;
@@ -61,17 +63,6 @@ pub fn complete(frame: &mut [u8], start: u16, offset: u16) -> Option<()> {
     Some(())
 }
 
-/// The kind of a frame that must be segmented.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GsoKind {
-    /// TCP over IPv4.
-    Tcp4,
-    /// TCP over IPv6.
-    Tcp6,
-    /// UDP, each segment a datagram.
-    Udp,
-}
-
 /// Header offsets of a TCP or UDP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
@@ -88,12 +79,7 @@ pub struct Layout {
 impl Layout {
     /// The kind of segmentation of a packet with this layout. `None`: it cannot be segmented.
     pub fn kind(&self) -> Option<GsoKind> {
-        match (self.protocol, self.v6) {
-            (IPPROTO_TCP, false) => Some(GsoKind::Tcp4),
-            (IPPROTO_TCP, true) => Some(GsoKind::Tcp6),
-            (IPPROTO_UDP, _) => Some(GsoKind::Udp),
-            _ => None,
-        }
+        GsoKind::of(self.protocol, self.v6)
     }
 
     /// Offset of the checksum field in the transport header.
@@ -106,8 +92,8 @@ impl Layout {
     }
 }
 
-/// Finds the headers of an unfragmented TCP or UDP packet; VLAN tags are skipped.
-pub fn layout(frame: &[u8]) -> Option<Layout> {
+/// Finds the IP header after VLAN tags: its offset, and whether it is that of IPv6. `None`: there are too many tags, or no IP header.
+pub fn find_ip(frame: &[u8]) -> Option<(usize, bool)> {
     let mut at = ETHERTYPE_AT;
     let mut kind = be16(frame, at)?;
     let mut tags = 0;
@@ -116,24 +102,24 @@ pub fn layout(frame: &[u8]) -> Option<Layout> {
         tags += 1;
         kind = be16(frame, at)?;
     }
-    let l3 = at + 2;
     match kind {
-        ETHERTYPE_IPV4 => {
-            let header = usize::from(frame.get(l3)? & 15) * 4;
-            let protocol = *frame.get(l3 + 9)?;
-            (header >= 20 && be16(frame, l3 + 6)? & 0x3fff == 0).then_some(Layout {
-                l3,
-                v6: false,
-                l4: l3 + header,
-                protocol,
-            })
-        }
-        ETHERTYPE_IPV6 => {
-            let (l4, protocol) = skip_extensions(frame, l3 + 40, *frame.get(l3 + 6)?)?;
-            Some(Layout { l3, v6: true, l4, protocol })
-        }
+        ETHERTYPE_IPV4 => Some((at + 2, false)),
+        ETHERTYPE_IPV6 => Some((at + 2, true)),
         _ => None,
     }
+}
+
+/// Finds the headers of an unfragmented TCP or UDP packet; VLAN tags are skipped.
+pub fn layout(frame: &[u8]) -> Option<Layout> {
+    let (l3, v6) = find_ip(frame)?;
+    if v6 {
+        let (l4, protocol) = skip_extensions(frame, l3 + 40, *frame.get(l3 + 6)?)?;
+        return Some(Layout { l3, v6, l4, protocol });
+    }
+    let l4 = l3 + usize::from(frame.get(l3)? & 15) * 4;
+    let protocol = *frame.get(l3 + 9)?;
+    let is_fragment = be16(frame, l3 + 6)? & 0x3fff != 0;
+    (l4 >= l3 + 20 && !is_fragment).then_some(Layout { l3, v6, l4, protocol })
 }
 
 fn skip_extensions(frame: &[u8], mut at: usize, mut next: u8) -> Option<(usize, u8)> {

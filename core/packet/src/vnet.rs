@@ -3,7 +3,9 @@
 //! Packet sockets (`PACKET_VNET_HDR`) and tun devices (`IFF_VNET_HDR`) put this header before each frame, in the byte order of the machine.
 //! Sources: Virtual I/O Device specification 5.1.6; linux/virtio_net.h.
 
-use crate::offload::{Gso, GsoKind, Offload, PartialChecksum};
+use crate::gso::GsoKind;
+use crate::ip::ipproto;
+use crate::offload::{Gso, Offload, PartialChecksum};
 use crate::segment;
 
 /// Length of the header, in bytes.
@@ -36,7 +38,8 @@ pub fn decode_head(header: &[u8; LEN], head: &mut [u8], len: usize) -> Option<Of
     let kind = match kind & !GSO_ECN {
         GSO_TCPV4 => GsoKind::Tcp4,
         GSO_TCPV6 => GsoKind::Tcp6,
-        GSO_UDP_L4 => GsoKind::Udp,
+        // The type has no IP version. Congestion notification is a part of TCP.
+        GSO_UDP_L4 if !ecn => GsoKind::of(ipproto::UDP, segment::find_ip(head)?.1)?,
         _ => return None,
     };
     if csum.is_none() {
@@ -59,7 +62,7 @@ pub fn encode(offload: &Offload, frame: &[u8]) -> [u8; LEN] {
             header[1] = match gso.kind {
                 GsoKind::Tcp4 => GSO_TCPV4,
                 GsoKind::Tcp6 => GSO_TCPV6,
-                GsoKind::Udp => GSO_UDP_L4,
+                GsoKind::Udp4 | GsoKind::Udp6 => GSO_UDP_L4,
             } | if gso.ecn { GSO_ECN } else { 0 };
             let headers = offload.headers(frame).and_then(|n| u16::try_from(n).ok()).unwrap_or_default();
             header[2..4].copy_from_slice(&headers.to_ne_bytes());
@@ -73,6 +76,41 @@ pub fn encode(offload: &Offload, frame: &[u8]) -> [u8; LEN] {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// An Ethernet header with a tag, the header of this IP version, and a UDP header and 100 bytes of payload.
+    fn udp(v6: bool) -> Vec<u8> {
+        let mut frame = vec![0; 18 + if v6 { 40 } else { 20 } + 8 + 100];
+        frame[12..14].copy_from_slice(&[0x81, 0]);
+        frame[16..18].copy_from_slice(if v6 { &[0x86, 0xdd] } else { &[8, 0] });
+        frame[18] = if v6 { 0x60 } else { 0x45 };
+        frame[if v6 { 18 + 6 } else { 18 + 9 }] = 17;
+        frame
+    }
+
+    #[test]
+    fn udp_gets_its_kind_from_the_ip_version() {
+        for (v6, kind, start) in [(false, GsoKind::Udp4, 38), (true, GsoKind::Udp6, 58)] {
+            let csum = Some(PartialChecksum { start, offset: 6 });
+            let offload = Offload { csum, gso: Some(Gso { kind, size: 30, ecn: false }) };
+            let mut frame = udp(v6);
+            let header = encode(&offload, &frame);
+            assert_eq!((header[1], header[2]), (GSO_UDP_L4, start as u8 + 8));
+            assert_eq!(decode(&header, &mut frame), Some(offload));
+            // Without a partial checksum: the checksum, here zero, is replaced by one.
+            let [_, rest @ ..] = header;
+            let mut finished = [0; LEN];
+            finished[1..].copy_from_slice(&rest);
+            assert_eq!(decode(&finished, &mut frame), Some(offload));
+            assert_ne!(frame[usize::from(start) + 6..][..2], [0, 0]);
+            for (at, lie) in [(1, GSO_UDP_L4 | GSO_ECN), (1, 3), (4, 0), (6, 200)] {
+                let mut header = header;
+                header[at] = lie;
+                assert_eq!(decode(&header, &mut frame), None, "{lie} at {at}");
+            }
+            frame[17] = 0x99;
+            assert_eq!(decode(&header, &mut frame), None, "no IP header");
+        }
+    }
 
     proptest! {
         #[test]

@@ -61,7 +61,7 @@ settings! {
     PER_PORT_MEMORY = oc("per-port-memory").flag(false).restart()
         .doc("Allocates a memory pool for each DPDK port instead of one for all ports of an MTU.");
     USERSPACE_TSO_ENABLE = oc("userspace-tso-enable").flag(true).restart()
-        .doc("Uses TCP segmentation offload of DPDK devices; that of guests and kernel devices is always used.");
+        .doc("Uses TCP and UDP segmentation offload of DPDK devices; that of guests and kernel devices is always used.");
     SHARED_MEMPOOL_CONFIG = oc("shared-mempool-config").text("MTU[:NODE], with commas").restart()
         .doc("The MTUs of shared memory pools, so that ports with similar MTUs share one.");
     PMD_CPU_MASK = oc("pmd-cpu-mask").text("a hexadecimal mask of cores")

@@ -38,17 +38,15 @@ impl OffloadRequest {
         if usize::from(csum.start) != layout.l4 || Some(csum.offset) != layout.checksum() {
             return None;
         }
-        let (checksum, least) = match kind {
-            GsoKind::Udp => (sys::SLUICE_RTE_MBUF_F_TX_UDP_CKSUM, UDP_HEADER),
-            GsoKind::Tcp4 | GsoKind::Tcp6 => (sys::SLUICE_RTE_MBUF_F_TX_TCP_CKSUM, TCP_HEADER),
+        let (checksum, segmentation, least) = match kind.is_tcp() {
+            true => (sys::SLUICE_RTE_MBUF_F_TX_TCP_CKSUM, sys::SLUICE_RTE_MBUF_F_TX_TCP_SEG, TCP_HEADER),
+            false => (sys::SLUICE_RTE_MBUF_F_TX_UDP_CKSUM, sys::SLUICE_RTE_MBUF_F_TX_UDP_SEG, UDP_HEADER),
         };
         let version = if layout.v6 { sys::SLUICE_RTE_MBUF_F_TX_IPV6 } else { sys::SLUICE_RTE_MBUF_F_TX_IPV4 };
         let (header, size, segmentation) = match offload.gso {
             None => (least, 0, 0),
-            Some(gso) if gso.kind != kind || kind == GsoKind::Udp => return None,
-            Some(gso) => {
-                (offload.headers(bytes)? - layout.l4, u64::from(gso.size), sys::SLUICE_RTE_MBUF_F_TX_TCP_SEG)
-            }
+            Some(gso) if gso.kind != kind => return None,
+            Some(gso) => (offload.headers(bytes)? - layout.l4, u64::from(gso.size), segmentation),
         };
         let (l2, l3) = (layout.l3, layout.l4 - layout.l3);
         let fits = l2 < 1 << 7 && l3 < 1 << 9 && header < 1 << 8 && layout.l4 + header <= bytes.len();
@@ -88,15 +86,36 @@ mod tests {
     }
 
     #[test]
+    fn udp_has_flags_of_its_own() {
+        let mut packet = packet();
+        packet[27] = 17;
+        let csum = Some(PartialChecksum { start: 38, offset: 6 });
+        let of = |kind| {
+            OffloadRequest::of(&packet, &Offload { csum, gso: Some(Gso { kind, size: 300, ecn: false }) })
+        };
+        let request = of(GsoKind::Udp4).unwrap();
+        let tcp = sys::SLUICE_RTE_MBUF_F_TX_TCP_SEG;
+        assert_eq!(request.lengths, 18 | 20 << 7 | 8 << 16 | 300 << 24);
+        assert_eq!(
+            request.flags & (tcp | sys::SLUICE_RTE_MBUF_F_TX_UDP_SEG),
+            sys::SLUICE_RTE_MBUF_F_TX_UDP_SEG
+        );
+        assert_eq!((request.segmentation, of(GsoKind::Udp6)), (Some(GsoKind::Udp4), None));
+    }
+
+    #[test]
     fn requests_that_do_not_fit_are_refused() {
         let of = |start, offset, kind| {
             let gso = Some(Gso { kind, size: 100, ecn: false });
             OffloadRequest::of(&packet(), &Offload { csum: Some(PartialChecksum { start, offset }), gso })
         };
         assert!(of(38, 16, GsoKind::Tcp4).is_some());
-        for (start, offset, kind) in
-            [(34, 16, GsoKind::Tcp4), (38, 6, GsoKind::Tcp4), (38, 16, GsoKind::Tcp6), (38, 16, GsoKind::Udp)]
-        {
+        for (start, offset, kind) in [
+            (34, 16, GsoKind::Tcp4),
+            (38, 6, GsoKind::Tcp4),
+            (38, 16, GsoKind::Tcp6),
+            (38, 16, GsoKind::Udp4),
+        ] {
             assert_eq!(of(start, offset, kind), None);
         }
         let cut_off = &packet()[..60];

@@ -38,7 +38,7 @@ pub struct Settings {
     pub vhost_library: bool,
     /// `per-port-memory`
     pub per_port_memory: bool,
-    /// Inverse of `userspace-tso-enable`: devices do not segment TCP, because without this offload their drivers may send
+    /// Inverse of `userspace-tso-enable`: devices do not segment TCP and UDP, because without this offload their drivers may send
     /// small packets faster.
     pub segment_in_software: bool,
     /// `shared-mempool-config`, in the order of the setting.
@@ -99,7 +99,7 @@ impl Settings {
         }
         let segment_in_software = !USERSPACE_TSO_ENABLE.flag_of(config);
         if segment_in_software {
-            note(Level::Info, "TCP is not segmented by DPDK devices.".to_owned());
+            note(Level::Info, "TCP and UDP are not segmented by DPDK devices.".to_owned());
         }
         let settings = Settings {
             vhost_sock_dir,

@@ -1,6 +1,7 @@
 //! State shared by a port's `Netdev` and its queues: counters, and for kernel devices a file descriptor and the MTU.
 
 use crate::device::KernelCounters;
+use crate::linux::tun;
 use crate::stats::Stats;
 use packet::frame::Frame;
 use packet::queue::TxResult;
@@ -85,6 +86,20 @@ impl Shared {
     pub fn fd(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.fd)
     }
+}
+
+/// Whether the switch has to segment this frame, because this kernel does not.
+pub fn must_segment(frame: &Frame) -> bool {
+    frame.is_segmented()
+        && frame.offload().gso.is_some_and(|gso| !tun::kernel_segmentation().contains(gso.kind))
+}
+
+/// Calls `send` for each segment of a frame. Adds the results to `result` as that of one frame.
+#[cold]
+pub fn send_segments(frame: &mut Frame, result: &mut TxResult, mut send: impl FnMut(&[u8], &mut TxResult)) {
+    let (offload, len, mut segments) = (frame.offload(), frame.len(), TxResult::default());
+    offload.finish(frame.bytes_mut(), |packet| send(packet, &mut segments));
+    result.add_segments(&segments, len);
 }
 
 /// Maximum length of this frame with this MTU. A VLAN tag does not count towards the MTU.

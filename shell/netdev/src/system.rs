@@ -1,7 +1,7 @@
 //! `system`: a port on an existing kernel device, through one packet socket.
 //!
-//! Frames keep their offload requests, so TCP between two such ports is forwarded in segments of 64 KB without access to the
-//! payload. The rx and tx queues share the socket. When the last of them is dropped, the socket is closed, and the device is no longer
+//! Frames keep their offload requests, so TCP and UDP between two such ports are forwarded in segments of up to 64 KB without access to
+//! the payload. The rx and tx queues share the socket. When the last of them is dropped, the socket is closed, and the device is no longer
 //! promiscuous because of this port.
 
 use crate::account::Account;
@@ -14,7 +14,7 @@ use crate::posted::Posted;
 use crate::qdisc;
 use crate::received::frame_with_metadata;
 use crate::rx_buffers::{QueueUse, RxBuffers};
-use crate::shared::{Shared, store_refused};
+use crate::shared::{Shared, must_segment, send_segments, store_refused};
 use crate::shared_member::Member;
 use crate::socket_limit::{HIGH, SocketLimit};
 use crate::stats::Stats;
@@ -243,9 +243,7 @@ impl TxQueue for SystemTx {
     fn tx(&mut self, frames: &mut FrameBatch) -> TxResult {
         let mut result = TxResult::default();
         let fd = self.shared.fd();
-        for chunk in frames.chunks(BATCH) {
-            self.send((&fd, self.device()), chunk, &mut result);
-        }
+        self.send((&fd, self.device()), frames, &mut result);
         self.shared.count_tx(&result);
         result
     }
@@ -257,19 +255,20 @@ impl TxQueue for SystemTx {
     /// The kernel selects the class by the socket's priority, which is set for each run of frames with the same queue.
     fn tx_queued(&mut self, frames: &mut FrameBatch, queues: &[u32]) -> TxResult {
         let mut result = TxResult::default();
-        let mut rest = &frames[..];
+        let mut rest = &mut frames[..];
         for run in queues.chunk_by(|a, b| a == b) {
-            let (same, others) = rest.split_at(run.len().min(rest.len()));
+            let n = run.len().min(rest.len());
+            let (same, others) = rest.split_at_mut(n);
             rest = others;
             // If the socket cannot be opened, the frames use the default queue.
             let (fd, to) = match self.qos_socket(run[0]) {
                 Some(fd) => (fd, None),
                 None => (self.shared.fd(), self.device()),
             };
-            same.chunks(BATCH).for_each(|chunk| self.send((&fd, to), chunk, &mut result));
+            self.send((&fd, to), same, &mut result);
         }
         let fd = self.shared.fd();
-        rest.chunks(BATCH).for_each(|chunk| self.send((&fd, self.device()), chunk, &mut result));
+        self.send((&fd, self.device()), rest, &mut result);
         self.shared.count_tx(&result);
         result
     }
@@ -300,8 +299,23 @@ impl SystemTx {
         (!self.is_bound).then_some(self.ifindex)
     }
 
-    /// Sends at most [`BATCH`] frames through `fd`. `to`: the interface, for a socket that is not bound to an interface.
-    fn send(&mut self, (fd, to): (&OwnedFd, Option<u32>), frames: &[Frame], result: &mut TxResult) {
+    /// Sends frames through the socket to the interface: `None` if the socket is bound to it.
+    fn send(&mut self, to: (&OwnedFd, Option<u32>), frames: &mut [Frame], result: &mut TxResult) {
+        // Each frame that the kernel does not segment is a run of its own.
+        for run in frames.chunk_by_mut(|a, b| !must_segment(a) && !must_segment(b)) {
+            match run {
+                [frame] if must_segment(frame) && !self.shared.has_too_long_segments(frame) => {
+                    send_segments(frame, result, |packet, result| {
+                        self.send_slots(to, &[([0; vnet::LEN], packet)], result);
+                    });
+                }
+                run => run.chunks(BATCH).for_each(|chunk| self.send_chunk(to, chunk, result)),
+            }
+        }
+    }
+
+    /// Sends at most [`BATCH`] frames.
+    fn send_chunk(&mut self, to: (&OwnedFd, Option<u32>), frames: &[Frame], result: &mut TxResult) {
         let mut slots = [([0; vnet::LEN], &[][..]); BATCH];
         let mut n_slots = 0;
         for frame in frames {
@@ -312,7 +326,17 @@ impl SystemTx {
             slots[n_slots] = (vnet::encode(&frame.offload(), frame.bytes()), frame.bytes());
             n_slots += 1;
         }
-        let mut rest = &slots[..n_slots];
+        self.send_slots(to, &slots[..n_slots], result);
+    }
+
+    /// Sends packets with their vnet headers.
+    fn send_slots(
+        &mut self,
+        (fd, to): (&OwnedFd, Option<u32>),
+        slots: &[([u8; vnet::LEN], &[u8])],
+        result: &mut TxResult,
+    ) {
+        let mut rest = slots;
         while !rest.is_empty() && !self.shared.ended() {
             match self.mmsg.send(fd, to, rest) {
                 Ok(n) if n > 0 => {

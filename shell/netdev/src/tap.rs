@@ -18,7 +18,7 @@ use crate::linux::mmsg::BATCH;
 use crate::linux::tun;
 use crate::posted::Posted;
 use crate::rx_buffers::{QueueUse, RxBuffers};
-use crate::shared::{Shared, store_refused};
+use crate::shared::{Shared, must_segment, send_segments, store_refused};
 use crate::stats::Stats;
 use packet::frame::{Frame, FrameBatch, FramePool};
 use packet::queue::{RxQueue, RxResult, TxQueue, TxResult};
@@ -244,13 +244,24 @@ struct TapTx {
 }
 
 impl TapTx {
-    /// Writes one frame.
-    fn write(&mut self, fd: &OwnedFd, frame: &Frame, result: &mut TxResult) {
+    /// Writes one frame, or its segments if the kernel does not segment it.
+    fn send(&mut self, fd: &OwnedFd, frame: &mut Frame, result: &mut TxResult) {
+        if self.shared.has_too_long_segments(frame) {
+            result.too_long += 1;
+        } else if must_segment(frame) {
+            send_segments(frame, result, |packet, result| self.write(fd, &[0; vnet::LEN], packet, result));
+        } else {
+            self.write(fd, &vnet::encode(&frame.offload(), frame.bytes()), frame.bytes(), result);
+        }
+    }
+
+    /// Writes one packet with its vnet header.
+    fn write(&mut self, fd: &OwnedFd, header: &[u8; vnet::LEN], packet: &[u8], result: &mut TxResult) {
         let facts_read = self.down.facts_read.load(Ordering::Relaxed);
-        match tun::write(fd, &vnet::encode(&frame.offload(), frame.bytes()), frame.bytes()) {
+        match tun::write(fd, header, packet) {
             Ok(()) => {
                 result.sent += 1;
-                result.sent_bytes += frame.len() as u64;
+                result.sent_bytes += packet.len() as u64;
                 return;
             }
             Err(e) if e.raw_os_error() == Some(EMSGSIZE) => return result.too_long += 1,
@@ -261,7 +272,7 @@ impl TapTx {
             Err(_) => {}
         }
         result.dropped += 1;
-        store_refused(&mut self.refused, frame.bytes());
+        store_refused(&mut self.refused, packet);
     }
 }
 
@@ -275,13 +286,7 @@ impl TxQueue for TapTx {
                 store_refused(&mut self.refused, frame.bytes());
             }
         } else {
-            for frame in frames.iter() {
-                if self.shared.has_too_long_segments(frame) {
-                    result.too_long += 1;
-                } else {
-                    self.write(&fd, frame, &mut result);
-                }
-            }
+            frames.iter_mut().for_each(|frame| self.send(&fd, frame, &mut result));
         }
         self.shared.count_tx(&result);
         result

@@ -1,5 +1,7 @@
-//! Feature bits (virtio 1.2, 5.1.3 and 6; vhost-user specification, "Protocol features").
+//! Feature bits (virtio 1.3, 5.1.3 and 6; vhost-user specification, "Protocol features").
 #![allow(missing_docs, reason = "the names are the specification's")]
+
+use packet::gso::GsoKind;
 
 pub const CSUM: u64 = 1;
 pub const GUEST_CSUM: u64 = 1 << 1;
@@ -25,6 +27,28 @@ pub const PROTOCOL_FEATURES: u64 = 1 << 30;
 pub const VERSION_1: u64 = 1 << 32;
 pub const RING_PACKED: u64 = 1 << 34;
 pub const IN_ORDER: u64 = 1 << 35;
+pub const GUEST_USO4: u64 = 1 << 54;
+pub const GUEST_USO6: u64 = 1 << 55;
+pub const HOST_USO: u64 = 1 << 56;
+
+/// The feature with which a guest may leave this kind of segmentation to the switch. It requires [`CSUM`] (5.1.3.1).
+pub(crate) fn segmentation_by_switch(kind: GsoKind) -> u64 {
+    match kind {
+        GsoKind::Tcp4 => HOST_TSO4,
+        GsoKind::Tcp6 => HOST_TSO6,
+        GsoKind::Udp4 | GsoKind::Udp6 => HOST_USO,
+    }
+}
+
+/// The feature with which the switch may leave this kind of segmentation to a guest. It requires [`GUEST_CSUM`] (5.1.3.1).
+pub fn segmentation_by_guest(kind: GsoKind) -> u64 {
+    match kind {
+        GsoKind::Tcp4 => GUEST_TSO4,
+        GsoKind::Tcp6 => GUEST_TSO6,
+        GsoKind::Udp4 => GUEST_USO4,
+        GsoKind::Udp6 => GUEST_USO6,
+    }
+}
 
 /// Bits of `GET_PROTOCOL_FEATURES`.
 pub mod protocol {

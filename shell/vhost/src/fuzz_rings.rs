@@ -44,7 +44,8 @@ pub fn run(content: &[u8]) {
     for (bit, feature) in choices.into_iter().enumerate() {
         features |= if mode & 1 << bit != 0 { feature } else { 0 };
     }
-    features |= if mode & 0x10 != 0 { feature::CSUM | feature::HOST_TSO4 | feature::HOST_TSO6 } else { 0 };
+    let offloads = feature::CSUM | feature::HOST_TSO4 | feature::HOST_TSO6 | feature::HOST_USO;
+    features |= if mode & 0x10 != 0 { offloads } else { 0 };
     features |= if mode & 0x80 != 0 { feature::RING_PACKED } else { 0 };
     write();
     let [descriptors, available, used] = RING.map(|at| FRONT_END_BASE + at);

@@ -308,6 +308,7 @@ fn change(p: &mut Packet, which: u8, v6: bool, address: u32, port: u16) {
     let key4 = |src, dst, ttl| Ipv4Key { src, dst, ttl, ..Ipv4Key::default() };
     let key6 = |src, dst, hlimit| Ipv6Key { src: [src; 16], dst: [dst; 16], hlimit, ..Ipv6Key::default() };
     let ports = |src, dst| PortsKey { src, dst };
+    let transport = if p.offsets().proto == 17 { SetField::Udp } else { SetField::Tcp };
     match (which, v6) {
         (0, false) => set(p, &SetField::Ipv4(Masked::new(key4(address, 0, 9), key4(u32::MAX, 0, 255)))),
         (1, false) => set(p, &SetField::Ipv4(Masked::new(key4(0, address, 0), key4(0, !address, 0)))),
@@ -315,18 +316,19 @@ fn change(p: &mut Packet, which: u8, v6: bool, address: u32, port: u16) {
             set(p, &SetField::Ipv6(Box::new(Masked::new(key6(address as u8, 0, 9), key6(255, 0, 255)))));
         }
         (1, true) => set(p, &SetField::Ipv6(Box::new(Masked::new(key6(0, port as u8, 0), key6(0, 15, 0))))),
-        (2, _) => set(p, &SetField::Tcp(Masked::new(ports(port, 0), ports(u16::MAX, 0)))),
-        (3, _) => set(p, &SetField::Tcp(Masked::new(ports(port, port), ports(0xff, u16::MAX)))),
+        (2, _) => set(p, &transport(Masked::new(ports(port, 0), ports(u16::MAX, 0)))),
+        (3, _) => set(p, &transport(Masked::new(ports(port, port), ports(0xff, u16::MAX)))),
         (4, _) => vlan::push(p, 0x8100, port).unwrap(),
         _ => vlan::pop(p),
     }
 }
 
-/// Replaces a checksum of zero by 0xffff. TCP does not distinguish them, and an update of a finished checksum may give one where
+/// Replaces a checksum of zero in a TCP header by 0xffff. TCP does not distinguish them, and an update of a finished checksum may give one where
 /// the computation of a new checksum gives the other.
 fn one_zero(mut packet: Vec<u8>) -> Vec<u8> {
-    let at = segment::layout(&packet).unwrap().l4 + 16;
-    if packet[at..at + 2] == [0, 0] {
+    let layout = segment::layout(&packet).unwrap();
+    let at = layout.l4 + 16;
+    if layout.protocol == 6 && packet[at..at + 2] == [0, 0] {
         packet[at..at + 2].fill(0xff);
     }
     packet
@@ -335,14 +337,15 @@ fn one_zero(mut packet: Vec<u8>) -> Vec<u8> {
 proptest! {
     #[test]
     fn changed_and_cut_is_cut_and_changed(
-        v6: bool, tagged: bool, address: u32, port: u16, changes in prop::collection::vec(0u8..6, 0..8),
+        udp: bool, v6: bool, tagged: bool, address: u32, port: u16, changes in prop::collection::vec(0u8..6, 0..8),
         payload in 1usize..5000, size in 100u16..1500,
     ) {
         // A packet with more than four tags is not segmented.
         prop_assume!(changes.iter().filter(|which| **which == 4).count() <= 3);
-        let mut bytes = compose(&base(v6, 6, tagged), &vec![7; payload]);
+        let protocol = if udp { 17 } else { 6 };
+        let mut bytes = compose(&base(v6, protocol, tagged), &vec![7; payload]);
         let (start, offset) = segment::make_partial(&mut bytes).unwrap();
-        let kind = if v6 { GsoKind::Tcp6 } else { GsoKind::Tcp4 };
+        let kind = GsoKind::of(protocol, v6).unwrap();
         let csum = Some(PartialChecksum { start, offset });
         let note = Offload { csum, gso: Some(Gso { kind, size, ecn: false }) };
         let changed = |mut p: Packet| {

@@ -86,6 +86,8 @@ fn a_partial_checksum_is_found_by_its_value() {
 /// A frame to be segmented, field by field.
 #[derive(Debug)]
 struct Sent {
+    /// UDP, which has neither options nor sequence number nor flags; otherwise TCP.
+    udp: bool,
     v6: bool,
     tags: Vec<u16>,
     ip_options: usize,
@@ -99,17 +101,14 @@ struct Sent {
 impl Sent {
     /// The packet on the wire for a part of the payload, written from the RFCs without using the tested module.
     fn packet(&self, id: u16, sequence: u32, flags: u8, payload: &[u8]) -> Vec<u8> {
-        let mut tcp = vec![0x12, 0x34, 0, 80];
-        tcp.extend(sequence.to_be_bytes());
-        tcp.extend([9, 8, 7, 6, (((20 + self.tcp_options) / 4) << 4) as u8, flags, 0xff, 0, 0, 0, 0, 0]);
-        tcp.extend(vec![1; self.tcp_options]);
-        tcp.extend(payload);
+        let mut transport = self.transport(sequence, flags, payload);
+        let (protocol, at) = if self.udp { (17, 6) } else { (6, 16) };
         let addresses: Vec<u8> = (1..).take(if self.v6 { 32 } else { 8 }).collect();
-        let len = tcp.len() as u32;
-        let pseudo = add(add(add(0, &addresses), &len.to_be_bytes()), &[0, 6]);
-        let sum = finish(add(pseudo, &tcp));
+        let len = transport.len() as u32;
+        let pseudo = add(add(add(0, &addresses), &len.to_be_bytes()), &[0, protocol]);
+        let sum = finish(add(pseudo, &transport));
         // RFC 1624: the two zeros are one number; senders write 0xffff.
-        tcp[16..18].copy_from_slice(&if sum == 0 { 0xffff } else { sum }.to_be_bytes());
+        transport[at..at + 2].copy_from_slice(&if sum == 0 { 0xffff } else { sum }.to_be_bytes());
         let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
         for tag in &self.tags {
             frame.extend([0x81, 0]);
@@ -117,15 +116,15 @@ impl Sent {
         }
         if self.v6 {
             frame.extend([0x86, 0xdd, 0x60, 0, 0, 0]);
-            frame.extend((tcp.len() as u16).to_be_bytes());
-            frame.extend([6, 64]);
+            frame.extend((transport.len() as u16).to_be_bytes());
+            frame.extend([protocol, 64]);
             frame.extend(addresses);
         } else {
             let header = 20 + self.ip_options;
             let mut ip = vec![0x40 | (header / 4) as u8, 0x2c];
-            ip.extend(((header + tcp.len()) as u16).to_be_bytes());
+            ip.extend(((header + transport.len()) as u16).to_be_bytes());
             ip.extend(id.to_be_bytes());
-            ip.extend([0x40, 0, 64, 6, 0, 0]);
+            ip.extend([0x40, 0, 64, protocol, 0, 0]);
             ip.extend(addresses);
             ip.extend(vec![1; self.ip_options]);
             let sum = finish(add(0, &ip));
@@ -133,8 +132,23 @@ impl Sent {
             frame.extend([8, 0]);
             frame.extend(ip);
         }
-        frame.extend(tcp);
+        frame.extend(transport);
         frame
+    }
+
+    /// The transport header without checksum, and the payload.
+    fn transport(&self, sequence: u32, flags: u8, payload: &[u8]) -> Vec<u8> {
+        let mut out = vec![0x12, 0x34, 0, 80];
+        if self.udp {
+            out.extend((8 + payload.len() as u16).to_be_bytes());
+            out.extend([0, 0]);
+        } else {
+            out.extend(sequence.to_be_bytes());
+            out.extend([9, 8, 7, 6, (((20 + self.tcp_options) / 4) << 4) as u8, flags, 0xff, 0, 0, 0, 0, 0]);
+            out.extend(vec![1; self.tcp_options]);
+        }
+        out.extend(payload);
+        out
     }
 
     /// The packets of a sender without offloads: full segments, the rest in the last one.
@@ -152,11 +166,11 @@ impl Sent {
 }
 
 prop_compose! {
-    fn sent()(v6: bool, tags in proptest::collection::vec(any::<u16>(), 0..3), ip_options in 0usize..11,
+    fn sent()(udp: bool, v6: bool, tags in proptest::collection::vec(any::<u16>(), 0..3), ip_options in 0usize..11,
               tcp_options in 0usize..11, id: u16, sequence: u32, flags: u8,
               payload in proptest::collection::vec(any::<u8>(), 1..3000)) -> Sent {
         let (ip_options, tcp_options) = (ip_options * 4, tcp_options * 4);
-        Sent { v6, tags, ip_options, tcp_options, id, sequence, flags, payload }
+        Sent { udp, v6, tags, ip_options, tcp_options, id, sequence, flags, payload }
     }
 }
 
@@ -165,10 +179,10 @@ proptest! {
     fn segments_are_what_a_sender_without_offload_sends(sent in sent(), mss in 32usize..1500) {
         let mut whole = sent.packet(sent.id, sent.sequence, sent.flags, &sent.payload);
         let (start, offset) = make_partial(&mut whole).unwrap();
-        let kind = if sent.v6 { GsoKind::Tcp6 } else { GsoKind::Tcp4 };
+        let kind = GsoKind::of(if sent.udp { 17 } else { 6 }, sent.v6).unwrap();
         let note = Offload {
             csum: Some(PartialChecksum { start, offset }),
-            gso: Some(Gso { kind, size: mss as u16, ecn: sent.flags & CWR != 0 }),
+            gso: Some(Gso { kind, size: mss as u16, ecn: !sent.udp && sent.flags & CWR != 0 }),
         };
         prop_assert!(note.fits(&whole));
         let longest = note.longest_segment(&whole);

@@ -7,7 +7,7 @@ use crate::mbuf::{self, Burst, Mbuf};
 use crate::offload_request::OffloadRequest;
 use dpdk_sys as sys;
 use packet::frame::{Frame, FrameBatch, FramePool};
-use packet::offload::{GsoKind, Offload};
+use packet::offload::Offload;
 use packet::queue::{RxQueue, RxResult, TxQueue, TxResult};
 use packet::segment;
 use std::sync::{Arc, PoisonError};
@@ -138,13 +138,13 @@ impl EthTx {
         let offload = frame.offload();
         let mut request =
             OffloadRequest::of(frame.head_of(offload.reach()), &offload).filter(|_| in_use.checksum)?;
-        if request.segmentation.is_some() {
-            if !in_use.segmentation {
+        if let Some(kind) = request.segmentation {
+            if !in_use.segmentation.contains(kind) {
                 return None;
             }
             // Each segment gets its own length in its IPv4 header, so the header checksum must be computed. A device without IPv4 checksum
             // offload (virtio) leaves the segmentation to a receiver that also computes the header checksum.
-            if in_use.ip_checksum && request.segmentation == Some(GsoKind::Tcp4) {
+            if in_use.ip_checksum && !kind.is_v6() {
                 request.flags |= sys::SLUICE_RTE_MBUF_F_TX_IP_CKSUM;
             }
         }

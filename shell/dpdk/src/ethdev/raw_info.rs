@@ -3,6 +3,7 @@
 use super::error::{DeviceError, check};
 use super::tx_offloads::TxOffloads;
 use dpdk_sys as sys;
+use packet::gso::GsoKinds;
 use std::ffi::{CStr, c_char};
 
 /// Copies a string that DPDK owns.
@@ -28,14 +29,27 @@ pub(super) fn raw(port: u16) -> Result<sys::rte_eth_dev_info, DeviceError> {
 /// Drivers that report TCP segmentation but fail for segments with a full MTU: net_tap counts the Ethernet header
 /// towards the MTU.
 const CANNOT_SEGMENT: [&str; 1] = ["net_tap"];
+/// Drivers that cut a UDP packet into datagrams. DPDK's API defines this offload as IP fragmentation (rte_mbuf_core.h), as net_zxdh
+/// implements it, and net_txgbe and net_ngbe report it but refuse such packets. These drivers cut datagrams (their sources in DPDK 25.11).
+const CUT_DATAGRAMS: [&str; 4] = ["net_bnxt", "net_igc", "net_nfp_pf", "net_nfp_vf"];
 
 /// Offloads on transmission that the device supports.
 pub(super) fn tx_offloads(raw: &sys::rte_eth_dev_info) -> TxOffloads {
     let mut offloads = TxOffloads::of(raw.tx_offload_capa);
     // SAFETY: the name is a C string that lives as long as the driver.
     let driver = unsafe { text(raw.driver_name) };
-    offloads.segmentation &= !driver.is_some_and(|name| CANNOT_SEGMENT.contains(&name.as_str()));
+    limit_segmentation(&mut offloads, driver.as_deref().unwrap_or_default());
     offloads
+}
+
+/// Removes the kinds of segmentation that cannot be used with this driver.
+fn limit_segmentation(offloads: &mut TxOffloads, driver: &str) {
+    if CANNOT_SEGMENT.contains(&driver) {
+        offloads.segmentation = GsoKinds::default();
+    }
+    if !CUT_DATAGRAMS.contains(&driver) {
+        offloads.segmentation = offloads.segmentation.without(GsoKinds::UDP);
+    }
 }
 
 /// The port's MAC address; zeros if the driver has none.

@@ -6,6 +6,7 @@ use super::raw_info;
 use super::tx_offloads::TxOffloads;
 use crate::mempool::Mempool;
 use dpdk_sys as sys;
+use packet::gso::GsoKinds;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use sync::CachePadded;
@@ -35,7 +36,7 @@ pub struct Config {
     pub numa: NumaId,
     /// The pool for received packets.
     pub mempool: Mempool,
-    /// Whether to use the device's TCP segmentation if it has one.
+    /// Whether to use the device's segmentation if it has one.
     pub segmentation: bool,
 }
 
@@ -62,7 +63,9 @@ impl Running {
         let n_rxq = config.n_rxq.min(info.max_rx_queues).max(1);
         let n_txq = config.n_txq.min(info.max_tx_queues).max(1);
         let mut tx_offloads = raw_info::tx_offloads(&info);
-        tx_offloads.segmentation &= config.segmentation;
+        if !config.segmentation {
+            tx_offloads.segmentation = GsoKinds::default();
+        }
         let mut conf = device_conf(config, &info);
         conf.txmode.offloads = tx_offloads.as_flags();
         let (n_rxq, n_txq) = configure(port, config, &conf, n_rxq, n_txq)?;

@@ -10,7 +10,7 @@ use crate::mempool::Mempool;
 use crate::offload_request::SEGMENT_SIZE_SHIFT;
 use dpdk_sys as sys;
 use packet::frame::{Frame, FrameBatch, FramePool};
-use packet::offload::{Gso, GsoKind, Offload, PartialChecksum};
+use packet::offload::{Gso, Offload, PartialChecksum};
 use packet::queue::RX_BURST;
 use packet::segment;
 use std::os::fd::OwnedFd;
@@ -144,10 +144,8 @@ fn set_offload(frame: &mut Frame, flags: u64, size: u16) -> Option<()> {
     let kind = layout.kind()?;
     let gso = match kind {
         _ if flags & SEGMENTED == 0 => None,
-        GsoKind::Udp => return None,
-        GsoKind::Tcp4 | GsoKind::Tcp6 => {
-            Some(Gso { kind, size, ecn: *bytes.get(layout.l4 + TCP_FLAGS)? & CWR != 0 })
-        }
+        _ if !kind.is_tcp() => return None,
+        _ => Some(Gso { kind, size, ecn: *bytes.get(layout.l4 + TCP_FLAGS)? & CWR != 0 }),
     };
     let offload = Offload { csum: Some(PartialChecksum { start, offset: layout.checksum()? }), gso };
     offload.fits(bytes).then(|| frame.set_offload(offload))

@@ -11,7 +11,7 @@ use super::device_access::{Accessor, VidAccess};
 use super::port_state::PortState;
 use crate::offload_request::OffloadRequest;
 use dpdk_sys as sys;
-use packet::offload::{GsoKind, Offload};
+use packet::offload::Offload;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -136,13 +136,11 @@ impl<'f> Sending<'_, 'f> {
     /// The request in DPDK's form; `None` if the guest does not support it.
     fn request(&self, bytes: &[u8], offload: &Offload) -> Option<OffloadRequest> {
         let request = OffloadRequest::of(bytes, offload)?;
-        let wants = feature::GUEST_CSUM
-            | match request.segmentation {
-                None => 0,
-                Some(GsoKind::Tcp4) => feature::GUEST_TSO4,
-                Some(GsoKind::Tcp6) => feature::GUEST_TSO6,
-                Some(GsoKind::Udp) => return None,
-            };
+        // For UDP the library would request fragmentation (`VIRTIO_NET_HDR_GSO_UDP`).
+        if request.segmentation.is_some_and(|kind| !kind.is_tcp()) {
+            return None;
+        }
+        let wants = feature::GUEST_CSUM | request.segmentation.map_or(0, feature::segmentation_by_guest);
         (self.features & wants == wants).then_some(request)
     }
 

@@ -3,6 +3,7 @@
 use super::options::Settings;
 use crate::device::{LinkModes, TxOffloads};
 use dpdk::ethdev::{self, Ethdev, Info, Link};
+use packet::gso::GsoKind;
 use std::collections::BTreeMap;
 
 /// Bytes of a frame that the MTU does not include: Ethernet header (14) and check sequence (4).
@@ -52,7 +53,7 @@ pub(super) fn tx_offloads(offloads: ethdev::TxOffloads) -> TxOffloads {
         ip_checksum: offloads.ip_checksum,
         checksum: offloads.checksum,
         sctp_checksum: false,
-        segmentation: offloads.segmentation,
+        segmentation: offloads.segmentation.contains(GsoKind::Tcp4),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::state::DummyHandle;
 use crate::shared::{ETHERNET_HEADER, longest};
 use packet::frame::{Frame, FrameBatch, FramePool};
-use packet::offload::{Gso, GsoKind, Offload, PartialChecksum};
+use packet::offload::{Gso, Offload, PartialChecksum};
 use packet::queue::{RxQueue, RxResult, TxQueue, TxResult};
 use packet::segment;
 
@@ -48,7 +48,7 @@ fn request_segmentation(frame: &mut Frame, size: u16) {
     let csum = Some(PartialChecksum { start, offset });
     let note = Offload { csum, gso: Some(Gso { kind, size, ecn: false }) };
     let is_long = note.fits(frame.bytes()) && note.longest_segment(frame.bytes()) < frame.len();
-    if kind != GsoKind::Udp && is_long && segment::make_partial(frame.bytes_mut()).is_some() {
+    if kind.is_tcp() && is_long && segment::make_partial(frame.bytes_mut()).is_some() {
         frame.set_offload(note);
     }
 }

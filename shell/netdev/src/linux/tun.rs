@@ -4,15 +4,28 @@
 
 use super::check;
 use super::ifreq::{IfReq, PlainRequest};
+use packet::gso::GsoKinds;
 use packet::vnet;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const IFF_TAP: u16 = 0x0002;
 const IFF_NO_PI: u16 = 0x1000;
 const IFF_VNET_HDR: u16 = 0x4000;
 /// Offloads that frames from the device may request: checksums and TCP segmentation (`TUN_F_CSUM`, `TSO4`, `TSO6`, `TSO_ECN`).
 const OFFLOADS: libc::c_ulong = 0x01 | 0x02 | 0x04 | 0x08;
+/// UDP segmentation (`TUN_F_USO4`, `USO6`), which Linux accepts since 6.2.
+const UDP_OFFLOADS: libc::c_ulong = 0x20 | 0x40;
+
+/// Whether this kernel has accepted `UDP_OFFLOADS`.
+static SEGMENTS_UDP: AtomicBool = AtomicBool::new(false);
+
+/// The kinds of segmentation that this kernel performs for frames that are written to a TAP device or a packet socket. UDP is contained as
+/// soon as the kernel has accepted its flags for a TAP device: the same release of Linux accepts these frames.
+pub fn kernel_segmentation() -> GsoKinds {
+    GsoKinds::TCP.with_if(SEGMENTS_UDP.load(Ordering::Relaxed), GsoKinds::UDP)
+}
 
 /// Creates the TAP device `name`, or attaches to an existing one. Its frames have a vnet header.
 pub fn open_tap(name: &str) -> io::Result<OwnedFd> {
@@ -22,7 +35,11 @@ pub fn open_tap(name: &str) -> io::Result<OwnedFd> {
     let fd = rustix::fs::open("/dev/net/tun", flags, Mode::empty())?;
     request.set_u16(IFF_TAP | IFF_NO_PI | IFF_VNET_HDR);
     request.ioctl(fd.as_fd(), PlainRequest::TunSetIff)?;
-    set(&fd, libc::TUNSETOFFLOAD, OFFLOADS)?;
+    // A kernel that does not know a flag refuses all of them.
+    match set(&fd, libc::TUNSETOFFLOAD, OFFLOADS | UDP_OFFLOADS) {
+        Ok(()) => SEGMENTS_UDP.store(true, Ordering::Relaxed),
+        Err(_) => set(&fd, libc::TUNSETOFFLOAD, OFFLOADS)?,
+    }
     Ok(fd)
 }
 

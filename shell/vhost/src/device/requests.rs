@@ -33,6 +33,9 @@ pub(crate) const FEATURES: u64 = feature::CSUM
     | feature::HOST_TSO4
     | feature::HOST_TSO6
     | feature::HOST_ECN
+    | feature::GUEST_USO4
+    | feature::GUEST_USO6
+    | feature::HOST_USO
     | feature::MRG_RXBUF
     | feature::LOG_ALL
     | feature::CTRL_VQ

@@ -9,7 +9,7 @@ use crate::memory::tests::file;
 use crate::memory::{GuestMemory, RegionLayout};
 use crate::rules::request::*;
 use crate::server::Session as _;
-use packet::frame::FramePool;
+use packet::frame::{Frame, FramePool};
 use packet::offload::{Gso, GsoKind, Offload, PartialChecksum};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
@@ -519,29 +519,75 @@ fn packets_of_any_length_arrive_in_buffers_of_any_length() {
     }
 }
 
-/// A TCP segment over IPv4 of 1,000 bytes, and its header for 400 bytes of payload in each packet.
-fn tcp() -> (Vec<u8>, [u8; 12]) {
-    let mut packet = vec![0u8; 54 + 1000];
-    packet[12..15].copy_from_slice(&[8, 0, 0x45]);
-    packet[16..18].copy_from_slice(&1040u16.to_be_bytes());
-    (packet[23], packet[46]) = (6, 0x50);
-    (packet, [1, 1, 54, 0, 144, 1, 34, 0, 16, 0, 0, 0])
+/// A packet with 1,000 bytes of payload, its virtio header for segments of 400 bytes, and the same header parsed.
+fn large(kind: GsoKind) -> (Vec<u8>, [u8; 12], Offload) {
+    let (start, offset, headers) = match (kind.is_v6(), kind.is_tcp()) {
+        (false, true) => (34u8, 16u8, 54u8),
+        (true, true) => (54, 16, 74),
+        (false, false) => (34, 6, 42),
+        (true, false) => (54, 6, 62),
+    };
+    let mut packet = vec![0u8; usize::from(headers) + 1000];
+    let len = packet.len() as u16 - u16::from(start);
+    let protocol = if kind.is_tcp() { 6 } else { 17 };
+    if kind.is_v6() {
+        packet[12..15].copy_from_slice(&[0x86, 0xdd, 0x60]);
+        packet[18..20].copy_from_slice(&len.to_be_bytes());
+        packet[20] = protocol;
+    } else {
+        packet[12..15].copy_from_slice(&[8, 0, 0x45]);
+        packet[16..18].copy_from_slice(&(20 + len).to_be_bytes());
+        packet[23] = protocol;
+    }
+    if kind.is_tcp() {
+        packet[usize::from(start) + 12] = 0x50;
+    } else {
+        packet[usize::from(start) + 4..][..2].copy_from_slice(&len.to_be_bytes());
+    }
+    let gso_type = [1, 4, 5, 5][kind as usize];
+    let csum = Some(PartialChecksum { start: start.into(), offset: offset.into() });
+    let offload = Offload { csum, gso: Some(Gso { kind, size: 400, ecn: false }) };
+    (packet, [1, gso_type, headers, 0, 144, 1, start, 0, offset, 0, 0, 0], offload)
+}
+
+/// The features for this kind in both directions.
+fn features_for(kind: GsoKind) -> u64 {
+    feature::CSUM
+        | feature::GUEST_CSUM
+        | match kind {
+            GsoKind::Tcp4 => feature::HOST_TSO4 | feature::GUEST_TSO4,
+            GsoKind::Tcp6 => feature::HOST_TSO6 | feature::GUEST_TSO6,
+            GsoKind::Udp4 => feature::HOST_USO | feature::GUEST_USO4,
+            GsoKind::Udp6 => feature::HOST_USO | feature::GUEST_USO6,
+        }
+}
+
+/// The guest sends a packet with this virtio header; returns what the switch has received.
+fn receive(front: &mut Front, header: &[u8; 12], packet: &[u8]) -> (crate::Received, Vec<Frame>) {
+    let at = front.offer(1, 0, 12 + packet.len() as u32, 0);
+    front.write(at, &[&header[..], packet].concat());
+    let (mut pool, mut out) = (FramePool::new(8), Vec::new());
+    let got = from_guest::FromGuest::new(&front.device, 0).receive(32, &mut pool, &mut out);
+    (got, out)
 }
 
 #[test]
 fn offloads_travel_both_ways() {
     let device = device();
-    let (packet, header) = tcp();
-    let gso = Some(Gso { kind: GsoKind::Tcp4, size: 400, ecn: false });
-    let open = Offload { csum: Some(PartialChecksum { start: 34, offset: 16 }), gso };
-    let tso = feature::HOST_TSO4 | feature::GUEST_TSO4;
-    for (features, agreed) in [(feature::CSUM | feature::GUEST_CSUM | tso, true), (0, false)] {
+    // Each kind needs its own features and those of checksums (virtio 1.3, 5.1.3.1).
+    let sums = feature::CSUM | feature::GUEST_CSUM;
+    let cases = GsoKind::ALL.into_iter().flat_map(|kind| {
+        let features = features_for(kind);
+        let others = GsoKind::ALL.into_iter().filter(|other| other.is_tcp() != kind.is_tcp());
+        let others = others.map(features_for).fold(0, |all, features| all | features);
+        [(features, true), (features & !sums, false), (sums, false), (others, false)].map(|case| (kind, case))
+    });
+    for (kind, (features, agreed)) in cases {
+        let (packet, header, open) = large(kind);
         let mut front = Front::new(&device);
         front.handshake(feature::VERSION_1 | features);
-        let at = front.offer(1, 0, 12 + packet.len() as u32, 0);
-        front.write(at, &[&header[..], &packet].concat());
-        let (mut pool, mut out) = (FramePool::new(8), Vec::new());
-        let got = from_guest::FromGuest::new(&device, 0).receive(32, &mut pool, &mut out);
+        let (got, out) = receive(&mut front, &header, &packet);
+        let mut pool = FramePool::new(8);
         assert_eq!((got.packets, got.refused, out.len()), (1, usize::from(!agreed), usize::from(agreed)));
         assert!(out.iter().all(|frame| frame.offload() == open && frame.bytes() == packet));
         let at = front.offer(0, 0, 4096, 2);
@@ -559,6 +605,83 @@ fn offloads_travel_both_ways() {
         front.session.close();
         front.session.run();
     }
+}
+
+/// Packets of a guest whose virtio headers request segmentation that their headers do not allow.
+#[test]
+fn lies_about_segmentation_are_refused() {
+    let device = device();
+    let all = GsoKind::ALL.map(features_for).into_iter().fold(0, |all, features| all | features);
+    let (tcp, tcp_header, _) = large(GsoKind::Tcp4);
+    let (udp, udp_header, open) = large(GsoKind::Udp4);
+    let (udp6, udp6_header, open6) = large(GsoKind::Udp6);
+    let with = |bytes: &[u8; 12], changes: &[(usize, u8)]| {
+        let mut bytes = *bytes;
+        changes.iter().for_each(|(at, byte)| bytes[*at] = *byte);
+        bytes
+    };
+    let mut fragment = udp.clone();
+    fragment[20] = 0x20;
+    let mut tagged = udp.clone();
+    (0..5).for_each(|_| drop(tagged.splice(12..12, [0x81, 0, 0, 5])));
+    let mut in_tunnel = udp.clone();
+    in_tunnel.splice(42..42, [0; 42]);
+    let many = [&udp[..42], &[7; 129 * 8]].concat();
+    let refused: [(&[u8], [u8; 12]); 13] = [
+        (&tcp, with(&tcp_header, &[(1, 5)])),
+        (&udp, with(&udp_header, &[(1, 1)])),
+        // Another offset of the checksum; another start.
+        (&udp, with(&udp_header, &[(8, 16)])),
+        (&udp, with(&udp_header, &[(6, 30)])),
+        // No segment size; UDP fragmentation; congestion notification, which UDP has not.
+        (&udp, with(&udp_header, &[(4, 0), (5, 0)])),
+        (&udp, with(&udp_header, &[(1, 3)])),
+        (&udp, with(&udp_header, &[(1, 0x85)])),
+        (&fragment, udp_header),
+        (&tagged, with(&udp_header, &[(6, 54)])),
+        (&in_tunnel, with(&udp_header, &[(6, 76)])),
+        // 129 segments; a UDP header that is cut off, and one that is missing.
+        (&many, with(&udp_header, &[(4, 8), (5, 0)])),
+        (&udp[..41], udp_header),
+        (&udp6[..54], udp6_header),
+    ];
+    let mut options = udp.clone();
+    options[14] = 0x46;
+    options.splice(34..34, [1, 1, 1, 0]);
+    let mut extension = udp6.clone();
+    extension[20] = 60;
+    extension.splice(54..54, [17, 0, 1, 4, 0, 0, 0, 0]);
+    let moved = |offload: Offload, by| {
+        let mut offload = offload;
+        offload.shift(by);
+        offload
+    };
+    let accepted: [(&[u8], [u8; 12], Offload); 5] = [
+        (&many[..42 + 128 * 8], with(&udp_header, &[(4, 8), (5, 0)]), sized(open, 8)),
+        // The payload is not longer than a segment: nothing has to be segmented.
+        (&udp, with(&udp_header, &[(4, 232), (5, 3)]), Offload { gso: None, ..open }),
+        (&udp, with(&udp_header, &[(4, 255), (5, 255)]), Offload { gso: None, ..open }),
+        (&options, with(&udp_header, &[(6, 38)]), moved(open, 4)),
+        (&extension, with(&udp6_header, &[(6, 62)]), moved(open6, 8)),
+    ];
+    let accepted = accepted.map(|(packet, header, offload)| (packet, header, Some(offload)));
+    let cases = refused.map(|(packet, header)| (packet, header, None)).into_iter().chain(accepted);
+    for (at, (packet, header, offload)) in cases.enumerate() {
+        let mut front = Front::new(&device);
+        front.handshake(feature::VERSION_1 | all);
+        let (got, out) = receive(&mut front, &header, packet);
+        assert_eq!((got.packets, got.refused), (1, usize::from(offload.is_none())), "case {at}");
+        assert_eq!(out.first().map(Frame::offload), offload, "case {at}");
+        // The connection goes on: a driver may be wrong about one packet.
+        assert!(!front.session.is_over());
+        front.session.close();
+        front.session.run();
+    }
+}
+
+/// The same request with another segment size.
+fn sized(offload: Offload, size: u16) -> Offload {
+    Offload { gso: offload.gso.map(|gso| Gso { size, ..gso }), ..offload }
 }
 
 #[test]

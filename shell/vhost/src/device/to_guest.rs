@@ -7,7 +7,7 @@ use crate::ring::fill::{Item, Packet};
 use crate::ring::state::BURST;
 use arrayvec::ArrayVec;
 use packet::frame::Frame;
-use packet::offload::{GsoKind, Offload};
+use packet::offload::Offload;
 use packet::vnet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -83,12 +83,7 @@ impl<'f> Sending<'_, 'f> {
     /// Whether the guest accepts a packet of `len` bytes with this offload request. `head`: the beginning of the packet, at least
     /// [`Offload::reach`] bytes.
     pub fn supports(&self, head: &[u8], len: usize, offload: &Offload) -> bool {
-        let segmentation = match offload.gso.map(|gso| gso.kind) {
-            None => 0,
-            Some(GsoKind::Tcp4) => feature::GUEST_TSO4,
-            Some(GsoKind::Tcp6) => feature::GUEST_TSO6,
-            Some(GsoKind::Udp) => return false,
-        };
+        let segmentation = offload.gso.map_or(0, |gso| feature::segmentation_by_guest(gso.kind));
         let ecn = offload.gso.filter(|gso| gso.ecn).map_or(0, |_| feature::GUEST_ECN);
         let needed = offload.csum.map_or(0, |_| feature::GUEST_CSUM) | segmentation | ecn;
         self.ring.features() & needed == needed && offload.fits_head(head, len)

@@ -271,12 +271,7 @@ impl<L: Layout> Ring<L> {
         let begin = frame.head_of_mut(header_bytes_needed(header));
         let Some(offload) = vnet::decode_head(header, begin, len) else { return false };
         let needs = offload.csum.map_or(0, |_| feature::CSUM)
-            | match offload.gso.map(|gso| gso.kind) {
-                None => 0,
-                Some(GsoKind::Tcp4) => feature::HOST_TSO4,
-                Some(GsoKind::Tcp6) => feature::HOST_TSO6,
-                Some(GsoKind::Udp) => return false,
-            };
+            | offload.gso.map_or(0, |gso| feature::segmentation_by_switch(gso.kind));
         if self.features() & needs != needs {
             return false;
         }
@@ -325,7 +320,8 @@ fn header_bytes_needed(header: &[u8; vnet::LEN]) -> usize {
 fn set_if_kind_fits(frame: &mut Frame, offload: Offload, kind: Option<GsoKind>) -> bool {
     let fits = offload.gso.is_none_or(|gso| Some(gso.kind) == kind);
     if fits {
-        frame.set_offload(offload);
+        let len = frame.len();
+        frame.set_offload(offload.without_needless_segmentation(frame.head_of(offload.reach()), len));
     }
     fits
 }
