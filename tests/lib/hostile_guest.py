@@ -22,14 +22,17 @@ def packet(number):
 class ThreeGuests:
     """A switch with three guests: two that behave and exchange packets, and a hostile one (`bad`).
 
-    The guests are served by the switch itself, without DPDK, or (`library`) by DPDK's vhost library.
+    The guests are served by the switch itself, without DPDK, or (`library`) by DPDK's vhost library. `at_start`: settings that are
+    read when the switch starts.
     """
 
-    def __init__(self, library=False):
+    def __init__(self, library=False, at_start=None):
         lab.need_root()
         if os.cpu_count() < 2:
             raise lab.Skip("needs two processors")
-        self.switch = switch = lab.Switch().start()
+        self.switch = switch = lab.Switch()
+        switch.other_config.update(at_start or {})
+        switch.start()
         config = OTHER_CONFIG if library else {"pmd-cpu-mask": "0x2"}
         switch.vsctl("set", "open_vswitch", ".", *['other_config:%s="%s"' % pair for pair in config.items()])
         if library and switch.vsctl("get", "open_vswitch", ".", "dpdk_initialized").strip() != "true":
@@ -94,9 +97,9 @@ class ThreeGuests:
         self.pass_on("bad", "good1")
 
 
-def try_each(attacks, library=False):
+def try_each(attacks, library=False, at_start=None):
     """Makes each attack, then checks the other guests, and that the port serves the next guest."""
-    network = ThreeGuests(library)
+    network = ThreeGuests(library, at_start)
     for name, attack in attacks:
         try:
             try:

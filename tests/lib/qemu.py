@@ -89,10 +89,11 @@ def file_system(image, folder, programs, more_modules):
 class Guest:
     """A booted guest whose network devices (eth0, eth1 and so on) are the vhost-user servers at `sockets`.
 
-    `programs`: of this machine, with their libraries; `modules`: of its kernel, loaded in this order.
+    `programs`: of this machine, with their libraries; `modules`: of its kernel, loaded in this order. `iommu`: the devices are behind
+    an Intel IOMMU, which the guest's kernel uses with these arguments.
     """
 
-    def __init__(self, *sockets, folder, programs=(), modules=(), megabytes=192):
+    def __init__(self, *sockets, folder, programs=(), modules=(), megabytes=192, iommu=None):
         if platform.machine() != "x86_64":
             raise lab.Skip("needs an x86_64 machine")
         qemu = lab.need("qemu-system-x86_64")
@@ -100,15 +101,25 @@ class Guest:
         image = kernel()
         self.turn, self.text = 0, ""
         memory = "%dM" % megabytes
+        machine, append = "pc", "console=ttyS0 quiet panic=-1 no_timer_check"
+        if iommu is not None:
+            machine, append = "q35,kernel-irqchip=split", append + " intel_iommu=on " + iommu
         argv = [qemu, "-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", memory,
-                "-object", "memory-backend-memfd,id=memory,size=%s,share=on" % memory, "-machine", "pc,memory-backend=memory",
+                "-object", "memory-backend-memfd,id=memory,size=%s,share=on" % memory, "-machine", machine + ",memory-backend=memory",
                 "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio", "-no-reboot",
                 "-kernel", image, "-initrd", file_system(image, folder, programs, modules),
-                "-append", "console=ttyS0 quiet panic=-1 no_timer_check"]
+                "-append", append]
+        if iommu is not None:
+            argv += ["-device", "intel-iommu,intremap=on,device-iotlb=on"]
         for number, path in enumerate(sockets):
+            options = ""
+            if iommu is not None:
+                # Only behind a port has the device ATS, without which QEMU does not pass on all invalidations.
+                argv += ["-device", "pcie-root-port,id=slot%d,chassis=%d" % (number, number)]
+                options = ",bus=slot%d,iommu_platform=on,ats=on,disable-legacy=on" % number
             argv += ["-chardev", "socket,id=port%d,path=%s,server=on,wait=off" % (number, path),
                      "-netdev", "type=vhost-user,id=net%d,chardev=port%d,queues=1" % (number, number),
-                     "-device", "virtio-net-pci,netdev=net%d,romfile=,vectors=0,mac=52:54:00:00:00:%02x" % (number, number + 1)]
+                     "-device", "virtio-net-pci,netdev=net%d,romfile=,vectors=0,mac=52:54:00:00:00:%02x%s" % (number, number + 1, options)]
         self.process = lab.spawn(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         threading.Thread(target=self.read, daemon=True).start()
         lab.wait_until(lambda: "# " in self.text or self.process.poll() is not None, "the guest's shell", 90)

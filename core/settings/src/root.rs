@@ -57,7 +57,7 @@ settings! {
         .doc("Supports post-copy migration of guests on vhost-user client ports.");
     VHOST_BACKEND = oc("vhost-backend").choice(&["dpdk", "own"], "own").restart()
         .doc("Who serves guests while DPDK is in use: the switch itself, as without DPDK, or DPDK's library, which is the \
-              default with vhost-iommu-support or vhost-postcopy-support.");
+              default with vhost-postcopy-support.");
     PER_PORT_MEMORY = oc("per-port-memory").flag(false).restart()
         .doc("Allocates a memory pool for each DPDK port instead of one for all ports of an MTU.");
     USERSPACE_TSO_ENABLE = oc("userspace-tso-enable").flag(true).restart()

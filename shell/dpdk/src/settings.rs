@@ -45,6 +45,15 @@ pub struct Settings {
     pub shared_pools: Vec<SharedPool>,
 }
 
+/// Settings of the ports of guests that the switch serves itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GuestSettings {
+    /// Directory of the sockets of `dpdkvhostuser` ports.
+    pub sock_dir: PathBuf,
+    /// Whether guests of `dpdkvhostuserclient` ports are offered an IOMMU.
+    pub iommu: bool,
+}
+
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
 /// The settings that DPDK was started with; the defaults if it was not started.
@@ -59,6 +68,11 @@ pub(crate) fn set_settings(settings: Settings) {
 }
 
 impl Settings {
+    /// The settings that also apply to guests that the switch serves itself.
+    pub fn guests(&self) -> GuestSettings {
+        GuestSettings { sock_dir: self.vhost_sock_dir.clone(), iommu: self.vhost_iommu }
+    }
+
     /// Reads `other_config`. An invalid setting keeps its default and is reported in the notes.
     pub fn read(config: &BTreeMap<String, String>, rundir: &Path) -> (Settings, Vec<Note>) {
         let mut notes = Vec::new();
@@ -73,9 +87,9 @@ impl Settings {
         note(Level::Info, format!("IOMMU support for vhost-user-client {}.", word(vhost_iommu)));
         let vhost_postcopy = VHOST_POSTCOPY_SUPPORT.flag_of(config);
         note(Level::Info, format!("POSTCOPY support for vhost-user-client {}.", word(vhost_postcopy)));
-        // Only the library supports these two settings, so each of them selects the library, unless `vhost-backend` is set.
+        // Only the library supports post-copy, so this setting selects the library, unless `vhost-backend` is set.
         let vhost_library = match VHOST_BACKEND.get(config) {
-            None => vhost_iommu || vhost_postcopy,
+            None => vhost_postcopy,
             Some(_) => VHOST_BACKEND.word(config) == "dpdk",
         };
         if vhost_library {
@@ -114,20 +128,19 @@ impl Settings {
     }
 }
 
-/// The directory of the sockets of `dpdkvhostuser` ports while DPDK is not used, and messages for the log.
-pub fn sock_dir_without_dpdk(config: &BTreeMap<String, String>, rundir: &Path) -> (PathBuf, Vec<String>) {
-    let (dir, told) = sock_dir(VHOST_SOCK_DIR.get(config), rundir);
+/// The settings of guests while DPDK is not used, and messages for the log.
+pub fn guests_without_dpdk(config: &BTreeMap<String, String>, rundir: &Path) -> (GuestSettings, Vec<String>) {
+    let (sock_dir, told) = sock_dir(VHOST_SOCK_DIR.get(config), rundir);
     let told = told.into_iter().filter(|(level, _)| *level <= Level::Warning).map(|(_, text)| text);
-    (dir, told.chain(without_library(config)).collect())
+    let settings = GuestSettings { sock_dir, iommu: VHOST_IOMMU_SUPPORT.flag_of(config) };
+    (settings, told.chain(without_library(config)).collect())
 }
 
-/// Log messages about settings that have no effect without DPDK's library.
-fn without_library(config: &BTreeMap<String, String>) -> Vec<String> {
-    [VHOST_IOMMU_SUPPORT, VHOST_POSTCOPY_SUPPORT]
-        .iter()
-        .filter(|setting| setting.flag_of(config))
-        .map(|setting| format!("{} has no effect: DPDK's vhost library is not used.", setting.name()))
-        .collect()
+/// The log message about a setting that has no effect without DPDK's library.
+fn without_library(config: &BTreeMap<String, String>) -> Option<String> {
+    let name = VHOST_POSTCOPY_SUPPORT.name();
+    let is_set = VHOST_POSTCOPY_SUPPORT.flag_of(config);
+    is_set.then(|| format!("{name} has no effect: DPDK's vhost library is not used."))
 }
 
 /// The directory that `vhost-sock-dir` selects, and messages for the log.
@@ -200,10 +213,18 @@ mod tests {
     fn the_library_serves_guests_that_need_it() {
         let library = |pairs: &[(&str, &str)]| read(pairs).0.vhost_library;
         let (iommu, postcopy) = (("vhost-iommu-support", "true"), ("vhost-postcopy-support", "true"));
-        assert!(!library(&[]) && library(&[iommu]) && library(&[postcopy]));
-        assert!(library(&[("vhost-backend", "dpdk")]) && !library(&[("vhost-backend", "own"), iommu]));
+        assert!(!library(&[]) && !library(&[iommu]) && library(&[postcopy]) && library(&[iommu, postcopy]));
+        assert!(library(&[("vhost-backend", "dpdk")]) && !library(&[("vhost-backend", "own"), postcopy]));
         let (_, notes) = read(&[("vhost-backend", "own"), postcopy]);
         assert!(notes.iter().any(|n| n.level == Level::Warning && n.text.contains("no effect")));
+        assert!(read(&[iommu]).1.iter().all(|n| n.level == Level::Info));
+        let iommu_without_dpdk = |value: &str| {
+            let config = BTreeMap::from([("vhost-iommu-support".to_owned(), value.to_owned())]);
+            guests_without_dpdk(&config, Path::new("/run/x")).0.iommu
+        };
+        assert!(
+            read(&[iommu]).0.guests().iommu && iommu_without_dpdk("true") && !iommu_without_dpdk("false")
+        );
     }
 
     #[test]

@@ -10,8 +10,8 @@ use crate::rx_buffers::RxBuffers;
 use crate::system::System;
 use crate::tap::Tap;
 use crate::vhost::Vhost;
+use dpdk::settings::GuestSettings;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::sync::Arc;
 use units::Millis;
 use vhost::Notify;
@@ -65,8 +65,8 @@ pub struct Netdevs {
     cleanup_at: usize,
     dummy_changes: Arc<ChangedDummies>,
     notify: Notify,
-    /// Directory of the sockets of `dpdkvhostuser` ports while DPDK is not used.
-    sock_dir: PathBuf,
+    /// Settings of guests' ports while DPDK is not used.
+    guests: GuestSettings,
     deletions: Deletions,
 }
 
@@ -84,9 +84,9 @@ impl Netdevs {
         self.notify = Notify::new(call);
     }
 
-    /// Sets the directory of the sockets of `dpdkvhostuser` ports while DPDK is not used.
-    pub fn set_sock_dir(&mut self, dir: PathBuf) {
-        self.sock_dir = dir;
+    /// Sets the settings of guests' ports that apply while DPDK is not used.
+    pub fn set_guests(&mut self, guests: GuestSettings) {
+        self.guests = guests;
     }
 
     /// Defers the deletion of the kernel devices of closed ports. When the returned value is dropped, all are deleted at once.
@@ -151,8 +151,8 @@ impl Netdevs {
             Some(Class::Afxdp) => Box::new(Afxdp::open(name, kind, options, buffers)?),
             Some(Class::Tap) => Box::new(Tap::open(name, kind, &self.deletions)?),
             Some(Class::Vhost) => {
-                let with_dpdk = dpdk::eal::initialized().then(|| dpdk::settings().vhost_sock_dir.as_path());
-                Box::new(Vhost::open(name, kind, &self.notify, with_dpdk.unwrap_or(&self.sock_dir))?)
+                let with_dpdk = dpdk::eal::initialized().then(|| dpdk::settings().guests());
+                Box::new(Vhost::open(name, kind, &self.notify, with_dpdk.as_ref().unwrap_or(&self.guests))?)
             }
             // Without valid options there is no device.
             Some(Class::Dpdk) => {

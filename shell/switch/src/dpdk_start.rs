@@ -30,18 +30,18 @@ impl Switch {
         if !is_requested(desired) {
             if self.machine.dpdk == DpdkStart::Unknown {
                 runtime::info!(LOG, "DPDK Disabled - Use other_config:dpdk-init to enable");
-                let (dir, warnings) =
-                    dpdk::settings::sock_dir_without_dpdk(&desired.other_config, &self.options.rundir);
+                let (guests, warnings) =
+                    dpdk::settings::guests_without_dpdk(&desired.other_config, &self.options.rundir);
                 warnings.iter().for_each(|text| runtime::warn!(PORTS, "{text}"));
-                self.devices.netdevs.set_sock_dir(dir);
+                self.devices.netdevs.set_guests(guests);
             }
             self.machine.dpdk = DpdkStart::Off;
             return false;
         }
         self.machine.dpdk = DpdkStart::Tried;
-        // This directory applies if DPDK does not start.
-        let (dir, _) = dpdk::settings::sock_dir_without_dpdk(&desired.other_config, &self.options.rundir);
-        self.devices.netdevs.set_sock_dir(dir);
+        // These settings apply if DPDK does not start.
+        let (guests, _) = dpdk::settings::guests_without_dpdk(&desired.other_config, &self.options.rundir);
+        self.devices.netdevs.set_guests(guests);
         runtime::info!(LOG, "Using {}", eal::version());
         runtime::info!(LOG, "DPDK Enabled - initializing...");
         let options = EalOptions {

@@ -25,6 +25,8 @@ pub const INDIRECT: u64 = 1 << 28;
 pub const EVENT_IDX: u64 = 1 << 29;
 pub const PROTOCOL_FEATURES: u64 = 1 << 30;
 pub const VERSION_1: u64 = 1 << 32;
+/// `VIRTIO_F_ACCESS_PLATFORM`: the guest has an IOMMU.
+pub const ACCESS_PLATFORM: u64 = 1 << 33;
 pub const RING_PACKED: u64 = 1 << 34;
 pub const IN_ORDER: u64 = 1 << 35;
 pub const GUEST_USO4: u64 = 1 << 54;
@@ -59,6 +61,8 @@ pub mod protocol {
     pub const RARP: u64 = 1 << 2;
     pub const REPLY_ACK: u64 = 1 << 3;
     pub const NET_MTU: u64 = 1 << 4;
+    /// `VHOST_USER_PROTOCOL_F_BACKEND_REQ`
+    pub const BACKEND_REQ: u64 = 1 << 5;
     pub const INFLIGHT_SHMFD: u64 = 1 << 12;
     pub const RESET_DEVICE: u64 = 1 << 13;
     pub const CONFIGURE_MEM_SLOTS: u64 = 1 << 15;

@@ -3,7 +3,7 @@
 use crate::bounds::MAX_PAIRS;
 use crate::feature;
 use crate::memory::{GuestMemory, RegionLayout};
-use crate::ring::any::AnyRing;
+use crate::ring::any::{AnyRing, Space};
 use crate::ring::descriptor::Addresses;
 use crate::ring::fill::Item;
 use crate::ring::state::StartPosition;
@@ -50,7 +50,9 @@ pub fn run(content: &[u8]) {
     write();
     let [descriptors, available, used] = RING.map(|at| FRONT_END_BASE + at);
     let at = Addresses { descriptors, used, available };
-    let Ok(Some(mut ring)) = AnyRing::new(&memory, at, SIZE, features, StartPosition::default(), None) else {
+    let Ok(Some(mut ring)) =
+        AnyRing::new(Space::Physical(&memory), at, SIZE, features, StartPosition::default(), None)
+    else {
         return;
     };
     let (mut pool, mut out, mut leases) = (FramePool::new(MAX_PAIRS), Vec::new(), TailLeases::new());
@@ -59,9 +61,9 @@ pub fn run(content: &[u8]) {
     for _ in 0..3 {
         let before = ring.position();
         let progress = |ring: &AnyRing| match ring {
-            AnyRing::Split(ring) => ring.next.wrapping_sub(before),
+            AnyRing::Split(_) | AnyRing::IovaSplit(_) => ring.position().wrapping_sub(before),
             // A packet may use several descriptors, so the number of entries is not known. The position must be within the ring.
-            AnyRing::Packed(ring) => ring.next & 0x7fff,
+            AnyRing::Packed(_) | AnyRing::IovaPacked(_) => ring.position() & 0x7fff,
         };
         if mode & 0x20 == 0 {
             let got =

@@ -8,6 +8,7 @@
 //! - [`message`], [`rules`], [`file_descriptors`], [`memory_table`]: messages of a front-end and their checks, for both back-ends;
 //! - `device`: the state of a guest, the execution of its messages, and the queues that workers use;
 //! - `memory`, `copy`: guest memory, and the only functions that read and write it;
+//! - `address_space`, `iotlb`: translation of the addresses in descriptors, for guests with and without an IOMMU;
 //! - `dirty`: the log of written pages, for live migration;
 //! - `ring`: receives from and fills rings during a burst;
 //! - [`blocked_writes`], [`lost_memory`]: protection against guests that block a worker or truncate their memory.
@@ -17,6 +18,7 @@
 //!
 //! Sources: vhost-user specification (QEMU), virtio 1.2.
 
+mod address_space;
 pub mod blocked_writes;
 pub mod bounds;
 mod copy;
@@ -26,6 +28,7 @@ pub mod feature;
 pub mod file_descriptors;
 pub mod fuzz_rings;
 mod guest;
+mod iotlb;
 pub mod log;
 pub mod lost_memory;
 mod memory;

@@ -13,6 +13,7 @@
 
 use crate::copy;
 use crate::file_descriptors::seal;
+use crate::iotlb::IovaRange;
 use crate::memory_table::{Mapping, bytes_max};
 use crate::rules::{Fields, Refusal};
 use packet::frame::Piece;
@@ -188,6 +189,30 @@ impl GuestMemory {
             let fits = offset.checked_add(len)? <= r.layout.size;
             let len = u32::try_from(len).ok()?;
             fits.then(|| Part { at: r.at.wrapping_add(offset as usize), len, memory: PhantomData })
+        })
+    }
+
+    /// Splits a translation of `range` to the front-end's address `user` at the ends of regions. The result is the addresses of each piece.
+    pub fn pieces(&self, range: IovaRange, user: u64) -> Result<Vec<(IovaRange, u64)>, Refusal> {
+        let outside = Refusal::Memory("a translation is outside of the memory");
+        let (mut pieces, mut first, mut user) = (Vec::new(), range.first, user);
+        loop {
+            let left = self.left_at_user_address(user).ok_or(outside)?;
+            let last = range.last.min(first.saturating_add(left - 1));
+            pieces.push((IovaRange { first, last }, user));
+            if last == range.last {
+                return Ok(pieces);
+            }
+            // A region does not wrap around, so the address after it exists.
+            (first, user) = (last + 1, user + left);
+        }
+    }
+
+    /// Number of bytes from an address of the front-end to the end of its region; `None`: the address is in no region.
+    pub fn left_at_user_address(&self, address: u64) -> Option<u64> {
+        self.regions.iter().find_map(|r| {
+            let offset = address.checked_sub(r.layout.user)?;
+            r.layout.size.checked_sub(offset).filter(|left| *left > 0)
         })
     }
 }
@@ -397,6 +422,14 @@ pub(crate) mod tests {
         }
         assert!(memory.at_user_address(0x7f00_0000_1fff, 2).is_none(), "it would cross regions");
         assert!(memory.at_user_address(0x7f00_0000_2000, u64::MAX).is_none());
+        // A translation is split between the regions.
+        let range = |first, size| IovaRange::new(first, size).unwrap();
+        let (first, second) = ((range(7, 0x800), 0x7f00_0000_1800), (range(0x807, 1), 0x7f00_0000_2000));
+        assert_eq!(memory.pieces(range(7, 0x801), 0x7f00_0000_1800), Ok(vec![first, second]));
+        for (size, user) in [(0x1001, 0x7f00_0000_2000), (u64::MAX, 0x7f00_0000_1000), (1, 0), (1, u64::MAX)]
+        {
+            assert!(memory.pieces(range(0, size), user).is_err(), "{size:#x} at {user:#x}");
+        }
     }
 
     #[test]

@@ -24,11 +24,12 @@ pub(super) fn uses_library() -> bool {
 }
 
 impl BackEnd {
-    pub fn open(path: &str, role: Role, notify: Notify) -> Result<BackEnd, SocketError> {
+    /// Opens the socket of a port. `iommu`: the own back-end offers guests an IOMMU; the library reads its settings itself.
+    pub fn open(path: &str, role: Role, iommu: bool, notify: Notify) -> Result<BackEnd, SocketError> {
         if uses_library() {
             return library::Socket::open(path, role, notify).map(BackEnd::Library);
         }
-        vhost::Socket::open(path, role, notify).map(BackEnd::Own)
+        vhost::Socket::open(path, role, iommu, notify).map(BackEnd::Own)
     }
 
     pub fn state(&self) -> &PortState {

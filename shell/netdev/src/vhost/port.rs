@@ -11,6 +11,7 @@ use crate::error::NetdevError;
 use crate::rx_buffers::{QueueUse, RxBuffers};
 use crate::stats::Stats;
 use dpdk::mempool::{Mempool, MempoolRequest};
+use dpdk::settings::GuestSettings;
 use packet::queue::TxQueue;
 use settings::options::{TX_RETRIES_MAX, VHOST_SERVER_PATH};
 use std::collections::BTreeMap;
@@ -42,6 +43,8 @@ pub struct Vhost {
     role: Role,
     /// Called when a guest connects, disconnects, or enables or disables rings.
     notify: Notify,
+    /// Guests are offered an IOMMU.
+    iommu: bool,
     /// The socket; `None`: no path is configured.
     socket: Option<BackEnd>,
     shared: Arc<PortShared>,
@@ -61,11 +64,16 @@ pub struct Vhost {
 
 impl Vhost {
     /// Opens port `name`. The socket of a client port is opened later, by its options.
-    pub fn open(name: &str, kind: &str, notify: &Notify, sock_dir: &Path) -> Result<Vhost, NetdevError> {
+    pub fn open(
+        name: &str,
+        kind: &str,
+        notify: &Notify,
+        guests: &GuestSettings,
+    ) -> Result<Vhost, NetdevError> {
         let role = if kind == "dpdkvhostuserclient" { Role::Client } else { Role::Server };
         let socket = match role {
             Role::Client => None,
-            Role::Server => Some(listen(name, sock_dir, notify.clone())?),
+            Role::Server => Some(listen(name, &guests.sock_dir, notify.clone())?),
         };
         let shared = PortShared {
             mtu: AtomicU32::new(MTU),
@@ -78,6 +86,7 @@ impl Vhost {
             name: name.to_owned(),
             role,
             notify: notify.clone(),
+            iommu: guests.iommu,
             socket,
             shared: Arc::new(shared),
             pool: None,
@@ -131,7 +140,8 @@ impl Vhost {
             let what = format!("vhost-user device setup failure for device {wanted}: {e}");
             NetdevError::plain(&what)
         };
-        self.socket = Some(BackEnd::open(wanted, Role::Client, self.notify.clone()).map_err(failed)?);
+        let socket = BackEnd::open(wanted, Role::Client, self.iommu, self.notify.clone());
+        self.socket = Some(socket.map_err(failed)?);
         let message = format!(
             "vHost User device '{}' created in 'client' mode, using client socket '{wanted}'",
             self.name
@@ -156,7 +166,7 @@ fn listen(name: &str, sock_dir: &Path, notify: Notify) -> Result<BackEnd, Netdev
         |what: String| NetdevError::plain(&format!("could not open network device {name} ({what})"));
     warn_deprecated();
     path::make_free(at).map_err(|e| refused(e.to_string()))?;
-    let socket = BackEnd::open(at, Role::Server, notify)
+    let socket = BackEnd::open(at, Role::Server, false, notify)
         .map_err(|e| refused(format!("vhost-user socket {at}: {e}")))?;
     log::say(Level::Info, &format!("Socket {at} created for vhost-user port {name}"));
     Ok(socket)

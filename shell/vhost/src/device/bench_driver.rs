@@ -10,7 +10,7 @@ use crate::feature;
 use crate::memory::{GuestMemory, RegionLayout};
 use crate::notify::Notify;
 use crate::port_state::PortState;
-use crate::ring::any::AnyRing;
+use crate::ring::any::{AnyRing, Space};
 use crate::ring::descriptor::Addresses;
 use crate::ring::state::{HEADER, StartPosition};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
@@ -51,7 +51,7 @@ impl BenchDriver {
             GuestMemory::map(&[RegionLayout { guest: 0, size, user: FRONT_END_BASE, offset: 0 }], &[&fd])
                 .ok()?;
         let port = Arc::new(PortState::new("driver", Notify::default()));
-        let device = Arc::new(Device::new(&port));
+        let device = Arc::new(Device::new(&port, false));
         let words = [buffer | DESC_F_WRITE << 48, (HEADER + len) as u64];
         let packed_words = packed.then_some(words);
         let driver =
@@ -74,8 +74,15 @@ impl BenchDriver {
             if packed {
                 features |= feature::RING_PACKED;
             }
-            let new =
-                AnyRing::new(&driver.memory, at, SIZE, features, StartPosition::default(), None).ok()??;
+            let new = AnyRing::new(
+                Space::Physical(&driver.memory),
+                at,
+                SIZE,
+                features,
+                StartPosition::default(),
+                None,
+            )
+            .ok()??;
             driver.device.replace(ring as usize, Some(Box::new(new)));
         }
         port.set_to_guest(0, true);

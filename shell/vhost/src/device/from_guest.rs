@@ -132,6 +132,12 @@ impl FromGuest {
         let Some(kick) = &mut self.kick else { return false };
         if !on {
             kick.drain();
+        } else if self.device.iommu {
+            // A ring that waits for a translation continues without a kick.
+            match self.device.continuation(number) {
+                Some(event) => kick.watch_too(event),
+                None => return false,
+            }
         }
         let Some(mut ring) = self.device.enter(number) else { return true };
         if on {

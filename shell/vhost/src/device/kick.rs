@@ -46,6 +46,13 @@ impl Kick {
         watched
     }
 
+    /// Watches also this eventfd, which the guest does not have.
+    pub fn watch_too(&self, event: &OwnedFd) {
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        // Fails if it is watched already.
+        let _ = epoll::add(&self.epoll, event, epoll::EventData::new_u64(0), flags);
+    }
+
     /// Discards kicks that were received.
     pub fn drain(&self) {
         let mut events =

@@ -8,12 +8,15 @@
 //! Frames of a ring may have leased tails in the guest's memory after the worker has ended its access ([`crate::ring`]). Until the worker
 //! accesses the ring again to release them, the ring is not idle.
 //!
+//! If the guest has an IOMMU, the serving thread changes its translations without a pause: see [`translation`].
+//!
 //! A ring holds a reference to its memory, so the memory is unmapped only after the ring is dropped. Dropping a ring requires its lock. So
 //! a worker whose access to a ring lasts long never accesses unmapped memory.
 
 pub(crate) mod bench_driver;
 pub(crate) mod from_guest;
 pub(crate) mod kick;
+mod misses;
 mod numa;
 mod requests;
 mod ring_config;
@@ -22,16 +25,20 @@ pub(crate) mod socket;
 #[cfg(test)]
 mod tests;
 pub(crate) mod to_guest;
+mod translation;
 
+use crate::address_space::Misses;
 use crate::bounds::MAX_PAIRS;
 use crate::guest::Guest;
 use crate::port_state::PortState;
 use crate::ring::InvalidRing;
 use crate::ring::any::AnyRing;
 use crate::server::wake;
+use misses::MissingPages;
 use std::ops::{Deref, DerefMut};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use sync::{TryGuard, TryLock};
 
 /// Maximum number of attempts to access a ring that another sender is filling. The other sender's burst takes some microseconds.
@@ -55,6 +62,9 @@ struct Slot {
     visits: AtomicU64,
     /// The thread that accessed the ring last (gettid(2)).
     thread: AtomicI32,
+    /// An eventfd of the switch that wakes the worker when the ring of a guest with an IOMMU continues; made when the worker sleeps for the
+    /// first time.
+    continued: OnceLock<Arc<OwnedFd>>,
 }
 
 /// The guest of one port.
@@ -70,6 +80,10 @@ pub(crate) struct Device {
     announce: AtomicU64,
     /// Facts about the guest; `None`: no guest is connected.
     guest: Mutex<Option<Guest>>,
+    /// Guests are offered an IOMMU (`vhost-iommu-support`).
+    pub iommu: bool,
+    /// Translations that rings wait for.
+    missing: Mutex<MissingPages>,
 }
 
 /// Set in `Device::announce` if it contains an address.
@@ -84,7 +98,7 @@ pub(crate) struct RingAccess<'d> {
 }
 
 impl Device {
-    pub fn new(port: &Arc<PortState>) -> Device {
+    pub fn new(port: &Arc<PortState>, iommu: bool) -> Device {
         Device {
             port: Arc::clone(port),
             slots: std::iter::repeat_with(Slot::default).take(2 * MAX_PAIRS).collect(),
@@ -92,6 +106,8 @@ impl Device {
             invalid: Mutex::default(),
             announce: AtomicU64::new(0),
             guest: Mutex::default(),
+            iommu,
+            missing: Mutex::default(),
         }
     }
 
@@ -147,14 +163,14 @@ impl Device {
 
     #[cold]
     fn enter_contended(&self, number: usize) -> Option<RingAccess<'_>> {
+        let slot = self.slots.get(number)?;
         for _ in 0..ENTER_TRIES_MAX {
             if let Some(access) = self.enter(number) {
                 return Some(access);
             }
-            let held =
-                self.slots.get(number).is_some_and(|slot| slot.visits.load(Ordering::Relaxed) % 2 == 1);
-            if !held || self.paused.load(Ordering::Relaxed) {
-                return self.enter(number);
+            let is_stopped = slot.ring.try_lock().is_some_and(|ring| ring.is_none());
+            if is_stopped || self.paused.load(Ordering::Relaxed) {
+                return None;
             }
             std::hint::spin_loop();
         }
@@ -204,6 +220,7 @@ impl Device {
     fn clear(&self) {
         (0..self.slots.len()).for_each(|number| drop(self.stop(number)));
         *self.invalid() = None;
+        self.missing().clear();
         self.announce.store(0, Ordering::Relaxed);
         *self.facts() = None;
     }
@@ -219,6 +236,23 @@ impl Device {
 
     fn invalid(&self) -> MutexGuard<'_, Option<(usize, InvalidRing)>> {
         self.invalid.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Requests the translations of pages that ring `number` misses. Returns those for which the list has no space.
+    fn want(&self, number: usize, misses: Misses) -> Misses {
+        let mut missing = self.missing();
+        misses.into_iter().filter(|miss| !missing.want(number, *miss)).collect()
+    }
+
+    /// Requests the translations that a ring has missed. Those that do not fit into the list are kept for the next access to the ring.
+    fn want_missing(&self, number: usize, ring: &AnyRing) {
+        if let Some(space) = ring.iova_space() {
+            space.set_misses(self.want(number, space.misses()));
+        }
+    }
+
+    fn missing(&self) -> MutexGuard<'_, MissingPages> {
+        self.missing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn facts(&self) -> MutexGuard<'_, Option<Guest>> {
@@ -259,21 +293,25 @@ impl RingAccess<'_> {
         self.device.slots[self.number].leased.store(leased, Ordering::Relaxed);
     }
 
-    /// Reports invalid data of the guest to the serving thread, at most once for each access.
+    /// Reports invalid data of the guest, and missing translations, to the serving thread, at most once for each access.
     #[cold]
-    fn report(&mut self, invalid: InvalidRing) {
-        if !std::mem::replace(&mut self.reported, true) {
-            self.device.invalid().get_or_insert((self.number, invalid));
-            wake();
+    fn report(&mut self) {
+        if std::mem::replace(&mut self.reported, true) {
+            return;
         }
+        self.device.want_missing(self.number, self);
+        if let Some(invalid) = self.invalid().filter(|why| *why != InvalidRing::Untranslated) {
+            self.device.invalid().get_or_insert((self.number, invalid));
+        }
+        wake();
     }
 }
 
 impl Drop for RingAccess<'_> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(invalid) = self.invalid() {
-            self.report(invalid);
+        if self.has_report() {
+            self.report();
         }
         let slot = &self.device.slots[self.number];
         slot.visits.store(slot.visits.load(Ordering::Relaxed) + 1, Ordering::Relaxed);

@@ -3,7 +3,10 @@
 //! [`Requests`] is the state of one connection. [`crate::rules`] checks the order of messages before they are executed. Source:
 //! vhost-user specification, "Front-end message types".
 
+mod iommu;
+
 use super::ring_config::{KickState, Memory, RingConfig};
+use super::translation::Channel;
 use super::{ANNOUNCE, Device, numa};
 use crate::blocked_writes::never_block;
 use crate::bounds::MAX_PAIRS;
@@ -11,6 +14,7 @@ use crate::dirty::DirtyLog;
 use crate::feature::{self, protocol};
 use crate::file_descriptors::{Kind, kind};
 use crate::guest::Guest;
+use crate::iotlb::{Access, Iotlb, IovaRange};
 use crate::log::Level;
 use crate::memory::{GuestMemory, REGIONS_MAX, RegionLayout};
 use crate::memory_table::REGIONS_MAX as TABLE_MAX;
@@ -23,7 +27,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Features that are offered to guests.
+/// Features that are offered to all guests.
 pub(crate) const FEATURES: u64 = feature::CSUM
     | feature::GUEST_CSUM
     | feature::MTU
@@ -49,7 +53,7 @@ pub(crate) const FEATURES: u64 = feature::CSUM
     | feature::VERSION_1
     | feature::RING_PACKED
     | feature::IN_ORDER;
-/// Protocol features that are offered to front-ends.
+/// Protocol features that are offered to all front-ends.
 pub(crate) const PROTOCOL_FEATURES: u64 = protocol::MQ
     | protocol::LOG_SHMFD
     | protocol::RARP
@@ -79,6 +83,15 @@ pub(super) struct Requests {
     status: u64,
     mtu: Option<u16>,
     memory: Option<Arc<GuestMemory>>,
+    /// The translations of a guest with an IOMMU, as the front-end has sent them. Rings may still use the previous ones: see
+    /// [`Requests::take_changed`].
+    iotlb: Arc<Iotlb>,
+    /// The IOTLB was changed; and the rings whose own memory that affects.
+    changed: Option<Vec<usize>>,
+    /// The range and the access of the last translation, until all rings have it.
+    granted: Option<(IovaRange, Access)>,
+    /// The socket for messages to the front-end.
+    channel: Channel,
     /// The log of written pages, while the guest is being migrated.
     log: Option<Arc<DirtyLog>>,
     /// The inflight area, from which a restarted switch reads the positions of the rings.
@@ -102,6 +115,8 @@ pub(super) fn allows_workers(request: u32) -> bool {
             | NET_SET_MTU
             | GET_STATUS
             | GET_MAX_MEM_SLOTS
+            | IOTLB_MSG
+            | SET_SLAVE_REQ_FD
     )
 }
 
@@ -133,6 +148,10 @@ impl Requests {
             status: 0,
             mtu: None,
             memory: None,
+            iotlb: Arc::default(),
+            changed: None,
+            granted: None,
+            channel: Channel::default(),
             log: None,
             area: None,
             rings: Vec::new(),
@@ -153,10 +172,10 @@ impl Requests {
         let fields = Fields(message.payload());
         let memory_slots = self.protocol_features & protocol::CONFIGURE_MEM_SLOTS != 0;
         match message.request() {
-            GET_FEATURES => return Ok(long(FEATURES)),
+            GET_FEATURES => return Ok(long(self.offered())),
             SET_FEATURES => self.set_features(fields.long(0)?)?,
-            GET_PROTOCOL_FEATURES => return Ok(long(PROTOCOL_FEATURES)),
-            SET_PROTOCOL_FEATURES if fields.long(0)? & !PROTOCOL_FEATURES == 0 => {
+            GET_PROTOCOL_FEATURES => return Ok(long(self.protocol_offered())),
+            SET_PROTOCOL_FEATURES if fields.long(0)? & !self.protocol_offered() == 0 => {
                 self.protocol_features = fields.long(0)?;
             }
             GET_QUEUE_NUM => return Ok(long(MAX_PAIRS as u64)),
@@ -193,6 +212,10 @@ impl Requests {
                 self.ring(number)?.enabled = fields.word(4)? != 0;
                 self.apply(number);
             }
+            SET_SLAVE_REQ_FD if self.protocol_features & protocol::BACKEND_REQ != 0 => {
+                self.set_channel(message)?
+            }
+            IOTLB_MSG if self.has_iommu() => self.change_iotlb(message.payload())?,
             SEND_RARP => self.announce(message.payload())?,
             NET_SET_MTU => self.mtu = u16::try_from(fields.long(0)?).ok(),
             SET_STATUS => self.set_status(fields.long(0)?),
@@ -214,12 +237,24 @@ impl Requests {
     }
 
     fn set_features(&mut self, features: u64) -> Result<(), Refusal> {
-        if features & !FEATURES != 0 {
+        if features & !self.offered() != 0 {
             return Err(Refusal::NotOffered);
         }
         self.features = features;
         self.apply_all();
         Ok(())
+    }
+
+    fn offered(&self) -> u64 {
+        FEATURES | if self.device.iommu { feature::ACCESS_PLATFORM } else { 0 }
+    }
+
+    fn protocol_offered(&self) -> u64 {
+        PROTOCOL_FEATURES | if self.device.iommu { protocol::BACKEND_REQ } else { 0 }
+    }
+
+    fn has_iommu(&self) -> bool {
+        self.features & feature::ACCESS_PLATFORM != 0
     }
 
     fn set_status(&mut self, status: u64) {
@@ -262,10 +297,9 @@ impl Requests {
     }
 
     fn reset(&mut self) {
-        self.rings
-            .iter_mut()
-            .for_each(|ring| *ring = RingConfig { call: ring.call.take(), ..RingConfig::default() });
+        self.rings.iter_mut().for_each(RingConfig::reset);
         (self.rules, self.status) = (Rules::with_inflight(), 0);
+        self.clear_iotlb();
         self.apply_all();
         let packed = self.packed();
         self.area.iter().for_each(|area| area.forget(packed));
@@ -274,9 +308,11 @@ impl Requests {
     /// Replaces the guest's memory. If a ring with addresses is not in the new memory, the old memory stays.
     fn set_memory(&mut self, memory: GuestMemory) -> Result<(), Refusal> {
         let memory = Arc::new(memory);
-        if !self.rings.iter().all(|ring| ring.fits(&memory, self.features)) {
+        // With an IOMMU, a ring without translations in the new memory waits until it has some.
+        if !self.has_iommu() && !self.rings.iter().all(|ring| ring.fits(&memory, self.features)) {
             return Err(Refusal::Memory("a ring lies outside of the memory"));
         }
+        self.keep_mapped(&memory);
         self.memory = Some(memory);
         self.apply_all();
         Ok(())
@@ -310,6 +346,8 @@ impl Requests {
         let addresses =
             Addresses { descriptors: fields.long(8)?, used: fields.long(16)?, available: fields.long(24)? };
         let log_used = (fields.word(4)? & LOG_USED != 0).then_some(fields.long(32)?);
+        // With an IOMMU these are I/O virtual addresses, which may not be translated yet.
+        let memory = memory.filter(|_| !self.has_iommu());
         let ring = self.ring(number)?;
         let before = ring.addresses.replace(addresses);
         ring.log_used = log_used;
@@ -324,6 +362,7 @@ impl Requests {
     /// Stops a ring; the reply contains its number and its ring position.
     fn stop(&mut self, number: u32) -> Result<Vec<u8>, Refusal> {
         self.ring(number)?.kick = KickState::Stopped;
+        self.clear_iotlb();
         self.apply(number);
         let packed = self.packed();
         // From now on the front-end keeps the position of the ring: clear the record in the inflight area.
@@ -361,16 +400,24 @@ impl Requests {
         Ok(())
     }
 
+    /// What rings need to run; `None`: they must not run.
+    fn ring_memory(&self) -> Option<Memory<'_>> {
+        Some(Memory {
+            memory: self.memory.as_ref().filter(|_| self.driver_is_ready())?,
+            iotlb: self.has_iommu().then_some(&self.iotlb),
+            log: self.log.as_ref(),
+            area: self.area.as_ref(),
+        })
+    }
+
     /// Starts or stops a ring, as its configuration requires.
     fn apply(&mut self, number: u32) {
-        let memory = self.memory.as_ref().filter(|_| self.driver_is_ready()).cloned();
         let at = number as usize;
-        let Some(ring) = self.rings.get_mut(at) else { return };
+        let Some(mut ring) = self.rings.get_mut(at).map(std::mem::take) else { return };
         let before = ring.running;
-        let memory =
-            memory.as_ref().map(|memory| Memory { memory, log: self.log.as_ref(), area: self.area.as_ref() });
-        ring.apply(at, &self.device, memory, self.features);
+        ring.apply(at, &self.device, self.ring_memory(), self.features);
         let running = ring.running;
+        self.rings[at] = ring;
         if before != running {
             self.report_ring(at, running);
         }
@@ -404,7 +451,8 @@ impl Requests {
         let port = Arc::clone(&self.device.port);
         if connected {
             let at = |memory: &Arc<GuestMemory>, at: Addresses| {
-                memory.at_user_address(at.descriptors, 16).map_or(-1, |part| numa::node_of(part.start()))
+                let part = memory.at_user_address(self.user_address(at.descriptors), 16);
+                part.map_or(-1, |part| numa::node_of(part.start()))
             };
             let first = self.memory.as_ref().zip(self.rings.first().and_then(|ring| ring.addresses));
             let node = first.map_or(-1, |(memory, addresses)| at(memory, addresses));
@@ -438,6 +486,7 @@ impl Requests {
     pub fn end(&mut self) {
         self.rings.clear();
         (self.memory, self.log, self.area) = (None, None, None);
+        (self.iotlb, self.channel) = (Arc::default(), Channel::default());
         self.device.clear();
         self.report_guest();
         self.device.port.set_pairs(1);

@@ -1,11 +1,13 @@
 //! The configuration of one ring, set by the guest's messages.
 
 use super::Device;
+use crate::address_space::{IovaSpace, RingParts};
 use crate::dirty::DirtyLog;
 use crate::feature;
+use crate::iotlb::{Iotlb, IovaRange};
 use crate::memory::GuestMemory;
 use crate::ring::InvalidRing;
-use crate::ring::any::AnyRing;
+use crate::ring::any::{AnyRing, Space};
 use crate::ring::descriptor::Addresses;
 use crate::ring::inflight::Area;
 use crate::ring::state::{Log, StartPosition, Wiring};
@@ -24,10 +26,11 @@ pub(super) enum KickState {
     Event(Arc<OwnedFd>),
 }
 
-/// The memory of the guest, the log of written pages, and the inflight area.
+/// The memory of the guest, its IOTLB (`None`: it has no IOMMU), the log of written pages, and the inflight area.
 #[derive(Clone, Copy)]
 pub(super) struct Memory<'a> {
     pub memory: &'a Arc<GuestMemory>,
+    pub iotlb: Option<&'a Arc<Iotlb>>,
     pub log: Option<&'a Arc<DirtyLog>>,
     pub area: Option<&'a Arc<Area>>,
 }
@@ -45,20 +48,55 @@ pub(super) struct RingConfig {
     pub enabled: bool,
     /// The ring position when the ring was stopped, or the position that the front-end set.
     pub base: Option<u16>,
-    /// The ring is in use by workers.
+    /// The ring is in use by workers, or would be if its own translations had not been invalidated.
     pub running: bool,
+    /// The ring will start when the IOTLB has the translations of its own memory.
+    waits: bool,
+    /// The ring that was in use before it began to wait: the new one continues at its position.
+    before: Option<Box<AnyRing>>,
+    /// The memory of the ring in use, if the guest has an IOMMU.
+    parts: RingParts,
 }
 
 impl RingConfig {
+    /// Forgets all but the eventfd by which the guest is interrupted.
+    pub fn reset(&mut self) {
+        *self = RingConfig { call: self.call.take(), ..RingConfig::default() };
+    }
+
     /// Whether the ring is in this memory; true if it has no addresses yet.
     pub fn fits(&self, memory: &Arc<GuestMemory>, features: u64) -> bool {
-        self.addresses.is_none_or(|at| AnyRing::fits(memory, at, self.size, features))
+        let fits = |at| AnyRing::fits(Space::Physical(memory), at, self.size, features) == Ok(true);
+        self.addresses.is_none_or(fits)
+    }
+
+    /// Whether the ring must start, stop or move, because translations of `changed` are different now. If it still waits for some, requests
+    /// those.
+    pub fn is_affected(
+        &self,
+        number: usize,
+        changed: IovaRange,
+        device: &Device,
+        memory: &Memory<'_>,
+        features: u64,
+    ) -> bool {
+        let (Some(iotlb), Some(at)) = (memory.iotlb, self.addresses) else { return false };
+        if !self.waits {
+            let mut parts = self.parts.iter().filter(|part| part.range.overlaps(changed));
+            return parts.any(|part| iotlb.find_contiguous(part.range, part.access) != Ok(part.user));
+        }
+        let space = IovaSpace::new(memory.memory, iotlb);
+        let waits =
+            AnyRing::fits(Space::Iova(&space), at, self.size, features) == Err(InvalidRing::Untranslated);
+        device.want(number, space.misses());
+        !waits
     }
 
     /// Creates ring `number` as it is configured now; `None`: its configuration is not complete. The new ring replaces `old`.
     fn ring(
         &self,
         number: usize,
+        device: &Device,
         memory: &Memory<'_>,
         features: u64,
         old: Option<&AnyRing>,
@@ -74,25 +112,50 @@ impl RingConfig {
         let region =
             memory.area.map(|area| area.region(number, self.size, packed).ok_or(InvalidRing::Inflight));
         let start = StartPosition { base: self.base, region: region.transpose()? };
-        let ring = AnyRing::new(memory.memory, addresses, self.size, features, start, old)?;
+        let ring = match memory.iotlb {
+            None => AnyRing::new(Space::Physical(memory.memory), addresses, self.size, features, start, old)?,
+            Some(iotlb) => {
+                let space = IovaSpace::new(memory.memory, iotlb);
+                let ring = AnyRing::new(Space::Iova(&space), addresses, self.size, features, start, old);
+                device.want(number, space.misses());
+                // Without an IOMMU, such a ring was refused before.
+                Some(ring?.ok_or(InvalidRing::Scattered)?)
+            }
+        };
         let Some(mut ring) = ring else { return Ok(None) };
         let log = memory.log.filter(|_| features & feature::LOG_ALL != 0);
-        let log = log.map(|log| Log { dirty: Arc::clone(log), used: self.log_used });
+        let log = log.map(|log| Log { dirty: Arc::clone(log), used: self.logged(memory.memory, &ring) });
         ring.set_wiring(Wiring { kick, call: self.call.clone(), log });
         Ok(Some(ring))
     }
 
+    /// The guest-physical address of the used ring, if writes to it are logged. With an IOMMU, the front-end names an I/O virtual address,
+    /// so the address is that of the memory in use.
+    fn logged(&self, memory: &Arc<GuestMemory>, ring: &AnyRing) -> Option<u64> {
+        let Some(space) = ring.iova_space() else { return self.log_used };
+        let used = *space.ring_parts().get(2).filter(|_| self.log_used.is_some())?;
+        memory.address_of(&memory.at_user_address(used.user, 1)?)
+    }
+
     /// Starts the ring as it is configured now, or stops it. Called while no worker accesses the rings.
     pub fn apply(&mut self, number: usize, device: &Device, memory: Option<Memory<'_>>, features: u64) {
-        let old = device.stop(number);
+        let old = device.stop(number).or_else(|| self.before.take());
         self.base = old.as_ref().map(|old| old.position()).or(self.base);
-        let new = memory.map_or(Ok(None), |memory| self.ring(number, &memory, features, old.as_deref()));
+        let new =
+            memory.map_or(Ok(None), |memory| self.ring(number, device, &memory, features, old.as_deref()));
+        self.waits = new.as_ref().err() == Some(&InvalidRing::Untranslated);
         let new = new.unwrap_or_else(|invalid| {
-            // Instead of reading the next message, the session will end the connection.
-            device.invalid().get_or_insert((number, invalid));
+            if !self.waits {
+                // Instead of reading the next message, the session will end the connection.
+                device.invalid().get_or_insert((number, invalid));
+            }
             None
         });
-        self.running = new.is_some();
+        self.running = new.is_some() || self.waits && old.is_some();
+        self.before = old.filter(|_| self.waits);
+        self.parts =
+            new.as_ref().and_then(AnyRing::iova_space).map(IovaSpace::ring_parts).unwrap_or_default();
         device.replace(number, new.map(Box::new));
+        device.wake_worker(number);
     }
 }

@@ -27,6 +27,8 @@ enum Step {
     Idle,
     /// A message waits, since this time, until no worker accesses the rings.
     WaitingForWorkers(Message, Instant),
+    /// Rings get the translations that a message has changed.
+    Installing(Installation),
     /// A reply waits for space in the guest's socket.
     Answering(Outbox),
     /// The connection ended at this time. Its memory is freed when no worker accesses the rings.
@@ -34,6 +36,22 @@ enum Step {
     /// All memory of the connection was freed.
     Freed,
 }
+
+/// The rest of a message that has changed the IOTLB.
+#[derive(Debug)]
+struct Installation {
+    message: Message,
+    since: Instant,
+    /// Rings whose own memory the change affects. They must be changed while no worker accesses the rings.
+    affected: Vec<usize>,
+    /// The number of the next ring that gets the new translations.
+    next: usize,
+    /// See [`Device::install`].
+    ahead: bool,
+}
+
+/// If a worker uses a ring whenever the session tries its lock for this long, the device is paused.
+const PAUSE_AFTER: Duration = Duration::from_millis(10);
 
 /// One connection.
 #[derive(Debug)]
@@ -67,6 +85,7 @@ impl Session {
         match std::mem::replace(&mut self.step, Step::Freed) {
             Step::Idle => self.read(),
             Step::WaitingForWorkers(message, since) => self.wait_for_workers(message, since),
+            Step::Installing(installation) => self.install(installation),
             Step::Answering(outbox) => self.write(outbox),
             Step::WaitingToFree(since) => self.wait_to_free(since),
             Step::Freed => false,
@@ -104,7 +123,14 @@ impl Session {
             }
             ReadResult::Message(message) if allows_workers(message.request()) => {
                 let done = self.requests.handle(&message);
-                self.finish(&message, done)
+                let Some(affected) = self.requests.take_changed() else {
+                    return self.finish(&message, done);
+                };
+                if !affected.is_empty() {
+                    self.device.pause();
+                }
+                let ahead = !affected.is_empty() || self.requests.has_removed();
+                self.install(Installation { message, since: Instant::now(), affected, next: 0, ahead })
             }
             ReadResult::Message(message) => {
                 self.device.pause();
@@ -125,8 +151,40 @@ impl Session {
             std::hint::spin_loop();
         }
         let done = self.requests.handle(&message);
+        if self.requests.take_changed().is_some() {
+            // Workers that see the pause release the locks at once.
+            let mut next = 0;
+            while !self.device.install(self.requests.iotlb(), true, &mut next) {
+                std::hint::spin_loop();
+            }
+        }
         self.device.resume();
         self.finish(&message, done)
+    }
+
+    /// Gives new translations to the rings, and replies when no worker can use the old ones.
+    fn install(&mut self, mut installation: Installation) -> bool {
+        let Installation { since, affected, next, ahead, .. } = &mut installation;
+        let began = Instant::now();
+        loop {
+            if !affected.is_empty() && self.device.is_idle() {
+                self.requests.apply_rings(affected);
+                affected.clear();
+            }
+            if affected.is_empty() && self.device.install(self.requests.iotlb(), *ahead, next) {
+                break;
+            }
+            if began.elapsed() >= SPIN {
+                if since.elapsed() >= PAUSE_AFTER {
+                    self.device.pause();
+                }
+                return self.set_step(Step::Installing(installation), false);
+            }
+            std::hint::spin_loop();
+        }
+        self.device.resume();
+        self.requests.installed();
+        self.finish(&installation.message, Ok(None))
     }
 
     /// Replies to a message, if it needs a reply.
@@ -180,11 +238,11 @@ impl Session {
 
 impl server::Session for Session {
     fn run(&mut self) {
-        for _ in 0..STEPS_MAX {
-            if !self.step() {
-                return;
-            }
+        let mut steps = 0;
+        while steps < STEPS_MAX && self.step() {
+            steps += 1;
         }
+        self.requests.channel().request(&self.device, &self.closing);
     }
 
     fn close(&mut self) {
@@ -226,7 +284,9 @@ impl server::Session for Session {
 
     fn next_check_in(&self, now: Instant) -> Option<Duration> {
         match self.step {
-            Step::WaitingForWorkers(_, since) | Step::WaitingToFree(since) => {
+            Step::WaitingForWorkers(_, since)
+            | Step::WaitingToFree(since)
+            | Step::Installing(Installation { since, .. }) => {
                 Some(if now - since < LIMIT { Duration::from_millis(1) } else { LIMIT / 10 })
             }
             _ => None,
@@ -234,10 +294,13 @@ impl server::Session for Session {
     }
 
     fn poll_fds<'a>(&'a self, fds: &mut Vec<PollFd<'a>>) {
+        self.requests.poll_channel(fds);
         let flags = match &self.step {
             Step::Idle => PollFlags::IN,
             Step::Answering(_) => PollFlags::OUT,
-            Step::WaitingForWorkers(..) | Step::WaitingToFree(_) | Step::Freed => return,
+            Step::WaitingForWorkers(..) | Step::Installing(_) | Step::WaitingToFree(_) | Step::Freed => {
+                return;
+            }
         };
         fds.extend(self.guest.as_ref().map(|guest| PollFd::new(guest, flags)));
     }

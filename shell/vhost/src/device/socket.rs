@@ -43,8 +43,8 @@ impl server::Backend for OwnBackend {
 
 impl Socket {
     /// Begins to listen or to connect. If the switch creates the socket, `path` must not exist. `notify` is called whenever the state of
-    /// the port changes.
-    pub fn open(path: &str, role: Role, notify: Notify) -> Result<Socket, SocketError> {
+    /// the port changes. `iommu`: guests are offered an IOMMU.
+    pub fn open(path: &str, role: Role, iommu: bool, notify: Notify) -> Result<Socket, SocketError> {
         if path.len() > PATH_MAX {
             return Err(SocketError::TooLong);
         }
@@ -61,7 +61,7 @@ impl Socket {
             }
             open.push(Arc::downgrade(&port));
         }
-        let device = Arc::new(Device::new(&port));
+        let device = Arc::new(Device::new(&port, iommu));
         let backend = Box::new(OwnBackend(Arc::clone(&device)));
         if server::open(&port, role, backend).is_err() {
             port.retire();

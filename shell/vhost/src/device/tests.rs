@@ -19,6 +19,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicUsize;
 
+mod iommu;
+
 const MEMORY: u64 = 1 << 20;
 const GUEST: u64 = 0x4000_0000;
 const USER: u64 = 0x7f00_0000_0000;
@@ -209,7 +211,7 @@ impl Front {
 }
 
 fn device() -> Arc<Device> {
-    Arc::new(Device::new(&Arc::new(PortState::new("/tmp/guest", crate::Notify::default()))))
+    Arc::new(Device::new(&Arc::new(PortState::new("/tmp/guest", crate::Notify::default())), false))
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A ring of either memory format. The format is matched once for each call, not for each packet.
+//! A ring of either memory format, of a guest with or without an IOMMU. The format is matched once for each call, not for each packet.
 
 use super::InvalidRing;
 use super::descriptor::Addresses;
@@ -8,18 +8,29 @@ use super::packed::Packed;
 use super::split::Split;
 use super::state::{Ring, StartPosition, Wiring};
 use super::tail_leases::TailLeases;
+use crate::address_space::IovaSpace;
 use crate::feature;
 use crate::guest::Received;
+use crate::iotlb::Iotlb;
 use crate::memory::GuestMemory;
 use packet::frame::{FrameBatch, FramePool};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// A ring that is in use. Only one worker at a time accesses it.
+/// A ring that is in use. Only one worker at a time accesses it. `IovaSplit`, `IovaPacked`: rings of a guest with an IOMMU.
 #[derive(Debug)]
 pub(crate) enum AnyRing {
     Split(Ring<Split>),
     Packed(Ring<Packed>),
+    IovaSplit(Ring<Split<IovaSpace>>),
+    IovaPacked(Ring<Packed<IovaSpace>>),
+}
+
+/// The address space of a new ring.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Space<'a> {
+    Physical(&'a Arc<GuestMemory>),
+    Iova(&'a IovaSpace),
 }
 
 /// Evaluates one expression for the ring of either format.
@@ -28,6 +39,19 @@ macro_rules! on_ring {
         match $any {
             AnyRing::Split($ring) => $what,
             AnyRing::Packed($ring) => $what,
+            AnyRing::IovaSplit($ring) => $what,
+            AnyRing::IovaPacked($ring) => $what,
+        }
+    };
+}
+
+/// Evaluates one expression for the address space of a ring whose guest has an IOMMU; otherwise the other expression.
+macro_rules! on_iova_ring {
+    ($any:expr, $ring:ident => $what:expr, $otherwise:expr) => {
+        match $any {
+            AnyRing::Split(_) | AnyRing::Packed(_) => $otherwise,
+            AnyRing::IovaSplit($ring) => $what,
+            AnyRing::IovaPacked($ring) => $what,
         }
     };
 }
@@ -35,28 +59,58 @@ macro_rules! on_ring {
 impl AnyRing {
     /// Creates a ring in the negotiated format; see [`Ring::new`].
     pub fn new(
-        memory: &Arc<GuestMemory>,
+        space: Space<'_>,
         at: Addresses,
         size: u16,
         features: u64,
         start: StartPosition,
         old: Option<&AnyRing>,
     ) -> Result<Option<AnyRing>, InvalidRing> {
-        if features & feature::RING_PACKED == 0 {
-            let old = old.and_then(|old| if let AnyRing::Split(ring) = old { Some(ring) } else { None });
-            return Ok(Ring::new(memory, at, size, features, start, old)?.map(AnyRing::Split));
+        macro_rules! ring {
+            ($format:ident, $space:expr) => {{
+                let old =
+                    old.and_then(|old| if let AnyRing::$format(ring) = old { Some(ring) } else { None });
+                Ring::new($space, at, size, features, start, old)?.map(AnyRing::$format)
+            }};
         }
-        let old = old.and_then(|old| if let AnyRing::Packed(ring) = old { Some(ring) } else { None });
-        Ok(Ring::new(memory, at, size, features, start, old)?.map(AnyRing::Packed))
+        Ok(match (space, features & feature::RING_PACKED) {
+            (Space::Physical(memory), 0) => ring!(Split, memory),
+            (Space::Physical(memory), _) => ring!(Packed, memory),
+            (Space::Iova(space), 0) => ring!(IovaSplit, space),
+            (Space::Iova(space), _) => ring!(IovaPacked, space),
+        })
     }
 
     /// Whether the ring is valid in this memory: all its parts are in the memory and aligned, and its size is valid.
-    pub fn fits(memory: &Arc<GuestMemory>, at: Addresses, size: u16, features: u64) -> bool {
+    pub fn fits(space: Space<'_>, at: Addresses, size: u16, features: u64) -> Result<bool, InvalidRing> {
         let event_index = features & feature::EVENT_IDX != 0;
-        match features & feature::RING_PACKED {
-            0 => Split::new(memory, at, size, event_index).is_some(),
-            _ => Packed::new(memory, at, size, event_index).is_some(),
-        }
+        Ok(match (space, features & feature::RING_PACKED) {
+            (Space::Physical(memory), 0) => Split::new(memory, at, size, event_index)?.is_some(),
+            (Space::Physical(memory), _) => Packed::new(memory, at, size, event_index)?.is_some(),
+            (Space::Iova(space), 0) => Split::new(space, at, size, event_index)?.is_some(),
+            (Space::Iova(space), _) => Packed::new(space, at, size, event_index)?.is_some(),
+        })
+    }
+
+    /// Uses other translations from now on. Returns whether the ring was waiting for a translation, and continues now.
+    pub fn set_iotlb(&mut self, iotlb: &Arc<Iotlb>) -> bool {
+        on_iova_ring!(self, ring => ring.set_iotlb(iotlb), false)
+    }
+
+    /// Looks up the next buffers of a ring that the guest receives on: see [`Ring::request_ahead`].
+    pub fn request_ahead(&self) {
+        on_iova_ring!(self, ring => ring.request_ahead(), ());
+    }
+
+    /// Whether the worker must report to the serving thread: invalid data, or pages whose translations are missing.
+    #[inline]
+    pub fn has_report(&self) -> bool {
+        on_iova_ring!(self, ring => ring.has_report(), self.invalid().is_some())
+    }
+
+    /// The address space of a guest with an IOMMU; `None`: it has none.
+    pub fn iova_space(&self) -> Option<&IovaSpace> {
+        on_iova_ring!(self, ring => Some(ring.memory.space()), None)
     }
 
     /// Sets the eventfds of the ring and the log of its writes.

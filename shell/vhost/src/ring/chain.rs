@@ -3,6 +3,8 @@
 use super::InvalidRing;
 use super::descriptor::Descriptor;
 use super::layout::Layout;
+use crate::address_space::AddressSpace;
+use crate::iotlb::Access;
 use crate::memory::Part;
 use arrayvec::ArrayVec;
 
@@ -20,6 +22,14 @@ pub(crate) enum Direction {
     FromGuest,
     /// The switch writes the packet.
     ToGuest,
+}
+
+impl Direction {
+    /// How the switch accesses the buffers of the chain.
+    #[inline(always)]
+    pub fn access(self) -> Access {
+        if self == Direction::FromGuest { Access::READ } else { Access::WRITE }
+    }
 }
 
 /// Parameters of a walk along a chain.
@@ -104,11 +114,7 @@ impl<'m, L: Layout> Walk<'m, L> {
                 .checked_add(u64::from(n) * Descriptor::BYTES as u64)
                 .ok_or(InvalidRing::Address)?;
             let mut bytes = [[0u8; 8]; 2];
-            let part = self
-                .ring
-                .memory()
-                .part(at, Descriptor::BYTES as u32, last_region)
-                .ok_or(InvalidRing::Address)?;
+            let part = self.ring.space().part(at, Descriptor::BYTES as u32, Access::READ, last_region)?;
             match part.read(bytes.as_flattened_mut()) {
                 Descriptor::BYTES => {
                     let [address, rest] = bytes.map(u64::from_le_bytes);
@@ -169,7 +175,7 @@ impl<'m, L: Layout> Walk<'m, L> {
             parts.try_push(Part::EMPTY).map_err(|_| InvalidRing::Chain)?;
         }
         while left > 0 {
-            let part = self.ring.memory().part(address, left, last_region).ok_or(InvalidRing::Address)?;
+            let part = self.ring.space().part(address, left, self.direction.access(), last_region)?;
             parts.try_push(part).map_err(|_| InvalidRing::Chain)?;
             // A part has at least one byte, and its region does not wrap around.
             address = address.checked_add(part.len() as u64).ok_or(InvalidRing::Address)?;

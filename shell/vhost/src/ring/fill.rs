@@ -5,6 +5,7 @@ use super::chain::{Direction, Parts};
 use super::layout::Layout;
 use super::state::{AHEAD, BURST, Burst, Cursor, DeferredFirst, HEADER, Ring};
 use super::tail_leases::{GUEST_MEMORY, prefetch_tail, write_tail};
+use crate::address_space::AddressSpace;
 use crate::feature;
 use crate::memory::{LINE, Part};
 use arrayvec::ArrayVec;
@@ -146,6 +147,9 @@ impl<L: Layout> Ring<L> {
         if let Err(invalid) = put {
             self.invalid = Some(invalid);
         }
+        if L::Space::TRANSLATES {
+            self.request_ahead();
+        }
         if filled.handled > filled.too_long {
             held_buffers::release();
             if let Some((id, len)) = deferred_first.used {
@@ -154,6 +158,17 @@ impl<L: Layout> Ring<L> {
             filled.interrupts = self.publish_all();
         }
         filled
+    }
+
+    /// Looks up the buffers of the next burst, so that translations that are missing are requested before packets for them arrive.
+    #[inline(never)]
+    pub fn request_ahead(&self) {
+        if self.invalid.is_some_and(|why| why != InvalidRing::Untranslated) {
+            return;
+        }
+        let n = self.memory.offered(self.next).unwrap_or(0);
+        // Invalid data is reported by the burst that uses it.
+        let _ = self.read_burst(&self.cursor(n), n, Direction::ToGuest, &mut Burst::new(), |_, _| {});
     }
 
     /// Sends packets in bursts of at most [`BURST`], until the guest has too few buffers.

@@ -55,13 +55,13 @@ impl Guest {
     }
 
     /// Starts a ring as the next switch does. The wrong `base` has no effect.
-    fn ring<L: Layout>(&self) -> Ring<L> {
+    fn ring<L: Layout<Space = Arc<GuestMemory>>>(&self) -> Ring<L> {
         let at = Addresses { descriptors: USER, available: USER + AVAILABLE, used: USER + USED };
         let start = StartPosition { base: Some(3), region: Some(self.region()) };
         Ring::new(&self.memory, at, SIZE, feature::VERSION_1, start, None).unwrap().unwrap()
     }
 
-    fn starts<L: Layout>(&self) -> bool {
+    fn starts<L: Layout<Space = Arc<GuestMemory>>>(&self) -> bool {
         let at = Addresses { descriptors: USER, available: USER + AVAILABLE, used: USER + USED };
         let start = StartPosition { base: None, region: Some(self.region()) };
         Ring::<L>::new(&self.memory, at, SIZE, feature::VERSION_1, start, None).is_ok()

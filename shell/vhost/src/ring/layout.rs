@@ -4,6 +4,7 @@
 use super::InvalidRing;
 use super::descriptor::{Addresses, Descriptor};
 use super::inflight::Region;
+use crate::address_space::AddressSpace;
 use crate::dirty::DirtyLog;
 use crate::memory::GuestMemory;
 use std::fmt::Debug;
@@ -16,15 +17,30 @@ pub(crate) trait Layout: Debug + Sized {
     /// descriptors of a chain, and those of an indirect table, are consecutive.
     const PACKED: bool;
 
-    /// Translates and checks the ring's addresses. `None`: a part of the ring is not in the guest's memory or not aligned, or the size is
-    /// invalid. The event indexes are accessed only if `event_index` is set.
-    fn new(memory: &Arc<GuestMemory>, at: Addresses, size: u16, event_index: bool) -> Option<Self>;
+    /// How the addresses in descriptors are translated.
+    type Space: AddressSpace;
 
-    fn memory(&self) -> &Arc<GuestMemory>;
+    /// Translates and checks the ring's addresses. `Ok(None)`: a part of the ring is not in the guest's memory or not aligned, or the size
+    /// is invalid. The event indexes are accessed only if `event_index` is set.
+    fn new(
+        space: &Self::Space,
+        at: Addresses,
+        size: u16,
+        event_index: bool,
+    ) -> Result<Option<Self>, InvalidRing>;
+
+    fn space(&self) -> &Self::Space;
+
+    fn space_mut(&mut self) -> &mut Self::Space;
+
+    #[inline(always)]
+    fn memory(&self) -> &Arc<GuestMemory> {
+        self.space().memory()
+    }
 
     /// Whether tails may stay in the guest's memory until packets were sent. Not in a packed ring, where marking a buffer as used also
     /// publishes it, and not in a ring with an inflight area, whose buffers are returned before the packets are sent: see
-    /// [`Layout::has_inflight_area`].
+    /// [`Layout::has_inflight_area`]. And not if the guest has an IOMMU: an invalidation would have to wait for the leases.
     fn supports_leases(&self) -> bool;
 
     /// Whether the ring's position is recorded in an inflight area. Then the buffers of packets that the guest sends are

@@ -14,6 +14,8 @@
 //! read is checked before it is used. A value that the specification does not allow is an [`InvalidRing`], for which the guest loses its
 //! connection.
 //!
+//! Addresses in descriptors are translated by the ring's [address space](crate::address_space).
+//!
 //! Sources: virtio 1.2, 2.7 (split virtqueues), 2.8 (packed virtqueues), 5.1.6 (network device operation).
 
 pub(crate) mod any;
@@ -35,7 +37,7 @@ mod tests;
 
 use std::fmt;
 
-/// Why a ring is invalid: the guest wrote values that the specification does not allow.
+/// Why a ring is not read: the guest wrote values that the specification does not allow, or a translation is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InvalidRing {
     /// The index makes more descriptors available than the ring has.
@@ -54,6 +56,12 @@ pub(crate) enum InvalidRing {
     Header,
     /// The inflight area contains values that no back-end can have written.
     Inflight,
+    /// The ring of a guest with an IOMMU is not contiguous in the guest's memory, or not aligned.
+    Scattered,
+    /// The IOMMU does not permit an access that a descriptor requires.
+    Denied,
+    /// An address is not in the IOTLB. The ring is valid: it continues when the translation has arrived.
+    Untranslated,
 }
 
 impl fmt::Display for InvalidRing {
@@ -67,6 +75,9 @@ impl fmt::Display for InvalidRing {
             InvalidRing::Indirect => "an indirect table is invalid",
             InvalidRing::Header => "a packet is shorter than its header",
             InvalidRing::Inflight => "its inflight area is invalid",
+            InvalidRing::Scattered => "its memory is not contiguous or not aligned",
+            InvalidRing::Denied => "the IOMMU does not permit an access that it requires",
+            InvalidRing::Untranslated => "an address is not translated",
         })
     }
 }

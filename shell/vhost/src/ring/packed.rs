@@ -11,7 +11,9 @@ use super::InvalidRing;
 use super::descriptor::{Addresses, Descriptor};
 use super::inflight::{Region, UsedRecord, WRAP};
 use super::layout::Layout;
+use crate::address_space::AddressSpace;
 use crate::dirty::DirtyLog;
+use crate::iotlb::Access;
 use crate::memory::{GuestMemory, LINE};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -35,7 +37,7 @@ const PER_LINE: u16 = (LINE / Descriptor::BYTES) as u16;
 
 /// A packed ring.
 #[derive(Debug)]
-pub(crate) struct Packed {
+pub(crate) struct Packed<S = Arc<GuestMemory>> {
     /// Two words for each descriptor.
     descriptors: *const AtomicU64,
     /// The driver's event suppression structure (virtio 1.2, 2.8.10): when the guest requests interrupts.
@@ -43,17 +45,31 @@ pub(crate) struct Packed {
     /// The device's event suppression structure: when the switch requests kicks.
     device_event: *const AtomicU32,
     size: u16,
-    memory: Arc<GuestMemory>,
+    space: S,
     /// Guest-physical addresses of the descriptors and of the device's event suppression structure, for the dirty log.
     guest: [Option<u64>; 2],
     /// The ring's region of the inflight area, if there is one.
     region: Option<Region>,
 }
 
-// SAFETY: the pointers point into shared mappings that `memory` keeps mapped, and are used for atomic accesses only.
-unsafe impl Send for Packed {}
+// SAFETY: the pointers point into shared mappings that `space` keeps mapped, and are used for atomic accesses only.
+unsafe impl<S: Send> Send for Packed<S> {}
 
-impl Packed {
+/// Whether a descriptor whose last word is `rest` is available while the wrap counter is `wrap`.
+#[inline(always)]
+fn is_available(rest: u64, wrap: bool) -> bool {
+    let flags = (rest >> 48) as u16 & (AVAILABLE | USED);
+    flags == if wrap { AVAILABLE } else { USED }
+}
+
+/// A descriptor from its two words: moves the buffer id to the bits that hold the number of the next descriptor in a split ring.
+#[inline(always)]
+fn descriptor(address: u64, rest: u64) -> Descriptor {
+    let high = ((rest >> 32) as u32).rotate_left(16);
+    Descriptor::from_words(address, rest & u64::from(u32::MAX) | u64::from(high) << 32)
+}
+
+impl<S: AddressSpace> Packed<S> {
     /// The descriptor `n` descriptors after `position`, and the wrap counter there. `n` is at most the ring's size.
     #[inline(always)]
     fn slot(&self, position: u16, n: u16) -> (u16, bool) {
@@ -89,17 +105,10 @@ impl Packed {
         unsafe { &*self.device_event }.store(value, Ordering::Relaxed);
     }
 
-    /// Whether a descriptor whose last word is `rest` is available while the wrap counter is `wrap`.
-    #[inline(always)]
-    fn is_available(rest: u64, wrap: bool) -> bool {
-        let flags = (rest >> 48) as u16 & (AVAILABLE | USED);
-        flags == if wrap { AVAILABLE } else { USED }
-    }
-
     /// Whether the buffer at `position` is still available, that is, not yet marked as used.
     fn is_still_available(&self, position: u16) -> bool {
         let (at, wrap) = self.slot(position, 0);
-        Packed::is_available(self.last_word(at).load(Ordering::Acquire), wrap)
+        is_available(self.last_word(at).load(Ordering::Acquire), wrap)
     }
 
     /// Records in the inflight area which descriptors are marked as used next. If the guest gets all of them with the first
@@ -126,31 +135,40 @@ impl Packed {
     }
 }
 
-impl Layout for Packed {
+impl<S: AddressSpace> Layout for Packed<S> {
     const PACKED: bool = true;
 
-    fn new(memory: &Arc<GuestMemory>, at: Addresses, size: u16, _: bool) -> Option<Packed> {
-        let part = |address, len, align| {
-            let part = memory.at_user_address(address, len)?;
-            (part.start().addr() % align == 0).then_some(part)
+    type Space = S;
+
+    fn new(space: &S, at: Addresses, size: u16, _: bool) -> Result<Option<Packed<S>>, InvalidRing> {
+        let part = |address, len, align, access| {
+            let part = space.ring_part(address, len, access)?;
+            Ok(part.filter(|part| part.start().addr() % align == 0))
         };
-        let descriptors = part(at.descriptors, u64::from(size) * Descriptor::BYTES as u64, 16)?;
-        let [driver, device] = [part(at.available, 4, 4)?, part(at.used, 4, 4)?];
+        // As for a split ring, missing translations are requested together.
+        let descriptors = part(at.descriptors, u64::from(size) * Descriptor::BYTES as u64, 16, Access::BOTH);
+        let [driver, device] = [part(at.available, 4, 4, Access::READ), part(at.used, 4, 4, Access::WRITE)];
+        let parts = (descriptors?, driver?, device?);
+        let (Some(descriptors), Some(driver), Some(device)) = parts else { return Ok(None) };
         let ring = Packed {
             descriptors: descriptors.start().cast(),
             driver_event: driver.start().cast(),
             device_event: device.start().cast(),
             size,
-            memory: Arc::clone(memory),
-            guest: [descriptors, device].map(|part| memory.address_of(&part)),
+            space: space.clone(),
+            guest: [descriptors, device].map(|part| space.memory().address_of(&part)),
             region: None,
         };
-        (1..=SIZE_MAX).contains(&size).then_some(ring)
+        Ok((1..=SIZE_MAX).contains(&size).then_some(ring))
     }
 
-    #[inline]
-    fn memory(&self) -> &Arc<GuestMemory> {
-        &self.memory
+    #[inline(always)]
+    fn space(&self) -> &S {
+        &self.space
+    }
+
+    fn space_mut(&mut self) -> &mut S {
+        &mut self.space
     }
 
     #[inline]
@@ -215,7 +233,7 @@ impl Layout for Packed {
     #[inline]
     fn offered(&self, position: u16) -> Result<u16, InvalidRing> {
         let (at, wrap) = self.slot(position, 0);
-        let offered = Packed::is_available(self.last_word(at).load(Ordering::Relaxed), wrap);
+        let offered = is_available(self.last_word(at).load(Ordering::Relaxed), wrap);
         Ok(if offered { self.size } else { 0 })
     }
 
@@ -223,7 +241,7 @@ impl Layout for Packed {
     fn available(&self, position: u16) -> Result<u16, InvalidRing> {
         let offered = |n| {
             let (at, wrap) = self.slot(position, n);
-            Packed::is_available(self.last_word(at).load(Ordering::Relaxed), wrap)
+            is_available(self.last_word(at).load(Ordering::Relaxed), wrap)
         };
         let (mut some, mut end) = (0, self.size);
         while some < end {
@@ -245,11 +263,11 @@ impl Layout for Packed {
         let (at, wrap) = self.slot(position, n);
         // Acquire: data that the guest wrote before it made the descriptor available is visible after this load.
         let rest = self.last_word(at).load(Ordering::Acquire);
-        if !Packed::is_available(rest, wrap) {
+        if !is_available(rest, wrap) {
             return Ok(None);
         }
         *head = (rest >> 32) as u16;
-        Ok(Some(Packed::in_table(self.address(at), rest)))
+        Ok(Some(descriptor(self.address(at), rest)))
     }
 
     fn following(&self, position: u16, n: u16, _: &Descriptor) -> Option<Descriptor> {
@@ -258,14 +276,12 @@ impl Layout for Packed {
         }
         let (at, _) = self.slot(position, n);
         // Relaxed: the guest wrote all descriptors of a chain before it made the first one available, which `first` has loaded.
-        Some(Packed::in_table(self.address(at), self.last_word(at).load(Ordering::Relaxed)))
+        Some(descriptor(self.address(at), self.last_word(at).load(Ordering::Relaxed)))
     }
 
-    /// Moves the buffer id to the bits that hold the number of the next descriptor in a split ring.
     #[inline(always)]
     fn in_table(address: u64, rest: u64) -> Descriptor {
-        let high = ((rest >> 32) as u32).rotate_left(16);
-        Descriptor::from_words(address, rest & u64::from(u32::MAX) | u64::from(high) << 32)
+        descriptor(address, rest)
     }
 
     #[inline]

@@ -7,7 +7,9 @@ use super::InvalidRing;
 use super::descriptor::{Addresses, Descriptor};
 use super::inflight::Region;
 use super::layout::Layout;
+use crate::address_space::AddressSpace;
 use crate::dirty::DirtyLog;
+use crate::iotlb::Access;
 use crate::memory::{GuestMemory, LINE};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
@@ -23,20 +25,20 @@ const PER_LINE: u16 = (LINE / Descriptor::BYTES) as u16;
 
 /// A split ring.
 #[derive(Debug)]
-pub(crate) struct Split {
+pub(crate) struct Split<S = Arc<GuestMemory>> {
     descriptors: *const AtomicU64,
     available: *const AtomicU16,
     used: *const AtomicU32,
     size: u16,
-    memory: Arc<GuestMemory>,
+    space: S,
     /// The ring's region of the inflight area, if there is one. It repeats the index of the used ring.
     region: Option<Region>,
 }
 
-// SAFETY: the pointers point into shared mappings that `memory` keeps mapped, and are used for atomic accesses only.
-unsafe impl Send for Split {}
+// SAFETY: the pointers point into shared mappings that `space` keeps mapped, and are used for atomic accesses only.
+unsafe impl<S: Send> Send for Split<S> {}
 
-impl Split {
+impl<S: AddressSpace> Split<S> {
     #[inline]
     fn slot(&self, index: u16) -> usize {
         usize::from(index & (self.size - 1))
@@ -105,37 +107,52 @@ impl Split {
     }
 }
 
-impl Layout for Split {
+impl<S: AddressSpace> Layout for Split<S> {
     const PACKED: bool = false;
 
-    fn new(memory: &Arc<GuestMemory>, at: Addresses, size: u16, event_index: bool) -> Option<Split> {
+    type Space = S;
+
+    fn new(space: &S, at: Addresses, size: u16, event_index: bool) -> Result<Option<Split<S>>, InvalidRing> {
         let n = u64::from(size);
         // Each ring has flags, an index, entries, and an event index if that was negotiated.
         let event = if event_index { 2 } else { 0 };
         let (available, used) = (4 + 2 * n + event, 4 + 8 * n + event);
-        let part = |address, len, align| {
-            let start = memory.at_user_address(address, len)?.start();
-            (start.addr() % align == 0).then_some(start)
+        let part = |address, len, align, access| {
+            let part = space.ring_part(address, len, access)?;
+            Ok(part.map(|part| part.start()).filter(|start| start.addr() % align == 0))
         };
+        // All are looked up before any error is returned, so that missing translations are requested together.
+        let parts = [
+            part(at.descriptors, 16 * n, 16, Access::READ),
+            part(at.available, available, 2, Access::READ),
+            part(at.used, used, 4, Access::BOTH),
+        ];
+        let [descriptors, available, used] = parts;
+        let parts = (descriptors?, available?, used?);
+        let (Some(descriptors), Some(available), Some(used)) = parts else { return Ok(None) };
         let ring = Split {
-            descriptors: part(at.descriptors, 16 * n, 16)?.cast(),
-            available: part(at.available, available, 2)?.cast(),
-            used: part(at.used, used, 4)?.cast(),
+            descriptors: descriptors.cast(),
+            available: available.cast(),
+            used: used.cast(),
             size,
-            memory: Arc::clone(memory),
+            space: space.clone(),
             region: None,
         };
-        size.is_power_of_two().then_some(ring)
+        Ok(size.is_power_of_two().then_some(ring))
     }
 
-    #[inline]
-    fn memory(&self) -> &Arc<GuestMemory> {
-        &self.memory
+    #[inline(always)]
+    fn space(&self) -> &S {
+        &self.space
+    }
+
+    fn space_mut(&mut self) -> &mut S {
+        &mut self.space
     }
 
     #[inline]
     fn supports_leases(&self) -> bool {
-        self.region.is_none()
+        !S::TRANSLATES && self.region.is_none()
     }
 
     #[inline]

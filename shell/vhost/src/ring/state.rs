@@ -5,9 +5,11 @@ use super::chain::{Direction, Walk};
 use super::descriptor::{Addresses, Descriptor};
 use super::inflight::Region;
 use super::layout::Layout;
+use crate::address_space::{AddressSpace, IovaSpace};
 use crate::dirty::DirtyLog;
 use crate::feature;
-use crate::memory::{GuestMemory, Part};
+use crate::iotlb::Iotlb;
+use crate::memory::Part;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -173,7 +175,8 @@ pub(crate) struct Ring<L> {
     pub is_polling: bool,
     /// Number of bursts since the last one that found packets. It saturates.
     pub empty_bursts: u16,
-    /// The invalid data that the guest wrote into this ring, if any. If it is set, the ring is not read again.
+    /// The invalid data that the guest wrote into this ring, if any. If it is set, the ring is not read again; if it is
+    /// [`InvalidRing::Untranslated`], not until the IOTLB changes.
     pub invalid: Option<InvalidRing>,
 }
 
@@ -182,14 +185,14 @@ impl<L: Layout> Ring<L> {
     /// the position that the format chooses ([`Layout::resume`]). `Ok(None)`: a part of the ring is not in the guest's memory, or
     /// `base` is not a position of this ring.
     pub fn new(
-        memory: &Arc<GuestMemory>,
+        space: &L::Space,
         at: Addresses,
         size: u16,
         features: u64,
         StartPosition { base, region }: StartPosition,
         old: Option<&Ring<L>>,
     ) -> Result<Option<Ring<L>>, InvalidRing> {
-        let memory = L::new(memory, at, size, features & feature::EVENT_IDX != 0);
+        let memory = L::new(space, at, size, features & feature::EVENT_IDX != 0)?;
         let Some(mut memory) = memory else { return Ok(None) };
         let old = old.filter(|old| old.memory.size() == size);
         let was_initialized =
@@ -220,7 +223,7 @@ impl<L: Layout> Ring<L> {
             held: Vec::new(),
             is_polling: false,
             empty_bursts: 0,
-            invalid: old.and_then(|old| old.invalid),
+            invalid: old.and_then(|old| old.invalid).filter(|why| *why != InvalidRing::Untranslated),
         };
         ring.request_kicks(old.is_some_and(|old| old.kicks_requested));
         Ok(Some(ring))
@@ -280,7 +283,8 @@ impl<L: Layout> Ring<L> {
         let direct =
             self.header() == HEADER && (self.wiring.log.is_none() || direction == Direction::FromGuest);
         let flags = if direction == Direction::ToGuest { Descriptor::WRITE } else { 0 };
-        let window = self.memory.memory().window(cursor.last_region);
+        let space = self.memory.space();
+        let window = space.window(cursor.last_region);
         let entries = burst.heads[..n].iter_mut().zip(&mut burst.first).zip(&mut burst.buffer);
         for (at, ((head, first), buffer)) in entries.enumerate() {
             match self.memory.first(cursor.next, at as u16, head)? {
@@ -291,7 +295,12 @@ impl<L: Layout> Ring<L> {
                 burst.len = at + 1;
             }
             let is_one = first.flags(Descriptor::NEXT | Descriptor::WRITE | Descriptor::INDIRECT) == flags;
-            if let Some(part) = window.part(first.address, first.len())
+            // Other descriptors are not looked up in an IOTLB: the buffer of an indirect one is a table, which needs another access.
+            let part = match L::Space::TRANSLATES && !(is_one & direct) {
+                true => None,
+                false => space.buffer(&window, first.address, first.len(), direction.access()),
+            };
+            if let Some(part) = part
                 && is_one & direct
             {
                 prefetch(at, &part);
@@ -350,5 +359,21 @@ impl<L: Layout> Ring<L> {
     pub fn request_kicks(&mut self, on: bool) {
         self.kicks_requested = on;
         self.memory.request_kicks(on.then_some(self.next), self.has(feature::EVENT_IDX));
+    }
+}
+
+/// The ring of a guest with an IOMMU.
+impl<L: Layout<Space = IovaSpace>> Ring<L> {
+    /// Uses other translations from now on. Returns whether the ring was waiting for a translation, and continues now.
+    pub fn set_iotlb(&mut self, iotlb: &Arc<Iotlb>) -> bool {
+        self.memory.space_mut().set_iotlb(iotlb);
+        let waited = self.invalid == Some(InvalidRing::Untranslated);
+        self.invalid = self.invalid.filter(|_| !waited);
+        waited
+    }
+
+    /// Whether the worker must report invalid data, or pages whose translations are missing.
+    pub fn has_report(&self) -> bool {
+        self.memory.space().has_misses() || self.invalid.is_some_and(|why| why != InvalidRing::Untranslated)
     }
 }

@@ -53,7 +53,7 @@ impl Memory {
 
 /// The driver's side of a ring format.
 trait Driver {
-    type Format: Layout;
+    type Format: Layout<Space = Arc<GuestMemory>>;
 
     fn new(size: u16) -> Self;
     /// Whether the ring has space for a chain of this length.

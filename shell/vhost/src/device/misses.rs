@@ -1,0 +1,157 @@
+//! Translations that the rings of a guest with an IOMMU need, and that the front-end has not sent yet.
+//!
+//! Workers add the pages that they miss, and the serving thread sends one message for each. Both lists are bounded, so a guest whose
+//! addresses are never translated costs a bounded amount of memory and one message for each page: its rings wait.
+
+use crate::address_space::Miss;
+use crate::iotlb::{Access, IovaRange};
+use std::collections::VecDeque;
+
+/// Maximum number of pages that wait to be sent. A ring whose page does not fit into the list offers it again at its next burst.
+const UNSENT_MAX: usize = 64;
+/// Maximum number of requested pages that are remembered. When there are more, the oldest one is forgotten: it may be requested again.
+const SENT_MAX: usize = 128;
+
+/// A missing page, and the number of the ring that misses it.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    miss: Miss,
+    ring: usize,
+}
+
+/// The missing translations of one guest.
+#[derive(Debug, Default)]
+pub(crate) struct MissingPages {
+    unsent: VecDeque<Wanted>,
+    sent: VecDeque<Wanted>,
+}
+
+impl MissingPages {
+    /// Adds a page that a ring misses, unless it was requested already. Returns false if the list is full.
+    pub fn want(&mut self, ring: usize, miss: Miss) -> bool {
+        let is_requested = |Wanted { miss: other, .. }: &Wanted| {
+            other.page == miss.page && other.access.includes(miss.access)
+        };
+        if self.sent.iter().any(is_requested) {
+            return true;
+        }
+        // Different accesses to one page are requested together: some front-ends grant only what was requested.
+        if let Some(Wanted { miss: other, .. }) =
+            self.unsent.iter_mut().find(|other| other.miss.page == miss.page)
+        {
+            other.access = other.access.with(miss.access);
+            return true;
+        }
+        let has_room = self.unsent.len() < UNSENT_MAX;
+        if has_room {
+            self.unsent.push_back(Wanted { miss, ring });
+        }
+        has_room
+    }
+
+    /// The next page to request.
+    pub fn next(&mut self) -> Option<Miss> {
+        let mut next = self.unsent.pop_front()?;
+        // The page may have been requested for another access before, whose grant would be replaced by a grant of this access alone.
+        let before = self.sent.iter().filter(|other| other.miss.page == next.miss.page);
+        next.miss.access = before.fold(next.miss.access, |access, other| access.with(other.miss.access));
+        if self.sent.len() == SENT_MAX {
+            self.sent.pop_front();
+        }
+        self.sent.push_back(next);
+        Some(next.miss)
+    }
+
+    /// The front-end sent a translation of this range. Returns the number of a ring that requested it for an access that is not granted.
+    /// Front-ends answer the requests for a page in their order.
+    pub fn answered(&mut self, range: IovaRange, granted: Access) -> Result<(), usize> {
+        let (mut pages, mut denied) = (Vec::new(), Ok(()));
+        self.sent.retain(|Wanted { miss, ring }| {
+            if !range.contains(miss.page) {
+                return true;
+            }
+            let is_granted = granted.includes(miss.access);
+            if !is_granted && !pages.contains(&miss.page) {
+                denied = Err(*ring);
+            }
+            pages.push(miss.page);
+            !is_granted
+        });
+        self.unsent
+            .retain(|Wanted { miss, .. }| !(range.contains(miss.page) && granted.includes(miss.access)));
+        denied
+    }
+
+    /// The front-end invalidated this range. It may not be able to translate these pages until the guest maps others there, so they must be
+    /// requested again.
+    pub fn forget(&mut self, range: IovaRange) {
+        self.unsent.retain(|wanted| !range.contains(wanted.miss.page));
+        self.sent.retain(|wanted| !range.contains(wanted.miss.page));
+    }
+
+    /// Forgets all pages.
+    pub fn clear(&mut self) {
+        self.unsent.clear();
+        self.sent.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn miss(page: u64, access: Access) -> Miss {
+        Miss { page: page << 12, access }
+    }
+
+    fn page(n: u64) -> IovaRange {
+        IovaRange::new(n << 12, 4096).unwrap()
+    }
+
+    #[test]
+    fn each_page_is_requested_once_until_it_is_answered() {
+        let mut missing = MissingPages::default();
+        assert!(missing.want(0, miss(1, Access::READ)) && missing.want(0, miss(2, Access::READ)));
+        assert!(missing.want(1, miss(1, Access::READ)) && missing.want(1, miss(1, Access::WRITE)));
+        assert_eq!(missing.next(), Some(miss(1, Access::BOTH)));
+        assert!(missing.want(0, miss(1, Access::WRITE)));
+        assert_eq!((missing.next(), missing.next()), (Some(miss(2, Access::READ)), None));
+        assert_eq!(
+            (missing.answered(page(1), Access::BOTH), missing.answered(page(3), Access::READ)),
+            (Ok(()), Ok(()))
+        );
+        assert!(missing.want(0, miss(2, Access::READ)) && missing.next().is_none());
+        assert!(missing.want(0, miss(1, Access::READ)));
+        assert_eq!(missing.next(), Some(miss(1, Access::READ)));
+        missing.forget(page(1));
+        assert!(missing.want(0, miss(2, Access::READ)) && missing.want(0, miss(1, Access::READ)));
+        assert_eq!((missing.next(), missing.next()), (Some(miss(1, Access::READ)), None));
+        missing.clear();
+        assert!(missing.want(0, miss(2, Access::READ)) && missing.next().is_some());
+    }
+
+    #[test]
+    fn an_access_that_is_not_granted_is_noticed() {
+        let mut missing = MissingPages::default();
+        missing.want(3, miss(1, Access::READ));
+        missing.next();
+        // The answer to the first request comes after the second was sent.
+        missing.want(2, miss(1, Access::WRITE));
+        assert_eq!(missing.next(), Some(miss(1, Access::BOTH)));
+        assert_eq!(missing.answered(page(1), Access::READ), Ok(()));
+        assert_eq!(missing.answered(page(1), Access::READ), Err(2));
+    }
+
+    #[test]
+    fn pages_that_are_never_answered_take_bounded_memory() {
+        let mut missing = MissingPages::default();
+        let wanted = |missing: &mut MissingPages, from| {
+            (from..from + 1000).filter(|n| missing.want(0, miss(*n, Access::READ))).count()
+        };
+        for from in 0..10 {
+            assert_eq!(wanted(&mut missing, from * 1000), UNSENT_MAX);
+            assert_eq!(std::iter::from_fn(|| missing.next()).count(), UNSENT_MAX);
+            assert!(missing.sent.len() <= SENT_MAX);
+        }
+    }
+}

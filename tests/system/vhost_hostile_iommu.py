@@ -1,0 +1,192 @@
+"""A guest with an IOMMU, and front-ends that lie about its translations."""
+import os
+import random
+import struct
+import time
+
+from lib import lab
+from lib import vhost_user as vu
+from lib.hostile_guest import ThreeGuests, try_each
+from lib.iommu_guest import BOTH, INVALIDATE, IOVA, PAGE, READ, UPDATE, WRITE, IommuGuest
+from lib.vhost_user import Closed, frame
+
+# Nothing here depends on how busy the machine is.
+ANY_LOAD = True
+
+AT_START = {"vhost-iommu-support": "true"}
+HERE = IOVA + vu.PHYSICAL
+# Bytes by which the switch may grow while a front-end floods it with translations. 2,048 of them take 64 KB.
+GROWTH_MAX = 16 << 20
+
+
+def resident(pid):
+    with open("/proc/%d/statm" % pid) as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_packets_wait_for_translations():
+    """Packets of a guest with an IOMMU arrive in order when their buffers are translated, and not while they are not."""
+    network = ThreeGuests(at_start=AT_START)
+    guest, sink = IommuGuest(network.bad), network.guests["good1"]
+    lab.wait_until(lambda: network.up("bad"), "the port is up")
+    sink.received()
+    for n in range(20):
+        guest.send(frame(1000 + n))
+    time.sleep(0.2)
+    assert sink.received() == [], "no buffer is translated"
+    got, answered = [], 0
+    while len(got) < 20:
+        answered += guest.answer(seconds=0.05)
+        got += sink.received()
+        assert answered < 1000, got
+    assert got == [frame(1000 + n) for n in range(20)]
+    # Two buffers of 2 KB are in each page.
+    assert answered == 10, answered
+    # After an invalidation the switch asks again.
+    assert guest.iotlb(INVALIDATE, HERE + vu.BUFFERS, vu.MEMORY - vu.BUFFERS)
+    guest.send(frame(2000))
+    time.sleep(0.1)
+    assert sink.received() == [] and len(guest.requests()) == 1
+    # The request was not answered. After the next invalidation there is another one. All translations: also the rings stop until the switch has got theirs.
+    assert guest.iotlb(INVALIDATE, 0, 0)
+    guest.send(frame(2001))
+    assert guest.answer() >= 6
+    assert sink.received() == [frame(2000), frame(2001)]
+    assert network.up("bad"), "the link does not flap"
+    network.others()
+    network.recover()
+
+
+def no_translation(bad):
+    """None of the buffers is ever translated."""
+    guest = IommuGuest(bad)
+    guest.post()
+    for n in range(200):
+        guest.send(frame(n))
+    bad.ended(0.5)
+    assert 1 <= len(guest.requests()) <= 200
+
+
+def unread_requests(bad):
+    """Each change makes the rings ask for other pages, and nobody reads the requests."""
+    guest = IommuGuest(bad)
+    guest.post()
+    for n in range(200):
+        guest.send(frame(n))
+    for n in range(3000):
+        at = vu.BUFFERS + n % 200 * vu.BUFFER
+        guest.translate(at, PAGE, BOTH)
+        if n % 7 == 0:
+            assert guest.iotlb(INVALIDATE, HERE + vu.BUFFERS, 1 << 20)
+
+
+def wrong_updates(bad):
+    """Translations outside of the memory, of no size, around the end of the address space, with no or unknown rights, of unknown types."""
+    guest, user = IommuGuest(bad), vu.VIRTUAL
+    for message in [(UPDATE, HERE, 0, user, BOTH), (UPDATE, 2 ** 64 - 1, 2, user, BOTH), (UPDATE, HERE, 2 ** 64 - 1, user, BOTH),
+                    (UPDATE, HERE, vu.MEMORY + 1, user, BOTH), (UPDATE, HERE, PAGE, user - 1, BOTH), (UPDATE, HERE, PAGE, 0, BOTH),
+                    (UPDATE, HERE, PAGE, user + vu.MEMORY, BOTH), (UPDATE, HERE, PAGE, 2 ** 64 - 1, BOTH),
+                    (UPDATE, HERE, PAGE, user, 0), (UPDATE, HERE, PAGE, user, 255), (0, HERE, PAGE, user, BOTH),
+                    (1, HERE, PAGE, user, BOTH), (4, HERE, PAGE, user, BOTH), (255, HERE, PAGE, user, BOTH)]:
+        assert not guest.iotlb(*message), message
+    bad.message(vu.IOTLB_MSG, bytes(25))
+    assert bad.ended()
+
+
+def denied(bad):
+    """A buffer for packets to the guest that its IOMMU makes read-only; `good2` sends none, so `bad` sends to itself by its own wrong ring."""
+    guest = IommuGuest(bad)
+    guest.send(frame(1))
+    guest.answer(WRITE)
+    assert bad.ended(), "the switch goes on although it may not read"
+
+
+def scattered_ring(bad):
+    """A ring whose pages are not adjacent."""
+    guest = IommuGuest(bad, rings=False)
+    for page in range(0, vu.BUFFERS, PAGE):
+        assert guest.iotlb(UPDATE, HERE + page, PAGE, vu.VIRTUAL + vu.BUFFERS - page, BOTH)
+    address = struct.pack("<IIQQQQ", 1, 0, HERE + 16, HERE + 0x5000, HERE + 0x6000, 0)
+    bad.message(vu.SET_VRING_ADDR, address)
+    assert bad.ended()
+
+
+def moving_rings(bad):
+    """The memory of the rings is translated to other and other memory while they are used."""
+    guest, dice = IommuGuest(bad), random.Random(3)
+    guest.translate(vu.BUFFERS, vu.MEMORY - vu.BUFFERS)
+    for n in range(500):
+        guest.send(frame(n))
+        to = dice.randrange(0, vu.BUFFERS, PAGE)
+        assert guest.iotlb(UPDATE, HERE + dice.randrange(0, 8) * PAGE, PAGE * dice.randrange(1, 5), vu.VIRTUAL + to, dice.choice((READ, WRITE, BOTH)))
+
+
+def overlapping_updates(bad):
+    """Translations of any size at any address, of which each overlaps others, and invalidations between them, under traffic."""
+    guest, dice = IommuGuest(bad), random.Random(4)
+    for n in range(20000):
+        size = dice.choice((1, 7, PAGE, 2 * PAGE + 1, 1 << 20))
+        at = dice.randrange(0, vu.MEMORY - size)
+        kind = dice.choice((UPDATE, UPDATE, UPDATE, INVALIDATE))
+        iova = HERE + vu.BUFFERS + dice.randrange(1 << 30)
+        assert guest.iotlb(kind, iova, size, vu.VIRTUAL + at, BOTH)
+        if n % 100 == 0:
+            guest.send(frame(n))
+
+
+def wrong_channels(bad):
+    """A channel that is closed, that is full, and one that is no socket."""
+    guest = IommuGuest(bad)
+    guest.channel.close()
+    guest.theirs.close()
+    for n in range(50):
+        guest.send(frame(n))
+    time.sleep(0.2)
+    bad.message(vu.SET_BACKEND_REQ_FD, b"", [bad.events[0]])
+    assert bad.ended()
+
+
+def own_memory(bad):
+    """The memory of the rings is invalidated again and again while packets wait, and only sometimes translated again."""
+    guest = IommuGuest(bad)
+    guest.translate(vu.BUFFERS, vu.MEMORY - vu.BUFFERS)
+    for n in range(300):
+        guest.send(frame(n))
+        assert guest.iotlb(INVALIDATE, HERE + n % 8 * PAGE, PAGE)
+        if n % 3 == 0:
+            guest.translate(0, vu.BUFFERS)
+
+
+ATTACKS = [(attack.__name__, attack) for attack in (no_translation, unread_requests, wrong_updates, denied, scattered_ring, moving_rings,
+                                                    overlapping_updates, wrong_channels, own_memory)]
+
+
+def test_lies_about_translations():
+    """Whatever the front-end of a guest with an IOMMU sends, or does not send, only its own port is affected."""
+    try_each(ATTACKS, at_start=AT_START)
+
+
+def test_memory_of_translations_is_bounded():
+    """Endless translations and misses do not make the switch grow."""
+    network = ThreeGuests(at_start=AT_START)
+    network.others()
+    before = resident(network.switch.daemon.pid)
+    for attack in overlapping_updates, unread_requests:
+        try:
+            attack(network.bad)
+        except (Closed, TimeoutError):
+            pass
+    grown = resident(network.switch.daemon.pid) - before
+    print("    %d KB more" % (grown >> 10))
+    assert grown < GROWTH_MAX, grown
+    network.others()
+
+
+def test_an_iommu_is_offered_only_if_set():
+    """Without `vhost-iommu-support` a guest is not offered an IOMMU, and its messages about translations are refused."""
+    network = ThreeGuests()
+    bad = network.bad
+    assert not bad.ask(vu.GET_FEATURES) & 1 << 33 and not bad.ask(vu.GET_PROTOCOL_FEATURES) & 32
+    bad.message(vu.IOTLB_MSG, bytes(32), flags=vu.NEED_REPLY)
+    assert struct.unpack("<Q", bad.reply())[0] != 0
+    network.others()
