@@ -47,7 +47,8 @@ def test_packets_wait_for_translations():
     guest.send(frame(2000))
     time.sleep(0.1)
     assert sink.received() == [] and len(guest.requests()) == 1
-    # The request was not answered. After the next invalidation there is another one. All translations: also the rings stop until the switch has got theirs.
+    # The request was not answered. After the next invalidation there is another one. It removes all translations: also the rings stop
+    # until the switch has theirs.
     assert guest.iotlb(INVALIDATE, 0, 0)
     guest.send(frame(2001))
     assert guest.answer() >= 6
@@ -94,7 +95,7 @@ def wrong_updates(bad):
 
 
 def denied(bad):
-    """A buffer for packets to the guest that its IOMMU makes read-only; `good2` sends none, so `bad` sends to itself by its own wrong ring."""
+    """A packet of the guest in memory that its IOMMU does not let the device read."""
     guest = IommuGuest(bad)
     guest.send(frame(1))
     guest.answer(WRITE)

@@ -1,7 +1,9 @@
 //! Rings with arbitrary content, as a guest could write it, for the fuzz target and the tests.
 
+use crate::address_space::IovaSpace;
 use crate::bounds::MAX_PAIRS;
 use crate::feature;
+use crate::iotlb::{Access, Iotlb, IovaRange};
 use crate::memory::{GuestMemory, RegionLayout};
 use crate::ring::any::{AnyRing, Space};
 use crate::ring::descriptor::Addresses;
@@ -21,8 +23,8 @@ pub const SIZE: u16 = 16;
 /// Address of the guest's memory in the front-end's address space.
 const FRONT_END_BASE: u64 = 1 << 40;
 
-/// Runs three bursts on a guest's ring. The first byte of `content` selects features, direction (receive or send) and tail leases; the
-/// rest is the beginning of the guest's memory. Panics if an invariant of the rings does not hold.
+/// Runs three bursts on a guest's ring, once without and once with an IOMMU. The first byte of `content` selects features, direction
+/// (receive or send) and tail leases; the rest is the beginning of the guest's memory. Panics if an invariant of the rings does not hold.
 pub fn run(content: &[u8]) {
     let Some((&mode, content)) = content.split_first() else { return };
     let half = MEMORY as u64 / 2;
@@ -47,12 +49,37 @@ pub fn run(content: &[u8]) {
     let offloads = feature::CSUM | feature::HOST_TSO4 | feature::HOST_TSO6 | feature::HOST_USO;
     features |= if mode & 0x10 != 0 { offloads } else { 0 };
     features |= if mode & 0x80 != 0 { feature::RING_PACKED } else { 0 };
-    write();
+    let space = IovaSpace::new(&memory, &Arc::new(translations()));
+    for space in [Space::Physical(&memory), Space::Iova(&space)] {
+        write();
+        run_bursts(space, mode, features, &write);
+    }
+}
+
+/// Translations of a guest with an IOMMU: of the ring, and of its memory except a part. One part must not be written. Each is in one region.
+fn translations() -> Iotlb {
+    let mut iotlb = Iotlb::default();
+    let mut add = |iova, at, size, access| {
+        let range = IovaRange::new(iova, size);
+        range.into_iter().for_each(|range| iotlb.insert(range, FRONT_END_BASE + at, access));
+    };
+    add(FRONT_END_BASE, 0, 0x1000, Access::BOTH);
+    for (at, size, access) in [
+        (0, 0x1000, Access::BOTH),
+        (0x1800, 0x800, Access::BOTH),
+        (0x2000, 0x1000, Access::READ),
+        (0x3000, 0x1000, Access::BOTH),
+    ] {
+        add(at, at, size, access);
+    }
+    iotlb
+}
+
+/// Runs three bursts. `write` restores the guest's memory.
+fn run_bursts(space: Space<'_>, mode: u8, features: u64, write: &impl Fn()) {
     let [descriptors, available, used] = RING.map(|at| FRONT_END_BASE + at);
     let at = Addresses { descriptors, used, available };
-    let Ok(Some(mut ring)) =
-        AnyRing::new(Space::Physical(&memory), at, SIZE, features, StartPosition::default(), None)
-    else {
+    let Ok(Some(mut ring)) = AnyRing::new(space, at, SIZE, features, StartPosition::default(), None) else {
         return;
     };
     let (mut pool, mut out, mut leases) = (FramePool::new(MAX_PAIRS), Vec::new(), TailLeases::new());
