@@ -17,6 +17,7 @@ use crate::iotlb::IovaRange;
 use crate::memory_table::{Mapping, bytes_max};
 use crate::rules::{Fields, Refusal};
 use packet::frame::Piece;
+use rustix::fs::fstat;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -60,6 +61,8 @@ struct Region {
     /// Address at which its first byte is mapped.
     at: *mut u8,
     mapping: Arc<Mapping>,
+    /// Device and inode of its file.
+    file: (u64, u64),
 }
 
 impl Region {
@@ -74,7 +77,7 @@ impl Region {
         let offset = usize::try_from(layout.offset).map_err(|_| Refusal::Memory("a region is too large"))?;
         // The mapping begins at the beginning of the file and ends at the region's end.
         let at = mapping.start().wrapping_add(offset);
-        Ok(Region { layout, at, mapping: Arc::new(mapping) })
+        Ok(Region { layout, at, mapping: Arc::new(mapping), file: identity(fd)? })
     }
 
     /// The offset of a guest-physical address in the region; `None`: the address is not in the region.
@@ -82,6 +85,12 @@ impl Region {
     fn offset(&self, address: u64) -> Option<u64> {
         Some(address.wrapping_sub(self.layout.guest)).filter(|offset| *offset < self.layout.size)
     }
+}
+
+/// Device and inode of a sealed file. Other files may block the caller.
+fn identity(fd: BorrowedFd<'_>) -> Result<(u64, u64), Refusal> {
+    let stat = fstat(fd).map_err(|_| Refusal::Memory("a descriptor is not a file"))?;
+    Ok((stat.st_dev, stat.st_ino))
 }
 
 /// The mapped memory of a guest.
@@ -129,15 +138,19 @@ impl GuestMemory {
         Ok(memory)
     }
 
-    /// Returns this memory without the region at these addresses.
-    pub fn without(&self, layout: RegionLayout) -> Result<GuestMemory, Refusal> {
+    /// Whether it has this region, in this file.
+    pub fn has(&self, layout: RegionLayout, fd: BorrowedFd<'_>) -> Result<bool, Refusal> {
+        seal(fd)?;
+        let file = identity(fd)?;
+        Ok(self.regions.iter().any(|r| r.layout == layout && r.file == file))
+    }
+
+    /// Returns this memory without the region at these addresses; `None`: there is no such region.
+    pub fn without(&self, layout: RegionLayout) -> Option<GuestMemory> {
         let is_same = |l: RegionLayout| (l.guest, l.size, l.user) == (layout.guest, layout.size, layout.user);
         let mut memory = self.clone();
         memory.regions.retain(|r| !is_same(r.layout));
-        match memory.regions.len() + 1 == self.regions.len() {
-            true => Ok(memory),
-            false => Err(Refusal::Memory("there is no such region")),
-        }
+        (memory.regions.len() < self.regions.len()).then_some(memory)
     }
 
     /// The memory at a guest-physical address, at most `len` bytes: fewer if the region ends before. `None`: the address is in no region.
@@ -442,7 +455,7 @@ pub(crate) mod tests {
         assert!(more.part(0x11000, 1, &mut 0).is_some() && memory.part(0x11000, 1, &mut 0).is_none());
         let less = more.without(layout(0x10000, 0x1000, 0)).unwrap();
         assert!(less.part(0x10000, 1, &mut 0).is_none() && less.part(0x11fff, 9, &mut 0).is_some());
-        assert!(less.without(layout(0x10000, 0x1000, 0)).is_err());
+        assert!(less.without(layout(0x10000, 0x1000, 0)).is_none());
         for bad in [layout(u64::MAX - 10, 0x1000, 0), layout(0x20000, 0, 0), layout(0x20000, 0x1000, 1 << 40)]
         {
             assert!(memory.with(bad, fd.as_fd()).is_err(), "{bad:?}");

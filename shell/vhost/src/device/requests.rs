@@ -328,17 +328,22 @@ impl Requests {
         self.set_memory(GuestMemory::map(&layouts?, &message.fds)?)
     }
 
+    /// Adds a region. QEMU until 8.0 sends each region once for each queue pair, so a region that is there already is accepted.
     fn add_region(&mut self, message: &Message) -> Result<(), Refusal> {
         let layout = RegionLayout::read(message.payload(), 8)?;
         let fd = message.fds.first().ok_or(Refusal::FileDescriptor)?;
-        let memory = self.memory.as_deref().unwrap_or(&GuestMemory::default()).with(layout, fd.as_fd())?;
-        self.set_memory(memory)
+        let before = self.memory.clone().unwrap_or_default();
+        if before.has(layout, fd.as_fd())? {
+            return Ok(());
+        }
+        self.set_memory(before.with(layout, fd.as_fd())?)
     }
 
+    /// Removes a region. For the same reason as in [`Requests::add_region`] it may be removed already.
     fn remove_region(&mut self, message: &Message) -> Result<(), Refusal> {
         let layout = RegionLayout::read(message.payload(), 8)?;
-        let memory = self.memory.as_deref().unwrap_or(&GuestMemory::default()).without(layout)?;
-        self.set_memory(memory)
+        let rest = self.memory.as_ref().and_then(|memory| memory.without(layout));
+        rest.map_or(Ok(()), |memory| self.set_memory(memory))
     }
 
     fn set_addresses(&mut self, fields: Fields<'_>) -> Result<(), Refusal> {
