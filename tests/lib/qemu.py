@@ -1,4 +1,4 @@
-"""A Linux guest in QEMU on vhost-user ports, controlled through a shell on its serial line.
+"""A Linux guest in QEMU on vhost-user ports, controlled through a shell on its serial line, and by QMP.
 
 Kernel and modules are those of Debian's cloud kernel, unpacked (not installed) below target/guest; the rest of its
 file system is busybox, iperf3 and other programs of this machine. QEMU emulates the CPU (TCG), so KVM is not needed.
@@ -8,6 +8,8 @@ if KVM is not used, and crashes with a null pointer: vhost-user devices disable 
 that. Without MSI-X QEMU drives an interrupt pin itself. The guest's memory must be shared. `no_timer_check` is
 needed, because Linux would wait for a timer that is late under TCG.
 """
+import copy
+import functools
 import glob
 import os
 import platform
@@ -15,7 +17,7 @@ import re
 import subprocess
 import threading
 
-from lib import lab, own_network
+from lib import lab, own_network, qmp
 
 FOLDER = os.path.join(lab.ROOT, "target", "guest")
 MODULES = ("virtio/virtio_ring", "virtio/virtio", "virtio/virtio_pci_modern_dev", "virtio/virtio_pci_legacy_dev",
@@ -26,7 +28,7 @@ mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev
 ip link set lo up
 for module in %s; do insmod /modules/$module.ko; done
-exec sh < /dev/console > /dev/console 2>&1
+sh < /dev/console > /dev/console 2>&1
 """
 APPLETS = ("sh", "mount", "ip", "ping", "insmod", "cat", "echo", "sleep", "stty", "ifconfig")
 
@@ -89,47 +91,74 @@ def file_system(image, folder, programs, more_modules):
 class Guest:
     """A booted guest whose network devices (eth0, eth1 and so on) are the vhost-user servers at `sockets`.
 
-    `programs`: of this machine, with their libraries; `modules`: of its kernel, loaded in this order. `iommu`: the devices are behind
-    an Intel IOMMU, which the guest's kernel uses with these arguments.
+    `programs`: of this machine, with their libraries; `modules`: of its kernel, loaded in this order. `slots`: how many memory modules can
+    be plugged. `queues`: of each network device, whose rings are `packed` or split. Guests of one network differ by `number`. `iommu`: the
+    devices are behind an Intel IOMMU, which the guest's kernel uses with these arguments.
     """
 
-    def __init__(self, *sockets, folder, programs=(), modules=(), megabytes=192, iommu=None):
+    def __init__(self, *sockets, folder, programs=(), modules=(), megabytes=192, slots=0, queues=1, packed=False, number=0, wait=True, iommu=None):
         if platform.machine() != "x86_64":
             raise lab.Skip("needs an x86_64 machine")
         qemu = lab.need("qemu-system-x86_64")
         lab.need("busybox")
         image = kernel()
-        self.turn, self.text = 0, ""
+        self.folder, self.queues, self.packed, self.number = folder, queues, packed, number
         memory = "%dM" % megabytes
+        self.has_iommu = iommu is not None
         machine, append = "pc", "console=ttyS0 quiet panic=-1 no_timer_check"
-        if iommu is not None:
+        if self.has_iommu:
             machine, append = "q35,kernel-irqchip=split", append + " intel_iommu=on " + iommu
-        argv = [qemu, "-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", memory,
-                "-object", "memory-backend-memfd,id=memory,size=%s,share=on" % memory, "-machine", machine + ",memory-backend=memory",
-                "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio", "-no-reboot",
-                "-kernel", image, "-initrd", file_system(image, folder, programs, modules),
-                "-append", append]
-        if iommu is not None:
-            argv += ["-device", "intel-iommu,intremap=on,device-iotlb=on"]
+        self.hardware = [
+            qemu, "-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", memory + (",slots=%d,maxmem=2G" % slots if slots else ""),
+            "-object", "memory-backend-memfd,id=memory,size=%s,share=on" % memory, "-machine", machine + ",memory-backend=memory",
+            "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio", "-no-reboot",
+            "-kernel", image, "-initrd", file_system(image, folder, programs, modules),
+            "-append", append]
+        if self.has_iommu:
+            self.hardware += ["-device", "intel-iommu,intremap=on,device-iotlb=on"]
+        self.start(sockets)
+        if wait:
+            self.wait_for_shell()
+
+    def start(self, sockets, *options):
+        """Starts QEMU, at first or after it has ended; the guest has not booted when this returns."""
+        self.turn, self.text = 0, ""
+        self.__dict__.pop("qmp", None)
+        self.control = "%s/%s" % (self.folder, lab.unique("qmp"))
+        argv = [*self.hardware, "-qmp", "unix:%s,server=on,wait=off" % self.control, *options]
         for number, path in enumerate(sockets):
-            options = ""
-            if iommu is not None:
+            place = ""
+            if self.has_iommu:
                 # Only behind a port has the device ATS, without which QEMU does not pass on all invalidations.
                 argv += ["-device", "pcie-root-port,id=slot%d,chassis=%d" % (number, number)]
-                options = ",bus=slot%d,iommu_platform=on,ats=on,disable-legacy=on" % number
+                place = ",bus=slot%d,iommu_platform=on,ats=on,disable-legacy=on" % number
             argv += ["-chardev", "socket,id=port%d,path=%s,server=on,wait=off" % (number, path),
-                     "-netdev", "type=vhost-user,id=net%d,chardev=port%d,queues=1" % (number, number),
-                     "-device", "virtio-net-pci,netdev=net%d,romfile=,vectors=0,mac=52:54:00:00:00:%02x%s" % (number, number + 1, options)]
+                     "-netdev", "type=vhost-user,id=net%d,chardev=port%d,queues=%d" % (number, number, self.queues),
+                     "-device", "virtio-net-pci,netdev=net%d,romfile=,vectors=0,mac=52:54:00:00:%02x:%02x%s%s%s" % (
+                         number, self.number, number + 1, ",mq=on" if self.queues > 1 else "", ",packed=on" if self.packed else "", place)]
         self.process = lab.spawn(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        threading.Thread(target=self.read, daemon=True).start()
+        threading.Thread(target=self.read, args=[self.process.stdout], daemon=True).start()
+
+    def another(self, *sockets):
+        """A QEMU with the same hardware on these sockets. It waits until this guest is migrated to it."""
+        other = copy.copy(self)
+        other.start(sockets, "-incoming", "defer")
+        return other
+
+    @functools.cached_property
+    def qmp(self):
+        return qmp.Qmp(self.control)
+
+    def wait_for_shell(self):
+        """Waits until the guest has booted."""
         lab.wait_until(lambda: "# " in self.text or self.process.poll() is not None, "the guest's shell", 90)
         self.do("stty -echo")
 
     def set_address(self, device, address):
         self.do("ip address add %s dev %s && ip link set %s up" % (address, device, device))
 
-    def read(self):
-        while chunk := os.read(self.process.stdout.fileno(), 65536):
+    def read(self, output):
+        while chunk := os.read(output.fileno(), 65536):
             self.text += chunk.decode(errors="replace")
 
     def run(self, command, seconds=60):
@@ -147,6 +176,10 @@ class Guest:
             return int(answer[1]), self.text[start:answer.start()]
         except (AssertionError, TypeError):
             raise AssertionError("the guest did not do '%s':\n%s" % (command, self.text[-2000:])) from None
+
+    def begin(self, command):
+        """Starts a command in the background, as a child of the first process: the shell would end when a child of its own ends."""
+        self.do("( (%s) & )" % command)
 
     def do(self, command, seconds=60):
         status, text = self.run(command, seconds)

@@ -1,4 +1,4 @@
-"""A ping flood between two namespaces through two ports, and its result."""
+"""Pings through a switch, and what is missing of their replies."""
 import re
 import signal
 import subprocess
@@ -40,3 +40,32 @@ class Traffic:
     def lost(self):
         """Ends the flood; returns the number of missing replies."""
         return end(self.ping)
+
+
+class Pings:
+    """A ping every 10 ms, for at most ten minutes: later its numbers repeat. The replies are recorded in a file in `folder`."""
+
+    EVERY = 0.01
+
+    def __init__(self, network, address, folder):
+        self.network, self.path = network, "%s/%s" % (folder, lab.unique("ping"))
+        with open(self.path, "w") as file:
+            self.process = network.spawn("ping", "-D", "-i", str(self.EVERY), address, stdout=file)
+
+    def wait_for(self, replies):
+        """Waits until the network has received this many more packets."""
+        wanted = self.network.received() + replies
+        lab.wait_until(lambda: self.network.received() >= wanted, "%d replies" % replies, 20)
+
+    def end(self):
+        """Ends the ping. Returns how many requests have no reply, though a later one has; how many replies came twice; and the longest time
+        without a reply in seconds, beyond the time between two requests."""
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(10 * lab.PATIENCE)
+        with open(self.path) as file:
+            replies = re.findall(r"^\[([\d.]+)\] .*icmp_seq=(\d+) ", file.read(), re.M)
+        assert len(replies) > 10, replies
+        times, numbers = [float(when) for when, _ in replies], [int(number) for _, number in replies]
+        missing = max(numbers) - min(numbers) + 1 - len(set(numbers))
+        longest = max(after - before for before, after in zip(times, times[1:]))
+        return missing, len(numbers) - len(set(numbers)), longest - self.EVERY
