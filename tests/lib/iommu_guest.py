@@ -3,7 +3,6 @@
 The I/O virtual addresses of the guest's memory are its physical addresses plus `IOVA`. The front-end translates nothing
 by itself: `answer` answers the requests of the switch that have arrived.
 """
-import os
 import socket
 import struct
 import time
