@@ -14,7 +14,8 @@ from lib import lab
 
 # The bandwidth in bytes per second while the migration is held back. The guest writes 16 MB again and again.
 BANDWIDTH = 32 << 20
-WRITER = "while ! test -e /tmp/end; do for n in 0 2 4 6 8 10 12 14; do busybox dd if=/bin/busybox of=/tmp/written bs=1M seek=$n conv=notrunc 2> /tmp/dd; done; done"
+WRITER = ("while ! test -e /tmp/end; do for n in 0 2 4 6 8 10 12 14; do "
+          "busybox dd if=/bin/busybox of=/tmp/written bs=1M seek=$n conv=notrunc 2> /tmp/dd; done; done")
 
 # Sends data from standard input to a guest, and ends when all was acknowledged.
 SENDER = """

@@ -7,7 +7,7 @@ from lib.migration import Transfer
 from lib.vhost_user import by_both
 
 # The rates of TCP are not measured here; this one is reached on any machine.
-GIGABITS_MIN = 0.005
+GIGABITS_MIN = 0.0005
 PLUGGED = 256 << 20
 # The largest number of pings that may be lost, of more than a thousand. TCP fills the rings meanwhile: at a load of ten 13 were lost.
 LOST_MAX = 100
