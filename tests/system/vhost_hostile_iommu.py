@@ -73,7 +73,7 @@ def no_translation(bad):
 
 
 def unread_requests(bad):
-    """Each change makes the rings ask for other pages, and nobody reads the requests."""
+    """The switch requests missing pages again after each change of the IOTLB, and the front-end does not read the requests."""
     guest = IommuGuest(bad)
     guest.post()
     for n in range(200):

@@ -34,7 +34,7 @@ const IPV6_LEN_BEFORE_UDP: usize = wire::IPV6 - 4;
 const DESTINATION_PORT: u64 = 0xffff_0000_0000;
 
 /// The UDP source port of each frame of a batch.
-pub type SourcePorts = [u16; 64];
+pub type BatchSourcePorts = [u16; 64];
 
 /// A header of which only lengths, the UDP source port and checksums depend on the packet. Clones share its memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,7 +151,7 @@ impl FastPush {
     /// Adds the header to at most 64 frames; `ports`: the source port of each. Returns a bit mask of the frames to which
     /// [`push_on`](Self::push_on) cannot add it.
     #[inline(always)]
-    pub fn push_on_all(&self, frames: &mut [Frame], ports: &SourcePorts) -> u64 {
+    pub fn push_on_all(&self, frames: &mut [Frame], ports: &BatchSourcePorts) -> u64 {
         // The form is matched once, and each loop is compiled for its form.
         match &self.0 {
             Form::Ipv4(block) => each(frames, ports, |_, frame, port| block.push_on(frame, port)),
@@ -165,7 +165,7 @@ impl FastPush {
     pub fn push_on_each<'p>(
         frames: &mut [Frame],
         header: impl Fn(usize) -> Option<&'p FastPush>,
-        ports: &SourcePorts,
+        ports: &BatchSourcePorts,
     ) -> u64 {
         each(frames, ports, |i, frame, port| header(i)?.push_on(frame, port))
     }
@@ -257,7 +257,7 @@ fn write<const N: usize>(
 #[inline(always)]
 fn each(
     frames: &mut [Frame],
-    ports: &SourcePorts,
+    ports: &BatchSourcePorts,
     push: impl Fn(usize, &mut Frame, u16) -> Option<()>,
 ) -> u64 {
     let (mut i, mut failed) = (0, 0);

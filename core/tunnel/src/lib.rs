@@ -22,7 +22,7 @@ mod wire;
 pub use build::{BuildError, BuiltHeader, FlowLabel, HeaderConfig, Request, build};
 pub use checks::ChecksumCounts;
 pub use fast_pop::{FastChecksumCounts, FastGeneve, FastPop, FastVxlan, HeaderLengths};
-pub use fast_push::{FastPush, SourcePorts, add_to_id};
+pub use fast_push::{BatchSourcePorts, FastPush, add_to_id};
 pub use kind::Kind;
 pub use pop::{pop, pop_counted};
 pub use popped::{PopError, Popped};

@@ -121,7 +121,7 @@ pub(crate) fn erspan(mut r: ParserState<'_>) -> Result<Popped<'_>, PopError> {
 }
 
 /// Returns the length of a GTP-U header with its extension headers, which 5G uses for each packet (3GPP TS 29.281, 5.1 and 5.2).
-/// Open vSwitch refuses the packets of headers with extension headers.
+/// Open vSwitch does not skip extension headers.
 fn gtpu_len(data: &[u8], flags: u8) -> Result<usize, PopError> {
     if flags & (gtpu_bit::E | gtpu_bit::S | gtpu_bit::PN) == 0 {
         return Ok(wire::GTPU);

@@ -315,6 +315,15 @@ fn fast_path_reads_as_pop_does() {
     }
 }
 
+/// Sets total length and checksum of the IPv4 header of a frame without tags and options.
+fn finish_ipv4(frame: &mut [u8]) {
+    let total = (frame.len() - 14) as u16;
+    frame[16..18].copy_from_slice(&total.to_be_bytes());
+    frame[24..26].fill(0);
+    let sum = packet::checksum::checksum(&frame[14..34]);
+    frame[24..26].copy_from_slice(&sum.to_be_bytes());
+}
+
 #[test]
 fn extension_headers_of_gtp_u_are_skipped() {
     // A PDU session container (type 0x85, one word), then one of two words.
@@ -328,12 +337,9 @@ fn extension_headers_of_gtp_u_are_skipped() {
         let mut packet = pushed(&built, &[&[0x45; 1], &FRAME[..]].concat(), &PerPacket::default());
         packet.splice(MESSAGE + 11..MESSAGE + 12, optional.iter().copied());
         packet[MESSAGE] = 0x30 | flags;
-        let total = (packet.len() - 14) as u16;
-        packet[16..18].copy_from_slice(&total.to_be_bytes());
-        packet[38..40].copy_from_slice(&(total - 20).to_be_bytes());
-        packet[24..26].fill(0);
-        let sum = packet::checksum::checksum(&packet[14..34]);
-        packet[24..26].copy_from_slice(&sum.to_be_bytes());
+        let udp_len = (packet.len() - 14 - 20) as u16;
+        packet[38..40].copy_from_slice(&udp_len.to_be_bytes());
+        finish_ipv4(&mut packet);
         packet
     };
     let header = |packet: &[u8]| pop(Kind::Gtpu, packet).map(|popped| popped.header - MESSAGE);
@@ -361,13 +367,9 @@ proptest! {
             place.copy_from_slice(start);
         }
         if !v6 && frame.len() >= 34 {
-            let total = (frame.len() - 14) as u16;
-            frame[16..18].copy_from_slice(&total.to_be_bytes());
             frame[20..22].fill(0);
             frame[23] = if kind.is_udp() { 17 } else { 47 };
-            frame[24..26].fill(0);
-            let sum = packet::checksum::checksum(&frame[14..34]);
-            frame[24..26].copy_from_slice(&sum.to_be_bytes());
+            finish_ipv4(&mut frame);
         }
         if let Some(popped) = pop_fast(kind, &frame) {
             prop_assert_eq!(pop(kind, &frame), Ok(popped));

@@ -18,8 +18,8 @@ use cpu::{Level, Stage};
 use dpif::DropReason;
 use flow::{Tlv, Tunnel};
 use tunnel::{
-    ChecksumCounts, FastChecksumCounts, FastGeneve, FastPop, FastPush, FastVxlan, HeaderLengths, Kind,
-    PerPacket, Popped, SourcePorts,
+    BatchSourcePorts, ChecksumCounts, FastChecksumCounts, FastGeneve, FastPop, FastPush, FastVxlan,
+    HeaderLengths, Kind, PerPacket, Popped,
 };
 
 /// How many packets ahead a frame's second cache line is prefetched, which contains the inner headers.
@@ -107,7 +107,7 @@ impl Stage for PushPrograms<'_, '_> {
 
 /// Computes the UDP source port of each frame. `own`: metadata of the frames.
 #[inline(always)]
-fn source_ports(engine: &Engine, frames: &[Frame], own: &[Meta]) -> SourcePorts {
+fn source_ports(engine: &Engine, frames: &[Frame], own: &[Meta]) -> BatchSourcePorts {
     let range = engine.view.ports.tunnels.source_ports();
     let mut ports = [0; BATCH];
     for (i, (frame, port)) in frames.iter().zip(&mut ports).enumerate() {

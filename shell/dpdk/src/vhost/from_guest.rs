@@ -142,8 +142,8 @@ fn set_offload(frame: &mut Frame, flags: u64, size: u16) -> Option<()> {
     let layout = segment::layout(bytes)?;
     let start = u16::try_from(layout.l4).ok()?;
     let kind = layout.kind()?;
-    let gso = match kind {
-        _ if flags & SEGMENTED == 0 => None,
+    let gso = match flags & SEGMENTED {
+        0 => None,
         _ if !kind.is_tcp() => return None,
         _ => Some(Gso { kind, size, ecn: *bytes.get(layout.l4 + TCP_FLAGS)? & CWR != 0 }),
     };

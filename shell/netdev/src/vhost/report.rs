@@ -4,7 +4,7 @@ use super::counters::{CLASSES, Totals};
 use crate::device::TxOffloads;
 use crate::stats::Stats;
 use std::collections::BTreeMap;
-use vhost::Guest;
+use vhost::{Guest, feature};
 
 /// Names of the size classes of the complete port, which counts the first two classes together.
 const SIZES: [&str; CLASSES - 1] =
@@ -23,15 +23,14 @@ const QUEUE_SIZES: [&str; CLASSES] = [
 
 /// Offloads that the switch may leave to the guest, by the guest's features (virtio 1.1, 5.1.3).
 pub(super) fn tx_offloads(guest: Option<&Guest>) -> TxOffloads {
-    const GUEST_CSUM: u64 = 1 << 1;
-    const GUEST_TSO: u64 = 1 << 7 | 1 << 8;
+    const SEGMENTATION: u64 = feature::GUEST_CSUM | feature::GUEST_TSO4 | feature::GUEST_TSO6;
     let features = guest.map_or(0, |guest| guest.features);
     let has = |bits| features & bits == bits;
     TxOffloads {
         ip_checksum: false,
-        checksum: has(GUEST_CSUM),
+        checksum: has(feature::GUEST_CSUM),
         sctp_checksum: false,
-        segmentation: has(GUEST_CSUM | GUEST_TSO),
+        segmentation: has(SEGMENTATION),
     }
 }
 
@@ -137,9 +136,9 @@ mod tests {
             "features=0x0000000150448000 mode=client n_rxq=1 n_txq=1 num_of_vrings=2 numa=0 socket=/s \
              status=connected vring_0_size=256 vring_1_size=256"
         );
-        let work = |features| tx_offloads(Some(&Guest { features, ..guest.clone() }));
+        let offloads = |features| tx_offloads(Some(&Guest { features, ..guest.clone() }));
         assert_eq!(tx_offloads(None), TxOffloads::default());
-        assert!(work(2).checksum && !work(0x82).segmentation && work(0x182).segmentation);
+        assert!(offloads(2).checksum && !offloads(0x82).segmentation && offloads(0x182).segmentation);
         let none = status(false, None, None, 1);
         assert_eq!(none.get("status").map(String::as_str), Some("disconnected"));
         assert_eq!(none.get("mode").map(String::as_str), Some("server"));

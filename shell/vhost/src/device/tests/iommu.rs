@@ -405,7 +405,7 @@ fn endless_misses_cost_a_bounded_number_of_messages() {
         assert!(receive(&mut source, &mut pool).is_empty() && unsent(&mut sender, &[&[0; 60]]) == 1);
     }
     assert_eq!(guest.requests(), []);
-    // Each change lets the rings look again; nobody reads the requests.
+    // After each change of the IOTLB the rings request their missing pages again. The front-end does not read these requests.
     for n in 0..5000 {
         guest.update(0xff000, PAGE, [READ, BOTH][n % 2]);
         guest.front.write(BUFFERS, &[0]);
