@@ -208,7 +208,8 @@ fn commit_ports(flow: &Flow, base: &mut Flow, mask: &Flow, out: &mut Vec<DpActio
     }
 }
 
-/// Commits type and code of an ICMP header. Both are written together, so both are added to the mask.
+/// Commits type and code of an ICMP header. Both are written together, so the mask gets both: 8 bits each, also if an action for
+/// ports has set all 16.
 fn commit_icmp(flow: &Flow, base: &mut Flow, mask: &mut Flow, out: &mut Vec<DpAction>) -> SlowReason {
     let set: fn(Masked<IcmpKey>) -> SetField = match (flow.dl_type, flow.nw_proto) {
         (0x0800, 1) => SetField::Icmp,
@@ -222,8 +223,7 @@ fn commit_icmp(flow: &Flow, base: &mut Flow, mask: &mut Flow, out: &mut Vec<DpAc
     let all = IcmpKey { icmp_type: Bits::ALL, code: Bits::ALL };
     out.push(DpAction::Set(set(Masked::new(key(flow), all))));
     (base.tp_src, base.tp_dst) = (flow.tp_src, flow.tp_dst);
-    mask.tp_src |= 0xff;
-    mask.tp_dst |= 0xff;
+    (mask.tp_src, mask.tp_dst) = (0xff, 0xff);
     SlowReason::ACTION
 }
 

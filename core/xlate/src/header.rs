@@ -114,7 +114,7 @@ fn clear_l3(flow: &mut Flow) {
     *flow = keep_metadata(Flow { dl_dst, dl_src, vlans, mpls_lse, ..Flow::ZERO }, flow);
 }
 
-/// A flow with the packet fields of `packet` and the metadata of `kept`, including the packet type.
+/// A flow with the packet fields of `packet` and the metadata of `kept`, including the packet type and the tunnel's options.
 pub fn keep_metadata(packet: Flow, kept: &Flow) -> Flow {
     Flow {
         tunnel: kept.tunnel,
@@ -132,6 +132,8 @@ pub fn keep_metadata(packet: Flow, kept: &Flow) -> Flow {
         ct_label: kept.ct_label,
         packet_type: kept.packet_type,
         actset_output: kept.actset_output,
+        tlv: kept.tlv,
+        layout: kept.layout,
         ..packet
     }
 }
@@ -139,6 +141,7 @@ pub fn keep_metadata(packet: Flow, kept: &Flow) -> Flow {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flow::Tlv;
 
     #[test]
     fn tags_push_and_pop() {
@@ -157,9 +160,11 @@ mod tests {
 
     #[test]
     fn labels_push_and_pop() {
-        let mut f = Flow { dl_type: 0x0800, nw_ttl: 7, nw_proto: 6, ..Flow::ZERO };
+        let tlv = Tlv { present: 1, ..Tlv::NONE };
+        let mut f = Flow { dl_type: 0x0800, nw_ttl: 7, nw_proto: 6, tlv, ..Flow::ZERO };
         push_mpls(&mut f, 0, 0x8847, None, true);
         assert_eq!((f.mpls_lse[0], f.nw_proto, mpls_count(&f, None)), (0x107, 0, 1));
+        assert_eq!(f.tlv.present, 1, "the tunnel's options stay");
         push_mpls(&mut f, 1, 0x8847, None, true);
         assert_eq!(mpls_count(&f, None), 2);
         assert!(pop_mpls(&mut f, 2, 0x8847, None) && pop_mpls(&mut f, 1, 0x0800, None));

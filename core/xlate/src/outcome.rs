@@ -329,6 +329,9 @@ pub struct Output {
     pub mask: Flow,
     /// The IPv4 destination was consulted, but is left out of `mask`, because `ofproto/trace` does not show it.
     pub unshown_nw_dst: bool,
+    /// A bit for each tunnel option field that a tunnel header got from the received packet. They are left out of `mask`, because
+    /// `ofproto/trace` does not show them.
+    pub kept_options: u64,
     /// The flow at the end of the pipeline, with its OpenFlow port.
     pub flow: Flow,
     /// The flow at the start of the pipeline.
@@ -450,6 +453,7 @@ impl Output {
             actions: Vec::new(),
             mask: Flow::ZERO,
             unshown_nw_dst: false,
+            kept_options: 0,
             flow: initial,
             initial,
             effects: Vec::new(),

@@ -10,7 +10,7 @@ use crate::snapshot::{Bridge, Port, Snapshot};
 use crate::walk::Walk;
 use bridge::tunnel::{self, Choice, Inherit, TunnelConfig};
 use dpif::{DpAction, SetField, SetTunnel};
-use flow::tlv::{Layout, OPTIONS_MAX};
+use flow::tlv::{FIELD_BYTES_MAX, Layout, OPTIONS_MAX, TlvValue};
 use flow::{Flow, Tlv, Tunnel};
 use units::{OfPort, PortNo};
 
@@ -49,15 +49,23 @@ impl Bridge {
         }
     }
 
-    /// Converts a mask of tunnel option fields to a mask of the datapath flow's options. The mask of a packet without options
-    /// is empty unless some field was consulted.
-    pub fn options_mask(&self, datapath_flow: &Flow, mask: &Flow) -> Tlv {
+    /// Converts a mask of tunnel option fields to a mask of the datapath flow's options. `kept`: a bit for each field that was sent
+    /// as received ([`Output::kept_options`]), which is matched too. The mask of a packet without options is empty unless some
+    /// field was consulted or sent.
+    pub fn options_mask(&self, datapath_flow: &Flow, mask: &Flow, kept: u64) -> Tlv {
         let options = datapath_flow.tlv.present != 0;
-        let tunnelled = tunnel::is_tunnelled(&datapath_flow.tunnel);
-        match tunnelled && (options || mask.tlv.present != 0) {
-            true => self.tables.tlv().to_options_mask(&datapath_flow.tlv, mask),
-            false => Tlv::NONE,
+        if !tunnel::is_tunnelled(&datapath_flow.tunnel) || !options && mask.tlv.present == 0 && kept == 0 {
+            return Tlv::NONE;
         }
+        let table = self.tables.tlv();
+        if kept == 0 {
+            return table.to_options_mask(&datapath_flow.tlv, mask);
+        }
+        let mut mask = Flow { layout: *table.layout(), ..*mask };
+        for index in (0..u64::BITS as usize).filter(|index| kept & 1 << index != 0) {
+            mask.set_tlv(index, &TlvValue::ones(FIELD_BYTES_MAX));
+        }
+        table.to_options_mask(&datapath_flow.tlv, &mask)
     }
 }
 
@@ -151,10 +159,24 @@ impl Walk<'_> {
     }
 
     /// The options of the outer header; none if they are too long.
-    fn options_for(&self, config: &TunnelConfig) -> Vec<u8> {
+    fn options_for(&mut self, config: &TunnelConfig) -> Vec<u8> {
+        if config.kind == "geneve" && tunnel::is_tunnelled(&self.out.initial.tunnel) {
+            self.keep_options();
+        }
         let has_options = config.kind == "geneve" && self.flow.tlv.present != 0;
         let all = if has_options { self.bridge.tables.tlv().to_options(&self.flow) } else { Vec::new() };
         if all.len() <= OPTIONS_MAX { all } else { Vec::new() }
+    }
+
+    /// Notes the option fields of the received packet that no action has changed. The outer header contains their values, so a
+    /// megaflow must match them, also that a field is missing.
+    fn keep_options(&mut self) {
+        let (initial, flow) = (&self.out.initial, &self.flow);
+        let is_kept = |index: &usize| {
+            initial.has_tlv(*index) == flow.has_tlv(*index) && *initial.tlv(*index) == *flow.tlv(*index)
+        };
+        let kept = self.bridge.tables.tlv().iter().map(|(index, _)| index).filter(is_kept);
+        self.out.kept_options |= kept.fold(0, |bits, index| bits | 1 << index);
     }
 
     /// Sets the tunnel fields of the flow that the port's configuration determines.

@@ -4,7 +4,7 @@ use crate::BridgeId;
 use flow::flow::frag;
 use flow::{Flow, Mac, Vlan};
 use router::Router;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use units::{OfPort, PortNo};
@@ -121,6 +121,8 @@ struct Group {
     endpoints: HashSet<TunnelEndpoint>,
     /// The tunnel's datapath port by endpoint and UDP destination port.
     ports: HashMap<(TunnelEndpoint, u16), PortNo>,
+    /// The UDP destination ports of all endpoints.
+    tp_dsts: BTreeSet<u16>,
 }
 
 /// All local tunnel endpoints. A look-up compares the Ethernet address, then IP address and protocol, then the UDP port, so
@@ -163,6 +165,7 @@ impl TunnelEndpoints {
         let group = &mut self.groups[at].1;
         group.macs.insert(endpoint.mac);
         group.endpoints.insert(endpoint);
+        group.tp_dsts.insert(listener.tp_dst);
         // If two tunnels receive at the same address and port, the first listener gets the packets.
         group.ports.entry((endpoint, listener.tp_dst)).or_insert(listener.number);
     }
@@ -187,7 +190,7 @@ impl TunnelEndpoints {
                 let mut mask = Flow::ZERO;
                 shape.unwildcard_ethernet(&mut mask);
                 shape.unwildcard_ip(&mut mask);
-                shape.unwildcard_ports(&mut mask);
+                mask.tp_dst = if shape.ports { u16::MAX } else { 0 };
                 mask.nw_frag = frag::ANY | frag::LATER;
                 out.push((listener, endpoint.flow(*tp_dst), mask));
             }
@@ -213,9 +216,12 @@ impl TunnelEndpoints {
             if flow.nw_frag != 0 || !group.endpoints.contains(&endpoint) {
                 return None;
             }
-            shape.unwildcard_ports(mask);
             let port = if shape.ports { flow.tp_dst } else { 0 };
-            group.ports.get(&(endpoint, port)).copied()
+            let found = group.ports.get(&(endpoint, port)).copied();
+            if shape.ports {
+                mask.tp_dst |= if found.is_some() { u16::MAX } else { group.mask_of_other_port(port) };
+            }
+            found
         })
     }
 }
@@ -237,11 +243,16 @@ impl Shape {
             false => mask.ipv6_dst = [0xff; 16],
         }
     }
+}
 
-    fn unwildcard_ports(self, mask: &mut Flow) {
-        if self.ports {
-            mask.tp_dst = u16::MAX;
-        }
+impl Group {
+    /// The leading bits of a UDP port that distinguish it from the ports of all endpoints. So sixteen megaflows are enough for
+    /// all packets to other ports of the host. If another endpoint has this port, all bits.
+    fn mask_of_other_port(&self, port: u16) -> u16 {
+        let near = [self.tp_dsts.range(..=port).next_back(), self.tp_dsts.range(port..).next()];
+        let common = near.into_iter().flatten().map(|other| (other ^ port).leading_zeros()).max();
+        let bits = common.map_or(0, |bits| (bits + 1).min(u16::BITS));
+        u16::MAX.checked_shl(u16::BITS - bits).unwrap_or(0)
     }
 }
 
@@ -276,13 +287,18 @@ mod tests {
         let ask = |flow: Flow| {
             let mut mask = Flow::ZERO;
             let found = endpoints.lookup(&flow, &mut mask).map(|n| n.0);
-            (found, mask.dl_dst == Mac::BROADCAST, mask.nw_proto != 0, mask.tp_dst != 0)
+            (found, mask.dl_dst == Mac::BROADCAST, mask.nw_proto != 0, mask.tp_dst)
         };
-        assert_eq!(ask(vxlan), (Some(4789), true, true, true));
-        assert_eq!(ask(Flow { nw_proto: 47, tp_dst: 9, ..vxlan }), (Some(3), true, true, false));
-        assert_eq!(ask(Flow { dl_dst: Mac([2; 6]), ..vxlan }), (None, true, false, false));
-        assert_eq!(ask(Flow { nw_dst: 1, ..vxlan }), (None, true, true, false));
-        assert_eq!(ask(Flow { tp_dst: 9, ..vxlan }), (None, true, true, true));
+        assert_eq!(ask(vxlan), (Some(4789), true, true, 0xffff));
+        assert_eq!(ask(Flow { nw_proto: 47, tp_dst: 9, ..vxlan }), (Some(3), true, true, 0));
+        assert_eq!(ask(Flow { dl_dst: Mac([2; 6]), ..vxlan }), (None, true, false, 0));
+        assert_eq!(ask(Flow { nw_dst: 1, ..vxlan }), (None, true, true, 0));
+        // 4789 is 0x12b5.
+        assert_eq!(ask(Flow { tp_dst: 9, ..vxlan }), (None, true, true, 0xf000));
+        assert_eq!(ask(Flow { tp_dst: 0x8000, ..vxlan }), (None, true, true, 0x8000));
+        assert_eq!(ask(Flow { tp_dst: 4788, ..vxlan }), (None, true, true, 0xffff));
+        let other_host = Flow { nw_dst: 0x0101_0259, ..vxlan };
+        assert_eq!(ask(other_host), (None, true, true, 0));
         assert_eq!(ask(Flow { nw_frag: 1, ..vxlan }).0, None);
         assert_eq!(endpoints.flows().len(), 2);
     }

@@ -71,7 +71,7 @@ fn options_are_matched_and_the_megaflow_says_which_bits() {
     let flow = tunnelled(&[&B[..], &A].concat());
     let o = received(&s, &flow);
     assert_eq!(outputs(&o), [2]);
-    let mask = s.bridge(BR0).unwrap().options_mask(&flow, &o.mask);
+    let mask = s.bridge(BR0).unwrap().options_mask(&flow, &o.mask, o.kept_options);
     assert_eq!(mask.present, u64::MAX);
     let header = [0xff, 0xff, 0xff, 0x1f];
     assert_eq!(mask.data[..20], [&header[..], &[0; 8], &header, &[0, 0, 0, 0xf]].concat());
@@ -80,7 +80,28 @@ fn options_are_matched_and_the_megaflow_says_which_bits() {
     // Packets without options are distinguished from packets with options.
     let none = tunnelled(&[]);
     let o = received(&s, &none);
-    assert_eq!(s.bridge(BR0).unwrap().options_mask(&none, &o.mask).present, u64::MAX);
+    assert_eq!(s.bridge(BR0).unwrap().options_mask(&none, &o.mask, o.kept_options).present, u64::MAX);
+}
+
+#[test]
+fn options_that_are_sent_as_received_are_matched() {
+    let mask = |actions: &str, options: &[u8]| {
+        let mut b = bridge();
+        with(&mut b, 0, "in_port=1", actions);
+        let s = snapshot(b);
+        let flow = tunnelled(options);
+        let o = received(&s, &flow);
+        s.bridge(BR0).unwrap().options_mask(&flow, &o.mask, o.kept_options)
+    };
+    let sent = mask("in_port", &A);
+    assert_eq!(
+        (sent.present, &sent.data[..8]),
+        (u64::MAX, &[0xff, 0xff, 0xff, 0x1f, 0xff, 0xff, 0xff, 0xff][..])
+    );
+    assert_eq!(mask("in_port", &[]).present, u64::MAX, "packets with options are sent otherwise");
+    assert_eq!(mask("2", &[]).present, 0);
+    let set = mask("set_field:0xc->tun_metadata0,in_port", &A);
+    assert_eq!(&set.data[4..8], [0; 4], "the received value is not sent");
 }
 
 #[test]

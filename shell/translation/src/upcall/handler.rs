@@ -183,7 +183,9 @@ impl Handler {
             if self.command_settings.exact() { Box::new(Flow::ONES) } else { output.megaflow_mask() };
         mask.in_port = u32::MAX;
         mask.tlv = match published.snapshot.bridge(bridge) {
-            Some(bridge) if !self.command_settings.exact() => bridge.options_mask(key, &output.mask),
+            Some(bridge) if !self.command_settings.exact() => {
+                bridge.options_mask(key, &output.mask, output.kept_options)
+            }
             _ => mask.tlv,
         };
         mask.layout = flow::tlv::Layout::EMPTY;
