@@ -11,6 +11,7 @@ pub mod check;
 pub mod checksum;
 pub mod expected;
 pub mod groups;
+pub mod inner;
 pub mod kind;
 pub mod labels;
 pub mod minimise;

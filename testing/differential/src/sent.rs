@@ -43,7 +43,9 @@ pub fn compare_with_trace(trace: &str, packet: &Packet, frames: &[String]) -> Op
     let list = lists.join(",");
     let recorded = |ports: Vec<u32>| ports.into_iter().filter(|p| RECORDED.contains(p)).collect::<Vec<u32>>();
     let got = recorded(ports_of_frames(frames.iter().map(String::as_str)));
-    let is_uncertain = ["sample(", "check_pkt_len(", "ct("].iter().any(|a| list.contains(a));
+    // The trace does not show the pass after a recirculation that removes an NSH header in a nested list.
+    let continues = lists.len() == 1 && list.contains("recirc(");
+    let is_uncertain = continues || ["sample(", "check_pkt_len(", "ct("].iter().any(|a| list.contains(a));
     let wanted = recorded(ports(&list, None));
     let is_correct = match is_uncertain {
         true => got.iter().all(|p| wanted.contains(p)),

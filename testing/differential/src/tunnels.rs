@@ -14,10 +14,17 @@ pub const UNDERLAY: u16 = 9;
 /// The bridge of that port.
 pub const BRIDGE: &str = "br2";
 
-const HOST: [u8; 4] = [172, 31, 1, 1];
-const HOST_MAC: [u8; 6] = [0xaa, 0x55, 0xaa, 0x55, 0, 2];
+pub(crate) const HOST: [u8; 4] = [172, 31, 1, 1];
+pub(crate) const HOST_MAC: [u8; 6] = [0xaa, 0x55, 0xaa, 0x55, 0, 2];
 /// The last bytes of the addresses of the remote endpoints.
 const REMOTE_ENDPOINTS: std::ops::RangeInclusive<u8> = 91..=97;
+/// The UDP ports of VXLAN and Geneve.
+pub(crate) const VXLAN: u16 = 4789;
+pub(crate) const GENEVE: u16 = 6081;
+/// The UDP source port of received packets.
+pub(crate) const UDP_SOURCE: u16 = 40_001;
+/// The Geneve option of received packets: class 0xffff, type 0, four bytes.
+pub(crate) const OPTION: [u8; 8] = [0xff, 0xff, 0, 1, 0, 0, 0x12, 0x34];
 /// The keys of tunnels and of received packets.
 const KEYS: [u32; 4] = [5, 7, 9, 0x123];
 
@@ -59,11 +66,15 @@ pub fn configuration(pcap: &str) -> Vec<String> {
 }
 
 /// Returns whether a megaflow's key is that of packets in a tunnel for which there is no port. The ports of VXLAN and GRE accept
-/// any remote endpoint and key, that of Geneve over IPv4 only one of each.
+/// any remote endpoint and key, that of Geneve over IPv4 only one of each. No port accepts a packet without an Ethernet header.
 pub fn has_no_port(key: &str) -> bool {
-    let Some((_, tunnel)) = key.split_once("tunnel(").filter(|_| key.contains("in_port(6081)")) else {
+    let Some((_, tunnel)) = key.split_once("tunnel(") else { return false };
+    if key.contains("packet_type(ns=1,") {
+        return true;
+    }
+    if !key.contains("in_port(6081)") {
         return false;
-    };
+    }
     let field = |name: &str| tunnel.split([',', '(', ')']).find_map(|f| f.strip_prefix(name));
     let (id, end) = (field("tun_id="), field("src="));
     end.is_some() && (id, end) != (Some("0x5"), Some("172.31.1.92"))
@@ -138,8 +149,8 @@ fn with_tunnel_outputs(rng: &mut Rng, line: &str) -> String {
 pub fn encapsulated(rng: &mut Rng, inner: &[u8]) -> Vec<u8> {
     let key = rng.pick(&KEYS);
     let (protocol, payload) = match rng.below(3) {
-        0 => (17, udp(4789, &[&[8, 0, 0, 0], &(key << 8).to_be_bytes()[..], inner].concat())),
-        1 => (17, udp(6081, &[&geneve(rng, key)[..], inner].concat())),
+        0 => (17, udp(VXLAN, &[&[8, 0, 0, 0], &(key << 8).to_be_bytes()[..], inner].concat())),
+        1 => (17, udp(GENEVE, &[&geneve(rng, key)[..], inner].concat())),
         _ => (47, [&[0x20, 0, 0x65, 0x58], &key.to_be_bytes()[..], inner].concat()),
     };
     let mut ip = vec![0x45, rng.pick(&[0, 0, 2, 3, 0x48])];
@@ -152,10 +163,11 @@ pub fn encapsulated(rng: &mut Rng, inner: &[u8]) -> Vec<u8> {
     let to = if rng.chance(95) { HOST_MAC } else { mac(rng) };
     let mut frame = [&to[..], &[0xf8, 0xbc, 0x12, 0x44, 0x34, 0x91], &[8, 0], &ip, &payload].concat();
     match rng.below(20) {
-        // One bit of the outer headers is wrong.
+        // One bit of the outer headers is wrong. The version is not: if it becomes 6, the stock switch reads an IPv6 header that
+        // is not there.
         0 => {
             let at = rng.between(14, 49) as usize;
-            frame[at] ^= 1 << rng.below(8);
+            frame[at] ^= 1 << rng.below(if at == 14 { 4 } else { 8 });
         }
         1 => frame.truncate(rng.between(34, frame.len() as u64) as usize),
         _ => {}
@@ -165,7 +177,7 @@ pub fn encapsulated(rng: &mut Rng, inner: &[u8]) -> Vec<u8> {
 
 /// A Geneve header, with an option in half of the cases.
 fn geneve(rng: &mut Rng, key: u32) -> Vec<u8> {
-    let option: &[u8] = if rng.chance(50) { &[0xff, 0xff, 0, 1, 0, 0, 0x12, 0x34] } else { &[] };
+    let option: &[u8] = if rng.chance(50) { &OPTION } else { &[] };
     let mut header = vec![(option.len() / 4) as u8, 0, 0x65, 0x58];
     header.extend((key << 8).to_be_bytes());
     header.extend(option);
@@ -173,7 +185,7 @@ fn geneve(rng: &mut Rng, key: u32) -> Vec<u8> {
 }
 
 fn udp(to: u16, payload: &[u8]) -> Vec<u8> {
-    let mut out = 40_001_u16.to_be_bytes().to_vec();
+    let mut out = UDP_SOURCE.to_be_bytes().to_vec();
     out.extend(to.to_be_bytes());
     out.extend((8 + payload.len() as u16).to_be_bytes());
     out.extend([0, 0]);
@@ -203,6 +215,9 @@ mod tests {
         assert!(has_no_port(&key("172.31.1.92", 7)) && has_no_port(&key("172.31.1.95", 5)));
         assert!(!has_no_port(&key("172.31.1.92", 5)) && !has_no_port("in_port(6081)"));
         assert!(!has_no_port(&key("172.31.1.95", 5).replace("6081", "4789")));
+        let without_ethernet =
+            "in_port(10),packet_type(ns=1,id=0x6559),tunnel(tun_id=0x5,src=172.31.1.96,dst=172.31.1.1)";
+        assert!(has_no_port(without_ethernet) && !has_no_port("in_port(1),packet_type(ns=1,id=0x800)"));
         assert!(!has_no_port(&key("fd31:1::95", 5).replace(",src", ",ipv6_src")));
     }
 

@@ -10,6 +10,19 @@ pub fn is_expected(stock: &str, ours: &str) -> bool {
     stock.len() == ours.len() && stock.iter().zip(&ours).all(|(a, b)| a == b || writes_equal_bits(a, b))
 }
 
+/// Returns Sluice's text with the stock switch's line in place of each line that differs as expected, and only after this word.
+pub fn with_masks_of(stock: &str, ours: &str, word: &str) -> String {
+    let is_alike = |a: &str, b: &str| match (a.split_once(word), b.split_once(word)) {
+        (Some((a, stock_actions)), Some((b, our_actions))) => {
+            a == b && is_expected(stock_actions, our_actions)
+        }
+        _ => false,
+    };
+    let lines = ours.lines().map(|line| stock.lines().find(|other| is_alike(other, line)).unwrap_or(line));
+    let end = if ours.ends_with('\n') { "\n" } else { "" };
+    lines.collect::<Vec<_>>().join("\n") + end
+}
+
 fn writes_equal_bits(a: &str, b: &str) -> bool {
     let (Some((key, (value, mask))), Some((other, (theirs, their_mask)))) = (field(a), field(b)) else {
         return false;
@@ -41,6 +54,12 @@ mod tests {
         };
         assert!(is_expected(stock, &ours("0x2/0x3", 8)) && is_expected(stock, &ours("0x10/0xfc", 8)));
         assert!(!is_expected(stock, &ours("0x1/0x3", 8)) && !is_expected(stock, &ours("0x2/0x3", 9)));
+        let two =
+            |key: &str, tclass: &str| format!("a, actions:1\n{key}, actions:set(ipv6(tclass={tclass})),2\n");
+        let with = |ours: &str| with_masks_of(&two("tclass=2", "0x12"), ours, "actions:");
+        assert_eq!(with(&two("tclass=2", "0x10/0xfc")), two("tclass=2", "0x12"));
+        assert_eq!(with(&two("tclass=2/3", "0x10/0xfc")), two("tclass=2/3", "0x10/0xfc"));
+        assert_eq!(with(&two("tclass=2", "0x20/0xfc")), two("tclass=2", "0x20/0xfc"));
         assert!(!is_expected("set(ipv4(ttl=1))", "set(ipv4(ttl=1/0x3))"));
     }
 }

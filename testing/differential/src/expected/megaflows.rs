@@ -36,6 +36,37 @@ pub fn of_ports(stock: &str, ours: &str) -> String {
     ours.lines().filter(|line| !is_left_out(line)).collect::<Vec<_>>().join("\n")
 }
 
+/// Returns whether the stock switch has several megaflows of recirculated packets that differ only in the id, where Sluice has one,
+/// and all others are equal. It gives packets that came through different tunnels or ports separate ids. The first packet of each
+/// megaflow is not counted, so Sluice may count more packets.
+pub fn has_separate_ids(stock: &str, ours: &str) -> bool {
+    let mut counted: Vec<(Megaflow, u64)> = Vec::new();
+    let mut removed = 0;
+    for line in stock.lines() {
+        let m = Megaflow::of(line);
+        let same = counted
+            .iter_mut()
+            .find(|(o, _)| line.contains("recirc_id(<n>)") && (&o.key, &o.actions) == (&m.key, &m.actions));
+        match same {
+            Some((_, packets)) => {
+                *packets += m.packets() + 1;
+                removed += 1;
+            }
+            None => {
+                let packets = m.packets();
+                counted.push((m, packets));
+            }
+        }
+    }
+    let has_no_more = |line: &str| {
+        let m = Megaflow::of(line);
+        counted
+            .iter()
+            .any(|(o, packets)| (&o.key, &o.actions) == (&m.key, &m.actions) && m.packets() <= *packets)
+    };
+    removed > 0 && ours.lines().count() == counted.len() && ours.lines().all(has_no_more)
+}
+
 struct Megaflow {
     key: String,
     counters: String,
@@ -53,6 +84,10 @@ impl Megaflow {
         };
         let key: Vec<String> = key.split(',').map(masked).collect();
         Megaflow { key: key.join(","), counters: counters.to_owned(), actions: actions.to_owned() }
+    }
+
+    fn packets(&self) -> u64 {
+        self.counters.split(',').next().and_then(|packets| packets.trim().parse().ok()).unwrap_or(0)
     }
 
     /// Returns whether the megaflow may be that of `deletable` packets, or its mask may contain fields that its packets do not
@@ -149,6 +184,20 @@ mod tests {
         assert!(gone("eth(src=50:54:00:00:00:01,dst=50:54:00:00:00:02),in_port(3)") && gone("in_port(3)"));
         assert!(gone("encap(ipv4(dst=10.0.0.1)),eth(dst=50:54:00:00:00:02),in_port(3)"));
         assert!(!gone("eth(src=50:54:00:00:00:02,dst=50:54:00:00:00:01),in_port(3)") && !gone("in_port(4)"));
+    }
+
+    #[test]
+    fn recirculated_packets_may_have_separate_ids() {
+        let line = |packets: u64, port: u64| {
+            format!("in_port(1),recirc_id(<n>), packets:{packets}, bytes:0, actions:{port}")
+        };
+        let two = [line(0, 2), line(0, 2)].join("\n");
+        assert!(super::has_separate_ids(&two, &line(1, 2)));
+        assert!(!super::has_separate_ids(&two, &line(2, 2)));
+        assert!(!super::has_separate_ids(&two, &line(1, 3)));
+        assert!(!super::has_separate_ids(&line(1, 2), &line(1, 2)));
+        let first = two.replace("recirc_id(<n>)", "recirc_id(0)");
+        assert!(!super::has_separate_ids(&first, &line(1, 2).replace("<n>", "0")));
     }
 
     #[test]

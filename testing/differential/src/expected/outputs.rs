@@ -180,6 +180,11 @@ impl SentFrames<'_> {
             let line = if contexts { blanked(line, at + 10..at + 26) } else { line.to_owned() };
             if base { blanked(&blanked(&line, at + 2..at + 4), at + 6..at + 10) } else { line }
         };
+        // A frame in a tunnel is the last word of its line.
+        let blank = |line: &str| match line.rsplit_once(' ').filter(|(outer, _)| outer.contains(' ')) {
+            Some((outer, inner)) => format!("{outer} {}", blank(&format!("p {inner}"))),
+            None => blank(line),
+        };
         (contexts || base) && self.same(blank)
     }
 
