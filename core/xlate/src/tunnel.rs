@@ -50,7 +50,7 @@ impl Bridge {
     }
 
     /// Converts a mask of tunnel option fields to a mask of the datapath flow's options. `kept`: a bit for each field that was sent
-    /// as received ([`Output::kept_options`]), which is matched too. The mask of a packet without options is empty unless some
+    /// as received (`kept_options` of the output), which is matched too. The mask of a packet without options is empty unless some
     /// field was consulted or sent.
     pub fn options_mask(&self, datapath_flow: &Flow, mask: &Flow, kept: u64) -> Tlv {
         let options = datapath_flow.tlv.present != 0;

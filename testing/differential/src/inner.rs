@@ -48,9 +48,8 @@ pub fn inner(packet: &Packet) -> Option<Inner> {
 fn inner_of_udp(payload: &[u8]) -> Option<(u16, u32, String, &[u8])> {
     let (udp, payload) = payload.split_at_checked(8)?;
     let port = u16::from_be_bytes([udp[2], udp[3]]);
-    let length = usize::from(u16::from_be_bytes([udp[4], udp[5]]));
-    // The packets have no UDP checksum, which is zero.
-    if udp[..2] != UDP_SOURCE.to_be_bytes() || length != 8 + payload.len() || udp[6..] != [0, 0] {
+    // The packets have no UDP checksum, which is zero. Neither switch looks at the UDP length.
+    if udp[..2] != UDP_SOURCE.to_be_bytes() || udp[6..] != [0, 0] {
         return None;
     }
     let (header, rest) = payload.split_at_checked(8)?;

@@ -211,9 +211,10 @@ fn without_type(tag: &str) -> String {
 /// of `push_vlan`.
 pub fn sort_outputs(list: &str, tags: &[String]) -> String {
     let (mut state, mut outputs) = (State::of(tags), Vec::new());
-    // After labels were pushed onto an IPv6 packet that enters a tunnel over IPv6, the stock switch writes the IPv6 header without
-    // any field.
-    for action in split(list).into_iter().filter(|action| *action != "set(ipv6())") {
+    // The stock switch sometimes writes a header without any field: that of IPv6 after labels were pushed onto an IPv6 packet that
+    // enters a tunnel over IPv6, that of NSH if the context headers of type 2 are written.
+    let writes = |action: &&str| !matches!(*action, "set(ipv6())" | "set(nsh())");
+    for action in split(list).into_iter().filter(writes) {
         if !state.apply(action) {
             outputs.push(format!("[{}]{}", state.text(), sort_nested(action, &state.tags())));
         }

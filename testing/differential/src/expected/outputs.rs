@@ -29,6 +29,7 @@ pub fn expected_difference(
         ),
         ("frames: without DEI", frames.without_dei(packet, actions)),
         ("frames: padding counted", frames.padding_counted(packet, actions)),
+        ("frames: fragments held since a trace", frames.held_fragments(table)),
     ];
     named.into_iter().find(|(_, is_expected)| *is_expected).map(|(name, _)| name)
 }
@@ -52,9 +53,14 @@ impl SentFrames<'_> {
         a.lines().filter(is_other).collect()
     }
 
-    /// Returns whether the frames of both switches are equal after `f` is applied.
+    /// Returns whether the frames of both switches are equal after `f` is applied. A frame in a tunnel is the last word of its line.
     fn same(&self, f: impl Fn(&str) -> String) -> bool {
-        let of = |text: &str| normalize::sorted_lines(&text.lines().map(&f).collect::<Vec<_>>().join("\n"));
+        let of_frame = |line: &str| match line.rsplit_once(' ').filter(|(outer, _)| outer.contains(' ')) {
+            Some((outer, inner)) => format!("{outer} {}", f(&format!("p {inner}"))),
+            None => f(line),
+        };
+        let of =
+            |text: &str| normalize::sorted_lines(&text.lines().map(of_frame).collect::<Vec<_>>().join("\n"));
         of(self.stock) == of(self.ours)
     }
 
@@ -180,12 +186,17 @@ impl SentFrames<'_> {
             let line = if contexts { blanked(line, at + 10..at + 26) } else { line.to_owned() };
             if base { blanked(&blanked(&line, at + 2..at + 4), at + 6..at + 10) } else { line }
         };
-        // A frame in a tunnel is the last word of its line.
-        let blank = |line: &str| match line.rsplit_once(' ').filter(|(outer, _)| outer.contains(' ')) {
-            Some((outer, inner)) => format!("{outer} {}", blank(&format!("p {inner}"))),
-            None => blank(line),
-        };
         (contexts || base) && self.same(blank)
+    }
+
+    /// The stock switch sends more, and all of that is fragments of IPv4. For a trace it executes `ct`, which holds fragments. It
+    /// sends them when others of the same datagram arrive.
+    fn held_fragments(&self, table: &Table) -> bool {
+        let has_ct = table.flows.iter().chain(&table.groups).any(|l| l.contains("ct("));
+        let more = SentFrames::only(self.stock, self.ours);
+        has_ct
+            && SentFrames::only(self.ours, self.stock).is_empty()
+            && more.iter().all(|line| is_fragment(line))
     }
 
     /// The stock switch sends more if the branch of `check_pkt_larger` for short packets recirculates: it adds the actions to
@@ -308,6 +319,15 @@ fn around_headers(lines: &[&str]) -> Vec<(String, String)> {
 /// Returns bytes of the frame in a line, as digits; empty if the frame is shorter.
 fn hex(line: &str, bytes: std::ops::Range<usize>) -> &str {
     line.split(' ').nth(1).and_then(|h| h.get(2 * bytes.start..2 * bytes.end)).unwrap_or_default()
+}
+
+/// Returns whether the frame of a line, or the frame in its tunnel, contains a fragment of IPv4 without labels before it.
+fn is_fragment(line: &str) -> bool {
+    let frame = line.rsplit(' ').next().unwrap_or_default();
+    (24..=32).step_by(8).filter_map(|at| frame.get(at..)?.strip_prefix("0800")).any(|ip| {
+        let bits = ip.get(12..16).and_then(|digits| u16::from_str_radix(digits, 16).ok());
+        ip.starts_with('4') && bits.is_some_and(|bits| bits & 0x3fff != 0)
+    })
 }
 
 /// Returns the line with `_` for each digit of these bytes of its frame.
@@ -480,5 +500,17 @@ mod tests {
         let (stock, ours) = (frame(1, "080645e8820a"), frame(1, "080645000000"));
         assert!(!expected(&stock, &ours, &[], actions));
         assert!(expected(&stock, &ours, &[], &actions.replace("ipv4(src", "arp(sip")));
+    }
+
+    #[test]
+    fn fragments_may_have_been_held() {
+        let frame = |offset: &str| format!("p9 {:0100} good {:024}08004503001c1234{offset}40017d92", 0, 0);
+        let table = |flow: &str| Table { flows: vec![flow.to_owned()], ..Table::default() };
+        let held =
+            |stock: &str, ours: &str, flow: &str| SentFrames { stock, ours }.held_fragments(&table(flow));
+        assert!(held(&frame("0010"), "", "ip actions=ct(table=1)"));
+        assert!(!held(&frame("4000"), "", "ip actions=ct(table=1)"));
+        assert!(!held("", &frame("0010"), "ip actions=ct(table=1)"));
+        assert!(!held(&frame("0010"), "", "ip actions=drop"));
     }
 }
