@@ -160,10 +160,13 @@ impl Walk<'_> {
 
     /// The options of the outer header; none if they are too long.
     fn options_for(&mut self, config: &TunnelConfig) -> Vec<u8> {
-        if config.kind == "geneve" && tunnel::is_tunnelled(&self.out.initial.tunnel) {
+        if config.kind != "geneve" {
+            return Vec::new();
+        }
+        if tunnel::is_tunnelled(&self.out.initial.tunnel) {
             self.keep_options();
         }
-        let has_options = config.kind == "geneve" && self.flow.tlv.present != 0;
+        let has_options = self.flow.tlv.present != 0;
         let all = if has_options { self.bridge.tables.tlv().to_options(&self.flow) } else { Vec::new() };
         if all.len() <= OPTIONS_MAX { all } else { Vec::new() }
     }

@@ -113,13 +113,20 @@ const V4_OFFSET: u32 = 96;
 /// Bits before the 64-bit key in a `u128`.
 const KEY_OFFSET: u32 = 64;
 
-/// Number of leading bits that distinguish `value` from all values of this datapath port: one more than the number of leading
-/// bits that `value` and the nearest value have in common. 0 if the port has no values.
+/// [`bits_apart`] for the values of this datapath port.
 fn distinguishing_bits(values: &BTreeSet<(PortNo, u128)>, number: PortNo, value: u128) -> u32 {
     let at = (number, value);
     let near = [values.range(..at).next_back(), values.range(at..).next()];
-    let of_port = near.into_iter().flatten().filter(|(other, _)| *other == number);
-    of_port.map(|(_, other)| ((other ^ value).leading_zeros() + 1).min(u128::BITS)).max().unwrap_or(0)
+    bits_apart(
+        near.into_iter().flatten().filter(|(other, _)| *other == number).map(|(_, other)| *other),
+        value,
+    )
+}
+
+/// Number of leading bits that distinguish `value` from all values of a sorted set, given the nearest ones: one more than the
+/// number of leading bits that it has in common with the nearest, at most 128. 0 if there are none.
+pub(crate) fn bits_apart(near: impl Iterator<Item = u128>, value: u128) -> u32 {
+    near.map(|other| ((other ^ value).leading_zeros() + 1).min(u128::BITS)).max().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The underlay network of tunnels: routes, next hops, and the local endpoints of the tunnels.
 
 use crate::BridgeId;
+use crate::tunnel_ports::bits_apart;
 use flow::flow::frag;
 use flow::{Flow, Mac, Vlan};
 use router::Router;
@@ -250,8 +251,8 @@ impl Group {
     /// all packets to other ports of the host. If another endpoint has this port, all bits.
     fn mask_of_other_port(&self, port: u16) -> u16 {
         let near = [self.tp_dsts.range(..=port).next_back(), self.tp_dsts.range(port..).next()];
-        let common = near.into_iter().flatten().map(|other| (other ^ port).leading_zeros()).max();
-        let bits = common.map_or(0, |bits| (bits + 1).min(u16::BITS));
+        let bits = bits_apart(near.into_iter().flatten().map(|other| u128::from(*other)), port.into());
+        let bits = bits.saturating_sub(u128::BITS - u16::BITS);
         u16::MAX.checked_shl(u16::BITS - bits).unwrap_or(0)
     }
 }

@@ -191,10 +191,7 @@ impl Pair {
                 }
                 match expected::trace(&stock, &ours, self.loose) {
                     Some(name) => {
-                        self.count(name);
-                        if !(self.tunnels && has_same_actions(&stock, &ours)) {
-                            traced.expected.push((*packet).clone());
-                        }
+                        self.add_expected(&mut traced, packet, name, (&stock, &ours));
                     }
                     None => differ.push((*packet, args)),
                 }
@@ -212,10 +209,7 @@ impl Pair {
                 let (stock, ours) = self.both(Switch::reply)?;
                 let Some(difference) = self.trace_difference(&stock, &ours) else { break };
                 if let Some(name) = expected::trace(&stock, &ours, self.loose) {
-                    self.count(name);
-                    if !(self.tunnels && has_same_actions(&stock, &ours)) {
-                        traced.expected.push(packet.clone());
-                    }
+                    self.add_expected(&mut traced, packet, name, (&stock, &ours));
                     break;
                 }
                 if Instant::now() > deadline {
@@ -225,6 +219,20 @@ impl Pair {
             }
         }
         Ok(Ok(traced))
+    }
+
+    /// Counts an expected difference of two traces, and notes the packet unless only their text differs.
+    fn add_expected(
+        &mut self,
+        traced: &mut Traced,
+        packet: &Packet,
+        name: &'static str,
+        (stock, ours): (&str, &str),
+    ) {
+        self.count(name);
+        if !(self.tunnels && has_same_actions(stock, ours)) {
+            traced.expected.push(packet.clone());
+        }
     }
 
     fn request_trace(&mut self, args: &[String]) -> io::Result<()> {

@@ -5,6 +5,7 @@ use crate::{normalize, sent};
 
 mod copies;
 pub mod counters;
+pub mod floods;
 pub mod learned;
 pub mod masks;
 pub mod megaflows;
@@ -58,8 +59,8 @@ pub fn trace(stock: &str, ours: &str, is_3_1: bool) -> Option<&'static str> {
         ("trace: action set of the other branch", other_branch_action_set),
         ("trace: frame below an MPLS label", frame_below_a_label),
         ("trace: deleted tunnel option", deleted_option),
-        ("trace: tunnel fields after a flood", tunnel_fields_after_flood),
-        ("trace: order of a flood", order_of_flood),
+        ("trace: tunnel fields after a flood", floods::tunnel_fields_after_flood),
+        ("trace: order of a flood", floods::order_of_flood),
         ("trace: header pending in the other branch", header_of_other_branch),
         ("trace: NSH of type 2 written without a change", |stock, ours| {
             written_contexts_of_type_2(ours, stock)
@@ -207,49 +208,6 @@ fn deleted_option(stock: &str, ours: &str) -> bool {
     let same = normalize::trace(&stock.replace(&format!("Final flow: {first}"), "Final flow: unchanged"))
         == normalize::trace(ours);
     first == stock_last && same && stock.contains("delete_field:tun_metadata")
-}
-
-/// If an output fails with `Not tunneling to our own address`, the fields of its tunnel stay in the flow. After a flood they are
-/// those of the last such port, and the order of a flood is not defined. So it is also undefined whether they are equal to those
-/// of the initial flow, and thus whether the final flow is printed as `unchanged`. Of these ports, only that for GRE has checksums,
-/// so the flags of the tunnel may differ. Everything else is equal.
-fn tunnel_fields_after_flood(stock: &str, ours: &str) -> bool {
-    const REFUSED: &str = "Not tunneling to our own address";
-    let ends = |text: &str| {
-        let flows = text.lines().filter_map(|l| l.strip_prefix("Flow: "));
-        let text = flows.fold(text.to_owned(), |text, first| {
-            text.replace(&format!("Final flow: {first}\n"), "Final flow: unchanged\n")
-        });
-        let is_end =
-            |l: &&str| ["Final flow:", "Megaflow:", normalize::ACTIONS].iter().any(|end| l.starts_with(end));
-        let without_flags = |line: &str| {
-            let is_kept =
-                |field: &&str| !(line.starts_with("Final flow:") && field.starts_with("tun_flags="));
-            let fields = line.split(',').filter(is_kept);
-            fields.collect::<Vec<_>>().join(",")
-        };
-        normalize::trace(&text).lines().filter(is_end).map(without_flags).collect::<Vec<_>>()
-    };
-    let floods = |text: &str| text.matches(REFUSED).count() > 1;
-    let (theirs, mine) = (ends(stock).join("\n"), ends(ours).join("\n"));
-    floods(stock) && floods(ours) && theirs == masks::with_masks_of(&theirs, &mine, normalize::ACTIONS)
-}
-
-/// A flood sends to several ports, and each output adds lines to the trace. The order of a flood is not defined, so the lines are
-/// compared without their order. The final flow, the megaflow and the datapath actions are equal.
-fn order_of_flood(stock: &str, ours: &str) -> bool {
-    const FLOODS: [&str; 4] = ["FLOOD", "ALL", "NORMAL", "flooding"];
-    let (stock, ours) = (normalize::trace(stock), normalize::trace(ours));
-    let ours = masks::with_masks_of(&stock, &ours, normalize::ACTIONS);
-    let flow_lines = |text: &'_ str| -> Vec<String> {
-        let is_one = |l: &&str| !l.starts_with([' ', '-']) && !l.is_empty() && !l.starts_with("bridge(");
-        text.lines().filter(is_one).map(str::to_owned).collect()
-    };
-    let floods = stock.lines().any(|l| FLOODS.iter().any(|word| l.trim_start().ends_with(word)));
-    let lines = |text: &str| {
-        normalize::sorted_lines(&text.lines().map(|l| format!("{}\n", l.trim())).collect::<String>())
-    };
-    floods && flow_lines(&stock) == flow_lines(&ours) && lines(&stock) == lines(&ours)
 }
 
 /// For a trace, the stock switch executes lists that recirculate the packet, and learns from that before it traces the recirculated
@@ -493,44 +451,6 @@ mod tests {
         assert!(!header_of_other_branch(
             &text(push, 3),
             &text("", 3).replace("Megaflow: eth", "Megaflow: ip")
-        ));
-    }
-
-    #[test]
-    fn the_outputs_of_a_flood_have_any_order() {
-        let text = |outputs: &str, flow: &str| {
-            format!(
-                "Flow: in_port=1\n\nbridge(\"br0\")\n    FLOOD\n{outputs}\nFinal flow: {flow}\nMegaflow: eth\n"
-            )
-        };
-        let (stock, ours) =
-            (text("     -> a\n     -> b", "unchanged"), text("     -> b\n     -> a", "unchanged"));
-        assert!(order_of_flood(&stock, &ours));
-        assert!(!order_of_flood(&stock, &text("     -> b\n     -> c", "unchanged")));
-        assert!(!order_of_flood(&stock, &text("     -> b\n     -> a\n     -> a", "unchanged")));
-        assert!(!order_of_flood(&stock, &text("     -> b\n     -> a", "in_port=2")));
-        assert!(!order_of_flood(&stock.replace("FLOOD", "output:2"), &ours.replace("FLOOD", "output:2")));
-    }
-
-    #[test]
-    fn tunnel_fields_are_expected_to_stay_after_a_flood_only() {
-        let text = |last: &str, list: &str| {
-            let head = "Flow: in_port=1\n    >>>> Not tunneling to our own address <<<<\n".repeat(2);
-            format!("{head}\nFinal flow: {last}\nMegaflow: m\n{}{list}", normalize::ACTIONS)
-        };
-        let ours = text("unchanged", "6");
-        assert!(tunnel_fields_after_flood(&text("in_port=1", "6"), &ours));
-        assert!(tunnel_fields_after_flood(&ours, &text("in_port=1", "6")));
-        assert!(!tunnel_fields_after_flood(&text("in_port=2", "6"), &ours));
-        let flags = |flags: &str| text(&format!("in_port=2,tun_flags={flags},ip"), "6");
-        assert!(tunnel_fields_after_flood(&flags("df|key"), &flags("df|csum|key")));
-        let megaflow = |text: &str| text.replace("Megaflow: m", "Megaflow: m,tun_flags=+key");
-        assert!(!tunnel_fields_after_flood(&megaflow(&ours), &ours));
-        assert!(!tunnel_fields_after_flood(&text("in_port=1", "7"), &ours));
-        assert!(!tunnel_fields_after_flood(&text("in_port=1", "6").replacen("Not tunneling", "", 1), &ours));
-        assert!(!tunnel_fields_after_flood(
-            &text("in_port=1", "6").replace("Megaflow: m", "Megaflow: n"),
-            &ours
         ));
     }
 
