@@ -237,6 +237,11 @@ impl TunnelConfig {
         self.csum.unwrap_or(!ipv4 && default_port(&self.kind) != 0)
     }
 
+    /// Whether the outer header can have options (RFC 8926 §3.5).
+    pub fn has_options(&self) -> bool {
+        self.kind == "geneve"
+    }
+
     /// How well a packet with this type and outer header matches the port: lower is better. `None`: the packet does not
     /// belong to this port.
     pub fn fits(&self, outer: &Tunnel, packet_type: u32) -> Option<u8> {

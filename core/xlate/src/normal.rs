@@ -72,7 +72,7 @@ pub(crate) fn is_gratuitous_arp(flow: &Flow, mask: &mut Flow) -> bool {
 
 impl<'a> Walk<'a> {
     /// The packet's ingress; `None`, after an error message, if the bridge does not have the in port.
-    fn ingress(&mut self) -> Option<Ingress<'a>> {
+    pub(crate) fn ingress(&mut self) -> Option<Ingress<'a>> {
         let number = OfPort(self.flow.in_port as u16);
         let port = self.bridge.port(number);
         if let Some(bundle) = port.and_then(|p| p.bundle).and_then(|id| self.bridge.bundle(id)) {

@@ -5,7 +5,7 @@
 
 use crate::BridgeId;
 use crate::messages::report;
-use crate::outcome::StatsTarget;
+use crate::outcome::{Output, StatsTarget};
 use crate::snapshot::{Bridge, Port, Snapshot};
 use crate::walk::Walk;
 use bridge::tunnel::{self, Choice, Inherit, TunnelConfig};
@@ -33,6 +33,31 @@ impl Snapshot {
     pub(crate) fn tunnel_port(&self, datapath_flow: &Flow) -> Option<(BridgeId, OfPort)> {
         self.tunnels.find(datapath_flow)
     }
+
+    /// Converts the tunnel option fields in the mask of a translation to a mask of the datapath flow's options. The fields that were
+    /// sent as received ([`Output::kept_options`]) are matched too, if packets of this datapath port can have options. The mask of a
+    /// packet without options is empty unless some field was consulted or sent.
+    pub fn options_mask(&self, bridge: BridgeId, datapath_flow: &Flow, output: &Output) -> Tlv {
+        let kept = match self.tunnels.have_options(PortNo(datapath_flow.in_port)) {
+            true => output.kept_options,
+            false => 0,
+        };
+        let options = datapath_flow.tlv.present != 0;
+        let consulted = options || output.mask.tlv.present != 0 || kept != 0;
+        let Some(bridge) = self.bridge(bridge).filter(|_| consulted) else { return Tlv::NONE };
+        if !tunnel::is_tunnelled(&datapath_flow.tunnel) {
+            return Tlv::NONE;
+        }
+        let table = bridge.tables.tlv();
+        if kept == 0 {
+            return table.to_options_mask(&datapath_flow.tlv, &output.mask);
+        }
+        let mut mask = Flow { layout: *table.layout(), ..output.mask };
+        for index in (0..u64::BITS as usize).filter(|index| kept & 1 << index != 0) {
+            mask.set_tlv(index, &TlvValue::ones(FIELD_BYTES_MAX));
+        }
+        table.to_options_mask(&datapath_flow.tlv, &mask)
+    }
 }
 
 impl Bridge {
@@ -47,25 +72,6 @@ impl Bridge {
         } else if flow.tlv.present == 0 {
             flow.layout = *table.layout();
         }
-    }
-
-    /// Converts a mask of tunnel option fields to a mask of the datapath flow's options. `kept`: a bit for each field that was sent
-    /// as received (`kept_options` of the output), which is matched too. The mask of a packet without options is empty unless some
-    /// field was consulted or sent.
-    pub fn options_mask(&self, datapath_flow: &Flow, mask: &Flow, kept: u64) -> Tlv {
-        let options = datapath_flow.tlv.present != 0;
-        if !tunnel::is_tunnelled(&datapath_flow.tunnel) || !options && mask.tlv.present == 0 && kept == 0 {
-            return Tlv::NONE;
-        }
-        let table = self.tables.tlv();
-        if kept == 0 {
-            return table.to_options_mask(&datapath_flow.tlv, mask);
-        }
-        let mut mask = Flow { layout: *table.layout(), ..*mask };
-        for index in (0..u64::BITS as usize).filter(|index| kept & 1 << index != 0) {
-            mask.set_tlv(index, &TlvValue::ones(FIELD_BYTES_MAX));
-        }
-        table.to_options_mask(&datapath_flow.tlv, &mask)
     }
 }
 
@@ -160,7 +166,7 @@ impl Walk<'_> {
 
     /// The options of the outer header; none if they are too long.
     fn options_for(&mut self, config: &TunnelConfig) -> Vec<u8> {
-        if config.kind != "geneve" {
+        if !config.has_options() {
             return Vec::new();
         }
         if tunnel::is_tunnelled(&self.out.initial.tunnel) {

@@ -38,6 +38,8 @@ struct Index {
     keys: BTreeSet<(PortNo, u128)>,
     /// Datapath ports that have a tunnel port for any key and any remote address.
     catchall: BTreeSet<PortNo>,
+    /// Datapath ports whose packets can have options.
+    with_options: BTreeSet<PortNo>,
 }
 
 /// The fixed value of a setting; `None` if flows set it.
@@ -55,12 +57,20 @@ impl TunnelPorts {
             (Some(key), None) => drop(index.keys.insert((number, key.into()))),
             (None, None) => drop(index.catchall.insert(number)),
         }
+        if port.config.has_options() {
+            index.with_options.insert(number);
+        }
         index.ports.entry((number, key, remote)).or_default().push(port);
     }
 
     /// Returns whether there are no tunnel ports.
     pub fn is_empty(&self) -> bool {
         self.0.ports.is_empty()
+    }
+
+    /// Returns whether packets from this datapath port can have options.
+    pub(crate) fn have_options(&self, number: PortNo) -> bool {
+        self.0.with_options.contains(&number)
     }
 
     /// The tunnel port that receives this packet.

@@ -29,6 +29,10 @@ const KNOWN_ASSERTIONS: &[(&str, &str)] = &[
         "flow->nsh.np == base_flow->nsh.np failed in commit_set_nsh_action()",
         "ends: it writes to an NSH header of another next protocol than that of the packet",
     ),
+    (
+        "assertion udp failed in packet_udp_complete_csum()",
+        "ends: it completes the UDP checksum of a packet that has no UDP header",
+    ),
 ];
 
 /// The text of a trace before an action set.

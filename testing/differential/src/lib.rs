@@ -14,6 +14,7 @@ pub mod groups;
 pub mod inner;
 pub mod kind;
 pub mod labels;
+pub mod load;
 pub mod minimise;
 pub mod normalize;
 pub mod outer;

@@ -60,6 +60,11 @@ impl Pair {
         *self.expected.entry(name).or_default() += 1;
     }
 
+    /// How often an expected difference occurred.
+    pub(crate) fn times(&self, name: &str) -> usize {
+        self.expected.get(name).copied().unwrap_or(0)
+    }
+
     /// Returns the results of a call of `ovs-ofctl` for each switch. The two calls run at the same time.
     pub(crate) fn ofctl(&self, args: &[&str], input: &str) -> io::Result<Replies> {
         let (stock, ours) = (self.stock.ofctl(args, input)?, self.ours.ofctl(args, input)?);

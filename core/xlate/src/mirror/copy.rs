@@ -16,7 +16,6 @@ use flow::flow::frag;
 use flow::{FieldId, Flow, VLAN_CFI};
 use openflow::action::Action;
 use std::sync::Arc;
-use units::OfPort;
 
 /// Direction of a packet through a port.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -36,10 +35,8 @@ impl<'a> Walk<'a> {
         if self.bridge.mirrors.is_empty() {
             return;
         }
-        let number = OfPort(self.flow.in_port as u16);
-        let bridge = self.bridge;
         // Packets of a controller may have no ingress port, so no mirror selects them.
-        if let Some(bundle) = bridge.port(number).and_then(|p| p.bundle).and_then(|id| bridge.bundle(id)) {
+        if let Some(bundle) = self.ingress().and_then(|ingress| ingress.bundle) {
             self.mirror(bundle, Direction::In);
         }
     }

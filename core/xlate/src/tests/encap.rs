@@ -155,6 +155,18 @@ fn labels_around_a_frame() {
     assert_eq!(text(&o), format!("pop_eth,pop_mpls(eth_type=0x8847),{eth},2"));
 }
 
+/// The new label copies TTL and class of a label in the frame only if that has the type for multicast, as in Open vSwitch 3.7.
+#[test]
+fn a_label_around_a_labelled_frame() {
+    let outer = |ethertype| {
+        let labelled = Flow { in_port: 1, dl_type: ethertype, mpls_lse: [0x5140, 0, 0], ..Flow::ZERO };
+        text(&run(&one_flow(vec![encap(0x1_8847), set(FieldId::MplsLabel, 9), encap(0), out(2)]), &labelled))
+    };
+    let eth = "push_eth(src=00:00:00:00:00:00,dst=00:00:00:00:00:00),2";
+    assert_eq!(outer(0x8848), format!("add_mpls(label=9,tc=0,ttl=64,bos=0,eth_type=0x8847),{eth}"));
+    assert_eq!(outer(0x8847), format!("add_mpls(label=9,tc=0,ttl=0,bos=0,eth_type=0x8847),{eth}"));
+}
+
 #[test]
 fn unsupported_encapsulations_are_dropped_and_reported() {
     let tagged = Flow { vlans: [flow::Vlan { tpid: 0x8100, tci: 0x1005 }, Default::default()], ..tcp(1) };

@@ -182,12 +182,9 @@ impl Handler {
         let mut mask =
             if self.command_settings.exact() { Box::new(Flow::ONES) } else { output.megaflow_mask() };
         mask.in_port = u32::MAX;
-        mask.tlv = match published.snapshot.bridge(bridge) {
-            Some(bridge) if !self.command_settings.exact() => {
-                bridge.options_mask(key, &output.mask, output.kept_options)
-            }
-            _ => mask.tlv,
-        };
+        if !self.command_settings.exact() {
+            mask.tlv = published.snapshot.options_mask(bridge, key, &output);
+        }
         mask.layout = flow::tlv::Layout::EMPTY;
         // Messages of the switch's own protocols need no megaflow, because each message must be translated.
         let install = !output.slow.intersects(SlowReason::PROTOCOLS) && !output.avoid_caching;

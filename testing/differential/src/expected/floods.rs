@@ -8,25 +8,41 @@ use crate::normalize;
 /// of the initial flow, and thus whether the final flow is printed as `unchanged`. Of these ports, only that for GRE has checksums,
 /// so the flags of the tunnel may differ. Everything else is equal.
 pub fn tunnel_fields_after_flood(stock: &str, ours: &str) -> bool {
-    const REFUSED: &str = "Not tunneling to our own address";
     let ends = |text: &str| {
-        let flows = text.lines().filter_map(|l| l.strip_prefix("Flow: "));
-        let text = flows.fold(text.to_owned(), |text, first| {
-            text.replace(&format!("Final flow: {first}\n"), "Final flow: unchanged\n")
-        });
         let is_end =
             |l: &&str| ["Final flow:", "Megaflow:", normalize::ACTIONS].iter().any(|end| l.starts_with(end));
-        let without_flags = |line: &str| {
-            let is_kept =
-                |field: &&str| !(line.starts_with("Final flow:") && field.starts_with("tun_flags="));
-            let fields = line.split(',').filter(is_kept);
-            fields.collect::<Vec<_>>().join(",")
-        };
-        normalize::trace(&text).lines().filter(is_end).map(without_flags).collect::<Vec<_>>()
+        normalize::trace(&without_left_fields(text))
+            .lines()
+            .filter(is_end)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
     };
-    let floods = |text: &str| text.matches(REFUSED).count() > 1;
     let (theirs, mine) = (ends(stock).join("\n"), ends(ours).join("\n"));
-    floods(stock) && floods(ours) && theirs == masks::with_masks_of(&theirs, &mine, normalize::ACTIONS)
+    refuses_twice(stock)
+        && refuses_twice(ours)
+        && theirs == masks::with_masks_of(&theirs, &mine, normalize::ACTIONS)
+}
+
+/// Returns whether at least two outputs to tunnels failed, so that their order determines the fields that stay in the flow.
+fn refuses_twice(text: &str) -> bool {
+    text.matches("Not tunneling to our own address").count() > 1
+}
+
+/// Returns a trace without what the order of a flood determines in the final flow: the flags of the tunnel, and whether it is
+/// printed as `unchanged`. A trace in which at most one output to a tunnel failed is returned as it is.
+pub fn without_left_fields(text: &str) -> String {
+    if !refuses_twice(text) {
+        return text.to_owned();
+    }
+    let flows = text.lines().filter_map(|l| l.strip_prefix("Flow: "));
+    let text = flows.fold(text.to_owned(), |text, first| {
+        text.replace(&format!("Final flow: {first}\n"), "Final flow: unchanged\n")
+    });
+    let without_flags = |line: &str| {
+        let is_kept = |field: &&str| !(line.starts_with("Final flow:") && field.starts_with("tun_flags="));
+        line.split(',').filter(is_kept).collect::<Vec<_>>().join(",")
+    };
+    text.split('\n').map(without_flags).collect::<Vec<_>>().join("\n")
 }
 
 /// A flood sends to several ports, and each output adds lines to the trace. The order of a flood is not defined, so the lines are

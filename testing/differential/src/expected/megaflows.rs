@@ -67,6 +67,22 @@ pub fn has_separate_ids(stock: &str, ours: &str) -> bool {
     removed > 0 && ours.lines().count() == counted.len() && ours.lines().all(has_no_more)
 }
 
+/// Returns whether the stock switch has more megaflows of recirculated packets, and all others are equal. It adds actions that were
+/// executed already to the actions of a packet that recirculates in the branch of `check_pkt_larger` for short packets
+/// (`frames: remaining actions of the other branch`), so that this packet may recirculate again.
+pub fn recirculates_again(stock: &str, ours: &str) -> bool {
+    let shorter = |line: &str| line.split_once("le(").is_some_and(|(_, list)| list.contains("recirc("));
+    let is_recirculated = |line: &str| line.contains("recirc_id(<n>)");
+    let mut others: Vec<&str> = ours.lines().collect();
+    let is_more =
+        |line: &&str| others.iter().position(|o| o == line).map(|at| others.swap_remove(at)).is_none();
+    let more: Vec<&str> = stock.lines().filter(is_more).collect();
+    others.is_empty()
+        && !more.is_empty()
+        && more.into_iter().all(is_recirculated)
+        && ours.lines().any(|line| line.contains("check_pkt_len(") && shorter(line))
+}
+
 struct Megaflow {
     key: String,
     counters: String,
@@ -127,7 +143,7 @@ impl Megaflow {
 
 #[cfg(test)]
 mod tests {
-    use super::Packet;
+    use super::{Packet, recirculates_again};
 
     fn is_expected(stock: &str, ours: &str) -> bool {
         super::is_expected(stock, ours, &[])
@@ -206,5 +222,20 @@ mod tests {
             |dst: u8| format!("eth(src=50:54:00:00:00:05,dst=50:54:00:00:00:0{dst}), packets:0, actions:1");
         assert!(is_expected(&to(5), "") && is_expected("", &to(5)));
         assert!(!is_expected(&to(4), "") && !is_expected("", &to(4)));
+    }
+
+    #[test]
+    fn a_packet_may_recirculate_again_in_a_branch_only() {
+        let first = |list: &str| {
+            format!("eth(),recirc_id(0), packets:0, actions:check_pkt_len(size=60,gt(1),le({list}))\n")
+        };
+        let again = |list: &str| format!("eth(),recirc_id(<n>), packets:0, actions:{list}\n");
+        let ours = first("recirc(<n>)") + &again("drop");
+        assert!(recirculates_again(&(ours.clone() + &again("pop_nsh(),recirc(<n>)")), &ours));
+        assert!(!recirculates_again(&ours, &(ours.clone() + &again("pop_nsh(),recirc(<n>)"))));
+        assert!(!recirculates_again(&ours, &ours));
+        assert!(!recirculates_again(&(ours.clone() + &first("2")), &ours));
+        let ours = first("2") + &again("drop");
+        assert!(!recirculates_again(&(ours.clone() + &again("pop_nsh(),recirc(<n>)")), &ours));
     }
 }

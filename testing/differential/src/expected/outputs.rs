@@ -6,6 +6,9 @@ use crate::pair::Difference;
 use crate::sent;
 use crate::table::Table;
 
+/// The name of a difference after which the counters of flows differ too.
+pub const EXIT_OF_A_BUCKET: &str = "frames: exit of a bucket";
+
 /// Returns the name of the expected difference between the sent frames, if there is one. `actions`: the datapath actions in
 /// Sluice's trace of the packet.
 pub fn expected_difference(
@@ -27,6 +30,7 @@ pub fn expected_difference(
             "frames: remaining actions of the other branch",
             frames.remaining_actions_of_other_branch(packet, actions),
         ),
+        (EXIT_OF_A_BUCKET, frames.exit_of_a_bucket(table, actions)),
         ("frames: without DEI", frames.without_dei(packet, actions)),
         ("frames: padding counted", frames.padding_counted(packet, actions)),
         ("frames: fragments held since a trace", frames.held_fragments(table)),
@@ -55,8 +59,13 @@ impl SentFrames<'_> {
 
     /// Returns whether the frames of both switches are equal after `f` is applied. A frame in a tunnel is the last word of its line.
     fn same(&self, f: impl Fn(&str) -> String) -> bool {
+        self.same_in_tunnels(f, str::to_owned)
+    }
+
+    /// As `same`; `g` is applied to the outer headers of frames in tunnels.
+    fn same_in_tunnels(&self, f: impl Fn(&str) -> String, g: impl Fn(&str) -> String) -> bool {
         let of_frame = |line: &str| match line.rsplit_once(' ').filter(|(outer, _)| outer.contains(' ')) {
-            Some((outer, inner)) => format!("{outer} {}", f(&format!("p {inner}"))),
+            Some((outer, inner)) => format!("{} {}", g(outer), f(&format!("p {inner}"))),
             None => f(line),
         };
         let of =
@@ -145,7 +154,7 @@ impl SentFrames<'_> {
         let flooded = actions.split_once("push_eth(").is_some_and(|(_, after)| {
             after.split_once("pop_vlan").is_some_and(|(_, after)| after.contains("push_vlan("))
         });
-        flooded && self.same(without_tag)
+        flooded && self.same_in_tunnels(without_tag, without_lengths)
     }
 
     /// Frames are missing that follow a frame without a complete Ethernet header to the same port. Such a frame results if a
@@ -207,6 +216,16 @@ impl SentFrames<'_> {
         branch.is_some_and(|(_, shorter)| shorter.contains("recirc("))
             && SentFrames::only(self.ours, self.stock).is_empty()
             && more.iter().all(|line| actions.contains("trunc(") || ends_as(line, packet))
+    }
+
+    /// The stock switch adds an `exit` within a bucket to the actions of a packet that recirculates later, so that this packet ends
+    /// at once. It sends nothing that Sluice does not send.
+    fn exit_of_a_bucket(&self, table: &Table, actions: &str) -> bool {
+        let lists = || table.flows.iter().chain(&table.groups);
+        !table.groups.is_empty()
+            && lists().any(|l| l.split([',', '=']).any(|action| action == "exit"))
+            && actions.contains("recirc(")
+            && SentFrames::only(self.stock, self.ours).is_empty()
     }
 
     /// The DEI bit is lost when a tag is popped and pushed again. Whether this happens depends on the order of a flood.
@@ -292,6 +311,16 @@ fn ports_of_runts(actions: &str) -> Vec<&str> {
 /// Returns the offset of the type after the tags in a line's frame.
 fn type_behind_tags(line: &str) -> Option<usize> {
     (12..28).step_by(4).find(|&at| !matches!(hex(line, at..at + 2), "8100" | "88a8"))
+}
+
+/// Returns the outer headers of a line without their lengths and the checksum of IPv4, which depend on the inner frame.
+fn without_lengths(outer: &str) -> String {
+    // Behind GRE there is the checksum instead of the length of UDP.
+    let lengths = match hex(outer, 12..14) {
+        "0800" => [16..18, 24..26, 38..40],
+        _ => [18..20, 18..20, 58..60],
+    };
+    lengths.into_iter().fold(outer.to_owned(), |line, bytes| blanked(&line, bytes))
 }
 
 /// Returns whether a line's frame ends with the last four bytes of the packet, because no action writes them.
@@ -512,5 +541,20 @@ mod tests {
         assert!(!held(&frame("4000"), "", "ip actions=ct(table=1)"));
         assert!(!held("", &frame("0010"), "ip actions=ct(table=1)"));
         assert!(!held(&frame("0010"), "", "ip actions=drop"));
+    }
+
+    #[test]
+    fn an_exit_of_a_bucket_may_end_a_recirculated_packet() {
+        let expected = |groups: usize, flow: &str, actions: &str, stock: &str| {
+            let groups = vec!["group add group_id=1,type=all,bucket=actions=resubmit(,3)".to_owned(); groups];
+            let table = Table { flows: vec![flow.to_owned()], groups, ..Table::default() };
+            SentFrames { stock, ours: "p1 00\np2 00" }.exit_of_a_bucket(&table, actions)
+        };
+        let (flow, list) = ("flow add table=3,actions=output:1,exit", "1,pop_nsh(),recirc(0x1)");
+        assert!(expected(1, flow, list, "p1 00"));
+        assert!(!expected(1, flow, list, "p1 01"));
+        assert!(!expected(0, flow, list, "p1 00"));
+        assert!(!expected(1, "flow add table=3,actions=output:1", list, "p1 00"));
+        assert!(!expected(1, flow, "1,2", "p1 00"));
     }
 }
