@@ -65,13 +65,14 @@ fn unwildcard_bits(field: FieldId, bits: u128, mask: &mut Flow) {
     narrow(field, mask);
 }
 
-/// Removes bits from the mask that the header does not have. After a match a mask has all bits of the field, but after a
-/// read or a write only the bits of the header, because traces print these two masks differently.
-fn narrow(field: FieldId, mask: &mut Flow) {
+/// Removes bits that the header does not have from a flow or a mask. After a match a mask has all bits of the field, but after a
+/// read or a write only the bits of the header, because traces print these two masks differently. In a flow, the type of an ICMP
+/// packet has more bits only if an OpenFlow 1.0 action for ports has written it.
+fn narrow(field: FieldId, flow: &mut Flow) {
     match field {
-        FieldId::Ipv6Label => mask.ipv6_label &= 0xf_ffff,
-        FieldId::Icmpv4Type | FieldId::Icmpv6Type => mask.tp_src &= 0xff,
-        FieldId::Icmpv4Code | FieldId::Icmpv6Code => mask.tp_dst &= 0xff,
+        FieldId::Ipv6Label => flow.ipv6_label &= 0xf_ffff,
+        FieldId::Icmpv4Type | FieldId::Icmpv6Type => flow.tp_src &= 0xff,
+        FieldId::Icmpv4Code | FieldId::Icmpv6Code => flow.tp_dst &= 0xff,
         _ => {}
     }
 }
@@ -94,6 +95,7 @@ impl Walk<'_> {
             unwildcard_bits(field, bits, &mut self.mask);
         }
         field.set_masked(&mut self.flow, value, bits);
+        narrow(field, &mut self.flow);
     }
 
     /// Translates `set_field` of a field of tunnel options.
@@ -140,6 +142,7 @@ impl Walk<'_> {
             unwildcard_subfield(dst, &mut self.mask);
         }
         dst.set(&mut self.flow, value);
+        narrow(dst.field, &mut self.flow);
     }
 
     fn write_bytes(&mut self, dst: Subfield, value: &[u8]) {
@@ -147,6 +150,7 @@ impl Walk<'_> {
             unwildcard_subfield(dst, &mut self.mask);
         }
         dst.set_bytes(&mut self.flow, value);
+        narrow(dst.field, &mut self.flow);
     }
 
     /// `push`

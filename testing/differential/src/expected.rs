@@ -58,7 +58,7 @@ pub fn trace(stock: &str, ours: &str, is_3_1: bool) -> Option<&'static str> {
         ("trace: context headers of NSH type 2", contexts_of_type_2),
         ("trace: write to context headers of NSH type 2", written_contexts_of_type_2),
     ];
-    let named: [(_, Alike); 9] = [
+    let named: [(_, Alike); 10] = [
         ("trace: header around a copy", copies::is_expected),
         ("trace: action set of the other branch", other_branch_action_set),
         ("trace: frame below an MPLS label", frame_below_a_label),
@@ -70,6 +70,7 @@ pub fn trace(stock: &str, ours: &str, is_3_1: bool) -> Option<&'static str> {
             written_contexts_of_type_2(ours, stock)
         }),
         ("trace: learned from its own execution", learned_from_execution),
+        ("trace: mask of a failed translation", masks::of_a_failed_translation),
     ];
     let of_3_1 = OF_3_1.into_iter().filter(|_| is_3_1);
     of_3_1.chain(named).find(|(_, is_expected)| is_expected(stock, ours)).map(|(name, _)| name)

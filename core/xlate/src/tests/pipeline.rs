@@ -362,3 +362,13 @@ fn the_length_of_a_packet_is_asked_of_the_datapath() {
     assert_eq!(o.slow, dpif::SlowReason::ACTION);
     assert!(!o.actions.iter().any(|a| matches!(a, DpAction::CheckPktLen(_))));
 }
+
+/// An OpenFlow 1.0 action for ports writes 16 bits, also in an ICMP packet, whose type has eight.
+#[test]
+fn a_type_of_icmp_replaces_all_bits_of_a_port() {
+    let mut b = TestBridge::with_ports(BR0, 2, 0);
+    b.flow(0, 1, &[], vec![Action::SetL4Src(1001), set(FieldId::Icmpv4Type, 8), out(2)]);
+    let icmp = Flow { nw_proto: 1, tp_src: 0, tp_dst: 0, ..tcp(1) };
+    let o = run(&switch(&mut [b]), &icmp);
+    assert_eq!((o.flow.tp_src, outputs(&o)), (8, vec![2]));
+}

@@ -1,6 +1,8 @@
 //! Masks of written fields. Both switches write all bits of a field if the megaflow matches all of them, otherwise only the bits
 //! that change. The versions of the stock switch differ in the bits that their megaflows match.
 
+use crate::normalize;
+
 /// Returns whether two lists of datapath actions differ only in masks of `tos` and `tclass`, and the bits that both write are equal.
 pub fn is_expected(stock: &str, ours: &str) -> bool {
     let words = |text: &str| -> Vec<String> {
@@ -21,6 +23,26 @@ pub fn with_masks_of(stock: &str, ours: &str, word: &str) -> String {
     let lines = ours.lines().map(|line| stock.lines().find(|other| is_alike(other, line)).unwrap_or(line));
     let end = if ours.ends_with('\n') { "\n" } else { "" };
     lines.collect::<Vec<_>>().join("\n") + end
+}
+
+/// Both translations of the packet fail for the same reason, after actions that add or remove headers. The headers of the stock
+/// switch's packet and flow do not agree then (`trace: header around a copy`), so it matches more fields. The megaflow drops the packet
+/// in both switches, and everything else is equal.
+pub fn of_a_failed_translation(stock: &str, ours: &str) -> bool {
+    const MEGAFLOW: &str = "Megaflow: ";
+    let (stock, ours) = (normalize::trace(stock), normalize::trace(ours));
+    let fields = |text: &'_ str| -> Vec<String> {
+        let line = normalize::line(text, MEGAFLOW);
+        line.strip_prefix(MEGAFLOW).unwrap_or_default().split(',').map(str::to_owned).collect()
+    };
+    let rest = |text: &str| -> Vec<String> {
+        text.lines().filter(|l| !l.starts_with(MEGAFLOW)).map(str::to_owned).collect()
+    };
+    let theirs = fields(&stock);
+    ours.contains("Translation failed (")
+        && ["encap(", "decap("].iter().any(|action| ours.contains(action))
+        && rest(&stock) == rest(&ours)
+        && fields(&ours).iter().all(|field| theirs.contains(field))
 }
 
 fn writes_equal_bits(a: &str, b: &str) -> bool {
@@ -45,6 +67,28 @@ fn field(word: &str) -> Option<(&str, (u8, u8))> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failed_translation_may_match_more() {
+        let text = |action: &str, megaflow: &str, end: &str| {
+            format!(
+                "    {action}\nFinal flow: unchanged\nMegaflow: {megaflow}\nDatapath actions: drop\n{end}\n"
+            )
+        };
+        let failed = "Translation failed (Unsupported packet type), packet is dropped.";
+        let ours = text("decap()", "eth,ipv6", failed);
+        assert!(of_a_failed_translation(&text("decap()", "eth,ipv6,tp_src=0x87/0xff", failed), &ours));
+        assert!(!of_a_failed_translation(&ours, &text("decap()", "eth,ipv6,tp_src=0x87/0xff", failed)));
+        assert!(!of_a_failed_translation(&text("decap()", "eth,ip,tp_src=0x87/0xff", failed), &ours));
+        assert!(!of_a_failed_translation(
+            &text("drop", "eth,ipv6,x", failed),
+            &text("drop", "eth,ipv6", failed)
+        ));
+        assert!(!of_a_failed_translation(
+            &text("decap()", "eth,ipv6,x", ""),
+            &text("decap()", "eth,ipv6", "")
+        ));
+    }
 
     #[test]
     fn only_masks_of_these_fields_may_differ() {
