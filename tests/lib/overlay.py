@@ -37,11 +37,15 @@ class Host:
         self.guest_v4, self.guest_v6 = "10.31.0.%d" % number, "fd00:31::%d" % number
 
     def start(self, wire):
-        s = self.switch.start()
-        s.add_bridge("br-ex", wire)
-        s.add_bridge("br-int")
+        self.switch.start().add_bridge("br-ex", wire)
         # The kernel receives the link's packets, too. Only br-ex must answer ARP requests for the host's address.
         self.net.run("ip", "link", "set", wire, "arp", "off", "up")
+        return self.add_guest()
+
+    def add_guest(self):
+        """Gives `br-ex` the host's addresses, and adds `br-int` with the guest."""
+        s = self.switch
+        s.add_bridge("br-int")
         self.net.run("ip", "link", "set", "br-ex", "up")
         self.net.run("ip", "address", "add", self.v4 + "/24", "dev", "br-ex")
         self.net.run("ip", "address", "add", self.v6 + "/64", "dev", "br-ex", "nodad")

@@ -23,6 +23,18 @@ pub(crate) struct OuterIp<'a> {
     pub(crate) pseudo: u32,
 }
 
+impl OuterIp<'_> {
+    /// Skips extension headers of IPv6. Linux puts destination options (RFC 2473 §4.1.1) before GRE.
+    pub(crate) fn without_extensions(self) -> Result<Self, PopError> {
+        let inner = packet::ip::skip_extensions(self.proto, self.payload).ok_or(PopError::Short)?;
+        if inner.fragment != Fragment::No {
+            return Err(PopError::Fragment);
+        }
+        let at = self.at + self.payload.len() - inner.data.len();
+        Ok(OuterIp { proto: inner.proto, payload: inner.data, at, ..self })
+    }
+}
+
 /// Parses the Ethernet and the IP header of a frame without VLAN tags. `stated`: what the device reported about the checksum of an IPv4
 /// header.
 pub(crate) fn outer<'a>(

@@ -39,7 +39,12 @@ fn read<'a>(
     [ip, transport]: [RxChecksum; 2],
     checks: &mut ChecksumCounts,
 ) -> Result<Popped<'a>, PopError> {
-    let outer = outer(frame, ip, checks)?;
+    let mut outer = outer(frame, ip, checks)?;
+    // The segments of SRv6 are an extension header.
+    let over_ipv6 = frame.get(12..14) == Some(&wire::ETHERTYPE_IPV6.to_be_bytes());
+    if over_ipv6 && kind != Kind::Srv6 {
+        outer = outer.without_extensions()?;
+    }
     let mut udp = |outer| udp(outer, transport, checks);
     match kind {
         Kind::Vxlan { gbp } => pop_kinds::vxlan(udp(outer)?, gbp),

@@ -352,6 +352,35 @@ fn extension_headers_of_gtp_u_are_skipped() {
     assert_eq!(header(&with(0x04, &[0x85, 255, 0, 0, 0])), Err(PopError::Short));
 }
 
+/// Linux puts the limit for nested tunnels (RFC 2473 §4.1.1) into destination options, unless it is told not to.
+#[test]
+fn extension_headers_of_ipv6_are_skipped() {
+    const PAYLOAD: usize = 14 + 40;
+    let (t, config) =
+        (Tunnel { flags: 0, ..tunnel(7) }, HeaderConfig { key: true, ..HeaderConfig::default() });
+    for kind in [Kind::Gre, Kind::Vxlan { gbp: false }] {
+        let built = build(&request(kind, V6, &t, &config)).unwrap();
+        let plain = pushed(&built, &FRAME, &PerPacket::default());
+        let header = pop(kind, &plain).unwrap().header;
+        let with = |first: u8, extension: [u8; 8]| {
+            let mut packet = plain.clone();
+            let next = std::mem::replace(&mut packet[20], first);
+            packet.splice(PAYLOAD..PAYLOAD, extension);
+            packet[PAYLOAD] = next;
+            let length = (packet.len() - PAYLOAD) as u16;
+            packet[18..20].copy_from_slice(&length.to_be_bytes());
+            packet
+        };
+        let popped = |packet: &[u8]| pop(kind, packet).map(|popped| (popped.header, popped.tunnel.tun_id));
+        assert_eq!(popped(&with(60, [0, 0, 4, 1, 4, 1, 0, 0])), Ok((header + 8, 7)));
+        // A fragment that is the whole packet (RFC 6946), and a first fragment.
+        assert_eq!(popped(&with(44, [0; 8])), Ok((header + 8, 7)));
+        assert_eq!(popped(&with(44, [0, 0, 0, 1, 0, 0, 0, 0])), Err(PopError::Fragment));
+        assert_eq!(popped(&with(60, [0, 255, 0, 0, 0, 0, 0, 0])), Err(PopError::Short));
+        assert_eq!(pop_fast(kind, &with(60, [0, 0, 4, 1, 4, 1, 0, 0])), None);
+    }
+}
+
 fn any_kind() -> impl Strategy<Value = Kind> {
     let kinds = [Kind::Geneve, Kind::Gre, Kind::Erspan, Kind::Gtpu, Kind::Srv6];
     let vxlan = [true, false].map(|gbp| Kind::Vxlan { gbp });

@@ -3,7 +3,7 @@
 use crate::spanning_tree::Stopping;
 use cpu::Chain;
 use std::collections::HashMap;
-use units::OfPort;
+use units::{Millis, OfPort};
 use xlate::{BridgeId, Snapshot};
 
 /// The peer of each patch port.
@@ -19,6 +19,8 @@ pub(crate) struct NextSnapshot {
     pub(crate) tunnels_changed: bool,
     /// Ports that spanning trees stop with the next snapshot.
     pub(crate) stopping: Stopping,
+    /// The time of the last publication.
+    pub(crate) published_at: Millis,
 }
 
 impl NextSnapshot {
@@ -30,6 +32,7 @@ impl NextSnapshot {
             peers: Peers::default(),
             tunnels_changed: false,
             stopping: Stopping::default(),
+            published_at: Millis(0),
         }
     }
 }

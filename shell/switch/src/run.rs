@@ -18,7 +18,7 @@ use runtime::coverage::Counter;
 use runtime::log::Level;
 use runtime::poll_loop::Interest;
 use runtime::{Module, RateLimit, WaitSet};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use units::{Millis, OfPort};
 
@@ -28,6 +28,8 @@ static RECONFIGURED: Counter = Counter::new("rev_reconfigure");
 /// A single link that flaps, or the links of many ports that change at once, must not flood the log.
 static LINK_LIMIT: RateLimit = RateLimit::new(60, 120);
 
+/// The shortest time between two publications of many changed flows. It is as long as one bridge's requests may take in a turn.
+const BULK_INTERVAL: Millis = Millis(5);
 /// Interval at which timeouts of flows are checked.
 const EXPIRY_INTERVAL: Millis = Millis(1000);
 /// Interval at which the main loop does its part of megaflow expiry.
@@ -57,6 +59,13 @@ fn log_link(name: &str, before: Option<&Facts>, now: &Facts) {
     }
 }
 
+/// Whether the changes of a datapath may be published later: they are many changes of flows, and no barrier waits for them.
+fn is_delayed(backer: &Backer, bridges: &BTreeMap<String, Bridge>) -> bool {
+    let awaits =
+        |b: &Bridge| b.config.datapath_type == backer.datapath_type && !b.unfinished.barriers.is_empty();
+    backer.changes.is_bulk() && !bridges.values().any(awaits)
+}
+
 impl Switch {
     /// One turn of the main loop, except for the commands of the control socket, which are served after this function. Returns whether DPDK was
     /// started.
@@ -81,7 +90,7 @@ impl Switch {
         self.run_openflow(now);
         self.run_expiry(now);
         self.run_packets();
-        self.publish_changes();
+        self.publish_due_changes();
         self.run_sampling();
         if self.status.due || now.since(self.last.status) >= STATUS_INTERVAL || self.options.dummy_mode() {
             self.write_status(now);
@@ -95,7 +104,7 @@ impl Switch {
     }
 
     /// In dummy mode, forwards packets until no work is left, so that all consequences of the packets are complete when this function returns.
-    /// Otherwise other threads forward packets, and the main loop publishes changes once per turn.
+    /// Otherwise other threads forward packets, and the main loop publishes changes at most once per turn.
     pub fn run_packets(&mut self) {
         self.run_workers();
         self.run_handlers();
@@ -132,15 +141,29 @@ impl Switch {
 
     /// Publishes changes and hands them to the revalidator; in dummy mode revalidation is complete afterwards.
     pub fn publish_changes(&mut self) {
+        self.publish_where(|_, _| true);
+    }
+
+    /// As `publish_changes`, but publishes many changes of flows only once in [`BULK_INTERVAL`]: a change of a table after a publication copies the
+    /// parts of the table that the published snapshot still uses. Changes are published at once if a barrier waits for them.
+    fn publish_due_changes(&mut self) {
+        let (now, inline) = (self.clock.now(), self.options.dummy_mode());
+        self.publish_where(|backer, bridges| {
+            inline || !is_delayed(backer, bridges) || now.since(backer.next.published_at) >= BULK_INTERVAL
+        });
+    }
+
+    fn publish_where(&mut self, is_due: impl Fn(&Backer, &BTreeMap<String, Bridge>) -> bool) {
         let now = self.clock.now();
         for backer in self.datapaths.with_bridges_mut() {
             backer.take_live_changes();
-            let changes = std::mem::take(&mut backer.changes);
-            if !changes.is_empty() {
+            if !backer.changes.is_empty() && is_due(backer, &self.bridges) {
+                let changes = std::mem::take(&mut backer.changes);
                 if changes.is_all() {
                     RECONFIGURED.hit();
                 }
                 publish(backer, &mut self.bridges, &self.underlay);
+                backer.next.published_at = now;
                 let handler = &backer.handler;
                 handler.bfd.ports.published(now);
                 handler.cfm.ports.published(now);
@@ -403,6 +426,9 @@ impl Switch {
             kernel.wait(set);
         }
         self.datapaths.with_bridges().for_each(|b| b.workers.wait(set));
+        for backer in self.datapaths.with_bridges().filter(|b| !b.changes.is_empty()) {
+            set.deadline(backer.next.published_at + BULK_INTERVAL);
+        }
         self.datapaths.unbridged().for_each(|m| m.backer.workers.wait(set));
         for bridge in self.bridges.values() {
             if bridge.can_continue() {

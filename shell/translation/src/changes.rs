@@ -12,12 +12,14 @@ const CHANGES_MAX: usize = 64;
 pub struct Changes {
     all: bool,
     list: Vec<Change>,
+    /// Something other than flows and groups changed.
+    others: bool,
 }
 
 impl Changes {
     /// A change of everything: every translation may have another result.
     pub fn everything() -> Changes {
-        Changes { all: true, list: Vec::new() }
+        Changes { all: true, list: Vec::new(), others: true }
     }
 
     /// Whether nothing changed.
@@ -30,6 +32,11 @@ impl Changes {
         self.all
     }
 
+    /// Whether these are only changes of flows and groups, and more than are listed.
+    pub fn is_bulk(&self) -> bool {
+        self.all && !self.others
+    }
+
     /// The changes; empty if everything changed.
     pub fn list(&self) -> &[Change] {
         &self.list
@@ -40,36 +47,51 @@ impl Changes {
         *self = Changes::everything();
     }
 
-    /// Adds one change.
+    /// Adds a change that is not one of flows or groups.
     pub fn push(&mut self, change: Change) {
+        self.others = true;
+        self.add(change);
+    }
+
+    fn add(&mut self, change: Change) {
         if self.all {
             return;
         }
         self.list.push(change);
         if self.list.len() > CHANGES_MAX {
-            self.all();
+            self.add_many();
         }
+    }
+
+    /// Records more changes of flows and groups than are listed.
+    fn add_many(&mut self) {
+        self.all = true;
+        self.list.clear();
     }
 
     /// Adds the changes of another list.
     pub fn append(&mut self, other: Changes) {
+        self.others |= other.others;
         if other.all {
-            self.all();
+            self.add_many();
         }
-        other.list.into_iter().for_each(|change| self.push(change));
+        other.list.into_iter().for_each(|change| self.add(change));
     }
 
     /// Adds the changes of a bridge's tables.
     pub fn push_effects(&mut self, bridge: BridgeId, effects: &Effects) {
-        if !effects.meters.is_empty() || effects.flows.len() + effects.groups.len() > CHANGES_MAX {
+        if !effects.meters.is_empty() {
             return self.all();
+        }
+        if effects.flows.len() + effects.groups.len() > CHANGES_MAX {
+            return self.add_many();
         }
         for change in &effects.flows {
             let rule = change.rule();
             let matching = classifier::of::Classified::matching(&**rule).clone();
-            self.push(Change::Rule { bridge, table: rule.table, matching });
+            self.add(Change::Rule { bridge, table: rule.table, matching });
         }
-        effects.groups.iter().for_each(|&group| self.push(Change::Group { bridge, group }));
+        effects.groups.iter().for_each(|&group| self.add(Change::Group { bridge, group }));
     }
 }
 
@@ -90,5 +112,25 @@ mod tests {
         assert!(changes.is_all() && changes.list().is_empty() && !changes.is_empty());
         changes.push(group(1));
         assert!(changes.list().is_empty());
+    }
+
+    #[test]
+    fn only_flows_and_groups_are_bulk() {
+        let groups = |n: u32| {
+            let mut effects = Effects::default();
+            effects.groups = (0..n).collect();
+            effects
+        };
+        let mut changes = Changes::default();
+        changes.push_effects(BridgeId(1), &groups(CHANGES_MAX as u32));
+        assert!(!changes.is_bulk() && !changes.is_all());
+        changes.push_effects(BridgeId(1), &groups(1));
+        assert!(changes.is_bulk());
+        let mut both = Changes::default();
+        both.push(Change::Routes);
+        both.append(changes.clone());
+        assert!(both.is_all() && !both.is_bulk());
+        changes.all();
+        assert!(!changes.is_bulk());
     }
 }

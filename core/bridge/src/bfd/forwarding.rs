@@ -14,7 +14,7 @@ const INTERVALS_WITHOUT_MESSAGE: u64 = 100;
 
 impl Session {
     /// Decides whether packets may be sent, and counts changes of the decision.
-    pub fn is_forwarding(&mut self, now: Millis) -> bool {
+    pub fn decide_forwarding(&mut self, now: Millis) -> bool {
         if let Some(forced) = self.forwarding.forced {
             return forced;
         }
@@ -46,9 +46,9 @@ impl Session {
         self.rx_packets = rx_packets;
         if more && self.settings.forwarding_if_rx {
             // Evaluate the decision first, so that a change from not forwarding is counted.
-            self.is_forwarding(now);
+            self.decide_forwarding(now);
             self.trust_traffic(now);
-            self.is_forwarding(now);
+            self.decide_forwarding(now);
         }
     }
 

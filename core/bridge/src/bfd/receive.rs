@@ -13,7 +13,7 @@ impl Session {
         self.decay.messages += 1;
         // Evaluate the forwarding decision before and after the message changes the state, so that each change is
         // counted.
-        self.is_forwarding(now);
+        self.decide_forwarding(now);
         // A TTL below 255 means that the sender is not a direct neighbour (RFC 5881 §5).
         if ttl != TTL {
             return;
@@ -22,7 +22,7 @@ impl Session {
             Ok(message) => self.process(&message, now),
             Err(why) => self.events.push(Event::Refused(why)),
         }
-        self.is_forwarding(now);
+        self.decide_forwarding(now);
     }
 
     fn check_discriminator(&self, message: Message) -> Result<Message, Refusal> {

@@ -212,7 +212,7 @@ impl Session {
             self.enter(State::Down, Diagnostic::EXPIRED, now);
         }
         // Counts a change of the decision, even if no caller asks for the decision now.
-        self.is_forwarding(now);
+        self.decide_forwarding(now);
         self.run_decay(now);
         if self.in_force != self.wanted_intervals() {
             self.begin_poll();

@@ -51,7 +51,7 @@ impl End {
     }
 
     fn observe(&mut self, now: Millis) {
-        let forwarding = self.session.is_forwarding(now);
+        let forwarding = self.session.decide_forwarding(now);
         self.flaps += u64::from(forwarding != self.forwarding);
         self.forwarding = forwarding;
         self.shortest = self.shortest.min(self.session.tx_interval());
@@ -267,9 +267,9 @@ fn a_command_overrides_forwarding_and_is_not_counted_as_flap() {
     link.run(4000);
     let session = &mut link.ends[0].session;
     session.force_forwarding(Some(false));
-    assert!(!session.is_forwarding(link.now) && session.take_changed());
+    assert!(!session.decide_forwarding(link.now) && session.take_changed());
     session.force_forwarding(None);
-    assert!(session.is_forwarding(link.now));
+    assert!(session.decide_forwarding(link.now));
     assert_eq!(session.forwarding.flaps, 1);
 }
 

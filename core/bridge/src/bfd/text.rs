@@ -8,7 +8,7 @@ impl Session {
     pub fn show(&mut self, now: Millis) -> String {
         let from_now = |at: Millis| format!("now {:+}ms", at.0 as i64 - now.0 as i64);
         let millis = |t: Millis| format!("{}ms", t.0);
-        let forwarding = self.is_forwarding(now);
+        let forwarding = self.decide_forwarding(now);
         let remote = &self.remote;
         let lines = [
             ("Forwarding", forwarding.to_string()),
@@ -44,7 +44,7 @@ impl Session {
 
     /// The key-value pairs of `bfd_status`.
     pub fn status(&mut self, now: Millis) -> [(&'static str, String); 6] {
-        let forwarding = self.is_forwarding(now);
+        let forwarding = self.decide_forwarding(now);
         [
             ("diagnostic", self.diagnostic.name().to_owned()),
             ("flap_count", self.forwarding.flaps.to_string()),

@@ -369,9 +369,7 @@ fn requested(m: &Message) -> Option<(u16, Records)> {
         Body::MeterStatsRequest(n) => (kind::METER, id(*n)),
         Body::MeterConfigRequest(n) => (kind::METER_CONFIG, id(*n)),
         Body::MeterFeaturesRequest => (kind::METER_FEATURES, Vec::new()),
-        Body::TableFeaturesRequest(f) => {
-            (kind::TABLE_FEATURES, records(f, |o, f| table::encode_features(o, f, v)))
-        }
+        Body::TableFeaturesRequest(f) => (kind::TABLE_FEATURES, table::encode_all_features(f, v)),
         Body::TableDescRequest => (kind::TABLE_DESC, Vec::new()),
         Body::FlowMonitorRequest(q) => {
             (kind::FLOW_MONITOR, records(q, |o, q| monitor::encode_request(o, q, v)))
@@ -406,9 +404,7 @@ fn replied(m: &Message) -> Option<(u16, Records)> {
         Body::MeterStatsReply(l) => (kind::METER, records(l, meter::encode_stats)),
         Body::MeterConfigReply(l) => (kind::METER_CONFIG, records(l, meter::encode_config)),
         Body::MeterFeaturesReply(f) => (kind::METER_FEATURES, single(|o| meter::encode_features(o, f))),
-        Body::TableFeaturesReply(l) => {
-            (kind::TABLE_FEATURES, records(l, |o, f| table::encode_features(o, f, v)))
-        }
+        Body::TableFeaturesReply(l) => (kind::TABLE_FEATURES, table::encode_all_features(l, v)),
         Body::TableDescReply(l) => (kind::TABLE_DESC, records(l, table::encode_desc)),
         Body::FlowMonitorPaused if v >= Version::V14 => {
             (kind::FLOW_MONITOR, vec![vec![0, 8, 0, 5, 0, 0, 0, 0]])

@@ -250,25 +250,57 @@ fn put_bitmap(out: &mut Vec<u8>, kind: u16, bits: u32) {
     property::put(out, kind, &body);
 }
 
-fn put_fields(out: &mut Vec<u8>, kind: u16, list: &[FieldId], masked: &[FieldId], version: Version) {
-    let mut body = Vec::new();
-    for &f in list {
-        nxm::put_header(&mut body, Subfield::whole(f), version.wire(), masked.contains(&f));
+/// The encodings of lists of fields. Most tables have the same lists, and a reply describes up to 254 tables with 7 lists of 150 fields.
+struct FieldLists<'a> {
+    version: Version,
+    /// A list, the fields of it that may be masked, and the encoding of both.
+    encoded: Vec<(&'a [FieldId], &'a [FieldId], Vec<u8>)>,
+}
+
+impl<'a> FieldLists<'a> {
+    /// The largest number of different lists that are kept, so that searching them is fast.
+    const KEPT_MAX: usize = 8;
+
+    fn put(&mut self, out: &mut Vec<u8>, kind: u16, list: &'a [FieldId], masked: &'a [FieldId]) {
+        let known = self.encoded.iter().position(|known| (known.0, known.1) == (list, masked));
+        let at = known.unwrap_or_else(|| {
+            if self.encoded.len() == FieldLists::KEPT_MAX {
+                self.encoded.clear();
+            }
+            let mut body = Vec::new();
+            for &f in list {
+                let version = self.version.wire();
+                nxm::put_header(&mut body, Subfield::whole(f), version, masked.contains(&f));
+            }
+            self.encoded.push((list, masked, body));
+            self.encoded.len() - 1
+        });
+        property::put(out, kind, &self.encoded[at].2);
     }
-    property::put(out, kind, &body);
+
+    fn put_side(&mut self, out: &mut Vec<u8>, f: &'a InstructionFeatures, miss: u16) {
+        put_bitmap(out, miss, instructions(f.instructions, self.version));
+        property::put(out, 2 + miss, &f.next_tables);
+        put_bitmap(out, 4 + miss, f.write_actions);
+        self.put(out, 12 + miss, &f.write_set_fields, &[]);
+        put_bitmap(out, 6 + miss, f.apply_actions);
+        self.put(out, 14 + miss, &f.apply_set_fields, &[]);
+    }
 }
 
-fn put_side(out: &mut Vec<u8>, f: &InstructionFeatures, miss: u16, version: Version) {
-    put_bitmap(out, miss, instructions(f.instructions, version));
-    property::put(out, 2 + miss, &f.next_tables);
-    put_bitmap(out, 4 + miss, f.write_actions);
-    put_fields(out, 12 + miss, &f.write_set_fields, &[], version);
-    put_bitmap(out, 6 + miss, f.apply_actions);
-    put_fields(out, 14 + miss, &f.apply_set_fields, &[], version);
+/// Encodes the features of several tables.
+pub(super) fn encode_all_features(all: &[TableFeatures], version: Version) -> Vec<Vec<u8>> {
+    let mut lists = FieldLists { version, encoded: Vec::new() };
+    let encode = |f| {
+        let mut out = Vec::new();
+        encode_features(&mut out, f, &mut lists);
+        out
+    };
+    all.iter().map(encode).collect()
 }
 
-pub(super) fn encode_features(out: &mut Vec<u8>, f: &TableFeatures, version: Version) {
-    let start = out.len();
+fn encode_features<'a>(out: &mut Vec<u8>, f: &'a TableFeatures, lists: &mut FieldLists<'a>) {
+    let (start, version) = (out.len(), lists.version);
     let bit = |on: bool, b: u32| if on && version >= Version::V14 { b } else { 0 };
     let capabilities = bit(f.supports_eviction, EVICTION) | bit(f.supports_vacancy_events, VACANCY);
     let command = if version >= Version::V15 { f.command as u8 } else { 0 };
@@ -277,10 +309,10 @@ pub(super) fn encode_features(out: &mut Vec<u8>, f: &TableFeatures, version: Ver
     if !f.keeps_properties {
         // Properties of the table miss could be left out if they equal the properties of other flows. As in Open vSwitch, they are
         // always sent.
-        put_side(out, &f.nonmiss, 0, version);
-        put_side(out, &f.miss, 1, version);
-        put_fields(out, 8, &f.matching, &f.mask, version);
-        put_fields(out, 10, &f.wildcard, &[], version);
+        lists.put_side(out, &f.nonmiss, 0);
+        lists.put_side(out, &f.miss, 1);
+        lists.put(out, 8, &f.matching, &f.mask);
+        lists.put(out, 10, &f.wildcard, &[]);
     }
     let len = out.len() - start;
     out.set16(start, len as u16);

@@ -145,7 +145,7 @@ impl Sessions {
         self.ports.take_changed_reports(now, |session| {
             let status =
                 session.status(now).into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
-            Report { forwarding: session.is_forwarding(now), status }
+            Report { forwarding: session.decide_forwarding(now), status }
         })
     }
 

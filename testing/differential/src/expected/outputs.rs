@@ -107,6 +107,9 @@ impl SentFrames<'_> {
             });
             let Some((at, length)) = network else { return line.to_owned() };
             let line = blanked(line, at..at + length + if transport { 20 } else { 0 });
+            // The values of the last tag, which a write to the network header reaches.
+            let tag = if at > 16 { at - 4..at - 2 } else { 0..0 };
+            let line = blanked(&line, tag);
             // A frame that the write made a later fragment has lost its checksum of UDP or TCP in `normalize::outputs`.
             [6, 16].into_iter().fold(line, |line, sum| {
                 let sum = at + length + sum;
@@ -526,6 +529,10 @@ mod tests {
             assert!(expected(&stock, &build("00", "02"), &[], &writes));
             assert!(!expected(&stock, &ours.replace("002", "003"), &[], &writes));
         }
+        // A write to the type of service reaches the last tag.
+        let build = |tag: &str| frame(1, &format!("8100400081000{tag}0800450000{:034}", 0));
+        assert!(expected(&build("080"), &build("01e"), &[], actions));
+        assert!(!expected(&build("080").replace("4000", "4001"), &build("01e"), &[], actions));
         let (stock, ours) = (frame(1, "080645e8820a"), frame(1, "080645000000"));
         assert!(!expected(&stock, &ours, &[], actions));
         assert!(expected(&stock, &ours, &[], &actions.replace("ipv4(src", "arp(sip")));
