@@ -55,7 +55,7 @@ def add_device(host, guest, kind, v6, options):
 
 
 def reaches_host(guest, host):
-    out = guest.run("ping -c 3 -W 5 %s" % host.guest_v4)[1] + guest.run("ping -6 -c 3 -W 5 -s 1200 %s" % host.guest_v6)[1]
+    out = guest.run("ping -c 3 -i 0.2 -W 5 %s" % host.guest_v4)[1] + guest.run("ping -6 -c 3 -i 0.2 -W 5 -s 1200 %s" % host.guest_v6)[1]
     return out.count(" 0% packet loss") == 2
 
 
