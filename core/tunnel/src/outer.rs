@@ -24,7 +24,8 @@ pub(crate) struct OuterIp<'a> {
 }
 
 impl OuterIp<'_> {
-    /// Skips extension headers of IPv6. Linux puts destination options (RFC 2473 §4.1.1) before GRE.
+    /// Skips the extension headers of IPv6. By default, Linux adds one before GRE: destination options with the encapsulation limit
+    /// (RFC 2473 §4.1.1).
     pub(crate) fn without_extensions(self) -> Result<Self, PopError> {
         let inner = packet::ip::skip_extensions(self.proto, self.payload).ok_or(PopError::Short)?;
         if inner.fragment != Fragment::No {

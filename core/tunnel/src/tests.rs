@@ -352,7 +352,7 @@ fn extension_headers_of_gtp_u_are_skipped() {
     assert_eq!(header(&with(0x04, &[0x85, 255, 0, 0, 0])), Err(PopError::Short));
 }
 
-/// Linux puts the limit for nested tunnels (RFC 2473 §4.1.1) into destination options, unless it is told not to.
+/// The first extension header is the one that Linux adds by default: destination options with the encapsulation limit (RFC 2473 §4.1.1).
 #[test]
 fn extension_headers_of_ipv6_are_skipped() {
     const PAYLOAD: usize = 14 + 40;

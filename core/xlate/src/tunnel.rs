@@ -38,16 +38,13 @@ impl Snapshot {
     /// sent as received ([`Output::kept_options`]) are matched too, if packets of this datapath port can have options. The mask of a
     /// packet without options is empty unless some field was consulted or sent.
     pub fn options_mask(&self, bridge: BridgeId, datapath_flow: &Flow, output: &Output) -> Tlv {
-        let kept = match self.tunnels.have_options(PortNo(datapath_flow.in_port)) {
-            true => output.kept_options,
-            false => 0,
-        };
-        let options = datapath_flow.tlv.present != 0;
-        let consulted = options || output.mask.tlv.present != 0 || kept != 0;
-        let Some(bridge) = self.bridge(bridge).filter(|_| consulted) else { return Tlv::NONE };
-        if !tunnel::is_tunnelled(&datapath_flow.tunnel) {
+        let have_options = self.tunnels.have_options(PortNo(datapath_flow.in_port));
+        let kept = if have_options { output.kept_options } else { 0 };
+        let is_matched = datapath_flow.tlv.present != 0 || output.mask.tlv.present != 0 || kept != 0;
+        if !is_matched || !tunnel::is_tunnelled(&datapath_flow.tunnel) {
             return Tlv::NONE;
         }
+        let Some(bridge) = self.bridge(bridge) else { return Tlv::NONE };
         let table = bridge.tables.tlv();
         if kept == 0 {
             return table.to_options_mask(&datapath_flow.tlv, &output.mask);

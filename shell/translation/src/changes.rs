@@ -63,7 +63,7 @@ impl Changes {
         }
     }
 
-    /// Records more changes of flows and groups than are listed.
+    /// Records that there are more changes than are listed.
     fn add_many(&mut self) {
         self.all = true;
         self.list.clear();
