@@ -1,9 +1,9 @@
 //! Builds the shared object that holds DPDK, and the functions through which the program calls it.
 //!
-//! The program starts without DPDK: a switch of kernel ports needs none of its 6 MB of code, its constructors and the twenty
-//! libraries below it (docs/adr/0034). `library::load` maps the shared object when `dpdk-init` asks for it. Inside, DPDK
-//! is linked statically by default, with a chosen list of drivers: no hundred plugins are opened, and calls between DPDK's
-//! libraries need no table.
+//! The program starts without DPDK: a switch with only kernel ports needs neither DPDK's 6 MB of code, nor its constructors,
+//! nor the twenty libraries that it depends on (docs/adr/0034). `library::load` maps the shared object when `dpdk-init` asks
+//! for it. By default the shared object contains DPDK's static libraries and a chosen list of drivers. So DPDK does not open
+//! a hundred plugins, and calls between its libraries go through no table.
 
 use std::collections::hash_map::DefaultHasher;
 use std::ffi::OsString;
@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// Drivers and the mempool's ring register themselves at start, so nothing refers to them: the whole archive is linked.
-/// The build of DPDK may lack some.
+/// The drivers, and the ring of mempools. They register themselves at start, and nothing refers to them, so their archives
+/// are linked as a whole. The build of DPDK may lack some.
 const DRIVERS: &[&str] = &[
     "bus_pci",
     "bus_vdev",
@@ -35,7 +35,8 @@ const DRIVERS: &[&str] = &[
     "net_virtio",
 ];
 
-/// The same of ethdev: its class of devices, without which no device is found by its arguments.
+/// Libraries that are linked as a whole for the same reason: ethdev registers a class of devices, without which no device is
+/// found by its arguments.
 const CLASSES: &[&str] = &["ethdev"];
 
 /// Libraries that the drivers and the bindings call.
@@ -60,19 +61,19 @@ const LIBRARIES: &[&str] = &[
     "kvargs",
 ];
 
-/// Libraries that versions after the first of [`VERSIONS`] split off the environment.
+/// Libraries that only versions after the first of [`VERSIONS`] have.
 const LATER: &[&str] = &["log", "argparse"];
 
-/// Libraries of the system that those need.
+/// System libraries that DPDK's libraries need.
 const SYSTEM: &[&str] = &["pcap", "xdp", "bpf", "elf", "z", "bsd", "numa", "dl", "m"];
 
-/// The versions that there are bindings for.
+/// The versions of DPDK for which there are bindings.
 const VERSIONS: [&str; 2] = ["22.11", "25.11"];
 
 /// The files that the program looks for at run time; see src/library.rs.
 const OBJECT: &str = "libsluice-dpdk.so";
 const LCORE_OBJECT: &str = "libsluice-lcore.so";
-/// The thread-local variables of DPDK that [`LCORE_OBJECT`] defines in its place.
+/// The thread-local variables of DPDK that [`LCORE_OBJECT`] defines instead of DPDK.
 const LCORE: &str = "per_lcore__lcore_id; per_lcore__rte_errno";
 
 fn main() {
@@ -109,15 +110,16 @@ fn main() {
 fn put_beside_the_program(object: &Path) {
     let folder = object.ancestors().nth(4).expect("five folders deep");
     let beside = folder.join(object.file_name().expect("a file"));
-    // Replaced as a whole: a running switch has the old file mapped.
+    // The old file is removed, not overwritten: a running switch has it mapped.
     let _ = fs::remove_file(&beside);
     let copied = fs::copy(object, &beside).and_then(|_| as_old_as_this_program(&beside));
     copied.unwrap_or_else(|e| fail(&format!("cannot write {}: {e}", beside.display())));
     println!("cargo:rerun-if-changed={}", beside.display());
 }
 
-/// Cargo runs this program again if a file that it named has changed since its start. Named are copies that it makes, so that
-/// a copy that is deleted comes back: their time of modification is set to before the start.
+/// Sets the modification time of a copy to the time when this build script was built. Cargo runs the script again if a file
+/// that the script names has changed since the script started. The script names its copies, so that a deleted copy is made
+/// again; with its real time each copy would count as changed.
 fn as_old_as_this_program(copy: &Path) -> std::io::Result<()> {
     let built = fs::metadata(env::current_exe()?)?.modified()?;
     fs::File::options().append(true).open(copy)?.set_modified(built)
@@ -165,7 +167,7 @@ fn write_names(out: &Path, names: &[&str]) {
     }
 }
 
-/// What compiles the C files of this crate into a shared object.
+/// The compiler of the C files of this crate, with the options for a shared object.
 fn compiler(dpdk: &pkg_config::Library) -> cc::Build {
     let mut compiler = cc::Build::new();
     compiler.flag("-includerte_config.h").opt_level(3).warnings(true).cargo_metadata(false);
@@ -195,7 +197,7 @@ fn run(mut linker: Command, object: PathBuf) -> PathBuf {
     object
 }
 
-/// Links the object that holds one variable of DPDK; `c/lcore.c` says why.
+/// Links the object with two thread-local variables of DPDK; `c/lcore.c` explains why.
 fn link_lcore(out: &Path, dpdk: &pkg_config::Library) -> PathBuf {
     let mut compiler = compiler(dpdk);
     let objects = compiler.file("c/lcore.c").compile_intermediates();
@@ -209,7 +211,7 @@ fn link(out: &Path, dpdk: &pkg_config::Library, version: &str, names: &[&str], b
     let later = if version == VERSIONS[0] { &[] } else { LATER };
     let libraries = || LIBRARIES.iter().chain(later);
     let mut shim = compiler(dpdk);
-    // One access of this model, and GNU ld gives it to all accesses of the same variable, DPDK's archives included.
+    // If one access to a variable uses this model, GNU ld uses it for all accesses to the variable, also in DPDK's archives.
     shim.flag("-ftls-model=initial-exec");
     shim.file("c/shim.c").define("SLUICE_DPDK_BUILD", format!("\"{build}\"").as_str());
     let objects = shim.compile_intermediates();
@@ -241,7 +243,7 @@ fn prefixed(option: &str, path: &Path) -> OsString {
     text
 }
 
-/// Ends the build with a message for its user.
+/// Ends the build with a message for the user.
 fn fail(why: &str) -> ! {
     panic!(
         "\n\n{why}.\nSluice is built on DPDK {} LTS; on Debian 12: \

@@ -45,14 +45,14 @@ class Learning(app_manager.OSKenApp):
         if out != dp.ofproto.OFPP_FLOOD:
             match = parser.OFPMatch(in_port=in_port, eth_dst=eth.dst, eth_src=eth.src)
             self.add_flow(dp, 10, match, actions)
-        # OpenFlow 1.5 has a match where there was a port.
+        # In OpenFlow 1.5 a packet-out has a match instead of the ingress port.
         origin = {"match": parser.OFPMatch(in_port=in_port)} if VERSION >= 6 else {"in_port": in_port}
         dp.send_msg(parser.OFPPacketOut(datapath=dp, buffer_id=dp.ofproto.OFP_NO_BUFFER, actions=actions,
                                         data=msg.data, **origin))
 
 
 if __name__ == "__main__":
-    # Recent releases of os-ken bring no command to run applications with; this is what it did.
+    # Recent releases of os-ken have no command that runs applications; this code does what that command did.
     from os_ken import cfg
 
     port, files = sys.argv[1], sys.argv[3:]

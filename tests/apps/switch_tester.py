@@ -1,16 +1,16 @@
 """Runs os-ken's switch tester on the files of a directory: switch_tester.py PORT VERSION DIRECTORY.
 
 VERSION is that of OpenFlow, such as openflow13. The bridge to be tested has datapath id 1, the one that tests it 2; ports 1
-to 3 of one are linked to those of the other. What is passed and what is not is printed as it happens.
+to 3 of one are linked to those of the other. Each result is printed when it is known.
 
-The tester's own sender sleeps between its turns whatever those take, and so falls behind the rate that a test asks for by more
-than the tenth that the test allows. Here packets go by the clock; what is judged, and by what measure, is the tester's.
+The tester's own sender sleeps for a fixed time between its turns, even if a turn takes long. So its rate is lower than a test requests, by
+more than the 10 % that the test allows. This program sends packets by the clock. All checks and their limits are the tester's.
 """
 import os
 import signal
 import sys
 
-# Its native threads cannot wait for an answer with a limit.
+# With native threads, os-ken cannot limit the time that it waits for a reply.
 os.environ["OSKEN_HUB_TYPE"] = "eventlet"
 
 import time  # noqa: E402
@@ -20,12 +20,12 @@ from os_ken.base import app_manager  # noqa: E402
 from os_ken.lib import hub  # noqa: E402
 from os_ken.tests.switch import tester  # noqa: E402
 
-# Between two turns of the sender, in seconds.
+# Pause between two turns of the sender, in seconds.
 TURN = 0.01
 
 
 def send_by_the_clock(self, arg):
-    """Sends what is due since the start until the tester says that it is enough; has the place of its `_send_packet_thread`."""
+    """Replaces the tester's `_send_packet_thread`: sends the packets that are due since the start, until the tester signals the end."""
     rate = arg["packet_counter_inc"] / tester.CONTINUOUS_THREAD_INTVL
     start, sent = time.monotonic(), 0
     while self.ingress_event is not None and not self.ingress_event._cond:

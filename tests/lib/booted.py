@@ -1,4 +1,4 @@
-"""A Debian of its own that is booted with systemd, in a container without a network of the host.
+"""A separate Debian system that is booted with systemd, in a container without access to the host's network.
 
 systemd-nspawn (package systemd-container) starts it, without the machine service; commands run in it by nsenter(1).
 """
@@ -8,18 +8,18 @@ import subprocess
 
 from lib import lab, own_network, rooted
 
-# What a minimal root needs to be booted and looked at.
+# Packages with which a minimal root can be booted and examined.
 PROGRAMS = ["systemd", "systemd-sysv", "dbus", "libpam-systemd", "iproute2", "iputils-ping", "procps", "adduser", "openvswitch-switch"]
 
 
 def cgroups():
-    """Where the groups of version 2 are mounted: alone, or beside those of version 1."""
+    """Where control groups of version 2 are mounted, alone or beside those of version 1."""
     with open("/proc/mounts") as f:
         return next(where for _, where, kind, *_ in map(str.split, f) if kind == "cgroup2")
 
 
 class Host:
-    """The root of a suite of Debian, with these packages; and the Debian packages `debs`, which are copied to its /root."""
+    """A host with a root of this suite of Debian and these packages. The files `debs` (.deb) are copied to its /root."""
 
     def __init__(self, suite, packages, debs):
         lab.need_root()
@@ -45,7 +45,7 @@ class Host:
                        "systemd has started everything", 60)
 
     def leader(self):
-        """The first process of the container. For a moment at the start it is another one."""
+        """Process ID of the container's first process. For a moment at the start, it is that of another process."""
         return lab.sh("ps", "-o", "pid=", "--ppid", str(self.process.pid), check=False).strip()
 
     def end(self):
@@ -68,7 +68,7 @@ class Host:
         return lab.sh(*where, *argv, env=dict(rooted.ENV, TERM="dumb"), timeout=timeout, **kw)
 
     def script(self, text):
-        """A shell script; its first failing command fails it."""
+        """Runs a shell script, which fails if one of its commands fails."""
         return self.run("sh", "-ec", text, timeout=300)
 
     def apt(self, *packages):

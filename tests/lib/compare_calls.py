@@ -1,4 +1,4 @@
-"""The calls that are compared with the stock switch, in order: the life of one small network.
+"""The calls that are compared with the stock switch, in order: they build, change and remove one small network.
 
 Time is stopped early, so that ages and timeouts are equal on both sides. See compare_run for the notation.
 """

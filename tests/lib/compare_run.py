@@ -36,7 +36,7 @@ RULES = [(re.compile(pattern, re.M), replacement) for pattern, replacement in [
     (r"duration_sec=\d+|duration_nsec=\d+", "duration=<t>"),
     (r"\bidle_age=\d+, |\bhard_age=\d+, ", ""),
     (r"used:[0-9.]+s", "used:<t>s"),
-    # Dummies are numbered as they are opened. The stock switch opens a device again after it failed to add it.
+    # Dummy devices get consecutive addresses when they are opened. The stock switch opens a device again after it failed to add it.
     (r"0000aa55aa55[0-9a-f]{4}|aa:55:aa:55(:[0-9a-f]{2}){2}", "<mac>"),
     (r"(\bp[ab]\): addr:)[0-9a-f:]{17}", r"\1<random>"),
     (r"\brecirc_id=[1-9]\d*", "recirc_id=<id>"),

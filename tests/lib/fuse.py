@@ -23,7 +23,7 @@ def attributes(node, size):
 
 
 class Unanswered:
-    """`fd` is the file; `asked` has the requests of process `pid`, by opcode."""
+    """A file whose requests from process `pid` are not answered. `fd`: the open file; `asked`: those requests, by opcode."""
 
     def __init__(self, size, pid):
         lab.need_root()

@@ -15,7 +15,7 @@ OTHER_CONFIG = {"dpdk-init": "true", "dpdk-lcore-mask": "0x1", "pmd-cpu-mask": "
 
 
 def packet(number):
-    """Every second packet is long: the switch leaves its end with the sender until it is sent."""
+    """A numbered packet. Every second one is long: the switch leaves its tail in the sender's memory until the packet is sent."""
     return frame(number) + (b"" if number % 2 else bytes((number + i) % 251 for i in range(1340)))
 
 

@@ -49,7 +49,7 @@ class PackedRing:
         self.offered = self.taken = 0
 
     def word(self, n):
-        """Where the flags of descriptor `n` are among the guest's words."""
+        """The index in `guest.words` of the flags of descriptor `n`."""
         return (self.number * vu.RING + 16 * (n % vu.SIZE) + 14) // 2
 
     def offer(self, chains, flags):
@@ -67,7 +67,7 @@ class PackedRing:
                 else:
                     self.guest.words[self.word(self.offered)] = value
                 self.offered += 1
-        # The switch looks at the first one until it is offered.
+        # Last, because the switch polls the first descriptor: its flags offer all of them.
         if first_flags is not None:
             self.guest.words[self.word(begin)] = first_flags
 
@@ -106,8 +106,8 @@ class KeptGuest(vu.Guest):
         return self.read(struct.unpack("<III", header)[2]), fds
 
     def connect(self):
-        """Accepts the switch, and goes on where the rings are. The base is that of the beginning: the switch that died
-        could not tell another one. Packets that were left are sent after `start`."""
+        """Accepts the switch's connection, and continues with the present rings. The handshake contains the ring position of the
+        start, because a killed switch could not report another one. Packets that were left in the rings are sent after `start`."""
         self.accept()
         features = vu.F_VERSION_1 | vu.F_MRG_RXBUF | (vu.F_PACKED if self.packed_rings else 0)
         for request, payload, fds, wants in self.steps(features=features):
@@ -149,7 +149,7 @@ class KeptGuest(vu.Guest):
         return len(chains)
 
     def sent_all(self):
-        """Takes back what was sent; whether all was given back."""
+        """Takes back the buffers of sent packets; returns whether the switch has returned all of them."""
         for _, chain, _ in self.from_guest.given_back():
             self.free += chain
         return not self.from_guest.chains

@@ -20,7 +20,7 @@ COLUMNS = {"name": {"type": "string"}, "owner": {"type": "integer"}, "text": {"t
 
 
 def schema(version):
-    """Odd versions have one more column."""
+    """The schema of this version. Odd versions have one more column."""
     columns = dict(COLUMNS, **({"extra": {"type": "string"}} if version % 2 else {}))
     return {"name": "Kills", "version": "1.%d.0" % version, "tables": {
         "Row": {"columns": columns, "isRoot": True, "indexes": [["name"]]}}}

@@ -45,7 +45,7 @@ def seed(limit):
 
 @contextlib.contextmanager
 def locked(path):
-    """One process at a time is in this context, of all that name this path; a file beside it, path.lock, is the lock."""
+    """A context that only one process at a time can enter with this path. The lock is the file path.lock."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path + ".lock", "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -64,7 +64,7 @@ def need_root():
 
 
 def need(program, purpose="test"):
-    """The path of a program. `purpose`: of scripts/setup, which installs it."""
+    """The path of a program. `purpose`: the argument with which scripts/setup installs it."""
     path = shutil.which(program, path=os.environ["PATH"] + ":/usr/sbin:/sbin")
     if not path:
         raise Skip("needs %s (scripts/setup %s)" % (program, purpose))

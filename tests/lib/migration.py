@@ -36,7 +36,7 @@ while left[0]:
 
 class Transfer:
     """A TCP connection from a network to a port of a guest, which computes the data's checksum. If `kept`, the guest leaves the data in its
-    socket until the end: it is where the switch wrote it."""
+    socket until the end, so the data stay where the switch wrote them."""
 
     def __init__(self, network, guest, address, port, kept):
         self.port, self.sum = port, hashlib.sha256()

@@ -5,7 +5,7 @@ import urllib.request
 
 from lib import lab
 
-# What the switch drops, and by which rule.
+# The flow that drops packets.
 DROPPED = "priority=10,icmp,nw_dst=10.0.0.9,actions=drop"
 
 
@@ -40,7 +40,7 @@ class Switch(lab.Switch):
         return json.loads(self.get(path))
 
     def value(self, name, **labels):
-        """A sample, as JSON has it."""
+        """The value of a sample, from the JSON of the metrics server."""
         family = self.json("/api/metrics?name=" + name)["metrics"].get(name, {"labels": [], "samples": []})
         fits = [v for ls, v in family["samples"] if all(dict(zip(family["labels"], ls))[k] == v2 for k, v2 in labels.items())]
         assert len(fits) == 1, (name, labels, family)

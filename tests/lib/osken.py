@@ -73,7 +73,7 @@ def divided(tests, by):
 class Tester:
     """A run of the tester over the files of a directory, until its results are requested.
 
-    Each run has its own network namespace: a stock switch makes a device `ovs-netdev`, so the second one of two in a
+    Each run has its own network namespace: a stock switch makes a device `ovs-netdev`, so the second switch in the same
     namespace would never have a bridge, and its tester would wait forever.
     """
 

@@ -202,9 +202,9 @@ class Guest(lab.Network):
 
 
 class Cloud:
-    """Central, the fabric and chassis 1 to `count`; those in `stock` have the stock switch, or this program
-    of it. databases: see Central. direct: a wire instead of a bridge of the kernel joins two chassis, and the last chassis with
-    the host outside. settings: of each chassis."""
+    """Central, the fabric and chassis 1 to `count`; those in `stock` have the stock switch, or the switch `program`.
+    databases: see Central. direct: two chassis are joined by a wire instead of a bridge of the kernel, and so are the last chassis and
+    the host outside. settings: those of each chassis."""
 
     def __init__(self, count=2, stock=(), program=None, databases=None, direct=False, **settings):
         all_ours = not os.environ.get("TEST_THE_STOCK_SWITCH")

@@ -8,7 +8,7 @@ PROVIDER = {"external": "public-net"}
 def of_ovn(c, switch, microflow, ct="new"):
     """The logical ports to which ovn-trace sends the packet."""
     text = c.central.trace(switch, microflow, "--minimal", *["--ct=" + ct] * 6)
-    # A port of a router leads to the other end, whose output follows.
+    # Ports `…-up` lead to a router; the outputs behind the router follow in the text.
     return {name for name in re.findall(r'output\("([^"]+)"\)', text) if not name.endswith("-up")}
 
 
@@ -25,7 +25,7 @@ def without(text, name):
         insides.append(text[at + len(name) + 1:end - 1])
         rest = text[end:]
         if name == "tnl_push":
-            # The output after a header is that of the device below.
+            # The output after the outer header is to the device that carries the tunnel's packets.
             rest = re.sub(r"^,\d+", "", rest)
         text = text[:at] + rest
     return text, insides

@@ -35,7 +35,7 @@ def switch_with_two_namespaces():
     s.vsctl("set-fail-mode", "br0", "secure")
     s.number_ports(a, b)
     for ns in (a, b):
-        # No other packet may be dropped last.
+        # Without IPv6, the last dropped packet is one of the test's packets.
         ns.run("sysctl", "-q", "net.ipv6.conf.eth0.disable_ipv6=1")
         lab.sh("sysctl", "-q", "net.ipv6.conf.%s.disable_ipv6=1" % ns.port)
     for here, there in ((a, b), (b, a)):

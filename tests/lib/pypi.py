@@ -6,7 +6,7 @@ from lib import lab, own_network
 
 
 def programs(name, *installs, timeout=300):
-    """The folder of the programs of an environment. `installs`: the arguments of one call of pip after another. The test is skipped if
+    """The folder of the programs of an environment. `installs`: the arguments of consecutive calls of pip. The test is skipped if
     they cannot be installed."""
     venv = os.path.join(lab.ROOT, "target", name)
     folder, installed = os.path.join(venv, "bin"), os.path.join(venv, "installed")

@@ -42,7 +42,7 @@ def kernel():
 
 
 def unpack_kernel():
-    """Makes FOLDER/kernel, whole or not at all."""
+    """Makes FOLDER/kernel: completely, or not at all."""
     lab.need("apt-get")
     os.makedirs(FOLDER, exist_ok=True)
     new = FOLDER + "/kernel.new"
@@ -129,7 +129,7 @@ class Guest:
         for number, path in enumerate(sockets):
             place = ""
             if self.has_iommu:
-                # Only behind a port has the device ATS, without which QEMU does not pass on all invalidations.
+                # The device has ATS only behind a root port. Without ATS, QEMU does not pass on all invalidations.
                 argv += ["-device", "pcie-root-port,id=slot%d,chassis=%d" % (number, number)]
                 place = ",bus=slot%d,iommu_platform=on,ats=on,disable-legacy=on" % number
             argv += ["-chardev", "socket,id=port%d,path=%s,server=on,wait=off" % (number, path),

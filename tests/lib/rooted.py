@@ -27,7 +27,7 @@ def built(folder):
 
 
 class Root:
-    """Commands run in it by chroot(8)."""
+    """A root file system, in which commands are run by chroot(8)."""
 
     def __init__(self, path):
         self.path = path
@@ -43,7 +43,7 @@ class Root:
             with open(os.path.join(path, "usr/sbin", name), "w") as f:
                 f.write("#!/bin/sh\necho N 2\n")
             os.chmod(os.path.join(path, "usr/sbin", name), 0o755)
-        # Of containers' images: it deletes what was downloaded.
+        # Images of containers have this file, which deletes downloaded packages.
         self.remove("etc/apt/apt.conf.d/docker-clean")
         for kind, where in (("proc", "proc"), ("sysfs", "sys"), ("tmpfs", "run"), ("tmpfs", "tmp")):
             self.mount("-t", kind, kind, where)

@@ -17,7 +17,7 @@ def end(ping, least=11):
 
 
 class Traffic:
-    """A flood until `lost()` ends it and returns the number of missing replies. Each port gets these settings."""
+    """A ping every 10 ms, until `lost()` ends it and returns the number of missing replies. Each port gets these settings."""
 
     def __init__(self, switch, *settings):
         self.a, self.b = lab.Namespace("10.1.1.1/24"), lab.Namespace("10.1.1.2/24")
@@ -29,7 +29,7 @@ class Traffic:
         self.begin()
 
     def begin(self):
-        """Starts the flood, or restarts it."""
+        """Starts the ping, or restarts it."""
         self.ping = self.a.spawn("ping", "-i", "0.01", "10.1.1.2", stdout=subprocess.PIPE, text=True)
 
     def wait_for(self, replies):
@@ -38,7 +38,7 @@ class Traffic:
         lab.wait_until(lambda: self.a.received() >= wanted, "%d replies" % replies)
 
     def lost(self):
-        """Ends the flood; returns the number of missing replies."""
+        """Ends the ping; returns the number of missing replies."""
         return end(self.ping)
 
 

@@ -2,8 +2,8 @@
 from lib import pair
 
 CLIENT, SERVER, PUBLIC, VIRTUAL = "10.1.1.1", "10.1.1.2", "10.1.1.240", "10.1.1.64"
-# The switch answers ARP for addresses that no host has: for the client the public one, for the server the virtual
-# one.
+# The switch answers ARP requests for addresses that no host has: for the public address with the client's MAC address, for the
+# virtual address with the server's.
 ARP = """table=0,priority=20,arp,arp_op=1,arp_tpa={address},actions=move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[],set_field:{mac}->eth_src,\
 load:2->NXM_OF_ARP_OP[],move:NXM_NX_ARP_SHA[]->NXM_NX_ARP_THA[],set_field:{mac}->arp_sha,move:NXM_OF_ARP_SPA[]->NXM_OF_ARP_TPA[],\
 set_field:{address}->arp_spa,IN_PORT

@@ -1,4 +1,4 @@
-"""UDP frames of guests and namespaces: frames that their sender leaves to be segmented, and how a sender without offloads would cut them."""
+"""UDP frames of guests and namespaces: frames whose sender requests segmentation, and how a sender without offloads would cut them."""
 import ipaddress
 import struct
 
@@ -55,7 +55,7 @@ def request(whole, size):
 
 
 def cut(whole, size):
-    """The datagrams of a sender without offloads: numbered from the identification of the whole frame on."""
+    """The datagrams of a sender without offloads. Their IPv4 identifications count up from that of the whole frame."""
     ip, udp, v6 = place(whole)
     datagrams = []
     for number, start in enumerate(range(udp + 8, len(whole), size)):

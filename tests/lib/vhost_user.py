@@ -35,7 +35,7 @@ NEXT, WRITE, INDIRECT = 1, 2, 4
 
 
 def by_both(test):
-    """The test `test(library)` for guests that the switch serves itself, and as `…_by_library` for guests of DPDK's vhost library."""
+    """Makes two tests of `test(library)`: one of the same name for guests that the switch serves itself, and `…_by_library` for DPDK's library."""
     def variant(library):
         @functools.wraps(test)
         def run():

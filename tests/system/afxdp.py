@@ -19,7 +19,7 @@ def started():
 
 
 def traffic(switch, *settings):
-    """A ping flood through two such ports."""
+    """A ping every 10 ms through two ports of type afxdp."""
     t = Traffic(switch, *(settings or [AFXDP]))
     why = error(switch, t.a.port)
     if any(word in why for word in NO_SOCKETS):
@@ -69,7 +69,7 @@ def test_tcp_without_settings_of_the_devices():
 
 
 def test_settings_that_change_under_traffic():
-    """The number of queues and the mode change; a setting that fails is reported, and a setting that works again works."""
+    """The number of queues and the mode change; a setting that fails is reported, and a valid setting works afterwards."""
     s = started()
     t = traffic(s)
     # The settings of the other port stay: only one of its queues is polled, and with more queues a random hash would

@@ -59,7 +59,7 @@ def bfd(pace):
 
 def test_the_stock_switch_understands_our_cfm():
     """CFM: each end hears the other. When the stock switch stops, ours reports a fault to database and controllers, and
-    recovers with it; an operational state is told."""
+    recovers with it; the operational state is reported, too."""
     link = Link("cfm_mpid=%d", "other_config:cfm_interval=100", "other_config:cfm_extended=true")
     link.ours.ofctl("-O", "OpenFlow13", "add-group", "br0", "group_id=1,type=ff,bucket=watch_port:1,output:1")
     link.ours.ofctl("-O", "OpenFlow13", "add-flow", "br0", "in_port=LOCAL,actions=group:1")
@@ -99,7 +99,7 @@ def test_the_stock_switch_understands_our_bfd():
     link.stock.daemon.send_signal(signal.SIGCONT)
     link.wait_for(0, state="up", forwarding="true", flap_count="3")
     assert link.is_live()
-    # The rest does not work: the other end must not send to this port.
+    # The path behind this port is down, so the other end must not send to the port.
     link.ours.vsctl("set", "interface", link.namespace.port, "bfd:cpath_down=true")
     link.wait_for(1, state="up", forwarding="false", remote_diagnostic="Concatenated Path Down")
     link.ours.vsctl("set", "interface", link.namespace.port, "bfd:enable=false")

@@ -128,7 +128,7 @@ def test_a_tool_that_does_not_read_harms_nobody():
 
 
 def test_wireshark_and_tcpdump():
-    """Wireshark's questions are answered, and packets go into its pipe; ovs-tcpdump works by a mirror."""
+    """Wireshark's extcap queries are answered, and packets are written to its pipe; ovs-tcpdump works by a mirror."""
     s, a, _ = switch_with_two_namespaces()
     s.ofctl("add-flow", "br0", "actions=NORMAL")
     interfaces = sluice(s, "capture", "--extcap-interfaces", "--extcap-version=4.0")

@@ -96,7 +96,7 @@ def test_http3():
 
 
 def test_large_datagrams():
-    """Pings of 60,000 bytes and UDP in fragments pass the translation: all arrive, and none is left to wait."""
+    """Pings of 60,000 bytes and UDP in fragments pass the translation: all arrive, and no fragment stays waiting."""
     s, client, server = gateway(RULES.format(nat="src=%s" % PUBLIC))
     text = client.run("ping", "-q", "-s", "60000", "-c", "5", "-i", "0.2", "-W", "2", SERVER)
     assert "5 received" in text, text

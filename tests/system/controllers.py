@@ -71,8 +71,8 @@ while True:
 
 
 def in_band_flows(ours):
-    """A bridge has the host's address, and its controller is behind it. No flow lets its packets pass, except those of in-band
-    control, which this returns."""
+    """Makes a bridge that has the host's address, and a controller that is reached through the bridge. Only the flows of in-band control
+    let the controller's packets pass; returns these flows."""
     host, far = lab.Network(), lab.Network()
     s = lab.Switch(ours=ours)
     s.network = host

@@ -11,7 +11,7 @@ ANY_LOAD = True
 # Each run mostly waits for its switches, so six run in parallel.
 RUNS, CASES = 6, 50
 # The first cases of the fixed runs. They were chosen from 4,000 cases because they show these expected differences. An expected
-# difference that no longer shows is an entry to remove.
+# difference that no longer occurs must be removed from the code.
 FIXED = (100400, 200050, 300150, 300650, 400300, 400550)
 SHOWN = {"trace: action set executed again", "trace: header around a copy", "frames: edits after a packet-in of two tags",
          "frames: lost after a runt", "learned from a partial tag", "megaflow translated again"}
@@ -57,7 +57,7 @@ def test_rare_differences():
 
 @lab.one_try
 def test_a_fresh_range():
-    """The same with 18 new cases in each run; the printed seed repeats them."""
+    """The same with 18 new cases each time; the printed seed repeats them."""
     first = lab.seed(10**9)
     print("    testing/differential --loose --seed %d --cases %d" % (first, RUNS * (CASES // 16)), flush=True)
     cases = CASES // 16

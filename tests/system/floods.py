@@ -7,9 +7,9 @@ from lib import lab, raw
 
 SERVER, SPOOFED = "10.1.1.2", "11.0.%d.%d"
 MAX = 1000
-# More than from which commands visit connections in steps.
+# So many connections that commands visit them in steps.
 MANY = 24_000
-# Port 3 is the attacker's; its packets end behind the tracker.
+# Port 3 is the attacker's; its packets are dropped after connection tracking.
 RULES = """table=0,priority=10,arp,actions=NORMAL
 table=0,priority=5,ip,actions=ct(table=1,zone=9)
 table=1,priority=20,in_port=3,ct_state=+trk+new,tcp,tp_dst=21,actions=ct(commit,zone=9,alg=ftp)
@@ -34,7 +34,7 @@ while True:
                 c.sendall(data)
         threading.Thread(target=echo, daemon=True).start()
 """
-# Holds one connection and echoes through it, and begins others, each time it is told to; prints what went well.
+# Holds one connection. For each line of its input, echoes 20 times through it and begins 20 others; prints how many succeeded.
 CLIENT = """
 import socket, sys
 c = socket.create_connection(("10.1.1.2", 80), 5)
@@ -165,7 +165,7 @@ def test_many_connections():
     packets = [datagram(n, 7 + n % 2) for n in range(MANY)]
 
     def begun():
-        # Again, if the device has dropped some.
+        # Send all packets again, because the device may have dropped some.
         a.send(packets)
         return a.connections() > MANY
 

@@ -9,13 +9,13 @@ from lib.vhost_user import by_both
 # The rates of TCP are not measured here; this one is reached on any machine.
 GIGABITS_MIN = 0.0005
 PLUGGED = 256 << 20
-# The largest number of pings that may be lost, of more than a thousand. TCP fills the rings meanwhile: at a load of ten 13 were lost.
+# The largest number of pings that may be lost, of more than a thousand. TCP fills the rings: at a load average of 10, 13 were lost.
 LOST_MAX = 100
 ONLINE = "for f in /sys/devices/system/memory/memory*/state; do case $(cat $f) in offline) echo %s > $f;; esac; done"
 
 
 def started(library, *names):
-    """A switch with these ports for guests, and a namespace with the address 10.9.0.1. The long tests have also the library's back-end."""
+    """A switch with these ports for guests, and a namespace with the address 10.9.0.1. Only long tests use the library's back-end."""
     lab.need_root()
     if library:
         lab.need_time()
@@ -91,7 +91,7 @@ def test_memory_is_plugged(library):
     wait_for_reply(host, "10.9.0.2")
     pings = traffic.Pings(host, "10.9.0.2", s.dir)
     pings.wait_for(50)
-    # Linux receives into memory of this kind only; its memory of the other kind can be unplugged.
+    # Linux has receive buffers only in memory of the first kind (online_kernel); memory of the second kind can be unplugged.
     begin = plug(guest, "kept", "online_kernel")
     plug(guest, "lent", "online_movable")
 
@@ -165,7 +165,7 @@ def test_reset_and_kill(library):
             end(guest.process)
             lab.wait_until(lambda: status() == "disconnected", "the port has no guest")
             guest.start([s.socket("v0")])
-        # It would serve nothing else until it notices that its client has gone.
+        # The server of iperf3 would accept no other client until it notices that this one has gone.
         end(server)
         returns(guest, host, "a " + how)
         assert status() == "connected"

@@ -6,7 +6,7 @@ from lib.migration import Migration
 from lib.vhost_user import by_both
 
 GUEST = "10.9.0.2"
-# The largest number of pings that may be lost. At a load of ten it was 16, with either switch. QEMU announces the guest for about a second.
+# The largest number of pings that may be lost. At a load average of 10 it was 16, with either switch. QEMU announces the guest for about a second.
 LOST_MAX = 100
 # By how many pings the result of two equal switches may differ, and how often each is measured.
 NOISE, ROUNDS = 5, 3
@@ -51,7 +51,7 @@ class Lab:
 
 def migrate(new_network, packed=False):
     """Migrates a guest; returns the number of lost pings. Without KVM, QEMU 7.2 itself sometimes fails to transfer a page that the guest wrote;
-    then the guest breaks, with any switch, and the migration is tried again. A log that lacks the switch's writes fails each time."""
+    then the guest breaks, with any switch, and the migration is tried again. If the log lacked the switch's writes, every try would fail."""
     for left in reversed(range(TRIES)):
         try:
             return migrate_once(new_network(), packed)
@@ -82,7 +82,7 @@ def migrate_once(network, packed):
 
 
 def networks(library, count=1):
-    """Makes networks of switches with this back-end. Only the long tests have the library's."""
+    """Returns a function that makes networks of switches with this back-end. Only long tests use the library's."""
     if library:
         lab.need_time()
     return lambda: Lab(lambda: dpdk.Switch.for_guests(library), count)

@@ -33,7 +33,7 @@ class Controller:
         self.socket.connect(path)
         self.bytes = b""
         self.socket.sendall(struct.pack("!BBHI", 1, 0, 8, 1))
-        # Set-config: whole packets, also on a management socket.
+        # Set-config: packet-ins contain whole packets, and a management socket gets packet-ins, too.
         self.socket.sendall(struct.pack("!BBHIHH", 1, 9, 12, 2, 0, 0xffff))
 
     def messages(self):

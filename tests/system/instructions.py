@@ -16,7 +16,7 @@ BOUNDS = {"in": 28, "drop": 28, "src": 137, "src1000": 137, "normal1000": 99, "f
           "push10000": 367, "pop10000": 337, "nat10000": 425, "two10000": 436, "meter10000": 276, "ports10000": 340, "group10000": 469, "recirc": 169,
           "ct1000": 800, "est20": 506, "esttcp20": 658, "est1000": 915, "estsix1000": 1056, "snat1000": 1160, "esttcp1000": 1097,
           "encap1000": 268, "encapends1000": 464, "decap1000": 435, "decapsix1000": 568, "table10000by4": 475, "table10000by1": 1070}
-# Nothing of this kind is called for a packet.
+# Functions that must not be called for each packet.
 FORBIDDEN = re.compile(r"^(malloc|calloc|realloc|free|posix_memalign|memalign|aligned_alloc|clock_gettime|__?vdso_\w+|gettimeofday|pthread_\w+"
                        r"|syscall|write|writev|futex\w*)(@.*)?$")
 
@@ -44,7 +44,7 @@ def calls(path):
     return count
 
 
-# Cases in which another port is captured, and by which part that may cost more.
+# Cases that are also run while another port is captured, and the share by which the cost may be higher then.
 CAPTURED, MORE = ("in", "src1000"), 0.02
 
 

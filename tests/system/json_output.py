@@ -25,7 +25,7 @@ def segments(path):
 
 
 def fields(value, at=()):
-    """The places of all values that are no objects or lists, and of empty ones."""
+    """The places of all values that are not objects or lists, and of empty objects and lists."""
     if isinstance(value, dict) and value:
         return {p for key, one in value.items() for p in fields(one, at + (key,))}
     if isinstance(value, list) and value:
@@ -62,7 +62,7 @@ def test_names_of_json():
     """Each tool with --json and each answer of the metrics server, against docs/json.md, in both directions."""
     s, a, b = switch_with_two_namespaces()
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    # For doctor to find. The first controller of a bridge clears its flows.
+    # A finding for `sluice doctor`. The first controller of a bridge clears its flows.
     s.vsctl("set-controller", "br0", "tcp:127.0.0.1:1")
     s.ofctl("del-flows", "br0")
     for flow in ("priority=9,icmp,nw_dst=10.1.1.9,actions=drop", "priority=5,icmp,ct_state=-trk,actions=ct(commit,zone=3,table=1)",

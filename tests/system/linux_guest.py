@@ -1,4 +1,4 @@
-"""What Linux in a guest has and this machine's kernel may not: bonds of its bonding driver, and its queueing disciplines."""
+"""Features of Linux in a guest that this machine's kernel may lack: bonds of the bonding driver, and queueing disciplines."""
 import re
 
 from lib import dpdk, lab, qemu
@@ -12,7 +12,7 @@ DISCIPLINES = ("net/sched/sch_sfq", "net/sched/sch_codel", "net/sched/sch_netem"
 BOND = """echo +bond0 > /sys/class/net/bonding_masters && cd /sys/class/net/bond0/bonding && echo %s > mode && echo 50 > miimon
 for device in eth0 eth1; do ip link set $device down; echo +$device > slaves; done
 cd / && ip address add 10.9.0.2/24 dev bond0 && ip link set bond0 up"""
-# The type and settings of a row, what `tc` shows of the device.
+# The type and settings of a row, and a pattern for what `tc` shows of the device.
 ROWS = (("sfq", "perturb=7", r"qdisc sfq .* quantum \d+b .*perturb 7sec"),
         ("codel", "target=7000 interval=90000 limit=500", r"qdisc codel .*limit 500p target 7ms interval 90ms"),
         ("fq_codel", "flows=64 quantum=600 limit=700", r"qdisc fq_codel .*limit 700p flows 64 quantum 600 "),
@@ -73,7 +73,7 @@ def test_disciplines_of_linux():
     guest = qemu.Guest(folder=lab.scratch(), modules=DISCIPLINES, megabytes=320,
                        programs=(lab.SLUICED, lab.SLUICED.removesuffix("d"), "tc", "/usr/sbin/ip"))
     guest.do("mkdir -p /tmp/run && export OVS_RUNDIR=/tmp/run OVS_DBDIR=/tmp/run OVS_LOGDIR=/tmp/run OVS_SYSCONFDIR=/tmp/run")
-    # busybox has an `ip` and a `tc` of its own, which know less.
+    # busybox has its own `ip` and `tc`, which have fewer features.
     guest.do("/bin/ip link add q0 type veth peer name q1 && ip link set q0 up && ip link set q1 up")
     guest.do("sluiced --detach --pidfile --log-file -vconsole:off", 60)
     guest.do("sluice vsctl add-br br0 -- set bridge br0 datapath_type=netdev -- add-port br0 q0", 60)
@@ -87,7 +87,7 @@ def test_disciplines_of_linux():
     assert not wrong, wrong
     guest.do("sluice vsctl clear port q0 qos", 60)
     assert not re.search("|".join(kind for kind, *_ in ROWS), shown()), shown()
-    # No discipline at all: what the administrator has set stays.
+    # With `linux-noop` the switch sets no discipline: that of the administrator stays.
     guest.do("/bin/tc qdisc replace dev q0 root pfifo limit 77")
     guest.do("sluice vsctl set port q0 qos=@q -- --id=@q create qos type=linux-noop", 60)
     assert "pfifo" in shown() and "limit 77p" in shown(), shown()

@@ -38,7 +38,7 @@ def joined():
             "options:vhost-server-path=" + s.socket("v0"))
     host.add_guest()
     guest = qemu.Guest(s.socket("v0"), folder=s.dir, programs=("/usr/sbin/ip",), modules=MODULES)
-    # busybox has an `ip` of its own, which knows less.
+    # busybox has its own `ip`, which has fewer features.
     guest.do("/bin/ip link set eth0 up && /bin/ip address add %s/24 dev eth0 && /bin/ip address add %s/64 dev eth0 nodad"
              % (LINUX.v4, LINUX.v6))
     return host, guest

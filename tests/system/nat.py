@@ -122,8 +122,8 @@ TRANSLATIONS = ("src=10.1.1.240", "src=10.1.1.240:5000", "src=0.0.0.0", "dst=10.
 
 
 def begins_again(before, ours, stock):
-    """A segment with SYN begins a closed connection again, and the stock switch finds another port for it, or none: until its next sweep
-    Open vSwitch 3.1 considers the reply tuple of the old connection used, though that has expired. 3.7.1 does not."""
+    """Whether the difference is expected: a SYN begins a closed connection again, and the stock switch (3.1) finds another port for it, or
+    none. Until its next sweep it considers the reply tuple of the expired connection used. 3.7.1 does not."""
     more, other = [line for line in ours if line not in stock], [line for line in stock if line not in ours]
     if len(more) != 1 or len(other) > 1 or "state=SYN_SENT" not in more[0]:
         return False

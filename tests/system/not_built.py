@@ -22,7 +22,7 @@ def problems(env, *args):
 
 
 def vsctl_in_silence(s, *args):
-    """Like in Open vSwitch, the command succeeds without a message."""
+    """Runs ovs-vsctl, which must succeed without a message, as in Open vSwitch."""
     r = subprocess.run(["ovs-vsctl", "--timeout=%d" % (20 * lab.PATIENCE), "--db=unix:%s/db.sock" % s.dir, *args],
                        capture_output=True, text=True, env=s.env)
     assert (r.returncode, r.stderr) == (0, ""), (args, r)

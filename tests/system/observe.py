@@ -19,7 +19,7 @@ SLUICE = os.path.join(lab.ROOT, "target", "release", "sluice")
 SCRAPE = 60 if os.environ.get("TEST_LONG") else 4
 # Metrics of rx queues and stages of poll threads that have packets.
 OF_POLL_THREADS = re.compile("latency_bound|stage_sampled")
-# A TCP packet that belongs to no connection, again and again.
+# Sends a TCP packet that belongs to no connection, again and again.
 UNASKED = """
 import socket, struct, time
 s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP)
@@ -192,11 +192,11 @@ def test_scrapes_of_many_ports():
         lab.wait_until(has_new_view, "the main thread publishes a view")
         return (taken[-1][1] - server) / len(taken) + taken[-1][2] - main
 
-    # The least of some, because a busy machine makes all of them longer. 10,000 ports have 50 ms.
+    # The least of four, because a busy machine makes each longer. 10,000 ports take 50 ms.
     least = min(cost() for _ in range(4))
     print("  a scrape of %d ports: %.1f ms of CPU time" % (n, least * 1000), flush=True)
     assert least < 0.02, least
-    # More than there are places, by the socket and by TCP.
+    # More clients than the server serves at once, by the Unix socket and by TCP.
     address = ("127.0.0.1", lab.free_port())
     s.vsctl("set", "open_vswitch", ".", 'other_config:metrics-listen="%s:%d"' % address)
     lab.wait_until(lambda: "metrics and the web page are at" in s.log(), "the switch listens")
@@ -206,13 +206,13 @@ def test_scrapes_of_many_ports():
         c.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         c.settimeout(20 * lab.PATIENCE)
         c.connect(at)
-        # Closed at once if there is no place.
+        # The server closes the connection at once if it has too many.
         with contextlib.suppress(ConnectionError):
             c.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
         return c
 
     for at, places in ((s.dir + "/sluiced.metrics.sock", 16), (address, 48)):
-        # Then these answers do not have to wait for a view.
+        # After this scrape, these answers need not wait for a new view.
         scrape()
         deaf = [connect(at) for _ in range(places + 4)]
 
@@ -329,7 +329,7 @@ def test_reasons_of_drops():
     lab.sh("tc", "qdisc", "replace", "dev", slow.port, "root", "tbf", "rate", "8kbit", "burst", "1600", "limit", "1600")
     a.spawn("ping", "-q", "-i", "0.02", "-s", "1400", "10.0.0.3", **quiet)
     malformed_tunnel(s, a)
-    # A port that the datapath does not have: of a megaflow that was added by hand, until it is verified.
+    # An output to a port that the datapath does not have: a megaflow that is added by hand, and removed when it is revalidated.
     s.ping("10.0.0.14", 0.02)
     number = re.search(r"port (\d+): %s\b" % a.port, s.appctl("dpctl/show"))[1]
     mac = json.loads(a.run("ip", "-j", "link", "show", "eth0"))[0]["address"]
@@ -338,7 +338,7 @@ def test_reasons_of_drops():
     def shown():
         drops = s.json("/api/drops")
         if not any(d["reason"] == "invalid_port" for d in drops["recent"]):
-            # The megaflow that the switch itself has made goes first.
+            # First remove the megaflow that the switch itself has made.
             s.appctl("dpctl/del-flows")
             s.appctl("dpctl/add-flow", nowhere, "99", check=False)
         counted = {r["reason"] for r in drops["reasons"] if sum(r["packets"].values())}

@@ -26,7 +26,7 @@ def foreign_pages(ask):
 
 
 def cpu_time_is_limited(s, ask):
-    """Clients that ask without a pause wait: the server's thread uses a fifth of a core, and what it had not used before."""
+    """Clients that send requests without a pause wait: the server's thread uses a fifth of a core, and the time that it had not used before."""
     used, start = s.value("sluice_metrics_server_cpu_seconds_total"), time.monotonic()
 
     def loop():
@@ -71,7 +71,7 @@ def test_clients_that_misbehave():
                             (get + b"Range: bytes=0-0\r\n\r\n", page), (b"GET http://x:1/ HTTP/1.1\r\n\r\n", page)):
         got = ask(request)
         assert got.startswith(status) and (status != page or got.endswith("</html>\n")), (request[:80], got[:200])
-    # No option reaches a trace: nothing is sent by it.
+    # A trace accepts no options, so that a request cannot send packets (`-generate`).
     for query in ("bridge=br0&flow=-generate", "bridge=--generate&flow=in_port%3D1", "bridge=br0", "bridge=br0&flow=" + "x" * 5000):
         assert ask(b"GET /api/trace?%s HTTP/1.1\r\n\r\n" % query.encode()).startswith("HTTP/1.1 400"), query
     foreign_pages(ask)

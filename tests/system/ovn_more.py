@@ -1,4 +1,4 @@
-"""Less common parts of OVN, one by one; run with TEST_LONG=1, except that two switches work together."""
+"""Less common parts of OVN, one by one. All tests but that with the stock switch need TEST_LONG=1."""
 import json
 
 from lib import lab, ovn_net, ovn_tcp, raw

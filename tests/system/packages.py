@@ -1,7 +1,8 @@
 """The Debian packages: installed beside and instead of the stock switch, upgraded under traffic, removed, purged, and
 replaced by the stock switch again.
 
-In a copy of this machine's root in memory; TEST_LONG=1: in a new Debian from its archive, and the packages by lintian.
+The tests run in a copy of this machine's root in memory. With TEST_LONG=1 they run in a new Debian from the archive, and lintian checks
+the packages.
 """
 import glob
 import os
@@ -123,7 +124,7 @@ def interfaces(host):
 
 
 def upgraded(host):
-    """Installs a rebuilt version under traffic; flows, groups and meters stay. Prints the gap."""
+    """Installs a rebuilt version under traffic; flows, groups and meters stay. Prints the number of lost pings."""
     host.root.run("ovs-ofctl", "-O", "OpenFlow13", "add-meter", "br0", "meter=3,kbps,band=type=drop,rate=100000")
     host.root.run("ovs-ofctl", "-O", "OpenFlow13", "add-group", "br0", "group_id=4,type=all,bucket=actions=NORMAL")
     host.root.run("ovs-ofctl", "-O", "OpenFlow13", "add-flow", "br0", "table=0,priority=9,icmp,actions=meter:3,goto_table:1")

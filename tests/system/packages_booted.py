@@ -99,7 +99,7 @@ def host(suite, programs):
 
 
 def has_the_service(h):
-    """Whether Sluice runs, and is what every name of Open vSwitch's units means."""
+    """Checks that Sluice runs, and that every name of Open vSwitch's units refers to it; returns its unit's state."""
     units = [h.unit(name) for name in NAMES]
     assert all(unit == units[0] for unit in units) and "active" in units[0] and "0" not in units[0], units
     assert "Sluice" in h.run("ovs-appctl", "version")
@@ -107,7 +107,7 @@ def has_the_service(h):
 
 
 def is_back(h):
-    """Whether the stock switch runs, with the database."""
+    """Checks that the stock switch runs, with the database."""
     assert "inactive" in h.unit("sluiced") and "Sluice" not in h.run("ovs-appctl", "version")
     assert "br0" in h.vsctl("list-br")
 
@@ -195,7 +195,7 @@ def test_networkmanager():
     h.script("systemctl enable --now cables")
     h.script(NMCLI)
     carries(h)
-    # It sometimes loses the internal interfaces of a userspace datapath here, also those of the stock switch.
+    # When NetworkManager restarts, it sometimes loses the internal interfaces of a userspace datapath, also with the stock switch.
     h.script("systemctl restart NetworkManager; nmcli -w 60 connection up if-mgmt0; nmcli -w 60 connection up if-vlan7")
     carries(h)
     h.script("nmcli -w 60 connection down if-vlan7; nmcli -w 60 connection up if-vlan7; nmcli connection delete port1 p0")

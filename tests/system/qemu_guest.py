@@ -6,9 +6,9 @@ import signal
 from lib import dpdk, lab, qemu
 from lib.vhost_user import by_both
 
-# The least rate of TCP. On two quiet cores both back-ends transfer 1.1 Gbit/s and more; at a load of ten, 0.02 were seen.
+# The least rate of TCP. On two quiet cores both back-ends transfer 1.1 Gbit/s and more; at a load average of 10, 0.02.
 GIGABITS_MIN = 0.005
-# The largest part of the packets to the guest that may find no buffer. None is dropped, also at a load of ten. With
+# The largest part of the packets to the guest that may find no buffer. None is dropped, also at a load average of 10. With
 # packets that were dropped although the guest offered buffers, it was a sixth, and TCP transferred 0.05 Gbit/s at most.
 UNSENT_MAX = 0.05
 # The least rate of TCP of a guest with an IOMMU: QEMU answers a message for each page that the guest maps, and each that it unmaps.
@@ -83,7 +83,7 @@ def restart(s, guest, how):
 
 
 def test_a_linux_guest_with_an_iommu():
-    """Linux maps each buffer for its device only: ping, iperf3, and a switch that is killed; with each invalidation at once, and together."""
+    """Linux maps each buffer for its device only: ping, iperf3, and a switch that is killed; invalidations are sent one by one, or in groups."""
     s, host = network(False, **{"vhost-iommu-support": "true"})
     lab.iperf3_server(host)
     for mode in "iommu.strict=1", "iommu.strict=0":

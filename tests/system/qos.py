@@ -39,7 +39,7 @@ def udp(a, b, length, megabits=60):
 
 
 def near(rate, wanted, error=ERROR, burst=0):
-    """`burst`: what a token bucket may have collected before the measurement, if the sender was interrupted."""
+    """Whether a rate is as wanted. `burst`: what a token bucket may have collected before the measurement, if the sender was interrupted."""
     return -error * wanted <= rate - wanted <= error * wanted + burst / SECONDS
 
 

@@ -57,14 +57,14 @@ def test_flows_are_saved_and_restored():
 
 
 def everything(s, version):
-    """What `flows script` saves of bridge br0, in an order of its own."""
+    """What `flows script` saves of bridge br0, sorted."""
     commands = ["dump-flows"] + ["dump-groups"] * (version > "OpenFlow10") + ["dump-meters"] * (version > "OpenFlow12")
     texts = [s.ofctl("-O", version, *(["--no-names", "--no-stats"] if c == "dump-flows" else []), c, "br0") for c in commands]
     return [sorted(line.strip() for line in text.splitlines() if "reply" not in line) for text in texts]
 
 
 def moved_to_the_stock_switch(version, protocols):
-    """What our switch had, and what the stock switch has once and twice after the script."""
+    """What our switch had, and what the stock switch has after the script has run once and twice."""
     s = lab.Switch().start()
     a, b = lab.Namespace("10.1.1.1/24"), lab.Namespace("10.1.1.2/24")
     s.add_bridge("br0", a.port, b.port)
@@ -89,7 +89,7 @@ def moved_to_the_stock_switch(version, protocols):
         done = subprocess.run(["sh"], input=script, text=True, env=stock.env, timeout=60, stderr=subprocess.PIPE)
         assert done.returncode == 0, done.stderr + script
         seen.append(everything(stock, version))
-    # If one flow cannot be had, the others stay as they were.
+    # If one flow is refused, the others stay as they were.
     if version > "OpenFlow12":
         done = subprocess.run(["sh"], input=script.replace("actions=drop", "actions=group:99"), text=True, env=stock.env, timeout=60,
                               stderr=subprocess.PIPE)

@@ -6,7 +6,7 @@ from lib import lab
 from lib.traffic import Traffic
 
 SPP = ("type=afxdp", "other_config:rx-pool=spp")
-# Two of these on the cores of the switch leave it behind: packets then come in full bursts.
+# Two of these on the switch's cores send faster than the switch receives: packets then arrive in full bursts.
 FLOOD = "import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\nwhile True: s.sendto(bytes(1000), ('10.1.1.2', 9))"
 NO_SOCKETS = ("Address family not supported", "Operation not permitted", "Function not implemented")
 

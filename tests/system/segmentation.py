@@ -231,7 +231,7 @@ def test_invalid_virtio_headers():
             (frame, header(size=0)), (frame, header(gso=0))]
     for packet, note in lies:
         guests[0].send(packet, header=note)
-    # It must not be segmented, so it is too long for the other guest; the others are refused at once.
+    # The last packet must not be segmented, so it is too long for the other guest; the other packets are refused at once.
     lab.wait_until(lambda: s.moved("br0", "v0", before[0])["rx_drop"] + s.moved("br0", "v1", before[1])["tx_drop"] == len(lies),
                    "all of them are counted: %s" % s.counters("br0", "v0"))
     assert s.moved("br0", "v1", before[1])["tx"] == 0

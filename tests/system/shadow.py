@@ -50,7 +50,7 @@ def capture(path, seed, frames):
             f.write(bytes(8) + struct.pack("<II", len(data), len(data)) + data)
 
 
-# Matches by the order of their first use.
+# The number of each match, in the order of first use.
 numbers = {}
 
 

@@ -95,7 +95,7 @@ class Ring:
 
 
 def check_ring(kinds, protocol, start, repair):
-    """start, repair: seconds until a new ring forwards, and until another path replaces a lost one."""
+    """Checks a ring. start, repair: seconds until a new ring forwards, and until another path replaces a lost one."""
     ring = Ring(kinds, protocol)
     ring.settle(1, start)
     ring.connected()
@@ -158,7 +158,7 @@ def test_the_stock_switch_obeys_a_root_of_stp():
 
 
 def test_a_neighbour_that_is_silent():
-    """A stock root that is stopped, while its links stay up, is missed after three hello times; it comes back."""
+    """A stock root that is stopped, while its links stay up, is considered lost after three hello times; it comes back."""
     need_stock()
     ring = Ring((False, True, True), "rstp")
     ring.settle(1, 20)

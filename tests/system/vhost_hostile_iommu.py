@@ -15,7 +15,7 @@ ANY_LOAD = True
 
 AT_START = {"vhost-iommu-support": "true"}
 HERE = IOVA + vu.PHYSICAL
-# Bytes by which the switch may grow while a front-end floods it with translations. 2,048 of them take 64 KB.
+# Bytes by which the switch may grow while a front-end floods it with translations. 2,048 translations take 64 KB.
 GROWTH_MAX = 16 << 20
 
 
@@ -47,8 +47,8 @@ def test_packets_wait_for_translations():
     guest.send(frame(2000))
     lab.wait_until(guest.requests, "a request")
     assert sink.received() == []
-    # The request was not answered. After the next invalidation there is another one. It removes all translations: also the rings stop
-    # until the switch has theirs.
+    # The test has not answered this request. The next invalidation causes another request. It removes all translations, so the rings stop,
+    # too, until the switch has their translations again.
     assert guest.iotlb(INVALIDATE, 0, 0)
     guest.send(frame(2001))
     got, answered = [], 0
@@ -117,7 +117,7 @@ def scattered_ring(bad):
 
 
 def moving_rings(bad):
-    """The memory of the rings is translated to other and other memory while they are used."""
+    """The translation of the rings' memory changes again and again while they are used."""
     guest, dice = IommuGuest(bad), random.Random(3)
     guest.translate(vu.BUFFERS, vu.MEMORY - vu.BUFFERS)
     for n in range(500):

@@ -20,7 +20,7 @@ def descriptor(guest, ring, slot, address, length, flags, ident=0):
 
 
 def restart(guest, features, base):
-    """Both rings begin again, with these features, at this place."""
+    """Restarts both rings with these features, at this ring position."""
     stop(guest, 0)
     stop(guest, 1)
     assert accepted(guest, vu.SET_FEATURES, struct.pack("<Q", features))
@@ -95,7 +95,7 @@ def test_packed_rings_that_lie():
 
 
 def area(guest, content, features=FEATURES, size=vu.SIZE, offset=0, base=0):
-    """The rings begin again with this inflight area."""
+    """Restarts the rings with this inflight area."""
     fd = os.memfd_create("area")
     os.ftruncate(fd, 1 << 20)
     os.pwrite(fd, content, offset)
@@ -112,7 +112,7 @@ def area(guest, content, features=FEATURES, size=vu.SIZE, offset=0, base=0):
 
 
 def no_area(guest):
-    """Areas that cannot be, by a guest that stays."""
+    """Impossible areas, of a guest that stays connected."""
     stop(guest, 0)
     stop(guest, 1)
     guest.message(vu.SET_PROTOCOL_FEATURES, struct.pack("<Q", MQ | INFLIGHT))
@@ -131,7 +131,7 @@ def while_it_runs(guest):
 
 
 def head(*words):
-    """The beginning of a region that was used, for a ring of the usual size."""
+    """The beginning of the region of a ring of the usual size in an inflight area that was used."""
     return struct.pack("<QHH", 0, 1, vu.SIZE) + struct.pack("<%dH" % len(words), *words)
 
 

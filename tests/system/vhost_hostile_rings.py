@@ -33,7 +33,7 @@ def shrink(guest):
 
 
 def shrink_and_wait(guest):
-    """Sends nothing after that: the switch must detect by itself that the memory is gone, or not access it."""
+    """Shrinks the memory and sends nothing after that: the switch must detect by itself that it is gone, or not access it."""
     shrink(guest)
     guest.ended(1)
 

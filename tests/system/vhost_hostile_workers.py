@@ -36,7 +36,7 @@ def test_a_worker_that_stands_still():
 
 
 def fill(guest):
-    """The worker that takes the guest's next packet blocks until the guest reads its notification."""
+    """Fills the eventfd: the worker that takes the guest's next packet blocks until the guest reads its notification."""
     counter = guest.events[2]
     fcntl.fcntl(counter, fcntl.F_SETFL, fcntl.fcntl(counter, fcntl.F_GETFL) & ~os.O_NONBLOCK)
     if select.select([counter], [], [], 0)[0]:
@@ -72,7 +72,7 @@ def test_a_port_out_of_service(library):
             try:
                 lab.wait_until(lambda: "out of service" in error(), "the error tells", seconds=5)
             except AssertionError:
-                # It had been released before it was stopped.
+                # The worker had left the rings before it was stopped.
                 pass
             else:
                 assert not network.up("bad")
@@ -98,7 +98,7 @@ def test_interrupts_are_counted(library):
     """The port's interrupt counters equal the interrupts that the guest got, for received and for sent packets."""
     network = ThreeGuests(library)
     guest = network.guests["good1"]
-    # The switch fills ring 0 and empties ring 1: its tx and its rx.
+    # Ring 0 is the switch's tx queue, ring 1 its rx queue.
     calls, names = [guest.events[0], guest.events[2]], ["tx_q0_guest_notifications", "rx_q0_guest_notifications"]
 
     def got():

@@ -77,7 +77,7 @@ class Kills:
         self.dice, self.turn, self.lost, self.dropped = random.Random(5), 0, [], []
 
     def connect(self):
-        """Serves the guests. Packets that the switch before left in the rings find flows, and guests that receive."""
+        """Connects the guests. The flows exist before, so that packets which the killed switch left in the rings reach a guest that receives."""
         # Returns when the daemon has made its ports.
         self.s.vsctl("set", "bridge", "br0", "external_ids:turn=%d" % self.turn)
         for flow in FLOWS:

@@ -84,7 +84,7 @@ fn flow(line: &str) -> String {
             _ => out += &(lone(word) + mark),
         }
         rest = after;
-        // A value ends where its argument ends.
+        // Copy the value without a style, up to the next separator. A colon does not end it: values such as addresses contain colons.
         if mark == "=" && word != "actions" {
             let end = rest.find([',', ' ', '(', ')', '\n']).unwrap_or(rest.len());
             let (value, after) = rest.split_at(end);

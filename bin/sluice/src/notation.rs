@@ -18,7 +18,7 @@ pub struct Symbol {
     pub uuid: Uuid,
     /// Whether a command created or found the row.
     pub created: bool,
-    /// Whether there is a strong reference to the row, or the row stays without one.
+    /// Whether there is a strong reference to the row, or the row needs none (a row of a root table, or an existing row).
     pub strong: bool,
     /// Whether there is any reference to the row.
     pub weak: bool,

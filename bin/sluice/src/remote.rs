@@ -92,7 +92,8 @@ impl Stream {
     }
 }
 
-/// Replaces TLS errors by system error numbers, because users and scripts know their texts; logs the cause.
+/// Replaces TLS errors by system error numbers, because users and scripts know the texts of these numbers; logs the
+/// cause.
 fn with_system_number(error: io::Error) -> io::Error {
     if error.get_ref().is_none() {
         return error;

@@ -24,7 +24,8 @@ pub fn hint<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> String
     nearest(given, names).map(|name| format!(" (did you mean \"{name}\"?)")).unwrap_or_default()
 }
 
-/// The name that is reached with the fewest edits. At most one edit per three letters is allowed, and at most three.
+/// The name that is reached with the fewest edits. One edit is allowed for every three letters, but
+/// at least one and at most three.
 fn nearest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let given = plain(given);
     let limit = (given.len() / 3).clamp(1, 3);

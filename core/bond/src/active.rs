@@ -1,5 +1,5 @@
-//! The active link of a bond. In an active-backup bond it carries all traffic. In other modes it receives broadcasts,
-//! which are dropped on the other links.
+//! The active link of a bond. In an active-backup bond it carries all traffic. In a balance-slb bond without LACP,
+//! broadcasts and multicasts are accepted on this link only, unless `all_active` is set.
 
 use crate::bond::Bond;
 use crate::settings::Mode;

@@ -1,7 +1,7 @@
 //! Balances loads among links with few moves and a result near the optimum.
 //!
-//! In each step the most loaded link moves one bucket to another link, or exchanges two buckets with it. The chosen step minimises the
-//! larger load of the two links. The steps end when none improves the result. If the result is far from the optimum, buckets are also
+//! In each step the most loaded link gives one bucket to another link, and may take one bucket of that link in return. The chosen step
+//! minimises the larger load of the two links. The steps end when none improves the result. If the result is far from the optimum, buckets are also
 //! assigned from scratch in two ways, largest first, and improved in the same way (Graham 1969: even without improvement the result is at
 //! most a third above the optimum).
 
@@ -24,7 +24,7 @@ pub(crate) struct Plan {
 }
 
 /// Returns the buckets to move so that `links` links have about the same load. If the loads of the most and the least loaded link differ by at most
-/// `least` bytes, no bucket is moved.
+/// `least` bytes or by less than 1/32 of the lower load, no bucket is moved.
 pub(crate) fn plan(loads: &[Load], links: usize, least: u64) -> Plan {
     let total: u64 = loads.iter().map(|l| l.bytes).sum();
     let mean = total / links.max(1) as u64;

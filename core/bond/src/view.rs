@@ -16,7 +16,7 @@ pub struct Tally([Cell; BUCKETS]);
 struct Cell {
     /// Bytes since the last call of [`take`](Tally::take).
     new_bytes: AtomicU64,
-    /// All packets and all bytes.
+    /// All packets and bytes for which a translation selected the link.
     sent: (AtomicU64, AtomicU64),
 }
 

@@ -68,8 +68,8 @@ fn paired_with(pairs: &BTreeSet<(Uuid, Uuid)>, first: Uuid) -> impl Iterator<Ite
     pairs.range((first, Uuid::nil())..=(first, Uuid::max())).map(|(_, second)| *second)
 }
 
-/// Columns that are never read: state that the switch writes, and data of other programs. If only these columns change,
-/// the change is ignored.
+/// Columns from which no configuration is read: state that the switch writes, and data of other programs. If only these
+/// columns change, the change is ignored. `ofport` is read separately, by `Follower::renumber`.
 const UNREAD: [&str; 26] = [
     "admin_state",
     "bfd_status",

@@ -97,8 +97,8 @@ fn operations(kind: u8, a: u8, b: u8, value: i64) -> Vec<Json> {
     }
 }
 
-/// Operations on rows by name: remove a port from a bridge, remove a bridge, move an interface from one port to
-/// another.
+/// Operations on rows by name: remove a port from one bridge or from all, add a port to a bridge, remove a bridge, move an
+/// interface from one port to another.
 fn removals(server: &Server, kind: u8, a: u8, b: u8) -> Vec<Json> {
     let uuid = |table: &str, name: String| {
         let row = server.replica.table(table).and_then(|table| table.find("name", &name));

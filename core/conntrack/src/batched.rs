@@ -62,7 +62,7 @@ impl Conntrack {
     }
 
     /// Step 1: reads a packet, prefetches the bucket of its hash, and counts the checksums that it verifies. `fresh`: the packet was not
-    /// tracked before; `meta` is not read.
+    /// tracked before, so `meta` is not read.
     #[inline(always)]
     pub fn read<'t>(
         &'t self,

@@ -55,7 +55,7 @@ pub(crate) struct Index {
     /// Further buckets of chains.
     overflow: Slab<Bucket>,
     overflow_numbers: SlotNumbers,
-    /// For each shard: the number of its buckets, and in the upper half how often entries of its overflow buckets were moved.
+    /// For each shard: the number of its buckets, [`SPLIT_DUE`], and in the upper half how often entries of its overflow buckets were moved.
     versions: Box<[AtomicU64]>,
 }
 

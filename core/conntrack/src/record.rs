@@ -350,7 +350,7 @@ impl Record {
             if load(&self.meta) == meta.0 {
                 return Some((meta, reply));
             }
-            // Only the phase may have changed, for example from reserved to live. Compare again, because `None` would make the key look
+            // Perhaps only the phase has changed, for example from reserved to live. Compare again, because `None` would make the key look
             // free.
         }
     }
@@ -520,7 +520,7 @@ impl Record {
         Millis(load(&self.expires))
     }
 
-    /// Sets the expiry time, but not if that would move it later by less than [`EXPIRY_PRECISION`].
+    /// Sets the expiry time, unless the new time is less than [`EXPIRY_PRECISION`] after the old one.
     #[inline(always)]
     pub(crate) fn set_expires(&self, at: Millis) {
         let later_by = at.0.wrapping_sub(load(&self.expires));

@@ -22,7 +22,8 @@ type Part<T> = OnceLock<Box<[Chunk<T>; 1 << PART_BITS]>>;
 
 /// Smallest number of chunks that are allocated in advance: with records, a worker that begins a connection every 0.4 µs needs 0.8 ms for eight.
 const AHEAD_MIN: u32 = 8;
-/// Up to this number, as many chunks are allocated in advance as are used, so that a few connections do not take memory for many.
+/// Up to this number of used chunks, as many chunks and an eighth more are allocated in advance, so that a few connections do not take memory
+/// for many.
 const AHEAD_SOME: u32 = 64;
 /// Largest number of chunks that are allocated in advance: of records, 32 MiB.
 const AHEAD_MAX: u32 = 1024;
@@ -49,7 +50,7 @@ fn ahead_of(used: u32) -> u32 {
     (used.clamp(AHEAD_MIN, AHEAD_SOME) + used / 8).min(AHEAD_MAX)
 }
 
-/// The number of slots after `used`, of which half are left when all chunks in advance are allocated.
+/// The slot number at which half of the slots in advance are used, if `used` slots are in use now and all chunks in advance are allocated.
 pub(crate) fn half_ahead(used: u32) -> u32 {
     used + (ahead_of(used.div_ceil(1 << CHUNK_BITS)) << CHUNK_BITS) / 2
 }

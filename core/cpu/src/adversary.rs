@@ -2,8 +2,8 @@
 
 use crate::crc::crc32c;
 
-/// Returns the CRC32C of a word after `crc`, as the CPU instruction computes it, by linearity from CRCs of byte
-/// strings.
+/// Returns the CRC32C of `word`, continued from the state `crc`, as the CPU instruction computes it. A CRC is linear,
+/// so it can be computed from CRCs of byte strings.
 pub fn crc_step(crc: u32, word: u64) -> u32 {
     let word = word ^ u64::from(crc);
     crc32c(&word.to_le_bytes()) ^ crc32c(&[0; 8])

@@ -58,9 +58,9 @@ fn matching_avx2(lines: &[Line], want: &Line, mask: &Line) -> u64 {
     };
     let ((want0, want1), (mask0, mask1)) = (halves(want), halves(mask));
     let lines = &lines[..lines.len().min(64)];
-    // Usually either all lines equal `want` under the mask, or few do. So if the first and the last line do, first try
-    // whether all do: this block combines the differences of all lines and masks them once, which takes a third of the
-    // instructions of the loop below.
+    // Usually either all lines equal `want` under the mask, or few do. So if the first and the last line equal it, first
+    // test whether all lines do: this block combines the differences of all lines and masks them once, which takes a
+    // third of the instructions of the loop below.
     if let (Some(first), Some(last)) = (lines.first(), lines.last())
         && masked_eq(first, want, mask)
         && masked_eq(last, want, mask)

@@ -1,9 +1,9 @@
 //! CPU-specific code: prefetch, keyed hashing, comparisons of many values at once.
 //!
-//! Every function has a scalar reference implementation, which defines the result; tests compare the fast
-//! implementation with it. Features that every CPU of the architecture has (SSE2 on x86-64) are used without a check
-//! and inlined into the caller. Optional features (AVX2) are dispatched once per *batch stage*, so that the check
-//! costs nothing per packet.
+//! Every function with explicit vector instructions has a scalar reference implementation, which defines the result;
+//! tests compare the fast implementation with it. Code that uses only features of every CPU of the architecture (SSE2
+//! on x86-64) needs no check and is inlined into the caller. Optional features (AVX2) are dispatched once per *batch
+//! stage*, so that the check costs nothing per packet.
 
 #[cfg(any(test, feature = "adversary"))]
 pub mod adversary;

@@ -12,7 +12,8 @@ pub struct Prehashed(u64);
 
 impl Hasher for Prehashed {
     fn finish(&self) -> u64 {
-        // The table uses the highest and the lowest bits, and the lowest bits of a product depend on few input bits.
+        // The table uses the highest and the lowest bits of the hash. The lowest bits of a product depend on few input bits,
+        // so the upper half is mixed into them.
         self.0 ^ self.0 >> 32
     }
 

@@ -25,7 +25,8 @@ const fn c(name: &'static str, usage: &'static str, min: usize, max: usize) -> C
     }
 }
 
-/// A command that `list-commands` does not show: one of Sluice's own commands, or a command for tests.
+/// A command that `list-commands` does not show: one of Sluice's own commands, a command for tests, or a
+/// command that Open vSwitch hides, too.
 const fn hidden(name: &'static str, args: usize) -> Command {
     Command { listed: false, ..c(name, "", args, args) }
 }

@@ -3,7 +3,8 @@
 //!
 //! `cargo run --release -p datapath --example path [case ...]` prints nanoseconds per packet. If `PACKETS` is
 //! set, it processes that many packets of each case without using the clock, as instruction counters need it.
-//! The cases `rx`, `rxby8`, `rxby4` and `rxby1` have no path: subtract the result of the one with the same bursts.
+//! The cases `rx`, `rxby8`, `rxby4` and `rxby1` only copy and free frames: subtract the result of the case with the
+//! same burst size.
 //! With `CAPTURE=PORT` a capture of that port runs meanwhile.
 
 use datapath::batch::BATCH;
@@ -204,7 +205,7 @@ fn bytes(case: &str, n: u32) -> Vec<u8> {
     outer
 }
 
-/// The megaflows of a case with a tunnel, whose packets leave by port 2.
+/// Adds the tunnel port and the megaflows of a case with a tunnel. Its packets leave by port 2.
 fn add_tunnel(datapath: &Datapath, case: &str, n: u32) {
     datapath.set_tunnel(TUNNEL, Kind::Vxlan { gbp: false }).unwrap();
     for i in 0..n {
@@ -382,8 +383,8 @@ fn setup((name, n, masks, actions): &Case) -> (Arc<Datapath>, Worker) {
     (datapath, worker)
 }
 
-/// Full bursts per millisecond at about 20 million packets per second, so that work done once per millisecond
-/// is as rare as in practice.
+/// Full bursts (64 packets) per millisecond at about 40 million packets per second, so that work done once per
+/// millisecond is as rare as in practice.
 const TURNS_PER_MS: u64 = 600;
 
 /// Nanoseconds per packet: the minimum of several windows.

@@ -76,7 +76,7 @@ fn first(kind: (u16, u8), port: u32, low: u16) -> Rule {
     (key, Flow { nw_proto: u8::MAX, tp_src: 3, ..mask }, actions)
 }
 
-/// Rules for second passes, by the result of the first zone; another zone follows.
+/// Rules for second passes, by the result of tracking in the first zone. Most of them track the packets in another zone.
 fn second(port: u32, state: u8, mark: u32) -> Rule {
     let other = |commit| Ct { zone: 8, commit, label: Some(([0, LABEL], [0, u64::MAX])), ..Ct::default() };
     let actions = match state {
@@ -186,7 +186,7 @@ fn connection_of_set(&(kind, [src, _], [a, b], ..): &Draw) -> (u8, [(u8, u8); 2]
     connection_of(&(kind, [src, 103], [a, b], 0, 0))
 }
 
-/// How often each round is repeated: packets that are sent first have no megaflows yet.
+/// Number of times that each round is sent. The first time, most packets have no megaflow yet.
 const REPEATED: usize = 4;
 
 /// Returns the packets that leave by each port, in any order, and the connections afterwards.

@@ -50,7 +50,7 @@ fn packet(kind: u8, six: bool, number: usize) -> Vec<u8> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
-    /// Batches of one kind, of some, of all; with both types or one.
+    /// Batches with packets of one to three kinds, and of one Ethernet type or both.
     #[test]
     fn each_packet_leaves_by_the_link_of_its_bucket(
         batches in prop::collection::vec((prop::collection::vec(0..7u8, 1..4), 0..3u8, 1..130usize), 1..6),

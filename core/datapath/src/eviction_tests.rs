@@ -47,7 +47,7 @@ fn a_flood_of_new_flows_finds_room_and_those_in_use_stay() {
     assert_eq!(setup.control.credited.0.load(Ordering::Relaxed), sent);
 }
 
-/// As in Open vSwitch: the limit of their number concerns megaflows of packets, not flows that a command adds.
+/// As in Open vSwitch, the limit of the number of megaflows applies to megaflows of packets, not to flows that a command adds.
 #[test]
 fn commands_add_flows_beyond_the_limit_of_their_number() {
     let mut setup = setup();

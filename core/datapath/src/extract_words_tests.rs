@@ -48,8 +48,8 @@ fn frame(which: usize, tags: &[u16], noise: &[(usize, u8)], cut: usize) -> Vec<u
     bytes
 }
 
-/// Fills the requested words over those of another packet. They must equal those of the complete key. `own`: for a
-/// recirculated packet.
+/// Fills the requested words of a batch that contains old values. They must equal those of the complete key. `own`: for
+/// a recirculated packet.
 fn check(bytes: &[u8], meta: &Meta, words: u64, own: bool) -> Result<(), TestCaseError> {
     let mut batch = Batch { common: meta.clone(), ..Batch::default() };
     batch.widen();

@@ -38,8 +38,8 @@ pub(crate) use entry::MissOrigin;
 pub(crate) use limits::{FlowLimits, SPARE};
 use worker_lane::WorkerLane;
 
-/// Half of an identifier. Of two flows with the same half, the second one is not installed; among millions of flows
-/// this is very unlikely.
+/// The half of an identifier by which flows are found. Of two flows with the same half, the second one is not
+/// installed; among millions of flows this is very unlikely.
 fn half(ufid: Ufid) -> u64 {
     ufid.0 as u64
 }

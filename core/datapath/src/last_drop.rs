@@ -35,8 +35,9 @@ pub const KEPT: usize = 2048;
 const PER_ITERATION: u8 = 8;
 /// An iteration that drops at most this many packets is always recorded.
 const FEW: u64 = 8;
-/// Number of iterations of a flood that are recorded per millisecond. At 20 Mpps there are about 600 iterations per
-/// millisecond, and recording one costs about 1,000 instructions if every packet is of another flow.
+/// Number of iterations of a flood that are recorded per millisecond. At 20 Mpps there are about 300 iterations with
+/// full bursts (64 packets) per millisecond, and recording one costs about 1,000 instructions if every packet is of
+/// another flow.
 const FLOODS_PER_MS: u32 = 16;
 
 /// A packet as it was when it was dropped, with all edits made before.

@@ -1,9 +1,9 @@
 //! Meters: token buckets, and the table that numbers them.
 //!
 //! **Any worker may use any meter, and none waits**: all numbers are atomic, and a batch takes its tokens by one
-//! exchange if there are enough. The worker that advances a meter's clock adds the tokens since its last advance.
-//! Sources: OpenFlow 1.3.5 §5.7. If several bands are exceeded, the band with the highest rate applies, as in Open
-//! vSwitch.
+//! exchange if there are enough. The worker that advances a meter's clock adds the tokens for the time since the
+//! clock's last advance. Sources: OpenFlow 1.3.5 §5.7. If several bands are exceeded, the band with the highest rate
+//! applies, as in Open vSwitch.
 
 use crate::token_bucket::{BYTE, Bucket, PACKET, RefillClock};
 use dpif::Counter;

@@ -18,7 +18,7 @@ fn packet(len: usize) -> Vec<u8> {
     compose(&tcp(1, 80), &vec![7; len - header])
 }
 
-/// Sends ten packets of 100 bytes per millisecond for a second; returns how many have passed by each millisecond.
+/// Sends ten packets of 100 bytes per millisecond for a second; returns how many pass in each millisecond.
 fn second(setup: &mut Setup) -> Vec<usize> {
     let bytes = packet(100);
     let turn = |ms: u64| {

@@ -201,7 +201,7 @@ fn packet_of_kind(kind: usize, six: bool, number: usize) -> Vec<u8> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
-    /// Batches of one kind, of some kinds, of all; with both types or one.
+    /// Batches with packets of one to three kinds, and of one Ethernet type or both.
     #[test]
     fn passes_follow_each_other_in_order(
         validate: bool,

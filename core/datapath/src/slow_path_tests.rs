@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use units::Millis;
 
-/// Sends each packet by the port with the number of its TCP destination port; one megaflow covers all packets of a
-/// port.
+/// A control half that sends each packet by the port with the number of its TCP destination port; one megaflow covers
+/// all packets of a port.
 #[derive(Default)]
 struct Slow {
     credited: Arc<Credited>,

@@ -74,7 +74,7 @@ pub enum DpAction {
     CtClear,
     /// Execute the actions on a copy of the packet.
     Clone(Vec<DpAction>),
-    /// Execute actions on a copy of a share of the packets.
+    /// For randomly selected packets: execute actions on a copy of the packet.
     Sample(Box<Sample>),
     /// Pass the packet through this meter, which may drop it.
     Meter(u32),

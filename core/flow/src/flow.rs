@@ -103,7 +103,7 @@ pub mod ct_state {
     pub const DST_NAT: u8 = 0x80;
 }
 
-/// The outer header of a packet that was received from a tunnel.
+/// The outer header of a packet that was received from a tunnel, or that will be sent to one.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Tunnel {
@@ -179,7 +179,7 @@ pub struct Flow {
     pub ct_nw_proto: u8,
     /// Connection tracking label, most significant half first.
     pub ct_label: [u64; 2],
-    /// `ns << 16 | ns_type`; 0 is Ethernet.
+    /// Packet type: which header the packet begins with (`ns << 16 | ns_type`); 0 is Ethernet.
     pub packet_type: u32,
     /// The output port of the action set.
     pub actset_output: u16,

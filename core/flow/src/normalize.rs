@@ -1,4 +1,4 @@
-//! Removes the fields from a match that packets of the match cannot have.
+//! Removes from a match the fields that packets of the match cannot have.
 
 use crate::flow::{Flow, Mac, frag};
 use crate::matching::Match;

@@ -290,7 +290,8 @@ mod tests {
         macs.iter().zip(0..).filter(|pair| is_known(*pair)).count()
     }
 
-    /// With any CRC these stations would have the same hash, and two buckets would hold three of them.
+    /// With any CRC these stations would have the same hash, and the cache would hold only [`SAME_SIGNATURE_MAX`] of
+    /// them.
     #[test]
     fn chosen_addresses_do_not_collide() {
         let chosen = colliding_macs(15);

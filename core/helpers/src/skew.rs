@@ -4,7 +4,7 @@
 /// The shift of sequence numbers in one direction. The default shifts nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Skew {
-    /// First sequence number of the segment with the latest change, as the sender counts.
+    /// First sequence number of the segment with the latest change, in the numbers of the sender (not shifted).
     at: u32,
     /// Shift of segments up to `at`.
     before: i32,

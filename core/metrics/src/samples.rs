@@ -118,7 +118,8 @@ impl Samples {
         self.histograms.get(index)
     }
 
-    /// Adds the numbers of objects that were left out. Must be called last.
+    /// Adds the numbers of objects that were left out, for ports also the number 0, so that the metric always exists. Must be
+    /// called last.
     pub fn finish(&mut self) {
         for object in Object::ALL {
             let left = self.left_out[*object as usize];

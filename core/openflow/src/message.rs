@@ -28,7 +28,7 @@ pub struct Message {
     /// The version in which the message was, or will be, encoded.
     pub version: Version,
     /// Selects the extended form if the version has both the standard's form and a form of Nicira or ONF: in
-    /// OpenFlow 1.0 for flow mods, flow statistics and flow removed, later for roles and asynchronous
+    /// OpenFlow 1.0 for flow mods, flow statistics and flow removed, from 1.2 on for roles, in 1.3 for asynchronous
     /// configuration. A reply has the value of its request. Ignored for messages that have only one form.
     pub extended: bool,
     /// Whether another part of the same multipart message follows.

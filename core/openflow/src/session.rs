@@ -46,14 +46,14 @@ pub struct SwitchFeatures {
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FragMode {
-    /// Fragments are handled like other packets; transport ports of later fragments are zero.
+    /// Fragments are looked up like other packets; the transport ports of all fragments are zero in the look-up.
     #[default]
     Normal = 0,
     /// Fragments are dropped.
     Drop = 1,
     /// Fragments are reassembled.
     Reassemble = 2,
-    /// Fragments can be matched with `ip_frag` (Nicira).
+    /// As `Normal`, but the look-up has the transport ports of first fragments (Nicira).
     NxMatch = 3,
 }
 

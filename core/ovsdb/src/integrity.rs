@@ -320,7 +320,7 @@ fn strong_references(table: &TableSchema, row: &Row) -> Vec<Reference> {
     found
 }
 
-/// The references of a sorted list, each as many times as it occurs more often than in another sorted list.
+/// The references that occur more often in `list` than in `other`, once per additional occurrence. Both lists are sorted.
 fn more_often_in<'a>(list: &'a [Reference], other: &'a [Reference]) -> impl Iterator<Item = &'a Reference> {
     let mut other = other.iter().peekable();
     list.iter().filter(move |r| {

@@ -95,8 +95,8 @@ pub fn read(file: &[u8]) -> Result<Records, LogError> {
                 records.push((offset, json));
                 offset += len;
             }
-            // Also the case of a length that reaches beyond the end of the file, if no further record follows. The
-            // caller reports what is dropped.
+            // The file ends within the record. A wrong length that reaches beyond the end of the file looks the same if
+            // no further record follows. The caller reports the dropped part.
             Err(Fault::Incomplete) => {
                 tail_fault = Some(format!("the record at offset {offset} is cut off"));
                 break;

@@ -1,5 +1,5 @@
-//! Generic receive offload: merges TCP segments of one connection into one large frame that can be segmented again. For a receiver that
-//! accepts such frames: it then handles one packet of up to 64 KiB instead of about 45 packets of 1,500 bytes.
+//! Generic receive offload: merges TCP segments of one connection into one large frame that can be segmented again. Used for a receiver
+//! that accepts such frames: it then handles one packet of up to 64 KiB instead of about 45 packets of 1,500 bytes.
 //!
 //! [`Offload::finish`] restores exactly the segments that were merged. Segments are not merged if their headers differ in more than
 //! lengths, sequence number, identification and checksums, or if a checksum is wrong. No frame waits for others: only frames of one burst

@@ -171,7 +171,7 @@ pub(crate) fn is_checksum_right(frame: &[u8], l: &Layout) -> bool {
     pseudo_header(frame, l, segment.len()).is_some_and(|pseudo| fold(sum(segment, pseudo)) == 0xffff)
 }
 
-/// Detects a checksum that the sender has left to a device whose metadata cannot say so: the field contains the sum of the pseudo header.
+/// Detects an unfinished checksum in a frame without offload metadata: the checksum field contains the sum of the pseudo header.
 /// Returns `start` and `offset`. One in 65,536 packets with a finished checksum looks the same; this error is harmless, because finishing
 /// the checksum again gives the same value.
 pub fn find_partial(frame: &[u8]) -> Option<(u16, u16)> {

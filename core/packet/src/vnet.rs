@@ -38,7 +38,7 @@ pub fn decode_head(header: &[u8; LEN], head: &mut [u8], len: usize) -> Option<Of
     let kind = match kind & !GSO_ECN {
         GSO_TCPV4 => GsoKind::Tcp4,
         GSO_TCPV6 => GsoKind::Tcp6,
-        // The type has no IP version. Congestion notification is a part of TCP.
+        // The type does not tell the IP version, so it is read from the frame. ECN is a part of TCP, so UDP with ECN is refused.
         GSO_UDP_L4 if !ecn => GsoKind::of(ipproto::UDP, segment::find_ip(head)?.1)?,
         _ => return None,
     };

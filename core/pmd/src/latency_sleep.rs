@@ -54,7 +54,7 @@ const MEASURED: (u32, u32) = (64, 4);
 pub enum IdleAction {
     /// Poll again at once.
     Poll,
-    /// Wait in user space (for example with `umwait`).
+    /// Wait in user space (`TPAUSE`).
     Pause(u64),
     /// Sleep on a timer.
     Timer(u64),

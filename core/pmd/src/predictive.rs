@@ -7,8 +7,9 @@
 //! and an unevenly loaded one later. A short load peak moves nothing.
 //!
 //! The load limit is `pmd-auto-lb-load-threshold` if that is set, otherwise 99 %; but at least the even load, which no
-//! move can improve. The other two `pmd-auto-lb` settings belong to the variance policy. This policy does not use them:
-//! it computes the gain of each move, and moves are cheap. The constants were chosen in `testing/simulation` (ADR 13).
+//! move can improve. `pmd-auto-lb-improvement-threshold` and `pmd-auto-lb-rebal-interval` belong to the variance policy.
+//! This policy does not use them: it computes the gain of each move, and moves are cheap. The constants were chosen in
+//! `testing/simulation` (ADR 13).
 
 use crate::plan::{CoreForecast, Limits, Plan, PollingCore, Queue, plan};
 use std::collections::{BTreeMap, BTreeSet};

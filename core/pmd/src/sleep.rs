@@ -1,7 +1,7 @@
 //! Load-based sleep (`pmd-sleep-max`): how long a PMD thread sleeps.
 //!
-//! After each iteration with few packets the thread sleeps 1 µs longer than before, up to its maximum. An iteration
-//! with half a burst resets the sleep to zero. No thread sleeps unless an administrator allows it.
+//! After each iteration with few packets the thread sleeps 1 µs longer than before, up to its maximum. An iteration in
+//! which a queue received 16 packets resets the sleep to zero. No thread sleeps unless an administrator allows it.
 
 use std::collections::BTreeMap;
 use units::{CoreId, Micros};

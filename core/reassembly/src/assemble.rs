@@ -14,7 +14,7 @@ impl<T> Datagram<T> {
         first.map_or(0, |p| p.payload().start) + last.map_or(0, |p| p.range_in_datagram().end)
     }
 
-    /// Always `false`: a fragment has bytes.
+    /// Always `false`: a datagram has at least the header of its first fragment.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

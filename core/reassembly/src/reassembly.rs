@@ -56,7 +56,7 @@ impl<T> Reassembly<T> {
     }
 
     /// Reads a packet from its network header on. Returns a fragment to [`add`](Reassembly::add). `None`: the packet is not a valid
-    /// fragment, or reassembly is disabled; the packet is tracked as it is.
+    /// fragment, the fragment is too small, or reassembly is disabled; the packet is tracked as it is.
     pub fn read(&self, dl_type: u16, l3: &[u8]) -> Option<Fragment> {
         let Content::Fragment(fragment) = read(dl_type, l3) else { return None };
         let settings = self.settings.of(family(fragment.v6));

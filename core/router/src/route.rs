@@ -39,7 +39,7 @@ pub struct NewRoute<'a> {
     pub gateway: Option<IpAddr>,
     /// Source address of packets. `None`: an address of the device in the network of the destination or the next hop.
     pub source: Option<IpAddr>,
-    /// The route is added by `ovs/route/add`: it is preferred to kernel routes whose prefix is up to 31 bits longer.
+    /// The route is added by `ovs/route/add`: it is preferred to kernel routes whose prefix is up to 32 bits longer.
     pub user: bool,
     /// Among the kernel's routes to one destination, the one with the lowest metric is used.
     pub metric: u32,

@@ -1,8 +1,9 @@
 //! Refilling: the number of buffers that a queue posts.
 //!
-//! A driver refills to the low watermark while the queue waits for an interrupt, and completely while it is polled. A PMD thread polls all
-//! the time. So here a queue is busy after a poll that found a full burst, because then packets arrive faster than they are taken. The
-//! first burst after an idle time finds only the low watermark, and packets beyond it are lost; the next poll posts the allowance.
+//! In the design that this follows (ADR 35), a driver refills to the low watermark while the queue waits for an interrupt, and completely
+//! while it is polled. A PMD thread polls all the time. So here a queue is busy after a poll that found a full burst, because then packets
+//! arrive faster than they are taken. When the first burst after an idle time arrives, only the low watermark is posted, and packets
+//! beyond it are lost; the next poll posts the allowance.
 
 /// Number of polls without a full burst after which a queue is idle again: about 1 ms at 1 µs per poll. A queue becomes busy at once and
 /// idle slowly, because a burst that finds too few buffers loses packets.

@@ -10,8 +10,8 @@ fn greedy(pool: &Pool, queues: &[(PoolSlot, Alpha)]) {
     }) {}
 }
 
-/// `k` queues that acquire all they may end at alpha / (1 + k·alpha) of the shared part, beyond their reserves: in whatever steps they
-/// acquire it, and also if there are fewer queues than slots.
+/// If each of `k` queues acquires as much as it may, each ends at alpha / (1 + k·alpha) of the shared part, beyond its reserve: in whatever
+/// steps it acquires it, and also if there are fewer queues than slots.
 #[test]
 fn greedy_queues_converge_to_their_share() {
     for alpha in [0.125, 0.5, 1.0, 2.0, 8.0] {

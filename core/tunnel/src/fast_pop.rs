@@ -25,7 +25,8 @@ fn word(head: &[u8], at: usize) -> u64 {
     head.get(at..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
-/// Counts of outer headers that were read. Headers over IPv4 have no count here: each has a verified IPv4 checksum.
+/// Counts of outer headers that were read. Headers over IPv4 are not counted: the caller computes their number, which is also the number of
+/// verified IPv4 checksums.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FastChecksumCounts {
     /// Headers over IPv6, which have no checksum of their own.

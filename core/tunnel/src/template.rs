@@ -238,7 +238,7 @@ fn encapsulation_of(kind: Kind, l4: &[u8], header: &[u8]) -> Option<Encapsulatio
             (l4.len() >= if timestamp { 20 } else { 16 }).then_some(Encapsulation::Erspan { timestamp })?
         }
         Kind::Srv6 => {
-            // The flow label field of a built header contains the number of the `FlowLabel` variant (see `HeaderConfig::flow_label`).
+            // The flow label field of a built header contains the number of the `FlowLabel` variant (see there).
             let label = match u32::from_be_bytes(*header.get(wire::ETHERNET..)?.first_chunk()?) & 0xf_ffff {
                 0 => FlowLabel::Copy,
                 1 => FlowLabel::Zero,

@@ -67,8 +67,8 @@ macro_rules! header_write {
     }};
 }
 
-/// Emits the actions that change `base` into `flow`, and sets `base` to `flow`. Returns a reason for the slow path if a
-/// field changes that Open vSwitch's datapath cannot write.
+/// Emits the actions that change `base` into `flow`, and sets `base` to `flow`. Returns a reason for the slow path if
+/// Open vSwitch's datapath cannot write one of the changed fields.
 pub(crate) fn commit(
     flow: &Flow,
     base: &mut Flow,
@@ -208,7 +208,7 @@ fn commit_ports(flow: &Flow, base: &mut Flow, mask: &Flow, out: &mut Vec<DpActio
     }
 }
 
-/// Commits type and code of an ICMP header. Both are written together, so the mask gets both: 8 bits each, also if an action for
+/// Commits type and code of an ICMP header. Both are written together, so the mask gets both: 8 bits each, even if an action for
 /// ports has set all 16.
 fn commit_icmp(flow: &Flow, base: &mut Flow, mask: &mut Flow, out: &mut Vec<DpAction>) -> SlowReason {
     let set: fn(Masked<IcmpKey>) -> SetField = match (flow.dl_type, flow.nw_proto) {

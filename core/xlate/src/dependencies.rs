@@ -142,8 +142,8 @@ pub enum Change {
 }
 
 impl Dependencies {
-    /// Matches on the packets that the change may affect, among the packets whose walks have these dependencies. There is one
-    /// match for each affected dependency; it applies to the packets as they were received.
+    /// Matches on the packets that the change may affect, among the packets whose walks have these dependencies. An affected
+    /// dependency has one match, or two for a station (packets to it and from it). The matches are on the packets as received.
     pub fn affected_by(&self, change: &Change) -> Vec<Match> {
         self.list.iter().flat_map(|d| d.affected_by(change)).collect()
     }
@@ -158,7 +158,8 @@ impl Dependencies {
 
 impl Dependency {
     /// The hash of a list after this dependency is appended; `hash`: the hash of the list before. Each look-up of a walk computes
-    /// a hash, so this takes few operations. Packets may determine the metadata, so the hash is keyed against crafted collisions.
+    /// a hash, so this takes few operations. The sender of a packet may choose its metadata (a flow may copy a header field there), so
+    /// the hash has a secret key against crafted collisions.
     fn hashed_after(&self, chain: &Chain, hash: u64) -> u64 {
         let name = |bridge: &BridgeId, low: u32| u64::from(bridge.0) << 32 | u64::from(low);
         let words = match self {

@@ -96,8 +96,8 @@ impl Walk<'_> {
             ));
             return None;
         }
-        // The labels behind the Ethernet header become payload, so they are unknown. As in Open vSwitch, the new label
-        // counts in addition to them, and labels of type 0x8848 are kept, so that the new label gets the TTL of the first.
+        // The labels behind the Ethernet header become payload, so they are cleared. As in Open vSwitch, they still count
+        // towards the maximum, and multicast labels (0x8848) are not cleared, so the new label copies the TTL of the first.
         if self.flow.packet_type == ETHERNET && self.flow.dl_type == 0x8847 {
             for f in [&mut self.flow, &mut self.committed.base, &mut self.mask] {
                 f.mpls_lse = Default::default();

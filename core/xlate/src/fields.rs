@@ -1,4 +1,4 @@
-//! Reads and writes fields during a translation, and adds the bits that are read or written to the mask.
+//! Reads and writes fields during a translation, and adds to the mask the bits that it reads or writes.
 //!
 //! Written bits are matched because a commit emits no write if the packet already has the value: then the megaflow is
 //! right only for packets with this value.
@@ -65,7 +65,7 @@ fn unwildcard_bits(field: FieldId, bits: u128, mask: &mut Flow) {
     narrow(field, mask);
 }
 
-/// Removes bits that the header does not have from a flow or a mask. After a match a mask has all bits of the field, but after a
+/// Removes from a flow or a mask the bits that the header does not have. After a match a mask has all bits of the field, but after a
 /// read or a write only the bits of the header, because traces print these two masks differently. In a flow, the type of an ICMP
 /// packet has more bits only if an OpenFlow 1.0 action for ports has written it.
 fn narrow(field: FieldId, flow: &mut Flow) {
@@ -77,7 +77,7 @@ fn narrow(field: FieldId, flow: &mut Flow) {
     }
 }
 
-/// Adds the bits of a subfield that is read or written to the mask.
+/// Adds to the mask the bits of a subfield that is read or written.
 pub(crate) fn unwildcard_subfield(part: Subfield, mask: &mut Flow) {
     part.unwildcard(mask);
     narrow(part.field, mask);

@@ -85,7 +85,7 @@ fn address(flow: &Flow, short: u32, long: &[u8; 16], basis: u32) -> u32 {
     }
 }
 
-/// The hash of a flow.
+/// The hash of the selected fields of a flow.
 pub fn of_fields(flow: &Flow, fields: HashFields, basis: u32) -> u32 {
     match fields {
         HashFields::EthSrc => lookup3(&flow.dl_src.0, basis),

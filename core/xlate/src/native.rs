@@ -55,7 +55,8 @@ fn local(t: &Tunnel) -> Option<IpAddr> {
 
 impl Walk<'_> {
     /// Outputs to a tunnel port, whose number in the datapath is `tunnel_port`. `self.flow` has the fields of the outer header,
-    /// `inner` is the flow before they were set. `last`: no action follows; `truncated`: the packet is truncated before.
+    /// `inner` is the flow before they were set. `last`: no action follows; `truncated`: the packet is truncated before
+    /// it is encapsulated.
     pub(crate) fn push_tunnel(
         &mut self,
         (port, tunnel_port): (&Port, PortNo),

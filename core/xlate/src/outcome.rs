@@ -33,7 +33,7 @@ pub enum Failure {
     /// Resubmits or groups are nested too deeply.
     #[error("Recursion too deep")]
     RecursionTooDeep,
-    /// Too many look-ups.
+    /// Too many look-ups, or too much work (`limits`).
     #[error("Too many resubmits")]
     TooManyResubmits,
     /// The stack of `push` is too large.
@@ -390,7 +390,7 @@ impl Output {
         mask
     }
 
-    /// Removes the bits from a mask that a megaflow cannot match or need not match.
+    /// Removes from a mask the bits that a megaflow cannot match or need not match.
     pub(crate) fn restrict(&self, mask: &mut Flow) {
         let initial = &self.initial;
         (mask.metadata, mask.regs, mask.actset_output, mask.conj_id) = (0, [0; flow::flow::REGS], 0, 0);

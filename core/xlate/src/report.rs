@@ -14,7 +14,7 @@ use std::fmt::Write;
 /// Maximum bytes of printed datapath actions: eight times the kernel's limit of 64 kB.
 const ACTIONS_MAX: usize = 512 << 10;
 
-/// Translates a packet and describes how. `input.trace_format` must be set.
+/// Translates a packet; returns the text of `ofproto/trace`, and the result. `input.trace_format` must be set.
 pub fn trace_report(
     snapshot: &Snapshot,
     input: &Input<'_>,

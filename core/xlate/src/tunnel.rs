@@ -105,7 +105,7 @@ impl Walk<'_> {
         true
     }
 
-    /// Outputs to a tunnel. `last`: no action follows. `truncated`: the packet is truncated before.
+    /// Outputs to a tunnel. `last`: no action follows. `truncated`: the packet is truncated before it is encapsulated.
     pub(crate) fn output_tunnel(
         &mut self,
         (port, number): (&Port, PortNo),
@@ -175,7 +175,7 @@ impl Walk<'_> {
     }
 
     /// Notes the option fields of the received packet that no action has changed. The outer header contains their values, so a
-    /// megaflow must match them, also that a field is missing.
+    /// megaflow must match them; for a missing field, it must match that the field is missing.
     fn keep_options(&mut self) {
         let (initial, flow) = (&self.out.initial, &self.flow);
         let is_kept = |index: &usize| {

@@ -247,8 +247,8 @@ impl Shape {
 }
 
 impl Group {
-    /// The leading bits of a UDP port that distinguish it from the ports of all endpoints. So sixteen megaflows are enough for
-    /// all packets to other ports of the host. If another endpoint has this port, all bits.
+    /// The leading bits of a UDP port that distinguish it from the ports of all endpoints; all bits if another endpoint has this
+    /// port. If all endpoints have the same port, sixteen megaflows are enough for all packets to the host's other ports.
     fn mask_of_other_port(&self, port: u16) -> u16 {
         let near = [self.tp_dsts.range(..=port).next_back(), self.tp_dsts.range(port..).next()];
         let bits = bits_apart(near.into_iter().flatten().map(|other| u128::from(*other)), port.into());

@@ -42,7 +42,7 @@ pub trait TraceFormat {
 pub enum Start<'a> {
     /// Look up table 0, or continue a frozen translation.
     Tables,
-    /// Execute these actions: a packet-out.
+    /// Execute these actions: a packet-out, or a packet of the switch itself.
     Actions(&'a [Action]),
     /// Send a packet to its tunnel port: the packet was held until the tunnel's next hop was known.
     TunnelOutput(&'a HeldOutput),

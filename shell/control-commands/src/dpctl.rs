@@ -88,7 +88,8 @@ fn connections(switch: &Switch, call: &mut Call, name: &str, args: &[String]) ->
     })
 }
 
-/// Whether the last argument of `del-flows` is a flow file: always, unless the only argument names a datapath.
+/// Whether the last argument of `del-flows` is a flow file: yes, unless there is no argument, or the only argument
+/// names a datapath.
 fn is_file(switch: &Switch, args: &[String]) -> bool {
     match args {
         [] => false,

@@ -199,7 +199,7 @@ fn header_text(switch: &Switch, found: &FoundDrop<'_>) -> String {
     format!("{}\n{}\n{packet}", place_and_time(switch, found), drop.reason.help())
 }
 
-/// Text about a packet that a port did not send: the packet as the port received it, and the current state of the port.
+/// Text about a packet that a port did not send: the packet as it was to be sent, and the current state of the port.
 fn unsent_text(switch: &Switch, found: &FoundDrop<'_>, no: PortNo) -> String {
     let flow = flow_text(&Flow { in_port: 0, ..found.fields }, &NoNames);
     let port = port_of(switch, found.backer, no);
@@ -337,7 +337,7 @@ pub(crate) fn deciding_rule(switch: &Switch, published: &PublishedState, outputs
 }
 
 /// The last rule that a dropped packet would match in the current tables. `None`: the packet was not dropped where it
-/// was received.
+/// was received, or no bridge receives it now.
 pub(crate) fn deciding_rule_of(switch: &Switch, found: &FoundDrop<'_>) -> Option<DecidingRule> {
     let DropPort::In(_) = found.drop.port else { return None };
     let backer = found.backer;

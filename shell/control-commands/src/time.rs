@@ -61,7 +61,8 @@ pub(crate) fn step(switch: &mut Switch, wait: Wait) -> Result<String, Wait> {
     }
 }
 
-/// Publishes, revalidates and expires immediately. Returns false if revalidation is still in progress.
+/// Publishes pending changes, and in dummy mode removes idle megaflows. Returns whether the revalidator has handled all
+/// changes, or is paused.
 fn revalidate_all(switch: &mut Switch) -> bool {
     let now = switch.clock.now();
     switch.publish_changes();

@@ -18,7 +18,8 @@ use unixctl::Reply;
 const SEARCHED_MAX: usize = 50_000;
 /// Maximum number of megaflows in a reply: those with the most packets among the recently used ones.
 const FLOWS_MAX: usize = 256;
-/// A megaflow counts as recently used if it was used within this many milliseconds, which is about the longest time between two samples.
+/// A megaflow counts as recently used if it was used within this many milliseconds: five times the default interval of
+/// `sluice top`.
 const RECENT_MS: u64 = 5_000;
 /// Maximum number of connections in a reply.
 const CONNECTIONS_MAX: usize = 64;

@@ -1,7 +1,7 @@
-//! Bindings of DPDK's C functions: 22.11, or 25.11.
+//! Bindings of DPDK's C functions, for DPDK 22.11 and 25.11.
 //!
 //! The bindings of both versions are generated from `c/headers.h` by `regenerate` and committed, so that building Sluice does
-//! not need libclang. Sizes and offsets are asserted when they are compiled. The build uses those of the version that is
+//! not need libclang. The compiler checks the sizes and offsets in them. The build uses the bindings of the version that is
 //! installed. `c/shim.c` has functions that call the inline functions of DPDK.
 //!
 //! No function of DPDK may be called before `library::load` has succeeded. The functions are unsafe; the crate `dpdk` makes
@@ -28,8 +28,8 @@ include!("v25_11/bindings.rs");
 /// Bytes of the payload in a message of vhost-user (`VhostUserMsg` in `lib/vhost/vhost_user.h`, which is not installed).
 pub const VHOST_USER_PAYLOAD: usize = if cfg!(dpdk = "22.11") { 632 } else { 1072 };
 
-/// A packet buffer, as every version has it; `c/shim.c` asserts that of the one that is linked. Bindings of the two versions
-/// name the fields by different ways through unions. See `rte_mbuf_core.h`.
+/// A packet buffer (mbuf). Its layout is the same in both versions; `c/shim.c` asserts it for the version that is linked. It
+/// is not generated, because in the two versions the fields are in different unions. See `rte_mbuf_core.h`.
 #[repr(C, align(64))]
 #[derive(Copy, Clone, Debug)]
 pub struct rte_mbuf {
@@ -49,7 +49,8 @@ pub struct rte_mbuf {
     pub buf_len: u16,
     pub pool: *mut rte_mempool,
     pub next: *mut rte_mbuf,
-    /// Lengths of headers, and the segment size: 7 bits of layer 2, 9 of layer 3, 8 of layer 4, 16.
+    /// From the lowest bit: lengths of the headers of layer 2 (7 bits), layer 3 (9) and layer 4 (8), and the segment size
+    /// (16).
     pub tx_offload: u64,
     pub shinfo: *mut rte_mbuf_ext_shared_info,
     rest: [u64; 5],

@@ -1,6 +1,6 @@
-//! The shared object that holds DPDK: found, mapped, and its functions entered in the table of `c/calls.S`.
+//! Finds and maps the shared object that holds DPDK, and enters its functions in the table of `c/calls.S`.
 //!
-//! A switch that uses no DPDK port never maps it. See docs/adr/0034.
+//! A switch without DPDK (`dpdk-init`) never maps it. See docs/adr/0034.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -31,10 +31,10 @@ unsafe extern "C" {
     static sluice_dpdk_slots: [AtomicPtr<c_void>; NAMES.len()];
 }
 
-/// The version of DPDK that this was built with, for example `22.11.11`.
+/// The version of DPDK with which this crate was built, for example `22.11.11`.
 pub const VERSION: &str = env!("DPDK_VERSION");
 
-/// Where every slot of the table leads before `load`.
+/// The function to which every slot of the table points before `load`.
 #[unsafe(no_mangle)]
 extern "C" fn sluice_dpdk_absent() -> ! {
     // A panic in a function of this ABI ends the process, after its message.
@@ -83,7 +83,8 @@ fn map_object(path: &Path, flags: c_int) -> Result<*mut c_void, String> {
     }
 }
 
-/// Maps the object at `path` and, before it, the one beside it that defines the thread's number (c/lcore.c).
+/// Maps the object at `path` and, before it, the object beside it that defines two thread-local variables of DPDK
+/// (c/lcore.c).
 fn map(path: &Path) -> Result<(), String> {
     map_object(&path.with_file_name(LCORE_OBJECT), RTLD_NOW | RTLD_GLOBAL)?;
     let object = map_object(path, RTLD_NOW)?;

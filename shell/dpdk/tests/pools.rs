@@ -49,7 +49,7 @@ fn a_large_pool_leaves_memory_to_others() {
     };
     thread::scope(|scope| {
         let others = scope.spawn(others);
-        // The pool needs four times the memory, so an eighth of its packets fits.
+        // The pool needs more than four times the memory. Its size is halved until it fits: an eighth of its packets.
         let pool = Mempool::request(&request(9000));
         made.store(true, Ordering::Release);
         assert!(others.join().is_ok_and(|tries| tries > 0));

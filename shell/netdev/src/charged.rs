@@ -126,7 +126,7 @@ mod tests {
         }
     }
 
-    /// The number of buffers that a queue may acquire now, by the formula of the threshold alone.
+    /// The number of buffers that a queue may acquire now, computed from the formula of the dynamic threshold.
     fn allowed(held: &[u32], at: usize, alpha: f64) -> u32 {
         let beyond = |held: u32| held.saturating_sub(RESERVE);
         let shared = SIZE - 4 * RESERVE;
@@ -147,7 +147,7 @@ mod tests {
                 x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 (x >> 33) as usize % below
             };
-            // Powers of two, so that the formula has no rounding of its own.
+            // Powers of two, which `Alpha` represents exactly.
             let alpha = [0.5, 1.0, 1.0, 8.0][random(4)];
             let mut q = Queues::new(alpha);
             for _ in 0..400 {

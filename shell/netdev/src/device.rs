@@ -205,7 +205,7 @@ pub trait Netdev: Send {
             }
         }
     }
-    /// Its membership in the datapath's shared rx queues, if it receives by them; then it has no own rx queue.
+    /// Its membership in the datapath's shared rx queues, if it receives through them; then it has no rx queue of its own.
     fn shared_member(&self) -> Option<Arc<Member>> {
         None
     }

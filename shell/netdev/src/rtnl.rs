@@ -63,7 +63,7 @@ pub struct Link {
 pub enum LinkEvent {
     /// The interface is new, or a property changed.
     Changed(Box<Link>),
-    /// The interface was deleted, or left this network namespace. A tap that was moved to another namespace continues to work: see `Netdev::facts`.
+    /// The interface was deleted, or left this network namespace. A tap that was moved to another namespace continues to work: see module `tap`.
     Removed {
         /// Its index.
         ifindex: u32,

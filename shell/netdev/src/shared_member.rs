@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// The socket by which all members send. It also makes their devices promiscuous, until the socket is closed.
+/// The socket by which all members send. It also makes the device of each member promiscuous.
 static SENDER: Mutex<Weak<OwnedFd>> = Mutex::new(Weak::new());
 
 /// A device in mode `basic`. It is promiscuous until the value is dropped.

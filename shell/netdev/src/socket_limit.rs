@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 /// Bytes that the kernel counts for a packet of 1,500 bytes in a packet socket.
 pub const UNIT: u32 = 2304;
 
-/// High watermark: 8 MiB, the limit of sockets in other modes.
+/// High watermark: 8 MiB as the kernel counts, half the limit of sockets in other modes.
 pub const HIGH: u32 = (8 << 20) / UNIT;
 
 /// The limit of one socket. The worker that polls the socket owns it.

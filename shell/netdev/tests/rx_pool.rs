@@ -77,7 +77,7 @@ fn a_frame_is_charged_to_its_source() {
     assert_eq!(usage(&*b).pool, usage(&*c).pool);
     let held = pass(&mut *tx, &mut *rx, &mut pool, 40);
     assert!(held.iter().all(|f| f.source().is_some() && f.headroom() >= 128));
-    // Held frames count; the port posts the rest of its allowance.
+    // Held frames count, and the port still posts the low watermark.
     assert_eq!((usage(&*b).posted, usage(&*b).held), (128, 168));
     let expected: Vec<_> = held.iter().map(|f| f.bytes().to_vec()).collect();
     let mut held = held;
@@ -132,7 +132,7 @@ fn a_busy_queue_grows_and_the_first_burst_is_counted() {
     flood(&mut *tx, &mut pool, 20);
     assert!(soon(|| usage(&*b).lost == now.lost + 1280 - 1072), "{:?}", usage(&*b));
     drop(receive(&mut *rx, &mut pool, 1072));
-    // The queue becomes idle: packets use up the buffers that are posted beyond the low watermark.
+    // The queue becomes idle. Buffers that are posted beyond the low watermark stay posted until packets use them.
     let mut none = Vec::new();
     for _ in 0..1100 {
         rx.rx(&mut pool, &mut none, 64);

@@ -45,7 +45,7 @@ impl MetricsServer {
         })
     }
 
-    /// Applies `metrics-listen`, and builds a slice of a view if the server has requested one. Called in each iteration of the main
+    /// Applies `metrics-listen`, and builds a slice of a view if the server has requested one. Called in each turn of the main
     /// loop.
     pub fn run(&mut self, switch: &mut Switch) {
         let set = &switch.applied.other_config;

@@ -1,7 +1,7 @@
 //! `/api/megaflows`: the megaflows that packets use most.
 //!
-//! A walk visits at most [`VISITED_MAX`] megaflows, in steps of [`STEP`] megaflows, because threads that publish megaflows
-//! wait while a step runs. The rate of a megaflow is known from the second walk on.
+//! Building the list visits at most [`VISITED_MAX`] megaflows, in steps of [`STEP`] megaflows, because threads that publish megaflows
+//! wait while a step runs. The rate of a megaflow is known from the second list on.
 
 use crate::view::{DatapathView, View};
 use dpif::text::{DpPortNames, actions_text, key_text};
@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use units::{Millis, PortNo, Ufid};
 
-/// Maximum number of megaflows that a walk visits.
+/// Maximum number of megaflows that are visited for a list.
 const VISITED_MAX: u32 = 32_768;
 /// Number of megaflows of a step.
 const STEP: u32 = 512;
 /// Number of megaflows that are listed.
 const LISTED: usize = 50;
-/// Time between two walks; requests between them get the last answer.
+/// Time between two lists; requests between them get the last list.
 const INTERVAL: Millis = Millis(1_000);
 
-/// The results of the last walk.
+/// The list that was built last.
 #[derive(Default)]
 pub struct Megaflows {
     at: Millis,

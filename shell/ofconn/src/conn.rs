@@ -48,7 +48,7 @@ pub(crate) struct Conn {
     protocol: Option<ProtocolState>,
     /// Counts of the bytes that wait between this connection and its session.
     waiting_bytes: Arc<WaitingBytes>,
-    /// The main loop has to be woken: its limit on unwritten output was met since the last `flush`.
+    /// The main loop has to be woken: since the last `flush`, the unwritten output has fallen to the limit for which it waits.
     is_awaited: bool,
     /// Decoding stopped because [`OUTPUT_MAX`] bytes or more waited to be written.
     input_paused: bool,

@@ -26,7 +26,7 @@ impl Connections {
     }
 
     /// Stores the generation id. Fails if the id is older than the stored id. Because generation ids wrap around, an id counts as older if
-    /// it is less than 2^63 behind.
+    /// it is at most 2^63 behind.
     fn advance_generation(&mut self, generation: u64) -> Result<(), OfError> {
         if self.generation_id.is_some_and(|last| (generation.wrapping_sub(last) as i64) < 0) {
             return Err(OfError::RrfcStale);

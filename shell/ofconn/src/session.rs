@@ -168,7 +168,7 @@ impl Session {
 
     /// Queues a packet-in.
     pub(crate) fn send_packet_in(&mut self, kind: PacketKind, message: Message) {
-        // Packet-ins that the peer leaves unread are included, but the sockets limit their number to `queue_size`.
+        // `output_len` includes packet-ins that the peer leaves unread, but the sockets limit their number to `queue_size`.
         if self.output_len() > PACKET_INS_MAX {
             OVERFLOW.hit();
             self.queues.push(Command::DroppedPacketIn(kind));

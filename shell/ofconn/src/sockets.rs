@@ -23,8 +23,8 @@ static LIMIT: RateLimit = RateLimit::new(60, 600);
 /// Number of connections that were closed because the bridge had reached its maximum.
 static REFUSED: Counter = Counter::new("ofconn_refused");
 
-/// Limit of connections to one bridge that tools opened, and separately of those that controllers opened. Each connection uses up to some
-/// megabytes for requests and replies, and a file descriptor of the daemon.
+/// Limit of the connections that tools have opened to one bridge, and a separate limit of those that controllers have opened. Each
+/// connection uses up to a few megabytes for requests and replies, and a file descriptor of the daemon.
 const ACCEPTED_MAX: usize = 256;
 /// Limit of connections to the snoop socket of one bridge.
 const SNOOPERS_MAX: usize = 32;
@@ -206,8 +206,8 @@ impl Sockets {
     /// Decodes the requests that have arrived, and passes events to `give` after each batch.
     pub(crate) fn decode(&mut self, give: &mut dyn FnMut(Vec<(ConnId, Event)>)) {
         for id in self.open.clone() {
-            // Repeat until no request is decoded, also after a small batch: the limit that ended the batch may have been lifted since
-            // by the main loop.
+            // Repeat until no request is decoded, also after a small batch: meanwhile the main loop may have lifted the limit that ended
+            // the batch.
             while self.decode_conn(id, BATCH_SIZE) > 0 {
                 give(self.take_events());
             }

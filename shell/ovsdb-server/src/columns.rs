@@ -271,7 +271,7 @@ fn add_targets(column: &ColumnRef, targets: &mut RemoteNames) {
     }
 }
 
-/// For a report, this many rows of a table are counted, and the count is extrapolated to all rows.
+/// For a report, the values in this many rows of a table are counted, and the sum is extrapolated to all rows.
 const SAMPLE: usize = 4096;
 
 /// Number of values in a database, for reports.

@@ -13,7 +13,7 @@ use std::thread::Thread;
 
 static LOST: Counter = Counter::new("sample_queue_full");
 
-/// Maximum number of samples in the queue: of at most 1 kB each, together 4 MB.
+/// Maximum number of samples in the queue: of at most 1.6 kB each (900 bytes and the copied bytes), together less than 7 MB.
 const SAMPLES_MAX: usize = 4096;
 /// Number of bytes that are copied of a packet: an sFlow sample has at most 700 bytes.
 const HEADER_MAX: usize = 700;
@@ -110,7 +110,7 @@ impl Queue {
     /// Wakes the thread if it has nothing to do.
     pub(crate) fn wake(&self) {
         if self.idle.load(Ordering::SeqCst) && self.idle.swap(false, Ordering::SeqCst) {
-            // This lock is only held while a reference is copied.
+            // No thread waits long for this lock: it is held only to set the thread or to wake it.
             if let Some(thread) = &*lock(&self.thread) {
                 thread.unpark();
             }

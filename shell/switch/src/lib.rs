@@ -12,6 +12,7 @@
 //! | `configure_limits.rs`, `polling.rs`, `handler_threads.rs`, `connections.rs`, `tracking.rs` | settings of datapaths and their threads |
 //! | `link_aggregation/`, `spanning_tree/` | bonds and LACP; spanning trees |
 //! | `qos/` | policers, shapers and queueing disciplines of ports |
+//! | `underlay/`, `snooping.rs`, `sampling.rs` | routes and neighbours for tunnels; multicast snooping; sFlow, IPFIX and NetFlow |
 //! | `publish.rs` | builds the snapshot for translations from bridges |
 //! | `serve.rs`, `side_effects.rs` | serves requests of controllers (crate `openflow-service`); carries out side effects of packets |
 //! | `status.rs`, `row_values.rs`, `settings.rs`, `findings.rs` | writes state to the database; reports settings without effect |

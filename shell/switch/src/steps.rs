@@ -1,7 +1,8 @@
 //! Carries out the steps of a configuration plan.
 //!
 //! Each step can fail independently: the reason goes to the log and to the row, and other steps are not affected. A
-//! device that could not be created is tried again whenever its row changes or a device of its name appears.
+//! device that could not be created is tried again whenever its row changes, another interface is removed or changed, or a
+//! device of its name appears.
 
 use crate::add_interface;
 use crate::configure_bridge;

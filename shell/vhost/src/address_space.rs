@@ -79,8 +79,8 @@ pub(crate) struct Miss {
     pub access: Access,
 }
 
-/// Maximum number of missing pages that a ring requests at once: one for each buffer of a burst, or a ring of 32,768 descriptors in several
-/// steps.
+/// Maximum number of missing pages that a ring requests at once: one for each buffer of a burst. The memory of a ring of 32,768 descriptors
+/// is requested in several steps.
 pub(crate) const MISSES_MAX: usize = 32;
 
 pub(crate) type Misses = ArrayVec<Miss, MISSES_MAX>;
@@ -161,7 +161,7 @@ impl IovaSpace {
         // A long buffer may have many translated pages before the first missing one. That one is recorded when the chain is walked.
         for _ in 0..MISSES_MAX {
             let page = at & !(PAGE - 1);
-            // The end of what is translated here, or of the missing page.
+            // Number of bytes to the end of the translation, or of the missing page.
             let left = match self.find(at, access) {
                 Some((_, left)) => left,
                 None => {

@@ -24,7 +24,7 @@ const HEADER: usize = 8;
 const REGION: usize = 32;
 
 /// Maximum number of bytes that may be mapped for a guest; each region is mapped from the beginning of its file. A guest's memory is at
-/// most the machine's memory and swap. This size counts twice, because two regions may be in one file.
+/// most the machine's memory and swap. Twice this size is allowed, because two regions may be in one file.
 pub fn bytes_max() -> u64 {
     let machine = rustix::system::sysinfo();
     let bytes =

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// A callback of the serving thread and of the library's threads, some of which hold the locks of rings: it must be fast and must neither
-/// block nor panic. Intended for waking an event loop through its file descriptor. The default does nothing.
+/// A callback that the serving thread and the library's threads call. Some of these threads hold the locks of rings, so the callback must
+/// be fast and must neither block nor panic. Intended for waking an event loop through its file descriptor. The default does nothing.
 #[derive(Clone, Default)]
 pub struct Notify(Option<Arc<dyn Fn() + Send + Sync>>);
 

@@ -20,7 +20,7 @@ impl Bits {
     fn get(&self, i: usize) -> bool {
         self.0.get(i / 64).is_some_and(|w| w.load(Ordering::Relaxed) & (1 << (i % 64)) != 0)
     }
-    /// Returns whether the bit changed.
+    /// Sets or clears bit `i`. Returns whether it changed.
     fn set(&self, i: usize, on: bool) -> bool {
         let Some(word) = self.0.get(i / 64) else { return false };
         let bit = 1 << (i % 64);

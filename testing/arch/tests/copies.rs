@@ -5,7 +5,8 @@ use arch::{root, rust_files};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-/// Number of equal consecutive lines that count as a copy. Ports of one kind share up to ten lines of delegation.
+/// Number of equal consecutive lines that count as a copy. It is 12, because similar implementations of a trait have up to ten equal lines
+/// that only call other methods.
 const COPY_LINES: usize = 12;
 
 /// Returns the lines of code with their numbers, without comments, attributes, imports, and lines that contain only brackets.

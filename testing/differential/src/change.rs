@@ -48,8 +48,8 @@ pub fn change(rng: &mut Rng, kind: Kind) -> String {
     }
 }
 
-/// The fields that `multipath` and `bundle` hash. For symmetric_l3l4 and a packet that is not IP, the stock switch hashes
-/// addresses that its megaflows do not match, so the first packet of a megaflow decides for the others.
+/// The fields that `multipath` and `bundle` hash. `symmetric_l3l4` is used for IP packets only: for others, the stock switch hashes
+/// addresses that its megaflows do not match, so the first packet of a megaflow decides for all of them.
 pub fn hash_fields(rng: &mut Rng, kind: Kind) -> &'static str {
     let all = [
         "eth_src",

@@ -463,7 +463,7 @@ impl Pair {
         Ok(false)
     }
 
-    /// Sluice's trace of a packet; of a packet in a tunnel, that of the inner packet.
+    /// Returns Sluice's trace of a packet, or of the inner packet if the packet is in a tunnel.
     fn trace_in_ours(&mut self, packet: &Packet) -> io::Result<String> {
         let args = trace_arguments(packet).pop().unwrap_or_default();
         self.ours.ctl("ofproto/trace", &args.iter().map(String::as_str).collect::<Vec<_>>())

@@ -1,5 +1,6 @@
 //! Expected differences from the stock switch that are not faults of Sluice. For each there is a reason and a condition, which
-//! is as narrow as possible.
+//! is as narrow as possible. The condition is a function that returns whether two results differ in this way; its comment describes
+//! the difference.
 
 use crate::{normalize, sent};
 
@@ -106,7 +107,8 @@ fn has_same_beginning_with_more_outputs(stock: &str, ours: &str) -> bool {
     is_part && has_clone_without_list && more.iter().all(|action| is_output_or_write(action))
 }
 
-/// A packet-in for an invalid TTL (reason 2) counts as a write: it is what `dec_ttl` of an action set may become.
+/// Returns whether an action is an output or a header write. A packet-in for an invalid TTL (reason 2) counts as a write, because `dec_ttl`
+/// of an action set may become one.
 fn is_output_or_write(action: &str) -> bool {
     let is_invalid_ttl = action.contains("controller(reason=2,");
     is_invalid_ttl

@@ -16,7 +16,7 @@ pub struct Inner {
 /// The number in the datapath of the port for GRE. The other ports have the number of their UDP port.
 const GRE_PORT: u16 = 10;
 
-/// Returns the inner packet, unless the packet is in no tunnel or has an outer header that is wrong.
+/// Returns the inner packet; `None` if the packet is not in a tunnel, or its outer header is wrong.
 pub fn inner(packet: &Packet) -> Option<Inner> {
     let frame = packet.bytes.strip_prefix(&HOST_MAC).filter(|_| packet.port == UNDERLAY)?;
     let (ip, payload) = frame.get(6..)?.strip_prefix(&[8, 0])?.split_at_checked(20)?;

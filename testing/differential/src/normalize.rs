@@ -77,7 +77,7 @@ pub fn trace(text: &str) -> String {
             if l.starts_with(FLOW) {
                 tag_before = tag(l);
             }
-            // The stock switch knows its rule for packets without a flow only in the bridge where a packet arrives.
+            // Only in the bridge where a packet arrives, the stock switch prints its hidden rule for packets without a flow.
             without_options(&without_contexts(&l.replace(". reg0=0x2, priority 0", ". No match.")))
         }
     });

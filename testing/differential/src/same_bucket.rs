@@ -9,7 +9,7 @@ use crate::packet::Packet;
 use crate::pair::{Difference, Pair, SETTLE_TIME};
 use crate::sent;
 
-/// How often a packet is sent again until it is sent to the same ports twice.
+/// Maximum number of times that a packet is sent again, until it leaves by the same ports twice in a row.
 const TRIES: usize = 3;
 
 /// Returns whether the datapath hashes the packet of this trace.

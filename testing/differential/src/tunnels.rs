@@ -163,8 +163,8 @@ pub fn encapsulated(rng: &mut Rng, inner: &[u8]) -> Vec<u8> {
     let to = if rng.chance(95) { HOST_MAC } else { mac(rng) };
     let mut frame = [&to[..], &[0xf8, 0xbc, 0x12, 0x44, 0x34, 0x91], &[8, 0], &ip, &payload].concat();
     match rng.below(20) {
-        // One bit of the outer headers is wrong. The version is not: if it becomes 6, the stock switch reads an IPv6 header that
-        // is not there.
+        // One bit of the outer headers is wrong, but not in the IP version: if it becomes 6, the stock switch reads an IPv6 header
+        // that is not there.
         0 => {
             let at = rng.between(14, 49) as usize;
             frame[at] ^= 1 << rng.below(if at == 14 { 4 } else { 8 });

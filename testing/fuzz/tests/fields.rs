@@ -29,7 +29,7 @@ const KINDS: [&str; 19] = [
     "packet_type=(1,0x800)",
 ];
 
-/// Values, and masks.
+/// Texts for fields of this form: values, of which every second one is also used as a mask.
 fn texts(form: Form) -> &'static [&'static str] {
     match form {
         Form::Ethernet => {

@@ -53,7 +53,7 @@ pub fn send(
     conn.execute_all(cx, target, requests, window)
 }
 
-/// Prints the requests as they are sent, with `-m` given at least five times.
+/// Prints the bytes of the requests, if `-m` is given at least five times.
 fn print_sent(cx: &Context, requests: &Requests) -> Result<(), Fail> {
     let text: String = match cx.settings.verbosity {
         ..5 => return Ok(()),

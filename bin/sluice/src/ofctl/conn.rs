@@ -237,6 +237,7 @@ impl Conn {
                 return Ok(false);
             }
             let (body, next) = if self.protocol.is_nxm() != want.is_nxm() {
+                // Two bits further is the same format with NXM instead of OpenFlow 1.0's own match, or the reverse.
                 let next = if want.is_nxm() { self.protocol.0 << 2 } else { self.protocol.0 >> 2 };
                 (Body::SetFlowFormat(want.is_nxm()), Protocols(next))
             } else {

@@ -100,6 +100,8 @@ pub fn replace(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
             _ => {}
         }
     }
+    // Bits 0 to 3 are the formats of OpenFlow 1.0. A format without table IDs can express only flows of table 0; the next
+    // bit is the same format with table IDs.
     if conn.protocol.0 & 15 != 0
         && !conn.protocol.has_table_id()
         && deletions.iter().chain(&additions).any(|m| m.table != 0)

@@ -306,7 +306,7 @@ fn print(options: &Options, outputs: Vec<CommandOutput>) {
 /// Reports new interfaces that the switch could not set up.
 fn report_interfaces(call: &Call, dirs: &Dirs, connection: &Connection<'_>, rows: &[Uuid]) -> ExitCode {
     let mut failed = false;
-    // The name of the log file, which the message mentions, follows the name of the daemon.
+    // The message refers to the daemon's log, whose file is named after the daemon.
     let daemon = if call.compat { "ovs-vswitchd" } else { "sluiced" };
     let new = rows.iter().filter_map(|row| connection.replica.row("Interface", *row));
     for iface in new.filter(|iface| iface.opt_int("ofport").unwrap_or(-1) == -1) {

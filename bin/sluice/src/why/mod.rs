@@ -226,7 +226,7 @@ fn why(session: &mut ControlSession, first: &FirstPacket) -> Result<Json, Failur
     session.ask_with_args("ofproto/why", &[format!("port={}", first.port), format!("packet={hex}")])
 }
 
-/// Reads a megaflow twice. `None`: the megaflow no longer exists at the first time.
+/// Reads a megaflow twice. `None`: the megaflow no longer exists at the first reading.
 fn samples(session: &mut ControlSession, datapath: &str, ufid: String) -> Result<Option<Megaflow>, Failure> {
     let Some((before, actions)) = counted(session, datapath, &ufid)? else { return Ok(None) };
     sleep(SAMPLE_INTERVAL);

@@ -11,7 +11,7 @@ const RECENT_SECONDS: u64 = 600;
 const NAMED_MAX: usize = 3;
 
 /// Adds sentences about removed ports; `reply` is the reply of `ofproto/why removed`. If an address of the packets was learned on such a
-/// port, or the rule of the packets outputs to the port's number, the sentence about the port replaces the conclusion.
+/// port, or the rule of the packets outputs to the port's number, the sentence about the port precedes the conclusion.
 pub fn add(facts: &Facts, reply: &Json, to: &mut Explanation) {
     let ports = reply["removed"].as_array().into_iter().flatten();
     let recent = ports.filter(|port| port["seconds"].as_u64().is_some_and(|n| n <= RECENT_SECONDS));

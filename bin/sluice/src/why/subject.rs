@@ -101,7 +101,7 @@ fn parse_endpoint(text: &str) -> Result<(IpAddr, Option<u16>), String> {
 }
 
 /// The match of the opposite direction: sources and destinations are swapped. Type and code of ICMP messages are left out, because they
-/// differ in answers; the in port is left out, because answers arrive at another port.
+/// differ in answers. An `in_port` stays, although answers arrive at another port.
 fn reversed(flow: &str) -> String {
     let fields = flow.split(',').filter(|field| !field.starts_with("icmp") || !field.contains('='));
     let swapped = fields.map(|field| match field.split_once('=') {

@@ -9,7 +9,8 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// Maximum number of packets that are captured per second in each direction: enough for the purpose, at a low cost for the switch.
+/// Maximum number of packets that are captured per second in each direction: enough to see the ports and drops of a flow, at a low cost
+/// for the switch.
 const RATE: u64 = 2000;
 /// Time limit for the daemon to send the remaining packets.
 const DRAIN_TIME: Duration = Duration::from_secs(5);

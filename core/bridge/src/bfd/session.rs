@@ -289,8 +289,8 @@ impl Session {
         Intervals { tx: self.settings.min_tx, rx }
     }
 
-    /// Starts a poll sequence to change the intervals (RFC 5880 §6.5), unless the session is down, one is in progress, or an answer to
-    /// the other end's poll is pending.
+    /// Starts a poll sequence to change the intervals (RFC 5880 §6.5), unless the session is down, a poll sequence is in progress, or an
+    /// answer to the other end's poll is pending.
     fn begin_poll(&mut self) {
         if self.state > State::Down && !self.flags.intersects(Flags::POLL | Flags::FINAL) {
             self.polled = self.wanted_intervals();

@@ -7,7 +7,7 @@ bitflags! {
     /// Why a session reports a fault; empty if there is no fault.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Faults: u8 {
-        /// No message of a remote point is received.
+        /// No remote point is left: no message has arrived from any of them.
         const RECV = 1 << 0;
         /// A remote point receives no messages (remote defect indication).
         const RDI = 1 << 1;

@@ -25,7 +25,7 @@ pub(super) struct RemotePoint {
     pub(super) is_up: bool,
     /// Sequence number of the point's last message; 0: no message yet.
     pub(super) sequence: u32,
-    /// Messages of the point without a fault, since health was computed.
+    /// Number of the point's messages that reported no fault, since health was last computed.
     pub(super) messages: u32,
     /// When the point's last message was received.
     pub(super) last_rx: Millis,

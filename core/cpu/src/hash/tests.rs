@@ -129,7 +129,7 @@ fn keys_in_order_are_spread_as_random_ones() {
     }
 }
 
-/// Returns how many times as often as by chance the best differences of two keys collide.
+/// Returns how often the best difference of two keys makes them collide, divided by the rate of random hashes.
 ///
 /// An attacker without the seed can still search for differences that collide under many seeds, and use the best ones. So this function
 /// selects the best of many differences under some seeds, and counts their collisions under other seeds.
@@ -138,7 +138,8 @@ fn best_difference(hash: impl Fn(&Line, u64) -> u32) -> f64 {
     const USE: u64 = 4000;
     const BITS: u32 = 6;
     let base = from(0x0211_2233_4455);
-    // Pairs that collide in the bits that select a bucket, or in as many bits of a signature.
+    // The share of seeds under which `base` and `other` collide: in the low bits (which select a bucket) or in the high
+    // bits (the signature), whichever is larger.
     let share = |other: &Line, seeds: std::ops::Range<u64>| {
         let n = (seeds.end - seeds.start) as f64;
         let (mut low, mut high) = (0.0, 0.0);
@@ -183,7 +184,8 @@ fn best_difference(hash: impl Fn(&Line, u64) -> u32) -> f64 {
 fn no_difference_collides_under_more_seeds_than_it_should() {
     let secrets: Vec<Secret> = (0..4200).map(Secret::new).collect();
     let best = best_difference(|line, seed| hash_line(line, &BY_STATION, &secrets[seed as usize]));
-    // Of 20 differences and 4,000 seeds, 62.5 of which collide by chance, the best has 1.4 times as many.
+    // By chance, a difference collides under 62.5 of 4,000 seeds. The best of 20 differences collides under 1.4 times as
+    // many.
     assert!(best < 1.8, "a difference collides {best} times as often as by chance");
     // The search does find weaknesses: those of the CRC, and of a product without a secret.
     assert!(best_difference(|line, seed| linear(line, &BY_STATION, seed as u32)) > 3.0);

@@ -38,8 +38,8 @@ pub fn push(p: &mut Packet, dst: Mac, src: Mac) -> Option<()> {
     Some(())
 }
 
-/// Removes the Ethernet header. A flow with a parsed VLAN tag is not decapsulated, so a tag after the header was not parsed:
-/// it stays, as payload.
+/// Removes the Ethernet header. The control half does not remove it from packets with a parsed VLAN tag. So a tag after the
+/// header was not parsed, and it stays as payload.
 pub fn pop(p: &mut Packet) {
     let l3 = p.offsets().l3;
     let type_before = |end: u16| {

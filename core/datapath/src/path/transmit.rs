@@ -18,8 +18,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use units::{Cycles, Millis, WorkerId};
 
-/// Ends an iteration: sends the bursts that have waited long enough; sends all bursts if this thread holds buffers of
-/// senders.
+/// Ends an iteration: sends all bursts if they have waited long enough, or if this thread holds buffers of senders.
 #[inline]
 pub(crate) fn end_iteration(engine: &mut Engine, at: Option<Cycles>) {
     if !engine.bursts.waiting.is_empty() && (engine.bursts.hold.is_over(at) || held_buffers::holds_any()) {

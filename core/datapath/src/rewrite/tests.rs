@@ -310,7 +310,8 @@ fn mask(r: &mut Random) -> Flow {
     mask
 }
 
-/// For a receiver both zeros of a checksum are equal. Changing several words at once may give the other zero.
+/// Returns whether both lists of frames are equal, except that a checksum may be either of the two zeros: a receiver
+/// does not distinguish them, and changing several words at once may give the other zero.
 fn same(a: &[Sent], b: &[Sent]) -> bool {
     let equal = |a: &[u8], b: &[u8]| {
         let first = a.iter().zip(b).position(|(a, b)| a != b);

@@ -70,7 +70,7 @@ pub(super) fn tunnel(key: &Tunnel, mask: Option<&Tunnel>, options: Options<'_>, 
         out.push(format!("gtpu({})", gtpu.finish()));
     }
     let shown = OAM | DF | CSUM;
-    // KEY is not read from the flags: it is printed if the id is printed.
+    // KEY is printed if the key has a tunnel id, even if the flag is not set.
     let value = key.flags & shown | if has_id { KEY } else { 0 };
     let id_mask = if has_id { KEY } else { 0 };
     match mask.map(|m| m.flags & shown | id_mask) {

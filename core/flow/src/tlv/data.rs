@@ -8,9 +8,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Tlv {
-    /// In the control half: a bit for each field that the packet has. Of raw options: their length in bytes.
+    /// In the control half: a bit for each field that the packet has. In raw form: the length of the options in bytes.
     pub present: u64,
-    /// In the control half: the slots of the fields; zero if the packet does not have the field. Of raw options: their bytes.
+    /// In the control half: the slots of the fields; zero if the packet does not have the field. In raw form: the options.
     pub data: [u8; SPACE],
 }
 

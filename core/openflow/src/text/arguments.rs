@@ -82,14 +82,14 @@ pub(super) fn u32_value(text: &str) -> Result<u32, TextError> {
     integer(text).and_then(|v| u32::try_from(v).ok()).map_or_else(|| no_number(text), Ok)
 }
 
-/// A 16-bit number of the argument `name`.
+/// A 16-bit number. `name`: the argument, for the error text.
 pub(super) fn u16_value(text: &str, name: &str) -> Result<u16, TextError> {
     integer(text)
         .and_then(|v| u16::try_from(v).ok())
         .map_or_else(|| error(format!("invalid {name} \"{text}\"")), Ok)
 }
 
-/// An 8-bit number of the argument `name`.
+/// An 8-bit number. `name`: the argument, for the error text.
 pub(super) fn u8_value(text: &str, name: &str) -> Result<u8, TextError> {
     integer(text)
         .and_then(|v| u8::try_from(v).ok())

@@ -1,7 +1,7 @@
 //! The text syntax of ovs-ofctl(8): parses and prints actions, flows, statistics and messages.
 //!
-//! Scripts compare the text, so every byte of it is fixed, including error messages. Parsers accept any input,
-//! return an error that names the wrong part, and do not nest deeper than [`DEPTH_MAX`].
+//! Scripts compare the text, so every byte of it is fixed, including error messages. Parsers accept any input:
+//! for invalid text they return an error that names the fault. They do not nest deeper than [`DEPTH_MAX`].
 
 mod action_in;
 mod action_out;

@@ -90,7 +90,7 @@ fn transport(m: &Match) -> (&'static FieldGroup, &'static FieldGroup) {
     }
 }
 
-/// The group of neighbour discovery. A match on the ICMPv6 type alone can contain the target, too: it has the code 0.
+/// The group of neighbour discovery. A match on the ICMPv6 type without the code can contain the target, too: an unmatched code is 0 here.
 fn neighbor_discovery(m: &Match) -> &'static FieldGroup {
     match (m.flow.tp_src, m.flow.tp_dst) {
         (135, 0) => &SOLICITATION,

@@ -1,7 +1,8 @@
 //! The wire codec: decodes and encodes messages of every version.
 //!
-//! Decoding accepts any bytes: it returns a message, or the error to send to the peer. It does not use slice indexing, which could
-//! panic, and limits the nesting of actions (`clone`, `ct`). A message has at most 65,535 bytes, so memory is limited, too.
+//! Decoding accepts any bytes: it returns a message, or the error to send to the peer. It reads bytes through a reader that checks
+//! bounds, so that no input makes it panic, and limits the nesting of actions (`clone`, `ct`). A message has at most 65,535 bytes, so
+//! memory is limited, too.
 //! Sources: OpenFlow 1.0.0 to 1.5.1, and Open vSwitch's headers for the numbers of its extensions.
 
 pub(crate) mod action;

@@ -10,7 +10,7 @@ use crate::cores::Core;
 use std::cmp::Reverse;
 use units::CoreId;
 
-/// Only for messages: with any algorithm that uses measured cycles, the cycles are printed.
+/// Used only to format log messages: with any algorithm except `roundrobin`, they contain the measured cycles.
 const ALGORITHM: Algorithm = Algorithm::Group;
 
 /// Assigns queues like [`super::assign`], but each queue keeps its core if possible. `owners`: the present core of

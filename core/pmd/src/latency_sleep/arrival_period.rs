@@ -22,13 +22,13 @@ const GROW: u64 = 2;
 const SHRINK: u64 = 49 * GROW;
 /// Least slack, in µs.
 const SLACK_MIN: u64 = 2;
-/// The period changes by this part of its difference from the measured gap if both arrival times are exact.
+/// The period changes by 1/`FOLLOW_EXACT` of its difference from the measured gap if both arrival times are exact.
 const FOLLOW_EXACT: u64 = 4;
 /// The same if an arrival time is uncertain.
 const FOLLOW_UNCERTAIN: u64 = 32;
-/// The period decreases by at most this part of itself in one step.
+/// The period decreases by at most 1/`STEP_DOWN` of itself in one step.
 const STEP_DOWN: u64 = 256;
-/// The period increases by at most this part of itself in one step. Such steps are smaller, because a pause of the sender must
+/// The period increases by at most 1/`STEP_UP` of itself in one step. Such steps are smaller, because a pause of the sender must
 /// count as one long gap and not as a longer period.
 const STEP_UP: u64 = 2048;
 /// After this many consecutive gaps far from the period, the last gap becomes the period.

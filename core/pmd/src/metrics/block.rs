@@ -86,7 +86,7 @@ impl Block {
         }
     }
 
-    /// Cycles of each iteration: the difference to the next entry, because the counter excludes its own iteration.
+    /// Cycles of each iteration: the difference to the next entry, because an entry does not count the cycles of its own iteration.
     #[inline]
     pub(super) fn cycles(&self, iterations: &Range<usize>) -> impl Iterator<Item = u64> {
         differences(&self.cycles[iterations.start..iterations.end + 1])

@@ -1,4 +1,4 @@
-//! Mirrors: copies packets that some ports of a bridge receive or send to another port or VLAN.
+//! Mirrors: sends copies of the packets that some ports of a bridge receive or send; the copies go to another port or VLAN.
 //!
 //! A mirror copies a packet once: `mirrored` is the set of mirrors that have copied the packet, and is cleared when an
 //! action changes a header. A received packet is copied before the tables, a sent packet when it is sent.

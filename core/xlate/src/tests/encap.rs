@@ -155,7 +155,7 @@ fn labels_around_a_frame() {
     assert_eq!(text(&o), format!("pop_eth,pop_mpls(eth_type=0x8847),{eth},2"));
 }
 
-/// The new label copies TTL and class of a label in the frame only if that has the type for multicast, as in Open vSwitch 3.7.
+/// The new label copies TTL and class of a label in the frame only if the frame has multicast labels (0x8848), as in Open vSwitch 3.7.
 #[test]
 fn a_label_around_a_labelled_frame() {
     let outer = |ethertype| {

@@ -104,7 +104,8 @@ fn options_that_are_sent_as_received_are_matched() {
     assert_eq!(&set.data[4..8], [0; 4], "the received value is not sent");
 }
 
-/// A megaflow that became wider because its packets leave by Geneve as well would be deleted for nothing.
+/// Packets from VXLAN have no options. If the megaflow matched that they have none as soon as its packets also leave by Geneve, its mask
+/// would change, and it would be deleted without need.
 #[test]
 fn options_of_packets_that_cannot_have_any_are_not_matched() {
     const VXLAN: u32 = 4789;

@@ -29,8 +29,9 @@ pub(super) fn raw(port: u16) -> Result<sys::rte_eth_dev_info, DeviceError> {
 /// Drivers that report TCP segmentation but fail for segments with a full MTU: net_tap counts the Ethernet header
 /// towards the MTU.
 const CANNOT_SEGMENT: [&str; 1] = ["net_tap"];
-/// Drivers that cut a UDP packet into datagrams. DPDK's API defines this offload as IP fragmentation (rte_mbuf_core.h), as net_zxdh
-/// implements it, and net_txgbe and net_ngbe report it but refuse such packets. These drivers cut datagrams (their sources in DPDK 25.11).
+/// Drivers that cut a UDP packet into datagrams, according to their sources in DPDK 25.11. With other drivers this offload is not used:
+/// DPDK's API defines it as IP fragmentation (rte_mbuf_core.h), and net_zxdh implements it in this way; net_txgbe and net_ngbe report it
+/// but refuse such packets.
 const CUT_DATAGRAMS: [&str; 4] = ["net_bnxt", "net_igc", "net_nfp_pf", "net_nfp_vf"];
 
 /// Offloads on transmission that the device supports.

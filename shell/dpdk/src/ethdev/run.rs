@@ -49,8 +49,8 @@ pub(crate) struct Running {
     /// Offloads that are in use.
     pub(crate) tx_offloads: TxOffloads,
     n_rxq: u16,
-    /// A lock for each transmit queue, because several senders may share a queue. In cache lines of its own, because workers write their
-    /// locks for every burst.
+    /// A lock for each transmit queue, because several senders may share a queue. Each lock is in cache lines of its own, because
+    /// workers write their locks for every burst.
     txqs: Vec<CachePadded<Mutex<()>>>,
     rx_taken: AtomicBool,
 }

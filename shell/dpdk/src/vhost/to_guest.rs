@@ -147,9 +147,9 @@ impl<'f> Sending<'_, 'f> {
     /// Appends a packet to the burst. Returns false if the burst is full, or the packet is longer than an mbuf segment may be.
     #[inline]
     fn put(&mut self, data: *mut u8, len: usize, request: &OffloadRequest) -> bool {
-        // For a packet to be segmented, the library would write a pseudo-header checksum without the length, which NICs
-        // need; guests need the checksum with the length, which the packet already has. The library does not change headers that are not in
-        // one segment, so the packet is split at its transport header.
+        // For a packet to be segmented, the library would write the pseudo-header checksum that NICs need, without the length. Guests need
+        // the checksum with the length, and the packet already has that one. The library does not change headers that are not in one
+        // segment, so the packet is split at its transport header.
         let first = if request.segmentation.is_some() { request.l4 } else { len };
         let (Ok(first), Ok(rest)) = (u16::try_from(first), u16::try_from(len - first)) else { return false };
         let Some(mbuf) = self.sender_mbufs.mbufs.get_mut(self.len) else { return false };

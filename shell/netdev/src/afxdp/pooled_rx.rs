@@ -167,8 +167,8 @@ impl PooledRx {
         self.state.posted.store(self.posted, Ordering::Relaxed);
     }
 
-    /// Records a poll, which may make the queue busy or idle, and posts buffers; a queue that becomes idle needs none. The kernel's
-    /// counter is read only at such a change.
+    /// Records a poll, which may make the queue busy or idle, and posts buffers; a queue that becomes idle needs none. The kernel's counter is
+    /// read only when the queue becomes busy or idle.
     fn after_poll(&mut self, full: bool) {
         match self.refill.record_poll(full) {
             Change::Same => return self.refill(),

@@ -55,7 +55,7 @@ impl RxQueue for AfxdpRx {
         let (mut empty, mut n_empty) = ([0; RX_BURST], 0);
         let max = max.min(RX_BURST);
         let received = rx.take(max, |desc| {
-            // A chunk outside of this half is not returned to the kernel, which would receive packets into the sender's memory.
+            // A chunk outside of this half is not returned: the kernel would then receive packets into the sender's memory.
             if let Some(chunk) = chunks.chunk_of(desc.addr) {
                 empty[n_empty] = chunk;
                 n_empty += 1;

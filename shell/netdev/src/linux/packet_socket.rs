@@ -7,8 +7,8 @@ use super::check;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// Maximum number of bytes that the kernel queues for one socket. A 64 KB segment counts about twice its length. 8 MiB are a few TCP
-/// windows; the default (208 KiB) is full after two segments.
+/// Size of a socket's receive and send buffer, in bytes of packets. The kernel sets twice this size as the limit, because it counts a 64
+/// KB segment with about twice its length. 8 MiB are a few TCP windows; the default limit (208 KiB) is full after two segments.
 const BUFFER_BYTES: libc::c_int = 8 << 20;
 
 /// Opens a promiscuous socket that is bound to the interface. It does not receive frames that the interface sends.

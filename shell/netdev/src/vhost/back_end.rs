@@ -11,7 +11,7 @@ use std::sync::Arc;
 use vhost::path::{Role, SocketError};
 use vhost::{Guest, Notify, PortState, Received};
 
-/// The socket of a port, of one of the back-ends. `Own`: crate `vhost`.
+/// The socket of a port in one of the two back-ends. `Own`: crate `vhost`; `Library`: DPDK's library.
 #[derive(Debug)]
 pub(super) enum BackEnd {
     Own(vhost::Socket),

@@ -45,7 +45,7 @@ pub(super) struct Counters {
     bytes: Count,
     multicast: Count,
     broadcast: Count,
-    /// Packets that were not delivered or not sent, for any reason.
+    /// Packets that could not be received or sent, for any reason.
     pub dropped: Count,
     /// How often the rest of a burst was passed to the ring again.
     pub retries: Count,

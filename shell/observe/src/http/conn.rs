@@ -21,9 +21,9 @@ pub const WRITE_TIME: Millis = Millis(15_000);
 pub const LINGER_TIME: Millis = Millis(2_000);
 /// Maximum number of bytes that are read and discarded after the end of an answer: a client may send a body with its request.
 const LINGER_MAX: usize = 16 << 20;
-/// Maximum number of bytes that are read and discarded in one iteration.
+/// Maximum number of bytes that are read and discarded in one turn.
 const LINGER_TURN: usize = 1 << 18;
-/// Maximum number of bytes that are written in one iteration, so that a fast reader does not delay other clients.
+/// Maximum number of bytes that are written in one turn, so that a fast reader does not delay other clients.
 const WRITE_MAX: usize = 1 << 20;
 
 /// An answer.

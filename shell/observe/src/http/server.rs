@@ -159,7 +159,7 @@ impl Server<'_> {
         for is_tcp in [false, true] {
             let (listener, max) = if is_tcp { (&self.tcp, TCP_MAX) } else { (&self.unix, UNIX_MAX) };
             let Some(listener) = listener else { continue };
-            // Further clients wait until the next iteration.
+            // Further clients wait until the next turn.
             for _ in 0..max {
                 let stream = match listener.accept() {
                     Ok(Some(stream)) => stream,

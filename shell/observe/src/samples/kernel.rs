@@ -1,5 +1,5 @@
-//! The kernel's counters of all network devices, from `/proc/net/dev`. Reading this file does not block configuration by a
-//! kernel lock, and for 10,000 devices it costs less than a netlink request for each of them.
+//! The kernel's counters of all network devices, from `/proc/net/dev`. Reading this file does not take the kernel
+//! lock that the configuration of devices needs (RTNL), and for 10,000 devices it costs less than a netlink request for each of them.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Checks the number of series of a view with many ports, and that every metric has a value.
+//! Checks the number of series of a view with many ports, and that counters of time do not decrease.
 
 use super::kernel::{DeviceCounters, RxAndTx};
 use super::*;

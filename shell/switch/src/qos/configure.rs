@@ -149,7 +149,7 @@ fn apply_in_datapath(
         return;
     };
     (qos.kind, qos.details) = (config.kind.clone(), details);
-    // A two-rate policer has no queues with invalid rates: leave them out of `qos.queues`.
+    // A two-rate policer leaves out queues whose rates are invalid, so `qos.queues` must not contain them.
     let egress = backer.datapath.egress(number);
     let exists = |queue: &u32| match &spec {
         Some(EgressSpec::TwoRate(_)) => egress.as_ref().is_some_and(|e| e.counts(*queue).is_some()),

@@ -1,4 +1,4 @@
-//! The ports of a datapath that run LACP, with their links.
+//! The Port rows of a datapath that run LACP, with their links. In this file, *port* means a Port row; its interfaces are the links.
 //!
 //! **Threads**: the threads that receive messages, the timer thread, and the main thread. A lock is held for one operation,
 //! which neither sends nor logs.
@@ -20,7 +20,7 @@ static LIMIT: RateLimit = RateLimit::new(1, 5);
 /// Length of an Ethernet header without tags, in bytes.
 const ETHERNET_LEN: usize = 14;
 
-/// A port of a bridge (row of table Port), by name.
+/// A Port row: its bridge and its name.
 pub type Key = (BridgeId, String);
 
 /// The ports of a datapath that run LACP.

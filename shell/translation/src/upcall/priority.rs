@@ -30,8 +30,8 @@ pub struct HandlerPriority {
 }
 
 impl HandlerPriority {
-    /// For the calling thread. The priority is lowered later only if the thread has the right to raise it again; this is
-    /// tried here, by raising it and setting it back.
+    /// The priority of the calling thread. It is lowered later only if the thread has the right to raise it again. This
+    /// function tests that right: it raises the priority and sets it back.
     pub fn new() -> HandlerPriority {
         let usual = getpriority_process(None).ok().filter(|usual| *usual < LOW_NICE);
         let may_return =

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-/// The TLS settings. `P` is a path or another representation of one; an empty path is not configured. Files are in PEM format.
+/// The TLS settings. `P` is a path or another representation of one; an empty path: the file is not configured. Files are in PEM format.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsSettings<P> {
     /// `--private-key`, column `private_key`.

@@ -52,7 +52,7 @@ impl MissingPages {
     /// The next page to request.
     pub fn next(&mut self) -> Option<Miss> {
         let mut next = self.unsent.pop_front()?;
-        // The page may have been requested for another access before, whose grant would be replaced by a grant of this access alone.
+        // If the page was requested for another access before, request both: a grant of only this access would replace the earlier grant.
         let before = self.sent.iter().filter(|other| other.miss.page == next.miss.page);
         next.miss.access = before.fold(next.miss.access, |access, other| access.with(other.miss.access));
         if self.sent.len() == SENT_MAX {
@@ -62,8 +62,8 @@ impl MissingPages {
         Some(next.miss)
     }
 
-    /// The front-end sent a translation of this range. Returns the number of a ring that requested it for an access that is not granted.
-    /// Front-ends answer the requests for a page in their order.
+    /// Removes the requests that a translation of this range answers. `Err`: the number of a ring that requested an access that is not
+    /// granted. Front-ends answer the requests for a page in their order, so this is checked for the oldest request of each page.
     pub fn answered(&mut self, range: IovaRange, granted: Access) -> Result<(), usize> {
         let (mut pages, mut denied) = (Vec::new(), Ok(()));
         self.sent.retain(|Wanted { miss, ring }| {
@@ -82,8 +82,8 @@ impl MissingPages {
         denied
     }
 
-    /// The front-end invalidated this range. It may not be able to translate these pages until the guest maps others there, so they must be
-    /// requested again.
+    /// Removes the pages of a range that the front-end invalidated. The front-end may be unable to answer the earlier requests before the
+    /// guest maps other memory there, so these pages must be requested again.
     pub fn forget(&mut self, range: IovaRange) {
         self.unsent.retain(|wanted| !range.contains(wanted.miss.page));
         self.sent.retain(|wanted| !range.contains(wanted.miss.page));

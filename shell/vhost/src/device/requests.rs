@@ -86,7 +86,7 @@ pub(super) struct Requests {
     /// The translations of a guest with an IOMMU, as the front-end has sent them. Rings may still use the previous ones: see
     /// [`Requests::take_changed`].
     iotlb: Arc<Iotlb>,
-    /// The IOTLB was changed; and the rings whose own memory that affects.
+    /// `Some`: the IOTLB was changed. Contains the numbers of the rings whose own memory the change affects.
     changed: Option<Vec<usize>>,
     /// The range and the access of the last translation, until all rings have it.
     granted: Option<(IovaRange, Access)>,

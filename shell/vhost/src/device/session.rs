@@ -50,7 +50,7 @@ struct Installation {
     ahead: bool,
 }
 
-/// If a worker uses a ring whenever the session tries its lock for this long, the device is paused.
+/// The device is paused if for this long a worker holds the lock of a ring whenever the session tries to take it.
 const PAUSE_AFTER: Duration = Duration::from_millis(10);
 
 /// One connection.

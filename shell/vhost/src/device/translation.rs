@@ -1,9 +1,9 @@
 //! Changes of a guest's IOTLB, and requests for missing translations.
 //!
 //! A new [`Iotlb`] is given to each ring under the ring's lock. A burst holds the lock, so when all rings have the new one, no worker
-//! accesses memory by a translation that was removed; only then the front-end gets its reply, and may use the memory otherwise. The
-//! rings need not be paused for that, and packets are not dropped. Only a ring whose own memory is affected stops until its translation
-//! has arrived again.
+//! accesses memory by a translation that was removed; only then the front-end gets its reply, and may use the memory for other purposes.
+//! The rings need not be paused for that, and packets are not dropped. Only a ring whose own memory is affected stops until its
+//! translation has arrived again.
 //!
 //! Source: vhost-user specification, "IOMMU support".
 

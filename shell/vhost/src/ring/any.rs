@@ -45,7 +45,7 @@ macro_rules! on_ring {
     };
 }
 
-/// Evaluates one expression for the address space of a ring whose guest has an IOMMU; otherwise the other expression.
+/// Evaluates the first expression for the ring of a guest with an IOMMU, and the second for other rings.
 macro_rules! on_iova_ring {
     ($any:expr, $ring:ident => $what:expr, $otherwise:expr) => {
         match $any {

@@ -20,7 +20,7 @@ pub(crate) trait Packet {
     /// Its length including the tail.
     fn len(&self) -> usize;
 
-    /// The frame that holds the tail; `None` if no tail is absent.
+    /// The frame whose tail may be absent; `None`: the packet has no absent tail.
     fn frame(&self) -> Option<&Frame>;
 
     /// The virtio header of the packet if it is in one buffer: the first 8 and the last 4 bytes.

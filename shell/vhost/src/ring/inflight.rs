@@ -200,7 +200,7 @@ impl UsedRecord {
 }
 
 impl Region {
-    /// `n`: the offset of a field within the region, aligned for the field.
+    /// The field at offset `n` of the region; `n` is aligned for the field.
     fn byte(&self, n: usize) -> &AtomicU8 {
         // SAFETY: the region is mapped for its length, which contains all fields for `size` descriptors, and `at + n` is aligned.
         unsafe { AtomicU8::from_ptr(self.at.wrapping_add(n)) }

@@ -38,9 +38,9 @@ pub(crate) trait Layout: Debug + Sized {
         self.space().memory()
     }
 
-    /// Whether tails may stay in the guest's memory until packets were sent. Not in a packed ring, where marking a buffer as used also
-    /// publishes it, and not in a ring with an inflight area, whose buffers are returned before the packets are sent: see
-    /// [`Layout::has_inflight_area`]. And not if the guest has an IOMMU: an invalidation would have to wait for the leases.
+    /// Whether tails may stay in the guest's memory until packets were sent. False for a packed ring: there, marking a buffer as used also
+    /// publishes it. False for a ring with an inflight area: its buffers are returned before the packets are sent
+    /// ([`Layout::has_inflight_area`]). False if the guest has an IOMMU: an invalidation would have to wait for the leases.
     fn supports_leases(&self) -> bool;
 
     /// Whether the ring's position is recorded in an inflight area. Then the buffers of packets that the guest sends are

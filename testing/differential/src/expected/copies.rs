@@ -20,7 +20,7 @@ pub fn is_expected_without_megaflow(stock: &str, ours: &str) -> bool {
     has_expected_outputs(stock, ours, |line| line.starts_with("Final flow:"))
 }
 
-/// `is_compared`: the lines that must be equal, besides the outputs.
+/// Returns whether two traces differ only in these headers. `is_compared` selects the lines that must be equal, besides the outputs.
 fn has_expected_outputs(stock: &str, ours: &str, is_compared: fn(&str) -> bool) -> bool {
     let (mut theirs, mut mine) = (sent(stock), sent(ours));
     let first = theirs.iter().position(|s| s.changed_headers).unwrap_or(theirs.len());

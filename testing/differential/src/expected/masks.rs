@@ -12,7 +12,7 @@ pub fn is_expected(stock: &str, ours: &str) -> bool {
     stock.len() == ours.len() && stock.iter().zip(&ours).all(|(a, b)| a == b || writes_equal_bits(a, b))
 }
 
-/// Returns Sluice's text with the stock switch's line in place of each line that differs as expected, and only after this word.
+/// Returns Sluice's text, in which each line that differs as expected, and only after `word`, is replaced by the stock switch's line.
 pub fn with_masks_of(stock: &str, ours: &str, word: &str) -> String {
     let is_alike = |a: &str, b: &str| match (a.split_once(word), b.split_once(word)) {
         (Some((a, stock_actions)), Some((b, our_actions))) => {

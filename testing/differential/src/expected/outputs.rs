@@ -1,4 +1,5 @@
-//! Sent frames that differ in the stock switch.
+//! Sent frames that differ in the stock switch. Most methods of `SentFrames` return whether the frames differ in one way; the comment of the
+//! method describes this difference.
 
 use crate::normalize;
 use crate::packet::Packet;

@@ -51,8 +51,8 @@ fn mtu(facts: &Facts, tunnel: &Interface, found: &mut Vec<Finding>) {
     ));
 }
 
-/// Reports devices of the underlay's bridge on which the kernel answers ARP requests for the bridge's
-/// address, as for any address of the host, with the device's Ethernet address.
+/// Reports devices of the underlay's bridge on which the kernel, too, answers ARP requests for the bridge's address: the
+/// kernel answers for any address of the host, with the Ethernet address of the device that received the request.
 fn kernel_arp(facts: &Facts, tunnel: &Interface, found: &mut Vec<Finding>) {
     let Some(bridge) = facts.interfaces.iter().find(|i| tunnel.egress.as_ref() == Some(&i.name)) else {
         return;

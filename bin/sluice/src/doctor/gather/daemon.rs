@@ -20,7 +20,7 @@ const NAMES: [&str; 2] = ["sluiced", "ovs-vswitchd"];
 /// Event counters by name.
 type Counters = BTreeMap<&'static str, u64>;
 
-/// Finds the switch, and reads its version and its counters.
+/// Finds the switch, checks whether it answers, and reads its counters.
 pub fn find(dirs: &Dirs) -> (Daemon, Counters) {
     // A pid file may be left over. Only a lock on the file shows that the process lives.
     let holder = |name| {

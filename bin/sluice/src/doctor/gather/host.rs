@@ -1,4 +1,5 @@
-//! Reads `/proc` and `/sys`: processors, memory and processes.
+//! Reads the facts about processors and memory from `/proc` and `/sys`, and finds the tool that edits the boot loader's
+//! configuration.
 
 use crate::doctor::facts::{BootTool, Cores, HugePages, Memory};
 use std::collections::{BTreeMap, BTreeSet};

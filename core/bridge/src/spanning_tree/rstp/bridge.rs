@@ -22,7 +22,7 @@ pub(super) const MIGRATE_TIME: u16 = 3;
 /// The unit of timers.
 const SECOND: Millis = Millis(1000);
 
-/// How often all state machines run, at most, until none of them changes state. More means an endless loop.
+/// Maximum number of runs of all state machines until none of them changes state. If they need more, they change state endlessly.
 const RUNS_MAX: usize = 1000;
 
 /// Minimum and maximum of maximum age (s), forward delay (s), and transmit hold count (table 17-1).

@@ -187,6 +187,7 @@ pub(super) struct Counts {
 /// A port.
 #[derive(Debug)]
 pub(super) struct Port {
+    /// The OpenFlow port number. The key in `Bridge::ports` is another number: that of the port identifier.
     pub(super) number: OfPort,
     pub(super) name: String,
     pub(super) link: Link,

@@ -138,7 +138,8 @@ fn standard_10(kind: u16, len: usize, mut r: Reader) -> Result<Action, OfError> 
     })
 }
 
-/// Decodes the actions that set addresses and ports, by their numbers in 1.1.
+/// Decodes an action that sets an address, the DSCP or a port. `kind`: its number in 1.0, minus one. In 1.1, addresses and the DSCP have
+/// this number; ports have the number of 1.0.
 fn set_address(kind: u16, mut r: Reader) -> Result<Action, OfError> {
     Ok(match kind {
         3 => Action::SetEthSrc(r.mac()?),

@@ -5,7 +5,7 @@
 //! guest did not request is not forwarded. If a message without such a request failed, the session ends the connection, as
 //! the library would have done.
 //!
-//! A message is passed to the library only when all accesses that were in progress at that moment have ended ([`WaitFor`]): a worker
+//! A message is passed to the library only when all accesses that were in progress when it was read have ended ([`WaitFor`]): a worker
 //! may hold the lock of a ring during its access, and the library's thread, which serves all guests, would wait for the lock. So a
 //! worker whose access does not end delays only the messages of its own guest.
 

@@ -49,7 +49,7 @@ impl Requests {
         Ok(())
     }
 
-    /// After a message that changed the IOTLB, once: the numbers of rings whose own memory the change affects. These must be
+    /// Returns, once after each message that changed the IOTLB, the numbers of the rings whose own memory the change affects. These rings must be
     /// [applied](Requests::apply_rings) while no worker accesses the rings. Then the new IOTLB must be [installed](crate::device::Device::install).
     pub fn take_changed(&mut self) -> Option<Vec<usize>> {
         self.changed.take()
@@ -60,7 +60,8 @@ impl Requests {
         self.granted.is_none()
     }
 
-    /// All rings have the new translations. Only now the pages count as answered: a worker with the old ones would request them again.
+    /// Records that all rings have the new translations. Only now the pages count as answered: a worker with the old translations would request the
+    /// pages again.
     pub fn installed(&mut self) {
         let Some((range, access)) = self.granted.take() else { return };
         let answered = self.device.missing().answered(range, access);

@@ -304,7 +304,7 @@ fn a_sleeping_worker_is_woken() {
     assert!(readable(&fd));
     source.arm(false);
     assert!(!readable(&fd) && receive(&mut source, &mut pool) == [0]);
-    // So does the worker of a ring that waits for its own memory.
+    // The worker of a ring that waits for its own memory is woken, too.
     guest.invalidate(0x4000, PAGE);
     source.arm(true);
     source.arm(false);
