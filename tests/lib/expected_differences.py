@@ -40,7 +40,6 @@ TOOLS = [
 COMMANDS = [
     Expected(r"^ovs-vsctl list-dp-cap netdev$", r"^-$|^\+(\w+=(true|false|\d+) ?){28}$",
              "if all devices are dummies, ours has one datapath for all types, so this one is used", long=True),
-    Refused(r"^ovs-appctl autoattach/", "auto-attach is not implemented yet"),
     Expected(r"^ovs-appctl ovs/route/show nonsense$",
              r'''^-stderr: "ovs/route/show" command takes at most 0 arguments$|^\+stderr: Invalid table format$''',
              "since 3.6 the command takes a table"),
@@ -57,7 +56,6 @@ COMMANDS = [
              "our meters can also raise the drop precedence", statuses=(1, 0)),
     Expected(r"OpenFlow11 mod-table", r"ofp_table\|WARN", "the stock tool does not know the stock switch's setting for table misses",
              long=True),
-    Expected(r"^ovs-vsctl list b$", r"^-status +: \{\}$|^\+status +: \{not_built=\"auto_attach ", "our rows list settings without effect", long=True),
 ]
 
 COMMANDS_OF_TOOLS = [

@@ -61,6 +61,28 @@ impl SnoopingConfig {
     }
 }
 
+/// A row of `AutoAttach`: what the ports of a bridge with LLDP announce.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AutoAttachConfig {
+    /// Name of the system; may be empty.
+    pub system_name: String,
+    /// Description of the system; may be empty.
+    pub system_description: String,
+    /// Services (I-SIDs of 24 bits) and the VLANs that carry them.
+    pub mappings: BTreeMap<u32, u16>,
+}
+
+impl AutoAttachConfig {
+    fn read(row: &Row<'_>) -> AutoAttachConfig {
+        let mapping = |(isid, vlan)| Some((u32::try_from(isid).ok()?, u16::try_from(vlan).ok()?));
+        AutoAttachConfig {
+            system_name: row.str("system_name").to_owned(),
+            system_description: row.str("system_description").to_owned(),
+            mappings: row.int_pairs("mappings").into_iter().filter_map(mapping).collect(),
+        }
+    }
+}
+
 /// The desired configuration of one bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BridgeConfig {
@@ -100,6 +122,8 @@ pub struct BridgeConfig {
     pub mirrors: Vec<MirrorConfig>,
     /// The exporters of the bridge.
     pub sampling: SamplingConfig,
+    /// Auto-attach, if the bridge refers to a row.
+    pub auto_attach: Option<AutoAttachConfig>,
     /// `other_config`; some of its texts are reported in OpenFlow's description statistics.
     pub other_config: BTreeMap<String, String>,
 }
@@ -167,6 +191,7 @@ impl BridgeConfig {
             flow_tables,
             mirrors: row.references("mirrors", "Mirror").iter().map(MirrorConfig::read).collect(),
             sampling: SamplingConfig::read(row),
+            auto_attach: row.references("auto_attach", "AutoAttach").first().map(AutoAttachConfig::read),
             other_config,
         }
     }

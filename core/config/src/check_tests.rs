@@ -30,11 +30,11 @@ fn findings_name_key_value_range_and_what_is_used() {
             "other_config:offload-rebalance has no effect in this version of Sluice: hardware offload is not built yet",
         ]
     );
-    let bridge = [("name", Datum::scalar("br0")), ("auto_attach", Datum::scalar(ovsdb::Uuid::nil()))];
     assert_eq!(
-        texts("Bridge", &bridge),
+        texts("Open_vSwitch", &[("other_config", Datum::map([("hw-offload", "true")]))]),
         [
-            "Bridge br0: auto_attach has no effect in this version of Sluice: auto-attach is not built yet; nothing is announced"
+            "other_config:hw-offload has no effect in this version of Sluice: hardware offload is not built yet; \
+             all packets are forwarded in software"
         ]
     );
     assert!(texts("Bridge", &[("stp_enable", Datum::scalar(true))]).is_empty());

@@ -232,7 +232,7 @@ impl Follower {
                 "Queue" => ports.extend(self.ports_with_queue(db, change.uuid)),
                 "Bridge" => drop(bridge_rows.insert(change.uuid)),
                 "Controller" | "Mirror" | "Flow_Table" => bridge_rows.extend(self.bridges.keys()),
-                "sFlow" | "IPFIX" | "NetFlow" | "Flow_Sample_Collector_Set" => {
+                "sFlow" | "IPFIX" | "NetFlow" | "Flow_Sample_Collector_Set" | "AutoAttach" => {
                     bridge_rows.extend(self.bridges.keys());
                 }
                 "Open_vSwitch" => {

@@ -4,7 +4,7 @@ use crate::link_aggregation::LacpLink;
 use crate::qos::Policing;
 use crate::row::Row;
 use ovsdb::Uuid;
-use settings::interface::OFPORT_REQUEST;
+use settings::interface::{LLDP_ENABLE, OFPORT_REQUEST};
 use std::collections::BTreeMap;
 
 /// The desired configuration of one device.
@@ -24,6 +24,8 @@ pub struct InterfaceConfig {
     pub bfd: BTreeMap<String, String>,
     /// `cfm_mpid`
     pub cfm_mpid: Option<i64>,
+    /// LLDP is enabled.
+    pub lldp: bool,
     /// The requested OpenFlow port number, 1 to 65279.
     pub ofport_request: Option<u16>,
     /// `mtu_request` in bytes.
@@ -54,6 +56,7 @@ impl InterfaceConfig {
             other_config,
             bfd: row.map("bfd"),
             cfm_mpid: row.opt_int("cfm_mpid"),
+            lldp: LLDP_ENABLE.flag_of(&row.map("lldp")),
             ofport_request: OFPORT_REQUEST.effective_number(row.opt_int("ofport_request")).map(|v| v as u16),
             mtu_request: row.opt_int("mtu_request").and_then(|v| u32::try_from(v).ok()),
             mac: row.opt_str("mac").map(str::to_owned),

@@ -23,7 +23,7 @@ pub mod shared_map;
 pub mod spanning_tree;
 pub mod ssl;
 
-pub use bridge::{BridgeConfig, FailMode};
+pub use bridge::{AutoAttachConfig, BridgeConfig, FailMode};
 pub use controller::ControllerConfig;
 pub use datapath::DatapathConfig;
 pub use desired::Desired;

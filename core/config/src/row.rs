@@ -103,6 +103,13 @@ impl<'a> Row<'a> {
         pairs.filter_map(|(k, v)| Some((k.as_str()?.to_owned(), v.as_integer()?))).collect()
     }
 
+    /// A map of integers to integers.
+    pub fn int_pairs(&self, column: &str) -> Vec<(i64, i64)> {
+        let Some(datum) = self.datum(column) else { return Vec::new() };
+        let pairs = datum.keys().zip(datum.values());
+        pairs.filter_map(|(k, v)| Some((k.as_integer()?, v.as_integer()?))).collect()
+    }
+
     /// A map of strings to rows of another table.
     pub fn str_references(&self, column: &str, table: &str) -> Vec<(&'a str, Row<'a>)> {
         let Some(datum) = self.datum(column) else { return Vec::new() };

@@ -28,12 +28,12 @@ const fn c(name: &'static str, usage: &'static str, min: usize, max: usize) -> C
 /// A command that `list-commands` does not show: one of Sluice's own commands, a command for tests, or a
 /// command that Open vSwitch hides, too.
 const fn hidden(name: &'static str, args: usize) -> Command {
-    Command { listed: false, ..c(name, "", args, args) }
+    c(name, "", args, args).unlisted()
 }
 
 /// A hidden command with any number of arguments.
 const fn hidden_words(name: &'static str) -> Command {
-    Command { listed: false, ..c(name, "", 0, MANY) }
+    c(name, "", 0, MANY).unlisted()
 }
 
 impl Command {
@@ -43,6 +43,11 @@ impl Command {
 
     const fn help(self, help: &'static str) -> Command {
         Command { help, ..self }
+    }
+
+    /// Marks a command that `list-commands` does not show.
+    const fn unlisted(self) -> Command {
+        Command { listed: false, ..self }
     }
 
     /// Marks a command that the manual page of `sluice appctl` lists.
@@ -69,9 +74,9 @@ macro_rules! commands {
 }
 
 commands! {
-    AUTOATTACH_SHOW_ISID: c("autoattach/show-isid", "[bridge]", 0, 1);
-    AUTOATTACH_STATISTICS: c("autoattach/statistics", "[bridge]", 0, 1);
-    AUTOATTACH_STATUS: c("autoattach/status", "[bridge]", 0, 1);
+    AUTOATTACH_SHOW_ISID: c("autoattach/show-isid", "[bridge]", 0, 1).by(SWITCH);
+    AUTOATTACH_STATISTICS: c("autoattach/statistics", "[bridge]", 0, 1).by(SWITCH);
+    AUTOATTACH_STATUS: c("autoattach/status", "[bridge]", 0, 1).by(SWITCH);
     BFD_SET_FORWARDING: c("bfd/set-forwarding", "[interface] normal|false|true", 1, 2).by(SWITCH);
     BFD_SHOW: c("bfd/show", "[interface]", 0, 1).by(SWITCH).help("prints BFD sessions").common();
     BOND_DISABLE_MEMBER: c("bond/disable-member", "port member", 2, 2).by(SWITCH);
@@ -177,6 +182,7 @@ commands! {
     LACP_SHOW: c("lacp/show", "[port]", 0, 1).by(SWITCH);
     LACP_SHOW_STATS: c("lacp/show-stats", "[port]", 0, 1).by(SWITCH);
     LIST_COMMANDS: c("list-commands", "", 0, 0).help("lists the commands of the daemon").common();
+    LLDP_SHOW: c("lldp/show", "[interface]", 0, 1).unlisted().by(SWITCH).help("prints the neighbours found by LLDP").common();
     LOCK: c("lock", "LOCK", 1, 1);
     MDB_FLUSH: c("mdb/flush", "[bridge]", 0, 1).by(SWITCH).help("removes learned multicast groups and routers").common();
     MDB_SHOW: c("mdb/show", "bridge", 1, 1).by(SWITCH).help("prints learned multicast groups and routers").common();

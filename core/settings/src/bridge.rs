@@ -1,6 +1,5 @@
 //! Settings of `Bridge`.
 
-use crate::not_built::AUTO_ATTACH;
 use crate::setting::{Setting, U32, settings};
 
 const fn oc(key: &'static str) -> Setting {
@@ -74,7 +73,9 @@ pub const OTHERS: &[Setting] = &[
     column("netflow").rows("NetFlow").doc("Reports flows as NetFlow."),
     column("sflow").rows("sFlow").doc("Reports samples as sFlow."),
     column("ipfix").rows("IPFIX").doc("Reports flows as IPFIX."),
-    column("auto_attach").rows("AutoAttach").needs(AUTO_ATTACH).doc("Attaches to a fabric by LLDP."),
+    column("auto_attach")
+        .rows("AutoAttach")
+        .doc("Attaches to a fabric by LLDP (auto-attach), on ports with `lldp:enable=true`."),
     column("mcast_snooping_enable")
         .flag(false)
         .doc("Multicast snooping: sends multicast only to ports that requested it."),

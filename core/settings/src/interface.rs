@@ -1,6 +1,5 @@
 //! Settings of `Interface`, except its column `options`.
 
-use crate::not_built::LLDP;
 use crate::setting::{I32, Setting, settings};
 
 const fn oc(key: &'static str) -> Setting {
@@ -71,6 +70,8 @@ settings! {
         .doc("In extended mode, the operational state that CFM messages carry.");
     CFM_CCM_VLAN = oc("cfm_ccm_vlan").text("1 to 4095, or random").doc("The VLAN of CFM messages.");
     CFM_CCM_PCP = oc("cfm_ccm_pcp").int(0, 7, 0).doc("The priority of CFM messages.");
+    LLDP_ENABLE = Setting::new("Interface", "lldp", "enable").flag(false)
+        .doc("LLDP on the port: sends a message every 30 seconds, and stores those of neighbours (`lldp/show`).");
     INGRESS_POLICING_RATE = column("ingress_policing_rate").int(0, I32, 0)
         .doc("Maximum rate of received packets in kilobits per second, without Ethernet headers; 0: no limit.");
     INGRESS_POLICING_BURST = column("ingress_policing_burst").int(0, I32, 0).doc("Its burst in kilobits; 0: 8000.");
@@ -91,5 +92,4 @@ pub const OTHERS: &[Setting] = &[
         .text("")
         .without_effect("flows are not offloaded to hardware")
         .doc("Preference of offload methods."),
-    Setting::new("Interface", "lldp", "enable").flag(false).needs(LLDP).doc("LLDP on the port."),
 ];

@@ -38,8 +38,6 @@ parts! {
         ..part("bareudp, LISP and STT tunnels", "the port is not created")
     };
     IPSEC = part("encryption of tunnels by IPsec", "packets are sent unencrypted");
-    LLDP = part("LLDP", "no messages are sent, and received ones are forwarded like other frames");
-    AUTO_ATTACH = part("auto-attach", "nothing is announced");
     HW_OFFLOAD = part("hardware offload", "all packets are forwarded in software");
     REPRESENTORS = part("configuration of representors", "the function keeps its address");
 }

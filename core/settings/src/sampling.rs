@@ -1,6 +1,5 @@
 //! Settings of `NetFlow`, `sFlow`, `IPFIX`, `Flow_Sample_Collector_Set` and `AutoAttach`.
 
-use crate::not_built::AUTO_ATTACH;
 use crate::setting::{I32, Setting, U32, settings};
 
 const fn netflow(name: &'static str) -> Setting {
@@ -24,7 +23,7 @@ const fn set(name: &'static str) -> Setting {
 }
 
 const fn attach(name: &'static str) -> Setting {
-    Setting::new("AutoAttach", name, "").detail_of(AUTO_ATTACH)
+    Setting::new("AutoAttach", name, "")
 }
 
 settings! {
@@ -65,5 +64,5 @@ pub const OTHERS: &[Setting] = &[
         .doc("A group of the kernel that receives samples."),
     attach("system_name").text("").doc("The system name announced by LLDP."),
     attach("system_description").text("").doc("The system description announced by LLDP."),
-    attach("mappings").text("").doc("Mappings of service ids to VLANs."),
+    attach("mappings").text("").doc("Requested services (I-SIDs) and the VLANs that carry them; ports with LLDP get these VLANs as trunks."),
 ];

@@ -1,4 +1,4 @@
-use super::not_built::{ALL, LLDP, TUNNELS, of_kind};
+use super::not_built::{ALL, HW_OFFLOAD, TUNNELS, of_kind};
 use super::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -77,7 +77,7 @@ fn each_part_is_listed_once_and_needed_by_something() {
         assert_eq!(ALL.iter().filter(|p| p.name == part.name).count(), 1, "{}", part.name);
     }
     assert_eq!(TUNNELS.missing(), "bareudp, LISP and STT tunnels are not built yet");
-    assert_eq!(LLDP.missing(), "LLDP is not built yet");
+    assert_eq!(HW_OFFLOAD.missing(), "hardware offload is not built yet");
     assert_eq!(of_kind("bareudp"), Some(TUNNELS));
     assert_eq!(of_kind("gre"), None);
     assert_eq!(of_kind("internal"), None);

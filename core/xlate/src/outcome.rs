@@ -115,6 +115,11 @@ pub enum Effect {
         /// The port of the session.
         at: (BridgeId, OfPort),
     },
+    /// Pass the packet, an LLDP message, to a session.
+    Lldp {
+        /// The port of the session.
+        at: (BridgeId, OfPort),
+    },
     /// Pass the packet, a LACP message, to the port's bond.
     Lacp {
         /// The port that received it.

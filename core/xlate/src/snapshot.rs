@@ -75,6 +75,8 @@ pub struct Port {
     pub bfd: Option<bfd::Filter>,
     /// Selects the packets for the port's CFM session, if it has one.
     pub cfm: Option<cfm::Filter>,
+    /// LLDP is enabled on the port.
+    pub lldp: bool,
     /// LACP is enabled on the port.
     pub lacp: bool,
     /// The port's state in the spanning tree, if it takes part.
@@ -108,6 +110,7 @@ impl Port {
             tunnel: None,
             bfd: None,
             cfm: None,
+            lldp: false,
             lacp: false,
             tree: None,
             ifindex: 0,

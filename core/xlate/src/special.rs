@@ -26,7 +26,7 @@ impl Walk<'_> {
                 self.out.effects.push(Effect::Bfd { at, ttl: self.flow.nw_ttl });
             }
         }
-        is_bfd || self.is_cfm(port) || self.is_lacp(port) || self.is_bpdu(port)
+        is_bfd || self.is_cfm(port) || self.is_lacp(port) || self.is_bpdu(port) || self.is_lldp(port)
     }
 
     /// Whether the packet is a message that checks the link of this port (BFD, CFM).
@@ -99,6 +99,17 @@ impl Walk<'_> {
             }
         }
         is_lacp
+    }
+
+    fn is_lldp(&mut self, port: &Port) -> bool {
+        let is_lldp = port.lldp && self.flow.dl_type == ethertype::LLDP;
+        if is_lldp {
+            self.out.slow |= SlowReason::LLDP;
+            if self.received.returns_side_effects {
+                self.out.effects.push(Effect::Lldp { at: (self.bridge.id, port.ofport) });
+            }
+        }
+        is_lldp
     }
 
     fn is_bfd(&mut self, filter: &Filter) -> bool {

@@ -2,7 +2,7 @@
 
 use crate::answer::{Answer, unknown};
 use crate::lasting_requests::LastingRequests;
-use crate::{actions_impl, bfd, bridge, capture, cfm, counters, detrace, dpctl, dpdk, dpif};
+use crate::{actions_impl, bfd, bridge, capture, cfm, counters, detrace, dpctl, dpdk, dpif, lldp};
 use crate::{
     dummy, fdb, features, link_aggregation, mdb, neighbours, pmd, qos, route, rx_pool, spanning_tree, time,
     trace, tunnels, upcall,
@@ -48,6 +48,7 @@ pub(crate) fn execute(
         _ => {}
     }
     match name.split_once('/').unwrap_or((name, "")).0 {
+        "autoattach" | "lldp" => lldp::execute(switch, name, args),
         "bfd" => bfd::execute(switch, name, args),
         "bond" | "lacp" => link_aggregation::execute(switch, name, args),
         "bridge" => bridge::execute(switch, name, args),

@@ -37,6 +37,7 @@ mod ingress_bridge;
 mod last_drop;
 mod lasting_requests;
 mod link_aggregation;
+mod lldp;
 mod mdb;
 mod names;
 mod neighbours;

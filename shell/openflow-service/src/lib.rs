@@ -75,7 +75,7 @@ pub use monitor::run as run_monitors;
 pub use port::{Backing, BridgePort};
 pub use port_lacp::{LacpFacts, PortLacp};
 pub use port_qos::{Details, PortQos, PortQueue};
-pub use port_session::{PortBfd, PortCfm};
+pub use port_session::{PortBfd, PortCfm, PortLldp, TrunkChange};
 pub use ports::{Ports, Touched};
 pub use removed_ports::{RemovedPort, RemovedPorts};
 pub use requests::{continue_work, handle};

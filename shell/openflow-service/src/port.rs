@@ -2,7 +2,7 @@
 
 use crate::port_lacp::{LacpFacts, PortLacp};
 use crate::port_qos::PortQos;
-use crate::port_session::{PortBfd, PortCfm};
+use crate::port_session::{PortBfd, PortCfm, PortLldp};
 use bridge::TunnelConfig;
 use bridge::spanning_tree::PortTree;
 use flow::Mac;
@@ -68,6 +68,8 @@ pub struct BridgePort {
     pub bfd: Option<PortBfd>,
     /// The CFM session, if the row enables CFM.
     pub cfm: Option<PortCfm>,
+    /// LLDP, if the row enables it.
+    pub lldp: Option<PortLldp>,
     /// LACP, if the row enables it.
     pub lacp: Option<PortLacp>,
     /// State in the spanning tree; `None` if the port does not take part in a spanning tree.

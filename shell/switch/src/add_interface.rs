@@ -165,6 +165,7 @@ fn open_port(
         created: now,
         bfd: None,
         cfm: None,
+        lldp: None,
         lacp: None,
         tree: None,
         qos: Default::default(),

@@ -167,6 +167,7 @@ impl Switch {
                 let handler = &backer.handler;
                 handler.bfd.ports.published(now);
                 handler.cfm.ports.published(now);
+                handler.lldp.ports.published(now);
                 handler.trees.published();
                 let version = backer.shared.version();
                 backer.revalidator.add_changes(changes, version);

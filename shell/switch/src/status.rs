@@ -7,6 +7,7 @@
 use crate::backer::Backer;
 use crate::findings::IneffectiveSettings;
 use crate::next_snapshot::Peers;
+use crate::port_sessions::trunk_row;
 use crate::row_values::RowValues;
 use crate::run::STATUS_INTERVAL;
 use crate::spanning_tree;
@@ -73,7 +74,9 @@ impl Switch {
                 let Some(port) = bridge.ports.get(ofport) else { continue };
                 wanted.push(interface_row(bridge, port, &backer.next.peers, &self.findings.ineffective));
                 wanted.extend(spanning_tree::port_row(backer, bridge, port, now));
-                if !port.stats_read {
+                let needs_statistics = !port.stats_read;
+                wanted.extend(trunk_row(bridge, *ofport, &self.db.replica));
+                if needs_statistics {
                     wanted.extend(statistics_row(bridge, *ofport, backer));
                 }
             }

@@ -94,6 +94,7 @@ impl Switch {
                     let config = (config, ports.as_slice());
                     configure_bridge::configure(running, config, &self.options, self.start.restoring, now);
                 }
+                self.configure_lldp(bridge, ports);
             }
         }
     }

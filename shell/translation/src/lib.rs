@@ -7,7 +7,7 @@
 //! | `changes.rs`, `live_changes.rs`, `macs.rs`, `multicast_groups.rs` | changes that translations depend on; the learning tables | any |
 //! | `neighbours.rs` | the next hops of tunnels | any |
 //! | `revalidate/` | revalidates the megaflows that a change affects | revalidator |
-//! | `timers/`, `port_sessions.rs`, `bfd/`, `cfm/`, `lacp/`, `spanning_tree/` | protocols on ports, with a thread for their timers | timers |
+//! | `timers/`, `port_sessions.rs`, `bfd/`, `cfm/`, `lldp/`, `lacp/`, `spanning_tree/` | protocols on ports, and their timers | timers |
 //! | `patch_counters.rs` | counters of patch ports and tunnels | any |
 //! | `command_settings.rs`, `flow_log.rs`, `flow_text.rs`, `trace_text.rs` | settings made by commands; text of flows and traces | any |
 //!
@@ -23,6 +23,7 @@ pub mod flow_text;
 mod held_packet;
 pub mod lacp;
 pub mod live_changes;
+pub mod lldp;
 pub mod macs;
 pub mod multicast_groups;
 pub mod neighbours;

@@ -1,4 +1,4 @@
-//! Sessions of a protocol on the ports of a datapath (BFD, CFM), with a queue of their timers.
+//! Sessions of a protocol on the ports of a datapath (BFD, CFM, LLDP), with a queue of their timers.
 //!
 //! **Threads**: the threads that receive messages, the timer thread, and the main thread. A lock is held for one operation,
 //! which neither sends nor logs.
@@ -40,6 +40,10 @@ pub trait PortSession {
     fn take_events(&mut self) -> Vec<(Level, Self::Event)>;
     /// Whether the reported state has changed since the last call.
     fn take_changed(&mut self) -> bool;
+    /// The text of an event of the port with this name.
+    fn log_line(port: &str, event: &Self::Event) -> String {
+        format!("{port}: {event}")
+    }
 }
 
 /// The sessions of a protocol on the ports of a datapath.
@@ -146,12 +150,17 @@ impl<S: PortSession> PortSessions<S> {
             .with(|inner| inner.all.iter().filter(|(_, e)| which(&e.session)).map(|(at, _)| *at).collect())
     }
 
-    /// The port with this name, or all ports with a session.
-    fn ports_named(&self, name: Option<&str>) -> Vec<PortKey> {
+    /// The ports with a session whose key and name `which` selects.
+    pub(crate) fn ports_selected(&self, which: impl Fn(PortKey, &str) -> bool) -> Vec<PortKey> {
         self.state.with(|inner| {
-            let selected = inner.all.iter().filter(|(_, e)| name.is_none_or(|n| e.name == n));
+            let selected = inner.all.iter().filter(|(at, e)| which(**at, &e.name));
             selected.map(|(at, _)| *at).collect()
         })
+    }
+
+    /// The port with this name, or all ports with a session.
+    fn ports_named(&self, name: Option<&str>) -> Vec<PortKey> {
+        self.ports_selected(|_, of_port| name.is_none_or(|name| name == of_port))
     }
 
     /// Applies `work` to the session of the port with this name, or to all sessions. Returns false if no port has the name.
@@ -170,12 +179,22 @@ impl<S: PortSession> PortSessions<S> {
         now: Millis,
         text: impl Fn(&mut S) -> String,
     ) -> Vec<(String, String)> {
+        self.show_where(|_, of_port| name.is_none_or(|name| name == of_port), now, text)
+    }
+
+    /// Name and text of the ports with a session whose key and name `which` selects.
+    pub(crate) fn show_where(
+        &self,
+        which: impl Fn(PortKey, &str) -> bool,
+        now: Millis,
+        text: impl Fn(&mut S) -> String,
+    ) -> Vec<(String, String)> {
         let one = |at: &PortKey| {
             let text = self.change(*at, now, &text)?;
             let name = self.state.with(|inner| inner.all.get(at).map(|e| e.name.clone()))?;
             Some((name, text))
         };
-        self.ports_named(name).iter().filter_map(one).collect()
+        self.ports_selected(which).iter().filter_map(one).collect()
     }
 
     /// Takes the ports whose reported state has changed, with the reports that `report` makes of their sessions.
@@ -258,6 +277,6 @@ impl<S: PortSession> PortSessions<S> {
     fn lines(&self, name: &str, events: Vec<(Level, S::Event)>) -> Vec<(log::Level, String)> {
         let enabled = events.into_iter().map(|(level, event)| (log_level(level), event));
         let enabled = enabled.filter(|(level, _)| self.log.enabled(*level));
-        enabled.map(|(level, event)| (level, format!("{name}: {event}"))).collect()
+        enabled.map(|(level, event)| (level, S::log_line(name, &event))).collect()
     }
 }

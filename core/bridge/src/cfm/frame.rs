@@ -49,19 +49,3 @@ pub(super) fn frame(message: &Message, extended: bool, mac: Mac, vlan: u16, prio
     frame.extend(message.encode());
     frame
 }
-
-/// The source address of a frame, and its message.
-pub(super) fn payload(frame: &[u8]) -> Option<(Mac, &[u8])> {
-    let source = Mac(*frame.get(6..)?.first_chunk()?);
-    let mut rest = frame.get(12..)?;
-    // At most as many tags are skipped as the switch itself parses.
-    for _ in 0..=flow::flow::VLANS_MAX {
-        let (kind, after) = rest.split_first_chunk()?;
-        match u16::from_be_bytes(*kind) {
-            ETHERTYPE => return Some((source, after)),
-            ethertype::VLAN | ethertype::QINQ => rest = after.get(2..)?,
-            _ => return None,
-        }
-    }
-    None
-}

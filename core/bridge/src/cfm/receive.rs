@@ -5,9 +5,10 @@
 
 use super::event::Event;
 use super::fault::Faults;
-use super::frame::payload;
+use super::frame::ETHERTYPE;
 use super::message::Message;
 use super::session::{DEMAND_INTERVALS, RemotePoint, Session};
+use crate::payload::payload;
 use flow::Mac;
 use units::Millis;
 
@@ -17,7 +18,7 @@ const MAX_POINTS: usize = 256;
 impl Session {
     /// Processes a frame for the session.
     pub fn receive(&mut self, frame: &[u8], now: Millis) {
-        let Some((from, payload)) = payload(frame) else { return };
+        let Some((from, payload)) = payload(frame, ETHERTYPE) else { return };
         match Message::decode(payload) {
             Err(why) => self.events.push(Event::Refused(why)),
             Ok(message) if !message.is_of_our_association => {

@@ -2,10 +2,11 @@
 
 use super::event::Event;
 use super::fault::Faults;
-use super::frame::{ETHERTYPE, payload};
+use super::frame::ETHERTYPE;
 use super::message::{Message, Refusal};
 use super::session::Session;
 use super::settings::{Settings, Vlan};
+use crate::payload::payload;
 use flow::Mac;
 use proptest::prelude::*;
 use units::Millis;
@@ -126,7 +127,9 @@ fn a_frame_has_a_tag_if_it_needs_one() {
     assert_eq!(frame(Vlan::Id(0), 0)[12..14], ETHERTYPE.to_be_bytes());
     assert_eq!(frame(Vlan::Id(5), 3)[12..16], [0x81, 0, 0x60, 5]);
     let random = frame(Vlan::Random, 0);
-    assert!(payload(&random).is_some_and(|(from, rest)| from == MAC && Message::decode(rest).is_ok()));
+    assert!(
+        payload(&random, ETHERTYPE).is_some_and(|(from, rest)| from == MAC && Message::decode(rest).is_ok())
+    );
 }
 
 #[test]

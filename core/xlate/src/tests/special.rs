@@ -155,3 +155,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn lldp_ends_at_a_port_that_has_it_enabled() {
+    let mut b = bridge(default());
+    b.ports.get_mut(&OfPort(3)).unwrap().lldp = true;
+    let s = switch(&mut [b]);
+    let message =
+        |in_port| Flow { dl_type: 0x88cc, dl_dst: Mac([1, 0x80, 0xc2, 0, 0, 0x0e]), ..tcp(in_port) };
+    let o = run(&s, &message(3));
+    assert!(matches!(o.effects[..], [Effect::Lldp { at: (BR0, OfPort(3)) }]));
+    assert_eq!((o.slow, outputs(&o)), (SlowReason::LLDP, vec![]));
+    for other in [message(1), tcp(3)] {
+        let o = run(&s, &other);
+        assert_eq!((o.slow, outputs(&o)), (SlowReason::empty(), vec![2]), "{other:?}");
+    }
+}

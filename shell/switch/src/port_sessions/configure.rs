@@ -1,4 +1,4 @@
-//! Creates, changes and removes the BFD and CFM sessions of ports from their rows. **Thread**: the main loop.
+//! Creates, changes and removes the BFD, CFM and LLDP sessions of ports from their rows. **Thread**: the main loop.
 
 use super::{bfd_settings, cfm_settings};
 use crate::backer::Backer;
@@ -88,6 +88,7 @@ fn configure_cfm(
 pub(crate) fn forget(backer: &Backer, at: PortKey) {
     backer.handler.bfd.ports.forget(at);
     backer.handler.cfm.ports.forget(at);
+    backer.handler.lldp.ports.forget(at);
 }
 
 /// Removes the sessions of a bridge that is removed.

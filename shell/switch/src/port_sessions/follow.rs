@@ -20,7 +20,8 @@ fn ports_to_count(backer: &Backer) -> Vec<PortKey> {
 }
 
 fn has_sessions(backer: &Backer) -> bool {
-    !backer.handler.bfd.ports.is_empty() || !backer.handler.cfm.ports.is_empty()
+    let handler = &backer.handler;
+    !handler.bfd.ports.is_empty() || !handler.cfm.ports.is_empty() || !handler.lldp.ports.is_empty()
 }
 
 impl Switch {
@@ -90,10 +91,12 @@ impl Switch {
         for bridge in self.bridges.values() {
             let backer = self.datapaths.of_bridge(bridge);
             let Some(backer) = backer.filter(|b| has_sessions(b)) else { continue };
-            for port in bridge.ports.values().filter(|p| p.bfd.is_some() || p.cfm.is_some()) {
+            let has_session = |p: &&BridgePort| p.bfd.is_some() || p.cfm.is_some() || p.lldp.is_some();
+            for port in bridge.ports.values().filter(has_session) {
                 let at = (bridge.id, port.ofport);
                 backer.handler.bfd.set_mac(at, port.hw_addr(), now);
                 backer.handler.cfm.set_mac(at, port.hw_addr(), now);
+                backer.handler.lldp.set_mac(at, port.hw_addr(), now);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Timers of protocols whose messages must not be delayed (BFD, CFM, LACP, spanning trees). Each datapath that has a port
+//! Timers of protocols whose messages must not be delayed (BFD, CFM, LLDP, LACP, spanning trees). Each datapath that has a port
 //! with such a protocol has one timer thread. In dummy mode, where scheduling must not be visible, there is no timer thread:
 //! the main thread checks the timers in each turn.
 //!
@@ -47,9 +47,9 @@ impl Timers {
     /// Called by the main thread. With a clock, starts the timer thread when it is needed and ends it when it is not. Without
     /// a clock, checks the timers and returns whether a message was sent.
     pub fn run(&mut self, now: Millis) -> bool {
-        let Handler { bfd, cfm, lacp, trees, .. } = &*self.handler;
-        let idle = bfd.ports.is_empty() && cfm.ports.is_empty() && lacp.is_empty() && trees.is_empty();
-        let needed = !idle;
+        let Handler { bfd, cfm, lldp, lacp, trees, .. } = &*self.handler;
+        let has_sessions = !bfd.ports.is_empty() || !cfm.ports.is_empty() || !lldp.ports.is_empty();
+        let needed = has_sessions || !lacp.is_empty() || !trees.is_empty();
         match (&self.clock, &self.thread) {
             (None, _) => return needed && send_due_now(&self.handler, &self.datapath, now),
             (Some(clock), None) if needed => self.start(clock.clone()),
@@ -127,11 +127,9 @@ fn serve(handler: &Handler, datapath: &Datapath, clock: &Clock) {
 
 /// When the next timer is due.
 fn deadline(handler: &Handler) -> Option<Millis> {
-    let Handler { bfd, cfm, lacp, trees, .. } = handler;
-    [bfd.ports.deadline(), cfm.ports.deadline(), lacp.deadline(), trees.deadline()]
-        .into_iter()
-        .flatten()
-        .min()
+    let Handler { bfd, cfm, lldp, lacp, trees, .. } = handler;
+    let sessions = [bfd.ports.deadline(), cfm.ports.deadline(), lldp.ports.deadline()];
+    sessions.into_iter().chain([lacp.deadline(), trees.deadline()]).flatten().min()
 }
 
 /// Sends the messages that are due. Returns whether there were any.

@@ -13,14 +13,15 @@ use units::Millis;
 /// Bit of the field `tun_flags` that marks packets of operation and maintenance (OAM).
 const OAM: u128 = 1;
 
-/// Sends the messages of BFD, CFM, LACP and spanning trees that are due. Returns whether there were any.
+/// Sends the messages of BFD, CFM, LLDP, LACP and spanning trees that are due. Returns whether there were any.
 pub fn send_due(handler: &Handler, datapath: &Datapath, now: Millis) -> bool {
     let published = handler.shared.published();
     let plain = |(at, frame)| DueMessage { at, frame, oam: false };
     let lacp = handler.lacp.take_due(now).into_iter().map(plain);
     let bpdus = handler.trees.take_due(&published, now).into_iter().map(plain);
     let bfd = handler.bfd.take_due(&published, now).into_iter();
-    let sessions = bfd.chain(handler.cfm.take_due(&published, now));
+    let sessions =
+        bfd.chain(handler.cfm.take_due(&published, now)).chain(handler.lldp.take_due(&published, now));
     let due: Vec<DueMessage> = sessions.chain(lacp).chain(bpdus).collect();
     due.iter().for_each(|due| send(handler, datapath, &published, due, now));
     !due.is_empty()

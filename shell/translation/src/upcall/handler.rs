@@ -6,6 +6,7 @@ use crate::bfd;
 use crate::cfm;
 use crate::command_settings::CommandSettings;
 use crate::lacp::groups::Groups;
+use crate::lldp;
 use crate::patch_counters::PatchCounters;
 use crate::published::PublishedState;
 use crate::shared_state::SharedState;
@@ -47,6 +48,8 @@ pub struct Handler {
     pub bfd: bfd::sessions::Sessions,
     /// CFM sessions on the datapath's ports.
     pub cfm: cfm::sessions::Sessions,
+    /// LLDP sessions on the datapath's ports.
+    pub lldp: lldp::sessions::Sessions,
     /// LACP on the datapath's ports.
     pub lacp: Groups,
     /// Spanning trees of the datapath's bridges.
@@ -62,6 +65,7 @@ impl Handler {
         Handler {
             bfd: bfd::sessions::Sessions::new(&shared, &wakeup, seed),
             cfm: cfm::sessions::Sessions::new(&shared, &wakeup, seed),
+            lldp: lldp::sessions::Sessions::new(&shared, &wakeup),
             lacp: Groups::new(&shared, &wakeup),
             trees: Trees::new(&shared, &wakeup),
             wakeup,
@@ -114,6 +118,7 @@ impl Handler {
                 Effect::Bpdu { at } => self.trees.receive(at, packet, now),
                 Effect::Bfd { at, ttl } => self.bfd.receive(at, packet, ttl, now),
                 Effect::Cfm { at } => self.cfm.receive(at, packet, now),
+                Effect::Lldp { at } => self.lldp.receive(at, packet, now),
                 Effect::Neighbour { bridge, ip, mac } => self.shared.note_neighbour(&bridge, ip, mac, now),
                 Effect::Solicit(solicitation) => self.shared.enqueue(SideEffect::Solicit(solicitation)),
                 Effect::Hold(held) => self.shared.hold(*held, packet, now),

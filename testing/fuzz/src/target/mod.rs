@@ -9,6 +9,7 @@ mod fragments;
 mod ftp;
 mod http;
 mod json_rpc;
+mod lldp;
 mod membership;
 mod odp_text;
 mod offload;
@@ -44,6 +45,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "group-text", run: flow_text::group },
     Target { name: "http", run: http::run },
     Target { name: "json-rpc", run: json_rpc::run },
+    Target { name: "lldp", run: lldp::run },
     Target { name: "membership", run: membership::run },
     Target { name: "odp-text", run: odp_text::run },
     Target { name: "offload", run: offload::run },

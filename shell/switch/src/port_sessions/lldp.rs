@@ -1,0 +1,99 @@
+//! What the ports of a bridge announce by LLDP, and the VLANs that auto-attach adds to them. **Thread**: the main loop.
+
+use crate::backer::Backer;
+use crate::row_values::RowValues;
+use crate::switch::Switch;
+use bridge::lldp::Announcement;
+use config::BridgeConfig;
+use openflow_service::{Bridge, BridgePort, TrunkChange};
+use ovsdb::{Atom, Datum, Replica};
+use std::collections::BTreeSet;
+use translation::PortKey;
+use units::{Millis, OfPort};
+
+/// What the ports of a bridge announce. Without a description of its own, the system is described by program and version.
+fn announcement(bridge: &BridgeConfig) -> Announcement {
+    let row = bridge.auto_attach.clone().unwrap_or_default();
+    let described = Some(row.system_description).filter(|text| !text.is_empty());
+    Announcement {
+        system_name: row.system_name,
+        system_description: described.unwrap_or_else(|| format!("Sluice {}", env!("CARGO_PKG_VERSION"))),
+        mappings: row.mappings,
+    }
+}
+
+impl Switch {
+    /// Applies the configuration of a bridge to LLDP: to the interfaces of changed rows of `Port`, and to the ports that have a session, because
+    /// the announcement may have changed.
+    pub(crate) fn configure_lldp(&mut self, bridge: &str, rows: &[String]) {
+        let now = self.clock.now();
+        let Some(running) = self.bridges.get_mut(bridge) else { return };
+        let Some(backer) = self.datapaths.of_bridge(running) else { return };
+        let Bridge { id, config, ports, .. } = running;
+        let changed = rows.iter().filter_map(|row| config.ports.get(row)).flat_map(|row| &row.interfaces);
+        let enabled = changed.filter(|row| row.lldp).filter_map(|row| Some(ports.named(&row.name)?.ofport));
+        let sessions = backer.handler.lldp.of_bridge(*id).into_iter().map(|(_, ofport)| ofport);
+        let affected: BTreeSet<_> = enabled.chain(sessions).collect();
+        if affected.is_empty() {
+            return;
+        }
+        let announcement = announcement(config);
+        for ofport in affected {
+            let Some(port) = ports.get_mut(&ofport) else { continue };
+            let is_enabled = config.interface(&port.name).is_some_and(|(_, row)| row.lldp);
+            let announcement = is_enabled.then_some(&announcement);
+            configure(backer, port, (*id, ofport), announcement, now);
+        }
+    }
+}
+
+/// Creates, changes or, without an announcement, removes the session of a port.
+fn configure(
+    backer: &Backer,
+    port: &mut BridgePort,
+    at: PortKey,
+    announcement: Option<&Announcement>,
+    now: Millis,
+) {
+    let Some(announcement) = announcement else {
+        backer.handler.lldp.ports.forget(at);
+        port.lldp = None;
+        return;
+    };
+    backer.handler.lldp.configure(at, &port.name, port.hw_addr(), announcement, now);
+    let vlans = announcement.mappings.values().copied().collect();
+    port.lldp.get_or_insert_default().set_vlans(vlans);
+}
+
+/// The trunk VLANs of a port after the changes by auto-attach, if its row does not have them yet. As in Open vSwitch, a port that gets its first
+/// trunk becomes a trunk port, and one that loses its last trunk becomes an access port, because a trunk port without trunks carries all VLANs.
+pub(crate) fn trunk_row(bridge: &mut Bridge, ofport: OfPort, replica: &Replica) -> Option<RowValues> {
+    let port = bridge.ports.get_mut_unmarked(&ofport)?;
+    let lldp = port.lldp.as_mut().filter(|lldp| !lldp.trunk_changes.is_empty())?;
+    let config = bridge.config.ports.get(&port.port_row).filter(|config| config.interfaces.len() == 1)?;
+    let row = replica.row("Port", config.uuid)?;
+    let mut trunks: BTreeSet<i64> = row.datum("trunks")?.keys().filter_map(Atom::as_integer).collect();
+    lldp.trunk_changes
+        .retain(|vlan, change| trunks.contains(&i64::from(*vlan)) != (*change == TrunkChange::Add));
+    if lldp.trunk_changes.is_empty() {
+        return None;
+    }
+    let mut wanted = RowValues::new("Port", config.uuid);
+    let mut mode = None;
+    for (vlan, change) in &lldp.trunk_changes {
+        match change {
+            TrunkChange::Add => drop(trunks.insert(i64::from(*vlan))),
+            TrunkChange::Remove => drop(trunks.remove(&i64::from(*vlan))),
+        }
+        mode = match trunks.len() {
+            0 => Some("access"),
+            1 => Some("trunk"),
+            _ => mode,
+        };
+    }
+    if let Some(mode) = mode {
+        wanted.set("vlan_mode", Datum::scalar(mode));
+    }
+    wanted.set("trunks", Datum::set(trunks));
+    Some(wanted)
+}

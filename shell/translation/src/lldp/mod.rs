@@ -1,0 +1,3 @@
+//! The sessions of LLDP (`bridge::lldp` has the protocol).
+
+pub mod sessions;
