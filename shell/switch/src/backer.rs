@@ -126,7 +126,7 @@ impl Backer {
         };
         let timers = Timers::new(&datapath, &handler, (threads == Threads::PmdAndHandlers).then_some(clock));
         let mut changes = Changes::default();
-        changes.all();
+        changes.mark_all();
         let local =
             PortInfo { name: dp_name.clone(), kind: internal_kind(&datapath_type).to_owned(), tunnels: 0 };
         Ok(Backer {
@@ -155,7 +155,7 @@ impl Backer {
 
     /// Marks everything that translations depend on as changed: all megaflows will be revalidated.
     pub fn changed(&mut self) {
-        self.changes.all();
+        self.changes.mark_all();
     }
 
     /// Adds the changes of learning tables, which handlers recorded, to [`changes`](Self::changes).
@@ -216,7 +216,7 @@ impl Backer {
         if netdev.needs_restart() {
             netdev.restart().map_err(AddError::Device)?;
         }
-        self.datapath.add_port(number, tx_queues(netdev)).map_err(|_| AddError::NoRoom)?;
+        self.datapath.add_port(number, tx_queues(netdev)).map_err(|_| AddError::NoPortNumber)?;
         let info = PortInfo { name: netdev.name().to_owned(), kind: netdev.kind().to_owned(), tunnels: 0 };
         self.record_port(number, info);
         self.pass_rx_queues(number, netdev);
@@ -239,7 +239,7 @@ impl Backer {
     /// changed; the caller then refreshes the state of the members, which shows the fault.
     pub fn update_shared_rx(&mut self) -> bool {
         let before = self.shared_rx.fault().map(str::to_owned);
-        let Some(handles) = self.shared_rx.follow() else { return false };
+        let Some(handles) = self.shared_rx.apply_changes() else { return false };
         let fault = self.shared_rx.fault();
         let changed = fault != before.as_deref();
         if let Some(text) = fault.filter(|_| changed) {
@@ -247,7 +247,7 @@ impl Backer {
         }
         self.workers.remove(SHARED_RX);
         if !handles.is_empty() {
-            let is_pmd = self.shared_rx.shape().pmd;
+            let is_pmd = self.shared_rx.config().pmd;
             let port = PolledPort { name: "rx-shared".to_owned(), is_pmd, ..PolledPort::default() };
             self.workers.add(SHARED_RX, port, handles);
         }
@@ -330,7 +330,7 @@ impl Backer {
 #[derive(Debug)]
 pub enum AddError {
     /// No port number is free.
-    NoRoom,
+    NoPortNumber,
     /// The device cannot be started.
     Device(NetdevError),
 }

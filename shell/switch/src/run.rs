@@ -121,7 +121,7 @@ impl Switch {
             let (mut busy, mut waiting) = (false, false);
             for backer in self.datapaths.all_mut() {
                 busy |= backer.workers.poll_inline(&self.clock);
-                waiting |= backer.workers.await_answers();
+                waiting |= backer.workers.has_parked_packets();
             }
             busy |= self.run_side_effects();
             busy |= self.run_port_sessions();

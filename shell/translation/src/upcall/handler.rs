@@ -5,7 +5,7 @@
 use crate::bfd;
 use crate::cfm;
 use crate::command_settings::CommandSettings;
-use crate::lacp::groups::Groups;
+use crate::lacp::port_rows::LacpPortRows;
 use crate::patch_counters::PatchCounters;
 use crate::published::PublishedState;
 use crate::shared_state::SharedState;
@@ -48,7 +48,7 @@ pub struct Handler {
     /// CFM sessions on the datapath's ports.
     pub cfm: cfm::sessions::Sessions,
     /// LACP on the datapath's ports.
-    pub lacp: Groups,
+    pub lacp: LacpPortRows,
     /// Spanning trees of the datapath's bridges.
     pub trees: Trees,
     /// Wakes the timer thread when a timer is due sooner than before.
@@ -62,7 +62,7 @@ impl Handler {
         Handler {
             bfd: bfd::sessions::Sessions::new(&shared, &wakeup, seed),
             cfm: cfm::sessions::Sessions::new(&shared, &wakeup, seed),
-            lacp: Groups::new(&shared, &wakeup),
+            lacp: LacpPortRows::new(&shared, &wakeup),
             trees: Trees::new(&shared, &wakeup),
             wakeup,
             shared,
