@@ -97,7 +97,7 @@ fn main() {
     let bindings = fs::read_to_string(format!("src/v{}/bindings.rs", version.replace('.', "_")));
     let bindings = bindings.expect("committed bindings");
     let names = functions(&bindings);
-    let build = build_of(&bindings, &dpdk.version);
+    let build = build_id(&bindings, &dpdk.version);
     println!("cargo:rustc-env=DPDK_BUILD={build}");
     write_names(&out, &names);
     let mut calls = cc::Build::new();
@@ -112,7 +112,7 @@ fn put_beside_the_program(object: &Path) {
     let beside = folder.join(object.file_name().expect("a file"));
     // The old file is removed, not overwritten: a running switch has it mapped.
     let _ = fs::remove_file(&beside);
-    let copied = fs::copy(object, &beside).and_then(|_| as_old_as_this_program(&beside));
+    let copied = fs::copy(object, &beside).and_then(|_| set_build_script_time(&beside));
     copied.unwrap_or_else(|e| fail(&format!("cannot write {}: {e}", beside.display())));
     println!("cargo:rerun-if-changed={}", beside.display());
 }
@@ -120,7 +120,7 @@ fn put_beside_the_program(object: &Path) {
 /// Sets the modification time of a copy to the time when this build script was built. Cargo runs the script again if a file
 /// that the script names has changed since the script started. The script names its copies, so that a deleted copy is made
 /// again; with its real time each copy would count as changed.
-fn as_old_as_this_program(copy: &Path) -> std::io::Result<()> {
+fn set_build_script_time(copy: &Path) -> std::io::Result<()> {
     let built = fs::metadata(env::current_exe()?)?.modified()?;
     fs::File::options().append(true).open(copy)?.set_modified(built)
 }
@@ -144,7 +144,7 @@ fn functions(bindings: &str) -> Vec<&str> {
 }
 
 /// Identifies a build: program and shared object refuse each other if it differs.
-fn build_of(bindings: &str, version: &str) -> String {
+fn build_id(bindings: &str, version: &str) -> String {
     let mut hash = DefaultHasher::new();
     bindings.hash(&mut hash);
     fs::read("c/shim.c").expect("a file of this crate").hash(&mut hash);

@@ -17,14 +17,16 @@ pub const HEADING: Style = Style("1");
 pub const BAD: Style = Style("1;31");
 /// For warnings, and for actions that send a packet somewhere.
 pub const WARN: Style = Style("33");
-/// For advice, and for names of fields.
-pub const NAME: Style = Style("36");
+/// For advice.
+pub const ADVICE: Style = Style("36");
+/// For names of fields.
+pub const FIELD: Style = Style("36");
 /// For names of protocols.
-pub const WORD: Style = Style("32");
+pub const PROTOCOL: Style = Style("32");
 /// For the action `drop`.
 pub const DROP: Style = Style("34");
 /// For actions with arguments in parentheses.
-pub const CALL: Style = Style("35");
+pub const ACTION_WITH_ARGUMENTS: Style = Style("35");
 /// For the action `learn`.
 pub const LEARN: Style = Style("31");
 
@@ -65,7 +67,8 @@ fn flow(line: &str) -> String {
         let keyed = format!("{word}{mark}");
         match mark {
             "(" => {
-                let style = (!word.is_empty()).then_some(if word == "learn" { LEARN } else { CALL });
+                let style =
+                    (!word.is_empty()).then_some(if word == "learn" { LEARN } else { ACTION_WITH_ARGUMENTS });
                 out += &style.map_or(keyed.clone(), |style| paint(true, style, &keyed));
                 open.push(style);
             }
@@ -75,10 +78,10 @@ fn flow(line: &str) -> String {
             }
             "=" | ":" if word == "actions" => out += &paint(true, BAD, &keyed),
             "=" | ":" if SPECIAL.contains(&keyed.as_str()) => out += &paint(true, WARN, &keyed),
-            "=" => out += &paint(true, NAME, &keyed),
+            "=" => out += &paint(true, FIELD, &keyed),
             // Addresses contain colons, too.
             ":" if word.starts_with(|c: char| c.is_ascii_alphabetic()) && word.contains('_') => {
-                out += &paint(true, NAME, &keyed);
+                out += &paint(true, FIELD, &keyed);
             }
             ":" => out += &keyed,
             _ => out += &(lone(word) + mark),
@@ -101,7 +104,7 @@ fn lone(word: &str) -> String {
         && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
     match word {
         "drop" => paint(true, DROP, word),
-        _ if is_name => paint(true, WORD, word),
+        _ if is_name => paint(true, PROTOCOL, word),
         _ => word.to_owned(),
     }
 }

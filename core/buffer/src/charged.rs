@@ -14,24 +14,24 @@ pub trait Release: Send + Sync {
 struct Charged {
     inner: Buffer,
     /// The account; `None` for a copy, which is not charged.
-    to: Option<Arc<dyn Release>>,
+    account: Option<Arc<dyn Release>>,
 }
 
-static CHARGED: Source = Source { name: "charged", free, another };
+static CHARGED: Source = Source { name: "charged", free, allocate_another };
 
 impl Buffer {
-    /// Returns a buffer with the same memory. When it is freed, `to` is notified.
-    pub fn charged(self, to: Arc<dyn Release>) -> Buffer {
+    /// Returns a buffer with the same memory, charged to `account`, which is notified when the buffer is freed.
+    pub fn charged_to(self, account: Arc<dyn Release>) -> Buffer {
         // SAFETY: the memory is that of `self`. It stays valid until the handle is freed, because `memory` has moved
         // `self` into the box of the handle; no other code uses it until then.
-        unsafe { Buffer::of(&CHARGED, memory(self, Some(to))) }
+        unsafe { Buffer::of(&CHARGED, memory(self, Some(account))) }
     }
 }
 
 /// Moves a buffer into a box that the returned handle owns.
-fn memory(mut inner: Buffer, to: Option<Arc<dyn Release>>) -> Memory {
+fn memory(mut inner: Buffer, account: Option<Arc<dyn Release>>) -> Memory {
     let (size, base) = (inner.size() as u32, NonNull::from(inner.bytes_mut()).cast());
-    let charged = Box::leak(Box::new(Charged { inner, to }));
+    let charged = Box::leak(Box::new(Charged { inner, account }));
     Memory { handle: Handle(NonNull::from(charged).cast()), base, size }
 }
 
@@ -42,21 +42,21 @@ unsafe fn free(handles: &[Handle]) {
     for handle in handles {
         // SAFETY: `memory` leaked this box. The caller owns its handle and does not use it again, so the box is freed
         // once.
-        let Charged { inner, to } = *unsafe { Box::from_raw(handle.0.cast::<Charged>().as_ptr()) };
+        let Charged { inner, account } = *unsafe { Box::from_raw(handle.0.cast::<Charged>().as_ptr()) };
         drop(inner);
-        if let Some(to) = to {
-            to.release();
+        if let Some(account) = account {
+            account.release();
         }
     }
 }
 
 /// # Safety
 ///
-/// As for [`Source::another`].
-unsafe fn another(handle: Handle) -> Option<Memory> {
+/// As for [`Source::allocate_another`].
+unsafe fn allocate_another(handle: Handle) -> Option<Memory> {
     // SAFETY: the caller owns the handle, so the box has not been freed.
     let charged = unsafe { handle.0.cast::<Charged>().as_ref() };
-    Some(memory(charged.inner.another()?, None))
+    Some(memory(charged.inner.allocate_another()?, None))
 }
 
 #[cfg(test)]
@@ -76,17 +76,17 @@ mod tests {
     #[test]
     fn each_buffer_is_reported_once_and_copies_are_not() {
         let count = Arc::new(Count::default());
-        let mut buffer = Buffer::allocate(64).charged(count.clone());
+        let mut buffer = Buffer::allocate(64).charged_to(count.clone());
         buffer.bytes_mut()[63] = 7;
-        let copy = buffer.another().unwrap();
+        let copy = buffer.allocate_another().unwrap();
         assert_eq!((buffer.size(), buffer.bytes()[63], copy.size()), (64, 7, 64));
         assert!(buffer.source().is_some());
         drop(copy);
         assert_eq!(count.0.load(Ordering::Relaxed), 0);
-        let mut returns = crate::memory::Returns::default();
-        returns.push(buffer).unwrap();
-        returns.push(Buffer::allocate(1).charged(count.clone())).unwrap();
-        returns.flush();
+        let mut batch = crate::memory::FreeBatch::default();
+        batch.push(buffer).unwrap();
+        batch.push(Buffer::allocate(1).charged_to(count.clone())).unwrap();
+        batch.flush();
         assert_eq!((count.0.load(Ordering::Relaxed), Arc::strong_count(&count)), (2, 1));
     }
 }

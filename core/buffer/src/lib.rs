@@ -11,7 +11,7 @@
 //! * While a `Buffer` exists, its bytes are accessed only through it: no device, guest or other code writes them.
 //! * While a tail is absent, bytes behind the present ones are accessed only by [`tail`], which copies the tail
 //!   before other code gets access to them.
-//! * The handle of a buffer is freed once: by `Drop`, in a group by [`Returns`], or by the caller of [`Buffer::into_handle`].
+//! * The handle of a buffer is freed once: by `Drop`, in a group by [`FreeBatch`], or by the caller of [`Buffer::into_handle`].
 
 mod charged;
 mod memory;
@@ -19,5 +19,5 @@ pub mod tail;
 mod tail_owner;
 
 pub use charged::Release;
-pub use memory::{Buffer, Handle, Memory, Returns, Source};
+pub use memory::{Buffer, FreeBatch, Handle, Memory, Source};
 pub use tail_owner::TailOwner;

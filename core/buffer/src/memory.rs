@@ -1,4 +1,4 @@
-//! A buffer, its source, and the return of many buffers with one call. The invariants are in the documentation of the
+//! A buffer, its source, and the release of several buffers with one call. The invariants are in the documentation of the
 //! crate.
 
 use std::cell::Cell;
@@ -35,7 +35,7 @@ pub struct Source {
     pub free: unsafe fn(&[Handle]),
     /// Allocates another buffer of this source, with initialised but unspecified content. The caller must own the
     /// given handle and owns the returned one. `None`: out of memory.
-    pub another: unsafe fn(Handle) -> Option<Memory>,
+    pub allocate_another: unsafe fn(Handle) -> Option<Memory>,
 }
 
 /// Memory with one owner.
@@ -77,11 +77,11 @@ impl Buffer {
 
     /// Allocates another buffer of the same source, or on the heap with the same size. `None`: the source is out of
     /// memory.
-    pub fn another(&self) -> Option<Buffer> {
+    pub fn allocate_another(&self) -> Option<Buffer> {
         let Some(source) = self.source else { return Some(Buffer::allocate(self.size)) };
-        // SAFETY: the handle is of this source, and this buffer owns it. By the contract of `Source::another`, the
+        // SAFETY: the handle is of this source, and this buffer owns it. By the contract of `Source::allocate_another`, the
         // returned memory satisfies the contract of `of`.
-        unsafe { (source.another)(self.handle).map(|memory| Buffer::of(source, memory)) }
+        unsafe { (source.allocate_another)(self.handle).map(|memory| Buffer::of(source, memory)) }
     }
 
     /// The source of the memory; `None`: the heap.
@@ -217,16 +217,16 @@ impl Drop for Buffer {
 
 /// Collects buffers of one source, to free several with one call.
 #[derive(Debug, Default)]
-pub struct Returns {
+pub struct FreeBatch {
     source: Option<&'static Source>,
     handles: Vec<Handle>,
 }
 
 /// Number of buffers that are freed with one call: few enough that they are still in the CPU cache when the next
 /// receive reuses them.
-const RETURNS: usize = 32;
+const FREE_BATCH: usize = 32;
 
-impl Returns {
+impl FreeBatch {
     /// Frees `buffer` now or later. `Err` returns the buffer if it is on the heap.
     #[inline(always)]
     pub fn push(&mut self, buffer: Buffer) -> Result<(), Buffer> {
@@ -237,7 +237,7 @@ impl Returns {
         }
         self.handles.push(buffer.handle);
         std::mem::forget(buffer);
-        if self.handles.len() >= RETURNS {
+        if self.handles.len() >= FREE_BATCH {
             self.flush();
         }
         Ok(())
@@ -262,7 +262,7 @@ impl Returns {
     }
 }
 
-impl Drop for Returns {
+impl Drop for FreeBatch {
     fn drop(&mut self) {
         self.flush();
     }
@@ -274,7 +274,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     static OUT: AtomicUsize = AtomicUsize::new(0);
-    static HEAP: Source = Source { name: "test", free, another };
+    static HEAP: Source = Source { name: "test", free, allocate_another };
 
     /// Frees boxes of 64 bytes.
     unsafe fn free(handles: &[Handle]) {
@@ -285,7 +285,7 @@ mod tests {
         }
     }
 
-    unsafe fn another(_: Handle) -> Option<Memory> {
+    unsafe fn allocate_another(_: Handle) -> Option<Memory> {
         Some(memory())
     }
 
@@ -300,17 +300,17 @@ mod tests {
         // SAFETY: `memory` is of this source and unused.
         let mut a = unsafe { Buffer::of(&HEAP, memory()) };
         a.bytes_mut()[63] = 1;
-        let b = a.another().unwrap();
+        let b = a.allocate_another().unwrap();
         assert_eq!((a.bytes()[63], b.bytes()[63], OUT.load(Ordering::Relaxed)), (1, 7, 2));
         drop(a);
-        let mut back = Returns::default();
+        let mut back = FreeBatch::default();
         back.push(b).unwrap();
         for _ in 0..100 {
             // SAFETY: as above.
             back.push(unsafe { Buffer::of(&HEAP, memory()) }).unwrap();
         }
         let own = back.push(Buffer::allocate(10)).unwrap_err();
-        assert_eq!(own.another().unwrap().bytes(), [0; 10]);
+        assert_eq!(own.allocate_another().unwrap().bytes(), [0; 10]);
         // SAFETY: as above.
         let taken = unsafe { Buffer::of(&HEAP, memory()) }.into_handle(&HEAP).unwrap();
         assert!(own.into_handle(&HEAP).is_err());

@@ -192,7 +192,7 @@ impl Buffer {
             at += piece.len;
         }
         self.set_present(self.size());
-        end(&record);
+        release_lease(&record);
     }
 
     /// Releases the lease of the absent tail without copying it. The bytes of the tail become unspecified.
@@ -201,7 +201,7 @@ impl Buffer {
     pub fn drop_tail(&mut self) {
         if let Some(record) = self.record() {
             self.set_present(self.size());
-            end(&record);
+            release_lease(&record);
         }
     }
 
@@ -235,7 +235,7 @@ impl Buffer {
 }
 
 /// Releases the lease: the pieces are not used any more.
-fn end(record: &Record) {
+fn release_lease(record: &Record) {
     // SAFETY: the lease is true, and by the contract of `Tail::new` it stays at its address until it is false.
     unsafe { &*record.lease }.store(false, Ordering::Release);
 }

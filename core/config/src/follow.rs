@@ -70,7 +70,7 @@ fn paired_with(pairs: &BTreeSet<(Uuid, Uuid)>, first: Uuid) -> impl Iterator<Ite
 
 /// Columns from which no configuration is read: state that the switch writes, and data of other programs. If only these
 /// columns change, the change is ignored. `ofport` is read separately, by `Follower::renumber`.
-const UNREAD: [&str; 26] = [
+const WITHOUT_CONFIGURATION: [&str; 26] = [
     "admin_state",
     "bfd_status",
     "cfm_fault",
@@ -102,7 +102,7 @@ const UNREAD: [&str; 26] = [
 /// Whether any column that is read has changed.
 fn is_relevant(table: &TableSchema, change: &Change) -> bool {
     let (Some(old), Some(new)) = (&change.old, &change.new) else { return true };
-    let is_read = |column: &Column| !UNREAD.contains(&column.name.as_str());
+    let is_read = |column: &Column| !WITHOUT_CONFIGURATION.contains(&column.name.as_str());
     let differs = |i: usize| !Arc::ptr_eq(old.shared(i), new.shared(i)) && old.field(i) != new.field(i);
     table.columns.iter().enumerate().any(|(i, column)| differs(i) && is_read(column))
 }

@@ -2,7 +2,7 @@
 //! `touched` equals the complete plan.
 
 use config::{Desired, Follower, Touched, plan};
-use ovsdb::monitor::Version;
+use ovsdb::monitor::MonitorMethod;
 use ovsdb::replica::Config;
 use ovsdb::replica::test_server::TestServer;
 use ovsdb::schema::open_vswitch;
@@ -19,7 +19,7 @@ struct Server {
 impl Server {
     fn new() -> Server {
         let (mut server, mut replica) =
-            (TestServer::new(Version::Since), Replica::new(Config::whole(&open_vswitch())));
+            (TestServer::new(MonitorMethod::Since), Replica::new(Config::whole(&open_vswitch())));
         replica.connected();
         server.serve(&mut replica);
         assert!(replica.is_synced());
@@ -99,7 +99,7 @@ fn operations(kind: u8, a: u8, b: u8, value: i64) -> Vec<Json> {
 
 /// Operations on rows by name: remove a port from one bridge or from all, add a port to a bridge, remove a bridge, move an
 /// interface from one port to another.
-fn removals(server: &Server, kind: u8, a: u8, b: u8) -> Vec<Json> {
+fn reference_changes(server: &Server, kind: u8, a: u8, b: u8) -> Vec<Json> {
     let uuid = |table: &str, name: String| {
         let row = server.replica.table(table).and_then(|table| table.find("name", &name));
         json!(["uuid", row.map_or(Uuid::nil(), |row| row.uuid()).to_string()])
@@ -125,7 +125,7 @@ fn removals(server: &Server, kind: u8, a: u8, b: u8) -> Vec<Json> {
 #[derive(Clone, Debug)]
 enum Step {
     Change(u8, u8, u8, i64),
-    Remove(u8, u8, u8),
+    ChangeReferences(u8, u8, u8),
     /// Run the follower and compare its state.
     Follow,
 }
@@ -133,7 +133,7 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         4 => (0..17u8, any::<u8>(), any::<u8>(), 1..5i64).prop_map(|(k, a, b, v)| Step::Change(k, a, b, v)),
-        2 => (0..5u8, any::<u8>(), any::<u8>()).prop_map(|(k, a, b)| Step::Remove(k, a, b)),
+        2 => (0..5u8, any::<u8>(), any::<u8>()).prop_map(|(k, a, b)| Step::ChangeReferences(k, a, b)),
         2 => Just(Step::Follow),
     ];
     prop::collection::vec(step, 1..60)
@@ -148,7 +148,7 @@ proptest! {
         for step in steps.into_iter().chain([Step::Follow]) {
             match step {
                 Step::Change(kind, a, b, value) => server.transact(&operations(kind, a, b, value)),
-                Step::Remove(kind, a, b) => server.transact(&removals(&server, kind, a, b)),
+                Step::ChangeReferences(kind, a, b) => server.transact(&reference_changes(&server, kind, a, b)),
                 Step::Follow => {
                     let before = follower.state().clone();
                     let changes = server.replica.take_changes();

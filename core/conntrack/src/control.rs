@@ -1,7 +1,7 @@
 //! Settings, counters, dumps and flushes; called by the control half.
 
 use crate::SHARDS;
-use crate::dump::{Entry, Filter, TupleFilter};
+use crate::dump::{ConnectionSnapshot, Filter, TupleFilter};
 use crate::key::Key;
 use crate::limits::ZoneLimit;
 use crate::table::Table;
@@ -13,7 +13,7 @@ use units::Millis;
 
 impl Conntrack {
     /// Lists the connections of a zone (`None`: of all zones), sorted by key.
-    pub fn dump(&self, zone: Option<u16>, now: Millis) -> Vec<Entry> {
+    pub fn dump(&self, zone: Option<u16>, now: Millis) -> Vec<ConnectionSnapshot> {
         let mut entries = Vec::new();
         self.dump_some((0, u32::MAX), zone, now, |entry| entries.push(entry));
         let order = |key: &Key| (key.zone, key.v6, key.proto, key.src, key.dst);
@@ -28,12 +28,12 @@ impl Conntrack {
         (first, limit): (u32, u32),
         zone: Option<u16>,
         now: Millis,
-        mut each: impl FnMut(Entry),
+        mut each: impl FnMut(ConnectionSnapshot),
     ) -> u32 {
         let Some(table) = self.table.get() else { return 0 };
         table.scan(first, limit, |handle, record, meta| {
             if zone.is_none_or(|z| meta.zone() == z) && record.expires() > now {
-                Entry::new(table, handle, now).into_iter().for_each(&mut each);
+                ConnectionSnapshot::new(table, handle, now).into_iter().for_each(&mut each);
             }
         })
     }

@@ -12,7 +12,7 @@ use units::Millis;
 
 /// A snapshot of a connection.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct ConnectionSnapshot {
     /// Key of the original direction.
     pub original: Key,
     /// Key of the reply direction.
@@ -61,9 +61,9 @@ pub(crate) fn u128_of([high, low]: [u64; 2]) -> u128 {
     u128::from(high) << 64 | u128::from(low)
 }
 
-impl Entry {
+impl ConnectionSnapshot {
     /// A snapshot of the connection with this handle, if it still exists.
-    pub(crate) fn new(table: &Table, handle: Handle, now: Millis) -> Option<Entry> {
+    pub(crate) fn new(table: &Table, handle: Handle, now: Millis) -> Option<ConnectionSnapshot> {
         let [original, reply] = table.keys(handle)?;
         let record = table.get(handle)?;
         let tcp = match Protocol::of_words(original.proto, record.state_words(handle.generation)?) {
@@ -72,7 +72,15 @@ impl Entry {
         };
         let (mark, label) = (record.mark(), u128_of(record.label()));
         let helper = helper::helper_of(record.helper_word());
-        Some(Entry { original, reply, mark, label, left: record.expires().since(now), tcp, helper })
+        Some(ConnectionSnapshot {
+            original,
+            reply,
+            mark,
+            label,
+            left: record.expires().since(now),
+            tcp,
+            helper,
+        })
     }
 
     /// For TCP: the state of the endpoint that has advanced further. `FinWait2` counts as `TimeWait`, `SynRecv` as `Established`.

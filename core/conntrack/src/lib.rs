@@ -67,7 +67,7 @@ mod update;
 pub use batched::ReadPacket;
 pub use checks::ChecksumCounts;
 pub use connection_cache::ConnectionCache;
-pub use dump::{Entry, Filter, TupleFilter};
+pub use dump::{ConnectionSnapshot, Filter, TupleFilter};
 pub use established::PreparedAction;
 pub use helper::{ControlPacket, ExpectedConnection, Helper, InspectionResult, TextEdit};
 pub use index::SHARDS;

@@ -88,7 +88,7 @@ fn segment(from_first: bool, flags: u16, seq: u32, ack: u32, payload: usize) -> 
 }
 
 fn tcp_state(ct: &Conntrack, now: u64) -> Option<TcpState> {
-    ct.dump(None, Millis(now)).first().and_then(Entry::tcp_state)
+    ct.dump(None, Millis(now)).first().and_then(ConnectionSnapshot::tcp_state)
 }
 
 fn handshake(ct: &Conntrack, now: u64) {

@@ -1,6 +1,6 @@
 //! Text form of connections: the output of `dpctl/dump-conntrack`.
 
-use crate::dump::Entry;
+use crate::dump::ConnectionSnapshot;
 use crate::helper::ExpectedConnection;
 use crate::key::{Key, is_icmp};
 use crate::tcp::{Scale, TcpEndpoint, TcpState};
@@ -73,10 +73,10 @@ impl fmt::Display for Key {
     }
 }
 
-impl Entry {
+impl ConnectionSnapshot {
     /// One line, without line end. `verbose`: includes less common fields. `statistics`: includes the time until the connection expires.
     pub fn text(&self, verbose: bool, statistics: bool) -> String {
-        let Entry { original, reply, mark, label, .. } = self;
+        let ConnectionSnapshot { original, reply, mark, label, .. } = self;
         let mut text = format!("{},orig=({original}),reply=({reply})", Protocol(original.proto()));
         let mut put = |condition: bool, part: fmt::Arguments<'_>| {
             if condition {

@@ -207,7 +207,9 @@ fn run(setup: &mut Setup, rounds: &[Vec<(bool, Draw)>]) -> (Vec<Vec<Vec<u8>>>, V
     }
     sent.iter_mut().for_each(|all| all.sort());
     let connections = setup.datapath.conntrack().dump(None, Millis(setup.now));
-    let text = |e: &conntrack::Entry| format!("{:?} {:?} {:?} {:?}", e.original, e.reply, e.mark, e.label);
+    let text = |e: &conntrack::ConnectionSnapshot| {
+        format!("{:?} {:?} {:?} {:?}", e.original, e.reply, e.mark, e.label)
+    };
     (sent, connections.iter().map(text).collect())
 }
 

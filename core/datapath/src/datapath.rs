@@ -69,7 +69,7 @@ pub enum PutError {
     /// The flow or port does not exist.
     NotFound,
     /// A limit is reached, or the port number is out of range.
-    NoRoom,
+    LimitReached,
 }
 
 /// The datapath; see the module documentation.
@@ -171,7 +171,7 @@ impl Datapath {
         let _one_at_a_time = self.shared.flows();
         let mut ports = Ports::clone(&self.shared.ports.load());
         if no.0 > MAX_PORT {
-            return Err(PutError::NoRoom);
+            return Err(PutError::LimitReached);
         }
         if ports.get(no.0).is_some() {
             return Err(PutError::Exists);
@@ -280,11 +280,11 @@ impl Datapath {
         let new = NewFlow::new(key, &wide, content, None);
         let mut flows = self.shared.flows();
         let before = flows.len();
-        let index = flows.insert(new).ok_or(PutError::NoRoom)?;
+        let index = flows.insert(new).ok_or(PutError::LimitReached)?;
         if flows.len() == before {
             return Err(PutError::Exists);
         }
-        flows.ufid_at(index).ok_or(PutError::NoRoom)
+        flows.ufid_at(index).ok_or(PutError::LimitReached)
     }
 
     /// Replaces the actions, the owner and the dependency set of a flow. Meanwhile no packet misses.

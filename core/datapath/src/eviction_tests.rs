@@ -61,5 +61,5 @@ fn commands_add_flows_beyond_the_limit_of_their_number() {
     assert!((1..=50).all(|nw_src| put(&setup, nw_src).is_ok()));
     assert_eq!(setup.datapath.flow_count(), 50);
     setup.datapath.set_flow_limits(usize::MAX, 1);
-    assert!(matches!(put(&setup, 51), Err(PutError::NoRoom)), "the limit of memory holds for all");
+    assert!(matches!(put(&setup, 51), Err(PutError::LimitReached)), "the limit of memory holds for all");
 }

@@ -6,7 +6,7 @@ use crate::port_count::QueueCount;
 use crate::ports::{Counters, SHORTEST};
 use crate::residence::{Histogram, ResidenceTimes, Scale, add};
 use crate::rxq_backoff::RxqBackoff;
-use crate::upcall_budget::Mix;
+use crate::upcall_budget::MissShare;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -100,7 +100,7 @@ pub struct Rxq {
     /// State of rx queue backoff.
     pub(crate) backoff: RxqBackoff,
     /// The share of misses among its packets, if misses may be parked.
-    pub(crate) mix: Mix,
+    pub(crate) miss_share: MissShare,
 }
 
 impl Rxq {
@@ -119,7 +119,7 @@ impl Rxq {
             in_iteration: 0,
             polled_at: Cycles(0),
             backoff: RxqBackoff::default(),
-            mix: Mix::default(),
+            miss_share: MissShare::default(),
         }
     }
 

@@ -532,7 +532,7 @@ fn flows_put_by_hand() {
     setup.datapath.set_flow_limits(usize::MAX, 1);
     let other = Flow { nw_src: 7, ..key };
     let result = setup.datapath.flow_put(&other, &mask, Arc::new([]), Arc::new(NoOwner));
-    assert_eq!(result, Err(crate::PutError::NoRoom));
+    assert_eq!(result, Err(crate::PutError::LimitReached));
 }
 
 fn any_flow() -> impl Strategy<Value = Flow> {

@@ -11,7 +11,7 @@ impl Datapath {
     /// sequence numbers continue.
     pub fn set_tunnel(&self, no: PortNo, kind: Kind) -> Result<(), PutError> {
         if no.0 > MAX_PORT {
-            return Err(PutError::NoRoom);
+            return Err(PutError::LimitReached);
         }
         self.change_ports(|ports| ports.tunnels.set(no, kind));
         Ok(())

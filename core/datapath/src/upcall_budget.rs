@@ -5,35 +5,35 @@
 //! 10):
 //!
 //! - It grows by 1/16 of the time that passes, or by the share of misses among the packets if that is larger.
-//! - In this share, a packet with a megaflow weighs more if its queue has few misses ([`Mix`]): a storm first slows
+//! - In this share, a packet with a megaflow weighs more if its queue has few misses ([`MissShare`]): a storm first slows
 //!   down its own port, and a core with little other traffic has time for the misses.
 //! - The share is computed over the last iterations that delivered packets, because the queue with the storm may be
 //!   in backoff (`rxq_backoff`) and polled only when the other queues are empty.
-//! - A queue with few misses is calm. While calm queues have packets, one iteration adds at most the time for which
-//!   their rings can wait. While a calm queue delivers full bursts, so that more packets wait in it, the budget grows
-//!   by 1/256 of the time.
+//! - A queue with few misses is treated as a victim's. While victims' queues have packets, one iteration adds at most the
+//!   time for which their rings can wait. While a victim's queue delivers full bursts, so that more packets wait in it,
+//!   the budget grows by 1/256 of the time.
 //!
 //! The caller measures the cycles.
 
 /// The budget grows by one cycle in 16.
 const SHARE: u64 = 16;
-/// The budget grows by one cycle in 256 while a calm queue delivers full bursts, because the packets that wait in its
-/// ring may be lost.
-const SHARE_WHILE_CALM_QUEUE_FULL: u64 = 256;
+/// The budget grows by one cycle in 256 while a victim's queue delivers full bursts, because the packets that wait in
+/// its ring may be lost.
+const SHARE_WHILE_VICTIM_QUEUE_FULL: u64 = 256;
 /// Maximum budget in cycles: 8 million, which are a few milliseconds.
 const BUDGET_MAX: i64 = 1 << 23;
-/// Maximum number of cycles that the misses' share adds in one iteration while calm queues have packets: 65,536,
-/// about 20 µs.
+/// Maximum number of cycles that the misses' share adds in one iteration while victims' queues have packets:
+/// 65,536, about 20 µs.
 const PER_ITERATION_MAX: u64 = 1 << 16;
 /// The weight of a miss. A packet with a megaflow weighs 1 if its queue delivers almost only misses.
 const MISS_WEIGHT: u64 = 4;
 /// The weight of a packet with a megaflow, if its queue has no misses.
-const CALM_WEIGHT: u64 = 16;
+const VICTIM_WEIGHT: u64 = 16;
 /// Averaging period: after this number of iterations with packets, about a third of an iteration's contribution is
 /// left.
 const ITERATIONS: u64 = 128;
-/// Averaging period for one queue. It is longer, because flows come in runs: a run without a miss must not make a
-/// queue calm.
+/// Averaging period for one queue. It is longer, because flows come in runs: after a run without a miss, the queue of a
+/// storm must not count as a victim's.
 const ITERATIONS_OF_QUEUE: u64 = 1024;
 
 /// A decaying sum, in units of 1/ITERATIONS.
@@ -49,25 +49,25 @@ impl<const ITERATIONS: u64> DecayingSum<ITERATIONS> {
 
 /// The share of misses of one queue.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Mix {
+pub(crate) struct MissShare {
     misses: DecayingSum<ITERATIONS_OF_QUEUE>,
     packets: DecayingSum<ITERATIONS_OF_QUEUE>,
 }
 
-impl Mix {
+impl MissShare {
     #[inline]
     fn add(&mut self, misses: u64, packets: u64) {
         self.misses.add(misses);
         self.packets.add(packets);
     }
 
-    /// Returns the weight of a packet with a megaflow: [`CALM_WEIGHT`] without misses, half of that with one miss in 64
+    /// Returns the weight of a packet with a megaflow: [`VICTIM_WEIGHT`] without misses, half of that with one miss in 64
     /// packets.
     #[inline]
     fn weight(&self) -> u64 {
         match self.misses.0 {
-            0 => CALM_WEIGHT,
-            misses => (CALM_WEIGHT * self.packets.0 / (self.packets.0 + 64 * misses)).max(1),
+            0 => VICTIM_WEIGHT,
+            misses => (VICTIM_WEIGHT * self.packets.0 / (self.packets.0 + 64 * misses)).max(1),
         }
     }
 }
@@ -81,8 +81,8 @@ pub struct UpcallBudget {
     misses: DecayingSum<ITERATIONS>,
     /// Decaying sum of the weights of packets with a megaflow.
     hits: DecayingSum<ITERATIONS>,
-    /// Decaying sum of the packets of calm queues.
-    calm: DecayingSum<ITERATIONS>,
+    /// Decaying sum of the packets of victims' queues.
+    victims: DecayingSum<ITERATIONS>,
 }
 
 /// What the queues delivered in one iteration.
@@ -94,15 +94,16 @@ struct Iteration {
     packets: u64,
     misses: u64,
     hits: u64,
-    calm: u64,
-    /// A calm queue delivered a full burst.
-    calm_queue_full: bool,
+    /// Packets of victims' queues.
+    victims: u64,
+    /// A victim's queue delivered a full burst.
+    victim_queue_full: bool,
 }
 
 impl Default for UpcallBudget {
     fn default() -> UpcallBudget {
-        let (misses, hits, calm) = Default::default();
-        UpcallBudget { cycles: BUDGET_MAX, iteration: Iteration::default(), misses, hits, calm }
+        let (misses, hits, victims) = Default::default();
+        UpcallBudget { cycles: BUDGET_MAX, iteration: Iteration::default(), misses, hits, victims }
     }
 }
 
@@ -115,16 +116,16 @@ impl UpcallBudget {
 
     /// Counts `packets` of a queue, misses included. `more`: it was a full burst, so more packets may wait.
     #[inline]
-    pub(crate) fn received(&mut self, packets: u64, more: bool, mix: &mut Mix) {
+    pub(crate) fn received(&mut self, packets: u64, more: bool, miss_share: &mut MissShare) {
         let current_misses = std::mem::take(&mut self.iteration.current_misses).min(packets);
-        mix.add(current_misses, packets);
-        let weight = mix.weight();
+        miss_share.add(current_misses, packets);
+        let weight = miss_share.weight();
         self.iteration.packets += packets;
         self.iteration.misses += current_misses;
         self.iteration.hits += (packets - current_misses) * weight;
-        if 2 * weight > CALM_WEIGHT {
-            self.iteration.calm += packets;
-            self.iteration.calm_queue_full |= more;
+        if 2 * weight > VICTIM_WEIGHT {
+            self.iteration.victims += packets;
+            self.iteration.victim_queue_full |= more;
         }
     }
 
@@ -135,12 +136,13 @@ impl UpcallBudget {
         if iteration.packets != 0 {
             self.misses.add(iteration.misses);
             self.hits.add(iteration.hits);
-            self.calm.add(iteration.calm);
+            self.victims.add(iteration.victims);
         }
-        let mut share = cycles / if iteration.calm_queue_full { SHARE_WHILE_CALM_QUEUE_FULL } else { SHARE };
-        if iteration.misses != 0 && !iteration.calm_queue_full {
+        let mut share =
+            cycles / if iteration.victim_queue_full { SHARE_WHILE_VICTIM_QUEUE_FULL } else { SHARE };
+        if iteration.misses != 0 && !iteration.victim_queue_full {
             let misses = self.misses.0 * MISS_WEIGHT;
-            let most = if self.calm.0 == 0 { BUDGET_MAX as u64 } else { PER_ITERATION_MAX };
+            let most = if self.victims.0 == 0 { BUDGET_MAX as u64 } else { PER_ITERATION_MAX };
             share = share.max(cycles.min(most) * misses / (misses + self.hits.0).max(1));
         }
         let share = i64::try_from(share).unwrap_or(BUDGET_MAX);
@@ -183,13 +185,13 @@ mod tests {
     /// iteration takes 500 cycles. One queue delivers `misses` and `beside` hits, another queue `others` hits.
     fn inline_share(misses: u64, beside: u64, others: u64) -> f64 {
         let (mut budget, mut inline, mut all) = (spent(), 0, 0);
-        let mut mixes = [Mix::default(); 2];
+        let mut miss_shares = [MissShare::default(); 2];
         for _ in 0..10_000 {
             let took = if budget.is_left() { 1000 } else { 0 };
             budget.spend(took);
             budget.missed(misses);
-            budget.received(misses + beside, false, &mut mixes[0]);
-            budget.received(others, false, &mut mixes[1]);
+            budget.received(misses + beside, false, &mut miss_shares[0]);
+            budget.received(others, false, &mut miss_shares[1]);
             budget.earn(500 + took);
             (inline, all) = (inline + took, all + 500 + took);
         }
@@ -213,11 +215,11 @@ mod tests {
     fn earned_share(brings: impl Fn(u64) -> (u64, u64, usize)) -> f64 {
         const ITERATION: u64 = 1000;
         let (mut budget, mut earned) = (spent(), 0);
-        let mut mixes = [Mix::default(); 2];
+        let mut miss_shares = [MissShare::default(); 2];
         for iteration in 0..64_000 {
             let (misses, packets, queue) = brings(iteration);
             budget.missed(misses);
-            budget.received(packets, false, &mut mixes[queue]);
+            budget.received(packets, false, &mut miss_shares[queue]);
             let before = budget.cycles;
             budget.earn(ITERATION);
             earned += budget.cycles - before;
@@ -234,18 +236,18 @@ mod tests {
 
     /// Half of the flows of a queue are new, and they arrive one after the other.
     #[test]
-    fn runs_of_known_flows_do_not_make_a_queue_calm() {
+    fn runs_of_known_flows_do_not_make_a_storm_a_victim() {
         let share = earned_share(|iteration| (if iteration / 500 % 2 == 0 { 64 } else { 0 }, 64, 0));
         assert!((0.4..0.53).contains(&share), "{share}");
     }
 
     #[test]
-    fn one_iteration_adds_no_more_than_calm_queues_can_wait() {
+    fn one_iteration_adds_no_more_than_victims_can_wait() {
         let earned = |others: u64| {
             let mut budget = spent();
             budget.missed(64);
-            budget.received(64, false, &mut Mix::default());
-            budget.received(others, false, &mut Mix::default());
+            budget.received(64, false, &mut MissShare::default());
+            budget.received(others, false, &mut MissShare::default());
             budget.earn(PER_ITERATION_MAX * 4);
             budget.cycles
         };
@@ -254,14 +256,14 @@ mod tests {
     }
 
     #[test]
-    fn a_calm_queue_with_full_bursts_keeps_the_core() {
-        let (mut budget, mut mixes) = (spent(), [Mix::default(); 2]);
+    fn a_victim_with_full_bursts_keeps_the_core() {
+        let (mut budget, mut miss_shares) = (spent(), [MissShare::default(); 2]);
         let mut earned = |storm_has_more, other_has_more| {
             budget.missed(64);
-            budget.received(64, storm_has_more, &mut mixes[0]);
-            budget.received(64, other_has_more, &mut mixes[1]);
+            budget.received(64, storm_has_more, &mut miss_shares[0]);
+            budget.received(64, other_has_more, &mut miss_shares[1]);
             let before = budget.cycles;
-            budget.earn(SHARE_WHILE_CALM_QUEUE_FULL * 10);
+            budget.earn(SHARE_WHILE_VICTIM_QUEUE_FULL * 10);
             budget.cycles - before
         };
         assert!(earned(true, false) >= 160);

@@ -277,7 +277,11 @@ impl Worker {
                 drop(guard);
                 if let Some(parking) = &mut self.engine.parking {
                     let burst_size = BurstSize::of(q.in_iteration);
-                    parking.budget.received(q.in_iteration, burst_size == BurstSize::FullBurst, &mut q.mix);
+                    parking.budget.received(
+                        q.in_iteration,
+                        burst_size == BurstSize::FullBurst,
+                        &mut q.miss_share,
+                    );
                     let overflow = std::mem::take(&mut parking.overflow);
                     q.backoff.polled(q.in_iteration, overflow);
                     largest_burst = if overflow == 0 { largest_burst.max(burst_size) } else { largest_burst };

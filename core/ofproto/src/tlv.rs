@@ -41,17 +41,17 @@ impl Ofproto {
         &self.state.tlv
     }
 
-    /// Executes `NXT_TLV_TABLE_MOD`. `waiting`: bit mask of the fields that flow mods in open bundles use. If an error is returned, nothing
-    /// has changed.
-    pub fn change_tlv(&mut self, change: &TlvTableMod, waiting: u64) -> Result<(), OfError> {
+    /// Executes `NXT_TLV_TABLE_MOD`. `fields_in_open_bundles`: bit mask of the fields that flow mods in open bundles use.
+    /// If an error is returned, nothing has changed.
+    pub fn change_tlv(&mut self, change: &TlvTableMod, fields_in_open_bundles: u64) -> Result<(), OfError> {
         let mut table = TlvTable::clone(&self.state.tlv);
         match change {
             TlvTableMod::Add(maps) => maps.iter().try_for_each(|m| add(&mut table, m))?,
             TlvTableMod::Delete(maps) => {
                 let indexes = maps.iter().map(|m| usize::from(m.index));
-                self.unmap(&mut table, waiting, indexes)?;
+                self.unmap(&mut table, fields_in_open_bundles, indexes)?;
             }
-            TlvTableMod::Clear => self.unmap(&mut table, waiting, 0..FIELDS)?,
+            TlvTableMod::Clear => self.unmap(&mut table, fields_in_open_bundles, 0..FIELDS)?,
         }
         self.state.tlv = Arc::new(table);
         self.generation += 1;
@@ -61,10 +61,12 @@ impl Ofproto {
     fn unmap(
         &self,
         table: &mut TlvTable,
-        waiting: u64,
+        fields_in_open_bundles: u64,
         indexes: impl Iterator<Item = usize> + Clone,
     ) -> Result<(), OfError> {
-        let used = |i: usize| waiting >> i & 1 != 0 || self.state.user_count(Reference::Tlv(i as u8)) > 0;
+        let used = |i: usize| {
+            fields_in_open_bundles >> i & 1 != 0 || self.state.user_count(Reference::Tlv(i as u8)) > 0
+        };
         if indexes.clone().any(|i| i < FIELDS && used(i)) {
             return Err(OfError::NxttmfcInvalidTlvDel);
         }
@@ -75,8 +77,8 @@ impl Ofproto {
     /// Converts the tunnel option fields of a flow mod according to the current mapping.
     pub fn with_tlv_layout(&self, fm: &FlowMod) -> Result<FlowMod, OfError> {
         let mut fm = fm.clone();
-        fm.matching = openflow::tlv::lay_out_match(&fm.matching, &self.state.tlv)?;
-        openflow::tlv::lay_out(&mut fm.actions, &self.state.tlv)?;
+        fm.matching = openflow::tlv::adjust_match(&fm.matching, &self.state.tlv)?;
+        openflow::tlv::adjust_actions(&mut fm.actions, &self.state.tlv)?;
         Ok(fm)
     }
 }

@@ -84,7 +84,7 @@ pub fn option_fields_in(actions: &[Action]) -> u64 {
 ///
 /// # Errors
 /// A field is not mapped, or is narrower than the action assumes.
-pub fn lay_out(actions: &mut [Action], table: &TlvTable) -> Result<(), OfError> {
+pub fn adjust_actions(actions: &mut [Action], table: &TlvTable) -> Result<(), OfError> {
     if option_fields_in(actions) == 0 {
         return Ok(());
     }
@@ -92,15 +92,15 @@ pub fn lay_out(actions: &mut [Action], table: &TlvTable) -> Result<(), OfError> 
     for action in actions.iter_mut() {
         each_subfield_mut(action, &mut |sf, whole| {
             if let (Ok(()), Some(index)) = (result, sf.field.tlv_index()) {
-                result = lay_out_subfield(sf, index, whole, table);
+                result = adjust_subfield(sf, index, whole, table);
             }
         });
     }
     result?;
-    actions.iter_mut().try_for_each(lay_out_value)
+    actions.iter_mut().try_for_each(adjust_value)
 }
 
-fn lay_out_subfield(sf: &mut Subfield, index: usize, whole: bool, table: &TlvTable) -> Result<(), OfError> {
+fn adjust_subfield(sf: &mut Subfield, index: usize, whole: bool, table: &TlvTable) -> Result<(), OfError> {
     let mapping = table.mapping(index).ok_or(OfError::NxfmfcInvalidTlvField)?;
     sf.n_bytes = mapping.len;
     let fits = whole || sf.ofs + sf.n_bits <= 8 * u16::from(mapping.len);
@@ -108,7 +108,7 @@ fn lay_out_subfield(sf: &mut Subfield, index: usize, whole: bool, table: &TlvTab
 }
 
 /// Adjusts a value to write, after the length of its field has been set.
-fn lay_out_value(action: &mut Action) -> Result<(), OfError> {
+fn adjust_value(action: &mut Action) -> Result<(), OfError> {
     match action {
         Action::SetTlv(t) => {
             let len = usize::from(t.field.n_bytes);
@@ -122,8 +122,8 @@ fn lay_out_value(action: &mut Action) -> Result<(), OfError> {
             t.mask.take_if(|mask| mask.iter().all(|b| *b == 0xff));
             Ok(())
         }
-        Action::Clone(list) | Action::WriteActions(list) => list.iter_mut().try_for_each(lay_out_value),
-        Action::Ct(ct) => ct.actions.iter_mut().try_for_each(lay_out_value),
+        Action::Clone(list) | Action::WriteActions(list) => list.iter_mut().try_for_each(adjust_value),
+        Action::Ct(ct) => ct.actions.iter_mut().try_for_each(adjust_value),
         _ => Ok(()),
     }
 }
@@ -132,7 +132,7 @@ fn lay_out_value(action: &mut Action) -> Result<(), OfError> {
 ///
 /// # Errors
 /// A field is not mapped, or is narrower than the match assumes.
-pub fn lay_out_match(m: &Match, table: &TlvTable) -> Result<Match, OfError> {
+pub fn adjust_match(m: &Match, table: &TlvTable) -> Result<Match, OfError> {
     for t in m.tlvs() {
         let mapping = table.mapping(t.index).ok_or(OfError::NxfmfcInvalidTlvField)?;
         let used = if t.is_exact() { &t.value } else { &t.mask };
@@ -184,7 +184,7 @@ mod tests {
 
     fn with_tlv_layout(text: &str) -> Result<String, OfError> {
         let mut actions = parse_actions(text, &NoNames).unwrap_or_else(|e| panic!("{text}: {e}"));
-        lay_out(&mut actions, &table())?;
+        adjust_actions(&mut actions, &table())?;
         Ok(actions_text(&actions, &NoNames))
     }
 
@@ -239,9 +239,9 @@ mod tests {
     fn a_match_that_is_longer_than_the_field() {
         let mut m = Match::CATCHALL;
         m.allocate_tlv(0, &[1, 2, 3, 4, 5], None).unwrap();
-        assert_eq!(lay_out_match(&m, &table()), Err(OfError::BmcBadLen));
+        assert_eq!(adjust_match(&m, &table()), Err(OfError::BmcBadLen));
         let mut m = Match::CATCHALL;
         m.allocate_tlv(0, &[0, 0, 0, 0, 5], None).unwrap();
-        assert_eq!(lay_out_match(&m, &table()).unwrap().to_string(), "tun_metadata0=0x5");
+        assert_eq!(adjust_match(&m, &table()).unwrap().to_string(), "tun_metadata0=0x5");
     }
 }

@@ -83,7 +83,7 @@ impl<S: Copy + Eq> LockTable<S> {
 
     /// Three lists: the locks that the session owns, those that it waits for, and those that it has lost to
     /// `steal`.
-    pub fn of(&self, session: S) -> [Vec<&str>; 3] {
+    pub fn of_session(&self, session: S) -> [Vec<&str>; 3] {
         let mut lists = [const { Vec::new() }; 3];
         for (name, queue) in &self.locks {
             let place = match queue.sessions.iter().position(|s| *s == session) {
@@ -127,7 +127,7 @@ mod tests {
         assert!(locks.owns("a", 3) && !locks.owns("a", 1));
         assert_eq!(locks.lock("a", 1), Err(LockError::Already));
         assert_eq!(
-            [1, 2, 3].map(|s| locks.of(s).map(|names| names.len())),
+            [1, 2, 3].map(|s| locks.of_session(s).map(|names| names.len())),
             [[0, 0, 1], [0, 1, 0], [1, 0, 0]]
         );
         assert_eq!(locks.unlock("a", 1), Ok(None));

@@ -17,18 +17,18 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 mod compose;
-mod version;
+mod method;
 mod watch;
 
 use compose::Updates;
-pub use version::Version;
+pub use method::MonitorMethod;
 use watch::{Select, Watch};
 
 /// One monitor of one session.
 pub struct Monitor {
     id: Json,
     database: String,
-    version: Version,
+    method: MonitorMethod,
     tables: BTreeMap<usize, Watch>,
     /// Hash of the request. Monitors with the same request get the same updates. `None` after a change of conditions.
     request_hash: Option<u128>,
@@ -36,12 +36,12 @@ pub struct Monitor {
 
 impl Monitor {
     /// Creates a monitor from the request's `params`; also returns the text of the result.
-    pub fn create(db: &Database, version: Version, params: &Json) -> Result<(Monitor, String), Error> {
+    pub fn create(db: &Database, method: MonitorMethod, params: &Json) -> Result<(Monitor, String), Error> {
         let items = params.as_array().map(Vec::as_slice).unwrap_or_default();
-        let fits = match version {
-            Version::Plain => items.len() >= 3,
-            Version::Conditional => items.len() == 3,
-            Version::Since => items.len() == 4,
+        let fits = match method {
+            MonitorMethod::Plain => items.len() >= 3,
+            MonitorMethod::Conditional => items.len() == 3,
+            MonitorMethod::Since => items.len() == 4,
         };
         let ([_, id, requests, ..], true) = (items, fits) else {
             return Err(Error::syntax(params, "invalid parameters"));
@@ -49,9 +49,8 @@ impl Monitor {
         let requests =
             requests.as_object().ok_or_else(|| Error::syntax(requests, "monitor-requests must be object"))?;
         let database = db.schema().name.clone();
-        let request_hash = Some(fingerprint(&format!("{database} {version:?} {requests:?}")));
-        let mut monitor =
-            Monitor { id: id.clone(), database, version, tables: BTreeMap::new(), request_hash };
+        let request_hash = Some(fingerprint(&format!("{database} {method:?} {requests:?}")));
+        let mut monitor = Monitor { id: id.clone(), database, method, tables: BTreeMap::new(), request_hash };
         for (name, request) in requests {
             let table = known_table(db.schema(), name)?;
             for request in one_or_many(request) {
@@ -59,7 +58,7 @@ impl Monitor {
             }
         }
         let since = match items.get(3) {
-            Some(last_id) if version == Version::Since => changes_after(db, last_id)?,
+            Some(last_id) if method == MonitorMethod::Since => changes_after(db, last_id)?,
             _ => None,
         };
         let found = since.is_some();
@@ -68,8 +67,8 @@ impl Monitor {
             None => monitor.initial_updates(db),
         };
         let updates = updates.unwrap_or_else(|| "{}".to_owned());
-        let result = match version {
-            Version::Since => format!("[{found},\"{}\",{updates}]", db.last_transaction()),
+        let result = match method {
+            MonitorMethod::Since => format!("[{found},\"{}\",{updates}]", db.last_transaction()),
             _ => updates,
         };
         Ok((monitor, result))
@@ -78,8 +77,8 @@ impl Monitor {
     /// Adds a `<monitor-request>` for a table.
     fn add(&mut self, table: usize, schema: &TableSchema, request: &Json) -> Result<(), Error> {
         let mut members = Members::new(request, format!("table {}", schema.name));
-        let condition = match self.version {
-            Version::Plain => None,
+        let condition = match self.method {
+            MonitorMethod::Plain => None,
             _ => members.optional("where", Kinds::ARRAY),
         };
         let columns = members.optional("columns", Kinds::ARRAY);
@@ -137,9 +136,9 @@ impl Monitor {
 
     /// The text of the notification for one commit. `id`: ID of the transaction.
     pub fn notification(&self, shared_part: &str, id: Uuid) -> String {
-        let method = self.version.notification();
-        let since = if self.version == Version::Since { format!("\"{id}\",") } else { String::new() };
-        format!("{{\"id\":null,\"method\":\"{method}\",\"params\":[{},{since}{shared_part}]}}", self.id)
+        let notification = self.method.notification();
+        let since = if self.method == MonitorMethod::Since { format!("\"{id}\",") } else { String::new() };
+        format!("{{\"id\":null,\"method\":\"{notification}\",\"params\":[{},{since}{shared_part}]}}", self.id)
     }
 
     /// Executes `monitor_cond_change`. `taken`: whether the session has another monitor with this id. Returns the text of
@@ -191,8 +190,8 @@ impl Monitor {
             let schema = &db.schema().tables[table];
             for row in db.tables()[table].rows().values() {
                 let update = match (old.any(row), watch.condition.any(row)) {
-                    (false, true) => watch.compose(self.version, schema, None, Some(row), false),
-                    (true, false) => watch.compose(self.version, schema, Some(row), None, false),
+                    (false, true) => watch.compose(self.method, schema, None, Some(row), false),
+                    (true, false) => watch.compose(self.method, schema, Some(row), None, false),
                     _ => None,
                 };
                 if let Some(update) = update {
@@ -209,7 +208,7 @@ impl Monitor {
         for (&table, watch) in &self.tables {
             let schema = &db.schema().tables[table];
             for row in db.tables()[table].rows().values().filter(|row| watch.condition.any(row)) {
-                if let Some(update) = watch.compose(self.version, schema, None, Some(row), true) {
+                if let Some(update) = watch.compose(self.method, schema, None, Some(row), true) {
                     updates.add(table, &schema.name, row.uuid(), &update);
                 }
             }
@@ -227,7 +226,7 @@ impl Monitor {
             }
             let (old, new) = (visible(&change.old, watch), visible(&change.new, watch));
             let table = &schema.tables[change.table];
-            if let Some(update) = watch.compose(self.version, table, old, new, false) {
+            if let Some(update) = watch.compose(self.method, table, old, new, false) {
                 updates.add(change.table, &table.name, change.uuid, &update);
             }
         }

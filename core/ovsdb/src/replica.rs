@@ -11,7 +11,7 @@
 
 use crate::database::{Change, Row};
 use crate::json::parse_uuid;
-use crate::monitor::Version;
+use crate::monitor::MonitorMethod;
 use crate::operation::Operation;
 use crate::schema::{Schema, TableSchema};
 use crate::{Error, Message};
@@ -96,7 +96,7 @@ impl TransactionResult {
 enum Pending {
     Role,
     Schema,
-    Monitor(Version),
+    Monitor(MonitorMethod),
     Lock,
     Transaction(TransactionId),
 }
@@ -223,11 +223,11 @@ impl Replica {
             "update" if params.get(0).and_then(Json::as_str) == Some(role::ID) => {
                 self.check_role(params.get(1))
             }
-            "update" => self.update(params.get(1), Version::Plain),
-            "update2" => self.update(params.get(1), Version::Conditional),
+            "update" => self.update(params.get(1), MonitorMethod::Plain),
+            "update2" => self.update(params.get(1), MonitorMethod::Conditional),
             "update3" => {
                 self.last_transaction = params.get(1).and_then(Json::as_str).and_then(parse_uuid);
-                self.update(params.get(2), Version::Since)
+                self.update(params.get(2), MonitorMethod::Since)
             }
             "locked" | "stolen" if locked() => {
                 self.has_lock = method == "locked";
@@ -254,8 +254,8 @@ impl Replica {
             (Pending::Schema, Err(error)) => {
                 Err(ProtocolError(format!("the server refuses its schema: {error}")))
             }
-            (Pending::Monitor(version), Ok(result)) => self.receive_rows(version, &result),
-            (Pending::Monitor(version), Err(error)) => self.use_older_monitor(version, &error),
+            (Pending::Monitor(method), Ok(result)) => self.receive_rows(method, &result),
+            (Pending::Monitor(method), Err(error)) => self.use_older_monitor(method, &error),
             (Pending::Lock, answer) => {
                 let locked = answer.ok().and_then(|result| result.get("locked").and_then(Json::as_bool));
                 self.has_lock = locked.unwrap_or(false);
@@ -281,22 +281,22 @@ impl Replica {
         if let Some(lock) = self.config.lock.clone() {
             self.send_request(Pending::Lock, "lock", json!([lock]));
         }
-        self.request_monitor(Version::Since);
+        self.request_monitor(MonitorMethod::Since);
         Ok(())
     }
 
-    fn request_monitor(&mut self, version: Version) {
+    fn request_monitor(&mut self, method: MonitorMethod) {
         let mut params =
             vec![self.config.database.as_str().into(), json!("replica"), self.monitor_requests()];
-        let method = match version {
-            Version::Plain => "monitor",
-            Version::Conditional => "monitor_cond",
-            Version::Since => {
+        let name = match method {
+            MonitorMethod::Plain => "monitor",
+            MonitorMethod::Conditional => "monitor_cond",
+            MonitorMethod::Since => {
                 params.push(self.last_transaction.unwrap_or_default().to_string().into());
                 "monitor_cond_since"
             }
         };
-        self.send_request(Pending::Monitor(version), method, Json::Array(params));
+        self.send_request(Pending::Monitor(method), name, Json::Array(params));
     }
 
     /// The configured tables and columns that the server's schema has.
@@ -313,31 +313,31 @@ impl Replica {
     }
 
     /// Tries the next older monitor request if the server does not support this one.
-    fn use_older_monitor(&mut self, version: Version, error: &Json) -> Result<(), ProtocolError> {
+    fn use_older_monitor(&mut self, method: MonitorMethod, error: &Json) -> Result<(), ProtocolError> {
         if error.as_str() != Some("unknown method") {
             return Err(ProtocolError(format!("the server refuses to be monitored: {error}")));
         }
         self.last_transaction = None;
-        match version {
-            Version::Since => self.request_monitor(Version::Conditional),
-            Version::Conditional => self.request_monitor(Version::Plain),
-            Version::Plain => return Err(ProtocolError("the server knows no monitors".into())),
+        match method {
+            MonitorMethod::Since => self.request_monitor(MonitorMethod::Conditional),
+            MonitorMethod::Conditional => self.request_monitor(MonitorMethod::Plain),
+            MonitorMethod::Plain => return Err(ProtocolError("the server knows no monitors".into())),
         }
         Ok(())
     }
 
-    fn receive_rows(&mut self, version: Version, result: &Json) -> Result<(), ProtocolError> {
-        let (resumed, updates) = match version {
-            Version::Since => {
+    fn receive_rows(&mut self, method: MonitorMethod, result: &Json) -> Result<(), ProtocolError> {
+        let (resumed, updates) = match method {
+            MonitorMethod::Since => {
                 self.last_transaction = result.get(1).and_then(Json::as_str).and_then(parse_uuid);
                 (result.get(0).and_then(Json::as_bool).unwrap_or(false), result.get(2))
             }
             _ => (false, Some(result)),
         };
         if resumed {
-            self.update(updates, version)?;
+            self.update(updates, method)?;
         } else {
-            self.replace(updates, version)?;
+            self.replace(updates, method)?;
         }
         self.synced = true;
         self.ever_synced = true;

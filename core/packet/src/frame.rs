@@ -14,7 +14,7 @@ use crate::offload::{Offload, OffloadWord};
 use crate::rx_checksums::{RxChecksum, RxChecksums};
 pub use buffer::TailOwner;
 pub use buffer::tail::{ExternalMemory, PIECES_MAX, Piece, Tail};
-use buffer::{Buffer, Release, Returns, Source};
+use buffer::{Buffer, FreeBatch, Release, Source};
 use std::fmt;
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ impl Frame {
 
     /// A frame with the `len` bytes of `buffer` from byte `start` on, truncated if the buffer is too short.
     #[inline(always)]
-    pub fn within(buffer: Buffer, start: usize, len: usize) -> Frame {
+    pub fn in_buffer_truncated(buffer: Buffer, start: usize, len: usize) -> Frame {
         let start = start.min(buffer.size());
         let len = len.min(buffer.size() - start);
         Frame { buffer, start: start as u32, len: len as u32, offload_state: OffloadWord::default() }
@@ -71,10 +71,10 @@ impl Frame {
         (self.buffer, self.start as usize)
     }
 
-    /// The same frame. When its buffer is freed, `to` is informed.
+    /// The same frame, charged to `account`, which is notified when the buffer is freed.
     #[must_use]
-    pub fn charged(self, to: Arc<dyn Release>) -> Frame {
-        Frame { buffer: self.buffer.charged(to), ..self }
+    pub fn charged_to(self, account: Arc<dyn Release>) -> Frame {
+        Frame { buffer: self.buffer.charged_to(account), ..self }
     }
 
     /// The source of the buffer; `None` for memory of the switch.
@@ -101,7 +101,7 @@ impl Frame {
 
     /// What is known about the checksum of the outermost IPv4 header, and about the transport checksum after it. Both are
     /// [`RxChecksum::Nothing`] if [`Frame::has_offload_state`] is false.
-    pub fn stated(&self) -> [RxChecksum; 2] {
+    pub fn checksum_states(&self) -> [RxChecksum; 2] {
         match self.rx_checksums() {
             Some(stated) => [stated.ip, stated.transport],
             None if self.offload().csum.is_some() => [RxChecksum::Nothing, RxChecksum::Open],
@@ -275,7 +275,7 @@ impl Frame {
     pub fn detached(&self) -> Frame {
         let mut buffer = Buffer::allocate((HEADROOM + self.len()) as u32);
         buffer.bytes_mut()[HEADROOM..].copy_from_slice(self.bytes());
-        Frame::within(buffer, HEADROOM, self.len())
+        Frame::in_buffer_truncated(buffer, HEADROOM, self.len())
     }
 
     /// A window of the buffer from `front` bytes before the packet on. The window may be longer than the packet; the caller must access no
@@ -368,7 +368,7 @@ pub struct FramePool {
     free_max: usize,
     /// Free buffers of the largest size. They are reused, because clearing 64 KiB for each large frame would cost more than copying the packet.
     free_large: Vec<Buffer>,
-    returns: Returns,
+    free_batch: FreeBatch,
 }
 
 /// Maximum number of free buffers of the largest size.
@@ -381,7 +381,7 @@ impl FramePool {
             free: Vec::with_capacity(keep),
             free_max: keep,
             free_large: Vec::new(),
-            returns: Returns::default(),
+            free_batch: FreeBatch::default(),
         }
     }
 
@@ -439,7 +439,7 @@ impl FramePool {
         let (start, len) = (frame.start as usize, frame.len());
         let another = match frame.source() {
             None => None,
-            Some(_) => Some(frame.buffer.another()?).filter(|b| start + len <= b.size()),
+            Some(_) => Some(frame.buffer.allocate_another()?).filter(|b| start + len <= b.size()),
         };
         let mut copy = match another {
             None => self.alloc(len)?,
@@ -460,7 +460,7 @@ impl FramePool {
         match buffer.source() {
             None if buffer.present() == BUFFER && self.free.len() < self.free_max => self.free.push(buffer),
             None => self.free_other(buffer),
-            Some(_) => drop(self.returns.push(buffer)),
+            Some(_) => drop(self.free_batch.push(buffer)),
         }
     }
 
@@ -496,7 +496,7 @@ impl FramePool {
     /// Returns freed buffers of devices to the devices. Called at the end of an iteration.
     #[inline]
     pub fn flush(&mut self) {
-        self.returns.flush();
+        self.free_batch.flush();
     }
 }
 
@@ -535,7 +535,7 @@ mod tests {
 
     #[test]
     fn a_frame_ends_with_its_buffer() {
-        let cut = |start, len| Frame::within(Buffer::allocate(100), start, len).bytes().len();
+        let cut = |start, len| Frame::in_buffer_truncated(Buffer::allocate(100), start, len).bytes().len();
         assert_eq!([cut(10, 20), cut(90, 20), cut(100, 1), cut(usize::MAX, usize::MAX)], [20, 10, 0, 0]);
         assert!(Frame::in_buffer(Buffer::allocate(100), 90, 20).is_none());
     }

@@ -37,14 +37,14 @@ const TIMER_MIN: u64 = 5;
 /// Longest wait in user space in µs: such a wait keeps the core busy and cannot be interrupted.
 const PAUSE_MAX: u64 = 20;
 /// Assumed wake-up delay in µs until it has been measured.
-const LATE: u64 = 10;
+const WAKEUP_DELAY_DEFAULT: u64 = 10;
 /// Assumed CPU time of a sleep in µs until it has been measured.
 const COST: u64 = 3;
 /// When sleeps end too late or cost too much, the thread tries one sleep again after this many wake-up delays, because
 /// the machine may be less busy now. So such a sleep delays at most about one in this many packets.
 const PROBE: u64 = 200;
 /// Longest sleep in µs with device events armed, in case a device loses an event.
-const ARMED: u64 = 10_000;
+const DEVICE_EVENT_SLEEP_MAX: u64 = 10_000;
 /// Of every `MEASURED.0` arrivals, the thread polls for the first `MEASURED.1` when they are due, although an event would
 /// arrive in time: these wake-ups measure the wake-up delay. The first `MEASURED.0` arrivals are all polled for.
 const MEASURED: (u32, u32) = (64, 4);
@@ -59,7 +59,7 @@ pub enum IdleAction {
     /// Sleep on a timer.
     Timer(u64),
     /// Sleep until a device raises an event, at most this long.
-    Armed(u64),
+    UntilDeviceEvent(u64),
 }
 
 /// The state of latency-target sleep of one PMD thread.
@@ -87,7 +87,7 @@ pub struct LatencySleep {
     arrivals: u32,
     period: ArrivalPeriod,
     /// Wake-up delay: 95 % of the sleeps end less late than this.
-    late: u64,
+    wakeup_delay: u64,
     /// Smoothed CPU time of a sleep.
     cost: u64,
     /// When a sleep last ended.
@@ -105,7 +105,7 @@ impl LatencySleep {
             target: micros * per_us,
             can_pause,
             can_arm: true,
-            late: LATE * per_us,
+            wakeup_delay: WAKEUP_DELAY_DEFAULT * per_us,
             cost: COST * per_us,
             ..LatencySleep::default()
         };
@@ -133,7 +133,7 @@ impl LatencySleep {
         }
         if self.since_drained == 0 {
             self.arrivals = self.arrivals.wrapping_add(1);
-            self.period.add_arrival(now.0, self.polling, self.late, self.per_us);
+            self.period.add_arrival(now.0, self.polling, self.wakeup_delay, self.per_us);
         }
         self.last_packets = now.0;
         self.since_drained += packets;
@@ -162,18 +162,19 @@ impl LatencySleep {
         let gap = self.gap.max(silence);
         if self.can_arm && gap > self.target.max(4 * self.cost) {
             self.probing = false;
-            return self.armed_action(now);
+            return self.device_event_action(now);
         }
-        let in_time = (self.target * 9 / 10).saturating_sub(self.late);
+        let in_time = (self.target * 9 / 10).saturating_sub(self.wakeup_delay);
         let quiet = self.gap.saturating_mul(RING_SHARE).max(silence.saturating_mul(SILENCE));
         let wanted = quiet.min(SLEEP_MAX * us);
         let sleep = wanted.min(in_time);
-        // Regular sleeps must save at least a third of the time, counted with the average lateness `late / 2`.
-        self.probing = sleep < TIMER_MIN * us || 2 * sleep + self.late <= 3 * self.cost;
+        // Regular sleeps must save at least a third of the time, counted with the average delay `wakeup_delay / 2`.
+        self.probing = sleep < TIMER_MIN * us || 2 * sleep + self.wakeup_delay <= 3 * self.cost;
         if !self.probing {
             return IdleAction::Timer(sleep);
         }
-        let probe_due = now.saturating_sub(self.last_sleep) > PROBE * self.late.max(LATE * us);
+        let probe_due =
+            now.saturating_sub(self.last_sleep) > PROBE * self.wakeup_delay.max(WAKEUP_DELAY_DEFAULT * us);
         if probe_due && wanted >= TIMER_MIN * us {
             return IdleAction::Timer(TIMER_MIN * us);
         }
@@ -182,34 +183,35 @@ impl LatencySleep {
     }
 
     /// Decides for a thread that can arm device events: sleep with events armed, or poll if the next packet is due soon.
-    fn armed_action(&self, now: u64) -> IdleAction {
+    fn device_event_action(&self, now: u64) -> IdleAction {
         // An event costs an interrupt and then the wake-up of another core.
-        let too_late = 3 * self.late > self.target * 9 / 10;
+        let too_late = 3 * self.wakeup_delay > self.target * 9 / 10;
         let measures = self.arrivals < MEASURED.0 || self.arrivals % MEASURED.0 < MEASURED.1;
-        let window = if too_late || measures { self.period.until_window(now, self.late) } else { None };
-        let most = ARMED * self.per_us;
+        let window =
+            if too_late || measures { self.period.until_window(now, self.wakeup_delay) } else { None };
+        let most = DEVICE_EVENT_SLEEP_MAX * self.per_us;
         match window {
-            None => IdleAction::Armed(most),
+            None => IdleAction::UntilDeviceEvent(most),
             Some(wait) if wait < TIMER_MIN * self.per_us => IdleAction::Poll,
-            Some(wait) => IdleAction::Armed(wait.min(most)),
+            Some(wait) => IdleAction::UntilDeviceEvent(wait.min(most)),
         }
     }
 
     /// Called after a sleep that the timer ended. `requested`: the requested length; `took`: the real length. Long sleeps are
     /// ignored: the core enters a deep idle state in them, so their delay says nothing about short sleeps.
     pub fn slept(&mut self, now: Cycles, requested: u64, took: u64) {
-        if requested >= ARMED * self.per_us {
+        if requested >= DEVICE_EVENT_SLEEP_MAX * self.per_us {
             return;
         }
         self.last_sleep = now.0;
-        let late = took.saturating_sub(requested);
+        let delay = took.saturating_sub(requested);
         // Steps up and down in the ratio 19:1 converge to the 95th percentile. Probes are too rare for that: about twenty
         // probes that end early enough halve the estimate, and regular sleeps then correct it.
-        let step = self.late / 16 + self.per_us / 8;
-        let down = if self.probing { self.late / 32 } else { step / 19 + 1 };
-        self.late = match late > self.late {
-            true => self.late + step.min(late - self.late),
-            false => self.late.saturating_sub(down),
+        let step = self.wakeup_delay / 16 + self.per_us / 8;
+        let down = if self.probing { self.wakeup_delay / 32 } else { step / 19 + 1 };
+        self.wakeup_delay = match delay > self.wakeup_delay {
+            true => self.wakeup_delay + step.min(delay - self.wakeup_delay),
+            false => self.wakeup_delay.saturating_sub(down),
         };
     }
 

@@ -26,9 +26,9 @@ const EVEN_FACTOR: f64 = 1.12;
 /// Share of the regret that remains after a second.
 const REGRET_DECAY: f64 = 0.98;
 /// A queue with a higher load than this, in cores, is reported: it needs nearly a whole core, so no move can help.
-const ELEPHANT: f64 = 0.95;
+const UNSPLITTABLE_QUEUE_LOAD: f64 = 0.95;
 /// A reported queue is reported again only after its load has fallen below this, in cores.
-const ELEPHANT_RESET: f64 = 0.8;
+const UNSPLITTABLE_QUEUE_LOAD_RESET: f64 = 0.8;
 
 /// `pmd-auto-lb-policy`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ fn relief(load_limit: f64) -> Limits {
 pub struct PredictiveBalancer {
     regrets: BTreeMap<CoreId, f64>,
     /// Queues that were reported as too much for one core.
-    elephants: BTreeSet<(PortNo, QueueId)>,
+    reported_unsplittable: BTreeSet<(PortNo, QueueId)>,
 }
 
 impl PredictiveBalancer {
@@ -89,12 +89,12 @@ impl PredictiveBalancer {
     }
 
     /// Whether to report that a single core cannot serve this queue. True once, and again only after the queue's load
-    /// has fallen below `ELEPHANT_RESET`.
-    pub fn is_elephant(&mut self, key: (PortNo, QueueId), load: f64) -> bool {
-        if load < ELEPHANT_RESET {
-            self.elephants.remove(&key);
+    /// has fallen below `UNSPLITTABLE_QUEUE_LOAD_RESET`.
+    pub fn must_report_unsplittable(&mut self, key: (PortNo, QueueId), load: f64) -> bool {
+        if load < UNSPLITTABLE_QUEUE_LOAD_RESET {
+            self.reported_unsplittable.remove(&key);
         }
-        load > ELEPHANT && self.elephants.insert(key)
+        load > UNSPLITTABLE_QUEUE_LOAD && self.reported_unsplittable.insert(key)
     }
 }
 
@@ -167,8 +167,10 @@ mod tests {
     fn an_elephant_is_reported_once() {
         let mut balancer = PredictiveBalancer::default();
         let key = (PortNo(1), QueueId(0));
-        let reported: Vec<bool> =
-            [0.9, 0.96, 1.0, 0.9, 1.0, 0.5, 1.0].into_iter().map(|l| balancer.is_elephant(key, l)).collect();
+        let reported: Vec<bool> = [0.9, 0.96, 1.0, 0.9, 1.0, 0.5, 1.0]
+            .into_iter()
+            .map(|l| balancer.must_report_unsplittable(key, l))
+            .collect();
         assert_eq!(reported, [false, true, false, false, false, false, true]);
     }
 

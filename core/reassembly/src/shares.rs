@@ -1,11 +1,11 @@
 //! Number of fragments per port and source, and the choice of the datagram to evict when the table is full.
 //!
-//! **The rule.** The port with the most fragments loses one of its datagrams. If a source of this port holds [`HEAVY`] fragments or more, the
-//! source with the most fragments loses its oldest datagram; otherwise the port loses its oldest datagram. Numbers of fragments are
-//! compared in units of [`PORT_UNIT`] (ports) and [`HEAVY`] (sources); among equals the highest port or slot number loses. Sources below
-//! [`HEAVY`] are treated equally: if the largest of them lost a datagram, a flood of single fragments from spoofed sources would evict
-//! exactly those datagrams that have several fragments. With this rule, such datagrams are usually completed long before they are the
-//! oldest.
+//! **The rule.** The port with the most fragments loses one of its datagrams. If a source of this port holds [`HEAVY_SOURCE_MIN`]
+//! fragments or more, the source with the most fragments loses its oldest datagram; otherwise the port loses its oldest datagram.
+//! Numbers of fragments are compared in units of [`PORT_UNIT`] (ports) and [`HEAVY_SOURCE_MIN`] (sources); among equals the highest port
+//! or slot number loses. Sources below [`HEAVY_SOURCE_MIN`] are treated equally: if the largest of them lost a datagram, a flood of
+//! single fragments from spoofed sources would evict exactly those datagrams that have several fragments. With this rule, such datagrams
+//! are usually completed long before they are the oldest.
 
 use crate::chain::{Chain, Links, NONE, Slots};
 use cpu::prehashed::ByHash;
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 
 /// A source with at least this number of fragments is heavy. The longest datagram has 45 at an MTU of 1,500 bytes.
-const HEAVY: u32 = 64;
+const HEAVY_SOURCE_MIN: u32 = 64;
 /// Ports are compared in units of this many fragments, so that the rank of a port rarely changes.
 const PORT_UNIT: u32 = 16;
 
@@ -65,7 +65,7 @@ pub(crate) struct Shares {
     port_lists: Links,
     /// Ports ordered by their number of fragments: number in units of [`PORT_UNIT`], port.
     ranks: BTreeSet<(u32, u32)>,
-    /// Heavy sources: port, number of fragments in units of [`HEAVY`], slot number of the source.
+    /// Heavy sources: port, number of fragments in units of [`HEAVY_SOURCE_MIN`], slot number of the source.
     heavy: BTreeSet<(u32, u32, u32)>,
 }
 
@@ -96,9 +96,9 @@ impl Shares {
     pub(crate) fn add_fragments(&mut self, source_slot: u32, fragments: i32) {
         let Some(SourceShare { source, share }) = self.sources.get_mut(source_slot) else { return };
         let port = source.source.port;
-        let before = share.fragments / HEAVY;
+        let before = share.fragments / HEAVY_SOURCE_MIN;
         share.fragments = share.fragments.saturating_add_signed(fragments);
-        let after = share.fragments / HEAVY;
+        let after = share.fragments / HEAVY_SOURCE_MIN;
         if before != after {
             self.heavy.remove(&(port, before, source_slot));
             if after != 0 {

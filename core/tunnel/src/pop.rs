@@ -14,7 +14,7 @@ pub fn pop(kind: Kind, frame: &[u8]) -> Result<Popped<'_>, PopError> {
     pop_counted(kind, frame, [RxChecksum::Nothing; 2], &mut ChecksumCounts::default())
 }
 
-/// [`pop`] with what the device has [reported](packet::frame::Frame::stated) about the outer checksums: of the IPv4 header and of the
+/// [`pop`] with what the device has [reported](packet::frame::Frame::checksum_states) about the outer checksums: of the IPv4 header and of the
 /// transport header. Counts the checksums that are verified.
 pub fn pop_counted<'a>(
     kind: Kind,

@@ -376,7 +376,7 @@ impl Output {
     /// that the packet does not belong to a BFD session.
     pub fn megaflow_mask(&self) -> Box<Flow> {
         let mut mask = Box::new(self.mask);
-        self.restrict(&mut mask);
+        self.remove_unmatchable_bits(&mut mask);
         if self.unshown_nw_dst {
             mask.nw_dst = u32::MAX;
         }
@@ -396,7 +396,7 @@ impl Output {
     }
 
     /// Removes from a mask the bits that a megaflow cannot match or need not match.
-    pub(crate) fn restrict(&self, mask: &mut Flow) {
+    pub(crate) fn remove_unmatchable_bits(&self, mask: &mut Flow) {
         let initial = &self.initial;
         (mask.metadata, mask.regs, mask.actset_output, mask.conj_id) = (0, [0; flow::flow::REGS], 0, 0);
         if initial.packet_type != 0 {

@@ -185,7 +185,7 @@ impl<'a> Walk<'a> {
         }
         self.out.flow = self.flow;
         if self.progress.tables_done || self.out.error.is_none() {
-            self.out.restrict(&mut self.mask);
+            self.out.remove_unmatchable_bits(&mut self.mask);
         }
         self.out.mask = self.mask;
         if self.out.error.is_some() {

@@ -115,7 +115,7 @@ impl Walk<'_> {
         let inner = Box::new(self.flow);
         let kept = self.flow.tunnel;
         let options = self.options_for(config);
-        self.wrap(config);
+        self.set_tunnel_fields(config);
         let to = tunnel::destination(&self.flow.tunnel);
         if to == tunnel::destination(&self.out.initial.tunnel) {
             // The fields of the tunnel stay in the flow, as in Open vSwitch: a trace shows the final flow as changed.
@@ -142,7 +142,7 @@ impl Walk<'_> {
     /// Sets the outer header for a sample that contains it. The tunnel fields stay in the flow.
     pub(crate) fn set_tunnel(&mut self, config: &TunnelConfig) {
         let options = self.options_for(config);
-        self.wrap(config);
+        self.set_tunnel_fields(config);
         self.mark_all_words_changed();
         if !self.snapshot.capabilities.tunnels {
             self.commit_tunnel(config, options);
@@ -186,7 +186,7 @@ impl Walk<'_> {
     }
 
     /// Sets the tunnel fields of the flow that the port's configuration determines.
-    fn wrap(&mut self, config: &TunnelConfig) {
+    fn set_tunnel_fields(&mut self, config: &TunnelConfig) {
         let is_ip = self.flow.is_ip();
         let (nw_tos, nw_ttl) = (self.flow.nw_tos, self.flow.nw_ttl);
         let t = &mut self.flow.tunnel;

@@ -1,7 +1,7 @@
 //! `dpctl/*conntrack` and `dpctl/ct-*`: shows, counts, limits and removes tracked connections.
 
 use crate::dpctl_call::{Call, EINVAL, Failed, find, open};
-use conntrack::{Entry, TcpState, ZoneLimit};
+use conntrack::{ConnectionSnapshot, TcpState, ZoneLimit};
 use flow::text::next_key_value;
 use packet::ipproto;
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ pub(crate) fn after_datapath_name<'a>(switch: &Switch, args: &'a [String]) -> &'
     }
 }
 
-fn entries(switch: &Switch, backer: &Backer, zone: Option<u16>) -> Vec<Entry> {
+fn entries(switch: &Switch, backer: &Backer, zone: Option<u16>) -> Vec<ConnectionSnapshot> {
     backer.datapath.conntrack().dump(zone, switch.clock.now())
 }
 
@@ -97,7 +97,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    pub(crate) fn add(&mut self, entry: &Entry) {
+    pub(crate) fn add(&mut self, entry: &ConnectionSnapshot) {
         *self.protocols.entry(entry.original.proto()).or_default() += 1;
         entry.tcp_state().into_iter().for_each(|state| *self.states.entry(state).or_default() += 1);
     }

@@ -4,7 +4,7 @@
 use crate::answer::Answer;
 use crate::dpctl_call::{Call, EINVAL, Failed, open};
 use crate::dpctl_ct::{Counts, after_datapath_name, split_zone, stats_args};
-use conntrack::{Conntrack, Entry};
+use conntrack::{ConnectionSnapshot, Conntrack};
 use ctl::names;
 use openflow::text::parse_ct_flush;
 use std::sync::Arc;
@@ -90,7 +90,7 @@ pub(crate) fn flush(switch: &Switch, call: &mut Call, args: &[String]) -> Result
 fn visit(
     zone: Option<u16>,
     now: Millis,
-) -> impl FnMut(&Conntrack, u32, &mut dyn FnMut(Entry)) -> u32 + 'static {
+) -> impl FnMut(&Conntrack, u32, &mut dyn FnMut(ConnectionSnapshot)) -> u32 + 'static {
     move |table, next, each| table.dump_some((next, RECORDS_PER_CLOCK_READ), zone, now, each)
 }
 

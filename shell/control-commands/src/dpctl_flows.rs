@@ -194,7 +194,7 @@ pub(crate) fn put(switch: &Switch, call: &mut Call, args: &[String], modify: boo
             let why = match e {
                 PutError::Exists => "File exists",
                 PutError::NotFound => NOT_FOUND,
-                PutError::NoRoom => "File too large",
+                PutError::LimitReached => "File too large",
             };
             Err(call.error("updating flow table", Some(why)))
         }

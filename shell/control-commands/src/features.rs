@@ -84,7 +84,7 @@ fn set(switch: &mut Switch, args: &[String]) -> Result<String, String> {
     }
     settings.set_capabilities(capabilities);
     backer.datapath.flow_flush(now);
-    backer.changed();
+    backer.mark_all_changed();
     Ok(String::new())
 }
 

@@ -14,7 +14,7 @@ use units::{CoreId, Millis};
 use unixctl::Format;
 
 /// Default time over which the usage of queues is measured, in seconds.
-const SECONDS: u64 = 60;
+const DEFAULT_SECONDS: u64 = 60;
 /// Length of a measurement interval in seconds; a measurement covers complete intervals.
 const INTERVAL: u64 = 5;
 
@@ -83,7 +83,7 @@ pub(crate) fn execute(
 
 /// Parses the datapath and the options of a command. `rxqs`: option `-secs` is allowed.
 fn arguments<'a>(switch: &'a Switch, args: &[String], rxqs: bool) -> Result<Arguments<'a>, String> {
-    let (mut backer, mut core, mut seconds) = (None, None, SECONDS);
+    let (mut backer, mut core, mut seconds) = (None, None, DEFAULT_SECONDS);
     let mut rest = args;
     loop {
         rest = match rest {
@@ -92,7 +92,7 @@ fn arguments<'a>(switch: &'a Switch, args: &[String], rxqs: bool) -> Result<Argu
                 rest
             }
             [option, value, rest @ ..] if rxqs && option == "-secs" => {
-                seconds = value.parse().unwrap_or(SECONDS);
+                seconds = value.parse().unwrap_or(DEFAULT_SECONDS);
                 rest
             }
             [name, rest @ ..] => {
@@ -278,7 +278,7 @@ struct Thread {
 
 fn rxq_show(switch: &Switch, arguments: &Arguments<'_>) -> String {
     let seconds = match arguments.seconds {
-        s if s == 0 || s > SECONDS => SECONDS,
+        s if s == 0 || s > DEFAULT_SECONDS => DEFAULT_SECONDS,
         s => s.next_multiple_of(INTERVAL),
     };
     let intervals = intervals_of(seconds);

@@ -99,7 +99,7 @@ fn plan_text(backer: &Backer) -> String {
     }
     moves.iter().for_each(|m| text += &move_text(m));
     let given = workers.preview_reassignment();
-    let name = workers.polling().algorithm.name();
+    let name = workers.pmd_settings().algorithm.name();
     text += &format!("  dpif-netdev/pmd-rxq-rebalance ({name}) would move {}\n", given.len());
     given.iter().for_each(|m| text += &move_text(m));
     text

@@ -1,7 +1,7 @@
 //! `rxpool/show`: the pools of receive buffers, and how many buffers each queue holds. Sluice's own command.
 
 use netdev::rx_buffers::QueueUse;
-use netdev::shared_rx::{Shape, Usage};
+use netdev::shared_rx::{SharedRxConfig, Usage};
 use openflow_service::Backing;
 use ovsdb::Json;
 use serde_json::json;
@@ -37,7 +37,7 @@ pub(crate) fn show(switch: &Switch, format: Format) -> Reply {
 /// The rx queues that the ports of a datapath share.
 struct SharedQueues {
     name: String,
-    shape: Shape,
+    config: SharedRxConfig,
     ports: Vec<String>,
     queues: Vec<Usage>,
 }
@@ -50,7 +50,7 @@ fn shared(switch: &Switch) -> Vec<SharedQueues> {
         ports.sort_unstable();
         SharedQueues {
             name: format!("basic.{}", backer.datapath_type),
-            shape: backer.shared_rx.shape(),
+            config: backer.shared_rx.config(),
             ports,
             queues: backer.shared_rx.usage(),
         }
@@ -60,8 +60,8 @@ fn shared(switch: &Switch) -> Vec<SharedQueues> {
 
 impl SharedQueues {
     fn text(&self) -> String {
-        let SharedQueues { name, shape, ports, queues } = self;
-        let (n, hash) = (queues.len(), shape.hash());
+        let SharedQueues { name, config, ports, queues } = self;
+        let (n, hash) = (queues.len(), config.hash());
         let mut out = format!("pool {name}: {n} queues by {hash}, {} ports\n", ports.len());
         out += "  queue      packets       lost waiting\n";
         for (i, Usage { packets, lost, waiting }) in queues.iter().enumerate() {
@@ -73,7 +73,7 @@ impl SharedQueues {
     fn object(&self) -> Json {
         let queue = |u: &Usage| json!({"packets": u.packets, "lost": u.lost, "waiting": u.waiting});
         let queues: Vec<Json> = self.queues.iter().map(queue).collect();
-        json!({ "hash": self.shape.hash(), "ports": self.ports, "queues": queues })
+        json!({ "hash": self.config.hash(), "ports": self.ports, "queues": queues })
     }
 }
 

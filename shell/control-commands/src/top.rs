@@ -3,7 +3,7 @@
 
 use crate::last_drop::port_of;
 use crate::names::DatapathNames;
-use conntrack::Entry;
+use conntrack::ConnectionSnapshot;
 use datapath::last_drop::DropPort;
 use dpif::text::{DpPortNames, actions_text, key_text};
 use ovsdb::Json;
@@ -107,7 +107,7 @@ fn connections(switch: &Switch, backer: &Backer) -> Json {
 }
 
 /// The protocol of a connection, for TCP with the state.
-fn kind(entry: &Entry) -> String {
+fn kind(entry: &ConnectionSnapshot) -> String {
     match (entry.original.proto(), entry.tcp_state()) {
         (_, Some(state)) => format!("tcp {}", state.name()),
         (ipproto::UDP, _) => "udp".to_owned(),

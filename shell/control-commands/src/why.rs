@@ -10,7 +10,7 @@ use crate::names::DatapathNames;
 use crate::trace::publish_all;
 use crate::trace_run::run;
 use bridge::vlan::{VlanConfig, VlanMode, VlanTags};
-use conntrack::Entry;
+use conntrack::ConnectionSnapshot;
 use datapath::last_drop::DropPort;
 use dpif::text::DpPortNames;
 use dpif::{DpAction, DropReason};
@@ -105,7 +105,7 @@ fn removed(switch: &Switch) -> Json {
         })
     };
     let bridges = switch.bridges.values();
-    json!({ "removed": bridges.flat_map(|b| b.common.removed.iter().map(|port| one(&b.name, port))).collect::<Vec<_>>() })
+    json!({ "removed": bridges.flat_map(|b| b.all_ports.removed.iter().map(|port| one(&b.name, port))).collect::<Vec<_>>() })
 }
 
 fn bytes_of(hex: &str) -> Option<Vec<u8>> {
@@ -257,13 +257,13 @@ fn connections(switch: &Switch, backer: &Backer, key: &Flow) -> (Json, u8) {
         let same_ports = matches!(key.nw_proto, ipproto::ICMP | ipproto::ICMPV6) || tuple.ports() == ports;
         tuple.proto() == key.nw_proto && (tuple.src(), tuple.dst()) == (src, dst) && same_ports
     };
-    let side = |e: &Entry| match (is(&e.original), is(&e.reply)) {
+    let side = |e: &ConnectionSnapshot| match (is(&e.original), is(&e.reply)) {
         (true, _) => Some(ct_state::TRACKED | ct_state::ESTABLISHED),
         (false, true) => Some(ct_state::TRACKED | ct_state::ESTABLISHED | ct_state::REPLY_DIR),
         (false, false) => None,
     };
     let all = table.dump(None, switch.clock.now());
-    let found: Vec<(&Entry, u8)> = all.iter().filter_map(|e| Some((e, side(e)?))).collect();
+    let found: Vec<(&ConnectionSnapshot, u8)> = all.iter().filter_map(|e| Some((e, side(e)?))).collect();
     let state = found.first().map_or(fresh, |(_, state)| *state);
     (found.iter().map(|(e, _)| Json::from(e.text(false, false))).collect(), state)
 }

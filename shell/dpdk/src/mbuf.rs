@@ -24,7 +24,7 @@ use std::vec::Drain;
 pub(crate) type Mbuf = NonNull<sys::rte_mbuf>;
 
 /// The source of frames whose buffers are mbufs.
-pub(crate) static SOURCE: Source = Source { name: "dpdk", free, another };
+pub(crate) static SOURCE: Source = Source { name: "dpdk", free, allocate_another };
 
 /// Maximum number of segments of a packet that is sent.
 const SEGMENTS_MAX: usize = 64;
@@ -50,8 +50,8 @@ unsafe fn free(handles: &[Handle]) {
 ///
 /// # Safety
 ///
-/// As for [`Source::another`].
-unsafe fn another(handle: Handle) -> Option<Memory> {
+/// As for [`Source::allocate_another`].
+unsafe fn allocate_another(handle: Handle) -> Option<Memory> {
     let like: Mbuf = handle.0.cast();
     // SAFETY: the caller owns the packet, so its pool is alive. The new packet is exclusive, and this function owns it.
     unsafe {
@@ -138,7 +138,7 @@ unsafe fn frame_of(mbuf: Mbuf) -> Frame {
     unsafe {
         let m = mbuf.as_ptr();
         let (start, len) = (usize::from((*m).data_off), usize::from((*m).data_len));
-        Frame::within(Buffer::of(&SOURCE, memory_of(mbuf)), start, len)
+        Frame::in_buffer_truncated(Buffer::of(&SOURCE, memory_of(mbuf)), start, len)
     }
 }
 

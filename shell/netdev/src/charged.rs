@@ -66,7 +66,7 @@ impl RxQueue for ChargedRx {
         let received = out.len() - before;
         shared.release(*slot, acquired - received as u32);
         let charged: Vec<Frame> =
-            out.drain(before..).map(|frame| frame.charged(self.account.clone())).collect();
+            out.drain(before..).map(|frame| frame.charged_to(self.account.clone())).collect();
         out.extend(charged);
         result
     }

@@ -31,7 +31,7 @@ const BURSTS: usize = 4;
 
 /// The number of shared queues, and how packets are distributed over them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct SharedRxConfig {
     /// Number of queues.
     pub queues: u16,
     /// Whether the device selects the queue; otherwise the flow does.
@@ -40,16 +40,16 @@ pub struct Shape {
     pub pmd: bool,
 }
 
-impl Default for Shape {
-    fn default() -> Shape {
-        Shape::read(&BTreeMap::new())
+impl Default for SharedRxConfig {
+    fn default() -> SharedRxConfig {
+        SharedRxConfig::read(&BTreeMap::new())
     }
 }
 
-impl Shape {
+impl SharedRxConfig {
     /// Reads `other_config` of `Open_vSwitch`.
-    pub fn read(root: &BTreeMap<String, String>) -> Shape {
-        Shape {
+    pub fn read(root: &BTreeMap<String, String>) -> SharedRxConfig {
+        SharedRxConfig {
             queues: RX_POOL_BASIC_QUEUES.number(root) as u16,
             by_port: RX_POOL_BASIC_HASH.word(root) == "port",
             pmd: RX_POOL_BASIC_PMD.flag_of(root),
@@ -86,40 +86,40 @@ struct Counters {
 /// The shared queues of a datapath.
 #[derive(Default)]
 pub struct SharedRx {
-    shape: Shape,
+    config: SharedRxConfig,
     members: BTreeMap<PortNo, Arc<Member>>,
     port_numbers: Arc<Snapshot<PortNumbers>>,
     /// The sockets, each with the counters of its queue.
     queues: Vec<(Arc<OwnedFd>, Arc<Counters>)>,
     /// Whether members joined or left since the filter was set.
-    changed: bool,
-    /// Whether the shape changed since the sockets were opened.
-    reshaped: bool,
+    members_changed: bool,
+    /// Whether the configuration changed since the sockets were opened.
+    config_changed: bool,
     /// Why the sockets could not be opened.
     fault: Option<String>,
 }
 
 impl SharedRx {
-    /// Sets the shape. It takes effect in `follow`.
-    pub fn configure(&mut self, shape: Shape) {
-        self.reshaped |= shape != self.shape;
-        self.shape = shape;
+    /// Sets the configuration. It takes effect in `apply_changes`.
+    pub fn configure(&mut self, config: SharedRxConfig) {
+        self.config_changed |= config != self.config;
+        self.config = config;
     }
 
-    /// The shape.
-    pub fn shape(&self) -> Shape {
-        self.shape
+    /// The configuration.
+    pub fn config(&self) -> SharedRxConfig {
+        self.config
     }
 
-    /// Adds a member port. It receives by the shared queues after the next `follow`.
+    /// Adds a member port. It receives by the shared queues after the next `apply_changes`.
     pub fn join(&mut self, port: PortNo, member: Arc<Member>) {
         self.members.insert(port, member);
-        self.changed = true;
+        self.members_changed = true;
     }
 
     /// Removes a member port.
     pub fn leave(&mut self, port: PortNo) {
-        self.changed |= self.members.remove(&port).is_some();
+        self.members_changed |= self.members.remove(&port).is_some();
     }
 
     /// Why the sockets could not be opened; `None`: they are open.
@@ -145,28 +145,28 @@ impl SharedRx {
         self.queues.iter().map(of).collect()
     }
 
-    /// Applies changes of members and shape. Returns the new queues if they were replaced: then the caller must drop the earlier ones. If
+    /// Applies changes of members and configuration. Returns the new queues if they were replaced: then the caller must drop the earlier ones. If
     /// the sockets cannot be opened, there are no queues, and the error is stored in each member.
-    pub fn follow(&mut self) -> Option<Vec<RxHandle>> {
-        if !self.changed && !self.reshaped {
+    pub fn apply_changes(&mut self) -> Option<Vec<RxHandle>> {
+        if !self.members_changed && !self.config_changed {
             return None;
         }
-        self.changed = false;
+        self.members_changed = false;
         // An interface index identifies one member: the kernel gives a new device an index that is not in use.
         let index =
             |(port, member): (&PortNo, &Arc<Member>)| Some((member.ifindex(), NonZeroU32::new(port.0)?));
         let port_numbers: PortNumbers = self.members.iter().filter_map(index).collect();
         let mut filter = shared_filter::accept(&port_numbers.keys().copied().collect::<Vec<u32>>());
         self.port_numbers.store(Arc::new(port_numbers));
-        let wanted = if self.members.is_empty() { 0 } else { usize::from(self.shape.queues) };
-        let reshaped = std::mem::take(&mut self.reshaped);
-        let keep = self.queues.len() == wanted && !reshaped;
+        let wanted = if self.members.is_empty() { 0 } else { usize::from(self.config.queues) };
+        let config_changed = std::mem::take(&mut self.config_changed);
+        let keep = self.queues.len() == wanted && !config_changed;
         let done = match keep {
             true => self.queues.iter().try_for_each(|(fd, _)| packet_socket::set_filter(fd, &mut filter)),
             false => self.open(wanted, &mut filter),
         };
         let fault = done.err().map(|e| {
-            let (n, hash) = (self.shape.queues, self.shape.hash());
+            let (n, hash) = (self.config.queues, self.config.hash());
             format!("rx-pool=basic: {n} shared queues by {hash} for {} ports failed: {e}", self.members.len())
         });
         for member in self.members.values() {
@@ -175,7 +175,7 @@ impl SharedRx {
         let failed = fault.is_some();
         self.fault = fault;
         if failed {
-            // The next change of members or shape tries to open the sockets again.
+            // The next change of members or configuration tries to open the sockets again.
             self.queues.clear();
         }
         (failed || !keep).then(|| self.handles())
@@ -192,7 +192,7 @@ impl SharedRx {
             packet_socket::bind_all(socket)?;
         }
         if n > 1 {
-            let mut select = self.shape.by_port.then(shared_filter::by_interface);
+            let mut select = self.config.by_port.then(shared_filter::by_interface);
             packet_socket::join_fanout_group(&sockets, select.as_deref_mut())?;
         }
         sockets.iter().try_for_each(|socket| packet_socket::set_filter(socket, filter))?;

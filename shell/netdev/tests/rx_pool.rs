@@ -6,7 +6,7 @@ use common::{can_make_devices, frame_of, soon, unique, veth};
 use netdev::device::{Netdev, RxHandle};
 use netdev::open::{DummyLevel, Netdevs};
 use netdev::rx_buffers::{QueueUse, RxBuffers};
-use netdev::shared_rx::{Shape, SharedRx};
+use netdev::shared_rx::{SharedRx, SharedRxConfig};
 use packet::frame::{Frame, FramePool};
 use packet::queue::{RxQueue, TxQueue};
 use rxpool::{Alpha, Mode};
@@ -240,9 +240,9 @@ fn pools_have_slots_and_modes_have_limits() {
 }
 
 /// A datapath's shared queues, with the devices as ports 1, 2 and so on.
-fn shared_by(devices: &mut [Box<dyn Netdev>], shape: Shape) -> SharedRx {
+fn shared_by(devices: &mut [Box<dyn Netdev>], config: SharedRxConfig) -> SharedRx {
     let mut shared = SharedRx::default();
-    shared.configure(shape);
+    shared.configure(config);
     for (i, device) in devices.iter_mut().enumerate() {
         assert!(device.take_rx_queues().is_empty() && device.rx_buffers().is_empty());
         shared.join(PortNo(i as u32 + 1), device.shared_member().unwrap());
@@ -301,10 +301,10 @@ fn kernel_devices_share_queues() {
     let (a, mut c) = (system(&a, &RxBuffers::default()), system(&c, &RxBuffers::default()));
     let mut pool = FramePool::new(0);
     for (queues, by_port) in [(1, false), (4, false), (4, true)] {
-        let mut shared = shared_by(&mut members, Shape { queues, by_port, pmd: false });
-        let mut handles = shared.follow().unwrap();
+        let mut shared = shared_by(&mut members, SharedRxConfig { queues, by_port, pmd: false });
+        let mut handles = shared.apply_changes().unwrap();
         assert_eq!(
-            (handles.len(), shared.follow().is_none(), shared.fault()),
+            (handles.len(), shared.apply_changes().is_none(), shared.fault()),
             (usize::from(queues), true, None)
         );
         for (tx, n) in [(&a, 64), (&c, 32)] {
@@ -319,7 +319,7 @@ fn kernel_devices_share_queues() {
         assert!(usage.iter().map(|u| u.packets).sum::<u64>() >= 96 && usage.iter().all(|u| u.waiting == 0));
         // The first device leaves; the filter changes, and the queues stay.
         shared.leave(PortNo(1));
-        assert!(shared.follow().is_none());
+        assert!(shared.apply_changes().is_none());
         for (tx, n) in [(&a, 5), (&c, 10)] {
             assert_eq!(u32::from(n), tx.tx_queue().tx(&mut flows(&mut pool, n)).sent);
         }
@@ -328,7 +328,7 @@ fn kernel_devices_share_queues() {
             [(2, 10)]
         );
         shared.leave(PortNo(2));
-        assert_eq!(shared.follow().map(|queues| queues.len()), Some(0));
+        assert_eq!(shared.apply_changes().map(|queues| queues.len()), Some(0));
     }
     let [b, mut d] = members;
     let mut rx_c = queue(&mut *c);

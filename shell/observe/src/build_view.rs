@@ -221,7 +221,7 @@ fn port_view(port: &BridgePort, bridge: &Arc<str>, datapath: usize, counters: Co
         mtu: facts.map(|f| f.mtu),
         speed_mbps: facts.and_then(|f| f.modes.speed_mbps),
         bfd: port.bfd.as_ref().map(|bfd| (text("state") == Some("up"), bfd.forwarding, flaps())),
-        lacp: port.lacp.as_ref().map(|lacp| lacp.has_partner_info),
+        has_lacp_partner_info: port.lacp.as_ref().map(|lacp| lacp.has_partner_info),
         counters,
         disabled_rxqs,
     }

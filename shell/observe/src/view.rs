@@ -136,7 +136,7 @@ pub struct PortView {
     /// BFD session: up, forwarding, number of state changes.
     pub bfd: Option<(bool, bool, u64)>,
     /// Whether there is information from the LACP partner, current or expired.
-    pub lacp: Option<bool>,
+    pub has_lacp_partner_info: Option<bool>,
     /// Counters.
     pub counters: Counters,
     /// Rx queues that are not in use.

@@ -1,8 +1,8 @@
 //! Commands of the main loop to the sockets, and events that the sockets report to the main loop.
 
 use crate::batch::Batch;
+use crate::conn_settings::ConnKind;
 use crate::packet_limit::PacketKind;
-use crate::target::ConnKind;
 use crate::waiting_bytes::WaitingBytes;
 use openflow::{Body, Dialect, Message, Version};
 use std::fmt;

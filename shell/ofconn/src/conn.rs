@@ -2,9 +2,9 @@
 
 use crate::batch::{Batch, BatchBuilder};
 use crate::command::{Command, OpenedConn, Parts};
+use crate::conn_settings::{ConnKind, ConnSettings};
 use crate::packet_limit::{OVERFLOW, PacketKind, PacketLimit};
 use crate::protocol::ProtocolState;
-use crate::target::{ConnKind, ControllerTarget};
 use crate::trace::VCONN;
 use crate::unsent::{self, UnsentAges};
 use crate::waiting_bytes::{OUTPUT_MAX, WaitingBytes};
@@ -42,7 +42,7 @@ const READ_SIZE: usize = 64 << 10;
 pub(crate) struct Conn {
     pub(crate) kind: ConnKind,
     /// Settings of the connection; the target is empty for tools on the management socket.
-    pub(crate) settings: ControllerTarget,
+    pub(crate) settings: ConnSettings,
     pub(crate) reconnect: Reconnect,
     /// `None` while the socket is not connected.
     protocol: Option<ProtocolState>,
@@ -77,7 +77,7 @@ impl Conn {
         bridge: &str,
         kind: ConnKind,
         stream: Stream,
-        settings: ControllerTarget,
+        settings: ConnSettings,
         (versions, debug_actions): (VersionSet, bool),
         now: Millis,
     ) -> Conn {
@@ -108,7 +108,7 @@ impl Conn {
     /// A connection that the switch opens. Its name in logs is `<bridge><-><target>`.
     pub(crate) fn active(
         bridge: &str,
-        settings: ControllerTarget,
+        settings: ConnSettings,
         target: Target,
         (versions, debug_actions): (VersionSet, bool),
         now: Millis,
@@ -136,7 +136,7 @@ impl Conn {
     }
 
     /// Applies settings of the same target; the connection stays open.
-    pub(crate) fn configure(&mut self, settings: ControllerTarget) {
+    pub(crate) fn configure(&mut self, settings: ConnSettings) {
         self.reconnect.set_max_backoff(settings.max_backoff.0);
         self.reconnect.set_probe_interval(settings.inactivity_probe.map_or(0, |p| p.0));
         self.packet_limit.configure(&settings);
@@ -247,7 +247,7 @@ impl Conn {
     fn log_refusal(&self, reply: &Message) {
         if let Body::Error(ErrorBody { error: Some(error), data, .. }) = &reply.body {
             let name = self.reconnect.name();
-            let request = openflow::text::request_name(data);
+            let request = openflow::text::message_type_name(data);
             let request = request.as_deref().unwrap_or("invalid");
             runtime::log_rl!(
                 CONNMGR,

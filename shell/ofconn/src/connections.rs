@@ -8,10 +8,10 @@
 
 use crate::batch::Incoming;
 use crate::command::{ConnId, Event};
+use crate::conn_settings::{ConnectionsConfig, is_passive};
 use crate::request::Content;
 use crate::session::{BUNDLE_IDLE, Session};
 use crate::socket_server::SocketServer;
-use crate::target::{ConnectionsConfig, is_passive};
 use crate::thread::SocketThread;
 use crate::waiting_bytes::OUTPUT_MAX;
 use openflow::{Version, Xid};
@@ -326,6 +326,6 @@ impl Connections {
 
     /// Whether a controller is connected. Without a controller, the bridge may have to forward on its own (`fail_mode`).
     pub fn any_connected(&self) -> bool {
-        self.sessions.values().any(|s| !s.service && !s.queues.has_ended)
+        self.sessions.values().any(|s| !s.is_tool && !s.queues.has_ended)
     }
 }

@@ -10,7 +10,7 @@
 //! | `thread.rs` | the thread that serves the sockets of all bridges |
 //! | `sockets.rs`, `listener.rs`, `conn.rs` | on that thread: the sockets of a bridge; one connection with its socket |
 //! | `protocol.rs` | protocol state of one connection, without its socket: framing, hello, version negotiation, echo |
-//! | `packet_limit.rs`, `unsent.rs`, `trace.rs`, `target.rs` | limit on packet-ins, limit on unread output, log, settings |
+//! | `packet_limit.rs`, `unsent.rs`, `trace.rs`, `conn_settings.rs` | limit on packet-ins, limit on unread output, log, settings |
 //!
 //! This crate does not use flow tables: the caller executes requests and puts replies into the session of the request. The thread
 //! reads, decodes, checks and converts flow mods, answers echo requests, encodes and writes, so a busy main loop delays none of these.
@@ -20,6 +20,7 @@ mod asynchronous;
 mod batch;
 mod command;
 mod conn;
+mod conn_settings;
 mod connections;
 mod listener;
 mod packet_in;
@@ -31,7 +32,6 @@ mod session;
 mod socket_server;
 mod sockets;
 mod status;
-mod target;
 mod thread;
 mod trace;
 mod unsent;
@@ -42,11 +42,11 @@ mod tests;
 
 pub use asynchronous::{AsyncKind, AsyncMasks};
 pub use command::{ConnId, Parts};
+pub use conn_settings::{ConnKind, ConnSettings, ConnectionsConfig};
 pub use connections::{Connections, Request};
 pub use packet_in::PacketInEvent;
 pub use protocol::error_body;
 pub use request::{BundledMessage, BundledRequest, Content};
 pub use session::{OpenBundle, Session};
 pub use status::ControllerStatus;
-pub use target::{ConnKind, ConnectionsConfig, ControllerTarget};
 pub use thread::SocketThread;

@@ -1,6 +1,6 @@
 //! Passive sockets of a bridge: management, snooping, and controllers that connect to the switch.
 
-use crate::target::ControllerTarget;
+use crate::conn_settings::ConnSettings;
 use openflow::VersionSet;
 use runtime::poll_loop::Interest;
 use runtime::{Module, RateLimit, WaitSet};
@@ -17,11 +17,11 @@ const ACCEPT_MAX: usize = 16;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Purpose {
     /// Tools (`<bridge>.mgmt`).
-    Service,
+    Management,
     /// Tools that watch the connection to a controller (`<bridge>.snoop`).
     Snoop,
     /// Controllers.
-    Controller(ControllerTarget),
+    Controller(ConnSettings),
 }
 
 /// One passive socket.

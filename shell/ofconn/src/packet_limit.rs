@@ -5,7 +5,7 @@
 //! for which there is no token waits in a queue of its in port. The ports are served in turn, so that a port that floods the
 //! controller does not delay others. If as many packet-ins wait as the burst allows, the oldest one of the longest queue is dropped.
 
-use crate::target::ControllerTarget;
+use crate::conn_settings::ConnSettings;
 use openflow::packet_io::PacketInReason;
 use openflow::{Body, Dialect, Message};
 use runtime::coverage::Counter;
@@ -71,7 +71,7 @@ pub(crate) struct PacketLimit {
 
 impl PacketLimit {
     /// Applies the limits of the configuration.
-    pub(crate) fn configure(&mut self, settings: &ControllerTarget) {
+    pub(crate) fn configure(&mut self, settings: &ConnSettings) {
         let Some(rate) = settings.rate_limit.filter(|rate| *rate > 0) else {
             self.schedulers = None;
             return;

@@ -3,9 +3,9 @@
 use crate::asynchronous::{AsyncKind, AsyncMasks};
 use crate::batch::{Batch, Incoming};
 use crate::command::{Command, OpenedConn, Parts};
+use crate::conn_settings::ConnKind;
 use crate::packet_limit::{OVERFLOW, PacketKind};
 use crate::protocol::error_message;
-use crate::target::ConnKind;
 use crate::trace::FlowModCounts;
 use crate::waiting_bytes::WaitingBytes;
 use openflow::flow_mod::FlowCommand;
@@ -46,7 +46,7 @@ pub struct OpenBundle {
 #[derive(Debug)]
 pub struct Session {
     /// Whether the peer is a client of the management socket; otherwise it is a controller of the configuration.
-    pub service: bool,
+    pub is_tool: bool,
     /// The role of the peer.
     pub role: Role,
     /// The asynchronous messages that the peer has subscribed to.
@@ -96,14 +96,14 @@ pub(crate) struct Queues {
 
 impl Session {
     pub(crate) fn new(opened: OpenedConn, debug_actions: bool) -> Session {
-        let service = opened.kind == ConnKind::Tool;
-        let miss_send_len = if service { 0 } else { MISS_SEND_LEN_DEFAULT };
+        let is_tool = opened.kind == ConnKind::Tool;
+        let miss_send_len = if is_tool { 0 } else { MISS_SEND_LEN_DEFAULT };
         let masks = match opened.asynchronous {
             true => AsyncMasks::default_for(opened.version),
             false => AsyncMasks::NONE,
         };
         Session {
-            service,
+            is_tool,
             role: Role::Equal,
             masks,
             packet_in_format: PacketInFormat::Standard,
@@ -193,7 +193,7 @@ impl Session {
     ///
     /// A client of the management socket gets none until it sets `miss_send_len`, so that tools which only query get only replies.
     pub fn wants(&self, kind: AsyncKind, reason: u8) -> bool {
-        (!self.service || self.config.miss_send_len != 0) && self.masks.wants(self.role, kind, reason)
+        (!self.is_tool || self.config.miss_send_len != 0) && self.masks.wants(self.role, kind, reason)
     }
 
     /// Discards bundles that have not been used for `idle`, and sends an error for each.

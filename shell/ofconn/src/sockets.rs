@@ -8,8 +8,8 @@
 use crate::batch::Batch;
 use crate::command::{Command, ConnId, Event};
 use crate::conn::{Conn, parse};
+use crate::conn_settings::{ConnKind, ConnSettings, ConnectionsConfig};
 use crate::listener::{PassiveSocket, Purpose};
-use crate::target::{ConnKind, ConnectionsConfig, ControllerTarget};
 use ofproto::Preparer;
 use openflow::VersionSet;
 use openflow::session::Role;
@@ -75,9 +75,9 @@ impl Sockets {
         let mut errors = Vec::new();
         self.remove_unwanted(&config.controllers);
         let socket = |suffix: &str| format!("punix:{}.{suffix}", self.bridge);
-        let (service, snoop) = (socket("mgmt"), socket("snoop"));
+        let (management, snoop) = (socket("mgmt"), socket("snoop"));
         let versions = config.versions;
-        self.listen(Purpose::Service, &service, versions, config, &mut errors);
+        self.listen(Purpose::Management, &management, versions, config, &mut errors);
         self.listen(Purpose::Snoop, &snoop, VersionSet::ALL, config, &mut errors);
         for controller in &config.controllers {
             self.configure_controller(controller, config, now, &mut errors);
@@ -86,7 +86,7 @@ impl Sockets {
         errors
     }
 
-    fn remove_unwanted(&mut self, wanted: &[ControllerTarget]) {
+    fn remove_unwanted(&mut self, wanted: &[ConnSettings]) {
         let is_wanted = |target: &str| wanted.iter().any(|c| c.target == target);
         let gone: Vec<String> = self.controller_targets().into_iter().filter(|t| !is_wanted(t)).collect();
         for target in gone {
@@ -107,7 +107,7 @@ impl Sockets {
     /// Creates or updates the connection or the passive socket of a controller.
     fn configure_controller(
         &mut self,
-        controller: &ControllerTarget,
+        controller: &ConnSettings,
         config: &ConnectionsConfig,
         now: Millis,
         errors: &mut Vec<String>,
@@ -260,7 +260,7 @@ impl Sockets {
         for passive in &self.passive {
             for stream in passive.accept() {
                 let (kind, settings) = match &passive.purpose {
-                    Purpose::Service => (ConnKind::Tool, ControllerTarget::of_tool(self.queue_size)),
+                    Purpose::Management => (ConnKind::Tool, ConnSettings::of_tool(self.queue_size)),
                     Purpose::Controller(c) => (ConnKind::Controller, c.clone()),
                     Purpose::Snoop => {
                         snoopers.push(stream);

@@ -1,10 +1,10 @@
 //! State of controllers for the database.
 
 use crate::command::ConnId;
+use crate::conn_settings::is_passive;
 use crate::connections::Connections;
 use crate::packet_limit::PacketKind;
 use crate::sockets::Sockets;
-use crate::target::is_passive;
 use openflow::session::Role;
 use std::collections::BTreeMap;
 use units::Millis;

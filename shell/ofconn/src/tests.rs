@@ -1,6 +1,6 @@
 //! Tests of complete connections over real sockets.
 
-use crate::{Connections, ConnectionsConfig, Content, ControllerTarget, Parts, Request, SocketThread};
+use crate::{ConnSettings, Connections, ConnectionsConfig, Content, Parts, Request, SocketThread};
 use openflow::flow_mod::{Duration, FlowRemoved, RemovedReason};
 use openflow::message::Hello;
 use openflow::packet_io::PacketIn;
@@ -37,7 +37,7 @@ impl TestBridge {
     }
 
     fn configure(&mut self, controllers: &[&str]) -> Vec<String> {
-        let target = |t: &&str| ControllerTarget {
+        let settings = |t: &&str| ConnSettings {
             target: (*t).to_owned(),
             max_backoff: Millis(1000),
             inactivity_probe: Some(Millis(5000)),
@@ -49,7 +49,7 @@ impl TestBridge {
         let config = ConnectionsConfig {
             rundir: self.dir.clone(),
             versions: VersionSet::ALL,
-            controllers: controllers.iter().map(target).collect(),
+            controllers: controllers.iter().map(settings).collect(),
             queue_size: 100,
             debug_actions: false,
         };

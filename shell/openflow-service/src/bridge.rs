@@ -54,7 +54,7 @@ pub struct Bridge {
     /// Whether controllers are connected, and the state that depends on it.
     pub controllers: ControllerState,
     /// State that depends on all ports.
-    pub common: Common,
+    pub all_ports: AllPortsState,
     /// The mirrors of the bridge.
     pub mirrors: Vec<BridgeMirror>,
     /// Whether the bridge was configured at least once.
@@ -66,7 +66,7 @@ pub struct Bridge {
 
 /// State that depends on all ports of a bridge.
 #[derive(Default)]
-pub struct Common {
+pub struct AllPortsState {
     /// Candidates for the bridge's address, by row of table Port.
     pub addresses: SortedValues<String, Mac>,
     /// The bridge's address if no port provides one, derived from the UUID of the row with which the bridge was created.
@@ -128,7 +128,7 @@ impl Bridge {
             frags: FragMode::Normal,
             failed: BTreeMap::new(),
             controllers: ControllerState::default(),
-            common: Common { default_mac: address_of_row(config.uuid), ..Common::default() },
+            all_ports: AllPortsState { default_mac: address_of_row(config.uuid), ..AllPortsState::default() },
             mirrors: Vec::new(),
             configured: false,
             unfinished: Unfinished::default(),

@@ -52,7 +52,7 @@ impl Service<'_> {
     pub(crate) fn set_async(&mut self, config: &AsyncConfig) -> RequestResult {
         let session = self.session()?;
         session.masks.apply(config, session.version());
-        if session.service && session.config.miss_send_len == 0 {
+        if session.is_tool && session.config.miss_send_len == 0 {
             session.config.miss_send_len = MISS_SEND_LEN;
         }
         Ok(None)

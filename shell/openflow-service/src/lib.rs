@@ -65,7 +65,7 @@ mod tlv;
 mod unfinished;
 
 pub use announce::announce;
-pub use bridge::{Bridge, Common, Failed, Names};
+pub use bridge::{AllPortsState, Bridge, Failed, Names};
 pub use bridge_mirror::BridgeMirror;
 pub use controller_state::ControllerState;
 pub use features::{current_mbps, port_message};

@@ -9,19 +9,19 @@ use flow::tlv::{FIELDS, SPACE};
 use ofconn::OpenBundle;
 use ofproto::tlv::uses_fields;
 use openflow::session::{TlvMap, TlvTableMod, TlvTableReply};
-use openflow::tlv::lay_out_match;
+use openflow::tlv::adjust_match;
 use openflow::{Body, Message, OfError};
 
 impl Service<'_> {
     pub(crate) fn change_tlv_table(&mut self, change: &TlvTableMod) -> RequestResult {
-        let waiting = self.fields_in_bundles();
-        self.bridge.ofproto.change_tlv(change, waiting)?;
+        let fields_in_open_bundles = self.fields_in_open_bundles();
+        self.bridge.ofproto.change_tlv(change, fields_in_open_bundles)?;
         self.host.changed();
         Ok(None)
     }
 
     /// Bit mask of the fields that flow mods in open bundles of all connections use. These flow mods depend on the current mapping.
-    fn fields_in_bundles(&mut self) -> u64 {
+    fn fields_in_open_bundles(&mut self) -> u64 {
         let bundles = self.bridge.conns.sessions().flat_map(|(_, session)| session.bundles.values());
         let fields = |bundle: &OpenBundle| bundle.messages.downcast_ref().map_or(0, BundleMessages::fields);
         bundles.map(fields).fold(0, |all, fields| all | fields)
@@ -50,14 +50,14 @@ impl Service<'_> {
                 Some(Body::FlowMod(Box::new(ofproto.with_tlv_layout(fm)?)))
             }
             Body::FlowStatsRequest(r) if uses_fields(&r.matching, &[]) => {
-                let matching = lay_out_match(&r.matching, table)?;
+                let matching = adjust_match(&r.matching, table)?;
                 Some(Body::FlowStatsRequest(Box::new(openflow::stats::FlowStatsRequest {
                     matching,
                     ..*r.clone()
                 })))
             }
             Body::AggregateRequest(r) if uses_fields(&r.matching, &[]) => {
-                let matching = lay_out_match(&r.matching, table)?;
+                let matching = adjust_match(&r.matching, table)?;
                 Some(Body::AggregateRequest(Box::new(openflow::stats::FlowStatsRequest {
                     matching,
                     ..*r.clone()
@@ -66,7 +66,7 @@ impl Service<'_> {
             Body::FlowMonitorRequest(all) if all.iter().any(|r| uses_fields(&r.matching, &[])) => {
                 let mut all = all.clone();
                 for r in &mut all {
-                    r.matching = lay_out_match(&r.matching, table)?;
+                    r.matching = adjust_match(&r.matching, table)?;
                 }
                 Some(Body::FlowMonitorRequest(all))
             }

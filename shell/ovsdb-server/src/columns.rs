@@ -230,7 +230,7 @@ impl Server {
             put("last_error", link.last_error().map(str::to_owned));
         }
         if let Some((id, _)) = sessions.first() {
-            let [held, waiting, lost] = self.core.locks.of(**id).map(|names| names.join(" "));
+            let [held, waiting, lost] = self.core.locks.of_session(**id).map(|names| names.join(" "));
             put("locks_held", Some(held));
             put("locks_waiting", Some(waiting));
             put("locks_lost", Some(lost));

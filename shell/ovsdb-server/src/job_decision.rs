@@ -8,7 +8,7 @@ use crate::conn::PendingRequest;
 use crate::core::Core;
 use crate::session::Session;
 use ovsdb::database::Table;
-use ovsdb::monitor::Version;
+use ovsdb::monitor::MonitorMethod;
 use ovsdb::schema::TableSchema;
 use ovsdb::{ClientMessage, Database, Json, Message, Parameters};
 
@@ -36,7 +36,7 @@ impl Core {
             // The parameters do not name the database: assume that it is the largest.
             "monitor_cond_change" => self.databases.values().any(|served| is_large(&served.db)),
             "convert" => true,
-            method if Version::from_method(method).is_some() => {
+            method if MonitorMethod::from_name(method).is_some() => {
                 database.is_some_and(|served| is_large(&served.db))
             }
             _ => false,

@@ -5,7 +5,7 @@ use crate::core::Core;
 use crate::session::{Blocked, MAX_BLOCKED, MAX_MONITORS, Session, SessionId, SharedUpdates};
 use ovsdb::json::is_id;
 use ovsdb::lock::LockError;
-use ovsdb::monitor::Version;
+use ovsdb::monitor::MonitorMethod;
 use ovsdb::rbac::Client;
 use ovsdb::transaction::{self, Context, Outcome};
 use ovsdb::{ClientMessage, Error, Json, Message, Monitor, Parameters};
@@ -36,8 +36,8 @@ impl Core {
             Message::Request { method, params, id } => {
                 // All other requests must only see stored data.
                 self.store_and_reply();
-                match Version::from_method(&method) {
-                    Some(version) => self.monitor(session, version, (&method, &params), id),
+                match MonitorMethod::from_name(&method) {
+                    Some(monitor_method) => self.monitor(session, monitor_method, (&method, &params), id),
                     None => {
                         let answer = self.request(session, &method, &params);
                         self.reply(session, id, answer);
@@ -204,8 +204,14 @@ impl Core {
         }
     }
 
-    fn monitor(&mut self, session: SessionId, version: Version, request: (&str, &Json), id: Json) {
-        match self.add_monitor(session, version, request) {
+    fn monitor(
+        &mut self,
+        session: SessionId,
+        monitor_method: MonitorMethod,
+        request: (&str, &Json),
+        id: Json,
+    ) {
+        match self.add_monitor(session, monitor_method, request) {
             Ok(result) => self.reply_text(session, Message::reply_text(&result, &id)),
             Err(error) => self.reply(session, id, Err(error)),
         }
@@ -215,7 +221,7 @@ impl Core {
     fn add_monitor(
         &mut self,
         session: SessionId,
-        version: Version,
+        monitor_method: MonitorMethod,
         (method, params): (&str, &Json),
     ) -> Result<String, Json> {
         let name = self.database(method, params)?;
@@ -230,7 +236,8 @@ impl Core {
         if session.monitors.len() >= MAX_MONITORS {
             return Err(Error::new("resources exhausted", "too many monitors in one session").to_json());
         }
-        let (monitor, result) = Monitor::create(&served.db, version, params).map_err(|e| e.to_json())?;
+        let (monitor, result) =
+            Monitor::create(&served.db, monitor_method, params).map_err(|e| e.to_json())?;
         session.monitors.push(monitor);
         Ok(result)
     }

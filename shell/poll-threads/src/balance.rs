@@ -43,8 +43,9 @@ impl Workers {
             return;
         }
         let queues = |handle: &WorkerHandle| self.ports.of_worker(handle.place.id, false).count();
-        let cores: Vec<(DryRunCore, usize)> = self.pmd_threads().map(|s| (polling(s), queues(s))).collect();
-        if let Err(why) = self.balancer.can_improve(self.polling.algorithm, &cores) {
+        let cores: Vec<(DryRunCore, usize)> =
+            self.pmd_threads().map(|s| (dry_run_core(s), queues(s))).collect();
+        if let Err(why) = self.balancer.can_improve(self.pmd_settings.algorithm, &cores) {
             runtime::debug!(LOG, "PMD auto load balance nothing to do, {why}");
             return;
         }
@@ -52,7 +53,7 @@ impl Workers {
         let cores: Vec<DryRunCore> = cores.into_iter().map(|(core, _)| core).collect();
         let rxqs = self.ports.pmd_queues();
         let owners: Vec<_> = rxqs.iter().map(|q| self.core_of(self.ports.owner((q.no, q.queue))?)).collect();
-        let how = (self.polling.algorithm, self.polling.isolate);
+        let how = (self.pmd_settings.algorithm, self.pmd_settings.isolate);
         let dry_run_result = dry_run(&cores, &rxqs, &owners, how, self.balancer.settings().improvement);
         for line in dry_run_result.lines.iter().filter(|_| LOG.enabled(Level::Dbg)) {
             runtime::debug!(LOG, "{line}");
@@ -74,7 +75,7 @@ impl Workers {
     }
 }
 
-fn polling(handle: &WorkerHandle) -> DryRunCore {
+fn dry_run_core(handle: &WorkerHandle) -> DryRunCore {
     let place = &handle.place;
     let core = pmd::Core { id: place.core, numa: NumaId(place.numa) };
     DryRunCore { core, isolated: place.isolated, cycles: handle.load.elapsed() }

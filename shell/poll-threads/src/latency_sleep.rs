@@ -44,8 +44,8 @@ impl LatencySleeper {
             false => state.latency_sleep.after_iteration(cycles::now(), packets),
         };
         match action {
-            IdleAction::Armed(time) if self.armed => self.sleep_armed(state, time),
-            IdleAction::Armed(_) => {
+            IdleAction::UntilDeviceEvent(time) if self.armed => self.sleep_armed(state, time),
+            IdleAction::UntilDeviceEvent(_) => {
                 self.arm(state);
                 false
             }
@@ -73,7 +73,7 @@ impl LatencySleeper {
                 let woke = cycles::now();
                 state.latency_sleep.slept(woke, time, (woke - asleep).0);
             }
-            IdleAction::Poll | IdleAction::Armed(_) => return false,
+            IdleAction::Poll | IdleAction::UntilDeviceEvent(_) => return false,
         }
         state.worker.slept(cycles::now() - asleep);
         true

@@ -22,7 +22,7 @@ const SECOND: Millis = Millis(1000);
 /// A worker that was idle for less than 1/33 (3 %) of the second counts as saturated.
 const SATURATED_IDLE_DIVISOR: u64 = 33;
 
-static ELEPHANTS: RateLimit = RateLimit::new(10, 10);
+static UNSPLITTABLE_QUEUES: RateLimit = RateLimit::new(10, 10);
 
 impl Workers {
     /// The configured policy, or the default: predictive, in dummy mode variance.
@@ -83,7 +83,7 @@ impl Workers {
     pub fn preview_reassignment(&self) -> Vec<PlannedMove> {
         let cores: Vec<pmd::Core> = self.polling_cores().iter().map(|s| s.core).collect();
         let rxqs = self.ports.pmd_queues();
-        let how = &self.polling;
+        let how = &self.pmd_settings;
         let given = pmd::assign::assign(&cores, &rxqs, how.algorithm, how.isolate).cores;
         let forecasts = self.ports.forecasts();
         let planned = |((rxq, to), f): ((&pmd::Rxq, &Option<CoreId>), QueueForecast<'_>)| {
@@ -112,7 +112,7 @@ impl Workers {
             return;
         }
         let (cores, queues) = (self.polling_cores(), self.plan_queues());
-        self.log_elephants();
+        self.log_unsplittable_queues();
         let plan = self.predict.balancer.plan_moves(&cores, &queues, self.balancer.settings().load_limit);
         for node in plan.nodes.iter().filter(|n| n.moves != 0) {
             runtime::info!(
@@ -200,13 +200,13 @@ impl Workers {
     }
 
     /// Logs each queue whose load is more than a core can serve. Only more rx queues help, which the administrator must configure.
-    fn log_elephants(&mut self) {
+    fn log_unsplittable_queues(&mut self) {
         for f in self.ports.forecasts() {
             let load = f.forecast.level();
-            if self.predict.balancer.is_elephant(f.key, load) {
+            if self.predict.balancer.must_report_unsplittable(f.key, load) {
                 runtime::warn_rl!(
                     LOG,
-                    ELEPHANTS,
+                    UNSPLITTABLE_QUEUES,
                     "PMD auto load balance: port '{}' rx queue {} alone wants {:.0}% of a core, which no move can \
                      relieve. More rx queues would split it (it has {}: options:n_rxq, or queue pairs of the guest).",
                     f.port,

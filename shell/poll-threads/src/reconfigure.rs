@@ -22,7 +22,7 @@ impl Workers {
     /// The cores that get a PMD thread. `polled`: count as if there were a poll-mode port.
     pub(crate) fn wanted(&self, polled: bool) -> SelectedCores {
         match polled || self.ports.has_pmd_ports() {
-            true => wanted(&self.topology, self.polling.mask.as_deref()),
+            true => wanted(&self.topology, self.pmd_settings.mask.as_deref()),
             // A PMD thread uses its core completely, so there are no PMD threads without a poll-mode port.
             false => SelectedCores::default(),
         }
@@ -129,8 +129,8 @@ impl Workers {
         let rxqs = self.ports.pmd_queues();
         let reassign = std::mem::take(&mut self.reassign) || !self.is_predictive();
         let assignment = match reassign {
-            true => assign(&cores, &rxqs, self.polling.algorithm, self.polling.isolate),
-            false => keep(&cores, &rxqs, &self.owning_cores(), self.polling.isolate),
+            true => assign(&cores, &rxqs, self.pmd_settings.algorithm, self.pmd_settings.isolate),
+            false => keep(&cores, &rxqs, &self.owning_cores(), self.pmd_settings.isolate),
         };
         for note in &assignment.notes {
             match note.warning {

@@ -195,7 +195,7 @@ fn a_core_that_was_busy_for_a_minute_gives_queues_away() {
     for queue in 0..QUEUES as u16 {
         setup.workers.move_queue((IN, QueueId(queue)), busy, true);
     }
-    let polling = PmdSettings { mask: Some("3".to_owned()), ..PmdSettings::default() };
+    let settings = PmdSettings { mask: Some("3".to_owned()), ..PmdSettings::default() };
     let policy = Some(Policy::Variance);
     let balance = Settings { on: true, load: 50, policy, ..Settings::default() };
     let mut now = Millis(0);
@@ -210,7 +210,7 @@ fn a_core_that_was_busy_for_a_minute_gives_queues_away() {
         QUEUES - setup.workers.rxqs(busy).count()
     };
     assert_eq!((minute(&mut setup), minute(&mut setup)), (0, 0));
-    setup.workers.configure(&PmdSettings { balance, ..polling });
+    setup.workers.configure(&PmdSettings { balance, ..settings });
     assert_eq!(minute(&mut setup), 0);
     assert!((0..30).any(|_| minute(&mut setup) > 0));
     setup.wait_for_packets(QUEUES);
@@ -243,9 +243,9 @@ fn a_core_that_has_too_much_to_do_is_relieved_within_seconds() {
 #[test]
 fn with_a_forecast_a_change_moves_as_few_queues_as_possible() {
     let mut setup = set_up(2);
-    let polling = PmdSettings { mask: Some("3".to_owned()), ..PmdSettings::default() };
+    let settings = PmdSettings { mask: Some("3".to_owned()), ..PmdSettings::default() };
     let balance = Settings { on: true, load_limit: 100, ..Settings::default() };
-    setup.workers.configure(&PmdSettings { balance, ..polling.clone() });
+    setup.workers.configure(&PmdSettings { balance, ..settings.clone() });
     setup.workers.move_queue((IN, QueueId(0)), worker_of(CoreId(1)), true);
     setup.workers.move_queue((IN, QueueId(1)), worker_of(CoreId(1)), true);
     // A port without load is added. Its packets match no flow.

@@ -126,7 +126,7 @@ impl ThreadState {
     /// A copy of the recorder, with all iterations whose cycles are known; `None`: recording is off.
     pub(crate) fn copy_of_recorder(&self) -> Option<Recorder> {
         let mut recorder = self.recorder.as_deref().cloned()?;
-        recorder.settle();
+        recorder.add_pending();
         Some(recorder)
     }
 

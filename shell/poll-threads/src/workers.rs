@@ -27,7 +27,7 @@ use units::{CoreId, Millis, NumaId, PortNo, QueueId, WorkerId};
 pub struct Workers {
     pub(crate) mode: Mode,
     pub(crate) topology: Arc<Topology>,
-    pub(crate) polling: PmdSettings,
+    pub(crate) pmd_settings: PmdSettings,
     pub(crate) sleep: SleepMax,
     pub(crate) latency: LatencyTarget,
     /// The workers: first the worker of kernel ports, then by core.
@@ -79,7 +79,7 @@ impl Workers {
         Workers {
             mode,
             topology: Arc::clone(topology),
-            polling: PmdSettings::default(),
+            pmd_settings: PmdSettings::default(),
             sleep: SleepMax::default(),
             latency: LatencyTarget::default(),
             handles: BTreeMap::from([(
@@ -99,13 +99,13 @@ impl Workers {
     }
 
     /// Records the settings of the database. Cores and assignment change at the next `reconfigure`.
-    pub fn configure(&mut self, polling: &PmdSettings) {
+    pub fn configure(&mut self, settings: &PmdSettings) {
         let scheduling = |p: &PmdSettings| (p.mask.clone(), p.algorithm, p.isolate);
-        self.due |= scheduling(&self.polling) != scheduling(polling);
-        self.reassign |= self.polling.algorithm != polling.algorithm;
-        self.polling = polling.clone();
-        self.set_recording(polling.metrics);
-        self.set_balance(polling.balance);
+        self.due |= scheduling(&self.pmd_settings) != scheduling(settings);
+        self.reassign |= self.pmd_settings.algorithm != settings.algorithm;
+        self.pmd_settings = settings.clone();
+        self.set_recording(settings.metrics);
+        self.set_balance(settings.balance);
     }
 
     /// Sets and logs the longest load-based sleep.
@@ -151,8 +151,8 @@ impl Workers {
     }
 
     /// The settings of PMD threads in the database.
-    pub fn polling(&self) -> &PmdSettings {
-        &self.polling
+    pub fn pmd_settings(&self) -> &PmdSettings {
+        &self.pmd_settings
     }
 
     /// The longest load-based sleep.
@@ -255,7 +255,7 @@ impl Workers {
     }
 
     /// In dummy mode, whether a worker has parked packets.
-    pub fn await_answers(&self) -> bool {
+    pub fn has_parked_packets(&self) -> bool {
         self.handles.values().any(|s| match &s.runner {
             Runner::Inline(state) => state.worker.has_parked(),
             Runner::Thread(_) => false,

@@ -3,7 +3,7 @@
 use crate::netflows::Netflows;
 use crate::queue::{Queue, SampledPacket, lock};
 use crate::sample_exporters::SampleExporters;
-use crate::settings::{BridgeSettings, Enabled};
+use crate::settings::{BridgeSettings, SamplingProbabilities};
 use exporter::ipfix::Stats;
 use exporter::netflow::{Delta, Key};
 use exporter::sflow::{CounterRecord, Source};
@@ -32,7 +32,7 @@ pub struct Exporters {
     sample_exporters: Mutex<SampleExporters>,
     netflows: Mutex<Netflows>,
     /// The bridges that have exporters, and which packets they sample.
-    enabled: Mutex<HashMap<u32, Enabled>>,
+    probabilities: Mutex<HashMap<u32, SamplingProbabilities>>,
     clock: Clock,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// A thread runs the exporters; false: the main loop does.
@@ -48,7 +48,7 @@ impl Exporters {
             queue: Queue::default(),
             sample_exporters: Mutex::default(),
             netflows: Mutex::default(),
-            enabled: Mutex::default(),
+            probabilities: Mutex::default(),
             clock: clock.clone(),
             thread: Mutex::default(),
             threaded,
@@ -61,20 +61,25 @@ impl Exporters {
     }
 
     /// Applies the settings of a bridge, and starts the thread with the first exporter. Called by the main loop.
-    pub fn configure(self: &Arc<Self>, bridge: u32, settings: &BridgeSettings, seed: u64) -> Enabled {
+    pub fn configure(
+        self: &Arc<Self>,
+        bridge: u32,
+        settings: &BridgeSettings,
+        seed: u64,
+    ) -> SamplingProbabilities {
         let now = self.now();
-        let enabled = lock(&self.sample_exporters).configure(bridge, settings, now, seed);
+        let probabilities = lock(&self.sample_exporters).configure(bridge, settings, now, seed);
         lock(&self.netflows).configure(bridge, settings.netflow.as_ref(), now);
         if *settings == BridgeSettings::default() {
-            lock(&self.enabled).remove(&bridge);
+            lock(&self.probabilities).remove(&bridge);
         } else {
-            lock(&self.enabled).insert(bridge, enabled);
+            lock(&self.probabilities).insert(bridge, probabilities);
             if self.threaded {
                 self.start();
             }
         }
         self.queue.wake();
-        enabled
+        probabilities
     }
 
     /// Removes the exporters of a bridge.
@@ -82,17 +87,17 @@ impl Exporters {
         let now = self.now();
         lock(&self.sample_exporters).remove(bridge, now);
         lock(&self.netflows).configure(bridge, None, now);
-        lock(&self.enabled).remove(&bridge);
+        lock(&self.probabilities).remove(&bridge);
     }
 
     /// The bridges that have exporters.
     pub fn bridges(&self) -> Vec<u32> {
-        lock(&self.enabled).keys().copied().collect()
+        lock(&self.probabilities).keys().copied().collect()
     }
 
     /// Which packets a bridge samples; `None`: it has no exporters.
-    pub fn enabled(&self, bridge: u32) -> Option<Enabled> {
-        lock(&self.enabled).get(&bridge).copied()
+    pub fn sampling_probabilities(&self, bridge: u32) -> Option<SamplingProbabilities> {
+        lock(&self.probabilities).get(&bridge).copied()
     }
 
     /// Sets the ports of a bridge that has exporters.

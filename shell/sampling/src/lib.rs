@@ -25,4 +25,4 @@ mod tests;
 
 pub use exporters::Exporters;
 pub use queue::SampledPacket;
-pub use settings::{BridgeIpfix, BridgeSettings, Enabled, Ipfix, Netflow, Sflow};
+pub use settings::{BridgeIpfix, BridgeSettings, Ipfix, Netflow, SamplingProbabilities, Sflow};

@@ -2,7 +2,7 @@
 
 use crate::collectors::Collectors;
 use crate::queue::SampledPacket;
-use crate::settings::{BridgeIpfix, BridgeSettings, Enabled, Ipfix, Sflow};
+use crate::settings::{BridgeIpfix, BridgeSettings, Ipfix, SamplingProbabilities, Sflow};
 use dpif::UserspaceCookie;
 use exporter::ipfix::{Direction, Exporter, IpfixSample, Stats, TunnelEndpoints};
 use exporter::sflow::{Agent, CounterRecord, Outer, Output, Sample, Source};
@@ -68,7 +68,7 @@ impl SampleExporters {
         settings: &BridgeSettings,
         now: Now,
         seed: u64,
-    ) -> Enabled {
+    ) -> SamplingProbabilities {
         let mut bridge_exporters = self.bridges.remove(&bridge).unwrap_or_default();
         bridge_exporters.configure_sflow(settings.sflow.as_ref(), now, seed);
         if bridge_exporters.sflow.is_none() && self.global == Some(bridge) {
@@ -86,7 +86,7 @@ impl SampleExporters {
             bridge_exporters.sets.extend(exporter.map(|exporter| (*id, exporter)));
         }
         known.into_values().for_each(|exporter| exporter.finish(now));
-        let enabled = Enabled {
+        let probabilities = SamplingProbabilities {
             sflow: bridge_exporters.sflow.as_ref().map_or(0, |(agent, _)| agent.settings().probability()),
             ipfix: bridge_exporters.ipfix.as_ref().map_or(0, |(ipfix, _)| ipfix.probability()),
         };
@@ -94,7 +94,7 @@ impl SampleExporters {
         if is_used {
             self.bridges.insert(bridge, bridge_exporters);
         }
-        enabled
+        probabilities
     }
 
     /// Creates an exporter or changes the settings of `known`; `None`: there are no settings, or no socket to

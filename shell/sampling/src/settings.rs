@@ -67,7 +67,7 @@ impl BridgeIpfix {
 
 /// The sampling probabilities of a bridge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Enabled {
+pub struct SamplingProbabilities {
     /// Sampling probability for sFlow; `u32::MAX`: all packets; 0: none.
     pub sflow: u32,
     /// Sampling probability for IPFIX, in the same unit.

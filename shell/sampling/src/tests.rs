@@ -42,7 +42,10 @@ fn packet(bridge: u32) -> SampledPacket {
 fn a_thread_sends_what_workers_put() {
     let (socket, target) = collector();
     let exporters = Exporters::new(&Clock::new(), true);
-    assert_eq!(exporters.configure(7, &ipfix(&target), 1), Enabled { sflow: 0, ipfix: u32::MAX / 2 });
+    assert_eq!(
+        exporters.configure(7, &ipfix(&target), 1),
+        SamplingProbabilities { sflow: 0, ipfix: u32::MAX / 2 }
+    );
     for _ in 0..3 {
         exporters.put(packet(7));
         // The exporter's statistics, the templates, and the record of the flow.
@@ -71,7 +74,7 @@ fn without_a_thread_the_main_loop_sends() {
     };
     let sflow = Some(Sflow { targets: vec![target], agent });
     let settings = BridgeSettings { sflow, ..BridgeSettings::default() };
-    assert_eq!(exporters.configure(1, &settings, 1), Enabled { sflow: u32::MAX, ipfix: 0 });
+    assert_eq!(exporters.configure(1, &settings, 1), SamplingProbabilities { sflow: u32::MAX, ipfix: 0 });
     let cookie = UserspaceCookie::Sflow { vlan_tci: 0, output: 3 };
     let sample = SampledPacket::new(&[0xaa; 60], &Flow::ZERO, &Userspace::sample(cookie, 1), None);
     exporters.put(sample.unwrap());
@@ -113,7 +116,7 @@ fn netflow_is_sent_when_a_megaflow_goes() {
 fn collectors_that_are_not_addresses_disable_an_exporter() {
     let exporters = Exporters::new(&Clock::new(), false);
     for target in ["xyzzy", "127.0.0.1:99999", ":5"] {
-        assert_eq!(exporters.configure(1, &ipfix(target), 1), Enabled::default());
+        assert_eq!(exporters.configure(1, &ipfix(target), 1), SamplingProbabilities::default());
         assert!(exporters.bridge_stats(1).is_none());
     }
 }

@@ -53,7 +53,7 @@ pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &s
         Ok(mut port) => {
             runtime::info!(LOG, "bridge {bridge}: added interface {name} on port {}", port.ofport.0);
             running.failed.remove(name);
-            running.common.removed.forget(name);
+            running.all_ports.removed.forget(name);
             let mut message = openflow_service::port_message(&port);
             message.state.live = false;
             port.reported_state = Some(message.clone());
@@ -105,7 +105,7 @@ fn preferred_numbers(
 fn note_misnumbered(bridge: &mut Bridge, interface: &InterfaceConfig) {
     let has = bridge.port_named(&interface.name).map(|port| port.ofport);
     if interface.ofport_request.is_some_and(|wanted| has != Some(OfPort(wanted))) {
-        bridge.common.misnumbered.insert(interface.name.clone());
+        bridge.all_ports.misnumbered.insert(interface.name.clone());
     }
 }
 
@@ -220,7 +220,7 @@ fn add_to_datapath(
 ) -> Result<(), String> {
     let name = &interface.name;
     backer.add_port(number, netdev).map_err(|e| match e {
-        AddError::NoRoom => {
+        AddError::NoPortNumber => {
             format!("could not add network device {name} to ofproto (No space left on device)")
         }
         AddError::Device(e) => e.to_string(),

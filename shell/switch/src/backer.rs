@@ -126,7 +126,7 @@ impl Backer {
         };
         let timers = Timers::new(&datapath, &handler, (threads == Threads::PmdAndHandlers).then_some(clock));
         let mut changes = Changes::default();
-        changes.all();
+        changes.mark_all();
         let local =
             PortInfo { name: dp_name.clone(), kind: internal_kind(&datapath_type).to_owned(), tunnels: 0 };
         Ok(Backer {
@@ -154,8 +154,8 @@ impl Backer {
     }
 
     /// Marks everything that translations depend on as changed: all megaflows will be revalidated.
-    pub fn changed(&mut self) {
-        self.changes.all();
+    pub fn mark_all_changed(&mut self) {
+        self.changes.mark_all();
     }
 
     /// Adds the changes of learning tables, which handlers recorded, to [`changes`](Self::changes).
@@ -216,11 +216,11 @@ impl Backer {
         if netdev.needs_restart() {
             netdev.restart().map_err(AddError::Device)?;
         }
-        self.datapath.add_port(number, tx_queues(netdev)).map_err(|_| AddError::NoRoom)?;
+        self.datapath.add_port(number, tx_queues(netdev)).map_err(|_| AddError::NoPortNumber)?;
         let info = PortInfo { name: netdev.name().to_owned(), kind: netdev.kind().to_owned(), tunnels: 0 };
         self.record_port(number, info);
         self.pass_rx_queues(number, netdev);
-        self.changed();
+        self.mark_all_changed();
         Ok(())
     }
 
@@ -239,7 +239,7 @@ impl Backer {
     /// changed; the caller then refreshes the state of the members, which shows the fault.
     pub fn update_shared_rx(&mut self) -> bool {
         let before = self.shared_rx.fault().map(str::to_owned);
-        let Some(handles) = self.shared_rx.follow() else { return false };
+        let Some(handles) = self.shared_rx.apply_changes() else { return false };
         let fault = self.shared_rx.fault();
         let changed = fault != before.as_deref();
         if let Some(text) = fault.filter(|_| changed) {
@@ -247,7 +247,7 @@ impl Backer {
         }
         self.workers.remove(SHARED_RX);
         if !handles.is_empty() {
-            let is_pmd = self.shared_rx.shape().pmd;
+            let is_pmd = self.shared_rx.config().pmd;
             let port = PolledPort { name: "rx-shared".to_owned(), is_pmd, ..PolledPort::default() };
             self.workers.add(SHARED_RX, port, handles);
         }
@@ -256,7 +256,7 @@ impl Backer {
 
     /// Adds a tunnel to the datapath's port for its kind; the first tunnel creates the port.
     pub fn add_tunnel(&mut self, config: &TunnelConfig) -> PortNo {
-        self.changed();
+        self.mark_all_changed();
         self.next.tunnels_changed = true;
         let name = config.datapath_name();
         let there = self.ports.iter_mut().find(|(_, p)| p.tunnels > 0 && p.name == name);
@@ -287,7 +287,7 @@ impl Backer {
             self.release_number(number);
             self.datapath.del_tunnel(number);
         }
-        self.changed();
+        self.mark_all_changed();
     }
 
     /// Removes a port; the device may be closed afterwards. If a worker does not answer, the rx queues that it still has keep the device's resources
@@ -300,7 +300,7 @@ impl Backer {
         let _ = self.workers.wait_for_release();
         self.release_number(number);
         self.retry.remove(&number);
-        self.changed();
+        self.mark_all_changed();
     }
 
     /// Passes the new queues of a device to the workers, after the device replaced its queues.
@@ -330,7 +330,7 @@ impl Backer {
 #[derive(Debug)]
 pub enum AddError {
     /// No port number is free.
-    NoRoom,
+    NoPortNumber,
     /// The device cannot be started.
     Device(NetdevError),
 }

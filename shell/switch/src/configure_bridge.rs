@@ -10,7 +10,7 @@ use config::{BridgeConfig, FailMode, InterfaceConfig, PortConfig};
 use flow::text::address::parse_mac;
 use flow::{FieldId, Mac, Match, Subfield};
 use netdev::error::NetdevError;
-use ofconn::{Connections, ConnectionsConfig, ControllerTarget, SocketThread};
+use ofconn::{ConnSettings, Connections, ConnectionsConfig, SocketThread};
 use ofproto::TableSettings;
 use openflow::action::Action;
 use openflow::{FlowMod, Version, VersionSet};
@@ -65,11 +65,11 @@ pub(crate) fn connect(bridge: &mut Bridge, options: &Options, restoring: bool, n
         runtime::log_rl!(LOG, PATH_LIMIT, Level::Err, "bridge {}: {why}", bridge.name);
     }
     let queue_size = CONTROLLER_QUEUE_SIZE.number(&config.other_config) as usize;
-    let targets = allowed.into_iter().map(|(c, _)| controller_target(c, queue_size)).collect();
+    let controllers = allowed.into_iter().map(|(c, _)| conn_settings(c, queue_size)).collect();
     let connections_config = ConnectionsConfig {
         rundir: options.rundir.clone(),
         versions: allowed_versions(config),
-        controllers: targets,
+        controllers,
         queue_size,
         // For `debug_slow` and similar actions.
         debug_actions: options.dummy_mode(),
@@ -80,8 +80,8 @@ pub(crate) fn connect(bridge: &mut Bridge, options: &Options, restoring: bool, n
 }
 
 /// The settings of a controller connection. `queue_size`: the bridge's setting, used if the controller has none.
-fn controller_target(c: &config::ControllerConfig, queue_size: usize) -> ControllerTarget {
-    ControllerTarget {
+fn conn_settings(c: &config::ControllerConfig, queue_size: usize) -> ConnSettings {
+    ConnSettings {
         target: c.target.clone(),
         max_backoff: c.max_backoff,
         inactivity_probe: c.inactivity_probe,
@@ -237,9 +237,13 @@ fn pick_addresses(bridge: &mut Bridge) {
         }
         _ => {}
     }
-    let of_ports =
-        bridge.common.addresses.iter().find(|(row, _)| !is_mirror_output(bridge, row)).map(|(_, mac)| *mac);
-    let mac = asked.filter(is_usable).or(of_ports).unwrap_or(bridge.common.default_mac);
+    let of_ports = bridge
+        .all_ports
+        .addresses
+        .iter()
+        .find(|(row, _)| !is_mirror_output(bridge, row))
+        .map(|(_, mac)| *mac);
+    let mac = asked.filter(is_usable).or(of_ports).unwrap_or(bridge.all_ports.default_mac);
     set_address(bridge, mac);
     let id = bridge.config.datapath_id.unwrap_or_else(|| mac.to_u64());
     if id != bridge.datapath_id {
@@ -266,12 +270,12 @@ fn note_addresses(bridge: &mut Bridge, touched: &Touched) {
     for row in touched.rows.iter().chain(now) {
         let port = bridge.config.ports.get(row);
         if port.is_some_and(|p| p.fake_bridge) {
-            bridge.common.fake_bridges.insert(row.clone());
+            bridge.all_ports.fake_bridges.insert(row.clone());
         } else {
-            bridge.common.fake_bridges.remove(row);
+            bridge.all_ports.fake_bridges.remove(row);
         }
         let mac = port.and_then(|p| row_address(p).or_else(|| of_device(p))).filter(may_represent);
-        bridge.common.addresses.set(row, mac);
+        bridge.all_ports.addresses.set(row, mac);
     }
 }
 
@@ -306,15 +310,15 @@ fn row_address(port: &PortConfig) -> Option<Mac> {
 /// Sets the addresses of those internal ports of fake bridges for which the database has no address: the lowest address of the ports with the same
 /// VLAN, else the address that was generated for the bridge.
 fn set_fake_bridges(bridge: &mut Bridge) {
-    for row in bridge.common.fake_bridges.clone() {
+    for row in bridge.all_ports.fake_bridges.clone() {
         let Some(fake) = bridge.config.ports.get(&row) else { continue };
         let is_candidate = |of: &String| {
             let other = bridge.config.ports.get(of);
             !is_mirror_output(bridge, of)
                 && other.is_some_and(|o| row_address(o).is_some() || fake.shares_tag(o))
         };
-        let found = bridge.common.addresses.iter().find(|(of, _)| is_candidate(of)).map(|(_, mac)| *mac);
-        let mac = found.unwrap_or(bridge.common.default_mac);
+        let found = bridge.all_ports.addresses.iter().find(|(of, _)| is_candidate(of)).map(|(_, mac)| *mac);
+        let mac = found.unwrap_or(bridge.all_ports.default_mac);
         let follows =
             |i: &&InterfaceConfig| i.kind == "internal" && i.mac.as_deref().and_then(parse_mac).is_none();
         let names: Vec<String> = fake.interfaces.iter().filter(follows).map(|i| i.name.clone()).collect();

@@ -83,7 +83,7 @@ pub fn configure(backer: &mut Backer, wanted: &DatapathConfig) {
         set_limit(backer, *zone, *limit);
     }
     if backer.tracking.timeouts.configure(backer.datapath.conntrack(), &wanted.zone_timeouts) {
-        backer.changes.all();
+        backer.changes.mark_all();
     }
     backer.config = wanted.clone();
 }

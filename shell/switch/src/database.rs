@@ -66,7 +66,7 @@ pub struct DbClient {
     in_flight: Option<TransactionId>,
     /// Operations of the last transaction if it failed or has no reply yet. They are not sent again after a failure,
     /// because the server would refuse them again.
-    refused: Option<Vec<String>>,
+    last_operations: Option<Vec<String>>,
     warned_lock: bool,
     /// Whether a transaction may not have been applied: then all rows have to be compared.
     outcome_unknown: bool,
@@ -107,7 +107,7 @@ impl DbClient {
             reconnect,
             connection: None,
             in_flight: None,
-            refused: None,
+            last_operations: None,
             warned_lock: false,
             outcome_unknown: true,
         })
@@ -220,7 +220,7 @@ impl DbClient {
                     runtime::err!(BRIDGE, "the database refuses a status update: {error}");
                 }
                 // The next comparison finds the columns that are still to be written.
-                _ => self.refused = None,
+                _ => self.last_operations = None,
             }
         }
     }
@@ -260,12 +260,12 @@ impl DbClient {
         if operations.is_empty() {
             return;
         }
-        if self.refused.as_ref() == Some(&text) {
+        if self.last_operations.as_ref() == Some(&text) {
             self.outcome_unknown = true;
             return;
         }
         self.in_flight = self.replica.transact(operations);
-        self.refused = Some(text);
+        self.last_operations = Some(text);
         if let Some(c) = &mut self.connection {
             while let Some(message) = self.replica.poll_send() {
                 c.out.push(message.to_json().to_string().as_bytes());

@@ -17,10 +17,10 @@ const DEFAULT_MTU: u32 = 1500;
 /// Sets the MTU of a bridge's internal ports. `touched`: ports that changed, by their rows or by the host.
 pub(crate) fn follow(bridge: &mut Bridge, touched: &BTreeSet<OfPort>) {
     touched.iter().for_each(|port| note(bridge, *port));
-    let least = bridge.common.mtus.iter().next().map_or(DEFAULT_MTU, |(_, mtu)| *mtu);
-    let changed = bridge.common.mtu.replace(least).is_some_and(|old| old != least);
+    let least = bridge.all_ports.mtus.iter().next().map_or(DEFAULT_MTU, |(_, mtu)| *mtu);
+    let changed = bridge.all_ports.mtu.replace(least).is_some_and(|old| old != least);
     let is_meant = |port: &&OfPort| changed || touched.contains(port);
-    let followers: Vec<OfPort> = bridge.common.followers.iter().filter(is_meant).copied().collect();
+    let followers: Vec<OfPort> = bridge.all_ports.followers.iter().filter(is_meant).copied().collect();
     for port in followers {
         let Some(port) = bridge.ports.get_mut(&port) else { continue };
         let now = port.facts.as_ref().map_or(0, |f| f.mtu);
@@ -46,10 +46,10 @@ fn note(bridge: &mut Bridge, ofport: OfPort) {
     };
     let follows = port.is_some_and(|p| (p.kind == "internal" || ofport == OfPort::LOCAL) && !asks(p));
     let own = port.filter(|_| !follows).and_then(|p| p.facts.as_ref()).map(|f| f.mtu);
-    bridge.common.mtus.set(&ofport, own.filter(|mtu| *mtu != 0));
+    bridge.all_ports.mtus.set(&ofport, own.filter(|mtu| *mtu != 0));
     if follows {
-        bridge.common.followers.insert(ofport);
+        bridge.all_ports.followers.insert(ofport);
     } else {
-        bridge.common.followers.remove(&ofport);
+        bridge.all_ports.followers.remove(&ofport);
     }
 }

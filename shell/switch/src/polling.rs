@@ -92,12 +92,12 @@ fn log_changes(old: &PmdSettings, new: &PmdSettings) {
 impl Switch {
     /// Applies the settings of PMD threads in `other_config`.
     pub(crate) fn configure_polling(&mut self, config: &BTreeMap<String, String>) {
-        let polling = read_pmd_settings(config);
-        log_changes(&self.poll.polling, &polling);
+        let pmd_settings = read_pmd_settings(config);
+        log_changes(&self.poll.pmd_settings, &pmd_settings);
         for backer in self.datapaths.with_bridges_mut() {
-            backer.workers.configure(&polling);
+            backer.workers.configure(&pmd_settings);
         }
-        self.poll.polling = polling;
+        self.poll.pmd_settings = pmd_settings;
         let mut faults = Vec::new();
         let sleep = read_sleep(config, &mut faults);
         if sleep != self.poll.sleep {

@@ -8,7 +8,7 @@ use crate::log::LOG;
 use crate::switch::Switch;
 use config::{DatapathConfig, Desired, Step, plan};
 use netdev::dummy::DummyHandle;
-use netdev::shared_rx::Shape;
+use netdev::shared_rx::SharedRxConfig;
 use settings::interface::RX_POOL;
 use settings::root::{FLOW_RESTORE_WAIT, RX_POOL_QUEUES, RX_POOL_SIZE};
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl Switch {
         self.log_first_configuration();
         self.log_settings(&changes);
         self.note_rows(&changes);
-        let restored = self.is_restored_by(&desired);
+        let restored = self.end_restoring_if_requested(&desired);
         let came_up = self.start_dpdk(&desired);
         self.carry_out_all(&steps, &desired);
         if restored {
@@ -81,7 +81,7 @@ impl Switch {
     }
 
     /// Ends the restoring of flows if the database says that it is complete. Returns whether it ended now.
-    fn is_restored_by(&mut self, desired: &Desired) -> bool {
+    fn end_restoring_if_requested(&mut self, desired: &Desired) -> bool {
         let restored = self.start.restoring && !FLOW_RESTORE_WAIT.flag_of(&desired.other_config);
         self.start.restoring &= !restored;
         restored
@@ -111,7 +111,7 @@ impl Switch {
     fn configure_datapaths(&mut self, desired: &Desired) {
         self.datapaths.retain_used(&self.bridges);
         let default = DatapathConfig::default();
-        let shared_rx = Shape::read(&desired.other_config);
+        let shared_rx = SharedRxConfig::read(&desired.other_config);
         for backer in self.datapaths.with_bridges_mut() {
             // With `--enable-dummy=system` the row of type `system` configures the dummy datapath.
             let is_own = |kind: &str| self.options.datapath_type(kind) == Some(&backer.datapath_type);
@@ -154,7 +154,7 @@ impl Switch {
 
     /// Marks everything as changed, so that new snapshots are published and all megaflows revalidated.
     pub fn mark_all_dirty(&mut self) {
-        self.datapaths.with_bridges_mut().for_each(|b| b.changed());
+        self.datapaths.with_bridges_mut().for_each(|b| b.mark_all_changed());
     }
 }
 

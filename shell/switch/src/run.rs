@@ -121,7 +121,7 @@ impl Switch {
             let (mut busy, mut waiting) = (false, false);
             for backer in self.datapaths.all_mut() {
                 busy |= backer.workers.poll_inline(&self.clock);
-                waiting |= backer.workers.await_answers();
+                waiting |= backer.workers.has_parked_packets();
             }
             busy |= self.run_side_effects();
             busy |= self.run_port_sessions();
@@ -294,7 +294,7 @@ impl Switch {
             crate::mtu::follow(bridge, &BTreeSet::from([*ofport]));
             self.status.changed();
             if let Some(backer) = self.datapaths.of_bridge_mut(bridge) {
-                backer.changed();
+                backer.mark_all_changed();
             }
         }
         for (bridge, name) in &vanished {
@@ -338,7 +338,7 @@ impl Switch {
                 (on_miss, any_connected);
             self.status.due |= changed;
             if changed && let Some(backer) = self.datapaths.of_bridge_mut(bridge) {
-                backer.changed();
+                backer.mark_all_changed();
             }
         }
     }

@@ -10,7 +10,7 @@ use exporter::{PortFacts, TunnelKind, ipfix, netflow, sflow};
 use netdev::routes::{RouteEvent, RouteMonitor};
 use openflow_service::{Backing, Bridge, BridgePort};
 use runtime::{Module, RateLimit};
-use sampling::{BridgeIpfix, BridgeSettings, Enabled, Exporters, Ipfix, Netflow, Sflow};
+use sampling::{BridgeIpfix, BridgeSettings, Exporters, Ipfix, Netflow, SamplingProbabilities, Sflow};
 use settings::root::EXPLICIT_SAMPLED_DROPS;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -37,7 +37,7 @@ impl Switch {
         let explicit = EXPLICIT_SAMPLED_DROPS.flag_of(&desired.other_config);
         for backer in self.datapaths.with_bridges_mut() {
             if std::mem::replace(&mut backer.next.snapshot.explicit_sampled_drops, explicit) != explicit {
-                backer.changed();
+                backer.mark_all_changed();
             }
         }
         let mut agents = 0;
@@ -49,14 +49,14 @@ impl Switch {
             }
             let settings = self.settings_of(&bridge.config, &mut agents);
             let exporters = &self.datapaths.exporters;
-            let before = exporters.enabled(bridge.id.0);
-            let enabled = exporters.configure(bridge.id.0, &settings, self.options.seed);
+            let before = exporters.sampling_probabilities(bridge.id.0);
+            let after = exporters.configure(bridge.id.0, &settings, self.options.seed);
             if before.is_none() {
                 pass_ports_to_exporters(bridge, exporters);
             }
-            let changed = before.unwrap_or_default() != enabled;
+            let changed = before.unwrap_or_default() != after;
             if changed && let Some(backer) = self.datapaths.of_mut(&bridge.config.datapath_type) {
-                backer.changed();
+                backer.mark_all_changed();
             }
         }
         let ids: Vec<u32> = self.bridges.values().map(|bridge| bridge.id.0).collect();
@@ -299,7 +299,8 @@ pub(crate) fn view(bridge: &Bridge, exporters: &Exporters) -> Option<Arc<xlate::
     if config.is_empty() {
         return None;
     }
-    let Enabled { sflow, ipfix } = exporters.enabled(bridge.id.0).unwrap_or_default();
+    let SamplingProbabilities { sflow, ipfix } =
+        exporters.sampling_probabilities(bridge.id.0).unwrap_or_default();
     let of_row = |row: &IpfixConfig| xlate::BridgeIpfix {
         probability: ipfix,
         input: row.input,

@@ -244,7 +244,7 @@ impl Host for RestOfSwitch<'_> {
 
     fn changed(&mut self) {
         if let Some(backer) = self.switch.datapaths.of_mut(&self.datapath_type) {
-            backer.changed();
+            backer.mark_all_changed();
         }
     }
 

@@ -24,17 +24,17 @@ impl Switch {
             if let Step::ChangeInterface { bridge, name } = step
                 && let Some(bridge) = self.bridges.get_mut(bridge)
             {
-                bridge.common.misnumbered.insert(name.clone());
+                bridge.all_ports.misnumbered.insert(name.clone());
             }
         }
         let mut moves = Vec::new();
-        for bridge in self.bridges.values_mut().filter(|b| !b.common.misnumbered.is_empty()) {
+        for bridge in self.bridges.values_mut().filter(|b| !b.all_ports.misnumbered.is_empty()) {
             let config = desired.bridges.get(&bridge.name);
             let asks = |name: &str| {
                 let interface = config.filter(|config| config.name != name)?.interface(name)?.1;
                 interface.ofport_request.map(OfPort)
             };
-            let names = std::mem::take(&mut bridge.common.misnumbered);
+            let names = std::mem::take(&mut bridge.all_ports.misnumbered);
             for (name, wanted) in
                 names.into_iter().filter_map(|name| asks(&name).map(|wanted| (name, wanted)))
             {
@@ -45,7 +45,7 @@ impl Switch {
                 if holder.as_ref().is_none_or(|h| asks(h) != Some(wanted)) && wanted.is_ordinary() {
                     moves.push((bridge.name.clone(), name.clone(), holder));
                 }
-                bridge.common.misnumbered.insert(name);
+                bridge.all_ports.misnumbered.insert(name);
             }
         }
         for (bridge, name, holder) in moves {
@@ -150,7 +150,7 @@ impl Switch {
             stations = running.macs.lock().flush_port(bundle);
             running.groups.lock().flush_port(bundle);
         }
-        running.common.removed.record(name, ofport, &stations, now);
+        running.all_ports.removed.record(name, ofport, &stations, now);
         if let Some(message) = message {
             running.conns.send_port_status(PortReason::Delete, &message, None, None);
         }
@@ -158,7 +158,7 @@ impl Switch {
             backer.patches.forget(running.id, ofport);
             crate::port_sessions::forget(backer, (running.id, ofport));
             backer.remove_backing(&port.backing);
-            backer.changed();
+            backer.mark_all_changed();
         }
         // The addresses behind the removed port are removed from all bridges that learned them: the virtual machine may
         // have moved to another host.

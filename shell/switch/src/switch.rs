@@ -77,7 +77,7 @@ pub(crate) struct Start {
 #[derive(Default)]
 pub(crate) struct PollSettings {
     /// Settings from the database.
-    pub(crate) polling: PmdSettings,
+    pub(crate) pmd_settings: PmdSettings,
     /// The longest sleep, `pmd-sleep-max`.
     pub(crate) sleep: SleepMax,
     /// The longest time that packets may wait for a sleeping thread, `pmd-latency-target`.
@@ -206,7 +206,7 @@ impl Switch {
                 (&self.underlay.neighbours, &self.datapaths.exporters),
             )?;
             crate::capabilities::announce(&backer.name());
-            backer.workers.configure(&self.poll.polling);
+            backer.workers.configure(&self.poll.pmd_settings);
             backer.workers.set_sleep(&self.poll.sleep);
             backer.workers.set_latency(&self.poll.latency);
             backer.workers.set_watch(self.poll.watch);

@@ -4,8 +4,8 @@ use crate::next_snapshot::NextSnapshot;
 use crate::{Options, Switch, publish, spanning_tree};
 use bridge::spanning_tree::PortState;
 use netdev::open::DummyLevel;
-use openflow_service::Common;
-use ovsdb::monitor::Version;
+use openflow_service::AllPortsState;
+use ovsdb::monitor::MonitorMethod;
 use ovsdb::operation::Operation;
 use ovsdb::replica::test_server::TestServer;
 use ovsdb::{Json, Uuid};
@@ -31,7 +31,7 @@ impl TestSwitch {
             ..Options::default()
         };
         let switch = Switch::new(options, clock, poll.waker()).unwrap();
-        let server = TestServer::new(Version::Since);
+        let server = TestServer::new(MonitorMethod::Since);
         let mut test = TestSwitch { server, switch, random: fastrand::Rng::with_seed(seed) };
         test.switch.db.replica.connected();
         test.serve();
@@ -170,22 +170,23 @@ fn what_is_published_is_what_is_there() {
             }
             test.settle();
             let followed = published(&mut test.switch);
-            let common = |s: &Switch| -> Vec<_> {
-                s.bridges.values().map(|b| (b.mac, b.datapath_id, b.common.mtu)).collect()
+            let of_bridges = |s: &Switch| -> Vec<_> {
+                s.bridges.values().map(|b| (b.mac, b.datapath_id, b.all_ports.mtu)).collect()
             };
-            let before = common(&test.switch);
+            let before = of_bridges(&test.switch);
             assert_eq!(missing(&mut test.switch), Vec::<Json>::new(), "seed {seed}");
             for bridge in test.switch.bridges.values_mut() {
-                let misnumbered = std::mem::take(&mut bridge.common.misnumbered);
-                let Common { mtu, default_mac, .. } = bridge.common;
-                bridge.common = Common { mtu, default_mac, misnumbered, ..Common::default() };
+                let misnumbered = std::mem::take(&mut bridge.all_ports.misnumbered);
+                let AllPortsState { mtu, default_mac, .. } = bridge.all_ports;
+                bridge.all_ports =
+                    AllPortsState { mtu, default_mac, misnumbered, ..AllPortsState::default() };
                 let all: Vec<_> = bridge.ports.keys().copied().collect();
                 all.into_iter().for_each(|port| bridge.ports.touch(port));
                 let rows: Vec<String> = bridge.config.ports.keys().cloned().collect();
                 rows.iter().for_each(|row| bridge.ports.touch_row(row));
                 crate::configure_bridge::derive_from_ports(bridge);
             }
-            assert_eq!(common(&test.switch), before, "seed {seed}");
+            assert_eq!(of_bridges(&test.switch), before, "seed {seed}");
             for backer in test.switch.datapaths.with_bridges_mut() {
                 backer.next =
                     NextSnapshot { tunnels_changed: true, ..NextSnapshot::new(backer.next.snapshot.chain) };

@@ -87,5 +87,5 @@ fn replace(switch: &mut Switch, (bridge, ofport): (&str, OfPort), kind: &str, ne
         backer.remove_tunnel(old);
     }
     *config = Arc::new(new);
-    backer.changed();
+    backer.mark_all_changed();
 }

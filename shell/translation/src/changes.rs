@@ -43,7 +43,7 @@ impl Changes {
     }
 
     /// Records that everything changed.
-    pub fn all(&mut self) {
+    pub fn mark_all(&mut self) {
         *self = Changes::everything();
     }
 
@@ -81,7 +81,7 @@ impl Changes {
     /// Adds the changes of a bridge's tables.
     pub fn push_effects(&mut self, bridge: BridgeId, effects: &Effects) {
         if !effects.meters.is_empty() {
-            return self.all();
+            return self.mark_all();
         }
         if effects.flows.len() + effects.groups.len() > CHANGES_MAX {
             return self.add_many();
@@ -130,7 +130,7 @@ mod tests {
         both.push(Change::Routes);
         both.append(changes.clone());
         assert!(both.is_all() && !both.is_bulk());
-        changes.all();
+        changes.mark_all();
         assert!(!changes.is_bulk());
     }
 }

@@ -50,7 +50,7 @@ pub use neighbours::SharedNeighbours;
 pub use patch_counters::PatchCounters;
 pub use protocol_state::PortKey;
 pub use published::PublishedState;
-pub use revalidate::check::{Finding, compare};
+pub use revalidate::check::{Comparison, compare};
 pub use revalidate::thread::Revalidator;
 pub use shared_state::SharedState;
 pub use side_effect::{SIDE_EFFECTS_MAX, SideEffect};

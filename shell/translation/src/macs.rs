@@ -38,7 +38,7 @@ impl SharedMacs {
             match table.generation() - before {
                 1 => changes.push(Change::Station { bridge, mac: observation.mac }),
                 // Other stations were evicted; the table does not tell which.
-                _ => changes.all(),
+                _ => changes.mark_all(),
             }
             live.note(changes);
         }

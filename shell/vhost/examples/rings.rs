@@ -18,7 +18,7 @@ struct Loop {
     pool: FramePool,
     burst: usize,
     /// Whether long packets keep their tails in the guest's memory.
-    lends: bool,
+    with_tails: bool,
 }
 
 impl Loop {
@@ -27,7 +27,7 @@ impl Loop {
         self.driver.offer(self.burst as u16);
         let mut frames = Vec::with_capacity(RX_BURST);
         clock();
-        let got = match self.lends {
+        let got = match self.with_tails {
             true => self.from.receive_with_leases(self.burst, &mut self.pool, &mut frames),
             false => self.from.receive(self.burst, &mut self.pool, &mut frames),
         };
@@ -51,9 +51,9 @@ fn main() {
     let (len, burst) = (numbers.next().unwrap_or(60), numbers.next().unwrap_or(32));
     assert!((14..=65_500).contains(&len) && (1..=RX_BURST).contains(&burst));
     let driver = BenchDriver::new(len, std::env::var_os("PACKED").is_some()).expect("memory");
-    let lends = std::env::var_os("COPIES").is_none();
+    let with_tails = std::env::var_os("COPIES").is_none();
     let (from, to) = (driver.receiver(), driver.sender());
-    let mut run = Loop { driver, from, to, pool: FramePool::new(256), burst, lends };
+    let mut run = Loop { driver, from, to, pool: FramePool::new(256), burst, with_tails };
     if let Some(packets) = std::env::var("PACKETS").ok().and_then(|n| n.parse::<usize>().ok()) {
         (0..packets / burst).for_each(|_| run.turn(|| {}));
         return;

@@ -98,14 +98,14 @@ impl Pair {
                 let (stock, ours) = self.both(Switch::reply)?;
                 traced.has_side_effects |= normalize::translates_again(&stock);
                 // Even if an action set that is executed again sends nothing, the flows are counted again.
-                let again = self.loose && expected::action_set_again(&stock, &ours);
+                let again = self.is_other_version && expected::action_set_again(&stock, &ours);
                 if !again && self.trace_difference(&stock, &ours).is_none() {
                     if same_bucket::is_hashed(&stock) {
                         traced.hashed.push((*packet).clone());
                     }
                     continue;
                 }
-                match expected::trace(&stock, &ours, self.loose) {
+                match expected::trace(&stock, &ours, self.is_other_version) {
                     Some(name) => {
                         self.add_expected(&mut traced, packet, name, (&stock, &ours));
                     }
@@ -124,7 +124,7 @@ impl Pair {
                 self.request_trace(args)?;
                 let (stock, ours) = self.both(Switch::reply)?;
                 let Some(difference) = self.trace_difference(&stock, &ours) else { break };
-                if let Some(name) = expected::trace(&stock, &ours, self.loose) {
+                if let Some(name) = expected::trace(&stock, &ours, self.is_other_version) {
                     self.add_expected(&mut traced, packet, name, (&stock, &ours));
                     break;
                 }
@@ -165,12 +165,13 @@ impl Pair {
         }
         for what in ["Final flow:", "Megaflow:", "Datapath actions:"] {
             let (a, b) = (normalize::line(&stock, what), normalize::line(&ours, what));
-            let is_expected = self.loose && (what == "Megaflow:" || expected::masks::is_expected(a, b));
+            let is_expected =
+                self.is_other_version && (what == "Megaflow:" || expected::masks::is_expected(a, b));
             if a != b && !is_expected {
                 return Some(Difference { what, stock, ours });
             }
         }
-        if self.loose { None } else { Difference::of("trace text", stock, ours) }
+        if self.is_other_version { None } else { Difference::of("trace text", stock, ours) }
     }
 
     /// Sends a packet to both switches, and waits until they have processed it. `before`: the numbers of lookups before.
@@ -307,7 +308,7 @@ impl Pair {
             self.request_trace(&args)?;
             let (stock, ours) = self.both(Switch::reply)?;
             if self.trace_difference(&stock, &ours).is_some()
-                && let Some(name) = expected::trace(&stock, &ours, self.loose)
+                && let Some(name) = expected::trace(&stock, &ours, self.is_other_version)
             {
                 return Ok(Some((at, name)));
             }
@@ -407,7 +408,7 @@ impl Pair {
             Ok(if is_expected { Default::default() } else { (stock, ours) })
         };
         let megaflows = self.query_until_equal("datapath flows", query, false)?;
-        if dropped.get() && !self.loose {
+        if dropped.get() && !self.is_other_version {
             self.count("megaflow: drops packets of no tunnel port");
         }
         self.ctl("revalidator/purge", &[])?;
@@ -422,7 +423,7 @@ impl Pair {
             self.count("counters: bytes of outer headers");
             counters = None;
         }
-        let Some(d) = megaflows.filter(|_| !self.loose) else { return Ok(counters) };
+        let Some(d) = megaflows.filter(|_| !self.is_other_version) else { return Ok(counters) };
         // The following commands make the switches learn, so everything else is compared before.
         let (stock, ours) = normalized(&raw, self.translation_fails(packets)?);
         let deletable = self.deletable(packets)?;

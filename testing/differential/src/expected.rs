@@ -44,7 +44,7 @@ const CHECK_PKT_LARGER: &str = "check_pkt_larger(";
 const LISTS: [&str; 2] = ["check_pkt_len(", "clone("];
 
 /// Returns the cause of an expected end of the stock switch, given its log.
-pub fn end(log: &str) -> Option<&'static str> {
+pub fn end_cause(log: &str) -> Option<&'static str> {
     KNOWN_ASSERTIONS.iter().find(|(assertion, _)| log.contains(assertion)).map(|(_, why)| *why)
 }
 
@@ -548,8 +548,9 @@ mod tests {
     #[test]
     fn an_end_by_another_assertion_is_not_expected() {
         assert!(
-            end("EMER|lib/packets.c:273: assertion !dp_packet_is_eth(packet) failed in push_eth()").is_some()
+            end_cause("EMER|lib/packets.c:273: assertion !dp_packet_is_eth(packet) failed in push_eth()")
+                .is_some()
         );
-        assert!(end("EMER|lib/packets.c:1: assertion x failed in push_eth()").is_none());
+        assert!(end_cause("EMER|lib/packets.c:1: assertion x failed in push_eth()").is_none());
     }
 }

@@ -126,7 +126,7 @@ fn start(o: &Options) -> io::Result<Pair> {
         stock: Switch::start("stock", &o.stock, None, o.tunnels)?,
         ours: Switch::start("ours", &o.stock, Some(&o.ours), o.tunnels)?,
         tunnels: o.tunnels,
-        loose: o.loose,
+        is_other_version: o.loose,
         expected: BTreeMap::new(),
     })
 }
@@ -144,7 +144,7 @@ fn run(o: &Options) -> io::Result<bool> {
         counts.add(&mut pair, seed);
         match ended(&mut pair, outcome.is_err()) {
             Some((name, log)) => {
-                match expected::end(&log).filter(|_| name == "stock") {
+                match expected::end_cause(&log).filter(|_| name == "stock") {
                     Some(why) => {
                         println!("case {seed} {}", why.replace("ends:", "ends the stock switch:"));
                         counts.ended += 1;

@@ -17,7 +17,7 @@ pub struct Pair {
     /// The switch under test.
     pub ours: Switch,
     /// Whether the reference is another version, so that the text of traces and the megaflows are not compared.
-    pub loose: bool,
+    pub is_other_version: bool,
     /// Whether some packets are sent to tunnels.
     pub tunnels: bool,
     /// How often each expected difference occurred, by its name.

@@ -48,7 +48,7 @@ pub enum Flood {
 
 /// A set of shared queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Set {
+pub struct QueueSet {
     /// Number of queues.
     pub queues: u64,
     /// Number of packets that each queue can hold.
@@ -78,7 +78,7 @@ fn mixed(x: u64) -> u64 {
     Uniform(x).bits()
 }
 
-impl Set {
+impl QueueSet {
     fn queue_of(&self, port: u64, flow: u64) -> usize {
         let key = match self.hash {
             // Interface indexes are consecutive numbers, and the switch does not mix their bits.
@@ -105,7 +105,7 @@ impl Set {
 }
 
 /// Runs a set under floods for 100 ms of virtual time.
-pub fn run(set: Set, flood: Flood, seed: u64) -> FloodResult {
+pub fn run(set: QueueSet, flood: Flood, seed: u64) -> FloodResult {
     let floods = set.floods(flood);
     let (mut random, mut next) = (Uniform(seed), 0);
     let mut waiting = vec![0; floods.len()];
@@ -176,7 +176,7 @@ pub fn print() {
     for (name, flood) in floods {
         for (queues, depth) in SETS {
             for hash in [Hash::Flow, Hash::Port] {
-                let r = run(Set { queues, depth, hash }, flood, 7);
+                let r = run(QueueSet { queues, depth, hash }, flood, 7);
                 println!(
                     "| {queues} x {depth} | {hash:?} | {name} | {:.1} | {:.1} | {:.2} |",
                     r.shared, r.hit, r.lost
@@ -195,7 +195,7 @@ mod tests {
     /// memory can store.
     #[test]
     fn collisions_follow_the_number_of_queues_and_the_hash() {
-        let of = |queues, depth, hash, flood| run(Set { queues, depth, hash }, flood, 7);
+        let of = |queues, depth, hash, flood| run(QueueSet { queues, depth, hash }, flood, 7);
         let one = of(1, 16_384, Hash::Flow, Flood::OneFlow(1));
         let many = of(128, 128, Hash::Flow, Flood::OneFlow(1));
         assert!(one.shared == 100.0 && one.lost > 20.0, "{one:?}");

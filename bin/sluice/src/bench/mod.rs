@@ -87,9 +87,9 @@ pub fn main(call: &Call) -> ExitCode {
     if let Some(code) = common::handle_informative(call, &parsed, page) {
         return code;
     }
-    let done = asked(&parsed).and_then(|asked| match asked.command {
-        Command::Caches => run(&asked).map_err(|e| runtime::error_text(&e)),
-        Command::Path => path::run(asked.quick, asked.json),
+    let done = parse_arguments(&parsed).and_then(|arguments| match arguments.command {
+        Command::Caches => run(&arguments).map_err(|e| runtime::error_text(&e)),
+        Command::Path => path::run(arguments.quick, arguments.json),
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -97,7 +97,7 @@ pub fn main(call: &Call) -> ExitCode {
     }
 }
 
-fn asked(parsed: &Parsed) -> Result<Arguments, String> {
+fn parse_arguments(parsed: &Parsed) -> Result<Arguments, String> {
     let command = match parsed.rest.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["caches"] => Command::Caches,
         ["path"] => Command::Path,
@@ -124,10 +124,10 @@ fn asked(parsed: &Parsed) -> Result<Arguments, String> {
     })
 }
 
-fn run(asked: &Arguments) -> std::io::Result<()> {
-    let all = Experiment::all(asked.quick);
-    let wanted = all.into_iter().filter(|e| asked.only.contains(e.letter));
-    if !asked.json {
+fn run(arguments: &Arguments) -> std::io::Result<()> {
+    let all = Experiment::all(arguments.quick);
+    let wanted = all.into_iter().filter(|e| arguments.only.contains(e.letter));
+    if !arguments.json {
         println!("{}", Row::HEADER);
     }
     let mut rows = Vec::new();
@@ -135,16 +135,16 @@ fn run(asked: &Arguments) -> std::io::Result<()> {
         for cell in &experiment.cells {
             let row =
                 Row { experiment: experiment.letter, cell: cell.clone(), result: fixture::measure(cell) };
-            if !asked.json {
+            if !arguments.json {
                 println!("{}", row.csv());
             }
             rows.push(row);
         }
     }
-    if asked.json {
+    if arguments.json {
         println!("{}", Json::Array(rows.iter().map(Row::json).collect()));
     }
-    let Some(dir) = &asked.out else { return Ok(()) };
+    let Some(dir) = &arguments.out else { return Ok(()) };
     std::fs::create_dir_all(dir)?;
     let lines: String = rows.iter().map(|r| r.csv() + "\n").collect();
     std::fs::write(dir.join("caches.csv"), format!("{}\n{lines}", Row::HEADER))?;
@@ -160,7 +160,7 @@ mod tests {
     fn arguments() {
         let parse = |line: &str| {
             let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-            asked(&getopt::parse(&options(), Order::Anywhere, &args)?)
+            parse_arguments(&getopt::parse(&options(), Order::Anywhere, &args)?)
         };
         let some = parse("caches -q --only a -o x --json").unwrap();
         assert_eq!(

@@ -17,7 +17,7 @@ struct Command {
     text: &'static str,
 }
 
-const fn c(
+const fn command(
     name: &'static str,
     usage: &'static str,
     args: (usize, usize),
@@ -31,162 +31,180 @@ const UNLIMITED: usize = usize::MAX;
 
 /// Commands for servers. The argument limits do not include the server and the database in front.
 const SERVER_COMMANDS: &[Command] = &[
-    c("list-dbs", "[SERVER]", (0, 0), server_commands::list_dbs, "lists the databases"),
-    c("get-schema", "[SERVER] [DATABASE]", (0, 0), server_commands::get_schema, "prints the schema as JSON"),
-    c(
+    command("list-dbs", "[SERVER]", (0, 0), server_commands::list_dbs, "lists the databases"),
+    command(
+        "get-schema",
+        "[SERVER] [DATABASE]",
+        (0, 0),
+        server_commands::get_schema,
+        "prints the schema as JSON",
+    ),
+    command(
         "get-schema-version",
         "[SERVER] [DATABASE]",
         (0, 0),
         server_commands::get_schema_version,
         "prints the schema's version",
     ),
-    c(
+    command(
         "get-schema-cksum",
         "[SERVER] [DATABASE]",
         (0, 0),
         server_commands::get_schema_cksum,
         "prints the schema's checksum",
     ),
-    c("list-tables", "[SERVER] [DATABASE]", (0, 0), server_commands::list_tables, "lists the tables"),
-    c(
+    command("list-tables", "[SERVER] [DATABASE]", (0, 0), server_commands::list_tables, "lists the tables"),
+    command(
         "list-columns",
         "[SERVER] [DATABASE] [TABLE]",
         (0, 1),
         server_commands::list_columns,
         "lists the columns of a table, or of all, with their types",
     ),
-    c("transact", "[SERVER] TRANSACTION", (1, 2), server_commands::transact, "executes a transaction (JSON)"),
-    c(
+    command(
+        "transact",
+        "[SERVER] TRANSACTION",
+        (1, 2),
+        server_commands::transact,
+        "executes a transaction (JSON)",
+    ),
+    command(
         "query",
         "[SERVER] TRANSACTION",
         (1, 2),
         server_commands::query,
         "executes a transaction and rolls it back",
     ),
-    c(
+    command(
         "monitor",
         "[SERVER] [DATABASE] TABLE [COLUMN,...]... | ALL",
         (1, UNLIMITED),
         monitor::monitor,
         "prints rows and their changes; !initial, !insert, !delete, !modify among the columns exclude such changes",
     ),
-    c(
+    command(
         "monitor-cond",
         "[SERVER] [DATABASE] CONDITION TABLE [COLUMN,...]...",
         (2, 3),
         monitor::monitor_cond,
         "like monitor, for rows that meet a condition",
     ),
-    c(
+    command(
         "monitor-cond-since",
         "[SERVER] [DATABASE] [LASTID] CONDITION TABLE [COLUMN,...]...",
         (2, 4),
         monitor::monitor_cond_since,
         "like monitor-cond, starting after the transaction with the given ID",
     ),
-    c(
+    command(
         "dump",
         "[SERVER] [DATABASE] [TABLE [COLUMN]...]",
         (0, UNLIMITED),
         dump::dump,
         "prints the contents of tables",
     ),
-    c("backup", "[SERVER] [DATABASE] > FILE", (0, 0), dump::backup, "writes the database as a database file"),
-    c(
+    command(
+        "backup",
+        "[SERVER] [DATABASE] > FILE",
+        (0, 0),
+        dump::backup,
+        "writes the database as a database file",
+    ),
+    command(
         "restore",
         "[SERVER] [DATABASE] < FILE",
         (0, 0),
         dump::restore,
         "replaces the contents of the database by those of a backup",
     ),
-    c(
+    command(
         "wait",
         "[SERVER] DATABASE added|connected|removed",
         (2, 3),
         server_commands::wait,
         "waits until the server has added the database, connected it to its cluster, or removed it",
     ),
-    c(
+    command(
         "lock",
         "[SERVER] LOCK",
         (1, 1),
         server_commands::lock,
         "requests a lock, holds it, and prints its notifications",
     ),
-    c("steal", "[SERVER] LOCK", (1, 1), server_commands::steal, "takes a lock from its present owner"),
-    c("unlock", "[SERVER] LOCK", (1, 1), server_commands::unlock, "releases a lock"),
-    c(
+    command("steal", "[SERVER] LOCK", (1, 1), server_commands::steal, "takes a lock from its present owner"),
+    command("unlock", "[SERVER] LOCK", (1, 1), server_commands::unlock, "releases a lock"),
+    command(
         "convert",
         "[SERVER] SCHEMA",
         (1, 2),
         server_commands::convert,
         "converts the server's database to the schema in a file",
     ),
-    c(
+    command(
         "needs-conversion",
         "[SERVER] SCHEMA",
         (1, 2),
         server_commands::needs_conversion,
         "prints whether the server's database has another schema than the file (yes or no)",
     ),
-    c("help", "", (0, UNLIMITED), help, "prints the commands and options"),
+    command("help", "", (0, UNLIMITED), help, "prints the commands and options"),
 ];
 
 /// Commands for files.
 const FILE_COMMANDS: &[Command] = &[
-    c("create", "[FILE [SCHEMA]]", (0, 2), files::create, "creates a database file"),
-    c("compact", "[FILE [TARGET]]", (0, 2), files::compact, "rewrites the file without its history"),
-    c("convert", "[FILE [SCHEMA [TARGET]]]", (0, 3), files::convert, "converts the file to a schema"),
-    c(
+    command("create", "[FILE [SCHEMA]]", (0, 2), files::create, "creates a database file"),
+    command("compact", "[FILE [TARGET]]", (0, 2), files::compact, "rewrites the file without its history"),
+    command("convert", "[FILE [SCHEMA [TARGET]]]", (0, 3), files::convert, "converts the file to a schema"),
+    command(
         "needs-conversion",
         "[FILE [SCHEMA]]",
         (0, 2),
         files::needs_conversion,
         "prints whether the file has another schema (yes or no)",
     ),
-    c("db-name", "[FILE]", (0, 1), files::db_name, "prints the name of the database in a file"),
-    c("db-version", "[FILE]", (0, 1), files::db_version, "prints the version of its schema"),
-    c("db-cksum", "[FILE]", (0, 1), files::db_cksum, "prints the checksum of its schema"),
-    c(
+    command("db-name", "[FILE]", (0, 1), files::db_name, "prints the name of the database in a file"),
+    command("db-version", "[FILE]", (0, 1), files::db_version, "prints the version of its schema"),
+    command("db-cksum", "[FILE]", (0, 1), files::db_cksum, "prints the checksum of its schema"),
+    command(
         "db-is-clustered",
         "FILE",
         (1, 1),
         files::db_is_clustered,
         "exits with 0 if the file belongs to a cluster",
     ),
-    c(
+    command(
         "db-is-standalone",
         "FILE",
         (1, 1),
         files::db_is_standalone,
         "exits with 0 if the file does not belong to a cluster",
     ),
-    c("schema-name", "[SCHEMA]", (0, 1), files::schema_name, "prints the name of a schema"),
-    c("schema-version", "[SCHEMA]", (0, 1), files::schema_version, "prints its version"),
-    c("schema-cksum", "[SCHEMA]", (0, 1), files::schema_cksum, "prints its checksum"),
-    c(
+    command("schema-name", "[SCHEMA]", (0, 1), files::schema_name, "prints the name of a schema"),
+    command("schema-version", "[SCHEMA]", (0, 1), files::schema_version, "prints its version"),
+    command("schema-cksum", "[SCHEMA]", (0, 1), files::schema_cksum, "prints its checksum"),
+    command(
         "compare-versions",
         "A OPERATOR B",
         (3, 3),
         files::compare_versions,
         "succeeds if the relation (<, <=, ==, >=, >, !=) of two versions of schemas holds",
     ),
-    c(
+    command(
         "query",
         "[FILE] TRANSACTION",
         (1, 2),
         files::query,
         "executes a transaction on a file without changing the file",
     ),
-    c("transact", "[FILE] TRANSACTION", (1, 2), files::transact, "executes a transaction on a file"),
-    c(
+    command("transact", "[FILE] TRANSACTION", (1, 2), files::transact, "executes a transaction on a file"),
+    command(
         "show-log",
         "[FILE]",
         (0, 1),
         files::show_log,
         "prints a file's history; with -m rows, with -mm columns too",
     ),
-    c("help", "", (0, UNLIMITED), help, "prints the commands and options"),
+    command("help", "", (0, UNLIMITED), help, "prints the commands and options"),
 ];
 
 /// Runs the command that the arguments name.

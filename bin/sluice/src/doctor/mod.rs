@@ -69,7 +69,7 @@ fn as_text(found: &[Finding], source: &str, colored: bool) -> String {
         let style = match f.level {
             Level::Problem => color::BAD,
             Level::Warning => color::WARN,
-            Level::Advice => color::NAME,
+            Level::Advice => color::ADVICE,
         };
         let level = color::paint(colored, style, f.level.name());
         out += &format!("\n{level}: {} [{}]\n    {}\n", f.text, f.subject, f.fix);

@@ -166,10 +166,10 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Inserts a row, with the UUID `chosen` if that is set.
-    pub fn insert(&mut self, table: &str, chosen: Option<Uuid>) -> Uuid {
-        let row = chosen.unwrap_or_else(Uuid::new_v4);
-        self.touch(table, row, if chosen.is_some() { Origin::WithUuid } else { Origin::New });
+    /// Inserts a row, with the UUID `uuid` if that is set.
+    pub fn insert(&mut self, table: &str, uuid: Option<Uuid>) -> Uuid {
+        let row = uuid.unwrap_or_else(Uuid::new_v4);
+        self.touch(table, row, if uuid.is_some() { Origin::WithUuid } else { Origin::New });
         row
     }
 
@@ -269,7 +269,7 @@ impl<'a> Transaction<'a> {
         let mut operation = match touched.origin {
             Origin::Stored => Operation::update(table, row),
             Origin::New => Operation::insert(table, &name_of(row)),
-            Origin::WithUuid => chosen(table, row),
+            Origin::WithUuid => insert_with_uuid(table, row),
         };
         let default = |column: &str, value: &Datum| {
             touched.table.column(column).is_some_and(|c| value.is_default(&c.ty))
@@ -324,7 +324,7 @@ fn name_of(row: Uuid) -> String {
     format!("row{}", row.to_string().replace('-', "_"))
 }
 
-fn chosen(table: &str, row: Uuid) -> Operation {
+fn insert_with_uuid(table: &str, row: Uuid) -> Operation {
     let mut json = Operation::insert(table, "").to_json();
     if let Some(object) = json.as_object_mut() {
         object.insert("uuid".into(), row.to_string().into());

@@ -107,7 +107,7 @@ pub(crate) fn of_plain(bytes: &[u8]) -> Option<u32> {
     let is_plain =
         (second >> 40 == 0x08_0045) & (third & 0x3fff_0000 == 0) & ((proto == UDP) | (proto == TCP));
     let endpoints = ports & 0xffff_ffff_0000_0000 | proto << 16 | u64::from(ethertype::IPV4);
-    is_plain.then(|| last(mixed(mixed(0, addresses), endpoints)).max(1))
+    is_plain.then(|| finish(mixed(mixed(0, addresses), endpoints)).max(1))
 }
 
 /// Returns the non-symmetric hash of a key with ports; `None` if its addresses are not in its line.
@@ -120,7 +120,7 @@ pub(crate) fn one_way_of_line(line: &Line, basis: u32) -> Option<u32> {
 #[inline(always)]
 fn one_way_of(line: &Line, basis: u32) -> u32 {
     let endpoints = line[4] & 0xffff_ffff_0000_0000 | (line[4] >> 24 & 0xff) << 16 | line[1] & 0xffff;
-    last(mixed(mixed(basis.into(), line[3]), endpoints)).max(1)
+    finish(mixed(mixed(basis.into(), line[3]), endpoints)).max(1)
 }
 
 /// Adds a word to the one-way hash: multiplication carries each bit upwards, xor with the upper half carries them
@@ -132,7 +132,7 @@ fn mixed(hash: u64, word: u64) -> u64 {
 }
 
 #[inline(always)]
-fn last(hash: u64) -> u32 {
+fn finish(hash: u64) -> u32 {
     (hash.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32) as u32
 }
 
@@ -194,7 +194,7 @@ impl Fields {
             hash = mixed(hash, u64::from(self.v4[0]) << 32 | u64::from(self.v4[1]));
         }
         let ports = u64::from(self.ports[0]) << 48 | u64::from(self.ports[1]) << 32;
-        last(mixed(hash, ports | u64::from(self.nw_proto) << 16 | u64::from(self.dl_type)))
+        finish(mixed(hash, ports | u64::from(self.nw_proto) << 16 | u64::from(self.dl_type)))
     }
 
     /// Hashes the xor of each pair of fields, which is the same for both directions. UDP ports are excluded, because

@@ -12,7 +12,7 @@ impl Datapath {
         let _one_at_a_time = self.shared.flows();
         let captures = self.shared.captures.load_full();
         if captures.len() >= CAPTURES_MAX {
-            return Err(PutError::NoRoom);
+            return Err(PutError::LimitReached);
         }
         self.set_captures(captures.with(capture));
         Ok(())

@@ -81,7 +81,7 @@ fn sums_of(frame: &Frame, state: u8) -> [RxChecksum; 2] {
     if state & (TRACKED | INVALID) == TRACKED {
         VERIFIED
     } else if frame.has_offload_state() {
-        frame.stated()
+        frame.checksum_states()
     } else {
         UNVERIFIED
     }

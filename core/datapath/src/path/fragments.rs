@@ -78,7 +78,7 @@ fn track_each(engine: &mut Engine, action: &Action, group: &mut Vec<Packet>) {
             group.push(p);
             continue;
         };
-        let p = kept(engine, p);
+        let p = prepare_to_wait(engine, p);
         let origin = Origin {
             port: p.meta.in_port,
             zone: action.zone,
@@ -107,7 +107,7 @@ fn track_each(engine: &mut Engine, action: &Action, group: &mut Vec<Packet>) {
 
 /// Prepares a packet for waiting, which may take seconds: copies the packet if its buffer belongs to a device, which
 /// needs its buffers, or is much larger than the packet.
-fn kept(engine: &mut Engine, mut p: Packet) -> Packet {
+fn prepare_to_wait(engine: &mut Engine, mut p: Packet) -> Packet {
     p.number = None;
     if p.frame.source().is_some() || p.frame.memory() > p.frame.len() + SLACK {
         let copy = p.frame.detached();

@@ -424,7 +424,7 @@ pub(super) fn pop(engine: &mut Engine, port: u32, group: &mut Vec<Packet>, last:
 #[inline(always)]
 fn pop_one(engine: &mut Engine, kind: Kind, popped_meta: PoppedMeta, mut frame: Frame) -> Option<Frame> {
     let mut checks = ChecksumCounts::default();
-    let popped = tunnel::pop_counted(kind, frame.bytes(), frame.stated(), &mut checks);
+    let popped = tunnel::pop_counted(kind, frame.bytes(), frame.checksum_states(), &mut checks);
     count(&mut engine.tally, checks);
     let Ok(popped) = popped else { return Some(frame) };
     let &Popped { ref tunnel, options, packet_type, header, end } = &popped;

@@ -127,13 +127,13 @@ impl Run {
     }
 
     /// Requires that the packet extends at least to offset `end` of the header as it is now.
-    fn extend(&mut self, e: &Expected, end: usize) {
+    fn require_length(&mut self, e: &Expected, end: usize) {
         let before = end as isize - self.grown(e);
         self.min_len = self.min_len.max(before.max(0) as usize);
     }
 
     /// Requires that these bits of the packet are as expected.
-    fn rely(&mut self, e: &Expected, at: usize, mask: &[u8]) {
+    fn require_bits(&mut self, e: &Expected, at: usize, mask: &[u8]) {
         for (byte, mask) in e.bytes[at..].iter().zip(mask) {
             if let Some(from) = byte.from {
                 let (bits, value) = &mut self.compared[usize::from(from)];
@@ -146,8 +146,8 @@ impl Run {
     /// Returns the offset of the network header, and requires the bytes that determine it.
     fn l3(&mut self, e: &Expected) -> Option<usize> {
         e.dl_type?;
-        (0..=e.tags).for_each(|tag| self.rely(e, ADDRESSES + 4 * tag, &[0xff; 2]));
-        self.extend(e, e.l3());
+        (0..=e.tags).for_each(|tag| self.require_bits(e, ADDRESSES + 4 * tag, &[0xff; 2]));
+        self.require_length(e, e.l3());
         Some(e.l3())
     }
 
@@ -164,15 +164,15 @@ impl Run {
                     return None;
                 }
                 let (t, c) = (tpid.to_be_bytes(), (tci & !VLAN_CFI).to_be_bytes());
-                self.extend(e, ADDRESSES + 2);
+                self.require_length(e, ADDRESSES + 2);
                 e.insert(ADDRESSES, [t[0], t[1], c[0], c[1]])?;
                 e.tags += 1;
                 Some(())
             }
             Op::PopVlan => {
                 e.tags.checked_sub(1)?;
-                self.rely(e, ADDRESSES, &[0xff; 2]);
-                self.extend(e, ADDRESSES + 6);
+                self.require_bits(e, ADDRESSES, &[0xff; 2]);
+                self.require_length(e, ADDRESSES + 6);
                 e.remove(ADDRESSES);
                 e.tags -= 1;
                 Some(())
@@ -208,7 +208,7 @@ impl Run {
             return None;
         }
         let at = self.l3_of(e, ethertype::is_mpls)?;
-        self.extend(e, next);
+        self.require_length(e, next);
         e.remove(at);
         self.set_type(e, ethertype);
         let header = match ethertype {
@@ -224,13 +224,13 @@ impl Run {
     fn set(&mut self, e: &mut Expected, field: &SetField) -> Option<()> {
         match field {
             SetField::Eth(m) => {
-                self.extend(e, ADDRESSES);
+                self.require_length(e, ADDRESSES);
                 e.write(0, &m.value.dst.0, &m.mask.dst.0);
                 e.write(6, &m.value.src.0, &m.mask.src.0);
             }
             SetField::Mpls(m) => {
                 let at = self.l3_of(e, ethertype::is_mpls)?;
-                self.extend(e, at + 4);
+                self.require_length(e, at + 4);
                 e.write(at, &m.value.to_be_bytes(), &m.mask.to_be_bytes());
             }
             SetField::Ipv4(m) => self.set_ipv4(e, m)?,
@@ -258,7 +258,7 @@ impl Run {
             return None;
         }
         let ip = self.l3(e)?;
-        self.extend(e, ip + 20);
+        self.require_length(e, ip + 20);
         if moves {
             self.addresses(e);
         }
@@ -277,7 +277,7 @@ impl Run {
             return None;
         }
         let ip = self.l3(e)?;
-        self.extend(e, ip + 40);
+        self.require_length(e, ip + 40);
         if moves {
             self.addresses(e);
         }
@@ -303,16 +303,16 @@ impl Run {
 
     fn rely_on_proto(&mut self, e: &Expected, ip: usize) {
         let at = if e.dl_type == Some(ethertype::IPV6) { 6 } else { 9 };
-        self.rely(e, ip + at, &[0xff]);
+        self.require_bits(e, ip + at, &[0xff]);
     }
 
     /// Requires that the transport header is where it is expected, and has at least `header` bytes.
     fn rely_on_transport(&mut self, e: &Expected, ip: usize, header: usize, tcp: bool) {
         self.rely_on_proto(e, ip);
         if e.dl_type == Some(ethertype::IPV4) {
-            self.rely(e, ip, &[0xff]);
+            self.require_bits(e, ip, &[0xff]);
             // Requires that the packet is not a later fragment (RFC 791 §3.1).
-            self.rely(e, ip + 6, &[0x1f, 0xff]);
+            self.require_bits(e, ip + 6, &[0x1f, 0xff]);
         }
         let (least, asked) = self.lengths.unwrap_or_default();
         self.lengths = Some((least.max(header), asked || tcp));
@@ -337,7 +337,7 @@ impl Run {
 
     fn set_arp(&mut self, e: &mut Expected, m: &Masked<ArpKey>) -> Option<()> {
         let at = self.l3_of(e, ethertype::is_arp)?;
-        self.extend(e, at + 28);
+        self.require_length(e, at + 28);
         let (v, k) = (&m.value, &m.mask);
         e.write(at + 6, &v.op.to_be_bytes(), &k.op.to_be_bytes());
         e.write(at + 8, &v.sha.0, &k.sha.0);

@@ -191,7 +191,7 @@ pub enum LearnTarget {
 pub struct SetTlv {
     /// The complete field.
     pub field: Subfield,
-    /// The value. It has the length that the sender has chosen, until [`crate::tlv::lay_out`] adjusts it to the
+    /// The value. It has the length that the sender has chosen, until [`crate::tlv::adjust_actions`] adjusts it to the
     /// length of the field.
     pub value: Vec<u8>,
     /// Bits of the value to write; `None`: all.

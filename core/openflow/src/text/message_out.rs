@@ -5,7 +5,7 @@ use super::message_name::{is_multipart, message_name};
 use super::port_out::{port_mod_text, port_stats_text, port_status_text, ports_text, queue_config_text};
 use super::table_out::{TablesText, table_desc_text};
 use super::{
-    flow_out, group_out, meter_out, monitor_out, packet_out, port_out, session_out, stats_out, table_out,
+    flow_out, group_out, meter_out, monitor_out, packet_print, port_out, session_out, stats_out, table_out,
 };
 use crate::error::OfError;
 use crate::message::{Body, ErrorBody, Message, Xid};
@@ -50,7 +50,7 @@ fn text_at(bytes: &[u8], names: &dyn NameMap, verbosity: u8, depth: u8) -> Strin
     let dialect = Dialect { flow_mod_table_id: true, debug_actions: true };
     let (mut text, failed) = match decode(bytes, dialect) {
         Ok(m) => {
-            let text = head_text(&m) + &body_text(&m, names, Scope { verbosity, depth, len });
+            let text = head_text(&m) + &body_text(&m, names, PrintParams { verbosity, depth, len });
             let failed = matches!(&m.body, Body::Error(e) if e.error.is_none());
             (text.strip_suffix(' ').map(str::to_owned).unwrap_or(text), failed)
         }
@@ -88,7 +88,7 @@ fn head_text(m: &Message) -> String {
 
 /// Parameters of printing a message: verbosity, depth inside other messages, and length of the message in bytes.
 #[derive(Clone, Copy)]
-struct Scope {
+struct PrintParams {
     verbosity: u8,
     depth: u8,
     len: usize,
@@ -121,19 +121,19 @@ fn tables_text<'a, T: 'a>(version: Version, list: &'a [T], add: fn(&mut TablesTe
     text.finish()
 }
 
-fn body_text(m: &Message, names: &dyn NameMap, scope: Scope) -> String {
-    let v = scope.verbosity;
+fn body_text(m: &Message, names: &dyn NameMap, params: PrintParams) -> String {
+    let v = params.verbosity;
     match &m.body {
         Body::Hello(h) => session_out::hello_text(h),
-        Body::Error(e) => error_text(e, names, scope.depth),
+        Body::Error(e) => error_text(e, names, params.depth),
         Body::EchoRequest(data) | Body::EchoReply(data) => {
             let dump = if v > 1 { hex_dump(data, true) } else { String::new() };
-            format!(" {} bytes of payload\n{dump}", scope.len - HEADER)
+            format!(" {} bytes of payload\n{dump}", params.len - HEADER)
         }
         Body::FeaturesReply(f) => session_out::features_text(f),
         Body::GetConfigReply(c) | Body::SetConfig(c) => session_out::config_text(c),
-        Body::PacketIn(p, _) | Body::Resume(p) => packet_out::packet_in_text(p, names, v),
-        Body::PacketOut(p) => packet_out::packet_out_text(p, names, v),
+        Body::PacketIn(p, _) | Body::Resume(p) => packet_print::packet_in_text(p, names, v),
+        Body::PacketOut(p) => packet_print::packet_out_text(p, names, v),
         Body::FlowRemoved(r) => monitor_out::flow_removed_text(r, names),
         Body::PortStatus(s) => port_status_text(s),
         Body::PortMod(p) => port_mod_text(p, names),
@@ -141,8 +141,8 @@ fn body_text(m: &Message, names: &dyn NameMap, scope: Scope) -> String {
         Body::GroupMod(g) => group_out::group_mod_text(g, m.version, names),
         Body::TableMod(t) => session_out::table_mod_text(t, m.version, names),
         Body::MeterMod(mm) => meter_out::meter_mod_text(mm),
-        Body::BundleAdd(b) if scope.depth < DEPTH_MAX => {
-            session_out::bundle_add_text(b) + &text_at(&b.message, names, v, scope.depth + 1)
+        Body::BundleAdd(b) if params.depth < DEPTH_MAX => {
+            session_out::bundle_add_text(b) + &text_at(&b.message, names, v, params.depth + 1)
         }
         Body::BundleAdd(b) => session_out::bundle_add_text(b),
         Body::RequestForward(r) => match &r.body {

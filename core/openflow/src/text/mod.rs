@@ -2,6 +2,9 @@
 //!
 //! Scripts compare the text, so every byte of it is fixed, including error messages. Parsers accept any input:
 //! for invalid text they return an error that names the fault. They do not nest deeper than [`DEPTH_MAX`].
+//!
+//! Modules `*_in` parse, modules `*_out` print. For packets, where these names would mean the messages packet-in and packet-out, the
+//! modules are `packet_parse` and `packet_print`.
 
 mod action_in;
 mod action_out;
@@ -21,8 +24,8 @@ mod meter_in;
 mod meter_out;
 mod monitor_in;
 mod monitor_out;
-mod packet_in;
-mod packet_out;
+mod packet_parse;
+mod packet_print;
 mod port_out;
 mod protocol;
 mod session_in;
@@ -41,14 +44,14 @@ pub use hex::{hex_bytes, hex_dump};
 pub use message_out::{message_text, packet_in_format_name};
 pub use meter_in::parse_meter_mod;
 pub use monitor_in::parse_flow_monitor;
-pub use packet_in::{parse_packet, parse_packet_out};
-pub use packet_out::packet_text;
+pub use packet_parse::{parse_packet, parse_packet_out};
+pub use packet_print::packet_text;
 pub use protocol::Protocols;
 pub use session_in::{parse_ct_flush, parse_tlv_maps};
 pub use session_out::ct_flush_text;
 pub use session_out::{frag_mode_from_name, frag_mode_name};
 pub use table_out::TablesText;
-pub use type_name::request_name;
+pub use type_name::message_type_name;
 
 pub use flow::text::{NameMap, NoNames, TextError};
 

@@ -118,7 +118,7 @@ proptest! {
 
 #[test]
 fn requests_have_names_also_if_they_are_cut_short() {
-    let name = |bytes: &[u8]| request_name(bytes);
+    let name = |bytes: &[u8]| message_type_name(bytes);
     assert_eq!(name(&[4, 14, 0, 8, 0, 0, 0, 1]).as_deref(), Some("OFPT_FLOW_MOD"));
     assert_eq!(
         name(&[1, 4, 0, 16, 0, 0, 0, 1, 0, 0, 0x23, 0x20, 0, 0, 0, 13]).as_deref(),

@@ -84,7 +84,7 @@ const NICIRA: [(u32, &str); 16] = [
 ];
 
 /// The name of the type of a message; `None`: unknown. `bytes` may be only the beginning of the message.
-pub fn request_name(bytes: &[u8]) -> Option<String> {
+pub fn message_type_name(bytes: &[u8]) -> Option<String> {
     type_name(bytes, Version::from_wire(*bytes.first()?)?)
 }
 

@@ -1,7 +1,7 @@
 //! Decodes messages: the header, then the body by type.
 
 use super::buf::Reader;
-use super::decoded::{Decoded, Scope};
+use super::decoded::{DecodeParams, Decoded};
 use super::{
     Dialect, HEADER, flow_mod, group, meter, multipart, packet_io, port, session, stats, table, vendor,
 };
@@ -29,8 +29,8 @@ pub fn decode(bytes: &[u8], dialect: Dialect) -> Result<Message, OfError> {
         let hello = session::decode_hello(&mut r, version_byte)?;
         return Ok(Message::new(version, xid, Body::Hello(hello)));
     }
-    let scope = Scope { version, dialect };
-    let d = body(kind, &mut r, scope)?;
+    let params = DecodeParams { version, dialect };
+    let d = body(kind, &mut r, params)?;
     if !r.is_empty() {
         return Err(OfError::BrcBadLen);
     }
@@ -54,13 +54,13 @@ fn error(r: &mut Reader, version: Version) -> Result<Body, OfError> {
     Ok(Body::Error(ErrorBody { error, wire, data: data.to_vec() }))
 }
 
-fn body(kind: u8, r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
-    let v = s.version;
+fn body(kind: u8, r: &mut Reader, params: DecodeParams) -> Result<Decoded, OfError> {
+    let v = params.version;
     let body = match kind {
         1 => error(r, v)?,
         2 => Body::EchoRequest(take_rest(r)?),
         3 => Body::EchoReply(take_rest(r)?),
-        4 => return vendor::decode(r, s, forwarded),
+        4 => return vendor::decode(r, params, forwarded),
         5 => Body::FeaturesRequest,
         6 => Body::FeaturesReply(session::decode_features(r, v)?),
         7 => Body::GetConfigRequest,
@@ -78,27 +78,27 @@ fn body(kind: u8, r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
         })),
         12 => Body::PortStatus(port::decode_status(r, v)?),
         13 => {
-            let po = packet_io::decode_out(r, s.cx())?;
+            let po = packet_io::decode_out(r, params.cx())?;
             skip_rest(r)?;
             Body::PacketOut(Box::new(po))
         }
         14 => {
-            let fm = flow_mod::decode(r, s.cx(), s.dialect)?;
+            let fm = flow_mod::decode(r, params.cx(), params.dialect)?;
             skip_rest(r)?;
             Body::FlowMod(fm)
         }
-        _ if v == Version::V10 => return high_types_10(kind, r, s),
-        _ => return high_types_11(kind, r, s),
+        _ if v == Version::V10 => return high_types_10(kind, r, params),
+        _ => return high_types_11(kind, r, params),
     };
     Ok(body.into())
 }
 
 /// Decodes the bodies of types above 14 in OpenFlow 1.0.
-fn high_types_10(kind: u8, r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
+fn high_types_10(kind: u8, r: &mut Reader, params: DecodeParams) -> Result<Decoded, OfError> {
     let body = match kind {
-        15 => Body::PortMod(port::decode_mod(r, s.version)?),
-        16 => return multipart::request(r, s),
-        17 => return multipart::reply(r, s),
+        15 => Body::PortMod(port::decode_mod(r, params.version)?),
+        16 => return multipart::request(r, params),
+        17 => return multipart::reply(r, params),
         18 => Body::BarrierRequest,
         19 => Body::BarrierReply,
         20 => {
@@ -106,7 +106,7 @@ fn high_types_10(kind: u8, r: &mut Reader, s: Scope) -> Result<Decoded, OfError>
             r.skip(2)?;
             Body::QueueConfigRequest(crate::stats::QueueRequest { port, queue: crate::stats::QUEUE_ALL })
         }
-        21 => queue_config(r, s.version)?,
+        21 => queue_config(r, params.version)?,
         _ => return Err(OfError::BrcBadType),
     };
     Ok(body.into())
@@ -127,8 +127,8 @@ fn queue_config(r: &mut Reader, version: Version) -> Result<Body, OfError> {
 }
 
 /// Decodes the bodies of types above 14 in later versions.
-fn high_types_11(kind: u8, r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
-    let v = s.version;
+fn high_types_11(kind: u8, r: &mut Reader, params: DecodeParams) -> Result<Decoded, OfError> {
+    let v = params.version;
     let (first, last) = match kind {
         22 | 23 => (Version::V11, Version::V13),
         24 | 25 => (Version::V12, Version::V15),
@@ -140,11 +140,11 @@ fn high_types_11(kind: u8, r: &mut Reader, s: Scope) -> Result<Decoded, OfError>
         return Err(OfError::BrcBadType);
     }
     let body = match kind {
-        15 => Body::GroupMod(group::decode_mod(r, s.cx())?),
+        15 => Body::GroupMod(group::decode_mod(r, params.cx())?),
         16 => Body::PortMod(port::decode_mod(r, v)?),
         17 => Body::TableMod(table::decode_mod(r, v)?),
-        18 => return multipart::request(r, s),
-        19 => return multipart::reply(r, s),
+        18 => return multipart::request(r, params),
+        19 => return multipart::reply(r, params),
         20 => Body::BarrierRequest,
         21 => Body::BarrierReply,
         22 => {
@@ -176,7 +176,7 @@ fn high_types_11(kind: u8, r: &mut Reader, s: Scope) -> Result<Decoded, OfError>
             skip_rest(r)?;
             Body::TableStatus(status)
         }
-        32 => Body::RequestForward(Box::new(forwarded(r, s)?)),
+        32 => Body::RequestForward(Box::new(forwarded(r, params)?)),
         33 => Body::BundleControl(session::decode_bundle(r)?),
         34 => Body::BundleAdd(session::decode_bundle_add(r)?),
         _ => return Err(OfError::BrcBadType),
@@ -192,7 +192,7 @@ fn async_config(r: &mut Reader, version: Version) -> Result<crate::session::Asyn
 }
 
 /// Decodes the request inside a request-forward. Only group and meter mods are forwarded.
-fn forwarded(r: &mut Reader, s: Scope) -> Result<Message, OfError> {
+fn forwarded(r: &mut Reader, params: DecodeParams) -> Result<Message, OfError> {
     let bytes = r.take(r.len())?;
     let len = super::next_frame(bytes)?.filter(|&n| n >= HEADER).ok_or(OfError::BrcBadLen)?;
     let inner = bytes.get(..len).ok_or(OfError::BrcBadLen)?;
@@ -202,5 +202,5 @@ fn forwarded(r: &mut Reader, s: Scope) -> Result<Message, OfError> {
     if inner.get(1) == Some(&4) && inner.get(8..16) != Some(&[0, 0, 0x23, 0x20, 0, 0, 0, 31]) {
         return Err(OfError::BfcMsgUnsup);
     }
-    decode(inner, s.dialect)
+    decode(inner, params.dialect)
 }

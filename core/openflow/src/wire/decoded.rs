@@ -9,12 +9,12 @@ use crate::version::Version;
 
 /// Parameters on which the decoding of a body depends.
 #[derive(Clone, Copy)]
-pub(super) struct Scope {
+pub(super) struct DecodeParams {
     pub version: Version,
     pub dialect: Dialect,
 }
 
-impl Scope {
+impl DecodeParams {
     pub fn cx(self) -> Context {
         Context::new(self.version, self.dialect.debug_actions)
     }
@@ -36,4 +36,4 @@ impl From<Body> for Decoded {
 }
 
 /// Function that decodes the request inside a request-forward.
-pub(super) type ReadForwarded = fn(&mut Reader, Scope) -> Result<Message, OfError>;
+pub(super) type ReadForwarded = fn(&mut Reader, DecodeParams) -> Result<Message, OfError>;

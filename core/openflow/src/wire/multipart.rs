@@ -1,7 +1,7 @@
 //! Multipart messages ("statistics" in OpenFlow 1.0 to 1.2): decodes their headers and selects the decoder for the type.
 
 use super::buf::Reader;
-use super::decoded::{Decoded, Scope};
+use super::decoded::{DecodeParams, Decoded};
 use super::{group, meter, monitor, port, stats, table};
 use crate::error::{NX_VENDOR, ONF_VENDOR, OfError};
 use crate::group::GROUP_ALL;
@@ -69,30 +69,34 @@ fn is_nicira(kind: u16, v: Version) -> bool {
 }
 
 /// Decodes the header: type, "more follows", and whether it is a vendor's form.
-fn header(r: &mut Reader, s: Scope) -> Result<(u16, bool, bool), OfError> {
+fn header(r: &mut Reader, params: DecodeParams) -> Result<(u16, bool, bool), OfError> {
     let (mut kind, flags) = (r.u16()?, r.u16()?);
-    if s.version >= Version::V11 {
+    if params.version >= Version::V11 {
         r.skip(4)?;
     }
     let more = flags & 1 != 0;
     if kind != kind::VENDOR {
-        return if is_standard(kind, s.version) { Ok((kind, more, false)) } else { Err(OfError::BrcBadStat) };
+        return if is_standard(kind, params.version) {
+            Ok((kind, more, false))
+        } else {
+            Err(OfError::BrcBadStat)
+        };
     }
     let vendor = r.u32()?;
     let subtype = match vendor {
         NX_VENDOR | ONF_VENDOR => r.u32()?,
         _ => return Err(OfError::BrcBadVendor),
     };
-    if s.version == Version::V10 {
+    if params.version == Version::V10 {
         r.skip(4)?;
     }
     kind = match vendor {
         NX_VENDOR => kind::NX
             .iter()
-            .find(|k| k.0 == subtype && is_nicira(k.1, s.version))
+            .find(|k| k.0 == subtype && is_nicira(k.1, params.version))
             .map(|k| k.1)
             .ok_or(OfError::BrcBadSubtype)?,
-        _ if subtype == kind::ONF_FLOW_MONITOR && s.version == Version::V13 => kind::FLOW_MONITOR,
+        _ if subtype == kind::ONF_FLOW_MONITOR && params.version == Version::V13 => kind::FLOW_MONITOR,
         _ => return Err(OfError::BrcBadSubtype),
     };
     Ok((kind, more, true))
@@ -116,11 +120,11 @@ fn number(r: &mut Reader) -> Result<u32, OfError> {
     Ok(n)
 }
 
-pub(super) fn request(r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
-    let (kind, more, extended) = header(r, s)?;
+pub(super) fn request(r: &mut Reader, params: DecodeParams) -> Result<Decoded, OfError> {
+    let (kind, more, extended) = header(r, params)?;
     // Requests of several parts exist since 1.3. In earlier versions the flags of a request have no meaning.
-    let more = more && s.version >= Version::V13;
-    let v = s.version;
+    let more = more && params.version >= Version::V13;
+    let v = params.version;
     let body = match kind {
         kind::DESC => Body::DescRequest,
         kind::FLOW => Body::FlowStatsRequest(Box::new(stats::decode_request(r, v, extended)?)),
@@ -148,9 +152,9 @@ pub(super) fn request(r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
     Ok(Decoded { body, extended, more })
 }
 
-pub(super) fn reply(r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
-    let (kind, more, extended) = header(r, s)?;
-    let (v, cx) = (s.version, s.cx());
+pub(super) fn reply(r: &mut Reader, params: DecodeParams) -> Result<Decoded, OfError> {
+    let (kind, more, extended) = header(r, params)?;
+    let (v, cx) = (params.version, params.cx());
     let body = match kind {
         kind::DESC => Body::DescReply(stats::decode_desc(r)?),
         kind::FLOW => Body::FlowStatsReply(list(r, |r| stats::decode_flow(r, cx, extended))?),

@@ -1,7 +1,7 @@
 //! Messages of vendors: Nicira and the Open Networking Foundation.
 
 use super::buf::{Put, Reader};
-use super::decoded::{Decoded, ReadForwarded, Scope};
+use super::decoded::{DecodeParams, Decoded, ReadForwarded};
 use super::{flow_mod, group, packet_io, session};
 use crate::error::{NX_VENDOR, ONF_VENDOR, OfError};
 use crate::message::Body;
@@ -9,23 +9,32 @@ use crate::packet_io::PacketInFormat;
 use crate::session::{CtFlush, TlvTableReply};
 use crate::version::Version;
 
-pub(super) fn decode(r: &mut Reader, s: Scope, forwarded: ReadForwarded) -> Result<Decoded, OfError> {
+pub(super) fn decode(
+    r: &mut Reader,
+    params: DecodeParams,
+    forwarded: ReadForwarded,
+) -> Result<Decoded, OfError> {
     let vendor = r.u32()?;
     if vendor != NX_VENDOR && vendor != ONF_VENDOR {
         return Err(OfError::BrcBadVendor);
     }
     let subtype = r.u32()?;
     let body = match vendor {
-        NX_VENDOR => nicira(subtype, r, s, forwarded)?,
-        _ => onf(subtype, r, s, forwarded)?,
+        NX_VENDOR => nicira(subtype, r, params, forwarded)?,
+        _ => onf(subtype, r, params, forwarded)?,
     };
     // From 1.4 on Nicira's message has the content of the standard's message, so it is treated as the standard's form.
-    let standard = matches!(body, Body::SetAsync(_)) && s.version > Version::V13;
+    let standard = matches!(body, Body::SetAsync(_)) && params.version > Version::V13;
     Ok(Decoded { extended: !standard, ..Decoded::from(body) })
 }
 
-fn onf(subtype: u32, r: &mut Reader, s: Scope, forwarded: ReadForwarded) -> Result<Body, OfError> {
-    if s.version != Version::V13 {
+fn onf(
+    subtype: u32,
+    r: &mut Reader,
+    params: DecodeParams,
+    forwarded: ReadForwarded,
+) -> Result<Body, OfError> {
+    if params.version != Version::V13 {
         return Err(OfError::BrcBadSubtype);
     }
     Ok(match subtype {
@@ -39,7 +48,7 @@ fn onf(subtype: u32, r: &mut Reader, s: Scope, forwarded: ReadForwarded) -> Resu
         }
         2300 => Body::BundleControl(session::decode_bundle(r)?),
         2301 => Body::BundleAdd(session::decode_bundle_add(r)?),
-        2350 => Body::RequestForward(Box::new(forwarded(r, s)?)),
+        2350 => Body::RequestForward(Box::new(forwarded(r, params)?)),
         _ => return Err(OfError::BrcBadSubtype),
     })
 }
@@ -53,20 +62,25 @@ fn known(subtype: u32, version: Version) -> bool {
     }
 }
 
-fn nicira(subtype: u32, r: &mut Reader, s: Scope, forwarded: ReadForwarded) -> Result<Body, OfError> {
-    if !known(subtype, s.version) {
+fn nicira(
+    subtype: u32,
+    r: &mut Reader,
+    params: DecodeParams,
+    forwarded: ReadForwarded,
+) -> Result<Body, OfError> {
+    if !known(subtype, params.version) {
         return Err(OfError::BrcBadSubtype);
     }
     Ok(match subtype {
-        10 => Body::RoleRequest(session::decode_role(r, s.version, true)?),
-        11 => Body::RoleReply(session::decode_role(r, s.version, true)?),
+        10 => Body::RoleRequest(session::decode_role(r, params.version, true)?),
+        11 => Body::RoleReply(session::decode_role(r, params.version, true)?),
         12 => match r.u32()? {
             0 => Body::SetFlowFormat(false),
             2 => Body::SetFlowFormat(true),
             _ => return Err(OfError::BrcEperm),
         },
         13 => {
-            let fm = flow_mod::decode_nxt(r, s.cx(), s.dialect)?;
+            let fm = flow_mod::decode_nxt(r, params.cx(), params.dialect)?;
             r.skip(r.len())?;
             Body::FlowMod(fm)
         }
@@ -112,9 +126,9 @@ fn nicira(subtype: u32, r: &mut Reader, s: Scope, forwarded: ReadForwarded) -> R
             Body::CtFlush(CtFlush { zone: Some(r.u16()?), ..CtFlush::default() })
         }
         30 => Body::PacketIn(Box::new(packet_io::decode_nxt2(r)?), PacketInFormat::Nxt2),
-        31 => Body::GroupMod(group::decode_mod(r, s.cx())?),
+        31 => Body::GroupMod(group::decode_mod(r, params.cx())?),
         32 => Body::CtFlush(session::decode_ct_flush(r)?),
-        132 => Body::RequestForward(Box::new(forwarded(r, s)?)),
+        132 => Body::RequestForward(Box::new(forwarded(r, params)?)),
         _ => return Err(OfError::BrcBadSubtype),
     })
 }

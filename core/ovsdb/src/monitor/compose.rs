@@ -1,6 +1,6 @@
 //! Builds the text of updates: `<table-updates>` and `<table-updates2>` with their row updates.
 
-use super::version::Version;
+use super::method::MonitorMethod;
 use super::watch::{Select, Watch};
 use crate::Error;
 use crate::database::Row;
@@ -42,7 +42,7 @@ impl Updates {
 
 /// The update of a row from `old` to `new`. A row that the client may not see is `None`.
 pub(super) struct RowUpdate<'a> {
-    version: Version,
+    method: MonitorMethod,
     schema: &'a TableSchema,
     columns: Vec<usize>,
     old: Option<&'a Row>,
@@ -70,7 +70,7 @@ impl Watch {
     /// The update of a row; `None` if there is nothing to send.
     pub(super) fn compose<'a>(
         &self,
-        version: Version,
+        method: MonitorMethod,
         schema: &'a TableSchema,
         old: Option<&'a Row>,
         new: Option<&'a Row>,
@@ -91,14 +91,14 @@ impl Watch {
             return None;
         }
         let columns = self.columns.iter().filter(|(_, select)| select.has(kind)).map(|(c, _)| *c).collect();
-        Some(RowUpdate { version, schema, columns, old, new, initial })
+        Some(RowUpdate { method, schema, columns, old, new, initial })
     }
 }
 
 impl RowUpdate<'_> {
     fn push_text(&self, out: &mut String) {
-        match self.version {
-            Version::Plain => self.push_plain(out),
+        match self.method {
+            MonitorMethod::Plain => self.push_plain(out),
             _ => self.push_difference(out),
         }
     }

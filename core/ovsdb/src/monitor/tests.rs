@@ -26,8 +26,8 @@ impl TestDatabase {
         (changes, id)
     }
 
-    fn monitor(&self, version: Version, params: Json) -> (Monitor, Json) {
-        let (monitor, text) = Monitor::create(&self.db, version, &params).unwrap();
+    fn monitor(&self, method: MonitorMethod, params: Json) -> (Monitor, Json) {
+        let (monitor, text) = Monitor::create(&self.db, method, &params).unwrap();
         (monitor, serde_json::from_str(&text).unwrap())
     }
 
@@ -48,7 +48,7 @@ fn only_row(updates: &Json) -> &Json {
 fn plain_updates_show_old_and_new() {
     let mut database = TestDatabase::new();
     let request = json!(["Open_vSwitch", "m", {"QoS": {"columns": ["type", "other_config"]}}]);
-    let (monitor, initial) = database.monitor(Version::Plain, request);
+    let (monitor, initial) = database.monitor(MonitorMethod::Plain, request);
     assert_eq!(initial, json!({}));
     let change = database.run(Operation::insert("QoS", "").set("type", "a"));
     assert_eq!(
@@ -71,7 +71,7 @@ fn conditions_bring_rows_into_view() {
     let mut database = TestDatabase::new();
     let request =
         json!(["Open_vSwitch", "m", {"QoS": [{"columns": ["type"], "where": [["type", "==", "a"]]}]}]);
-    let (mut monitor, _) = database.monitor(Version::Conditional, request);
+    let (mut monitor, _) = database.monitor(MonitorMethod::Conditional, request);
     let change = database.run(Operation::insert("QoS", "").set("type", "b"));
     assert!(database.update(&monitor, change).is_null());
     let change = database.run(Operation::update_where("QoS", json!([])).set("type", "a"));
@@ -92,13 +92,13 @@ fn history_answers_a_known_transaction() {
     let (_, last) = database
         .run(Operation::update_where("QoS", json!([])).set("other_config", crate::Datum::map([("k", "v")])));
     let request = |id: Uuid| json!(["Open_vSwitch", "m", {"QoS": [{"columns": ["type", "other_config"]}]}, id.to_string()]);
-    let (_, result) = database.monitor(Version::Since, request(first));
+    let (_, result) = database.monitor(MonitorMethod::Since, request(first));
     assert_eq!((&result[0], &result[1]), (&json!(true), &json!(last.to_string())));
     assert_eq!(
         only_row(&result[2]),
         &json!({"modify": {"type": "b", "other_config": ["map", [["k", "v"]]]}})
     );
-    let (_, result) = database.monitor(Version::Since, request(Uuid::from_u128(12345)));
+    let (_, result) = database.monitor(MonitorMethod::Since, request(Uuid::from_u128(12345)));
     assert_eq!(result[0], json!(false));
     assert_eq!(only_row(&result[2])["initial"]["type"], "b");
 }
@@ -107,7 +107,7 @@ fn history_answers_a_known_transaction() {
 fn faulty_requests() {
     let database = TestDatabase::new();
     let fault = |request: Json| {
-        Monitor::create(&database.db, Version::Plain, &json!(["Open_vSwitch", 1, request]))
+        Monitor::create(&database.db, MonitorMethod::Plain, &json!(["Open_vSwitch", 1, request]))
             .err()
             .and_then(|e| e.details)
     };

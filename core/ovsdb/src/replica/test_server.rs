@@ -1,6 +1,6 @@
 //! A server for one replica, without sockets, for tests of this crate and of crates that use it.
 
-use crate::monitor::Version;
+use crate::monitor::MonitorMethod;
 use crate::schema::open_vswitch;
 use crate::{Context, Database, Json, Message, Monitor, Outcome, Parameters, Replica, Uuid, transaction};
 use serde_json::json;
@@ -10,13 +10,13 @@ pub struct TestServer {
     /// The database.
     pub db: Database,
     monitor: Option<Monitor>,
-    newest: Version,
+    newest: MonitorMethod,
     uuids: u64,
 }
 
 impl TestServer {
-    /// An empty database. The server supports monitors up to this version.
-    pub fn new(newest: Version) -> TestServer {
+    /// An empty database. The server supports request methods for monitors up to this one.
+    pub fn new(newest: MonitorMethod) -> TestServer {
         let db = Database::new(open_vswitch(), Uuid::from_u128(1 << 100));
         TestServer { db, monitor: None, newest, uuids: 0 }
     }
@@ -42,15 +42,15 @@ impl TestServer {
         any
     }
 
-    /// Executes a monitor request, if the server supports this version.
-    fn monitor(&mut self, method: &str, params: &Json) -> Result<Json, Json> {
+    /// Executes a monitor request, if the server supports the method.
+    fn monitor(&mut self, name: &str, params: &Json) -> Result<Json, Json> {
         let supported = match self.newest {
-            Version::Plain => &[Version::Plain][..],
-            newest => &[Version::Plain, Version::Conditional, newest],
+            MonitorMethod::Plain => &[MonitorMethod::Plain][..],
+            newest => &[MonitorMethod::Plain, MonitorMethod::Conditional, newest],
         };
-        let version = Version::from_method(method).filter(|version| supported.contains(version));
-        let version = version.ok_or_else(|| json!("unknown method"))?;
-        let (monitor, result) = Monitor::create(&self.db, version, params).expect("valid conditions");
+        let method = MonitorMethod::from_name(name).filter(|method| supported.contains(method));
+        let method = method.ok_or_else(|| json!("unknown method"))?;
+        let (monitor, result) = Monitor::create(&self.db, method, params).expect("valid conditions");
         self.monitor = Some(monitor);
         Ok(serde_json::from_str(&result).expect("JSON"))
     }

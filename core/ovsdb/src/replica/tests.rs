@@ -5,7 +5,7 @@ use crate::operation::RowId;
 use crate::schema::open_vswitch;
 use proptest::prelude::*;
 
-fn connect(newest: Version) -> (TestServer, Replica) {
+fn connect(newest: MonitorMethod) -> (TestServer, Replica) {
     let mut server = TestServer::new(newest);
     let mut replica = Replica::new(Config::whole(&open_vswitch()));
     replica.connected();
@@ -34,7 +34,7 @@ fn add_bridge(name: &str) -> Vec<Operation> {
 
 #[test]
 fn rows_arrive_typed_with_every_kind_of_server() {
-    for newest in [Version::Plain, Version::Conditional, Version::Since] {
+    for newest in [MonitorMethod::Plain, MonitorMethod::Conditional, MonitorMethod::Since] {
         let (mut server, mut replica) = connect(newest);
         let id = replica.transact(&add_bridge("br0")).unwrap();
         server.serve(&mut replica);
@@ -51,7 +51,7 @@ fn rows_arrive_typed_with_every_kind_of_server() {
 
 #[test]
 fn a_reconnect_resumes_or_compares() {
-    for newest in [Version::Plain, Version::Since] {
+    for newest in [MonitorMethod::Plain, MonitorMethod::Since] {
         let (mut server, mut replica) = connect(newest);
         replica.transact(&add_bridge("br0"));
         server.serve(&mut replica);
@@ -76,7 +76,7 @@ fn lock_failures_and_tries() {
     let mut config = Config::open_vswitch(&["QoS", "Unknown"]);
     config.lock = Some("ovs_vswitchd".into());
     let mut replica = Replica::new(config);
-    let mut server = TestServer::new(Version::Since);
+    let mut server = TestServer::new(MonitorMethod::Since);
     replica.connected();
     server.serve(&mut replica);
     assert!(replica.has_lock());
@@ -94,7 +94,7 @@ fn lock_failures_and_tries() {
 
 #[test]
 fn nonsense_is_an_error() {
-    let (_, mut replica) = connect(Version::Since);
+    let (_, mut replica) = connect(MonitorMethod::Since);
     for params in [json!([]), json!(["replica", "", {"No": {}}]), json!(["replica", "", {"Port": {"x": {}}}])]
     {
         assert!(replica.receive(Message::notify("update3", params)).is_err());
@@ -125,7 +125,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn the_copy_equals_the_database(steps in proptest::collection::vec(any_step(), 1..12), old in any::<bool>()) {
-        let (mut server, mut replica) = connect(if old { Version::Plain } else { Version::Since });
+        let (mut server, mut replica) = connect(if old { MonitorMethod::Plain } else { MonitorMethod::Since });
         for step in steps {
             replica.transact(&step);
             server.serve(&mut replica);

@@ -3,7 +3,7 @@
 use super::{ProtocolError, Replica};
 use crate::database::Row;
 use crate::json::parse_uuid;
-use crate::monitor::Version;
+use crate::monitor::MonitorMethod;
 use crate::schema::{Schema, TableSchema};
 use crate::value::Datum;
 use serde_json::Value as Json;
@@ -39,16 +39,24 @@ fn row_updates<'a>(schema: &Schema, updates: Option<&'a Json>) -> Result<Vec<Row
 
 impl Replica {
     /// Applies an update to the rows.
-    pub(super) fn update(&mut self, updates: Option<&Json>, version: Version) -> Result<(), ProtocolError> {
+    pub(super) fn update(
+        &mut self,
+        updates: Option<&Json>,
+        method: MonitorMethod,
+    ) -> Result<(), ProtocolError> {
         let Some(schema) = self.schema.clone() else { return Err(fault("update before the schema")) };
         for update in row_updates(&schema, updates)? {
-            self.update_row(&schema, &update, version)?;
+            self.update_row(&schema, &update, method)?;
         }
         Ok(())
     }
 
     /// Replaces all rows by those in `updates`, which contain the complete database. Other rows are deleted.
-    pub(super) fn replace(&mut self, updates: Option<&Json>, version: Version) -> Result<(), ProtocolError> {
+    pub(super) fn replace(
+        &mut self,
+        updates: Option<&Json>,
+        method: MonitorMethod,
+    ) -> Result<(), ProtocolError> {
         let Some(schema) = self.schema.clone() else { return Err(fault("copy before the schema")) };
         let updates = row_updates(&schema, updates)?;
         let kept: BTreeSet<(usize, Uuid)> = updates.iter().map(|u| (u.table, u.uuid)).collect();
@@ -59,7 +67,7 @@ impl Replica {
             self.put(table, uuid, None);
         }
         for update in updates {
-            self.update_row(&schema, &update, version)?;
+            self.update_row(&schema, &update, method)?;
         }
         Ok(())
     }
@@ -68,12 +76,12 @@ impl Replica {
         &mut self,
         schema: &Schema,
         update: &RowUpdate,
-        version: Version,
+        method: MonitorMethod,
     ) -> Result<(), ProtocolError> {
         let (table, uuid) = (update.table, update.uuid);
         let columns = &schema.tables[table];
-        let new = match version {
-            Version::Plain => match update.json.get("new") {
+        let new = match method {
+            MonitorMethod::Plain => match update.json.get("new") {
                 Some(new) => Some(fill(columns, Row::new(columns, uuid), new)?),
                 None => None,
             },

@@ -50,10 +50,10 @@ pub(super) struct ArrivalPeriod {
 }
 
 impl ArrivalPeriod {
-    /// Called for the first packet after a silence, which was received at `now`. `wake_delay`: the thread's wake-up delay.
+    /// Called for the first packet after a silence, which was received at `now`. `wakeup_delay`: the thread's wake-up delay.
     /// `polling`: the thread was polling when the packet arrived.
-    pub(super) fn add_arrival(&mut self, now: u64, polling: bool, wake_delay: u64, cycles_per_us: u64) {
-        let uncertainty = if polling { 0 } else { wake_delay / 2 };
+    pub(super) fn add_arrival(&mut self, now: u64, polling: bool, wakeup_delay: u64, cycles_per_us: u64) {
+        let uncertainty = if polling { 0 } else { wakeup_delay / 2 };
         let at = now.saturating_sub(uncertainty);
         let gap = at.saturating_sub(self.last);
         self.slack = match gap + self.slack + self.uncertainty + uncertainty < self.period {
@@ -86,13 +86,13 @@ impl ArrivalPeriod {
 
     /// Time until the window opens for a thread with this wake-up delay; 0 while it is open. `None`: there is no window, or it has
     /// closed.
-    pub(super) fn until_window(&self, now: u64, wake_delay: u64) -> Option<u64> {
+    pub(super) fn until_window(&self, now: u64, wakeup_delay: u64) -> Option<u64> {
         let half_max = self.period / HALF_WINDOW_PART;
-        if wake_delay + self.slack > half_max {
+        if wakeup_delay + self.slack > half_max {
             return None;
         }
         let (due, around) = (self.last + self.period, self.slack + self.uncertainty);
-        let closes = due + around + half_max.min(DELAYS * wake_delay);
-        (now <= closes).then(|| due.saturating_sub(around + wake_delay).saturating_sub(now))
+        let closes = due + around + half_max.min(DELAYS * wakeup_delay);
+        (now <= closes).then(|| due.saturating_sub(around + wakeup_delay).saturating_sub(now))
     }
 }

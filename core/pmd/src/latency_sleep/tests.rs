@@ -11,14 +11,14 @@ const PACKET: u64 = 100;
 #[derive(Clone, Copy)]
 struct Machine {
     /// Mean wake-up delay; each delay is between half of this and one and a half times this.
-    late: u64,
+    wakeup_delay: u64,
     /// CPU time of one sleep.
     cost: u64,
     can_arm: bool,
     can_pause: bool,
 }
 
-const QUICK: Machine = Machine { late: 8 * US, cost: US, can_arm: false, can_pause: false };
+const QUICK: Machine = Machine { wakeup_delay: 8 * US, cost: US, can_arm: false, can_pause: false };
 
 struct Seen {
     /// CPU use in percent.
@@ -54,7 +54,7 @@ fn run_with(target: u64, machine: Machine, group: u64, time: u64, mut gap: impl 
         let turn = EMPTY_TURN + packets * PACKET;
         now += turn;
         used += turn;
-        let late = machine.late / 2 + draw() % machine.late.max(1);
+        let delay = machine.wakeup_delay / 2 + draw() % machine.wakeup_delay.max(1);
         match idle.after_iteration(Cycles(now), packets) {
             IdleAction::Poll => {}
             IdleAction::Pause(time) => {
@@ -62,15 +62,15 @@ fn run_with(target: u64, machine: Machine, group: u64, time: u64, mut gap: impl 
                 seen.pauses += 1;
             }
             IdleAction::Timer(asked) => {
-                now += asked + late;
+                now += asked + delay;
                 used += machine.cost;
                 idle.add_cost(machine.cost);
-                idle.slept(Cycles(now), asked, asked + late);
+                idle.slept(Cycles(now), asked, asked + delay);
                 seen.timers += 1;
             }
-            IdleAction::Armed(most) => {
+            IdleAction::UntilDeviceEvent(most) => {
                 let by_device = next.saturating_sub(now) <= most;
-                let asleep = if by_device { next.saturating_sub(now) } else { most } + late;
+                let asleep = if by_device { next.saturating_sub(now) } else { most } + delay;
                 now += asleep;
                 used += machine.cost;
                 seen.armed += 1;
@@ -117,23 +117,24 @@ fn armed_devices_replace_timer_sleeps() {
 }
 
 /// A machine that wakes its threads later than the target allows.
-const LATE_TO_WAKE: Machine = Machine { late: 50 * US, cost: 20 * US, can_arm: true, can_pause: false };
+const SLOW_TO_WAKE: Machine =
+    Machine { wakeup_delay: 50 * US, cost: 20 * US, can_arm: true, can_pause: false };
 
 #[test]
 fn periodic_packets_are_polled_for() {
     for (target, gap) in [(50, 1000), (30, 2500), (50, 10_000)] {
-        let seen = run(target, LATE_TO_WAKE, gap * US, 1, 20_000_000 * US);
+        let seen = run(target, SLOW_TO_WAKE, gap * US, 1, 20_000_000 * US);
         assert!(seen.p99 <= target * US && seen.used <= 10, "{gap}: p99 {} used {}", seen.p99, seen.used);
     }
     // A sender with 10 µs of jitter, and one that is descheduled before one packet in ten.
-    let jittering = run_with(50, LATE_TO_WAKE, 1, 20_000_000 * US, |random| 995 * US + random % (10 * US));
+    let jittering = run_with(50, SLOW_TO_WAKE, 1, 20_000_000 * US, |random| 995 * US + random % (10 * US));
     assert!(
         jittering.p99 <= 50 * US && jittering.used <= 10,
         "p99 {} used {}",
         jittering.p99,
         jittering.used
     );
-    let descheduled = run_with(50, LATE_TO_WAKE, 1, 20_000_000 * US, |random| {
+    let descheduled = run_with(50, SLOW_TO_WAKE, 1, 20_000_000 * US, |random| {
         1000 * US + if random % 100 < 10 { random % 160 * US } else { 0 }
     });
     assert!(
@@ -147,19 +148,19 @@ fn periodic_packets_are_polled_for() {
 #[test]
 fn poisson_arrivals_are_not_polled_for() {
     // The gaps have an exponential distribution, so the arrivals are a Poisson process.
-    let seen = run_with(50, LATE_TO_WAKE, 1, 20_000_000 * US, |random| {
+    let seen = run_with(50, SLOW_TO_WAKE, 1, 20_000_000 * US, |random| {
         (-((random + 1) as f64 / (1u64 << 31) as f64).ln() * (1000 * US) as f64) as u64
     });
     assert!(seen.used <= 3 && seen.p99 <= 75 * US, "used {} p99 {}", seen.used, seen.p99);
     // If events arrive within the target, waiting for them is cheaper.
-    let seen = run(300, LATE_TO_WAKE, 1000 * US, 1, 20_000_000 * US);
+    let seen = run(300, SLOW_TO_WAKE, 1000 * US, 1, 20_000_000 * US);
     assert!(seen.used <= 2, "used {}", seen.used);
 }
 
 #[test]
 fn a_new_period_is_learned() {
     let mut packets = 0;
-    let seen = run_with(50, LATE_TO_WAKE, 1, 40_000_000 * US, |_| {
+    let seen = run_with(50, SLOW_TO_WAKE, 1, 40_000_000 * US, |_| {
         packets += 1;
         if packets / 1000 % 2 == 0 { 1000 * US } else { 3000 * US }
     });
@@ -169,27 +170,27 @@ fn a_new_period_is_learned() {
 #[test]
 fn high_rates_sleep_up_to_the_target_too() {
     // Sleeps are expensive and end late. The packets that arrived during a sleep must not count as a burst.
-    let slow = Machine { late: 25 * US, cost: 22 * US, ..QUICK };
+    let slow = Machine { wakeup_delay: 25 * US, cost: 22 * US, ..QUICK };
     let seen = run(100, slow, US, 1, 500_000 * US);
     assert!(seen.p99 <= 100 * US && seen.used <= 55, "p99 {} used {}", seen.p99, seen.used);
 }
 
 #[test]
 fn a_sleep_that_costs_more_than_it_saves_is_skipped() {
-    let dear = Machine { late: 4 * US, cost: 60 * US, ..QUICK };
+    let dear = Machine { wakeup_delay: 4 * US, cost: 60 * US, ..QUICK };
     let seen = run(100, dear, 10 * US, 1, 2_000_000 * US);
     // One probe every 2 ms.
     assert!(seen.timers < 1200, "{}", seen.timers);
     assert!(seen.p99 <= 2 * US, "{}", seen.p99);
     // A million packets a second on a machine whose sleeps are slow.
-    let slow = Machine { late: 40 * US, cost: 20 * US, ..QUICK };
+    let slow = Machine { wakeup_delay: 40 * US, cost: 20 * US, ..QUICK };
     let seen = run(50, slow, US, 1, 200_000 * US);
     assert!(seen.timers * 100 * US < 200_000 * US, "{}", seen.timers);
 }
 
 #[test]
 fn a_machine_that_wakes_too_late_is_probed_rarely() {
-    let busy = Machine { late: 300 * US, cost: 2 * US, ..QUICK };
+    let busy = Machine { wakeup_delay: 300 * US, cost: 2 * US, ..QUICK };
     let seen = run(100, busy, 20 * US, 1, 2_000_000 * US);
     // One probe every 60 ms, plus the sleeps by which the delay was measured.
     assert!(seen.timers < 200, "{}", seen.timers);
@@ -205,10 +206,10 @@ fn a_machine_that_becomes_quiet_sleeps_again_soon() {
     let noisy = 3_000_000 * US;
     while again.is_none() && now < 20 * noisy {
         now += EMPTY_TURN;
-        let late = if now < noisy { 10_000 * US } else { 20 * US };
+        let delay = if now < noisy { 10_000 * US } else { 20 * US };
         if let IdleAction::Timer(asked) = idle.after_iteration(Cycles(now), 0) {
-            now += asked + late;
-            idle.slept(Cycles(now), asked, asked + late);
+            now += asked + delay;
+            idle.slept(Cycles(now), asked, asked + delay);
             again = (now > noisy + 100_000 * US && asked > 50 * US).then(|| now - noisy);
         }
     }
@@ -217,7 +218,7 @@ fn a_machine_that_becomes_quiet_sleeps_again_soon() {
 
 #[test]
 fn short_waits_use_the_cpu_pause() {
-    let machine = Machine { late: 40 * US, cost: 20 * US, can_pause: true, ..QUICK };
+    let machine = Machine { wakeup_delay: 40 * US, cost: 20 * US, can_pause: true, ..QUICK };
     let seen = run(20, machine, US / 2, 1, 100_000 * US);
     assert!(seen.pauses > 1000 && seen.p99 <= 20 * US, "{} {}", seen.pauses, seen.p99);
 }

@@ -2,7 +2,7 @@
 //!
 //! The cycles of an iteration are known only when the next one has begun. So an iteration is first recorded in a
 //! [`Block`]; all iterations of a full block (128) are then added to the histograms together, which costs less than
-//! adding them one by one. The last blocks are also the history of iterations. Before reading, [`Recorder::settle`] adds
+//! adding them one by one. The last blocks are also the history of iterations. Before reading, [`Recorder::add_pending`] adds
 //! the remaining iterations. While suspicious iterations are logged, each iteration is added immediately.
 
 use super::block::{BLOCK_LEN, BLOCKS, Block};
@@ -137,7 +137,7 @@ impl Recorder {
 
     /// Sets which iterations are logged.
     pub fn set_watch(&mut self, watch: Watch) {
-        self.settle();
+        self.add_pending();
         self.watch = watch;
     }
 
@@ -158,11 +158,11 @@ impl Recorder {
         let block = &mut self.blocks[self.present_block];
         block.push(&counters, batches, queued, now);
         if block.is_full() {
-            let logged = self.settle();
+            let logged = self.add_pending();
             self.begin_block();
             return logged;
         }
-        if self.is_watched() { self.settle() } else { None }
+        if self.is_watched() { self.add_pending() } else { None }
     }
 
     fn is_watched(&self) -> bool {
@@ -182,7 +182,7 @@ impl Recorder {
     /// Adds all iterations whose cycles are known (all except the last one) to histograms and sums. Returns a suspicious
     /// iteration to log, if there is one. Only the newest added iteration is checked: while suspicious iterations are
     /// logged, each call adds only one.
-    pub fn settle(&mut self) -> Option<Suspicion> {
+    pub fn add_pending(&mut self) -> Option<Suspicion> {
         let block = &self.blocks[self.present_block];
         let iterations = self.added + 1..block.len.saturating_sub(1);
         if iterations.is_empty() {
@@ -273,7 +273,7 @@ mod tests {
             logged.extend(recorder.add_iteration(counters, bursts.into_iter(), Millis(100 + i / 4)));
             cycles += if i == slow { 5_000_000 } else { 1000 };
         }
-        logged.extend(recorder.settle());
+        logged.extend(recorder.add_pending());
         (recorder, logged)
     }
 

@@ -136,7 +136,7 @@ mod tests {
             let bursts = [Burst { packets: 16, waiting: None }];
             recorder.add_iteration(counters, bursts.into_iter(), Millis(6 + i / 2));
         }
-        recorder.settle();
+        recorder.add_pending();
         recorder
     }
 

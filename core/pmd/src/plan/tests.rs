@@ -59,11 +59,11 @@ fn two_queues_are_swapped_if_no_move_helps() {
 }
 
 #[test]
-fn an_elephant_stays_and_other_queues_leave_its_core() {
+fn an_unsplittable_queue_stays_and_other_queues_leave_its_core() {
     let cores = [core(0, 0), core(1, 0), core(2, 0)];
     let queues = [queue(0, 1.2), queue(1, 0.4), queue(1, 0.4), queue(2, 0.1)];
     assert_eq!(moves(&plan(&cores, &queues, &LIMITS)), []);
-    // The other queues leave the elephant's core, however small they are.
+    // The other queues leave the core of the first one, however small they are.
     let queues = [queue(0, 1.2), queue(0, 0.1), queue(1, 0.4), queue(1, 0.4), queue(2, 0.1)];
     let plan = plan(&cores, &queues, &LIMITS);
     assert_eq!(moves(&plan), [(1, 0, 2)]);

@@ -5,7 +5,7 @@ use super::device_access::Accessor;
 use super::from_guest::FromGuest;
 use super::port_state::PortState;
 use super::ports;
-use super::proxy::{self, Library};
+use super::proxy::{self, LibraryBackend};
 use super::to_guest::ToGuest;
 use crate::eal;
 use crate::mempool::Mempool;
@@ -46,7 +46,7 @@ impl Socket {
             return Err(SocketError::Taken);
         }
         register(&c_inner, role).inspect_err(|_| ports::remove(&inner))?;
-        let opened = server::open(&shared, role, Box::new(Library(Arc::clone(&port))))
+        let opened = server::open(&shared, role, Box::new(LibraryBackend(Arc::clone(&port))))
             .map_err(|_| SocketError::Refused("opening the socket"));
         if let Err(e) = opened {
             // SAFETY: the path was registered above, and no guest has connected.

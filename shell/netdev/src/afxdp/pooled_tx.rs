@@ -140,7 +140,7 @@ impl PooledSender {
                 Ok(())
             }
             Err(buffer) => {
-                let mut frame = Frame::within(buffer, start, len);
+                let mut frame = Frame::in_buffer_truncated(buffer, start, len);
                 frame.set_offload(offload);
                 Err(frame)
             }

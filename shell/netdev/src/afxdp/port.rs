@@ -86,7 +86,7 @@ fn numa_of(name: &str) -> NumaId {
 }
 
 /// Waits up to 1 s until workers have dropped the queues. Returns false if a worker still holds one.
-fn wait_for(port: &Arc<Port>) -> bool {
+fn wait_for_queue_release(port: &Arc<Port>) -> bool {
     const LONGEST: Duration = Duration::from_secs(1);
     const STEP: Duration = Duration::from_millis(1);
     let mut waited = Duration::ZERO;
@@ -136,7 +136,7 @@ impl Netdev for Afxdp {
         const EBUSY: i32 = 16;
         let old = self.running.stop();
         (self.running.options, self.running.buffers) = (self.wanted, self.buffers);
-        if !wait_for(&old) {
+        if !wait_for_queue_release(&old) {
             return Err(not_started(self.device.name(), &std::io::Error::from_raw_os_error(EBUSY)));
         }
         self.start()

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, Weak};
 use sync::IndexStack;
 
-static SOURCE: Source = Source { name: "umem", free, another };
+static SOURCE: Source = Source { name: "umem", free, allocate_another };
 
 // States of a buffer. A posted buffer has the number of a `SocketSide` as state.
 /// State of a buffer that is on the free list.
@@ -329,7 +329,7 @@ unsafe fn free(handles: &[Handle]) {
                 last = Some(umem);
                 group.add(umem, index, PoolSlot(cell.slot.load(Ordering::Relaxed)));
             }
-            // SAFETY: `another` leaked this box. The caller owned its handle and does not use the handle again.
+            // SAFETY: `allocate_another` leaked this box. The caller owned its handle and does not use the handle again.
             Location::Heap(_) => drop(unsafe { Box::from_raw(handle.0.cast::<Cell>().as_ptr()) }),
         }
     }
@@ -343,8 +343,8 @@ unsafe fn free(handles: &[Handle]) {
 ///
 /// # Safety
 ///
-/// As for [`Source::another`].
-unsafe fn another(handle: Handle) -> Option<Memory> {
+/// As for [`Source::allocate_another`].
+unsafe fn allocate_another(handle: Handle) -> Option<Memory> {
     // SAFETY: the caller owns the handle, so its cell is alive.
     let cell = unsafe { handle.0.cast::<Cell>().as_ref() };
     let bytes = vec![0; memory_of(handle, cell).size as usize].into_boxed_slice();

@@ -31,7 +31,7 @@ const DESCRIPTORS: u32 = 2048;
 
 /// The configuration that only a restart changes: the number of queue pairs, and the pool for their packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Shape {
+struct RestartConfig {
     pairs: usize,
     numa: u32,
     mtu: u32,
@@ -49,10 +49,10 @@ pub struct Vhost {
     socket: Option<BackEnd>,
     shared: Arc<PortShared>,
     pool: Option<Mempool>,
-    /// The shape since the last restart. Node and MTU are those of `pool`.
-    shape: Shape,
-    /// The shape of the last restart, if it failed. It is not tried again before the guest or the settings change.
-    failed_shape: Option<Shape>,
+    /// The configuration since the last restart. Node and MTU are those of `pool`.
+    config: RestartConfig,
+    /// The configuration of the last restart, if it failed. It is not tried again before the guest or the settings change.
+    failed_config: Option<RestartConfig>,
     queues_taken: bool,
     pool_accounts: Accounts,
     /// Charging of receive buffers was configured after the queues were taken, so a restart is needed.
@@ -90,8 +90,8 @@ impl Vhost {
             socket,
             shared: Arc::new(shared),
             pool: None,
-            shape: Shape { pairs: 1, numa: 0, mtu: MTU },
-            failed_shape: None,
+            config: RestartConfig { pairs: 1, numa: 0, mtu: MTU },
+            failed_config: None,
             queues_taken: false,
             pool_accounts: Accounts::default(),
             accounts_changed: false,
@@ -113,15 +113,15 @@ impl Vhost {
         self.socket.as_ref().is_some_and(BackEnd::is_connected)
     }
 
-    /// The shape that the guest and the settings require. The MTU matters only for a pool: without a pool, a new MTU needs no restart,
+    /// The configuration that the guest and the settings require. The MTU matters only for a pool: without a pool, a new MTU needs no restart,
     /// which would lose packets that are parked or being sent to the guest.
-    fn wanted_shape(&self) -> Shape {
+    fn wanted_config(&self) -> RestartConfig {
         let socket = self.socket.as_ref();
         let needs_pool = socket.is_some_and(BackEnd::needs_pool);
-        Shape {
+        RestartConfig {
             pairs: socket.map_or(1, |s| s.state().pairs()),
-            numa: socket.and_then(BackEnd::numa).unwrap_or(self.shape.numa),
-            mtu: if needs_pool { self.mtu() } else { self.shape.mtu },
+            numa: socket.and_then(BackEnd::numa).unwrap_or(self.config.numa),
+            mtu: if needs_pool { self.mtu() } else { self.config.mtu },
         }
     }
 
@@ -133,7 +133,7 @@ impl Vhost {
         self.seq += self.socket.take().map_or(0, |s| s.state().seq()) + 1;
         // Queues that are in use belong to the old socket: `set_options` makes the caller replace them.
         self.pool = None;
-        self.failed_shape = None;
+        self.failed_config = None;
         let Some(wanted) = wanted else { return Ok(()) };
         path::check_client_path(wanted)?;
         let failed = |e: SocketError| {
@@ -202,13 +202,13 @@ impl Netdev for Vhost {
         true
     }
     fn n_rxq(&self) -> usize {
-        self.shape.pairs
+        self.config.pairs
     }
     fn n_txq(&self) -> usize {
-        self.shape.pairs
+        self.config.pairs
     }
     fn numa_id(&self) -> NumaId {
-        NumaId(self.shape.numa)
+        NumaId(self.config.numa)
     }
     fn mempool_info(&self) -> Option<String> {
         let pool = self.pool.as_ref().map(Mempool::info).unwrap_or_default();
@@ -225,26 +225,26 @@ impl Netdev for Vhost {
         true
     }
     fn needs_restart(&self) -> bool {
-        let wanted_shape = self.wanted_shape();
+        let wanted_config = self.wanted_config();
         let changed = if self.connected() {
-            !self.is_ready_for_guest() || wanted_shape != self.shape
+            !self.is_ready_for_guest() || wanted_config != self.config
         } else {
-            wanted_shape.pairs != self.shape.pairs
+            wanted_config.pairs != self.config.pairs
         };
-        self.accounts_changed || changed && self.failed_shape != Some(wanted_shape)
+        self.accounts_changed || changed && self.failed_config != Some(wanted_config)
     }
     fn restart(&mut self) -> Result<(), NetdevError> {
-        let wanted_shape = self.wanted_shape();
+        let wanted_config = self.wanted_config();
         self.queues_taken = false;
         self.accounts_changed = false;
         self.seq += 1;
         let needs_pool = self.socket.as_ref().is_some_and(BackEnd::needs_pool);
-        if needs_pool && self.connected() && (self.pool.is_none() || wanted_shape != self.shape) {
-            let pairs = wanted_shape.pairs as u32;
+        if needs_pool && self.connected() && (self.pool.is_none() || wanted_config != self.config) {
+            let pairs = wanted_config.pairs as u32;
             let request = MempoolRequest {
                 port: self.name.clone(),
-                mtu: wanted_shape.mtu,
-                numa: NumaId(wanted_shape.numa),
+                mtu: wanted_config.mtu,
+                numa: NumaId(wanted_config.numa),
                 n_rxq: pairs,
                 n_rxq_desc: DESCRIPTORS,
                 n_txq: pairs,
@@ -252,12 +252,12 @@ impl Netdev for Vhost {
             };
             self.pool = None;
             let made = Mempool::request(&request).map_err(|e| NetdevError::plain(&e.to_string()));
-            self.failed_shape = made.as_ref().err().map(|_| wanted_shape);
+            self.failed_config = made.as_ref().err().map(|_| wanted_config);
             self.pool = Some(made?);
         }
-        self.shape = wanted_shape;
+        self.config = wanted_config;
         if let Some(socket) = &mut self.socket {
-            socket.spread_over(wanted_shape.pairs);
+            socket.spread_over(wanted_config.pairs);
         }
         Ok(())
     }
@@ -276,7 +276,7 @@ impl Netdev for Vhost {
             let handle = Source::handle(source, |source| Box::new(VhostRx { source, shared, counters }));
             RxHandle { queue: pool_accounts.wrap(handle.queue), ..handle }
         };
-        let queues = (0..self.shape.pairs).map(&mut give).collect();
+        let queues = (0..self.config.pairs).map(&mut give).collect();
         self.pool_accounts = pool_accounts;
         queues
     }
@@ -287,7 +287,7 @@ impl Netdev for Vhost {
         Box::new(VhostTx { sender, shared: self.shared.clone(), counters })
     }
     fn facts(&mut self) -> Result<Facts, NetdevError> {
-        let pairs = self.shape.pairs;
+        let pairs = self.config.pairs;
         let client = self.role == Role::Client && self.socket.is_some();
         let stuck = self.socket.as_ref().is_some_and(|s| s.state().is_stuck());
         let ready = self.connected() && self.is_ready_for_guest() && !stuck;
@@ -340,7 +340,7 @@ impl Netdev for Vhost {
         // The queues of the previous path do not work any more.
         let replaced = self.seq != before && self.queues_taken;
         if replaced {
-            self.shape.pairs = 1;
+            self.config.pairs = 1;
             self.queues_taken = false;
         }
         done.map(|()| replaced)
@@ -357,10 +357,10 @@ impl Netdev for Vhost {
     fn options(&self) -> BTreeMap<String, String> {
         let mut options = BTreeMap::new();
         let mut put = |key: &str, value: String| options.insert(key.to_owned(), value);
-        put("configured_rx_queues", self.shape.pairs.to_string());
-        put("configured_tx_queues", self.shape.pairs.to_string());
-        put("requested_rx_queues", self.wanted_shape().pairs.to_string());
-        put("requested_tx_queues", self.wanted_shape().pairs.to_string());
+        put("configured_rx_queues", self.config.pairs.to_string());
+        put("configured_tx_queues", self.config.pairs.to_string());
+        put("requested_rx_queues", self.wanted_config().pairs.to_string());
+        put("requested_tx_queues", self.wanted_config().pairs.to_string());
         put("mtu", self.mtu().to_string());
         let retries = self.shared.retries_max.load(Ordering::Relaxed);
         if retries != self::retries(&BTreeMap::new()) {

@@ -74,7 +74,7 @@ pub(crate) fn run(shared: &Shared, poll: &PollLoop, socket: &Path) {
     while !shared.is_ending() {
         let mut set = WaitSet::new();
         if poll.clock().now() >= resume {
-            server.run_iteration(poll.clock().now());
+            server.run_turn(poll.clock().now());
             let used = cpu_time::thread_time();
             let seconds = used.saturating_sub(std::mem::replace(&mut spent, used)) as f64 / 1e9;
             resume = poll.clock().now() + Millis(budget.spend(seconds, cpu_time::monotonic()) / 1_000_000);
@@ -88,7 +88,7 @@ pub(crate) fn run(shared: &Shared, poll: &PollLoop, socket: &Path) {
 }
 
 impl Server<'_> {
-    fn run_iteration(&mut self, now: Millis) {
+    fn run_turn(&mut self, now: Millis) {
         self.listen_unix(now);
         self.apply_settings(now);
         if now >= self.accept_after {

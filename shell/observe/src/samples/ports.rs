@@ -53,7 +53,7 @@ fn state(port: &PortView, of: Labels, samples: &mut Samples) {
         samples.set(&m::PORT_BFD_FORWARDING, of, forwarding);
         samples.set(&m::PORT_BFD_FLAPS, of, flaps);
     }
-    if let Some(has_partner_info) = port.lacp {
+    if let Some(has_partner_info) = port.has_lacp_partner_info {
         samples.set(&m::PORT_LACP_CURRENT, of, has_partner_info);
     }
 }

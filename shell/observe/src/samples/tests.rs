@@ -57,7 +57,7 @@ fn view() -> View {
         vlan: None,
         speed_mbps: Some(10_000),
         bfd: None,
-        lacp: None,
+        has_lacp_partner_info: None,
         counters: Counters::Kernel(KernelCounters::default()),
         disabled_rxqs: Vec::new(),
     };

@@ -136,14 +136,14 @@ fn a_client_that_goes_during_its_job_takes_nothing_with_it() {
     let (_handle, socket) = serve(&scratch);
     let mut gone = Client::connect(&socket);
     gone.call("lock", json!(["l"])).unwrap();
-    let mut heir = Client::connect(&socket);
-    assert_eq!(heir.call("lock", json!(["l"])), Ok(json!({"locked": false})));
+    let mut next_owner = Client::connect(&socket);
+    assert_eq!(next_owner.call("lock", json!(["l"])), Ok(json!({"locked": false})));
     gone.send("transact", inserts(8000));
     drop(gone);
-    let Some(Message::Notify { method, .. }) = heir.receive() else { panic!() };
+    let Some(Message::Notify { method, .. }) = next_owner.receive() else { panic!() };
     assert_eq!(method, "locked");
     // The transaction was executed completely or not at all.
-    assert!([0, 8000].contains(&heir.kinds().len()));
+    assert!([0, 8000].contains(&next_owner.kinds().len()));
 }
 
 #[test]

@@ -7,12 +7,12 @@ use flow::Mac;
 use openflow::Action;
 use openflow_service::Bridge;
 use translation::OwnFrame;
-use translation::lacp::groups::Key;
+use translation::lacp::port_rows::PortRowKey;
 use units::Millis;
 
 /// Sends one frame from each station behind other ports of the bridge, through the link that the station's traffic uses
 /// now.
-pub(super) fn stations(backer: &Backer, bridge: &Bridge, key: &Key, view: &View, now: Millis) {
+pub(super) fn stations(backer: &Backer, bridge: &Bridge, key: &PortRowKey, view: &View, now: Millis) {
     let own = bridge.known_bundle(&key.1);
     let stations: Vec<(Mac, u16)> = {
         let table = bridge.macs.lock();

@@ -11,7 +11,7 @@ use flow::text::address::parse_mac;
 use openflow_service::{Bridge, BridgePort, PortLacp};
 use ovsdb::replica::Replica;
 use runtime::Module;
-use translation::lacp::groups::{Key, LinkSetup};
+use translation::lacp::port_rows::{LinkSetup, PortRowKey};
 use units::{Millis, OfPort};
 use xlate::{Frozen, Recirc};
 
@@ -53,21 +53,21 @@ fn remove_lacp(bridge: &mut Bridge, port: OfPort) {
 /// Removes the bonds and LACP state of rows that are gone, or that are not a bond and do not request LACP.
 fn forget_others(backer: &mut Backer) {
     let wanted = &backer.link_aggregation.links;
-    let gone = |key: &&Key| !wanted.contains_key(*key);
-    let bonds: Vec<Key> = backer.link_aggregation.bonds.keys().filter(gone).cloned().collect();
-    let speakers: Vec<Key> = backer.handler.lacp.keys().iter().filter(gone).cloned().collect();
+    let gone = |key: &&PortRowKey| !wanted.contains_key(*key);
+    let bonds: Vec<PortRowKey> = backer.link_aggregation.bonds.keys().filter(gone).cloned().collect();
+    let speakers: Vec<PortRowKey> = backer.handler.lacp.keys().iter().filter(gone).cloned().collect();
     bonds.iter().for_each(|key| forget_bond(backer, key));
     speakers.iter().for_each(|key| forget_lacp(backer, key));
 }
 
-fn forget_bond(backer: &mut Backer, key: &Key) {
+fn forget_bond(backer: &mut Backer, key: &PortRowKey) {
     if let Some(mut gone) = backer.link_aggregation.bonds.remove(key).filter(|b| b.recirc != 0) {
         in_datapath::retire(backer, &mut gone);
         backer.shared.release(&[gone.recirc]);
     }
 }
 
-fn forget_lacp(backer: &mut Backer, key: &Key) {
+fn forget_lacp(backer: &mut Backer, key: &PortRowKey) {
     backer.handler.lacp.forget(key);
     backer.link_aggregation.lacp.remove(key);
 }
@@ -83,7 +83,7 @@ fn configure(
     backer: &mut Backer,
     bridge: &mut Bridge,
     row: &PortConfig,
-    (key, replica): (&Key, &Replica),
+    (key, replica): (&PortRowKey, &Replica),
     now: Millis,
 ) {
     let members = members(bridge, row);
@@ -137,7 +137,7 @@ fn configure_lacp(
     backer: &Backer,
     bridge: &mut Bridge,
     row: &PortConfig,
-    (lacp, key, members): (&LacpConfig, &Key, &[(OfPort, &InterfaceConfig)]),
+    (lacp, key, members): (&LacpConfig, &PortRowKey, &[(OfPort, &InterfaceConfig)]),
     now: Millis,
 ) {
     let asked = lacp.system.as_deref();

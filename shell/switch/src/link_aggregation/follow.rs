@@ -9,7 +9,7 @@ use openflow_service::Bridge;
 use runtime::{Module, RateLimit};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use translation::lacp::groups::{Key, Report};
+use translation::lacp::port_rows::{PortRowKey, Report};
 use units::Millis;
 
 static LOG: Module = Module::new("bond");
@@ -42,7 +42,7 @@ impl Switch {
     }
 }
 
-fn bridge_of<'a>(bridges: &'a mut Bridges, key: &Key) -> Option<&'a mut Bridge> {
+fn bridge_of<'a>(bridges: &'a mut Bridges, key: &PortRowKey) -> Option<&'a mut Bridge> {
     bridges.values_mut().find(|b| b.id == key.0)
 }
 
@@ -71,7 +71,7 @@ fn update_lacp(backer: &Backer, bridges: &mut Bridges, now: Millis) {
 }
 
 /// Applies LACP's report about a Port row. Returns whether the report differs from the previous one.
-fn take_report(backer: &mut Backer, bridges: &mut Bridges, key: Key, report: Report) -> bool {
+fn take_report(backer: &mut Backer, bridges: &mut Bridges, key: PortRowKey, report: Report) -> bool {
     if backer.link_aggregation.lacp.get(&key) == Some(&report) {
         return false;
     }
@@ -84,7 +84,7 @@ fn take_report(backer: &mut Backer, bridges: &mut Bridges, key: Key, report: Rep
         });
     }
     backer.link_aggregation.lacp.insert(key, report);
-    backer.changed();
+    backer.mark_all_changed();
     true
 }
 
@@ -106,7 +106,7 @@ fn run_bonds(backer: &mut Backer, bridges: &mut Bridges, now: Millis) -> bool {
         if changed || moved && bond.links.is_none() {
             bond.view = Arc::new(bond.bond.view());
             bridge.ports.touch_row(&key.1);
-            backer.changed();
+            backer.mark_all_changed();
         }
         any |= changed || moved;
         for line in bond.bond.take_lines() {
@@ -121,7 +121,7 @@ fn run_bonds(backer: &mut Backer, bridges: &mut Bridges, now: Millis) -> bool {
 }
 
 /// Passes the states of the links to the bond.
-fn update_bond(backer: &Backer, bridge: &Bridge, key: &Key, bond: &mut PortBond) {
+fn update_bond(backer: &Backer, bridge: &Bridge, key: &PortRowKey, bond: &mut PortBond) {
     for ofport in backer.link_aggregation.links.get(key).into_iter().flatten() {
         let Some(port) = bridge.ports.get(ofport) else { continue };
         let facts = LinkFacts {

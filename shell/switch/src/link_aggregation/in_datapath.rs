@@ -5,13 +5,19 @@ use super::{LinkAggregation, PortBond, Retired};
 use crate::backer::Backer;
 use datapath::Datapath;
 use openflow_service::Bridge;
-use translation::lacp::groups::Key;
+use translation::lacp::port_rows::PortRowKey;
 use units::{OfPort, PortNo};
 use xlate::Recirc;
 
 /// Passes the bond to the datapath if the bond changed, or removes it from the datapath if `lb_output` is off. `moved`: whether buckets have moved to
 /// other links.
-pub(super) fn update(backer: &mut Backer, bridge: &Bridge, key: &Key, bond: &mut PortBond, moved: bool) {
+pub(super) fn update(
+    backer: &mut Backer,
+    bridge: &Bridge,
+    key: &PortRowKey,
+    bond: &mut PortBond,
+    moved: bool,
+) {
     if bond.recirc == 0 || !bond.bond.shares_in_datapath() {
         return retire(backer, bond);
     }
@@ -33,7 +39,7 @@ pub(super) fn retire(backer: &mut Backer, bond: &mut PortBond) {
         // The next publication removes the bond from translations.
         let version = backer.shared.version() + 1;
         backer.link_aggregation.retired.push(Retired { id: bond.recirc, version });
-        backer.changed();
+        backer.mark_all_changed();
     }
 }
 

@@ -18,7 +18,7 @@ mod in_datapath;
 use bond::{Bond, View};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use translation::lacp::groups::{Key, Report};
+use translation::lacp::port_rows::{PortRowKey, Report};
 use units::{OfPort, PortNo};
 
 /// A bond of a bridge.
@@ -44,11 +44,11 @@ struct Retired {
 #[derive(Default)]
 pub struct LinkAggregation {
     /// Bonds, by row of table Port.
-    pub(crate) bonds: BTreeMap<Key, PortBond>,
+    pub(crate) bonds: BTreeMap<PortRowKey, PortBond>,
     /// Reports of LACP, by row.
-    pub(crate) lacp: BTreeMap<Key, Report>,
+    pub(crate) lacp: BTreeMap<PortRowKey, Report>,
     /// Links of bonds and of LACP ports, by row.
-    pub(crate) links: BTreeMap<Key, Vec<OfPort>>,
+    pub(crate) links: BTreeMap<PortRowKey, Vec<OfPort>>,
     /// Bonds that will be removed from the datapath.
     retired: Vec<Retired>,
 }
@@ -60,7 +60,7 @@ impl LinkAggregation {
     }
 
     /// How the ports of a row share traffic; `None` if the row is not a bond.
-    pub(crate) fn view(&self, key: &Key) -> Option<Arc<View>> {
+    pub(crate) fn view(&self, key: &PortRowKey) -> Option<Arc<View>> {
         self.bonds.get(key).map(|b| Arc::clone(&b.view))
     }
 }

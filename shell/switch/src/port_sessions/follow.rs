@@ -81,7 +81,7 @@ impl Switch {
         if after != Some(before)
             && let Some(backer) = self.datapaths.of_mut(kind)
         {
-            backer.changed();
+            backer.mark_all_changed();
         }
     }
 

@@ -25,7 +25,7 @@ impl Switch {
             let Some(settings) = settings::of_bridge(bridge) else {
                 if backer.handler.trees.forget(bridge.id) {
                     clear_states(bridge);
-                    backer.changed();
+                    backer.mark_all_changed();
                 }
                 continue;
             };
@@ -157,7 +157,7 @@ fn apply_state(backer: &mut Backer, bridge: &mut Bridge, ofport: OfPort) {
         backer.changes.append(changes);
     } else {
         // Translations of this port did not depend on a port state before, so all megaflows are revalidated.
-        backer.changed();
+        backer.mark_all_changed();
     }
 }
 

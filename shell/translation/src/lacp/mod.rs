@@ -1,3 +1,3 @@
 //! LACP on ports (`bond::lacp` has the protocol).
 
-pub mod groups;
+pub mod port_rows;

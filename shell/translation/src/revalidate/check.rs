@@ -23,7 +23,7 @@ pub(super) enum CheckResult {
 }
 
 /// The result of comparing a megaflow with a new translation of its key.
-pub enum Finding {
+pub enum Comparison {
     /// The megaflow is correct. `None`: it drops packets of a port that belongs to no bridge, so there is no translation.
     Right(Option<Translation>),
     /// The actions are correct for the packet that created the megaflow, but the megaflow also matches packets that the
@@ -40,34 +40,34 @@ pub enum Finding {
     Unwanted,
 }
 
-impl Finding {
+impl Comparison {
     /// Whether the packet that created the megaflow would be handled differently now.
     pub fn is_wrong(&self) -> bool {
-        matches!(self, Finding::Wrong { .. } | Finding::Unwanted)
+        matches!(self, Comparison::Wrong { .. } | Comparison::Unwanted)
     }
 
     /// Text of the actions that the megaflow should have, for the log.
     pub fn wanted(&self) -> String {
         match self {
-            Finding::Right(_) | Finding::TooWide => "that".to_owned(),
-            Finding::Wrong { wanted, .. } => actions_text(wanted.megaflow_actions(), &NoNames),
-            Finding::Unwanted => "not to be cached".to_owned(),
+            Comparison::Right(_) | Comparison::TooWide => "that".to_owned(),
+            Comparison::Wrong { wanted, .. } => actions_text(wanted.megaflow_actions(), &NoNames),
+            Comparison::Unwanted => "not to be cached".to_owned(),
         }
     }
 }
 
 /// Translates the key of a megaflow again, and compares the result with the megaflow.
-pub fn compare(handler: &Handler, published: &PublishedState, flow: &DpFlow) -> Finding {
+pub fn compare(handler: &Handler, published: &PublishedState, flow: &DpFlow) -> Comparison {
     match handler.retranslate(published, &flow.key) {
         Retranslation::Unassociated(wanted) if *flow.actions == [UNASSOCIATED] => {
-            if covers(&flow.mask, &wanted.mask) { Finding::Right(None) } else { Finding::TooWide }
+            if covers(&flow.mask, &wanted.mask) { Comparison::Right(None) } else { Comparison::TooWide }
         }
-        Retranslation::Uncached | Retranslation::Unassociated(_) => Finding::Unwanted,
+        Retranslation::Uncached | Retranslation::Unassociated(_) => Comparison::Unwanted,
         Retranslation::Megaflow(wanted) => {
             match (**wanted.megaflow_actions() == *flow.actions, covers(&flow.mask, &wanted.mask)) {
-                (true, true) => Finding::Right(Some(wanted)),
-                (true, false) => Finding::TooWide,
-                (false, covered) => Finding::Wrong { wanted, covered },
+                (true, true) => Comparison::Right(Some(wanted)),
+                (true, false) => Comparison::TooWide,
+                (false, covered) => Comparison::Wrong { wanted, covered },
             }
         }
     }
@@ -78,19 +78,19 @@ pub(super) fn repair(
     datapath: &Datapath,
     name: &str,
     flow: &DpFlow,
-    finding: Finding,
+    comparison: Comparison,
     now: Millis,
 ) -> CheckResult {
-    match finding {
-        Finding::Unwanted | Finding::Wrong { covered: false, .. } => {
+    match comparison {
+        Comparison::Unwanted | Comparison::Wrong { covered: false, .. } => {
             datapath.flow_del(flow.ufid, now);
             CheckResult::Wrong
         }
-        Finding::TooWide => {
+        Comparison::TooWide => {
             datapath.flow_del(flow.ufid, now);
             CheckResult::TooWide
         }
-        Finding::Wrong { wanted: t, covered: true } => {
+        Comparison::Wrong { wanted: t, covered: true } => {
             let actions = Arc::clone(t.megaflow_actions());
             crate::flow_log::modified(name, flow, &actions);
             // If the flow has been removed meanwhile, there is nothing to repair.
@@ -98,7 +98,7 @@ pub(super) fn repair(
             CheckResult::Wrong
         }
         // The same actions may now come from other rules, whose statistics the megaflow must update from now on.
-        Finding::Right(translation) => {
+        Comparison::Right(translation) => {
             if let Some(t) = translation {
                 let _ = datapath.flow_set_owner(flow.ufid, (t.owner, t.dependency_set), now);
             }

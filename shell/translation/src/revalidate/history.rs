@@ -1,7 +1,7 @@
 //! Recent changes, and the log line about a wrong megaflow that only the sweep found. The line names the dependencies of the
 //! megaflow's translation and the changes since that translation, so that the missing dependency can be identified.
 
-use super::check::Finding;
+use super::check::Comparison;
 use crate::changes::Changes;
 use crate::published::PublishedState;
 use crate::shared_state::SharedState;
@@ -41,7 +41,7 @@ impl History {
         shared: &SharedState,
         published: &PublishedState,
         (flow, dependency_set): (&DpFlow, u32),
-        finding: &Finding,
+        comparison: &Comparison,
         now: Millis,
     ) -> String {
         let name = |id: BridgeId| {
@@ -55,7 +55,7 @@ impl History {
              changes since it was made, the newest first: ",
             ufid_text(flow.ufid),
             actions_text(&flow.actions, &NoNames),
-            finding.wanted(),
+            comparison.wanted(),
             key_text(&flow.key, Some(&flow.mask), false, &NoNames),
         );
         line += &self.changes_since_creation(flow, dependencies.as_deref(), &name, now);

@@ -160,8 +160,8 @@ impl Rounds {
     }
 
     fn check(&self, published: &PublishedState, flow: &dpif::DpFlow, now: Millis) -> CheckResult {
-        let finding = compare(&self.handler, published, flow);
-        repair(&self.datapath, &self.name, flow, finding, now)
+        let comparison = compare(&self.handler, published, flow);
+        repair(&self.datapath, &self.name, flow, comparison, now)
     }
 
     /// Does the next step of a round over all megaflows.
@@ -240,13 +240,13 @@ impl Rounds {
         let suspects = std::mem::take(&mut self.sweep_suspects);
         for flow in suspects.iter().filter_map(|ufid| self.datapath.flow_get(*ufid, now)) {
             let dependency_set = self.datapath.flow_dependency_set(flow.ufid).unwrap_or_default();
-            let finding = compare(&self.handler, &published, &flow);
-            if finding.is_wrong() && no_change_pending() {
+            let comparison = compare(&self.handler, &published, &flow);
+            if comparison.is_wrong() && no_change_pending() {
                 REPAIRED.hit();
                 let described = (&flow, dependency_set);
-                let line = self.history.line(&self.shared, &published, described, &finding, now);
+                let line = self.history.line(&self.shared, &published, described, &comparison, now);
                 runtime::warn_rl!(LOG, LIMIT, "{}: {line}", self.name);
-                repair(&self.datapath, &self.name, &flow, finding, now);
+                repair(&self.datapath, &self.name, &flow, comparison, now);
             }
         }
         let end = self.datapath.flow_end();

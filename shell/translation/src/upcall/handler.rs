@@ -5,7 +5,7 @@
 use crate::bfd;
 use crate::cfm;
 use crate::command_settings::CommandSettings;
-use crate::lacp::groups::Groups;
+use crate::lacp::port_rows::LacpPortRows;
 use crate::lldp;
 use crate::patch_counters::PatchCounters;
 use crate::published::PublishedState;
@@ -51,7 +51,7 @@ pub struct Handler {
     /// LLDP sessions on the datapath's ports.
     pub lldp: lldp::sessions::Sessions,
     /// LACP on the datapath's ports.
-    pub lacp: Groups,
+    pub lacp: LacpPortRows,
     /// Spanning trees of the datapath's bridges.
     pub trees: Trees,
     /// Wakes the timer thread when a timer is due sooner than before.
@@ -66,7 +66,7 @@ impl Handler {
             bfd: bfd::sessions::Sessions::new(&shared, &wakeup, seed),
             cfm: cfm::sessions::Sessions::new(&shared, &wakeup, seed),
             lldp: lldp::sessions::Sessions::new(&shared, &wakeup),
-            lacp: Groups::new(&shared, &wakeup),
+            lacp: LacpPortRows::new(&shared, &wakeup),
             trees: Trees::new(&shared, &wakeup),
             wakeup,
             shared,

@@ -5,7 +5,7 @@
 
 mod iommu;
 
-use super::ring_config::{KickState, Memory, RingConfig};
+use super::ring_config::{KickState, RingConfig, RingResources};
 use super::translation::Channel;
 use super::{ANNOUNCE, Device, numa};
 use crate::blocked_writes::never_block;
@@ -201,8 +201,8 @@ impl Requests {
             SET_LOG_FD => {}
             SET_VRING_BASE => self.ring(fields.word(0)?)?.base = Some(fields.word(4)? as u16),
             GET_VRING_BASE => return self.stop(fields.word(0)?).map(answer),
-            GET_INFLIGHT_FD if self.keeps_rings() => return self.make_area(message),
-            SET_INFLIGHT_FD if self.keeps_rings() => self.set_area(message)?,
+            GET_INFLIGHT_FD if self.supports_inflight_area() => return self.make_area(message),
+            SET_INFLIGHT_FD if self.supports_inflight_area() => self.set_area(message)?,
             SET_VRING_KICK => self.set_kick(message)?,
             SET_VRING_CALL => self.set_call(message)?,
             // The switch reports an invalid ring by closing the connection.
@@ -268,7 +268,7 @@ impl Requests {
     }
 
     /// Whether the front-end supports the inflight area.
-    fn keeps_rings(&self) -> bool {
+    fn supports_inflight_area(&self) -> bool {
         self.protocol_features & protocol::INFLIGHT_SHMFD != 0
     }
 
@@ -406,8 +406,8 @@ impl Requests {
     }
 
     /// What rings need to run; `None`: they must not run.
-    fn ring_memory(&self) -> Option<Memory<'_>> {
-        Some(Memory {
+    fn ring_resources(&self) -> Option<RingResources<'_>> {
+        Some(RingResources {
             memory: self.memory.as_ref().filter(|_| self.driver_is_ready())?,
             iotlb: self.has_iommu().then_some(&self.iotlb),
             log: self.log.as_ref(),
@@ -420,7 +420,7 @@ impl Requests {
         let at = number as usize;
         let Some(mut ring) = self.rings.get_mut(at).map(std::mem::take) else { return };
         let before = ring.running;
-        ring.apply(at, &self.device, self.ring_memory(), self.features);
+        ring.apply(at, &self.device, self.ring_resources(), self.features);
         let running = ring.running;
         self.rings[at] = ring;
         if before != running {

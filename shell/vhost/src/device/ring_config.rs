@@ -10,7 +10,7 @@ use crate::ring::InvalidRing;
 use crate::ring::any::{AnyRing, Space};
 use crate::ring::descriptor::Addresses;
 use crate::ring::inflight::Area;
-use crate::ring::state::{Log, StartPosition, Wiring};
+use crate::ring::state::{EventfdsAndLog, Log, StartPosition};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(super) enum KickState {
 
 /// The memory of the guest, its IOTLB (`None`: it has no IOMMU), the log of written pages, and the inflight area.
 #[derive(Clone, Copy)]
-pub(super) struct Memory<'a> {
+pub(super) struct RingResources<'a> {
     pub memory: &'a Arc<GuestMemory>,
     pub iotlb: Option<&'a Arc<Iotlb>>,
     pub log: Option<&'a Arc<DirtyLog>>,
@@ -77,15 +77,15 @@ impl RingConfig {
         number: usize,
         changed: IovaRange,
         device: &Device,
-        memory: &Memory<'_>,
+        resources: &RingResources<'_>,
         features: u64,
     ) -> bool {
-        let (Some(iotlb), Some(at)) = (memory.iotlb, self.addresses) else { return false };
+        let (Some(iotlb), Some(at)) = (resources.iotlb, self.addresses) else { return false };
         if !self.waits {
             let mut parts = self.parts.iter().filter(|part| part.range.overlaps(changed));
             return parts.any(|part| iotlb.find_contiguous(part.range, part.access) != Ok(part.user));
         }
-        let space = IovaSpace::new(memory.memory, iotlb);
+        let space = IovaSpace::new(resources.memory, iotlb);
         let waits =
             AnyRing::fits(Space::Iova(&space), at, self.size, features) == Err(InvalidRing::Untranslated);
         device.want(number, space.misses());
@@ -97,7 +97,7 @@ impl RingConfig {
         &self,
         number: usize,
         device: &Device,
-        memory: &Memory<'_>,
+        resources: &RingResources<'_>,
         features: u64,
         old: Option<&AnyRing>,
     ) -> Result<Option<AnyRing>, InvalidRing> {
@@ -110,12 +110,14 @@ impl RingConfig {
         let Some(addresses) = self.addresses.filter(|_| enabled) else { return Ok(None) };
         let packed = features & feature::RING_PACKED != 0;
         let region =
-            memory.area.map(|area| area.region(number, self.size, packed).ok_or(InvalidRing::Inflight));
+            resources.area.map(|area| area.region(number, self.size, packed).ok_or(InvalidRing::Inflight));
         let start = StartPosition { base: self.base, region: region.transpose()? };
-        let ring = match memory.iotlb {
-            None => AnyRing::new(Space::Physical(memory.memory), addresses, self.size, features, start, old)?,
+        let ring = match resources.iotlb {
+            None => {
+                AnyRing::new(Space::Physical(resources.memory), addresses, self.size, features, start, old)?
+            }
             Some(iotlb) => {
-                let space = IovaSpace::new(memory.memory, iotlb);
+                let space = IovaSpace::new(resources.memory, iotlb);
                 let ring = AnyRing::new(Space::Iova(&space), addresses, self.size, features, start, old);
                 device.want(number, space.misses());
                 // Without an IOMMU, such a ring was refused before.
@@ -123,9 +125,9 @@ impl RingConfig {
             }
         };
         let Some(mut ring) = ring else { return Ok(None) };
-        let log = memory.log.filter(|_| features & feature::LOG_ALL != 0);
-        let log = log.map(|log| Log { dirty: Arc::clone(log), used: self.logged(memory.memory, &ring) });
-        ring.set_wiring(Wiring { kick, call: self.call.clone(), log });
+        let log = resources.log.filter(|_| features & feature::LOG_ALL != 0);
+        let log = log.map(|log| Log { dirty: Arc::clone(log), used: self.logged(resources.memory, &ring) });
+        ring.set_eventfds_and_log(EventfdsAndLog { kick, call: self.call.clone(), log });
         Ok(Some(ring))
     }
 
@@ -138,11 +140,17 @@ impl RingConfig {
     }
 
     /// Starts the ring as it is configured now, or stops it. Called while no worker accesses the rings.
-    pub fn apply(&mut self, number: usize, device: &Device, memory: Option<Memory<'_>>, features: u64) {
+    pub fn apply(
+        &mut self,
+        number: usize,
+        device: &Device,
+        resources: Option<RingResources<'_>>,
+        features: u64,
+    ) {
         let old = device.stop(number).or_else(|| self.before.take());
         self.base = old.as_ref().map(|old| old.position()).or(self.base);
-        let new =
-            memory.map_or(Ok(None), |memory| self.ring(number, device, &memory, features, old.as_deref()));
+        let new = resources
+            .map_or(Ok(None), |resources| self.ring(number, device, &resources, features, old.as_deref()));
         self.waits = new.as_ref().err() == Some(&InvalidRing::Untranslated);
         let new = new.unwrap_or_else(|invalid| {
             if !self.waits {

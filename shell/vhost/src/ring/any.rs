@@ -6,7 +6,7 @@ use super::fill::{FillResult, Packet};
 use super::layout::Layout;
 use super::packed::Packed;
 use super::split::Split;
-use super::state::{Ring, StartPosition, Wiring};
+use super::state::{EventfdsAndLog, Ring, StartPosition};
 use super::tail_leases::TailLeases;
 use crate::address_space::IovaSpace;
 use crate::feature;
@@ -114,8 +114,8 @@ impl AnyRing {
     }
 
     /// Sets the eventfds of the ring and the log of its writes.
-    pub fn set_wiring(&mut self, wiring: Wiring) {
-        on_ring!(self, ring => ring.wiring = wiring);
+    pub fn set_eventfds_and_log(&mut self, eventfds_and_log: EventfdsAndLog) {
+        on_ring!(self, ring => ring.eventfds_and_log = eventfds_and_log);
     }
 
     /// The ring position: the value that `GET_VRING_BASE` returns.
@@ -125,7 +125,7 @@ impl AnyRing {
 
     /// The eventfd by which the guest kicks.
     pub fn kick(&self) -> Option<&Arc<OwnedFd>> {
-        on_ring!(self, ring => ring.wiring.kick.as_ref())
+        on_ring!(self, ring => ring.eventfds_and_log.kick.as_ref())
     }
 
     /// The invalid data that the guest wrote into this ring, if any. If it is set, the ring is not read again.

@@ -354,7 +354,7 @@ impl<L: Layout> Ring<L> {
         header[8..].copy_from_slice(&header_words.1.to_ne_bytes());
         header[vnet::LEN..].copy_from_slice(&(taken.len() as u16).to_le_bytes());
         scatter(&parts, &header[..header_len], item);
-        if let Some(log) = &self.wiring.log {
+        if let Some(log) = &self.eventfds_and_log.log {
             // Log only the bytes that are written: the guest's buffers may have up to 4 GB, which are a million pages.
             let mut left = needed;
             for part in &parts {

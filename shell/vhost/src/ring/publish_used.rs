@@ -71,12 +71,12 @@ impl<L: Layout> Ring<L> {
     fn publish_up_to(&mut self, position: u16) -> u64 {
         self.memory.publish(position);
         let before = std::mem::replace(&mut self.published, position);
-        if let Some(log) = &self.wiring.log {
+        if let Some(log) = &self.eventfds_and_log.log {
             self.memory.log(&log.dirty, log.used, before, position);
         }
         let before = self.signalled.replace(position);
         let event_index = self.has(feature::EVENT_IDX);
-        let Some(call) = &self.wiring.call else {
+        let Some(call) = &self.eventfds_and_log.call else {
             self.is_polling = !event_index;
             return 0;
         };

@@ -90,7 +90,7 @@ pub(crate) struct Log {
 
 /// The eventfds of a ring, and the log of its writes.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wiring {
+pub(crate) struct EventfdsAndLog {
     /// The eventfd by which the guest kicks; `None`: the guest does not kick, the switch polls.
     pub kick: Option<Arc<OwnedFd>>,
     /// The eventfd by which the guest is interrupted; `None`: the guest polls.
@@ -160,7 +160,7 @@ pub(crate) struct Ring<L> {
     features: u64,
     /// Index of the memory region in which an address was found last.
     pub last_region: usize,
-    pub wiring: Wiring,
+    pub eventfds_and_log: EventfdsAndLog,
     /// The guest was requested to kick.
     kicks_requested: bool,
     /// The previous burst found packets.
@@ -215,7 +215,7 @@ impl<L: Layout> Ring<L> {
             signalled: old.and_then(|old| old.signalled),
             features,
             last_region: 0,
-            wiring: Wiring::default(),
+            eventfds_and_log: EventfdsAndLog::default(),
             kicks_requested: false,
             had_packets: false,
             published: next,
@@ -280,8 +280,8 @@ impl<L: Layout> Ring<L> {
         let n = usize::from(n).min(BURST);
         self.memory.read_heads(cursor.next, &mut burst.heads[..n]);
         // Buffers are accessed directly only if their headers have 12 bytes and no write is logged.
-        let direct =
-            self.header() == HEADER && (self.wiring.log.is_none() || direction == Direction::FromGuest);
+        let direct = self.header() == HEADER
+            && (self.eventfds_and_log.log.is_none() || direction == Direction::FromGuest);
         let flags = if direction == Direction::ToGuest { Descriptor::WRITE } else { 0 };
         let space = self.memory.space();
         let window = space.window(cursor.last_region);

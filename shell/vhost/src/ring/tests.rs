@@ -7,7 +7,7 @@ use super::fill::Item;
 use super::layout::Layout;
 use super::packed::Packed;
 use super::split::Split;
-use super::state::{Log, Ring, StartPosition, Wiring};
+use super::state::{EventfdsAndLog, Log, Ring, StartPosition};
 use super::tail_leases::TailLeases;
 use crate::dirty::DirtyLog;
 use crate::feature;
@@ -393,7 +393,7 @@ fn a_guest_is_interrupted_at_the_descriptor_that_it_names() {
         let size = dice.u16(64..100);
         let mut guest = Guest::<PackedDriver>::new(size, features);
         let call = Some(Arc::new(eventfd(0, EventfdFlags::NONBLOCK).unwrap()));
-        guest.ring.wiring = Wiring { call, ..Wiring::default() };
+        guest.ring.eventfds_and_log = EventfdsAndLog { call, ..EventfdsAndLog::default() };
         for turn in 0..60 {
             for _ in 0..dice.u16(1..20) {
                 guest.offer(&[80], false, false);
@@ -483,7 +483,8 @@ fn log_of_long_buffers<D: Driver>() {
     let payload = [4096u64, 0].map(u64::to_ne_bytes).concat();
     let dirty = Arc::new(DirtyLog::map(&payload, &fd).unwrap());
     let mut guest = Guest::<D>::new(8, feature::VERSION_1 | feature::MRG_RXBUF | feature::LOG_ALL);
-    guest.ring.wiring = Wiring { log: Some(Log { dirty, used: None }), ..Wiring::default() };
+    guest.ring.eventfds_and_log =
+        EventfdsAndLog { log: Some(Log { dirty, used: None }), ..EventfdsAndLog::default() };
     let long = guest.offer(&[3 << 20], true, false).unwrap();
     let filled = guest.ring.fill(&[Item::new(&[5; 4500])], |_, _| {});
     assert_eq!((filled.handled, guest.ring.invalid), (1, None));
@@ -513,19 +514,23 @@ fn the_last_buffers_wait_while_the_guest_polls() {
             let last = if waits { last } else { 0 };
             let mut guest = Guest::<SplitDriver>::new(size, feature::VERSION_1 | features);
             let call = Some(Arc::new(eventfd(0, EventfdFlags::NONBLOCK).unwrap()));
-            guest.ring.wiring = Wiring { call, ..Wiring::default() };
+            guest.ring.eventfds_and_log = EventfdsAndLog { call, ..EventfdsAndLog::default() };
             guest.memory.write(AVAILABLE, &[flags]);
             let (mut pool, mut out, mut leases) = (FramePool::new(64), Vec::new(), TailLeases::new());
             let bursts = [5, 6, 2, 8, 1].into_iter().cycle().zip([false, true].into_iter().cycle());
-            for (turn, (n, lends)) in bursts.take(20).enumerate() {
+            for (turn, (n, with_tails)) in bursts.take(20).enumerate() {
                 for _ in 0..n {
                     let buffers = guest.offer(&[HEADER as u32 + 700], false, false).unwrap();
                     guest.write(&buffers, &[0; HEADER + 700]);
                 }
-                let got = guest.ring.receive(32, &mut pool, &mut out, lends.then_some(&mut leases));
-                assert_eq!((got.packets, got.needs_return), (n, lends), "case {seed}");
-                if lends {
-                    assert_eq!((guest.collect().len(), guest.ring.publish_rest()), (0, 0), "they are lent");
+                let got = guest.ring.receive(32, &mut pool, &mut out, with_tails.then_some(&mut leases));
+                assert_eq!((got.packets, got.needs_return), (n, with_tails), "case {seed}");
+                if with_tails {
+                    assert_eq!(
+                        (guest.collect().len(), guest.ring.publish_rest()),
+                        (0, 0),
+                        "frames refer to the buffers"
+                    );
                 }
                 pool.free_all(&mut out);
                 leases.clear();

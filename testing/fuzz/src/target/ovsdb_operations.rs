@@ -1,6 +1,6 @@
 //! Transactions and monitors that clients request: committed changes are stored and reported correctly.
 
-use super::ovsdb_sample::{Copy, counter, is_in_snapshot, is_stored, parsed, schema};
+use super::ovsdb_sample::{MonitoredReplica, counter, is_in_snapshot, is_stored, parsed, schema};
 use ovsdb::transaction::execute;
 use ovsdb::{Changes, Commit, Context, Database, Json, Monitor, Outcome, Uuid, monitor};
 use std::str::from_utf8;
@@ -14,7 +14,7 @@ const LINES_MAX: usize = 16;
 pub fn run(data: &[u8]) {
     let Some(text) = from_utf8(data).ok().filter(|t| t.len() <= LEN_MAX) else { return };
     let mut db = Database::new(schema(), Uuid::nil());
-    let mut copy = Copy::new(&db);
+    let mut replica = MonitoredReplica::new(&db);
     let mut new_uuid = counter(0);
     let mut history = Vec::new();
     for (number, line) in text.lines().take(LINES_MAX).enumerate() {
@@ -27,7 +27,7 @@ pub fn run(data: &[u8]) {
                 let (before, changes) = (db.clone(), commit.changes.clone());
                 db.apply(commit, Uuid::from_u128(1000 + number as u128));
                 is_stored(&before, &db, &changes);
-                copy.follow(&db, &changes);
+                replica.follow(&db, &changes);
                 history.push(changes);
             }
             Err(_) => {}
@@ -53,8 +53,10 @@ fn transact(db: &Database, params: &Json, new_uuid: &mut dyn FnMut() -> Uuid) ->
 }
 
 fn monitors(db: &Database, history: &[Arc<Changes>], params: &Json) {
-    for version in [monitor::Version::Plain, monitor::Version::Conditional, monitor::Version::Since] {
-        let Ok((mut monitor, first)) = Monitor::create(db, version, params) else { continue };
+    for method in
+        [monitor::MonitorMethod::Plain, monitor::MonitorMethod::Conditional, monitor::MonitorMethod::Since]
+    {
+        let Ok((mut monitor, first)) = Monitor::create(db, method, params) else { continue };
         parsed(&first);
         for changes in history {
             if let Some(part) = monitor.shared_part(db.schema(), changes) {

@@ -87,14 +87,14 @@ pub fn is_in_snapshot(db: &Database) {
 }
 
 /// A client's replica, updated by a monitor.
-pub struct Copy {
+pub struct MonitoredReplica {
     replica: Replica,
     monitor: Monitor,
 }
 
-impl Copy {
+impl MonitoredReplica {
     /// Creates a replica of the current database.
-    pub fn new(db: &Database) -> Copy {
+    pub fn new(db: &Database) -> MonitoredReplica {
         let mut replica = Replica::new(replica::Config::whole(db.schema()));
         replica.connected();
         let answer = |replica: &mut Replica, result: &dyn Fn(&Json) -> Json| {
@@ -104,10 +104,11 @@ impl Copy {
         };
         answer(&mut replica, &|_| db.schema().to_json());
         let create = |params: &Json| {
-            Monitor::create(db, monitor::Version::Since, params).unwrap_or_else(|e| panic!("{e}: {params}"))
+            Monitor::create(db, monitor::MonitorMethod::Since, params)
+                .unwrap_or_else(|e| panic!("{e}: {params}"))
         };
         let params = answer(&mut replica, &|params| parsed(&create(params).1));
-        Copy { replica, monitor: create(&params).0 }
+        MonitoredReplica { replica, monitor: create(&params).0 }
     }
 
     /// Passes the notification of a commit to the replica, and compares it with the database.

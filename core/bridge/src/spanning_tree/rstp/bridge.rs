@@ -119,12 +119,12 @@ impl Bridge {
 
     /// Sets the ports; ports that are not in `setups` are removed. A port without a configured number keeps its number, or gets a free one.
     pub fn set_ports(&mut self, setups: &[PortSetup], _now: Millis) {
-        let known = self.ports.iter().map(|(number, port)| (*number, port.number)).collect();
+        let known = self.ports.iter().map(|(number, port)| (*number, port.ofport)).collect();
         let numbers = Numbers::new(&known, setups, PORTS_MAX);
         for number in numbers.gone {
             if let Some(gone) = self.ports.remove(&number) {
-                self.output.note_state(gone.number);
-                self.output.flush.ports.insert(gone.number);
+                self.output.note_state(gone.ofport);
+                self.output.flush.ports.insert(gone.ofport);
                 self.ports.values_mut().for_each(Port::reselect);
             }
         }
@@ -159,7 +159,7 @@ impl Bridge {
 
     /// Sets the state of a port's device.
     pub fn set_link(&mut self, port: OfPort, link: Link, _now: Millis) {
-        if let Some(port) = self.ports.values_mut().find(|p| p.number == port) {
+        if let Some(port) = self.ports.values_mut().find(|p| p.ofport == port) {
             port.link = link;
             self.settle();
         }
@@ -167,13 +167,13 @@ impl Bridge {
 
     /// The state of a port.
     pub fn state(&self, port: OfPort) -> Option<PortState> {
-        self.ports.values().find(|p| p.number == port).map(|p| p.state)
+        self.ports.values().find(|p| p.ofport == port).map(|p| p.state)
     }
 
     /// Processes a BPDU that a port received.
     pub fn receive(&mut self, port: OfPort, bytes: &[u8], _now: Millis) {
         let own = self.identifier();
-        let found = self.ports.iter_mut().find(|(_, p)| p.number == port && p.is_enabled());
+        let found = self.ports.iter_mut().find(|(_, p)| p.ofport == port && p.is_enabled());
         let Some((&number, port)) = found else { return };
         match Bpdu::decode(bytes).and_then(|bpdu| validate(bpdu, own, port.id)) {
             Ok(bpdu) => {
@@ -190,7 +190,7 @@ impl Bridge {
 
     /// Confirms that a port neither learns nor forwards.
     pub fn confirm(&mut self, port: OfPort, _now: Millis) {
-        let found = self.ports.values_mut().find(|p| p.number == port && !p.state.learns());
+        let found = self.ports.values_mut().find(|p| p.ofport == port && !p.state.learns());
         if let Some(port) = found
             && port.has_any(Variables::LEARNING | Variables::FORWARDING)
         {

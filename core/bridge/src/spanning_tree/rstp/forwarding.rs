@@ -26,7 +26,7 @@ impl Bridge {
             PortState::Forwarding => port.variables |= Variables::FORWARDING,
             _ => {}
         }
-        self.output.note_state(port.number);
+        self.output.note_state(port.ofport);
         true
     }
 }

@@ -188,7 +188,7 @@ pub(super) struct Counts {
 #[derive(Debug)]
 pub(super) struct Port {
     /// The OpenFlow port number. The key in `Bridge::ports` is another number: that of the port identifier.
-    pub(super) number: OfPort,
+    pub(super) ofport: OfPort,
     pub(super) name: String,
     pub(super) link: Link,
     pub(super) settings: PortSettings,
@@ -219,7 +219,7 @@ impl Port {
     /// A port whose machines have not run.
     pub(super) fn new(number: u16, setup: &PortSetup) -> Port {
         Port {
-            number: setup.port,
+            ofport: setup.port,
             name: setup.name.clone(),
             link: Link::default(),
             settings: setup.rapid.clone(),

@@ -77,7 +77,7 @@ impl Bridge {
         if let (Some(old), Some(new)) = (port(old), port(self.root_port))
             && new.role == PortRole::Alternate
         {
-            self.output.flush.moved.push((old.number, new.number));
+            self.output.flush.moved.push((old.ofport, new.ofport));
         }
     }
 }

@@ -50,7 +50,7 @@ impl Bridge {
 
     /// Columns `rstp_status` and `rstp_statistics` of a port.
     pub fn port_status(&self, port: OfPort, _now: Millis) -> Option<(Pairs<String>, Pairs<i64>)> {
-        let port = self.ports.values().find(|p| p.number == port)?;
+        let port = self.ports.values().find(|p| p.ofport == port)?;
         let known = &port.info.priority;
         let status = Pairs::from([
             ("rstp_port_id", format!("{:04x}", port.id)),

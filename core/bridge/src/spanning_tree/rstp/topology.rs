@@ -23,7 +23,7 @@ impl Bridge {
                 port.machines.topology = Topology::Inactive;
                 port.timers.topology_change = 0;
                 port.variables -= Variables::TC_ACK;
-                self.output.flush.ports.insert(port.number);
+                self.output.flush.ports.insert(port.ofport);
             }
             Topology::Learning if active && port.has(Variables::FORWARD) && !edge => {
                 port.machines.topology = Topology::Active;
@@ -44,7 +44,7 @@ impl Bridge {
             Topology::Active if port.has(Variables::TC_PROP) => {
                 port.variables -= Variables::TC_PROP;
                 port.new_tc_while(stp_time);
-                self.output.flush.ports.insert(port.number);
+                self.output.flush.ports.insert(port.ofport);
             }
             Topology::Active if port.has(Variables::RCVD_TC_ACK) => {
                 port.variables -= Variables::RCVD_TC_ACK;

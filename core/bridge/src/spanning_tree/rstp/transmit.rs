@@ -38,7 +38,7 @@ impl Bridge {
         port.tx_count += 1;
         port.counts.tx += 1;
         port.timers.hello = HELLO_TIME;
-        self.output.frames.push((port.number, frame(&bpdu, port.link.mac)));
+        self.output.frames.push((port.ofport, frame(&bpdu, port.link.mac)));
         true
     }
 }

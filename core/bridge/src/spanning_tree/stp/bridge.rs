@@ -25,7 +25,7 @@ pub(super) struct Designated {
 #[derive(Debug)]
 pub(super) struct Port {
     /// The OpenFlow port number. The key in `Bridge::ports` is another number: that of the port identifier.
-    pub(super) number: OfPort,
+    pub(super) ofport: OfPort,
     pub(super) name: String,
     pub(super) link: Link,
     /// Port identifier: priority, and port number in BPDUs (§8.5.5.1).
@@ -143,12 +143,12 @@ impl Bridge {
     /// Sets the ports; ports that are not in `setups` are removed. A port without a configured number keeps its number,
     /// or gets a free one.
     pub fn set_ports(&mut self, setups: &[PortSetup], now: Millis) {
-        let known = self.ports.iter().map(|(number, port)| (*number, port.number)).collect();
+        let known = self.ports.iter().map(|(number, port)| (*number, port.ofport)).collect();
         let numbers = Numbers::new(&known, setups, super::PORTS_MAX);
         for number in numbers.gone {
             self.disable(number, now);
             if let Some(gone) = self.ports.remove(&number) {
-                self.output.note_state(gone.number);
+                self.output.note_state(gone.ofport);
             }
         }
         for setup in setups {
@@ -175,7 +175,7 @@ impl Bridge {
 
     /// Sets the state of a port's device.
     pub fn set_link(&mut self, port: OfPort, link: Link, now: Millis) {
-        let found = self.ports.iter_mut().find(|(_, p)| p.number == port);
+        let found = self.ports.iter_mut().find(|(_, p)| p.ofport == port);
         let Some((&number, port)) = found else { return };
         port.link = link;
         match (link.up, port.is_enabled()) {
@@ -243,7 +243,7 @@ impl Bridge {
 
     /// The state of a port.
     pub fn state(&self, port: OfPort) -> Option<PortState> {
-        self.ports.values().find(|p| p.number == port).map(|p| p.state)
+        self.ports.values().find(|p| p.ofport == port).map(|p| p.state)
     }
 
     /// Whether the bridge is the root.
@@ -279,14 +279,14 @@ impl Bridge {
         // All learned addresses are removed, because stations may be behind other ports now.
         self.output.flush.all |= port.state.learns() != state.learns();
         (port.state, port.since) = (state, now);
-        self.output.note_state(port.number);
+        self.output.note_state(port.ofport);
     }
 }
 
 impl Port {
     fn new(number: u16, setup: &PortSetup, now: Millis) -> Port {
         Port {
-            number: setup.port,
+            ofport: setup.port,
             name: setup.name.clone(),
             link: Link::default(),
             id: u16::from(setup.priority) << 8 | number,

@@ -10,7 +10,7 @@ use units::{Millis, OfPort};
 impl Bridge {
     /// Processes a BPDU that a port received.
     pub fn receive(&mut self, port: OfPort, bytes: &[u8], now: Millis) {
-        let found = self.ports.iter().find(|(_, p)| p.number == port && p.is_enabled());
+        let found = self.ports.iter().find(|(_, p)| p.ofport == port && p.is_enabled());
         let Some((&number, _)) = found else { return };
         let result = match Bpdu::decode(bytes) {
             // RST BPDUs are refused: a neighbour with RSTP falls back to STP when it receives our BPDUs.

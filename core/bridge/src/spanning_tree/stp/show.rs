@@ -57,7 +57,7 @@ impl Bridge {
 
     /// Columns `status` and `statistics` of a port.
     pub fn port_status(&self, port: OfPort, now: Millis) -> Option<(Pairs<String>, Pairs<i64>)> {
-        let port = self.ports.values().find(|p| p.number == port)?;
+        let port = self.ports.values().find(|p| p.ofport == port)?;
         let status = Pairs::from([
             ("stp_port_id", port.id.to_string()),
             ("stp_state", port.state.name(Protocol::Stp).to_owned()),

@@ -66,6 +66,6 @@ impl Bridge {
     fn send(&mut self, number: u16, bpdu: &Bpdu) {
         let Some(port) = self.ports.get_mut(&number) else { return };
         port.counts[SENT] += 1;
-        self.output.frames.push((port.number, frame(bpdu, port.link.mac)));
+        self.output.frames.push((port.ofport, frame(bpdu, port.link.mac)));
     }
 }

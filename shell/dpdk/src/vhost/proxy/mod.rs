@@ -34,9 +34,9 @@ use vhost::server;
 
 /// The back-end of a port that the library serves.
 #[derive(Debug)]
-pub(super) struct Library(pub Arc<PortState>);
+pub(super) struct LibraryBackend(pub Arc<PortState>);
 
-impl server::Backend for Library {
+impl server::Backend for LibraryBackend {
     fn port(&self) -> &vhost::PortState {
         &self.0.shared
     }

@@ -40,10 +40,10 @@ impl Requests {
                 self.device.missing().forget(range);
             }
         }
-        let Some(memory) = self.ring_memory() else { return Ok(()) };
+        let Some(resources) = self.ring_resources() else { return Ok(()) };
         let rings = self.rings.iter().enumerate();
         let affected = rings.filter(|(number, ring)| {
-            ring.is_affected(*number, change.range(), &self.device, &memory, self.features)
+            ring.is_affected(*number, change.range(), &self.device, &resources, self.features)
         });
         self.changed = Some(affected.map(|(number, _)| number).collect());
         Ok(())

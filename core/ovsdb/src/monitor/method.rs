@@ -2,7 +2,7 @@
 
 /// The request method that created a monitor. It determines the format of the updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Version {
+pub enum MonitorMethod {
     /// `monitor`; updates are sent as `update`.
     Plain,
     /// `monitor_cond`; updates are sent as `update2`.
@@ -11,22 +11,22 @@ pub enum Version {
     Since,
 }
 
-impl Version {
-    /// The version for the request method `name`.
-    pub fn from_method(name: &str) -> Option<Version> {
+impl MonitorMethod {
+    /// The request method `name`; `None`: it creates no monitor.
+    pub fn from_name(name: &str) -> Option<MonitorMethod> {
         match name {
-            "monitor" => Some(Version::Plain),
-            "monitor_cond" => Some(Version::Conditional),
-            "monitor_cond_since" => Some(Version::Since),
+            "monitor" => Some(MonitorMethod::Plain),
+            "monitor_cond" => Some(MonitorMethod::Conditional),
+            "monitor_cond_since" => Some(MonitorMethod::Since),
             _ => None,
         }
     }
 
     pub(super) fn notification(self) -> &'static str {
         match self {
-            Version::Plain => "update",
-            Version::Conditional => "update2",
-            Version::Since => "update3",
+            MonitorMethod::Plain => "update",
+            MonitorMethod::Conditional => "update2",
+            MonitorMethod::Since => "update3",
         }
     }
 }

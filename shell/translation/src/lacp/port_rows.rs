@@ -21,21 +21,21 @@ static LIMIT: RateLimit = RateLimit::new(1, 5);
 const ETHERNET_LEN: usize = 14;
 
 /// A Port row: its bridge and its name.
-pub type Key = (BridgeId, String);
+pub type PortRowKey = (BridgeId, String);
 
 /// The ports of a datapath that run LACP.
-pub struct Groups {
+pub struct LacpPortRows {
     state: ProtocolState<Inner>,
 }
 
 #[derive(Default)]
 struct Inner {
-    all: BTreeMap<Key, Group>,
-    by_link: BTreeMap<PortKey, Key>,
-    changed_reports: BTreeSet<Key>,
+    all: BTreeMap<PortRowKey, LacpPortRow>,
+    by_link: BTreeMap<PortKey, PortRowKey>,
+    changed_reports: BTreeSet<PortRowKey>,
 }
 
-struct Group {
+struct LacpPortRow {
     aggregation: Aggregation,
     /// MAC addresses of the links.
     macs: BTreeMap<OfPort, Mac>,
@@ -62,10 +62,10 @@ pub struct Report {
     pub links: BTreeMap<OfPort, (bool, bool)>,
 }
 
-impl Groups {
+impl LacpPortRows {
     /// No ports.
-    pub fn new(shared: &Arc<SharedState>, wakeup: &Arc<Wakeup>) -> Groups {
-        Groups { state: ProtocolState::new(Inner::default(), shared, wakeup) }
+    pub fn new(shared: &Arc<SharedState>, wakeup: &Arc<Wakeup>) -> LacpPortRows {
+        LacpPortRows { state: ProtocolState::new(Inner::default(), shared, wakeup) }
     }
 
     /// Whether there are no ports.
@@ -74,22 +74,23 @@ impl Groups {
     }
 
     /// Adds or reconfigures a port.
-    pub fn configure(&self, key: &Key, settings: Settings, links: Vec<LinkSetup>, now: Millis) {
+    pub fn configure(&self, key: &PortRowKey, settings: Settings, links: Vec<LinkSetup>, now: Millis) {
         self.with(|inner| {
-            let new = || Group { aggregation: Aggregation::new(Settings::default()), macs: BTreeMap::new() };
-            let group = inner.all.entry(key.clone()).or_insert_with(new);
-            group.aggregation.configure(settings);
+            let new =
+                || LacpPortRow { aggregation: Aggregation::new(Settings::default()), macs: BTreeMap::new() };
+            let row = inner.all.entry(key.clone()).or_insert_with(new);
+            row.aggregation.configure(settings);
             let gone: Vec<OfPort> =
-                group.aggregation.members().filter(|p| links.iter().all(|l| l.port != *p)).collect();
+                row.aggregation.members().filter(|p| links.iter().all(|l| l.port != *p)).collect();
             for port in gone {
-                group.aggregation.remove(port);
-                group.macs.remove(&port);
+                row.aggregation.remove(port);
+                row.macs.remove(&port);
                 inner.by_link.remove(&(key.0, port));
             }
             for link in links {
-                group.aggregation.register(link.port, link.settings, now);
-                group.aggregation.set_carrier(link.port, link.carrier, now);
-                group.macs.insert(link.port, link.mac);
+                row.aggregation.register(link.port, link.settings, now);
+                row.aggregation.set_carrier(link.port, link.carrier, now);
+                row.macs.insert(link.port, link.mac);
                 inner.by_link.insert((key.0, link.port), key.clone());
             }
             inner.changed_reports.insert(key.clone());
@@ -100,7 +101,7 @@ impl Groups {
     }
 
     /// The keys of all ports.
-    pub fn keys(&self) -> Vec<Key> {
+    pub fn keys(&self) -> Vec<PortRowKey> {
         if self.is_empty() {
             return Vec::new();
         }
@@ -108,7 +109,7 @@ impl Groups {
     }
 
     /// Removes a port.
-    pub fn forget(&self, key: &Key) {
+    pub fn forget(&self, key: &PortRowKey) {
         self.with(|inner| {
             inner.all.remove(key);
             inner.by_link.retain(|_, k| k != key);
@@ -119,16 +120,16 @@ impl Groups {
 
     /// Sets MAC address and carrier of a link.
     pub fn set_link(&self, at: PortKey, mac: Mac, carrier: bool, now: Millis) {
-        self.change(at, |group, port| {
-            group.macs.insert(port, mac);
-            group.aggregation.set_carrier(port, carrier, now);
+        self.change(at, |row, port| {
+            row.macs.insert(port, mac);
+            row.aggregation.set_carrier(port, carrier, now);
         });
     }
 
     /// Handles a received frame with a message for a link.
     pub fn receive(&self, at: PortKey, frame: &[u8], now: Millis) {
         let payload = frame.get(ETHERNET_LEN..).unwrap_or_default();
-        self.change(at, |group, port| group.aggregation.receive(port, payload, now));
+        self.change(at, |row, port| row.aggregation.receive(port, payload, now));
     }
 
     /// When the next timer is due.
@@ -146,14 +147,14 @@ impl Groups {
         }
         let (mut frames, mut lines, mut changed) = (Vec::new(), Vec::new(), false);
         self.with(|inner| {
-            for ((bridge, name), group) in &mut inner.all {
-                for (port, pdu) in group.aggregation.run(now) {
-                    let mac = group.macs.get(&port).copied().unwrap_or_default();
+            for ((bridge, name), row) in &mut inner.all {
+                for (port, pdu) in row.aggregation.run(now) {
+                    let mac = row.macs.get(&port).copied().unwrap_or_default();
                     let header = [&DESTINATION.0[..], &mac.0, &ETHERTYPE.to_be_bytes()].concat();
                     frames.push(((*bridge, port), [&header[..], &pdu].concat()));
                 }
-                lines.extend(group.aggregation.take_lines());
-                if group.aggregation.take_changed() {
+                lines.extend(row.aggregation.take_lines());
+                if row.aggregation.take_changed() {
                     changed = true;
                     inner.changed_reports.insert((*bridge, name.clone()));
                 }
@@ -164,15 +165,15 @@ impl Groups {
     }
 
     /// Takes the reports that have changed.
-    pub fn take_changed_reports(&self) -> Vec<(Key, Report)> {
+    pub fn take_changed_reports(&self) -> Vec<(PortRowKey, Report)> {
         if !self.state.take_announced() {
             return Vec::new();
         }
         self.with(|inner| {
             let changed_reports = std::mem::take(&mut inner.changed_reports);
-            let report = |key: Key| {
-                let group = inner.all.get(&key)?;
-                Some((key, group.report()))
+            let report = |key: PortRowKey| {
+                let row = inner.all.get(&key)?;
+                Some((key, row.report()))
             };
             changed_reports.into_iter().filter_map(report).collect()
         })
@@ -199,12 +200,12 @@ impl Groups {
     }
 
     /// Applies `work` to the port of a link, reports changes, and wakes the timer thread.
-    fn change(&self, at: PortKey, work: impl FnOnce(&mut Group, OfPort)) {
+    fn change(&self, at: PortKey, work: impl FnOnce(&mut LacpPortRow, OfPort)) {
         let changed_reports = self.with(|inner| {
             let key = inner.by_link.get(&at)?;
-            let group = inner.all.get_mut(key)?;
-            work(group, at.1);
-            let changed_reports = group.aggregation.take_changed();
+            let row = inner.all.get_mut(key)?;
+            work(row, at.1);
+            let changed_reports = row.aggregation.take_changed();
             if changed_reports {
                 inner.changed_reports.insert(key.clone());
             }
@@ -230,7 +231,7 @@ impl Groups {
     }
 }
 
-impl Group {
+impl LacpPortRow {
     fn report(&self) -> Report {
         let a = &self.aggregation;
         let links = a.members().map(|port| (port, (a.may_enable(port), a.has_partner_info(port)))).collect();

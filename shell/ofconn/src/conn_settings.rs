@@ -13,9 +13,9 @@ pub enum ConnKind {
     Controller,
 }
 
-/// Settings of the connection to a controller, or to a tool ([`ControllerTarget::of_tool`]).
+/// Settings of the connection to a controller, or to a tool ([`ConnSettings::of_tool`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ControllerTarget {
+pub struct ConnSettings {
     /// `tcp:…`, `ssl:…`, `unix:…`, `ptcp:…`, `pssl:…`, `punix:…`
     pub target: String,
     /// Longest delay between attempts to connect.
@@ -32,11 +32,11 @@ pub struct ControllerTarget {
     pub burst_limit: Option<u32>,
 }
 
-impl ControllerTarget {
+impl ConnSettings {
     /// Settings of the connection to a tool, which connected to the management socket.
-    pub(crate) fn of_tool(queue_size: usize) -> ControllerTarget {
+    pub(crate) fn of_tool(queue_size: usize) -> ConnSettings {
         let probe = Some(Millis::from_secs(60));
-        ControllerTarget {
+        ConnSettings {
             target: String::new(),
             max_backoff: Millis::from_secs(8),
             inactivity_probe: probe,
@@ -56,7 +56,7 @@ pub struct ConnectionsConfig {
     /// OpenFlow versions of the bridge.
     pub versions: VersionSet,
     /// Settings of each controller.
-    pub controllers: Vec<ControllerTarget>,
+    pub controllers: Vec<ConnSettings>,
     /// Limit of packet-ins that wait to be written to a tool on the management socket.
     pub queue_size: usize,
     /// Accept actions for tests (`--enable-dummy`).
