@@ -5,6 +5,7 @@
 //! `--color` requests them.
 
 use crate::suggest;
+use std::ffi::OsString;
 use std::io::IsTerminal;
 
 /// A text style: the parameters of the escape sequence SGR (ECMA-48).
@@ -30,11 +31,20 @@ pub const ACTION_WITH_ARGUMENTS: Style = Style("35");
 /// For the action `learn`.
 pub const LEARN: Style = Style("31");
 
+/// The value of an environment variable that is not empty.
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// Returns whether the environment allows colours.
+pub fn is_allowed() -> bool {
+    variable("NO_COLOR").is_none()
+}
+
 /// Returns whether text is coloured by default.
 pub fn is_wanted() -> bool {
-    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-    let can = set("TERM").is_some_and(|term| term != "dumb");
-    !suggest::has_stock_name() && can && set("NO_COLOR").is_none() && std::io::stdout().is_terminal()
+    let can = variable("TERM").is_some_and(|term| term != "dumb");
+    !suggest::has_stock_name() && can && is_allowed() && std::io::stdout().is_terminal()
 }
 
 /// The text in a style if `on`, otherwise unchanged.

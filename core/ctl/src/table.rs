@@ -156,7 +156,7 @@ commands! {
     DPIF_NETDEV_PMD_STATE: hidden("dpif-netdev/pmd-state", 0).by(SWITCH);
     DPIF_NETDEV_PMD_STATS_CLEAR: command("dpif-netdev/pmd-stats-clear", "[-pmd core] [dp]", 0, 3).by(SWITCH);
     DPIF_NETDEV_PMD_STATS_SHOW: command("dpif-netdev/pmd-stats-show", "[-pmd core] [dp]", 0, 3).by(SWITCH).help("prints the counters of PMD threads").common();
-    DPIF_NETDEV_PMD_TXQ_SHOW: command("dpif-netdev/pmd-txq-show", "[dp]", 0, 1).by(SWITCH);
+    DPIF_NETDEV_PMD_TXQ_SHOW: command("dpif-netdev/pmd-txq-show", "[dp]", 0, 1).unlisted().by(SWITCH);
     DPIF_NETDEV_SUBTABLE_LOOKUP_INFO_GET: command("dpif-netdev/subtable-lookup-info-get", "", 0, 0).by(SWITCH);
     DPIF_NETDEV_SUBTABLE_LOOKUP_PRIO_GET: hidden("dpif-netdev/subtable-lookup-prio-get", 0).by(SWITCH);
     DPIF_NETDEV_SUBTABLE_LOOKUP_PRIO_SET: command("dpif-netdev/subtable-lookup-prio-set", "[lookup_func] [prio]", 2, 2).by(SWITCH);

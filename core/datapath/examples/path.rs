@@ -9,7 +9,7 @@
 
 use datapath::batch::BATCH;
 use datapath::capture::{Capture, CaptureSpec};
-use datapath::port::{FramePool, Repeat, RxQueue, Sink};
+use datapath::port::{FramePool, RX_BURST, Repeat, RxQueue, Sink};
 use datapath::{Config, Datapath, Event, Worker};
 use dpif::meter::Band;
 use dpif::*;
@@ -419,7 +419,7 @@ fn main() {
         let mut source = Repeat::new(vec![compose(&udp(0), &[0; 18])], burst(ports));
         let (mut pool, mut out) = (FramePool::new(100), Vec::new());
         let poll = |_| {
-            source.rx(&mut pool, &mut out, 32);
+            source.rx(&mut pool, &mut out, RX_BURST);
             out.drain(..).map(|f| pool.free(f)).count() as u64
         };
         println!("{ports:12} {:7.2} ns", measure(poll, fixed));

@@ -11,7 +11,8 @@ const fn column(name: &'static str) -> Setting {
     Setting::new("Open_vSwitch", name, "")
 }
 
-const NO_REVALIDATORS: &str = "the main thread revalidates megaflows; there are no revalidator threads";
+const ONE_REVALIDATOR: &str =
+    "each datapath has one revalidator thread, which works when something has changed";
 
 settings! {
     BRIDGES = column("bridges").rows("Bridge").doc("The bridges of the switch.");
@@ -123,7 +124,7 @@ pub const OTHERS: &[Setting] = &[
     column("datapaths").rows("Datapath").doc("Datapaths by type."),
     oc("max-revalidator")
         .int(100, U32, 500)
-        .without_effect(NO_REVALIDATORS)
+        .without_effect(ONE_REVALIDATOR)
         .doc("Maximum milliseconds between two revalidations."),
     oc("min-revalidate-pps")
         .int(0, U32, 5)
@@ -131,7 +132,7 @@ pub const OTHERS: &[Setting] = &[
         .doc("Packets per second below which a megaflow is removed rather than revalidated under load."),
     oc("n-revalidator-threads")
         .opt_int(1, U32)
-        .without_effect(NO_REVALIDATORS)
+        .without_effect(ONE_REVALIDATOR)
         .doc("Number of threads that revalidate megaflows."),
     oc("offloaded-stats-delay")
         .int(0, U32, 2000)

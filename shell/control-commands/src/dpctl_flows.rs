@@ -170,8 +170,8 @@ pub(crate) fn put(switch: &Switch, call: &mut Call, args: &[String], modify: boo
     let known = ufid.unwrap_or_else(|| datapath.ufid(&key, &mask));
     let modified = modify
         && datapath.flow_modify(known, Arc::clone(&actions), Some((Arc::new(NoOwner), 0)), now).is_ok();
-    // Every flow of a userspace datapath must match its input port.
-    if PortNo(key.in_port) == PortNo::NONE {
+    // Every flow of a userspace datapath must match its input port; a known flow can be named by its ufid alone.
+    if !modified && PortNo(key.in_port) == PortNo::NONE {
         runtime::err!(LOG, "failed to put flow: in_port is not an exact match");
         return Err(call.error("updating flow table", Some("Invalid argument")));
     }

@@ -2,9 +2,9 @@
 
 use super::fail::{Fail, fail};
 use crate::call::Call;
-use crate::common;
 use crate::getopt::{self, LOGGING, Opt, Order, Parsed, Takes, opt};
 use crate::remote::{Identity, TLS};
+use crate::{color, common};
 use flow::FieldId;
 use openflow::packet_io::PacketInFormat;
 use openflow::text::Protocols;
@@ -202,7 +202,7 @@ fn is_colored(when: &str) -> bool {
     match when {
         "always" | "yes" | "force" => true,
         "never" | "no" | "none" => false,
-        _ => std::io::stdout().is_terminal(),
+        _ => color::is_allowed() && std::io::stdout().is_terminal(),
     }
 }
 

@@ -100,11 +100,17 @@ fn parse_endpoint(text: &str) -> Result<(IpAddr, Option<u16>), String> {
     Ok((socket.ip(), Some(socket.port())))
 }
 
-/// The match of the opposite direction: sources and destinations are swapped. Type and code of ICMP messages are left out, because they
-/// differ in answers. An `in_port` stays, although answers arrive at another port.
+/// The match of the opposite direction: sources and destinations are swapped. Type and code of ICMP messages and the operation of ARP are left
+/// out, because they differ in answers, and so is the ingress port.
 fn reversed(flow: &str) -> String {
-    let fields = flow.split(',').filter(|field| !field.starts_with("icmp") || !field.contains('='));
+    let is_shared = |name: &str| !name.starts_with("icmp") && !matches!(name, "in_port" | "arp_op");
+    let fields =
+        flow.split(',').filter(|field| field.split_once('=').is_none_or(|(name, _)| is_shared(name)));
     let swapped = fields.map(|field| match field.split_once('=') {
+        Some(("arp_spa", value)) => format!("arp_tpa={value}"),
+        Some(("arp_tpa", value)) => format!("arp_spa={value}"),
+        Some(("arp_sha", value)) => format!("arp_tha={value}"),
+        Some(("arp_tha", value)) => format!("arp_sha={value}"),
         Some((name, value)) if name.ends_with("_src") => format!("{}_dst={value}", &name[..name.len() - 4]),
         Some((name, value)) if name.ends_with("_dst") => format!("{}_src={value}", &name[..name.len() - 4]),
         _ => field.to_owned(),
@@ -119,6 +125,15 @@ mod tests {
     fn parse(line: &str) -> Result<(String, String), String> {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
         Subject::parse(&words).map(|s| (s.flow, s.answers))
+    }
+
+    #[test]
+    fn answers_have_no_field_that_differs_in_them() {
+        assert_eq!(
+            reversed("arp,in_port=1,arp_op=1,arp_spa=10.0.0.1,arp_tpa=10.0.0.2,arp_sha=02:00:00:00:00:01"),
+            "arp,arp_tpa=10.0.0.1,arp_spa=10.0.0.2,arp_tha=02:00:00:00:00:01"
+        );
+        assert_eq!(reversed("icmp,icmp_type=8,dl_src=02:00:00:00:00:01"), "icmp,dl_dst=02:00:00:00:00:01");
     }
 
     #[test]

@@ -196,10 +196,13 @@ fn forwarded(r: &mut Reader, params: DecodeParams) -> Result<Message, OfError> {
     let bytes = r.take(r.len())?;
     let len = super::next_frame(bytes)?.filter(|&n| n >= HEADER).ok_or(OfError::BrcBadLen)?;
     let inner = bytes.get(..len).ok_or(OfError::BrcBadLen)?;
-    if !matches!(inner.get(1), Some(4 | 15 | 29)) {
-        return Err(OfError::BfcMsgUnsup);
-    }
-    if inner.get(1) == Some(&4) && inner.get(8..16) != Some(&[0, 0, 0x23, 0x20, 0, 0, 0, 31]) {
+    let is_forwarded = match *inner {
+        // In OpenFlow 1.0 a group mod is a message of Nicira, and type 15 is a port mod.
+        [_, 4, ..] => inner.get(8..16) == Some(&[0, 0, 0x23, 0x20, 0, 0, 0, 31]),
+        [version, 15 | 29, ..] => version > 1,
+        _ => false,
+    };
+    if !is_forwarded {
         return Err(OfError::BfcMsgUnsup);
     }
     decode(inner, params.dialect)

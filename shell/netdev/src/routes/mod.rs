@@ -99,7 +99,9 @@ impl RouteMonitor {
         let Some(&kind) = self.waiting.front() else { return };
         let request = rtnl::request_dump(kind, NLM_F_REQUEST | NLM_F_DUMP);
         if rustix::net::send(&self.dumps, &request, SendFlags::empty()).is_err() {
-            self.next_dump();
+            // All dumps are requested again.
+            self.lost = true;
+            self.waiting.clear();
         }
     }
 
