@@ -52,8 +52,9 @@ pub fn end_cause(log: &str) -> Option<&'static str> {
 /// 3.7.1.
 pub fn trace(stock: &str, ours: &str, is_3_1: bool) -> Option<&'static str> {
     type Alike = fn(&str, &str) -> bool;
-    const OF_3_1: [(&str, Alike); 5] = [
+    const OF_3_1: [(&str, Alike); 6] = [
         ("trace: action set executed again", action_set_again),
+        ("trace: learned from an action set executed again", learned::from_action_set_again),
         ("trace: action set in a branch", action_set_in_branch),
         ("trace: header around a copy", copies::is_expected_without_megaflow),
         ("trace: context headers of NSH type 2", contexts_of_type_2),

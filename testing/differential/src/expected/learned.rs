@@ -1,6 +1,8 @@
 //! Addresses that only the stock switch learns.
 
+use crate::normalize;
 use crate::packet::Packet;
+use crate::sent;
 
 /// The number of the patch port in each bridge.
 const PATCH: &str = "10";
@@ -27,9 +29,48 @@ pub fn is_expected(stock: &str, ours: &str, packets: &[Packet]) -> bool {
         && mine.iter().all(|(_, who)| theirs.iter().any(|(_, other)| other == who))
 }
 
+/// Returns whether a trace differs because 3.1 executes an action set in `clone` or a branch of `check_pkt_larger` and again after it: the set
+/// sends a packet whose destination is its source to the other bridge. The first execution learns the address there, so the second finds it at the
+/// port of arrival and drops the packet, which Sluice floods. Everything else in Sluice's trace is in the trace of the stock switch, too.
+pub fn from_action_set_again(stock: &str, ours: &str) -> bool {
+    const LEARNED: &str = "learned port is input port, dropping";
+    let sets = |text: &str| text.matches("Executing action set:").count();
+    let actions = |text: &str| normalize::line(text, normalize::ACTIONS).replace(normalize::ACTIONS, "");
+    let depends = |line: &&str| line.contains("flooding") || line.starts_with(normalize::ACTIONS);
+    let mut theirs: Vec<&str> = stock.lines().map(str::trim).collect();
+    let is_in_theirs = ours.lines().filter(|line| !depends(line)).all(|line| {
+        let at = theirs.iter().position(|other| *other == line.trim());
+        at.map(|at| theirs.swap_remove(at)).is_some()
+    });
+    let mut our_ports = sent::ports(&actions(ours), None);
+    let sends_no_more = sent::ports(&actions(stock), None)
+        .iter()
+        .all(|port| our_ports.iter().position(|p| p == port).map(|at| our_ports.swap_remove(at)).is_some());
+    sets(stock) > sets(ours)
+        && stock.matches(LEARNED).count() > ours.matches(LEARNED).count()
+        && ours.contains("no learned MAC for destination, flooding")
+        && is_in_theirs
+        && sends_no_more
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_action_set_that_is_executed_again_may_find_the_address_that_it_learned() {
+        let set = "--. Executing action set:\n  output:10\n";
+        let ours = format!(
+            "clone(resubmit(,3))\n{set}  -> no learned MAC for destination, flooding\nDatapath actions: 101,7,100"
+        );
+        let dropped = "  -> learned port is input port, dropping\n";
+        let stock = format!("clone(resubmit(,3))\n{set}{dropped}{set}{dropped}Datapath actions: 100");
+        assert!(from_action_set_again(&stock, &ours));
+        assert!(!from_action_set_again(&ours, &stock));
+        assert!(!from_action_set_again(&stock.replace("actions: 100", "actions: 100,8"), &ours));
+        assert!(!from_action_set_again(&stock.replace("resubmit(,3)", "resubmit(,4)"), &ours));
+        assert!(!from_action_set_again(&stock.replacen("Executing action set", "x", 1), &ours));
+    }
 
     #[test]
     fn only_senders_of_partial_tags_may_differ() {

@@ -93,12 +93,22 @@ impl SentFrames<'_> {
 
     /// As `parsed_again`, for a second tag that was pushed before the packet was sent to the controller, and may have been popped
     /// afterwards. The bytes from the remaining tags to the end of the network header may differ, and those of the transport
-    /// header if it is written. All other bytes are equal.
+    /// header if it is written. A write to the network header may be four bytes too late, so a new destination address reaches the
+    /// first four bytes of the transport header. All other bytes are equal.
     fn parsed_again_during_packet_in(&self, actions: &str) -> bool {
         let Some((before, after)) = actions.split_once("userspace(") else { return false };
         let transport =
             ["set(tcp(", "set(udp(", "set(sctp(", "set(icmp"].iter().any(|set| after.contains(set));
         let writes_arp = after.contains("set(arp(");
+        let writes_destination = after
+            .split("set(ip")
+            .skip(1)
+            .any(|set| set.split(')').next().is_some_and(|set| set.contains("dst=")));
+        let behind = match (transport, writes_destination) {
+            (true, _) => 20,
+            (false, true) => 4,
+            (false, false) => 0,
+        };
         let blank = |line: &str| {
             let network = type_behind_tags(line).and_then(|at| match hex(line, at..at + 2) {
                 "0800" => Some((at + 2, 20)),
@@ -107,7 +117,7 @@ impl SentFrames<'_> {
                 _ => None,
             });
             let Some((at, length)) = network else { return line.to_owned() };
-            let line = blanked(line, at..at + length + if transport { 20 } else { 0 });
+            let line = blanked(line, at..at + length + behind);
             // The values of the last tag, which a write to the network header reaches.
             let tag = if at > 16 { at - 4..at - 2 } else { 0..0 };
             let line = blanked(&line, tag);
@@ -526,6 +536,8 @@ mod tests {
             assert!(expected(&stock, &ours, &[], actions));
             assert!(!expected(&stock, &ours, &[], &actions.replace("push_vlan", "set")));
             assert!(!expected(&stock, &build("00", "02"), &[], actions));
+            let to = actions.replace("src=", "dst=");
+            assert!(expected(&stock, &build("00", "02"), &[], &to));
             let writes = actions.replace("ipv4(src=10.0.0.2)", "tcp(src=80)");
             assert!(expected(&stock, &build("00", "02"), &[], &writes));
             assert!(!expected(&stock, &ours.replace("002", "003"), &[], &writes));
