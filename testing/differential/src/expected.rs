@@ -11,6 +11,7 @@ pub mod learned;
 pub mod masks;
 pub mod megaflows;
 pub mod outputs;
+mod recomputed;
 
 /// Assertions that fail in the stock switch (3.1 or 3.7.1) and end it, with their causes.
 const KNOWN_ASSERTIONS: &[(&str, &str)] = &[

@@ -1,6 +1,7 @@
 //! Sent frames that differ in the stock switch. Most methods of `SentFrames` return whether the frames differ in one way; the comment of the
 //! method describes this difference.
 
+use super::recomputed;
 use crate::normalize;
 use crate::packet::Packet;
 use crate::pair::Difference;
@@ -35,6 +36,10 @@ pub fn expected_difference(
         ("frames: without DEI", frames.without_dei(packet, actions)),
         ("frames: padding counted", frames.padding_counted(packet, actions)),
         ("frames: fragments held since a trace", frames.held_fragments(table)),
+        (
+            "frames: checksum computed again",
+            recomputed::is_expected(&d.stock, &d.ours, &packet.bytes, actions),
+        ),
     ];
     named.into_iter().find(|(_, is_expected)| *is_expected).map(|(name, _)| name)
 }
@@ -323,7 +328,7 @@ fn ports_of_runts(actions: &str) -> Vec<&str> {
 }
 
 /// Returns the offset of the type after the tags in a line's frame.
-fn type_behind_tags(line: &str) -> Option<usize> {
+pub(super) fn type_behind_tags(line: &str) -> Option<usize> {
     (12..28).step_by(4).find(|&at| !matches!(hex(line, at..at + 2), "8100" | "88a8"))
 }
 
@@ -360,7 +365,7 @@ fn around_headers(lines: &[&str]) -> Vec<(String, String)> {
 }
 
 /// Returns bytes of the frame in a line, as digits; empty if the frame is shorter.
-fn hex(line: &str, bytes: std::ops::Range<usize>) -> &str {
+pub(super) fn hex(line: &str, bytes: std::ops::Range<usize>) -> &str {
     line.split(' ').nth(1).and_then(|h| h.get(2 * bytes.start..2 * bytes.end)).unwrap_or_default()
 }
 
@@ -374,7 +379,7 @@ fn is_fragment(line: &str) -> bool {
 }
 
 /// Returns the line with `_` for each digit of these bytes of its frame.
-fn blanked(line: &str, bytes: std::ops::Range<usize>) -> String {
+pub(super) fn blanked(line: &str, bytes: std::ops::Range<usize>) -> String {
     let end = line.split(' ').nth(1).map_or(0, |digits| digits.len() / 2);
     let bytes = bytes.start.min(end)..bytes.end.min(end);
     let digits = 2 * bytes.len();
