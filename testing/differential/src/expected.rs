@@ -7,6 +7,7 @@ use crate::{normalize, sent};
 mod copies;
 pub mod counters;
 pub mod floods;
+mod frame_line;
 pub mod learned;
 pub mod masks;
 pub mod megaflows;

@@ -1,6 +1,7 @@
 //! Sent frames that differ in the stock switch. Most methods of `SentFrames` return whether the frames differ in one way; the comment of the
 //! method describes this difference.
 
+use super::frame_line::{blanked, hex, replaced, type_behind_tags};
 use super::recomputed;
 use crate::normalize;
 use crate::packet::Packet;
@@ -327,11 +328,6 @@ fn ports_of_runts(actions: &str) -> Vec<&str> {
     ports
 }
 
-/// Returns the offset of the type after the tags in a line's frame.
-pub(super) fn type_behind_tags(line: &str) -> Option<usize> {
-    (12..28).step_by(4).find(|&at| !matches!(hex(line, at..at + 2), "8100" | "88a8"))
-}
-
 /// Returns the outer headers of a line without their lengths and the checksum of IPv4, which depend on the inner frame.
 fn without_lengths(outer: &str) -> String {
     // Behind GRE there is the checksum instead of the length of UDP.
@@ -364,11 +360,6 @@ fn around_headers(lines: &[&str]) -> Vec<(String, String)> {
     out
 }
 
-/// Returns bytes of the frame in a line, as digits; empty if the frame is shorter.
-pub(super) fn hex(line: &str, bytes: std::ops::Range<usize>) -> &str {
-    line.split(' ').nth(1).and_then(|h| h.get(2 * bytes.start..2 * bytes.end)).unwrap_or_default()
-}
-
 /// Returns whether the frame of a line, or the frame in its tunnel, contains a fragment of IPv4 without labels before it.
 fn is_fragment(line: &str) -> bool {
     let frame = line.rsplit(' ').next().unwrap_or_default();
@@ -376,23 +367,6 @@ fn is_fragment(line: &str) -> bool {
         let bits = ip.get(12..16).and_then(|digits| u16::from_str_radix(digits, 16).ok());
         ip.starts_with('4') && bits.is_some_and(|bits| bits & 0x3fff != 0)
     })
-}
-
-/// Returns the line with `_` for each digit of these bytes of its frame.
-pub(super) fn blanked(line: &str, bytes: std::ops::Range<usize>) -> String {
-    let end = line.split(' ').nth(1).map_or(0, |digits| digits.len() / 2);
-    let bytes = bytes.start.min(end)..bytes.end.min(end);
-    let digits = 2 * bytes.len();
-    replaced(line, bytes, &"_".repeat(digits))
-}
-
-/// Returns the line with these bytes of its frame replaced by other digits.
-fn replaced(line: &str, bytes: std::ops::Range<usize>, with: &str) -> String {
-    let Some((port, digits)) = line.split_once(' ') else { return line.to_owned() };
-    match (digits.get(..2 * bytes.start), digits.get(2 * bytes.end..)) {
-        (Some(head), Some(tail)) => format!("{port} {head}{with}{tail}"),
-        _ => line.to_owned(),
-    }
 }
 
 #[cfg(test)]

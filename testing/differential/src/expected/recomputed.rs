@@ -4,7 +4,7 @@
 //! (RFC 1624), so a message that arrived with a wrong checksum keeps one. The stock switch computes it again, so the message looks valid
 //! afterwards.
 
-use super::outputs::{blanked, hex, type_behind_tags};
+use super::frame_line::{blanked, hex, type_behind_tags};
 use crate::checksum::{fold, sum};
 
 /// Bytes from the type behind the tags: the IPv6 header, its addresses, the message of ICMPv6, and the end of the checksum.
