@@ -81,7 +81,8 @@ pub fn trace(stock: &str, ours: &str, is_3_1: bool) -> Option<&'static str> {
 }
 
 /// The stock switch executes an action set more often than Sluice: 3.1 executes it in each branch of `check_pkt_larger` and in
-/// `clone`, and again after these. The actions before are equal, and Sluice sends nothing that the stock switch does not send.
+/// `clone`, and again after these. The actions before are equal, and Sluice sends nothing that the stock switch does not send; or
+/// the additional execution recurses too deeply, so that the stock switch drops the packet.
 pub fn action_set_again(stock: &str, ours: &str) -> bool {
     let sets = |text: &str| text.matches("Executing action set:").count();
     // If `clone` is the last action of its list, or the flow need not be restored after it, its actions are in the list without
@@ -90,7 +91,9 @@ pub fn action_set_again(stock: &str, ours: &str) -> bool {
     let begins = has_same_beginning(stock, ours)
         || has_same_beginning_with_more_outputs(stock, ours)
         || has_same_beginning_without_lists(stock, ours);
-    has_clone && sets(stock) > sets(ours) && begins && sends_no_more(stock, ours)
+    let fails = |text: &str| text.contains("Translation failed (Recursion too deep)");
+    let is_explained = begins && sends_no_more(stock, ours) || fails(stock) && !fails(ours);
+    has_clone && sets(stock) > sets(ours) && is_explained
 }
 
 /// Returns whether the actions before the first nested list are equal, except for more outputs and header writes in the stock switch:
@@ -480,6 +483,9 @@ mod tests {
         assert!(!action_set_again(&larger(1, "1,check_pkt_len(size=60,gt(2,5),le(3,5)),5"), &ours));
         assert!(!action_set_again(&larger(2, "4,check_pkt_len(size=60,gt(2,5),le(3,5)),5"), &ours));
         assert!(!action_set_again(&larger(2, "1,check_pkt_len(size=60,gt(2),le(4)),5"), &ours));
+        let failed =
+            format!("{}\nTranslation failed (Recursion too deep), packet is dropped.", larger(2, "drop"));
+        assert!(action_set_again(&failed, &ours) && !action_set_again(&failed, &failed));
         let id =
             |text: String, id: &str| text.replace(",1,check", &format!(",userspace(recirc_id={id}),1,check"));
         let again = larger(2, "5,1,check_pkt_len(size=60,gt(2,5),le(3,5)),5");
