@@ -1,6 +1,7 @@
 //! Groups: buckets of actions, and the method that selects a bucket.
 //!
-//! A group is immutable except for its counters: a modification creates a new group with new counters, as in Open vSwitch.
+//! A group is immutable except for its counters: a modification creates a new group with new counters, as in Open vSwitch. If buckets are
+//! inserted or removed, the buckets that stay keep their counters.
 
 use crate::duration::duration;
 use dpif::Counter;
@@ -22,7 +23,7 @@ pub struct Group {
     /// When the group was added.
     pub created: Millis,
     total: Counter,
-    by_bucket: Box<[Counter]>,
+    by_bucket: Box<[Arc<Counter>]>,
 }
 
 impl Group {
@@ -33,8 +34,19 @@ impl Group {
         selection: Selection,
         created: Millis,
     ) -> Group {
-        let by_bucket = buckets.iter().map(|_| Counter::default()).collect();
+        let by_bucket = buckets.iter().map(|_| Arc::default()).collect();
         Group { id, kind, buckets: buckets.into(), selection, created, total: Counter::default(), by_bucket }
+    }
+
+    /// The group with other buckets. Buckets with the same id keep their counters, the total begins again.
+    pub(crate) fn with_buckets(&self, buckets: Vec<Bucket>) -> Group {
+        let counter = |new: &Bucket| {
+            let at = self.buckets.iter().position(|old| old.id == new.id);
+            at.and_then(|at| self.by_bucket.get(at)).cloned().unwrap_or_default()
+        };
+        let by_bucket = buckets.iter().map(counter).collect();
+        let new = Group::new(self.id, self.kind, buckets, self.selection.clone(), self.created);
+        Group { by_bucket, ..new }
     }
 
     /// Counts packets of the group and of the bucket with index `bucket`; `None`: of all buckets. Any thread may call this.
@@ -65,7 +77,7 @@ impl Group {
             packets,
             bytes,
             duration: duration(self.created, now),
-            buckets: self.by_bucket.iter().map(Counter::get).collect(),
+            buckets: self.by_bucket.iter().map(|counter| counter.get()).collect(),
         }
     }
 }

@@ -39,11 +39,11 @@ impl StateEditor<'_> {
             }
             (GroupCommand::InsertBucket, Some(old)) => {
                 let buckets = with_inserted(&old.buckets, &gm.buckets, gm.command_bucket)?;
-                self.put_group(Group::new(gm.group, old.kind, buckets, old.selection.clone(), old.created));
+                self.put_group(old.with_buckets(buckets));
             }
             (GroupCommand::RemoveBucket, Some(old)) => {
                 let buckets = with_removed(&old.buckets, gm.command_bucket)?;
-                self.put_group(Group::new(gm.group, old.kind, buckets, old.selection.clone(), old.created));
+                self.put_group(old.with_buckets(buckets));
             }
             (_, None) => return Err(OfError::GmfcUnknownGroup),
         }

@@ -85,16 +85,6 @@ impl Table {
         self.classifier.lookup(flow, wildcards)
     }
 
-    /// Like `lookup`; also adds the rules whose conjunctions led to the result to `conjunctive_rules`.
-    pub fn lookup_with_conjunctive_rules<'a>(
-        &'a self,
-        flow: &Flow,
-        wildcards: Option<&mut Flow>,
-        conjunctive_rules: &mut Vec<&'a Arc<Rule>>,
-    ) -> Option<&'a Arc<Rule>> {
-        self.classifier.lookup_with_conjunctive_rules(flow, wildcards, conjunctive_rules)
-    }
-
     /// The rules.
     pub fn classifier(&self) -> &Classifier<Rule> {
         &self.classifier

@@ -464,6 +464,24 @@ fn single_buckets() {
 }
 
 #[test]
+fn buckets_that_stay_keep_their_counters() {
+    let mut o = Ofproto::new(T0, 0);
+    let buckets = vec![bucket(1), bucket(2)];
+    let gm = GroupMod { group: 1, kind: GroupType::Select, buckets, ..GroupMod::default() };
+    o.handle_group_mod(&gm, T0).unwrap();
+    let mut counters = |command, command_bucket, buckets| {
+        o.state.groups.get(&1).unwrap().credit(Some(0), 5, 300);
+        o.handle_group_mod(&GroupMod { command, command_bucket, buckets, ..gm.clone() }, T0).unwrap();
+        let stats = o.group_stats(1, T0).remove(0);
+        (stats.packets, stats.buckets.iter().map(|(packets, _)| *packets).collect::<Vec<_>>())
+    };
+    assert_eq!(counters(GroupCommand::InsertBucket, 1, vec![bucket(3)]), (0, vec![5, 0, 0]));
+    assert_eq!(counters(GroupCommand::RemoveBucket, 2, vec![]), (0, vec![10, 0]));
+    let both = vec![bucket(1), bucket(3)];
+    assert_eq!(counters(GroupCommand::Modify, 0, both), (0, vec![0, 0]), "a modification begins again");
+}
+
+#[test]
 fn deleting_a_group_deletes_its_flows() {
     let mut o = Ofproto::new(T0, 0);
     for group in [1, 2] {

@@ -33,9 +33,9 @@ settings! {
     DISABLE_IN_BAND = oc("disable-in-band").flag(false)
         .doc("No hidden flows let connections to controllers and managers pass.");
     IN_BAND_QUEUE = oc("in-band-queue").opt_int(0, U32).doc("The queue that these flows use.");
-    MAC_AGING_TIME = oc("mac-aging-time").clamped(15, 3600, 300)
+    MAC_AGING_TIME = oc("mac-aging-time").clamped_or_default(15, 3600, 300)
         .doc("Seconds without a packet after which a learned address is removed.");
-    MAC_TABLE_SIZE = oc("mac-table-size").clamped(10, 1_000_000, 8192).doc("Maximum number of learned addresses.");
+    MAC_TABLE_SIZE = oc("mac-table-size").clamped_or_default(10, 1_000_000, 8192).doc("Maximum number of learned addresses.");
     STP_ENABLE = column("stp_enable").flag(false).doc("Spanning tree: ports that would close a loop do not forward.");
     RSTP_ENABLE = column("rstp_enable").flag(false)
         .doc("Rapid spanning tree, which replaces a lost link within seconds; it takes precedence over spanning tree.");
@@ -59,9 +59,9 @@ settings! {
         .doc("Seconds that a port waits for a neighbour with spanning tree before it learns, and before it forwards.");
     RSTP_TRANSMIT_HOLD_COUNT = oc("rstp-transmit-hold-count").int(1, 10, 6)
         .doc("Maximum number of messages that a port sends per second.");
-    MCAST_SNOOPING_AGING_TIME = oc("mcast-snooping-aging-time").clamped(15, 3600, 300)
+    MCAST_SNOOPING_AGING_TIME = oc("mcast-snooping-aging-time").clamped_or_default(15, 3600, 300)
         .doc("Seconds after which a port that does not renew its membership leaves a multicast group.");
-    MCAST_SNOOPING_TABLE_SIZE = oc("mcast-snooping-table-size").clamped(10, 1_000_000, 2048)
+    MCAST_SNOOPING_TABLE_SIZE = oc("mcast-snooping-table-size").clamped_or_default(10, 1_000_000, 2048)
         .doc("Maximum number of multicast groups.");
     MCAST_SNOOPING_DISABLE_FLOOD_UNREGISTERED = oc("mcast-snooping-disable-flood-unregistered").flag(false)
         .doc("Sends multicast of groups that no port joined only to multicast routers, instead of flooding it.");

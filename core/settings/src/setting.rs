@@ -36,6 +36,8 @@ pub enum Outside {
     Default,
     /// The nearest number of the range is used.
     Nearest,
+    /// As `Nearest`, but 0 means the default.
+    NearestOrDefault,
     /// The code that reads the setting refuses it.
     Refused,
 }
@@ -126,6 +128,11 @@ impl Setting {
     /// Like `int`, but a number outside the range is replaced by the nearest valid one.
     pub(crate) const fn clamped(self, min: i64, max: i64, default: i64) -> Setting {
         self.value(Value::Int { min, max, default: Some(default), outside: Outside::Nearest })
+    }
+
+    /// Like `clamped`, but 0 means the default.
+    pub(crate) const fn clamped_or_default(self, min: i64, max: i64, default: i64) -> Setting {
+        self.value(Value::Int { min, max, default: Some(default), outside: Outside::NearestOrDefault })
     }
 
     /// Like `int`, but a number outside the range is an error of the row.

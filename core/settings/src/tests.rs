@@ -51,7 +51,11 @@ fn values_are_parsed_as_the_entry_specifies() {
     let memory = |v: &str| root::MEGAFLOW_MEMORY.number(&map("megaflow-memory", v));
     assert_eq!(["7", "0x10", " 8 ", "-1", "x", ""].map(memory), [7, 16, 8, 1024, 1024, 1024]);
     let aging = |v: &str| bridge::MAC_AGING_TIME.number(&map("mac-aging-time", v));
-    assert_eq!(["5", "100", "99999", "x"].map(aging), [15, 100, 3600, 300]);
+    assert_eq!(["5", "100", "99999", "x", "0"].map(aging), [15, 100, 3600, 300, 300]);
+    assert_eq!(
+        (bridge::MAC_AGING_TIME.fault("0"), bridge::STP_MAX_AGE.fault("0")),
+        (None, Some(Fault::Outside(6)))
+    );
     let isolate = |v: &str| root::PMD_RXQ_ISOLATE.flag_of(&map("pmd-rxq-isolate", v));
     assert_eq!(["false", "FALSE", "true", "what"].map(isolate), [false, false, true, true]);
     assert!(root::PMD_RXQ_ISOLATE.flag_of(&BTreeMap::new()));

@@ -38,7 +38,8 @@ impl Setting {
         let Value::Int { min, max, default, outside } = self.value else { return None };
         match (given, outside) {
             (Some(n), _) if (min..=max).contains(&n) => Some(n),
-            (Some(n), Outside::Nearest) => Some(n.clamp(min, max)),
+            (Some(0), Outside::NearestOrDefault) => default,
+            (Some(n), Outside::Nearest | Outside::NearestOrDefault) => Some(n.clamp(min, max)),
             (Some(n), Outside::Refused) => Some(n),
             _ => default,
         }
@@ -81,7 +82,10 @@ impl Setting {
             Value::Choice(words, _) => !words.iter().any(|w| text.eq_ignore_ascii_case(w)),
             Value::Int { min, max, outside, .. } => match number(text) {
                 Some(n) if (min..=max).contains(&n) => false,
-                Some(n) if outside == Outside::Nearest => return Some(Fault::Outside(n.clamp(min, max))),
+                Some(0) if outside == Outside::NearestOrDefault => false,
+                Some(n) if matches!(outside, Outside::Nearest | Outside::NearestOrDefault) => {
+                    return Some(Fault::Outside(n.clamp(min, max)));
+                }
                 n => n.is_none() || outside != Outside::Refused,
             },
             Value::Text { .. } | Value::Rows(_) => false,

@@ -3,6 +3,7 @@
 //! A look-up always returns a rule. If no flow of the table matches, the rule is one of the switch's internal rules, which
 //! sends the packet to the controller or drops it. Limits of nesting depth and of the number of look-ups end resubmit loops.
 
+use crate::limits::CONJUNCTIONS_PER_ACTION;
 use crate::messages::report;
 use crate::outcome::StatsTarget;
 use crate::snapshot::{Fragments, PortFlags};
@@ -169,18 +170,18 @@ impl<'a> Walk<'a> {
 
     /// The matching rule of a table with the highest priority. For a trace, the flows of a matching conjunction are stored.
     fn best_rule(&mut self, table: u8) -> Option<&'a Arc<Rule>> {
-        let tables = &self.bridge.tables;
-        if self.out.trace.is_none() {
-            return tables.lookup(table, &self.flow, Some(&mut self.mask));
-        }
-        let mut conjunctive_rules = Vec::new();
-        let classifier = tables.table(table)?.classifier();
-        let found = classifier.lookup_with_conjunctive_rules(
-            &self.flow,
-            Some(&mut self.mask),
-            &mut conjunctive_rules,
-        );
-        self.conjunction = conjunctive_rules;
+        let classifier = self.bridge.tables.table(table)?.classifier();
+        let mut work = 0;
+        let found = if self.out.trace.is_none() {
+            classifier.lookup_with_work(&self.flow, &mut self.mask, &mut work)
+        } else {
+            let mut conjunctive_rules = Vec::new();
+            let (mask, rules) = (&mut self.mask, &mut conjunctive_rules);
+            let found = classifier.lookup_with_conjunctive_rules(&self.flow, mask, rules, &mut work);
+            self.conjunction = conjunctive_rules;
+            found
+        };
+        self.add_work(work / CONJUNCTIONS_PER_ACTION);
         found
     }
 

@@ -41,7 +41,7 @@ impl Walk<'_> {
     }
 
     /// Returns whether the port may send the packet; if not, reports why in the trace. Every port may send messages that check
-    /// its link (BFD, CFM).
+    /// its link (BFD, CFM), and its own messages of LLDP (IEEE 802.1AB 6.3).
     pub(crate) fn may_leave(&mut self, port: &Port) -> bool {
         let Some(tree) = port.tree else { return true };
         self.depends_on_state(port);
@@ -52,7 +52,7 @@ impl Walk<'_> {
             }
             return passes;
         }
-        if tree.state.forwards() || self.is_link_check(port) {
+        if tree.state.forwards() || self.is_link_check(port) || self.is_own_lldp(port) {
             return true;
         }
         report!(self, Warn, "{} not in forwarding state, skipping output", tree.protocol.name());

@@ -112,6 +112,11 @@ impl Walk<'_> {
         is_lldp
     }
 
+    /// Whether the packet is a message of LLDP that the switch itself sends from this port.
+    pub(crate) fn is_own_lldp(&self, port: &Port) -> bool {
+        port.lldp && self.flow.dl_type == ethertype::LLDP && self.is_own_frame()
+    }
+
     fn is_bfd(&mut self, filter: &Filter) -> bool {
         if let Some(mac) = filter.eth_dst {
             self.mask.dl_dst = Mac::BROADCAST;

@@ -2,8 +2,9 @@
 
 use crate::conn_settings::ConnSettings;
 use openflow::VersionSet;
-use runtime::poll_loop::Interest;
+use runtime::poll_loop::{Interest, Ready, Token};
 use runtime::{Module, RateLimit, WaitSet};
+use std::cell::Cell;
 use std::path::Path;
 use transport::{Listener, Stream, Target};
 
@@ -33,6 +34,10 @@ pub(crate) struct PassiveSocket {
     /// OpenFlow versions of its connections.
     pub(crate) versions: VersionSet,
     listener: Listener,
+    /// The registration of the listener in the last set of events.
+    token: Cell<Option<Token>>,
+    /// A connection may be waiting. False only if the last sleep showed that there is none: each attempt to accept is a system call.
+    may_accept: bool,
 }
 
 impl PassiveSocket {
@@ -46,13 +51,20 @@ impl PassiveSocket {
         let parsed = Target::parse(target, transport::OPENFLOW_PORT).map_err(|e| e.to_string())?;
         let listener = Listener::bind(&parsed.within(rundir))
             .map_err(|e| format!("failed to listen on {target}: {}", runtime::error_text(&e)))?;
-        Ok(PassiveSocket { purpose, target: target.to_owned(), versions, listener })
+        Ok(PassiveSocket {
+            purpose,
+            target: target.to_owned(),
+            versions,
+            listener,
+            token: Cell::new(None),
+            may_accept: true,
+        })
     }
 
     /// Accepts at most [`ACCEPT_MAX`] new connections.
     pub(crate) fn accept(&self) -> Vec<Stream> {
         let mut out = Vec::new();
-        while out.len() < ACCEPT_MAX {
+        while self.may_accept && out.len() < ACCEPT_MAX {
             match self.listener.accept() {
                 Ok(Some(stream)) => out.push(stream),
                 Ok(None) => break,
@@ -67,6 +79,11 @@ impl PassiveSocket {
     }
 
     pub(crate) fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
-        set.fd(&self.listener, Interest::Read);
+        self.token.set(Some(set.fd(&self.listener, Interest::Read)));
+    }
+
+    /// Tells the result of a sleep after [`wait`](Self::wait). Without this call, each turn tries to accept.
+    pub(crate) fn woken(&mut self, ready: &Ready) {
+        self.may_accept = self.token.take().is_none_or(|token| ready.contains(token));
     }
 }

@@ -14,6 +14,7 @@ use ofproto::Preparer;
 use openflow::VersionSet;
 use openflow::session::Role;
 use runtime::coverage::Counter;
+use runtime::poll_loop::Ready;
 use runtime::{Module, RateLimit, WaitSet};
 use std::collections::{BTreeMap, BTreeSet};
 use units::Millis;
@@ -336,6 +337,11 @@ impl Sockets {
     pub(crate) fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) {
         self.passive.iter().for_each(|p| p.wait(set));
         self.conns.values().for_each(|c| c.wait(set, now));
+    }
+
+    /// Tells the result of a sleep after [`wait`](Self::wait).
+    pub(crate) fn woken(&mut self, ready: &Ready) {
+        self.passive.iter_mut().for_each(|p| p.woken(ready));
     }
 
     /// Closes all connections and reopens those that the switch opens.

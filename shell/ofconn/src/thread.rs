@@ -206,7 +206,8 @@ impl ThreadState {
         }
         let mut set = WaitSet::new();
         self.bridges.values().for_each(|served| served.sockets.wait(&mut set, now));
-        self.poll.block(set);
+        let ready = self.poll.block(set);
+        self.bridges.values_mut().for_each(|served| served.sockets.woken(&ready));
         true
     }
 

@@ -1,6 +1,7 @@
 //! State of a port's BFD, CFM and LLDP sessions.
 
 use bridge::{bfd, cfm};
+use ovsdb::Uuid;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The BFD session of a port.
@@ -28,9 +29,13 @@ pub struct PortCfm {
 /// The LLDP session of a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortLldp {
+    /// LLDP is enabled. If not, only `trunk_changes` are left to be written.
+    pub enabled: bool,
     /// The VLANs of services that the port requests by auto-attach.
-    pub vlans: BTreeSet<u16>,
-    /// Changes of these VLANs that the port's row in the database does not have yet.
+    vlans: BTreeSet<u16>,
+    /// The port's row in the database.
+    row: Uuid,
+    /// Changes of `vlans` that the row does not have yet.
     pub trunk_changes: BTreeMap<u16, TrunkChange>,
 }
 
@@ -44,11 +49,33 @@ pub enum TrunkChange {
 }
 
 impl PortLldp {
-    /// Sets the VLANs of requested services, and records the changes.
-    pub fn set_vlans(&mut self, vlans: BTreeSet<u16>) {
+    /// Sets the VLANs of requested services, and records what changes in the port's row. A new row has none of them.
+    pub fn set_vlans(&mut self, row: Uuid, vlans: BTreeSet<u16>) {
+        if row != self.row {
+            (self.row, self.vlans) = (row, BTreeSet::new());
+            self.trunk_changes.clear();
+        }
         let (old, new) = (&self.vlans, &vlans);
         self.trunk_changes.extend(old.difference(new).map(|vlan| (*vlan, TrunkChange::Remove)));
         self.trunk_changes.extend(new.difference(old).map(|vlan| (*vlan, TrunkChange::Add)));
         self.vlans = vlans;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_recorded_until_they_are_written() {
+        let (first, second) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let mut lldp = PortLldp::default();
+        lldp.set_vlans(first, [5, 6].into());
+        assert_eq!(lldp.trunk_changes, [(5, TrunkChange::Add), (6, TrunkChange::Add)].into());
+        lldp.trunk_changes.clear();
+        lldp.set_vlans(first, [6, 7].into());
+        assert_eq!(lldp.trunk_changes, [(5, TrunkChange::Remove), (7, TrunkChange::Add)].into());
+        lldp.set_vlans(second, [6, 7].into());
+        assert_eq!(lldp.trunk_changes, [(6, TrunkChange::Add), (7, TrunkChange::Add)].into());
     }
 }

@@ -201,7 +201,7 @@ fn update_port_row(
         view.ifindex = port.facts.as_ref().and_then(|facts| facts.ifindex).unwrap_or(0);
         view.bfd = port.bfd.as_ref().map(|bfd| bfd.filter);
         view.cfm = port.cfm.as_ref().map(|cfm| cfm.filter);
-        view.lldp = port.lldp.is_some();
+        view.lldp = port.lldp.as_ref().is_some_and(|lldp| lldp.enabled);
         view.tunnel = port.tunnel().cloned();
         view.queue_dscp = queue_dscp(row);
         let forwards = view.tree.is_none_or(|tree| tree.state.forwards());

@@ -5,10 +5,13 @@
 //! Messages are collected as `Line`s, which the owner logs with `log_to`. Texts and timing are those of Open vSwitch 3.7;
 //! its code for OVSDB and that for OpenFlow have different texts for some messages (`Wording`).
 
-use runtime::Module;
 use runtime::log::Level;
+use runtime::{Module, RateLimit};
 use std::io;
 use units::Millis;
+
+/// Limits the lines about connections that peers open.
+static LIMIT: RateLimit = RateLimit::new(60, 60);
 
 const MIN_BACKOFF_MS: u64 = 1_000;
 const MAX_BACKOFF_MS: u64 = 8_000;
@@ -367,7 +370,11 @@ impl Reconnect {
     /// Logs the messages since the last call.
     pub fn log_to(&mut self, module: &Module) {
         for line in self.lines.drain(..) {
-            module.log(line.level, format_args!("{}", line.text));
+            // Anyone may open connections to this process as fast as he can, so lines about these are limited.
+            match self.retry {
+                true => module.log(line.level, format_args!("{}", line.text)),
+                false => module.log_limited(&LIMIT, line.level, format_args!("{}", line.text)),
+            }
         }
     }
 

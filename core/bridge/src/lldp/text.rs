@@ -76,7 +76,11 @@ impl Session {
             let Some(element) = element.filter(|element| element.system != SystemId::default()) else {
                 continue;
             };
-            let description = if system_description.is_empty() { "<None>" } else { system_description };
+            // A neighbour chooses the text, so control characters are escaped.
+            let description = match system_description.as_str() {
+                "" => "<None>".to_owned(),
+                text => text.escape_debug().to_string(),
+            };
             let (id, system) = (hex(&chassis.bytes), system_id(&element.system));
             let _ = writeln!(text, "  Auto Attach Primary Server Id: {id}");
             let _ = writeln!(text, "  Auto Attach Primary Server Descr: {description}");

@@ -13,6 +13,8 @@ use super::prefix::{PREFIX_FIELDS_MAX, PrefixField};
 use super::subtable::{Subtable, ports};
 use super::trie::{PrefixMatches, Trie};
 use flow::Flow;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 /// The prefix tries, and their results for one look-up: each trie is searched at most once, and only when needed.
@@ -56,6 +58,15 @@ impl Prefixes<'_> {
     }
 }
 
+/// What a search reports besides its result.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SearchReport {
+    /// The mask is not the only possible one; see [`Prefixes`].
+    ambiguous: bool,
+    /// Number of conjunctions that were examined, and of subtables that were searched for complete conjunctions.
+    work: usize,
+}
+
 /// A soft match: a rule, given by its bucket and its index there. The bucket also has the rules with the same match and a lower
 /// priority.
 struct SoftMatch<'a, R> {
@@ -82,18 +93,25 @@ impl<R: Classified> Classifier<R> {
     /// The rule with the highest priority that matches `flow`. Adds the bits on which the result depends to `wildcards`, a
     /// mask of examined bits. If two rules with the same priority match, either may be returned.
     pub fn lookup(&self, flow: &Flow, wildcards: Option<&mut Flow>) -> Option<&Arc<R>> {
-        let mut ambiguous = false;
-        let Some(wildcards) = wildcards else { return self.search(flow, None, true, None, &mut ambiguous) };
+        match wildcards {
+            Some(wildcards) => self.lookup_with_work(flow, wildcards, &mut 0),
+            None => self.search(flow, None, true, None, &mut SearchReport::default()),
+        }
+    }
+
+    /// Does the same as [`lookup`](Self::lookup), and adds to `work` the number of conjunctions that were examined and of subtables that were
+    /// searched for complete conjunctions. A controller can make both large: a rule has up to 4,000 conjunctions.
+    pub fn lookup_with_work(&self, flow: &Flow, wildcards: &mut Flow, work: &mut usize) -> Option<&Arc<R>> {
         match self.memo.get(flow, wildcards) {
             MemoResult::Found(rule) => return rule,
-            MemoResult::Full => return self.search(flow, Some(wildcards), true, None, &mut ambiguous),
+            MemoResult::Full => return self.search_with_work(flow, wildcards, None, work).0,
             MemoResult::Miss => {}
         }
         let mut examined = Flow::ZERO;
-        let rule = self.search(flow, Some(&mut examined), true, None, &mut ambiguous);
+        let (rule, ambiguous) = self.search_with_work(flow, &mut examined, None, work);
         if ambiguous {
             self.memo.count_unstorable();
-            return self.search(flow, Some(wildcards), true, None, &mut ambiguous);
+            return self.search_with_work(flow, wildcards, None, work).0;
         }
         self.memo.store(flow, &examined, rule);
         for (word, bits) in wildcards.words_mut().iter_mut().zip(examined.words()) {
@@ -102,26 +120,40 @@ impl<R: Classified> Classifier<R> {
         rule
     }
 
-    /// Does the same as [`lookup`](Self::lookup), without the memo. Adds the rules whose conjunctions led to the result to
-    /// `conjunctive_rules`.
+    /// Does the same as [`lookup_with_work`](Self::lookup_with_work), without the memo. Adds the rules whose conjunctions led to the
+    /// result to `conjunctive_rules`.
     pub fn lookup_with_conjunctive_rules<'a>(
         &'a self,
         flow: &Flow,
-        wildcards: Option<&mut Flow>,
+        wildcards: &mut Flow,
         conjunctive_rules: &mut Vec<&'a Arc<R>>,
+        work: &mut usize,
     ) -> Option<&'a Arc<R>> {
-        self.search(flow, wildcards, true, Some(conjunctive_rules), &mut false)
+        self.search_with_work(flow, wildcards, Some(conjunctive_rules), work).0
     }
 
-    /// Searches the subtables. `conjunctive`: soft matches count. Sets `ambiguous` if the mask is not the only possible one (see
-    /// [`Prefixes`]).
+    /// Returns the result of a search with soft matches, and whether the mask is not the only possible one.
+    fn search_with_work<'a>(
+        &'a self,
+        flow: &Flow,
+        wildcards: &mut Flow,
+        conjunctive_rules: Option<&mut Vec<&'a Arc<R>>>,
+        work: &mut usize,
+    ) -> (Option<&'a Arc<R>>, bool) {
+        let mut report = SearchReport::default();
+        let rule = self.search(flow, Some(wildcards), true, conjunctive_rules, &mut report);
+        *work += report.work;
+        (rule, report.ambiguous)
+    }
+
+    /// Searches the subtables. `conjunctive`: soft matches count.
     pub(super) fn search<'a>(
         &'a self,
         flow: &Flow,
         mut wildcards: Option<&mut Flow>,
         conjunctive: bool,
         conjunctive_rules: Option<&mut Vec<&'a Arc<R>>>,
-        ambiguous: &mut bool,
+        report: &mut SearchReport,
     ) -> Option<&'a Arc<R>> {
         let mut prefixes =
             Prefixes { tries: &self.tries, found: [None; PREFIX_FIELDS_MAX], ambiguous: false };
@@ -146,11 +178,11 @@ impl<R: Classified> Classifier<R> {
                 soft.push(found);
             }
         }
-        *ambiguous |= prefixes.ambiguous;
+        report.ambiguous |= prefixes.ambiguous;
         if soft.is_empty() {
             return hard;
         }
-        self.resolve(flow, wildcards, (hard, soft), conjunctive_rules, ambiguous)
+        self.resolve(flow, wildcards, (hard, soft), conjunctive_rules, report)
     }
 
     /// Chooses between the best hard match and the soft matches.
@@ -160,16 +192,18 @@ impl<R: Classified> Classifier<R> {
         mut wildcards: Option<&mut Flow>,
         (mut hard, mut soft): (Option<&'a Arc<R>>, Vec<SoftMatch<'a, R>>),
         mut conjunctive_rules: Option<&mut Vec<&'a Arc<R>>>,
-        ambiguous: &mut bool,
+        report: &mut SearchReport,
     ) -> Option<&'a Arc<R>> {
         loop {
             soft.retain(|s| hard.is_none_or(|h| s.rule().priority() > h.priority()));
             let Some(priority) = soft.iter().map(|s| s.rule().priority()).max() else { return hard };
             let (top, rest): (Vec<_>, Vec<_>) =
                 soft.into_iter().partition(|s| s.rule().priority() == priority);
+            report.work += top.iter().map(|s| s.rule().conjunctions().len()).sum::<usize>();
             for id in complete_conjunctions(top.iter().map(|s| s.rule().conjunctions())) {
+                report.work += self.slots.len();
                 let with_id = Flow { conj_id: id, ..*flow };
-                if let Some(rule) = self.search(&with_id, wildcards.as_deref_mut(), false, None, ambiguous) {
+                if let Some(rule) = self.search(&with_id, wildcards.as_deref_mut(), false, None, report) {
                     if let Some(conjunctive_rules) = conjunctive_rules.as_deref_mut() {
                         let takes_part =
                             |s: &&SoftMatch<'a, R>| s.rule().conjunctions().iter().any(|c| c.id == id);
@@ -193,17 +227,24 @@ impl<R: Classified> Classifier<R> {
 
 /// The ids of the conjunctions whose clauses are all in the sets, in the order in which they become complete.
 fn complete_conjunctions<'a>(sets: impl Iterator<Item = &'a [Conjunction]>) -> Vec<u32> {
-    // For each conjunction, its id and a bit for each clause that is met.
-    let mut met: Vec<(u32, u64)> = Vec::new();
+    // For each conjunction, a bit for each clause that is met.
+    let mut met: HashMap<u32, u64> = HashMap::new();
     let mut out = Vec::new();
     for c in sets.flatten() {
-        let at = met.iter().position(|(id, _)| *id == c.id).unwrap_or_else(|| {
+        let clause = 1 << (c.clause & 63);
+        let (before, now) = match met.entry(c.id) {
             // Bits of clauses that the conjunction does not have are set from the beginning.
-            met.push((c.id, u64::MAX.checked_shl(u32::from(c.n_clauses)).unwrap_or(0)));
-            met.len() - 1
-        });
-        met[at].1 |= 1 << (c.clause & 63);
-        if met[at].1 == u64::MAX && !out.contains(&c.id) {
+            Entry::Vacant(new) => {
+                let absent = u64::MAX.checked_shl(u32::from(c.n_clauses)).unwrap_or(0);
+                (0, *new.insert(absent | clause))
+            }
+            Entry::Occupied(mut known) => {
+                let before = *known.get();
+                *known.get_mut() |= clause;
+                (before, *known.get())
+            }
+        };
+        if now == u64::MAX && before != u64::MAX {
             out.push(c.id);
         }
     }

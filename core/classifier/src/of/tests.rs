@@ -158,12 +158,35 @@ fn conjunctive_match() {
     let packet = |nw_src, nw_dst| Flow { dl_type: 0x800, nw_src, nw_dst, ..Flow::ZERO };
     let mut conjunctive_rules = Vec::new();
     assert_eq!(
-        c.lookup_with_conjunctive_rules(&packet(1, 2), None, &mut conjunctive_rules).map(|r| r.tag),
+        c.lookup_with_conjunctive_rules(&packet(1, 2), &mut Flow::default(), &mut conjunctive_rules, &mut 0)
+            .map(|r| r.tag),
         Some(99)
     );
     assert_eq!(conjunctive_rules.iter().map(|r| r.tag).sum::<usize>(), 1 + 12);
     assert_eq!(c.lookup(&packet(1, 3), None).map(|r| r.tag), Some(100));
     assert_eq!(c.lookup(&packet(3, 3), None).map(|r| r.tag), Some(100));
+}
+
+#[test]
+fn conjunctions_count_as_work() {
+    const RULES: u32 = 20;
+    const EACH: u32 = 1000;
+    let mut c = Classifier::default();
+    // All rules match the packet; each has its own mask, and each of their conjunctions is complete.
+    for rule in 0..RULES {
+        let conj =
+            (0..EACH).map(|id| Conjunction { id: rule * EACH + id, clause: 0, n_clauses: 1 }).collect();
+        let mask = Flow { nw_src: 1 << rule, dl_type: u16::MAX, ..Flow::ZERO };
+        let m = SparseMatch::new(&Flow { dl_type: 0x800, ..Flow::ZERO }, &mask);
+        c.insert(Arc::new(TestRule { m, priority: 100, conj, tag: 1 }));
+    }
+    let (mut work, mut mask) = (0, Flow::default());
+    let packet = Flow { dl_type: 0x800, ..Flow::ZERO };
+    assert!(c.lookup_with_work(&packet, &mut mask, &mut work).is_none());
+    assert_eq!(work, (RULES * EACH * (1 + RULES)) as usize);
+    let before = work;
+    c.lookup_with_work(&packet, &mut mask, &mut work);
+    assert_eq!(work, before, "the second result is in the memo");
 }
 
 #[test]
@@ -334,7 +357,7 @@ proptest! {
             let (mut noted, mut searched) = (*before, *before);
             let rules = [
                 c.lookup(f, Some(&mut noted)).map(|r| r.tag),
-                c.search(f, Some(&mut searched), true, None, &mut false).map(|r| r.tag),
+                c.lookup_with_conjunctive_rules(f, &mut searched, &mut Vec::new(), &mut 0).map(|r| r.tag),
             ];
             prop_assert_eq!(rules[0], rules[1]);
             prop_assert_eq!(noted, searched, "{:?} before {:?}", f, before);

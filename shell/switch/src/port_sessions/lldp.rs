@@ -6,7 +6,7 @@ use crate::switch::Switch;
 use bridge::lldp::Announcement;
 use config::BridgeConfig;
 use openflow_service::{Bridge, BridgePort, TrunkChange};
-use ovsdb::{Atom, Datum, Replica};
+use ovsdb::{Atom, Datum, Replica, Uuid};
 use std::collections::BTreeSet;
 use translation::PortKey;
 use units::{Millis, OfPort};
@@ -40,29 +40,34 @@ impl Switch {
         let announcement = announcement(config);
         for ofport in affected {
             let Some(port) = ports.get_mut(&ofport) else { continue };
-            let is_enabled = config.interface(&port.name).is_some_and(|(_, row)| row.lldp);
-            let announcement = is_enabled.then_some(&announcement);
-            configure(backer, port, (*id, ofport), announcement, now);
+            let Some((row, interface)) = config.interface(&port.name) else { continue };
+            let announcement = interface.lldp.then_some(&announcement);
+            configure(backer, port, (*id, ofport), (row.uuid, announcement), now);
         }
     }
 }
 
-/// Creates, changes or, without an announcement, removes the session of a port.
+/// Creates, changes or, without an announcement, removes the session of a port. `row`: the port's row in the database.
 fn configure(
     backer: &Backer,
     port: &mut BridgePort,
     at: PortKey,
-    announcement: Option<&Announcement>,
+    (row, announcement): (Uuid, Option<&Announcement>),
     now: Millis,
 ) {
     let Some(announcement) = announcement else {
         backer.handler.lldp.ports.forget(at);
-        port.lldp = None;
+        if let Some(lldp) = &mut port.lldp {
+            lldp.enabled = false;
+            lldp.set_vlans(row, BTreeSet::new());
+        }
         return;
     };
     backer.handler.lldp.configure(at, &port.name, port.hw_addr(), announcement, now);
     let vlans = announcement.mappings.values().copied().collect();
-    port.lldp.get_or_insert_default().set_vlans(vlans);
+    let lldp = port.lldp.get_or_insert_default();
+    lldp.enabled = true;
+    lldp.set_vlans(row, vlans);
 }
 
 /// The trunk VLANs of a port after the changes by auto-attach, if its row does not have them yet. As in Open vSwitch, a port that gets its first
