@@ -120,7 +120,7 @@ impl Netdev for Tap {
     }
     fn tx_queue(&self) -> Box<dyn TxQueue> {
         let down = DownState { facts_read: Arc::clone(&self.facts_read), pause: None };
-        Box::new(TapTx { shared: Arc::clone(&self.shared), refused: Vec::new(), down })
+        Box::new(TapTx { shared: Arc::clone(&self.shared), refused: Vec::new(), down, counted_by_kernel: 0 })
     }
     fn facts(&mut self) -> Result<Facts, NetdevError> {
         match self.device.facts() {
@@ -241,6 +241,8 @@ struct TapTx {
     /// A copy of the last frame that the device did not accept.
     refused: Vec<u8>,
     down: DownState,
+    /// Number of packets that the device refused because it was down, since the last count. The kernel counts these drops itself.
+    counted_by_kernel: u32,
 }
 
 impl TapTx {
@@ -267,6 +269,7 @@ impl TapTx {
             Err(e) if e.raw_os_error() == Some(EMSGSIZE) => return result.too_long += 1,
             Err(e) if e.raw_os_error() == Some(EIO) => {
                 self.down.pause = Some((facts_read, Instant::now() + DOWN_PAUSE));
+                self.counted_by_kernel += 1;
             }
             // The device's queue is full.
             Err(_) => {}
@@ -288,7 +291,8 @@ impl TxQueue for TapTx {
         } else {
             frames.iter_mut().for_each(|frame| self.send(&fd, frame, &mut result));
         }
-        self.shared.count_tx(&result);
+        let counted = std::mem::take(&mut self.counted_by_kernel);
+        self.shared.count_tx(&TxResult { dropped: result.dropped.saturating_sub(counted), ..result });
         result
     }
 
