@@ -218,18 +218,6 @@ class Expected(Entry):
 NO_LINE = r"(?!)"
 
 
-class Refused(Entry):
-    """A command that our switch does not have: its whole reply is this error message, and the stock switch's reply is
-    not compared."""
-
-    ANSWER = re.compile(r'exit status 2\nstderr: "\S+" is not a valid command.*\nstderr: ovs-appctl: \S+: server returned an error')
-
-    def uncovered(self, call, stock, ours, lines):
-        if self.calls.search(call) and self.ANSWER.fullmatch("\n".join(ours)):
-            return []
-        return lines
-
-
 def status(answer):
     """The exit status in a reply."""
     return int(answer[0].rpartition(" ")[2])

@@ -3,7 +3,7 @@
 Debian has Open vSwitch 3.1; Sluice implements 3.7. A difference between these versions is a difference from Debian's
 switch, not from the specification.
 """
-from lib.compare_run import NO_LINE, Expected, Refused
+from lib.compare_run import NO_LINE, Expected
 
 SWITCH = [
     Expected(r"get interface p2 status|find interface type=dummy", r'^-(status +: )?\{\}$|^\+(status +: )?\{(tx_\w+="(true|false)"(, )?)+\}$',
