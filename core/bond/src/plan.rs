@@ -2,8 +2,8 @@
 //!
 //! In each step the most loaded link gives one bucket to another link, and may take one bucket of that link in return. The chosen step
 //! minimises the larger load of the two links. The steps end when none improves the result. If the result is far from the optimum, buckets are also
-//! assigned from scratch in two ways, largest first, and improved in the same way (Graham 1969: even without improvement the result is at
-//! most a third above the optimum).
+//! assigned from scratch in two ways, both of which begin with the largest bucket, and improved in the same way (Graham 1969: even without
+//! improvement the result is at most a third above the optimum).
 
 /// The load of a bucket, and its link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,7 +168,7 @@ impl Assignment {
         let mut best: Option<Exchange> = None;
         for there in of(from) {
             let bytes = self.loads[there].bytes;
-            // The best exchange moves half of the difference of the loads; the buckets to return that come nearest to this are tried.
+            // The ideal exchange moves half of the difference of the loads. Only the two buckets to return that come nearest are tried.
             let at = theirs.partition_point(|(back, _)| *back < bytes.saturating_sub(half));
             for (back, i) in theirs[at.saturating_sub(1)..].iter().take(2).filter(|(back, _)| *back < bytes) {
                 let new = (high - (bytes - back)).max(low + (bytes - back));

@@ -127,12 +127,12 @@ impl Buffer {
             return None;
         }
         // SAFETY: the tail is absent, so `attach_tail` has written the record there. Until the tail is copied, other code
-        // writes only the present bytes and the window behind them, which does not reach the reserved bytes.
+        // writes only the present bytes and, through `window`, unused bytes behind them; neither reaches the reserved bytes.
         Some(unsafe { self.start().add(self.size() - RECORD).cast::<Record>().read_unaligned() })
     }
 
-    /// Returns piece `n` of the tail, if the tail is absent and is read by `outside`. The piece is readable until the
-    /// buffer is used in another way.
+    /// Returns piece `n` of the tail, if the tail is absent and lies in the memory `outside`. The piece is readable until the
+    /// next other call on this buffer, which may copy or release the tail.
     #[inline]
     pub fn piece(&self, outside: &'static ExternalMemory, n: usize) -> Option<Piece> {
         let record = self.record()?;
@@ -147,8 +147,8 @@ impl Buffer {
         unsafe { self.start().add(self.place_of(record.pieces, n)).cast::<Piece>().read_unaligned() }
     }
 
-    /// Returns `N` bytes from `start` on, for writing. The caller must access only the first `used` of them: if a tail
-    /// is absent, the others may be unspecified. `None`: the buffer ends before the last of the `N` bytes.
+    /// Returns `N` bytes from `start` on, for writing. The caller must use only the first `used` of them: the others need
+    /// not be copied from an absent tail, so they may have any value. `None`: the buffer ends before the last of the `N` bytes.
     #[inline(always)]
     pub fn window<const N: usize>(&mut self, start: usize, used: usize) -> Option<&mut [u8; N]> {
         if start.saturating_add(N) > self.present() {
@@ -229,7 +229,7 @@ impl Buffer {
             unsafe { (record.outside.read)(piece.at.wrapping_add(skipped), rest.as_mut_ptr(), len) };
             done += len;
         }
-        // Bytes behind the tail are unspecified.
+        // Bytes behind the tail have no value of their own.
         to[done..].fill(0);
     }
 }

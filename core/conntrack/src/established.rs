@@ -143,8 +143,8 @@ impl Conntrack {
         })
     }
 
-    /// Tracks a packet that was not tracked before, if the packet changes nothing but the expiry time and TCP windows. `prepared` must be [tracking
-    /// only](PreparedAction::is_tracking_only). `false`: nothing was changed; use [`track_matched`](Self::track_matched) or the general
+    /// Tracks a packet that has not passed `ct` yet, if it changes nothing but expiry time and TCP windows of its connection. `prepared` must be
+    /// [tracking only](PreparedAction::is_tracking_only). `false`: nothing was changed; use [`track_matched`](Self::track_matched) or the general
     /// path.
     #[inline(always)]
     pub(crate) fn track_only(
@@ -190,7 +190,8 @@ impl Conntrack {
     }
 }
 
-/// Updates the state of a UDP connection for one of its packets. If another thread changes the state meanwhile, the update is repeated.
+/// Updates the state of a connection of UDP or of another protocol without states for one of its packets. If another thread changes the state
+/// meanwhile, the update is repeated.
 #[inline(always)]
 pub(crate) fn update_udp(c: &Connection<'_>, reply: bool) -> Update {
     let (record, generation) = (c.record, c.handle.generation);
@@ -212,7 +213,7 @@ fn has_both_directions(c: &Connection<'_>) -> bool {
 }
 
 impl Conntrack {
-    /// Updates the windows of an established TCP connection for a segment in the window of the connection. `false`: nothing was changed, because the
+    /// If the connection is established and the segment is inside its window, updates the TCP windows. `false`: nothing was changed, because the
     /// connection is not established, the segment is outside the window, or another thread has changed the connection meanwhile.
     #[inline(always)]
     fn update_established_tcp(&self, c: &Connection<'_>, segment: &Segment, reply: bool) -> bool {

@@ -5,9 +5,9 @@
 //! of the flow waits behind it. An answer removes the entry with all its packets. A packet that must wait again
 //! opens another entry with another ticket, so a late answer finds no entry.
 //!
-//! **Bounds.** A worker parks at most `worker` packets, and at most `flow` packets of one flow. A port may have
-//! as many parked packets as the worker may still park (a dynamic threshold, Choudhury and Hahne 1998): a single
-//! port gets half of the worker's limit, and n ports with lasting storms leave 1/(n+1) of it for the next port.
+//! **Bounds.** [`Limits`] bound the packets of a worker and of a flow. The packets of a port may not outnumber the
+//! worker's free places (a dynamic threshold, Choudhury and Hahne 1998): a single port gets half of the worker's limit.
+//! If n ports have lasting storms, each gets 1/(n+1) of the limit in the end, and 1/(n+1) stays free.
 //!
 //! The code is pure: the parked item is a type parameter. Each worker has its own instance.
 

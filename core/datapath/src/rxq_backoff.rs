@@ -1,4 +1,4 @@
-//! Rx queue backoff: a queue whose packets mostly miss and are dropped is polled less often while other queues have work.
+//! Rx queue backoff: a queue most of whose packets miss and cannot be parked is polled less often while other queues have work.
 //!
 //! A miss that cannot be parked (`park`) is translated by the worker within its budget (`upcall_budget`), or dropped.
 //! Either costs several times as much as a packet with a megaflow. If more than half of the packets of a poll could
@@ -13,12 +13,12 @@ use crate::port::RX_BURST;
 /// Maximum number of iterations that a queue is skipped after a poll. So it is polled at least once in 64 iterations, or in
 /// 256 while other queues deliver full bursts.
 const ITERATIONS_MAX: u32 = 63;
-/// The wait is counted in quarters of an iteration. An iteration in which another queue delivers a full burst, so
-/// that more packets wait there, counts as one quarter. An iteration in which other queues deliver fewer packets
+/// The wait is counted in quarters of an iteration. If another queue delivers a full burst, so that more packets
+/// probably wait there, the iteration counts as one quarter. An iteration in which other queues deliver fewer packets
 /// counts as four quarters.
 const PARTS_OF_ITERATION: u32 = 4;
 
-/// What the queues that are not in backoff delivered in an iteration.
+/// The largest burst that a queue delivered in an iteration, of the queues whose packets could all be parked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum BurstSize {
     #[default]

@@ -52,7 +52,7 @@ pub struct Unified<B: Bucket = Narrow> {
 
 impl<B: Bucket> Unified<B> {
     /// Creates a cache of `buckets` buckets that may grow to `max_buckets`; both are rounded up to powers of two.
-    /// `advise` is called with tables of huge pages before they are used.
+    /// `advise` is called with each table that is at least a huge page long, before its first use.
     pub fn new(buckets: usize, max_buckets: usize, advise: Option<Advise>) -> Unified<B> {
         let min = buckets.clamp(1, MAX_WIDE_BUCKETS).next_power_of_two();
         let max = max_buckets.clamp(min, MAX_WIDE_BUCKETS).next_power_of_two();

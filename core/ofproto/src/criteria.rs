@@ -117,7 +117,8 @@ impl Criteria {
         }
     }
 
-    /// Whether the criteria select the flow with its current actions or with its earlier actions `before`.
+    /// Whether the criteria select the flow with its current actions or, as far as the output port is concerned, with its earlier actions
+    /// `before`.
     pub(crate) fn selects_now_or_before(&self, rule: &Rule, before: &[Action]) -> bool {
         let table = match self.table {
             TABLE_ALL => rule.table != TABLE_INTERNAL,
@@ -126,7 +127,7 @@ impl Criteria {
         table && rule.matching.within(&self.matching) && self.accepts_with(rule, before)
     }
 
-    /// Checks all criteria except table and match.
+    /// Checks all criteria except table and match, and whether the flow is hidden.
     fn accepts(&self, rule: &Rule) -> bool {
         self.accepts_with(rule, &[])
     }

@@ -17,9 +17,9 @@ use units::{CoreId, PortNo, QueueId};
 
 /// Default load limit of a core, in percent.
 pub const DEFAULT_LOAD_LIMIT: u8 = 99;
-/// Regret per second and per core of load above the load limit.
+/// Regret that a core gains in a second, for a load of 1.0 (a full core) above the load limit.
 const OVERLOAD_REGRET: f64 = 15.0;
-/// Regret per second and per core of load above `EVEN_FACTOR` times the even load.
+/// Regret that a core gains in a second, for a load of 1.0 above `EVEN_FACTOR` times the even load.
 const UNEVEN_REGRET: f64 = 3.0;
 /// A core with less than this multiple of the even load counts as evenly loaded.
 const EVEN_FACTOR: f64 = 1.12;

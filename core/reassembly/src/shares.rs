@@ -2,8 +2,9 @@
 //!
 //! **The rule.** The port with the most fragments loses one of its datagrams. If a source of this port holds [`HEAVY_SOURCE_MIN`]
 //! fragments or more, the source with the most fragments loses its oldest datagram; otherwise the port loses its oldest datagram.
-//! Numbers of fragments are compared in units of [`PORT_UNIT`] (ports) and [`HEAVY_SOURCE_MIN`] (sources); among equals the highest port
-//! or slot number loses. Sources below [`HEAVY_SOURCE_MIN`] are treated equally: if the largest of them lost a datagram, a flood of
+//! For the comparison, numbers of fragments are divided by [`PORT_UNIT`] (ports) or [`HEAVY_SOURCE_MIN`] (sources) and rounded down; if
+//! several are equal, the one with the highest port or slot number loses. Sources below [`HEAVY_SOURCE_MIN`] are treated equally: if the largest
+//! of them lost a datagram, a flood of
 //! single fragments from spoofed sources would evict exactly those datagrams that have several fragments. With this rule, such datagrams
 //! are usually completed long before they are the oldest.
 

@@ -25,8 +25,8 @@ fn word(head: &[u8], at: usize) -> u64 {
     head.get(at..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
-/// Counts of outer headers that were read. Headers over IPv4 are not counted: the caller computes their number, which is also the number of
-/// verified IPv4 checksums.
+/// Counts of outer headers that were read. Headers with IPv4 are not counted: the caller can compute their number. Each had its IPv4 checksum
+/// verified, so this is the number of verified checksums, too.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FastChecksumCounts {
     /// Headers over IPv6, which have no checksum of their own.
@@ -86,8 +86,8 @@ impl FastPop for FastGeneve {
     const OPTIONS_LEN: u64 = GENEVE_OPTIONS_LEN;
 }
 
-/// Mask of all bits of a tunnel header except the VNI. They must be as expected if the header has only a VNI, and an Ethernet frame
-/// follows.
+/// Mask of all bits of a tunnel header except the VNI. If they are as expected, the header has no field but the VNI, and an Ethernet
+/// frame follows.
 const ALL_BUT_VNI: u64 = 0xffff_ffff_0000_00ff;
 
 #[inline(always)]

@@ -126,7 +126,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Stops the walk; it continues after recirculation, with the steps that are recorded from now on.
+    /// Stops the execution of actions. The remaining ones are only recorded, as steps, which are executed after recirculation.
     pub(crate) fn freeze(&mut self) {
         self.progress.exit = true;
         self.freezing.active = true;
@@ -156,7 +156,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Stores a state and returns its id; `None`: no id is free, and the packet is dropped.
+    /// Stores a state and returns its id; `None`: no id is free, or the limit of work is reached; the packet is dropped.
     pub(crate) fn store_frozen(&mut self, state: Frozen) -> Option<u32> {
         // The state contains copies of the stack, the action set and the steps, so their lengths count as work.
         if !self.add_work(FREEZE_WORK + state.stack.len() + state.action_set.len() + state.steps.len()) {

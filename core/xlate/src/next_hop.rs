@@ -41,8 +41,8 @@ impl Walk<'_> {
         self.out.stats_targets.push(StatsTarget::Solicit(solicitation));
     }
 
-    /// Holds the packet until the next hop is known. When a held packet is sent, its changes are made again from the received
-    /// packet (`commit.rs`). A commit cannot repeat an added or removed header, so a packet with such a change is not held.
+    /// Holds the packet until the next hop is known. When it is sent, its changes are applied again to the received packet
+    /// (`commit.rs`). This cannot repeat an added or removed header, so a packet with such a change is not held.
     pub(crate) fn hold_packet(&mut self, hop: &TunnelHop, port: &Port, inner: &Flow) {
         let can_be_held =
             self.committed.headers_changed == 0 && inner.packet_type == self.out.initial.packet_type;
@@ -50,9 +50,9 @@ impl Walk<'_> {
             return;
         }
         let capacity = self.snapshot.underlay.neighbours.hold_capacity(&hop.bridge, hop.next);
-        // A megaflow would drop later packets although they can be held, now or as soon as capacity is free. So no megaflow is
-        // made, except if the maximum number of packets is held for this next hop (`HopFull`): as soon as packets can be held
-        // again, a change of the neighbour is reported, and the megaflow is translated again.
+        // With a megaflow, the datapath would drop later packets, which then could not be held. So none is made. Exception: the
+        // maximum number of packets is held for this next hop (`HopFull`). The end of that is reported as a change of the
+        // neighbour, so the megaflow is translated again in time.
         self.out.avoid_caching |= capacity != HoldCapacity::HopFull;
         if self.received.returns_side_effects && capacity == HoldCapacity::Free {
             self.out.effects.push(Effect::Hold(Box::new(HeldOutput {
@@ -129,7 +129,8 @@ impl Walk<'_> {
         (self.flow.arp_sha != Mac::default()).then(|| (ip(self.flow.nw_src), self.flow.arp_sha))
     }
 
-    /// The neighbour that an ND packet announces, if it is an advertisement to an address of this bridge.
+    /// The neighbour that an ND packet announces, if it is an advertisement to an address of this bridge, or to the
+    /// multicast group of such an address.
     fn neighbour_of_nd(&mut self, port: &Port) -> Option<(IpAddr, Mac)> {
         const ADVERTISEMENT: u16 = 136;
         let dst = Ipv6Addr::from(self.flow.ipv6_dst);

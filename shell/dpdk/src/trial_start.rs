@@ -1,4 +1,4 @@
-//! Tries the start of the environment in a child process.
+//! Tries to start DPDK's environment (EAL) in a child process first.
 //!
 //! On some errors DPDK ends the process: an argument that it interprets as a request for help, memory that it cannot map,
 //! a driver that fails. So the program first starts itself (`/proc/self/exe`) with a hidden first argument and the

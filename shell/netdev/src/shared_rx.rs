@@ -1,4 +1,5 @@
-//! Mode `basic` of kernel devices: a few packet sockets receive for all of them. The metadata of a packet contains its device.
+//! `rx-pool=basic`: a few packet sockets receive for all kernel devices that use this mode, the *members*. The metadata of a packet contains its
+//! device.
 //!
 //! [`SharedRx`] is the set of a datapath's sockets, owned by the main thread. The sockets are not bound to a device, and a
 //! filter accepts only packets of the members. If there are several sockets, the kernel distributes the packets over them, by flow or

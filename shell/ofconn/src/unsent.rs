@@ -4,15 +4,15 @@ use std::collections::VecDeque;
 use transport::Outbox;
 use units::Millis;
 
-/// A peer is disconnected when its output has waited for this long, or for its probe interval if that is longer. Tools on the management
-/// socket are probed at this interval, controllers by default every 5 s.
+/// A peer is disconnected when its output has waited for this long, or for its probe interval if that is longer. The probe interval
+/// of tools on the management socket is also 60 s, that of controllers by default 5 s.
 const AGE_MAX: Millis = Millis::from_secs(60);
 /// If more bytes than this wait, their age is limited to [`BUSY_AGE_MAX`]. Requests of a peer are no longer executed when a sixteenth of
 /// this length waits, so only unsolicited messages (port status, flow removed) can exceed it.
 const BUSY_LEN: usize = 8 << 20;
 /// Age limit if more than [`BUSY_LEN`] bytes wait: a peer that reads at all reads 8 MiB in much less time.
 const BUSY_AGE_MAX: Millis = Millis::from_secs(5);
-/// Limit of waiting bytes at any age: about 2 million flow-removed messages, more than one change of a table sends.
+/// Limit of waiting bytes at any age: about 2 million flow-removed messages; no single change of a table sends so many.
 const LEN_MAX: usize = 256 << 20;
 /// Bytes that are queued within this time after a mark share the mark, so that the list of marks stays short.
 const MARK_INTERVAL: Millis = Millis(250);

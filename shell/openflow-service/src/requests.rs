@@ -34,8 +34,8 @@ pub fn handle(bridge: &mut Bridge, host: &mut dyn Host, request: Request) {
     }
 }
 
-/// Continues work that takes several turns: the commit of a bundle (with `wait`, waits for its trial), dumps, barriers, and removals of
-/// tracked connections. Requests that arrive on the same connections meanwhile wait.
+/// Continues work that takes several turns: the commit of a bundle (with `wait`, until its messages were executed on a copy of the tables),
+/// dumps, barriers, and removals of tracked connections. Requests that arrive meanwhile wait as [`hold_requests`] says.
 pub fn continue_work(bridge: &mut Bridge, host: &mut dyn Host, wait: bool) {
     let now = host.now();
     if let Some(commit) = bridge.unfinished.commit.take() {

@@ -199,7 +199,7 @@ impl Workers {
         plan.moves.iter().filter_map(planned).collect()
     }
 
-    /// Logs each queue whose load is more than a core can serve. Only more rx queues help, which the administrator must configure.
+    /// Logs each queue that needs nearly a whole core or more, once. Only more rx queues help, which the administrator must configure.
     fn log_unsplittable_queues(&mut self) {
         for f in self.ports.forecasts() {
             let load = f.forecast.level();

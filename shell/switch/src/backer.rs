@@ -82,9 +82,9 @@ pub struct Backer {
 /// Which threads poll and translate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threads {
-    /// The main loop polls and translates (dummy mode).
+    /// Dummy mode: the main loop polls and translates.
     None,
-    /// The main loop polls; handler threads translate.
+    /// Dummy mode with handler threads: the main loop polls, handler threads translate.
     Handlers,
     /// PMD threads poll, handler threads translate.
     PmdAndHandlers,
@@ -235,8 +235,8 @@ impl Backer {
         self.workers.add(number, port, netdev.take_rx_queues());
     }
 
-    /// Opens, replaces or closes the shared rx queues as their members and the settings require. Returns whether the fault of the shared queues
-    /// changed; the caller then refreshes the state of the members, which shows the fault.
+    /// Opens, replaces or closes the shared rx queues as their members and the settings require. Returns whether the error text of the shared
+    /// queues changed; then the caller must refresh the state of the members, which shows it.
     pub fn update_shared_rx(&mut self) -> bool {
         let before = self.shared_rx.fault().map(str::to_owned);
         let Some(handles) = self.shared_rx.apply_changes() else { return false };

@@ -121,8 +121,8 @@ impl Switch {
         let conns = configure_bridge::new_connections(name, self.openflow.as_ref());
         let mut bridge = Bridge::new(id, config.clone(), conns, now, self.options.seed);
         bridge.config.datapath_type = kind.to_owned();
-        // The port numbers that the rows show from before a restart are reserved for the same interfaces, until another
-        // interface requests one of them.
+        // After a restart the rows still have the previous port numbers. Each is reserved for its interface, unless another
+        // interface requests it.
         let rows = config.ports.values().flat_map(|p| &p.interfaces);
         let held = rows.filter_map(|i| desired.ofports.get(&i.uuid));
         held.for_each(|number| bridge.hold_back_ofport(*number, now));

@@ -70,7 +70,7 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
         self.contexts.store(Arc::new(all));
     }
 
-    /// Removes the bits that no megaflow matches any more from the port's union of masks.
+    /// Computes the port's union of masks again, without bits that no megaflow matches any more.
     fn forget_bits(&self, in_port: u32, context: &Context) {
         let mut all = Vec::clone(&self.contexts.load());
         all[in_port as usize] =
@@ -92,8 +92,8 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
         }
     }
 
-    /// The mask for a new megaflow of this port: `mask`, or an exact mask that contains it if the port has the maximum
-    /// number of masks and `mask` is a new one.
+    /// The mask for a new megaflow of this port: `mask`. If it is new and the port has the maximum number of masks, an exact
+    /// mask that contains it.
     pub fn bounded_mask(&self, in_port: u32, mask: KeyMask) -> KeyMask {
         let Some(context) = self.context(in_port) else { return mask };
         let existing = context.subtables().iter().any(|t| *t.mask() == mask);
@@ -163,8 +163,8 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
         self.arena.remove(index)
     }
 
-    /// Replaces the payload of a megaflow by a new record, whose index is returned. The new record is inserted before the old
-    /// record is removed, so no packet misses. `None` if the megaflow does not exist or the arena is full.
+    /// Gives a megaflow a new payload: inserts a new record, removes the old one, and returns the new index. The new record is
+    /// inserted first, so no packet misses. `None` if the megaflow does not exist or the arena is full.
     pub fn replace(&mut self, index: u32, payload: P) -> Option<u32> {
         let (_, table, hash) = self.locate(index)?;
         let old = self.arena.get(index)?;
@@ -201,8 +201,8 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
         self.arena.reclaim(freed);
     }
 
-    /// Sorts the subtables of every port by hits, and removes unused bits from its union of masks. To be called about once a
-    /// second.
+    /// Sorts the subtables of every port by hits; if they are sorted already, removes unused bits from the port's union of masks. To be
+    /// called about once a second.
     pub fn rank(&mut self) {
         let all = self.contexts.load_full();
         for (port, context) in all.iter().enumerate().filter_map(|(i, c)| Some((i, c.as_ref()?))) {

@@ -2,8 +2,8 @@
 //! packets with the same megaflow.
 //!
 //! Packets of one flow keep their order. Usually all programs of a batch can be executed packet by packet (see the
-//! file `per_packet`), and no groups are formed. Otherwise each frame is rewritten and added directly to its output
-//! burst; only packets with longer programs are collected in groups.
+//! file `per_packet`). Otherwise packets are grouped by megaflow. Short programs are still executed frame by frame; only
+//! packets with longer programs are collected in a list for each group.
 //!
 //! Packets that are recirculated stay in the batch (see the file `recirculate`).
 
@@ -25,7 +25,8 @@ use crate::tally::Event;
 use units::Millis;
 
 /// Executes all packets of the batch that have a megaflow; the others become `missed`. Returns true if packets are
-/// left in the batch, with their keys, to be looked up again.
+/// left in the batch, with their keys, to be looked up again. `pending`: a bit for each packet that was not counted as a
+/// hit of a cache.
 #[inline(always)]
 pub(crate) fn stage(guard: &MegaflowGuard<'_>, engine: &mut Engine, pending: u64, now: Millis) -> bool {
     dispatch(guard, engine, pending, now);
@@ -147,7 +148,7 @@ fn count_each(engine: &mut Engine, now: Millis) {
     recent::record_last(engine, engine.batch.found[engine.batch.len() - 1]);
 }
 
-/// Executes one program, which does not only recirculate, on all packets of the batch.
+/// Executes one program on all packets of the batch. Programs that only recirculate are handled before.
 fn execute_whole_batch(engine: &mut Engine, program: &Program) {
     let plain = engine.batch.needs_only_frames();
     let execution = Execution::of(program, 0, plain);
@@ -234,8 +235,8 @@ fn assign(groups: &mut Groups, guard: &MegaflowGuard<'_>, engine: &mut Engine, p
             Ok(group) => group,
             Err(_) if index == NONE => continue,
             Err(slot) => {
-                // The megaflow was found under this guard, so it still exists unless it was removed meanwhile. In
-                // that case the packet is a miss.
+                // The guard keeps the memory of the megaflow. If the megaflow was removed since it was found, the
+                // packet is a miss.
                 let Some(megaflow) = guard.get(index) else { continue };
                 let now = recirculation_now(engine, &megaflow.payload);
                 let execution = match now {

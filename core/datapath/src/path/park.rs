@@ -86,7 +86,7 @@ fn park_known_flows(
     let mut own = own.into_iter();
     for (frame, &flow) in frames.drain(..).zip(flows) {
         let meta = own.next();
-        // If an earlier packet did not fit, the flow may have been closed. Then later packets are processed as usual.
+        // If an earlier packet reached a limit, the flow may no longer be in the park. Then later packets are processed as usual.
         if engine.parking.as_ref().is_some_and(|p| p.park.waits(flow)) {
             let meta = meta.unwrap_or_else(|| engine.batch.common.clone());
             park_behind(shared, guard, engine, flow, Packet::new(frame, meta), now);

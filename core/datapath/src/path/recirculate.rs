@@ -1,5 +1,5 @@
-//! Recirculate: packets whose program only executes [steps], perhaps hashes them, and then recirculates them stay in
-//! the batch. A few words of their keys change, and they are looked up again at once. The keys of rewritten packets
+//! Recirculate: if the program of a packet only executes [steps], perhaps hashes the packet, and then recirculates it, the
+//! packet stays in the batch. A few words of their keys change, and they are looked up again at once. The keys of rewritten packets
 //! are read again.
 
 use super::execute::run_one;
@@ -28,8 +28,8 @@ fn may_recirculate_at_once(engine: &Engine, recirculation: Recirculation) -> boo
         && !engine.parking.as_deref().is_some_and(waits)
 }
 
-/// Returns whether the recirculation tracks no packets, or no packet of the batch is a fragment, so that they may be
-/// tracked in the batch.
+/// Returns whether tracking allows the packets to stay in the batch: the recirculation tracks none, or none is a
+/// fragment.
 #[inline]
 fn may_track(engine: &Engine, recirculation: Recirculation) -> bool {
     !recirculation.tracks() || conntrack::are_unfragmented(&engine.batch)
@@ -73,7 +73,7 @@ pub(super) fn recirculation_now(engine: &Engine, program: &Program) -> Option<Re
 }
 
 /// Returns the recirculation of the program that all packets of the batch have, if they may be looked up again at
-/// once. Then their meters have been charged, too.
+/// once. If so, their meters have already been charged.
 #[inline(always)]
 pub(super) fn recirculation_of_all(engine: &mut Engine, program: &Program) -> Option<Recirculation> {
     let recirculation = Recirculation::of(program.summary)?;
@@ -83,7 +83,7 @@ pub(super) fn recirculation_of_all(engine: &mut Engine, program: &Program) -> Op
 }
 
 /// Returns the recirculation of all programs of a batch, if it is the same and the packets may be looked up again at
-/// once. Then their meters have been charged, too.
+/// once. If so, their meters have already been charged.
 #[inline(always)]
 pub(super) fn common_recirculation(guard: &MegaflowGuard<'_>, engine: &mut Engine) -> Option<Recirculation> {
     let found = &engine.batch.found[..engine.batch.len().min(BATCH)];
@@ -94,8 +94,8 @@ pub(super) fn common_recirculation(guard: &MegaflowGuard<'_>, engine: &mut Engin
     (same && charge_if_at_once(guard, engine, recirculation)).then_some(recirculation)
 }
 
-/// Returns the recirculation of each packet of the batch, if all packets may be looked up again at once. Then their
-/// meters have been charged, too.
+/// Returns the recirculation of each packet of the batch, if all packets may be looked up again at once. If so, their
+/// meters have already been charged.
 #[inline(always)]
 pub(super) fn recirculations(guard: &MegaflowGuard<'_>, engine: &mut Engine) -> Option<Recirculations> {
     let all = of_each(guard, &engine.batch)?;
@@ -204,7 +204,7 @@ fn step_each(guard: &MegaflowGuard<'_>, engine: &mut Engine) -> bool {
     reread_edited(engine, |engine| steps::execute_each(engine, same_program, &programs))
 }
 
-/// Executes steps, and reads the keys of the packets that they have rewritten again. Returns false if the packets
+/// Executes steps, then rereads the keys of the packets that the steps rewrote. Returns false if the packets
 /// have left the batch.
 fn reread_edited(engine: &mut Engine, steps: impl FnOnce(&mut Engine) -> Option<u64>) -> bool {
     let Some(edited) = steps(engine) else { return false };

@@ -36,7 +36,8 @@ fn flush(engine: &mut Engine) {
     }
 }
 
-/// Sends the burst of one port.
+/// Sends the burst of one port. `no`: the port number, perhaps with `QOS_FLAG`; with the flag no burst has this number, so the port's
+/// QoS queues are served.
 pub(crate) fn send(engine: &mut Engine, no: u32) {
     let Some(frames) = engine.bursts.outputs.get_mut(no as usize).filter(|frames| !frames.is_empty()) else {
         return serve_queues(engine, no);
@@ -164,7 +165,7 @@ pub(crate) fn send_queued(engine: &mut Engine, port: u32, queue: u32, frame: Fra
     }
 }
 
-/// Returns whether a shaper holds frames that this worker must serve.
+/// Returns whether this worker must serve a port with QoS: frames wait for their burst, or a shaper holds them.
 #[inline]
 pub(crate) fn holds(engine: &Engine) -> bool {
     !(engine.bursts.waiting.is_empty() && engine.bursts.held.is_empty())

@@ -1,6 +1,7 @@
 //! The upcall handler: translates misses and handles `userspace` actions.
 //!
-//! **Threads**: handler threads, and any worker during its poll. No function here waits for the main thread.
+//! **Threads**: handler threads, any worker during its poll, the revalidator, the timer thread, and the main thread. No function here waits for
+//! the main thread.
 
 use crate::bfd;
 use crate::cfm;
@@ -98,7 +99,7 @@ impl Handler {
         translate(&published.snapshot, &input)
     }
 
-    /// Carries out the effects of a translation of `packet`, once per packet.
+    /// Carries out the effects of a translation of `packet`. To be called exactly once for each packet.
     pub fn carry_out(&self, published: &PublishedState, effects: Vec<Effect>, packet: &[u8], now: Millis) {
         for effect in effects {
             match effect {
@@ -210,8 +211,8 @@ impl Handler {
         }
     }
 
-    /// Queues a sampled packet for the exporters. The action of a flow that a command installed names no bridge; then the
-    /// packet's port determines the bridge.
+    /// Queues a sampled packet for the exporters. An action that came from a command has no sample
+    /// data; then the packet's port determines the bridge.
     fn sample(&self, packet: &[u8], flow: &Flow, userspace: &Userspace) {
         let of_port = || self.shared.published().snapshot.receive(flow).map(|(bridge, _)| bridge.0);
         let bridge = if userspace.sample_data.is_none() { of_port() } else { None };

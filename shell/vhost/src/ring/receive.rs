@@ -150,7 +150,7 @@ impl<L: Layout> Ring<L> {
         taken
     }
 
-    /// Marks one buffer as used. The caller has called `begin_used` for buffers of one descriptor.
+    /// Marks one buffer as used. For a buffer of one descriptor the caller must have called `begin_used`; for longer ones this function does.
     #[inline(always)]
     fn put_used_chain(&self, ReceivedBuffer { position, id, slots }: ReceivedBuffer) {
         if slots > 1 {
@@ -177,7 +177,8 @@ impl<L: Layout> Ring<L> {
         self.memory.publish(self.next);
     }
 
-    /// Appends the packet in one buffer, whose length was checked. Drops a packet that requests an offload that was not negotiated.
+    /// Appends the packet in one buffer, whose length was checked. Drops a packet that requests an offload that was not negotiated, or
+    /// for which the pool has no buffer.
     #[inline(always)]
     fn receive_single(&self, part: &Part<'_>, to: &mut Destination<'_>) {
         let Some((first, last)) = part.read_header() else { return };

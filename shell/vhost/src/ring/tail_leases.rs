@@ -68,7 +68,7 @@ impl TailLeases {
     }
 
     /// Leases these parts of `memory` to the frame, as the bytes that follow its first `head` bytes. Returns false if there are too many
-    /// parts or leases: then the caller must copy the parts.
+    /// parts or leases, or if the frame cannot have such a tail: then the caller must copy the parts.
     #[inline]
     pub fn lease_tail<'m>(
         &mut self,
