@@ -182,7 +182,7 @@ commands! {
     LACP_SHOW: command("lacp/show", "[port]", 0, 1).by(SWITCH);
     LACP_SHOW_STATS: command("lacp/show-stats", "[port]", 0, 1).by(SWITCH);
     LIST_COMMANDS: command("list-commands", "", 0, 0).help("lists the commands of the daemon").common();
-    LLDP_SHOW: command("lldp/show", "[interface]", 0, 1).unlisted().by(SWITCH).help("prints the neighbours found by LLDP").common();
+    LLDP_SHOW: command("lldp/show", "[interface]", 0, 1).unlisted().by(SWITCH);
     LOCK: command("lock", "LOCK", 1, 1);
     MDB_FLUSH: command("mdb/flush", "[bridge]", 0, 1).by(SWITCH).help("removes learned multicast groups and routers").common();
     MDB_SHOW: command("mdb/show", "bridge", 1, 1).by(SWITCH).help("prints learned multicast groups and routers").common();
