@@ -67,3 +67,15 @@ def ip4(src, dst, protocol, payload, options=b"", ttl=64):
     header = struct.pack("!BBHHHBBH4s4s", 0x45 + len(options) // 4, 0, 20 + len(options) + len(payload), 0, 0, ttl, protocol, 0,
                          socket.inet_aton(src), socket.inet_aton(dst)) + options
     return header[:10] + struct.pack("!H", checksum(header)) + header[12:] + payload
+
+
+def recorded(path):
+    """The packets of a capture file (pcap) that a dummy device writes, as hexadecimal digits."""
+    with open(path, "rb") as f:
+        data = f.read()[24:]
+    packets = []
+    while data:
+        size = struct.unpack_from("=I", data, 8)[0]
+        packets.append(data[16:16 + size].hex())
+        data = data[16 + size:]
+    return packets

@@ -1,9 +1,8 @@
 """LLDP and auto-attach: the messages of a port, its neighbours, and the VLANs of services, beside the stock switch."""
 import os
 import random
-import struct
 
-from lib import lab
+from lib import lab, raw
 
 # Nothing here depends on how busy the machine is.
 ANY_LOAD = True
@@ -28,14 +27,7 @@ class Dummy(lab.Switch):
 
     def frames(self, port="p1"):
         """The frames that a port sent, without their source addresses: dummies have addresses in the order of their creation."""
-        with open("%s/%s.pcap" % (self.dir, port), "rb") as f:
-            data = f.read()[24:]
-        frames = []
-        while data:
-            size = struct.unpack_from("=I", data, 8)[0]
-            frames.append(data[16:16 + size].hex())
-            data = data[16 + size:]
-        return [f.replace(self.mac(), "<mac>") for f in frames]
+        return [frame.replace(self.mac(), "<mac>") for frame in raw.recorded("%s/%s.pcap" % (self.dir, port))]
 
     def mac(self):
         return self.vsctl("get", "interface", "p1", "mac_in_use").strip().strip('"').replace(":", "")

@@ -1,9 +1,8 @@
 """Network address translation, with real TCP, UDP and ICMP through namespaces."""
 import random
 import re
-import struct
 
-from lib import lab
+from lib import lab, raw
 from lib.translation import PUBLIC, RULES, SERVER, VIRTUAL, gateway
 
 # Nothing here depends on how busy the machine is.
@@ -99,14 +98,7 @@ class Dummy(lab.Switch):
 
     def sent(self, port):
         """The packets of a capture file."""
-        with open("%s/p%d.pcap" % (self.dir, port), "rb") as f:
-            data = f.read()[24:]
-        packets = []
-        while data:
-            size = struct.unpack_from("=I", data, 8)[0]
-            packets.append(data[16:16 + size].hex())
-            data = data[16 + size:]
-        return packets
+        return raw.recorded("%s/p%d.pcap" % (self.dir, port))
 
 
 def packet(port, proto, src, dst, ports, flags=0x10):

@@ -1,7 +1,7 @@
 //! `learn`: adds flows whose match and actions are derived from the packet.
 
 use crate::fields::unwildcard_subfield;
-use crate::limits::{LEARN_SPEC_WORK, LEARN_WORK};
+use crate::limits::LEARN_WORK;
 use crate::messages::{report, unfilled_trace};
 use crate::outcome::{Effect, LearnedFlow, StatsTarget};
 use crate::trace::LineKind;
@@ -25,7 +25,7 @@ impl Walk<'_> {
             report!(self, Warn, "suppressing side effects, so learn action ignored");
             return;
         }
-        if !self.add_work(LEARN_WORK + LEARN_SPEC_WORK * learn.specs.len()) {
+        if !self.add_work(LEARN_WORK + learn.specs.len()) {
             return;
         }
         let flow_mod = learned_flow_mod(learn, &self.flow);

@@ -14,10 +14,9 @@ const MAX_WORK: usize = 64 * MAX_RESUBMITS as usize;
 /// Work of storing a frozen state: the state needs as much memory as this many actions (about 2 kB, with the references
 /// to it).
 pub(crate) const FREEZE_WORK: usize = 16;
-/// Work of learning a flow without specifications: it needs as much time and memory as this many actions (about 2 kB).
+/// Work of learning a flow without specifications: it needs as much time and memory as this many actions (about 2 kB). Each specification
+/// becomes an action of the flow, so it counts as one.
 pub(crate) const LEARN_WORK: usize = 16;
-/// Work of each specification of a learned flow, which becomes an action (about 60 bytes).
-pub(crate) const LEARN_SPEC_WORK: usize = 1;
 /// Number of conjunctions that a look-up examines in the time of an action.
 pub(crate) const CONJUNCTIONS_PER_ACTION: usize = 8;
 

@@ -2,6 +2,7 @@
 
 use crate::answer::{Answer, unknown};
 use crate::forced_sessions::force;
+use crate::session_lists::{sessions, with_headings};
 use ctl::names;
 use switch::Switch;
 
@@ -18,17 +19,12 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
 }
 
 fn show_one(switch: &Switch, interface: &str) -> Result<String, String> {
-    let now = switch.clock.now();
-    let found = switch.datapaths.with_bridges().flat_map(|b| b.handler.bfd.show(Some(interface), now)).next();
+    let found = sessions(switch, |b, now| b.handler.bfd.show(Some(interface), now)).into_iter().next();
     found.map(|(_, text)| text).ok_or_else(|| "no such bfd object".to_owned())
 }
 
 fn show_all(switch: &Switch) -> String {
-    let now = switch.clock.now();
-    let mut all: Vec<(String, String)> =
-        switch.datapaths.with_bridges().flat_map(|b| b.handler.bfd.show(None, now)).collect();
-    all.sort();
-    all.iter().map(|(name, text)| format!("---- {name} ----\n{text}")).collect()
+    with_headings(&sessions(switch, |b, now| b.handler.bfd.show(None, now)))
 }
 
 fn set_forwarding(switch: &Switch, interface: Option<&String>, word: &str) -> Result<String, String> {

@@ -2,6 +2,7 @@
 
 use crate::answer::{Answer, unknown};
 use crate::forced_sessions::force;
+use crate::session_lists::{sessions, with_headings};
 use ctl::names;
 use switch::Switch;
 
@@ -16,14 +17,11 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
 }
 
 fn show(switch: &Switch, interface: Option<&str>) -> Result<String, String> {
-    let now = switch.clock.now();
-    let mut all: Vec<(String, String)> =
-        switch.datapaths.with_bridges().flat_map(|b| b.handler.cfm.show(interface, now)).collect();
+    let all = sessions(switch, |b, now| b.handler.cfm.show(interface, now));
     if interface.is_some() && all.is_empty() {
         return Err("no such CFM object".to_owned());
     }
-    all.sort();
-    Ok(all.iter().map(|(name, text)| format!("---- {name} ----\n{text}")).collect())
+    Ok(with_headings(&all))
 }
 
 fn set_fault(switch: &Switch, interface: Option<&String>, word: &str) -> Result<String, String> {

@@ -51,6 +51,7 @@ mod pmd_txq;
 mod qos;
 mod route;
 mod rx_pool;
+mod session_lists;
 mod shadow;
 mod spanning_tree;
 mod subtable_lookup;

@@ -1,6 +1,7 @@
 //! `autoattach/*` and `lldp/show`: the LLDP sessions of ports.
 
 use crate::answer::{Answer, unknown};
+use crate::session_lists::{sessions, with_headings};
 use bridge::lldp::Session;
 use ctl::names;
 use switch::Switch;
@@ -18,25 +19,18 @@ pub(crate) fn execute(switch: &Switch, name: &str, args: &[String]) -> Answer {
 
 /// A text about each session of a bridge, or of all bridges. As in Open vSwitch, it is empty if there is no such bridge.
 fn list(switch: &Switch, bridge: Option<&str>, heading: &str, text: fn(&Session) -> String) -> Answer {
-    let now = switch.clock.now();
     let id = bridge.and_then(|name| switch.bridges.get(name)).map(|bridge| bridge.id);
     if bridge.is_some() && id.is_none() {
         return "".into();
     }
-    let of = |b: &switch::Backer| b.handler.lldp.show_bridge(id, now, |session| text(session));
-    let mut all: Vec<(String, String)> = switch.datapaths.with_bridges().flat_map(of).collect();
-    all.sort();
-    let lines: String = all.iter().map(|(name, text)| format!("{heading}: {name}\n{text}")).collect();
-    lines.as_str().into()
+    let all = sessions(switch, |b, now| b.handler.lldp.show_bridge(id, now, |session| text(session)));
+    all.iter().map(|(name, text)| format!("{heading}: {name}\n{text}")).collect::<String>().into()
 }
 
 fn show(switch: &Switch, interface: Option<&str>) -> Result<String, String> {
-    let now = switch.clock.now();
-    let of = |b: &switch::Backer| b.handler.lldp.show(interface, now);
-    let mut all: Vec<(String, String)> = switch.datapaths.with_bridges().flat_map(of).collect();
+    let all = sessions(switch, |b, now| b.handler.lldp.show(interface, now));
     if interface.is_some() && all.is_empty() {
         return Err("no such LLDP object".to_owned());
     }
-    all.sort();
-    Ok(all.iter().map(|(name, text)| format!("---- {name} ----\n{text}")).collect())
+    Ok(with_headings(&all))
 }

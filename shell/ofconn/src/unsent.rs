@@ -12,7 +12,7 @@ const AGE_MAX: Millis = Millis::from_secs(60);
 const BUSY_LEN: usize = 8 << 20;
 /// Age limit if more than [`BUSY_LEN`] bytes wait: a peer that reads at all reads 8 MiB in much less time.
 const BUSY_AGE_MAX: Millis = Millis::from_secs(5);
-/// Limit of waiting bytes at any age: about 2 million flow-removed messages; no single change of a table sends so many.
+/// Limit of waiting bytes at any age. It is the length of about 2 million flow-removed messages, more than a change of a table sends.
 const LEN_MAX: usize = 256 << 20;
 /// Bytes that are queued within this time after a mark share the mark, so that the list of marks stays short.
 const MARK_INTERVAL: Millis = Millis(250);

@@ -92,7 +92,7 @@ pub fn action_set_again(stock: &str, ours: &str) -> bool {
         || has_same_beginning_with_more_outputs(stock, ours)
         || has_same_beginning_without_lists(stock, ours);
     let fails = |text: &str| text.contains("Translation failed (Recursion too deep)");
-    let is_explained = begins && sends_no_more(stock, ours) || fails(stock) && !fails(ours);
+    let is_explained = begins && sent::sends_no_more(ours, stock) || fails(stock) && !fails(ours);
     has_clone && sets(stock) > sets(ours) && is_explained
 }
 
@@ -144,8 +144,10 @@ fn action_set_in_branch(stock: &str, ours: &str) -> bool {
     let failures = |text: &str| text.matches("decrement TTL exception").count();
     let replaced = |set: LongerSet| match set {
         LongerSet::Superset if failures(stock) > failures(ours) => true,
-        LongerSet::Superset => sends_no_more(stock, ours),
-        LongerSet::GroupFor(port) => sends_no_more(&format!("{stock}\n{}{port}", normalize::ACTIONS), ours),
+        LongerSet::Superset => sent::sends_no_more(ours, stock),
+        LongerSet::GroupFor(port) => {
+            sent::sends_no_more(ours, &format!("{stock}\n{}{port}", normalize::ACTIONS))
+        }
     };
     has_same_beginning(stock, ours) && set.is_some_and(replaced)
 }
@@ -196,17 +198,6 @@ fn actions_before_lists(text: &str) -> Vec<String> {
     let mut actions: Vec<String> = list.map(str::to_owned).collect();
     actions.sort_unstable();
     actions
-}
-
-/// Returns whether Sluice sends to each port at most as often as the stock switch.
-fn sends_no_more(stock: &str, ours: &str) -> bool {
-    let lists = |text: &str| -> String {
-        text.lines().filter_map(|l| l.strip_prefix(normalize::ACTIONS)).collect::<Vec<_>>().join(",")
-    };
-    let mut stock_ports = sent::ports(&lists(stock), None);
-    sent::ports(&lists(ours), None).iter().all(|port| {
-        stock_ports.iter().position(|p| p == port).map(|at| stock_ports.swap_remove(at)).is_some()
-    })
 }
 
 /// The final flow is equal to the initial one, but a tunnel option was set and deleted. The stock switch still has its value in

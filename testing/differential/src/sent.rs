@@ -12,6 +12,17 @@ pub fn ports(list: &str, longer: Option<bool>) -> Vec<u32> {
     out
 }
 
+/// Returns whether the datapath actions of trace `a` send to each port at most as often as those of trace `b`.
+pub fn sends_no_more(a: &str, b: &str) -> bool {
+    let lists = |text: &str| -> String {
+        text.lines().filter_map(|l| l.strip_prefix(normalize::ACTIONS)).collect::<Vec<_>>().join(",")
+    };
+    let mut others = ports(&lists(b), None);
+    ports(&lists(a), None)
+        .iter()
+        .all(|port| others.iter().position(|p| p == port).map(|at| others.swap_remove(at)).is_some())
+}
+
 fn add_ports(list: &str, longer: Option<bool>, out: &mut Vec<u32>) {
     for action in normalize::split(list) {
         let (name, inside) = action.split_once('(').unwrap_or((action, ""));

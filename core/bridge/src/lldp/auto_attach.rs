@@ -12,7 +12,7 @@ pub(super) const ASSIGNMENTS: u8 = 12;
 
 const DIGEST_LEN: usize = 32;
 const ASSIGNMENT_LEN: usize = 5;
-/// Maximum number of assignments in a message: so many fit into one element, after the organization, the subtype and the digest.
+/// Maximum number of assignments in a message. All are in one element, after the organization (3 bytes), the subtype (1) and the digest.
 pub const ASSIGNMENTS_MAX: usize = (super::tlv::VALUE_MAX - 4 - DIGEST_LEN) / ASSIGNMENT_LEN;
 /// The largest number of a service (I-SID).
 pub const ISID_MAX: u32 = 0x00ff_ffff;

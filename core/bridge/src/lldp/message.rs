@@ -275,9 +275,11 @@ impl fmt::Display for Id {
         if self.subtype != 4 && self.subtype != 3 && self.bytes.iter().all(is_text) {
             return f.write_str(&String::from_utf8_lossy(&self.bytes));
         }
-        for (i, byte) in self.bytes.iter().enumerate() {
-            write!(f, "{}{byte:02x}", if i == 0 { "" } else { ":" })?;
-        }
-        Ok(())
+        f.write_str(&hex(&self.bytes))
     }
+}
+
+/// Bytes as two digits each, separated by colons.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
 }

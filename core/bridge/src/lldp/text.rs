@@ -1,14 +1,10 @@
 //! The replies of `autoattach/*` (those of Open vSwitch) and of `lldp/show`.
 
 use super::auto_attach::SystemId;
-use super::message::{Id, Message, capability};
+use super::message::{Id, Message, capability, hex};
 use super::session::Session;
 use std::fmt::Write as _;
 use units::Millis;
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
-}
 
 /// An identity of a system as Open vSwitch prints it: the bytes of its own structure on a little-endian machine, in which the kind of the
 /// connection (3 bits) and the reserved bits (10) that follow the MAC address are numbers of two bytes.

@@ -35,22 +35,18 @@ pub fn is_expected(stock: &str, ours: &str, packets: &[Packet]) -> bool {
 pub fn from_action_set_again(stock: &str, ours: &str) -> bool {
     const LEARNED: &str = "learned port is input port, dropping";
     let sets = |text: &str| text.matches("Executing action set:").count();
-    let actions = |text: &str| normalize::line(text, normalize::ACTIONS).replace(normalize::ACTIONS, "");
+    let actions = |text: &str| normalize::line(text, normalize::ACTIONS).to_owned();
     let depends = |line: &&str| line.contains("flooding") || line.starts_with(normalize::ACTIONS);
     let mut theirs: Vec<&str> = stock.lines().map(str::trim).collect();
     let is_in_theirs = ours.lines().filter(|line| !depends(line)).all(|line| {
         let at = theirs.iter().position(|other| *other == line.trim());
         at.map(|at| theirs.swap_remove(at)).is_some()
     });
-    let mut our_ports = sent::ports(&actions(ours), None);
-    let sends_no_more = sent::ports(&actions(stock), None)
-        .iter()
-        .all(|port| our_ports.iter().position(|p| p == port).map(|at| our_ports.swap_remove(at)).is_some());
     sets(stock) > sets(ours)
         && stock.matches(LEARNED).count() > ours.matches(LEARNED).count()
         && ours.contains("no learned MAC for destination, flooding")
         && is_in_theirs
-        && sends_no_more
+        && sent::sends_no_more(&actions(stock), &actions(ours))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 use super::frame_line::{blanked, hex, type_behind_tags};
 use crate::checksum::{fold, sum};
+use crate::normalize;
 
 /// Bytes from the type behind the tags: the IPv6 header, its addresses, the message of ICMPv6, and the end of the checksum.
 const HEADER: usize = 2;
@@ -17,10 +18,9 @@ const ICMPV6: u8 = 58;
 
 /// Returns whether only these checksums differ, because the packet had a wrong one.
 pub(super) fn is_expected(stock: &str, ours: &str, packet: &[u8], actions: &str) -> bool {
-    let without = |text: &str| -> Vec<String> {
-        let mut lines: Vec<String> = text.lines().map(without_checksum).collect();
-        lines.sort();
-        lines
+    let without = |text: &str| {
+        let lines: Vec<String> = text.lines().map(without_checksum).collect();
+        normalize::sorted_lines(&lines.join("\n"))
     };
     actions.contains("set(nd_ext(") && has_wrong_checksum(packet) && without(stock) == without(ours)
 }
