@@ -150,6 +150,7 @@ fn serve(
         control.wait(&mut set);
         observe.wait(&mut set);
         program.signals.wait(&mut set);
-        program.poll.block(set);
+        let ready = program.poll.block(set);
+        control.woken(&ready);
     }
 }

@@ -315,6 +315,16 @@ impl DependencySets {
         self.numbers.iter().map(|(dependencies, number)| (*number, Arc::clone(dependencies))).collect()
     }
 
+    /// The number of stored sets.
+    pub fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// Whether no set is stored.
+    pub fn is_empty(&self) -> bool {
+        self.numbers.is_empty()
+    }
+
     /// Returns whether more than three quarters of [`DEPENDENCY_SETS_MAX`] sets are stored.
     pub fn is_crowded(&self) -> bool {
         self.numbers.len() > DEPENDENCY_SETS_MAX / 4 * 3

@@ -20,7 +20,11 @@ impl Commands {
     /// Executes the commands that arrived since the last call. In dummy mode, all packets that arrived before a command are
     /// forwarded first. The main loop calls this function once in each turn, after all other work.
     pub fn run(&mut self, switch: &mut Switch, control: &mut Server) {
-        for request in control.run() {
+        let requests = control.run();
+        if requests.is_empty() && self.pending.is_empty() {
+            return;
+        }
+        for request in requests {
             switch.run_packets();
             match execute(&mut self.requested, switch, &request.method, &request.args, request.format) {
                 Answer::Now(result) => control.reply(request.id, result),

@@ -35,7 +35,8 @@ static LIMIT: RateLimit = RateLimit::new(60, 600);
 const INPUT_MAX: usize = 64 << 10;
 /// While this many bytes or more wait to be written, no part of a long reply is made.
 const PARTS_OUTPUT_MAX: usize = 64 << 10;
-const READ_SIZE: usize = 64 << 10;
+/// Size of the buffer that connections read into.
+pub(crate) const READ_SIZE: usize = 64 << 10;
 
 /// One connection.
 #[derive(Debug)]
@@ -173,10 +174,10 @@ impl Conn {
         self.is_open().then(|| self.waiting_bytes.role())
     }
 
-    /// Runs timers, reads and writes.
-    pub(crate) fn run(&mut self, now: Millis) {
+    /// Runs timers, reads and writes. `buffer` is used while reading.
+    pub(crate) fn run(&mut self, buffer: &mut [u8], now: Millis) {
         self.progress(now);
-        self.read(now);
+        self.read(buffer, now);
         match self.reconnect.run(now) {
             Some(Action::Connect) => self.connect(now),
             Some(Action::Disconnect) => self.drop_stream(),
@@ -326,11 +327,10 @@ impl Conn {
         }
     }
 
-    fn read(&mut self, now: Millis) {
+    fn read(&mut self, buffer: &mut [u8], now: Millis) {
         let (Some(stream), Some(protocol)) = (&mut self.stream, &mut self.protocol) else { return };
-        let mut buffer = [0; READ_SIZE];
         while protocol.backlog() < INPUT_MAX && protocol.output_len() < OUTPUT_MAX {
-            match stream.read(&mut buffer) {
+            match stream.read(buffer) {
                 Ok(0) => return self.lost(now, Loss::Closed),
                 Ok(n) => {
                     self.reconnect.activity(now);

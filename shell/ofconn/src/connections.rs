@@ -108,6 +108,15 @@ impl Connections {
         errors
     }
 
+    /// Whether a turn would do nothing: no event, request, reply or deadline is due. Always false if this thread serves the sockets.
+    pub fn is_idle(&self, now: Millis) -> bool {
+        let is_idle = |session: &Session| {
+            session.queues.is_idle(session.busy)
+                && session.deadline(self.bundle_idle).is_none_or(|deadline| now < deadline)
+        };
+        !self.postponed && !self.socket_server.has_events() && self.sessions.values().all(is_idle)
+    }
+
     /// Begins a turn: handles events of the sockets, runs timers.
     pub fn run(&mut self, now: Millis) {
         self.postponed = false;

@@ -2,11 +2,9 @@
 
 use crate::conn_settings::ConnSettings;
 use openflow::VersionSet;
-use runtime::poll_loop::{Interest, Ready, Token};
 use runtime::{Module, RateLimit, WaitSet};
-use std::cell::Cell;
 use std::path::Path;
-use transport::{Listener, Stream, Target};
+use transport::{Listener, ListenerGroup, Stream, Target};
 
 static LOG: Module = Module::new("connmgr");
 static LIMIT: RateLimit = RateLimit::new(1, 5);
@@ -34,37 +32,28 @@ pub(crate) struct PassiveSocket {
     /// OpenFlow versions of its connections.
     pub(crate) versions: VersionSet,
     listener: Listener,
-    /// The registration of the listener in the last set of events.
-    token: Cell<Option<Token>>,
-    /// A connection may be waiting. False only if the last sleep showed that there is none: each attempt to accept is a system call.
-    may_accept: bool,
 }
 
 impl PassiveSocket {
-    /// Opens the socket and listens on it. The error is a text for the log.
+    /// Opens the socket and listens on it. With `group`, the group watches the socket. The error is a text for the log.
     pub(crate) fn bind(
         purpose: Purpose,
         target: &str,
         versions: VersionSet,
         rundir: &Path,
+        group: Option<&ListenerGroup>,
     ) -> Result<PassiveSocket, String> {
         let parsed = Target::parse(target, transport::OPENFLOW_PORT).map_err(|e| e.to_string())?;
         let listener = Listener::bind(&parsed.within(rundir))
+            .and_then(|listener| group.map_or(Ok(()), |group| group.add(&listener)).map(|()| listener))
             .map_err(|e| format!("failed to listen on {target}: {}", runtime::error_text(&e)))?;
-        Ok(PassiveSocket {
-            purpose,
-            target: target.to_owned(),
-            versions,
-            listener,
-            token: Cell::new(None),
-            may_accept: true,
-        })
+        Ok(PassiveSocket { purpose, target: target.to_owned(), versions, listener })
     }
 
     /// Accepts at most [`ACCEPT_MAX`] new connections.
     pub(crate) fn accept(&self) -> Vec<Stream> {
         let mut out = Vec::new();
-        while self.may_accept && out.len() < ACCEPT_MAX {
+        while out.len() < ACCEPT_MAX {
             match self.listener.accept() {
                 Ok(Some(stream)) => out.push(stream),
                 Ok(None) => break,
@@ -79,11 +68,11 @@ impl PassiveSocket {
     }
 
     pub(crate) fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
-        self.token.set(Some(set.fd(&self.listener, Interest::Read)));
+        self.listener.wait(set);
     }
 
-    /// Tells the result of a sleep after [`wait`](Self::wait). Without this call, each turn tries to accept.
-    pub(crate) fn woken(&mut self, ready: &Ready) {
-        self.may_accept = self.token.take().is_none_or(|token| ready.contains(token));
+    /// Tells which listeners of the group have waiting clients.
+    pub(crate) fn group_woken(&mut self, ready: &[u64]) {
+        self.listener.group_woken(ready);
     }
 }

@@ -225,6 +225,13 @@ impl Queues {
         std::mem::take(&mut self.outgoing)
     }
 
+    /// Whether a turn of the main loop would do nothing. `busy`: requests are held.
+    pub(crate) fn is_idle(&self, busy: bool) -> bool {
+        let has_requests = self.has_incoming() && !busy;
+        let is_fresh = self.turn_quota == 0;
+        !(has_requests || is_fresh || self.has_outgoing() || self.awaits_written || self.has_ended)
+    }
+
     /// Whether commands wait to be handed to the sockets.
     pub(crate) fn has_outgoing(&self) -> bool {
         !self.outgoing.is_empty()

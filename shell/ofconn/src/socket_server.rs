@@ -20,11 +20,11 @@ pub(crate) enum SocketServer {
 
 impl SocketServer {
     pub(crate) fn local(bridge: &str) -> SocketServer {
-        SocketServer::Local(Box::new(Sockets::new(bridge)), Vec::new())
+        SocketServer::Local(Box::new(Sockets::new(bridge, None)), Vec::new())
     }
 
     pub(crate) fn remote(bridge: &str, serving: &SocketThread) -> SocketServer {
-        SocketServer::Remote(serving.serve(Sockets::new(bridge)))
+        SocketServer::Remote(serving.serve(Sockets::new(bridge, Some(serving.listeners()))))
     }
 
     pub(crate) fn is_local(&self) -> bool {
@@ -54,6 +54,14 @@ impl SocketServer {
         match self {
             SocketServer::Local(sockets, _) => sockets.decode_conn(id, 1) > 0,
             SocketServer::Remote(_) => false,
+        }
+    }
+
+    /// Whether there may be events. True if the sockets are local: they have not been read.
+    pub(crate) fn has_events(&self) -> bool {
+        match self {
+            SocketServer::Local(..) => true,
+            SocketServer::Remote(remote) => remote.has_events(),
         }
     }
 

@@ -7,16 +7,17 @@
 
 use crate::batch::Batch;
 use crate::command::{Command, ConnId, Event};
-use crate::conn::{Conn, parse};
+use crate::conn::{Conn, READ_SIZE, parse};
 use crate::conn_settings::{ConnKind, ConnSettings, ConnectionsConfig};
 use crate::listener::{PassiveSocket, Purpose};
 use ofproto::Preparer;
 use openflow::VersionSet;
 use openflow::session::Role;
 use runtime::coverage::Counter;
-use runtime::poll_loop::Ready;
 use runtime::{Module, RateLimit, WaitSet};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use transport::ListenerGroup;
 use units::Millis;
 
 static LOG: Module = Module::new("connmgr");
@@ -42,6 +43,8 @@ pub(crate) struct Sockets {
     debug_actions: bool,
     queue_size: usize,
     passive: Vec<PassiveSocket>,
+    /// Watches the passive sockets. `None`: each one is watched by itself.
+    group: Option<Arc<ListenerGroup>>,
     /// Targets that cannot be used, with the error that was logged.
     refused: BTreeMap<String, String>,
     pub(crate) conns: BTreeMap<ConnId, Conn>,
@@ -51,12 +54,14 @@ pub(crate) struct Sockets {
     events: Vec<(ConnId, Event)>,
     next_id: u64,
     preparer: Preparer,
+    /// Used while reading; it is not cleared.
+    buffer: Vec<u8>,
 }
 
 impl Sockets {
-    /// Creates the object without sockets; `bridge` names the sockets.
-    pub(crate) fn new(bridge: &str) -> Sockets {
-        Sockets { bridge: bridge.to_owned(), ..Sockets::default() }
+    /// Creates the object without sockets; `bridge` names the sockets. `group` watches the passive sockets.
+    pub(crate) fn new(bridge: &str, group: Option<Arc<ListenerGroup>>) -> Sockets {
+        Sockets { bridge: bridge.to_owned(), group, ..Sockets::default() }
     }
 
     /// Applies a configuration. Unchanged connections stay open. Returns error texts; the next call tries again to listen on a target
@@ -153,7 +158,7 @@ impl Sockets {
             there.purpose = purpose;
             return false;
         }
-        match PassiveSocket::bind(purpose, target, versions, &config.rundir) {
+        match PassiveSocket::bind(purpose, target, versions, &config.rundir, self.group.as_deref()) {
             Ok(passive) => {
                 self.passive.push(passive);
                 true
@@ -190,9 +195,10 @@ impl Sockets {
     pub(crate) fn run(&mut self, now: Millis) {
         self.accept(now);
         let mut renew = Vec::new();
+        self.buffer.resize(if self.conns.is_empty() { 0 } else { READ_SIZE }, 0);
         for (id, conn) in &mut self.conns {
             let was_open = conn.is_open();
-            conn.run(now);
+            conn.run(&mut self.buffer, now);
             if was_open && !conn.is_open() && conn.is_active() {
                 renew.push(*id);
             } else if let Some(opened) = conn.open(now) {
@@ -333,15 +339,17 @@ impl Sockets {
         is_awaited
     }
 
-    /// Adds the file descriptors and deadlines that end the next sleep.
+    /// Adds the file descriptors and deadlines that end the next sleep; without the passive sockets that a group watches.
     pub(crate) fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) {
-        self.passive.iter().for_each(|p| p.wait(set));
+        if self.group.is_none() {
+            self.passive.iter().for_each(|p| p.wait(set));
+        }
         self.conns.values().for_each(|c| c.wait(set, now));
     }
 
-    /// Tells the result of a sleep after [`wait`](Self::wait).
-    pub(crate) fn woken(&mut self, ready: &Ready) {
-        self.passive.iter_mut().for_each(|p| p.woken(ready));
+    /// Tells which listeners of the group have waiting clients.
+    pub(crate) fn group_woken(&mut self, ready: &[u64]) {
+        self.passive.iter_mut().for_each(|p| p.group_woken(ready));
     }
 
     /// Closes all connections and reopens those that the switch opens.

@@ -8,6 +8,7 @@
 
 use crate::command::{Command, ConnId, Event};
 use crate::sockets::Sockets;
+use runtime::poll_loop::Interest;
 use runtime::{Clock, PollLoop, WaitSet, Waker};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,6 +16,7 @@ use std::io;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use transport::ListenerGroup;
 use units::Millis;
 
 /// A function that is called with the sockets of a bridge.
@@ -102,6 +104,10 @@ impl RemoteSockets {
         done.recv().ok()
     }
 
+    pub(crate) fn has_events(&self) -> bool {
+        !lock(&self.events).is_empty()
+    }
+
     pub(crate) fn take_events(&mut self) -> Events {
         std::mem::take(&mut *lock(&self.events))
     }
@@ -134,6 +140,7 @@ impl Drop for RemoteSockets {
 #[derive(Debug)]
 pub struct SocketThread {
     shared: Arc<Shared>,
+    listeners: Arc<ListenerGroup>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -141,24 +148,31 @@ impl SocketThread {
     /// Starts the thread. `main` wakes the main loop.
     pub fn start(clock: Clock, main: Waker) -> io::Result<SocketThread> {
         let poll = PollLoop::new(clock)?;
+        let listeners = Arc::new(ListenerGroup::new()?);
+        let of_loop = Arc::clone(&listeners);
         let shared = Arc::new(Shared { inbox: Mutex::default(), waker: poll.waker() });
         let of_thread = Arc::clone(&shared);
         // The log gets no name for this thread: in Open vSwitch the main thread writes these lines, without a thread name.
         let builder = std::thread::Builder::new().name("ofconn".to_owned());
         let thread = builder.spawn(move || {
-            let mut state = ThreadState { poll, main, bridges: BTreeMap::new() };
+            let mut state = ThreadState { poll, main, listeners: of_loop, bridges: BTreeMap::new() };
             while state.turn(&of_thread) {}
             let mut inbox = lock(&of_thread.inbox);
             inbox.ended = true;
             inbox.requests.clear();
         })?;
-        Ok(SocketThread { shared, thread: Some(thread) })
+        Ok(SocketThread { shared, listeners, thread: Some(thread) })
     }
 
     /// The number of turns so far.
     #[cfg(test)]
     pub(crate) fn turns(&self) -> u64 {
         lock(&self.shared.inbox).turns
+    }
+
+    /// Watches the passive sockets of all bridges.
+    pub(crate) fn listeners(&self) -> Arc<ListenerGroup> {
+        Arc::clone(&self.listeners)
     }
 
     /// Hands sockets to the thread.
@@ -185,6 +199,7 @@ impl Drop for SocketThread {
 struct ThreadState {
     poll: PollLoop,
     main: Waker,
+    listeners: Arc<ListenerGroup>,
     bridges: BTreeMap<u64, ServedBridge>,
 }
 
@@ -205,9 +220,12 @@ impl ThreadState {
             served.turn(now, &self.main);
         }
         let mut set = WaitSet::new();
+        let of_listeners = set.fd(&*self.listeners, Interest::Read);
         self.bridges.values().for_each(|served| served.sockets.wait(&mut set, now));
-        let ready = self.poll.block(set);
-        self.bridges.values_mut().for_each(|served| served.sockets.woken(&ready));
+        let may_accept = self.poll.block(set).contains(of_listeners);
+        // An error leaves the clients in the backlog; they end the next sleep at once.
+        let ready = if may_accept { self.listeners.ready().unwrap_or_default() } else { Vec::new() };
+        self.bridges.values_mut().for_each(|served| served.sockets.group_woken(&ready));
         true
     }
 

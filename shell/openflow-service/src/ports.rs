@@ -122,6 +122,11 @@ impl Ports {
         self.watched.iter().copied().collect()
     }
 
+    /// Whether no device has to be checked regularly for changes.
+    pub fn watches_none(&self) -> bool {
+        self.watched.is_empty()
+    }
+
     /// Number of ports.
     pub fn len(&self) -> usize {
         self.by_number.len()
@@ -183,6 +188,11 @@ impl Ports {
     /// Marks the status of all ports as changed.
     pub fn touch_all_status(&mut self) {
         self.for_status.ports.extend(self.by_number.keys());
+    }
+
+    /// Whether there are changes for the snapshot that were not taken.
+    pub fn differ_from_snapshot(&self) -> bool {
+        !self.for_snapshot.is_empty()
     }
 
     /// Takes the changes since the last call, for the snapshot.

@@ -146,7 +146,7 @@ impl Switch {
     /// Applies recorded changes: restarts devices that request it, starts and ends PMD threads, moves rx queues.
     pub(crate) fn run_workers(&mut self) {
         let now = self.clock.now();
-        for bridge in self.bridges.values_mut() {
+        for bridge in self.bridges.values_mut().filter(|b| !b.ports.watches_none()) {
             let Some(backer) = self.datapaths.of_bridge_mut(bridge) else { continue };
             for ofport in bridge.ports.watched() {
                 let Some(port) = bridge.ports.get_mut_unmarked(&ofport) else { continue };

@@ -1,7 +1,8 @@
 //! Publishes the snapshot that translations read.
 //!
-//! Only the ports, Port rows and patch peers that changed since the last snapshot are updated. The result equals a
-//! snapshot made from scratch (`tests::what_is_published_is_what_is_there`).
+//! Only the ports, Port rows and patch peers that changed since the last snapshot are updated. If only tables changed, only the
+//! bridges with a changed table are updated. The result equals a snapshot made from scratch
+//! (`tests::what_is_published_is_what_is_there`).
 
 use crate::backer::Backer;
 use crate::link_aggregation::LinkAggregation;
@@ -18,8 +19,32 @@ use std::sync::Arc;
 use units::OfPort;
 use xlate::{Attachment, BridgeId, Bundle, Fragments, Port, PortFlags, Snapshot, TunnelPort, TunnelPorts};
 
-/// Publishes the state of a datapath's bridges.
+/// Publishes the state of a datapath's bridges. `backer.changes` has the changes since the last publication.
 pub fn publish(backer: &mut Backer, bridges: &mut BTreeMap<String, Bridge>, underlay: &Underlay) {
+    let of_datapath = || bridges.values().filter(|b| b.config.datapath_type == backer.datapath_type);
+    if backer.changes.keeps_views() && !of_datapath().any(|b| b.ports.differ_from_snapshot()) {
+        publish_tables(backer, bridges);
+    } else {
+        publish_all(backer, bridges, underlay);
+    }
+}
+
+/// Publishes the changed tables of bridges; nothing else of the snapshot has changed.
+fn publish_tables(backer: &mut Backer, bridges: &mut BTreeMap<String, Bridge>) {
+    let snapshot = &mut backer.next.snapshot;
+    for bridge in bridges.values_mut() {
+        let Some(before) = snapshot.bridges.get_mut(&bridge.id) else { continue };
+        let tables = bridge.ofproto.publish();
+        if !Arc::ptr_eq(&before.tables, &tables) {
+            *before = Arc::new(xlate::Bridge { tables, ..(**before).clone() });
+        }
+    }
+    let last = backer.shared.published();
+    backer.shared.publish(snapshot.clone(), Arc::clone(&last.macs), Arc::clone(&last.groups));
+}
+
+/// Publishes everything that may have changed.
+fn publish_all(backer: &mut Backer, bridges: &mut BTreeMap<String, Bridge>, underlay: &Underlay) {
     let next = &mut backer.next;
     let mut of_datapath: Vec<&mut Bridge> =
         bridges.values_mut().filter(|b| b.config.datapath_type == backer.datapath_type).collect();
@@ -44,7 +69,7 @@ pub fn publish(backer: &mut Backer, bridges: &mut BTreeMap<String, Bridge>, unde
     if !snapshot.tunnels.is_empty() {
         snapshot.underlay = crate::underlay::view::view(underlay, &backer.datapath_type, bridges);
     }
-    backer.shared.publish(snapshot.clone(), macs, groups);
+    backer.shared.publish(snapshot.clone(), Arc::new(macs), Arc::new(groups));
 }
 
 /// Updates a bridge in the snapshot. Returns whether a tunnel port was among the changes.

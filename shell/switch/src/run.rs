@@ -91,6 +91,7 @@ impl Switch {
         self.run_expiry(now);
         self.run_packets();
         self.publish_due_changes();
+        self.complete_barriers(now);
         self.run_sampling();
         if self.status.due || now.since(self.last.status) >= STATUS_INTERVAL || self.options.dummy_mode() {
             self.write_status(now);
@@ -158,11 +159,11 @@ impl Switch {
         for backer in self.datapaths.with_bridges_mut() {
             backer.take_live_changes();
             if !backer.changes.is_empty() && is_due(backer, &self.bridges) {
+                publish(backer, &mut self.bridges, &self.underlay);
                 let changes = std::mem::take(&mut backer.changes);
                 if changes.is_all() {
                     RECONFIGURED.hit();
                 }
-                publish(backer, &mut self.bridges, &self.underlay);
                 backer.next.published_at = now;
                 let handler = &backer.handler;
                 handler.bfd.ports.published(now);
@@ -308,21 +309,34 @@ impl Switch {
 
     /// Serves the OpenFlow connections of all bridges, and updates fail-open mode and in-band control.
     fn run_openflow(&mut self, now: Millis) {
-        let names: Vec<String> = self.bridges.keys().cloned().collect();
-        for name in names {
-            let Some(bridge) = self.bridges.get_mut(&name) else { continue };
-            bridge.conns.run(now);
-            self.continue_bridge_work(&name, false);
-            let until = Instant::now() + REQUESTS_TIME;
-            while self.serve(&name, now, until) {
-                self.run_port_status();
-                self.run_packets();
-            }
-            let Some(bridge) = self.bridges.get_mut(&name) else { continue };
+        let is_due = |b: &&Bridge| b.is_at_work() || !b.conns.is_idle(now);
+        let due: Vec<String> = self.bridges.values().filter(is_due).map(|b| b.name.clone()).collect();
+        for name in due {
+            self.run_connections(&name, now);
+        }
+        self.run_controller_modes(now);
+    }
+
+    /// Serves the OpenFlow connections of a bridge.
+    fn run_connections(&mut self, name: &str, now: Millis) {
+        let Some(bridge) = self.bridges.get_mut(name) else { return };
+        bridge.conns.run(now);
+        self.continue_bridge_work(name, false);
+        let until = Instant::now() + REQUESTS_TIME;
+        while self.serve(name, now, until) {
+            self.run_port_status();
+            self.run_packets();
+        }
+        let Some(bridge) = self.bridges.get_mut(name) else { return };
+        bridge.conns.flush(now);
+        if openflow_service::run_monitors(bridge) {
             bridge.conns.flush(now);
-            if openflow_service::run_monitors(bridge) {
-                bridge.conns.flush(now);
-            }
+        }
+    }
+
+    /// Updates what depends on which controllers are connected: fail-open mode, in-band control, packet-ins for misses.
+    fn run_controller_modes(&mut self, now: Millis) {
+        for bridge in self.bridges.values_mut() {
             let on_miss = bridge.conns.sessions().any(|(_, s)| {
                 s.version() < Version::V13 && s.controller_id == 0 && s.wants(AsyncKind::PacketIn, 0)
             });
@@ -340,6 +354,16 @@ impl Switch {
             if changed && let Some(backer) = self.datapaths.of_bridge_mut(bridge) {
                 backer.mark_all_changed();
             }
+        }
+    }
+
+    /// Replies to barriers that the publication has completed.
+    fn complete_barriers(&mut self, now: Millis) {
+        let awaits = |b: &&Bridge| !b.unfinished.barriers.is_empty();
+        let names: Vec<String> = self.bridges.values().filter(awaits).map(|b| b.name.clone()).collect();
+        for name in names {
+            self.continue_bridge_work(&name, false);
+            self.bridges.get_mut(&name).into_iter().for_each(|bridge| bridge.conns.flush(now));
         }
     }
 

@@ -14,12 +14,14 @@ pub struct Changes {
     list: Vec<Change>,
     /// Something other than flows and groups changed.
     others: bool,
+    /// The snapshot may have changed in more than the tables of bridges.
+    beyond_tables: bool,
 }
 
 impl Changes {
     /// A change of everything: every translation may have another result.
     pub fn everything() -> Changes {
-        Changes { all: true, list: Vec::new(), others: true }
+        Changes { all: true, list: Vec::new(), others: true, beyond_tables: true }
     }
 
     /// Whether nothing changed.
@@ -37,6 +39,12 @@ impl Changes {
         self.all && !self.others
     }
 
+    /// Whether only the tables of bridges, and tables that translations read directly, have changed: then a new snapshot
+    /// differs from the last one in the tables of bridges only.
+    pub fn keeps_views(&self) -> bool {
+        !self.is_empty() && !self.beyond_tables
+    }
+
     /// The changes; empty if everything changed.
     pub fn list(&self) -> &[Change] {
         &self.list
@@ -50,6 +58,7 @@ impl Changes {
     /// Adds a change that is not one of flows or groups.
     pub fn push(&mut self, change: Change) {
         self.others = true;
+        self.beyond_tables |= matches!(change, Change::PortState { .. } | Change::Routes | Change::Addresses);
         self.add(change);
     }
 
@@ -72,6 +81,7 @@ impl Changes {
     /// Adds the changes of another list.
     pub fn append(&mut self, other: Changes) {
         self.others |= other.others;
+        self.beyond_tables |= other.beyond_tables;
         if other.all {
             self.add_many();
         }
@@ -132,5 +142,20 @@ mod tests {
         assert!(both.is_all() && !both.is_bulk());
         changes.mark_all();
         assert!(!changes.is_bulk());
+    }
+
+    #[test]
+    fn changes_of_tables_keep_the_views_of_ports() {
+        let mut changes = Changes::default();
+        assert!(!changes.keeps_views());
+        let mut effects = Effects::default();
+        effects.groups = (0..=CHANGES_MAX as u32).collect();
+        changes.push_effects(BridgeId(1), &effects);
+        changes.push(Change::Stations { bridge: BridgeId(1) });
+        assert!(changes.is_all() && changes.keeps_views());
+        let mut other = Changes::default();
+        other.push(Change::Routes);
+        changes.append(other);
+        assert!(!changes.keeps_views() && !Changes::everything().keeps_views());
     }
 }

@@ -14,9 +14,9 @@ pub struct PublishedState {
     /// The snapshot that translations read.
     pub snapshot: Snapshot,
     /// The learning tables of the snapshot's bridges.
-    pub macs: HashMap<BridgeId, Arc<SharedMacs>>,
+    pub macs: Arc<HashMap<BridgeId, Arc<SharedMacs>>>,
     /// The multicast groups of the snapshot's bridges that have multicast snooping.
-    pub groups: HashMap<BridgeId, Arc<SharedGroupTable>>,
+    pub groups: Arc<HashMap<BridgeId, Arc<SharedGroupTable>>>,
 }
 
 impl PublishedState {

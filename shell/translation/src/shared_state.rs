@@ -41,8 +41,8 @@ impl SharedState {
         let empty = PublishedState {
             version: 0,
             snapshot: Snapshot::default(),
-            macs: HashMap::new(),
-            groups: HashMap::new(),
+            macs: Arc::default(),
+            groups: Arc::default(),
         };
         SharedState {
             neighbours,
@@ -66,8 +66,8 @@ impl SharedState {
     pub fn publish(
         &self,
         snapshot: Snapshot,
-        macs: HashMap<BridgeId, Arc<SharedMacs>>,
-        groups: HashMap<BridgeId, Arc<SharedGroupTable>>,
+        macs: Arc<HashMap<BridgeId, Arc<SharedMacs>>>,
+        groups: Arc<HashMap<BridgeId, Arc<SharedGroupTable>>>,
     ) {
         let version = self.published.load().version + 1;
         self.published.store(Arc::new(PublishedState { version, snapshot, macs, groups }));
@@ -113,6 +113,11 @@ impl SharedState {
     /// All sets of dependencies with their numbers.
     pub fn dependency_sets(&self) -> Vec<(u32, Arc<Dependencies>)> {
         lock(&self.dependency_sets).all()
+    }
+
+    /// The number of sets of dependencies.
+    pub fn dependency_set_count(&self) -> usize {
+        lock(&self.dependency_sets).len()
     }
 
     /// Whether the store of dependency sets is more than three quarters full.

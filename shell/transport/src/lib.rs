@@ -13,7 +13,7 @@ pub mod tls;
 mod unix_path;
 mod waiting;
 
-pub use listener::Listener;
+pub use listener::{Listener, ListenerGroup};
 pub use outbox::Outbox;
 pub use reconnect::{Action, Line, Loss, Reconnect, State, Wording};
 pub use stream::Stream;

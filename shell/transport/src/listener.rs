@@ -5,10 +5,14 @@
 use crate::stream::{Stream, family, socket};
 use crate::target::Target;
 use crate::unix_path;
+use runtime::WaitSet;
+use runtime::poll_loop::{Interest, Ready, Token};
+use rustix::event::{Timespec, epoll};
 use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::net::sockopt::{set_socket_reuseaddr, set_tcp_nodelay};
 use rustix::net::{AddressFamily, SocketFlags};
+use std::cell::Cell;
 use std::fs::{remove_file, symlink_metadata};
 use std::io;
 use std::net::SocketAddr;
@@ -24,12 +28,56 @@ const BACKLOG: i32 = 1024;
 /// The number of the next client of a Unix socket. Such clients have no address, so they are named by numbers.
 static UNIX_CLIENTS: AtomicU64 = AtomicU64::new(0);
 
+/// The number of the next listener.
+static LISTENERS: AtomicU64 = AtomicU64::new(0);
+/// The largest number of listeners that one call of [`ListenerGroup::ready`] returns.
+const READY_MAX: usize = 64;
+
+/// Listeners that are watched by one descriptor, so that the cost of a sleep does not depend on their number.
+#[derive(Debug)]
+pub struct ListenerGroup {
+    epoll: OwnedFd,
+}
+
+impl ListenerGroup {
+    /// A group without listeners.
+    pub fn new() -> io::Result<ListenerGroup> {
+        Ok(ListenerGroup { epoll: epoll::create(epoll::CreateFlags::CLOEXEC)? })
+    }
+
+    /// Adds a listener. It leaves the group when it is dropped.
+    pub fn add(&self, listener: &Listener) -> io::Result<()> {
+        let data = epoll::EventData::new_u64(listener.number);
+        Ok(epoll::add(&self.epoll, listener, data, epoll::EventFlags::IN)?)
+    }
+
+    /// The numbers of listeners with waiting clients, at most [`READY_MAX`].
+    pub fn ready(&self) -> io::Result<Vec<u64>> {
+        let mut events = Vec::with_capacity(READY_MAX);
+        let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
+        epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&zero))?;
+        Ok(events.into_iter().map(|event: epoll::Event| event.data.u64()).collect())
+    }
+}
+
+impl AsFd for ListenerGroup {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+}
+
 /// A non-blocking listening socket.
 #[derive(Debug)]
 pub struct Listener {
     fd: OwnedFd,
+    /// Identifies the listener in its group.
+    number: u64,
     file: Option<SocketFile>,
     tls: bool,
+    /// The registration in the last set of events.
+    token: Cell<Option<Token>>,
+    /// A client may be waiting. False only if the last sleep showed that there is none: each attempt to accept is a system call.
+    may_accept: bool,
 }
 
 /// The file of a Unix socket. The inode identifies it, so that the file of another process which now listens at the path is
@@ -78,7 +126,7 @@ impl Listener {
         rustix::net::bind(&fd, &resolved.addr)?;
         let file = SocketFile { path: path.to_path_buf(), id: file_id(path)? };
         rustix::net::listen(&fd, BACKLOG)?;
-        Ok(Listener { fd, file: Some(file), tls: false })
+        Ok(Listener::new(fd, Some(file), false))
     }
 
     fn bind_tcp(addr: &SocketAddr, tls: bool) -> io::Result<Listener> {
@@ -86,11 +134,34 @@ impl Listener {
         set_socket_reuseaddr(&fd, true)?;
         rustix::net::bind(&fd, addr)?;
         rustix::net::listen(&fd, BACKLOG)?;
-        Ok(Listener { fd, file: None, tls })
+        Ok(Listener::new(fd, None, tls))
+    }
+
+    fn new(fd: OwnedFd, file: Option<SocketFile>, tls: bool) -> Listener {
+        let number = LISTENERS.fetch_add(1, Ordering::Relaxed);
+        Listener { fd, number, file, tls, token: Cell::new(None), may_accept: true }
+    }
+
+    /// Adds the socket to the events that end the next sleep.
+    pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
+        self.token.set(Some(set.fd(self, Interest::Read)));
+    }
+
+    /// Tells the result of a sleep after [`wait`](Self::wait). Without this call, each [`accept`](Self::accept) is a system call.
+    pub fn woken(&mut self, ready: &Ready) {
+        self.may_accept = self.token.take().is_none_or(|token| ready.contains(token));
+    }
+
+    /// Tells which listeners of the group have waiting clients.
+    pub fn group_woken(&mut self, ready: &[u64]) {
+        self.may_accept = ready.contains(&self.number);
     }
 
     /// Accepts the next client; `None` if there is none now.
     pub fn accept(&self) -> io::Result<Option<Stream>> {
+        if !self.may_accept {
+            return Ok(None);
+        }
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let (fd, peer) = match rustix::net::acceptfrom_with(&self.fd, flags) {
             Ok(got) => got,
@@ -161,6 +232,25 @@ mod tests {
         drop(a);
         assert_eq!(b.read(&mut buf).unwrap_or(0), 0);
         b.name().to_string()
+    }
+
+    #[test]
+    fn a_group_knows_which_listeners_have_clients() {
+        let d = dir("group");
+        let group = ListenerGroup::new().unwrap();
+        let path = |name: &str| d.join(name);
+        let bind = |name: &str| Listener::bind(&Target::PUnix(path(name))).unwrap();
+        let mut listeners = [bind("a"), bind("b")];
+        listeners.iter().for_each(|listener| group.add(listener).unwrap());
+        assert!(group.ready().unwrap().is_empty());
+        let _client = Stream::connect(&Target::Unix(path("b"))).unwrap();
+        let ready = group.ready().unwrap();
+        listeners.iter_mut().for_each(|listener| listener.group_woken(&ready));
+        let accepted = listeners.each_ref().map(|listener| listener.accept().unwrap().is_some());
+        assert_eq!(accepted, [false, true]);
+        drop(listeners);
+        assert!(group.ready().unwrap().is_empty());
+        std::fs::remove_dir_all(d).unwrap();
     }
 
     #[test]

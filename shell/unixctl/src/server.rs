@@ -7,7 +7,7 @@ use crate::long_text::LongText;
 use ovsdb::Json;
 use runtime::RateLimit;
 use runtime::log::Level;
-use runtime::poll_loop::{Interest, WaitSet};
+use runtime::poll_loop::{Ready, WaitSet};
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -186,9 +186,14 @@ impl Server {
             && !self.accept_failed
             && self.conns.len() < MAX_CLIENTS
         {
-            set.fd(listener, Interest::Read);
+            listener.wait(set);
         }
         self.conns.iter().for_each(|conn| conn.wait(set));
+    }
+
+    /// Tells the result of a sleep after [`wait`](Self::wait).
+    pub fn woken(&mut self, ready: &Ready) {
+        self.listener.iter_mut().for_each(|listener| listener.woken(ready));
     }
 }
 

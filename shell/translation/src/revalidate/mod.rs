@@ -7,11 +7,13 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `affected.rs` | finds the megaflows that changes affect |
 //! | `check.rs` | translates one megaflow again, compares and repairs it |
 //! | `history.rs` | recent changes, for the log line about a wrong megaflow that only the sweep found |
 //! | `rounds.rs` | decides which megaflows are checked, and when: after a change, in a round over all, by the sweep |
 //! | `thread.rs` | the revalidator thread |
 
+mod affected;
 pub mod check;
 mod history;
 mod rounds;

@@ -9,6 +9,7 @@
 //!
 //! Expiry rounds collect statistics and remove idle megaflows, in steps as well.
 
+use super::affected;
 use super::check::{CheckResult, compare, repair};
 use super::history::History;
 use crate::changes::Changes;
@@ -107,13 +108,20 @@ impl Rounds {
         self.round_left != 0
     }
 
+    /// Records changes that affected no megaflow.
+    pub(super) fn note_without_effect(&mut self, changes: &Changes, now: Millis) {
+        if !changes.is_empty() {
+            self.history.note(changes, now);
+        }
+    }
+
     /// Revalidates the megaflows that published changes affect, or begins a round over all megaflows.
     pub(super) fn handle_changes(&mut self, changes: &Changes, now: Millis) {
         if changes.is_empty() {
             return;
         }
         self.history.note(changes, now);
-        match self.affected_matches(changes) {
+        match affected::matches(&self.shared, changes, COMPARISONS_MAX) {
             Some(matches) => self.check_affected(&matches, now),
             None => self.begin_round(0),
         }
@@ -124,20 +132,6 @@ impl Rounds {
     fn begin_round(&mut self, next: u32) {
         let end = self.datapath.flow_end();
         (self.round_left, self.round_next) = (end, if next < end { next } else { 0 });
-    }
-
-    /// Matches on the megaflows that the changes affect; `None`: all megaflows.
-    fn affected_matches(&self, changes: &Changes) -> Option<AffectedMatches> {
-        let dependency_sets = self.shared.dependency_sets();
-        if changes.is_all() || changes.list().len() * dependency_sets.len() > COMPARISONS_MAX {
-            return None;
-        }
-        let mut affected = AffectedMatches::default();
-        for (number, dependencies) in dependency_sets {
-            let matches = changes.list().iter().flat_map(|change| dependencies.affected_by(change));
-            affected.add(number, &matches.collect::<Vec<_>>());
-        }
-        Some(affected)
     }
 
     fn check_affected(&mut self, matches: &AffectedMatches, now: Millis) {

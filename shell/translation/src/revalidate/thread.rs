@@ -1,6 +1,7 @@
 //! The revalidator thread, to which the main thread passes the published changes. In dummy mode, where scheduling must not
 //! be visible, there is no such thread: the main thread revalidates immediately.
 
+use super::affected;
 use super::rounds::Rounds;
 use crate::changes::Changes;
 use crate::shared_state::SharedState;
@@ -31,7 +32,9 @@ const EXPIRY_DIVISOR: u64 = 4;
 #[derive(Default)]
 struct Inbox {
     changes: Changes,
-    /// The version of the snapshot that contains `changes`.
+    /// Published changes that affect no megaflow, for the history.
+    without_effect: Changes,
+    /// The version of the snapshot that contains all these changes.
     version: u64,
     paused: bool,
     /// The thread must end.
@@ -61,11 +64,18 @@ impl Shared {
     fn inbox(&self) -> MutexGuard<'_, Inbox> {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Records that revalidation is complete up to this version. A newer version may be complete already.
+    fn complete(&self, version: u64) {
+        self.done.fetch_max(version, Ordering::SeqCst);
+    }
 }
 
 /// The revalidator of one datapath, with or without a thread.
 pub struct Revalidator {
     shared: Arc<Shared>,
+    datapath: Arc<Datapath>,
+    state: Arc<SharedState>,
     thread: Option<JoinHandle<()>>,
     /// Makes the thread abandon its current step.
     stop_flag: Arc<AtomicBool>,
@@ -88,6 +98,8 @@ impl Revalidator {
         let (stop_flag, inline) = (rounds.stop_flag(), Some(rounds));
         Revalidator {
             shared: Arc::default(),
+            datapath: Arc::clone(datapath),
+            state: Arc::clone(state),
             thread: None,
             stop_flag,
             inline,
@@ -114,6 +126,8 @@ impl Revalidator {
         })?;
         Ok(Revalidator {
             shared,
+            datapath: Arc::clone(datapath),
+            state: Arc::clone(state),
             thread: Some(thread),
             stop_flag,
             inline: None,
@@ -122,11 +136,18 @@ impl Revalidator {
         })
     }
 
-    /// Passes changes, which were published with this version of the snapshot, to the thread.
+    /// Passes changes, which were published with this version of the snapshot, to the thread. If the changes affect no megaflow,
+    /// the thread is not woken: their revalidation is complete.
     pub fn add_changes(&mut self, changes: Changes, version: u64) {
         let mut inbox = self.shared.inbox();
-        inbox.changes.append(changes);
         inbox.version = version;
+        let is_idle = self.thread.is_some() && !self.is_behind() && !inbox.paused;
+        if is_idle && affected::affect_none(&self.datapath, &self.state, &changes) {
+            inbox.without_effect.append(changes);
+            self.shared.complete(version);
+            return;
+        }
+        inbox.changes.append(changes);
         self.shared.behind.store(true, Ordering::SeqCst);
         drop(inbox);
         self.shared.wakeup.notify_one();
@@ -143,7 +164,7 @@ impl Revalidator {
         drop(inbox);
         rounds.handle_changes(&changes, now);
         rounds.complete_round(now);
-        self.shared.done.store(version, Ordering::SeqCst);
+        self.shared.complete(version);
         self.shared.behind.store(false, Ordering::SeqCst);
     }
 
@@ -215,6 +236,15 @@ impl Drop for Revalidator {
     }
 }
 
+/// What the revalidator thread takes from the inbox.
+#[derive(Default)]
+struct Work {
+    changes: Changes,
+    without_effect: Changes,
+    version: u64,
+    paused: bool,
+}
+
 /// The state of the revalidator thread.
 struct RevalidatorThread {
     shared: Arc<Shared>,
@@ -249,28 +279,28 @@ impl RevalidatorThread {
 
     fn run(mut self) {
         runtime::debug!(LOG, "revalidating beside the main loop");
-        while let Some((changes, version, paused)) = self.next() {
+        while let Some(work) = self.next() {
             runtime::ordered_panic::panic_if_ordered();
             let now = self.clock.now();
-            if paused {
+            if work.paused {
                 continue;
             }
-            self.rounds.handle_changes(&changes, now);
+            self.rounds.note_without_effect(&work.without_effect, now);
+            self.rounds.handle_changes(&work.changes, now);
             if self.rounds.round_in_progress() {
                 self.round_began.get_or_insert_with(Instant::now);
                 self.rounds.continue_round(now);
             }
             if !self.rounds.round_in_progress() {
-                self.finished(version);
+                self.finished(work.version);
             }
             self.expire(now);
             self.sweep(now);
         }
     }
 
-    /// Waits for work. Returns the queued changes, their version, and whether revalidation is paused; `None` if the thread has
-    /// to end.
-    fn next(&mut self) -> Option<(Changes, u64, bool)> {
+    /// Waits for work. `None`: the thread has to end.
+    fn next(&mut self) -> Option<Work> {
         let shared = Arc::clone(&self.shared);
         let mut inbox = shared.inbox();
         let busy = self.rounds.round_in_progress() && !inbox.paused;
@@ -289,8 +319,12 @@ impl RevalidatorThread {
         if inbox.closing {
             return None;
         }
-        let changes = if inbox.paused { Changes::default() } else { std::mem::take(&mut inbox.changes) };
-        Some((changes, inbox.version, inbox.paused))
+        let mut work = Work { version: inbox.version, paused: inbox.paused, ..Work::default() };
+        if !inbox.paused {
+            work.changes = std::mem::take(&mut inbox.changes);
+            work.without_effect = std::mem::take(&mut inbox.without_effect);
+        }
+        Some(work)
     }
 
     /// Records that revalidation is complete up to this version.
@@ -299,7 +333,7 @@ impl RevalidatorThread {
             let took = round_began.elapsed().as_millis() as u64;
             self.shared.took_ms.store(took, Ordering::Relaxed);
         }
-        self.shared.done.store(version, Ordering::SeqCst);
+        self.shared.complete(version);
         if self.shared.awaited.swap(false, Ordering::SeqCst) {
             self.rounds.wake();
         }
