@@ -144,7 +144,9 @@ fn serve(
             switch.close(false);
             return ExitCode::SUCCESS;
         }
+        let sockets = switch.owned_sockets();
         let mut set = WaitSet::new();
+        sockets.iter().for_each(|sockets| sockets.wait(&mut set, program.clock.now()));
         switch.wait(&mut set);
         commands.wait(&mut set);
         control.wait(&mut set);
@@ -152,5 +154,6 @@ fn serve(
         program.signals.wait(&mut set);
         let ready = program.poll.block(set);
         control.woken(&ready);
+        sockets.into_iter().for_each(|sockets| sockets.woken(&ready));
     }
 }

@@ -26,9 +26,14 @@ impl Bond {
         (self.changed, self.must_distribute) = (true, true);
     }
 
-    /// Assigns buckets without an enabled link, and moves buckets by load, so that new links get a share.
+    /// Assigns buckets without an enabled link, and moves buckets by load, so that new links get a share. If loads are not
+    /// rebalanced, only buckets that have not carried any packet move.
     pub(crate) fn spread_buckets(&mut self) {
         let enabled = self.enabled();
+        let moves_all = self.is_balanced();
+        if !moves_all {
+            self.account();
+        }
         let Some(buckets) = &mut self.buckets else { return };
         self.changed = true;
         if enabled.is_empty() {
@@ -39,6 +44,10 @@ impl Bond {
         let weight = |bytes: u64| bytes + 1;
         let mut sums = vec![0; enabled.len()];
         let mut owners = buckets.owners.map(|owner| index(&enabled, owner));
+        if !moves_all {
+            let unused = owners.iter_mut().zip(&buckets.bytes).filter(|(_, bytes)| **bytes == 0);
+            unused.for_each(|(owner, _)| *owner = None);
+        }
         for (owner, bytes) in owners.iter().zip(&buckets.bytes) {
             owner.map(|i| sums[i] += weight(*bytes));
         }
@@ -47,11 +56,13 @@ impl Bond {
             sums[least] += weight(*bytes);
             *owner = Some(least);
         }
-        let loads: Vec<Load> = (0..BUCKETS)
-            .map(|i| Load { bytes: weight(buckets.bytes[i]), link: owners[i].unwrap_or_default() })
-            .collect();
-        for (bucket, link) in plan(&loads, enabled.len(), 0).moves {
-            owners[bucket] = Some(link);
+        if moves_all {
+            let loads: Vec<Load> = (0..BUCKETS)
+                .map(|i| Load { bytes: weight(buckets.bytes[i]), link: owners[i].unwrap_or_default() })
+                .collect();
+            for (bucket, link) in plan(&loads, enabled.len(), 0).moves {
+                owners[bucket] = Some(link);
+            }
         }
         buckets.owners = owners.map(|i| i.and_then(|i| enabled.get(i).copied()).unwrap_or(OfPort::NONE));
     }

@@ -96,6 +96,22 @@ fn shares(b: &Bond) -> [usize; 2] {
     [P1, P2].map(|p| view.owners().unwrap().iter().filter(|o| **o == p).count())
 }
 
+/// With rebalance interval 0, a link that comes back gets only buckets without traffic.
+#[test]
+fn without_rebalancing_traffic_stays() {
+    let mut b = bond(Settings { rebalance_interval: Millis(0), ..settings(Mode::BalanceSlb) });
+    b.set_link(P1, facts(1, false));
+    b.run(Off, Millis(1));
+    assert_eq!(shares(&b), [0, 256]);
+    let mut bytes = [0; BUCKETS];
+    bytes[..100].fill(1);
+    b.credit(&bytes);
+    b.set_link(P1, facts(1, true));
+    b.run(Off, Millis(2));
+    assert_eq!(shares(&b), [156, 100]);
+    assert!(b.owners()[..100].iter().all(|owner| *owner == P2));
+}
+
 #[test]
 fn buckets_follow_links_at_once() {
     let mut b = bond(settings(Mode::BalanceSlb));

@@ -169,15 +169,21 @@ impl Conn {
         self.protocol.is_some()
     }
 
+    /// Whether serving the connection may take long: a long reply, or TLS.
+    pub(crate) fn has_long_work(&self) -> bool {
+        self.parts.is_some() || self.stream.as_ref().is_some_and(Stream::is_tls)
+    }
+
     /// The role of the peer, if the connection is open.
     pub(crate) fn role(&self) -> Option<Role> {
         self.is_open().then(|| self.waiting_bytes.role())
     }
 
-    /// Runs timers, reads and writes. `buffer` is used while reading.
-    pub(crate) fn run(&mut self, buffer: &mut [u8], now: Millis) {
+    /// Runs timers, reads and writes. `buffer` is used while reading. The number of received bytes is added to `work`; nothing is read
+    /// while that is `work_max` or more.
+    pub(crate) fn run(&mut self, buffer: &mut [u8], (work, work_max): (&mut usize, usize), now: Millis) {
         self.progress(now);
-        self.read(buffer, now);
+        self.read(buffer, (work, work_max), now);
         match self.reconnect.run(now) {
             Some(Action::Connect) => self.connect(now),
             Some(Action::Disconnect) => self.drop_stream(),
@@ -301,7 +307,7 @@ impl Conn {
         let Some(target) = &self.target else { return };
         match Stream::connect(target) {
             Ok(stream) => self.stream = Some(stream),
-            Err(e) => self.reconnect.connect_failed(now, &e),
+            Err(e) => self.reconnect.start_failed(now, &e),
         }
         self.progress(now);
     }
@@ -327,12 +333,13 @@ impl Conn {
         }
     }
 
-    fn read(&mut self, buffer: &mut [u8], now: Millis) {
+    fn read(&mut self, buffer: &mut [u8], (work, work_max): (&mut usize, usize), now: Millis) {
         let (Some(stream), Some(protocol)) = (&mut self.stream, &mut self.protocol) else { return };
-        while protocol.backlog() < INPUT_MAX && protocol.output_len() < OUTPUT_MAX {
+        while protocol.backlog() < INPUT_MAX && protocol.output_len() < OUTPUT_MAX && *work < work_max {
             match stream.read(buffer) {
                 Ok(0) => return self.lost(now, Loss::Closed),
                 Ok(n) => {
+                    *work += n;
                     self.reconnect.activity(now);
                     protocol.receive(buffer.get(..n).unwrap_or_default());
                 }

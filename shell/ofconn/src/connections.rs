@@ -114,7 +114,10 @@ impl Connections {
             session.queues.is_idle(session.busy)
                 && session.deadline(self.bundle_idle).is_none_or(|deadline| now < deadline)
         };
-        !self.postponed && !self.socket_server.has_events() && self.sessions.values().all(is_idle)
+        !self.socket_server.is_local()
+            && !self.postponed
+            && !self.socket_server.has_events()
+            && self.sessions.values().all(is_idle)
     }
 
     /// Begins a turn: handles events of the sockets, runs timers.

@@ -7,14 +7,15 @@
 //! | `packet_in.rs`, `status.rs` | messages to subscribers; state of controllers for the database |
 //! | `socket_server.rs`, `command.rs`, `waiting_bytes.rs` | commands to the sockets, events from them; limits on waiting bytes |
 //! | `batch.rs`, `request.rs` | requests on their way to the main loop |
-//! | `thread.rs` | the thread that serves the sockets of all bridges |
-//! | `sockets.rs`, `listener.rs`, `conn.rs` | on that thread: the sockets of a bridge; one connection with its socket |
+//! | `thread/` | the thread that serves the sockets of all bridges while there is much work, and how it and the main loop pass each other the sockets |
+//! | `sockets.rs`, `listener.rs`, `conn.rs` | on the thread that owns them: the sockets of a bridge; one connection with its socket |
 //! | `protocol.rs` | protocol state of one connection, without its socket: framing, hello, version negotiation, echo |
 //! | `packet_limit.rs`, `unsent.rs`, `trace.rs`, `conn_settings.rs` | limit on packet-ins, limit on unread output, log, settings |
 //!
-//! This crate does not use flow tables: the caller executes requests and puts replies into the session of the request. The thread
-//! reads, decodes, checks and converts flow mods, answers echo requests, encodes and writes, so a busy main loop delays none of these.
-//! In dummy mode there is no thread: the main loop serves the sockets itself, in a fixed order.
+//! This crate does not use flow tables: the caller executes requests and puts replies into the session of the request. Whichever
+//! thread owns the sockets reads, decodes, checks and converts flow mods, answers echo requests, encodes and writes. If the main loop is busy,
+//! that is the thread `ofconn`, so a busy main loop delays none of these. In dummy mode there is no such thread: the main loop always serves
+//! the sockets itself, in a fixed order.
 
 mod asynchronous;
 mod batch;
@@ -49,4 +50,4 @@ pub use protocol::error_body;
 pub use request::{BundledMessage, BundledRequest, Content};
 pub use session::{OpenBundle, Session};
 pub use status::ControllerStatus;
-pub use thread::SocketThread;
+pub use thread::{OwnedSockets, SocketThread};

@@ -1,6 +1,6 @@
-//! Access of the main loop to a bridge's sockets, which either the main loop or the thread `ofconn` serves.
+//! Access of the main loop to a bridge's sockets.
 //!
-//! **Threads**: the main loop. Only `call` waits for the thread of the sockets.
+//! **Threads**: the main loop. Only `call` may wait for the thread of the sockets.
 
 use crate::command::{Command, ConnId, Event};
 use crate::sockets::Sockets;
@@ -14,7 +14,7 @@ pub(crate) enum SocketServer {
     /// The main loop serves the sockets; the list has the commands that were not carried out. A request is decoded only after the
     /// previous one of the connection was executed.
     Local(Box<Sockets>, Vec<(ConnId, Vec<Command>)>),
-    /// The thread `ofconn` serves the sockets.
+    /// The main loop or the thread `ofconn` serves the sockets of all bridges together.
     Remote(RemoteSockets),
 }
 
@@ -24,7 +24,7 @@ impl SocketServer {
     }
 
     pub(crate) fn remote(bridge: &str, serving: &SocketThread) -> SocketServer {
-        SocketServer::Remote(serving.serve(Sockets::new(bridge, Some(serving.listeners()))))
+        SocketServer::Remote(serving.sockets(bridge))
     }
 
     pub(crate) fn is_local(&self) -> bool {
@@ -45,7 +45,7 @@ impl SocketServer {
     /// Begins a turn of local sockets.
     pub(crate) fn run(&mut self, now: Millis) {
         if let SocketServer::Local(sockets, _) = self {
-            sockets.run(now);
+            sockets.run(now, &mut 0, usize::MAX);
         }
     }
 
@@ -57,12 +57,9 @@ impl SocketServer {
         }
     }
 
-    /// Whether there may be events. True if the sockets are local: they have not been read.
+    /// Whether there are events that were not taken. Local sockets have events only during their turn.
     pub(crate) fn has_events(&self) -> bool {
-        match self {
-            SocketServer::Local(..) => true,
-            SocketServer::Remote(remote) => remote.has_events(),
-        }
+        matches!(self, SocketServer::Remote(remote) if remote.has_events())
     }
 
     /// The events since the last call.
@@ -96,7 +93,7 @@ impl SocketServer {
         }
     }
 
-    /// Wakes the thread of the sockets.
+    /// Makes the sockets decode further requests.
     pub(crate) fn wake(&mut self) {
         if let SocketServer::Remote(remote) = self {
             remote.wake();
@@ -110,10 +107,12 @@ impl SocketServer {
         }
     }
 
-    /// Adds the events that end the next sleep. If a thread serves the sockets, there are none: that thread wakes the main loop.
+    /// Adds the events that end the next sleep. Sockets that are served together add theirs themselves (`OwnedSockets::wait`).
     pub(crate) fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) {
-        if let SocketServer::Local(sockets, _) = self {
-            sockets.wait(set, now);
+        match self {
+            SocketServer::Local(sockets, _) => sockets.wait(set, now),
+            SocketServer::Remote(remote) if remote.has_events() => set.wake_now(),
+            SocketServer::Remote(_) => {}
         }
     }
 }

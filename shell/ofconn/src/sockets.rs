@@ -3,7 +3,7 @@
 //! A turn is `carry_out` for each session with commands, `run` (accept, connect, read, timers), `decode`, then `flush`; the caller takes
 //! events in between. A reconnected connection has a new id; ids are never reused.
 //!
-//! **Threads**: the thread `ofconn`; in dummy mode the main loop.
+//! **Threads**: the thread that owns the sockets (`thread/ownership.rs`); in dummy mode the main loop.
 
 use crate::batch::Batch;
 use crate::command::{Command, ConnId, Event};
@@ -30,6 +30,9 @@ static REFUSED: Counter = Counter::new("ofconn_refused");
 const ACCEPTED_MAX: usize = 256;
 /// Limit of connections to the snoop socket of one bridge.
 const SNOOPERS_MAX: usize = 32;
+
+/// The work of accepting a connection, compared with receiving a byte.
+const ACCEPT_WORK: usize = 2048;
 
 /// Requests of one connection in a batch for the main loop, which executes a batch while the thread decodes the next one. Smaller batches
 /// would wake the main loop more often, and each wake-up costs a turn.
@@ -191,14 +194,17 @@ impl Sockets {
         id
     }
 
-    /// Begins a turn: accepts, connects, reads, runs timers, negotiates versions.
-    pub(crate) fn run(&mut self, now: Millis) {
-        self.accept(now);
+    /// Begins a turn: accepts, connects, reads, runs timers, negotiates versions. Adds to `work` the number of received bytes, and
+    /// [`ACCEPT_WORK`] for each accepted connection. Neither accepts nor reads while `work` is `work_max` or more.
+    pub(crate) fn run(&mut self, now: Millis, work: &mut usize, work_max: usize) {
+        if *work < work_max {
+            *work += ACCEPT_WORK * self.accept(now);
+        }
         let mut renew = Vec::new();
         self.buffer.resize(if self.conns.is_empty() { 0 } else { READ_SIZE }, 0);
         for (id, conn) in &mut self.conns {
             let was_open = conn.is_open();
-            conn.run(&mut self.buffer, now);
+            conn.run(&mut self.buffer, (work, work_max), now);
             if was_open && !conn.is_open() && conn.is_active() {
                 renew.push(*id);
             } else if let Some(opened) = conn.open(now) {
@@ -260,8 +266,8 @@ impl Sockets {
         }
     }
 
-    /// Accepts connections of tools, controllers and snoopers, up to their limits.
-    fn accept(&mut self, now: Millis) {
+    /// Accepts connections of tools, controllers and snoopers, up to their limits. Returns their number, including refused ones.
+    fn accept(&mut self, now: Millis) -> usize {
         let mut new = Vec::new();
         let mut snoopers = Vec::new();
         for passive in &self.passive {
@@ -278,6 +284,7 @@ impl Sockets {
                 new.push(Conn::accepted(&self.bridge, kind, stream, settings, wire, now));
             }
         }
+        let accepted = new.len() + snoopers.len();
         for conn in new {
             let of_kind = self.conns.values().filter(|c| c.kind == conn.kind && !c.is_active()).count();
             if of_kind >= ACCEPTED_MAX {
@@ -317,6 +324,7 @@ impl Sockets {
                 }
             }
         }
+        accepted
     }
 
     /// Ends a turn: writes output, removes closed connections. Returns whether the main loop waits for output to be written.
@@ -337,6 +345,11 @@ impl Sockets {
         self.conns.retain(|_, c| !c.is_over());
         self.report_closed();
         is_awaited
+    }
+
+    /// Whether serving a connection may take long.
+    pub(crate) fn has_long_work(&self) -> bool {
+        self.conns.values().any(Conn::has_long_work)
     }
 
     /// Adds the file descriptors and deadlines that end the next sleep; without the passive sockets that a group watches.

@@ -1,24 +1,21 @@
 //! Tests of complete connections over real sockets.
 
-use crate::{ConnSettings, Connections, ConnectionsConfig, Content, Parts, Request, SocketThread};
+use crate::{ConnSettings, Connections, ConnectionsConfig, Content, Request};
 use openflow::flow_mod::{Duration, FlowRemoved, RemovedReason};
 use openflow::message::Hello;
 use openflow::packet_io::PacketIn;
 use openflow::session::{Role, RoleContent, SwitchConfig};
 use openflow::{Body, Dialect, Message, OfError, Version, VersionSet, Xid};
-use runtime::{Clock, PollLoop, WaitSet};
 use std::io::{ErrorKind, Read, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use transport::{Listener, Stream, Target};
 use units::Millis;
 
 /// A bridge's connections and the directory of their sockets.
-struct TestBridge {
-    dir: PathBuf,
-    connections: Connections,
-    now: Millis,
+pub(crate) struct TestBridge {
+    pub(crate) dir: PathBuf,
+    pub(crate) connections: Connections,
+    pub(crate) now: Millis,
 }
 
 impl TestBridge {
@@ -26,7 +23,7 @@ impl TestBridge {
         TestBridge::with(name, controllers, Connections::new("br0"))
     }
 
-    fn with(name: &str, controllers: &[&str], connections: Connections) -> TestBridge {
+    pub(crate) fn with(name: &str, controllers: &[&str], connections: Connections) -> TestBridge {
         let dir = std::env::temp_dir().join(format!("ofconn-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&dir);
         std::fs::create_dir_all(&dir).unwrap();
@@ -36,7 +33,7 @@ impl TestBridge {
         test
     }
 
-    fn configure(&mut self, controllers: &[&str]) -> Vec<String> {
+    pub(crate) fn configure(&mut self, controllers: &[&str]) -> Vec<String> {
         let settings = |t: &&str| ConnSettings {
             target: (*t).to_owned(),
             max_backoff: Millis(1000),
@@ -56,12 +53,12 @@ impl TestBridge {
         self.connections.configure(&config, self.now)
     }
 
-    fn connect(&self, socket: &str) -> Peer {
+    pub(crate) fn connect(&self, socket: &str) -> Peer {
         Peer { stream: Stream::connect(&Target::Unix(self.dir.join(socket))).unwrap(), input: Vec::new() }
     }
 
     /// One turn; the requests are left unanswered.
-    fn turn(&mut self) -> Vec<Request> {
+    pub(crate) fn turn(&mut self) -> Vec<Request> {
         self.connections.run(self.now);
         let mut out = Vec::new();
         while let Some(request) = self.connections.next_request(self.now) {
@@ -86,32 +83,32 @@ impl Drop for TestBridge {
     }
 }
 
-fn message(request: &Request) -> &Message {
+pub(crate) fn message(request: &Request) -> &Message {
     match &request.content {
         Content::Message(message) => message,
         other => panic!("{other:?}"),
     }
 }
 
-struct Peer {
-    stream: Stream,
+pub(crate) struct Peer {
+    pub(crate) stream: Stream,
     input: Vec<u8>,
 }
 
 impl Peer {
-    fn hello(&mut self, version: Version) {
+    pub(crate) fn hello(&mut self, version: Version) {
         let hello = Hello { versions: VersionSet::only(version), header_version: version.wire() };
         self.send(&Message::new(version, Xid(1), Body::Hello(hello)));
     }
 
-    fn send(&mut self, message: &Message) {
+    pub(crate) fn send(&mut self, message: &Message) {
         openflow::encode(message, Dialect::default())
             .unwrap()
             .iter()
             .for_each(|bytes| self.stream.write_all(bytes).unwrap());
     }
 
-    fn receive(&mut self) -> Vec<Message> {
+    pub(crate) fn receive(&mut self) -> Vec<Message> {
         let mut buffer = [0; 4096];
         loop {
             match self.stream.read(&mut buffer) {
@@ -128,7 +125,7 @@ impl Peer {
         out
     }
 
-    fn is_closed(&mut self) -> bool {
+    pub(crate) fn is_closed(&mut self) -> bool {
         matches!(self.stream.read(&mut [0; 1]), Ok(0))
     }
 }
@@ -384,241 +381,4 @@ fn the_limit_of_tools_affects_only_new_connections() {
     first.send(&Message::new(Version::V10, Xid(2), Body::EchoRequest(Vec::new())));
     test.turn();
     assert_eq!(first.receive().len(), 1);
-}
-
-/// A bridge whose sockets a thread serves, and the waker of its main loop.
-fn served(name: &str) -> (TestBridge, SocketThread, PollLoop) {
-    let poll = PollLoop::new(Clock::new()).unwrap();
-    let serving = SocketThread::start(poll.clock().clone(), poll.waker()).unwrap();
-    let mut test = TestBridge::with(name, &["punix:ctl"], Connections::served_by("br0", &serving));
-    test.now = poll.clock().now();
-    (test, serving, poll)
-}
-
-impl TestBridge {
-    /// One turn; each request is answered with `reply`. Returns the number of requests.
-    fn answer(&mut self, reply: &Body) -> usize {
-        self.connections.run(self.now);
-        let mut n = 0;
-        while let Some(request) = self.connections.next_request(self.now) {
-            self.connections.session(request.conn).unwrap().send(message(&request).reply(reply.clone()));
-            n += 1;
-        }
-        self.connections.flush(self.now);
-        n
-    }
-
-    /// Turns of the main loop, which sleeps in between, until `done`.
-    fn turns(&mut self, poll: &PollLoop, mut turn: impl FnMut(&mut TestBridge) -> bool) {
-        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
-        while !turn(self) {
-            assert!(std::time::Instant::now() < end, "nothing happens");
-            let mut set = WaitSet::new();
-            self.connections.wait(&mut set, self.now);
-            poll.block(set);
-        }
-    }
-}
-
-impl Peer {
-    /// Waits for messages.
-    fn wait(&mut self) -> Vec<Message> {
-        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
-        loop {
-            let got = self.receive();
-            if !got.is_empty() {
-                return got;
-            }
-            assert!(std::time::Instant::now() < end, "no answer");
-            std::thread::yield_now();
-        }
-    }
-
-    /// Waits for this number of messages, and returns their transaction ids.
-    fn hear(&mut self, n: usize) -> Vec<u32> {
-        let mut xids = Vec::new();
-        while xids.len() < n {
-            xids.extend(self.wait().iter().map(|m| m.xid.0));
-        }
-        xids
-    }
-
-    /// A connection with an agreed version.
-    fn opened(test: &TestBridge, socket: &str, version: Version) -> Peer {
-        let mut peer = test.connect(socket);
-        peer.hello(version);
-        assert!(matches!(peer.wait().as_slice(), [Message { body: Body::Hello(_), .. }]));
-        peer
-    }
-}
-
-#[test]
-fn a_thread_answers_probes_while_the_main_loop_is_busy() {
-    let (test, _serving, _poll) = served("probe");
-    let mut peer = Peer::opened(&test, "br0.mgmt", Version::V13);
-    peer.send(&Message::new(Version::V13, Xid(2), Body::BarrierRequest));
-    peer.send(&Message::new(Version::V13, Xid(3), Body::EchoRequest(vec![7])));
-    // The main loop has not had a turn.
-    assert_eq!(peer.wait().pop().unwrap().body, Body::EchoReply(vec![7]));
-}
-
-#[test]
-fn a_thread_keeps_the_order_of_requests_replies_and_refusals() {
-    const N: u32 = 20_000;
-    let (mut test, _serving, poll) = served("order");
-    let mut peer = Peer::opened(&test, "ctl", Version::V13);
-    let mut frames = Vec::new();
-    for n in 0..N {
-        let barrier = Message::new(Version::V13, Xid(n), Body::BarrierRequest);
-        let mut bytes = openflow::encode(&barrier, Dialect::default()).unwrap().concat();
-        if n % 100 == 99 {
-            // An unknown type.
-            bytes[1] = 99;
-        }
-        frames.extend(bytes);
-    }
-    let writer = std::thread::spawn(move || {
-        let mut xids = Vec::new();
-        let mut rest = &frames[..];
-        while xids.len() < N as usize {
-            match peer.stream.write(rest) {
-                Ok(n) => rest = &rest[n..],
-                Err(e) => assert_eq!(e.kind(), ErrorKind::WouldBlock),
-            }
-            xids.extend(peer.receive().iter().map(|m| (m.xid.0, matches!(m.body, Body::Error(_)))));
-            std::thread::yield_now();
-        }
-        xids
-    });
-    let mut answered = 0;
-    test.turns(&poll, |test| {
-        answered += test.answer(&Body::BarrierReply) as u32;
-        answered == N - N / 100 && test.connections.sessions().all(|(_, s)| s.output_len() == 0)
-    });
-    let expected: Vec<(u32, bool)> = (0..N).map(|n| (n, n % 100 == 99)).collect();
-    assert_eq!(writer.join().unwrap(), expected);
-}
-
-#[test]
-fn a_peer_that_does_not_read_gets_no_more_requests_executed() {
-    let (mut test, _serving, poll) = served("deaf-thread");
-    let mut peer = Peer::opened(&test, "ctl", Version::V13);
-    let request = Message::new(Version::V13, Xid(2), Body::EchoReply(Vec::new())).reply(Body::BarrierRequest);
-    let frame = openflow::encode(&request, Dialect::default()).unwrap().concat();
-    let big = Body::EchoReply(vec![0; 60_000]);
-    let mut executed = 0;
-    // Send until the switch accepts no more bytes.
-    let mut sent = 0;
-    while sent < 10 * 256 {
-        match peer.stream.write_all(&frame) {
-            Ok(()) => sent += 1,
-            Err(_) => break,
-        }
-    }
-    let mut idle = 0;
-    while idle < 50 {
-        let n = test.answer(&big);
-        idle = if n == 0 { idle + 1 } else { 0 };
-        executed += n;
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
-    // The kernel buffers some hundred kilobytes of replies, and half a megabyte may wait in the switch.
-    assert!(executed < sent / 2, "{executed} of {sent}");
-    // When the peer reads, all requests are answered.
-    let reader = std::thread::spawn(move || peer.hear(sent));
-    test.turns(&poll, |test| {
-        executed += test.answer(&big);
-        executed == sent && test.connections.sessions().all(|(_, s)| s.output_len() == 0)
-    });
-    assert_eq!(reader.join().unwrap().len(), sent);
-}
-
-#[test]
-fn a_thread_sleeps_while_the_main_loop_takes_nothing() {
-    let (test, serving, _poll) = served("full");
-    let mut peer = Peer::opened(&test, "ctl", Version::V13);
-    let request =
-        Message::new(Version::V13, Xid(2), Body::EchoReply(vec![0; 4000])).reply(Body::BarrierRequest);
-    let frame = openflow::encode(&request, Dialect::default()).unwrap().concat();
-    let frames = frame.repeat(1 << 20 >> 3);
-    let (mut rest, end) = (&frames[..], std::time::Instant::now() + std::time::Duration::from_secs(20));
-    // Send until neither the thread nor the socket accepts more bytes.
-    let mut idle = 0;
-    while idle < 100 {
-        assert!(std::time::Instant::now() < end && !rest.is_empty(), "it takes all");
-        match peer.stream.write(rest) {
-            Ok(n) => (rest, idle) = (&rest[n..], 0),
-            Err(_) => idle += 1,
-        }
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
-    let before = serving.turns();
-    std::thread::sleep(std::time::Duration::from_millis(100));
-    assert!(serving.turns() - before < 10, "{} turns", serving.turns() - before);
-}
-
-#[test]
-fn parts_of_a_reply_come_as_the_peer_takes_them() {
-    let (mut test, _serving, poll) = served("parts");
-    let mut peer = Peer::opened(&test, "br0.mgmt", Version::V13);
-    peer.send(&Message::new(Version::V13, Xid(9), Body::BarrierRequest));
-    let made = Arc::new(AtomicU32::new(0));
-    let (count, mut n) = (Arc::clone(&made), 0);
-    let mut parts = Some(Parts::new(move |_| {
-        n += 1;
-        count.store(n, Ordering::SeqCst);
-        (n <= 300).then(|| Message::new(Version::V13, Xid(n), Body::EchoReply(vec![0; 10_000])))
-    }));
-    test.turns(&poll, |test| {
-        for request in test.turn() {
-            let session = test.connections.session(request.conn).unwrap();
-            session.send_parts(parts.take().unwrap());
-            assert!(session.is_sending());
-        }
-        parts.is_none()
-    });
-    test.turn();
-    while made.load(Ordering::SeqCst) == 0 {
-        std::thread::yield_now();
-    }
-    assert!(made.load(Ordering::SeqCst) < 200);
-    let reader = std::thread::spawn(move || peer.hear(300));
-    test.turns(&poll, |test| {
-        test.turn();
-        test.connections.sessions().all(|(_, s)| !s.is_sending())
-    });
-    assert_eq!(reader.join().unwrap(), (1..=300).collect::<Vec<u32>>());
-}
-
-#[test]
-fn sockets_are_closed_when_a_bridge_is_gone_and_what_it_was_asked_is_done() {
-    let (mut test, serving, poll) = served("gone");
-    let mut peer = Peer::opened(&test, "ctl", Version::V13);
-    test.turns(&poll, |test| {
-        test.turn();
-        test.connections.any_connected()
-    });
-    // A peer that leaves after its request.
-    peer.send(&Message::new(Version::V13, Xid(9), Body::BarrierRequest));
-    let mut asked = 0;
-    test.turns(&poll, |test| {
-        asked += test.turn().len();
-        asked == 1
-    });
-    drop(peer);
-    test.turns(&poll, |test| {
-        test.turn();
-        test.connections.sessions().count() == 0 && !test.connections.any_connected()
-    });
-    let mut peer = Peer::opened(&test, "br0.mgmt", Version::V13);
-    test.turns(&poll, |test| {
-        test.turn();
-        test.connections.sessions().count() == 1
-    });
-    test.connections = Connections::served_by("br0", &serving);
-    assert!(peer.is_closed() && !test.dir.join("br0.mgmt").exists());
-    assert!(test.configure(&[]).is_empty());
-    assert!(test.dir.join("br0.mgmt").exists());
-    test.connections = Connections::new("br0");
-    drop(serving);
 }

@@ -219,6 +219,24 @@ pub(crate) fn derive_from_ports(bridge: &mut Bridge) {
     crate::mtu::follow(bridge, &touched.ports);
 }
 
+/// After another program changed the address of a device of the bridge: derives the bridge's address again, and restores the addresses that the
+/// database requests for internal ports.
+pub(crate) fn restore_addresses(bridge: &mut Bridge) {
+    derive_from_ports(bridge);
+    let rows = bridge.config.ports.values().flat_map(|row| &row.interfaces);
+    let requested = rows.filter(|i| i.kind == "internal").filter_map(|i| {
+        let mac = i.mac.as_deref().and_then(parse_mac).filter(is_usable)?;
+        let port = bridge.ports.named(&i.name)?;
+        (port.ofport != OfPort::LOCAL && port.mac() != mac).then_some((port.ofport, mac))
+    });
+    for (port, mac) in requested.collect::<Vec<_>>() {
+        let Some(port) = bridge.ports.get_mut(&port) else { continue };
+        if let Err(e) = set_mac(port, mac) {
+            runtime::err!(LOG, "interface {}: setting MAC failed ({e})", port.name);
+        }
+    }
+}
+
 /// Chooses the bridge's Ethernet address and datapath id.
 ///
 /// The address is `other_config:hwaddr`, else the lowest universally administered address of its ports, else the address that was generated for the

@@ -10,7 +10,7 @@ use crate::{fail_open, in_band};
 use config::Desired;
 use netdev::device::Facts;
 use netdev::rtnl::LinkEvent;
-use ofconn::AsyncKind;
+use ofconn::{AsyncKind, OwnedSockets, SocketThread};
 use openflow::Version;
 use openflow::port::PortReason;
 use openflow_service::{Barrier, Bridge, BridgePort};
@@ -72,6 +72,7 @@ impl Switch {
     pub fn run(&mut self) -> bool {
         let now = self.clock.now();
         runtime::ordered_panic::panic_if_ordered();
+        self.openflow.iter().for_each(SocketThread::begin_turn);
         if runtime::coverage::is_due(now) {
             publish_drops(self);
             runtime::coverage::run(now);
@@ -92,6 +93,7 @@ impl Switch {
         self.run_packets();
         self.publish_due_changes();
         self.complete_barriers(now);
+        self.openflow.iter().for_each(|sockets| sockets.serve(now));
         self.run_sampling();
         if self.status.due || now.since(self.last.status) >= STATUS_INTERVAL || self.options.dummy_mode() {
             self.write_status(now);
@@ -268,6 +270,7 @@ impl Switch {
             return;
         }
         let mut vanished = Vec::new();
+        let mut with_new_address = BTreeSet::new();
         for (name, ofport) in ports {
             let Some(bridge) = self.bridges.get_mut(name) else { continue };
             let Some(port) = bridge.ports.get_mut_unmarked(ofport) else { continue };
@@ -289,7 +292,11 @@ impl Switch {
             let Some(port) = bridge.ports.get_mut(ofport) else { continue };
             let old = openflow_service::port_message(port);
             log_link(&port.name, port.facts.as_ref(), &facts);
+            let before = port.mac();
             port.facts = Some(facts);
+            if port.mac() != before {
+                with_new_address.insert(name);
+            }
             let new = openflow_service::port_message(port);
             bridge.conns.send_port_status(PortReason::Modify, &new, Some(&old), None);
             crate::mtu::follow(bridge, &BTreeSet::from([*ofport]));
@@ -297,6 +304,9 @@ impl Switch {
             if let Some(backer) = self.datapaths.of_bridge_mut(bridge) {
                 backer.mark_all_changed();
             }
+        }
+        for name in with_new_address {
+            self.bridges.get_mut(name).into_iter().for_each(crate::configure_bridge::restore_addresses);
         }
         for (bridge, name) in &vanished {
             crate::add_interface::vanished(self, bridge, name);
@@ -309,6 +319,7 @@ impl Switch {
 
     /// Serves the OpenFlow connections of all bridges, and updates fail-open mode and in-band control.
     fn run_openflow(&mut self, now: Millis) {
+        self.openflow.iter().for_each(|sockets| sockets.serve(now));
         let is_due = |b: &&Bridge| b.is_at_work() || !b.conns.is_idle(now);
         let due: Vec<String> = self.bridges.values().filter(is_due).map(|b| b.name.clone()).collect();
         for name in due {
@@ -435,6 +446,11 @@ impl Switch {
         self.mark_all_dirty();
         self.run_port_status();
         self.status.changed();
+    }
+
+    /// The OpenFlow sockets, if the main loop owns them. Their file descriptors and deadlines end its next sleep, too.
+    pub fn owned_sockets(&self) -> Option<OwnedSockets<'_>> {
+        self.openflow.as_ref()?.end_turn()
     }
 
     /// Adds the file descriptors and deadlines that end the next sleep of the main loop.

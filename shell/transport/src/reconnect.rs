@@ -182,7 +182,7 @@ impl Reconnect {
                 Some(Action::Connect)
             }
             State::Connecting => {
-                self.attempt_failed(now, None);
+                self.attempt_failed(now, None, Level::Info);
                 Some(Action::Disconnect)
             }
             State::Active => {
@@ -247,7 +247,16 @@ impl Reconnect {
             self.enter_connecting(now);
         }
         if self.state == State::Connecting {
-            self.attempt_failed(now, Some(runtime::error_text(error)));
+            self.attempt_failed(now, Some(runtime::error_text(error)), Level::Info);
+        }
+    }
+
+    /// As [`connect_failed`](Self::connect_failed), for an attempt that fails when it is started. Open vSwitch warns about such an attempt to
+    /// reach a controller.
+    pub fn start_failed(&mut self, now: Millis, error: &io::Error) {
+        let level = if self.wording == Wording::OpenFlow { Level::Warn } else { Level::Info };
+        if self.state == State::Connecting {
+            self.attempt_failed(now, Some(runtime::error_text(error)), level);
         }
     }
 
@@ -263,7 +272,7 @@ impl Reconnect {
                     Loss::Closed => Some("End of file".into()),
                     Loss::Dropped => None,
                 };
-                self.attempt_failed(now, error);
+                self.attempt_failed(now, error, Level::Info);
             }
             State::Active | State::Idle => {
                 match &loss {
@@ -409,7 +418,7 @@ impl Reconnect {
     }
 
     /// Ends an attempt. Without an error, it timed out.
-    fn attempt_failed(&mut self, now: Millis, error: Option<String>) {
+    fn attempt_failed(&mut self, now: Millis, error: Option<String>, level: Level) {
         if self.logs_attempts() {
             let text = match (self.wording, &error) {
                 (Wording::Ovsdb, Some(e)) => format!("connection attempt failed ({e})"),
@@ -417,7 +426,7 @@ impl Reconnect {
                 (Wording::OpenFlow, Some(e)) => format!("connection failed ({e})"),
                 (Wording::OpenFlow, None) => "connection timed out".into(),
             };
-            self.log(Level::Info, &text);
+            self.log(level, &text);
         }
         self.last_error = Some(error.unwrap_or_else(|| "Connection timed out".into()));
         self.back_off(now, false);

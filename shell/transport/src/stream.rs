@@ -49,6 +49,11 @@ impl Stream {
         }
     }
 
+    /// Whether the stream is encrypted.
+    pub fn is_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
     pub(crate) fn accepted(fd: OwnedFd, name: String) -> Stream {
         Stream { socket: Socket(fd), name, connecting: false, tls: None }
     }
