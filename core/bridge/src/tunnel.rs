@@ -19,7 +19,7 @@ pub type Address = [u8; 16];
 const NO_ADDRESS: Address = [0; 16];
 
 /// A value that the port's configuration fixes, or that flows set.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Choice<T> {
     /// Not configured.
     #[default]
@@ -60,7 +60,7 @@ pub struct Erspan {
 }
 
 /// Which packet types a port receives and sends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PacketTypes {
     /// Ethernet frames (`legacy_l2`).
     #[default]
@@ -111,6 +111,10 @@ pub struct TunnelConfig {
     /// SRv6: how the outer flow label is computed.
     pub flow_label: FlowLabel,
 }
+
+/// What must differ between the tunnels of a datapath: addresses, key of received packets, types of packets, datapath port.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TunnelIdentity((Choice<Address>, Choice<Address>), (bool, u64), PacketTypes, String);
 
 /// The kinds of tunnels.
 pub const KINDS: &[&str] = &["vxlan", "geneve", "gre", "ip6gre", "erspan", "ip6erspan", "gtpu", "srv6"];
@@ -271,15 +275,11 @@ impl TunnelConfig {
         Some(((key * 2 + remote) * 3 + local) * 2 + aware)
     }
 
-    /// Whether a received packet could match both configurations equally well, so that only one of the ports may exist.
-    pub fn collides(&self, other: &TunnelConfig) -> bool {
-        let key = |c: Choice<u64>| (c == Choice::Flow, c.value());
-        // The names are compared last, because they are built for each comparison, and a new tunnel is compared with
-        // all others.
-        (self.remote, self.local) == (other.remote, other.local)
-            && key(self.in_key) == key(other.in_key)
-            && self.packet_types == other.packet_types
-            && self.datapath_name() == other.datapath_name()
+    /// What distinguishes the tunnel from others. If two are equal, a received packet could match both configurations equally
+    /// well, so only one of the ports may exist.
+    pub fn identity(&self) -> TunnelIdentity {
+        let key = (self.in_key == Choice::Flow, self.in_key.value());
+        TunnelIdentity((self.remote, self.local), key, self.packet_types, self.datapath_name())
     }
 }
 

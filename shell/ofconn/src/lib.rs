@@ -7,7 +7,7 @@
 //! | `packet_in.rs`, `status.rs` | messages to subscribers; state of controllers for the database |
 //! | `socket_server.rs`, `command.rs`, `waiting_bytes.rs` | commands to the sockets, events from them; limits on waiting bytes |
 //! | `batch.rs`, `request.rs` | requests on their way to the main loop |
-//! | `thread/` | the thread that serves the sockets of all bridges while there is much work, and how it and the main loop pass each other the sockets |
+//! | `thread/` | the thread that serves the sockets of all bridges while there is much work; how it and the main loop share them |
 //! | `sockets.rs`, `listener.rs`, `conn.rs` | on the thread that owns them: the sockets of a bridge; one connection with its socket |
 //! | `protocol.rs` | protocol state of one connection, without its socket: framing, hello, version negotiation, echo |
 //! | `packet_limit.rs`, `unsent.rs`, `trace.rs`, `conn_settings.rs` | limit on packet-ins, limit on unread output, log, settings |

@@ -145,7 +145,7 @@ fn open_port(
     let running = switch.bridges.get_mut(bridge).ok_or("no bridge")?;
     let Some(ofport) = running.allocate_ofport(name, numbers, now) else {
         if let Some(backer) = switch.datapaths.of_mut(&kind) {
-            backer.remove_backing(&backing);
+            backer.remove_backing(name, &backing);
         }
         return Err(
             format!("could not add network device {name} to ofproto (No space left on device)").into()

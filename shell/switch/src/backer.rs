@@ -6,6 +6,7 @@ use crate::link_aggregation::LinkAggregation;
 use crate::log::LOG;
 use crate::next_snapshot::NextSnapshot;
 use crate::tracking::Tracking;
+use crate::tunnel_index::TunnelIndex;
 use bridge::TunnelConfig;
 use config::DatapathConfig;
 use cpu::Chain;
@@ -73,6 +74,8 @@ pub struct Backer {
     pub(crate) next: NextSnapshot,
     /// Chooses the numbers of new ports.
     pub(crate) numbers: DatapathPortNumbers,
+    /// Finds tunnels with the same configuration.
+    pub(crate) tunnel_index: TunnelIndex,
     /// Bonds, and ports that run LACP.
     pub link_aggregation: LinkAggregation,
     /// The rx queues that several ports share (`rx-pool=basic`).
@@ -147,6 +150,7 @@ impl Backer {
             tracking: Tracking::default(),
             next: NextSnapshot::new(Chain::new(cpu::derive(seed, b"xlations"))),
             numbers: DatapathPortNumbers::new(),
+            tunnel_index: TunnelIndex::default(),
             link_aggregation: LinkAggregation::default(),
             shared_rx: SharedRx::default(),
             datapath_type,
@@ -201,11 +205,11 @@ impl Backer {
         self.numbers.note_free(number);
     }
 
-    /// Removes the datapath port of a bridge's port; a tunnel's datapath port only if no other tunnel shares it.
-    pub(crate) fn remove_backing(&mut self, backing: &Backing) {
+    /// Removes the datapath port of the bridge's port `name`; a tunnel's datapath port only if no other tunnel shares it.
+    pub(crate) fn remove_backing(&mut self, name: &str, backing: &Backing) {
         match backing {
             Backing::Device { number, .. } => self.remove_port(*number),
-            Backing::Tunnel { number, .. } => self.remove_tunnel(*number),
+            Backing::Tunnel { number, config } => self.remove_tunnel(*number, name, config),
             Backing::Patch { .. } => {}
         }
     }
@@ -254,10 +258,11 @@ impl Backer {
         changed
     }
 
-    /// Adds a tunnel to the datapath's port for its kind; the first tunnel creates the port.
-    pub fn add_tunnel(&mut self, config: &TunnelConfig) -> PortNo {
+    /// Adds the tunnel of the bridge's port `port` to the datapath's port for its kind; the first tunnel creates the port.
+    pub fn add_tunnel(&mut self, port: &str, config: &TunnelConfig) -> PortNo {
         self.mark_all_changed();
         self.next.tunnels_changed = true;
+        self.tunnel_index.add(port, config);
         let name = config.datapath_name();
         let there = self.ports.iter_mut().find(|(_, p)| p.tunnels > 0 && p.name == name);
         let number = match there {
@@ -279,7 +284,8 @@ impl Backer {
     }
 
     /// Removes a tunnel from the datapath port that it shares; the last tunnel removes the port.
-    pub fn remove_tunnel(&mut self, number: PortNo) {
+    pub fn remove_tunnel(&mut self, number: PortNo, port: &str, config: &TunnelConfig) {
+        self.tunnel_index.remove(port, config);
         let Some(info) = self.ports.get_mut(&number).filter(|p| p.tunnels > 0) else { return };
         info.tunnels -= 1;
         self.next.tunnels_changed = true;

@@ -6,7 +6,7 @@
 //! | `run.rs` | one turn of the main loop: calls everything below in order |
 //! | `database.rs` | the replica of the database, and transactions to it |
 //! | `reconfigure.rs`, `steps.rs` | the order in which a change of the database is applied; the steps of the plan |
-//! | `add_interface.rs`, `tunnels.rs`, `mtu.rs`, `port_sessions/` | opens, changes and removes interfaces |
+//! | `add_interface.rs`, `tunnels.rs`, `tunnel_index.rs`, `mtu.rs`, `port_sessions/` | opens, changes and removes interfaces |
 //! | `configure_bridge.rs`, `mirrors.rs`, `controller_paths.rs`, `fail_open.rs`, `in_band.rs` | configures a bridge, without its ports |
 //! | `datapaths.rs`, `backer.rs`, `unbridged.rs` | datapaths: ports by number, threads, the published snapshot |
 //! | `configure_limits.rs`, `polling.rs`, `handler_threads.rs`, `connections.rs`, `tracking.rs` | settings of datapaths and their threads |
@@ -72,6 +72,7 @@ mod steps;
 pub mod switch;
 mod timeouts;
 mod tracking;
+mod tunnel_index;
 mod tunnels;
 mod unbridged;
 pub mod underlay;

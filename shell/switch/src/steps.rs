@@ -157,7 +157,7 @@ impl Switch {
         if let Some(backer) = self.datapaths.of_bridge_mut(running) {
             backer.patches.forget(running.id, ofport);
             crate::port_sessions::forget(backer, (running.id, ofport));
-            backer.remove_backing(&port.backing);
+            backer.remove_backing(&port.name, &port.backing);
             backer.mark_all_changed();
         }
         // The addresses behind the removed port are removed from all bridges that learned them: the virtual machine may

@@ -7,7 +7,7 @@ use crate::refusal::Refusal;
 use crate::switch::Switch;
 use bridge::TunnelConfig;
 use config::InterfaceConfig;
-use openflow_service::{Backing, BridgePort};
+use openflow_service::Backing;
 use std::sync::Arc;
 use units::OfPort;
 
@@ -31,20 +31,14 @@ fn read(switch: &Switch, kind: &str, interface: &InterfaceConfig) -> Result<Tunn
     };
     let parsed = TunnelConfig::parse(&interface.kind, name, &interface.options);
     let (config, complaints) = parsed.map_err(|e| refused(e.0, "Invalid argument"))?;
-    let others = || {
-        let bridges = switch.bridges.values().filter(|b| b.config.datapath_type == kind);
-        bridges.flat_map(|b| b.ports.tunnels()).filter_map(|p| Some((p, p.tunnel()?)))
-    };
-    let is_other = |p: &BridgePort| p.name != *name;
-    let mixes = |o: &TunnelConfig| o.kind == "vxlan" && o.dst_port == config.dst_port && o.gbp != config.gbp;
-    if config.kind == "vxlan" && others().any(|(p, o)| mixes(o) && is_other(p)) {
+    let index = switch.datapaths.of(kind).map(|backer| &backer.tunnel_index);
+    if index.is_some_and(|index| index.mixes_group_policy(name, &config)) {
         let why =
             format!("{name}: VXLAN-GBP, and non-VXLAN-GBP tunnels can't be configured on the same dst_port");
         return Err(refused(why, "File exists"));
     }
-    if let Some((other, _)) = others().find(|(p, o)| o.collides(&config) && is_other(p)) {
-        let (why, other) =
-            (format!("could not add network device {name} to ofproto (File exists)"), &other.name);
+    if let Some(other) = index.and_then(|index| index.colliding(name, &config)) {
+        let why = format!("could not add network device {name} to ofproto (File exists)");
         if !is_known(&why) {
             runtime::warn!(
                 TUNNEL,
@@ -61,7 +55,7 @@ fn read(switch: &Switch, kind: &str, interface: &InterfaceConfig) -> Result<Tunn
 pub(crate) fn open(switch: &mut Switch, kind: &str, interface: &InterfaceConfig) -> Result<Backing, Refusal> {
     let config = read(switch, kind, interface)?;
     let backer = switch.datapaths.of_mut(kind).ok_or("no datapath")?;
-    let number = backer.add_tunnel(&config);
+    let number = backer.add_tunnel(&interface.name, &config);
     Ok(Backing::Tunnel { config: Arc::new(config), number })
 }
 
@@ -83,8 +77,11 @@ fn replace(switch: &mut Switch, (bridge, ofport): (&str, OfPort), kind: &str, ne
     let Backing::Tunnel { config, number } = &mut port.backing else { return };
     if config.datapath_name() != new.datapath_name() || config.gbp != new.gbp {
         let old = *number;
-        *number = backer.add_tunnel(&new);
-        backer.remove_tunnel(old);
+        *number = backer.add_tunnel(&port.name, &new);
+        backer.remove_tunnel(old, &port.name, config);
+    } else {
+        backer.tunnel_index.remove(&port.name, config);
+        backer.tunnel_index.add(&port.name, &new);
     }
     *config = Arc::new(new);
     backer.mark_all_changed();
