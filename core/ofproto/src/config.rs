@@ -39,7 +39,7 @@ impl Ofproto {
 
     fn evict_overfull(&mut self, table: u8, now: Millis) -> Effects {
         self.change(now, |c| {
-            while let Some(victim) = overflow_victim(&c.state.tables[usize::from(table)]) {
+            while let Some(victim) = overflow_victim(&c.state.tables[table]) {
                 c.remove(victim, RemovedReason::Eviction);
             }
             Ok(())
@@ -55,7 +55,7 @@ impl Ofproto {
         let Vacancy { down, up, .. } = tm.vacancy.unwrap_or_default();
         let all = (0..N_TABLES as u8).filter(|t| tm.table == *t || tm.table == TABLE_ALL);
         for table in all {
-            let old = &self.state.tables[usize::from(table)];
+            let old = &self.state.tables[table];
             if tm.table == TABLE_ALL && old.config().internal {
                 continue;
             }
@@ -76,11 +76,11 @@ impl Ofproto {
 
     /// The tables whose vacancy has crossed a threshold because of these changes, with the direction.
     pub fn vacancy_events(&mut self, effects: &Effects) -> Vec<(u8, VacancyEvent)> {
-        let watched = |table: &u8| self.state.tables[usize::from(*table)].config.vacancy.is_some();
+        let watched = |table: &u8| self.state.tables[*table].config.vacancy.is_some();
         let touched: BTreeSet<u8> = effects.flows.iter().map(|c| c.rule().table).filter(watched).collect();
         let mut events = Vec::new();
         for id in touched {
-            let table = &self.state.tables[usize::from(id)];
+            let table = &self.state.tables[id];
             let Some(awaited) = table.config.vacancy else { continue };
             let (down, up) = table.config.vacancy_thresholds;
             let vacancy = table.vacancy();

@@ -44,8 +44,7 @@ impl Ofproto {
         };
         reduce(idle, &rule.idle_timeout);
         reduce(hard, &rule.hard_timeout);
-        let there =
-            self.state.tables[usize::from(rule.table)].classifier().find_exact(&rule.matching, rule.priority);
+        let there = self.state.tables[rule.table].classifier().find_exact(&rule.matching, rule.priority);
         if there.is_some_and(|r| r.id() == rule.id()) {
             self.state.watch_timeouts(rule);
             self.generation += 1;

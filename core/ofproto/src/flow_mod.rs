@@ -87,7 +87,7 @@ impl StateEditor<'_> {
 
     fn add(&mut self, r: FlowRequest, table: u8) -> Result<(), OfError> {
         self.state.check_actions(&r.actions)?;
-        let t = &self.state.tables[usize::from(table)];
+        let t = &self.state.tables[table];
         let old = t.classifier.find_exact(&r.matching, r.priority).cloned();
         if old.is_none() {
             if r.flags.check_overlap
@@ -117,7 +117,7 @@ impl StateEditor<'_> {
         stats: Arc<RuleStats>,
     ) -> Rule {
         let mut matching = r.matching;
-        self.state.tables[usize::from(table)].classifier.share_mask(&mut matching);
+        self.state.tables[table].classifier.share_mask(&mut matching);
         let id = self.rule_numbers.next();
         Rule {
             id,
@@ -160,7 +160,7 @@ impl StateEditor<'_> {
 /// Checks whether the flow may be added, and returns its table.
 pub(crate) fn check_new_flow(state: &State, r: &FlowRequest) -> Result<u8, OfError> {
     let table = if r.table == TABLE_ALL { 0 } else { r.table };
-    let config = &state.tables.get(usize::from(table)).ok_or(OfError::BrcBadTableId)?.config;
+    let config = &state.tables.get(table).ok_or(OfError::BrcBadTableId)?.config;
     debug_assert!(usize::from(table) < N_TABLES);
     if config.internal && !r.internal {
         return Err(OfError::BrcEperm);

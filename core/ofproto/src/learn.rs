@@ -82,7 +82,7 @@ impl State {
 
     /// The flow with the match and priority of this flow mod.
     fn find_same(&self, fm: &FlowMod) -> Option<&Arc<Rule>> {
-        let table = self.tables.get(usize::from(fm.table))?;
+        let table = self.tables.get(fm.table)?;
         table.classifier().find_exact(&sparse(&fm.matching), fm.priority.into())
     }
 

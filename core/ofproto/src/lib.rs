@@ -31,6 +31,7 @@ mod rule;
 mod rule_numbers;
 mod state;
 mod table;
+mod table_list;
 mod table_numbers;
 mod tables;
 pub mod tlv;

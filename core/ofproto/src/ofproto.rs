@@ -182,7 +182,7 @@ impl Ofproto {
 
     /// The current state of a table.
     pub fn table(&self, table: u8) -> Option<&Table> {
-        self.state.tables.get(usize::from(table)).map(|t| &**t)
+        self.state.tables.get(table).map(|t| &**t)
     }
 
     /// The flows that a request selects, table by table.

@@ -6,6 +6,7 @@ use crate::meter::Meter;
 use crate::references::Reference;
 use crate::rule::{Rule, for_each_action};
 use crate::table::Table;
+use crate::table_list::TableList;
 use crate::table_numbers::N_TABLES;
 use classifier::of::{Classifier, PrefixField};
 use cpu::Chain;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 /// The state that flow, group and meter mods change.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
-    pub(crate) tables: Vec<Arc<Table>>,
+    pub(crate) tables: TableList,
     pub(crate) groups: HashTrieMapSync<u32, Arc<Group>>,
     /// Rules with a timeout, by id.
     pub(crate) expirable: HashTrieMapSync<u64, Arc<Rule>>,
@@ -42,7 +43,7 @@ impl State {
         let table =
             || Table { classifier: Classifier::new(&PrefixField::DEFAULT, chain), ..Table::default() };
         State {
-            tables: (0..N_TABLES).map(|_| Arc::new(table())).collect(),
+            tables: TableList::new(table),
             groups: HashTrieMapSync::new_sync(),
             expirable: HashTrieMapSync::new_sync(),
             meters: HashTrieMapSync::new_sync(),
@@ -55,7 +56,7 @@ impl State {
 
     /// A table, mutable; copied first if another version of the state uses it.
     pub(crate) fn table_mut(&mut self, table: u8) -> &mut Table {
-        Arc::make_mut(&mut self.tables[usize::from(table)])
+        self.tables.get_mut(table)
     }
 
     /// Adds a rule, and returns the rule with the same match and priority that it replaces, if any.
@@ -70,7 +71,7 @@ impl State {
 
     /// Removes a rule. Returns false if the state does not contain it.
     pub(crate) fn remove(&mut self, rule: &Rule) -> bool {
-        let there = self.tables[usize::from(rule.table)].classifier.find_exact(&rule.matching, rule.priority);
+        let there = self.tables[rule.table].classifier.find_exact(&rule.matching, rule.priority);
         if there.is_none_or(|r| r.id != rule.id) {
             return false;
         }
@@ -84,14 +85,14 @@ impl State {
     pub(crate) fn remove_many(&mut self, rules: &[Arc<Rule>]) {
         let mut leaving = [0; N_TABLES];
         rules.iter().for_each(|r| leaving[usize::from(r.table)] += 1);
-        for (table, leaving) in self.tables.iter_mut().zip(&leaving) {
-            if *leaving > 0 && *leaving == table.classifier.len() {
-                let emptied = table.classifier.emptied();
-                Arc::make_mut(table).classifier = emptied;
+        for (number, leaving) in (0..N_TABLES as u8).zip(leaving) {
+            if leaving > 0 && leaving == self.tables[number].classifier.len() {
+                let emptied = self.tables[number].classifier.emptied();
+                self.table_mut(number).classifier = emptied;
             }
         }
         for rule in rules {
-            if !self.tables[usize::from(rule.table)].classifier.is_empty() {
+            if !self.tables[rule.table].classifier.is_empty() {
                 self.table_mut(rule.table).classifier.remove(&rule.matching, rule.priority);
             }
             self.update_indexes(rule, false);

@@ -46,7 +46,7 @@ impl Tables {
 
     /// A table.
     pub fn table(&self, table: u8) -> Option<&Arc<Table>> {
-        self.state.tables.get(usize::from(table))
+        self.state.tables.get(table)
     }
 
     /// The flows that a request selects, sorted by table, then by the order in which they were added.

@@ -342,6 +342,10 @@ impl Conn {
                     *work += n;
                     self.reconnect.activity(now);
                     protocol.receive(buffer.get(..n).unwrap_or_default());
+                    // A TLS stream may have more bytes that it has read from the socket already.
+                    if n < buffer.len() && !stream.is_tls() {
+                        break;
+                    }
                 }
                 Err(e) if e.kind() == ErrorKind::WouldBlock => break,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}

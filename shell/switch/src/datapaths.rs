@@ -58,11 +58,6 @@ impl Datapaths {
         self.with_bridges.values().next().filter(|_| self.with_bridges.len() == 1)
     }
 
-    /// The types of the bridges' datapaths.
-    pub fn kinds(&self) -> Vec<String> {
-        self.with_bridges.keys().cloned().collect()
-    }
-
     /// All datapaths.
     pub fn all(&self) -> impl Iterator<Item = &Backer> {
         self.with_bridges.values().chain(self.unbridged.values().map(|u| &u.backer))

@@ -23,10 +23,15 @@ impl Switch {
         let workers = self.datapaths.all().flat_map(|b| b.workers.infos());
         // If the main loop polls, the core numbers of workers are not the cores on which they run.
         let pinned = |core: &CoreId| *core != CoreId::UNPINNED && threads == Threads::PmdAndHandlers;
-        let polled = workers.map(|p| p.core).filter(pinned).map(|core| core.0).collect();
-        let plan = Plan::new(configured_count(&self.applied.other_config), &self.machine.cores, &polled);
+        let polled: Vec<u32> = workers.map(|p| p.core).filter(pinned).map(|core| core.0).collect();
+        let inputs = (configured_count(&self.applied.other_config), polled);
+        if self.poll.handlers.as_ref().is_none_or(|(of, _)| *of != inputs) {
+            let plan = Plan::new(inputs.0, &self.machine.cores, &inputs.1.iter().copied().collect());
+            self.poll.handlers = Some((inputs, plan));
+        }
+        let Some((_, plan)) = &self.poll.handlers else { return };
         for backer in self.datapaths.all_mut() {
-            backer.handlers.set(&backer.datapath, &plan);
+            backer.handlers.set(&backer.datapath, plan);
             if !plan.cores.is_empty() {
                 backer.revalidator.pin_to_cores(&plan.cores);
                 backer.timers.pin_to_cores(&plan.cores);

@@ -93,7 +93,7 @@ impl Switch {
         self.run_packets();
         self.publish_due_changes();
         self.complete_barriers(now);
-        self.openflow.iter().for_each(|sockets| sockets.serve(now));
+        self.openflow.iter().for_each(|sockets| sockets.flush(now));
         self.run_sampling();
         if self.status.due || now.since(self.last.status) >= STATUS_INTERVAL || self.options.dummy_mode() {
             self.write_status(now);

@@ -31,19 +31,21 @@ fn defer(bridge: &mut Bridge, effect: SideEffect) {
 impl Switch {
     /// Carries out the side effects that were queued since the last call. Returns whether there were any.
     pub(crate) fn run_side_effects(&mut self) -> bool {
-        let kinds: Vec<String> = self.datapaths.kinds();
-        let mut any = false;
-        for kind in kinds {
-            let Some(backer) = self.datapaths.of_mut(&kind) else { continue };
+        let mut all = Vec::new();
+        for backer in self.datapaths.with_bridges_mut() {
             backer.take_live_changes();
             let lost = backer.shared.take_lost();
             if lost > 0 {
                 runtime::warn_rl!(LOG, LIMIT, "{lost} packet-ins or learned flows lost: too many at once");
             }
-            for effect in backer.shared.take_side_effects() {
-                any = true;
-                self.side_effect(&kind, effect);
+            let side_effects = backer.shared.take_side_effects();
+            if !side_effects.is_empty() {
+                all.push((backer.datapath_type.clone(), side_effects));
             }
+        }
+        let any = !all.is_empty();
+        for (kind, side_effects) in all {
+            side_effects.into_iter().for_each(|effect| self.side_effect(&kind, effect));
         }
         any
     }

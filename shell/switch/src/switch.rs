@@ -18,6 +18,7 @@ use poll_threads::PmdSettings;
 use runtime::{Clock, Waker};
 use sampling::Exporters;
 use std::collections::{BTreeMap, BTreeSet};
+use translation::upcall::threads::Plan;
 use units::{Millis, OfPort};
 
 /// The switch. The order of the fields is the order in which they are dropped.
@@ -86,6 +87,8 @@ pub(crate) struct PollSettings {
     pub(crate) faults: Vec<String>,
     /// Which iterations of PMD threads are logged.
     pub(crate) watch: Watch,
+    /// The plan of handler threads, and what it was made from: their configured number, and the cores of PMD threads.
+    pub(crate) handlers: Option<((Option<usize>, Vec<u32>), Plan)>,
 }
 
 /// Opens devices, and reports their changes.

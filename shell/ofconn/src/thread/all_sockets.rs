@@ -106,6 +106,14 @@ impl AllSockets {
         }
     }
 
+    /// Writes queued output. To be called on the main loop, which takes the events afterwards.
+    pub(super) fn flush(&mut self, now: Millis) {
+        for served in self.bridges.values_mut() {
+            served.sockets.flush(now);
+            append_events(&served.events, served.sockets.take_events());
+        }
+    }
+
     /// Makes the next sleep end at once.
     pub(super) fn serve_again(&mut self) {
         self.serve_again = true;

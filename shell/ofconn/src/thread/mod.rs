@@ -86,6 +86,11 @@ impl SocketThread {
         self.ownership.serve(now);
     }
 
+    /// Writes queued output if the main loop owns the sockets.
+    pub fn flush(&self, now: Millis) {
+        self.ownership.flush(now);
+    }
+
     /// Ends a turn of the main loop. If the main loop owns the sockets, it sleeps with the returned ones.
     pub fn end_turn(&self) -> Option<OwnedSockets<'_>> {
         self.ownership.end_turn()

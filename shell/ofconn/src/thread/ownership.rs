@@ -127,15 +127,25 @@ impl Ownership {
         self.watchdog.turn_begins();
     }
 
-    /// Main loop: serves the sockets if the main loop owns them, or hands them to the thread if there is much work.
+    /// Main loop: accepts, reads, decodes and writes if the main loop owns the sockets.
     pub(super) fn serve(&self, now: Millis) {
+        // The main loop takes the events afterwards.
+        self.serve_by(|sockets| sockets.turn(now, MUCH_WORK, &mut || ()));
+    }
+
+    /// Main loop: writes queued output if the main loop owns the sockets.
+    pub(super) fn flush(&self, now: Millis) {
+        self.serve_by(|sockets| sockets.flush(now));
+    }
+
+    /// Calls `work` with the sockets if the main loop owns them, or hands them to the thread if there is much work.
+    fn serve_by(&self, work: impl FnOnce(&mut AllSockets)) {
         let is_much = {
             let mut of_main = lock(&self.of_main);
             let Some(sockets) = &mut *of_main else { return };
             let is_much = |sockets: &AllSockets| sockets.work() > MUCH_WORK || sockets.has_long_work();
             if !is_much(sockets) {
-                // The main loop takes the events afterwards.
-                sockets.turn(now, MUCH_WORK, &mut || ());
+                work(sockets);
             }
             is_much(sockets)
         };

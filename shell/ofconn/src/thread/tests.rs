@@ -144,7 +144,7 @@ impl TestBridge {
             serving.begin_turn();
             serving.serve(self.now);
             let is_done = turn(self);
-            serving.serve(self.now);
+            serving.flush(self.now);
             if is_done {
                 return;
             }

@@ -31,13 +31,17 @@ impl Switch {
         let now = self.clock.now();
         let mut any = false;
         self.count_for_sessions(now);
-        let kinds: Vec<String> = self.datapaths.kinds();
-        for kind in kinds {
-            let Some(backer) = self.datapaths.of_mut(&kind) else { continue };
+        let mut reports = Vec::new();
+        for backer in self.datapaths.with_bridges_mut() {
             any |= backer.timers.run(now);
             let bfd = backer.handler.bfd.take_changed_reports(now);
             let cfm = backer.handler.cfm.take_changed_reports(now);
-            any |= !bfd.is_empty() || !cfm.is_empty();
+            if !bfd.is_empty() || !cfm.is_empty() {
+                reports.push((backer.datapath_type.clone(), bfd, cfm));
+            }
+        }
+        any |= !reports.is_empty();
+        for (kind, bfd, cfm) in reports {
             for (at, report) in bfd {
                 self.apply_report(&kind, at, |port| {
                     let Some(bfd) = &mut port.bfd else { return };
