@@ -19,14 +19,14 @@ use std::collections::{BTreeMap, VecDeque};
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Maximum of the worker's parked packets.
-    pub worker: usize,
+    pub per_worker: usize,
     /// Maximum of one flow's parked packets.
-    pub flow: usize,
+    pub per_flow: usize,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { worker: 1024, flow: 64 }
+        Limits { per_worker: 1024, per_flow: 64 }
     }
 }
 
@@ -45,7 +45,7 @@ pub struct Park<T> {
     parked: usize,
     /// Number of upcalls without an answer, including upcalls whose flow was removed before the answer.
     unanswered: usize,
-    next: u64,
+    last_ticket: u64,
     limits: Limits,
     /// Empty lists, kept to avoid allocations.
     spare: Vec<VecDeque<T>>,
@@ -62,7 +62,7 @@ impl<T> Park<T> {
             ports: BTreeMap::new(),
             parked: 0,
             unanswered: 0,
-            next: 0,
+            last_ticket: 0,
             limits,
             spare: Vec::new(),
         }
@@ -94,12 +94,12 @@ impl<T> Park<T> {
 
     fn has_capacity(&self, port: u32) -> bool {
         let used = self.ports.get(&port).copied().unwrap_or(0);
-        used < self.limits.worker.saturating_sub(self.parked)
+        used < self.limits.per_worker.saturating_sub(self.parked)
     }
 
     /// Returns whether a flow of this port may be opened.
     pub fn may_open(&self, port: u32) -> bool {
-        self.unanswered < self.limits.worker && self.has_capacity(port)
+        self.unanswered < self.limits.per_worker && self.has_capacity(port)
     }
 
     /// Parks the first packet of a flow and returns the ticket that the flow's answer must carry. Call `may_open`
@@ -109,10 +109,10 @@ impl<T> Park<T> {
         let entry = match self.flows.entry(flow) {
             Entry::Occupied(open) => open.into_mut(),
             Entry::Vacant(free) => {
-                self.next += 1;
+                self.last_ticket += 1;
                 self.unanswered += 1;
                 let items = self.spare.pop().unwrap_or_default();
-                free.insert(Waiting { ticket: self.next, port, items })
+                free.insert(Waiting { ticket: self.last_ticket, port, items })
             }
         };
         entry.items.push_back(item);
@@ -125,7 +125,7 @@ impl<T> Park<T> {
         let Some(port) = self.flows.get(&flow).map(|w| w.port) else { return Err(item) };
         let has_capacity = self.has_capacity(port);
         let Some(waiting) =
-            self.flows.get_mut(&flow).filter(|w| has_capacity && w.items.len() < self.limits.flow)
+            self.flows.get_mut(&flow).filter(|w| has_capacity && w.items.len() < self.limits.per_flow)
         else {
             return Err(item);
         };
@@ -186,7 +186,7 @@ mod tests {
     #[derive(Default)]
     struct Naive {
         list: Vec<(u64, u32, u64, u32)>,
-        next: u64,
+        last_ticket: u64,
     }
 
     impl Naive {
@@ -200,7 +200,7 @@ mod tests {
 
         fn has_capacity(&self, port: u32, limits: Limits) -> bool {
             let used = self.list.iter().filter(|e| e.1 == port).count();
-            used + self.list.len() < limits.worker
+            used + self.list.len() < limits.per_worker
         }
 
         fn take(&mut self, flow: u64) -> Vec<u32> {
@@ -213,14 +213,14 @@ mod tests {
     proptest! {
         #[test]
         fn as_one_list(steps in prop::collection::vec((0..5u8, 0..6u64, 0..12u64), 0..200)) {
-            let limits = Limits { worker: 20, flow: 4 };
+            let limits = Limits { per_worker: 20, per_flow: 4 };
             let (mut park, mut naive) = (Park::new(limits), Naive::default());
             for (item, (what, flow, ticket)) in (0u32..).zip(steps) {
                 let port = (flow % 2) as u32;
                 prop_assert_eq!(park.waits(flow), naive.ticket(flow).is_some());
                 match what {
                     0..=2 if park.waits(flow) => {
-                        let fits = naive.has_capacity(port, limits) && naive.of(flow).len() < limits.flow;
+                        let fits = naive.has_capacity(port, limits) && naive.of(flow).len() < limits.per_flow;
                         prop_assert_eq!(park.append(flow, item).is_ok(), fits);
                         if fits {
                             let ticket = naive.ticket(flow).unwrap();
@@ -230,9 +230,9 @@ mod tests {
                     0..=2 => {
                         prop_assert!(!park.may_open(port) || naive.has_capacity(port, limits));
                         if park.may_open(port) {
-                            naive.next += 1;
-                            prop_assert_eq!(park.open(port, flow, item), naive.next);
-                            naive.list.push((flow, port, naive.next, item));
+                            naive.last_ticket += 1;
+                            prop_assert_eq!(park.open(port, flow, item), naive.last_ticket);
+                            naive.list.push((flow, port, naive.last_ticket, item));
                         }
                     }
                     3 => {
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_storm_on_one_port_leaves_room_for_the_next() {
-        let mut park = Park::new(Limits { worker: 100, flow: 4 });
+        let mut park = Park::new(Limits { per_worker: 100, per_flow: 4 });
         let fill = |park: &mut Park<()>, port: u32| {
             let mut n = 0;
             while park.may_open(port) {
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn unanswered_upcalls_are_bounded() {
-        let mut park = Park::new(Limits { worker: 10, flow: 4 });
+        let mut park = Park::new(Limits { per_worker: 10, per_flow: 4 });
         for flow in 0..10 {
             park.open(1, flow, ());
             assert!(park.take(flow).is_some());

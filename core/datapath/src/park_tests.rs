@@ -258,7 +258,7 @@ proptest! {
         rules.push(rule(0, 2, 0, vec![DpAction::Recirc(1)]));
         rules.extend((1..6).map(|src| rule(src, 1, 0, vec![out(2), out(3)])));
         rules.push(all(vec![out(3)]));
-        let limits = if tight { Limits { worker: 6, flow: 2 } } else { Limits::default() };
+        let limits = if tight { Limits { per_worker: 6, per_flow: 2 } } else { Limits::default() };
         let mut naive = Setup::new(rules.clone());
         let expected = play(&mut naive, None, &steps);
         let (mut setup, server) = parking(rules, limits);

@@ -123,7 +123,7 @@ fn datapath(backer: &Backer) -> DatapathView {
         rxqs,
         workers,
         names: backer.ports.iter().map(|(no, info)| (*no, info.name.clone())).collect(),
-        handlers: backer.handlers.count(),
+        handlers: backer.handler_threads.count(),
         behind: backer.revalidator.is_behind(),
         pass_ms: backer.revalidator.took_ms(),
         moves: backer.workers.moves_made(),

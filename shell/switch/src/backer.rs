@@ -49,13 +49,13 @@ pub struct Backer {
     /// State shared with the threads that translate.
     pub shared: Arc<SharedState>,
     /// Serves upcalls.
-    pub handler: Arc<Handler>,
+    pub upcall_handler: Arc<Handler>,
     /// Counters of patch ports.
     pub patches: Arc<PatchCounters>,
     /// Runs the timers of BFD, CFM, LACP and spanning trees.
     pub timers: Timers,
     /// The handler threads.
-    pub handlers: Handlers,
+    pub handler_threads: Handlers,
     /// The PMD threads, or the main loop's worker.
     pub workers: Workers,
     /// The ports of the datapath.
@@ -73,7 +73,7 @@ pub struct Backer {
     /// The snapshot to be published next.
     pub(crate) next: NextSnapshot,
     /// Chooses the numbers of new ports.
-    pub(crate) numbers: DatapathPortNumbers,
+    pub(crate) port_numbers: DatapathPortNumbers,
     /// Finds tunnels with the same configuration.
     pub(crate) tunnel_index: TunnelIndex,
     /// Bonds, and ports that run LACP.
@@ -136,10 +136,10 @@ impl Backer {
             dp_name,
             datapath,
             shared,
-            handler,
+            upcall_handler: handler,
             patches,
             timers,
-            handlers: Handlers::default(),
+            handler_threads: Handlers::default(),
             workers,
             // The datapath's own port has a name and a number, but no bridge uses it.
             ports: BTreeMap::from([(PortNo::LOCAL, local)]),
@@ -149,7 +149,7 @@ impl Backer {
             config: DatapathConfig::default(),
             tracking: Tracking::default(),
             next: NextSnapshot::new(Chain::new(cpu::derive(seed, b"xlations"))),
-            numbers: DatapathPortNumbers::new(),
+            port_numbers: DatapathPortNumbers::new(),
             tunnel_index: TunnelIndex::default(),
             link_aggregation: LinkAggregation::default(),
             shared_rx: SharedRx::default(),
@@ -189,20 +189,20 @@ impl Backer {
 
     /// Chooses the number of a new port.
     pub fn free_number(&self, name: &str) -> PortNo {
-        self.numbers.choose(name, self.datapath_type == "dummy", |n| self.ports.contains_key(&n))
+        self.port_numbers.choose(name, self.datapath_type == "dummy", |n| self.ports.contains_key(&n))
     }
 
     /// Records a port under its number.
     fn record_port(&mut self, number: PortNo, info: PortInfo) {
         self.ports.insert(number, info);
-        self.numbers.note_used(|n| self.ports.contains_key(&n));
+        self.port_numbers.note_used(|n| self.ports.contains_key(&n));
     }
 
     /// Releases a port number.
     fn release_number(&mut self, number: PortNo) {
         self.ports.remove(&number);
         self.next.snapshot.ingress.remove(&number);
-        self.numbers.note_free(number);
+        self.port_numbers.note_free(number);
     }
 
     /// Removes the datapath port of the bridge's port `name`; a tunnel's datapath port only if no other tunnel shares it.

@@ -31,7 +31,7 @@ impl Switch {
         }
         let Some((_, plan)) = &self.poll.handlers else { return };
         for backer in self.datapaths.all_mut() {
-            backer.handlers.set(&backer.datapath, plan);
+            backer.handler_threads.set(&backer.datapath, plan);
             if !plan.cores.is_empty() {
                 backer.revalidator.pin_to_cores(&plan.cores);
                 backer.timers.pin_to_cores(&plan.cores);

@@ -50,7 +50,7 @@ fn publish_all(backer: &mut Backer, bridges: &mut BTreeMap<String, Bridge>, unde
         bridges.values_mut().filter(|b| b.config.datapath_type == backer.datapath_type).collect();
     update_peers(&mut next.peers, &mut of_datapath);
     let NextSnapshot { snapshot, peers, tunnels_changed, .. } = next;
-    snapshot.capabilities = backer.handler.command_settings.capabilities();
+    snapshot.capabilities = backer.upcall_handler.command_settings.capabilities();
     snapshot.timeouts = Arc::clone(backer.tracking.timeouts.zones());
     let mut macs = HashMap::new();
     let mut groups = HashMap::new();

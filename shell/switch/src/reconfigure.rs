@@ -144,7 +144,7 @@ impl Switch {
     /// Begins to translate packets and to connect to controllers, after flows have been restored.
     fn begin_to_forward(&mut self) {
         for backer in self.datapaths.with_bridges() {
-            backer.datapath.set_handler(Arc::clone(&backer.handler) as Arc<dyn dpif::UpcallHandler>);
+            backer.datapath.set_handler(Arc::clone(&backer.upcall_handler) as Arc<dyn dpif::UpcallHandler>);
         }
         let now = self.clock.now();
         for bridge in self.bridges.values_mut() {

@@ -167,7 +167,7 @@ impl Switch {
                     RECONFIGURED.hit();
                 }
                 backer.next.published_at = now;
-                let handler = &backer.handler;
+                let handler = &backer.upcall_handler;
                 handler.bfd.ports.published(now);
                 handler.cfm.ports.published(now);
                 handler.lldp.ports.published(now);

@@ -153,7 +153,7 @@ impl Switch {
     fn global_counters(&self) -> Vec<CounterRecord> {
         let mut sum = DatapathCounters::default();
         for backer in self.datapaths.all() {
-            let stats = backer.datapath.stats(&backer.handler.command_settings.counts_when_cleared());
+            let stats = backer.datapath.stats(&backer.upcall_handler.command_settings.counts_when_cleared());
             sum.hit += stats.hit;
             sum.missed += stats.missed;
             sum.lost += stats.lost;
@@ -172,7 +172,7 @@ impl Switch {
         };
         let (ofport, datapath_id) = (port.ofport, bridge.datapath_id);
         let backer = self.datapaths.of(&bridge.config.datapath_type);
-        let lacp = backer.and_then(|backer| backer.handler.lacp.link_report((id, ofport)));
+        let lacp = backer.and_then(|backer| backer.upcall_handler.lacp.link_report((id, ofport)));
         let Some(port) = bridge.ports.get_mut_unmarked(&ofport) else { return Vec::new() };
         let facts = port.facts.clone().unwrap_or_default();
         let name = port.name.clone();

@@ -138,7 +138,7 @@ impl Switch {
         };
         let other = from.tables.map(|tables| with_tables(&published.snapshot, from.bridge, tables));
         let snapshot = other.as_ref().unwrap_or(&published.snapshot);
-        backer.handler.inject(&backer.datapath, (&published, snapshot), &input, from.number, now);
+        backer.upcall_handler.inject(&backer.datapath, (&published, snapshot), &input, from.number, now);
     }
 }
 

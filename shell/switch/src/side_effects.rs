@@ -74,7 +74,13 @@ impl Switch {
             SideEffect::Release(packets) => self.release(kind, &packets),
             SideEffect::Suspect(suspect) => {
                 if let Some(backer) = self.datapaths.of(kind) {
-                    confirm(&backer.handler, &backer.datapath, backer.has_pending_changes(), &suspect, now);
+                    confirm(
+                        &backer.upcall_handler,
+                        &backer.datapath,
+                        backer.has_pending_changes(),
+                        &suspect,
+                        now,
+                    );
                 }
             }
         }

@@ -62,7 +62,7 @@ impl Switch {
         let row = desired.bridges.get(bridge).and_then(|config| config.interface(name)).map(|(row, _)| row);
         let Some(running) = self.bridges.get(bridge) else { return };
         if let Some(backer) = self.datapaths.of_bridge_mut(running) {
-            backer.numbers.request(name, number);
+            backer.port_numbers.request(name, number);
         }
         self.remove_interface(bridge, name);
         add_interface::add(self, &desired, bridge, name);

@@ -350,7 +350,7 @@ fn a_port_that_learned_unseen_learns_again() {
         let settings = spanning_tree::settings::of_bridge(bridge).unwrap();
         let mut ports = spanning_tree::settings::of_ports(bridge, settings.protocol());
         ports.iter_mut().for_each(|port| port.rapid.enabled = enabled);
-        backer.handler.trees.configure(bridge.id, "br", &settings, &ports, test.switch.clock.now());
+        backer.upcall_handler.trees.configure(bridge.id, "br", &settings, &ports, test.switch.clock.now());
     };
     assert_eq!(look(&mut test), PortState::Forwarding);
     enable(&test, false);

@@ -119,6 +119,6 @@ pub(super) fn one(engine: &mut Engine, bond: u32, p: Packet) {
 fn send_each(engine: &mut Engine, own: &mut OwnBond, frames: impl Iterator<Item = (Frame, u32)>) {
     for (frame, hash) in frames {
         own.count(hash, frame.len() as u64);
-        engine.send(own.map.port(hash), frame);
+        engine.add_to_burst(own.map.port(hash), frame);
     }
 }

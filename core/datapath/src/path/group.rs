@@ -272,9 +272,9 @@ fn scatter(
     for (i, mut frame) in frames.enumerate() {
         let group = usize::from(groups.group_of[i % BATCH]);
         match groups.execution.get(group) {
-            Some(&Execution::Send(port)) => engine.send(port, frame),
+            Some(&Execution::Send(port)) => engine.add_to_burst(port, frame),
             Some(&Execution::RewriteAndSend(port)) => match try_rewrite(guard, groups, group, &mut frame) {
-                true => engine.send(port, frame),
+                true => engine.add_to_burst(port, frame),
                 false => run_misfit(groups, guard, engine, i, frame),
             },
             Some(&Execution::Recirculate(recirculation)) => {

@@ -66,16 +66,16 @@ impl Engine {
 
     /// Adds a frame to the port's burst.
     #[inline(always)]
-    pub(crate) fn send(&mut self, port: u32, frame: Frame) {
+    pub(crate) fn add_to_burst(&mut self, port: u32, frame: Frame) {
         match self.bursts.outputs.get_mut(port as usize) {
             Some(output) if (1..TX_BURST - 1).contains(&output.len()) => output.push(frame),
-            _ => self.send_at_end(port, frame),
+            _ => self.add_at_end(port, frame),
         }
     }
 
-    /// [`send`](Self::send) for the first or the last frame of a burst.
+    /// [`add_to_burst`](Self::add_to_burst) for the first or the last frame of a burst.
     #[inline(never)]
-    fn send_at_end(&mut self, port: u32, frame: Frame) {
+    fn add_at_end(&mut self, port: u32, frame: Frame) {
         let Some(output) = self.output(port) else { return self.no_port(port, std::iter::once(frame)) };
         output.push(frame);
         if output.len() >= TX_BURST {
@@ -87,7 +87,7 @@ impl Engine {
     #[inline]
     pub(crate) fn enqueue(&mut self, port: u32, queue: u32, frame: Frame) {
         if queue == 0 || !self.has_queues(port) {
-            return self.send(port, frame);
+            return self.add_to_burst(port, frame);
         }
         transmit::send_queued(self, port, queue, frame);
     }

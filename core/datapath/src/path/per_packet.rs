@@ -165,7 +165,7 @@ impl<'g> PerPacket<'g> {
         let mut dropping = DropRun::default();
         for (i, (frame, program)) in frames.zip(&self.programs).enumerate() {
             match program.map(|program| program.summary) {
-                Some(Summary::Send { port, .. }) => engine.send(port, frame),
+                Some(Summary::Send { port, .. }) => engine.add_to_burst(port, frame),
                 Some(Summary::Drop(reason)) => dropping.add(engine, i, frame, reason),
                 _ => run_one(engine, program.map_or(&[], Program::after_steps), i, frame),
             }
@@ -180,7 +180,9 @@ impl<'g> PerPacket<'g> {
         for (i, (frame, program)) in frames.zip(self.programs.iter().flatten()).enumerate() {
             match program.summary {
                 _ if unfit >> i & 1 != 0 => run_one(engine, program.after_steps(), i, frame),
-                Summary::Send { port, op_flags } if op_flags & COPIES == 0 => engine.send(port, frame),
+                Summary::Send { port, op_flags } if op_flags & COPIES == 0 => {
+                    engine.add_to_burst(port, frame)
+                }
                 Summary::Send { .. } => run_on_frame(engine, after_rewrite(program), i, frame),
                 Summary::Drop(reason) => dropping.add(engine, i, frame, reason),
                 _ => run_one(engine, program.after_steps(), i, frame),
@@ -245,7 +247,7 @@ pub(super) fn run_on_frame(engine: &mut Engine, ops: &[Op], i: usize, frame: Fra
     let (mut ops, mut frame) = (ops, frame);
     loop {
         ops = match ops {
-            &[Op::Output(port)] => return engine.send(port, frame),
+            &[Op::Output(port)] => return engine.add_to_burst(port, frame),
             [Op::Rewrite(rewrite), rest @ ..] if rewrite.apply(&mut frame) => {
                 rest.get(usize::from(rewrite.ops)..).unwrap_or_default()
             }

@@ -23,7 +23,7 @@ impl Switch {
         for bridge in self.bridges.values_mut() {
             let Some(backer) = self.datapaths.of_bridge_mut(bridge) else { continue };
             let Some(settings) = settings::of_bridge(bridge) else {
-                if backer.handler.trees.forget(bridge.id) {
+                if backer.upcall_handler.trees.forget(bridge.id) {
                     clear_states(bridge);
                     backer.mark_all_changed();
                 }
@@ -35,7 +35,7 @@ impl Switch {
                 clear_states(bridge);
             }
             let ports = settings::of_ports(bridge, protocol);
-            backer.handler.trees.configure(bridge.id, &bridge.name, &settings, &ports, now);
+            backer.upcall_handler.trees.configure(bridge.id, &bridge.name, &settings, &ports, now);
         }
         self.run_trees();
     }
@@ -51,12 +51,16 @@ impl Switch {
             let Some(backer) = self.datapaths.of_bridge(bridge) else { continue };
             for ofport in touched {
                 let Some(port) = bridge.ports.get(&ofport).filter(|p| p.tree.is_some()) else { continue };
-                backer.handler.trees.set_link((bridge.id, ofport), settings::link(port, protocol), now);
+                backer.upcall_handler.trees.set_link(
+                    (bridge.id, ofport),
+                    settings::link(port, protocol),
+                    now,
+                );
             }
         }
         for backer in self.datapaths.with_bridges_mut() {
             any |= confirm_stopped(backer, &self.bridges, now);
-            let Some(reports) = backer.handler.trees.take_reports() else { continue };
+            let Some(reports) = backer.upcall_handler.trees.take_reports() else { continue };
             any = true;
             for (id, flush) in reports.flushes {
                 let Some(bridge) = self.bridges.values().find(|b| b.id == id) else { continue };
@@ -89,7 +93,7 @@ fn confirm_stopped(backer: &mut Backer, bridges: &BTreeMap<String, Bridge>, now:
                 remove_groups(backer, bridge, &blocked);
             }
         }
-        stopped.ports.iter().for_each(|at| backer.handler.trees.confirm(*at, now));
+        stopped.ports.iter().for_each(|at| backer.upcall_handler.trees.confirm(*at, now));
     }
     !done.is_empty()
 }
@@ -104,7 +108,7 @@ fn clear_states(bridge: &mut Bridge) {
 
 /// Removes the spanning tree of a bridge that is removed.
 pub(crate) fn forget(backer: &Backer, bridge: &Bridge) {
-    backer.handler.trees.forget(bridge.id);
+    backer.upcall_handler.trees.forget(bridge.id);
 }
 
 /// Removes learned addresses, because stations are reached through other ports after the tree changed.
@@ -139,7 +143,7 @@ fn remove_groups(backer: &Backer, bridge: &Bridge, flush: &Flush) {
 /// Applies the port state that the tree reports.
 fn apply_state(backer: &mut Backer, bridge: &mut Bridge, ofport: OfPort) {
     let at = (bridge.id, ofport);
-    let new = backer.handler.trees.state_of(at);
+    let new = backer.upcall_handler.trees.state_of(at);
     let Some(old) = bridge.ports.get(&ofport).map(|port| port.tree) else { return };
     let learns = |tree: Option<PortTree>| tree.is_none_or(|tree| tree.state.learns());
     if old == new && learns(new) {
