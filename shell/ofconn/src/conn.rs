@@ -14,8 +14,9 @@ use openflow::session::Role;
 use openflow::{Body, Dialect, Message, VersionSet};
 use runtime::coverage::Counter;
 use runtime::log::Level;
-use runtime::poll_loop::Interest;
+use runtime::poll_loop::{Interest, Ready, Token};
 use runtime::{Module, RateLimit, WaitSet};
+use std::cell::Cell;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 use std::sync::Arc;
@@ -63,6 +64,10 @@ pub(crate) struct Conn {
     snoopers: Vec<Snooper>,
     pub(crate) packet_limit: PacketLimit,
     unsent: UnsentAges,
+    /// The registration of the socket in the last set of events.
+    token: Cell<Option<Token>>,
+    /// There may be something to read. False only if the last sleep showed that there is nothing: each read is a system call.
+    may_read: bool,
 }
 
 /// A client of the snoop socket.
@@ -103,6 +108,8 @@ impl Conn {
             snoopers: Vec::new(),
             packet_limit,
             unsent: UnsentAges::default(),
+            token: Cell::new(None),
+            may_read: true,
         }
     }
 
@@ -131,6 +138,8 @@ impl Conn {
             snoopers: Vec::new(),
             packet_limit: PacketLimit::default(),
             unsent: UnsentAges::default(),
+            token: Cell::new(None),
+            may_read: true,
         };
         conn.configure(settings);
         conn
@@ -183,12 +192,17 @@ impl Conn {
     /// while that is `work_max` or more.
     pub(crate) fn run(&mut self, buffer: &mut [u8], (work, work_max): (&mut usize, usize), now: Millis) {
         self.progress(now);
-        self.read(buffer, (work, work_max), now);
-        match self.reconnect.run(now) {
-            Some(Action::Connect) => self.connect(now),
-            Some(Action::Disconnect) => self.drop_stream(),
-            Some(Action::Probe) => self.protocol.iter_mut().for_each(ProtocolState::send_echo),
-            None => {}
+        // A peer whose answer has not been read must not count as inactive.
+        if *work < work_max {
+            if self.may_read {
+                self.read(buffer, (work, work_max), now);
+            }
+            match self.reconnect.run(now) {
+                Some(Action::Connect) => self.connect(now),
+                Some(Action::Disconnect) => self.drop_stream(),
+                Some(Action::Probe) => self.protocol.iter_mut().for_each(ProtocolState::send_echo),
+                None => {}
+            }
         }
         for (kind, message, dialect) in self.packet_limit.take_due(now) {
             self.queue_packet_in(kind, &message, dialect);
@@ -408,7 +422,15 @@ impl Conn {
         }
     }
 
+    /// Tells the result of a sleep after [`wait`](Self::wait). Without this call, each turn reads.
+    pub(crate) fn woken(&mut self, ready: &Ready) {
+        let is_ready = self.token.take().is_none_or(|token| ready.contains(token));
+        // A TLS stream may have bytes that it has read from the socket already.
+        self.may_read = is_ready || self.stream.as_ref().is_some_and(Stream::is_tls);
+    }
+
     pub(crate) fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) {
+        self.token.set(None);
         let output = self.output_len();
         let limits = [
             self.packet_limit.deadline(),
@@ -427,14 +449,15 @@ impl Conn {
         };
         let writes = protocol.output_len() > 0;
         let reads = protocol.backlog() < INPUT_MAX && protocol.output_len() < OUTPUT_MAX;
-        match (reads, writes) {
-            (true, true) => drop(set.fd(stream, Interest::Both)),
-            (false, true) => drop(set.fd(stream, Interest::Write)),
-            (true, false) => drop(set.fd(stream, Interest::Read)),
+        let interest = match (reads, writes) {
+            (true, true) => Some(Interest::Both),
+            (false, true) => Some(Interest::Write),
+            (true, false) => Some(Interest::Read),
             // The main loop wakes this thread after it has taken requests. Until then the socket is not polled: the thread could not
             // handle its events, and poll would report them again at once.
-            (false, false) => {}
-        }
+            (false, false) => None,
+        };
+        self.token.set(interest.map(|interest| set.fd(stream, interest)));
         if self.input_paused && output < OUTPUT_MAX || self.parts.is_some() && output < PARTS_OUTPUT_MAX {
             set.wake_now();
         }

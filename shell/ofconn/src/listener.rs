@@ -50,8 +50,9 @@ impl PassiveSocket {
         Ok(PassiveSocket { purpose, target: target.to_owned(), versions, listener })
     }
 
-    /// Accepts at most [`ACCEPT_MAX`] new connections.
-    pub(crate) fn accept(&self) -> Vec<Stream> {
+    /// Accepts at most [`ACCEPT_MAX`] new connections. The flag tells whether it failed: then clients are still waiting, and the socket
+    /// stays readable.
+    pub(crate) fn accept(&self) -> (Vec<Stream>, bool) {
         let mut out = Vec::new();
         while out.len() < ACCEPT_MAX {
             match self.listener.accept() {
@@ -60,11 +61,11 @@ impl PassiveSocket {
                 Err(e) => {
                     let text = runtime::error_text(&e);
                     runtime::warn_rl!(LOG, LIMIT, "{}: accept failed ({text})", self.target);
-                    break;
+                    return (out, true);
                 }
             }
         }
-        out
+        (out, false)
     }
 
     pub(crate) fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {

@@ -14,6 +14,7 @@ use ofproto::Preparer;
 use openflow::VersionSet;
 use openflow::session::Role;
 use runtime::coverage::Counter;
+use runtime::poll_loop::Ready;
 use runtime::{Module, RateLimit, WaitSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,6 +32,8 @@ const ACCEPTED_MAX: usize = 256;
 /// Limit of connections to the snoop socket of one bridge.
 const SNOOPERS_MAX: usize = 32;
 
+/// After accepting has failed, for lack of file descriptors for example, this time passes before the next attempt.
+const ACCEPT_PAUSE: Millis = Millis(100);
 /// The work of accepting a connection, compared with receiving a byte.
 const ACCEPT_WORK: usize = 2048;
 
@@ -48,6 +51,8 @@ pub(crate) struct Sockets {
     passive: Vec<PassiveSocket>,
     /// Watches the passive sockets. `None`: each one is watched by itself.
     group: Option<Arc<ListenerGroup>>,
+    /// Accepting has failed. The sockets stay readable, so they are not watched until this time.
+    accept_again: Option<Millis>,
     /// Targets that cannot be used, with the error that was logged.
     refused: BTreeMap<String, String>,
     pub(crate) conns: BTreeMap<ConnId, Conn>,
@@ -268,10 +273,18 @@ impl Sockets {
 
     /// Accepts connections of tools, controllers and snoopers, up to their limits. Returns their number, including refused ones.
     fn accept(&mut self, now: Millis) -> usize {
+        self.accept_again = self.accept_again.filter(|at| *at > now);
+        if self.accept_again.is_some() {
+            return 0;
+        }
         let mut new = Vec::new();
         let mut snoopers = Vec::new();
         for passive in &self.passive {
-            for stream in passive.accept() {
+            let (streams, has_failed) = passive.accept();
+            if has_failed {
+                self.accept_again = Some(now + ACCEPT_PAUSE);
+            }
+            for stream in streams {
                 let (kind, settings) = match &passive.purpose {
                     Purpose::Management => (ConnKind::Tool, ConnSettings::of_tool(self.queue_size)),
                     Purpose::Controller(c) => (ConnKind::Controller, c.clone()),
@@ -354,15 +367,23 @@ impl Sockets {
 
     /// Adds the file descriptors and deadlines that end the next sleep; without the passive sockets that a group watches.
     pub(crate) fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) {
-        if self.group.is_none() {
-            self.passive.iter().for_each(|p| p.wait(set));
+        match (self.accept_again, &self.group) {
+            (Some(at), _) => set.deadline(at),
+            (None, None) => self.passive.iter().for_each(|p| p.wait(set)),
+            (None, Some(_)) => {}
         }
         self.conns.values().for_each(|c| c.wait(set, now));
     }
 
-    /// Tells which listeners of the group have waiting clients.
-    pub(crate) fn group_woken(&mut self, ready: &[u64]) {
-        self.passive.iter_mut().for_each(|p| p.group_woken(ready));
+    /// Whether the passive sockets must not be watched now.
+    pub(crate) fn pauses_accepting(&self) -> bool {
+        self.accept_again.is_some()
+    }
+
+    /// Tells the result of a sleep after [`wait`](Self::wait), and which listeners of the group have waiting clients.
+    pub(crate) fn woken(&mut self, ready: &Ready, listeners: &[u64]) {
+        self.passive.iter_mut().for_each(|p| p.group_woken(listeners));
+        self.conns.values_mut().for_each(|conn| conn.woken(ready));
     }
 
     /// Closes all connections and reopens those that the switch opens.

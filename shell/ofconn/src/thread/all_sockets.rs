@@ -139,7 +139,10 @@ impl AllSockets {
         if self.serve_again {
             set.wake_now();
         }
-        self.token.set(Some(set.fd(&*self.listeners, Interest::Read)));
+        // The reason why one bridge cannot accept concerns all of them.
+        if !self.bridges.values().any(|served| served.sockets.pauses_accepting()) {
+            self.token.set(Some(set.fd(&*self.listeners, Interest::Read)));
+        }
         self.bridges.values().for_each(|served| served.sockets.wait(set, now));
     }
 
@@ -147,8 +150,8 @@ impl AllSockets {
     pub(super) fn woken(&mut self, ready: &Ready) {
         let may_accept = self.token.take().is_some_and(|token| ready.contains(token));
         // An error leaves the clients in the backlog; they end the next sleep at once.
-        let ready = if may_accept { self.listeners.ready().unwrap_or_default() } else { Vec::new() };
-        self.bridges.values_mut().for_each(|served| served.sockets.group_woken(&ready));
+        let clients = if may_accept { self.listeners.ready().unwrap_or_default() } else { Vec::new() };
+        self.bridges.values_mut().for_each(|served| served.sockets.woken(ready, &clients));
     }
 }
 

@@ -132,7 +132,7 @@ impl ThreadState {
         if let Some(sockets) = &mut self.owned {
             received.requests.into_iter().for_each(|request| sockets.carry_out(request, now));
             sockets.turn(now, usize::MAX, &mut || self.main.wake());
-            if sockets.take_work() > MUCH_WORK || sockets.has_long_work() {
+            if sockets.take_work() >= MUCH_WORK || sockets.has_long_work() {
                 self.calm_since = Instant::now();
             }
         }

@@ -21,7 +21,7 @@ use units::Millis;
 
 /// If a turn of the main loop takes longer, the thread serves the sockets. Echo requests wait at most about twice this time.
 const LONG_TURN: Duration = Duration::from_millis(2);
-/// With more work in one turn, in the unit of [`Sockets::run`](crate::sockets::Sockets::run), the thread serves the sockets.
+/// With this work or more in one turn, in the unit of [`Sockets::run`](crate::sockets::Sockets::run), the thread serves the sockets.
 pub(super) const MUCH_WORK: usize = 16 << 10;
 
 /// What the main loop has handed to the thread.
@@ -143,7 +143,7 @@ impl Ownership {
         let is_much = {
             let mut of_main = lock(&self.of_main);
             let Some(sockets) = &mut *of_main else { return };
-            let is_much = |sockets: &AllSockets| sockets.work() > MUCH_WORK || sockets.has_long_work();
+            let is_much = |sockets: &AllSockets| sockets.work() >= MUCH_WORK || sockets.has_long_work();
             if !is_much(sockets) {
                 work(sockets);
             }
