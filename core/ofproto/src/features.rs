@@ -82,20 +82,33 @@ fn miss_bits(miss: TableMiss) -> u32 {
 }
 
 fn stats(table: &Table, features: TableFeatures) -> TableStats {
-    let hidden = table.classifier().iter().filter(|r| r.is_hidden()).count();
     let matched = table.matched();
-    TableStats {
-        features,
-        active: (table.classifier().len() - hidden) as u32,
-        lookups: matched + table.missed(),
-        matched,
-    }
+    TableStats { features, active: table.visible() as u32, lookups: matched + table.missed(), matched }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flow::Match;
+    use openflow::FlowMod;
     use units::Millis;
+
+    /// Hidden flows do not count, however they are added and removed.
+    #[test]
+    fn hidden_flows_are_not_counted() {
+        let mut o = Ofproto::new(Millis(0), 0);
+        let active = |o: &Ofproto| o.table_stats()[0].active;
+        let fm = FlowMod { matching: Match::CATCHALL, ..FlowMod::default() };
+        for priority in [70_000, 70_001, 70_000] {
+            o.handle_own_flow(&fm, priority, true, Millis(0)).unwrap();
+        }
+        o.handle_flow_mod(&fm, Millis(0)).unwrap();
+        assert_eq!((active(&o), o.flow_count()), (1, 3 + o.table(254).map_or(0, |t| t.visible())));
+        o.handle_own_flow(&fm, 70_001, false, Millis(0)).unwrap();
+        assert_eq!(active(&o), 1);
+        o.flush(Millis(0));
+        assert_eq!(active(&o), 0);
+    }
 
     #[test]
     fn the_last_visible_table_goes_nowhere() {

@@ -62,7 +62,7 @@ impl State {
     /// Adds a rule, and returns the rule with the same match and priority that it replaces, if any.
     pub(crate) fn insert(&mut self, rule: Arc<Rule>) -> Option<Arc<Rule>> {
         self.update_indexes(&rule, true);
-        let old = self.table_mut(rule.table).classifier.insert(rule);
+        let old = self.table_mut(rule.table).insert(rule);
         if let Some(old) = &old {
             self.update_indexes(old, false);
         }
@@ -75,7 +75,7 @@ impl State {
         if there.is_none_or(|r| r.id != rule.id) {
             return false;
         }
-        self.table_mut(rule.table).classifier.remove(&rule.matching, rule.priority);
+        self.table_mut(rule.table).remove(rule);
         self.update_indexes(rule, false);
         true
     }
@@ -87,13 +87,12 @@ impl State {
         rules.iter().for_each(|r| leaving[usize::from(r.table)] += 1);
         for (number, leaving) in (0..N_TABLES as u8).zip(leaving) {
             if leaving > 0 && leaving == self.tables[number].classifier.len() {
-                let emptied = self.tables[number].classifier.emptied();
-                self.table_mut(number).classifier = emptied;
+                self.table_mut(number).clear();
             }
         }
         for rule in rules {
             if !self.tables[rule.table].classifier.is_empty() {
-                self.table_mut(rule.table).classifier.remove(&rule.matching, rule.priority);
+                self.table_mut(rule.table).remove(rule);
             }
             self.update_indexes(rule, false);
         }

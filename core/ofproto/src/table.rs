@@ -75,6 +75,8 @@ pub struct TableCounters {
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     pub(crate) classifier: Classifier<Rule>,
+    /// Number of hidden rules.
+    pub(crate) hidden: usize,
     pub(crate) config: Arc<TableConfig>,
     pub(crate) counters: Arc<TableCounters>,
 }
@@ -83,6 +85,30 @@ impl Table {
     /// Returns the matching rule of highest priority. Adds the bits on which the look-up depends to `wildcards`.
     pub fn lookup(&self, flow: &Flow, wildcards: Option<&mut Flow>) -> Option<&Arc<Rule>> {
         self.classifier.lookup(flow, wildcards)
+    }
+
+    /// Inserts a rule. Returns the rule with the same match and priority that it replaces, if any.
+    pub(crate) fn insert(&mut self, rule: Arc<Rule>) -> Option<Arc<Rule>> {
+        let is_hidden = rule.is_hidden();
+        let old = self.classifier.insert(rule);
+        self.hidden += usize::from(is_hidden && old.is_none());
+        old
+    }
+
+    /// Removes a rule that the table contains.
+    pub(crate) fn remove(&mut self, rule: &Rule) {
+        self.classifier.remove(&rule.matching, rule.priority);
+        self.hidden -= usize::from(rule.is_hidden());
+    }
+
+    /// Removes all rules.
+    pub(crate) fn clear(&mut self) {
+        (self.classifier, self.hidden) = (self.classifier.emptied(), 0);
+    }
+
+    /// Number of rules that are not hidden.
+    pub(crate) fn visible(&self) -> usize {
+        self.classifier.len() - self.hidden
     }
 
     /// The rules.

@@ -5,6 +5,7 @@
 //! differences are added. Counters wrap: packets at 32 bits, bytes at 48 bits, times at 32 bits of milliseconds. A fold must happen before
 //! a counter has advanced by its complete range.
 
+use crate::untouched::Untouched;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use zerocopy::FromZeros;
@@ -45,7 +46,7 @@ impl LaneCount {
 }
 
 /// The cells of all records. Cells that were never written cost address space, not memory.
-type Cells = Arc<Box<[Cell]>>;
+type Cells = Arc<Untouched<Cell>>;
 
 /// The writing side of a lane: one worker has it.
 pub struct Lane {
@@ -61,7 +62,7 @@ pub struct Lanes {
 impl Lane {
     /// Makes a lane for an arena of `capacity` records, and its reading side.
     pub fn new(capacity: usize) -> (Lane, Lanes) {
-        let cells = Cells::new(<[Cell]>::new_box_zeroed_with_elems(capacity).unwrap_or_default());
+        let cells = Cells::new(Untouched::new(capacity));
         (Lane { cells: Arc::clone(&cells) }, Lanes { cells })
     }
 

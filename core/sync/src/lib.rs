@@ -23,6 +23,7 @@ pub mod lanes;
 pub mod mailbox;
 pub mod quota;
 pub mod try_lock;
+mod untouched;
 
 pub use arc_swap::{ArcSwap as Snapshot, Cache as Cached, Guard as SnapshotGuard};
 pub use arena::{Arena, Guard, Reader, Records};
