@@ -1,7 +1,7 @@
 //! Number and cores of the handler threads of each datapath.
 
 use crate::backer::Threads;
-use crate::switch::Switch;
+use crate::switch::{HandlerNeeds, Switch};
 use settings::root::N_HANDLER_THREADS;
 use std::collections::BTreeMap;
 use translation::upcall::threads::Plan;
@@ -24,10 +24,11 @@ impl Switch {
         // If the main loop polls, the core numbers of workers are not the cores on which they run.
         let pinned = |core: &CoreId| *core != CoreId::UNPINNED && threads == Threads::PmdAndHandlers;
         let polled: Vec<u32> = workers.map(|p| p.core).filter(pinned).map(|core| core.0).collect();
-        let inputs = (configured_count(&self.applied.other_config), polled);
-        if self.poll.handlers.as_ref().is_none_or(|(of, _)| *of != inputs) {
-            let plan = Plan::new(inputs.0, &self.machine.cores, &inputs.1.iter().copied().collect());
-            self.poll.handlers = Some((inputs, plan));
+        let needs = HandlerNeeds { configured: configured_count(&self.applied.other_config), polled };
+        if self.poll.handlers.as_ref().is_none_or(|(of, _)| *of != needs) {
+            let polled = needs.polled.iter().copied().collect();
+            let plan = Plan::new(needs.configured, &self.machine.cores, &polled);
+            self.poll.handlers = Some((needs, plan));
         }
         let Some((_, plan)) = &self.poll.handlers else { return };
         for backer in self.datapaths.all_mut() {

@@ -87,8 +87,17 @@ pub(crate) struct PollSettings {
     pub(crate) faults: Vec<String>,
     /// Which iterations of PMD threads are logged.
     pub(crate) watch: Watch,
-    /// The plan of handler threads, and what it was made from: their configured number, and the cores of PMD threads.
-    pub(crate) handlers: Option<((Option<usize>, Vec<u32>), Plan)>,
+    /// The plan of handler threads, and what it was made from.
+    pub(crate) handlers: Option<(HandlerNeeds, Plan)>,
+}
+
+/// What the plan of handler threads is made from.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct HandlerNeeds {
+    /// `n-handler-threads`
+    pub(crate) configured: Option<usize>,
+    /// The cores of PMD threads.
+    pub(crate) polled: Vec<u32>,
 }
 
 /// Opens devices, and reports their changes.
