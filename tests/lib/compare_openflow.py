@@ -56,8 +56,8 @@ def replies(s, barrier):
 
 # OpenFlow 1.0
 
-def match10(wildcards=0x3fffff, in_port=0, dl_type=0, proto=0):
-    return struct.pack("!IH6s6sHBxHBBxxIIHH", wildcards, in_port, bytes(6), bytes(6), 0, 0, dl_type, 0, proto, 0, 0, 0, 0)
+def match10(wildcards=0x3fffff, in_port=0, dl_type=0, proto=0, nw_dst=0):
+    return struct.pack("!IH6s6sHBxHBBxxIIHH", wildcards, in_port, bytes(6), bytes(6), 0, 0, dl_type, 0, proto, 0, nw_dst, 0, 0)
 
 
 def flow10(actions=b"", match=None, command=0, priority=7, buffer=NONE32, flags=0):

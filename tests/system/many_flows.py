@@ -3,11 +3,11 @@ import os
 import re
 import signal
 import socket
-import struct
 import subprocess
 import time
 
 from lib import lab
+from lib.compare_openflow import OF10, flow10, match10, message, output10
 
 ANY_LOAD = True
 
@@ -38,13 +38,6 @@ def test_flow_mods_one_by_one():
 
 
 
-def flow_mod(wildcards, dl_type, address, priority, actions=b""):
-    """A flow mod of OpenFlow 1.0 (section 5.3.3) that adds a flow."""
-    match = struct.pack("!I18xH8x4s4x", wildcards, dl_type, address)
-    length = 72 + len(actions)
-    return struct.pack("!BBHI", 1, 14, length, 0) + match + struct.pack("!QHHHHIHH", 0, 0, 0, 0, priority, 0xffffffff, 0xffff, 0) + actions
-
-
 def test_flows_of_a_load_are_used_while_it_lasts():
     """The first flow of a long load without any barrier forwards packets before the load has ended."""
     lab.need_root()
@@ -56,14 +49,13 @@ def test_flows_of_a_load_are_used_while_it_lasts():
     s.ofctl("del-flows", "br0")
     for here, there in ((a, b), (b, a)):
         here.run("ip", "neighbour", "add", there.address.split("/")[0], "lladdr", there.mac, "dev", "eth0")
-    everything, no_wildcards = 0x3fffff, 0x3fffff & ~(1 << 4) & ~(0x3f << 14)
-    normal = struct.pack("!HHHH", 0, 8, 0xfffa, 0)
-    load = b"".join([flow_mod(everything, 0, bytes(4), 1, normal)]
-                    + [flow_mod(no_wildcards, 0x800, struct.pack("!I", 20 << 24 | n), 100) for n in range(4 * FLOWS)])
+    dl_type_and_nw_dst = 0x3fffff & ~(1 << 4) & ~(0x3f << 14)
+    load = b"".join([flow10(output10(0xfffa), priority=1)]
+                    + [flow10(match=match10(dl_type_and_nw_dst, dl_type=0x800, nw_dst=20 << 24 | n)) for n in range(4 * FLOWS)])
     pings = a.spawn("ping", "-n", "-D", "-i", "0.01", "10.1.1.2", stdout=subprocess.PIPE, text=True)
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(s.dir + "/br0.mgmt")
-        client.sendall(struct.pack("!BBHI", 1, 0, 8, 0) + load)
+        client.sendall(message(OF10, 0) + load)
         ended = time.time()
         time.sleep(0.2)
     pings.send_signal(signal.SIGINT)

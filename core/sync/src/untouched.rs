@@ -39,7 +39,7 @@ impl<T> Deref for Untouched<T> {
     #[inline]
     fn deref(&self) -> &[T] {
         // SAFETY: if `len` is not 0, `new` allocated memory for `len` values with the alignment of `T`. It is zeroed, and `T: FromZeros`,
-        // so the values are valid. They are only shared: nobody has a mutable reference to them.
+        // so the values are valid. No function gives out a mutable reference to them.
         unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.len) }
     }
 }

@@ -316,13 +316,8 @@ impl DependencySets {
     }
 
     /// The number of stored sets.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.numbers.len()
-    }
-
-    /// Whether no set is stored.
-    pub fn is_empty(&self) -> bool {
-        self.numbers.is_empty()
     }
 
     /// Returns whether more than three quarters of [`DEPENDENCY_SETS_MAX`] sets are stored.

@@ -14,9 +14,8 @@ use openflow::session::Role;
 use openflow::{Body, Dialect, Message, VersionSet};
 use runtime::coverage::Counter;
 use runtime::log::Level;
-use runtime::poll_loop::{Interest, Ready, Token};
+use runtime::poll_loop::{Interest, Readiness, Ready};
 use runtime::{Module, RateLimit, WaitSet};
-use std::cell::Cell;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 use std::sync::Arc;
@@ -64,10 +63,8 @@ pub(crate) struct Conn {
     snoopers: Vec<Snooper>,
     pub(crate) packet_limit: PacketLimit,
     unsent: UnsentAges,
-    /// The registration of the socket in the last set of events.
-    token: Cell<Option<Token>>,
-    /// There may be something to read. False only if the last sleep showed that there is nothing: each read is a system call.
-    may_read: bool,
+    /// Whether there may be something to read.
+    readiness: Readiness,
 }
 
 /// A client of the snoop socket.
@@ -108,8 +105,7 @@ impl Conn {
             snoopers: Vec::new(),
             packet_limit,
             unsent: UnsentAges::default(),
-            token: Cell::new(None),
-            may_read: true,
+            readiness: Readiness::default(),
         }
     }
 
@@ -138,8 +134,7 @@ impl Conn {
             snoopers: Vec::new(),
             packet_limit: PacketLimit::default(),
             unsent: UnsentAges::default(),
-            token: Cell::new(None),
-            may_read: true,
+            readiness: Readiness::default(),
         };
         conn.configure(settings);
         conn
@@ -194,7 +189,8 @@ impl Conn {
         self.progress(now);
         // A peer whose answer has not been read must not count as inactive.
         if *work < work_max {
-            if self.may_read {
+            // A TLS stream may have bytes that it has read from the socket already.
+            if self.readiness.may_be_ready() || self.stream.as_ref().is_some_and(Stream::is_tls) {
                 self.read(buffer, (work, work_max), now);
             }
             match self.reconnect.run(now) {
@@ -424,13 +420,10 @@ impl Conn {
 
     /// Tells the result of a sleep after [`wait`](Self::wait). Without this call, each turn reads.
     pub(crate) fn woken(&mut self, ready: &Ready) {
-        let is_ready = self.token.take().is_none_or(|token| ready.contains(token));
-        // A TLS stream may have bytes that it has read from the socket already.
-        self.may_read = is_ready || self.stream.as_ref().is_some_and(Stream::is_tls);
+        self.readiness.woken(ready);
     }
 
     pub(crate) fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) {
-        self.token.set(None);
         let output = self.output_len();
         let limits = [
             self.packet_limit.deadline(),
@@ -457,7 +450,7 @@ impl Conn {
             // handle its events, and poll would report them again at once.
             (false, false) => None,
         };
-        self.token.set(interest.map(|interest| set.fd(stream, interest)));
+        self.readiness.wait(set, stream, interest);
         if self.input_paused && output < OUTPUT_MAX || self.parts.is_some() && output < PARTS_OUTPUT_MAX {
             set.wake_now();
         }

@@ -108,7 +108,8 @@ impl Connections {
         errors
     }
 
-    /// Whether a turn would do nothing: no event, request, reply or deadline is due. Always false if this thread serves the sockets.
+    /// Whether a turn would do nothing: no event, request, reply or deadline is due. Always false in dummy mode, where only a turn reads the
+    /// sockets.
     pub fn is_idle(&self, now: Millis) -> bool {
         let is_idle = |session: &Session| {
             session.queues.is_idle(session.busy)

@@ -7,6 +7,7 @@
 use crate::clock::Clock;
 pub use crate::waker::Waker;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use std::cell::Cell;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,6 +91,43 @@ impl Ready {
     /// Returns whether a registration from `first` up to, but not including, `end` was ready.
     pub fn contains_any(&self, first: Token, end: Token) -> bool {
         self.0.get(first.0..end.0).is_some_and(|ready| ready.contains(&true))
+    }
+}
+
+/// Whether a descriptor may be ready: it may be, unless the last sleep showed that it is not. So a system call that would fail is
+/// left out.
+#[derive(Debug)]
+pub struct Readiness {
+    /// The registration in the last set of events.
+    token: Cell<Option<Token>>,
+    may_be_ready: bool,
+}
+
+impl Default for Readiness {
+    fn default() -> Readiness {
+        Readiness { token: Cell::new(None), may_be_ready: true }
+    }
+}
+
+impl Readiness {
+    /// Adds the descriptor to the events that end the next sleep; `None`: does not wait for the descriptor.
+    pub fn wait<'fd>(&self, set: &mut WaitSet<'fd>, fd: &'fd impl AsFd, interest: Option<Interest>) {
+        self.token.set(interest.map(|interest| set.fd(fd, interest)));
+    }
+
+    /// Tells the result of a sleep after [`wait`](Self::wait).
+    pub fn woken(&mut self, ready: &Ready) {
+        self.may_be_ready = self.token.take().is_none_or(|token| ready.contains(token));
+    }
+
+    /// As [`woken`](Self::woken), if another object waited for the descriptor.
+    pub fn set(&mut self, may_be_ready: bool) {
+        self.may_be_ready = may_be_ready;
+    }
+
+    /// Whether the descriptor may be ready.
+    pub fn may_be_ready(&self) -> bool {
+        self.may_be_ready
     }
 }
 

@@ -1,6 +1,6 @@
 //! Notices a long turn of an event loop, so that another thread can do some of its work meanwhile.
 //!
-//! A turn arms a timer unless an earlier turn has armed it, so many short turns cost few system calls.
+//! A timer limits the turn. A turn starts it only if it is not running since an earlier turn, so many short turns cost few system calls.
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};

@@ -117,7 +117,7 @@ impl SharedState {
 
     /// The number of sets of dependencies.
     pub fn dependency_set_count(&self) -> usize {
-        lock(&self.dependency_sets).len()
+        lock(&self.dependency_sets).count()
     }
 
     /// Whether the store of dependency sets is more than three quarters full.

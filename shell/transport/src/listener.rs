@@ -6,13 +6,12 @@ use crate::stream::{Stream, family, socket};
 use crate::target::Target;
 use crate::unix_path;
 use runtime::WaitSet;
-use runtime::poll_loop::{Interest, Ready, Token};
+use runtime::poll_loop::{Interest, Readiness, Ready};
 use rustix::event::{Timespec, epoll};
 use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::net::sockopt::{set_socket_reuseaddr, set_tcp_nodelay};
 use rustix::net::{AddressFamily, SocketFlags};
-use std::cell::Cell;
 use std::fs::{remove_file, symlink_metadata};
 use std::io;
 use std::net::SocketAddr;
@@ -74,10 +73,8 @@ pub struct Listener {
     number: u64,
     file: Option<SocketFile>,
     tls: bool,
-    /// The registration in the last set of events.
-    token: Cell<Option<Token>>,
-    /// A client may be waiting. False only if the last sleep showed that there is none: each attempt to accept is a system call.
-    may_accept: bool,
+    /// Whether a client may be waiting.
+    readiness: Readiness,
 }
 
 /// The file of a Unix socket. The inode identifies it, so that the file of another process which now listens at the path is
@@ -139,27 +136,27 @@ impl Listener {
 
     fn new(fd: OwnedFd, file: Option<SocketFile>, tls: bool) -> Listener {
         let number = LISTENERS.fetch_add(1, Ordering::Relaxed);
-        Listener { fd, number, file, tls, token: Cell::new(None), may_accept: true }
+        Listener { fd, number, file, tls, readiness: Readiness::default() }
     }
 
     /// Adds the socket to the events that end the next sleep.
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
-        self.token.set(Some(set.fd(self, Interest::Read)));
+        self.readiness.wait(set, self, Some(Interest::Read));
     }
 
     /// Tells the result of a sleep after [`wait`](Self::wait). Without this call, each [`accept`](Self::accept) is a system call.
     pub fn woken(&mut self, ready: &Ready) {
-        self.may_accept = self.token.take().is_none_or(|token| ready.contains(token));
+        self.readiness.woken(ready);
     }
 
     /// Tells which listeners of the group have waiting clients.
     pub fn group_woken(&mut self, ready: &[u64]) {
-        self.may_accept = ready.contains(&self.number);
+        self.readiness.set(ready.contains(&self.number));
     }
 
     /// Accepts the next client; `None` if there is none now.
     pub fn accept(&self) -> io::Result<Option<Stream>> {
-        if !self.may_accept {
+        if !self.readiness.may_be_ready() {
             return Ok(None);
         }
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;

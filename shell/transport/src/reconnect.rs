@@ -243,18 +243,20 @@ impl Reconnect {
 
     /// Reports that the attempt failed.
     pub fn connect_failed(&mut self, now: Millis, error: &io::Error) {
-        if self.state == State::Backoff {
-            self.enter_connecting(now);
-        }
-        if self.state == State::Connecting {
-            self.attempt_failed(now, Some(runtime::error_text(error)), Level::Info);
-        }
+        self.attempt_ended(now, error, Level::Info);
     }
 
     /// As [`connect_failed`](Self::connect_failed), for an attempt that fails when it is started. Open vSwitch warns about such an attempt to
     /// reach a controller.
     pub fn start_failed(&mut self, now: Millis, error: &io::Error) {
         let level = if self.wording == Wording::OpenFlow { Level::Warn } else { Level::Info };
+        self.attempt_ended(now, error, level);
+    }
+
+    fn attempt_ended(&mut self, now: Millis, error: &io::Error, level: Level) {
+        if self.state == State::Backoff {
+            self.enter_connecting(now);
+        }
         if self.state == State::Connecting {
             self.attempt_failed(now, Some(runtime::error_text(error)), level);
         }

@@ -3,8 +3,7 @@
 use crate::command::{Command, ConnId, Event};
 use crate::sockets::Sockets;
 use runtime::WaitSet;
-use runtime::poll_loop::{Interest, Ready, Token};
-use std::cell::Cell;
+use runtime::poll_loop::{Interest, Readiness, Ready};
 use std::collections::BTreeMap;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,8 +39,8 @@ struct ServedBridge {
 /// The sockets of all bridges.
 pub(super) struct AllSockets {
     listeners: Arc<ListenerGroup>,
-    /// The registration of `listeners` in the last set of events.
-    token: Cell<Option<Token>>,
+    /// Whether clients may be waiting.
+    readiness: Readiness,
     bridges: BTreeMap<u64, ServedBridge>,
     /// Bytes received, accepted connections and commands since the last [`take_work`](Self::take_work), in the unit of
     /// [`Sockets::run`].
@@ -54,7 +53,7 @@ impl AllSockets {
     pub(super) fn new(listeners: Arc<ListenerGroup>) -> AllSockets {
         AllSockets {
             listeners,
-            token: Cell::new(None),
+            readiness: Readiness::default(),
             bridges: BTreeMap::new(),
             work: 0,
             serve_again: false,
@@ -140,15 +139,15 @@ impl AllSockets {
             set.wake_now();
         }
         // The reason why one bridge cannot accept concerns all of them.
-        if !self.bridges.values().any(|served| served.sockets.pauses_accepting()) {
-            self.token.set(Some(set.fd(&*self.listeners, Interest::Read)));
-        }
+        let pauses = self.bridges.values().any(|served| served.sockets.pauses_accepting());
+        self.readiness.wait(set, &*self.listeners, (!pauses).then_some(Interest::Read));
         self.bridges.values().for_each(|served| served.sockets.wait(set, now));
     }
 
     /// Tells the result of a sleep after [`wait`](Self::wait).
     pub(super) fn woken(&mut self, ready: &Ready) {
-        let may_accept = self.token.take().is_some_and(|token| ready.contains(token));
+        self.readiness.woken(ready);
+        let may_accept = self.readiness.may_be_ready();
         // An error leaves the clients in the backlog; they end the next sleep at once.
         let clients = if may_accept { self.listeners.ready().unwrap_or_default() } else { Vec::new() };
         self.bridges.values_mut().for_each(|served| served.sockets.woken(ready, &clients));

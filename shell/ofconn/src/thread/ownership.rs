@@ -178,7 +178,7 @@ impl Ownership {
         Received { sockets: sockets.take(), requests: std::mem::take(requests), closing: *closing }
     }
 
-    /// Thread: takes the sockets from the main loop, whose turn takes long. `None`: the main loop is using them just now.
+    /// Thread: takes the sockets from the main loop during a long turn. `None`: at this moment the main loop uses them.
     pub(super) fn take_from_main(&self) -> Option<Box<AllSockets>> {
         self.of_main.try_lock().ok()?.take()
     }

@@ -156,6 +156,14 @@ impl TestBridge {
             owned.into_iter().for_each(|sockets| sockets.woken(&ready));
         }
     }
+
+    /// Turns until the thread has returned the sockets to the main loop.
+    fn turns_until_main_owns(&mut self, (poll, serving): (&PollLoop, &SocketThread)) {
+        self.shared_turns((poll, serving), |test| {
+            test.answer(&Body::BarrierReply);
+            serving.ownership.is_of_main()
+        });
+    }
 }
 
 /// The sockets change hands often: after long turns, after much input, and after calm.
@@ -194,10 +202,7 @@ fn the_order_is_kept_when_the_sockets_change_hands() {
 fn the_main_loop_answers_itself_when_there_is_little_work() {
     let (mut test, serving, poll) = served("little");
     let mut peer = Peer::opened(&test, "br0.mgmt", Version::V13);
-    test.shared_turns((&poll, &serving), |test| {
-        test.answer(&Body::BarrierReply);
-        serving.ownership.is_of_main()
-    });
+    test.turns_until_main_owns((&poll, &serving));
     let before = serving.turns();
     for xid in 0..100 {
         peer.send(&Message::new(Version::V13, Xid(xid), Body::BarrierRequest));
@@ -212,10 +217,7 @@ fn the_main_loop_answers_itself_when_there_is_little_work() {
 fn the_thread_answers_probes_during_a_long_turn() {
     let (mut test, serving, poll) = served("long-turn");
     let mut peer = Peer::opened(&test, "br0.mgmt", Version::V13);
-    test.shared_turns((&poll, &serving), |test| {
-        test.answer(&Body::BarrierReply);
-        serving.ownership.is_of_main()
-    });
+    test.turns_until_main_owns((&poll, &serving));
     serving.begin_turn();
     peer.send(&Message::new(Version::V13, Xid(3), Body::EchoRequest(vec![7])));
     // The main loop does not end its turn.
