@@ -130,8 +130,7 @@ impl UpcallServer {
     ) {
         into.read(&request.bytes, &request.meta);
         let flow = &into.flow;
-        let context = self.shared.table.context(flow.in_port);
-        let known = context.is_some_and(|c| c.lookup(&self.reader.enter(), &into.key).0.is_some());
+        let known = self.shared.table.lookup(flow.in_port, &self.reader.enter(), &into.key).0.is_some();
         into.result = match handler {
             _ if known => Err(Outcome::LookUpAgain),
             None => Err(Outcome::Unserved),

@@ -82,9 +82,9 @@ impl Walk<'_> {
         for action in actions {
             match action {
                 _ if self.action_set_has_group => break,
-                Action::Output { port, .. } => self.flow.actset_output = port.0,
+                Action::Output { port, .. } => self.out.flow.actset_output = port.0,
                 Action::Group(_) => {
-                    self.flow.actset_output = OfPort::UNSET.0;
+                    self.out.flow.actset_output = OfPort::UNSET.0;
                     self.action_set_has_group = true;
                 }
                 _ => {}
@@ -96,13 +96,13 @@ impl Walk<'_> {
     pub(crate) fn clear_actions(&mut self) {
         self.report_action_set("was");
         self.pipeline.action_set.clear();
-        self.flow.actset_output = OfPort::UNSET.0;
+        self.out.flow.actset_output = OfPort::UNSET.0;
         self.action_set_has_group = false;
     }
 
     pub(crate) fn report_action_set(&mut self, verb: &str) {
         // Ordering the set takes time, so it is ordered only for a trace that is not full.
-        if unfilled_trace(self.out).is_none() {
+        if unfilled_trace(&mut self.out.trace).is_none() {
             return;
         }
         let list = in_order(&self.pipeline.action_set);

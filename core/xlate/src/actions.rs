@@ -87,11 +87,11 @@ impl Walk<'_> {
         match action {
             Action::Output { port, max_len } => self.output(*port, *max_len, last, in_bucket),
             Action::OutputReg { src, max_len } => {
-                let port = src.get(&self.flow);
+                let port = src.get(&self.out.flow);
                 match u16::try_from(port) {
                     Ok(number) => {
                         report!(self, Detail, "output port is {port}");
-                        unwildcard_subfield(*src, &mut self.mask);
+                        unwildcard_subfield(*src, &mut self.out.mask);
                         self.output(OfPort(number), *max_len, last, in_bucket);
                     }
                     Err(_) => report!(self, Warn, "output port {port} is out of range"),
@@ -115,7 +115,7 @@ impl Walk<'_> {
             Action::Bundle(b) => self.bundle_action(b, last, in_bucket),
             Action::Resubmit { port, table, with_ct } => {
                 let port =
-                    port.filter(|p| *p != OfPort::IN_PORT).map_or(self.flow.in_port, |p| u32::from(p.0));
+                    port.filter(|p| *p != OfPort::IN_PORT).map_or(self.out.flow.in_port, |p| u32::from(p.0));
                 let table = table.unwrap_or(self.current.table_id);
                 let internal = self.current.rule.as_ref().is_some_and(|r| r.table == ofproto::TABLE_INTERNAL);
                 self.resubmit(LookupParams {
@@ -128,14 +128,14 @@ impl Walk<'_> {
                 return self.after_table();
             }
             Action::GotoTable(table) => {
-                self.resubmit(LookupParams { last, ..LookupParams::first(self.flow.in_port, *table) });
+                self.resubmit(LookupParams { last, ..LookupParams::first(self.out.flow.in_port, *table) });
                 return self.after_table();
             }
             Action::Clone(list) => self.isolated(list, last),
             Action::Ct(ct) => self.conntrack(ct, last),
             Action::DecTtl { ids, .. } => {
-                self.mask.nw_ttl = u8::MAX;
-                self.mask.nw_proto = u8::MAX;
+                self.out.mask.nw_ttl = u8::MAX;
+                self.out.mask.nw_proto = u8::MAX;
                 if self.dec_ttl(ids) {
                     return AfterAction::Stop;
                 }
@@ -292,13 +292,13 @@ impl Walk<'_> {
     /// Shortens the timeouts of the rule when the connection ends with this packet.
     fn fin_timeout(&mut self, idle: u16, hard: u16) {
         const FIN_OR_RST: u16 = 0x005;
-        self.mask.nw_proto = u8::MAX;
-        if self.flow.nw_proto != 6 || !self.flow.is_ip() {
+        self.out.mask.nw_proto = u8::MAX;
+        if self.out.flow.nw_proto != 6 || !self.out.flow.is_ip() {
             return;
         }
         let Some(rule) = self.current.rule else { return };
         let end = FinTimeout { rule: Arc::clone(rule), idle, hard };
-        if self.flow.tcp_flags & FIN_OR_RST != 0 && self.received.returns_side_effects {
+        if self.out.flow.tcp_flags & FIN_OR_RST != 0 && self.received.returns_side_effects {
             self.out.effects.push(Effect::FinTimeout(end.clone()));
         }
         self.out.stats_targets.push(StatsTarget::FinTimeout(end));

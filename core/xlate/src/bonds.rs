@@ -27,7 +27,7 @@ impl<'a> Walk<'a> {
             Choice::Nowhere => None,
             Choice::Link(port) => Some((port, None)),
             Choice::ByStation => {
-                let bucket = view.bucket_of(self.flow.dl_src, vlan);
+                let bucket = view.bucket_of(self.out.flow.dl_src, vlan);
                 let port = view.owner(bucket)?;
                 self.out.stats_targets.push(StatsTarget::Bond { tally: Arc::clone(view.tally()), bucket });
                 Some((port, None))
@@ -55,8 +55,8 @@ impl<'a> Walk<'a> {
 
     /// Outputs a packet that was recirculated with its hash to the link that owns the hash's bucket.
     pub(crate) fn output_bucket(&mut self, bundle: BundleId) {
-        self.mask.dp_hash |= 0xff;
-        let bucket = self.flow.dp_hash as u8;
+        self.out.mask.dp_hash |= 0xff;
+        let bucket = self.out.flow.dp_hash as u8;
         let view = self.bridge.bundle(bundle).and_then(|b| b.bond.as_ref());
         let Some((view, port)) = view.and_then(|view| Some((view, view.owner(bucket)?))) else { return };
         self.out.stats_targets.push(StatsTarget::Bond { tally: Arc::clone(view.tally()), bucket });
@@ -69,8 +69,8 @@ impl<'a> Walk<'a> {
         let Some((bundle, view)) = ingress.bundle.and_then(|b| Some((b, b.bond.as_ref()?))) else {
             return true;
         };
-        let link = OfPort(self.flow.in_port as u16);
-        match view.admission(link, self.flow.dl_dst.is_multicast()) {
+        let link = OfPort(self.out.flow.in_port as u16);
+        match view.admission(link, self.out.flow.dl_dst.is_multicast()) {
             Admission::Accept => true,
             Admission::Refuse => {
                 report!(self, Detail, "bonding refused admissibility, dropping");
@@ -90,11 +90,11 @@ impl<'a> Walk<'a> {
     /// that this switch sent. A gratuitous ARP packet means instead that the station has moved here, unless the station has
     /// just announced itself at the other port: then the packet is that announcement, received again on another link.
     fn has_moved(&mut self, here: BundleId, vlan: u16) -> bool {
-        let source = self.flow.dl_src;
+        let source = self.out.flow.dl_src;
         if self.station(vlan, source).is_none_or(|at| at == here) {
             return false;
         }
-        if !is_gratuitous_arp(&self.flow, &mut self.mask) {
+        if !is_gratuitous_arp(&self.out.flow, &mut self.out.mask) {
             return true;
         }
         self.out.avoid_caching = true;

@@ -21,29 +21,29 @@ impl Walk<'_> {
         let zone = match ct.zone {
             NumberOrField::Number(n) => n as u16,
             NumberOrField::Field(src) => {
-                unwildcard_subfield(src, &mut self.mask);
-                src.get(&self.flow) as u16
+                unwildcard_subfield(src, &mut self.out.mask);
+                src.get(&self.out.flow) as u16
             }
         };
         self.commit();
         // The masks of mark and label start empty, so after the nested actions they have exactly the bits that these actions wrote.
-        let seen = (self.mask.ct_mark, self.mask.ct_label);
-        (self.mask.ct_mark, self.mask.ct_label) = (0, [0; 2]);
+        let seen = (self.out.mask.ct_mark, self.out.mask.ct_label);
+        (self.out.mask.ct_mark, self.out.mask.ct_label) = (0, [0; 2]);
         self.actions(&ct.actions, last, false);
-        let (mark, label) = (self.mask.ct_mark, self.mask.ct_label);
-        (self.mask.ct_mark, self.mask.ct_label) = seen;
+        let (mark, label) = (self.out.mask.ct_mark, self.out.mask.ct_label);
+        (self.out.mask.ct_mark, self.out.mask.ct_label) = seen;
         let nat = ct.actions.iter().rev().find_map(|a| match a {
             Action::Nat(nat) => Some(**nat),
             _ => None,
         });
-        let [high, low] = self.flow.ct_label;
+        let [high, low] = self.out.flow.ct_label;
         let helper = self.helper(ct.alg);
         let timeout = if ct.commit { self.timeout(zone) } else { None };
         self.out.actions.push(DpAction::Ct(Box::new(dpif::Ct {
             commit: ct.commit,
             force: ct.force,
             zone,
-            mark: (mark != 0).then_some((self.flow.ct_mark & mark, mark)),
+            mark: (mark != 0).then_some((self.out.flow.ct_mark & mark, mark)),
             label: (label != [0; 2]).then_some(([high & label[0], low & label[1]], label)),
             helper,
             timeout,
@@ -60,9 +60,9 @@ impl Walk<'_> {
     /// The timeout policy of a zone; `None` if the zone has none, or if policies do not cover the packet's protocol.
     fn timeout(&mut self, zone: u16) -> Option<CtTimeout> {
         let number = *self.snapshot.timeouts.get(&zone)?;
-        self.mask.nw_proto = u8::MAX;
+        self.out.mask.nw_proto = u8::MAX;
         // TCP, UDP, ICMP and ICMPv6.
-        let covered = matches!(self.flow.nw_proto, 6 | 17 | 1 | 58);
+        let covered = matches!(self.out.flow.nw_proto, 6 | 17 | 1 | 58);
         covered.then(|| CtTimeout { name: number.to_string(), id: number.into() })
     }
 
@@ -85,7 +85,7 @@ impl Walk<'_> {
         let state = crate::Frozen { table_id: table, ..state };
         let Some(id) = self.store_frozen(state) else { return };
         self.out.actions.push(DpAction::Recirc(id));
-        let flow = flow::Flow { recirc_id: id, ct_zone: zone, ..self.flow };
+        let flow = flow::Flow { recirc_id: id, ct_zone: zone, ..self.out.flow };
         self.out.forks.push(Fork { flow, nat });
         report!(
             self,

@@ -31,9 +31,9 @@ impl Walk<'_> {
     pub(crate) fn accept_layer_3_packet(&mut self) {
         let port = self.bridge.port(OfPort(self.committed.base.in_port as u16));
         let layer_3_port = port.is_some_and(|p| p.packet_types() == PacketTypes::Layer3);
-        if layer_3_port && self.flow.packet_type != ETHERNET && self.current.table_id == 0 {
-            self.flow.packet_type = ETHERNET;
-            (self.flow.dl_src, self.flow.dl_dst) = Default::default();
+        if layer_3_port && self.out.flow.packet_type != ETHERNET && self.current.table_id == 0 {
+            self.out.flow.packet_type = ETHERNET;
+            (self.out.flow.dl_src, self.out.flow.dl_dst) = Default::default();
             self.mark_all_words_changed();
             self.committed.pending = Pending::Encap(Vec::new());
         }
@@ -51,13 +51,13 @@ impl Walk<'_> {
     }
 
     fn encap_ethernet(&mut self) -> Option<Vec<u8>> {
-        if self.flow.packet_type >> 16 != 1 {
+        if self.out.flow.packet_type >> 16 != 1 {
             self.unsupported(format_args!(
                 "Dropping packet as encap(ethernet) is not supported for packet type ethernet."
             ));
             return None;
         }
-        let f = &mut self.flow;
+        let f = &mut self.out.flow;
         f.dl_type = f.packet_type as u16;
         f.packet_type = ETHERNET;
         (f.dl_src, f.dl_dst) = Default::default();
@@ -65,7 +65,7 @@ impl Walk<'_> {
     }
 
     fn encap_nsh(&mut self, properties: &[EncapProperty]) -> Option<Vec<u8>> {
-        let packet_type = self.flow.packet_type;
+        let packet_type = self.out.flow.packet_type;
         let np = match (packet_type >> 16, packet_type as u16) {
             (0, 0) => next::ETHERNET,
             (1, IPV4) => next::IPV4,
@@ -81,12 +81,12 @@ impl Walk<'_> {
         let (md_type, md2) = service_header(properties);
         let nsh = Nsh { md_type, np, ..Nsh::NEW };
         let new = Flow { packet_type: NSH, dl_type: ETHERTYPE_NSH, nsh, ..Flow::ZERO };
-        self.flow = Flow { packet_type: NSH, ..keep_metadata(new, &self.flow) };
+        self.out.flow = Flow { packet_type: NSH, ..keep_metadata(new, &self.out.flow) };
         Some(md2)
     }
 
     fn encap_mpls(&mut self, ethertype: u16) -> Option<Vec<u8>> {
-        let n = mpls_count(&self.flow, Some(&mut self.mask));
+        let n = mpls_count(&self.out.flow, Some(&mut self.out.mask));
         if n >= MPLS_MAX {
             // The trace line shows the addresses of the inner frame.
             let about = Flow { packet_type: self.out.initial.packet_type, ..self.committed.base };
@@ -98,16 +98,16 @@ impl Walk<'_> {
         }
         // The labels behind the Ethernet header become payload, so they are cleared. As in Open vSwitch, they still count
         // towards the maximum, and multicast labels (0x8848) are not cleared, so the new label copies the TTL of the first.
-        if self.flow.packet_type == ETHERNET && self.flow.dl_type == 0x8847 {
-            for f in [&mut self.flow, &mut self.committed.base, &mut self.mask] {
+        if self.out.flow.packet_type == ETHERNET && self.out.flow.dl_type == 0x8847 {
+            for f in [&mut self.out.flow, &mut self.committed.base, &mut self.out.mask] {
                 f.mpls_lse = Default::default();
             }
         }
         // `push_mpls` copies TOS and TTL of the flow to the first label; `encap` must not copy them.
-        (self.flow.nw_tos, self.flow.nw_ttl) = (0, 0);
-        push_mpls(&mut self.flow, n, ethertype, Some(&mut self.mask).filter(|_| n > 0), true);
-        self.flow.packet_type = layer_3(ethertype);
-        (self.flow.dl_src, self.flow.dl_dst) = Default::default();
+        (self.out.flow.nw_tos, self.out.flow.nw_ttl) = (0, 0);
+        push_mpls(&mut self.out.flow, n, ethertype, Some(&mut self.out.mask).filter(|_| n > 0), true);
+        self.out.flow.packet_type = layer_3(ethertype);
+        (self.out.flow.dl_src, self.out.flow.dl_dst) = Default::default();
         self.slow_unless(self.snapshot.capabilities.add_mpls);
         Some(Vec::new())
     }
@@ -122,7 +122,7 @@ impl Walk<'_> {
     /// Translates `decap`. Returns true if the packet must be recirculated before its fields are known.
     pub(crate) fn decap(&mut self, new_type: u32) -> bool {
         self.commit();
-        match (self.flow.packet_type >> 16, self.flow.packet_type as u16) {
+        match (self.out.flow.packet_type >> 16, self.out.flow.packet_type as u16) {
             (0, 0) => self.decap_ethernet(),
             (1, ETHERTYPE_NSH) => return self.decap_nsh(),
             (1, kind) if is_mpls(kind) => return self.decap_mpls(new_type),
@@ -134,17 +134,17 @@ impl Walk<'_> {
     }
 
     fn decap_ethernet(&mut self) {
-        if self.flow.vlans[0].tci & VLAN_CFI != 0 {
+        if self.out.flow.vlans[0].tci & VLAN_CFI != 0 {
             return self
                 .unsupported(format_args!("Dropping packet, cannot decap Ethernet if VLAN is present."));
         }
-        self.flow.packet_type = layer_3(self.flow.dl_type);
-        (self.flow.dl_src, self.flow.dl_dst) = (Mac::default(), Mac::default());
-        self.mask.dl_type = u16::MAX;
+        self.out.flow.packet_type = layer_3(self.out.flow.dl_type);
+        (self.out.flow.dl_src, self.out.flow.dl_dst) = (Mac::default(), Mac::default());
+        self.out.mask.dl_type = u16::MAX;
     }
 
     fn decap_nsh(&mut self) -> bool {
-        self.flow.packet_type = match self.flow.nsh.np {
+        self.out.flow.packet_type = match self.out.flow.nsh.np {
             next::ETHERNET => ETHERNET,
             next::IPV4 => layer_3(IPV4),
             next::IPV6 => layer_3(IPV6),
@@ -154,14 +154,14 @@ impl Walk<'_> {
                 return false;
             }
         };
-        self.mask.nsh.np = u8::MAX;
+        self.out.mask.nsh.np = u8::MAX;
         self.committed.pending = Pending::Decap;
         true
     }
 
     fn decap_mpls(&mut self, new_type: u32) -> bool {
-        let n = mpls_count(&self.flow, Some(&mut self.mask));
-        let below = self.flow.packet_type;
+        let n = mpls_count(&self.out.flow, Some(&mut self.out.mask));
+        let below = self.out.flow.packet_type;
         let new_type = match new_type {
             // A label that is not the last is followed by another label. The last label may be followed by anything.
             PACKET_TYPE_NEXT if n > 1 => below,
@@ -174,13 +174,13 @@ impl Walk<'_> {
             said => said,
         };
         let ethertype = if new_type == ETHERNET { TEB } else { new_type as u16 };
-        self.flow.packet_type = new_type;
-        if pop_mpls(&mut self.flow, n, ethertype, Some(&mut self.mask)) {
+        self.out.flow.packet_type = new_type;
+        if pop_mpls(&mut self.out.flow, n, ethertype, Some(&mut self.out.mask)) {
             self.slow_unless(self.snapshot.capabilities.add_mpls);
             self.committed.pending = Pending::Decap;
             return n == 1;
         }
-        self.flow.packet_type = below;
+        self.out.flow.packet_type = below;
         if n >= MPLS_MAX {
             self.too_many_labels(self.committed.base, format_args!(
                 "dropping packet on which an MPLS decap can't be performed as it has more MPLS LSEs than the \
@@ -193,10 +193,10 @@ impl Walk<'_> {
 
     /// Translates `dec_nsh_ttl`. Returns true if the action ends the list, because the TTL is exceeded or there is no NSH.
     pub(crate) fn dec_nsh_ttl(&mut self) -> bool {
-        if self.flow.packet_type == NSH || self.flow.dl_type == ETHERTYPE_NSH {
-            self.mask.nsh.ttl = u8::MAX;
-            if self.flow.nsh.ttl > 1 {
-                self.flow.nsh.ttl -= 1;
+        if self.out.flow.packet_type == NSH || self.out.flow.dl_type == ETHERTYPE_NSH {
+            self.out.mask.nsh.ttl = u8::MAX;
+            if self.out.flow.nsh.ttl > 1 {
+                self.out.flow.nsh.ttl -= 1;
                 return false;
             }
             self.invalid_ttl(0);

@@ -86,40 +86,40 @@ pub(crate) fn unwildcard_subfield(part: Subfield, mask: &mut Flow) {
 impl Walk<'_> {
     /// Translates `set_field` and `load`.
     pub(crate) fn set_field(&mut self, field: FieldId, value: u128, bits: u128) {
-        if !prereqs_ok(field, &self.flow, &mut self.mask) {
+        if !prereqs_ok(field, &self.out.flow, &mut self.out.mask) {
             report!(self, Warn, "unmet prerequisites for {}, set_field ignored", field.info().name);
             return;
         }
-        unwildcard_l3_prereqs(field, &self.flow, &mut self.mask);
+        unwildcard_l3_prereqs(field, &self.out.flow, &mut self.out.mask);
         if !field.is_tunnel() {
-            unwildcard_bits(field, bits, &mut self.mask);
+            unwildcard_bits(field, bits, &mut self.out.mask);
         }
-        field.set_masked(&mut self.flow, value, bits);
-        narrow(field, &mut self.flow);
+        field.set_masked(&mut self.out.flow, value, bits);
+        narrow(field, &mut self.out.flow);
     }
 
     /// Translates `set_field` of a field of tunnel options.
     pub(crate) fn set_tlv(&mut self, t: &SetTlv) {
         let Some(index) = t.field.field.tlv_index() else { return };
-        let old = self.flow.tlv(index);
+        let old = self.out.flow.tlv(index);
         let sized = |bytes: &[u8]| TlvValue::of_len(bytes, old.len());
         let (value, mask) = (sized(&t.value), t.mask.as_deref().map_or(TlvValue::ones(old.len()), sized));
         let bits = old.iter().zip(&*value).zip(&*mask);
         let new: Vec<u8> = bits.map(|((old, value), mask)| old & !mask | value & mask).collect();
-        self.flow.set_tlv(index, &new);
+        self.out.flow.set_tlv(index, &new);
     }
 
     /// Translates `delete_field`, which exists only for fields of tunnel options.
     pub(crate) fn delete_field(&mut self, field: FieldId) {
         if let Some(index) = field.tlv_index() {
-            self.flow.delete_tlv(index);
+            self.out.flow.delete_tlv(index);
             report!(self, Detail, "delete {}", field.info().name);
         }
     }
 
     /// Translates `move`. Both subfields have the same width.
     pub(crate) fn move_bits(&mut self, src: Subfield, dst: Subfield) {
-        let (flow, mask) = (&self.flow, &mut self.mask);
+        let (flow, mask) = (&self.out.flow, &mut self.out.mask);
         if prereqs_ok(dst.field, flow, mask) && prereqs_ok(src.field, flow, mask) {
             unwildcard_subfield(src, mask);
             if src.n_bits <= 128 {
@@ -139,24 +139,24 @@ impl Walk<'_> {
             return self.write_bytes(dst, &value.to_be_bytes());
         }
         if !dst.field.is_tunnel() {
-            unwildcard_subfield(dst, &mut self.mask);
+            unwildcard_subfield(dst, &mut self.out.mask);
         }
-        dst.set(&mut self.flow, value);
-        narrow(dst.field, &mut self.flow);
+        dst.set(&mut self.out.flow, value);
+        narrow(dst.field, &mut self.out.flow);
     }
 
     fn write_bytes(&mut self, dst: Subfield, value: &[u8]) {
         if !dst.field.is_tunnel() {
-            unwildcard_subfield(dst, &mut self.mask);
+            unwildcard_subfield(dst, &mut self.out.mask);
         }
-        dst.set_bytes(&mut self.flow, value);
-        narrow(dst.field, &mut self.flow);
+        dst.set_bytes(&mut self.out.flow, value);
+        narrow(dst.field, &mut self.out.flow);
     }
 
     /// `push`
     pub(crate) fn stack_push(&mut self, src: Subfield) {
-        unwildcard_subfield(src, &mut self.mask);
-        self.pipeline.stack.push(src.bytes(&self.flow));
+        unwildcard_subfield(src, &mut self.out.mask);
+        self.pipeline.stack.push(src.bytes(&self.out.flow));
     }
 
     /// `pop`
@@ -172,14 +172,16 @@ impl Walk<'_> {
 
     /// Reports the value of a subfield in the trace.
     pub(crate) fn report_subfield(&mut self, sf: Subfield) {
-        let (Some(trace), Some(text)) = (unfilled_trace(self.out), self.input.trace_format) else { return };
+        let (Some(trace), Some(text)) = (unfilled_trace(&mut self.out.trace), self.input.trace_format) else {
+            return;
+        };
         let whole = sf.ofs == 0 && sf.n_bits >= sf.field.info().n_bits;
         let value = if sf.field.tlv_index().is_some() {
-            bytes_text(&sf.bytes(&self.flow))
+            bytes_text(&sf.bytes(&self.out.flow))
         } else if whole {
-            text.field_value(sf.field, sf.field.get(&self.flow))
+            text.field_value(sf.field, sf.field.get(&self.out.flow))
         } else {
-            match sf.get(&self.flow) {
+            match sf.get(&self.out.flow) {
                 0 => "0".to_owned(),
                 v => format!("{v:#x}"),
             }

@@ -19,7 +19,7 @@ fn unroll_text(table: u8, cookie: u64) -> String {
 impl Walk<'_> {
     /// Continues the walk of a recirculated packet.
     pub(crate) fn thaw(&mut self) {
-        let id = self.flow.recirc_id;
+        let id = self.out.flow.recirc_id;
         let Some(state) = self.input.recirc.state_ref(id) else {
             self.error(format_args!("Recirculation context not found for ID {id:x}"));
             self.out.error = Some(Failure::NoRecirculationContext);
@@ -61,20 +61,22 @@ impl Walk<'_> {
         if !state.conntracked {
             self.clear_conntrack();
         }
-        self.flow.layout = *self.bridge.tables.tlv().layout();
-        state.metadata.restore(&mut self.flow);
-        self.mask.layout = self.flow.layout;
+        self.out.flow.layout = *self.bridge.tables.tlv().layout();
+        state.metadata.restore(&mut self.out.flow);
+        self.out.mask.layout = self.out.flow.layout;
         self.pipeline.stack.clone_from(&state.stack);
         if !state.action_set.is_empty() {
             self.report_actions(LineKind::Thaw, "Restoring action set", &state.action_set);
-            self.flow.actset_output = OfPort::UNSET.0;
+            self.out.flow.actset_output = OfPort::UNSET.0;
             self.write_actions(&state.action_set);
         }
         self.report_steps(&state.steps);
     }
 
     fn report_steps(&mut self, steps: &[FrozenStep]) {
-        let (Some(trace), Some(text)) = (unfilled_trace(self.out), self.input.trace_format) else { return };
+        let (Some(trace), Some(text)) = (unfilled_trace(&mut self.out.trace), self.input.trace_format) else {
+            return;
+        };
         if steps.is_empty() {
             return;
         }
@@ -146,7 +148,7 @@ impl Walk<'_> {
         Frozen {
             bridge: self.bridge.id,
             table_id: self.current.table_id,
-            metadata: FrozenMetadata::of(&self.flow),
+            metadata: FrozenMetadata::of(&self.out.flow),
             stack: self.pipeline.stack.clone(),
             conntracked: self.packet_state.conntracked,
             mirrored: self.mirrored,

@@ -72,7 +72,7 @@ impl Walk<'_> {
         if !self.add_work(1) {
             return self.unnest(back);
         }
-        let flow = Box::new(self.flow);
+        let flow = Box::new(self.out.flow);
         let was_mpls = self.packet_state.was_mpls;
         let list = crate::action_set::in_order(&bucket.actions);
         self.effort.depth += 1;
@@ -83,7 +83,7 @@ impl Walk<'_> {
             }
         });
         self.effort.depth -= 1;
-        self.flow = *flow;
+        self.out.flow = *flow;
         self.mark_all_words_changed();
         self.packet_state.was_mpls = was_mpls;
         self.progress.exit = false;
@@ -171,8 +171,8 @@ impl Walk<'_> {
     }
 
     fn by_l4_hash(&mut self, group: &Group) -> Option<usize> {
-        hash::unwildcard(&self.flow, &mut self.mask, HashFields::SymmetricL4);
-        let basis = hash::of_fields(&self.flow, HashFields::SymmetricL4, 0);
+        hash::unwildcard(&self.out.flow, &mut self.out.mask, HashFields::SymmetricL4);
+        let basis = hash::of_fields(&self.out.flow, HashFields::SymmetricL4, 0);
         self.best_live(group, basis)
     }
 
@@ -180,21 +180,21 @@ impl Walk<'_> {
         let param = group.selection.param;
         let mut basis = of_long(param, 0);
         for &(field, bits) in &group.selection.fields {
-            if !fields::prereqs_ok(field, &self.flow, &mut self.mask) {
+            if !fields::prereqs_ok(field, &self.out.flow, &mut self.out.mask) {
                 continue;
             }
-            let value = field.get(&self.flow) & bits;
+            let value = field.get(&self.out.flow) & bits;
             let bytes = value.to_be_bytes();
             basis =
                 of_bytes(&bytes[bytes.len() - usize::from(field.info().n_bytes).min(bytes.len())..], basis);
             if field == FieldId::Ipv6Label {
                 // Only the bits of the header are set, not all bits of the field as after a match, because traces print these
                 // two masks differently.
-                self.mask.ipv6_label |= (bits & field.ones()) as u32;
+                self.out.mask.ipv6_label |= (bits & field.ones()) as u32;
                 continue;
             }
-            let all = field.mask_of(&self.mask) | bits;
-            field.set_mask(&mut self.mask, all);
+            let all = field.mask_of(&self.out.mask) | bits;
+            field.set_mask(&mut self.out.mask, all);
         }
         basis
     }
@@ -223,15 +223,15 @@ impl Walk<'_> {
         basis: u32,
     ) -> Option<usize> {
         // The datapath never computes hash 0, so 0 means that the packet has no hash yet.
-        if self.flow.dp_hash == 0 {
+        if self.out.flow.dp_hash == 0 {
             self.freeze();
             self.freezing.hash = Some((alg, basis));
             report!(self, Detail, "selection method in use: dp_hash, recirculating");
             return None;
         }
         let bits = slots.len() - 1;
-        self.mask.dp_hash |= bits as u32;
-        let first = self.flow.dp_hash as usize & bits;
+        self.out.mask.dp_hash |= bits as u32;
+        let first = self.out.flow.dp_hash as usize & bits;
         let around = (0..slots.len()).map(|i| slots[(first + i) & bits]);
         for index in around {
             if let Some(bucket) = group.buckets.get(index)

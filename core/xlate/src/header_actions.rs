@@ -24,15 +24,15 @@ impl Walk<'_> {
             Action::StackPop(dst) => self.stack_pop(*dst),
             Action::SetVlanVid { vid, push } => self.set_tci(0xfff, *vid, *push),
             Action::SetVlanPcp { pcp, push } => self.set_tci(0xe000, u16::from(*pcp) << 13, *push),
-            Action::StripVlan { .. } => header::pop_vlan(&mut self.flow, &mut self.mask),
-            Action::PushVlan(tpid) => header::push_vlan(&mut self.flow, &mut self.mask, *tpid),
+            Action::StripVlan { .. } => header::pop_vlan(&mut self.out.flow, &mut self.out.mask),
+            Action::PushVlan(tpid) => header::push_vlan(&mut self.out.flow, &mut self.out.mask, *tpid),
             Action::SetEthSrc(mac) => {
-                self.mask.dl_src = Mac::BROADCAST;
-                self.flow.dl_src = *mac;
+                self.out.mask.dl_src = Mac::BROADCAST;
+                self.out.flow.dl_src = *mac;
             }
             Action::SetEthDst(mac) => {
-                self.mask.dl_dst = Mac::BROADCAST;
-                self.flow.dl_dst = *mac;
+                self.out.mask.dl_dst = Mac::BROADCAST;
+                self.out.flow.dl_dst = *mac;
             }
             Action::SetIpv4Src(a) => self.set_l3(FieldId::Ipv4Src, u32::from(*a).into(), u128::MAX, 0x0800),
             Action::SetIpv4Dst(a) => self.set_l3(FieldId::Ipv4Dst, u32::from(*a).into(), u128::MAX, 0x0800),
@@ -46,11 +46,11 @@ impl Walk<'_> {
             Action::SetMplsLabel(v) => self.set_lse(0xffff_f000, v << 12),
             Action::SetMplsTc(v) => self.set_lse(0xe00, u32::from(*v) << 9),
             Action::SetMplsTtl(v) => self.set_lse(0xff, u32::from(*v)),
-            Action::SetTunnel { id, .. } => self.flow.tunnel.tun_id = *id,
+            Action::SetTunnel { id, .. } => self.out.flow.tunnel.tun_id = *id,
             Action::SetQueue(queue) => self.set_queue(*queue),
             Action::PopQueue => self.pop_queue(),
             Action::WriteMetadata { value, mask } => {
-                self.flow.metadata = self.flow.metadata & !mask | value & mask;
+                self.out.flow.metadata = self.out.flow.metadata & !mask | value & mask;
             }
             _ => return self.other_action(action),
         }
@@ -59,8 +59,8 @@ impl Walk<'_> {
 
     /// Writes bits of the outer VLAN tag. `push`: adds a tag if the packet has none.
     fn set_tci(&mut self, bits: u16, value: u16, push: bool) {
-        self.mask.vlans[0].tci |= bits | VLAN_CFI;
-        let tag = &mut self.flow.vlans[0];
+        self.out.mask.vlans[0].tci |= bits | VLAN_CFI;
+        let tag = &mut self.out.flow.vlans[0];
         if tag.tci & VLAN_CFI != 0 || push {
             if tag.tpid == 0 {
                 tag.tpid = 0x8100;
@@ -71,49 +71,49 @@ impl Walk<'_> {
 
     /// Writes a field of the IP header if the packet has this `dl_type`; 0: IPv4 or IPv6.
     fn set_l3(&mut self, field: FieldId, value: u128, bits: u128, dl_type: u16) {
-        if self.flow.dl_type == dl_type || dl_type == 0 && self.flow.is_ip() {
-            let all = field.mask_of(&self.mask) | bits & field.ones();
-            field.set_mask(&mut self.mask, all);
-            self.mask.nw_proto = u8::MAX;
-            field.set_masked(&mut self.flow, value, bits);
+        if self.out.flow.dl_type == dl_type || dl_type == 0 && self.out.flow.is_ip() {
+            let all = field.mask_of(&self.out.mask) | bits & field.ones();
+            field.set_mask(&mut self.out.mask, all);
+            self.out.mask.nw_proto = u8::MAX;
+            field.set_masked(&mut self.out.flow, value, bits);
         }
     }
 
     fn set_tos(&mut self, value: u8, bits: u8) {
-        if self.flow.is_ip() {
-            self.mask.nw_proto = u8::MAX;
-            self.mask.nw_tos |= bits;
-            self.flow.nw_tos = self.flow.nw_tos & !bits | value & bits;
+        if self.out.flow.is_ip() {
+            self.out.mask.nw_proto = u8::MAX;
+            self.out.mask.nw_tos |= bits;
+            self.out.flow.nw_tos = self.out.flow.nw_tos & !bits | value & bits;
         }
     }
 
     fn set_l4(&mut self, field: FieldId, port: u16) {
-        if self.flow.is_ip() && self.flow.nw_frag & flow::flow::frag::LATER == 0 {
-            self.mask.nw_proto = u8::MAX;
-            field.unwildcard(&mut self.mask);
-            field.set(&mut self.flow, u128::from(port));
+        if self.out.flow.is_ip() && self.out.flow.nw_frag & flow::flow::frag::LATER == 0 {
+            self.out.mask.nw_proto = u8::MAX;
+            field.unwildcard(&mut self.out.mask);
+            field.set(&mut self.out.flow, u128::from(port));
         }
     }
 
     /// Translates `dec_ttl`. Returns true if the action ends the list, because the TTL is exceeded.
     pub(crate) fn dec_ttl(&mut self, controllers: &[u16]) -> bool {
-        if !self.flow.is_ip() {
+        if !self.out.flow.is_ip() {
             return false;
         }
-        if self.flow.nw_ttl > 1 {
-            self.flow.nw_ttl -= 1;
+        if self.out.flow.nw_ttl > 1 {
+            self.out.flow.nw_ttl -= 1;
             return false;
         }
         for id in controllers {
             self.invalid_ttl(*id);
         }
-        let version = if self.flow.dl_type == 0x0800 { 4 } else { 6 };
+        let version = if self.out.flow.dl_type == 0x0800 { 4 } else { 6 };
         report!(self, Warn, "IPv{version} decrement TTL exception");
         true
     }
 
     fn push_mpls(&mut self, ethertype: u16) {
-        let n = header::mpls_count(&self.flow, Some(&mut self.mask));
+        let n = header::mpls_count(&self.out.flow, Some(&mut self.out.mask));
         if n == 0 {
             self.commit();
         } else if n >= flow::flow::MPLS_MAX {
@@ -123,12 +123,12 @@ impl Walk<'_> {
                 flow::flow::MPLS_MAX
             ));
         }
-        header::push_mpls(&mut self.flow, n, ethertype, Some(&mut self.mask), true);
+        header::push_mpls(&mut self.out.flow, n, ethertype, Some(&mut self.out.mask), true);
     }
 
     fn pop_mpls(&mut self, ethertype: u16) {
-        let n = header::mpls_count(&self.flow, Some(&mut self.mask));
-        if header::pop_mpls(&mut self.flow, n, ethertype, Some(&mut self.mask)) {
+        let n = header::mpls_count(&self.out.flow, Some(&mut self.out.mask));
+        if header::pop_mpls(&mut self.out.flow, n, ethertype, Some(&mut self.out.mask)) {
             if !header::is_mpls(ethertype) {
                 self.packet_state.was_mpls = true;
             }
@@ -152,18 +152,18 @@ impl Walk<'_> {
 
     /// Writes bits of the outermost label stack entry, if there is one.
     fn set_lse(&mut self, bits: u32, value: u32) {
-        if header::is_mpls(self.flow.dl_type) {
-            self.mask.mpls_lse[0] |= bits;
-            self.flow.mpls_lse[0] = self.flow.mpls_lse[0] & !bits | value & bits;
+        if header::is_mpls(self.out.flow.dl_type) {
+            self.out.mask.mpls_lse[0] |= bits;
+            self.out.flow.mpls_lse[0] = self.out.flow.mpls_lse[0] & !bits | value & bits;
         }
     }
 
     /// Translates `dec_mpls_ttl`. Returns true if the action ends the list, because the TTL is exceeded or there is no label.
     pub(crate) fn dec_mpls_ttl(&mut self) -> bool {
-        if header::is_mpls(self.flow.dl_type) {
-            self.mask.mpls_lse[0] |= 0xff;
-            if self.flow.mpls_lse[0] & 0xff > 1 {
-                self.flow.mpls_lse[0] -= 1;
+        if header::is_mpls(self.out.flow.dl_type) {
+            self.out.mask.mpls_lse[0] |= 0xff;
+            if self.out.flow.mpls_lse[0] & 0xff > 1 {
+                self.out.flow.mpls_lse[0] -= 1;
                 return false;
             }
             self.invalid_ttl(0);
@@ -173,10 +173,10 @@ impl Walk<'_> {
     }
 
     fn pop_queue(&mut self) {
-        self.mask.skb_priority = u32::MAX;
+        self.out.mask.skb_priority = u32::MAX;
         let original = self.out.initial.skb_priority;
-        if self.flow.skb_priority != original {
-            self.flow.skb_priority = original;
+        if self.out.flow.skb_priority != original {
+            self.out.flow.skb_priority = original;
             report!(self, Detail, "queue = {}", hex(original.into()));
         }
     }

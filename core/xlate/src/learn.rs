@@ -18,7 +18,7 @@ impl Walk<'_> {
     pub(crate) fn learn(&mut self, learn: &Learn) {
         for spec in &learn.specs {
             if let LearnSource::Field(src) = spec.src {
-                unwildcard_subfield(src, &mut self.mask);
+                unwildcard_subfield(src, &mut self.out.mask);
             }
         }
         if self.input.dry_run {
@@ -28,7 +28,7 @@ impl Walk<'_> {
         if !self.add_work(LEARN_WORK + learn.specs.len()) {
             return;
         }
-        let flow_mod = learned_flow_mod(learn, &self.flow);
+        let flow_mod = learned_flow_mod(learn, &self.out.flow);
         self.report_learned(&flow_mod);
         let learned = Arc::new(LearnedFlow { bridge: self.bridge.id, flow_mod, limit: learn.limit });
         if learn.limit != 0 {
@@ -67,7 +67,9 @@ impl Walk<'_> {
     }
 
     fn report_learned(&mut self, f: &FlowMod) {
-        let (Some(trace), Some(text)) = (unfilled_trace(self.out), self.input.trace_format) else { return };
+        let (Some(trace), Some(text)) = (unfilled_trace(&mut self.out.trace), self.input.trace_format) else {
+            return;
+        };
         let mut line =
             format!("table={} {} priority={}", f.table, text.matching(self.bridge, &f.matching), f.priority);
         if f.new_cookie != 0 {

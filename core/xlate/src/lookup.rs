@@ -61,7 +61,7 @@ impl<'a> Walk<'a> {
     /// Does the first look-up of a packet, and executes the rule if the ingress port accepts the packet.
     pub(crate) fn first_table(&mut self) {
         let table = self.current.table_id;
-        let rule = self.find_rule(&LookupParams::first(self.flow.in_port, table));
+        let rule = self.find_rule(&LookupParams::first(self.out.flow.in_port, table));
         let shown = self.current.table_id;
         self.report_rule(rule, shown);
         if self.ingress_accepts() {
@@ -82,7 +82,7 @@ impl<'a> Walk<'a> {
         let before = self.current;
         self.current.table_id = search.table;
         if search.with_ct {
-            if self.flow.ct_nw_proto == 0 || !self.flow.is_ip() {
+            if self.out.flow.ct_nw_proto == 0 || !self.out.flow.is_ip() {
                 self.error(format_args!("resubmit(ct) with non-tracked or non-IP packet!"));
                 self.current = before;
                 return;
@@ -117,17 +117,17 @@ impl<'a> Walk<'a> {
     /// Looks up the packet's rule, which always exists, and makes it a statistics target. Sets `table_id` to the table in
     /// which the rule was found.
     fn find_rule(&mut self, search: &LookupParams) -> &'a Arc<Rule> {
-        let own = (self.flow.in_port, self.flow.tp_src, self.flow.tp_dst);
-        let is_fragment = self.flow.nw_frag & frag::ANY != 0;
+        let own = (self.out.flow.in_port, self.out.flow.tp_src, self.out.flow.tp_dst);
+        let is_fragment = self.out.flow.nw_frag & frag::ANY != 0;
         let changed = if is_fragment || search.port != own.0 { *PORT_WORDS } else { 0 };
         self.mark_words_changed(changed);
-        self.flow.in_port = search.port;
+        self.out.flow.in_port = search.port;
         if is_fragment && self.bridge.fragments == Fragments::Normal {
-            (self.flow.tp_src, self.flow.tp_dst) = (0, 0);
+            (self.out.flow.tp_src, self.out.flow.tp_dst) = (0, 0);
         }
         let dropped = is_fragment && self.bridge.fragments == Fragments::Drop;
         let found = if dropped { None } else { Some(self.find_in_tables(search)) };
-        (self.flow.in_port, self.flow.tp_src, self.flow.tp_dst) = own;
+        (self.out.flow.in_port, self.out.flow.tp_src, self.out.flow.tp_dst) = own;
         self.mark_words_changed(changed);
         let internal = self.bridge.tables.internal();
         let (bridge, rule) = match found {
@@ -173,11 +173,11 @@ impl<'a> Walk<'a> {
         let classifier = self.bridge.tables.table(table)?.classifier();
         let mut work = 0;
         let found = if self.out.trace.is_none() {
-            classifier.lookup_with_work(&self.flow, &mut self.mask, &mut work)
+            classifier.lookup_with_work(&self.out.flow, &mut self.out.mask, &mut work)
         } else {
             let mut conjunctive_rules = Vec::new();
-            let (mask, rules) = (&mut self.mask, &mut conjunctive_rules);
-            let found = classifier.lookup_with_conjunctive_rules(&self.flow, mask, rules, &mut work);
+            let (mask, rules) = (&mut self.out.mask, &mut conjunctive_rules);
+            let found = classifier.lookup_with_conjunctive_rules(&self.out.flow, mask, rules, &mut work);
             self.conjunction = conjunctive_rules;
             found
         };
@@ -194,7 +194,7 @@ impl<'a> Walk<'a> {
             TableMiss::Default => self.bridge.packet_in_on_miss,
             TableMiss::Controller | TableMiss::Continue => self
                 .bridge
-                .port(OfPort(self.flow.in_port as u16))
+                .port(OfPort(self.out.flow.in_port as u16))
                 .is_some_and(|p| !p.flags.contains(PortFlags::NO_PACKET_IN)),
         }
     }
@@ -236,8 +236,8 @@ impl<'a> Walk<'a> {
     /// Swaps the packet's addresses and ports with those of the connection's original direction, in the flow and the mask.
     fn swap_tuples(&mut self) {
         self.mark_all_words_changed();
-        let ipv4 = self.flow.dl_type == 0x0800;
-        for f in [&mut self.flow, &mut self.mask] {
+        let ipv4 = self.out.flow.dl_type == 0x0800;
+        for f in [&mut self.out.flow, &mut self.out.mask] {
             std::mem::swap(&mut f.nw_proto, &mut f.ct_nw_proto);
             if ipv4 {
                 std::mem::swap(&mut f.nw_src, &mut f.ct_nw_src);

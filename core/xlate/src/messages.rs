@@ -1,7 +1,7 @@
 //! Messages of a walk: lines of its trace or, without a trace, lines for the log. Without a received packet (when a megaflow is
 //! revalidated), only [`log_error`](Walk::log_error) logs.
 
-use crate::outcome::{Level, LogLine, Output};
+use crate::outcome::{Level, LogLine};
 use crate::trace::{Cursor, LineKind, Trace};
 use crate::walk::Walk;
 use flow::Flow;
@@ -22,8 +22,8 @@ pub(crate) use report;
 const LOG_LINES_MAX: usize = 100;
 
 /// The trace, if it is requested and not full.
-pub(crate) fn unfilled_trace(out: &mut Output) -> Option<&mut Trace> {
-    out.trace.as_mut().filter(|trace| !trace.is_full())
+pub(crate) fn unfilled_trace(trace: &mut Option<Trace>) -> Option<&mut Trace> {
+    trace.as_mut().filter(|trace| !trace.is_full())
 }
 
 impl Walk<'_> {
@@ -54,7 +54,7 @@ impl Walk<'_> {
     }
 
     pub(crate) fn report_actions(&mut self, kind: LineKind, title: &str, actions: &[Action]) {
-        if let (Some(trace), Some(text)) = (unfilled_trace(self.out), self.input.trace_format) {
+        if let (Some(trace), Some(text)) = (unfilled_trace(&mut self.out.trace), self.input.trace_format) {
             let list = text.actions(self.bridge, actions);
             trace.report(kind, if title.is_empty() { list } else { format!("{title}: {list}") });
         }

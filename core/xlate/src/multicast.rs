@@ -82,11 +82,11 @@ impl<'a> Walk<'a> {
     pub(crate) fn forward_multicast(&mut self, ingress: &Ingress<'_>, tags: &VlanTags) -> bool {
         let bridge = self.bridge;
         let Some(snooping) = &bridge.snooping else { return false };
-        let to = self.flow.dl_dst;
+        let to = self.out.flow.dl_dst;
         if !to.is_multicast() || to == Mac::BROADCAST {
             return false;
         }
-        if !matches!(self.flow.dl_type, ethertype::IPV4 | ethertype::IPV6) {
+        if !matches!(self.out.flow.dl_type, ethertype::IPV4 | ethertype::IPV6) {
             return false;
         }
         if let Some(kind) = self.membership_message() {
@@ -125,30 +125,30 @@ impl<'a> Walk<'a> {
     /// The destination group, and whether the group's packets are flooded. `None`: the IP destination is a single host,
     /// although the Ethernet destination is a multicast address.
     fn multicast_group(&mut self) -> (Option<Ipv6Addr>, bool) {
-        if self.flow.dl_type == ethertype::IPV4 {
-            self.mask.nw_dst = u32::MAX;
-            let group = Ipv4Addr::from_bits(self.flow.nw_dst);
+        if self.out.flow.dl_type == ethertype::IPV4 {
+            self.out.mask.nw_dst = u32::MAX;
+            let group = Ipv4Addr::from_bits(self.out.flow.nw_dst);
             let mapped = Some(group.to_ipv6_mapped()).filter(|_| group.is_multicast());
             return (mapped, matches!(group.octets(), [224, 0, 0, _]));
         }
-        self.mask.ipv6_dst = [0xff; 16];
-        let group = Ipv6Addr::from(self.flow.ipv6_dst);
+        self.out.mask.ipv6_dst = [0xff; 16];
+        let group = Ipv6Addr::from(self.out.flow.ipv6_dst);
         (Some(group).filter(Ipv6Addr::is_multicast), group == ALL_NODES)
     }
 
     /// The kind of the group membership message; `None` if the packet is no such message.
     fn membership_message(&mut self) -> Option<Kind> {
-        self.mask.nw_proto = u8::MAX;
+        self.out.mask.nw_proto = u8::MAX;
         // Type and code of a message have 8 bits, so the high byte of the flow's field is 0.
-        let kind = self.flow.tp_src as u8;
-        match (self.flow.dl_type, self.flow.nw_proto) {
+        let kind = self.out.flow.tp_src as u8;
+        match (self.out.flow.dl_type, self.out.flow.nw_proto) {
             (ethertype::IPV4, ipproto::IGMP) => Some(match kind {
                 igmp::QUERY => Kind::Query,
                 igmp::V1_REPORT | igmp::V2_REPORT | igmp::V3_REPORT | igmp::LEAVE => Kind::Report,
                 _ => Kind::Other,
             }),
             (ethertype::IPV6, ipproto::ICMPV6) => {
-                self.mask.tp_src = u16::MAX;
+                self.out.mask.tp_src = u16::MAX;
                 let query = kind == mld::QUERY;
                 message::is_mld(kind).then_some(if query { Kind::Query } else { Kind::Report })
             }
@@ -171,7 +171,7 @@ impl<'a> Walk<'a> {
             Ok(message) => message,
             Err(MessageError::Other) => return,
             Err(MessageError::Truncated | MessageError::Checksum) => {
-                let what = if self.flow.dl_type == ethertype::IPV4 { "IGMP" } else { "MLD" };
+                let what = if self.out.flow.dl_type == ethertype::IPV4 { "IGMP" } else { "MLD" };
                 let name = &bundle.name;
                 return self.debug(format_args!(
                     "multicast snooping received bad {what} checksum on port {name} in VLAN {vlan}"
@@ -195,8 +195,8 @@ impl<'a> Walk<'a> {
         let place = format!("port {port} in VLAN {vlan}");
         match message {
             Message::AnonymousQuery => {}
-            Message::Query if self.flow.dl_type == ethertype::IPV4 => {
-                let from = Ipv4Addr::from_bits(self.flow.nw_src);
+            Message::Query if self.out.flow.dl_type == ethertype::IPV4 => {
+                let from = Ipv4Addr::from_bits(self.out.flow.nw_src);
                 self.debug(format_args!("multicast snooping query from {from} is on {place}"));
             }
             Message::Query => self.debug(format_args!("multicast snooping query on {place}")),
@@ -227,7 +227,7 @@ impl<'a> Walk<'a> {
             self.add_targets(&mut targets, &snooping.report_ports, (ingress, tags), &REPORT);
             return self.send_to(targets, tags);
         }
-        match self.flow.dl_type {
+        match self.out.flow.dl_type {
             ethertype::IPV4 => report!(self, Detail, "multicast traffic, flooding"),
             _ => report!(self, Detail, "MLD query, flooding"),
         }
@@ -263,7 +263,7 @@ impl<'a> Walk<'a> {
                 continue;
             };
             if bundle.vlan.reads_cvlan() {
-                self.mask.vlans[1].tci = u16::MAX;
+                self.out.mask.vlans[1].tci = u16::MAX;
             }
             if ingress.id() == Some(port) {
                 report!(self, Detail, "{}", texts.ingress);

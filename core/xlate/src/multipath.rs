@@ -8,9 +8,9 @@ use units::OfPort;
 
 impl Walk<'_> {
     pub(crate) fn multipath(&mut self, mp: &Multipath) {
-        let hash = hash::of_fields(&self.flow, mp.fields, u32::from(mp.basis));
+        let hash = hash::of_fields(&self.out.flow, mp.fields, u32::from(mp.basis));
         let link = choose_link(hash, mp.algorithm, u32::from(mp.max_link) + 1, mp.arg);
-        hash::unwildcard(&self.flow, &mut self.mask, mp.fields);
+        hash::unwildcard(&self.out.flow, &mut self.out.mask, mp.fields);
         self.write(mp.dst, u128::from(link));
         self.report_subfield(mp.dst);
     }
@@ -27,12 +27,12 @@ impl Walk<'_> {
         let chosen = match b.algorithm {
             BundleAlgorithm::ActiveBackup => members.map(|(_, p)| p).next(),
             BundleAlgorithm::Hrw => {
-                let hash = hash::of_fields(&self.flow, b.fields, u32::from(b.basis));
+                let hash = hash::of_fields(&self.out.flow, b.fields, u32::from(b.basis));
                 members.max_by_key(|(i, _)| (hash::of_two(*i as u32, hash), Reverse(*i))).map(|(_, p)| p)
             }
         };
         if b.algorithm == BundleAlgorithm::Hrw && b.members.len() > 1 {
-            hash::unwildcard(&self.flow, &mut self.mask, b.fields);
+            hash::unwildcard(&self.out.flow, &mut self.out.mask, b.fields);
         }
         let port = chosen.unwrap_or(OfPort::NONE);
         match b.dst {

@@ -54,7 +54,7 @@ fn local(t: &Tunnel) -> Option<IpAddr> {
 }
 
 impl Walk<'_> {
-    /// Outputs to a tunnel port, whose number in the datapath is `tunnel_port`. `self.flow` has the fields of the outer header,
+    /// Outputs to a tunnel port, whose number in the datapath is `tunnel_port`. `self.out.flow` has the fields of the outer header,
     /// `inner` is the flow before they were set. `last`: no action follows; `truncated`: the packet is truncated before
     /// it is encapsulated.
     pub(crate) fn push_tunnel(
@@ -128,12 +128,12 @@ impl Walk<'_> {
 
     /// Looks up the route to the remote address of the flow's tunnel fields.
     fn route(&mut self) -> Option<TunnelHop> {
-        let t = self.flow.tunnel;
+        let t = self.out.flow.tunnel;
         let dst = remote(&t);
         self.depends_on_routes();
         let underlay = &self.snapshot.underlay;
         let ResolvedRoute { dev, gateway, source } =
-            underlay.router.lookup(self.flow.pkt_mark, dst, local(&t))?;
+            underlay.router.lookup(self.out.flow.pkt_mark, dst, local(&t))?;
         let out_port = underlay.ports.get(&*dev)?.clone();
         let bridge = self.snapshot.bridge(out_port.at.0)?;
         let datapath_port = bridge.datapath_port(out_port.at.1)?;
@@ -149,7 +149,7 @@ impl Walk<'_> {
         hop: &TunnelHop,
         dst_mac: Mac,
     ) -> Option<BuiltHeader> {
-        let flow = &self.flow;
+        let flow = &self.out.flow;
         let header_config = HeaderConfig {
             key: config.out_key != Choice::Unset,
             seq: config.seq,
@@ -182,7 +182,7 @@ impl Walk<'_> {
         built: BuiltHeader,
         last: bool,
     ) {
-        let saved = Box::new((self.flow, self.committed.clone(), self.mask));
+        let saved = Box::new((self.out.flow, self.committed.clone(), self.out.mask));
         let received = std::mem::take(&mut self.received);
         let overlay_actions = std::mem::take(&mut self.out.actions);
         let len = built.bytes.len();
@@ -193,13 +193,13 @@ impl Walk<'_> {
         });
         self.out.stats_targets.push(StatsTarget::Header { longer_by: -(len as i64) });
         let underlay_actions = std::mem::replace(&mut self.out.actions, overlay_actions);
-        let underlay_mask = self.mask;
+        let underlay_mask = self.out.mask;
         self.received = received;
-        (self.flow, self.committed, self.mask) = *saved;
+        (self.out.flow, self.committed, self.out.mask) = *saved;
         // The encapsulated packet has the same metadata as the inner packet, so the mask must include the metadata that the
         // translation in the underlay consulted.
-        self.mask.pkt_mark |= underlay_mask.pkt_mark;
-        self.mask.skb_priority |= underlay_mask.skb_priority;
+        self.out.mask.pkt_mark |= underlay_mask.pkt_mark;
+        self.out.mask.skb_priority |= underlay_mask.skb_priority;
         self.mark_all_words_changed();
         if underlay_actions.is_empty() {
             return;
@@ -214,7 +214,7 @@ impl Walk<'_> {
 
     /// Replaces the flow by the outer flow of the encapsulated packet.
     fn replace_flow_by_outer(&mut self, built: &BuiltHeader, hop: &TunnelHop) {
-        let t = self.flow.tunnel;
+        let t = self.out.flow.tunnel;
         let mac = |at: usize| Mac(std::array::from_fn(|i| built.bytes.get(at + i).copied().unwrap_or(0)));
         let v4 = t.ip_dst != 0;
         let proto =
@@ -239,16 +239,16 @@ impl Walk<'_> {
             tp_dst: t.tp_dst,
             ..Flow::ZERO
         };
-        self.flow = Flow { packet_type: 0, ..crate::header::keep_metadata(outer, &self.flow) };
+        self.out.flow = Flow { packet_type: 0, ..crate::header::keep_metadata(outer, &self.out.flow) };
         self.committed.base =
             Flow { packet_type: 0, ..crate::header::keep_metadata(outer, &self.committed.base) };
-        self.mask = Flow { layout: self.mask.layout, ..Flow::ZERO };
+        self.out.mask = Flow { layout: self.out.mask.layout, ..Flow::ZERO };
         self.mark_all_words_changed();
     }
 
     /// The protocol number that follows a routing header: IPv4 (4) or IPv6 (41) of the inner packet.
     fn protocol_after_routing_header(&self) -> u8 {
-        if self.flow.dl_type == 0x0800 { 4 } else { 41 }
+        if self.out.flow.dl_type == 0x0800 { 4 } else { 41 }
     }
 
     /// Decapsulates a packet that is output to a port with an address of the host, if the packet belongs to a tunnel; returns
@@ -262,16 +262,16 @@ impl Walk<'_> {
         if !underlay.has_addresses(&port.name) {
             return false;
         }
-        let Some(tunnel_port) = underlay.endpoints.lookup(&self.flow, &mut self.mask) else {
+        let Some(tunnel_port) = underlay.endpoints.lookup(&self.out.flow, &mut self.out.mask) else {
             self.learn_neighbour(port);
             return false;
         };
-        let from = match self.flow.dl_type {
-            0x0800 => IpAddr::from(Ipv4Addr::from_bits(self.flow.nw_src)),
-            _ => Ipv6Addr::from(self.flow.ipv6_src).into(),
+        let from = match self.out.flow.dl_type {
+            0x0800 => IpAddr::from(Ipv4Addr::from_bits(self.out.flow.nw_src)),
+            _ => Ipv6Addr::from(self.out.flow.ipv6_src).into(),
         };
         if self.received.returns_side_effects {
-            let (bridge, mac) = (self.bridge.name.clone(), self.flow.dl_src);
+            let (bridge, mac) = (self.bridge.name.clone(), self.out.flow.dl_src);
             self.out.effects.push(Effect::Neighbour { bridge, ip: from, mac });
         }
         self.out.actions.push(DpAction::TunnelPop(tunnel_port));

@@ -61,7 +61,7 @@ impl Walk<'_> {
                 at: (self.bridge.id, port.ofport),
                 initial: self.out.initial,
                 flow: *inner,
-                mask: self.mask,
+                mask: self.out.mask,
             })));
         }
     }
@@ -70,7 +70,7 @@ impl Walk<'_> {
     /// neither is repeated.
     pub(crate) fn send_held(&mut self, held: &HeldOutput) {
         self.mirrored = u32::MAX;
-        (self.flow, self.mask) = (held.flow, held.mask);
+        (self.out.flow, self.out.mask) = (held.flow, held.mask);
         self.mark_all_words_changed();
         let options = OutputOptions { by_tree: true, last: true, truncated: false };
         self.output_port(held.at.1, options);
@@ -83,12 +83,12 @@ impl Walk<'_> {
     /// Learns a neighbour from an ARP or ND answer or announcement. A packet with a VLAN tag is ignored: its sender, which may
     /// be a guest, is not in the network of the port's device and must not take over the address of a remote endpoint.
     pub(crate) fn learn_neighbour(&mut self, port: &Port) {
-        let is_arp = self.flow.dl_type == ETHERTYPE_ARP;
-        if !is_arp && (self.flow.dl_type, self.flow.nw_proto) != (0x86dd, ICMPV6) {
+        let is_arp = self.out.flow.dl_type == ETHERTYPE_ARP;
+        if !is_arp && (self.out.flow.dl_type, self.out.flow.nw_proto) != (0x86dd, ICMPV6) {
             return;
         }
-        self.mask.vlans[0].tci |= VLAN_CFI;
-        if vlan_count(&self.flow) > 0 {
+        self.out.mask.vlans[0].tci |= VLAN_CFI;
+        if vlan_count(&self.out.flow) > 0 {
             return;
         }
         let neighbour = if is_arp { self.neighbour_of_arp(port) } else { self.neighbour_of_nd(port) };
@@ -116,36 +116,36 @@ impl Walk<'_> {
     fn neighbour_of_arp(&mut self, port: &Port) -> Option<(IpAddr, Mac)> {
         const REPLY: u8 = 2;
         let ip = |bits: u32| IpAddr::from(Ipv4Addr::from_bits(bits));
-        (self.mask.nw_src, self.mask.nw_dst) = (u32::MAX, u32::MAX);
-        let gratuitous = self.flow.nw_src == self.flow.nw_dst;
-        if !gratuitous && !self.is_own(port, ip(self.flow.nw_dst)) {
+        (self.out.mask.nw_src, self.out.mask.nw_dst) = (u32::MAX, u32::MAX);
+        let gratuitous = self.out.flow.nw_src == self.out.flow.nw_dst;
+        if !gratuitous && !self.is_own(port, ip(self.out.flow.nw_dst)) {
             return None;
         }
-        self.mask.nw_proto = u8::MAX;
-        if !gratuitous && self.flow.nw_proto != REPLY {
+        self.out.mask.nw_proto = u8::MAX;
+        if !gratuitous && self.out.flow.nw_proto != REPLY {
             return None;
         }
-        self.mask.arp_sha = Mac::BROADCAST;
-        (self.flow.arp_sha != Mac::default()).then(|| (ip(self.flow.nw_src), self.flow.arp_sha))
+        self.out.mask.arp_sha = Mac::BROADCAST;
+        (self.out.flow.arp_sha != Mac::default()).then(|| (ip(self.out.flow.nw_src), self.out.flow.arp_sha))
     }
 
     /// The neighbour that an ND packet announces, if it is an advertisement to an address of this bridge, or to the
     /// multicast group of such an address.
     fn neighbour_of_nd(&mut self, port: &Port) -> Option<(IpAddr, Mac)> {
         const ADVERTISEMENT: u16 = 136;
-        let dst = Ipv6Addr::from(self.flow.ipv6_dst);
-        self.mask.ipv6_dst = [0xff; 16];
+        let dst = Ipv6Addr::from(self.out.flow.ipv6_dst);
+        self.out.mask.ipv6_dst = [0xff; 16];
         if !self.is_own(port, dst.into()) && !self.is_own_solicited(port, dst) {
             return None;
         }
-        (self.mask.nw_proto, self.mask.tp_src) = (u8::MAX, u16::MAX);
-        if self.flow.tp_src != ADVERTISEMENT {
+        (self.out.mask.nw_proto, self.out.mask.tp_src) = (u8::MAX, u16::MAX);
+        if self.out.flow.tp_src != ADVERTISEMENT {
             return None;
         }
-        (self.mask.tp_dst, self.mask.arp_tha) = (u16::MAX, Mac::BROADCAST);
-        (self.mask.ipv6_src, self.mask.nd_target) = ([0xff; 16], [0xff; 16]);
-        let has_address = self.flow.tp_dst == 0 && self.flow.arp_tha != Mac::default();
-        has_address.then(|| (Ipv6Addr::from(self.flow.nd_target).into(), self.flow.arp_tha))
+        (self.out.mask.tp_dst, self.out.mask.arp_tha) = (u16::MAX, Mac::BROADCAST);
+        (self.out.mask.ipv6_src, self.out.mask.nd_target) = ([0xff; 16], [0xff; 16]);
+        let has_address = self.out.flow.tp_dst == 0 && self.out.flow.arp_tha != Mac::default();
+        has_address.then(|| (Ipv6Addr::from(self.out.flow.nd_target).into(), self.out.flow.arp_tha))
     }
 
     /// Returns whether this is the solicited-node group (RFC 4291 §2.7.1) of an address of the bridge's ports.

@@ -73,7 +73,7 @@ pub(crate) fn is_gratuitous_arp(flow: &Flow, mask: &mut Flow) -> bool {
 impl<'a> Walk<'a> {
     /// The packet's ingress; `None`, after an error message, if the bridge does not have the in port.
     pub(crate) fn ingress(&mut self) -> Option<Ingress<'a>> {
-        let number = OfPort(self.flow.in_port as u16);
+        let number = OfPort(self.out.flow.in_port as u16);
         let port = self.bridge.port(number);
         if let Some(bundle) = port.and_then(|p| p.bundle).and_then(|id| self.bridge.bundle(id)) {
             return Some(Ingress { bundle: Some(bundle), has_port: true });
@@ -87,13 +87,13 @@ impl<'a> Walk<'a> {
 
     /// Translates NORMAL.
     pub(crate) fn normal(&mut self) {
-        (self.mask.dl_src, self.mask.dl_dst) = (Mac::BROADCAST, Mac::BROADCAST);
-        self.mask.vlans[0].tci |= 0xfff | VLAN_CFI;
+        (self.out.mask.dl_src, self.out.mask.dl_dst) = (Mac::BROADCAST, Mac::BROADCAST);
+        self.out.mask.vlans[0].tci |= 0xfff | VLAN_CFI;
         let Some(ingress) = self.ingress() else {
             report!(self, Warn, "no input bundle, dropping");
             return;
         };
-        if matches!(self.flow.dl_type, 0x8100 | 0x88a8) && self.flow.vlans[0].tci & VLAN_CFI == 0 {
+        if matches!(self.out.flow.dl_type, 0x8100 | 0x88a8) && self.out.flow.vlans[0].tci & VLAN_CFI == 0 {
             if self.received.packet.is_some() {
                 let name = ingress.name();
                 self.error(format_args!("dropping packet with partial VLAN tag received on port {name}"));
@@ -111,13 +111,13 @@ impl<'a> Walk<'a> {
             report!(self, Warn, "input port is mirror output port, dropping");
             return;
         }
-        let wire = VlanTags::of(&self.flow);
+        let wire = VlanTags::of(&self.out.flow);
         if !self.admits(&ingress, wire.vid()) {
             report!(self, Warn, "disallowed VLAN VID for this input port, dropping");
             return;
         }
         let tags = ingress.bundle.map_or(wire, |b| b.vlan.input(wire));
-        if ingress.has_port && !self.bridge.forward_bpdu && is_reserved(self.flow.dl_dst) {
+        if ingress.has_port && !self.bridge.forward_bpdu && is_reserved(self.out.flow.dl_dst) {
             report!(self, Detail, "packet has reserved destination MAC, dropping");
             return;
         }
@@ -152,16 +152,16 @@ impl<'a> Walk<'a> {
     }
 
     fn learn_source(&mut self, ingress: &Ingress<'_>, vlan: u16) {
-        let grat_arp = is_gratuitous_arp(&self.flow, &mut self.mask);
+        let grat_arp = is_gratuitous_arp(&self.out.flow, &mut self.out.mask);
         let Some(bundle) = ingress.bundle else { return };
-        let mac = self.flow.dl_src;
+        let mac = self.out.flow.dl_src;
         let observation =
             MacObservation { mac, vlan, port: bundle.id, grat_arp, bond: bundle.ports.len() > 1 };
         let id = self.bridge.id;
-        let number = OfPort(self.flow.in_port as u16);
+        let number = OfPort(self.out.flow.in_port as u16);
         let knows_addresses =
             self.bridge.port(number).is_none_or(|p| p.packet_types() != PacketTypes::Layer3);
-        if self.flow.packet_type != 0 || !knows_addresses {
+        if self.out.flow.packet_type != 0 || !knows_addresses {
             return;
         }
         if self.received.returns_side_effects {
@@ -196,7 +196,7 @@ impl<'a> Walk<'a> {
         if self.forward_multicast(ingress, tags) {
             return;
         }
-        let Some(to) = self.station(tags.vid(), self.flow.dl_dst) else {
+        let Some(to) = self.station(tags.vid(), self.out.flow.dl_dst) else {
             report!(self, Detail, "no learned MAC for destination, flooding");
             return self.normal_flood(ingress, tags);
         };
@@ -230,23 +230,23 @@ impl<'a> Walk<'a> {
     pub(crate) fn normal_output(&mut self, bundle: &'a Bundle, tags: &VlanTags) {
         let vlan: &VlanConfig = &bundle.vlan;
         if vlan.reads_cvlan() {
-            self.mask.vlans[1].tci = u16::MAX;
+            self.out.mask.vlans[1].tci = u16::MAX;
         }
         let mut tags = vlan.output(*tags);
         if vlan.priority_tags != PriorityTags::Never {
-            tags.0[0].pcp = self.flow.vlans[0].tci & 0xe000;
+            tags.0[0].pcp = self.out.flow.vlans[0].tci & 0xe000;
         }
         let by = match &bundle.bond {
             Some(view) => self.link_of(bundle, view, tags.vid()),
             None => bundle.ports.first().map(|port| (*port, None)),
         };
         let Some((port, shared)) = by else { return };
-        let kept = self.flow.vlans;
-        tags.put(&mut self.flow, vlan.priority_tags);
+        let kept = self.out.flow.vlans;
+        tags.put(&mut self.out.flow, vlan.priority_tags);
         self.output_mode.bond_hash = shared;
         let options = OutputOptions { by_tree: true, last: false, truncated: false };
         self.output_port(port, options);
         self.output_mode.bond_hash = None;
-        self.flow.vlans = kept;
+        self.out.flow.vlans = kept;
     }
 }

@@ -326,7 +326,7 @@ pub struct LogLine {
 }
 
 /// The result of a translation.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Output {
     /// The actions of the datapath.
     pub actions: Vec<DpAction>,
@@ -337,7 +337,7 @@ pub struct Output {
     /// A bit for each tunnel option field that a tunnel header got from the received packet. They are left out of `mask`, because
     /// `ofproto/trace` does not show them.
     pub kept_options: u64,
-    /// The flow at the end of the pipeline, with its OpenFlow port.
+    /// During a translation the packet as the tables match it, afterwards the flow at the end of the pipeline, with its OpenFlow port.
     pub flow: Flow,
     /// The flow at the start of the pipeline.
     pub initial: Flow,
@@ -371,12 +371,21 @@ pub struct Output {
 }
 
 impl Output {
+    /// The result before the translation of a packet. It contains three flows, which are too large to move, so it is created
+    /// where it stays: `Box::default` clears the memory in place.
+    pub(crate) fn of_packet(packet: &Flow) -> Box<Output> {
+        let mut out = Box::<Output>::default();
+        out.initial.clone_from(packet);
+        out.initial.actset_output = OfPort::UNSET.0;
+        out
+    }
+
     /// The mask of the megaflow: `mask` and the bits that it leaves out because `ofproto/trace` does not show them. These are the
     /// VLAN tags (every megaflow matches the VLAN of a tag, or that the packet has no tag), and the IPv4 destination, which tells
     /// that the packet does not belong to a BFD session.
     pub fn megaflow_mask(&self) -> Box<Flow> {
         let mut mask = Box::new(self.mask);
-        self.remove_unmatchable_bits(&mut mask);
+        remove_unmatchable_bits(&self.initial, &self.flow, &mut mask);
         if self.unshown_nw_dst {
             mask.nw_dst = u32::MAX;
         }
@@ -393,40 +402,6 @@ impl Output {
             }
         }
         mask
-    }
-
-    /// Removes from a mask the bits that a megaflow cannot match or need not match.
-    pub(crate) fn remove_unmatchable_bits(&self, mask: &mut Flow) {
-        let initial = &self.initial;
-        (mask.metadata, mask.regs, mask.actset_output, mask.conj_id) = (0, [0; flow::flow::REGS], 0, 0);
-        if initial.packet_type != 0 {
-            (mask.dl_src, mask.dl_dst) = Default::default();
-        }
-        if matches!((self.flow.dl_type, self.flow.nw_proto), (0x0800, 1) | (0x86dd, 58)) {
-            mask.tp_src &= 0xff;
-            mask.tp_dst &= 0xff;
-        }
-        for (m, f) in mask.vlans.iter_mut().zip(&initial.vlans) {
-            if m.tci != 0 {
-                m.tci |= VLAN_CFI;
-            }
-            if !matches!(f.tpid, 0x8100 | 0x88a8) {
-                *m = Vlan::default();
-            }
-        }
-        if self.flow.nw_frag & frag::LATER != 0 {
-            (mask.tp_src, mask.tp_dst) = (0, 0);
-        }
-        if !header::is_mpls(initial.dl_type) {
-            mask.mpls_lse = Default::default();
-        }
-        if initial.network_type() != ETHERTYPE_NSH {
-            mask.nsh = Default::default();
-        }
-        let tunnel = &initial.tunnel;
-        if tunnel.ip_dst == 0 && tunnel.ipv6_dst == [0; 16] {
-            (mask.tunnel, mask.tlv) = (Default::default(), Tlv::NONE);
-        }
     }
 
     /// The actions of the megaflow. For the slow path these are the actions that pass its packets to the control half.
@@ -451,30 +426,39 @@ impl Output {
         }
         actions
     }
+}
 
-    /// An empty result. Boxed, because it contains three flows and would be expensive to move.
-    pub(crate) fn new(initial: Flow, trace: Option<Trace>) -> Box<Output> {
-        Box::new(Output {
-            actions: Vec::new(),
-            mask: Flow::ZERO,
-            unshown_nw_dst: false,
-            kept_options: 0,
-            flow: initial,
-            initial,
-            effects: Vec::new(),
-            stats_targets: Vec::new(),
-            forks: Vec::new(),
-            recircs: Vec::new(),
-            slow: SlowReason::empty(),
-            slow_meter: None,
-            avoid_caching: false,
-            dropped_for: None,
-            error: None,
-            log: Vec::new(),
-            dependencies: Dependencies::default(),
-            reported: ReportedOutputs::default(),
-            trace,
-        })
+/// Removes from a mask the bits that a megaflow cannot match or need not match. `initial` and `flow`: the packet's flow at
+/// the start and at the end of the pipeline.
+pub(crate) fn remove_unmatchable_bits(initial: &Flow, flow: &Flow, mask: &mut Flow) {
+    (mask.metadata, mask.regs, mask.actset_output, mask.conj_id) = (0, [0; flow::flow::REGS], 0, 0);
+    if initial.packet_type != 0 {
+        (mask.dl_src, mask.dl_dst) = Default::default();
+    }
+    if matches!((flow.dl_type, flow.nw_proto), (0x0800, 1) | (0x86dd, 58)) {
+        mask.tp_src &= 0xff;
+        mask.tp_dst &= 0xff;
+    }
+    for (m, f) in mask.vlans.iter_mut().zip(&initial.vlans) {
+        if m.tci != 0 {
+            m.tci |= VLAN_CFI;
+        }
+        if !matches!(f.tpid, 0x8100 | 0x88a8) {
+            *m = Vlan::default();
+        }
+    }
+    if flow.nw_frag & frag::LATER != 0 {
+        (mask.tp_src, mask.tp_dst) = (0, 0);
+    }
+    if !header::is_mpls(initial.dl_type) {
+        mask.mpls_lse = Default::default();
+    }
+    if initial.network_type() != ETHERTYPE_NSH {
+        mask.nsh = Default::default();
+    }
+    let tunnel = &initial.tunnel;
+    if tunnel.ip_dst == 0 && tunnel.ipv6_dst == [0; 16] {
+        (mask.tunnel, mask.tlv) = (Default::default(), Tlv::NONE);
     }
 }
 

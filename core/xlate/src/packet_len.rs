@@ -13,12 +13,12 @@ impl Walk<'_> {
     pub(crate) fn check_pkt_larger(&mut self, len: u16, dst: Subfield, rest: &[Action]) -> bool {
         if !self.snapshot.capabilities.check_pkt_len {
             let larger = self.received.packet.is_some_and(|p| p.len() > usize::from(len));
-            dst.set(&mut self.flow, u128::from(larger));
+            dst.set(&mut self.out.flow, u128::from(larger));
             self.mark_all_words_changed();
             self.out.slow |= SlowReason::ACTION;
             return false;
         }
-        let flow = Box::new(self.flow);
+        let flow = Box::new(self.out.flow);
         // As in a clone, both branches start with an empty action set and stack (`PipelineState`). The action set that was
         // written before is executed once, after both branches.
         let pipeline = std::mem::take(&mut self.pipeline);
@@ -29,11 +29,11 @@ impl Walk<'_> {
         let packet_state = self.packet_state;
         let mut ended = false;
         let [greater, less_equal] = [1, 0].map(|larger| {
-            self.flow = *flow;
+            self.out.flow = *flow;
             self.committed.clone_from(&committed);
             (self.packet_state, self.progress.exit) = (packet_state, false);
             self.pipeline.clear();
-            dst.set(&mut self.flow, larger);
+            dst.set(&mut self.out.flow, larger);
             self.mark_all_words_changed();
             let (last, in_bucket) = (true, false);
             self.actions(rest, last, in_bucket);
@@ -49,7 +49,7 @@ impl Walk<'_> {
             greater,
             less_equal,
         })));
-        (self.flow, self.committed) = (*flow, *committed);
+        (self.out.flow, self.committed) = (*flow, *committed);
         self.mark_all_words_changed();
         (self.packet_state, self.progress.exit) = (packet_state, ended);
         self.pipeline = pipeline;

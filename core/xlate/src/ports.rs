@@ -34,10 +34,10 @@ impl<'a> Walk<'a> {
     /// Returns whether the port may receive the packet.
     fn may_receive(&mut self, port: &Port) -> bool {
         let either = PortFlags::NO_RECV | PortFlags::NO_RECV_STP;
-        if self.flow.dl_type == 0x05ff && port.flags.intersects(either) {
-            self.mask.dl_dst = Mac::BROADCAST;
+        if self.out.flow.dl_type == 0x05ff && port.flags.intersects(either) {
+            self.out.mask.dl_dst = Mac::BROADCAST;
         }
-        let no = if is_stp(&self.flow) { PortFlags::NO_RECV_STP } else { PortFlags::NO_RECV };
+        let no = if is_stp(&self.out.flow) { PortFlags::NO_RECV_STP } else { PortFlags::NO_RECV };
         !port.flags.contains(no) && self.may_learn(port)
     }
 
@@ -45,7 +45,7 @@ impl<'a> Walk<'a> {
     /// consumes a packet for the switch itself.
     pub(crate) fn ingress_accepts(&mut self) -> bool {
         let bridge = self.bridge;
-        let port = bridge.port(OfPort(self.flow.in_port as u16));
+        let port = bridge.port(OfPort(self.out.flow.in_port as u16));
         // A recirculated packet was counted and checked when it arrived.
         if let Some(port) = port.filter(|_| self.out.initial.recirc_id == 0) {
             if port.tunnel.is_some() {
@@ -86,12 +86,12 @@ impl<'a> Walk<'a> {
     }
 
     fn output_to(&mut self, port: OfPort, (max_len, truncated): (u16, bool), last: bool, in_bucket: bool) {
-        let in_port = OfPort(self.flow.in_port as u16);
+        let in_port = OfPort(self.out.flow.in_port as u16);
         let options = OutputOptions { by_tree: true, last, truncated };
         match port {
             OfPort::IN_PORT => self.output_port(in_port, options),
             OfPort::TABLE => {
-                self.resubmit(LookupParams { last: false, ..LookupParams::first(self.flow.in_port, 0) });
+                self.resubmit(LookupParams { last: false, ..LookupParams::first(self.out.flow.in_port, 0) });
             }
             OfPort::NORMAL => self.normal(),
             OfPort::FLOOD => self.flood(false, last),
@@ -105,7 +105,7 @@ impl<'a> Walk<'a> {
 
     /// `output(port=..,max_len=..)`
     pub(crate) fn output_truncated(&mut self, port: OfPort, max_len: u32, last: bool, in_bucket: bool) {
-        let in_port = OfPort(self.flow.in_port as u16);
+        let in_port = OfPort(self.out.flow.in_port as u16);
         match port {
             OfPort::TABLE
             | OfPort::NORMAL
@@ -131,7 +131,7 @@ impl<'a> Walk<'a> {
 
     fn flood(&mut self, all: bool, last: bool) {
         self.depends_on_states();
-        let in_port = OfPort(self.flow.in_port as u16);
+        let in_port = OfPort(self.out.flow.in_port as u16);
         let bridge = self.bridge;
         let targets = |p: &&Port| p.ofport != in_port && (all || !p.flags.contains(PortFlags::NO_FLOOD));
         let mut ports = bridge.ports.values().filter(targets).peekable();
@@ -147,7 +147,7 @@ impl<'a> Walk<'a> {
         let protected = |port: &Port| {
             port.bundle.and_then(|id| self.bridge.bundle(id)).is_some_and(|b: &Bundle| b.protected)
         };
-        protected(out) && self.bridge.port(OfPort(self.flow.in_port as u16)).is_some_and(protected)
+        protected(out) && self.bridge.port(OfPort(self.out.flow.in_port as u16)).is_some_and(protected)
     }
 
     /// Outputs to a port if the port's settings allow it.
@@ -176,7 +176,7 @@ impl<'a> Walk<'a> {
             return;
         }
         let mode = port.packet_types();
-        if mode == PacketTypes::Ethernet && self.flow.packet_type != ETHERNET {
+        if mode == PacketTypes::Ethernet && self.out.flow.packet_type != ETHERNET {
             report!(
                 self,
                 Warn,
@@ -184,7 +184,7 @@ impl<'a> Walk<'a> {
             );
             return;
         }
-        if mode == PacketTypes::Layer3 && self.flow.packet_type == ETHERNET {
+        if mode == PacketTypes::Layer3 && self.out.flow.packet_type == ETHERNET {
             return self.output_layer_3(port, last, truncated);
         }
         self.output_attached(port, last, truncated);
@@ -193,9 +193,9 @@ impl<'a> Walk<'a> {
     /// Outputs without an Ethernet header. A pending change of the outermost header is kept for the next output.
     fn output_layer_3(&mut self, port: &Port, last: bool, truncated: bool) {
         let kept = std::mem::take(&mut self.committed.pending);
-        self.flow.packet_type = layer_3(self.flow.dl_type);
+        self.out.flow.packet_type = layer_3(self.out.flow.dl_type);
         self.output_attached(port, last, truncated);
-        self.flow.packet_type = ETHERNET;
+        self.out.flow.packet_type = ETHERNET;
         self.committed.pending = kept;
     }
 
@@ -208,7 +208,7 @@ impl<'a> Walk<'a> {
                 self.output_patch(port, bridge, peer, last);
             }
             Attachment::Datapath(no) => {
-                let tos = self.flow.nw_tos;
+                let tos = self.out.flow.nw_tos;
                 self.mark_dscp(port);
                 if let Some(config) = &port.tunnel {
                     self.output_tunnel((port, no), config, (last, truncated));
@@ -223,7 +223,7 @@ impl<'a> Walk<'a> {
                     self.record_output(port.ofport, no);
                 }
                 self.mirror_departure(port);
-                self.flow.nw_tos = tos;
+                self.out.flow.nw_tos = tos;
             }
             Attachment::None => self.mirror_departure(port),
         }
@@ -243,11 +243,11 @@ impl<'a> Walk<'a> {
         if port.queue_dscp.is_empty() {
             return;
         }
-        self.mask.skb_priority = u32::MAX;
-        let queue = self.flow.skb_priority;
+        self.out.mask.skb_priority = u32::MAX;
+        let queue = self.out.flow.skb_priority;
         if let Some((_, dscp)) = port.queue_dscp.iter().find(|(q, _)| *q == queue) {
-            self.mask.nw_tos |= 0xfc;
-            self.flow.nw_tos = self.flow.nw_tos & 3 | dscp & 0xfc;
+            self.out.mask.nw_tos |= 0xfc;
+            self.out.flow.nw_tos = self.out.flow.nw_tos & 3 | dscp & 0xfc;
         }
     }
 
@@ -265,7 +265,7 @@ impl<'a> Walk<'a> {
         let Some(bridge) = self.snapshot.bridge(to) else { return false };
         let Some(port) = bridge.port(peer) else { return false };
         let home = self.bridge;
-        let saved = Box::new((self.flow, self.mask.tunnel, self.mask.tlv));
+        let saved = Box::new((self.out.flow, self.out.mask.tunnel, self.out.mask.tlv));
         let (pipeline, packet_state) = (std::mem::take(&mut self.pipeline), self.packet_state);
         // `mirrored` refers to the mirrors of one bridge.
         let mirrored = self.mirrored;
@@ -273,20 +273,21 @@ impl<'a> Walk<'a> {
             self.mirrored = 0;
         }
 
-        self.flow.in_port = u32::from(peer.0);
-        self.flow.metadata = 0;
-        (self.flow.tunnel, self.flow.tlv) = (Default::default(), Tlv::NONE);
-        (self.mask.tunnel, self.mask.tlv) = (Default::default(), Tlv::NONE);
-        self.flow.layout = *bridge.tables.tlv().layout();
-        self.mask.layout = self.flow.layout;
-        self.flow.regs = [0; flow::flow::REGS];
-        self.flow.actset_output = OfPort::UNSET.0;
+        self.out.flow.in_port = u32::from(peer.0);
+        self.out.flow.metadata = 0;
+        (self.out.flow.tunnel, self.out.flow.tlv) = (Default::default(), Tlv::NONE);
+        (self.out.mask.tunnel, self.out.mask.tlv) = (Default::default(), Tlv::NONE);
+        self.out.flow.layout = *bridge.tables.tlv().layout();
+        self.out.mask.layout = self.out.flow.layout;
+        self.out.flow.regs = [0; flow::flow::REGS];
+        self.out.flow.actset_output = OfPort::UNSET.0;
         self.clear_conntrack();
         self.mark_all_words_changed();
         self.bridge = bridge;
         let back = self.enter_bridge();
         if !self.is_for_switch(port) && self.may_receive(port) {
-            let search = LookupParams { last, isolated: true, ..LookupParams::first(self.flow.in_port, 0) };
+            let search =
+                LookupParams { last, isolated: true, ..LookupParams::first(self.out.flow.in_port, 0) };
             if self.forwards_from(port) {
                 self.resubmit(search);
                 self.run_action_set_or_freeze();
@@ -299,9 +300,9 @@ impl<'a> Walk<'a> {
             self.mirrored = mirrored;
         }
         self.bridge = home;
-        (self.flow, self.mask.tunnel, self.mask.tlv) = *saved;
+        (self.out.flow, self.out.mask.tunnel, self.out.mask.tlv) = *saved;
         self.mark_all_words_changed();
-        self.mask.layout = self.flow.layout;
+        self.out.mask.layout = self.out.flow.layout;
         (self.pipeline, self.packet_state) = (pipeline, packet_state);
         // An exit or an error in the next bridge does not affect this one.
         self.progress.exit = false;
@@ -311,7 +312,7 @@ impl<'a> Walk<'a> {
 
     /// Executes the actions of the next bridge or of `clone`. Later actions do not see the changes that these actions make.
     pub(crate) fn isolated(&mut self, actions: &[Action], last: bool) {
-        let flow = Box::new(self.flow);
+        let flow = Box::new(self.out.flow);
         let pipeline = std::mem::take(&mut self.pipeline);
         if last || is_reversible(actions) {
             self.with_flow_restored(last, |walk| {
@@ -321,7 +322,7 @@ impl<'a> Walk<'a> {
         } else {
             self.copy_in_datapath(actions);
         }
-        self.flow = *flow;
+        self.out.flow = *flow;
         self.mark_all_words_changed();
         self.pipeline = pipeline;
     }
@@ -374,23 +375,23 @@ impl<'a> Walk<'a> {
 
     /// Translates `enqueue`. In the userspace datapath the priority of a queue is its number.
     pub(crate) fn enqueue(&mut self, port: OfPort, queue: u32, last: bool) {
-        self.mask.skb_priority = u32::MAX;
-        let in_port = OfPort(self.flow.in_port as u16);
+        self.out.mask.skb_priority = u32::MAX;
+        let in_port = OfPort(self.out.flow.in_port as u16);
         let port = match port {
             OfPort::IN_PORT => in_port,
             _ if port == in_port => return,
             _ => port,
         };
-        let old = std::mem::replace(&mut self.flow.skb_priority, queue);
+        let old = std::mem::replace(&mut self.out.flow.skb_priority, queue);
         let options = OutputOptions { by_tree: true, last, truncated: false };
         self.merging_netflow_output(|walk| walk.output_port(port, options));
-        self.flow.skb_priority = old;
+        self.out.flow.skb_priority = old;
     }
 
     /// `set_queue`
     pub(crate) fn set_queue(&mut self, queue: u32) {
-        self.mask.skb_priority = u32::MAX;
-        self.flow.skb_priority = queue;
+        self.out.mask.skb_priority = u32::MAX;
+        self.out.flow.skb_priority = queue;
     }
 
     /// Returns whether the switch itself made the packet.

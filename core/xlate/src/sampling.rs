@@ -38,7 +38,7 @@ impl<'a> Walk<'a> {
     /// Samples a packet that arrives. A recirculated packet has been sampled on arrival, so it is not sampled again.
     pub(crate) fn sample_arrival(&mut self) {
         let Some(sampling) = self.sampling() else { return };
-        if self.flow.in_port as u16 == OfPort::NONE.0 || self.out.initial.recirc_id != 0 {
+        if self.out.flow.in_port as u16 == OfPort::NONE.0 || self.out.initial.recirc_id != 0 {
             return;
         }
         if sampling.sflow != 0 {
@@ -86,8 +86,8 @@ impl<'a> Walk<'a> {
     /// `sample(..)`
     pub(crate) fn sample(&mut self, sample: &Sample) {
         let Some(sets) = self.sampling().and_then(|s| s.sets.as_ref()) else { return };
-        let is_input =
-            sample.sampling_port == OfPort::NONE || u32::from(sample.sampling_port.0) == self.flow.in_port;
+        let is_input = sample.sampling_port == OfPort::NONE
+            || u32::from(sample.sampling_port.0) == self.out.flow.in_port;
         let (mut output_port, mut tunnel_out_port) = (PortNo::NONE, None);
         if !is_input {
             let port = self.bridge.port(sample.sampling_port);
@@ -129,8 +129,8 @@ impl<'a> Walk<'a> {
         match id {
             NumberOrField::Number(number) => number,
             NumberOrField::Field(field) => {
-                crate::fields::unwildcard_subfield(field, &mut self.mask);
-                field.get(&self.flow) as u32
+                crate::fields::unwildcard_subfield(field, &mut self.out.mask);
+                field.get(&self.out.flow) as u32
             }
         }
     }
@@ -201,7 +201,7 @@ impl<'a> Walk<'a> {
     }
 
     fn credit_netflow(&mut self) {
-        let flow = &self.flow;
+        let flow = &self.out.flow;
         if flow.dl_type != 0x0800 {
             return;
         }

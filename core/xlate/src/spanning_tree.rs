@@ -36,7 +36,7 @@ impl Walk<'_> {
 
     /// Returns whether packets that the ingress port receives are forwarded; true if there is no ingress port.
     pub(crate) fn forwards_from_ingress(&mut self) -> bool {
-        let port = self.bridge.port(OfPort(self.flow.in_port as u16));
+        let port = self.bridge.port(OfPort(self.out.flow.in_port as u16));
         port.is_none_or(|port| self.forwards_from(port))
     }
 

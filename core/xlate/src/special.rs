@@ -23,7 +23,7 @@ impl Walk<'_> {
             self.out.slow |= SlowReason::BFD;
             if self.received.returns_side_effects {
                 let at = (self.bridge.id, port.ofport);
-                self.out.effects.push(Effect::Bfd { at, ttl: self.flow.nw_ttl });
+                self.out.effects.push(Effect::Bfd { at, ttl: self.out.flow.nw_ttl });
             }
         }
         is_bfd || self.is_cfm(port) || self.is_lacp(port) || self.is_bpdu(port) || self.is_lldp(port)
@@ -47,27 +47,27 @@ impl Walk<'_> {
 
     /// Whether the packet is a CFM message of the port's session.
     fn is_cfm_message(&mut self, port: &Port) -> bool {
-        let Some(filter) = port.cfm.as_ref().filter(|_| self.flow.dl_type == cfm::ETHERTYPE) else {
+        let Some(filter) = port.cfm.as_ref().filter(|_| self.out.flow.dl_type == cfm::ETHERTYPE) else {
             return false;
         };
-        self.mask.dl_dst = Mac::BROADCAST;
-        self.flow.dl_dst == filter.eth_dst && self.has_key_0(filter.check_tnl_key)
+        self.out.mask.dl_dst = Mac::BROADCAST;
+        self.out.flow.dl_dst == filter.eth_dst && self.has_key_0(filter.check_tnl_key)
     }
 
     /// With in-band control, outputs DHCP answers to the bridge's own device as well, whatever the flows do: the device may get
     /// its address by DHCP, and without an address the controller cannot be reached.
     pub(crate) fn send_dhcp_to_local(&mut self) {
         let is_answer = self.bridge.in_band
-            && self.flow.dl_type == ethertype::IPV4
-            && self.flow.nw_proto == ipproto::UDP
-            && self.flow.tp_src == dhcp_port::SERVER
-            && self.flow.tp_dst == dhcp_port::CLIENT;
+            && self.out.flow.dl_type == ethertype::IPV4
+            && self.out.flow.nw_proto == ipproto::UDP
+            && self.out.flow.tp_src == dhcp_port::SERVER
+            && self.out.flow.tp_dst == dhcp_port::CLIENT;
         let local = self.bridge.datapath_port(OfPort::LOCAL).map(DpAction::Output);
         if !is_answer || local.is_none_or(|output| self.out.actions.contains(&output)) {
             return;
         }
-        (self.mask.dl_type, self.mask.nw_proto) = (u16::MAX, u8::MAX);
-        (self.mask.tp_src, self.mask.tp_dst) = (u16::MAX, u16::MAX);
+        (self.out.mask.dl_type, self.out.mask.nw_proto) = (u16::MAX, u8::MAX);
+        (self.out.mask.tp_src, self.out.mask.tp_dst) = (u16::MAX, u16::MAX);
         report!(self, Detail, "outputting DHCP packet to local port for in-band control");
         let options = OutputOptions { by_tree: true, last: false, truncated: false };
         self.output_port(OfPort::LOCAL, options);
@@ -76,11 +76,11 @@ impl Walk<'_> {
     /// Whether the packet is a BPDU for the bridge's spanning tree, which consumes it even if the port takes no part in the
     /// tree.
     fn is_bpdu(&mut self, port: &Port) -> bool {
-        if self.bridge.tree.is_none() || self.flow.dl_type != ethertype::NONE {
+        if self.bridge.tree.is_none() || self.out.flow.dl_type != ethertype::NONE {
             return false;
         }
-        self.mask.dl_dst = Mac::BROADCAST;
-        if !is_stp(&self.flow) {
+        self.out.mask.dl_dst = Mac::BROADCAST;
+        if !is_stp(&self.out.flow) {
             return false;
         }
         self.out.slow |= SlowReason::STP;
@@ -91,7 +91,7 @@ impl Walk<'_> {
     }
 
     fn is_lacp(&mut self, port: &Port) -> bool {
-        let is_lacp = port.lacp && self.flow.dl_type == bond::lacp::ETHERTYPE;
+        let is_lacp = port.lacp && self.out.flow.dl_type == bond::lacp::ETHERTYPE;
         if is_lacp {
             self.out.slow |= SlowReason::LACP;
             if self.received.returns_side_effects {
@@ -102,7 +102,7 @@ impl Walk<'_> {
     }
 
     fn is_lldp(&mut self, port: &Port) -> bool {
-        let is_lldp = port.lldp && self.flow.dl_type == ethertype::LLDP;
+        let is_lldp = port.lldp && self.out.flow.dl_type == ethertype::LLDP;
         if is_lldp {
             self.out.slow |= SlowReason::LLDP;
             if self.received.returns_side_effects {
@@ -114,33 +114,33 @@ impl Walk<'_> {
 
     /// Whether the packet is a message of LLDP that the switch itself sends from this port.
     pub(crate) fn is_own_lldp(&self, port: &Port) -> bool {
-        port.lldp && self.flow.dl_type == ethertype::LLDP && self.is_own_frame()
+        port.lldp && self.out.flow.dl_type == ethertype::LLDP && self.is_own_frame()
     }
 
     fn is_bfd(&mut self, filter: &Filter) -> bool {
         if let Some(mac) = filter.eth_dst {
-            self.mask.dl_dst = Mac::BROADCAST;
-            if self.flow.dl_dst != mac {
+            self.out.mask.dl_dst = Mac::BROADCAST;
+            if self.out.flow.dl_dst != mac {
                 return false;
             }
         }
-        if self.flow.dl_type != ethertype::IPV4 {
+        if self.out.flow.dl_type != ethertype::IPV4 {
             return false;
         }
-        self.mask.nw_proto = u8::MAX;
-        if self.flow.nw_proto != ipproto::UDP || self.flow.nw_frag & frag::LATER != 0 {
+        self.out.mask.nw_proto = u8::MAX;
+        if self.out.flow.nw_proto != ipproto::UDP || self.out.flow.nw_frag & frag::LATER != 0 {
             return false;
         }
-        self.mask.tp_dst = u16::MAX;
-        self.flow.tp_dst == UDP_PORT
+        self.out.mask.tp_dst = u16::MAX;
+        self.out.flow.tp_dst == UDP_PORT
             && self.has_bfd_destination(filter)
             && self.has_key_0(filter.check_tnl_key)
     }
 
     /// Whether the IPv4 destination is that of the port's BFD session; a session with the default address accepts any destination.
     fn has_bfd_destination(&mut self, filter: &Filter) -> bool {
-        if self.flow.nw_dst == filter.ip.to_bits() {
-            self.mask.nw_dst = u32::MAX;
+        if self.out.flow.nw_dst == filter.ip.to_bits() {
+            self.out.mask.nw_dst = u32::MAX;
             return true;
         }
         let any = filter.ip == DEFAULT_SOURCE;
@@ -151,8 +151,8 @@ impl Walk<'_> {
     /// Whether the tunnel key is 0; always true if `check` is not set.
     fn has_key_0(&mut self, check: bool) -> bool {
         if check {
-            self.mask.tunnel.tun_id = u64::MAX;
+            self.out.mask.tunnel.tun_id = u64::MAX;
         }
-        !check || self.flow.tunnel.tun_id == 0
+        !check || self.out.flow.tunnel.tun_id == 0
     }
 }

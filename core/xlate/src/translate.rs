@@ -3,7 +3,7 @@
 use crate::changed::ChangedWords;
 use crate::commit::commit;
 use crate::commit_outer::Pending;
-use crate::outcome::{Failure, Output};
+use crate::outcome::{Failure, Output, remove_unmatchable_bits};
 use crate::snapshot::{Bridge, Snapshot};
 use crate::trace::Trace;
 use crate::walk::{
@@ -16,7 +16,6 @@ use flow::tlv::Layout;
 use flow::{Flow, Tlv};
 use openflow::action::Action;
 use openflow::meter::METER_SLOWPATH;
-use units::OfPort;
 
 /// Maximum number of actions of a megaflow: an action has at least 8 bytes in Netlink, so more would exceed 64 kB.
 /// Packets with more actions take the slow path: each of them is translated.
@@ -35,8 +34,8 @@ fn count_actions(actions: &[DpAction]) -> usize {
 
 /// Translates a packet.
 pub fn translate(snapshot: &Snapshot, input: &Input<'_>) -> Box<Output> {
-    let initial = Flow { actset_output: OfPort::UNSET.0, ..*input.flow };
-    let mut out = Output::new(initial, input.trace_format.map(|_| Trace::default()));
+    let mut out = Output::of_packet(input.flow);
+    out.trace = input.trace_format.map(|_| Trace::default());
     match snapshot.bridge(input.bridge) {
         Some(bridge) => Walk::new(snapshot, input, bridge, &mut out).run_to_end(),
         None => out.error = Some(Failure::BridgeNotFound),
@@ -55,19 +54,14 @@ fn set_option_layout(flow: &mut Flow, bridge: &Bridge) {
     }
 }
 
-/// The fields that every megaflow of the bridge matches.
-fn first_mask(flow: &Flow, bridge: &Bridge) -> Flow {
-    let mut mask = Flow {
-        packet_type: u32::MAX,
-        in_port: u32::MAX,
-        dl_type: u16::MAX,
-        recirc_id: u32::MAX,
-        nw_frag: if flow.is_ip() { frag::ANY | frag::LATER } else { 0 },
-        ..Flow::ZERO
-    };
-    crate::tunnel::first_mask(flow, &mut mask);
-    crate::sampling::netflow_mask(bridge, flow, &mut mask);
-    mask
+/// Adds the fields that every megaflow of the bridge matches to an empty mask.
+fn first_mask(flow: &Flow, bridge: &Bridge, mask: &mut Flow) {
+    (mask.packet_type, mask.in_port, mask.recirc_id) = (u32::MAX, u32::MAX, u32::MAX);
+    mask.dl_type = u16::MAX;
+    mask.nw_frag = if flow.is_ip() { frag::ANY | frag::LATER } else { 0 };
+    mask.layout = flow.layout;
+    crate::tunnel::first_mask(flow, mask);
+    crate::sampling::netflow_mask(bridge, flow, mask);
 }
 
 /// The state before any action is emitted. `base` has no tunnel metadata: the outer header of the received packet was
@@ -85,13 +79,14 @@ impl<'a> Walk<'a> {
         out: &'a mut Output,
     ) -> Walk<'a> {
         set_option_layout(&mut out.initial, bridge);
-        let initial = &out.initial;
+        let Output { initial, flow, mask, .. } = &mut *out;
+        flow.clone_from(initial);
+        first_mask(initial, bridge, mask);
+        let initial = &*initial;
         Walk {
             snapshot,
             input,
             bridge,
-            flow: *initial,
-            mask: Flow { layout: initial.layout, ..first_mask(initial, bridge) },
             changed: ChangedWords::nothing(),
             committed: initially_committed(initial),
             effort: Effort::default(),
@@ -124,10 +119,10 @@ impl<'a> Walk<'a> {
     }
 
     fn run(&mut self) {
-        if self.flow.recirc_id != 0 {
+        if self.out.flow.recirc_id != 0 {
             return self.thaw();
         }
-        if self.flow.has_raw_options() {
+        if self.out.flow.has_raw_options() {
             self.error(format_args!("Invalid Geneve tunnel metadata"));
             self.out.error = Some(Failure::InvalidTunnelMetadata);
             return;
@@ -176,18 +171,17 @@ impl<'a> Walk<'a> {
         self.committed.headers_changed += u32::from(self.committed.pending != Pending::Nothing);
         let how = (std::mem::take(&mut self.committed.pending), self.snapshot.capabilities.masked_set);
         self.out.slow |=
-            commit(&self.flow, &mut self.committed.base, &mut self.mask, how, &mut self.out.actions);
+            commit(&self.out.flow, &mut self.committed.base, &mut self.out.mask, how, &mut self.out.actions);
     }
 
     fn finish(&mut self) {
         if count_actions(&self.out.actions) > ACTIONS_MAX {
             self.out.slow |= SlowReason::ACTION;
         }
-        self.out.flow = self.flow;
         if self.progress.tables_done || self.out.error.is_none() {
-            self.out.remove_unmatchable_bits(&mut self.mask);
+            let Output { initial, flow, mask, .. } = &mut *self.out;
+            remove_unmatchable_bits(initial, flow, mask);
         }
-        self.out.mask = self.mask;
         if self.out.error.is_some() {
             self.out.slow = SlowReason::empty();
             self.out.actions.clear();

@@ -93,15 +93,15 @@ impl Walk<'_> {
     /// Copies the congestion mark of the outer header to the packet (RFC 6040 §4.2). Returns false if the packet does not
     /// support congestion marks and must be dropped.
     pub(crate) fn receive_congestion(&mut self) -> bool {
-        let outer = &self.flow.tunnel;
-        if !tunnel::is_tunnelled(outer) || !self.flow.is_ip() || outer.ip_tos & ECN != ECN_CE {
+        let outer = &self.out.flow.tunnel;
+        if !tunnel::is_tunnelled(outer) || !self.out.flow.is_ip() || outer.ip_tos & ECN != ECN_CE {
             return true;
         }
-        if self.flow.nw_tos & ECN == 0 {
+        if self.out.flow.nw_tos & ECN == 0 {
             self.log_error(format_args!("dropping tunnel packet marked ECN CE but is not ECN capable"));
             return false;
         }
-        self.flow.nw_tos |= ECN_CE;
+        self.out.flow.nw_tos |= ECN_CE;
         true
     }
 
@@ -112,11 +112,11 @@ impl Walk<'_> {
         config: &TunnelConfig,
         (last, truncated): (bool, bool),
     ) {
-        let inner = Box::new(self.flow);
-        let kept = self.flow.tunnel;
+        let inner = Box::new(self.out.flow);
+        let kept = self.out.flow.tunnel;
         let options = self.options_for(config);
         self.set_tunnel_fields(config);
-        let to = tunnel::destination(&self.flow.tunnel);
+        let to = tunnel::destination(&self.out.flow.tunnel);
         if to == tunnel::destination(&self.out.initial.tunnel) {
             // The fields of the tunnel stay in the flow, as in Open vSwitch: a trace shows the final flow as changed.
             report!(self, Warn, "Not tunneling to our own address");
@@ -128,12 +128,12 @@ impl Walk<'_> {
         if self.snapshot.capabilities.tunnels {
             report!(self, Detail, "output to native tunnel");
             self.push_tunnel((port, number), config, &options, (&inner, last, truncated));
-            self.flow.tunnel = kept;
+            self.out.flow.tunnel = kept;
             return;
         }
         report!(self, Detail, "output to kernel tunnel");
         self.commit_tunnel(config, options);
-        self.flow.tunnel = kept;
+        self.out.flow.tunnel = kept;
         self.commit();
         self.sample_output(number, Some(&config.kind));
         self.push_output(number);
@@ -151,7 +151,7 @@ impl Walk<'_> {
 
     /// Emits the action that sets the outer header, if the header differs from the one that was set last.
     fn commit_tunnel(&mut self, config: &TunnelConfig, options: Vec<u8>) {
-        let outer = self.flow.tunnel;
+        let outer = self.out.flow.tunnel;
         let changed = outer != self.committed.base.tunnel || options != self.committed.base.tlv.options();
         if tunnel::is_tunnelled(&outer) && changed {
             self.committed.base.tunnel = outer;
@@ -169,15 +169,15 @@ impl Walk<'_> {
         if tunnel::is_tunnelled(&self.out.initial.tunnel) {
             self.keep_options();
         }
-        let has_options = self.flow.tlv.present != 0;
-        let all = if has_options { self.bridge.tables.tlv().to_options(&self.flow) } else { Vec::new() };
+        let has_options = self.out.flow.tlv.present != 0;
+        let all = if has_options { self.bridge.tables.tlv().to_options(&self.out.flow) } else { Vec::new() };
         if all.len() <= OPTIONS_MAX { all } else { Vec::new() }
     }
 
     /// Notes the option fields of the received packet that no action has changed. The outer header contains their values, so a
     /// megaflow must match them; for a missing field, it must match that the field is missing.
     fn keep_options(&mut self) {
-        let (initial, flow) = (&self.out.initial, &self.flow);
+        let (initial, flow) = (&self.out.initial, &self.out.flow);
         let is_kept = |index: &usize| {
             initial.has_tlv(*index) == flow.has_tlv(*index) && *initial.tlv(*index) == *flow.tlv(*index)
         };
@@ -187,9 +187,9 @@ impl Walk<'_> {
 
     /// Sets the tunnel fields of the flow that the port's configuration determines.
     fn set_tunnel_fields(&mut self, config: &TunnelConfig) {
-        let is_ip = self.flow.is_ip();
-        let (nw_tos, nw_ttl) = (self.flow.nw_tos, self.flow.nw_ttl);
-        let t = &mut self.flow.tunnel;
+        let is_ip = self.out.flow.is_ip();
+        let (nw_tos, nw_ttl) = (self.out.flow.nw_tos, self.out.flow.nw_ttl);
+        let t = &mut self.out.flow.tunnel;
         if config.local != Choice::Flow {
             (t.ip_src, t.ipv6_src) = split(config.local.value());
         }
@@ -202,7 +202,7 @@ impl Walk<'_> {
         }
         t.ip_ttl = match config.ttl {
             Inherit::Inner if is_ip => {
-                self.mask.nw_ttl = u8::MAX;
+                self.out.mask.nw_ttl = u8::MAX;
                 nw_ttl
             }
             Inherit::Inner => tunnel::DEFAULT_TTL,
@@ -210,14 +210,14 @@ impl Walk<'_> {
         };
         t.ip_tos = match config.tos {
             Inherit::Inner if is_ip => {
-                self.mask.nw_tos |= !ECN;
+                self.out.mask.nw_tos |= !ECN;
                 nw_tos & !ECN
             }
             Inherit::Inner => 0,
             Inherit::Fixed(tos) => tos,
         };
         if is_ip {
-            self.mask.nw_tos |= ECN;
+            self.out.mask.nw_tos |= ECN;
             t.ip_tos |= if nw_tos & ECN == ECN_CE { ECN_ECT_0 } else { nw_tos & ECN };
         }
         t.flags &= PUBLIC;
@@ -232,8 +232,8 @@ impl Walk<'_> {
         fix(&mut t.erspan_dir, e.direction);
         fix(&mut t.erspan_hwid, e.hardware);
         if let Some(mark) = config.egress_mark {
-            self.flow.pkt_mark = mark;
-            self.mask.pkt_mark = u32::MAX;
+            self.out.flow.pkt_mark = mark;
+            self.out.mask.pkt_mark = u32::MAX;
         }
     }
 }

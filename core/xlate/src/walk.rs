@@ -77,11 +77,7 @@ pub(crate) struct Walk<'a> {
     pub(crate) input: &'a Input<'a>,
     /// The bridge whose tables the packet is in.
     pub(crate) bridge: &'a Bridge,
-    /// The packet as the tables match it.
-    pub(crate) flow: Flow,
-    /// The consulted bits of the received packet.
-    pub(crate) mask: Flow,
-    /// The words in which `flow` differs from the received packet.
+    /// The words in which `out.flow` differs from the received packet.
     pub(crate) changed: ChangedWords,
     pub(crate) committed: Committed,
     pub(crate) out: &'a mut Output,
@@ -113,12 +109,12 @@ impl Walk<'_> {
 
     /// The words in which the flow differs from that of the received packet, as a bit set.
     pub(crate) fn changed_words(&mut self) -> u128 {
-        self.changed.update(&self.out.initial, &self.flow)
+        self.changed.update(&self.out.initial, &self.out.flow)
     }
 
     /// Clears the connection tracking fields.
     pub(crate) fn clear_conntrack(&mut self) {
         self.packet_state.conntracked = false;
-        self.flow.clear_conntrack();
+        self.out.flow.clear_conntrack();
     }
 }

@@ -10,12 +10,13 @@ use crate::multicast_groups::SharedGroupTable;
 use crate::neighbours::SharedNeighbours;
 use crate::published::PublishedState;
 use crate::side_effect::{SIDE_EFFECTS_MAX, SideEffect};
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use runtime::Waker;
 use sampling::Exporters;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use sync::CachePadded;
 use xlate::{BridgeId, Dependencies, DependencySets, Frozen, Recirc, RecircTable, Snapshot};
 
 /// State of one datapath that the threads that translate share with the main thread.
@@ -24,7 +25,8 @@ pub struct SharedState {
     pub neighbours: Arc<SharedNeighbours>,
     /// Exporters of traffic records.
     pub exporters: Arc<Exporters>,
-    published: ArcSwap<PublishedState>,
+    /// In a cache line of its own: threads read it for each packet, and the locks beside it are written for each upcall.
+    published: CachePadded<ArcSwap<PublishedState>>,
     recirc: Mutex<RecircTable>,
     side_effects: Mutex<Vec<SideEffect>>,
     /// Number of side effects that were dropped because the queue was full.
@@ -47,7 +49,7 @@ impl SharedState {
         SharedState {
             neighbours,
             exporters,
-            published: ArcSwap::from_pointee(empty),
+            published: CachePadded::new(ArcSwap::from_pointee(empty)),
             recirc: Mutex::default(),
             side_effects: Mutex::default(),
             lost: AtomicU64::new(0),
@@ -60,6 +62,12 @@ impl SharedState {
     /// The newest snapshot.
     pub fn published(&self) -> Arc<PublishedState> {
         self.published.load_full()
+    }
+
+    /// The newest snapshot, for one packet. The reference count, which is in a cache line of all threads, is not changed. Each
+    /// thread can have a few such guards at a time (more of them cost as much as [`published`](Self::published)).
+    pub fn published_for_packet(&self) -> Guard<Arc<PublishedState>> {
+        self.published.load()
     }
 
     /// Publishes a snapshot with the next version.

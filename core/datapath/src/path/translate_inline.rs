@@ -45,8 +45,7 @@ pub(super) fn translate(
 ) {
     capture::missed(engine, &packet);
     let (key, flags) = wide_key(packet.frame.bytes(), &packet.meta);
-    let context = shared.table.context(packet.meta.in_port);
-    let (index, visited) = context.map_or((None, 0), |c| c.lookup(guard, &key));
+    let (index, visited) = shared.table.lookup(packet.meta.in_port, guard, &key);
     if let Some((index, megaflow)) = index.and_then(|i| Some((i, guard.get(i)?))) {
         // If the packet's megaflow was removed between two stages, the first stage has already counted a hit.
         if !counted_hit {

@@ -15,7 +15,7 @@ impl Walk<'_> {
         if swapped {
             changed |= tuple_words();
         }
-        let (bridge, in_port, metadata) = (self.bridge.id, self.flow.in_port, self.flow.metadata);
+        let (bridge, in_port, metadata) = (self.bridge.id, self.out.flow.in_port, self.out.flow.metadata);
         let changed = changed.into();
         self.out
             .dependencies

@@ -53,7 +53,7 @@ impl<'a> Walk<'a> {
     }
 
     fn mirror(&mut self, at: &'a Bundle, direction: Direction) {
-        let wire = VlanTags::of(&self.flow);
+        let wire = VlanTags::of(&self.out.flow);
         if !self.admits_at(at, wire.vid()) {
             return;
         }
@@ -65,12 +65,12 @@ impl<'a> Walk<'a> {
                 continue;
             }
             if let Some(vlans) = &mirror.vlans {
-                self.mask.vlans[0].tci |= VLAN_CFI | 0xfff;
+                self.out.mask.vlans[0].tci |= VLAN_CFI | 0xfff;
                 if !vlans.contains(tags.vid()) {
                     continue;
                 }
             }
-            if !mirror.selects(&self.flow, &mut self.mask) {
+            if !mirror.selects(&self.out.flow, &mut self.out.mask) {
                 continue;
             }
             // All mirrors with this destination are marked before the copy is sent, so that the output of the copy is not
@@ -92,7 +92,7 @@ impl<'a> Walk<'a> {
                     self.normal_output(bundle, tags);
                 }
             }
-            MirrorTo::Vlan(vid) if tags.vid() != vid && !is_reserved(self.flow.dl_dst) => {
+            MirrorTo::Vlan(vid) if tags.vid() != vid && !is_reserved(self.out.flow.dl_dst) => {
                 let mut tags = *tags;
                 tags.0[0].vid = vid;
                 for bundle in bridge.bundles.values() {
@@ -108,7 +108,7 @@ impl<'a> Walk<'a> {
 
     /// Clears `mirrored` if an action changes a header of the packet, so that mirrors copy the changed packet as well.
     pub(crate) fn forget_mirrored(&mut self, action: &Action) {
-        if self.mirrored != 0 && changes_packet(action, &self.flow) {
+        if self.mirrored != 0 && changes_packet(action, &self.out.flow) {
             self.mirrored = 0;
         }
     }

@@ -148,7 +148,7 @@ impl FlowOwner for Owner {
         }
         let fresh = self.fresh.swap(false, Ordering::Relaxed) && delta.packets == 1;
         let used = delta.used.unwrap_or_default();
-        let published = self.shared.published();
+        let published = self.shared.published_for_packet();
         let mut tables = CreditedTables { published: &published, last: None };
         // For targets in the underlay the packets are longer, by the length of the tunnel header.
         let mut longer = 0;
