@@ -18,7 +18,7 @@ use runtime::poll_loop::Ready;
 use runtime::{Module, RateLimit, WaitSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use transport::ListenerGroup;
+use transport::{AcceptPause, ListenerGroup};
 use units::Millis;
 
 static LOG: Module = Module::new("connmgr");
@@ -32,8 +32,6 @@ const ACCEPTED_MAX: usize = 256;
 /// Limit of connections to the snoop socket of one bridge.
 const SNOOPERS_MAX: usize = 32;
 
-/// After accepting has failed, for lack of file descriptors for example, this time passes before the next attempt.
-const ACCEPT_PAUSE: Millis = Millis(100);
 /// The work of accepting a connection, compared with receiving a byte.
 const ACCEPT_WORK: usize = 2048;
 
@@ -51,8 +49,7 @@ pub(crate) struct Sockets {
     passive: Vec<PassiveSocket>,
     /// Watches the passive sockets. `None`: each one is watched by itself.
     group: Option<Arc<ListenerGroup>>,
-    /// Accepting has failed. The sockets stay readable, so they are not watched until this time.
-    accept_again: Option<Millis>,
+    accept_pause: AcceptPause,
     /// Targets that cannot be used, with the error that was logged.
     refused: BTreeMap<String, String>,
     pub(crate) conns: BTreeMap<ConnId, Conn>,
@@ -273,8 +270,7 @@ impl Sockets {
 
     /// Accepts connections of tools, controllers and snoopers, up to their limits. Returns their number, including refused ones.
     fn accept(&mut self, now: Millis) -> usize {
-        self.accept_again = self.accept_again.filter(|at| *at > now);
-        if self.accept_again.is_some() {
+        if self.accept_pause.lasts(now) {
             return 0;
         }
         let mut new = Vec::new();
@@ -282,7 +278,7 @@ impl Sockets {
         for passive in &self.passive {
             let (streams, has_failed) = passive.accept();
             if has_failed {
-                self.accept_again = Some(now + ACCEPT_PAUSE);
+                self.accept_pause.begin(now);
             }
             for stream in streams {
                 let (kind, settings) = match &passive.purpose {
@@ -367,7 +363,7 @@ impl Sockets {
 
     /// Adds the file descriptors and deadlines that end the next sleep; without the passive sockets that a group watches.
     pub(crate) fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) {
-        match (self.accept_again, &self.group) {
+        match (self.accept_pause.end(), &self.group) {
             (Some(at), _) => set.deadline(at),
             (None, None) => self.passive.iter().for_each(|p| p.wait(set)),
             (None, Some(_)) => {}
@@ -377,7 +373,7 @@ impl Sockets {
 
     /// Whether the passive sockets must not be watched now.
     pub(crate) fn pauses_accepting(&self) -> bool {
-        self.accept_again.is_some()
+        self.accept_pause.end().is_some()
     }
 
     /// Tells the result of a sleep after [`wait`](Self::wait), and which listeners of the group have waiting clients.

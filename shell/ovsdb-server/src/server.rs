@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use transport::Loss;
+use transport::{AcceptPause, Loss};
 use units::Millis;
 
 static LOG: Module = Module::new("ovsdb_jsonrpc_server");
@@ -45,9 +45,6 @@ const REQUESTS_PER_JOB: usize = 16;
 /// The thread executes requests for at most about this long before it serves the sockets again.
 const EXECUTION_TIME_MAX: Duration = Duration::from_millis(20);
 
-/// After a failed `accept`, the next one is called after this time, in ms.
-const ACCEPT_PAUSE_MS: u64 = 200;
-
 /// A database server.
 pub struct Server {
     pub(crate) core: Box<Core>,
@@ -66,8 +63,7 @@ pub struct Server {
     resolved_at: Option<u64>,
     rundir: PathBuf,
     next_session: SessionId,
-    /// The time of the next `accept`, after one has failed (for example because there are no free file descriptors).
-    accept_again: Option<Millis>,
+    accept_pause: AcceptPause,
     /// The read buffer.
     buffer: Vec<u8>,
 }
@@ -120,7 +116,7 @@ impl Server {
             resolved_at: None,
             rundir: rundir.to_owned(),
             next_session: 0,
-            accept_again: None,
+            accept_pause: AcceptPause::default(),
             buffer: vec![0; READ_LEN],
         }
     }
@@ -158,7 +154,7 @@ impl Server {
         if !self.is_busy() {
             self.configure(now);
         }
-        if readable.clients_waiting || self.accept_again.is_some() {
+        if readable.clients_waiting || self.accept_pause.end().is_some() {
             self.accept(now);
         }
         for arrival in self.remotes.connect_targets(now) {
@@ -212,7 +208,7 @@ impl Server {
 
     /// Registers the events and deadlines that end the caller's next sleep.
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) -> Waits {
-        let full = self.conns.len() >= MAX_SESSIONS || self.accept_again.is_some();
+        let full = self.conns.len() >= MAX_SESSIONS || self.accept_pause.end().is_some();
         let has_capacity = |name: &str| !full && self.clients_of(name) < self.core.limits.sessions;
         let mut waits = Waits { listeners: self.remotes.wait(set, has_capacity), ..Waits::default() };
         for (id, conn) in &self.conns {
@@ -252,7 +248,7 @@ impl Server {
         }
         // While a job has the core, deadlines of work that needs the core are not registered; running jobs are polled.
         let of_core = [self.remotes.deadline(now), self.status_due].map(|at| at.filter(|_| !self.is_busy()));
-        let others = [self.accept_again].into_iter().chain(of_core);
+        let others = [self.accept_pause.end()].into_iter().chain(of_core);
         others.flatten().for_each(|at| set.deadline(at));
         waits
     }
@@ -262,8 +258,7 @@ impl Server {
     }
 
     fn accept(&mut self, now: Millis) {
-        self.accept_again = self.accept_again.filter(|at| *at > now);
-        if self.accept_again.is_some() {
+        if self.accept_pause.lasts(now) {
             return;
         }
         let mut fresh = Vec::new();
@@ -276,9 +271,8 @@ impl Server {
                     Ok(Some(stream)) => fresh.push(accepted_connection(stream, name, &remote.options, now)),
                     Ok(None) => break,
                     Err(error) => {
-                        // The client is still waiting, so the listener stays readable and a sleep would end at once: pause.
                         log_accept_error(name, &error);
-                        self.accept_again = Some(Millis(now.0 + ACCEPT_PAUSE_MS));
+                        self.accept_pause.begin(now);
                         break;
                     }
                 }

@@ -4,6 +4,7 @@
 //! OpenFlow or that of the control socket. Each component owns its streams, so no locks are needed. Any thread may use
 //! the crate.
 
+mod accept_pause;
 mod listener;
 mod outbox;
 mod reconnect;
@@ -13,6 +14,7 @@ pub mod tls;
 mod unix_path;
 mod waiting;
 
+pub use accept_pause::AcceptPause;
 pub use listener::{Listener, ListenerGroup};
 pub use outbox::Outbox;
 pub use reconnect::{Action, Line, Loss, Reconnect, State, Wording};
