@@ -185,6 +185,11 @@ impl Netdevs {
         self.dummy_changes.run(now);
     }
 
+    /// Creates a new file for each capture of a dummy whose file was deleted.
+    pub fn renew_captures(&self) {
+        self.dummy_changes.renew_captures();
+    }
+
     /// The open dummies, oldest first.
     pub fn dummies(&self) -> impl Iterator<Item = &DummyHandle> {
         self.dummies.iter().filter(|d| d.is_open())

@@ -7,7 +7,6 @@ use crate::connections;
 use crate::log::LOG;
 use crate::switch::Switch;
 use config::{DatapathConfig, Desired, Step, plan};
-use netdev::dummy::DummyHandle;
 use netdev::shared_rx::SharedRxConfig;
 use settings::interface::RX_POOL;
 use settings::root::{FLOW_RESTORE_WAIT, RX_POOL_QUEUES, RX_POOL_SIZE};
@@ -56,7 +55,7 @@ impl Switch {
         self.configure_in_band(&desired);
         if !steps.is_empty() {
             self.apply_port_changes(&desired);
-            self.devices.netdevs.dummies().for_each(DummyHandle::renew_captures);
+            self.devices.netdevs.renew_captures();
         }
         self.configure_sampling(&desired);
         self.applied = desired;

@@ -201,10 +201,14 @@ impl Netdev for Dummy {
             state.totals = Totals::default();
             state.generation += 1;
         }
+        let captures = state.has_captures();
+        // The lock order of `ChangedDummies`.
         drop(state);
         if connects {
-            // Lock order: `changes` before the state. So the state must not be locked here.
             self.handle.has_connections();
+        }
+        if captures {
+            self.handle.has_captures();
         }
         failure.map_or(Ok(resized), Err)
     }

@@ -128,9 +128,15 @@ impl State {
         }
     }
 
-    /// Creates a new file for each capture whose file was deleted.
-    fn renew_captures(&mut self) {
+    /// Creates a new file for each capture whose file was deleted. Returns whether there are captures.
+    fn renew_captures(&mut self) -> bool {
         self.tx_pcap.iter_mut().chain(&mut self.rxq_pcap).for_each(Pcap::renew);
+        self.has_captures()
+    }
+
+    /// Whether frames are written to a file.
+    pub(super) fn has_captures(&self) -> bool {
+        self.tx_pcap.is_some() || self.rxq_pcap.is_some()
     }
 
     pub(super) fn stats(&self) -> Stats {
@@ -162,13 +168,17 @@ pub enum InjectError {
     BadQueue,
 }
 
-/// Dummies that have changed or have connections, so that the main loop need not check each dummy.
+/// Dummies that have changed, have connections or write captures, so that the main loop need not check each dummy.
+///
+/// **Lock order**: `connected` and `capturing` before the state of a dummy.
 #[derive(Default)]
 pub struct ChangedDummies {
     /// Names of dummies whose `change_seq` increased.
     changed: Mutex<BTreeSet<Arc<str>>>,
     /// Dummies with connections.
     connected: Mutex<Vec<DummyHandle>>,
+    /// Dummies with capture files.
+    capturing: Mutex<Vec<DummyHandle>>,
 }
 
 impl ChangedDummies {
@@ -184,6 +194,12 @@ impl ChangedDummies {
         for dummy in connected.iter() {
             dummy.run(now);
         }
+    }
+
+    /// Creates a new file for each capture whose file was deleted. Open vSwitch opens all capture files again at each change of the
+    /// database, and its tests rely on that: they delete the files of many ports, and then change one port.
+    pub(crate) fn renew_captures(&self) {
+        lock(&self.capturing).retain(|dummy| dummy.lock().renew_captures());
     }
 }
 
@@ -205,12 +221,6 @@ impl DummyHandle {
         DummyHandle { name: name.into(), state: Arc::new(Mutex::new(state)), changes: Arc::clone(changes) }
     }
 
-    /// Creates a new file for each capture whose file was deleted. Open vSwitch opens all capture files again at each change of the
-    /// database, and its tests rely on that: they delete the files of many ports, and then change one port.
-    pub fn renew_captures(&self) {
-        self.lock().renew_captures();
-    }
-
     /// Records a change of its state.
     pub(super) fn changed(&self, state: &mut State) {
         state.seq += 1;
@@ -219,9 +229,18 @@ impl DummyHandle {
 
     /// Records that it has connections that must be served.
     pub(super) fn has_connections(&self) {
-        let mut connected = lock(&self.changes.connected);
-        if !connected.iter().any(|dummy| Arc::ptr_eq(&dummy.state, &self.state)) {
-            connected.push(self.clone());
+        self.add_to(&self.changes.connected);
+    }
+
+    /// Records that it writes captures.
+    pub(super) fn has_captures(&self) {
+        self.add_to(&self.changes.capturing);
+    }
+
+    fn add_to(&self, list: &Mutex<Vec<DummyHandle>>) {
+        let mut list = lock(list);
+        if !list.iter().any(|dummy| Arc::ptr_eq(&dummy.state, &self.state)) {
+            list.push(self.clone());
         }
     }
 
