@@ -8,7 +8,7 @@ use crate::bridge::BridgeConfig;
 use crate::desired::{Desired, ofport};
 use crate::port::PortConfig;
 use crate::row::Row;
-use ovsdb::database::Change;
+use ovsdb::database::RowChange;
 use ovsdb::schema::{Column, Schema, TableSchema};
 use ovsdb::{Replica, Uuid};
 use std::collections::{BTreeMap, BTreeSet};
@@ -100,7 +100,7 @@ const WITHOUT_CONFIGURATION: [&str; 26] = [
 ];
 
 /// Whether any column that is read has changed.
-fn is_relevant(table: &TableSchema, change: &Change) -> bool {
+fn is_relevant(table: &TableSchema, change: &RowChange) -> bool {
     let (Some(old), Some(new)) = (&change.old, &change.new) else { return true };
     let is_read = |column: &Column| !WITHOUT_CONFIGURATION.contains(&column.name.as_str());
     let differs = |i: usize| !Arc::ptr_eq(old.shared(i), new.shared(i)) && old.field(i) != new.field(i);
@@ -150,7 +150,7 @@ impl Follower {
 
     /// Applies the changes since the last call; the first call reads everything. Returns the bridges and ports that may
     /// have changed.
-    pub fn follow(&mut self, db: &Replica, changes: &[Change]) -> Touched {
+    pub fn follow(&mut self, db: &Replica, changes: &[RowChange]) -> Touched {
         let is_known = match (&self.schema, db.schema()) {
             (Some(known), Some(now)) => Arc::ptr_eq(known, now),
             _ => false,
@@ -213,7 +213,7 @@ impl Follower {
     }
 
     /// The bridges and ports affected by changes of rows.
-    fn affected(&mut self, db: &Replica, root: &Row<'_>, changes: &[Change]) -> Affected {
+    fn affected(&mut self, db: &Replica, root: &Row<'_>, changes: &[RowChange]) -> Affected {
         let mut bridge_rows: BTreeSet<Uuid> = BTreeSet::new();
         let mut ports = BTreeSet::new();
         let schema = self.schema.clone();

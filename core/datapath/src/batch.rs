@@ -1,6 +1,6 @@
 //! Batch: the packets that go through the path together, a structure of arrays that the worker owns and reuses.
 //!
-//! All packets of a batch were received by one port, so one context and one parsing depth apply to all of them.
+//! All packets of a batch were received by one port, so the megaflows of one port and one parsing depth apply to all of them.
 //! Packets that a port has just received also share all their metadata, which the batch stores once. A [`Packet`] is
 //! created from a frame only where an action or the control half needs one.
 

@@ -9,7 +9,7 @@ use dpif::BOND_BUCKETS;
 use rpds::HashTrieMapSync;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use sync::{Cached, Lane, LaneCount, Lanes, Mailbox, Snapshot};
+use sync::{Cached, Lane, LaneCount, Lanes, Mailbox, SnapshotCell};
 use units::PortNo;
 
 /// Stands for no port. Packets of such a bucket are dropped.
@@ -70,14 +70,14 @@ impl BondCounters {
 
 /// The bonds of a datapath; see the module documentation.
 pub struct Bonds {
-    maps: Arc<Snapshot<BondMaps>>,
+    maps: Arc<SnapshotCell<BondMaps>>,
     /// The counters by bond. Also serializes publishers: maps are published while this lock is held.
     counted: Mutex<BTreeMap<u32, BondCounters>>,
 }
 
 impl Default for Bonds {
     fn default() -> Bonds {
-        let maps = Arc::new(Snapshot::from_pointee(BondMaps::new_sync()));
+        let maps = Arc::new(SnapshotCell::from_pointee(BondMaps::new_sync()));
         Bonds { maps, counted: Mutex::default() }
     }
 }
@@ -147,7 +147,7 @@ impl OwnBond {
 
 /// All bonds, as one worker uses them.
 pub(crate) struct OwnBonds {
-    maps: Cached<Arc<Snapshot<BondMaps>>, Arc<BondMaps>>,
+    maps: Cached<Arc<SnapshotCell<BondMaps>>, Arc<BondMaps>>,
     /// The maps for which `bonds` was updated.
     seen: Arc<BondMaps>,
     /// All bonds. There are few, so a linear search is fast. Taking a bond out and returning it does not allocate.

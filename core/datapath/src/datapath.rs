@@ -28,7 +28,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use sync::Snapshot;
+use sync::SnapshotCell;
 use units::{Millis, PortNo, Ufid, WorkerId};
 
 /// The worker id under which packets of the control half, and flows that no packet has used, are listed.
@@ -88,24 +88,24 @@ impl Datapath {
         // the effect of random numbers.
         let secret = |purpose| cpu::derive(config.seed, purpose);
         let capacity = config.max_flows + SPARE;
-        let (table, publisher) = MegaflowTable::new(capacity, config.max_masks, secret(b"megaflow"));
+        let (megaflow_table, publisher) = MegaflowTable::new(capacity, config.max_masks, secret(b"megaflow"));
         let shared = Shared {
-            table,
+            megaflow_table,
             secrets: Secrets {
                 cache: cpu::Secret::new(secret(b"flow-key")),
                 flow_hash: cpu::Chain::new(secret(b"5-tuples")),
             },
-            ports: Snapshot::default(),
-            handler: Snapshot::from_pointee(None),
+            ports: SnapshotCell::default(),
+            handler: SnapshotCell::from_pointee(None),
             settings: Settings::default(),
             meters: MeterTable::default(),
             bonds: Bonds::default(),
             conntrack: Arc::new(Conntrack::new(secret(b"sessions"))),
             reassembly: Arc::new(Reassembly::new(secret(b"fragment"))),
             lookup_differences: AtomicU64::new(0),
-            captures: Snapshot::default(),
+            captures: SnapshotCell::default(),
             advise: config.advise,
-            version: AtomicU64::new(1),
+            view_version: AtomicU64::new(1),
             upcalls: Upcalls::default(),
             flows: Mutex::new(Flows::new(publisher, config.max_flows, Ufids::new(secret(b"flow-ids")))),
             tallies: Mutex::default(),
@@ -454,18 +454,18 @@ impl Datapath {
 
     /// Number of ports that have megaflows, and the sum of their subtables.
     pub fn subtables(&self) -> (usize, usize) {
-        self.shared.table.subtables()
+        self.shared.megaflow_table.subtables()
     }
 
     /// The port whose megaflows have the most masks, and the number of these masks. With [`PORT_MASKS`] masks, new
     /// megaflows of the port match exactly.
     pub fn most_masks(&self) -> Option<(PortNo, usize)> {
-        self.shared.table.most_masks().map(|(port, masks)| (PortNo(port), masks))
+        self.shared.megaflow_table.most_masks().map(|(port, masks)| (PortNo(port), masks))
     }
 
     /// Statistics of the distances of megaflows from their home slots in the hash tables.
     pub fn probes(&self) -> Probes {
-        self.shared.table.probes()
+        self.shared.megaflow_table.probes()
     }
 
     /// Sets for how many microseconds workers that know the time (`Worker::set_tick`) hold packets, so that more

@@ -91,7 +91,7 @@ impl Engine {
     pub(crate) fn new(
         id: WorkerId,
         lane: Lane,
-        published: Arc<SharedTally>,
+        published_tally: Arc<SharedTally>,
         tracking: Tracking,
         bonds: OwnBonds,
         tx_queue: usize,
@@ -105,7 +105,11 @@ impl Engine {
             lane,
             pool: FramePool::new(KEEP_BUFFERS),
             tally: Tally::default(),
-            drops: DropLog::new(id, Arc::clone(&published.last_drops), Arc::clone(&published.port_drops)),
+            drops: DropLog::new(
+                id,
+                Arc::clone(&published_tally.last_drops),
+                Arc::clone(&published_tally.port_drops),
+            ),
             deferred: Deferred::default(),
             popped: PoppedBatches::default(),
             bursts: Bursts::new(tx_queue),
@@ -122,8 +126,8 @@ impl Engine {
     }
 
     /// Returns whether misses of this iteration may be parked.
-    pub(crate) fn has_handler(&self) -> bool {
-        self.parking.as_ref().is_some_and(|p| p.has_handler)
+    pub(crate) fn has_handler_thread(&self) -> bool {
+        self.parking.as_ref().is_some_and(|p| p.has_handler_thread)
     }
 
     /// Moves the oldest decapsulated packets into the batch, which must be empty, and returns their tunnel port.

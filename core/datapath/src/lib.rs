@@ -6,21 +6,22 @@
 //! Datapath (datapath.rs)  the interface for the control half and commands; shared.rs: what it shares with workers
 //!   ├ flows.rs            the publisher's side of megaflows: ufid, owner, statistics, folding of lanes
 //!   ├ ports.rs, port.rs   the ports; the interface of devices (RxQueue, TxQueue, Frame)
-//!   ├ port_qos.rs, egress.rs  a policer or a shaper in front of a port's tx queues
+//!   ├ port_qos.rs, egress_qos.rs  a policer or a shaper in front of a port's tx queues
 //!   ├ rxq.rs              an rx queue of a worker, with its counters
 //!   ├ upcalls.rs          upcalls on their way to handler threads, and their answers; fair_queue.rs: ports take turns
 //!   ├ upcall_server() → UpcallServer (upcall_server.rs)  of one handler thread: serve() answers some upcalls, publishes megaflows
 //!   └ worker(id) → Worker (worker.rs)  one PMD thread's iteration: poll(now, cycles) -> busy
 //!        └ Engine (engine.rs)          state that its stages share: batch, cache, lane, buffers, bursts, counters; engine/: its parts
-//!             path/  receive → extract → cache → classify → group → execute → upcall → transmit
+//!             path/  receive → extract → recent → cache → classify → inspection → group → execute → upcall
+//!             path/output.rs, path/transmit.rs  collect packets into bursts of ports, and send full bursts; the worker sends the others
+//!                    at the end of its iteration
 //!             park.rs, flow_hash.rs  packets that wait for answers to upcalls, by flow
 //!             upcall_budget.rs, rxq_backoff.rs  treatment of misses when no more can be parked
 //!             path/conntrack.rs  `ct`: passes packets to the crate `conntrack`
 //!             action/helper.rs   translates text and sequence numbers of FTP control connections
 //!             path/fragments.rs  passes fragments to the crate `reassembly` until their datagram is complete
-//!             tunnel_ports.rs, path/tunnel.rs  tunnel ports; adding and removing their headers; tunnels.rs: settings
+//!             tunnel_ports.rs, path/tunnel.rs  tunnel ports; adding and removing their headers; tunnel_settings.rs: settings
 //!             path/translate_inline.rs     a worker translates a packet itself; path/answers.rs: packets continue after an upcall
-//!             path/output.rs     adds frames to the bursts of ports
 //!             meter.rs    meters, and the table that numbers them; token_bucket.rs: their tokens; policer.rs: ingress policing
 //!             bonds.rs, path/balance.rs  bonds that distribute connections without a second look-up
 //!             batch.rs    structure of arrays, at most 64 packets of one ingress port
@@ -68,12 +69,11 @@ mod compile;
 pub mod datapath;
 mod drop_counters;
 mod drop_port;
-mod egress;
+mod egress_qos;
 mod engine;
 mod fair_queue;
 mod flow_hash;
 mod flows;
-mod fragments;
 pub mod header_offsets;
 pub mod last_drop;
 mod locks;
@@ -102,16 +102,17 @@ pub mod tally;
 mod token_bucket;
 mod tracked;
 mod tunnel_ports;
-mod tunnels;
+mod tunnel_settings;
 mod upcall_budget;
 mod upcall_server;
 mod upcalls;
+mod waiting_fragments;
 pub mod worker;
 
 pub use crate::bonds::Bonds;
 pub use crate::datapath::{Config, Datapath, OUTSIDE, PORT_MASKS, PutError};
 pub use crate::drop_counters::DropCounts;
-pub use crate::egress::{Egress, EgressClock, EgressSpec};
+pub use crate::egress_qos::{Egress, EgressClock, EgressSpec};
 pub use crate::flows::AffectedMatches;
 pub use crate::policer::PolicerSpec;
 pub use crate::rxq::{Rxq, RxqLoad};

@@ -11,7 +11,7 @@ use dpif::meter::{Band, MAX_METERS, MeterCounts, MeterSpec};
 use rpds::HashTrieMapSync;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
-use sync::Snapshot;
+use sync::SnapshotCell;
 use units::{Cycles, Micros, Millis};
 
 /// Stands for no band.
@@ -148,7 +148,7 @@ pub(crate) type Meters = HashTrieMapSync<u32, Arc<Meter>>;
 
 /// Allocates meter numbers, and publishes meters to workers.
 pub(crate) struct MeterTable {
-    set: Snapshot<Meters>,
+    set: SnapshotCell<Meters>,
     numbers: Mutex<Numbers>,
 }
 
@@ -161,7 +161,7 @@ struct Numbers {
 
 impl Default for MeterTable {
     fn default() -> MeterTable {
-        MeterTable { set: Snapshot::from_pointee(Meters::new_sync()), numbers: Mutex::default() }
+        MeterTable { set: SnapshotCell::from_pointee(Meters::new_sync()), numbers: Mutex::default() }
     }
 }
 

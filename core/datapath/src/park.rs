@@ -88,8 +88,8 @@ impl<T> Park<T> {
 
     /// Returns whether packets of this flow are parked, so that the next one must wait behind them.
     #[inline]
-    pub fn waits(&self, flow: u64) -> bool {
-        self.flows.contains_key(&flow)
+    pub fn waits(&self, flow_hash: u64) -> bool {
+        self.flows.contains_key(&flow_hash)
     }
 
     fn has_capacity(&self, port: u32) -> bool {
@@ -104,9 +104,9 @@ impl<T> Park<T> {
 
     /// Parks the first packet of a flow and returns the ticket that the flow's answer must carry. Call `may_open`
     /// before. If the flow is open already, the packet is parked behind the others and the ticket stays.
-    pub fn open(&mut self, port: u32, flow: u64, item: T) -> u64 {
+    pub fn open(&mut self, port: u32, flow_hash: u64, item: T) -> u64 {
         self.count(port);
-        let entry = match self.flows.entry(flow) {
+        let entry = match self.flows.entry(flow_hash) {
             Entry::Occupied(open) => open.into_mut(),
             Entry::Vacant(free) => {
                 self.last_ticket += 1;
@@ -121,11 +121,11 @@ impl<T> Park<T> {
 
     /// Parks one more packet of an open flow. Returns the packet in `Err` if the flow is not open or a limit is
     /// reached.
-    pub fn append(&mut self, flow: u64, item: T) -> Result<(), T> {
-        let Some(port) = self.flows.get(&flow).map(|w| w.port) else { return Err(item) };
+    pub fn append(&mut self, flow_hash: u64, item: T) -> Result<(), T> {
+        let Some(port) = self.flows.get(&flow_hash).map(|w| w.port) else { return Err(item) };
         let has_capacity = self.has_capacity(port);
         let Some(waiting) =
-            self.flows.get_mut(&flow).filter(|w| has_capacity && w.items.len() < self.limits.per_flow)
+            self.flows.get_mut(&flow_hash).filter(|w| has_capacity && w.items.len() < self.limits.per_flow)
         else {
             return Err(item);
         };
@@ -140,15 +140,15 @@ impl<T> Park<T> {
     }
 
     /// Removes the packets that wait for the answer with this ticket, oldest first. `None` if there are none.
-    pub fn answered(&mut self, flow: u64, ticket: u64) -> Option<VecDeque<T>> {
+    pub fn answered(&mut self, flow_hash: u64, ticket: u64) -> Option<VecDeque<T>> {
         self.unanswered = self.unanswered.saturating_sub(1);
-        self.flows.get(&flow).filter(|w| w.ticket == ticket)?;
-        self.take(flow)
+        self.flows.get(&flow_hash).filter(|w| w.ticket == ticket)?;
+        self.take(flow_hash)
     }
 
     /// Removes a flow before its answer, and returns its packets.
-    pub fn take(&mut self, flow: u64) -> Option<VecDeque<T>> {
-        let waiting = self.flows.remove(&flow)?;
+    pub fn take(&mut self, flow_hash: u64) -> Option<VecDeque<T>> {
+        let waiting = self.flows.remove(&flow_hash)?;
         self.parked -= waiting.items.len();
         if let Some(n) = self.ports.get_mut(&waiting.port) {
             *n -= waiting.items.len();
@@ -164,9 +164,9 @@ impl<T> Park<T> {
     pub fn take_port(&mut self, port: Option<u32>) -> Vec<VecDeque<T>> {
         let of_port = |w: &Waiting<T>| port.is_none_or(|p| p == w.port);
         let all = self.flows.iter().filter(|(_, w)| of_port(w));
-        let mut flows: Vec<(u64, u64)> = all.map(|(&flow, w)| (w.ticket, flow)).collect();
+        let mut flows: Vec<(u64, u64)> = all.map(|(&flow_hash, w)| (w.ticket, flow_hash)).collect();
         flows.sort_unstable();
-        flows.into_iter().filter_map(|(_, flow)| self.take(flow)).collect()
+        flows.into_iter().filter_map(|(_, flow_hash)| self.take(flow_hash)).collect()
     }
 
     /// Returns an emptied list for reuse.
@@ -190,12 +190,12 @@ mod tests {
     }
 
     impl Naive {
-        fn of(&self, flow: u64) -> Vec<u32> {
-            self.list.iter().filter(|e| e.0 == flow).map(|e| e.3).collect()
+        fn of(&self, flow_hash: u64) -> Vec<u32> {
+            self.list.iter().filter(|e| e.0 == flow_hash).map(|e| e.3).collect()
         }
 
-        fn ticket(&self, flow: u64) -> Option<u64> {
-            self.list.iter().find(|e| e.0 == flow).map(|e| e.2)
+        fn ticket(&self, flow_hash: u64) -> Option<u64> {
+            self.list.iter().find(|e| e.0 == flow_hash).map(|e| e.2)
         }
 
         fn has_capacity(&self, port: u32, limits: Limits) -> bool {
@@ -203,9 +203,9 @@ mod tests {
             used + self.list.len() < limits.per_worker
         }
 
-        fn take(&mut self, flow: u64) -> Vec<u32> {
-            let taken = self.of(flow);
-            self.list.retain(|e| e.0 != flow);
+        fn take(&mut self, flow_hash: u64) -> Vec<u32> {
+            let taken = self.of(flow_hash);
+            self.list.retain(|e| e.0 != flow_hash);
             taken
         }
     }
@@ -215,37 +215,37 @@ mod tests {
         fn as_one_list(steps in prop::collection::vec((0..5u8, 0..6u64, 0..12u64), 0..200)) {
             let limits = Limits { per_worker: 20, per_flow: 4 };
             let (mut park, mut naive) = (Park::new(limits), Naive::default());
-            for (item, (what, flow, ticket)) in (0u32..).zip(steps) {
-                let port = (flow % 2) as u32;
-                prop_assert_eq!(park.waits(flow), naive.ticket(flow).is_some());
+            for (item, (what, flow_hash, ticket)) in (0u32..).zip(steps) {
+                let port = (flow_hash % 2) as u32;
+                prop_assert_eq!(park.waits(flow_hash), naive.ticket(flow_hash).is_some());
                 match what {
-                    0..=2 if park.waits(flow) => {
-                        let fits = naive.has_capacity(port, limits) && naive.of(flow).len() < limits.per_flow;
-                        prop_assert_eq!(park.append(flow, item).is_ok(), fits);
+                    0..=2 if park.waits(flow_hash) => {
+                        let fits = naive.has_capacity(port, limits) && naive.of(flow_hash).len() < limits.per_flow;
+                        prop_assert_eq!(park.append(flow_hash, item).is_ok(), fits);
                         if fits {
-                            let ticket = naive.ticket(flow).unwrap();
-                            naive.list.push((flow, port, ticket, item));
+                            let ticket = naive.ticket(flow_hash).unwrap();
+                            naive.list.push((flow_hash, port, ticket, item));
                         }
                     }
                     0..=2 => {
                         prop_assert!(!park.may_open(port) || naive.has_capacity(port, limits));
                         if park.may_open(port) {
                             naive.last_ticket += 1;
-                            prop_assert_eq!(park.open(port, flow, item), naive.last_ticket);
-                            naive.list.push((flow, port, naive.last_ticket, item));
+                            prop_assert_eq!(park.open(port, flow_hash, item), naive.last_ticket);
+                            naive.list.push((flow_hash, port, naive.last_ticket, item));
                         }
                     }
                     3 => {
-                        let hit = naive.ticket(flow) == Some(ticket);
-                        let expected = if hit { naive.take(flow) } else { Vec::new() };
-                        let taken = park.answered(flow, ticket).map(Vec::from).unwrap_or_default();
+                        let hit = naive.ticket(flow_hash) == Some(ticket);
+                        let expected = if hit { naive.take(flow_hash) } else { Vec::new() };
+                        let taken = park.answered(flow_hash, ticket).map(Vec::from).unwrap_or_default();
                         prop_assert_eq!(taken, expected);
                     }
                     _ => {
                         let mut expected = Vec::new();
                         let oldest = |n: &Naive| n.list.iter().filter(|e| e.1 == port).min_by_key(|e| e.2).map(|e| e.0);
-                        while let Some(flow) = oldest(&naive) {
-                            expected.push(naive.take(flow));
+                        while let Some(flow_hash) = oldest(&naive) {
+                            expected.push(naive.take(flow_hash));
                         }
                         let taken: Vec<Vec<u32>> = park.take_port(Some(port)).into_iter().map(Vec::from).collect();
                         prop_assert_eq!(taken, expected);
@@ -274,9 +274,9 @@ mod tests {
     #[test]
     fn unanswered_upcalls_are_bounded() {
         let mut park = Park::new(Limits { per_worker: 10, per_flow: 4 });
-        for flow in 0..10 {
-            park.open(1, flow, ());
-            assert!(park.take(flow).is_some());
+        for flow_hash in 0..10 {
+            park.open(1, flow_hash, ());
+            assert!(park.take(flow_hash).is_some());
         }
         assert!(!park.may_open(1) && park.is_empty());
         assert_eq!(park.answered(3, 4), None);

@@ -1,7 +1,7 @@
 //! Policers and shapers of ports: the interface for the control half.
 
 use crate::datapath::Datapath;
-use crate::egress::{Egress, EgressClock, EgressSpec};
+use crate::egress_qos::{Egress, EgressClock, EgressSpec};
 use crate::policer::{Policer, PolicerSpec};
 use crate::port::Frame;
 use dpif::DropReason;

@@ -4,7 +4,7 @@
 //! tx queue for every worker (the usual case), no worker ever waits for this lock.
 
 use crate::capture::{CapturedQueue, Captures};
-use crate::egress::{CountedQueue, DeviceQueues, Egress, EgressQueue};
+use crate::egress_qos::{CountedQueue, DeviceQueues, Egress, EgressQueue};
 use crate::policer::Policer;
 use crate::port::TxQueue;
 use crate::port_count::PortCount;

@@ -21,7 +21,7 @@ use reassembly::Reassembly;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use sync::Snapshot;
+use sync::SnapshotCell;
 use units::WorkerId;
 
 /// Secrets of packet hashes: a sender that does not know them cannot choose packets with equal hashes.
@@ -44,28 +44,29 @@ pub(crate) struct Settings {
     /// For how many microseconds packets are held, so that more packets can be sent with them.
     pub(crate) tx_hold: AtomicU32,
     /// The kind of flow cache that workers use.
-    pub(crate) flow_cache: Snapshot<Choice>,
+    pub(crate) flow_cache: SnapshotCell<Choice>,
 }
 
 /// The state that workers and the control half share.
 pub(crate) struct Shared {
-    pub(crate) table: MegaflowTable<Program>,
+    pub(crate) megaflow_table: MegaflowTable<Program>,
     pub(crate) secrets: Secrets,
-    pub(crate) ports: Snapshot<Ports>,
-    pub(crate) handler: Snapshot<Option<Arc<dyn UpcallHandler>>>,
+    pub(crate) ports: SnapshotCell<Ports>,
+    pub(crate) handler: SnapshotCell<Option<Arc<dyn UpcallHandler>>>,
     pub(crate) settings: Settings,
     /// Number of look-ups that differed from the linear search (`Settings::validate`).
     pub(crate) lookup_differences: AtomicU64,
     /// Captures that run.
-    pub(crate) captures: Snapshot<Captures>,
+    pub(crate) captures: SnapshotCell<Captures>,
     pub(crate) meters: MeterTable,
     pub(crate) bonds: Bonds,
     pub(crate) conntrack: Arc<Conntrack>,
     pub(crate) reassembly: Arc<Reassembly<Packet>>,
     pub(crate) advise: Option<cpu::Advise>,
     /// Incremented after each change of `ports`, `handler`, `meters`, `captures` and `settings`.
-    pub(crate) version: AtomicU64,
+    pub(crate) view_version: AtomicU64,
     pub(crate) upcalls: Upcalls,
+    /// The publisher's side of `megaflow_table`.
     pub(crate) flows: Mutex<Flows>,
     pub(crate) tallies: Mutex<Tallies>,
 }
@@ -94,7 +95,7 @@ pub(crate) struct Tallies {
 impl Shared {
     /// Announces a change; workers see it in their next iteration.
     pub(crate) fn changed(&self) {
-        self.version.fetch_add(1, Ordering::Release);
+        self.view_version.fetch_add(1, Ordering::Release);
     }
 
     pub(crate) fn flows(&self) -> MutexGuard<'_, Flows> {

@@ -282,7 +282,7 @@ fn a_busy_thread_publishes_its_counters_now_and_then_and_when_it_is_idle_or_rest
     let bytes = compose(&tcp(1, 80), b"");
     let poll = |setup: &mut Setup, packets: usize| {
         (0..packets).for_each(|_| setup.rx[0].put(&bytes));
-        setup.worker.poll_from(Millis(1000), Cycles(1000), || Cycles(1000));
+        setup.worker.poll_publishing_rarely(Millis(1000), Cycles(1000), || Cycles(1000));
         setup.datapath.worker_tally(WorkerId(0)).get(Event::Received)
     };
     let seen: Vec<u64> = (1..=16).map(|_| poll(&mut setup, 1)).collect();

@@ -70,7 +70,7 @@ impl UpcallServer {
     pub(crate) fn new(shared: Arc<Shared>) -> UpcallServer {
         shared.upcalls.register();
         UpcallServer {
-            reader: shared.table.reader(),
+            reader: shared.megaflow_table.reader(),
             shared,
             requests: Vec::new(),
             translated: Vec::new(),
@@ -130,7 +130,8 @@ impl UpcallServer {
     ) {
         into.read(&request.bytes, &request.meta);
         let flow = &into.flow;
-        let known = self.shared.table.lookup(flow.in_port, &self.reader.enter(), &into.key).0.is_some();
+        let known =
+            self.shared.megaflow_table.lookup(flow.in_port, &self.reader.enter(), &into.key).0.is_some();
         into.result = match handler {
             _ if known => Err(Outcome::LookUpAgain),
             None => Err(Outcome::Unserved),

@@ -26,8 +26,8 @@ pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
 /// An upcall: the request to translate a packet that matched no megaflow.
 pub(crate) struct Request {
-    /// The flow hash by which the packet is parked; `ticket`: the ticket of this parked flow (`park.rs`).
-    pub(crate) flow: u64,
+    /// The hash by which the packet is parked; `ticket`: the ticket of this parked flow (`park.rs`).
+    pub(crate) flow_hash: u64,
     pub(crate) ticket: u64,
     pub(crate) bytes: Vec<u8>,
     pub(crate) meta: Meta,
@@ -39,7 +39,7 @@ pub(crate) struct Request {
 
 /// The answer to an upcall.
 pub(crate) struct Answer {
-    pub(crate) flow: u64,
+    pub(crate) flow_hash: u64,
     pub(crate) ticket: u64,
     pub(crate) outcome: Outcome,
     /// The buffer of the request, for reuse.
@@ -73,7 +73,7 @@ impl Request {
     fn take_answer(&mut self, outcome: Outcome) -> Option<AddressedAnswer> {
         let inbox = self.inbox.take()?;
         let bytes = std::mem::take(&mut self.bytes);
-        Some((inbox, Answer { flow: self.flow, ticket: self.ticket, outcome, bytes }))
+        Some((inbox, Answer { flow_hash: self.flow_hash, ticket: self.ticket, outcome, bytes }))
     }
 }
 
@@ -137,7 +137,7 @@ pub(crate) struct Upcalls {
 impl Upcalls {
     /// Returns whether a handler thread exists.
     #[inline]
-    pub(crate) fn has_handler(&self) -> bool {
+    pub(crate) fn has_handler_thread(&self) -> bool {
         self.servers.load(Ordering::Acquire) != 0
     }
 
@@ -177,7 +177,7 @@ impl Upcalls {
     /// is locked or no handler exists.
     pub(crate) fn submit(&self, requests: &mut Vec<Request>, spent: &mut Vec<Spent>) -> bool {
         let Some(mut state) = try_lock(&self.state) else { return false };
-        if !self.has_handler() {
+        if !self.has_handler_thread() {
             return false;
         }
         if state.spent.is_empty() {

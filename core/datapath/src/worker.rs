@@ -5,7 +5,7 @@
 //! A worker reads no clock of its own: its caller passes the time and a function that reads the cycle counter.
 //!
 //! **References to shared data.** Ports and upcall handler are snapshots, which a worker keeps from iteration to
-//! iteration until the shared version changes (checked by one load). A worker that will not run its next iteration
+//! iteration until `view_version` changes (checked by one load). A worker that will not run its next iteration
 //! soon must go idle ([`Worker::go_idle`]), because otherwise the queues of a removed port are not dropped.
 
 use crate::batch::BATCH;
@@ -26,7 +26,7 @@ use crate::shared::Shared;
 use crate::stages::{PathStage, Sampler, StageClock, StageTimes};
 use crate::tally::{CacheView, Event, SharedTally, Tally};
 use crate::upcalls::Wake;
-use classifier::megaflow::{Contexts, Megaflow};
+use classifier::megaflow::{Megaflow, MegaflowsByPort};
 use dpif::DropReason;
 use flow::Flow;
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ const PUBLISH: u64 = 8;
 struct Iteration {
     start: Cycles,
     /// The time when the packets of all queues had been executed.
-    received: Cycles,
+    executed_at: Cycles,
     packets: u64,
     busy: bool,
 }
@@ -55,12 +55,12 @@ struct Iteration {
 pub struct Worker {
     shared: Arc<Shared>,
     reader: Reader<Megaflow<Program>>,
-    contexts: Contexts,
+    megaflows_by_port: MegaflowsByPort,
     engine: Engine,
     rxqs: Vec<Rxq>,
     /// Rx queues that are not polled at present ([`set_aside`](Self::set_aside)).
     aside: BTreeMap<(PortNo, QueueId), Rxq>,
-    published: Arc<SharedTally>,
+    published_tally: Arc<SharedTally>,
     lane_slot: usize,
     last: Option<Iteration>,
     /// What the queues without backoff delivered in the last iteration.
@@ -77,14 +77,14 @@ pub struct Worker {
 impl Worker {
     pub(crate) fn new(shared: Arc<Shared>, id: WorkerId, tx_queue: usize, seed: u64) -> Worker {
         let (lane_slot, lane) = shared.flows().add_lane(id);
-        let published = shared.add_tally(id);
+        let published_tally = shared.add_tally(id);
         let worker = Worker {
-            reader: shared.table.reader(),
-            contexts: shared.table.contexts(),
+            reader: shared.megaflow_table.reader(),
+            megaflows_by_port: shared.megaflow_table.by_port(),
             engine: Engine::new(
                 id,
                 lane,
-                Arc::clone(&published),
+                Arc::clone(&published_tally),
                 Tracking::new(&shared),
                 shared.bonds.for_worker(),
                 tx_queue,
@@ -92,7 +92,7 @@ impl Worker {
             ),
             rxqs: Vec::new(),
             aside: BTreeMap::new(),
-            published,
+            published_tally,
             lane_slot,
             last: None,
             largest_burst: BurstSize::Nothing,
@@ -136,7 +136,7 @@ impl Worker {
         let others = (port, QueueId(0))..=(port, QueueId(u16::MAX));
         if self.rxqs.iter().all(|q| q.port != port) && self.aside.range(others).next().is_none() {
             park::abandon(&mut self.engine, Some(port.0));
-            self.publish();
+            self.publish_tally();
         }
         Some(rxq)
     }
@@ -153,7 +153,7 @@ impl Worker {
         self.engine.parking = Some(Box::new(Parking::new(&self.shared, limits, wake)));
     }
 
-    /// Sets the number of cycles per millisecond of the counter that `poll_with` reads, so that meters know the time
+    /// Sets the number of cycles per millisecond of the counter that `poll_and_publish` reads, so that meters know the time
     /// to a microsecond.
     pub fn set_tick(&mut self, cycles_per_ms: u64) {
         self.engine.clocks.set_tick(cycles_per_ms);
@@ -169,7 +169,7 @@ impl Worker {
         park::settle(&self.shared, &guard, &mut self.engine, port, now);
         drop(guard);
         self.finish(now, None);
-        self.publish();
+        self.publish_tally();
     }
 
     /// Returns whether packets are parked.
@@ -214,35 +214,40 @@ impl Worker {
 
     /// Runs one iteration in virtual time: no cycles pass during the iteration.
     pub fn poll(&mut self, now: Millis, cycles: Cycles) -> bool {
-        self.poll_with(now, || cycles)
+        self.poll_and_publish(now, || cycles)
     }
 
     /// Runs one iteration and publishes the counters. `counter` reads the cycle counter. The cycles since the
     /// previous iteration began are counted as busy or idle, depending on whether that iteration found packets; the
     /// cycles of a queue's packets are counted for the queue. Returns true if this iteration was busy.
     #[inline]
-    pub fn poll_with(&mut self, now: Millis, counter: impl Fn() -> Cycles) -> bool {
+    pub fn poll_and_publish(&mut self, now: Millis, counter: impl Fn() -> Cycles) -> bool {
         let busy = self.iterate(now, counter(), counter);
-        self.publish();
+        self.publish_tally();
         busy
     }
 
-    /// As `poll_with`, for a thread that runs one iteration after the other. `start` is the counter at the beginning
+    /// As `poll_and_publish`, for a thread that runs one iteration after the other. `start` is the counter at the beginning
     /// of the iteration; the caller passes it because reading the counter takes longer than checking for packets.
     /// Only one in [`PUBLISH`] busy iterations publishes the counters, because publishing is a noticeable part of the
     /// work for a small burst. Idle iterations, sleeps and [`go_idle`](Self::go_idle) always publish them.
     #[inline]
-    pub fn poll_from(&mut self, now: Millis, start: Cycles, counter: impl Fn() -> Cycles) -> bool {
+    pub fn poll_publishing_rarely(
+        &mut self,
+        now: Millis,
+        start: Cycles,
+        counter: impl Fn() -> Cycles,
+    ) -> bool {
         let busy = self.iterate(now, start, counter);
         if !busy || self.engine.tally.get(Event::Iterations).is_multiple_of(PUBLISH) {
-            self.publish();
+            self.publish_tally();
         }
         busy
     }
 
     #[inline]
-    fn publish(&self) {
-        self.published.store(&self.engine.tally);
+    fn publish_tally(&self) {
+        self.published_tally.store(&self.engine.tally);
     }
 
     #[inline]
@@ -273,7 +278,7 @@ impl Worker {
                 packets += q.in_iteration;
                 let guard = self.reader.enter();
                 let in_port = self.engine.batch.common.in_port;
-                run(&self.shared, &guard, &mut self.contexts, in_port, &mut self.engine, now);
+                run(&self.shared, &guard, &mut self.megaflows_by_port, in_port, &mut self.engine, now);
                 drop(guard);
                 if let Some(parking) = &mut self.engine.parking {
                     let burst_size = BurstSize::of(q.in_iteration);
@@ -308,7 +313,7 @@ impl Worker {
         }
         let busy = packets != 0 || answered || skipped_queue || self.holds_frames();
         self.engine.tally.add(Event::BusyIterations, u64::from(busy));
-        self.last = Some(Iteration { start, received: at, packets, busy });
+        self.last = Some(Iteration { start, executed_at: at, packets, busy });
         busy
     }
 
@@ -325,7 +330,7 @@ impl Worker {
                 true => sampler.begin(&mut self.engine.clocks.stages),
                 false => sampler.end(&mut self.engine.clocks.stages, packets),
             }
-            self.published.store_stages(&sampler.sample);
+            self.published_tally.store_stages(&sampler.sample);
         }
     }
 
@@ -388,10 +393,10 @@ impl Worker {
         if let Some(clock) = &mut self.engine.clocks.stages {
             clock.restart();
         }
-        self.publish();
+        self.publish_tally();
         if let Some(iteration) = &mut self.last {
             iteration.start.0 += cycles.0;
-            iteration.received.0 += cycles.0;
+            iteration.executed_at.0 += cycles.0;
         }
     }
 
@@ -413,7 +418,7 @@ impl Worker {
             return;
         }
         // The cycles of recirculation and sending are divided among the queues by their number of packets.
-        let sending = (next - iteration.received).0;
+        let sending = (next - iteration.executed_at).0;
         for q in self.rxqs.iter().filter(|q| q.in_iteration != 0) {
             let share = if q.in_iteration == iteration.packets {
                 sending
@@ -445,7 +450,7 @@ impl Worker {
         }
         self.finish(now, None);
         self.go_idle();
-        self.publish();
+        self.publish_tally();
     }
 
     /// Drops frames that are not in a batch and were queued to be sent by this port.
@@ -454,7 +459,7 @@ impl Worker {
         self.engine.drops.ports.count(DropPort::Out(port.0), reason, frames.len() as u64);
         self.engine.drops.ports.list();
         self.engine.pool.free_all(&mut frames);
-        self.publish();
+        self.publish_tally();
     }
 
     /// Executes a program on a received packet with unfinished offloads.
@@ -477,7 +482,7 @@ impl Worker {
     #[inline]
     fn begin(&mut self, now: Millis) {
         self.engine.now = now;
-        let version = self.shared.version.load(Ordering::Acquire);
+        let version = self.shared.view_version.load(Ordering::Acquire);
         if version != self.seen {
             self.refresh_snapshots(version);
         }
@@ -501,7 +506,7 @@ impl Worker {
     fn publish_cache_size(&self) {
         let cache = &self.engine.caches.cache;
         let (address, table) = cache.largest_table();
-        self.published.store_cache(CacheView {
+        self.published_tally.store_cache(CacheView {
             entries: cache.capacity() as u64,
             bytes: cache.bytes() as u64,
             address: address as u64,
@@ -513,7 +518,7 @@ impl Worker {
     /// it between iterations if the worker will sleep or must acknowledge a change of ports.
     pub fn go_idle(&mut self) {
         self.send_held();
-        self.publish();
+        self.publish_tally();
         self.seen = 0;
         self.engine.view.ports = Arc::clone(&self.nothing.0);
         self.engine.view.handler = Arc::clone(&self.nothing.1);
@@ -572,7 +577,7 @@ impl Worker {
                 self.engine.batch.push(again);
             }
             let guard = self.reader.enter();
-            run(&self.shared, &guard, &mut self.contexts, in_port, &mut self.engine, now);
+            run(&self.shared, &guard, &mut self.megaflows_by_port, in_port, &mut self.engine, now);
         }
     }
 }
@@ -581,9 +586,9 @@ impl Drop for Worker {
     fn drop(&mut self) {
         self.send_held();
         park::abandon(&mut self.engine, None);
-        self.publish();
+        self.publish_tally();
         let credits = self.shared.flows().remove_lane(self.lane_slot, self.engine.now);
         crate::flows::credit(credits);
-        self.shared.remove_tally(&self.published);
+        self.shared.remove_tally(&self.published_tally);
     }
 }

@@ -78,7 +78,9 @@ impl Stage {
                 "core/datapath/src/compile.rs",
             ],
             Stage::Tunnels => &["core/datapath/src/path/tunnel.rs"],
-            Stage::Reassembly => &["core/datapath/src/path/fragments.rs", "core/datapath/src/fragments.rs"],
+            Stage::Reassembly => {
+                &["core/datapath/src/path/fragments.rs", "core/datapath/src/waiting_fragments.rs"]
+            }
             Stage::Transmit => &["core/datapath/src/path/transmit.rs", "core/datapath/src/path/output.rs"],
             Stage::None => &[],
         }

@@ -7,9 +7,9 @@
 pub mod action;
 pub mod capability;
 pub mod drop_reason;
-pub mod egress;
 pub mod meter;
 mod read_egress;
+pub mod sampled_egress;
 pub mod set_field;
 pub mod stats;
 pub mod text;
@@ -23,8 +23,8 @@ pub use action::{
 };
 pub use capability::Capabilities;
 pub use drop_reason::DropReason;
-pub use egress::Egress;
 pub use meter::{MeterCounts, MeterSlot, MeterSpec, Meters};
+pub use sampled_egress::Egress;
 pub use set_field::{
     ArpKey, EthKey, IcmpKey, Ipv4Key, Ipv6Key, Masked, NdExtKey, NdKey, PortsKey, SetField, SetTunnel,
 };

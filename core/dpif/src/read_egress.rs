@@ -1,7 +1,7 @@
 //! Derives an [`Egress`], which samples report, from the actions of a megaflow.
 
 use crate::action::{DpAction, TunnelPush};
-use crate::egress::{Egress, LabelChange, OutTunnel};
+use crate::sampled_egress::{Egress, LabelChange, OutTunnel};
 use crate::set_field::SetField;
 use flow::Tunnel;
 

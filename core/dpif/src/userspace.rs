@@ -2,7 +2,7 @@
 //!
 //! The cookie is a Rust type, because both sides are in one process. The text form is that of `ovs-dpctl`, with `pid=0`.
 
-use crate::egress::Egress;
+use crate::sampled_egress::Egress;
 use bitflags::bitflags;
 use std::sync::Arc;
 use units::PortNo;

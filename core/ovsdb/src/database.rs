@@ -16,7 +16,7 @@ use uuid::Uuid;
 /// Maximum number of transactions in the history, for clients that resume (`monitor_cond_since`).
 const HISTORY_TRANSACTIONS: usize = 100;
 /// Maximum number of row changes in the history. A change of a long value counts as several changes:
-/// see [`Change::weight`].
+/// see [`RowChange::weight`].
 const HISTORY_CHANGES: usize = 20_000;
 /// This many changed elements of values count as one more row change: they take about 3 kB.
 const ELEMENTS_OF_A_CHANGE: usize = 64;
@@ -132,7 +132,7 @@ impl Table {
 
 /// A change of one row by one transaction.
 #[derive(Clone, Debug)]
-pub struct Change {
+pub struct RowChange {
     /// The table's index in the schema.
     pub table: usize,
     /// The row's UUID.
@@ -143,7 +143,7 @@ pub struct Change {
     pub new: Option<Arc<Row>>,
 }
 
-impl Change {
+impl RowChange {
     /// Cost of storing the change or sending it to monitors; a change of short values costs 1.
     pub fn weight(&self) -> usize {
         fn fields(row: &Option<Arc<Row>>) -> &[Arc<Datum>] {
@@ -163,7 +163,7 @@ impl Change {
 }
 
 /// All row changes of a transaction.
-pub type Changes = Vec<Change>;
+pub type Changes = Vec<RowChange>;
 
 /// A transaction that passed all checks, ready to be stored and applied.
 pub struct Commit {
@@ -172,9 +172,9 @@ pub struct Commit {
     pub changes: Arc<Changes>,
 }
 
-/// The sum of [`Change::weight`].
+/// The sum of [`RowChange::weight`].
 fn weight(changes: &Changes) -> usize {
-    changes.iter().map(Change::weight).sum()
+    changes.iter().map(RowChange::weight).sum()
 }
 
 /// A database in memory.
@@ -185,7 +185,7 @@ pub struct Database {
     last_transaction: Uuid,
     /// ID and changes of the last transactions, oldest first.
     history: VecDeque<(Uuid, Arc<Changes>)>,
-    /// The sum of [`Change::weight`] over the history.
+    /// The sum of [`RowChange::weight`] over the history.
     history_weight: usize,
 }
 

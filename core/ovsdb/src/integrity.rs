@@ -5,7 +5,7 @@
 //! deleted, all rows of tables with weak references to its table are visited.
 
 use crate::Error;
-use crate::database::{Change, Commit, Row, Table};
+use crate::database::{Commit, Row, RowChange, Table};
 use crate::schema::{FIRST_COLUMN, Schema, TableSchema};
 use crate::value::{Atom, Datum};
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,7 +90,7 @@ impl<'a> Draft<'a> {
         let tables = &self.tables;
         let change = |((table, uuid), old)| {
             let new = tables.get::<usize>(table).and_then(|t: &Table| t.rows.get(&uuid)).cloned();
-            Change { table, uuid, old, new }
+            RowChange { table, uuid, old, new }
         };
         let changes = self.touched.into_iter().map(change).collect();
         Ok(Commit { changes: Arc::new(changes), tables: self.tables })

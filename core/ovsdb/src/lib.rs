@@ -31,7 +31,7 @@ pub mod types;
 pub mod value;
 
 pub use client_message::{ClientMessage, Parameters};
-pub use database::{Change, Changes, Commit, Database, Row};
+pub use database::{Changes, Commit, Database, Row, RowChange};
 pub use error::Error;
 pub use jsonrpc::Message;
 pub use lock::LockTable;

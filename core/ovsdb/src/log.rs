@@ -11,7 +11,7 @@
 //! were not synced.
 
 use crate::Error;
-use crate::database::{Change, Changes, Commit, Database, Row};
+use crate::database::{Changes, Commit, Database, Row, RowChange};
 use crate::integrity::Draft;
 use crate::json::parse_uuid;
 use crate::schema::{FIRST_COLUMN, Schema, TableSchema};
@@ -218,7 +218,7 @@ pub fn transaction_text(schema: &Schema, changes: &Changes, date_ms: i64, commen
 }
 
 /// Appends the change of a row to a record; returns false if there is nothing to write.
-fn push_row(out: &mut String, table: &TableSchema, change: &Change) -> bool {
+fn push_row(out: &mut String, table: &TableSchema, change: &RowChange) -> bool {
     let Some(new) = &change.new else {
         out.push_str("null");
         return true;
@@ -246,7 +246,8 @@ fn push_row(out: &mut String, table: &TableSchema, change: &Change) -> bool {
 pub fn snapshot(db: &Database, date_ms: i64) -> Vec<u8> {
     let mut out = record(&db.schema().to_json());
     let rows = |(table, t): (usize, &crate::database::Table)| {
-        let insert = |row: &Arc<Row>| Change { table, uuid: row.uuid(), old: None, new: Some(row.clone()) };
+        let insert =
+            |row: &Arc<Row>| RowChange { table, uuid: row.uuid(), old: None, new: Some(row.clone()) };
         t.rows().values().map(insert).collect::<Vec<_>>()
     };
     let changes: Changes = db.tables().iter().enumerate().flat_map(rows).collect();
@@ -263,7 +264,8 @@ const SAMPLE: usize = 2048;
 pub fn estimated_len(db: &Database) -> u64 {
     let of_table = |(table, t): (usize, &crate::database::Table)| {
         let rows = t.rows().values().take(SAMPLE);
-        let insert = |row: &Arc<Row>| Change { table, uuid: row.uuid(), old: None, new: Some(row.clone()) };
+        let insert =
+            |row: &Arc<Row>| RowChange { table, uuid: row.uuid(), old: None, new: Some(row.clone()) };
         let text = transaction_text(db.schema(), &rows.map(insert).collect(), 0, "");
         let sampled = t.rows().size().clamp(1, SAMPLE) as u64;
         text.map_or(0, |text| text.len() as u64 * t.rows().size() as u64 / sampled)

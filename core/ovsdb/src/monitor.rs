@@ -6,7 +6,7 @@
 
 use crate::Error;
 use crate::condition::Condition;
-use crate::database::{Change, Changes, Database, Row};
+use crate::database::{Changes, Database, Row, RowChange};
 use crate::json::parse_uuid;
 use crate::members::{Kinds, Members};
 use crate::schema::{Schema, TableSchema, UUID_COLUMN};
@@ -217,7 +217,7 @@ impl Monitor {
     }
 
     /// The updates for some changes, which must be sorted by table.
-    fn updates(&self, schema: &Schema, changes: &[Change]) -> Option<String> {
+    fn updates(&self, schema: &Schema, changes: &[RowChange]) -> Option<String> {
         let mut updates = Updates::default();
         for change in changes {
             let Some(watch) = self.tables.get(&change.table) else { continue };
@@ -267,7 +267,7 @@ fn changes_after(db: &Database, last_id: &Json) -> Result<Option<Changes>, Error
         return Ok(None);
     }
     let Some(history) = db.changes_since(id) else { return Ok(None) };
-    let mut merged: BTreeMap<(usize, Uuid), Change> = BTreeMap::new();
+    let mut merged: BTreeMap<(usize, Uuid), RowChange> = BTreeMap::new();
     for change in history.iter().flat_map(|changes| changes.iter()) {
         merged
             .entry((change.table, change.uuid))

@@ -9,7 +9,7 @@
 //! Rows change only during `receive`. [`Replica::seqno`] counts changes; [`Replica::take_changes`] returns the rows that
 //! changed since its last call.
 
-use crate::database::{Change, Row};
+use crate::database::{Row, RowChange};
 use crate::json::parse_uuid;
 use crate::monitor::MonitorMethod;
 use crate::operation::Operation;
@@ -394,10 +394,10 @@ impl Replica {
 
     /// The rows that changed since the last call, by table and UUID: each row once, with its content at the last call and
     /// now. If [`Replica::schema`] changes, rows of the old schema are not returned: the caller must read all rows again.
-    pub fn take_changes(&mut self) -> Vec<Change> {
+    pub fn take_changes(&mut self) -> Vec<RowChange> {
         let change = |((table, uuid), old): ((usize, Uuid), Option<Arc<Row>>)| {
             let new = self.tables.get(table).and_then(|rows| rows.get(&uuid)).cloned();
-            (old != new).then_some(Change { table, uuid, old, new })
+            (old != new).then_some(RowChange { table, uuid, old, new })
         };
         std::mem::take(&mut self.before).into_iter().filter_map(change).collect()
     }
@@ -431,7 +431,7 @@ impl Replica {
         self.table(table)?.row(uuid)
     }
 
-    /// Typed access to a row of a [`Change`].
+    /// Typed access to a row of a [`RowChange`].
     pub fn view<'a>(&'a self, table: usize, row: &'a Row) -> Option<RowRef<'a>> {
         let schema = self.schema.as_ref()?.tables.get(table)?;
         Some(RowRef { schema, row })

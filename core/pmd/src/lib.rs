@@ -4,7 +4,7 @@
 //! * [`affinity`]: rx queues that the administrator pinned (`pmd-rxq-affinity`).
 //! * [`assign`]: which core polls which rx queue (`pmd-rxq-assign`, `pmd-rxq-isolate`).
 //! * [`balance`]: auto load balance with Open vSwitch's policy (`pmd-auto-lb-policy=variance`).
-//! * [`predictive`]: auto load balance once a second, by a [`forecast`] of each queue's load and a [`plan`] of few moves.
+//! * [`predictive`]: auto load balance once a second, by a [`forecast`] of each queue's load and a plan of few moves ([`plan_moves`]).
 //! * [`load`]: how busy queues and cores were in the last minute.
 //! * [`metrics`]: statistics of each iteration, while enabled (`pmd-perf-metrics`).
 //! * [`sleep`]: how long an idle thread sleeps, bounded by `pmd-sleep-max`.
@@ -20,7 +20,7 @@ pub mod forecast;
 pub mod latency_sleep;
 pub mod load;
 pub mod metrics;
-pub mod plan;
+pub mod plan_moves;
 pub mod predictive;
 pub mod sleep;
 

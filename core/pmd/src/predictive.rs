@@ -11,7 +11,7 @@
 //! This policy does not use them: it computes the gain of each move, and moves are cheap. The constants were chosen in
 //! `testing/simulation` (ADR 13).
 
-use crate::plan::{CoreForecast, Limits, Plan, PollingCore, Queue, plan};
+use crate::plan_moves::{CoreForecast, Limits, Plan, PollingCore, Queue, plan};
 use std::collections::{BTreeMap, BTreeSet};
 use units::{CoreId, PortNo, QueueId};
 

@@ -3,7 +3,7 @@
 //! * [`arena`]: records with fixed indices. One thread publishes them, all threads read them, and they are dropped when no reader can hold
 //!   a reference any more.
 //! * [`lanes`]: per-worker counters of the records. One worker writes a lane; another thread adds the lanes to totals.
-//! * [`Snapshot`]: a structure that is replaced as a whole. A worker reads it for every batch through a [`Cached`], which keeps the last
+//! * [`SnapshotCell`]: a cell whose content is replaced as a whole. A worker reads it for every batch through a [`Cached`], which keeps the last
 //!   version and checks with one load whether that version is current.
 //! * [`mailbox`]: a list to which many threads add items and from which one thread takes them, and the synchronisation before that thread
 //!   sleeps.
@@ -25,7 +25,7 @@ pub mod quota;
 pub mod try_lock;
 mod untouched;
 
-pub use arc_swap::{ArcSwap as Snapshot, Cache as Cached, Guard as SnapshotGuard};
+pub use arc_swap::{ArcSwap as SnapshotCell, Cache as Cached, Guard as SnapshotCellGuard};
 pub use arena::{Arena, Guard, Reader, Records};
 pub use cache_padded::CachePadded;
 pub use index_stack::IndexStack;

@@ -5,6 +5,7 @@
 
 use datapath::Event;
 use ovsdb::Json;
+use pmd::plan_moves::Outcome;
 use poll_threads::cycles;
 use poll_threads::{PlannedMove, RxqView, WorkerInfo};
 use serde_json::json;
@@ -113,7 +114,7 @@ fn move_text(m: &PlannedMove) -> String {
 fn plan_object(backer: &Backer) -> Json {
     let workers = &backer.workers;
     let (plan, moves) = workers.preview();
-    let node = |n: &pmd::plan::Outcome| json!({ "numa": n.numa.0, "before": n.before, "after": n.after, "bound": n.even_load, "moves": n.moves });
+    let node = |n: &Outcome| json!({ "numa": n.numa.0, "before": n.before, "after": n.after, "bound": n.even_load, "moves": n.moves });
     let nodes: Vec<Json> = plan.nodes.iter().map(node).collect();
     let object = |m: &PlannedMove| json!({ "port": m.port, "queue": m.queue, "from": m.from.0, "to": m.to.0, "load": m.load });
     let moves: Vec<Json> = moves.iter().map(object).collect();

@@ -24,7 +24,7 @@ use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use sync::Snapshot;
+use sync::SnapshotCell;
 use units::PortNo;
 
 /// Maximum number of bursts that are read at once. Their packets are sorted by port, so that the datapath gets larger batches of a port.
@@ -89,7 +89,7 @@ struct Counters {
 pub struct SharedRx {
     config: SharedRxConfig,
     members: BTreeMap<PortNo, Arc<Member>>,
-    port_numbers: Arc<Snapshot<PortNumbers>>,
+    port_numbers: Arc<SnapshotCell<PortNumbers>>,
     /// The sockets, each with the counters of its queue.
     queues: Vec<(Arc<OwnedFd>, Arc<Counters>)>,
     /// Whether members joined or left since the filter was set.
@@ -223,7 +223,7 @@ impl SharedRx {
 struct SharedQueue {
     fd: Arc<OwnedFd>,
     counters: Arc<Counters>,
-    port_numbers: Arc<Snapshot<PortNumbers>>,
+    port_numbers: Arc<SnapshotCell<PortNumbers>>,
     mmsg: Box<Mmsg>,
     posted: Posted,
     /// Packets sorted by port; those of one port in the order of arrival.

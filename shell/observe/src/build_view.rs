@@ -105,8 +105,8 @@ fn datapath(backer: &Backer) -> DatapathView {
     let mut rxqs = Vec::new();
     // The worker of kernel ports is the first. Its queues are added last, because the number of queues that are shown is
     // limited.
-    for (at, place) in workers.iter().enumerate().rev() {
-        rxqs.extend(backer.workers.all_rxqs(place.id).map(|q| RxqView {
+    for (at, info) in workers.iter().enumerate().rev() {
+        rxqs.extend(backer.workers.all_rxqs(info.id).map(|q| RxqView {
             no: q.no,
             port: q.port.to_owned(),
             queue: q.queue,

@@ -5,7 +5,7 @@
 //! the memory that a client can use.
 
 use crate::remote_options::RemoteOptions;
-use ovsdb::{Change, Changes, Json, Message, Monitor, Parameters, Schema, Uuid};
+use ovsdb::{Changes, Json, Message, Monitor, Parameters, RowChange, Schema, Uuid};
 use runtime::{Module, RateLimit};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub struct Blocked {
 
 /// Changes of one database that are not sent to a slow client yet, merged to one change per row.
 struct HeldChanges {
-    changes: BTreeMap<(usize, Uuid), Change>,
+    changes: BTreeMap<(usize, Uuid), RowChange>,
     /// ID of the last transaction.
     last: Uuid,
 }
@@ -166,9 +166,9 @@ impl Session {
         updates.into_iter().for_each(|update| self.send_text(update));
     }
 
-    /// The number of held changes; a change of long values counts as several (see [`Change::weight`]).
+    /// The number of held changes; a change of long values counts as several (see [`RowChange::weight`]).
     pub fn held_change_count(&self) -> usize {
-        self.held.values().flat_map(|held| held.changes.values()).map(Change::weight).sum()
+        self.held.values().flat_map(|held| held.changes.values()).map(RowChange::weight).sum()
     }
 
     /// Returns whether there are held changes that can be sent now.

@@ -20,7 +20,7 @@ impl Workers {
     pub(crate) fn sample(&mut self, datapath: &Datapath) {
         self.ports.sample();
         let settings = self.balancer.settings();
-        for (id, handle) in &mut self.handles {
+        for (id, handle) in &mut self.workers {
             let tally = datapath.worker_tally(*id);
             let busy = tally.get(Event::BusyCycles);
             let all = busy + tally.get(Event::IdleCycles);
@@ -28,7 +28,7 @@ impl Workers {
             load.busy.sample(Cycles(busy));
             load.all.sample(Cycles(all));
             load.asleep.sample(Cycles(tally.get(Event::SleepCycles)));
-            if settings.on && !handle.place.isolated {
+            if settings.on && !handle.info.isolated {
                 load.overload.interval(load.busy.last(), load.elapsed(), settings.load);
             }
         }
@@ -42,7 +42,7 @@ impl Workers {
         {
             return;
         }
-        let queues = |handle: &WorkerHandle| self.ports.of_worker(handle.place.id, false).count();
+        let queues = |handle: &WorkerHandle| self.ports.of_worker(handle.info.id, false).count();
         let cores: Vec<(DryRunCore, usize)> =
             self.pmd_threads().map(|s| (dry_run_core(s), queues(s))).collect();
         if let Err(why) = self.balancer.can_improve(self.pmd_settings.algorithm, &cores) {
@@ -66,17 +66,17 @@ impl Workers {
 
     /// The PMD threads.
     fn pmd_threads(&self) -> impl Iterator<Item = &WorkerHandle> {
-        self.handles.values().filter(|s| s.place.id != KERNEL_WORKER)
+        self.workers.values().filter(|s| s.info.id != KERNEL_WORKER)
     }
 
     /// The core of a PMD thread; `None` for the worker of kernel ports.
     pub(crate) fn core_of(&self, worker: WorkerId) -> Option<CoreId> {
-        self.pmd_threads().map(|s| s.place.core).find(|core| worker_of(*core) == worker)
+        self.pmd_threads().map(|s| s.info.core).find(|core| worker_of(*core) == worker)
     }
 }
 
 fn dry_run_core(handle: &WorkerHandle) -> DryRunCore {
-    let place = &handle.place;
-    let core = pmd::Core { id: place.core, numa: NumaId(place.numa) };
-    DryRunCore { core, isolated: place.isolated, cycles: handle.load.elapsed() }
+    let info = &handle.info;
+    let core = pmd::Core { id: info.core, numa: NumaId(info.numa) };
+    DryRunCore { core, isolated: info.isolated, cycles: handle.load.elapsed() }
 }

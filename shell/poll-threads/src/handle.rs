@@ -49,7 +49,7 @@ pub(crate) enum Runner {
 
 /// The main thread's handle of a worker.
 pub(crate) struct WorkerHandle {
-    pub(crate) place: WorkerInfo,
+    pub(crate) info: WorkerInfo,
     pub(crate) mailbox: Arc<Mailbox>,
     pub(crate) runner: Runner,
     pub(crate) load: WorkerLoad,

@@ -12,12 +12,12 @@
 //!   ├ metrics.rs      switches recordings of iterations on and reads them
 //!   └ waits.rs        waits for a worker's answer, for a limited time (state: answers.rs)
 //! mailbox.rs        orders from the main thread to a worker; checking an empty mailbox costs one load
-//! threads.rs        the loops of the threads: polling, sleeping
+//! thread_loops.rs   the loops of the threads: polling, sleeping
 //!   ├ thread_state.rs   the state of a thread: worker, queues; carries out orders between two iterations
 //!   ├ latency_sleep.rs  latency-target sleep
 //!   └ recording.rs      records each iteration while recording is switched on
 //! cycles.rs         the cycle counter
-//! topology.rs       the cores of the machine
+//! machine_cores.rs  the cores of the machine
 //! pmd_settings.rs   the settings of PMD threads
 //! readiness.rs      which rx queues of a sleeping worker have packets (epoll)
 //! log.rs            the log module of messages about PMD threads
@@ -38,6 +38,7 @@ mod handle;
 mod latency_sleep;
 mod load;
 mod log;
+pub mod machine_cores;
 mod mailbox;
 mod metrics;
 mod pmd_settings;
@@ -46,9 +47,8 @@ mod predict;
 mod readiness;
 mod reconfigure;
 mod recording;
+mod thread_loops;
 mod thread_state;
-mod threads;
-pub mod topology;
 mod waits;
 mod workers;
 
@@ -57,7 +57,7 @@ pub use forecast::PlannedMove;
 pub use handle::{KERNEL_WORKER, WorkerInfo};
 pub use load::WorkerLoad;
 pub use pmd_settings::PmdSettings;
-pub use ports::{PolledPort, RxqView};
+pub use ports::{PortScheduling, RxqView};
 pub use workers::Workers;
 
 #[cfg(test)]

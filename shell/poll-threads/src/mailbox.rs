@@ -33,10 +33,10 @@ pub(crate) enum Order {
     Take(MovingQueue),
     /// Hand a queue over to another worker, which polls it (true) or only holds it (false).
     Give(Key, Arc<Mailbox>, bool),
-    /// Drop a queue.
-    Drop(Key, Done),
-    /// Answer when the worker holds no part of the datapath that was replaced before this order.
-    Settle(Done),
+    /// Release a queue and free it.
+    Release(Key, Done),
+    /// Release every part of the datapath that was replaced before this order, then answer.
+    ReleaseReplaced(Done),
     /// Send to the tx queue of this number of each port from now on.
     TxQueue(usize),
     /// The longest load-based sleep (`pmd-sleep-max`).
@@ -58,8 +58,8 @@ impl fmt::Debug for Order {
         match self {
             Order::Take(t) => write!(f, "Take({:?}, {:?})", t.rxq.port, t.rxq.id),
             Order::Give(key, ..) => write!(f, "Give{key:?}"),
-            Order::Drop(key, _) => write!(f, "Drop{key:?}"),
-            Order::Settle(_) => f.write_str("Settle"),
+            Order::Release(key, _) => write!(f, "Release{key:?}"),
+            Order::ReleaseReplaced(_) => f.write_str("ReleaseReplaced"),
             Order::TxQueue(n) => write!(f, "TxQueue({n})"),
             Order::SleepMax(max) => write!(f, "SleepMax({})", max.0),
             Order::LatencyTarget(target) => write!(f, "LatencyTarget({})", target.0),

@@ -14,7 +14,7 @@ use units::{Millis, WorkerId};
 impl Metrics {
     /// Switches the recording of a PMD thread on or off, if it differs from the setting.
     pub(crate) fn apply(self, handle: &mut WorkerHandle, now: Millis) {
-        if handle.place.id == KERNEL_WORKER || self.on == handle.recorded {
+        if handle.info.id == KERNEL_WORKER || self.on == handle.recorded {
             return;
         }
         handle.recorded = self.on;
@@ -26,7 +26,7 @@ impl Workers {
     /// Switches the recording of iterations on or off.
     pub(crate) fn set_recording(&mut self, on: bool) {
         self.metrics.on = on;
-        for handle in self.handles.values_mut() {
+        for handle in self.workers.values_mut() {
             self.metrics.apply(handle, self.now);
         }
         self.deliver();
@@ -35,13 +35,13 @@ impl Workers {
     /// Sets which iterations are logged as suspicious.
     pub fn set_watch(&mut self, watch: Watch) {
         self.metrics.watch = watch;
-        self.handles.values().filter(|s| s.recorded).for_each(|s| s.mailbox.post(Order::Watch(watch)));
+        self.workers.values().filter(|s| s.recorded).for_each(|s| s.mailbox.post(Order::Watch(watch)));
         self.deliver();
     }
 
     /// A copy of a worker's recorder; `None`: the worker does not record, or does not answer in time.
     pub fn copy_of_recorder(&self, worker: WorkerId) -> Option<Recorder> {
-        let handle = self.handles.get(&worker).filter(|s| s.recorded)?;
+        let handle = self.workers.get(&worker).filter(|s| s.recorded)?;
         if let Runner::Inline(state) = &handle.runner {
             return state.copy_of_recorder();
         }
@@ -52,7 +52,7 @@ impl Workers {
 
     /// Clears a worker's recorder.
     pub fn clear_record(&mut self, worker: WorkerId, now: Millis) {
-        if let Some(handle) = self.handles.get(&worker).filter(|s| s.recorded) {
+        if let Some(handle) = self.workers.get(&worker).filter(|s| s.recorded) {
             let empty = Recorder::new(now, self.metrics.watch);
             handle.mailbox.post(Order::Record(Some(Box::new(empty))));
         }

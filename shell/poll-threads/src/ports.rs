@@ -13,7 +13,7 @@ use units::{CoreId, NumaId, PortNo, QueueId, WorkerId};
 
 /// The properties of a port that scheduling needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PolledPort {
+pub struct PortScheduling {
     /// Name of the port, for messages and tables.
     pub name: String,
     /// NUMA node of the port's memory.
@@ -88,7 +88,7 @@ impl Queue {
 }
 
 struct Port {
-    about: PolledPort,
+    about: PortScheduling,
     affinity: BTreeMap<QueueId, CoreId>,
     queues: Vec<Queue>,
     /// State of the withdrawn queues, until the port gets new queues.
@@ -153,7 +153,7 @@ fn number(i: usize) -> QueueId {
 
 impl Ports {
     /// Adds a port and its queues, or new queues of a port whose queues were withdrawn.
-    pub(crate) fn add(&mut self, no: PortNo, about: PolledPort, handles: Vec<RxHandle>) {
+    pub(crate) fn add(&mut self, no: PortNo, about: PortScheduling, rx_queues: Vec<RxHandle>) {
         // When a port's queues are replaced, the pinning and the load history are kept.
         let old = self.by_no.remove(&no);
         let (affinity, kept) = old.map(|p| (p.affinity, p.kept)).unwrap_or_default();
@@ -161,7 +161,7 @@ impl Ports {
         let queue = |(i, handle): (usize, RxHandle)| {
             Queue::new(Rxq::new(no, number(i), handle.queue), handle.poll_fd, kept.next())
         };
-        let queues = handles.into_iter().enumerate().map(queue).collect();
+        let queues = rx_queues.into_iter().enumerate().map(queue).collect();
         let set = if about.is_pmd { &mut self.pmd_ports } else { &mut self.unassigned_kernel_ports };
         set.insert(no);
         self.by_no.insert(no, Port { about, affinity, queues, kept: Vec::new(), device_drops: 0 });

@@ -11,7 +11,7 @@ use crate::log::LOG;
 use crate::ports::QueueForecast;
 use crate::workers::Workers;
 use datapath::{Datapath, Event};
-use pmd::plan::{Plan, PollingCore, Queue};
+use pmd::plan_moves::{Plan, PollingCore, Queue};
 use pmd::predictive::{Policy, preview};
 use runtime::log::RateLimit;
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ impl Workers {
     /// Whether the load counters are read each second. With PMD threads they always are, for commands that preview a
     /// rebalance; in dummy mode only while the predictive policy is on.
     fn reads_counters(&self) -> bool {
-        let threads = matches!(self.mode, Mode::Threads(_)) && self.handles.len() > 1;
+        let threads = matches!(self.mode, Mode::Threads(_)) && self.workers.len() > 1;
         threads || self.is_predictive()
     }
 
@@ -87,7 +87,7 @@ impl Workers {
         let given = pmd::assign::assign(&cores, &rxqs, how.algorithm, how.isolate).cores;
         let forecasts = self.ports.forecasts();
         let planned = |((rxq, to), f): ((&pmd::Rxq, &Option<CoreId>), QueueForecast<'_>)| {
-            let from = self.handles.get(&f.owner?)?.place.core;
+            let from = self.workers.get(&f.owner?)?.info.core;
             let to = to.filter(|to| *to != from)?;
             Some(PlannedMove {
                 port: rxq.port.clone(),
@@ -149,7 +149,7 @@ impl Workers {
         let at = cycles::now();
         let elapsed = (at - std::mem::replace(&mut self.predict.read_at, at)).0;
         let mut saturated = BTreeMap::new();
-        for id in self.handles.keys() {
+        for id in self.workers.keys() {
             let tally = datapath.worker_tally(*id);
             let idle = tally.get(Event::IdleCycles) + tally.get(Event::SleepCycles);
             let before = self.predict.idle.insert(*id, idle).unwrap_or(0);
@@ -159,12 +159,12 @@ impl Workers {
     }
 
     fn polling_cores(&self) -> Vec<PollingCore> {
-        let handles = self.handles.values().filter(|s| s.place.id != KERNEL_WORKER);
-        handles
+        let workers = self.workers.values().filter(|s| s.info.id != KERNEL_WORKER);
+        workers
             .map(|s| PollingCore {
-                core: pmd::Core { id: s.place.core, numa: NumaId(s.place.numa) },
-                sibling: self.topology.sibling(s.place.core),
-                isolated: s.place.isolated,
+                core: pmd::Core { id: s.info.core, numa: NumaId(s.info.numa) },
+                sibling: self.topology.sibling(s.info.core),
+                isolated: s.info.isolated,
             })
             .collect()
     }
@@ -176,7 +176,7 @@ impl Workers {
 
     /// The queues that PMD threads poll, as the planner needs them.
     fn plan_queues(&self) -> Vec<Queue> {
-        let core = |id: WorkerId| self.handles.get(&id).map_or(CoreId::UNPINNED, |s| s.place.core);
+        let core = |id: WorkerId| self.workers.get(&id).map_or(CoreId::UNPINNED, |s| s.info.core);
         self.queues_of_pmd_threads()
             .map(|f| Queue {
                 owner: f.owner.map_or(CoreId::UNPINNED, core),
@@ -190,7 +190,7 @@ impl Workers {
     /// The moves of a plan, with the names of the ports.
     fn with_port_names(&self, plan: &Plan) -> Vec<PlannedMove> {
         let queues: Vec<_> = self.queues_of_pmd_threads().collect();
-        let planned = |step: &pmd::plan::Move| {
+        let planned = |step: &pmd::plan_moves::Move| {
             let queue = queues.get(step.queue)?;
             let port = queue.port.to_owned();
             let load = queue.forecast.next();

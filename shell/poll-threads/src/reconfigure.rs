@@ -6,8 +6,8 @@ use crate::load::WorkerLoad;
 use crate::log::LOG;
 use crate::mailbox::{Key, Mailbox, Order, Wakeup};
 use crate::ports::QueueOwner;
+use crate::thread_loops;
 use crate::thread_state::ThreadState;
-use crate::threads;
 use crate::workers::Workers;
 use datapath::{Datapath, Worker};
 use pmd::Core;
@@ -38,13 +38,13 @@ impl Workers {
         let wanted = self.wanted(false);
         wanted.warnings.iter().for_each(|text| runtime::warn!(LOG, "{text}"));
         let surplus: Vec<WorkerId> = self
-            .handles
+            .workers
             .iter()
-            .filter(|(id, s)| **id != KERNEL_WORKER && !wanted.cores.iter().any(|c| c.id == s.place.core))
+            .filter(|(id, s)| **id != KERNEL_WORKER && !wanted.cores.iter().any(|c| c.id == s.info.core))
             .map(|(id, _)| *id)
             .collect();
         for id in &surplus {
-            let Some(WorkerInfo { core, numa, .. }) = self.handles.get(id).map(|s| s.place) else {
+            let Some(WorkerInfo { core, numa, .. }) = self.workers.get(id).map(|s| s.info) else {
                 continue;
             };
             runtime::info!(LOG, "PMD thread on numa_id: {numa}, core id: {:2} destroyed.", core.0);
@@ -57,17 +57,17 @@ impl Workers {
         }
         self.assign(&wanted.cores);
         for id in surplus {
-            if let Some(handle) = self.handles.get(&id) {
+            if let Some(handle) = self.workers.get(&id) {
                 handle.mailbox.post(Order::Stop);
             }
             self.deliver();
-            if let Some(WorkerHandle { runner: Runner::Thread(thread), place, .. }) = self.handles.remove(&id)
+            if let Some(WorkerHandle { runner: Runner::Thread(thread), info, .. }) = self.workers.remove(&id)
             {
-                join(thread, place.core);
+                join(thread, info.core);
             }
         }
-        datapath.set_senders(self.handles.len());
-        for (n, handle) in self.handles.values().enumerate() {
+        datapath.set_senders(self.workers.len());
+        for (n, handle) in self.workers.values().enumerate() {
             handle.mailbox.post(Order::TxQueue(n));
         }
         self.deliver();
@@ -78,14 +78,14 @@ impl Workers {
         let mut created = false;
         for core in cores {
             let id = worker_of(core.id);
-            if self.handles.contains_key(&id) {
+            if self.workers.contains_key(&id) {
                 continue;
             }
-            let place = WorkerInfo { id, core: core.id, numa: core.numa.0, isolated: false, since: self.now };
-            match self.start(place, datapath.worker(id, self.handles.len())) {
+            let info = WorkerInfo { id, core: core.id, numa: core.numa.0, isolated: false, since: self.now };
+            match self.start(info, datapath.worker(id, self.workers.len())) {
                 Ok(handle) => {
                     self.log_sleep(&handle);
-                    self.handles.insert(id, handle);
+                    self.workers.insert(id, handle);
                     runtime::info!(
                         LOG,
                         "PMD thread on numa_id: {}, core id: {:2} created.",
@@ -101,7 +101,7 @@ impl Workers {
     }
 
     /// Starts a PMD thread; in dummy mode only creates its state.
-    fn start(&self, place: WorkerInfo, worker: Worker) -> std::io::Result<WorkerHandle> {
+    fn start(&self, info: WorkerInfo, worker: Worker) -> std::io::Result<WorkerHandle> {
         let (mailbox, runner) = match &self.mode {
             Mode::Inline(park) => {
                 let mailbox = Arc::new(Mailbox::new(Wakeup::None));
@@ -112,11 +112,10 @@ impl Workers {
                 let poll = PollLoop::new(clock.clone())?;
                 let mailbox = Arc::new(Mailbox::new(Wakeup::poller(poll.waker())));
                 let state = ThreadState::new(threaded(worker, &mailbox), Arc::clone(&mailbox));
-                (mailbox, Runner::Thread(threads::start_pmd_thread(state, poll, place.core)?))
+                (mailbox, Runner::Thread(thread_loops::start_pmd_thread(state, poll, info.core)?))
             }
         };
-        let mut handle =
-            WorkerHandle { place, mailbox, runner, load: WorkerLoad::default(), recorded: false };
+        let mut handle = WorkerHandle { info, mailbox, runner, load: WorkerLoad::default(), recorded: false };
         self.metrics.apply(&mut handle, self.now);
         Ok(handle)
     }
@@ -125,7 +124,7 @@ impl Workers {
     fn assign(&mut self, cores: &[Core]) {
         // A core whose thread could not be started has no handle.
         let cores: Vec<Core> =
-            cores.iter().copied().filter(|c| self.handles.contains_key(&worker_of(c.id))).collect();
+            cores.iter().copied().filter(|c| self.workers.contains_key(&worker_of(c.id))).collect();
         let rxqs = self.ports.pmd_queues();
         let reassign = std::mem::take(&mut self.reassign) || !self.is_predictive();
         let assignment = match reassign {
@@ -138,8 +137,8 @@ impl Workers {
                 false => runtime::info!(LOG, "{}", note.text),
             }
         }
-        for handle in self.handles.values_mut() {
-            handle.place.isolated = assignment.isolated.contains(&handle.place.core);
+        for handle in self.workers.values_mut() {
+            handle.info.isolated = assignment.isolated.contains(&handle.info.core);
         }
         for (rxq, core) in rxqs.iter().zip(&assignment.cores) {
             self.move_queue((rxq.no, rxq.queue), core.map_or(KERNEL_WORKER, worker_of), core.is_some());
@@ -158,7 +157,7 @@ impl Workers {
     /// Moves a queue to a worker. `polled`: that worker polls the queue; otherwise it only holds the queue.
     pub(crate) fn move_queue(&mut self, key: Key, to: WorkerId, polled: bool) {
         let Some(owner) = self.ports.owner_mut(key) else { return };
-        let Some(handle) = self.handles.get(&to) else { return };
+        let Some(handle) = self.workers.get(&to) else { return };
         match std::mem::replace(owner, QueueOwner::Worker(to)) {
             QueueOwner::Unassigned(mut moving) => {
                 moving.polled = polled;
@@ -166,7 +165,7 @@ impl Workers {
             }
             QueueOwner::Worker(from) if from == to => {}
             QueueOwner::Worker(from) => {
-                if let Some(old) = self.handles.get(&from) {
+                if let Some(old) = self.workers.get(&from) {
                     old.mailbox.post(Order::Give(key, Arc::clone(&handle.mailbox), polled));
                 }
             }

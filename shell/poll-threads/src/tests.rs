@@ -108,7 +108,7 @@ impl Setup {
             let queue = Box::new(Source { queue, next: 0, packet, made: Arc::clone(&self.made) });
             RxHandle { queue, poll_fd: None }
         };
-        let about = PolledPort { name: "in".to_owned(), is_pmd: true, ..PolledPort::default() };
+        let about = PortScheduling { name: "in".to_owned(), is_pmd: true, ..PortScheduling::default() };
         self.workers.add(no, about, (0..queues).map(source).collect());
         self.workers.reconfigure(&self.datapath);
     }
@@ -249,7 +249,7 @@ fn with_a_forecast_a_change_moves_as_few_queues_as_possible() {
     setup.workers.move_queue((IN, QueueId(0)), worker_of(CoreId(1)), true);
     setup.workers.move_queue((IN, QueueId(1)), worker_of(CoreId(1)), true);
     // A port without load is added. Its packets match no flow.
-    let idle = PolledPort { name: "idle".to_owned(), is_pmd: true, ..PolledPort::default() };
+    let idle = PortScheduling { name: "idle".to_owned(), is_pmd: true, ..PortScheduling::default() };
     setup.workers.add(PortNo(3), idle, vec![]);
     setup.workers.reconfigure(&setup.datapath);
     assert_eq!(setup.of_core(1), [0, 1]);
@@ -292,7 +292,7 @@ impl Trap {
     fn set(setup: &mut Setup) -> Trap {
         let trap = Trap::default();
         setup.workers.move_queue((IN, QueueId(0)), worker_of(CoreId(0)), true);
-        let about = PolledPort { name: "trap".to_owned(), is_pmd: true, ..PolledPort::default() };
+        let about = PortScheduling { name: "trap".to_owned(), is_pmd: true, ..PortScheduling::default() };
         setup.workers.add(TRAP, about, vec![RxHandle { queue: Box::new(trap.clone()), poll_fd: None }]);
         setup.workers.pin(TRAP, BTreeMap::from([(QueueId(0), CoreId(1))]));
         setup.workers.reconfigure(&setup.datapath);
@@ -375,7 +375,7 @@ fn idle_kernel_ports_are_polled_rarely_and_lose_nothing() {
         let (polls_of_it, received_of_it) = (Arc::clone(&polls), Arc::clone(&received));
         let queue =
             Kernel { socket: near, endless: port == 0, packet, polls: polls_of_it, received: received_of_it };
-        let about = PolledPort { name: format!("k{port}"), ..PolledPort::default() };
+        let about = PortScheduling { name: format!("k{port}"), ..PortScheduling::default() };
         let number = PortNo(10 + port as u32);
         setup.workers.add(number, about, vec![RxHandle { queue: Box::new(queue), poll_fd }]);
         ends.push(far);

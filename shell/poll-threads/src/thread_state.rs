@@ -94,7 +94,7 @@ impl ThreadState {
         if let Some(readiness) = &self.readiness {
             readiness.ready().into_iter().for_each(|(port, queue)| self.worker.fetch(port, queue));
         }
-        let busy = self.worker.poll_from(now, start, counter);
+        let busy = self.worker.poll_publishing_rarely(now, start, counter);
         if let Some(recorder) = &mut self.recorder {
             record(recorder, &mut self.worker, now);
         }
@@ -116,7 +116,7 @@ impl ThreadState {
             }
             _ => self.worker.fetch_all(),
         }
-        let busy = self.worker.poll_with(now, cycles::now);
+        let busy = self.worker.poll_and_publish(now, cycles::now);
         if let Some(readiness) = readiness {
             self.worker.set_idle_aside(|port, queue| readiness.is_watched((port, queue)));
         }
@@ -154,7 +154,7 @@ impl ThreadState {
                     None => self.early_orders.push((key, Order::Give(key, to, polled))),
                 }
             }
-            Order::Drop(key, done) => {
+            Order::Release(key, done) => {
                 // The ports of a shared rx queue are not removed with it, so their parked packets are sent first.
                 if key.0 == SHARED_RX && self.worker.rxqs().any(|q| q == key) {
                     self.worker.settle(key.0, self.now);
@@ -164,10 +164,10 @@ impl ThreadState {
                         drop(gone);
                         drop(done);
                     }
-                    None => self.early_orders.push((key, Order::Drop(key, done))),
+                    None => self.early_orders.push((key, Order::Release(key, done))),
                 }
             }
-            Order::Settle(done) => {
+            Order::ReleaseReplaced(done) => {
                 self.worker.go_idle();
                 drop(done);
             }

@@ -36,7 +36,7 @@ impl Workers {
     /// The error that names the workers of these answers; `Ok` if there are none.
     fn timeout_of(&self, late: &[(WorkerId, Answer)]) -> Result<(), WorkerTimeout> {
         let mut cores: Vec<CoreId> =
-            late.iter().filter_map(|(id, _)| Some(self.handles.get(id)?.place.core)).collect();
+            late.iter().filter_map(|(id, _)| Some(self.workers.get(id)?.info.core)).collect();
         cores.dedup();
         if late.is_empty() { Ok(()) } else { Err(WorkerTimeout(cores)) }
     }
@@ -63,23 +63,23 @@ impl Workers {
     /// Logs a late worker and orders it to answer when it continues.
     fn watch_late_worker(&mut self, worker: WorkerId) {
         let Some(handle) =
-            self.handles.get(&worker).filter(|_| !self.unanswered.workers.contains_key(&worker))
+            self.workers.get(&worker).filter(|_| !self.unanswered.workers.contains_key(&worker))
         else {
             return;
         };
         runtime::err!(
             LOG,
             "{}: the queues that it has stay unchanged until it answers",
-            WorkerTimeout(vec![handle.place.core])
+            WorkerTimeout(vec![handle.info.core])
         );
         let (sender, answer) = channel();
-        handle.mailbox.post(Order::Settle(sender));
+        handle.mailbox.post(Order::ReleaseReplaced(sender));
         self.unanswered.workers.insert(worker, answer);
     }
 
     /// Waits for a worker's answer that carries a value; `None`: it did not arrive in time.
     pub(crate) fn wait_for_value<T>(&self, handle: &WorkerHandle, answer: &Receiver<T>) -> Option<T> {
-        let known = self.unanswered.workers.get(&handle.place.id);
+        let known = self.unanswered.workers.get(&handle.info.id);
         let silent = known.is_some_and(|a| a.try_recv() == Err(TryRecvError::Empty));
         answer.recv_timeout(if silent { Duration::ZERO } else { LIMIT }).ok()
     }

@@ -8,10 +8,10 @@ use crate::load::WorkerLoad;
 use crate::log::LOG;
 use crate::mailbox::{Mailbox, Order, Wakeup};
 use crate::pmd_settings::PmdSettings;
-use crate::ports::{PolledPort, Ports, RxqView};
+use crate::ports::{PortScheduling, Ports, RxqView};
 use crate::recording::Metrics;
+use crate::thread_loops;
 use crate::thread_state::ThreadState;
-use crate::threads;
 use datapath::Datapath;
 use netdev::device::RxHandle;
 use pmd::balance::Balancer;
@@ -31,7 +31,7 @@ pub struct Workers {
     pub(crate) sleep: SleepMax,
     pub(crate) latency: LatencyTarget,
     /// The workers: first the worker of kernel ports, then by core.
-    pub(crate) handles: BTreeMap<WorkerId, WorkerHandle>,
+    pub(crate) workers: BTreeMap<WorkerId, WorkerHandle>,
     pub(crate) metrics: Metrics,
     pub(crate) ports: Ports,
     pub(crate) unanswered: Unanswered,
@@ -64,12 +64,12 @@ impl Workers {
         let mailbox = Arc::new(Mailbox::new(Wakeup::Waker(poll.waker())));
         let worker = threaded(datapath.worker(KERNEL_WORKER, 0), &mailbox);
         let state = ThreadState::sleeping(worker, Arc::clone(&mailbox));
-        let thread = threads::start_kernel_thread(state, poll)?;
+        let thread = thread_loops::start_kernel_thread(state, poll)?;
         Ok(Workers::new(Mode::Threads(clock.clone()), topology, mailbox, Runner::Thread(thread)))
     }
 
     fn new(mode: Mode, topology: &Arc<Topology>, mailbox: Arc<Mailbox>, runner: Runner) -> Workers {
-        let place = WorkerInfo {
+        let info = WorkerInfo {
             id: KERNEL_WORKER,
             core: CoreId::UNPINNED,
             numa: 0,
@@ -82,9 +82,9 @@ impl Workers {
             pmd_settings: PmdSettings::default(),
             sleep: SleepMax::default(),
             latency: LatencyTarget::default(),
-            handles: BTreeMap::from([(
+            workers: BTreeMap::from([(
                 KERNEL_WORKER,
-                WorkerHandle { place, mailbox, runner, load: WorkerLoad::default(), recorded: false },
+                WorkerHandle { info, mailbox, runner, load: WorkerLoad::default(), recorded: false },
             )]),
             metrics: Metrics::default(),
             ports: Ports::default(),
@@ -112,7 +112,7 @@ impl Workers {
     pub fn set_sleep(&mut self, sleep: &SleepMax) {
         self.sleep = sleep.clone();
         runtime::info!(LOG, "Default PMD thread max sleep: {:4} us.", sleep.default.0);
-        for handle in self.handles.values().filter(|s| s.place.id != KERNEL_WORKER) {
+        for handle in self.workers.values().filter(|s| s.info.id != KERNEL_WORKER) {
             self.log_sleep(handle);
         }
         self.deliver();
@@ -125,8 +125,8 @@ impl Workers {
         }
         self.latency = target.clone();
         runtime::info!(LOG, "Default PMD thread latency target: {:4} us.", target.default.0);
-        for handle in self.handles.values().filter(|s| s.place.id != KERNEL_WORKER) {
-            handle.mailbox.post(Order::LatencyTarget(target.of(handle.place.core)));
+        for handle in self.workers.values().filter(|s| s.info.id != KERNEL_WORKER) {
+            handle.mailbox.post(Order::LatencyTarget(target.of(handle.info.core)));
         }
         self.deliver();
     }
@@ -138,7 +138,7 @@ impl Workers {
 
     /// Logs the longest sleep of a PMD thread and sends it the settings of sleeps.
     pub(crate) fn log_sleep(&self, handle: &WorkerHandle) {
-        let WorkerInfo { core, numa, .. } = handle.place;
+        let WorkerInfo { core, numa, .. } = handle.info;
         let max = self.sleep.of(core);
         runtime::info!(
             LOG,
@@ -166,8 +166,8 @@ impl Workers {
     }
 
     /// Adds a port's queues; the next `reconfigure` assigns them to workers.
-    pub fn add(&mut self, no: PortNo, port: PolledPort, handles: Vec<RxHandle>) {
-        self.ports.add(no, port, handles);
+    pub fn add(&mut self, no: PortNo, port: PortScheduling, rx_queues: Vec<RxHandle>) {
+        self.ports.add(no, port, rx_queues);
         self.due = true;
     }
 
@@ -194,8 +194,8 @@ impl Workers {
     pub fn withdraw_queues(&mut self, no: PortNo) -> Result<(), WorkerTimeout> {
         let mut answers = Answers::default();
         for (id, owner) in self.ports.queues_of(no) {
-            if let Some(handle) = owner.and_then(|owner| self.handles.get(&owner)) {
-                handle.mailbox.post(Order::Drop((no, id), answers.sender_for(handle.place.id)));
+            if let Some(handle) = owner.and_then(|owner| self.workers.get(&owner)) {
+                handle.mailbox.post(Order::Release((no, id), answers.sender_for(handle.info.id)));
             }
         }
         self.deliver();
@@ -207,7 +207,9 @@ impl Workers {
     /// still hold such a part.
     pub fn wait_for_release(&mut self) -> Result<(), WorkerTimeout> {
         let mut answers = Answers::default();
-        self.handles.iter().for_each(|(id, s)| s.mailbox.post(Order::Settle(answers.sender_for(*id))));
+        self.workers
+            .iter()
+            .for_each(|(id, s)| s.mailbox.post(Order::ReleaseReplaced(answers.sender_for(*id))));
         self.deliver();
         self.await_answers_of(answers)
     }
@@ -227,7 +229,7 @@ impl Workers {
     pub(crate) fn deliver(&mut self) {
         loop {
             let mut busy = false;
-            for handle in self.handles.values_mut() {
+            for handle in self.workers.values_mut() {
                 if let Runner::Inline(state) = &mut handle.runner
                     && handle.mailbox.may_have_orders()
                 {
@@ -245,7 +247,7 @@ impl Workers {
     pub fn poll_inline(&mut self, clock: &Clock) -> bool {
         let now = clock.now();
         let mut busy = false;
-        for handle in self.handles.values_mut() {
+        for handle in self.workers.values_mut() {
             if let Runner::Inline(state) = &mut handle.runner {
                 busy |= state.poll(now, cycles::now(), cycles::now);
                 state.worker.go_idle();
@@ -256,7 +258,7 @@ impl Workers {
 
     /// In dummy mode, whether a worker has parked packets.
     pub fn has_parked_packets(&self) -> bool {
-        self.handles.values().any(|s| match &s.runner {
+        self.workers.values().any(|s| match &s.runner {
             Runner::Inline(state) => state.worker.has_parked(),
             Runner::Thread(_) => false,
         })
@@ -265,7 +267,7 @@ impl Workers {
     /// Adds the events for which the main loop must wake: the next forecast, and in dummy mode received packets.
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
         self.next_forecast().into_iter().for_each(|at| set.deadline(at));
-        for handle in self.handles.values() {
+        for handle in self.workers.values() {
             if let Runner::Inline(state) = &handle.runner {
                 state.fds().for_each(|fd| {
                     set.fd(fd, Interest::Read);
@@ -276,7 +278,7 @@ impl Workers {
 
     /// All workers: first the worker of kernel ports, then by core.
     pub fn infos(&self) -> Vec<WorkerInfo> {
-        self.handles.values().map(|s| s.place).collect()
+        self.workers.values().map(|s| s.info).collect()
     }
 
     /// Called in every turn of the main loop: stores the load of queues and workers at the end of each interval, and runs
@@ -294,7 +296,7 @@ impl Workers {
 
     /// The load of a worker in the last minute.
     pub fn load(&self, worker: WorkerId) -> Option<&WorkerLoad> {
-        self.handles.get(&worker).map(|s| &s.load)
+        self.workers.get(&worker).map(|s| &s.load)
     }
 
     /// The queues of poll-mode ports that a worker polls.
@@ -313,12 +315,12 @@ impl Drop for Workers {
         for no in self.ports.numbers() {
             self.remove(no);
         }
-        for handle in self.handles.values() {
+        for handle in self.workers.values() {
             handle.mailbox.post(Order::Stop);
         }
-        for handle in std::mem::take(&mut self.handles).into_values() {
+        for handle in std::mem::take(&mut self.workers).into_values() {
             if let Runner::Thread(thread) = handle.runner {
-                join(thread, handle.place.core);
+                join(thread, handle.info.core);
             }
         }
     }

@@ -17,7 +17,7 @@ use netdev::error::NetdevError;
 use netdev::shared_rx::SharedRx;
 use openflow_service::Backing;
 use pmd::Topology;
-use poll_threads::{PolledPort, WorkerTimeout, Workers};
+use poll_threads::{PortScheduling, WorkerTimeout, Workers};
 use runtime::{Clock, Waker};
 use sampling::Exporters;
 use std::collections::BTreeMap;
@@ -234,8 +234,11 @@ impl Backer {
             Some(member) => self.shared_rx.join(number, member),
             None => self.shared_rx.leave(number),
         }
-        let port =
-            PolledPort { name: netdev.name().to_owned(), numa: netdev.numa_id(), is_pmd: netdev.is_pmd() };
+        let port = PortScheduling {
+            name: netdev.name().to_owned(),
+            numa: netdev.numa_id(),
+            is_pmd: netdev.is_pmd(),
+        };
         self.workers.add(number, port, netdev.take_rx_queues());
     }
 
@@ -252,7 +255,7 @@ impl Backer {
         self.workers.remove(SHARED_RX);
         if !handles.is_empty() {
             let is_pmd = self.shared_rx.config().pmd;
-            let port = PolledPort { name: "rx-shared".to_owned(), is_pmd, ..PolledPort::default() };
+            let port = PortScheduling { name: "rx-shared".to_owned(), is_pmd, ..PortScheduling::default() };
             self.workers.add(SHARED_RX, port, handles);
         }
         changed

@@ -4,7 +4,7 @@
 //! switch, so nothing is lost if the server disappears before it replies.
 
 use config::{Desired, Follower, Touched};
-use ovsdb::Change;
+use ovsdb::RowChange;
 use ovsdb::operation::Operation;
 use ovsdb::replica::{Config, TransactionId, TransactionResult};
 use ovsdb::stream::Limits;
@@ -133,7 +133,7 @@ impl DbClient {
     }
 
     /// The desired configuration, what may have changed in it since the last call, and the rows that changed.
-    pub fn follow(&mut self) -> (Desired, Touched, Vec<Change>) {
+    pub fn follow(&mut self) -> (Desired, Touched, Vec<RowChange>) {
         let changes = self.replica.take_changes();
         let touched = self.follower.follow(&self.replica, &changes);
         (self.follower.state().clone(), touched, changes)

@@ -2,7 +2,7 @@
 
 use config::check::{Checker, Finding, Problem, TYPE};
 use ovsdb::replica::RowRef;
-use ovsdb::{Change, Replica, Schema, Uuid};
+use ovsdb::{Replica, RowChange, Schema, Uuid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl Findings {
     pub(crate) fn follow(
         &mut self,
         db: &Replica,
-        changes: &[Change],
+        changes: &[RowChange],
         is_dummy: impl Fn(&str) -> bool,
     ) -> BTreeSet<Finding> {
         if self.checkers.is_empty() {

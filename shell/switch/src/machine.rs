@@ -20,7 +20,7 @@ impl Machine {
     /// Reads the facts. `described`: cores to use instead of the real ones.
     pub(crate) fn new(described: Option<&Topology>) -> Machine {
         Machine {
-            topology: Arc::new(poll_threads::topology::topology(described)),
+            topology: Arc::new(poll_threads::machine_cores::topology(described)),
             cores: translation::upcall::threads::allowed_cores(),
             system: system(),
             dpdk: DpdkStart::default(),

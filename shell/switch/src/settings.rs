@@ -5,11 +5,11 @@
 use crate::log::LOG;
 use crate::switch::Switch;
 use config::check::Finding;
-use ovsdb::Change;
+use ovsdb::RowChange;
 
 impl Switch {
     /// Checks the rows that changed, and logs new problems.
-    pub(crate) fn log_settings(&mut self, changes: &[Change]) {
+    pub(crate) fn log_settings(&mut self, changes: &[RowChange]) {
         let netdevs = &self.devices.netdevs;
         let found = self.findings.follow(&self.db.replica, changes, |kind| netdevs.is_dummy(kind));
         // Scripts that test Open vSwitch fail on warnings that it does not log.

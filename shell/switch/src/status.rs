@@ -17,7 +17,7 @@ use flow::Mac;
 use netdev::stats::Stats;
 use openflow_service::{Backing, Bridge, BridgePort, Touched};
 use ovsdb::operation::Operation;
-use ovsdb::{Change, Datum};
+use ovsdb::{Datum, RowChange};
 use settings::root::STATS_UPDATE_INTERVAL;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -103,7 +103,7 @@ impl Switch {
     }
 
     /// Marks the interfaces and ports whose rows changed: the next status update compares the rows with the values of the switch.
-    pub(crate) fn note_rows(&mut self, changes: &[Change]) {
+    pub(crate) fn note_rows(&mut self, changes: &[RowChange]) {
         let Some(schema) = self.db.replica.schema() else { return };
         for change in changes {
             let table = schema.tables.get(change.table).map_or("", |table| table.name.as_str());

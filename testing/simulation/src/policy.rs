@@ -8,7 +8,7 @@ use pmd::assign::assign;
 use pmd::balance::{Balancer, DryRunCore, Overload, Settings, dry_run};
 use pmd::forecast::{Forecast, QueueCounters};
 use pmd::load::INTERVAL;
-use pmd::plan::{PollingCore, Queue};
+use pmd::plan_moves::{PollingCore, Queue};
 use pmd::predictive::{DEFAULT_LOAD_LIMIT, PredictiveBalancer};
 use pmd::{Algorithm, Core, History, Rxq};
 use units::{CoreId, Cycles, Millis, NumaId, PortNo, QueueId};

@@ -2,7 +2,7 @@
 
 use super::key::{BATCH, Depth, Key, Rest, Rests};
 use super::subtable::{Subtable, View};
-use super::table::{Context, Megaflow, MegaflowTable};
+use super::table::{Megaflow, MegaflowTable, PortMegaflows};
 use cpu::Line;
 use sync::Guard;
 
@@ -14,15 +14,15 @@ const LARGE: usize = 256;
 
 impl<P> MegaflowTable<P> {
     /// The index of the megaflow of one packet of a port, and the number of visited subtables. Unlike with
-    /// [`context`](Self::context), no reference count is changed, which poll threads and handlers would change for each upcall.
+    /// [`port_megaflows`](Self::port_megaflows), no reference count is changed, which poll threads and handlers would change for each upcall.
     pub fn lookup(&self, in_port: u32, guard: &Guard<'_, Megaflow<P>>, key: &Key) -> (Option<u32>, u32) {
-        let contexts = self.contexts.load();
-        let context = contexts.get(in_port as usize).and_then(Option::as_deref);
-        context.map_or((None, 0), |context| context.lookup(guard, key))
+        let by_port = self.by_port.load();
+        let port_megaflows = by_port.get(in_port as usize).and_then(Option::as_deref);
+        port_megaflows.map_or((None, 0), |port_megaflows| port_megaflows.lookup(guard, key))
     }
 }
 
-impl Context {
+impl PortMegaflows {
     /// The megaflow of a packet in the subtable with this number.
     #[inline]
     pub fn lookup_in<P>(

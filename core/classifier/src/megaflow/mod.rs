@@ -1,13 +1,13 @@
 //! The megaflow table, in which workers look packets up.
 //!
-//! All workers share one table. Readers need no lock: they load the context of the packet's ingress port (its subtables,
+//! All workers share one table. Readers need no lock: they load the megaflows of the packet's ingress port (its subtables,
 //! ranked by hits), probe the hash table of each subtable, and compare the packet with the candidate's record in a
 //! [`sync::arena`]. One publisher, which its owner protects by a lock, inserts and removes megaflows.
 //!
-//! * A **context** belongs to an ingress port. It has the depth to which packets must be parsed for the port's megaflows
+//! * [`PortMegaflows`]: all megaflows of one ingress port. It has the depth to which packets must be parsed for them
 //!   ([`Depth`]).
 //! * A **subtable** contains the megaflows of one mask.
-//! * The number of masks in a context is **limited**. When the limit is reached, a megaflow with a new mask gets an exact
+//! * The number of masks of a port is **limited**. When the limit is reached, a megaflow with a new mask gets an exact
 //!   mask instead. This needs more megaflows, but keeps every look-up short, whatever the traffic.
 //!
 //! Megaflows may overlap as long as the actions of each of them are right for all packets that it matches. So a reader may
@@ -31,7 +31,7 @@ pub use lookup::{NONE, bits, matching_candidates};
 pub use pattern::{AddressMatch, Pattern};
 pub use publisher::{InsertResult, MegaflowPublisher};
 pub use subtable::{Probes, Subtable};
-pub use table::{Context, Contexts, Megaflow, MegaflowTable};
+pub use table::{Megaflow, MegaflowTable, MegaflowsByPort, PortMegaflows};
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 //! On request, the datapath compares the results of the optimised look-up (depths, hashes, vector instructions) with it
 //! (`core/datapath/src/path/autovalidator.rs`).
 
-use super::{Context, Key, Megaflow};
+use super::{Key, Megaflow, PortMegaflows};
 use sync::Guard;
 
 impl<P> Megaflow<P> {
@@ -22,7 +22,7 @@ impl<P> Megaflow<P> {
     }
 }
 
-impl Context {
+impl PortMegaflows {
     /// Finds a megaflow of the port that matches a packet with this completely parsed key.
     pub fn find_naively<P>(&self, guard: &Guard<'_, Megaflow<P>>, key: &Key) -> Option<u32> {
         let all = self.subtables().iter().flat_map(|table| table.indices());

@@ -8,7 +8,7 @@ use super::key::{Depth, KeyMask, Rest};
 use cpu::{Line, Secret};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use sync::{Snapshot, SnapshotGuard};
+use sync::{SnapshotCell, SnapshotCellGuard};
 
 const EMPTY: u64 = u64::MAX;
 const TOMBSTONE: u64 = u64::MAX - 1;
@@ -23,7 +23,7 @@ pub struct Subtable {
     depth: Depth,
     secret: Arc<Secret>,
     number: u16,
-    slots: Snapshot<Box<[AtomicU64]>>,
+    slots: SnapshotCell<Box<[AtomicU64]>>,
     /// Number of megaflows.
     live: AtomicUsize,
     /// Number of slots that are not empty: megaflows and tombstones.
@@ -44,7 +44,7 @@ impl Subtable {
             depth,
             secret,
             number,
-            slots: Snapshot::new(empty_slots(MIN_SLOTS)),
+            slots: SnapshotCell::new(empty_slots(MIN_SLOTS)),
             live: AtomicUsize::new(0),
             used: AtomicUsize::new(0),
             hits: AtomicU64::new(0),
@@ -222,7 +222,7 @@ impl Probes {
 }
 
 /// The hash table of a subtable, which is not freed while a caller holds this.
-pub struct View(SnapshotGuard<Arc<Box<[AtomicU64]>>>);
+pub struct View(SnapshotCellGuard<Arc<Box<[AtomicU64]>>>);
 
 impl View {
     /// Prefetches the slot of this hash.

@@ -1,10 +1,10 @@
-//! The reading side of a megaflow table: megaflows and contexts.
+//! The reading side of a megaflow table: megaflows, by ingress port.
 
 use super::key::{Depth, EXT_WORDS, ExtWord, KeyMask, Rest, Rests, Words};
 use super::subtable::{Probes, Subtable};
 use cpu::{Line, masked_eq};
 use std::sync::Arc;
-use sync::{Arena, Cached, Reader, Snapshot};
+use sync::{Arena, Cached, Reader, SnapshotCell};
 
 /// A megaflow. Line and mask come first, because every comparison with a packet reads them.
 #[repr(C, align(64))]
@@ -54,7 +54,7 @@ impl<P> Megaflow<P> {
 
 /// The megaflows of one ingress port.
 #[derive(Default)]
-pub struct Context {
+pub struct PortMegaflows {
     subtables: Vec<Arc<Subtable>>,
     depth: Depth,
     by_kind: bool,
@@ -71,9 +71,13 @@ pub struct Context {
 /// The depth to which packets are parsed, and the words after the line that are filled.
 pub(super) type ParsedFields = (Depth, Words);
 
-impl Context {
+impl PortMegaflows {
     /// `min_union`: bits that are part of the union in any case. `parsed`: fields that must be parsed in any case.
-    pub(super) fn new(subtables: Vec<Arc<Subtable>>, min_union: &KeyMask, parsed: ParsedFields) -> Context {
+    pub(super) fn new(
+        subtables: Vec<Arc<Subtable>>,
+        min_union: &KeyMask,
+        parsed: ParsedFields,
+    ) -> PortMegaflows {
         let depth = subtables.iter().map(|t| t.depth()).max().unwrap_or(Depth::Port).max(parsed.0);
         let by_kind = subtables.iter().all(|t| t.mask().is_by_kind()) && parsed.0 == Depth::Port;
         let numbers = subtables.iter().map(|t| usize::from(t.number()) + 1).max().unwrap_or(0);
@@ -84,7 +88,7 @@ impl Context {
         let union = union_of(&subtables, min_union);
         let words = union.words() | parsed.1;
         let is_short = matches!(depth, Depth::L3 | Depth::L4) && union.ext.is_empty();
-        Context { subtables, depth, by_kind, is_short, union, words, parsed, positions }
+        PortMegaflows { subtables, depth, by_kind, is_short, union, words, parsed, positions }
     }
 
     /// The union of the masks: every bit that a megaflow matches. Packets that are equal in these bits match the same
@@ -149,16 +153,16 @@ fn union_of(subtables: &[Arc<Subtable>], min_union: &KeyMask) -> KeyMask {
     subtables.iter().fold(min_union.clone(), |union, t| union.or(t.mask()))
 }
 
-/// The contexts of all ports, by number.
-type ByPort = Vec<Option<Arc<Context>>>;
+/// The megaflows of all ports, by port number.
+type ByPort = Vec<Option<Arc<PortMegaflows>>>;
 
-/// The contexts as one worker reads them: an access costs one atomic load as long as no context changes.
-pub struct Contexts(Cached<Arc<Snapshot<ByPort>>, Arc<ByPort>>);
+/// The megaflows by port, as one worker reads them: an access costs one atomic load as long as no port's subtables change.
+pub struct MegaflowsByPort(Cached<Arc<SnapshotCell<ByPort>>, Arc<ByPort>>);
 
-impl Contexts {
-    /// The context of a port, if it has megaflows.
+impl MegaflowsByPort {
+    /// The megaflows of a port, if it has any.
     #[inline]
-    pub fn of(&mut self, in_port: u32) -> Option<&Context> {
+    pub fn of(&mut self, in_port: u32) -> Option<&PortMegaflows> {
         self.0.load().get(in_port as usize)?.as_deref()
     }
 }
@@ -166,7 +170,7 @@ impl Contexts {
 /// The table that all workers share.
 pub struct MegaflowTable<P> {
     pub(super) arena: Arena<Megaflow<P>>,
-    pub(super) contexts: Arc<Snapshot<ByPort>>,
+    pub(super) by_port: Arc<SnapshotCell<ByPort>>,
 }
 
 impl<P> MegaflowTable<P> {
@@ -175,37 +179,37 @@ impl<P> MegaflowTable<P> {
         self.arena.reader()
     }
 
-    /// The contexts, for one worker.
-    pub fn contexts(&self) -> Contexts {
-        Contexts(Cached::new(Arc::clone(&self.contexts)))
+    /// The megaflows by port, for one worker.
+    pub fn by_port(&self) -> MegaflowsByPort {
+        MegaflowsByPort(Cached::new(Arc::clone(&self.by_port)))
     }
 
     /// Number of ports with megaflows, and the sum of their subtables.
     pub fn subtables(&self) -> (usize, usize) {
-        let contexts = self.contexts.load();
-        let with_megaflows = || contexts.iter().flatten();
+        let by_port = self.by_port.load();
+        let with_megaflows = || by_port.iter().flatten();
         (with_megaflows().count(), with_megaflows().map(|c| c.subtables.len()).sum())
     }
 
     /// The port that has the most subtables, and their number; `None` if there are no megaflows.
     pub fn most_masks(&self) -> Option<(u32, usize)> {
-        let contexts = self.contexts.load();
-        let ports = contexts.iter().enumerate();
-        let of_port = |(port, context): (usize, &Option<Arc<Context>>)| {
-            context.as_ref().map(|context| (port as u32, context.subtables.len()))
+        let by_port = self.by_port.load();
+        let ports = by_port.iter().enumerate();
+        let of_port = |(port, port_megaflows): (usize, &Option<Arc<PortMegaflows>>)| {
+            port_megaflows.as_ref().map(|port_megaflows| (port as u32, port_megaflows.subtables.len()))
         };
         ports.filter_map(of_port).max_by_key(|(_, masks)| *masks)
     }
 
     /// How many slots look-ups of the megaflows probe, over all subtables.
     pub fn probes(&self) -> Probes {
-        let contexts = self.contexts.load();
-        let tables = contexts.iter().flatten().flat_map(|c| &c.subtables);
+        let by_port = self.by_port.load();
+        let tables = by_port.iter().flatten().flat_map(|c| &c.subtables);
         tables.map(|t| t.probes()).fold(Probes::default(), Probes::and)
     }
 
-    /// The context of a port, if it has megaflows.
-    pub fn context(&self, in_port: u32) -> Option<Arc<Context>> {
-        self.contexts.load().get(in_port as usize)?.clone()
+    /// The megaflows of a port, if it has any.
+    pub fn port_megaflows(&self, in_port: u32) -> Option<Arc<PortMegaflows>> {
+        self.by_port.load().get(in_port as usize)?.clone()
     }
 }

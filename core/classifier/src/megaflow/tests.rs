@@ -15,7 +15,7 @@ fn insert(publisher: &mut MegaflowPublisher<u32>, key: &Flow, mask: &Flow, paylo
 fn lookup(table: &MegaflowTable<u32>, flow: &Flow) -> Option<u32> {
     let mut reader = table.reader();
     let guard = reader.enter();
-    let (index, _) = table.context(flow.in_port)?.lookup(&guard, &Key::from_flow(flow));
+    let (index, _) = table.port_megaflows(flow.in_port)?.lookup(&guard, &Key::from_flow(flow));
     Some(guard.get(index?)?.payload)
 }
 
@@ -28,10 +28,10 @@ fn finds_by_mask_and_forgets_what_was_removed() {
     assert_eq!(lookup(&table, &packet(1, 11, 80)), None);
     assert_eq!(lookup(&table, &packet(2, 10, 80)), None);
     assert_eq!(insert(&mut publisher, &packet(1, 10, 1), &by_src, 6), InsertResult::Same(index));
-    assert_eq!(table.context(1).unwrap().depth(), Depth::L3);
+    assert_eq!(table.port_megaflows(1).unwrap().depth(), Depth::L3);
     assert!(publisher.remove(index));
     assert_eq!(lookup(&table, &packet(1, 10, 443)), None);
-    assert!(table.context(1).is_none());
+    assert!(table.port_megaflows(1).is_none());
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn replacing_leaves_no_gap_and_one_megaflow() {
     let InsertResult::New(old) = insert(&mut publisher, &packet(1, 10, 80), &mask, 5) else { panic!() };
     let new = publisher.replace(old, 6).unwrap();
     assert_eq!(lookup(&table, &packet(1, 10, 443)), Some(6));
-    assert_eq!(table.context(1).unwrap().subtables()[0].len(), 1);
+    assert_eq!(table.port_megaflows(1).unwrap().subtables()[0].len(), 1);
     assert!(!publisher.remove(old));
     assert!(publisher.remove(new));
 }
@@ -54,9 +54,9 @@ fn a_shallow_key_never_matches_a_deep_megaflow() {
     let mut reader = table.reader();
     let guard = reader.enter();
     let mut key = Key::from_flow(&packet(1, 10, 0));
-    assert!(table.context(1).unwrap().lookup(&guard, &key).0.is_some());
+    assert!(table.port_megaflows(1).unwrap().lookup(&guard, &key).0.is_some());
     key.depth = Depth::L3;
-    assert!(table.context(1).unwrap().lookup(&guard, &key).0.is_none());
+    assert!(table.port_megaflows(1).unwrap().lookup(&guard, &key).0.is_none());
 }
 
 #[test]
@@ -66,10 +66,10 @@ fn masks_are_bounded() {
         let mask = Flow { nw_src: u32::MAX << bits, ..Flow::ZERO };
         insert(&mut publisher, &packet(1, 0x8000_0000 >> bits, 80), &mask, bits);
     }
-    assert_eq!(table.context(1).unwrap().subtables().len(), 5);
+    assert_eq!(table.port_megaflows(1).unwrap().subtables().len(), 5);
     let mask = Flow { ipv6_src: [0xff; 16], ..Flow::ZERO };
     insert(&mut publisher, &packet(1, 0xffff_0000, 80), &mask, 99);
-    assert_eq!(table.context(1).unwrap().subtables().len(), 6);
+    assert_eq!(table.port_megaflows(1).unwrap().subtables().len(), 6);
     assert_eq!(lookup(&table, &packet(1, 0xffff_0000, 80)), Some(99));
     assert_eq!(publisher.mask_count(), 6);
     assert_eq!(table.most_masks(), Some((1, 6)));
@@ -88,13 +88,16 @@ fn a_batch_is_looked_up_as_its_packets_are() {
     let lines: Vec<_> = keys.iter().map(|k| k.line).collect();
     let mut reader = table.reader();
     let guard = reader.enter();
-    let context = table.context(1).unwrap();
+    let port_megaflows = table.port_megaflows(1).unwrap();
     let (mut pending, mut found) = ((1u64 << 50) - 1, [u32::MAX; 64]);
-    context.lookup_batch(&guard, (&lines, Rests::NONE, Depth::L4), &mut pending, |_, hits, indices| {
-        super::bits(hits).for_each(|i| found[i] = indices[i])
-    });
+    port_megaflows.lookup_batch(
+        &guard,
+        (&lines, Rests::NONE, Depth::L4),
+        &mut pending,
+        |_, hits, indices| super::bits(hits).for_each(|i| found[i] = indices[i]),
+    );
     for (i, key) in keys.iter().enumerate() {
-        let (one, _) = context.lookup(&guard, key);
+        let (one, _) = port_megaflows.lookup(&guard, key);
         assert_eq!(one.is_none(), pending >> i & 1 == 1);
         assert_eq!(one.unwrap_or(u32::MAX), found[i]);
     }
@@ -222,9 +225,9 @@ proptest! {
             let flow = packet(port, src, dst);
             let expected = list.iter().any(|(key, mask)| flow.equal_under(key, mask));
             prop_assert_eq!(lookup(&table, &flow).is_some(), expected);
-            let context = table.context(port);
+            let port_megaflows = table.port_megaflows(port);
             let mut reader = table.reader();
-            let naive = context.and_then(|c| c.find_naively(&reader.enter(), &Key::from_flow(&flow)));
+            let naive = port_megaflows.and_then(|c| c.find_naively(&reader.enter(), &Key::from_flow(&flow)));
             prop_assert_eq!(naive.is_some(), expected);
         }
     }

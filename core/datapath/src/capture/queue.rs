@@ -2,7 +2,7 @@
 
 use super::offered::{Offered, Side};
 use super::set::Captures;
-use crate::egress::{CountedQueue, DeviceQueues};
+use crate::egress_qos::{CountedQueue, DeviceQueues};
 use crate::packet::Meta;
 use crate::port::{FrameBatch, TxQueue, TxResult};
 use crate::port_count::PortCount;

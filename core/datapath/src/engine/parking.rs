@@ -21,7 +21,7 @@ pub(crate) struct Parking {
     /// Memory to be returned to handlers, which allocated it.
     pub(crate) spent: Vec<Spent>,
     /// A handler existed when the iteration began.
-    pub(crate) has_handler: bool,
+    pub(crate) has_handler_thread: bool,
     /// Number of packets that could not be parked, of the queue that is being received from.
     pub(crate) overflow: u64,
 }
@@ -39,7 +39,7 @@ impl Parking {
             answers: VecDeque::new(),
             packet_buffers: Vec::new(),
             spent: Vec::new(),
-            has_handler: false,
+            has_handler_thread: false,
             overflow: 0,
         }
     }

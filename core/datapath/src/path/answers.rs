@@ -16,7 +16,7 @@ use units::Millis;
 pub(crate) fn stage(shared: &Shared, guard: &MegaflowGuard<'_>, engine: &mut Engine, now: Millis) {
     let Some(parking) = &mut engine.parking else { return };
     let mut answers = std::mem::take(&mut parking.answers);
-    let left = !parking.has_handler && !parking.park.is_empty();
+    let left = !parking.has_handler_thread && !parking.park.is_empty();
     for answer in answers.drain(..) {
         handle_answer(shared, guard, engine, answer, now);
     }
@@ -40,7 +40,7 @@ fn handle_answer(
     if parking.packet_buffers.len() < BATCH {
         parking.packet_buffers.push(answer.bytes);
     }
-    let Some(mut packets) = parking.park.answered(answer.flow, answer.ticket) else { return };
+    let Some(mut packets) = parking.park.answered(answer.flow_hash, answer.ticket) else { return };
     engine.tally.add(Event::Unparked, packets.len() as u64);
     match answer.outcome {
         Outcome::LookUpAgain => {}
@@ -90,7 +90,7 @@ fn replay(
         {
             engine.batch.push(p.into());
         }
-        let context = shared.table.context(in_port);
-        pass_all(shared, guard, context.as_deref(), engine, now);
+        let port_megaflows = shared.megaflow_table.port_megaflows(in_port);
+        pass_all(shared, guard, port_megaflows.as_deref(), engine, now);
     }
 }

@@ -14,7 +14,9 @@ use crate::engine::Engine;
 use crate::engine::caches::Caches;
 use crate::tally::{Event, Tally};
 use classifier::megaflow::key::{FLOW_BITS, KeyMask, OPTION_WORDS};
-use classifier::megaflow::{Context, Depth, EXT_WORDS, Rest, Rests, TUNNEL_WORDS, bits, matching_candidates};
+use classifier::megaflow::{
+    Depth, EXT_WORDS, PortMegaflows, Rest, Rests, TUNNEL_WORDS, bits, matching_candidates,
+};
 use cpu::Secret;
 use flowcache::{Entry, FlowCache, Learned, each_cache};
 use std::sync::LazyLock;
@@ -23,28 +25,33 @@ use std::sync::LazyLock;
 /// answered or that was found before this stage.
 #[inline(always)]
 pub(crate) fn stage(
-    context: &Context,
+    port_megaflows: &PortMegaflows,
     guard: &MegaflowGuard<'_>,
     engine: &mut Engine,
     secret: &Secret,
     pending: &mut u64,
 ) -> u64 {
     let Engine { batch, caches: Caches { cache, .. }, tally, .. } = &mut *engine;
-    each_cache!(cache, cache => look_up(cache, context, guard, (batch, tally), secret, pending));
+    each_cache!(cache, cache => look_up(cache, port_megaflows, guard, (batch, tally), secret, pending));
     let cached = !*pending;
     if *pending != 0 {
-        fill_cache(context, guard, engine, pending);
+        fill_cache(port_megaflows, guard, engine, pending);
     }
     cached
 }
 
 /// Classifies the remaining packets and inserts the results into the cache.
 #[inline(never)]
-fn fill_cache(context: &Context, guard: &MegaflowGuard<'_>, engine: &mut Engine, pending: &mut u64) {
+fn fill_cache(
+    port_megaflows: &PortMegaflows,
+    guard: &MegaflowGuard<'_>,
+    engine: &mut Engine,
+    pending: &mut u64,
+) {
     let Engine { batch, caches: Caches { cache, .. }, tally, .. } = engine;
     let (port, hashes) = (batch.meta(0).in_port, batch.hashes);
     each_cache!(cache, cache => {
-        classify::stage(context, guard, (batch, tally), pending, |subtable, hits, megaflows| {
+        classify::stage(port_megaflows, guard, (batch, tally), pending, |subtable, hits, megaflows| {
             let learned = |i| Learned { hash: hashes[i], megaflow: megaflows[i], subtable, port };
             bits(hits).for_each(|i| cache.insert(learned(i)));
         })
@@ -55,14 +62,14 @@ fn fill_cache(context: &Context, guard: &MegaflowGuard<'_>, engine: &mut Engine,
 #[inline(always)]
 fn look_up<C: FlowCache>(
     cache: &mut C,
-    context: &Context,
+    port_megaflows: &PortMegaflows,
     guard: &MegaflowGuard<'_>,
     (batch, tally): (&mut Batch, &mut Tally),
     secret: &Secret,
     pending: &mut u64,
 ) {
     let n = batch.keys();
-    hash(batch, C::BY_MASKS.then(|| context.union()), secret);
+    hash(batch, C::BY_MASKS.then(|| port_megaflows.union()), secret);
     let far = !cache.is_near();
     if far {
         batch.hashes[..n].iter().for_each(|&hash| cache.prefetch(hash));
@@ -84,7 +91,7 @@ fn look_up<C: FlowCache>(
     // All packets that the stage `recent` has found have the same megaflow.
     bits(recent).for_each(|i| batch.found[i % BATCH] = index_of_recent);
     if *pending != 0 {
-        search(cache, context, guard, batch, pending);
+        search(cache, port_megaflows, guard, batch, pending);
     }
     let hits = (asked & !*pending).count_ones();
     cache.account(batch.meta(0).in_port, asked.count_ones(), hits);
@@ -96,7 +103,7 @@ fn look_up<C: FlowCache>(
 #[inline(never)]
 fn search<C: FlowCache>(
     cache: &mut C,
-    context: &Context,
+    port_megaflows: &PortMegaflows,
     guard: &MegaflowGuard<'_>,
     batch: &mut Batch,
     pending: &mut u64,
@@ -107,7 +114,7 @@ fn search<C: FlowCache>(
         let rest = if depth == Depth::Wide { batch.rests().of(i) } else { Rest::NONE };
         let resolve = |entry| match entry {
             Entry::Megaflow(x) => guard.get(x).is_some_and(|m| m.matches(line, rest, depth)).then_some(x),
-            Entry::Subtable(number) => context.lookup_in(number, guard, (line, rest, depth)),
+            Entry::Subtable(number) => port_megaflows.lookup_in(number, guard, (line, rest, depth)),
         };
         if let Some(index) = cache.lookup(batch.hashes[i], resolve) {
             batch.found[i] = index;

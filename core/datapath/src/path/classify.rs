@@ -3,7 +3,7 @@
 use super::megaflow_guard::MegaflowGuard;
 use crate::batch::{BATCH, Batch, store_found};
 use crate::tally::{Event, Tally};
-use classifier::megaflow::{Context, Rests};
+use classifier::megaflow::{PortMegaflows, Rests};
 
 /// Looks up the packets whose bits in `pending` are set, and clears the bits of the packets that it finds; `found` of
 /// the other packets stays [`NONE`](crate::batch::NONE).
@@ -11,7 +11,7 @@ use classifier::megaflow::{Context, Rests};
 /// `learn` is called with a subtable, the packets found in this subtable, and their megaflows.
 #[inline(always)]
 pub(crate) fn stage(
-    context: &Context,
+    port_megaflows: &PortMegaflows,
     guard: &MegaflowGuard<'_>,
     (batch, tally): (&mut Batch, &mut Tally),
     pending: &mut u64,
@@ -21,7 +21,7 @@ pub(crate) fn stage(
     let asked = *pending;
     let Batch { lines, exts, options, words, found, .. } = batch;
     let keys = (&lines[..n], Rests { exts, options, filled: *words }, batch.depth);
-    let visits = context.lookup_batch(guard, keys, pending, |subtable, hits, megaflows| {
+    let visits = port_megaflows.lookup_batch(guard, keys, pending, |subtable, hits, megaflows| {
         store_found(found, n, hits, megaflows);
         learn(subtable.number(), hits, megaflows);
     });

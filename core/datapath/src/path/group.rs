@@ -25,11 +25,11 @@ use crate::tally::Event;
 use units::Millis;
 
 /// Executes all packets of the batch that have a megaflow; the others become `missed`. Returns true if packets are
-/// left in the batch, with their keys, to be looked up again. `pending`: a bit for each packet that was not counted as a
+/// left in the batch, with their keys, to be looked up again. `uncounted`: a bit for each packet that was not counted as a
 /// hit of a cache.
 #[inline(always)]
-pub(crate) fn stage(guard: &MegaflowGuard<'_>, engine: &mut Engine, pending: u64, now: Millis) -> bool {
-    dispatch(guard, engine, pending, now);
+pub(crate) fn stage(guard: &MegaflowGuard<'_>, engine: &mut Engine, uncounted: u64, now: Millis) -> bool {
+    dispatch(guard, engine, uncounted, now);
     if !engine.batch.own.is_empty() {
         engine.drop_own_metas();
     }
@@ -48,14 +48,14 @@ pub(crate) fn stage(guard: &MegaflowGuard<'_>, engine: &mut Engine, pending: u64
 }
 
 #[inline(always)]
-fn dispatch(guard: &MegaflowGuard<'_>, engine: &mut Engine, pending: u64, now: Millis) {
+fn dispatch(guard: &MegaflowGuard<'_>, engine: &mut Engine, uncounted: u64, now: Millis) {
     let batch = &mut engine.batch;
     let n = batch.len();
     let first = batch.found[0];
     if batch.alike {
         batch.found[1..n].fill(first);
     }
-    let pending = if batch.alike && pending != 0 { u64::MAX } else { pending };
+    let uncounted = if batch.alike && uncounted != 0 { u64::MAX } else { uncounted };
     let one = batch.alike || cpu::all_equal(&batch.found[..n], first);
     if one
         && first != NONE
@@ -72,7 +72,7 @@ fn dispatch(guard: &MegaflowGuard<'_>, engine: &mut Engine, pending: u64, now: M
         }
         execute_same(engine, &megaflow.payload);
     } else {
-        execute_mixed(guard, engine, pending, now);
+        execute_mixed(guard, engine, uncounted, now);
     }
 }
 
@@ -98,42 +98,42 @@ fn execute_same(engine: &mut Engine, program: &Program) {
 
 /// Executes the packets of a batch that have different megaflows.
 #[inline(never)]
-fn execute_mixed(guard: &MegaflowGuard<'_>, engine: &mut Engine, pending: u64, now: Millis) {
+fn execute_mixed(guard: &MegaflowGuard<'_>, engine: &mut Engine, uncounted: u64, now: Millis) {
     let batch = &mut engine.batch;
-    if pending == 0
+    if uncounted == 0
         && let Some(port) = per_packet::common_port(guard, batch)
     {
         count_each(engine, now);
         engine.send_batch(port);
-    } else if pending == 0
+    } else if uncounted == 0
         && let Some(per_packet) = PerPacket::of(guard, batch)
         && per_packet.pass_meters(engine)
     {
         count_each(engine, now);
         per_packet.send(engine);
-    } else if pending == 0
+    } else if uncounted == 0
         && let Some(pushes) = Pushes::of(guard, engine)
     {
         count_each(engine, now);
         pushes.send(engine);
-    } else if pending == 0
+    } else if uncounted == 0
         && let Some(bond) = balance::one_bond(guard, &engine.batch)
     {
         count_each(engine, now);
         balance::all(engine, bond);
-    } else if pending == 0
+    } else if uncounted == 0
         && let Some(recirculation) = common_recirculation(guard, engine)
     {
         count_each(engine, now);
         recirculate::all_same(guard, engine, recirculation);
-    } else if pending == 0
+    } else if uncounted == 0
         && let Some(all) = recirculations(guard, engine)
     {
         count_each(engine, now);
         recirculate::each(guard, engine, &all);
     } else {
         let mut groups = engine.free_lists.groups.take().unwrap_or_default();
-        execute_groups(&mut groups, guard, engine, pending, now);
+        execute_groups(&mut groups, guard, engine, uncounted, now);
         engine.free_lists.groups = Some(groups);
     }
 }
@@ -184,7 +184,7 @@ fn execute_groups(
     groups: &mut Groups,
     guard: &MegaflowGuard<'_>,
     engine: &mut Engine,
-    pending: u64,
+    uncounted: u64,
     now: Millis,
 ) {
     let plain = engine.batch.needs_only_frames();
@@ -193,7 +193,7 @@ fn execute_groups(
         engine.batch.fill_own();
     }
     let mut frames = std::mem::take(&mut engine.batch.frames);
-    scatter(groups, guard, engine, pending, frames.drain(..));
+    scatter(groups, guard, engine, uncounted, frames.drain(..));
     engine.batch.frames = frames;
     for (group, packets) in &mut groups.collected {
         match guard.get(groups.index[*group]) {
@@ -265,7 +265,7 @@ fn scatter(
     groups: &mut Groups,
     guard: &MegaflowGuard<'_>,
     engine: &mut Engine,
-    pending: u64,
+    uncounted: u64,
     frames: impl Iterator<Item = Frame>,
 ) {
     let mut dropping = DropRun::default();
@@ -291,7 +291,8 @@ fn scatter(
                 own.extend(engine.batch.own.get_mut(i).map(std::mem::take));
             }
             None => {
-                let miss = Miss { packet: engine.batch.packet(i, frame), counted_hit: pending >> i & 1 == 0 };
+                let miss =
+                    Miss { packet: engine.batch.packet(i, frame), counted_hit: uncounted >> i & 1 == 0 };
                 engine.batch.missed.push(miss);
             }
         }

@@ -1,5 +1,8 @@
 //! The path of a batch, in the order of its stages:
-//! `receive → extract → recent → cache → classify → inspection → group → execute → upcall → transmit`.
+//! `receive → extract → recent → cache → classify → inspection → group → execute → upcall`.
+//!
+//! `output` adds packets to the bursts of ports. `transmit` sends a full burst at once, and the others at the end of the iteration, after
+//! the batches of all rx queues (`Worker::finish`), or of a later one if packets are held (`Settings::tx_hold`).
 //!
 //! `small_batch` looks up and sends a batch of at most eight packets without these stages, if every packet only needs to be
 //! sent. `group` selects one of several ways to execute a batch: usually `per_packet`, otherwise `push_tunnel`, `balance` or
@@ -46,7 +49,7 @@ use crate::engine::Engine;
 use crate::shared::Shared;
 use crate::stages::PathStage;
 use crate::tally::Event;
-use classifier::megaflow::{ALL_WORDS, Context, Contexts, Depth};
+use classifier::megaflow::{ALL_WORDS, Depth, MegaflowsByPort, PortMegaflows};
 use cpu::{Level, Stage};
 use megaflow_guard::MegaflowGuard;
 use small_batch::{SMALL, SmallBatch};
@@ -58,14 +61,14 @@ use units::Millis;
 pub(crate) fn run(
     shared: &Shared,
     guard: &MegaflowGuard<'_>,
-    contexts: &mut Contexts,
+    by_port: &mut MegaflowsByPort,
     in_port: u32,
     engine: &mut Engine,
     now: Millis,
 ) {
-    pass_all(shared, guard, contexts.of(in_port), engine, now);
+    pass_all(shared, guard, by_port.of(in_port), engine, now);
     if !engine.popped.is_empty() {
-        run_popped(shared, guard, contexts, engine, now);
+        run_popped(shared, guard, by_port, engine, now);
     }
 }
 
@@ -74,34 +77,34 @@ pub(crate) fn run(
 fn run_popped(
     shared: &Shared,
     guard: &MegaflowGuard<'_>,
-    contexts: &mut Contexts,
+    by_port: &mut MegaflowsByPort,
     engine: &mut Engine,
     now: Millis,
 ) {
     while let Some(in_port) = engine.next_popped() {
-        pass_all(shared, guard, contexts.of(in_port), engine, now);
+        pass_all(shared, guard, by_port.of(in_port), engine, now);
     }
 }
 
-/// Processes the batch. `context`: the megaflows of the ingress port; `None` if the port has none.
+/// Processes the batch. `port_megaflows`: the megaflows of the ingress port; `None` if the port has none.
 #[inline]
 pub(crate) fn pass_all(
     shared: &Shared,
     guard: &MegaflowGuard<'_>,
-    context: Option<&Context>,
+    port_megaflows: Option<&PortMegaflows>,
     engine: &mut Engine,
     now: Millis,
 ) {
     if engine.parking.is_some() {
         park::join_parked(shared, guard, engine, now);
     }
-    let sent = match (engine.batch.len(), context) {
+    let sent = match (engine.batch.len(), port_megaflows) {
         (0, _) => true,
-        (1..=SMALL, Some(context)) => cpu::stage(SmallBatch { shared, guard, context, engine }),
+        (1..=SMALL, Some(port_megaflows)) => cpu::stage(SmallBatch { shared, guard, port_megaflows, engine }),
         _ => false,
     };
     if !sent {
-        cpu::stage(PassAll { shared, guard, context, engine, now });
+        cpu::stage(PassAll { shared, guard, port_megaflows, engine, now });
     }
 }
 
@@ -110,7 +113,7 @@ pub(crate) fn pass_all(
 struct PassAll<'a, 'g> {
     shared: &'a Shared,
     guard: &'a MegaflowGuard<'g>,
-    context: Option<&'a Context>,
+    port_megaflows: Option<&'a PortMegaflows>,
     engine: &'a mut Engine,
     now: Millis,
 }
@@ -120,23 +123,23 @@ impl Stage for PassAll<'_, '_> {
 
     #[inline(always)]
     fn run<L: Level>(self, level: L) {
-        let PassAll { shared, guard, context, engine, now } = self;
-        extract(level, context, engine);
+        let PassAll { shared, guard, port_megaflows, engine, now } = self;
+        extract(level, port_megaflows, engine);
         engine.clocks.end_stage(PathStage::Extract);
-        while pass(shared, guard, context, engine, now) {}
+        while pass(shared, guard, port_megaflows, engine, now) {}
     }
 }
 
 #[inline(always)]
-fn extract<L: Level>(level: L, context: Option<&Context>, engine: &mut Engine) {
-    let (depth, by_kind) = context.map_or((Depth::Port, true), |c| (c.depth(), c.is_by_kind()));
+fn extract<L: Level>(level: L, port_megaflows: Option<&PortMegaflows>, engine: &mut Engine) {
+    let (depth, by_kind) = port_megaflows.map_or((Depth::Port, true), |c| (c.depth(), c.is_by_kind()));
     if engine.batch.known_depth.take() == Some(depth) {
         (engine.batch.depth, engine.batch.alike) = (depth, false);
     } else {
         // Cache kinds other than `unified` hash all bits that distinguish flows, whether or not a megaflow matches
         // them. So all words must be filled.
-        let words =
-            context.map_or(0, |c| if engine.caches.cache.is_by_masks() { c.words() } else { ALL_WORDS });
+        let words = port_megaflows
+            .map_or(0, |c| if engine.caches.cache.is_by_masks() { c.words() } else { ALL_WORDS });
         let extract = extract::Extract { batch: &mut engine.batch, depth, words, by_kind };
         match depth {
             // Reading wide keys needs all registers.
@@ -152,20 +155,20 @@ fn extract<L: Level>(level: L, context: Option<&Context>, engine: &mut Engine) {
 fn pass(
     shared: &Shared,
     guard: &MegaflowGuard<'_>,
-    context: Option<&Context>,
+    port_megaflows: Option<&PortMegaflows>,
     engine: &mut Engine,
     now: Millis,
 ) -> bool {
     let mut pending = engine.batch.key_bits();
     let (mut recent, mut cached) = (0, 0);
-    if let Some(context) = context {
+    if let Some(port_megaflows) = port_megaflows {
         recent = recent::stage(guard, engine, &mut pending);
         if pending != 0 {
-            if context.is_single() {
+            if port_megaflows.is_single() {
                 let Engine { batch, tally, .. } = &mut *engine;
-                classify::stage(context, guard, (batch, tally), &mut pending, |_, _, _| ());
+                classify::stage(port_megaflows, guard, (batch, tally), &mut pending, |_, _, _| ());
             } else {
-                cached = cache::stage(context, guard, engine, &shared.secrets.cache, &mut pending);
+                cached = cache::stage(port_megaflows, guard, engine, &shared.secrets.cache, &mut pending);
             }
         }
     }
@@ -174,14 +177,17 @@ fn pass(
     if pending != 0 {
         engine.batch.set_missing(pending);
     }
-    if let Some(context) = context {
-        autovalidator::stage(shared, guard, context, engine);
+    if let Some(port_megaflows) = port_megaflows {
+        autovalidator::stage(shared, guard, port_megaflows, engine);
     }
     if pending != 0 {
         engine.batch.spread_metadata();
         park::hold_back(engine, &shared.secrets.flow_hash, (recent, cached), &mut pending);
     }
-    if recent & !pending != 0 && context.is_some_and(Context::is_by_kind) && engine.batch.own.is_empty() {
+    if recent & !pending != 0
+        && port_megaflows.is_some_and(PortMegaflows::is_by_kind)
+        && engine.batch.own.is_empty()
+    {
         let n = if engine.batch.alike {
             engine.batch.len() as u64
         } else {

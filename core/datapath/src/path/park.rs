@@ -31,8 +31,8 @@ use units::Millis;
 #[inline]
 pub(crate) fn begin(shared: &Shared, engine: &mut Engine) -> bool {
     let Some(parking) = &mut engine.parking else { return false };
-    parking.has_handler = shared.upcalls.has_handler();
-    parking.inbox.take(&mut parking.answers) || (!parking.has_handler && !parking.park.is_empty())
+    parking.has_handler_thread = shared.upcalls.has_handler_thread();
+    parking.inbox.take(&mut parking.answers) || (!parking.has_handler_thread && !parking.park.is_empty())
 }
 
 /// Ends an iteration: queues upcalls and returns memory to handlers. Returns true if the queue was locked: then the
@@ -45,8 +45,8 @@ pub(crate) fn send_upcalls(shared: &Shared, engine: &mut Engine) -> bool {
 
 #[inline(never)]
 fn submit(shared: &Shared, parking: &mut Parking) -> bool {
-    let Parking { outbox, spent, has_handler, .. } = parking;
-    if !*has_handler {
+    let Parking { outbox, spent, has_handler_thread, .. } = parking;
+    if !*has_handler_thread {
         spent.clear();
     }
     let any = !outbox.is_empty() || !spent.is_empty();
@@ -61,14 +61,14 @@ pub(crate) fn join_parked(shared: &Shared, guard: &MegaflowGuard<'_>, engine: &m
         return;
     }
     batch.spread_metadata();
-    let mut flows = [0; BATCH];
+    let mut flow_hashes = [0; BATCH];
     let mut any = false;
-    for (i, flow) in flows.iter_mut().enumerate().take(batch.len()) {
-        *flow = flow_hash(batch.frames[i].bytes(), batch.meta(i), &shared.secrets.flow_hash);
-        any |= parking.park.waits(*flow);
+    for (i, hash) in flow_hashes.iter_mut().enumerate().take(batch.len()) {
+        *hash = flow_hash(batch.frames[i].bytes(), batch.meta(i), &shared.secrets.flow_hash);
+        any |= parking.park.waits(*hash);
     }
     if any {
-        park_known_flows(shared, guard, engine, &flows, now);
+        park_known_flows(shared, guard, engine, &flow_hashes, now);
     }
 }
 
@@ -76,7 +76,7 @@ fn park_known_flows(
     shared: &Shared,
     guard: &MegaflowGuard<'_>,
     engine: &mut Engine,
-    flows: &[u64; BATCH],
+    flow_hashes: &[u64; BATCH],
     now: Millis,
 ) {
     let mut frames = std::mem::take(&mut engine.batch.frames);
@@ -84,12 +84,12 @@ fn park_known_flows(
     // The remaining packets move to other indices in the batch, so the keys that are stored by index become invalid.
     engine.batch.known_depth = None;
     let mut own = own.into_iter();
-    for (frame, &flow) in frames.drain(..).zip(flows) {
+    for (frame, &flow_hash) in frames.drain(..).zip(flow_hashes) {
         let meta = own.next();
         // If an earlier packet reached a limit, the flow may no longer be in the park. Then later packets are processed as usual.
-        if engine.parking.as_ref().is_some_and(|p| p.park.waits(flow)) {
+        if engine.parking.as_ref().is_some_and(|p| p.park.waits(flow_hash)) {
             let meta = meta.unwrap_or_else(|| engine.batch.common.clone());
-            park_behind(shared, guard, engine, flow, Packet::new(frame, meta), now);
+            park_behind(shared, guard, engine, flow_hash, Packet::new(frame, meta), now);
         } else {
             engine.batch.frames.push(frame);
             engine.batch.own.extend(meta);
@@ -104,17 +104,17 @@ fn park_behind(
     shared: &Shared,
     guard: &MegaflowGuard<'_>,
     engine: &mut Engine,
-    flow: u64,
+    flow_hash: u64,
     packet: Packet,
     now: Millis,
 ) {
     let Some(parking) = &mut engine.parking else { return };
-    let appended = parking.park.append(flow, packet);
+    let appended = parking.park.append(flow_hash, packet);
     parking.overflow += u64::from(appended.is_err());
     match appended {
         Ok(()) => engine.tally.add(Event::Parked, 1),
         Err(packet) if parking.budget.is_left() => {
-            if let Some(mut before) = parking.park.take(flow) {
+            if let Some(mut before) = parking.park.take(flow_hash) {
                 engine.tally.add(Event::Unparked, before.len() as u64);
                 before
                     .drain(..)
@@ -174,19 +174,19 @@ pub(crate) fn miss(
 ) {
     // A parked packet outlives this iteration, so its tail must be copied.
     packet.frame.complete();
-    let (flow, in_port) =
+    let (flow_hash, in_port) =
         (flow_hash(packet.frame.bytes(), &packet.meta, &shared.secrets.flow_hash), packet.meta.in_port);
     let Some(parking) = &mut engine.parking else { return };
-    if parking.park.waits(flow) {
-        return park_behind(shared, guard, engine, flow, packet, now);
+    if parking.park.waits(flow_hash) {
+        return park_behind(shared, guard, engine, flow_hash, packet, now);
     }
     if parking.park.may_open(in_port) {
         let (mut bytes, meta) = (parking.packet_buffers.pop().unwrap_or_default(), packet.meta.clone());
         bytes.clear();
         bytes.extend_from_slice(packet.frame.bytes());
-        let ticket = parking.park.open(in_port, flow, packet);
+        let ticket = parking.park.open(in_port, flow_hash, packet);
         let (worker, inbox) = (engine.id, Some(Arc::clone(&parking.inbox)));
-        parking.outbox.push(Request { flow, ticket, bytes, meta, now, worker, inbox });
+        parking.outbox.push(Request { flow_hash, ticket, bytes, meta, now, worker, inbox });
         engine.tally.add(Event::Parked, 1);
         return;
     }

@@ -27,8 +27,8 @@ pub(crate) fn translate_all(engine: &mut Engine, now: Millis) {
 }
 
 fn translate(engine: &mut Engine, packet: Packet, now: Millis) {
-    let (start, has_handler) = ((engine.clocks.counter)(), engine.has_handler());
-    if has_handler && engine.parking.as_ref().is_some_and(|parking| !parking.budget.is_left()) {
+    let (start, has_handler_thread) = ((engine.clocks.counter)(), engine.has_handler_thread());
+    if has_handler_thread && engine.parking.as_ref().is_some_and(|parking| !parking.budget.is_left()) {
         return lose(engine, packet, DropReason::UpcallBacklog);
     }
     let flow = packet.flow();
@@ -46,7 +46,7 @@ fn translate(engine: &mut Engine, packet: Packet, now: Millis) {
         }
     }
     let took = (engine.clocks.counter)() - start;
-    if let Some(parking) = engine.parking.as_mut().filter(|_| has_handler) {
+    if let Some(parking) = engine.parking.as_mut().filter(|_| has_handler_thread) {
         parking.budget.spend(took.0);
     }
 }

@@ -19,7 +19,7 @@ use crate::shared::Shared;
 use crate::stages::PathStage;
 use crate::steps::{COPIES, REWRITES};
 use crate::tally::Event;
-use classifier::megaflow::{Context, Depth, Megaflow};
+use classifier::megaflow::{Depth, Megaflow, PortMegaflows};
 use cpu::{Level, Line, Secret, Stage};
 use flowcache::{Cache, FlowCache};
 use sync::Records;
@@ -37,7 +37,7 @@ std::thread_local! {
 pub(super) struct SmallBatch<'a, 'g> {
     pub(super) shared: &'a Shared,
     pub(super) guard: &'a MegaflowGuard<'g>,
-    pub(super) context: &'a Context,
+    pub(super) port_megaflows: &'a PortMegaflows,
     pub(super) engine: &'a mut Engine,
 }
 
@@ -53,8 +53,8 @@ impl Stage for SmallBatch<'_, '_> {
 
     #[inline(always)]
     fn run<L: Level>(self, level: L) -> bool {
-        let SmallBatch { shared, guard, context, engine } = self;
-        let Some(found) = find(level, shared, guard, context, engine) else { return false };
+        let SmallBatch { shared, guard, port_megaflows, engine } = self;
+        let Some(found) = find(level, shared, guard, port_megaflows, engine) else { return false };
         inspection::stage(shared, guard, engine);
         engine.clocks.end_stage(PathStage::LookUp);
         count(engine);
@@ -81,7 +81,7 @@ fn find<'g, L: Level>(
     level: L,
     shared: &Shared,
     guard: &'g MegaflowGuard<'_>,
-    context: &Context,
+    port_megaflows: &PortMegaflows,
     engine: &mut Engine,
 ) -> Option<BatchPrograms<'g>> {
     let Engine {
@@ -90,7 +90,7 @@ fn find<'g, L: Level>(
     else {
         return None;
     };
-    let (depth, mask) = context.short()?;
+    let (depth, mask) = port_megaflows.short()?;
     let Batch { frames, lines, tcp_flags, found, base: Some(base), own, common, .. } = &mut *batch else {
         return None;
     };
@@ -143,7 +143,7 @@ fn find<'g, L: Level>(
     tally.add(Event::CacheHit, n as u64);
     tally.add(Event::FrontHit, as_before as u64);
     // No packet of this batch has metadata of its own (checked above), so none was recirculated.
-    if context.is_by_kind() {
+    if port_megaflows.is_by_kind() {
         tally.add(Event::SimpleHit, as_before as u64);
     }
     Some(BatchPrograms { programs, port: (all == 0 && !other).then_some(port) })

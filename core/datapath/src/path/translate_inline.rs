@@ -45,7 +45,7 @@ pub(super) fn translate(
 ) {
     capture::missed(engine, &packet);
     let (key, flags) = wide_key(packet.frame.bytes(), &packet.meta);
-    let (index, visited) = shared.table.lookup(packet.meta.in_port, guard, &key);
+    let (index, visited) = shared.megaflow_table.lookup(packet.meta.in_port, guard, &key);
     if let Some((index, megaflow)) = index.and_then(|i| Some((i, guard.get(i)?))) {
         // If the packet's megaflow was removed between two stages, the first stage has already counted a hit.
         if !counted_hit {
@@ -74,7 +74,7 @@ pub(super) fn translate(
     {
         let miss_origin = MissOrigin { worker: engine.id, at: now };
         let new = (translation.version, NewFlow::of_miss(&flow, &key, &translation, miss_origin));
-        let lock_wait = if engine.has_handler() { LockWait::Bounded } else { LockWait::Unbounded };
+        let lock_wait = if engine.has_handler_thread() { LockWait::Bounded } else { LockWait::Unbounded };
         let mut published = None;
         shared.publish(std::iter::once(new), handler, lock_wait, |p| published = p);
         match published {

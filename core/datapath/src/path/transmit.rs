@@ -2,7 +2,7 @@
 //!
 //! The device gets a worker's packets of one flow in the order in which they are added here.
 
-use crate::egress::CountedQueue;
+use crate::egress_qos::CountedQueue;
 use crate::engine::Engine;
 use crate::engine::bursts::{Bursts, QOS_FLAG, QueuedFrames, TX_BURST, add_once};
 use crate::engine::view::View;

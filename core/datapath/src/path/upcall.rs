@@ -24,7 +24,7 @@ fn handle(shared: &Shared, guard: &MegaflowGuard<'_>, engine: &mut Engine, now: 
     if let Some(parking) = &mut engine.parking {
         parking.budget.missed(missed.len() as u64);
     }
-    let one = if engine.has_handler() { park::miss } else { translate_inline::translate };
+    let one = if engine.has_handler_thread() { park::miss } else { translate_inline::translate };
     for Miss { packet, counted_hit } in missed.drain(..) {
         one(shared, guard, engine, packet, counted_hit, now);
     }

@@ -50,8 +50,8 @@ static TIMES: [(&Metric, Event); 4] = [
 ];
 
 /// The name of a worker's thread in metrics. A PMD thread has this name, followed by its number, in tools like `top` and `perf`.
-pub fn thread_name(place: &WorkerInfo) -> String {
-    match place.core {
+pub fn thread_name(info: &WorkerInfo) -> String {
+    match info.core {
         CoreId::UNPINNED => "kernel-ports".to_owned(),
         CoreId(core) => format!("pmd-c{core:02}"),
     }
@@ -84,8 +84,8 @@ pub fn add(view: &DatapathView, hertz: f64, samples: &mut Samples) {
     port_drops(view, samples);
     let mut queues: BTreeMap<usize, u64> = BTreeMap::new();
     view.rxqs.iter().for_each(|q| *queues.entry(q.worker).or_default() += 1);
-    for (at, place) in view.workers.iter().enumerate() {
-        thread(view, place, (queues.get(&at).copied().unwrap_or(0), hertz), samples);
+    for (at, info) in view.workers.iter().enumerate() {
+        thread(view, info, (queues.get(&at).copied().unwrap_or(0), hertz), samples);
     }
     for q in &view.rxqs {
         rxq(view, q, hertz, samples);
@@ -144,9 +144,9 @@ fn zones(view: &DatapathView, samples: &mut Samples) {
     }
 }
 
-fn thread(view: &DatapathView, place: &WorkerInfo, (queues, hertz): (u64, f64), samples: &mut Samples) {
-    let name = thread_name(place);
-    let tally = view.datapath.worker_tally(place.id);
+fn thread(view: &DatapathView, info: &WorkerInfo, (queues, hertz): (u64, f64), samples: &mut Samples) {
+    let name = thread_name(info);
+    let tally = view.datapath.worker_tally(info.id);
     for (reason, n) in tally.drops() {
         if let Some(of) = samples.object(Object::ThreadDrop, &[&view.name, &name, reason_name(reason)]) {
             samples.set(&m::THREAD_DROPS, of, n);
@@ -156,14 +156,14 @@ fn thread(view: &DatapathView, place: &WorkerInfo, (queues, hertz): (u64, f64), 
     TIMES.iter().for_each(|(metric, event)| samples.set(metric, of, tally.get(*event) as f64 / hertz));
     OF_THREAD.iter().for_each(|(metric, event)| samples.set(metric, of, tally.get(*event)));
     samples.set(&m::THREAD_DROPPED, of, tally.dropped_total());
-    let sample = view.datapath.worker_stages(place.id);
+    let sample = view.datapath.worker_stages(info.id);
     samples.set(&m::THREAD_STAGE_PACKETS, of, sample.packets);
     samples.set(&m::THREAD_RXQS, of, queues);
-    let cache = view.datapath.worker_cache(place.id);
+    let cache = view.datapath.worker_cache(info.id);
     samples.set(&m::THREAD_CACHE_ENTRIES, of, cache.entries);
     samples.set(&m::THREAD_CACHE_BYTES, of, cache.bytes);
-    samples.set(&m::THREAD_NUMA, of, u64::from(place.numa));
-    samples.set(&m::THREAD_ISOLATED, of, place.isolated);
+    samples.set(&m::THREAD_NUMA, of, u64::from(info.numa));
+    samples.set(&m::THREAD_ISOLATED, of, info.isolated);
     for (stage, cycles) in PathStage::ALL.iter().zip(sample.cycles) {
         let labels = [&view.name, &name, &stage.name().replace(' ', "_")];
         if let Some(of) = samples.object(Object::Stage, &labels.map(String::as_str)) {

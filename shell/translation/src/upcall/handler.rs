@@ -214,7 +214,8 @@ impl Handler {
     /// Queues a sampled packet for the exporters. An action that came from a command has no sample
     /// data; then the packet's port determines the bridge.
     fn sample(&self, packet: &[u8], flow: &Flow, userspace: &Userspace) {
-        let of_port = || self.shared.published_for_packet().snapshot.receive(flow).map(|(bridge, _)| bridge.0);
+        let of_port =
+            || self.shared.published_for_packet().snapshot.receive(flow).map(|(bridge, _)| bridge.0);
         let bridge = if userspace.sample_data.is_none() { of_port() } else { None };
         if let Some(packet) = SampledPacket::new(packet, flow, userspace, bridge) {
             self.shared.exporters.put(packet);

@@ -131,7 +131,7 @@ fn removing_a_port_drops_its_parked_packets() {
         worker.add_rxq(PortNo(1), QueueId(0), Box::new(rx.clone()));
         rx.0.lock().unwrap().extend((0..8).map(|i| packet(round * 4 + i % 4)));
         for _ in 0..round % 4 + 1 {
-            worker.poll_with(now, count);
+            worker.poll_and_publish(now, count);
         }
         if round % 3 == 0 {
             worker.settle(PortNo(1), now);
@@ -171,7 +171,7 @@ fn a_storm_does_not_delay_other_ports() {
     }
     let start = Instant::now();
     let turn = |worker: &mut Worker| {
-        worker.poll_with(Millis(start.elapsed().as_millis() as u64), count);
+        worker.poll_and_publish(Millis(start.elapsed().as_millis() as u64), count);
     };
     let sent = || tx.1.load(Ordering::Relaxed);
     let served = || slow.served.load(Ordering::Relaxed);
