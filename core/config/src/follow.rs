@@ -16,15 +16,15 @@ use std::sync::Arc;
 
 /// The bridges and ports in which two states may differ, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Touched {
+pub struct TouchedByDatabase {
     /// Ports by bridge.
     pub bridges: BTreeMap<String, BTreeSet<String>>,
 }
 
-impl Touched {
+impl TouchedByDatabase {
     /// All bridges and ports of both states.
-    pub fn all(one: &Desired, other: &Desired) -> Touched {
-        let mut touched = Touched::default();
+    pub fn all(one: &Desired, other: &Desired) -> TouchedByDatabase {
+        let mut touched = TouchedByDatabase::default();
         for (name, bridge) in one.bridges.iter().chain(other.bridges.iter()) {
             touched.bridge(name).extend(bridge.ports.keys().cloned());
         }
@@ -150,7 +150,7 @@ impl Follower {
 
     /// Applies the changes since the last call; the first call reads everything. Returns the bridges and ports that may
     /// have changed.
-    pub fn follow(&mut self, db: &Replica, changes: &[RowChange]) -> Touched {
+    pub fn follow(&mut self, db: &Replica, changes: &[RowChange]) -> TouchedByDatabase {
         let is_known = match (&self.schema, db.schema()) {
             (Some(known), Some(now)) => Arc::ptr_eq(known, now),
             _ => false,
@@ -160,7 +160,7 @@ impl Follower {
             return self.read_all(db);
         };
         let affected = self.affected(db, &root, changes);
-        let mut touched = Touched::default();
+        let mut touched = TouchedByDatabase::default();
         for (bridge, rows_to_read) in affected {
             self.update(db, &root, bridge, rows_to_read, &mut touched);
         }
@@ -169,14 +169,14 @@ impl Follower {
         touched
     }
 
-    fn read_all(&mut self, db: &Replica) -> Touched {
+    fn read_all(&mut self, db: &Replica) -> TouchedByDatabase {
         let before = std::mem::take(self).state;
         self.schema = db.schema().cloned();
         if let Some(root) = Row::only(db, "Open_vSwitch") {
             self.state = Desired::read(db);
             root.references("bridges", "Bridge").iter().for_each(|bridge| self.index(bridge));
         }
-        Touched::all(&before, &self.state)
+        TouchedByDatabase::all(&before, &self.state)
     }
 
     /// Adds a bridge and its ports to the indexes.
@@ -280,7 +280,7 @@ impl Follower {
         root: &Row<'_>,
         bridge: Uuid,
         rows_to_read: RowsToRead,
-        touched: &mut Touched,
+        touched: &mut TouchedByDatabase,
     ) {
         let RowsToRead { bridge_row, ports: mut new } = rows_to_read;
         let mut known = self.bridges.remove(&bridge);
@@ -355,7 +355,7 @@ impl Follower {
     }
 
     /// Removes a bridge from the state and the indexes, and adds its ports to `touched`.
-    fn forget(&mut self, bridge: Uuid, known: &TrackedBridge, touched: &mut Touched) {
+    fn forget(&mut self, bridge: Uuid, known: &TrackedBridge, touched: &mut TouchedByDatabase) {
         touched.bridge(&known.name).extend(known.ports.values().cloned());
         known.ports.keys().for_each(|port| self.unlink(bridge, *port));
         if self.state.bridges.get(&known.name).is_some_and(|config| config.uuid == bridge) {

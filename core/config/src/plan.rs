@@ -5,7 +5,7 @@
 
 use crate::bridge::BridgeConfig;
 use crate::desired::Desired;
-use crate::follow::Touched;
+use crate::follow::TouchedByDatabase;
 use crate::interface::InterfaceConfig;
 use crate::port::PortConfig;
 use std::collections::{BTreeSet, HashMap};
@@ -89,7 +89,7 @@ fn is_other_bridge(old: &BridgeConfig, new: &BridgeConfig) -> bool {
 
 /// Returns the steps from `current` to `desired`. The two states may differ only in the ports and bridges that
 /// `touched` names.
-pub fn plan(current: &Desired, desired: &Desired, touched: &Touched) -> Vec<Step> {
+pub fn plan(current: &Desired, desired: &Desired, touched: &TouchedByDatabase) -> Vec<Step> {
     let mut removals = Vec::new();
     let mut rest = Vec::new();
     for (name, ports) in &touched.bridges {
@@ -253,7 +253,7 @@ mod tests {
 
     /// The plan for two complete states, without information about where they differ.
     fn plan(current: &Desired, desired: &Desired) -> Vec<Step> {
-        super::plan(current, desired, &Touched::all(current, desired))
+        super::plan(current, desired, &TouchedByDatabase::all(current, desired))
     }
 
     fn running(state: &Desired) -> Running {

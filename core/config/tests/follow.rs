@@ -1,7 +1,7 @@
 //! Checks that the state updated by changes equals the state read from the whole database, and that a plan limited to
 //! `touched` equals the complete plan.
 
-use config::{Desired, Follower, Touched, plan};
+use config::{Desired, Follower, TouchedByDatabase, plan};
 use ovsdb::monitor::MonitorMethod;
 use ovsdb::replica::Config;
 use ovsdb::replica::test_server::TestServer;
@@ -155,7 +155,7 @@ proptest! {
                     let touched = follower.follow(&server.replica, &changes);
                     let now = Desired::read(&server.replica);
                     prop_assert_eq!(follower.state(), &now);
-                    let whole = plan(&before, &now, &Touched::all(&before, &now));
+                    let whole = plan(&before, &now, &TouchedByDatabase::all(&before, &now));
                     prop_assert_eq!(plan(&before, &now, &touched), whole);
                 }
             }
@@ -174,7 +174,10 @@ fn a_note_on_one_of_many_ports_touches_nothing() {
     for kind in [4, 5, 8] {
         server.transact(&operations(kind, 1, 0, 3));
         let changes = server.replica.take_changes();
-        assert_eq!((changes.len(), follower.follow(&server.replica, &changes)), (1, Touched::default()));
+        assert_eq!(
+            (changes.len(), follower.follow(&server.replica, &changes)),
+            (1, TouchedByDatabase::default())
+        );
     }
     server.transact(&operations(6, 1, 0, 3));
     let changes = server.replica.take_changes();

@@ -3,13 +3,13 @@
 //! The changes are executed in order on a copy of the state, which shares unchanged data with the original. If a change fails, the
 //! copy is dropped; no other roll-back is needed. Readers see either all changes of a bundle or none.
 
-use crate::effects::Effects;
 use crate::flow_mod::StateEditor;
 use crate::meter::MeterProvider;
 use crate::ofproto::Ofproto;
 use crate::request::FlowRequest;
 use crate::rule_numbers::RuleNumbers;
 use crate::state::State;
+use crate::table_changes::TableChanges;
 use crate::tables::{InternalRules, Tables};
 use openflow::action::Action;
 use openflow::error::OfError;
@@ -23,7 +23,7 @@ use units::Millis;
 pub struct Bundle {
     state: State,
     rule_numbers: RuleNumbers,
-    effects: Effects,
+    changes: TableChanges,
     internal: InternalRules,
     meters: Option<MeterProvider>,
     version: u64,
@@ -68,7 +68,7 @@ impl Bundle {
         StateEditor {
             state: &mut self.state,
             rule_numbers: &mut self.rule_numbers,
-            effects: &mut self.effects,
+            changes: &mut self.changes,
             now,
         }
     }
@@ -80,7 +80,7 @@ impl Ofproto {
         Bundle {
             state: self.state.clone(),
             rule_numbers: self.rule_numbers.clone(),
-            effects: Effects::default(),
+            changes: TableChanges::default(),
             internal: self.internal.clone(),
             meters: self.meters.clone(),
             version: self.next_version(),
@@ -92,14 +92,14 @@ impl Ofproto {
     ///
     /// # Errors
     /// Returns an error if the state has changed since `begin`, because the results of the trial may be invalid then.
-    pub fn commit(&mut self, bundle: Bundle, now: Millis) -> Result<Effects, OfError> {
+    pub fn commit(&mut self, bundle: Bundle, now: Millis) -> Result<TableChanges, OfError> {
         if bundle.base != self.generation {
             return Err(OfError::BfcMsgConflict);
         }
         self.state = bundle.state;
         self.rule_numbers = bundle.rule_numbers;
         self.generation += 1;
-        self.configure_meters(&bundle.effects, now);
-        Ok(bundle.effects)
+        self.configure_meters(&bundle.changes, now);
+        Ok(bundle.changes)
     }
 }

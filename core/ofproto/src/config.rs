@@ -1,9 +1,9 @@
 //! Configuration of tables by the database (`Flow_Table`) and by OpenFlow (`OFPT_TABLE_MOD`).
 
-use crate::effects::Effects;
 use crate::evict;
 use crate::ofproto::Ofproto;
 use crate::table::{Table, TableConfig, TableSettings, VacancyEvent};
+use crate::table_changes::TableChanges;
 use crate::table_numbers::{N_TABLES, TABLE_ALL};
 use classifier::of::PrefixField;
 use openflow::error::OfError;
@@ -18,16 +18,16 @@ const NAME_MAX: usize = 32;
 
 impl Ofproto {
     /// Applies the database's settings of a table. If the table may evict, flows beyond a new limit are evicted.
-    pub fn configure_table(&mut self, table: u8, settings: &TableSettings, now: Millis) -> Effects {
+    pub fn configure_table(&mut self, table: u8, settings: &TableSettings, now: Millis) -> TableChanges {
         if usize::from(table) >= N_TABLES {
-            return Effects::default();
+            return TableChanges::default();
         }
         let t = self.state.table_mut(table);
         let config = Arc::make_mut(&mut t.config);
         set_database_name(config, settings.name.as_deref());
         if config.internal {
             self.generation += 1;
-            return Effects::default();
+            return TableChanges::default();
         }
         config.max_flows = settings.max_flows;
         config.evict_by_database = settings.evict;
@@ -37,7 +37,7 @@ impl Ofproto {
         self.evict_overfull(table, now)
     }
 
-    fn evict_overfull(&mut self, table: u8, now: Millis) -> Effects {
+    fn evict_overfull(&mut self, table: u8, now: Millis) -> TableChanges {
         self.change(now, |c| {
             while let Some(victim) = overflow_victim(&c.state.tables[table]) {
                 c.remove(victim, RemovedReason::Eviction);
@@ -75,9 +75,9 @@ impl Ofproto {
     }
 
     /// The tables whose vacancy has crossed a threshold because of these changes, with the direction.
-    pub fn vacancy_events(&mut self, effects: &Effects) -> Vec<(u8, VacancyEvent)> {
+    pub fn vacancy_events(&mut self, changes: &TableChanges) -> Vec<(u8, VacancyEvent)> {
         let watched = |table: &u8| self.state.tables[*table].config.vacancy.is_some();
-        let touched: BTreeSet<u8> = effects.flows.iter().map(|c| c.rule().table).filter(watched).collect();
+        let touched: BTreeSet<u8> = changes.flows.iter().map(|c| c.rule().table).filter(watched).collect();
         let mut events = Vec::new();
         for id in touched {
             let table = &self.state.tables[id];

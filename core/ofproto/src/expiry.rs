@@ -4,9 +4,9 @@
 //! exists. Idle timeouts depend on the time of last use, so before [`Ofproto::expire`] the caller must add the datapath's counters
 //! to the rules.
 
-use crate::effects::Effects;
 use crate::ofproto::Ofproto;
 use crate::rule::Rule;
+use crate::table_changes::TableChanges;
 use openflow::flow_mod::RemovedReason;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
@@ -14,7 +14,7 @@ use units::Millis;
 
 impl Ofproto {
     /// Removes all expired flows.
-    pub fn expire(&mut self, now: Millis) -> Effects {
+    pub fn expire(&mut self, now: Millis) -> TableChanges {
         let expired: Vec<_> = self
             .state
             .expirable

@@ -4,12 +4,12 @@
 //! Sources: OpenFlow 1.0.2 §4.6, OpenFlow 1.3.5 §6.4; where these do not specify something, the behaviour is that of Open vSwitch.
 
 use crate::criteria::Criteria;
-use crate::effects::{Change, Effects};
 use crate::evict;
 use crate::request::FlowRequest;
 use crate::rule::{Rule, RuleStats, conjunctions};
 use crate::rule_numbers::RuleNumbers;
 use crate::state::State;
+use crate::table_changes::{FlowChange, TableChanges};
 use crate::table_numbers::{N_TABLES, TABLE_ALL};
 use flow::Match;
 use openflow::error::OfError;
@@ -18,11 +18,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU64};
 use units::Millis;
 
-/// Executes changes on a state and records their effects.
+/// Changes a state and records the changes.
 pub(crate) struct StateEditor<'a> {
     pub(crate) state: &'a mut State,
     pub(crate) rule_numbers: &'a mut RuleNumbers,
-    pub(crate) effects: &'a mut Effects,
+    pub(crate) changes: &'a mut TableChanges,
     pub(crate) now: Millis,
 }
 
@@ -75,14 +75,14 @@ impl StateEditor<'_> {
     /// Removes a flow.
     pub(crate) fn remove(&mut self, rule: Arc<Rule>, reason: RemovedReason) {
         if self.state.remove(&rule) {
-            self.effects.push(Change::Removed { rule, reason });
+            self.changes.push(FlowChange::Removed { rule, reason });
         }
     }
 
     /// Removes flows, all of which must exist.
     pub(crate) fn remove_all(&mut self, rules: Vec<Arc<Rule>>, reason: RemovedReason) {
         self.state.remove_many(&rules);
-        rules.into_iter().for_each(|rule| self.effects.push(Change::Removed { rule, reason }));
+        rules.into_iter().for_each(|rule| self.changes.push(FlowChange::Removed { rule, reason }));
     }
 
     fn add(&mut self, r: FlowRequest, table: u8) -> Result<(), OfError> {
@@ -150,9 +150,9 @@ impl StateEditor<'_> {
     fn insert_rule(&mut self, rule: Rule, added: bool) {
         let new = Arc::new(rule);
         self.state.watch_timeouts(&new);
-        self.effects.push(match self.state.insert(Arc::clone(&new)) {
-            Some(old) => Change::Replaced { old, new, added },
-            None => Change::Added(new),
+        self.changes.push(match self.state.insert(Arc::clone(&new)) {
+            Some(old) => FlowChange::Replaced { old, new, added },
+            None => FlowChange::Added(new),
         });
     }
 }

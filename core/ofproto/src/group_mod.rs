@@ -51,7 +51,7 @@ impl StateEditor<'_> {
     }
 
     fn put_group(&mut self, group: Group) {
-        self.effects.groups.push(group.id);
+        self.changes.groups.push(group.id);
         self.state.groups.insert_mut(group.id, Arc::new(group));
     }
 
@@ -63,7 +63,7 @@ impl StateEditor<'_> {
         };
         for id in &gone {
             self.state.groups.remove_mut(id);
-            self.effects.groups.push(*id);
+            self.changes.groups.push(*id);
         }
         self.remove_users(gone.into_iter().map(Reference::Group), RemovedReason::GroupDelete);
     }

@@ -1,12 +1,12 @@
 //! The switch's own flows in the internal table, which is the last table. `bridge/dump-flows` prints them.
 
-use crate::effects::{Change, Effects};
 use crate::flow_mod::StateEditor;
 use crate::intern::Interner;
 use crate::request::FlowRequest;
 use crate::rule::Rule;
 use crate::rule_numbers::RuleNumbers;
 use crate::state::State;
+use crate::table_changes::{FlowChange, TableChanges};
 use crate::table_numbers::TABLE_INTERNAL;
 use crate::tables::InternalRules;
 use flow::{Flow, Match};
@@ -26,8 +26,8 @@ pub(crate) fn install(
     now: Millis,
 ) -> InternalRules {
     Arc::make_mut(&mut state.table_mut(TABLE_INTERNAL).config).internal = true;
-    let mut effects = Effects::default();
-    let mut c = StateEditor { state, rule_numbers, effects: &mut effects, now };
+    let mut changes = TableChanges::default();
+    let mut c = StateEditor { state, rule_numbers, changes: &mut changes, now };
     let mut add = |priority, m: &Match, actions| add(&mut c, interner, priority, m, actions);
     let to_controller = Controller { reason: REASON_IMPLICIT_MISS, ..Controller::default() };
     let rules = InternalRules {
@@ -58,8 +58,8 @@ fn add(
     let fm = FlowMod { table: TABLE_INTERNAL, matching: *m, actions, ..FlowMod::default() };
     let request = FlowRequest::new(&fm, interner);
     let done = c.flow_mod(FlowRequest { priority, internal: true, ..request });
-    match (done, c.effects.flows.pop()) {
-        (Ok(()), Some(Change::Added(rule))) => rule,
+    match (done, c.changes.flows.pop()) {
+        (Ok(()), Some(FlowChange::Added(rule))) => rule,
         other => unreachable!("an empty table takes any flow: {other:?}"),
     }
 }

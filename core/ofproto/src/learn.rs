@@ -4,11 +4,11 @@
 //! its hard timeout: nothing is published and no megaflow is revalidated.
 
 use crate::criteria::Criteria;
-use crate::effects::Effects;
 use crate::ofproto::Ofproto;
 use crate::request::sparse;
 use crate::rule::Rule;
 use crate::state::State;
+use crate::table_changes::TableChanges;
 use crate::tables::Tables;
 use crate::tlv;
 use flow::Match;
@@ -25,7 +25,13 @@ impl Ofproto {
     ///
     /// # Errors
     /// `learn` cannot make this flow mod, or the execution of the flow mod fails.
-    pub fn learn(&mut self, fm: &FlowMod, limit: u32, used: Millis, now: Millis) -> Result<Effects, OfError> {
+    pub fn learn(
+        &mut self,
+        fm: &FlowMod,
+        limit: u32,
+        used: Millis,
+        now: Millis,
+    ) -> Result<TableChanges, OfError> {
         let plain = fm.command == FlowCommand::ModifyStrict && fm.table != TABLE_ALL;
         if !plain || fm.flags.reset_counts || fm.buffer_id != NO_BUFFER {
             return Err(OfError::FmfcUnknown);
@@ -40,20 +46,20 @@ impl Ofproto {
         };
         if let Some(rule) = self.state.find_unchanged(fm) {
             rule.modified.fetch_max(used.0, Relaxed);
-            return Ok(Effects::default());
+            return Ok(TableChanges::default());
         }
         // Requests of several packets may arrive out of order; a request of an older packet must not replace the result of a newer one.
         if self.state.find_same(fm).is_some_and(|rule| rule.modified() > used) {
-            return Ok(Effects::default());
+            return Ok(TableChanges::default());
         }
         if !self.state.is_below_limit(fm, limit)? {
-            return Ok(Effects::default());
+            return Ok(TableChanges::default());
         }
-        let effects = self.handle_flow_mod(fm, now)?;
-        for change in &effects.flows {
+        let changes = self.handle_flow_mod(fm, now)?;
+        for change in &changes.flows {
             change.rule().modified.store(used.0, Relaxed);
         }
-        Ok(effects)
+        Ok(changes)
     }
 }
 

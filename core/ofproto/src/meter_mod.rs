@@ -1,10 +1,10 @@
 //! Executes a meter mod on the state, and answers requests about meters.
 
-use crate::effects::Effects;
 use crate::flow_mod::StateEditor;
 use crate::meter::{Meter, MeterProvider};
 use crate::ofproto::Ofproto;
 use crate::references::Reference;
+use crate::table_changes::TableChanges;
 use dpif::meter::{MAX_BANDS, MAX_METERS};
 use dpif::{MeterSlot, Meters};
 use openflow::error::OfError;
@@ -47,7 +47,7 @@ impl StateEditor<'_> {
                 (old.created, Arc::clone(&old.slot))
             }
         };
-        self.effects.meters.push(config.meter);
+        self.changes.meters.push(config.meter);
         self.state.meters.insert_mut(config.meter, Arc::new(Meter { config: config.clone(), created, slot }));
         Ok(())
     }
@@ -60,7 +60,7 @@ impl StateEditor<'_> {
         };
         for id in &gone {
             self.state.meters.remove_mut(id);
-            self.effects.meters.push(*id);
+            self.changes.meters.push(*id);
         }
         self.remove_users(gone.into_iter().map(Reference::Meter), RemovedReason::MeterDelete);
     }
@@ -96,14 +96,14 @@ impl Ofproto {
     }
 
     /// Executes a meter mod.
-    pub fn handle_meter_mod(&mut self, mm: &MeterMod, now: Millis) -> Result<Effects, OfError> {
+    pub fn handle_meter_mod(&mut self, mm: &MeterMod, now: Millis) -> Result<TableChanges, OfError> {
         let meters = self.meters.clone();
         self.change(now, |c| c.meter_mod(mm, meters.as_ref().map(MeterProvider::get)))
     }
 
     /// Configures added and modified meters in the datapath.
-    pub(crate) fn configure_meters(&self, effects: &Effects, now: Millis) {
-        for meter in effects.meters.iter().filter_map(|id| self.state.meters.get(id)) {
+    pub(crate) fn configure_meters(&self, changes: &TableChanges, now: Millis) {
+        for meter in changes.meters.iter().filter_map(|id| self.state.meters.get(id)) {
             meter.slot.set(&meter.spec(), now);
         }
     }
@@ -146,7 +146,7 @@ impl Ofproto {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::effects::Change;
+    use crate::table_changes::FlowChange;
     use dpif::{MeterCounts, MeterSpec};
     use openflow::action::Action;
     use openflow::flow_mod::FlowMod;
@@ -213,9 +213,9 @@ mod tests {
         assert_eq!((stats.flow_count, stats.packets), (1, 3));
 
         let seen = o.publish();
-        let effects = o.handle_meter_mod(&mod_(Delete, METER_ALL, 0), NOW).unwrap();
-        let [Change::Removed { reason: RemovedReason::MeterDelete, .. }] = &effects.flows[..] else {
-            panic!("{effects:?}")
+        let changes = o.handle_meter_mod(&mod_(Delete, METER_ALL, 0), NOW).unwrap();
+        let [FlowChange::Removed { reason: RemovedReason::MeterDelete, .. }] = &changes.flows[..] else {
+            panic!("{changes:?}")
         };
         assert_eq!(o.meter_stats(1, NOW).unwrap_err(), OfError::MmfcUnknownMeter);
         assert!(told.take().is_empty());

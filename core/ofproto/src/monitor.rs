@@ -7,9 +7,9 @@
 //! Sources: OpenFlow 1.4.1 §7.3.5.18; Nicira's extension for 1.0 to 1.3, which has the same meaning.
 
 use crate::criteria::Criteria;
-use crate::effects::{Change, Effects};
 use crate::ofproto::Ofproto;
 use crate::rule::Rule;
+use crate::table_changes::{FlowChange, TableChanges};
 use crate::table_numbers::{N_TABLES, TABLE_ALL};
 use openflow::Xid;
 use openflow::error::OfError;
@@ -96,10 +96,10 @@ impl FlowMonitors {
     }
 
     /// The updates to send for these changes. `own`: the transaction id of the request if this connection caused the changes.
-    pub fn report(&self, effects: &Effects, own: Option<Xid>) -> Vec<FlowUpdate> {
+    pub fn report(&self, changes: &TableChanges, own: Option<Xid>) -> Vec<FlowUpdate> {
         let mut updates = Vec::new();
         let mut abbreviated = false;
-        for change in &effects.flows {
+        for change in &changes.flows {
             let Some(flags) = self.flags_for(change) else { continue };
             match own {
                 Some(xid) if !flags.only_own && !flags.no_abbrev && self.paused_since.is_none() => {
@@ -115,10 +115,10 @@ impl FlowMonitors {
     }
 
     /// The combined flags of all monitors that report this change; `None` if no monitor does.
-    fn flags_for(&self, change: &Change) -> Option<MonitorFlags> {
+    fn flags_for(&self, change: &FlowChange) -> Option<MonitorFlags> {
         let rule = change.rule();
         if let Some(since) = self.paused_since
-            && !matches!(change, Change::Removed { rule, .. } if rule.added <= since)
+            && !matches!(change, FlowChange::Removed { rule, .. } if rule.added <= since)
         {
             return None;
         }
@@ -178,11 +178,11 @@ fn collect<'a>(
 }
 
 /// Whether the monitor reports this change of this rule.
-fn wants_change(m: &Monitor, change: &Change, rule: &Rule) -> bool {
+fn wants_change(m: &Monitor, change: &FlowChange, rule: &Rule) -> bool {
     let (wanted, old) = match change {
-        Change::Added(_) => (m.flags.add, None),
-        Change::Removed { .. } => (m.flags.removed, None),
-        Change::Replaced { old, new, added } => {
+        FlowChange::Added(_) => (m.flags.add, None),
+        FlowChange::Removed { .. } => (m.flags.removed, None),
+        FlowChange::Replaced { old, new, added } => {
             let acts_otherwise = old.actions != new.actions;
             let before = acts_otherwise.then_some(old);
             match added {
@@ -195,12 +195,12 @@ fn wants_change(m: &Monitor, change: &Change, rule: &Rule) -> bool {
     wanted && m.criteria.selects_now_or_before(rule, old.map(|o| &*o.actions).unwrap_or_default())
 }
 
-fn update(change: &Change, actions: bool) -> FlowUpdate {
+fn update(change: &FlowChange, actions: bool) -> FlowUpdate {
     let event = event(change.rule(), actions);
     match change {
-        Change::Added(_) | Change::Replaced { added: true, .. } => FlowUpdate::Added(event),
-        Change::Replaced { .. } => FlowUpdate::Modified(event),
-        Change::Removed { reason, .. } => FlowUpdate::Deleted(event, *reason),
+        FlowChange::Added(_) | FlowChange::Replaced { added: true, .. } => FlowUpdate::Added(event),
+        FlowChange::Replaced { .. } => FlowUpdate::Modified(event),
+        FlowChange::Removed { reason, .. } => FlowUpdate::Deleted(event, *reason),
     }
 }
 
@@ -248,11 +248,11 @@ mod tests {
     fn changes_are_reported_in_full_to_others_and_in_short_to_their_author() {
         let mut o = Ofproto::new(Millis(0), 0);
         let m = watcher(&o, OfPort::NONE);
-        let effects = o.handle_flow_mod(&flow(FlowCommand::Add, 1), Millis(1)).unwrap();
-        assert!(matches!(&m.report(&effects, None)[..], [FlowUpdate::Added(e)] if e.actions.len() == 1));
-        assert_eq!(m.report(&effects, Some(Xid(7))), [FlowUpdate::Abbreviated(Xid(7))]);
-        let effects = o.handle_flow_mod(&flow(FlowCommand::Modify, 1), Millis(1)).unwrap();
-        assert_eq!(m.report(&effects, None), [], "nothing but its times changed");
+        let changes = o.handle_flow_mod(&flow(FlowCommand::Add, 1), Millis(1)).unwrap();
+        assert!(matches!(&m.report(&changes, None)[..], [FlowUpdate::Added(e)] if e.actions.len() == 1));
+        assert_eq!(m.report(&changes, Some(Xid(7))), [FlowUpdate::Abbreviated(Xid(7))]);
+        let changes = o.handle_flow_mod(&flow(FlowCommand::Modify, 1), Millis(1)).unwrap();
+        assert_eq!(m.report(&changes, None), [], "nothing but its times changed");
     }
 
     #[test]
@@ -261,8 +261,8 @@ mod tests {
         o.handle_flow_mod(&flow(FlowCommand::Add, 1), Millis(1)).unwrap();
         let m = watcher(&o, OfPort(1));
         for reports in [1, 0] {
-            let effects = o.handle_flow_mod(&flow(FlowCommand::Modify, 3 - reports), Millis(1)).unwrap();
-            assert_eq!(m.report(&effects, None).len(), usize::from(reports));
+            let changes = o.handle_flow_mod(&flow(FlowCommand::Modify, 3 - reports), Millis(1)).unwrap();
+            assert_eq!(m.report(&changes, None).len(), usize::from(reports));
         }
     }
 

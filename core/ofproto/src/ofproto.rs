@@ -4,7 +4,6 @@
 //! Publishing copies a few hundred pointers, whatever the number of flows.
 
 use crate::criteria::Criteria;
-use crate::effects::Effects;
 use crate::flow_mod::{StateEditor, check_new_flow};
 use crate::group::Group;
 use crate::intern::Interner;
@@ -16,6 +15,7 @@ use crate::rule::Rule;
 use crate::rule_numbers::RuleNumbers;
 use crate::state::State;
 use crate::table::Table;
+use crate::table_changes::TableChanges;
 use crate::tables::{InternalRules, Tables};
 use cpu::Chain;
 use openflow::action::Action;
@@ -81,7 +81,7 @@ impl Ofproto {
     }
 
     /// Executes a flow mod. If an error is returned, nothing has changed.
-    pub fn handle_flow_mod(&mut self, fm: &FlowMod, now: Millis) -> Result<Effects, OfError> {
+    pub fn handle_flow_mod(&mut self, fm: &FlowMod, now: Millis) -> Result<TableChanges, OfError> {
         let request = self.request(fm);
         self.execute(request, now)
     }
@@ -92,7 +92,7 @@ impl Ofproto {
     }
 
     /// Executes a request to change flows. If an error is returned, nothing has changed.
-    pub fn execute(&mut self, request: FlowRequest, now: Millis) -> Result<Effects, OfError> {
+    pub fn execute(&mut self, request: FlowRequest, now: Millis) -> Result<TableChanges, OfError> {
         self.change(now, |c| c.flow_mod(request))
     }
 
@@ -110,7 +110,7 @@ impl Ofproto {
     }
 
     /// Executes a group mod. If an error is returned, nothing has changed.
-    pub fn handle_group_mod(&mut self, gm: &GroupMod, now: Millis) -> Result<Effects, OfError> {
+    pub fn handle_group_mod(&mut self, gm: &GroupMod, now: Millis) -> Result<TableChanges, OfError> {
         self.change(now, |c| c.group_mod(gm))
     }
 
@@ -122,7 +122,7 @@ impl Ofproto {
         priority: u32,
         add: bool,
         now: Millis,
-    ) -> Result<Effects, OfError> {
+    ) -> Result<TableChanges, OfError> {
         let command = if add { FlowCommand::Add } else { FlowCommand::DeleteStrict };
         let fm = FlowMod { command, ..fm.clone() };
         let request = FlowRequest { priority, internal: true, ..self.request(&fm) };
@@ -141,7 +141,7 @@ impl Ofproto {
 
     /// Deletes all flows except the switch's own, and all groups and meters. Used for example when the last controller is removed in
     /// standalone mode.
-    pub fn flush(&mut self, now: Millis) -> Effects {
+    pub fn flush(&mut self, now: Millis) -> TableChanges {
         let flows = FlowMod { command: FlowCommand::Delete, ..FlowMod::default() };
         let groups = GroupMod {
             command: openflow::group::GroupCommand::Delete,
@@ -163,21 +163,21 @@ impl Ofproto {
         &mut self,
         now: Millis,
         f: impl FnOnce(&mut StateEditor<'_>) -> Result<(), OfError>,
-    ) -> Result<Effects, OfError> {
-        let mut effects = Effects::default();
+    ) -> Result<TableChanges, OfError> {
+        let mut changes = TableChanges::default();
         let mut editor = StateEditor {
             state: &mut self.state,
             rule_numbers: &mut self.rule_numbers,
-            effects: &mut effects,
+            changes: &mut changes,
             now,
         };
         f(&mut editor)?;
         editor.delete_learned();
-        if !effects.is_empty() {
+        if !changes.is_empty() {
             self.generation += 1;
-            self.configure_meters(&effects, now);
+            self.configure_meters(&changes, now);
         }
-        Ok(effects)
+        Ok(changes)
     }
 
     /// The current state of a table.

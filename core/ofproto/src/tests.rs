@@ -76,8 +76,8 @@ fn additions_lookups_and_deletions() {
     assert!(tables.lookup(0, &Flow { in_port: 4, ..Flow::ZERO }, None).is_none());
     assert!(tables.lookup(TABLE_ALL, &Flow::ZERO, None).is_none());
 
-    let effects = o.handle_flow_mod(&fm(FlowCommand::Delete, Match::CATCHALL, 0), T0).unwrap();
-    assert_eq!(effects.flows.len(), 3);
+    let changes = o.handle_flow_mod(&fm(FlowCommand::Delete, Match::CATCHALL, 0), T0).unwrap();
+    assert_eq!(changes.flows.len(), 3);
     assert!(dump(&o).is_empty());
     assert!(tables.lookup(0, &Flow { in_port: 2, ..Flow::ZERO }, None).is_some(), "an old version stays");
     assert!(o.publish().version() > tables.version());
@@ -98,8 +98,8 @@ fn adding_an_identical_flow() {
     let mut o = with(&[FlowMod { flags: send, new_cookie: 1, ..add(in_port(1), 2) }]);
     o.rules(&Criteria::all()).unwrap()[0].credit(3, 180, Millis(1500));
     let now = Millis(2000);
-    let effects = o.handle_flow_mod(&FlowMod { new_cookie: 2, ..add(in_port(1), 3) }, now).unwrap();
-    assert_eq!(effects.flows_removed(now).count(), 0);
+    let changes = o.handle_flow_mod(&FlowMod { new_cookie: 2, ..add(in_port(1), 3) }, now).unwrap();
+    assert_eq!(changes.flows_removed(now).count(), 0);
     let r = Arc::clone(&o.rules(&Criteria::all()).unwrap()[0]);
     assert_eq!((r.cookie, r.packets(), r.bytes(), r.created), (2, 3, 180, now));
     assert_eq!(*r.actions, *out(3));
@@ -132,8 +132,8 @@ fn modify_keeps_everything_but_the_actions() {
     let r = Arc::clone(&o.rules(&Criteria::within(0, &Match::CATCHALL)).unwrap()[0]);
     let now = Millis(5000);
     let m = FlowMod { new_cookie: 0x55, idle_timeout: 1, ..fm(FlowCommand::Modify, Match::CATCHALL, 7) };
-    let effects = o.handle_flow_mod(&m, now).unwrap();
-    assert_eq!(effects.flows.len(), 2, "all tables");
+    let changes = o.handle_flow_mod(&m, now).unwrap();
+    assert_eq!(changes.flows.len(), 2, "all tables");
     r.credit(5, 500, Millis(6000));
     let r = Arc::clone(&o.rules(&Criteria::within(0, &Match::CATCHALL)).unwrap()[0]);
     assert_eq!((r.idle_timeout(), r.hard_timeout(), r.importance, r.cookie), (9, 99, 7, 1));
@@ -258,7 +258,7 @@ fn timeouts() {
     idle.credit(1, 60, Millis(9000));
     assert!(o.expire(Millis(12_000)).is_empty());
     let gone = o.expire(Millis(17_000));
-    assert!(matches!(&gone.flows[..], [Change::Removed { reason: RemovedReason::HardTimeout, .. }]));
+    assert!(matches!(&gone.flows[..], [FlowChange::Removed { reason: RemovedReason::HardTimeout, .. }]));
     assert_eq!(gone.flows_removed(Millis(17_000)).count(), 0);
     let gone = o.expire(Millis(19_500));
     let told: Vec<_> = gone.flows_removed(Millis(19_500)).collect();
@@ -305,7 +305,7 @@ fn learned_flows_are_refreshed() {
     let moved = FlowMod { actions: out(3), ..learn.clone() };
     let late = Millis(8000);
     assert!(o.learn(&moved, 0, T0, late).unwrap().is_empty(), "a packet from before the last one");
-    assert!(matches!(&o.learn(&moved, 0, late, late).unwrap().flows[..], [Change::Replaced { .. }]));
+    assert!(matches!(&o.learn(&moved, 0, late, late).unwrap().flows[..], [FlowChange::Replaced { .. }]));
     assert!(o.learn(&FlowMod { command: FlowCommand::Add, ..learn }, 0, T0, T0).is_err());
 }
 
@@ -344,10 +344,10 @@ fn full_tables() {
     assert_eq!((features.name.as_str(), features.max_entries), ("main", 2));
 
     o.configure_table(0, &TableSettings { evict: true, ..settings.clone() }, T0);
-    let effects = o.handle_flow_mod(&add(in_port(3), 1), T0).unwrap();
+    let changes = o.handle_flow_mod(&add(in_port(3), 1), T0).unwrap();
     assert!(matches!(
-        &effects.flows[..],
-        [Change::Removed { reason: RemovedReason::Eviction, .. }, Change::Added(_)]
+        &changes.flows[..],
+        [FlowChange::Removed { reason: RemovedReason::Eviction, .. }, FlowChange::Added(_)]
     ));
     assert_eq!(dump(&o).iter().map(|f| f.1).collect::<Vec<_>>(), [2, 3]);
     // The remaining flows never expire, so none may be evicted.
@@ -362,8 +362,8 @@ fn importance_and_fairness_decide_what_is_evicted() {
         o.handle_flow_mod(&flow(i, importance), T0).unwrap();
     }
     let mut settings = TableSettings { max_flows: Some(2), evict: true, ..TableSettings::default() };
-    let effects = o.configure_table(0, &settings, T0);
-    let evicted: Vec<u32> = effects.flows.iter().map(|c| c.rule().full_match().flow.in_port).collect();
+    let changes = o.configure_table(0, &settings, T0);
+    let evicted: Vec<u32> = changes.flows.iter().map(|c| c.rule().full_match().flow.in_port).collect();
     assert_eq!(evicted, [3, 2]);
 
     settings.max_flows = Some(4);
@@ -372,8 +372,8 @@ fn importance_and_fairness_decide_what_is_evicted() {
     for priority in [1, 2] {
         o.handle_flow_mod(&FlowMod { priority, ..flow(1, 9) }, T0).unwrap();
     }
-    let effects = o.handle_flow_mod(&flow(6, 0), T0).unwrap();
-    let first = effects.flows[0].rule();
+    let changes = o.handle_flow_mod(&flow(6, 0), T0).unwrap();
+    let first = changes.flows[0].rule();
     assert_eq!((first.full_match().flow.in_port, first.importance), (1, 5), "port 1 has most flows");
 }
 
@@ -396,8 +396,8 @@ fn a_bundle_is_all_or_nothing() {
     b.flow_mod(o.request(&fm(FlowCommand::Delete, Match::CATCHALL, 0)), T0).unwrap();
     b.group_mod(&GroupMod { group: 9, ..GroupMod::default() }, T0).unwrap();
     b.flow_mod(o.request(&FlowMod { actions: vec![Action::Group(9)], ..add(in_port(5), 0) }), T0).unwrap();
-    let effects = o.commit(b, T0).unwrap();
-    assert_eq!((effects.flows.len(), &effects.groups[..]), (2, &[9][..]));
+    let changes = o.commit(b, T0).unwrap();
+    assert_eq!((changes.flows.len(), &changes.groups[..]), (2, &[9][..]));
     assert_eq!(dump(&o), [(0, 5, 0, vec![Action::Group(9)])]);
     assert!(before.lookup(0, &Flow { in_port: 1, ..Flow::ZERO }, None).is_some());
 }
@@ -491,8 +491,8 @@ fn deleting_a_group_deletes_its_flows() {
     }
     assert_eq!(o.group_stats(1, Millis(3000))[0].ref_count, 1);
     let delete = |group| GroupMod { command: GroupCommand::Delete, group, ..GroupMod::default() };
-    let effects = o.handle_group_mod(&delete(1), T0).unwrap();
-    assert!(matches!(&effects.flows[..], [Change::Removed { reason: RemovedReason::GroupDelete, .. }]));
+    let changes = o.handle_group_mod(&delete(1), T0).unwrap();
+    assert!(matches!(&changes.flows[..], [FlowChange::Removed { reason: RemovedReason::GroupDelete, .. }]));
     assert!(o.handle_group_mod(&delete(1), T0).unwrap().is_empty());
     o.handle_group_mod(&delete(GROUP_ALL), T0).unwrap();
     assert!(dump(&o).is_empty());
@@ -570,7 +570,7 @@ fn table_mods() {
 fn snapshots_go_to_other_threads() {
     fn shared<T: Send + Sync>() {}
     shared::<Tables>();
-    shared::<Effects>();
+    shared::<TableChanges>();
 }
 
 /// Maps `tun_metadata<index>` to the option of this type.

@@ -1,4 +1,4 @@
-//! Packets: frames and the interface of device queues, header views with bounds checks, checksums, hexadecimal text.
+//! Packets: frames and the interface of device queues, header views with bounds checks, checksums, segmentation, hexadecimal text.
 //!
 //! A view borrows a header of fixed size from the front of the data and returns the rest, so reading past the end is impossible. This crate
 //! has no flows: `flow` uses it to extract flows from packets and to compose packets.

@@ -1,4 +1,4 @@
-//! Scheduling decisions for PMD threads. Nothing in this crate runs a thread, sleeps or reads a clock.
+//! Decisions for PMD threads: rxq assignment, auto load balance, sleep. Nothing in this crate runs a thread, sleeps or reads a clock.
 //!
 //! * [`cores`]: which cores poll (`pmd-cpu-mask`).
 //! * [`affinity`]: rx queues that the administrator pinned (`pmd-rxq-affinity`).

@@ -1,4 +1,4 @@
-//! Lock-free state that workers read while another thread changes it.
+//! State that workers read while another thread changes it, mostly without locks: arena, snapshots, counters, mailboxes, a lock, quotas.
 //!
 //! * [`arena`]: records with fixed indices. One thread publishes them, all threads read them, and they are dropped when no reader can hold
 //!   a reference any more.

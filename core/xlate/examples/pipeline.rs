@@ -89,14 +89,14 @@ fn snapshot(flows: &[String]) -> Snapshot {
     let (mut ports, mut bundles) = (BTreeMap::new(), Vec::new());
     for n in [1, 2] {
         let (number, id, name) = (OfPort(n), BundleId(n.into()), format!("p{n}"));
-        ports.insert(number, Port::new(number, &name, id, Attachment::Datapath(PortNo(n.into()))));
+        ports.insert(number, PortView::new(number, &name, id, Attachment::Datapath(PortNo(n.into()))));
         let vlan = VlanConfig::trunk();
         bundles.push((
             id,
             Bundle { id, name, ports: vec![number], vlan, floodable: true, protected: false, bond: None },
         ));
     }
-    let bridge = Bridge {
+    let bridge = BridgeView {
         id: BRIDGE,
         name: "br0".into(),
         tables: ofproto.publish(),

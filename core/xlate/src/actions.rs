@@ -3,12 +3,12 @@
 //! No action is ignored silently: an action that the switch does not support makes the translation fail, and the packet
 //! is counted as dropped.
 
-use crate::changed::may_change;
+use crate::changed_words::may_change;
 use crate::fields::unwildcard_subfield;
 use crate::frozen::FrozenStep;
 use crate::lookup::LookupParams;
 use crate::messages::report;
-use crate::outcome::{Effect, FinTimeout, StatsTarget};
+use crate::outcome::{FinTimeout, PacketEffect, StatsTarget};
 use crate::trace::LineKind;
 use crate::walk::Walk;
 use dpif::DpAction;
@@ -299,7 +299,7 @@ impl Walk<'_> {
         let Some(rule) = self.current.rule else { return };
         let end = FinTimeout { rule: Arc::clone(rule), idle, hard };
         if self.out.flow.tcp_flags & FIN_OR_RST != 0 && self.received.returns_side_effects {
-            self.out.effects.push(Effect::FinTimeout(end.clone()));
+            self.out.effects.push(PacketEffect::FinTimeout(end.clone()));
         }
         self.out.stats_targets.push(StatsTarget::FinTimeout(end));
     }

@@ -82,7 +82,7 @@ impl Hash for Dependencies {
 
 /// A change of a table or state that walks consult.
 #[derive(Clone, Debug)]
-pub enum Change {
+pub enum DependencyChange {
     /// A rule with this match was added, deleted, or changed its actions.
     Rule {
         /// The bridge of the rule.
@@ -144,7 +144,7 @@ pub enum Change {
 impl Dependencies {
     /// Matches on the packets that the change may affect, among the packets whose walks have these dependencies. An affected
     /// dependency has one match, or two for a station (packets to it and from it). The matches are on the packets as received.
-    pub fn affected_by(&self, change: &Change) -> Vec<Match> {
+    pub fn affected_by(&self, change: &DependencyChange) -> Vec<Match> {
         self.list.iter().flat_map(|d| d.affected_by(change)).collect()
     }
 
@@ -189,48 +189,57 @@ impl Dependency {
         words.into_iter().fold(hash, |hash, word| chain.step(hash, word))
     }
 
-    fn affected_by(&self, change: &Change) -> Vec<Match> {
+    fn affected_by(&self, change: &DependencyChange) -> Vec<Match> {
         match (self, change) {
             (
                 Dependency::Table { bridge, table, in_port, metadata, changed },
-                Change::Rule { bridge: b, table: t, matching },
+                DependencyChange::Rule { bridge: b, table: t, matching },
             ) if (bridge, table) == (b, t) => {
                 let consulted = Flow { in_port: *in_port, metadata: *metadata, ..Flow::ZERO };
                 rule_match(matching, &consulted, (*changed).into()).into_iter().collect()
             }
-            (Dependency::Limit { bridge, table }, Change::Rule { bridge: b, table: t, .. })
+            (Dependency::Limit { bridge, table }, DependencyChange::Rule { bridge: b, table: t, .. })
                 if (bridge, table) == (b, t) =>
             {
                 vec![Match::CATCHALL]
             }
-            (Dependency::Group { bridge, group }, Change::Group { bridge: b, group: g })
+            (Dependency::Group { bridge, group }, DependencyChange::Group { bridge: b, group: g })
                 if (bridge, group) == (b, g) =>
             {
                 vec![Match::CATCHALL]
             }
-            (Dependency::Stations { bridge, changed }, Change::Station { bridge: b, mac }) if bridge == b => {
-                station_matches(*mac, (*changed).into()).to_vec()
-            }
-            (Dependency::Stations { bridge, .. }, Change::Stations { bridge: b }) if bridge == b => {
-                vec![Match::CATCHALL]
-            }
-            (Dependency::PortState { bridge, port }, Change::PortState { bridge: b, port: changed })
-                if bridge == b && port.is_none_or(|port| port == *changed) =>
-            {
-                vec![Match::CATCHALL]
-            }
-            (Dependency::Multicast { bridge, changed }, Change::MulticastGroup { bridge: b, group })
+            (Dependency::Stations { bridge, changed }, DependencyChange::Station { bridge: b, mac })
                 if bridge == b =>
             {
+                station_matches(*mac, (*changed).into()).to_vec()
+            }
+            (Dependency::Stations { bridge, .. }, DependencyChange::Stations { bridge: b })
+                if bridge == b =>
+            {
+                vec![Match::CATCHALL]
+            }
+            (
+                Dependency::PortState { bridge, port },
+                DependencyChange::PortState { bridge: b, port: changed },
+            ) if bridge == b && port.is_none_or(|port| port == *changed) => {
+                vec![Match::CATCHALL]
+            }
+            (
+                Dependency::Multicast { bridge, changed },
+                DependencyChange::MulticastGroup { bridge: b, group },
+            ) if bridge == b => {
                 vec![group_match(*group, (*changed).into())]
             }
-            (Dependency::Multicast { bridge, .. }, Change::MulticastRouters { bridge: b }) if bridge == b => {
+            (Dependency::Multicast { bridge, .. }, DependencyChange::MulticastRouters { bridge: b })
+                if bridge == b =>
+            {
                 vec![Match::CATCHALL]
             }
-            (Dependency::Routes, Change::Routes) | (Dependency::Addresses, Change::Addresses) => {
+            (Dependency::Routes, DependencyChange::Routes)
+            | (Dependency::Addresses, DependencyChange::Addresses) => {
                 vec![Match::CATCHALL]
             }
-            (Dependency::Neighbour { ip }, Change::Neighbour { ip: changed }) if ip == changed => {
+            (Dependency::Neighbour { ip }, DependencyChange::Neighbour { ip: changed }) if ip == changed => {
                 vec![Match::CATCHALL]
             }
             _ => Vec::new(),

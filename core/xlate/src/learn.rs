@@ -3,7 +3,7 @@
 use crate::fields::unwildcard_subfield;
 use crate::limits::LEARN_WORK;
 use crate::messages::{report, unfilled_trace};
-use crate::outcome::{Effect, LearnedFlow, StatsTarget};
+use crate::outcome::{LearnedFlow, PacketEffect, StatsTarget};
 use crate::trace::LineKind;
 use crate::walk::Walk;
 use flow::field::Prereq;
@@ -44,7 +44,7 @@ impl Walk<'_> {
             return;
         }
         if self.received.returns_side_effects {
-            self.out.effects.push(Effect::Learn(Arc::clone(&learned)));
+            self.out.effects.push(PacketEffect::Learn(Arc::clone(&learned)));
         }
         self.out.stats_targets.push(StatsTarget::Learn(learned));
     }

@@ -1,7 +1,7 @@
 //! Translation: walks a packet's flow through the OpenFlow pipeline and returns datapath actions.
 //!
 //! A translation is a function of a [`Snapshot`] and an [`Input`]. It changes nothing, except that it stores frozen states
-//! through [`Recirc`]. It returns the actions, the mask of the consulted bits, the side effects ([`Effect`]) and the
+//! through [`Recirc`]. It returns the actions, the mask of the consulted bits, the side effects ([`PacketEffect`]) and the
 //! statistics to update ([`StatsTarget`]). Several threads may translate at the same time: the snapshot is immutable, and
 //! state that changes (learning tables, frozen states) is accessed through traits.
 //!
@@ -14,7 +14,7 @@ mod action_set;
 mod actions;
 mod bonds;
 mod bridge_id;
-mod changed;
+mod changed_words;
 mod commit;
 mod commit_mpls;
 mod commit_outer;
@@ -57,18 +57,18 @@ mod underlay;
 mod walk;
 
 pub use bridge_id::BridgeId;
-pub use dependencies::{Change, Dependencies, DependencySets};
+pub use dependencies::{Dependencies, DependencyChange, DependencySets};
 pub use frozen::{Frozen, FrozenMetadata, FrozenStep, Recirc, RecircTable};
 pub use groups::select_slots;
 pub use mirror::{MIRRORS_MAX, Mirror, MirrorTally, MirrorTo};
 pub use normal::is_reserved;
 pub use outcome::{
-    Effect, Failure, FinTimeout, Fork, HeldOutput, LearnedFlow, Level, LogLine, Output, Solicitation,
+    Failure, FinTimeout, Fork, HeldOutput, LearnedFlow, Level, LogLine, Output, PacketEffect, Solicitation,
     StatsTarget,
 };
 pub use report::trace_report;
 pub use sampled::{BridgeIpfix, Sampling};
-pub use snapshot::{Attachment, Bridge, Bundle, Fragments, Port, PortFlags, Snapshot, Snooping};
+pub use snapshot::{Attachment, BridgeView, Bundle, Fragments, PortFlags, PortView, Snapshot, Snooping};
 pub use trace::{LineKind, Trace};
 pub use translate::translate;
 pub use tunnel_ports::{TunnelPort, TunnelPorts};

@@ -6,7 +6,7 @@
 
 use crate::messages::report;
 use crate::normal::Ingress;
-use crate::outcome::Effect;
+use crate::outcome::PacketEffect;
 use crate::snapshot::{Bundle, Snooping};
 use crate::walk::Walk;
 use bridge::snooping::message::{self, Message, MessageError, Protocol, Record, igmp, mld};
@@ -182,7 +182,7 @@ impl<'a> Walk<'a> {
         if n_changes != 0 {
             self.log_changes(&message, n_changes, &bundle.name, vlan);
         }
-        self.out.effects.push(Effect::Snoop {
+        self.out.effects.push(PacketEffect::Snoop {
             bridge: self.bridge.id,
             vlan,
             port,

@@ -6,8 +6,8 @@
 //! then received on the tunnel port.
 
 use crate::messages::report;
-use crate::outcome::{Effect, StatsTarget};
-use crate::snapshot::Port;
+use crate::outcome::{PacketEffect, StatsTarget};
+use crate::snapshot::PortView;
 use crate::underlay::HostPort;
 use crate::walk::Walk;
 use bridge::TunnelConfig;
@@ -59,7 +59,7 @@ impl Walk<'_> {
     /// it is encapsulated.
     pub(crate) fn push_tunnel(
         &mut self,
-        (port, tunnel_port): (&Port, PortNo),
+        (port, tunnel_port): (&PortView, PortNo),
         config: &TunnelConfig,
         options: &[u8],
         (inner, last, truncated): (&Flow, bool, bool),
@@ -89,7 +89,7 @@ impl Walk<'_> {
         &mut self,
         config: &TunnelConfig,
         options: &[u8],
-        (port, inner, truncated): (&Port, &Flow, bool),
+        (port, inner, truncated): (&PortView, &Flow, bool),
     ) -> Result<(TunnelHop, BuiltHeader), Unreachable> {
         let hop = self.route().ok_or_else(|| {
             report!(self, Warn, "native tunnel routing failed");
@@ -253,7 +253,7 @@ impl Walk<'_> {
 
     /// Decapsulates a packet that is output to a port with an address of the host, if the packet belongs to a tunnel; returns
     /// whether it does. Also learns neighbours, from ARP and ND answers and from the tunnel packets.
-    pub(crate) fn pop_tunnel(&mut self, port: &Port) -> bool {
+    pub(crate) fn pop_tunnel(&mut self, port: &PortView) -> bool {
         let underlay = &self.snapshot.underlay;
         if !self.snapshot.capabilities.tunnels || underlay.endpoints.is_empty() {
             return false;
@@ -272,7 +272,7 @@ impl Walk<'_> {
         };
         if self.received.returns_side_effects {
             let (bridge, mac) = (self.bridge.name.clone(), self.out.flow.dl_src);
-            self.out.effects.push(Effect::Neighbour { bridge, ip: from, mac });
+            self.out.effects.push(PacketEffect::Neighbour { bridge, ip: from, mac });
         }
         self.out.actions.push(DpAction::TunnelPop(tunnel_port));
         true

@@ -3,9 +3,9 @@
 use crate::header::vlan_count;
 use crate::messages::report;
 use crate::native::TunnelHop;
-use crate::outcome::{Effect, HeldOutput, Solicitation, StatsTarget};
+use crate::outcome::{HeldOutput, PacketEffect, Solicitation, StatsTarget};
 use crate::ports::OutputOptions;
-use crate::snapshot::Port;
+use crate::snapshot::PortView;
 use crate::underlay::HoldCapacity;
 use crate::walk::Walk;
 use flow::{Flow, Mac, VLAN_CFI};
@@ -36,14 +36,14 @@ impl Walk<'_> {
             target: hop.next,
         });
         if self.received.returns_side_effects {
-            self.out.effects.push(Effect::Solicit(Arc::clone(&solicitation)));
+            self.out.effects.push(PacketEffect::Solicit(Arc::clone(&solicitation)));
         }
         self.out.stats_targets.push(StatsTarget::Solicit(solicitation));
     }
 
     /// Holds the packet until the next hop is known. When it is sent, its changes are applied again to the received packet
     /// (`commit.rs`). This cannot repeat an added or removed header, so a packet with such a change is not held.
-    pub(crate) fn hold_packet(&mut self, hop: &TunnelHop, port: &Port, inner: &Flow) {
+    pub(crate) fn hold_packet(&mut self, hop: &TunnelHop, port: &PortView, inner: &Flow) {
         let can_be_held =
             self.committed.headers_changed == 0 && inner.packet_type == self.out.initial.packet_type;
         if !can_be_held {
@@ -55,7 +55,7 @@ impl Walk<'_> {
         // neighbour, so the megaflow is translated again in time.
         self.out.avoid_caching |= capacity != HoldCapacity::HopFull;
         if self.received.returns_side_effects && capacity == HoldCapacity::Free {
-            self.out.effects.push(Effect::Hold(Box::new(HeldOutput {
+            self.out.effects.push(PacketEffect::Hold(Box::new(HeldOutput {
                 next_bridge: hop.bridge.clone(),
                 next: hop.next,
                 at: (self.bridge.id, port.ofport),
@@ -82,7 +82,7 @@ impl Walk<'_> {
 
     /// Learns a neighbour from an ARP or ND answer or announcement. A packet with a VLAN tag is ignored: its sender, which may
     /// be a guest, is not in the network of the port's device and must not take over the address of a remote endpoint.
-    pub(crate) fn learn_neighbour(&mut self, port: &Port) {
+    pub(crate) fn learn_neighbour(&mut self, port: &PortView) {
         let is_arp = self.out.flow.dl_type == ETHERTYPE_ARP;
         if !is_arp && (self.out.flow.dl_type, self.out.flow.nw_proto) != (0x86dd, ICMPV6) {
             return;
@@ -99,21 +99,21 @@ impl Walk<'_> {
         self.depends_on_neighbour(ip);
         self.out.avoid_caching |= self.snapshot.underlay.neighbours.mac_of(&bridge, ip) != Some(mac);
         if self.received.returns_side_effects {
-            self.out.effects.push(Effect::Neighbour { bridge: bridge.clone(), ip, mac });
+            self.out.effects.push(PacketEffect::Neighbour { bridge: bridge.clone(), ip, mac });
         }
         self.out.stats_targets.push(StatsTarget::NeighbourSeen { bridge, ip, mac });
     }
 
     /// Returns whether one of the bridge's ports has this IP address. `port`: the port of the bridge to which the packet is
     /// output; it is checked first.
-    fn is_own(&self, port: &Port, ip: IpAddr) -> bool {
+    fn is_own(&self, port: &PortView, ip: IpAddr) -> bool {
         let addresses = &self.snapshot.underlay.router.addresses;
         let has = |name: &str| addresses.of(name).iter().any(|a| a.addr() == ip);
         has(&port.name) || self.bridge.ports.values().any(|p| has(&p.name))
     }
 
     /// The neighbour that an ARP packet announces, if it is an answer to this bridge or gratuitous.
-    fn neighbour_of_arp(&mut self, port: &Port) -> Option<(IpAddr, Mac)> {
+    fn neighbour_of_arp(&mut self, port: &PortView) -> Option<(IpAddr, Mac)> {
         const REPLY: u8 = 2;
         let ip = |bits: u32| IpAddr::from(Ipv4Addr::from_bits(bits));
         (self.out.mask.nw_src, self.out.mask.nw_dst) = (u32::MAX, u32::MAX);
@@ -131,7 +131,7 @@ impl Walk<'_> {
 
     /// The neighbour that an ND packet announces, if it is an advertisement to an address of this bridge, or to the
     /// multicast group of such an address.
-    fn neighbour_of_nd(&mut self, port: &Port) -> Option<(IpAddr, Mac)> {
+    fn neighbour_of_nd(&mut self, port: &PortView) -> Option<(IpAddr, Mac)> {
         const ADVERTISEMENT: u16 = 136;
         let dst = Ipv6Addr::from(self.out.flow.ipv6_dst);
         self.out.mask.ipv6_dst = [0xff; 16];
@@ -149,7 +149,7 @@ impl Walk<'_> {
     }
 
     /// Returns whether this is the solicited-node group (RFC 4291 §2.7.1) of an address of the bridge's ports.
-    fn is_own_solicited(&self, port: &Port, group: Ipv6Addr) -> bool {
+    fn is_own_solicited(&self, port: &PortView, group: Ipv6Addr) -> bool {
         let group = group.octets();
         let is_link_local_group = group[0] == 0xff && group[1] & 0x0f == 2 && group[11..13] == [1, 0xff];
         let addresses = &self.snapshot.underlay.router.addresses;

@@ -4,7 +4,7 @@
 //! fields that tell whether an ARP packet is gratuitous.
 
 use crate::messages::report;
-use crate::outcome::{Effect, StatsTarget};
+use crate::outcome::{PacketEffect, StatsTarget};
 use crate::ports::OutputOptions;
 use crate::snapshot::Bundle;
 use crate::walk::Walk;
@@ -170,7 +170,7 @@ impl<'a> Walk<'a> {
             if moves && self.station(vlan, mac) != Some(bundle.id) {
                 self.debug(format_args!("learned that {mac} is on port {} in VLAN {vlan}", bundle.name));
             }
-            self.out.effects.push(Effect::MacLearn { bridge: id, observation });
+            self.out.effects.push(PacketEffect::MacLearn { bridge: id, observation });
         }
         self.out.stats_targets.push(StatsTarget::Mac { bridge: id, observation });
     }
@@ -179,7 +179,7 @@ impl<'a> Walk<'a> {
     pub(crate) fn station(&self, vlan: u16, mac: Mac) -> Option<BundleId> {
         let macs = &self.bridge.macs;
         let taught = self.out.effects.iter().rev().find_map(|e| match e {
-            Effect::MacLearn { bridge, observation }
+            PacketEffect::MacLearn { bridge, observation }
                 if *bridge == self.bridge.id && (observation.vlan, observation.mac) == (vlan, mac) =>
             {
                 Some(observation.port)

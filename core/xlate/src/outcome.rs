@@ -80,7 +80,7 @@ impl Failure {
 
 /// A side effect, which is carried out once for the translated packet.
 #[derive(Clone, Debug)]
-pub enum Effect {
+pub enum PacketEffect {
     /// Learn a MAC address.
     MacLearn {
         /// The bridge whose learning table gets the address.
@@ -342,7 +342,7 @@ pub struct Output {
     /// The flow at the start of the pipeline.
     pub initial: Flow,
     /// Side effects, which the caller carries out once.
-    pub effects: Vec<Effect>,
+    pub effects: Vec<PacketEffect>,
     /// Statistics that every packet of the megaflow updates.
     pub stats_targets: Vec<StatsTarget>,
     /// Copies of the packet that `ct` recirculates.

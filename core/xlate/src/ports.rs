@@ -5,7 +5,7 @@ use crate::lookup::LookupParams;
 use crate::messages::report;
 use crate::outcome::StatsTarget;
 use crate::packet_type::{ETHERNET, layer_3};
-use crate::snapshot::{Attachment, Bundle, Port, PortFlags};
+use crate::snapshot::{Attachment, Bundle, PortFlags, PortView};
 use crate::spanning_tree::is_stp;
 use crate::walk::Walk;
 use crate::{BridgeId, Start};
@@ -32,7 +32,7 @@ pub(crate) struct OutputOptions {
 
 impl<'a> Walk<'a> {
     /// Returns whether the port may receive the packet.
-    fn may_receive(&mut self, port: &Port) -> bool {
+    fn may_receive(&mut self, port: &PortView) -> bool {
         let either = PortFlags::NO_RECV | PortFlags::NO_RECV_STP;
         if self.out.flow.dl_type == 0x05ff && port.flags.intersects(either) {
             self.out.mask.dl_dst = Mac::BROADCAST;
@@ -133,7 +133,7 @@ impl<'a> Walk<'a> {
         self.depends_on_states();
         let in_port = OfPort(self.out.flow.in_port as u16);
         let bridge = self.bridge;
-        let targets = |p: &&Port| p.ofport != in_port && (all || !p.flags.contains(PortFlags::NO_FLOOD));
+        let targets = |p: &&PortView| p.ofport != in_port && (all || !p.flags.contains(PortFlags::NO_FLOOD));
         let mut ports = bridge.ports.values().filter(targets).peekable();
         while let Some(port) = ports.next() {
             let final_one = last && ports.peek().is_none();
@@ -143,8 +143,8 @@ impl<'a> Walk<'a> {
         self.record_flood();
     }
 
-    fn is_between_protected(&self, out: &Port) -> bool {
-        let protected = |port: &Port| {
+    fn is_between_protected(&self, out: &PortView) -> bool {
+        let protected = |port: &PortView| {
             port.bundle.and_then(|id| self.bridge.bundle(id)).is_some_and(|b: &Bundle| b.protected)
         };
         protected(out) && self.bridge.port(OfPort(self.out.flow.in_port as u16)).is_some_and(protected)
@@ -191,7 +191,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Outputs without an Ethernet header. A pending change of the outermost header is kept for the next output.
-    fn output_layer_3(&mut self, port: &Port, last: bool, truncated: bool) {
+    fn output_layer_3(&mut self, port: &PortView, last: bool, truncated: bool) {
         let kept = std::mem::take(&mut self.committed.pending);
         self.out.flow.packet_type = layer_3(self.out.flow.dl_type);
         self.output_attached(port, last, truncated);
@@ -199,7 +199,7 @@ impl<'a> Walk<'a> {
         self.committed.pending = kept;
     }
 
-    fn output_attached(&mut self, port: &Port, last: bool, truncated: bool) {
+    fn output_attached(&mut self, port: &PortView, last: bool, truncated: bool) {
         match port.attachment {
             Attachment::Patch(bridge, peer) => {
                 if truncated {
@@ -239,7 +239,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Writes the DSCP that the port has configured for the packet's queue.
-    fn mark_dscp(&mut self, port: &Port) {
+    fn mark_dscp(&mut self, port: &PortView) {
         if port.queue_dscp.is_empty() {
             return;
         }
@@ -252,7 +252,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Outputs to a patch port: the next bridge receives a copy of the packet, so changes there do not affect this bridge.
-    fn output_patch(&mut self, from: &Port, to: BridgeId, peer: OfPort, last: bool) {
+    fn output_patch(&mut self, from: &PortView, to: BridgeId, peer: OfPort, last: bool) {
         let home = self.bridge.id;
         if self.translate_in_bridge((to, peer), last) {
             let rx = (to, peer);

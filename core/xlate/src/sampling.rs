@@ -6,7 +6,7 @@
 
 use crate::outcome::StatsTarget;
 use crate::sampled::{ReportedOutputs, Sampling};
-use crate::snapshot::Bridge;
+use crate::snapshot::BridgeView;
 use crate::walk::Walk;
 use dpif::{DpAction, Egress, Userspace, UserspaceCookie};
 use exporter::netflow::{self, output};
@@ -22,7 +22,7 @@ fn reports_tunnel_kind(kind: &str) -> bool {
 }
 
 /// Adds the fields that NetFlow reports to the mask.
-pub(crate) fn netflow_mask(bridge: &Bridge, flow: &Flow, mask: &mut Flow) {
+pub(crate) fn netflow_mask(bridge: &BridgeView, flow: &Flow, mask: &mut Flow) {
     if flow.dl_type == 0x0800 && bridge.sampling.as_ref().is_some_and(|s| s.netflow) {
         (mask.nw_proto, mask.nw_src, mask.nw_dst) = (u8::MAX, u32::MAX, u32::MAX);
         (mask.tp_src, mask.tp_dst) = (u16::MAX, u16::MAX);

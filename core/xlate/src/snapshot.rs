@@ -56,7 +56,7 @@ pub enum Attachment {
 
 /// An OpenFlow port of a bridge.
 #[derive(Clone, Debug)]
-pub struct Port {
+pub struct PortView {
     /// OpenFlow port number.
     pub ofport: OfPort,
     /// Name of the port.
@@ -87,7 +87,7 @@ pub struct Port {
     pub queue_dscp: Vec<(u32, u8)>,
 }
 
-impl Port {
+impl PortView {
     /// The packet types that the port accepts and sends. A patch port accepts all types: the ports of the other bridge check
     /// them.
     pub fn packet_types(&self) -> PacketTypes {
@@ -99,8 +99,8 @@ impl Port {
     }
 
     /// An enabled port of the datapath without special configuration.
-    pub fn new(ofport: OfPort, name: &str, bundle: BundleId, attachment: Attachment) -> Port {
-        Port {
+    pub fn new(ofport: OfPort, name: &str, bundle: BundleId, attachment: Attachment) -> PortView {
+        PortView {
             ofport,
             name: name.to_owned(),
             bundle: Some(bundle),
@@ -165,7 +165,7 @@ pub struct Snooping {
 
 /// One bridge.
 #[derive(Clone)]
-pub struct Bridge {
+pub struct BridgeView {
     /// The identity of the bridge.
     pub id: BridgeId,
     /// Name of the bridge.
@@ -177,7 +177,7 @@ pub struct Bridge {
     /// Multicast snooping, if it is enabled.
     pub snooping: Option<Snooping>,
     /// OpenFlow ports.
-    pub ports: NumberedTable<OfPort, Port>,
+    pub ports: NumberedTable<OfPort, PortView>,
     /// Bundles, in the order in which NORMAL floods.
     pub bundles: NumberedTable<BundleId, Bundle>,
     /// Mirrors.
@@ -199,9 +199,9 @@ pub struct Bridge {
     pub controller_port_live: bool,
 }
 
-impl Bridge {
+impl BridgeView {
     /// A port by number.
-    pub fn port(&self, port: OfPort) -> Option<&Port> {
+    pub fn port(&self, port: OfPort) -> Option<&PortView> {
         self.ports.get(&port)
     }
 
@@ -223,7 +223,7 @@ impl Bridge {
 #[derive(Clone)]
 pub struct Snapshot {
     /// All bridges.
-    pub bridges: BTreeMap<BridgeId, Arc<Bridge>>,
+    pub bridges: BTreeMap<BridgeId, Arc<BridgeView>>,
     /// The bridge and OpenFlow port of each datapath port.
     pub ingress: NumberedTable<PortNo, (BridgeId, OfPort)>,
     /// Tunnel ports.
@@ -257,7 +257,7 @@ impl Default for Snapshot {
 
 impl Snapshot {
     /// A bridge by identity.
-    pub fn bridge(&self, id: BridgeId) -> Option<&Bridge> {
+    pub fn bridge(&self, id: BridgeId) -> Option<&BridgeView> {
         self.bridges.get(&id).map(|b| &**b)
     }
 

@@ -4,8 +4,8 @@
 //! affects only the megaflows of such walks.
 
 use crate::messages::report;
-use crate::outcome::Effect;
-use crate::snapshot::Port;
+use crate::outcome::PacketEffect;
+use crate::snapshot::PortView;
 use crate::walk::Walk;
 use bridge::spanning_tree::DESTINATION;
 use dpif::DropReason;
@@ -20,7 +20,7 @@ pub(crate) fn is_stp(flow: &Flow) -> bool {
 
 impl Walk<'_> {
     /// Returns whether packets that the port receives are used for learning. They may still not be forwarded.
-    pub(crate) fn may_learn(&mut self, port: &Port) -> bool {
+    pub(crate) fn may_learn(&mut self, port: &PortView) -> bool {
         self.depends_on_state(port);
         let learns = port.tree.is_none_or(|tree| tree.state.learns());
         if !learns {
@@ -30,7 +30,7 @@ impl Walk<'_> {
     }
 
     /// Returns whether packets that the port receives are forwarded.
-    pub(crate) fn forwards_from(&mut self, port: &Port) -> bool {
+    pub(crate) fn forwards_from(&mut self, port: &PortView) -> bool {
         port.tree.is_none_or(|tree| tree.state.forwards())
     }
 
@@ -42,7 +42,7 @@ impl Walk<'_> {
 
     /// Returns whether the port may send the packet; if not, reports why in the trace. Every port may send messages that check
     /// its link (BFD, CFM), and its own messages of LLDP (IEEE 802.1AB 6.3).
-    pub(crate) fn may_leave(&mut self, port: &Port) -> bool {
+    pub(crate) fn may_leave(&mut self, port: &PortView) -> bool {
         let Some(tree) = port.tree else { return true };
         self.depends_on_state(port);
         if is_stp(&self.committed.base) {
@@ -73,8 +73,11 @@ impl Walk<'_> {
         self.pipeline.action_set.clear();
         self.out.actions.truncate(actions);
         let of_run = self.out.effects.split_off(effects);
-        let learns = |effect: &Effect| {
-            matches!(effect, Effect::MacLearn { .. } | Effect::Learn(_) | Effect::FinTimeout(_))
+        let learns = |effect: &PacketEffect| {
+            matches!(
+                effect,
+                PacketEffect::MacLearn { .. } | PacketEffect::Learn(_) | PacketEffect::FinTimeout(_)
+            )
         };
         self.out.effects.extend(of_run.into_iter().filter(learns));
         self.out.dropped_for = Some(DropReason::ActionForwardingDisabled);

@@ -2,9 +2,9 @@
 //! tables, and they take the slow path because the protocol must receive each of them.
 
 use crate::messages::report;
-use crate::outcome::Effect;
+use crate::outcome::PacketEffect;
 use crate::ports::OutputOptions;
-use crate::snapshot::Port;
+use crate::snapshot::PortView;
 use crate::spanning_tree::is_stp;
 use crate::walk::Walk;
 use bridge::bfd::{DEFAULT_SOURCE, Filter, UDP_PORT};
@@ -17,36 +17,36 @@ use units::OfPort;
 
 impl Walk<'_> {
     /// Consumes the packet, which `port` received, if it is for the switch itself. Returns whether the packet was consumed.
-    pub(crate) fn is_for_switch(&mut self, port: &Port) -> bool {
+    pub(crate) fn is_for_switch(&mut self, port: &PortView) -> bool {
         let is_bfd = port.bfd.as_ref().is_some_and(|filter| self.is_bfd(filter));
         if is_bfd {
             self.out.slow |= SlowReason::BFD;
             if self.received.returns_side_effects {
                 let at = (self.bridge.id, port.ofport);
-                self.out.effects.push(Effect::Bfd { at, ttl: self.out.flow.nw_ttl });
+                self.out.effects.push(PacketEffect::Bfd { at, ttl: self.out.flow.nw_ttl });
             }
         }
         is_bfd || self.is_cfm(port) || self.is_lacp(port) || self.is_bpdu(port) || self.is_lldp(port)
     }
 
     /// Whether the packet is a message that checks the link of this port (BFD, CFM).
-    pub(crate) fn is_link_check(&mut self, port: &Port) -> bool {
+    pub(crate) fn is_link_check(&mut self, port: &PortView) -> bool {
         port.bfd.as_ref().is_some_and(|filter| self.is_bfd(filter)) || self.is_cfm_message(port)
     }
 
-    fn is_cfm(&mut self, port: &Port) -> bool {
+    fn is_cfm(&mut self, port: &PortView) -> bool {
         let is_cfm = self.is_cfm_message(port);
         if is_cfm {
             self.out.slow |= SlowReason::CFM;
             if self.received.returns_side_effects {
-                self.out.effects.push(Effect::Cfm { at: (self.bridge.id, port.ofport) });
+                self.out.effects.push(PacketEffect::Cfm { at: (self.bridge.id, port.ofport) });
             }
         }
         is_cfm
     }
 
     /// Whether the packet is a CFM message of the port's session.
-    fn is_cfm_message(&mut self, port: &Port) -> bool {
+    fn is_cfm_message(&mut self, port: &PortView) -> bool {
         let Some(filter) = port.cfm.as_ref().filter(|_| self.out.flow.dl_type == cfm::ETHERTYPE) else {
             return false;
         };
@@ -75,7 +75,7 @@ impl Walk<'_> {
 
     /// Whether the packet is a BPDU for the bridge's spanning tree, which consumes it even if the port takes no part in the
     /// tree.
-    fn is_bpdu(&mut self, port: &Port) -> bool {
+    fn is_bpdu(&mut self, port: &PortView) -> bool {
         if self.bridge.tree.is_none() || self.out.flow.dl_type != ethertype::NONE {
             return false;
         }
@@ -85,35 +85,35 @@ impl Walk<'_> {
         }
         self.out.slow |= SlowReason::STP;
         if self.received.returns_side_effects && port.tree.is_some() {
-            self.out.effects.push(Effect::Bpdu { at: (self.bridge.id, port.ofport) });
+            self.out.effects.push(PacketEffect::Bpdu { at: (self.bridge.id, port.ofport) });
         }
         true
     }
 
-    fn is_lacp(&mut self, port: &Port) -> bool {
+    fn is_lacp(&mut self, port: &PortView) -> bool {
         let is_lacp = port.lacp && self.out.flow.dl_type == bond::lacp::ETHERTYPE;
         if is_lacp {
             self.out.slow |= SlowReason::LACP;
             if self.received.returns_side_effects {
-                self.out.effects.push(Effect::Lacp { at: (self.bridge.id, port.ofport) });
+                self.out.effects.push(PacketEffect::Lacp { at: (self.bridge.id, port.ofport) });
             }
         }
         is_lacp
     }
 
-    fn is_lldp(&mut self, port: &Port) -> bool {
+    fn is_lldp(&mut self, port: &PortView) -> bool {
         let is_lldp = port.lldp && self.out.flow.dl_type == ethertype::LLDP;
         if is_lldp {
             self.out.slow |= SlowReason::LLDP;
             if self.received.returns_side_effects {
-                self.out.effects.push(Effect::Lldp { at: (self.bridge.id, port.ofport) });
+                self.out.effects.push(PacketEffect::Lldp { at: (self.bridge.id, port.ofport) });
             }
         }
         is_lldp
     }
 
     /// Whether the packet is a message of LLDP that the switch itself sends from this port.
-    pub(crate) fn is_own_lldp(&self, port: &Port) -> bool {
+    pub(crate) fn is_own_lldp(&self, port: &PortView) -> bool {
         port.lldp && self.out.flow.dl_type == ethertype::LLDP && self.is_own_frame()
     }
 

@@ -1,10 +1,10 @@
 //! Translates a packet: the beginning and the end of a walk.
 
-use crate::changed::ChangedWords;
+use crate::changed_words::ChangedWords;
 use crate::commit::commit;
 use crate::commit_outer::Pending;
 use crate::outcome::{Failure, Output, remove_unmatchable_bits};
-use crate::snapshot::{Bridge, Snapshot};
+use crate::snapshot::{BridgeView, Snapshot};
 use crate::trace::Trace;
 use crate::walk::{
     Committed, CurrentRule, Effort, Freezing, Input, OutputMode, PacketState, PipelineState, Progress,
@@ -45,7 +45,7 @@ pub fn translate(snapshot: &Snapshot, input: &Input<'_>) -> Box<Output> {
 
 /// Gives the flow the bridge's layout of tunnel option fields. Raw options of a recirculated packet are dropped, because
 /// its frozen state has them.
-fn set_option_layout(flow: &mut Flow, bridge: &Bridge) {
+fn set_option_layout(flow: &mut Flow, bridge: &BridgeView) {
     if flow.recirc_id != 0 && flow.has_raw_options() {
         flow.tlv = Tlv::NONE;
     }
@@ -55,7 +55,7 @@ fn set_option_layout(flow: &mut Flow, bridge: &Bridge) {
 }
 
 /// Adds the fields that every megaflow of the bridge matches to an empty mask.
-fn first_mask(flow: &Flow, bridge: &Bridge, mask: &mut Flow) {
+fn first_mask(flow: &Flow, bridge: &BridgeView, mask: &mut Flow) {
     (mask.packet_type, mask.in_port, mask.recirc_id) = (u32::MAX, u32::MAX, u32::MAX);
     mask.dl_type = u16::MAX;
     mask.nw_frag = if flow.is_ip() { frag::ANY | frag::LATER } else { 0 };
@@ -75,7 +75,7 @@ impl<'a> Walk<'a> {
     fn new(
         snapshot: &'a Snapshot,
         input: &'a Input<'a>,
-        bridge: &'a Bridge,
+        bridge: &'a BridgeView,
         out: &'a mut Output,
     ) -> Walk<'a> {
         set_option_layout(&mut out.initial, bridge);

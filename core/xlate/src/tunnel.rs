@@ -6,7 +6,7 @@
 use crate::BridgeId;
 use crate::messages::report;
 use crate::outcome::{Output, StatsTarget};
-use crate::snapshot::{Bridge, Port, Snapshot};
+use crate::snapshot::{BridgeView, PortView, Snapshot};
 use crate::walk::Walk;
 use bridge::tunnel::{self, Choice, Inherit, TunnelConfig};
 use dpif::{DpAction, SetField, SetTunnel};
@@ -57,7 +57,7 @@ impl Snapshot {
     }
 }
 
-impl Bridge {
+impl BridgeView {
     /// Converts the options of a packet's outer header to the tunnel option fields of this bridge. Options that the bridge
     /// cannot decode stay raw.
     pub fn decode_tunnel_options(&self, flow: &mut Flow) {
@@ -108,7 +108,7 @@ impl Walk<'_> {
     /// Outputs to a tunnel. `last`: no action follows. `truncated`: the packet is truncated before it is encapsulated.
     pub(crate) fn output_tunnel(
         &mut self,
-        (port, number): (&Port, PortNo),
+        (port, number): (&PortView, PortNo),
         config: &TunnelConfig,
         (last, truncated): (bool, bool),
     ) {

@@ -7,10 +7,10 @@
 //! **Invariant**: two packets that are equal under the mask are translated by the same steps, so one megaflow serves both.
 
 use crate::bridge_id::BridgeId;
-use crate::changed::ChangedWords;
+use crate::changed_words::ChangedWords;
 use crate::frozen::Recirc;
 use crate::outcome::{HeldOutput, Output};
-use crate::snapshot::{Bridge, Snapshot};
+use crate::snapshot::{BridgeView, Snapshot};
 use flow::text::NoNames;
 use flow::{FieldId, Flow, Match};
 use ofproto::Rule;
@@ -26,9 +26,9 @@ pub(crate) use state::{
 /// Formats actions, matches and field values for a trace.
 pub trait TraceFormat {
     /// A list of actions, separated by commas.
-    fn actions(&self, bridge: &Bridge, actions: &[Action]) -> String;
+    fn actions(&self, bridge: &BridgeView, actions: &[Action]) -> String;
     /// A match without its priority.
-    fn matching(&self, _bridge: &Bridge, matching: &Match) -> String {
+    fn matching(&self, _bridge: &BridgeView, matching: &Match) -> String {
         matching.text(&NoNames)
     }
     /// The value of a field.
@@ -76,7 +76,7 @@ pub(crate) struct Walk<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) input: &'a Input<'a>,
     /// The bridge whose tables the packet is in.
-    pub(crate) bridge: &'a Bridge,
+    pub(crate) bridge: &'a BridgeView,
     /// The words in which `out.flow` differs from the received packet.
     pub(crate) changed: ChangedWords,
     pub(crate) committed: Committed,

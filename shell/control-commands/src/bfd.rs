@@ -19,16 +19,17 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
 }
 
 fn show_one(switch: &Switch, interface: &str) -> Result<String, String> {
-    let found = sessions(switch, |b, now| b.upcall_handler.bfd.show(Some(interface), now)).into_iter().next();
+    let found =
+        sessions(switch, |b, now| b.upcall_translator.bfd.show(Some(interface), now)).into_iter().next();
     found.map(|(_, text)| text).ok_or_else(|| "no such bfd object".to_owned())
 }
 
 fn show_all(switch: &Switch) -> String {
-    with_headings(&sessions(switch, |b, now| b.upcall_handler.bfd.show(None, now)))
+    with_headings(&sessions(switch, |b, now| b.upcall_translator.bfd.show(None, now)))
 }
 
 fn set_forwarding(switch: &Switch, interface: Option<&String>, word: &str) -> Result<String, String> {
     force(switch, interface, word, "no such BFD object", |backer, name, forced, now| {
-        backer.upcall_handler.bfd.force_forwarding(name, forced, now)
+        backer.upcall_translator.bfd.force_forwarding(name, forced, now)
     })
 }

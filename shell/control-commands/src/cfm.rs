@@ -17,7 +17,7 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
 }
 
 fn show(switch: &Switch, interface: Option<&str>) -> Result<String, String> {
-    let all = sessions(switch, |b, now| b.upcall_handler.cfm.show(interface, now));
+    let all = sessions(switch, |b, now| b.upcall_translator.cfm.show(interface, now));
     if interface.is_some() && all.is_empty() {
         return Err("no such CFM object".to_owned());
     }
@@ -26,6 +26,6 @@ fn show(switch: &Switch, interface: Option<&str>) -> Result<String, String> {
 
 fn set_fault(switch: &Switch, interface: Option<&String>, word: &str) -> Result<String, String> {
     force(switch, interface, word, "no such CFM object", |backer, name, forced, now| {
-        backer.upcall_handler.cfm.force_fault(name, forced, now)
+        backer.upcall_translator.cfm.force_fault(name, forced, now)
     })
 }

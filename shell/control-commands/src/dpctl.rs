@@ -242,7 +242,7 @@ fn tunnel_options(port: &PortInfo) -> BTreeMap<String, String> {
 
 fn show_one(switch: &mut Switch, call: &mut Call, name: &str) {
     let Some(backer) = find(switch, name) else { return };
-    let stats = backer.datapath.stats(&backer.upcall_handler.command_settings.counts_when_cleared());
+    let stats = backer.datapath.stats(&backer.upcall_translator.command_settings.counts_when_cleared());
     call.text += &format!(
         "{}:\n  lookups: hit:{} missed:{} lost:{}\n  flows: {}\n",
         backer.name(),

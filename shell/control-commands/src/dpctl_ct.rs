@@ -6,7 +6,7 @@ use flow::text::next_key_value;
 use packet::ipproto;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use switch::{Backer, Switch, connections};
+use switch::{Backer, Switch, tracked_connections};
 
 /// The protocols that are counted separately, by name.
 const PROTOCOLS: [(&str, u8); 6] = [
@@ -272,7 +272,7 @@ pub(crate) fn set_limits(switch: &Switch, call: &mut Call, args: &[String]) -> R
     let (backer, _) = open(switch, call, args, usize::MAX)?;
     let limits = parse_limits(wanted).map_err(|e| call.error(&e, Some(EINVAL)))?;
     refuse_if_limits_in_database(call, backer, "set")?;
-    limits.into_iter().for_each(|(zone, limit)| connections::set_limit(backer, zone, limit));
+    limits.into_iter().for_each(|(zone, limit)| tracked_connections::set_limit(backer, zone, limit));
     Ok(())
 }
 
@@ -290,7 +290,7 @@ pub(crate) fn del_limits(switch: &Switch, call: &mut Call, args: &[String]) -> R
     let zones = zones.map_err(|e| call.error(&e, Some(EINVAL)))?;
     refuse_if_limits_in_database(call, backer, "del")?;
     let all = default.then_some(None).into_iter().chain(zones.into_iter().map(Some));
-    all.for_each(|zone| connections::remove_limit(backer, zone));
+    all.for_each(|zone| tracked_connections::remove_limit(backer, zone));
     Ok(())
 }
 

@@ -8,8 +8,8 @@ use conntrack::{ConnectionSnapshot, Conntrack};
 use ctl::names;
 use openflow::text::parse_ct_flush;
 use std::sync::Arc;
-use switch::connections::{FlushOutcome, NotFound};
-use switch::{Backer, Switch, connections, step};
+use switch::tracked_connections::{FlushOutcome, NotFound};
+use switch::{Backer, Switch, step, tracked_connections};
 use units::Millis;
 use unixctl::LongText;
 
@@ -70,7 +70,7 @@ pub(crate) fn flush(switch: &Switch, call: &mut Call, args: &[String]) -> Result
     let wanted = parse_ct_flush(after_datapath_name(switch, args));
     let wanted = wanted.map_err(|e| call.error(&e.to_string(), Some(EINVAL)))?;
     let (backer, _) = open(switch, call, args, 4)?;
-    match connections::flush(backer, &wanted, switch.clock.now()) {
+    match tracked_connections::flush(backer, &wanted, switch.clock.now()) {
         FlushOutcome::One(Ok(())) => Ok(call.text.as_str().into()),
         FlushOutcome::One(Err(NotFound)) => {
             Err(call.error("failed to flush conntrack", Some("No such file or directory")))

@@ -94,7 +94,7 @@ fn show(switch: &Switch, format: Format) -> Reply {
             let mut text = String::new();
             for backer in switch.datapaths.with_bridges() {
                 let stats =
-                    backer.datapath.stats(&backer.upcall_handler.command_settings.counts_when_cleared());
+                    backer.datapath.stats(&backer.upcall_translator.command_settings.counts_when_cleared());
                 text += &format!("{}: hit:{} missed:{}\n", backer.name(), stats.hit, stats.missed);
                 for bridge in bridges_of(&backer.datapath_type) {
                     text += &format!("  {}:\n", bridge.name);
@@ -106,7 +106,7 @@ fn show(switch: &Switch, format: Format) -> Reply {
         Format::Json => {
             let datapath = |backer: &switch::Backer| -> Json {
                 let stats =
-                    backer.datapath.stats(&backer.upcall_handler.command_settings.counts_when_cleared());
+                    backer.datapath.stats(&backer.upcall_translator.command_settings.counts_when_cleared());
                 let count = |n: u64| Json::from(n.to_string());
                 let stats: Json = [("hit", count(stats.hit)), ("missed", count(stats.missed))]
                     .into_iter()

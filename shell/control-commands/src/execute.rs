@@ -14,7 +14,7 @@ use unixctl::Format;
 /// Requests a panic in a thread (for tests), and wakes threads that may sleep for a long time without traffic.
 fn order_panic(switch: &Switch, thread: &str) {
     runtime::ordered_panic::order(thread);
-    switch.datapaths.with_bridges().for_each(|b| b.upcall_handler.wakeup.wake());
+    switch.datapaths.with_bridges().for_each(|b| b.upcall_translator.wakeup.wake());
     runtime::background::run(runtime::ordered_panic::panic_if_ordered);
 }
 

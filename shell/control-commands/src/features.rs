@@ -70,7 +70,7 @@ fn set(switch: &mut Switch, args: &[String]) -> Result<String, String> {
     let now = switch.clock.now();
     let bridge = args.first().and_then(|name| switch.bridges.get(name)).ok_or("no such bridge")?;
     let backer = switch.datapaths.of_bridge_mut(bridge).ok_or("no such bridge")?;
-    let settings = &backer.upcall_handler.command_settings;
+    let settings = &backer.upcall_translator.command_settings;
     let mut capabilities = settings.capabilities();
     let Some(name) = args.get(1) else {
         return Ok(FEATURES.iter().map(|f| field_text(*f, &mut capabilities)).collect());

@@ -23,12 +23,13 @@ fn list(switch: &Switch, bridge: Option<&str>, heading: &str, text: fn(&Session)
     if bridge.is_some() && id.is_none() {
         return "".into();
     }
-    let all = sessions(switch, |b, now| b.upcall_handler.lldp.show_bridge(id, now, |session| text(session)));
+    let all =
+        sessions(switch, |b, now| b.upcall_translator.lldp.show_bridge(id, now, |session| text(session)));
     all.iter().map(|(name, text)| format!("{heading}: {name}\n{text}")).collect::<String>().into()
 }
 
 fn show(switch: &Switch, interface: Option<&str>) -> Result<String, String> {
-    let all = sessions(switch, |b, now| b.upcall_handler.lldp.show(interface, now));
+    let all = sessions(switch, |b, now| b.upcall_translator.lldp.show(interface, now));
     if interface.is_some() && all.is_empty() {
         return Err("no such LLDP object".to_owned());
     }

@@ -142,7 +142,11 @@ fn clear(switch: &mut Switch, args: &[String]) -> Result<String, String> {
     let (name, infos) = (arguments.backer.dp_name.clone(), worker_infos(&arguments));
     for backer in switch.datapaths.all_mut().filter(|b| b.dp_name == name) {
         for info in &infos {
-            backer.upcall_handler.command_settings.clear(info.id, backer.datapath.worker_tally(info.id), now);
+            backer.upcall_translator.command_settings.clear(
+                info.id,
+                backer.datapath.worker_tally(info.id),
+                now,
+            );
             backer.workers.clear_record(info.id, now);
         }
     }
@@ -152,7 +156,7 @@ fn clear(switch: &mut Switch, args: &[String]) -> Result<String, String> {
 fn perf_show(arguments: &Arguments<'_>, wanted: &ShownParts, now: Millis) -> String {
     let mut text = String::new();
     for info in worker_infos(arguments).into_iter().filter(|p| p.core != CoreId::UNPINNED) {
-        let settings = &arguments.backer.upcall_handler.command_settings;
+        let settings = &arguments.backer.upcall_translator.command_settings;
         let tally = arguments.backer.datapath.worker_tally(info.id).since(&settings.cleared(info.id));
         let since = settings.cleared_at(info.id).map_or(info.since, |at| at.max(info.since));
         let seconds = now.since(since).0 as f64 / 1000.0;
@@ -199,7 +203,7 @@ fn worker_infos(arguments: &Arguments<'_>) -> Vec<WorkerInfo> {
 fn stats_show(arguments: &Arguments<'_>) -> String {
     let text = |info: WorkerInfo| {
         let counted = arguments.backer.datapath.worker_tally(info.id);
-        let tally = counted.since(&arguments.backer.upcall_handler.command_settings.cleared(info.id));
+        let tally = counted.since(&arguments.backer.upcall_translator.command_settings.cleared(info.id));
         match info.core {
             // The cycles of this worker are not shown, because it sleeps when it is idle.
             CoreId::UNPINNED => format!("main thread:\n{}", tally_text(&tally)),

@@ -21,7 +21,7 @@ pub(crate) fn show(switch: &Switch, format: Format) -> Answer {
 }
 
 fn sums(backer: &Backer) -> [(&'static str, u64); 3] {
-    let verdicts = &backer.upcall_handler.shadow_checks;
+    let verdicts = &backer.upcall_translator.shadow_checks;
     [("checked", &verdicts.checked), ("unsettled", &verdicts.unsettled), ("wrong", &verdicts.wrong)]
         .map(|(name, count)| (name, count.load(Ordering::Relaxed)))
 }

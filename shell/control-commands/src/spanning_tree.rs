@@ -24,8 +24,11 @@ fn no_such(protocol: Protocol) -> String {
 }
 
 fn show(switch: &Switch, protocol: Protocol, bridge: Option<&str>) -> Result<String, String> {
-    let mut all: Vec<(String, String)> =
-        switch.datapaths.with_bridges().flat_map(|b| b.upcall_handler.trees.show(protocol, bridge)).collect();
+    let mut all: Vec<(String, String)> = switch
+        .datapaths
+        .with_bridges()
+        .flat_map(|b| b.upcall_translator.trees.show(protocol, bridge))
+        .collect();
     if bridge.is_some() && all.is_empty() {
         return Err(no_such(protocol));
     }
@@ -35,7 +38,7 @@ fn show(switch: &Switch, protocol: Protocol, bridge: Option<&str>) -> Result<Str
 
 fn change_topology(switch: &Switch, protocol: Protocol, bridge: Option<&str>) -> Result<String, String> {
     let now = switch.clock.now();
-    let change = |b: &switch::Backer| b.upcall_handler.trees.change_topology(protocol, bridge, now);
+    let change = |b: &switch::Backer| b.upcall_translator.trees.change_topology(protocol, bridge, now);
     let any = switch.datapaths.with_bridges().fold(false, |any, b| any | change(b));
     if bridge.is_some() && !any { Err(no_such(protocol)) } else { Ok("OK".to_owned()) }
 }

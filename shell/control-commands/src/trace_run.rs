@@ -131,7 +131,7 @@ fn translate_once(
     // The text already contains the trace.
     output.trace = None;
     let packet = traced.packet.as_deref().unwrap_or_default();
-    backer.upcall_handler.carry_out(&traced.published, std::mem::take(&mut output.effects), packet, now);
+    backer.upcall_translator.carry_out(&traced.published, std::mem::take(&mut output.effects), packet, now);
     if let Some(packet) = traced.packet.as_deref().filter(|_| output.error.is_none()) {
         execute_side_effects(backer, traced, packet, &output, now);
     }

@@ -19,16 +19,16 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
         }
         names::UPCALL_DISABLE_MEGAFLOWS | names::UPCALL_ENABLE_MEGAFLOWS => {
             let on = name == names::UPCALL_ENABLE_MEGAFLOWS;
-            backers().for_each(|b| b.upcall_handler.command_settings.set_exact(!on));
+            backers().for_each(|b| b.upcall_translator.command_settings.set_exact(!on));
             flush(switch, now);
             if on { "megaflows enabled".into() } else { "megaflows disabled".into() }
         }
         names::UPCALL_DISABLE_UFID => {
-            backers().for_each(|b| b.upcall_handler.command_settings.set_ufid(false));
+            backers().for_each(|b| b.upcall_translator.command_settings.set_ufid(false));
             "Datapath dumping tersely using UFID disabled".into()
         }
         names::UPCALL_ENABLE_UFID => {
-            backers().for_each(|b| b.upcall_handler.command_settings.set_ufid(true));
+            backers().for_each(|b| b.upcall_translator.command_settings.set_ufid(true));
             "Datapath dumping tersely using UFID enabled for supported datapaths".into()
         }
         names::REVALIDATOR_PAUSE | names::REVALIDATOR_RESUME => {
@@ -57,7 +57,7 @@ fn flush(switch: &mut Switch, now: Millis) {
 fn show(backer: &Backer) -> String {
     let current = backer.datapath.flow_count() as u64;
     let max = backer.revalidator.flows_max().max(current);
-    let settings = &backer.upcall_handler.command_settings;
+    let settings = &backer.upcall_translator.command_settings;
     // If memory limits the number of megaflows, the limit is an estimate.
     let sizes = (current, max, backer.datapath.flow_capacity() as u64);
     show_text(&backer.name(), sizes, backer.revalidator.took_ms(), settings.ufid())

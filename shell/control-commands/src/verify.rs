@@ -75,7 +75,7 @@ impl Verify {
 
 impl Comparison {
     fn compare_one(&mut self, backer: &Backer, flow: &DpFlow) {
-        let result = compare(&backer.upcall_handler, &backer.shared.published(), flow);
+        let result = compare(&backer.upcall_translator, &backer.shared.published(), flow);
         if !result.is_wrong() {
             self.right += 1;
             return;

@@ -1,4 +1,5 @@
-//! Ports: kernel devices by AF_PACKET or AF_XDP, tap and internal devices, vhost-user, DPDK, dummies.
+//! Ports: kernel devices by AF_PACKET or AF_XDP, tap and internal devices, vhost-user, DPDK, dummies. Also the kernel's qdiscs, routes and
+//! links by netlink.
 //!
 //! [`open::Netdevs`] opens a device by name and type. The main thread queries and configures the device through
 //! [`device::Netdev`]; workers own its queues, which implement the traits of `packet::queue`. [`rtnl::LinkMonitor`]

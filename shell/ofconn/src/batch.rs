@@ -1,7 +1,7 @@
 //! Batch of requests of one connection, which the thread of the sockets hands to the main loop. A batch needs one wake-up, one lock and
 //! one update of the [`WaitingBytes`](crate::waiting_bytes::WaitingBytes).
 
-use crate::request::Content;
+use crate::request_content::Content;
 use openflow::{Message, Version, Xid};
 use std::vec::IntoIter;
 

@@ -4,14 +4,14 @@
 //! per connection and turn, so that no connection starves. The caller answers each request through the session of its connection before
 //! it calls `next_request` again. Roles, bundles and subscriptions end with their connection.
 //!
-//! **Threads**: the thread that owns the bridge. It reaches the sockets through a [`SocketServer`].
+//! **Threads**: the thread that owns the bridge. It reaches the sockets through a [`SocketAccess`].
 
 use crate::batch::Incoming;
 use crate::command::{ConnId, Event};
 use crate::conn_settings::{ConnectionsConfig, is_passive};
-use crate::request::Content;
+use crate::request_content::Content;
 use crate::session::{BUNDLE_IDLE, Session};
-use crate::socket_server::SocketServer;
+use crate::socket_access::SocketAccess;
 use crate::thread::SocketThread;
 use crate::waiting_bytes::OUTPUT_MAX;
 use openflow::{Version, Xid};
@@ -47,7 +47,7 @@ pub struct Request {
 #[derive(Debug)]
 pub struct Connections {
     bridge: String,
-    pub(crate) socket_server: SocketServer,
+    pub(crate) socket_access: SocketAccess,
     /// The last configuration, if it was applied without an error.
     applied: Option<ConnectionsConfig>,
     debug_actions: bool,
@@ -68,18 +68,18 @@ pub struct Connections {
 impl Connections {
     /// No connections yet; `bridge` names the sockets. The caller's thread serves the sockets.
     pub fn new(bridge: &str) -> Connections {
-        Connections::with_socket_server(bridge, SocketServer::local(bridge))
+        Connections::with_socket_access(bridge, SocketAccess::local(bridge))
     }
 
     /// No connections yet. The thread `serving` serves the sockets.
     pub fn served_by(bridge: &str, serving: &SocketThread) -> Connections {
-        Connections::with_socket_server(bridge, SocketServer::remote(bridge, serving))
+        Connections::with_socket_access(bridge, SocketAccess::remote(bridge, serving))
     }
 
-    fn with_socket_server(bridge: &str, socket_server: SocketServer) -> Connections {
+    fn with_socket_access(bridge: &str, socket_access: SocketAccess) -> Connections {
         Connections {
             bridge: bridge.to_owned(),
-            socket_server,
+            socket_access,
             applied: None,
             debug_actions: false,
             controllers: Vec::new(),
@@ -102,7 +102,7 @@ impl Connections {
         self.controllers = config.controllers.iter().map(|c| c.target.clone()).collect();
         let wanted = config.clone();
         let errors =
-            self.socket_server.call(move |sockets| sockets.configure(&wanted, now)).unwrap_or_default();
+            self.socket_access.call(move |sockets| sockets.configure(&wanted, now)).unwrap_or_default();
         self.applied = errors.is_empty().then(|| config.clone());
         self.handle_events();
         errors
@@ -115,16 +115,16 @@ impl Connections {
             session.queues.is_idle(session.busy)
                 && session.deadline(self.bundle_idle).is_none_or(|deadline| now < deadline)
         };
-        !self.socket_server.is_local()
+        !self.socket_access.is_local()
             && !self.postponed
-            && !self.socket_server.has_events()
+            && !self.socket_access.has_events()
             && self.sessions.values().all(is_idle)
     }
 
     /// Begins a turn: handles events of the sockets, runs timers.
     pub fn run(&mut self, now: Millis) {
         self.postponed = false;
-        self.socket_server.run(now);
+        self.socket_access.run(now);
         self.handle_events();
         let idle = self.bundle_idle;
         for session in self.sessions.values_mut() {
@@ -137,7 +137,7 @@ impl Connections {
 
     /// Handles events of the sockets. Returns whether there were any.
     fn handle_events(&mut self) -> bool {
-        let events = self.socket_server.take_events();
+        let events = self.socket_access.take_events();
         let any = !events.is_empty();
         let mut ended = self.sessions.values().filter(|s| s.queues.has_ended).count();
         for (id, event) in events {
@@ -187,16 +187,16 @@ impl Connections {
     fn next_of(&mut self, id: ConnId, now: Millis) -> Option<Request> {
         loop {
             let session = self.sessions.get_mut(&id).filter(|s| s.queues.turn_quota > 0)?;
-            if self.socket_server.is_local() {
+            if self.socket_access.is_local() {
                 // Encode the replies so far: they precede the output of the next decoded message, and must count in `output_len`.
-                self.socket_server.collect(id, session.queues.take_outgoing());
-                self.socket_server.deliver(now);
+                self.socket_access.collect(id, session.queues.take_outgoing());
+                self.socket_access.deliver(now);
             }
             if session.output_len() >= OUTPUT_MAX && !session.queues.has_ended {
                 session.queues.turn_quota = 0;
                 return None;
             }
-            if !session.queues.has_incoming() && self.socket_server.decode(id) {
+            if !session.queues.has_incoming() && self.socket_access.decode(id) {
                 self.handle_events();
             }
             let session = self.sessions.get_mut(&id).filter(|s| !s.busy)?;
@@ -205,7 +205,7 @@ impl Connections {
                 return None;
             };
             if is_awaited {
-                self.socket_server.wake();
+                self.socket_access.wake();
             }
             match incoming {
                 Incoming::Request(version, xid, content) => {
@@ -232,10 +232,10 @@ impl Connections {
     pub fn flush(&mut self, now: Millis) {
         for (id, session) in &mut self.sessions {
             session.queues.waiting_bytes.set_role(session.role);
-            self.socket_server.collect(*id, session.queues.take_outgoing());
+            self.socket_access.collect(*id, session.queues.take_outgoing());
         }
-        self.socket_server.deliver(now);
-        self.socket_server.flush(now);
+        self.socket_access.deliver(now);
+        self.socket_access.flush(now);
         self.handle_events();
         // A busy connection that has ended is removed, too: the result of its long job has no receiver.
         let is_over = |s: &Session| s.queues.has_ended && (s.busy || !s.queues.has_incoming());
@@ -249,7 +249,7 @@ impl Connections {
 
     /// Adds the file descriptors and deadlines that end the next sleep.
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) {
-        self.socket_server.wait(set, now);
+        self.socket_access.wait(set, now);
         for session in self.sessions.values() {
             let queues = &session.queues;
             session.deadline(self.bundle_idle).into_iter().for_each(|deadline| set.deadline(deadline));
@@ -272,7 +272,7 @@ impl Connections {
 
     /// Closes all connections and reopens those that the switch opens (`bridge/reconnect`).
     pub fn reconnect_all(&mut self) {
-        self.socket_server.call(|sockets| sockets.reconnect_all());
+        self.socket_access.call(|sockets| sockets.reconnect_all());
     }
 
     /// The session of a connection.
@@ -293,10 +293,10 @@ impl Connections {
     /// Bytes that wait to be written to a connection, including those of the messages queued last.
     pub fn output_len(&mut self, id: ConnId, now: Millis) -> usize {
         let Some(session) = self.sessions.get_mut(&id) else { return 0 };
-        if self.socket_server.is_local() {
+        if self.socket_access.is_local() {
             // Encode the queued messages now, so that the number is exact and not estimated.
-            self.socket_server.collect(id, session.queues.take_outgoing());
-            self.socket_server.deliver(now);
+            self.socket_access.collect(id, session.queues.take_outgoing());
+            self.socket_access.deliver(now);
         }
         session.output_len()
     }

@@ -1,12 +1,12 @@
-//! OpenFlow connections of one bridge: its management and snoop sockets, and its controllers.
+//! OpenFlow connections of each bridge: its management and snoop sockets, and its controllers. One thread serves the sockets of all bridges.
 //!
 //! | file | what |
 //! |---|---|
 //! | `connections.rs` | in the main loop: all connections of a bridge; serves their requests in turn |
 //! | `session.rs`, `role.rs`, `asynchronous.rs` | in the main loop: one connection, its role, subscriptions and bundles |
 //! | `packet_in.rs`, `status.rs` | messages to subscribers; state of controllers for the database |
-//! | `socket_server.rs`, `command.rs`, `waiting_bytes.rs` | commands to the sockets, events from them; limits on waiting bytes |
-//! | `batch.rs`, `request.rs` | requests on their way to the main loop |
+//! | `socket_access.rs`, `command.rs`, `waiting_bytes.rs` | commands to the sockets, events from them; limits on waiting bytes |
+//! | `batch.rs`, `request_content.rs` | requests on their way to the main loop |
 //! | `thread/` | the thread that serves the sockets of all bridges while there is much work; how it and the main loop share them |
 //! | `sockets.rs`, `listener.rs`, `conn.rs` | on the thread that owns them: the sockets of a bridge; one connection with its socket |
 //! | `protocol.rs` | protocol state of one connection, without its socket: framing, hello, version negotiation, echo |
@@ -27,10 +27,10 @@ mod listener;
 mod packet_in;
 mod packet_limit;
 mod protocol;
-mod request;
+mod request_content;
 mod role;
 mod session;
-mod socket_server;
+mod socket_access;
 mod sockets;
 mod status;
 mod thread;
@@ -47,7 +47,7 @@ pub use conn_settings::{ConnKind, ConnSettings, ConnectionsConfig};
 pub use connections::{Connections, Request};
 pub use packet_in::PacketInEvent;
 pub use protocol::error_body;
-pub use request::{BundledMessage, BundledRequest, Content};
+pub use request_content::{BundledMessage, BundledRequest, Content};
 pub use session::{OpenBundle, Session};
 pub use status::ControllerStatus;
 pub use thread::{OwnedSockets, SocketThread};

@@ -5,7 +5,7 @@
 //! from a peer that does not read its replies.
 
 use crate::batch::{BatchBuilder, Incoming};
-use crate::request::Content;
+use crate::request_content::Content;
 use crate::trace;
 use crate::waiting_bytes::OUTPUT_MAX;
 use ofproto::Preparer;

@@ -40,7 +40,7 @@ impl Connections {
         if self.controllers.iter().all(|target| is_passive(target)) {
             return Vec::new();
         }
-        let known = self.socket_server.call(move |sockets| sockets.status(now)).unwrap_or_default();
+        let known = self.socket_access.call(move |sockets| sockets.status(now)).unwrap_or_default();
         let of_session = |id: &ConnId| self.sessions.get(id).filter(|s| !s.queues.has_ended).map(|s| s.role);
         let with_role = |(id, status): (Option<ConnId>, _)| ControllerStatus {
             role: id.as_ref().and_then(of_session),

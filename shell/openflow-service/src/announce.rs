@@ -4,16 +4,16 @@ use crate::bridge::Bridge;
 use crate::monitor;
 use crate::table;
 use ofconn::ConnId;
-use ofproto::Effects;
+use ofproto::TableChanges;
 use openflow::Xid;
 use units::Millis;
 
 /// Sends flow monitor updates, table-status messages and flow-removed messages. `own`: connection and transaction id of the request that
 /// caused the changes.
-pub fn announce(bridge: &mut Bridge, effects: &Effects, own: Option<(ConnId, Xid)>, now: Millis) {
-    monitor::report(bridge, effects, own, now);
-    table::report_vacancy(bridge, effects);
-    for removed in effects.flows_removed(now) {
+pub fn announce(bridge: &mut Bridge, changes: &TableChanges, own: Option<(ConnId, Xid)>, now: Millis) {
+    monitor::report(bridge, changes, own, now);
+    table::report_vacancy(bridge, changes);
+    for removed in changes.flows_removed(now) {
         bridge.conns.send_flow_removed(&removed);
     }
 }

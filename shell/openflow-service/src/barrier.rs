@@ -8,16 +8,16 @@
 //! hundreds of thousands of megaflows is not complete then.
 
 use crate::bridge::Bridge;
-use crate::host::Host;
-use crate::service::{RequestResult, Service};
+use crate::outside_bridge::OutsideBridge;
+use crate::request_context::{RequestContext, RequestResult};
 use crate::unfinished::{Barrier, Unfinished};
 use openflow::{Body, Message};
 
-impl Service<'_> {
+impl RequestContext<'_> {
     /// Returns no reply while megaflows are being revalidated; the reply is sent later.
     pub(crate) fn barrier(&mut self, request: &Message) -> RequestResult {
-        let version = self.host.next_version();
-        if self.host.is_done(version) {
+        let version = self.outside.next_version();
+        if self.outside.is_revalidated(version) {
             return Ok(Some(Body::BarrierReply));
         }
         let barrier = Barrier { request: request.clone(), version, since: self.now };
@@ -27,12 +27,12 @@ impl Service<'_> {
 }
 
 /// Sends the replies of barriers that are complete or have reached their deadline.
-pub(crate) fn run(bridge: &mut Bridge, host: &dyn Host) {
-    let now = host.now();
+pub(crate) fn run(bridge: &mut Bridge, outside: &dyn OutsideBridge) {
+    let now = outside.now();
     let Bridge { conns, unfinished: Unfinished { barriers, .. }, .. } = bridge;
     barriers.retain(|conn, barrier| {
         let Some(session) = conns.session(*conn) else { return false };
-        let waits = now < barrier.deadline() && !host.is_done(barrier.version);
+        let waits = now < barrier.deadline() && !outside.is_revalidated(barrier.version);
         if !waits {
             session.send(barrier.request.reply(Body::BarrierReply));
         }

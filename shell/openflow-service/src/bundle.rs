@@ -5,7 +5,7 @@
 
 use crate::bundle_messages::{BundleMessages, Work};
 use crate::packet_out::check_packet_out;
-use crate::service::{RequestResult, Service};
+use crate::request_context::{RequestContext, RequestResult};
 use ofconn::{BundledMessage, BundledRequest, OpenBundle};
 use ofproto::check_flow_mod;
 use ofproto::tlv::fields_used;
@@ -21,7 +21,7 @@ const MEMORY_MAX: usize = 2 << 30;
 /// Estimated memory of a message in a bundle in addition to its encoded length, in bytes.
 const MESSAGE_OVERHEAD: usize = 512;
 
-impl Service<'_> {
+impl RequestContext<'_> {
     pub(crate) fn bundle_control(
         &mut self,
         control: &BundleControl,

@@ -6,8 +6,8 @@
 
 use crate::bundle_messages::{BundleMessages, Work};
 use crate::reclaim;
-use crate::service::{RequestResult, Service};
-use crate::unfinished::{AfterCommit, Commit, Request, TrialResult};
+use crate::request_context::{RequestContext, RequestResult};
+use crate::unfinished::{AfterCommit, Commit, QuotedRequests, TrialResult};
 use ofproto::Bundle;
 use openflow::flow_mod::FlowCommand;
 use openflow::group::GroupCommand;
@@ -70,7 +70,7 @@ impl Trial {
     }
 }
 
-impl Service<'_> {
+impl RequestContext<'_> {
     /// Commits a bundle, which is removed regardless of the result.
     pub(crate) fn commit(&mut self, control: &BundleControl, message: &Message, raw: &[u8]) -> RequestResult {
         let bundle = self.session()?.bundles.remove(&control.bundle).ok_or(OfError::BfcBadId)?;
@@ -79,13 +79,13 @@ impl Service<'_> {
         }
         let opened = bundle.request.clone();
         let messages = *bundle.messages.downcast::<BundleMessages>().map_err(|_| OfError::BfcUnknown)?;
-        let request = Request { bundle: control.bundle, committed: raw.to_vec(), opened };
+        let quoted = QuotedRequests { bundle: control.bundle, committed: raw.to_vec(), opened };
         let is_long = messages.len() >= BACKGROUND_MESSAGES
             || self.bridge.ofproto.flow_count() >= BACKGROUND_FLOWS && messages.works().any(may_change_many);
-        let waker = self.host.waker().filter(|_| is_long);
+        let waker = self.outside.waker().filter(|_| is_long);
         let trial = self.trial(messages, bundle.flags);
         let Some(waker) = waker else {
-            return self.finish(trial.run(), &request);
+            return self.finish(trial.run(), &quoted);
         };
         let (give, tried) = sync_channel(1);
         background::run(move || {
@@ -94,7 +94,7 @@ impl Service<'_> {
             waker.wake();
         });
         self.bridge.unfinished.commit =
-            Some(Commit { conn: self.conn, message: message.clone(), request, tried });
+            Some(Commit { conn: self.conn, message: message.clone(), quoted, tried });
         Ok(None)
     }
 
@@ -114,24 +114,24 @@ impl Service<'_> {
     }
 
     /// Replaces the tables with the result of a successful trial; reports the error of a failed trial.
-    fn finish(&mut self, tried: TrialResult, request: &Request) -> RequestResult {
+    fn finish(&mut self, tried: TrialResult, quoted: &QuotedRequests) -> RequestResult {
         let before = self.bridge.ofproto.publish();
         let tried = tried.and_then(|(bundle, later)| {
-            let effects = self.bridge.ofproto.commit(bundle, self.now);
-            Ok((effects.map_err(|e| (e, request.opened.clone()))?, later))
+            let changes = self.bridge.ofproto.commit(bundle, self.now);
+            Ok((changes.map_err(|e| (e, quoted.opened.clone()))?, later))
         });
-        let (effects, later) = match tried {
+        let (changes, later) = match tried {
             Ok(done) => done,
             Err((error, about)) => {
                 self.session()?.send_error(error, &about);
                 return Err(OfError::BfcMsgFailed);
             }
         };
-        self.after(&effects);
-        let n = effects.flows.len();
+        self.after(&changes);
+        let n = changes.flows.len();
         // The trial has freed the messages.
         reclaim::count_freed(n);
-        reclaim::drop_in_background(n, effects);
+        reclaim::drop_in_background(n, changes);
         reclaim::drop_when_unshared(n, before);
         let now = self.now;
         for step in later {
@@ -144,11 +144,11 @@ impl Service<'_> {
                         .for_each(|s| s.count_flow_mod(command, now));
                 }
                 AfterCommit::Port(pm) => self.apply_port_mod(&pm),
-                AfterCommit::Packet(po, tables) => self.host.packet_out(&po, Some(tables)),
+                AfterCommit::Packet(po, tables) => self.outside.packet_out(&po, Some(tables)),
             }
         }
         let kind = BundleControlType::CommitReply;
-        Ok(Some(Body::BundleControl(BundleControl { bundle: request.bundle, kind, flags: 0 })))
+        Ok(Some(Body::BundleControl(BundleControl { bundle: quoted.bundle, kind, flags: 0 })))
     }
 }
 
@@ -163,17 +163,17 @@ fn may_change_many(work: &Work) -> bool {
 }
 
 /// Completes a commit whose trial runs on another thread. Returns false if the trial is not complete. With `wait`, waits for the trial.
-pub(crate) fn continue_commit(service: &mut Service<'_>, commit: Commit, wait: bool) -> bool {
+pub(crate) fn continue_commit(context: &mut RequestContext<'_>, commit: Commit, wait: bool) -> bool {
     let tried = match if wait { commit.tried.recv().map_err(Into::into) } else { commit.tried.try_recv() } {
         Ok(tried) => tried,
         Err(TryRecvError::Empty) => {
-            service.bridge.unfinished.commit = Some(commit);
+            context.bridge.unfinished.commit = Some(commit);
             return false;
         }
         // The thread has panicked; the tables have not changed.
-        Err(TryRecvError::Disconnected) => Err((OfError::BfcUnknown, commit.request.opened.clone())),
+        Err(TryRecvError::Disconnected) => Err((OfError::BfcUnknown, commit.quoted.opened.clone())),
     };
-    let answer = service.finish(tried, &commit.request);
-    service.answer(answer, &commit.message, &commit.request.committed);
+    let answer = context.finish(tried, &commit.quoted);
+    context.answer(answer, &commit.message, &commit.quoted.committed);
     true
 }

@@ -1,6 +1,6 @@
 //! Switch configuration, and the subscriptions of a connection to asynchronous messages.
 
-use crate::service::{RequestResult, Service};
+use crate::request_context::{RequestContext, RequestResult};
 use ofconn::AsyncKind;
 use openflow::Body;
 use openflow::packet_io::PacketInReason;
@@ -13,7 +13,7 @@ static LIMIT: RateLimit = RateLimit::new(1, 5);
 /// Default `miss_send_len` of a tool that enables asynchronous messages.
 const MISS_SEND_LEN: u16 = 128;
 
-impl Service<'_> {
+impl RequestContext<'_> {
     pub(crate) fn get_config(&mut self) -> RequestResult {
         let frag = self.bridge.frags;
         let session = self.session()?;
@@ -38,7 +38,7 @@ impl Service<'_> {
                 runtime::warn_rl!(LOG, LIMIT, "{bridge}: unsupported fragment handling mode reassemble");
             } else {
                 self.bridge.frags = config.frag;
-                self.host.changed();
+                self.outside.mark_all_changed();
             }
         }
         Ok(None)

@@ -8,8 +8,8 @@
 //! made only while less than 64 KiB of output wait. Counters are read when the part that contains them is made.
 
 use crate::bridge::Bridge;
-use crate::host::Host;
-use crate::service::{RequestResult, Service};
+use crate::outside_bridge::OutsideBridge;
+use crate::request_context::{RequestContext, RequestResult};
 use crate::stats::{PORTS_PER_TURN, port_stats};
 use crate::unfinished::{Dump, RestOfDump};
 use ofconn::{ConnId, Parts};
@@ -27,14 +27,14 @@ const FLOWS_PER_PART: usize = 256;
 /// While this many bytes or more wait to be written, no part of a dump of ports is made.
 const OUTPUT_MAX: usize = 64 << 10;
 
-impl Service<'_> {
+impl RequestContext<'_> {
     /// `OFPMP_FLOW`. Returns no reply if there are many flows: the reply is then sent in parts.
     pub(crate) fn flow_stats(&mut self, criteria: Criteria, message: &Message, raw: &[u8]) -> RequestResult {
-        self.host.fold_statistics();
+        self.outside.fold_statistics();
         let ofproto = &mut self.bridge.ofproto;
         let flows: usize =
             (0..N_TABLES as u8).filter_map(|t| ofproto.table(t)).map(|t| t.classifier().len()).sum();
-        let Some(waker) = self.host.waker().filter(|_| flows >= BACKGROUND_FLOWS) else {
+        let Some(waker) = self.outside.waker().filter(|_| flows >= BACKGROUND_FLOWS) else {
             return Ok(Some(Body::FlowStatsReply(ofproto.flow_stats(&criteria, self.now)?)));
         };
         let tables = ofproto.publish();
@@ -54,16 +54,16 @@ impl Service<'_> {
 }
 
 /// Sends the next parts of all dumps.
-pub(crate) fn run(bridge: &mut Bridge, host: &mut dyn Host, now: Millis) {
+pub(crate) fn run(bridge: &mut Bridge, outside: &mut dyn OutsideBridge, now: Millis) {
     let mut dumps = std::mem::take(&mut bridge.unfinished.dumps);
-    dumps.retain(|conn, dump| continue_dump(bridge, host, *conn, dump, now));
+    dumps.retain(|conn, dump| continue_dump(bridge, outside, *conn, dump, now));
     bridge.unfinished.dumps = dumps;
 }
 
 /// Continues one dump. Returns false when it has ended.
 fn continue_dump(
     bridge: &mut Bridge,
-    host: &mut dyn Host,
+    outside: &mut dyn OutsideBridge,
     conn: ConnId,
     dump: &mut Dump,
     now: Millis,
@@ -92,7 +92,7 @@ fn continue_dump(
             }
             let part = ports.split_off(ports.len().saturating_sub(PORTS_PER_TURN));
             let more = !ports.is_empty();
-            let body = Body::PortStatsReply(port_stats(bridge, host, part.into_iter().rev(), now));
+            let body = Body::PortStatsReply(port_stats(bridge, outside, part.into_iter().rev(), now));
             let reply = Message { more, ..dump.request.reply(body) };
             if let Some(session) = bridge.conns.session(conn) {
                 session.send(reply);

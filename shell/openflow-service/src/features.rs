@@ -2,7 +2,7 @@
 
 use crate::bridge::Bridge;
 use crate::port::BridgePort;
-use crate::service::{RequestResult, Service};
+use crate::request_context::{RequestContext, RequestResult};
 use bridge::spanning_tree::PortState as TreeState;
 use ofproto::TABLE_INTERNAL;
 use openflow::port::{Port, PortConfig, PortReason, PortState, StpState, features};
@@ -16,7 +16,7 @@ use units::OfPort;
 /// Bits of all actions of OpenFlow 1.0, from output to enqueue (OpenFlow 1.0.2 §5.2.4).
 pub(crate) const ACTIONS_10: u32 = 0xfff;
 
-impl Service<'_> {
+impl RequestContext<'_> {
     pub(crate) fn features(&mut self, version: Version) -> RequestResult {
         let capabilities = Capabilities {
             flow_stats: true,

@@ -2,13 +2,13 @@
 
 use crate::announce::announce;
 use crate::reclaim;
-use crate::service::{RequestResult, Service};
-use ofproto::{Effects, FlowRequest, check_flow_mod};
+use crate::request_context::{RequestContext, RequestResult};
+use ofproto::{FlowRequest, TableChanges, check_flow_mod};
 use openflow::flow_mod::FlowMod;
 use openflow::{OfError, Version};
 use std::sync::Arc;
 
-impl Service<'_> {
+impl RequestContext<'_> {
     pub(crate) fn flow_mod(&mut self, fm: &FlowMod, version: Version) -> RequestResult {
         check_flow_mod(fm, version)?;
         let request = self.bridge.ofproto.request(fm);
@@ -29,11 +29,11 @@ impl Service<'_> {
     pub(crate) fn execute(&mut self, request: FlowRequest) -> Result<(), OfError> {
         let command = request.command();
         let before = Arc::clone(self.bridge.ofproto.published());
-        let effects = self.bridge.ofproto.execute(request, self.now)?;
-        self.after(&effects);
+        let changes = self.bridge.ofproto.execute(request, self.now)?;
+        self.after(&changes);
         // A deletion may affect a million flows, which take long to free.
-        let n = effects.flows.len();
-        reclaim::drop_in_background(n, effects);
+        let n = changes.flows.len();
+        reclaim::drop_in_background(n, changes);
         reclaim::drop_when_unshared(n, before);
         let now = self.now;
         self.session()?.count_flow_mod(command, now);
@@ -42,11 +42,11 @@ impl Service<'_> {
 
     /// Reads final counters if flow-removed messages must be sent, sends controllers the messages about the changes, and reports the changes
     /// to translations.
-    pub(crate) fn after(&mut self, effects: &Effects) {
-        if effects.sends_flow_removed() {
-            self.host.fold_statistics();
+    pub(crate) fn after(&mut self, changes: &TableChanges) {
+        if changes.sends_flow_removed() {
+            self.outside.fold_statistics();
         }
-        announce(self.bridge, effects, Some((self.conn, self.xid)), self.now);
-        self.host.changed_by(self.bridge.id, effects);
+        announce(self.bridge, changes, Some((self.conn, self.xid)), self.now);
+        self.outside.note_table_changes(self.bridge.id, changes);
     }
 }

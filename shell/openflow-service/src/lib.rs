@@ -1,6 +1,6 @@
 //! The OpenFlow service: a bridge at run time, which executes requests of its connections.
 //!
-//! `handle` executes one request (`requests.rs`); the other files implement requests by subject. A [`Host`] provides access to the
+//! `handle` executes one request (`requests.rs`); the other files implement requests by subject. An [`OutsideBridge`] provides access to the
 //! datapath, its counters and devices, which are not part of the bridge. Error codes are those of Open vSwitch in the same case.
 //!
 //! | file | what |
@@ -9,7 +9,7 @@
 //! | `ports.rs`, `port_lacp.rs`, `port_qos.rs`, `sorted_values.rs` | ports and the record of their changes; parts of a port's state; sorted sets |
 //! | `in_band.rs` | the flows of in-band control |
 //! | `unfinished.rs` | work that takes several turns: commits, dumps, barriers |
-//! | `requests.rs`, `service.rs`, `host.rs` | a request, its execution, and its environment |
+//! | `requests.rs`, `request_context.rs`, `outside_bridge.rs` | a request, its execution, and its environment |
 //! | `flow_mod.rs`, `groups.rs`, `table.rs`, `tlv.rs`, `port_mod.rs` | requests that change the bridge |
 //! | `bundle.rs`, `bundle_messages.rs`, `bundle_commit.rs` | bundles: many requests that are executed together |
 //! | `features.rs`, `stats.rs`, `dump.rs`, `config.rs`, `role.rs` | queries, settings of a connection, roles |
@@ -42,10 +42,10 @@ mod features;
 mod flow_mod;
 mod group_log;
 mod groups;
-mod host;
 mod in_band;
 mod monitor;
 mod nicira;
+mod outside_bridge;
 mod packet_out;
 mod port;
 mod port_lacp;
@@ -55,9 +55,9 @@ mod port_session;
 mod ports;
 pub mod reclaim;
 mod removed_ports;
+mod request_context;
 mod requests;
 mod role;
-mod service;
 mod sorted_values;
 mod stats;
 mod table;
@@ -69,14 +69,14 @@ pub use bridge::{AllPortsState, Bridge, Failed, Names};
 pub use bridge_mirror::BridgeMirror;
 pub use controller_state::ControllerState;
 pub use features::{current_mbps, port_message};
-pub use host::{Host, QueueCounts, ResumedPacket};
 pub use in_band::{InBand, InBandInput};
 pub use monitor::run as run_monitors;
+pub use outside_bridge::{OutsideBridge, QueueCounts, ResumedPacket};
 pub use port::{Backing, BridgePort};
 pub use port_lacp::{LacpFacts, PortLacp};
 pub use port_qos::{Details, PortQos, PortQueue};
 pub use port_session::{PortBfd, PortCfm, PortLldp, TrunkChange};
-pub use ports::{Ports, Touched};
+pub use ports::{Ports, TouchedPorts};
 pub use removed_ports::{RemovedPort, RemovedPorts};
 pub use requests::{continue_work, handle};
 pub use sorted_values::SortedValues;

@@ -4,9 +4,9 @@
 //! is written.
 
 use crate::bridge::Bridge;
-use crate::service::{RequestResult, Service};
+use crate::request_context::{RequestContext, RequestResult};
 use ofconn::ConnId;
-use ofproto::Effects;
+use ofproto::TableChanges;
 use openflow::monitor::FlowMonitorRequest;
 use openflow::{Body, Xid};
 use units::Millis;
@@ -14,7 +14,7 @@ use units::Millis;
 /// Updates to a connection are paused if more bytes than this wait to be written, as in Open vSwitch.
 const PAUSE_OUTPUT: usize = 128 * 1024;
 
-impl Service<'_> {
+impl RequestContext<'_> {
     pub(crate) fn flow_monitor(&mut self, requests: &[FlowMonitorRequest]) -> RequestResult {
         let bridge = &mut *self.bridge;
         let updates = bridge.monitors.entry(self.conn).or_default().request(requests, &bridge.ofproto)?;
@@ -28,10 +28,10 @@ impl Service<'_> {
 }
 
 /// Sends changes to the connections that monitor them. `own`: connection and transaction id of the request that caused the changes.
-pub fn report(bridge: &mut Bridge, effects: &Effects, own: Option<(ConnId, Xid)>, now: Millis) {
+pub fn report(bridge: &mut Bridge, changes: &TableChanges, own: Option<(ConnId, Xid)>, now: Millis) {
     for (id, monitors) in &mut bridge.monitors {
         let xid = own.filter(|(conn, _)| conn == id).map(|(_, xid)| xid);
-        let updates = monitors.report(effects, xid);
+        let updates = monitors.report(changes, xid);
         let Some(session) = bridge.conns.session(*id).filter(|_| !updates.is_empty()) else { continue };
         session.send_own(Body::FlowMonitorReply(updates));
         if !monitors.is_paused() && bridge.conns.output_len(*id, now) > PAUSE_OUTPUT {

@@ -1,13 +1,13 @@
 //! Nicira's extensions: settings of a connection, resumed packets, tunnel options, removal of tracked connections.
 
-use crate::host::ResumedPacket;
-use crate::service::{RequestResult, Service};
+use crate::outside_bridge::ResumedPacket;
+use crate::request_context::{RequestContext, RequestResult};
 use openflow::packet_io::PacketIn;
 use openflow::{Body, Continuation};
 use translation::upcall::packet_in::thawed;
 use units::PortNo;
 
-impl Service<'_> {
+impl RequestContext<'_> {
     pub(crate) fn nicira(&mut self, body: &Body) -> RequestResult {
         match body {
             Body::SetFlowFormat(nxm) => self.session()?.nxm = *nxm,
@@ -20,7 +20,7 @@ impl Service<'_> {
             Body::FlowMonitorCancel(id) => return self.cancel_monitor(*id),
             // Further requests of the connection wait until the removal is done.
             Body::CtFlush(wanted) => {
-                if let Some(number) = self.host.flush_connections(wanted) {
+                if let Some(number) = self.outside.flush_connections(wanted) {
                     self.bridge.unfinished.flushes.insert(self.conn, number);
                 }
             }
@@ -37,7 +37,7 @@ impl Service<'_> {
         let continuation = Continuation::decode(&pin.continuation, version, debug)?;
         let port = PortNo(continuation.datapath_port);
         let (packet, metadata) = (pin.packet.clone(), pin.metadata.flow);
-        self.host.resume(ResumedPacket { packet, metadata, state: thawed(pin, continuation)?, port })?;
+        self.outside.resume(ResumedPacket { packet, metadata, state: thawed(pin, continuation)?, port })?;
         Ok(None)
     }
 }

@@ -1,6 +1,6 @@
 //! Packet-outs: packets of controllers.
 
-use crate::service::{RequestResult, Service};
+use crate::request_context::{RequestContext, RequestResult};
 use flow::{Flow, Match};
 use ofproto::check_consistency;
 use openflow::flow_mod::NO_BUFFER;
@@ -8,11 +8,11 @@ use openflow::packet_io::PacketOut;
 use openflow::{OfError, Version};
 use units::OfPort;
 
-impl Service<'_> {
+impl RequestContext<'_> {
     pub(crate) fn packet_out(&mut self, po: &PacketOut, version: Version) -> RequestResult {
         check_packet_out(po, version)?;
         self.bridge.ofproto.check_actions(&po.actions)?;
-        self.host.packet_out(po, None);
+        self.outside.packet_out(po, None);
         Ok(None)
     }
 }

@@ -1,11 +1,11 @@
 //! Port mods: changes of a port's configuration by controllers.
 
 use crate::features::port_message;
-use crate::service::{RequestResult, Service};
+use crate::request_context::{RequestContext, RequestResult};
 use openflow::OfError;
 use openflow::port::{PortConfig, PortMod, PortReason, PortState};
 
-impl Service<'_> {
+impl RequestContext<'_> {
     pub(crate) fn port_mod(&mut self, pm: &PortMod) -> RequestResult {
         self.check_port_mod(pm)?;
         self.apply_port_mod(pm);
@@ -25,11 +25,11 @@ impl Service<'_> {
         let old = port_message(port);
         let wanted = merge(old.config, pm.config, pm.mask);
         let done =
-            wanted.port_down == old.config.port_down || self.host.set_port_admin(port, !wanted.port_down);
+            wanted.port_down == old.config.port_down || self.outside.set_port_admin(port, !wanted.port_down);
         port.config = if done { wanted } else { PortConfig { port_down: old.config.port_down, ..wanted } };
         let mut new = port_message(port);
         if new != old {
-            self.host.changed();
+            self.outside.mark_all_changed();
             new.state = PortState { live: old.state.live && new.state.live, ..old.state };
             port.reported_state = Some(new.clone());
             self.bridge.unreported_ports.insert(pm.number);

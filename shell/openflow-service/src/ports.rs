@@ -11,7 +11,7 @@ use units::OfPort;
 
 /// Ports and rows that may have changed since the record was last taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Touched {
+pub struct TouchedPorts {
     /// Ports, including removed ones.
     pub ports: BTreeSet<OfPort>,
     /// Rows of table Port, by name.
@@ -20,7 +20,7 @@ pub struct Touched {
     pub without_port: BTreeSet<String>,
 }
 
-impl Touched {
+impl TouchedPorts {
     /// Whether nothing has changed.
     pub fn is_empty(&self) -> bool {
         self.ports.is_empty() && self.rows.is_empty() && self.without_port.is_empty()
@@ -39,10 +39,10 @@ pub struct Ports {
     /// Numbers of ports whose devices have to be checked regularly for changes.
     watched: BTreeSet<OfPort>,
     /// Changes that were not taken yet: one record for each consumer.
-    for_snapshot: Touched,
-    for_status: Touched,
-    for_bridge: Touched,
-    for_qos: Touched,
+    for_snapshot: TouchedPorts,
+    for_status: TouchedPorts,
+    for_bridge: TouchedPorts,
+    for_qos: TouchedPorts,
     for_tree: BTreeSet<OfPort>,
 }
 
@@ -196,17 +196,17 @@ impl Ports {
     }
 
     /// Takes the changes since the last call, for the snapshot.
-    pub fn take_for_snapshot(&mut self) -> Touched {
+    pub fn take_for_snapshot(&mut self) -> TouchedPorts {
         std::mem::take(&mut self.for_snapshot)
     }
 
     /// Takes the changes since the last call, for the status in the database.
-    pub fn take_for_status(&mut self) -> Touched {
+    pub fn take_for_status(&mut self) -> TouchedPorts {
         std::mem::take(&mut self.for_status)
     }
 
     /// Takes the changes since the last call, for the bridge's address and MTU.
-    pub fn take_for_bridge(&mut self) -> Touched {
+    pub fn take_for_bridge(&mut self) -> TouchedPorts {
         std::mem::take(&mut self.for_bridge)
     }
 
@@ -216,7 +216,7 @@ impl Ports {
     }
 
     /// Takes the changes since the last call, for QoS.
-    pub fn take_for_qos(&mut self) -> Touched {
+    pub fn take_for_qos(&mut self) -> TouchedPorts {
         std::mem::take(&mut self.for_qos)
     }
 }

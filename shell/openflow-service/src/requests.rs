@@ -1,8 +1,8 @@
 //! Requests of connections, dispatched to the files that handle them.
 
 use crate::bridge::Bridge;
-use crate::host::Host;
-use crate::service::{RequestResult, Service};
+use crate::outside_bridge::OutsideBridge;
+use crate::request_context::{RequestContext, RequestResult};
 use crate::unfinished::Unfinished;
 use crate::{barrier, bundle_commit, dump};
 use ofconn::{Content, Request};
@@ -10,22 +10,22 @@ use ofproto::Criteria;
 use openflow::{Body, Message, OfError};
 
 /// Executes a request of a connection and queues its reply.
-pub fn handle(bridge: &mut Bridge, host: &mut dyn Host, request: Request) {
-    let now = host.now();
+pub fn handle(bridge: &mut Bridge, outside: &mut dyn OutsideBridge, request: Request) {
+    let now = outside.now();
     let Request { conn, version, xid, content, raw } = request;
-    let mut service = Service { bridge, host, conn, xid, now };
+    let mut context = RequestContext { bridge, outside, conn, xid, now };
     match content {
         Content::Message(message) => {
-            let answer = service.dispatch(&message, &raw);
-            service.answer(answer, &message, &raw);
+            let answer = context.dispatch(&message, &raw);
+            context.answer(answer, &message, &raw);
         }
         Content::FlowMod(flow_mod) => {
-            let done = service.prepared_flow_mod(flow_mod);
-            service.report(done, &raw);
+            let done = context.prepared_flow_mod(flow_mod);
+            context.report(done, &raw);
         }
         Content::BundleAdd(add) => {
-            let done = service.bundle_add(add, version, &raw);
-            service.report(done, &raw);
+            let done = context.bundle_add(add, version, &raw);
+            context.report(done, &raw);
         }
     }
     bridge.conns.reuse(raw);
@@ -36,15 +36,15 @@ pub fn handle(bridge: &mut Bridge, host: &mut dyn Host, request: Request) {
 
 /// Continues work that takes several turns: the commit of a bundle (with `wait`, until its messages were executed on a copy of the tables),
 /// dumps, barriers, and removals of tracked connections. Requests that arrive meanwhile wait as [`hold_requests`] says.
-pub fn continue_work(bridge: &mut Bridge, host: &mut dyn Host, wait: bool) {
-    let now = host.now();
+pub fn continue_work(bridge: &mut Bridge, outside: &mut dyn OutsideBridge, wait: bool) {
+    let now = outside.now();
     if let Some(commit) = bridge.unfinished.commit.take() {
         let (conn, xid) = (commit.conn, commit.message.xid);
-        bundle_commit::continue_commit(&mut Service { bridge, host, conn, xid, now }, commit, wait);
+        bundle_commit::continue_commit(&mut RequestContext { bridge, outside, conn, xid, now }, commit, wait);
     }
-    dump::run(bridge, host, now);
-    barrier::run(bridge, host);
-    bridge.unfinished.flushes.retain(|_, number| !host.is_flushed(*number));
+    dump::run(bridge, outside, now);
+    barrier::run(bridge, outside);
+    bridge.unfinished.flushes.retain(|_, number| !outside.is_flushed(*number));
     hold_requests(bridge);
 }
 
@@ -56,7 +56,7 @@ fn hold_requests(bridge: &mut Bridge) {
     conns.hold(|id| commit.is_some() || is_at_work(id));
 }
 
-impl Service<'_> {
+impl RequestContext<'_> {
     fn dispatch(&mut self, message: &Message, raw: &[u8]) -> RequestResult {
         if changes_the_switch(&message.body) {
             self.refuse_secondary()?;

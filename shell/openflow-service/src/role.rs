@@ -1,11 +1,11 @@
 //! Role requests, and messages about requests of other controllers.
 
-use crate::service::{RequestResult, Service};
+use crate::request_context::{RequestContext, RequestResult};
 use ofconn::AsyncKind;
 use openflow::session::RoleContent;
 use openflow::{Body, Message, Xid};
 
-impl Service<'_> {
+impl RequestContext<'_> {
     pub(crate) fn role(&mut self, request: &RoleContent) -> RequestResult {
         let reply = self.bridge.conns.request_role(self.conn, request)?;
         Ok(Some(Body::RoleReply(reply)))

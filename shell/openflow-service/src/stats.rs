@@ -2,10 +2,10 @@
 
 use crate::bridge::Bridge;
 use crate::features::{ACTIONS_10, port_message};
-use crate::host::{Host, QueueCounts};
+use crate::outside_bridge::{OutsideBridge, QueueCounts};
 use crate::port::{Backing, BridgePort};
 use crate::ports::Ports;
-use crate::service::{RequestResult, Service};
+use crate::request_context::{RequestContext, RequestResult};
 use crate::unfinished::{Dump, RestOfDump};
 use ofproto::Criteria;
 use openflow::flow_mod::Duration;
@@ -21,17 +21,17 @@ pub(crate) const PORTS_PER_TURN: usize = 100;
 /// copy a TTL.
 const BUCKET_ACTIONS: u32 = 1 | 0x7ff << 15;
 
-impl Service<'_> {
+impl RequestContext<'_> {
     pub(crate) fn multipart(&mut self, message: &Message) -> RequestResult {
         let ofproto = &self.bridge.ofproto;
         let reply = match &message.body {
             Body::DescRequest => Body::DescReply(self.desc()),
             Body::AggregateRequest(request) => {
-                self.host.fold_statistics();
+                self.outside.fold_statistics();
                 Body::AggregateReply(ofproto.aggregate(&Criteria::from(&**request))?)
             }
             Body::TableStatsRequest => {
-                self.host.fold_statistics();
+                self.outside.fold_statistics();
                 Body::TableStatsReply(ofproto.table_stats())
             }
             Body::PortStatsRequest(port) => return self.port_stats(*port, message),
@@ -51,7 +51,7 @@ impl Service<'_> {
                 Body::QueueConfigReply(request.port, configs.collect())
             }
             Body::GroupStatsRequest(group) => {
-                self.host.fold_statistics();
+                self.outside.fold_statistics();
                 Body::GroupStatsReply(ofproto.group_stats(*group, self.now))
             }
             Body::GroupDescRequest(group) => Body::GroupDescReply(ofproto.group_desc(*group)),
@@ -79,7 +79,7 @@ impl Service<'_> {
     }
 
     fn ipfix_stats(&mut self, of_flows: bool) -> Result<Vec<IpfixStats>, OfError> {
-        self.host.ipfix_stats(self.bridge.id, of_flows).ok_or(OfError::NxstNotConfigured)
+        self.outside.ipfix_stats(self.bridge.id, of_flows).ok_or(OfError::NxstNotConfigured)
     }
 
     /// `OFPMP_PORT_STATS`. Returns no reply if there are many ports: a dump then sends it in parts.
@@ -88,12 +88,12 @@ impl Service<'_> {
         let is_meant = |p: &BridgePort| wanted == OfPort::NONE || p.ofport == wanted;
         let is_counted_here = |p: &BridgePort| is_meant(p) && !matches!(p.backing, Backing::Device { .. });
         if self.bridge.ports.values().any(is_counted_here) {
-            self.host.fold_statistics();
+            self.outside.fold_statistics();
         }
         let mut ports: Vec<OfPort> =
             local_first(&self.bridge.ports).filter(|p| is_meant(p)).map(|p| p.ofport).collect();
-        if ports.len() <= PORTS_PER_TURN || self.host.waker().is_none() {
-            let stats = port_stats(self.bridge, self.host, ports.into_iter(), self.now);
+        if ports.len() <= PORTS_PER_TURN || self.outside.waker().is_none() {
+            let stats = port_stats(self.bridge, self.outside, ports.into_iter(), self.now);
             return Ok(Some(Body::PortStatsReply(stats)));
         }
         ports.reverse();
@@ -107,7 +107,7 @@ impl Service<'_> {
         let Some(known) = self.bridge.ports.get(&port) else { return unknown };
         let created = known.qos.queues.get(&queue).map(|queue| queue.created);
         let duration = created.map_or(unknown.duration, |created| ofproto::duration(created, self.now));
-        match self.host.queue_counts(known, queue) {
+        match self.outside.queue_counts(known, queue) {
             Some(QueueCounts { packets, bytes, dropped }) => {
                 QueueStats { tx_packets: packets, tx_bytes: bytes, tx_errors: dropped, duration, ..unknown }
             }
@@ -130,7 +130,7 @@ impl Service<'_> {
 /// The statistics of ports. Ports that have been removed are left out.
 pub(crate) fn port_stats(
     bridge: &mut Bridge,
-    host: &mut dyn Host,
+    outside: &mut dyn OutsideBridge,
     ports: impl Iterator<Item = OfPort>,
     now: Millis,
 ) -> Vec<PortStats> {
@@ -138,7 +138,7 @@ pub(crate) fn port_stats(
     let stats = ports.filter_map(|ofport| {
         let port = bridge.ports.get_mut_unmarked(&ofport)?;
         let duration = ofproto::duration(port.created, now);
-        Some(PortStats { port: ofport, duration, ..host.port_stats(id, port) })
+        Some(PortStats { port: ofport, duration, ..outside.port_stats(id, port) })
     });
     stats.collect()
 }

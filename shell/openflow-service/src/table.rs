@@ -1,8 +1,8 @@
 //! Table mods, descriptions and features.
 
 use crate::bridge::Bridge;
-use crate::service::{RequestResult, Service};
-use ofproto::{Effects, TABLE_INTERNAL, VacancyEvent};
+use crate::request_context::{RequestContext, RequestResult};
+use ofproto::{TABLE_INTERNAL, TableChanges, VacancyEvent};
 use openflow::table::{
     TableCommand, TableConfig, TableFeatures, TableStatus, VACANCY_DOWN, VACANCY_UP, Vacancy,
 };
@@ -11,13 +11,13 @@ use openflow::{Body, OfError};
 /// `OFPTMPEF14_OTHER | _IMPORTANCE | _LIFETIME`: the criteria by which flows are evicted.
 const EVICTION_FLAGS: u32 = 0b111;
 
-impl Service<'_> {
+impl RequestContext<'_> {
     pub(crate) fn table_mod(&mut self, tm: &TableConfig) -> RequestResult {
         if tm.eviction_flags.is_some_and(|flags| flags != EVICTION_FLAGS) {
             return Err(OfError::TmfcBadConfig);
         }
         self.bridge.ofproto.table_mod(tm)?;
-        self.host.changed();
+        self.outside.mark_all_changed();
         Ok(None)
     }
 
@@ -92,9 +92,9 @@ fn desc(bridge: &Bridge, table: u8) -> Option<TableConfig> {
     })
 }
 
-/// Sends table-status messages for tables whose vacancy has crossed a threshold because of `effects`.
-pub fn report_vacancy(bridge: &mut Bridge, effects: &Effects) {
-    for (table, event) in bridge.ofproto.vacancy_events(effects) {
+/// Sends table-status messages for tables whose vacancy has crossed a threshold because of `changes`.
+pub fn report_vacancy(bridge: &mut Bridge, changes: &TableChanges) {
+    for (table, event) in bridge.ofproto.vacancy_events(changes) {
         let reason = match event {
             VacancyEvent::Down => VACANCY_DOWN,
             VacancyEvent::Up => VACANCY_UP,

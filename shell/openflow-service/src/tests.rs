@@ -1,6 +1,6 @@
-//! Requests and their replies over a real socket, with a host that does nothing.
+//! Requests and their replies over a real socket, with a switch that does nothing.
 
-use super::{Backing, Bridge, BridgePort, Host, QueueCounts, continue_work, handle};
+use super::{Backing, Bridge, BridgePort, OutsideBridge, QueueCounts, continue_work, handle};
 use flow::{FieldId, Match, Subfield};
 use ofconn::{Connections, ConnectionsConfig};
 use ofproto::Tables;
@@ -39,7 +39,7 @@ struct Idle {
     published: u64,
 }
 
-impl Host for Idle {
+impl OutsideBridge for Idle {
     fn now(&self) -> Millis {
         NOW
     }
@@ -65,14 +65,14 @@ impl Host for Idle {
     fn next_version(&self) -> u64 {
         self.published
     }
-    fn is_done(&self, version: u64) -> bool {
+    fn is_revalidated(&self, version: u64) -> bool {
         self.done >= version
     }
-    fn changed(&mut self) {
+    fn mark_all_changed(&mut self) {
         self.changed += 1;
     }
-    fn changed_by(&mut self, _: xlate::BridgeId, effects: &ofproto::Effects) {
-        self.changed += usize::from(!effects.is_empty());
+    fn note_table_changes(&mut self, _: xlate::BridgeId, changes: &ofproto::TableChanges) {
+        self.changed += usize::from(!changes.is_empty());
     }
     fn flush_connections(&mut self, wanted: &openflow::session::CtFlush) -> Option<u64> {
         self.flushed.push(wanted.clone());
@@ -93,7 +93,7 @@ impl Host for Idle {
 struct TestBridge {
     dir: PathBuf,
     bridge: Bridge,
-    host: Idle,
+    outside: Idle,
     stream: Stream,
     input: Vec<u8>,
     version: Version,
@@ -167,7 +167,7 @@ impl TestBridge {
         assert!(bridge.conns.configure(&connections_config, NOW).is_empty());
         let stream = Stream::connect(&Target::Unix(dir.join("br0.mgmt"))).unwrap();
         let mut test =
-            TestBridge { dir, bridge, host: Idle::default(), stream, input: Vec::new(), version, next: 1 };
+            TestBridge { dir, bridge, outside: Idle::default(), stream, input: Vec::new(), version, next: 1 };
         let hello = Hello { versions: VersionSet::only(version), header_version: version.wire() };
         test.ask(Body::Hello(hello));
         test
@@ -181,7 +181,7 @@ impl TestBridge {
         frames.iter().for_each(|f| self.stream.write_all(f).unwrap());
         self.bridge.conns.run(NOW);
         while let Some(request) = self.bridge.conns.next_request(NOW) {
-            handle(&mut self.bridge, &mut self.host, request);
+            handle(&mut self.bridge, &mut self.outside, request);
         }
         self.bridge.conns.flush(NOW);
         self.replies()
@@ -190,9 +190,9 @@ impl TestBridge {
     /// A turn of the main loop without a new request; it completes a commit.
     fn turn(&mut self) -> Vec<Body> {
         self.bridge.conns.run(NOW);
-        continue_work(&mut self.bridge, &mut self.host, true);
+        continue_work(&mut self.bridge, &mut self.outside, true);
         while let Some(request) = self.bridge.conns.next_request(NOW) {
-            handle(&mut self.bridge, &mut self.host, request);
+            handle(&mut self.bridge, &mut self.outside, request);
         }
         self.bridge.conns.flush(NOW);
         self.replies()
@@ -272,7 +272,7 @@ fn flows_are_added_and_shown_and_refused() {
     let output = |port: u16| vec![Action::Output { port: OfPort(port), max_len: 0 }];
     assert!(test.ask(mod_(flow(1, output(2)))).is_empty());
     assert_eq!(test.flows(), 1);
-    assert_eq!((test.host.changed, test.host.folded), (1, 1));
+    assert_eq!((test.outside.changed, test.outside.folded), (1, 1));
     let wrong = test.ask(mod_(flow(2, vec![Action::Group(5)])));
     assert_eq!(errors(&wrong), [OfError::BacBadOutGroup]);
     let wrong = test.ask(mod_(FlowMod { table: 3, ..flow(2, vec![Action::GotoTable(2)]) }));
@@ -302,7 +302,7 @@ fn a_flow_removed_message_precedes_the_barrier_reply() {
     test.ask(mod_(FlowMod { flags, ..flow(1, Vec::new()) }));
     let replies = test.ask(mod_(FlowMod { command: FlowCommand::Delete, ..flow(1, Vec::new()) }));
     assert!(matches!(replies.as_slice(), [Body::FlowRemoved(_)]), "{replies:?}");
-    assert_eq!(test.host.folded, 1);
+    assert_eq!(test.outside.folded, 1);
     assert_eq!(test.ask(Body::BarrierRequest), [Body::BarrierReply]);
 }
 
@@ -310,29 +310,29 @@ fn a_flow_removed_message_precedes_the_barrier_reply() {
 #[test]
 fn requests_wait_for_a_removal_of_connections() {
     let mut test = TestBridge::new("ctflush", Version::V13);
-    test.host.flushing = 5;
+    test.outside.flushing = 5;
     assert_eq!(test.ask(Body::CtFlush(Default::default())), []);
     assert_eq!(test.ask(mod_(flow(1, Vec::new()))), []);
     assert_eq!(test.ask(Body::BarrierRequest), []);
     assert_eq!(test.turn(), []);
-    assert_eq!((test.host.flushed.len(), test.host.changed), (1, 0));
-    test.host.flushing = 0;
+    assert_eq!((test.outside.flushed.len(), test.outside.changed), (1, 0));
+    test.outside.flushing = 0;
     assert_eq!(test.turn(), [Body::BarrierReply]);
-    assert_eq!(test.host.changed, 1);
+    assert_eq!(test.outside.changed, 1);
 }
 
 #[test]
 fn a_barrier_waits_for_the_datapath() {
     let mut test = TestBridge::new("barrier", Version::V13);
     test.ask(mod_(flow(1, Vec::new())));
-    test.host.published = 2;
+    test.outside.published = 2;
     assert_eq!(test.ask(Body::BarrierRequest), []);
     assert_eq!(test.ask(Body::EchoRequest(vec![1])), [Body::EchoReply(vec![1])]);
     // A later request waits, too.
     assert_eq!(test.ask(Body::GetConfigRequest), []);
-    test.host.done = 1;
+    test.outside.done = 1;
     assert_eq!(test.turn(), []);
-    test.host.done = 2;
+    test.outside.done = 2;
     let replies = test.turn();
     assert!(matches!(replies.as_slice(), [Body::BarrierReply, Body::GetConfigReply(_)]), "{replies:?}");
     assert_eq!(test.ask(Body::BarrierRequest), [Body::BarrierReply]);
@@ -401,17 +401,17 @@ fn packets_go_out_once_checked() {
     let output = vec![Action::Output { port: OfPort(2), max_len: 0 }];
     let po = PacketOut { buffer_id: u32::MAX, metadata, actions: output, packet: vec![0; 14] };
     assert!(test.ask(Body::PacketOut(Box::new(po.clone()))).is_empty());
-    assert_eq!(test.host.sent.len(), 1);
+    assert_eq!(test.outside.sent.len(), 1);
     let group = PacketOut { actions: vec![Action::Group(3)], ..po };
     assert_eq!(errors(&test.ask(Body::PacketOut(Box::new(group)))), [OfError::BacBadOutGroup]);
-    assert_eq!(test.host.sent.len(), 1);
+    assert_eq!(test.outside.sent.len(), 1);
 }
 
 #[test]
 fn probes_are_answered_while_a_long_bundle_commits() {
     let mut test = TestBridge::new("long", Version::V14);
     let poll = runtime::PollLoop::new(runtime::Clock::new()).unwrap();
-    test.host.waker = Some(poll.waker());
+    test.outside.waker = Some(poll.waker());
     test.fill(600);
     assert!(test.bundle(BundleControlType::CommitRequest).is_empty());
     assert_eq!(test.ask(Body::EchoRequest(vec![7])), [Body::EchoReply(vec![7])]);
@@ -425,14 +425,14 @@ fn probes_are_answered_while_a_long_bundle_commits() {
     };
     let active: u32 = tables.iter().map(|t| t.active).sum();
     assert_eq!((c.kind, active), (BundleControlType::CommitReply, 600));
-    assert_eq!((test.flows(), test.host.changed), (600, 1));
+    assert_eq!((test.flows(), test.outside.changed), (600, 1));
 }
 
 #[test]
 fn a_long_bundle_that_fails_changes_nothing() {
     let mut test = TestBridge::new("long-failure", Version::V14);
     let poll = runtime::PollLoop::new(runtime::Clock::new()).unwrap();
-    test.host.waker = Some(poll.waker());
+    test.outside.waker = Some(poll.waker());
     test.fill(600);
     test.add(mod_(flow(2, vec![Action::Group(9)])));
     test.bundle(BundleControlType::CommitRequest);
@@ -446,7 +446,7 @@ fn a_long_dump_comes_in_parts() {
     test.fill(5000);
     test.bundle(BundleControlType::CommitRequest);
     let poll = runtime::PollLoop::new(runtime::Clock::new()).unwrap();
-    test.host.waker = Some(poll.waker());
+    test.outside.waker = Some(poll.waker());
     assert!(test.ask(Body::FlowStatsRequest(Box::default())).is_empty());
     assert!(test.ask(Body::BarrierRequest).is_empty());
     let mut parts = Vec::new();
@@ -468,7 +468,7 @@ fn statistics_of_many_ports_come_a_few_a_turn() {
     let mut test = TestBridge::new("ports", Version::V14);
     (1..=1000).for_each(|n| test.bridge.ports.insert(OfPort(n), port(n)));
     let poll = runtime::PollLoop::new(runtime::Clock::new()).unwrap();
-    test.host.waker = Some(poll.waker());
+    test.outside.waker = Some(poll.waker());
     assert!(test.ask(Body::PortStatsRequest(OfPort::NONE)).is_empty());
     assert_eq!(test.ask(Body::EchoRequest(vec![5])), [Body::EchoReply(vec![5])]);
     let (mut seen, mut turns) = (Vec::new(), 0);
@@ -477,12 +477,12 @@ fn statistics_of_many_ports_come_a_few_a_turn() {
         if turns == 1 {
             test.bridge.ports.remove(&OfPort(900));
         }
-        let before = test.host.asked;
+        let before = test.outside.asked;
         for body in test.turn() {
             let Body::PortStatsReply(stats) = body else { panic!("{body:?}") };
             seen.extend(stats.iter().map(|s| s.port.0));
         }
-        assert!(test.host.asked - before <= 100, "{} ports in one turn", test.host.asked - before);
+        assert!(test.outside.asked - before <= 100, "{} ports in one turn", test.outside.asked - before);
         turns += 1;
         assert!(turns < 50, "{} ports came", seen.len());
     }
@@ -518,7 +518,7 @@ fn options_are_mapped_before_messages_name_their_fields() {
     assert!(test.ask(mod_(with_field)).is_empty());
     assert_eq!(errors(&test.ask(Body::TlvTableMod(TlvTableMod::Clear))), [OfError::NxttmfcInvalidTlvDel]);
     assert!(test.ask(packet_out()).is_empty());
-    let sent: Vec<String> = test.host.sent.iter().map(|po| po.metadata.to_string()).collect();
+    let sent: Vec<String> = test.outside.sent.iter().map(|po| po.metadata.to_string()).collect();
     assert_eq!(sent, ["in_port=1", "tun_metadata0=0x5,in_port=1"]);
     let replies = test.ask(ask_flows());
     let [Body::FlowStatsReply(flows)] = replies.as_slice() else { panic!("{replies:?}") };

@@ -4,7 +4,7 @@
 //! Packet-outs are not refused: as in Open vSwitch, metadata fields that are not mapped are ignored.
 
 use crate::bundle_messages::BundleMessages;
-use crate::service::{RequestResult, Service};
+use crate::request_context::{RequestContext, RequestResult};
 use flow::tlv::{FIELDS, SPACE};
 use ofconn::OpenBundle;
 use ofproto::tlv::uses_fields;
@@ -12,11 +12,11 @@ use openflow::session::{TlvMap, TlvTableMod, TlvTableReply};
 use openflow::tlv::adjust_match;
 use openflow::{Body, Message, OfError};
 
-impl Service<'_> {
+impl RequestContext<'_> {
     pub(crate) fn change_tlv_table(&mut self, change: &TlvTableMod) -> RequestResult {
         let fields_in_open_bundles = self.fields_in_open_bundles();
         self.bridge.ofproto.change_tlv(change, fields_in_open_bundles)?;
-        self.host.changed();
+        self.outside.mark_all_changed();
         Ok(None)
     }
 

@@ -53,13 +53,13 @@ pub(crate) type TrialResult = Result<(Bundle, Vec<AfterCommit>), (OfError, Vec<u
 pub struct Commit {
     pub(crate) conn: ConnId,
     pub(crate) message: Message,
-    pub(crate) request: Request,
+    pub(crate) quoted: QuotedRequests,
     pub(crate) tried: Receiver<TrialResult>,
 }
 
 /// The bytes of requests that error replies quote.
 #[derive(Debug)]
-pub(crate) struct Request {
+pub(crate) struct QuotedRequests {
     /// Number of the bundle.
     pub(crate) bundle: u32,
     /// The request that commits the bundle.

@@ -113,14 +113,15 @@ fn note_misnumbered(bridge: &mut Bridge, interface: &InterfaceConfig) {
 fn open_port(
     switch: &mut Switch,
     bridge: &str,
-    row: &str,
+    port_row: &str,
     interface: &InterfaceConfig,
     root: &BTreeMap<String, String>,
     numbers: &[OfPort],
 ) -> Result<BridgePort, Refusal> {
     let now = switch.clock.now();
     let name = interface.name.as_str();
-    let kind = switch.bridges.get(bridge).map(|b| b.config.datapath_type.clone()).ok_or("no bridge")?;
+    let datapath_type =
+        switch.bridges.get(bridge).map(|b| b.config.datapath_type.clone()).ok_or("no bridge")?;
     if is_reserved(name) {
         return Err(format!("could not create interface {name}, name is reserved").into());
     }
@@ -132,11 +133,11 @@ fn open_port(
     let (backing, facts, warning) = if interface.kind == "patch" {
         (Backing::Patch { peer: patch_peer(interface)? }, None, None)
     } else if tunnels::is_kind(device_kind) {
-        (tunnels::open(switch, &kind, interface)?, None, None)
+        (tunnels::open(switch, &datapath_type, interface)?, None, None)
     } else {
-        let opened = open_device(switch, &kind, device_kind, interface, root, is_local)?;
+        let opened = open_device(switch, &datapath_type, device_kind, interface, root, is_local)?;
         let Opened { mut netdev, facts, warning } = opened;
-        let backer = switch.datapaths.of_mut(&kind).ok_or("no datapath")?;
+        let backer = switch.datapaths.of_mut(&datapath_type).ok_or("no datapath")?;
         let number = backer.free_number(name);
         add_to_datapath(backer, number, &mut *netdev, interface)?;
         police(backer, number, interface, now);
@@ -144,7 +145,7 @@ fn open_port(
     };
     let running = switch.bridges.get_mut(bridge).ok_or("no bridge")?;
     let Some(ofport) = running.allocate_ofport(name, numbers, now) else {
-        if let Some(backer) = switch.datapaths.of_mut(&kind) {
+        if let Some(backer) = switch.datapaths.of_mut(&datapath_type) {
             backer.remove_backing(name, &backing);
         }
         return Err(
@@ -155,7 +156,7 @@ fn open_port(
         uuid: interface.uuid,
         name: name.to_owned(),
         kind: device_kind.to_owned(),
-        port_row: row.to_owned(),
+        port_row: port_row.to_owned(),
         ofport,
         change_seq: 0,
         reported_state: None,
@@ -182,10 +183,10 @@ struct Opened {
     warning: Option<String>,
 }
 
-/// Opens a device for a datapath of type `kind` and applies the settings of the interface's row.
+/// Opens a device for a datapath of type `datapath_type` and applies the settings of the interface's row.
 fn open_device(
     switch: &mut Switch,
-    kind: &str,
+    datapath_type: &str,
     device_kind: &str,
     interface: &InterfaceConfig,
     root: &BTreeMap<String, String>,
@@ -195,7 +196,8 @@ fn open_device(
         let (name, why) = (&interface.name, part.missing());
         return Err(format!("could not open network device {name} ({why} in this version of Sluice)"));
     }
-    let open_kind = switch.datapaths.of(kind).ok_or("no datapath")?.open_kind(device_kind).to_owned();
+    let open_kind =
+        switch.datapaths.of(datapath_type).ok_or("no datapath")?.open_kind(device_kind).to_owned();
     let (buffers, fault) = rx_buffers(interface, root);
     let opened = switch.devices.netdevs.open_with(&interface.name, &open_kind, &interface.options, &buffers);
     let (mut netdev, refused) =

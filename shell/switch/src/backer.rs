@@ -4,7 +4,7 @@
 use crate::datapath_port_numbers::DatapathPortNumbers;
 use crate::link_aggregation::LinkAggregation;
 use crate::log::LOG;
-use crate::next_snapshot::NextSnapshot;
+use crate::snapshot_builder::SnapshotBuilder;
 use crate::tracking::Tracking;
 use crate::tunnel_index::TunnelIndex;
 use bridge::TunnelConfig;
@@ -23,7 +23,7 @@ use sampling::Exporters;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use translation::{
-    Changes, Handler, Handlers, PatchCounters, Revalidator, SharedNeighbours, SharedState, Timers,
+    Changes, Handlers, PatchCounters, Revalidator, SharedNeighbours, SharedState, Timers, UpcallTranslator,
 };
 use units::{Millis, PortNo};
 
@@ -49,7 +49,7 @@ pub struct Backer {
     /// State shared with the threads that translate.
     pub shared: Arc<SharedState>,
     /// Serves upcalls.
-    pub upcall_handler: Arc<Handler>,
+    pub upcall_translator: Arc<UpcallTranslator>,
     /// Counters of patch ports.
     pub patches: Arc<PatchCounters>,
     /// Runs the timers of BFD, CFM, LACP and spanning trees.
@@ -71,7 +71,7 @@ pub struct Backer {
     /// Timeouts of connections by zone, and flushes of connections that take several turns.
     pub(crate) tracking: Tracking,
     /// The snapshot to be published next.
-    pub(crate) next: NextSnapshot,
+    pub(crate) snapshot_builder: SnapshotBuilder,
     /// Chooses the numbers of new ports.
     pub(crate) port_numbers: DatapathPortNumbers,
     /// Finds tunnels with the same configuration.
@@ -113,8 +113,9 @@ impl Backer {
         datapath.conntrack().set_memory_wake(Arc::new(move || for_memory.wake()));
         let shared = Arc::new(SharedState::new(waker, Arc::clone(neighbours), Arc::clone(exporters)));
         let patches = Arc::new(PatchCounters::default());
-        let handler = Arc::new(Handler::new(datapath_type, Arc::clone(&shared), Arc::clone(&patches), seed));
-        datapath.set_handler(Arc::clone(&handler) as Arc<dyn dpif::UpcallHandler>);
+        let translator =
+            Arc::new(UpcallTranslator::new(datapath_type, Arc::clone(&shared), Arc::clone(&patches), seed));
+        datapath.set_handler(Arc::clone(&translator) as Arc<dyn dpif::UpcallHandler>);
         let workers = match threads {
             Threads::None => Workers::inline(&datapath, topology, false),
             Threads::Handlers => Workers::inline(&datapath, topology, true),
@@ -124,10 +125,11 @@ impl Backer {
         let dp_name = format!("ovs-{datapath_type}");
         let name = format!("{datapath_type}@{dp_name}");
         let revalidator = match threads {
-            Threads::None | Threads::Handlers => Revalidator::inline(&name, &datapath, &shared, &handler),
-            Threads::PmdAndHandlers => Revalidator::threaded(&name, &datapath, &shared, &handler, clock)?,
+            Threads::None | Threads::Handlers => Revalidator::inline(&name, &datapath, &shared, &translator),
+            Threads::PmdAndHandlers => Revalidator::threaded(&name, &datapath, &shared, &translator, clock)?,
         };
-        let timers = Timers::new(&datapath, &handler, (threads == Threads::PmdAndHandlers).then_some(clock));
+        let timers =
+            Timers::new(&datapath, &translator, (threads == Threads::PmdAndHandlers).then_some(clock));
         let mut changes = Changes::default();
         changes.mark_all();
         let local =
@@ -136,7 +138,7 @@ impl Backer {
             dp_name,
             datapath,
             shared,
-            upcall_handler: handler,
+            upcall_translator: translator,
             patches,
             timers,
             handler_threads: Handlers::default(),
@@ -148,7 +150,7 @@ impl Backer {
             retry: BTreeMap::new(),
             config: DatapathConfig::default(),
             tracking: Tracking::default(),
-            next: NextSnapshot::new(Chain::new(cpu::derive(seed, b"xlations"))),
+            snapshot_builder: SnapshotBuilder::new(Chain::new(cpu::derive(seed, b"xlations"))),
             port_numbers: DatapathPortNumbers::new(),
             tunnel_index: TunnelIndex::default(),
             link_aggregation: LinkAggregation::default(),
@@ -201,7 +203,7 @@ impl Backer {
     /// Releases a port number.
     fn release_number(&mut self, number: PortNo) {
         self.ports.remove(&number);
-        self.next.snapshot.ingress.remove(&number);
+        self.snapshot_builder.snapshot.ingress.remove(&number);
         self.port_numbers.note_free(number);
     }
 
@@ -264,7 +266,7 @@ impl Backer {
     /// Adds the tunnel of the bridge's port `port` to the datapath's port for its kind; the first tunnel creates the port.
     pub fn add_tunnel(&mut self, port: &str, config: &TunnelConfig) -> PortNo {
         self.mark_all_changed();
-        self.next.tunnels_changed = true;
+        self.snapshot_builder.tunnels_changed = true;
         self.tunnel_index.add(port, config);
         let name = config.datapath_name();
         let there = self.ports.iter_mut().find(|(_, p)| p.tunnels > 0 && p.name == name);
@@ -291,7 +293,7 @@ impl Backer {
         self.tunnel_index.remove(port, config);
         let Some(info) = self.ports.get_mut(&number).filter(|p| p.tunnels > 0) else { return };
         info.tunnels -= 1;
-        self.next.tunnels_changed = true;
+        self.snapshot_builder.tunnels_changed = true;
         if info.tunnels == 0 {
             self.release_number(number);
             self.datapath.del_tunnel(number);

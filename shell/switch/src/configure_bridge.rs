@@ -14,7 +14,7 @@ use ofconn::{ConnSettings, Connections, ConnectionsConfig, SocketThread};
 use ofproto::TableSettings;
 use openflow::action::Action;
 use openflow::{FlowMod, Version, VersionSet};
-use openflow_service::{Bridge, BridgePort, Touched};
+use openflow_service::{Bridge, BridgePort, TouchedPorts};
 use runtime::RateLimit;
 use runtime::log::Level;
 use settings::bridge::CONTROLLER_QUEUE_SIZE;
@@ -133,8 +133,8 @@ fn configure_tables(bridge: &mut Bridge, old: &BridgeConfig, now: Millis) {
             continue;
         }
         let settings = table_settings(bridge, id, &new);
-        let effects = bridge.ofproto.configure_table(id, &settings, now);
-        openflow_service::announce(bridge, &effects, None, now);
+        let changes = bridge.ofproto.configure_table(id, &settings, now);
+        openflow_service::announce(bridge, &changes, None, now);
     }
 }
 
@@ -195,8 +195,8 @@ fn default_flow(bridge: &mut Bridge, old: &BridgeConfig, now: Millis) {
     if bridge.configured && had == has && !changed_mode {
         return;
     }
-    let effects = bridge.ofproto.flush(now);
-    openflow_service::announce(bridge, &effects, None, now);
+    let changes = bridge.ofproto.flush(now);
+    openflow_service::announce(bridge, &changes, None, now);
     if !has && bridge.config.fail_mode == FailMode::Standalone {
         let fm = FlowMod {
             table: 0,
@@ -278,7 +278,7 @@ fn is_usable(mac: &Mac) -> bool {
 
 /// Records the address of each Port row, as Open vSwitch chooses it: column `mac`, else the address of the row's first device by name. The bridge's
 /// own port and locally administered addresses are left out.
-fn note_addresses(bridge: &mut Bridge, touched: &Touched) {
+fn note_addresses(bridge: &mut Bridge, touched: &TouchedPorts) {
     let of_device = |p: &PortConfig| {
         let device = p.interfaces.iter().find_map(|i| bridge.ports.named(&i.name));
         device.filter(|d| d.ofport != OfPort::LOCAL).map(|d| d.mac())

@@ -3,7 +3,7 @@
 //! At most one transaction is in progress. After its reply, the next operations are computed from the state of the
 //! switch, so nothing is lost if the server disappears before it replies.
 
-use config::{Desired, Follower, Touched};
+use config::{Desired, Follower, TouchedByDatabase};
 use ovsdb::RowChange;
 use ovsdb::operation::Operation;
 use ovsdb::replica::{Config, TransactionId, TransactionResult};
@@ -133,7 +133,7 @@ impl DbClient {
     }
 
     /// The desired configuration, what may have changed in it since the last call, and the rows that changed.
-    pub fn follow(&mut self) -> (Desired, Touched, Vec<RowChange>) {
+    pub fn follow(&mut self) -> (Desired, TouchedByDatabase, Vec<RowChange>) {
         let changes = self.replica.take_changes();
         let touched = self.follower.follow(&self.replica, &changes);
         (self.follower.state().clone(), touched, changes)

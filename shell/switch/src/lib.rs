@@ -9,12 +9,12 @@
 //! | `add_interface.rs`, `tunnels.rs`, `tunnel_index.rs`, `mtu.rs`, `port_sessions/` | opens, changes and removes interfaces |
 //! | `configure_bridge.rs`, `mirrors.rs`, `controller_paths.rs`, `fail_open.rs`, `in_band.rs` | configures a bridge, without its ports |
 //! | `datapaths.rs`, `backer.rs`, `unbridged.rs` | datapaths: ports by number, threads, the published snapshot |
-//! | `configure_limits.rs`, `polling.rs`, `handler_threads.rs`, `connections.rs`, `tracking.rs` | settings of datapaths and their threads |
+//! | `configure_limits.rs`, `polling.rs`, `plan_handlers.rs`, `tracked_connections.rs`, `tracking.rs` | settings of datapaths and their threads |
 //! | `link_aggregation/`, `spanning_tree/` | bonds and LACP; spanning trees |
 //! | `qos/` | policers, shapers and queueing disciplines of ports |
 //! | `underlay/`, `snooping.rs`, `sampling.rs` | routes and neighbours for tunnels; multicast snooping; sFlow, IPFIX and NetFlow |
 //! | `publish.rs` | builds the snapshot for translations from bridges |
-//! | `serve.rs`, `side_effects.rs` | serves requests of controllers (crate `openflow-service`); carries out side effects of packets |
+//! | `openflow_requests.rs`, `side_effects.rs` | serves requests of controllers (crate `openflow-service`); carries out side effects of packets |
 //! | `status.rs`, `row_values.rs`, `settings.rs`, `findings.rs` | writes state to the database; reports settings without effect |
 //! | `dpdk_start.rs`, `machine.rs`, `options.rs`, `switch.rs` | DPDK, the machine, the command line; the object that owns everything |
 //!
@@ -28,7 +28,6 @@ mod backer;
 pub mod capabilities;
 mod configure_bridge;
 mod configure_limits;
-pub mod connections;
 mod controller_paths;
 pub mod database;
 mod datapath_port_numbers;
@@ -39,7 +38,6 @@ mod fail_open;
 mod findings;
 mod fragments;
 mod guest_log;
-mod handler_threads;
 mod identity;
 mod in_band;
 mod limits;
@@ -50,8 +48,9 @@ mod lookups;
 mod machine;
 mod mirrors;
 mod mtu;
-mod next_snapshot;
+mod openflow_requests;
 pub mod options;
+mod plan_handlers;
 mod polling;
 mod port_sessions;
 mod publish;
@@ -62,15 +61,16 @@ mod reserved_name;
 mod row_values;
 mod run;
 mod sampling;
-mod serve;
 mod settings;
 mod side_effects;
+mod snapshot_builder;
 mod snooping;
 mod spanning_tree;
 mod status;
 mod steps;
 pub mod switch;
 mod timeouts;
+pub mod tracked_connections;
 mod tracking;
 mod tunnel_index;
 mod tunnels;

@@ -1,6 +1,6 @@
 //! Settings of PMD threads, and restarts of devices that the settings require.
 //!
-//! `Workers` records a change of settings, and `run_workers` applies the change; the main loop calls `run_workers` in each
+//! `Workers` records a change of settings, and `apply_worker_changes` applies the change; the main loop calls `apply_worker_changes` in each
 //! turn and around every command.
 
 use crate::backer::Backer;
@@ -144,7 +144,7 @@ impl Switch {
     }
 
     /// Applies recorded changes: restarts devices that request it, starts and ends PMD threads, moves rx queues.
-    pub(crate) fn run_workers(&mut self) {
+    pub(crate) fn apply_worker_changes(&mut self) {
         let now = self.clock.now();
         for bridge in self.bridges.values_mut().filter(|b| !b.ports.watches_none()) {
             let Some(backer) = self.datapaths.of_bridge_mut(bridge) else { continue };

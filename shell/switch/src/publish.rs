@@ -6,23 +6,25 @@
 
 use crate::backer::Backer;
 use crate::link_aggregation::LinkAggregation;
-use crate::next_snapshot::{NextSnapshot, Peers};
+use crate::snapshot_builder::{Peers, SnapshotBuilder};
 use crate::underlay::Underlay;
 use config::{FailMode, PortConfig};
 use numbered::NumberedTable;
 use openflow::session::FragMode;
 use openflow_service::Bridge;
-use openflow_service::{Backing, BridgePort, Touched};
+use openflow_service::{Backing, BridgePort, TouchedPorts};
 use sampling::Exporters;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use units::OfPort;
-use xlate::{Attachment, BridgeId, Bundle, Fragments, Port, PortFlags, Snapshot, TunnelPort, TunnelPorts};
+use xlate::{
+    Attachment, BridgeId, Bundle, Fragments, PortFlags, PortView, Snapshot, TunnelPort, TunnelPorts,
+};
 
 /// Publishes the state of a datapath's bridges. `backer.changes` has the changes since the last publication.
 pub fn publish(backer: &mut Backer, bridges: &mut BTreeMap<String, Bridge>, underlay: &Underlay) {
     let of_datapath = || bridges.values().filter(|b| b.config.datapath_type == backer.datapath_type);
-    if backer.changes.keeps_views() && !of_datapath().any(|b| b.ports.differ_from_snapshot()) {
+    if backer.changes.only_tables_changed() && !of_datapath().any(|b| b.ports.differ_from_snapshot()) {
         publish_tables(backer, bridges);
     } else {
         publish_all(backer, bridges, underlay);
@@ -31,12 +33,12 @@ pub fn publish(backer: &mut Backer, bridges: &mut BTreeMap<String, Bridge>, unde
 
 /// Publishes the changed tables of bridges; nothing else of the snapshot has changed.
 fn publish_tables(backer: &mut Backer, bridges: &mut BTreeMap<String, Bridge>) {
-    let snapshot = &mut backer.next.snapshot;
+    let snapshot = &mut backer.snapshot_builder.snapshot;
     for bridge in bridges.values_mut() {
         let Some(before) = snapshot.bridges.get_mut(&bridge.id) else { continue };
         let tables = bridge.ofproto.publish();
         if !Arc::ptr_eq(&before.tables, &tables) {
-            *before = Arc::new(xlate::Bridge { tables, ..(**before).clone() });
+            *before = Arc::new(xlate::BridgeView { tables, ..(**before).clone() });
         }
     }
     let last = backer.shared.published();
@@ -45,12 +47,12 @@ fn publish_tables(backer: &mut Backer, bridges: &mut BTreeMap<String, Bridge>) {
 
 /// Publishes everything that may have changed.
 fn publish_all(backer: &mut Backer, bridges: &mut BTreeMap<String, Bridge>, underlay: &Underlay) {
-    let next = &mut backer.next;
+    let builder = &mut backer.snapshot_builder;
     let mut of_datapath: Vec<&mut Bridge> =
         bridges.values_mut().filter(|b| b.config.datapath_type == backer.datapath_type).collect();
-    update_peers(&mut next.peers, &mut of_datapath);
-    let NextSnapshot { snapshot, peers, tunnels_changed, .. } = next;
-    snapshot.capabilities = backer.upcall_handler.command_settings.capabilities();
+    update_peers(&mut builder.peers, &mut of_datapath);
+    let SnapshotBuilder { snapshot, peers, tunnels_changed, .. } = builder;
+    snapshot.capabilities = backer.upcall_translator.command_settings.capabilities();
     snapshot.timeouts = Arc::clone(backer.tracking.timeouts.zones());
     let mut macs = HashMap::new();
     let mut groups = HashMap::new();
@@ -95,7 +97,7 @@ fn update_bridge(
     let mut port_views = before.map(|b| PortViews { ports: b.ports.clone(), bundles: b.bundles.clone() });
     let sampling = crate::sampling::view(bridge, exporters);
     let view = view(bridge, port_views.take().unwrap_or_default(), touched, (peers, link_aggregation));
-    let view = xlate::Bridge { sampling, ..view };
+    let view = xlate::BridgeView { sampling, ..view };
     snapshot.bridges.insert(bridge.id, Arc::new(view));
     tunnels
 }
@@ -147,7 +149,7 @@ fn peers(bridges: &[&mut Bridge]) -> Peers {
 /// The parts of a bridge's snapshot that describe ports.
 #[derive(Default)]
 struct PortViews {
-    ports: NumberedTable<OfPort, Port>,
+    ports: NumberedTable<OfPort, PortView>,
     bundles: NumberedTable<bridge::BundleId, Bundle>,
 }
 
@@ -155,9 +157,9 @@ struct PortViews {
 fn view(
     bridge: &mut Bridge,
     mut port_views: PortViews,
-    touched: Touched,
+    touched: TouchedPorts,
     (peers, link_aggregation): (&Peers, &LinkAggregation),
-) -> xlate::Bridge {
+) -> xlate::BridgeView {
     let tables = bridge.ofproto.publish();
     let mut rows = touched.rows;
     let there = touched.ports.iter().filter_map(|port| bridge.ports.get(port));
@@ -166,7 +168,7 @@ fn view(
     number_bundles(bridge, numbered, &rows);
     let mirrors = crate::mirrors::view(bridge);
     rows.iter().for_each(|row| update_port_row(bridge, row, &mut port_views, (peers, link_aggregation)));
-    xlate::Bridge {
+    xlate::BridgeView {
         id: bridge.id,
         name: bridge.name.clone(),
         tables,
@@ -218,7 +220,7 @@ fn update_port_row(
     }
     let mut floodable = false;
     for port in &members {
-        let mut view = Port::new(port.ofport, &port.name, id, attachment(bridge.id, port, peers));
+        let mut view = PortView::new(port.ofport, &port.name, id, attachment(bridge.id, port, peers));
         view.flags = flags(port);
         view.is_live = port.may_enable();
         view.lacp = port.lacp.is_some();

@@ -3,9 +3,9 @@
 use crate::add_interface;
 use crate::configure_bridge;
 use crate::configure_limits::bundle_idle;
-use crate::connections;
 use crate::log::LOG;
 use crate::switch::Switch;
+use crate::tracked_connections;
 use config::{DatapathConfig, Desired, Step, plan};
 use netdev::shared_rx::SharedRxConfig;
 use settings::interface::RX_POOL;
@@ -115,7 +115,7 @@ impl Switch {
             // With `--enable-dummy=system` the row of type `system` configures the dummy datapath.
             let is_own = |kind: &str| self.options.datapath_type(kind) == Some(&backer.datapath_type);
             let row = desired.datapaths.iter().find(|(kind, _)| is_own(kind));
-            connections::configure(backer, row.map_or(&default, |(_, config)| config));
+            tracked_connections::configure(backer, row.map_or(&default, |(_, config)| config));
             backer.shared_rx.configure(shared_rx);
         }
         if desired.other_config != self.applied.other_config {
@@ -143,7 +143,9 @@ impl Switch {
     /// Begins to translate packets and to connect to controllers, after flows have been restored.
     fn begin_to_forward(&mut self) {
         for backer in self.datapaths.with_bridges() {
-            backer.datapath.set_handler(Arc::clone(&backer.upcall_handler) as Arc<dyn dpif::UpcallHandler>);
+            backer
+                .datapath
+                .set_handler(Arc::clone(&backer.upcall_translator) as Arc<dyn dpif::UpcallHandler>);
         }
         let now = self.clock.now();
         for bridge in self.bridges.values_mut() {

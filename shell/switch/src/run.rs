@@ -1,11 +1,11 @@
 //! One turn of the main loop, and what ends the sleep after it.
 
 use crate::backer::Backer;
-use crate::connections;
 use crate::drop_counters::publish_drops;
 use crate::fragments;
 use crate::publish::publish;
 use crate::switch::Switch;
+use crate::tracked_connections;
 use crate::{fail_open, in_band};
 use config::Desired;
 use netdev::device::Facts;
@@ -109,7 +109,7 @@ impl Switch {
     /// In dummy mode, forwards packets until no work is left, so that all consequences of the packets are complete when this function returns.
     /// Otherwise other threads forward packets, and the main loop publishes changes at most once per turn.
     pub fn run_packets(&mut self) {
-        self.run_workers();
+        self.apply_worker_changes();
         self.run_handlers();
         if !self.options.dummy_mode() {
             self.run_side_effects();
@@ -152,7 +152,9 @@ impl Switch {
     fn publish_due_changes(&mut self) {
         let (now, inline) = (self.clock.now(), self.options.dummy_mode());
         self.publish_where(|backer, bridges| {
-            inline || !is_delayed(backer, bridges) || now.since(backer.next.published_at) >= BULK_INTERVAL
+            inline
+                || !is_delayed(backer, bridges)
+                || now.since(backer.snapshot_builder.published_at) >= BULK_INTERVAL
         });
     }
 
@@ -166,15 +168,15 @@ impl Switch {
                 if changes.is_all() {
                     RECONFIGURED.hit();
                 }
-                backer.next.published_at = now;
-                let handler = &backer.upcall_handler;
-                handler.bfd.ports.published(now);
-                handler.cfm.ports.published(now);
-                handler.lldp.ports.published(now);
-                handler.trees.published();
+                backer.snapshot_builder.published_at = now;
+                let translator = &backer.upcall_translator;
+                translator.bfd.ports.published(now);
+                translator.cfm.ports.published(now);
+                translator.lldp.ports.published(now);
+                translator.trees.published();
                 let version = backer.shared.version();
                 backer.revalidator.add_changes(changes, version);
-                backer.next.stopping.published(version);
+                backer.snapshot_builder.stopping.published(version);
                 backer.shared.live.handed_over();
             }
             backer.revalidator.run(now);
@@ -380,8 +382,8 @@ impl Switch {
 
     /// Expires flows, learned addresses, megaflows, connections and neighbours.
     fn run_expiry(&mut self, now: Millis) {
-        self.datapaths.all_mut().for_each(connections::run_flushes);
-        self.datapaths.all().for_each(connections::allocate_ahead);
+        self.datapaths.all_mut().for_each(tracked_connections::run_flushes);
+        self.datapaths.all().for_each(tracked_connections::allocate_ahead);
         if now.since(self.last.idle) >= IDLE_INTERVAL && !self.revalidation_paused {
             self.last.idle = now;
             for backer in self.datapaths.with_bridges_mut() {
@@ -389,14 +391,14 @@ impl Switch {
             }
         }
         if now.since(self.last.expiry) < EXPIRY_INTERVAL {
-            self.datapaths.all().for_each(|backer| connections::sweep(backer, now));
+            self.datapaths.all().for_each(|backer| tracked_connections::sweep(backer, now));
             return;
         }
         self.last.expiry = now;
         self.expire_neighbours(now);
         let all = self.datapaths.all();
         for backer in all {
-            connections::expire(backer, now);
+            tracked_connections::expire(backer, now);
             backer.datapath.purge_fragments(now);
             fragments::report(&backer.datapath);
         }
@@ -412,9 +414,9 @@ impl Switch {
             let id = bridge.id;
             bridge.macs.expire(&backer.shared.live, id, now);
             bridge.groups.expire(&backer.shared.live, id, now);
-            let effects = bridge.ofproto.expire(now);
-            openflow_service::announce(bridge, &effects, None, now);
-            backer.changes.push_effects(id, &effects);
+            let changes = bridge.ofproto.expire(now);
+            openflow_service::announce(bridge, &changes, None, now);
+            backer.changes.push_table_changes(id, &changes);
         }
     }
 
@@ -468,7 +470,7 @@ impl Switch {
         }
         self.datapaths.with_bridges().for_each(|b| b.workers.wait(set));
         for backer in self.datapaths.with_bridges().filter(|b| !b.changes.is_empty()) {
-            set.deadline(backer.next.published_at + BULK_INTERVAL);
+            set.deadline(backer.snapshot_builder.published_at + BULK_INTERVAL);
         }
         self.datapaths.unbridged().for_each(|m| m.backer.workers.wait(set));
         for bridge in self.bridges.values() {
@@ -481,7 +483,7 @@ impl Switch {
             barriers.chain(flows).for_each(|deadline| set.deadline(deadline));
         }
         let at_work = |bridge: &Bridge| !bridge.unfinished.flushes.is_empty();
-        if self.datapaths.all().any(connections::is_at_work) || self.bridges.values().any(at_work) {
+        if self.datapaths.all().any(tracked_connections::is_at_work) || self.bridges.values().any(at_work) {
             set.wake_now();
         }
         if !self.bridges.is_empty() {

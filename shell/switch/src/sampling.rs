@@ -36,7 +36,9 @@ impl Switch {
     pub(crate) fn configure_sampling(&mut self, desired: &Desired) {
         let explicit = EXPLICIT_SAMPLED_DROPS.flag_of(&desired.other_config);
         for backer in self.datapaths.with_bridges_mut() {
-            if std::mem::replace(&mut backer.next.snapshot.explicit_sampled_drops, explicit) != explicit {
+            if std::mem::replace(&mut backer.snapshot_builder.snapshot.explicit_sampled_drops, explicit)
+                != explicit
+            {
                 backer.mark_all_changed();
             }
         }
@@ -153,7 +155,8 @@ impl Switch {
     fn global_counters(&self) -> Vec<CounterRecord> {
         let mut sum = DatapathCounters::default();
         for backer in self.datapaths.all() {
-            let stats = backer.datapath.stats(&backer.upcall_handler.command_settings.counts_when_cleared());
+            let stats =
+                backer.datapath.stats(&backer.upcall_translator.command_settings.counts_when_cleared());
             sum.hit += stats.hit;
             sum.missed += stats.missed;
             sum.lost += stats.lost;
@@ -172,7 +175,7 @@ impl Switch {
         };
         let (ofport, datapath_id) = (port.ofport, bridge.datapath_id);
         let backer = self.datapaths.of(&bridge.config.datapath_type);
-        let lacp = backer.and_then(|backer| backer.upcall_handler.lacp.link_report((id, ofport)));
+        let lacp = backer.and_then(|backer| backer.upcall_translator.lacp.link_report((id, ofport)));
         let Some(port) = bridge.ports.get_mut_unmarked(&ofport) else { return Vec::new() };
         let facts = port.facts.clone().unwrap_or_default();
         let name = port.name.clone();

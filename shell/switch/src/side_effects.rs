@@ -75,7 +75,7 @@ impl Switch {
             SideEffect::Suspect(suspect) => {
                 if let Some(backer) = self.datapaths.of(kind) {
                     confirm(
-                        &backer.upcall_handler,
+                        &backer.upcall_translator,
                         &backer.datapath,
                         backer.has_pending_changes(),
                         &suspect,
@@ -102,8 +102,8 @@ impl Switch {
 
     fn learn(&mut self, flow: &LearnedFlow, used: Millis, now: Millis) {
         let Some(bridge) = self.bridge_by_id(flow.bridge) else { return };
-        let effects = match bridge.ofproto.learn(&flow.flow_mod, flow.limit, used, now) {
-            Ok(effects) => effects,
+        let changes = match bridge.ofproto.learn(&flow.flow_mod, flow.limit, used, now) {
+            Ok(changes) => changes,
             Err(e) => {
                 runtime::warn_rl!(
                     LOG,
@@ -114,10 +114,10 @@ impl Switch {
                 return;
             }
         };
-        announce(bridge, &effects, None, now);
+        announce(bridge, &changes, None, now);
         let (id, kind) = (bridge.id, bridge.config.datapath_type.clone());
         if let Some(backer) = self.datapaths.of_mut(&kind) {
-            backer.changes.push_effects(id, &effects);
+            backer.changes.push_table_changes(id, &changes);
         }
     }
 

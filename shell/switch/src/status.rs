@@ -6,16 +6,16 @@
 
 use crate::backer::Backer;
 use crate::findings::IneffectiveSettings;
-use crate::next_snapshot::Peers;
 use crate::port_sessions::trunk_row;
 use crate::row_values::RowValues;
 use crate::run::STATUS_INTERVAL;
+use crate::snapshot_builder::Peers;
 use crate::spanning_tree;
 use crate::switch::{StatisticsPosition, Switch};
 use bridge::cfm::Status;
 use flow::Mac;
 use netdev::stats::Stats;
-use openflow_service::{Backing, Bridge, BridgePort, Touched};
+use openflow_service::{Backing, Bridge, BridgePort, TouchedPorts};
 use ovsdb::operation::Operation;
 use ovsdb::{Datum, RowChange};
 use settings::root::STATS_UPDATE_INTERVAL;
@@ -72,7 +72,12 @@ impl Switch {
             let touched = with_rows(bridge);
             for ofport in &touched.ports {
                 let Some(port) = bridge.ports.get(ofport) else { continue };
-                wanted.push(interface_row(bridge, port, &backer.next.peers, &self.findings.ineffective));
+                wanted.push(interface_row(
+                    bridge,
+                    port,
+                    &backer.snapshot_builder.peers,
+                    &self.findings.ineffective,
+                ));
                 wanted.extend(spanning_tree::port_row(backer, bridge, port, now));
                 let needs_statistics = !port.stats_read;
                 wanted.extend(trunk_row(bridge, *ofport, &self.db.replica));
@@ -213,7 +218,7 @@ impl Switch {
 }
 
 /// The changes of ports that were not written yet. Ports of changed Port rows are added.
-fn with_rows(bridge: &mut Bridge) -> Touched {
+fn with_rows(bridge: &mut Bridge) -> TouchedPorts {
     let mut touched = bridge.ports.take_for_status();
     let rows = touched.rows.iter().filter_map(|row| bridge.config.ports.get(row));
     let named = rows.flat_map(|row| &row.interfaces).filter_map(|i| bridge.ports.named(&i.name));

@@ -1,6 +1,6 @@
 //! Checks that state that is updated by changes equals state made from scratch: snapshots, addresses, rows.
 
-use crate::next_snapshot::NextSnapshot;
+use crate::snapshot_builder::SnapshotBuilder;
 use crate::{Options, Switch, publish, spanning_tree};
 use bridge::spanning_tree::PortState;
 use netdev::open::DummyLevel;
@@ -130,7 +130,7 @@ impl TestSwitch {
 fn text(snapshot: &Snapshot) -> String {
     let mut bridges: Vec<_> = snapshot.bridges.values().collect();
     bridges.sort_by_key(|bridge| bridge.id);
-    let of = |b: &std::sync::Arc<xlate::Bridge>| format!("{} {:#?} {:#?}\n", b.name, b.ports, b.bundles);
+    let of = |b: &std::sync::Arc<xlate::BridgeView>| format!("{} {:#?} {:#?}\n", b.name, b.ports, b.bundles);
     let bridges: String = bridges.into_iter().map(of).collect();
     format!("{bridges}{:?} {}", snapshot.ingress, snapshot.tunnels.is_empty())
 }
@@ -188,8 +188,10 @@ fn what_is_published_is_what_is_there() {
             }
             assert_eq!(of_bridges(&test.switch), before, "seed {seed}");
             for backer in test.switch.datapaths.with_bridges_mut() {
-                backer.next =
-                    NextSnapshot { tunnels_changed: true, ..NextSnapshot::new(backer.next.snapshot.chain) };
+                backer.snapshot_builder = SnapshotBuilder {
+                    tunnels_changed: true,
+                    ..SnapshotBuilder::new(backer.snapshot_builder.snapshot.chain)
+                };
             }
             assert_eq!(published(&mut test.switch), followed, "seed {seed}");
         }
@@ -350,7 +352,7 @@ fn a_port_that_learned_unseen_learns_again() {
         let settings = spanning_tree::settings::of_bridge(bridge).unwrap();
         let mut ports = spanning_tree::settings::of_ports(bridge, settings.protocol());
         ports.iter_mut().for_each(|port| port.rapid.enabled = enabled);
-        backer.upcall_handler.trees.configure(bridge.id, "br", &settings, &ports, test.switch.clock.now());
+        backer.upcall_translator.trees.configure(bridge.id, "br", &settings, &ports, test.switch.clock.now());
     };
     assert_eq!(look(&mut test), PortState::Forwarding);
     enable(&test, false);

@@ -1,7 +1,7 @@
 //! Lists of changes for which megaflows have to be revalidated.
 
-use ofproto::Effects;
-use xlate::{BridgeId, Change};
+use ofproto::TableChanges;
+use xlate::{BridgeId, DependencyChange};
 
 /// Maximum number of changes. With more, all megaflows are revalidated: searching the megaflows for each change would take
 /// longer.
@@ -11,7 +11,7 @@ const CHANGES_MAX: usize = 64;
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
     all: bool,
-    list: Vec<Change>,
+    list: Vec<DependencyChange>,
     /// Something other than flows and groups changed.
     others: bool,
     /// The snapshot may have changed in more than the tables of bridges.
@@ -41,12 +41,12 @@ impl Changes {
 
     /// Whether only the tables of bridges, and tables that translations read directly, have changed: then a new snapshot
     /// differs from the last one in the tables of bridges only.
-    pub fn keeps_views(&self) -> bool {
+    pub fn only_tables_changed(&self) -> bool {
         !self.is_empty() && !self.beyond_tables
     }
 
     /// The changes; empty if everything changed.
-    pub fn list(&self) -> &[Change] {
+    pub fn list(&self) -> &[DependencyChange] {
         &self.list
     }
 
@@ -56,13 +56,16 @@ impl Changes {
     }
 
     /// Adds a change that is not one of flows or groups.
-    pub fn push(&mut self, change: Change) {
+    pub fn push(&mut self, change: DependencyChange) {
         self.others = true;
-        self.beyond_tables |= matches!(change, Change::PortState { .. } | Change::Routes | Change::Addresses);
+        self.beyond_tables |= matches!(
+            change,
+            DependencyChange::PortState { .. } | DependencyChange::Routes | DependencyChange::Addresses
+        );
         self.add(change);
     }
 
-    fn add(&mut self, change: Change) {
+    fn add(&mut self, change: DependencyChange) {
         if self.all {
             return;
         }
@@ -89,19 +92,19 @@ impl Changes {
     }
 
     /// Adds the changes of a bridge's tables.
-    pub fn push_effects(&mut self, bridge: BridgeId, effects: &Effects) {
-        if !effects.meters.is_empty() {
+    pub fn push_table_changes(&mut self, bridge: BridgeId, table_changes: &TableChanges) {
+        if !table_changes.meters.is_empty() {
             return self.mark_all();
         }
-        if effects.flows.len() + effects.groups.len() > CHANGES_MAX {
+        if table_changes.flows.len() + table_changes.groups.len() > CHANGES_MAX {
             return self.add_many();
         }
-        for change in &effects.flows {
+        for change in &table_changes.flows {
             let rule = change.rule();
             let matching = classifier::of::Classified::matching(&**rule).clone();
-            self.add(Change::Rule { bridge, table: rule.table, matching });
+            self.add(DependencyChange::Rule { bridge, table: rule.table, matching });
         }
-        effects.groups.iter().for_each(|&group| self.add(Change::Group { bridge, group }));
+        table_changes.groups.iter().for_each(|&group| self.add(DependencyChange::Group { bridge, group }));
     }
 }
 
@@ -113,7 +116,7 @@ mod tests {
     fn too_many_are_everything() {
         let mut changes = Changes::default();
         assert!(changes.is_empty());
-        let group = |group| Change::Group { bridge: BridgeId(1), group };
+        let group = |group| DependencyChange::Group { bridge: BridgeId(1), group };
         (0..CHANGES_MAX as u32).for_each(|i| changes.push(group(i)));
         assert!(!changes.is_all() && changes.list().len() == CHANGES_MAX);
         let mut other = Changes::default();
@@ -127,17 +130,17 @@ mod tests {
     #[test]
     fn only_flows_and_groups_are_bulk() {
         let groups = |n: u32| {
-            let mut effects = Effects::default();
-            effects.groups = (0..n).collect();
-            effects
+            let mut table_changes = TableChanges::default();
+            table_changes.groups = (0..n).collect();
+            table_changes
         };
         let mut changes = Changes::default();
-        changes.push_effects(BridgeId(1), &groups(CHANGES_MAX as u32));
+        changes.push_table_changes(BridgeId(1), &groups(CHANGES_MAX as u32));
         assert!(!changes.is_bulk() && !changes.is_all());
-        changes.push_effects(BridgeId(1), &groups(1));
+        changes.push_table_changes(BridgeId(1), &groups(1));
         assert!(changes.is_bulk());
         let mut both = Changes::default();
-        both.push(Change::Routes);
+        both.push(DependencyChange::Routes);
         both.append(changes.clone());
         assert!(both.is_all() && !both.is_bulk());
         changes.mark_all();
@@ -147,15 +150,15 @@ mod tests {
     #[test]
     fn changes_of_tables_keep_the_views_of_ports() {
         let mut changes = Changes::default();
-        assert!(!changes.keeps_views());
-        let mut effects = Effects::default();
-        effects.groups = (0..=CHANGES_MAX as u32).collect();
-        changes.push_effects(BridgeId(1), &effects);
-        changes.push(Change::Stations { bridge: BridgeId(1) });
-        assert!(changes.is_all() && changes.keeps_views());
+        assert!(!changes.only_tables_changed());
+        let mut table_changes = TableChanges::default();
+        table_changes.groups = (0..=CHANGES_MAX as u32).collect();
+        changes.push_table_changes(BridgeId(1), &table_changes);
+        changes.push(DependencyChange::Stations { bridge: BridgeId(1) });
+        assert!(changes.is_all() && changes.only_tables_changed());
         let mut other = Changes::default();
-        other.push(Change::Routes);
+        other.push(DependencyChange::Routes);
         changes.append(other);
-        assert!(!changes.keeps_views() && !Changes::everything().keeps_views());
+        assert!(!changes.only_tables_changed() && !Changes::everything().only_tables_changed());
     }
 }

@@ -1,4 +1,5 @@
 //! The translation service: answers upcalls with the published snapshot, and revalidates megaflows when the snapshot changes.
+//! It also has the protocol sessions on ports (BFD, CFM, LLDP, LACP, spanning trees) and the timer thread that runs their timers.
 //!
 //! | module | contents | threads |
 //! |---|---|---|
@@ -55,8 +56,8 @@ pub use revalidate::thread::Revalidator;
 pub use shared_state::SharedState;
 pub use side_effect::{SIDE_EFFECTS_MAX, SideEffect};
 pub use timers::Timers;
-pub use upcall::handler::Handler;
-pub use upcall::inject::OwnFrame;
+pub use upcall::injected_packets::OwnFrame;
 pub use upcall::owner::Owner;
 pub use upcall::packet_in::PacketInParts;
 pub use upcall::threads::Handlers;
+pub use upcall::translator::UpcallTranslator;

@@ -10,7 +10,7 @@ use flow::Mac;
 use runtime::coverage::Counter;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use units::Millis;
-use xlate::{BridgeId, Change};
+use xlate::{BridgeId, DependencyChange};
 
 /// Packets from a station with a static entry, received at another port than that of the entry.
 static STATIC_ELSEWHERE: Counter = Counter::new("mac_learning_static_none_move");
@@ -36,7 +36,7 @@ impl SharedMacs {
         if table.needs_update(observation, now) && table.update(observation, now) {
             let mut changes = Changes::default();
             match table.generation() - before {
-                1 => changes.push(Change::Station { bridge, mac: observation.mac }),
+                1 => changes.push(DependencyChange::Station { bridge, mac: observation.mac }),
                 // Other stations were evicted; the table does not tell which.
                 _ => changes.mark_all(),
             }
@@ -62,7 +62,7 @@ impl SharedMacs {
         change(&mut table);
         if table.generation() != before {
             let mut changes = Changes::default();
-            changes.push(Change::Stations { bridge });
+            changes.push(DependencyChange::Stations { bridge });
             live.note(changes);
         }
     }
@@ -72,7 +72,7 @@ impl SharedMacs {
         let mut table = self.lock();
         let mut changes = Changes::default();
         for (_, mac) in table.run(now) {
-            changes.push(Change::Station { bridge, mac });
+            changes.push(DependencyChange::Station { bridge, mac });
         }
         live.note(changes);
     }

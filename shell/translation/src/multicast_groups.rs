@@ -12,7 +12,7 @@ use runtime::coverage::Counter;
 use std::net::Ipv6Addr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use units::Millis;
-use xlate::{BridgeId, Change};
+use xlate::{BridgeId, DependencyChange};
 
 static LEARNED: Counter = Counter::new("mcast_snooping_learned");
 static EXPIRED: Counter = Counter::new("mcast_snooping_expired");
@@ -60,8 +60,8 @@ impl SharedGroupTable {
         let mut changes = Changes::default();
         for change in table.take_changes() {
             changes.push(match change {
-                SnoopingChange::Group(group) => Change::MulticastGroup { bridge, group },
-                SnoopingChange::Routers => Change::MulticastRouters { bridge },
+                SnoopingChange::Group(group) => DependencyChange::MulticastGroup { bridge, group },
+                SnoopingChange::Routers => DependencyChange::MulticastRouters { bridge },
             });
         }
         live.note(changes);

@@ -7,7 +7,7 @@ use flow::Mac;
 use router::NeighbourUpdate;
 use std::net::IpAddr;
 use units::Millis;
-use xlate::{Change, HeldOutput, Neighbours};
+use xlate::{DependencyChange, HeldOutput, Neighbours};
 
 impl SharedState {
     /// Records the Ethernet address of a next hop. If the address is new, reports the change and sends the packets that are
@@ -16,7 +16,7 @@ impl SharedState {
         let mut table = self.neighbours.lock();
         if table.store(bridge, ip, mac, now) == NeighbourUpdate::Changed {
             let mut changes = Changes::default();
-            changes.push(Change::Neighbour { ip });
+            changes.push(DependencyChange::Neighbour { ip });
             self.live.note(changes);
             drop(table);
             self.send_held(bridge, ip, now);

@@ -5,7 +5,7 @@ use crate::multicast_groups::SharedGroupTable;
 use std::collections::HashMap;
 use std::sync::Arc;
 use units::OfPort;
-use xlate::{BridgeId, Port, Snapshot};
+use xlate::{BridgeId, PortView, Snapshot};
 
 /// A snapshot with its version, and the learning tables of its bridges.
 pub struct PublishedState {
@@ -21,7 +21,7 @@ pub struct PublishedState {
 
 impl PublishedState {
     /// A port of a bridge.
-    pub(crate) fn port(&self, (bridge, port): (BridgeId, OfPort)) -> Option<&Port> {
+    pub(crate) fn port(&self, (bridge, port): (BridgeId, OfPort)) -> Option<&PortView> {
         self.snapshot.bridge(bridge)?.port(port)
     }
 }

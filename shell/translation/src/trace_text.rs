@@ -13,20 +13,20 @@ pub struct TraceText {
 }
 
 impl TraceFormat for TraceText {
-    fn actions(&self, bridge: &xlate::Bridge, actions: &[Action]) -> String {
+    fn actions(&self, bridge: &xlate::BridgeView, actions: &[Action]) -> String {
         match self.names {
             true => openflow::text::actions_text(actions, &BridgePortNames(bridge)),
             false => openflow::text::actions_text(actions, &NoNames),
         }
     }
 
-    fn matching(&self, bridge: &xlate::Bridge, matching: &Match) -> String {
+    fn matching(&self, bridge: &xlate::BridgeView, matching: &Match) -> String {
         if self.names { matching.text(&BridgePortNames(bridge)) } else { matching.text(&NoNames) }
     }
 }
 
 /// Names of the ports of a published bridge.
-pub struct BridgePortNames<'a>(pub &'a xlate::Bridge);
+pub struct BridgePortNames<'a>(pub &'a xlate::BridgeView);
 
 impl NameMap for BridgePortNames<'_> {
     fn port_name(&self, port: OfPort) -> Option<String> {

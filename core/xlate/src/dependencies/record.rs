@@ -1,8 +1,8 @@
 //! Records the dependencies of a walk.
 
 use super::Dependency;
-use crate::changed::differences;
-use crate::snapshot::Port;
+use crate::changed_words::differences;
+use crate::snapshot::PortView;
 use crate::walk::Walk;
 use flow::Flow;
 use std::net::IpAddr;
@@ -35,7 +35,7 @@ impl Walk<'_> {
     }
 
     /// Records the spanning tree state of a port, if the port takes part in a spanning tree.
-    pub(crate) fn depends_on_state(&mut self, port: &Port) {
+    pub(crate) fn depends_on_state(&mut self, port: &PortView) {
         if port.tree.is_some() {
             let (bridge, port) = (self.bridge.id, Some(port.ofport));
             self.out.dependencies.push(&self.snapshot.chain, Dependency::PortState { bridge, port });

@@ -1,6 +1,6 @@
 //! Text of dependencies and changes, for the log.
 
-use super::{Change, Dependencies, Dependency};
+use super::{Dependencies, Dependency, DependencyChange};
 use crate::BridgeId;
 use flow::text::NoNames;
 use flow::{Match, Tlv};
@@ -43,11 +43,11 @@ impl Dependency {
     }
 }
 
-impl Change {
+impl DependencyChange {
     /// Prints a change.
     pub fn text(&self, bridge_name: BridgeName<'_>) -> String {
         match self {
-            Change::Rule { bridge, table, matching } => {
+            DependencyChange::Rule { bridge, table, matching } => {
                 let (value, mask) = (matching.expand_flow(), matching.mask().expand());
                 // Fields of tunnel options have names only within their bridge.
                 let mut matching = Match::new(&value, &flow::Flow { tlv: Tlv::NONE, ..mask });
@@ -56,17 +56,21 @@ impl Change {
                 let matching = if matching.is_empty() { "every packet" } else { &matching };
                 format!("a flow of table {table} of {} for {matching}", bridge_name(*bridge))
             }
-            Change::Group { bridge, group } => format!("group {group} of {}", bridge_name(*bridge)),
-            Change::Station { bridge, mac } => format!("address {mac} of {}", bridge_name(*bridge)),
-            Change::Stations { bridge } => format!("addresses of {}", bridge_name(*bridge)),
-            Change::PortState { bridge, port } => format!("state of port {port} of {}", bridge_name(*bridge)),
-            Change::MulticastGroup { bridge, group } => {
+            DependencyChange::Group { bridge, group } => format!("group {group} of {}", bridge_name(*bridge)),
+            DependencyChange::Station { bridge, mac } => format!("address {mac} of {}", bridge_name(*bridge)),
+            DependencyChange::Stations { bridge } => format!("addresses of {}", bridge_name(*bridge)),
+            DependencyChange::PortState { bridge, port } => {
+                format!("state of port {port} of {}", bridge_name(*bridge))
+            }
+            DependencyChange::MulticastGroup { bridge, group } => {
                 format!("multicast group {} of {}", group.to_canonical(), bridge_name(*bridge))
             }
-            Change::MulticastRouters { bridge } => format!("router ports of {}", bridge_name(*bridge)),
-            Change::Routes => "routes".to_owned(),
-            Change::Addresses => "addresses of the host".to_owned(),
-            Change::Neighbour { ip } => format!("neighbour {ip}"),
+            DependencyChange::MulticastRouters { bridge } => {
+                format!("router ports of {}", bridge_name(*bridge))
+            }
+            DependencyChange::Routes => "routes".to_owned(),
+            DependencyChange::Addresses => "addresses of the host".to_owned(),
+            DependencyChange::Neighbour { ip } => format!("neighbour {ip}"),
         }
     }
 }
@@ -98,16 +102,19 @@ mod tests {
         );
         let value = Flow { dl_type: 0x0800, nw_dst: 0x0a00_0001, ..Flow::ZERO };
         let mask = Flow { dl_type: 0xffff, nw_dst: u32::MAX, ..Flow::ZERO };
-        let rule = |matching| Change::Rule { bridge, table: 0, matching }.text(&name);
+        let rule = |matching| DependencyChange::Rule { bridge, table: 0, matching }.text(&name);
         assert_eq!(rule(SparseMatch::new(&value, &mask)), "a flow of table 0 of br7 for ip,nw_dst=10.0.0.1");
         assert_eq!(
             rule(SparseMatch::new(&Flow::ZERO, &Flow::ZERO)),
             "a flow of table 0 of br7 for every packet"
         );
         let mac = Mac([2, 0, 0, 0, 0, 1]);
-        assert_eq!(Change::Station { bridge, mac }.text(&name), "address 02:00:00:00:00:01 of br7");
+        assert_eq!(DependencyChange::Station { bridge, mac }.text(&name), "address 02:00:00:00:00:01 of br7");
         let group = std::net::Ipv4Addr::new(239, 1, 1, 1).to_ipv6_mapped();
-        assert_eq!(Change::MulticastGroup { bridge, group }.text(&name), "multicast group 239.1.1.1 of br7");
-        assert_eq!(Change::MulticastRouters { bridge }.text(&name), "router ports of br7");
+        assert_eq!(
+            DependencyChange::MulticastGroup { bridge, group }.text(&name),
+            "multicast group 239.1.1.1 of br7"
+        );
+        assert_eq!(DependencyChange::MulticastRouters { bridge }.text(&name), "router ports of br7");
     }
 }

@@ -9,7 +9,7 @@
 use super::{MIRRORS_MAX, Mirror, MirrorTo};
 use crate::normal::is_reserved;
 use crate::outcome::StatsTarget;
-use crate::snapshot::{Bundle, Port};
+use crate::snapshot::{Bundle, PortView};
 use crate::walk::Walk;
 use bridge::{BundleId, VlanTags};
 use flow::flow::frag;
@@ -42,7 +42,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Copies a packet that a port has sent.
-    pub(crate) fn mirror_departure(&mut self, port: &Port) {
+    pub(crate) fn mirror_departure(&mut self, port: &PortView) {
         if self.bridge.mirrors.is_empty() {
             return;
         }

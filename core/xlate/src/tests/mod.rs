@@ -49,7 +49,7 @@ impl Recirc for SharedRecirc {
 pub(super) struct ShortText;
 
 impl TraceFormat for ShortText {
-    fn actions(&self, _bridge: &Bridge, actions: &[Action]) -> String {
+    fn actions(&self, _bridge: &BridgeView, actions: &[Action]) -> String {
         let one = |a: &Action| match a {
             Action::Output { port, .. } if *port == OfPort::NORMAL => "NORMAL".to_owned(),
             Action::Output { port, .. } => format!("output:{port}"),
@@ -71,7 +71,7 @@ pub(super) struct TestBridge {
     id: BridgeId,
     pub(super) ofproto: Ofproto,
     pub(super) macs: MacTable,
-    pub(super) ports: BTreeMap<OfPort, Port>,
+    pub(super) ports: BTreeMap<OfPort, PortView>,
     pub(super) bundles: Vec<Bundle>,
     pub(super) mirrors: Vec<Mirror>,
     /// Multicast snooping, with whether unregistered multicast is flooded.
@@ -105,7 +105,7 @@ impl TestBridge {
     pub(super) fn port(&mut self, number: u16, attachment: Attachment, vlan: VlanConfig) {
         let (of, bundle) = (OfPort(number), BundleId(u32::from(number)));
         let name = format!("p{number}");
-        self.ports.insert(of, Port::new(of, &name, bundle, attachment));
+        self.ports.insert(of, PortView::new(of, &name, bundle, attachment));
         let vlan = vlan.normalized();
         self.bundles.push(Bundle {
             id: bundle,
@@ -137,8 +137,8 @@ impl TestBridge {
         self.ofproto.handle_group_mod(gm, Millis(0)).unwrap();
     }
 
-    pub(super) fn build(&mut self) -> Bridge {
-        Bridge {
+    pub(super) fn build(&mut self) -> BridgeView {
+        BridgeView {
             id: self.id,
             name: format!("br{}", self.id.0),
             tables: self.ofproto.publish(),

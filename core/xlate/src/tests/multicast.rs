@@ -134,7 +134,7 @@ fn messages_are_learned_and_reports_go_to_routers() {
     assert_eq!((outputs(&query), query.slow), (vec![1, 2, 3], SlowReason::ACTION));
     let learned = |o: &Output| {
         o.effects.iter().find_map(|e| match e {
-            Effect::Snoop { vlan: 0, port, message, .. } => Some((*port, (**message).clone())),
+            PacketEffect::Snoop { vlan: 0, port, message, .. } => Some((*port, (**message).clone())),
             _ => None,
         })
     };
@@ -252,8 +252,8 @@ proptest! {
         later.iter().for_each(|(vlan, port, message)| learn(&mut b, *vlan, *port, message));
         let table = &mut b.snooping.as_mut().unwrap().0;
         let changes = table.take_changes().into_iter().map(|change| match change {
-            SnoopingChange::Group(group) => Change::MulticastGroup { bridge: BR0, group },
-            SnoopingChange::Routers => Change::MulticastRouters { bridge: BR0 },
+            SnoopingChange::Group(group) => DependencyChange::MulticastGroup { bridge: BR0, group },
+            SnoopingChange::Routers => DependencyChange::MulticastRouters { bridge: BR0 },
         });
         let mask = first.megaflow_mask();
         let meets = |m: &Match| m.flow.masked(&mask) == a.masked(&m.mask).masked(&mask);
@@ -262,7 +262,7 @@ proptest! {
         prop_assert!(affected || first.megaflow_actions() == now.megaflow_actions(), "{:?}", a);
         // A change affects no packet of another group.
         let own = Ipv4Addr::from_bits(GROUP);
-        let other = Change::MulticastGroup { bridge: BR0, group: own.to_ipv6_mapped() };
+        let other = DependencyChange::MulticastGroup { bridge: BR0, group: own.to_ipv6_mapped() };
         if a.nw_dst != GROUP && !sets_address {
             let found = first.dependencies.affected_by(&other);
             prop_assert!(a.dl_type != 0x0800 || !found.iter().any(meets));

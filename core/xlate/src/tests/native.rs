@@ -98,7 +98,7 @@ fn a_truncated_packet_is_recirculated_below() {
     assert_eq!(push.out_port, PortNo(12));
     // A truncated packet without a next hop is not held, because it would later be sent untruncated.
     let output = run(&host_with(None, vec![cut]), &tcp(1));
-    assert!(!output.effects.iter().any(|e| matches!(e, Effect::Hold(..))), "{:?}", output.effects);
+    assert!(!output.effects.iter().any(|e| matches!(e, PacketEffect::Hold(..))), "{:?}", output.effects);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn an_unknown_next_hop_is_asked_for_and_the_packet_is_held() {
     let output = run(&s, &tcp(1));
     assert_eq!(output.actions, [DpAction::Drop(DropReason::ActionTunnelNeighCacheMiss)]);
     assert!(output.avoid_caching);
-    let [Effect::Solicit(asked), Effect::Hold(held)] = &output.effects[..] else {
+    let [PacketEffect::Solicit(asked), PacketEffect::Hold(held)] = &output.effects[..] else {
         panic!("{:?}", output.effects)
     };
     assert_eq!((asked.at, asked.target.to_string()), ((BR1, OfPort(2)), REMOTE.to_owned()));
@@ -123,7 +123,7 @@ fn an_unknown_next_hop_is_asked_for_and_the_packet_is_held() {
 fn a_held_packet_is_sent_as_the_tables_changed_it() {
     let with = |hop| host_with(hop, vec![set(FieldId::EthDst, 0x77), out(2)]);
     let output = run(&with(None), &tcp(1));
-    let Some(Effect::Hold(held)) = output.effects.last() else { panic!("{:?}", output.effects) };
+    let Some(PacketEffect::Hold(held)) = output.effects.last() else { panic!("{:?}", output.effects) };
     let recirc = SharedRecirc::default();
     let resumed = Input { start: Start::TunnelOutput(held), ..input(&held.initial, &recirc) };
     let output = translate(&with(Some(mac(0x92))), &resumed);
@@ -139,11 +139,11 @@ fn a_held_packet_is_sent_as_the_tables_changed_it() {
 fn a_change_of_the_next_hop_concerns_the_megaflow_and_of_others_does_not() {
     let output = run(&host(Some(mac(0x92))), &tcp(1));
     let affected = |ip: &str| {
-        let change = Change::Neighbour { ip: ip.parse().unwrap() };
+        let change = DependencyChange::Neighbour { ip: ip.parse().unwrap() };
         !output.dependencies.affected_by(&change).is_empty()
     };
     assert!(affected(REMOTE) && !affected("1.1.2.93"));
-    assert!(!output.dependencies.affected_by(&Change::Routes).is_empty());
+    assert!(!output.dependencies.affected_by(&DependencyChange::Routes).is_empty());
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn what_is_sent_to_the_end_of_a_tunnel_is_taken_out_of_it() {
     let received = |flow: &Flow| translate(&s, &Input { bridge: BR1, ..input(flow, &recirc) });
     let output = received(&vxlan);
     assert_eq!(output.actions, [DpAction::TunnelPop(PortNo(VXLAN))]);
-    let from = |e: &Effect| matches!(e, Effect::Neighbour { ip, .. } if ip.to_string() == REMOTE);
+    let from = |e: &PacketEffect| matches!(e, PacketEffect::Neighbour { ip, .. } if ip.to_string() == REMOTE);
     assert!(output.effects.iter().any(from));
     assert_eq!(outputs(&received(&Flow { tp_dst: 80, ..vxlan })), [12]);
     assert_eq!(outputs(&received(&Flow { dl_dst: mac(9), ..vxlan })), [12]);

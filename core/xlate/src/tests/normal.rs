@@ -12,7 +12,7 @@ fn unknown_stations_are_flooded_known_ones_are_not() {
     b.flow(0, 1, &[], vec![normal()]);
     let flood = run(&switch(std::slice::from_mut(&mut b)), &tcp(1));
     assert_eq!(outputs(&flood), [2, 3]);
-    let [Effect::MacLearn { observation, .. }] = flood.effects.as_slice() else {
+    let [PacketEffect::MacLearn { observation, .. }] = flood.effects.as_slice() else {
         panic!("{:?}", flood.effects)
     };
     assert_eq!((observation.mac, observation.port), (mac(1), BundleId(1)));
@@ -38,7 +38,9 @@ fn gratuitous_arps_are_told_apart_by_the_mask() {
     b.flow(0, 1, &[], vec![normal()]);
     let arp = Flow { dl_type: 0x0806, nw_proto: 1, dl_dst: Mac::BROADCAST, nw_src: 5, nw_dst: 5, ..tcp(1) };
     let o = run(&switch(&mut [b]), &arp);
-    let [Effect::MacLearn { observation, .. }] = o.effects.as_slice() else { panic!("{:?}", o.effects) };
+    let [PacketEffect::MacLearn { observation, .. }] = o.effects.as_slice() else {
+        panic!("{:?}", o.effects)
+    };
     assert!(observation.grat_arp);
     assert_eq!((o.mask.nw_proto, o.mask.nw_src, o.mask.nw_dst), (0xff, u32::MAX, u32::MAX));
 }
@@ -143,7 +145,7 @@ proptest! {
             }
             let o = run(&switch(std::slice::from_mut(&mut b)), &flow);
             for e in &o.effects {
-                if let Effect::MacLearn { observation, .. } = e {
+                if let PacketEffect::MacLearn { observation, .. } = e {
                     let observation: &MacObservation = observation;
                     b.macs.update(observation, Millis(1000));
                 }

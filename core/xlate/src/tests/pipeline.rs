@@ -265,7 +265,7 @@ fn learn_asks_for_a_flow() {
     let specs = vec![spec(src, LearnTarget::Match(dst)), spec(port, LearnTarget::Output)];
     b.flow(0, 1, &[], vec![Action::Learn(Box::new(Learn { table: 5, specs, ..Learn::default() }))]);
     let o = run(&switch(&mut [b]), &tcp(1));
-    let [Effect::Learn(learned)] = o.effects.as_slice() else { panic!("{:?}", o.effects) };
+    let [PacketEffect::Learn(learned)] = o.effects.as_slice() else { panic!("{:?}", o.effects) };
     assert_eq!(learned.flow_mod.table, 5);
     assert_eq!(learned.flow_mod.actions, [out(1)]);
     assert_eq!(learned.flow_mod.matching.get(FieldId::EthDst).0, u128::from(mac(1).to_u64()));

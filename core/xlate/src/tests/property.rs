@@ -207,7 +207,7 @@ fn bridge_change() -> impl Strategy<Value = BridgeChange> {
 }
 
 /// Makes the change and returns what changed.
-fn apply(change: &BridgeChange, bridge: &mut TestBridge, rules: &[Rule]) -> Vec<Change> {
+fn apply(change: &BridgeChange, bridge: &mut TestBridge, rules: &[Rule]) -> Vec<DependencyChange> {
     let request = |command, (table, priority, fields, actions): &Rule| {
         let mut matching = Match::CATCHALL;
         with_prereqs(fields).iter().for_each(|(field, value)| matching.set(*field, *value));
@@ -224,7 +224,7 @@ fn apply(change: &BridgeChange, bridge: &mut TestBridge, rules: &[Rule]) -> Vec<
         }
         BridgeChange::Group(gm) => {
             bridge.group(gm);
-            return vec![Change::Group { bridge: BR0, group: gm.group }];
+            return vec![DependencyChange::Group { bridge: BR0, group: gm.group }];
         }
         BridgeChange::Station(station, port) => {
             let observation = MacObservation {
@@ -235,13 +235,13 @@ fn apply(change: &BridgeChange, bridge: &mut TestBridge, rules: &[Rule]) -> Vec<
                 bond: false,
             };
             bridge.macs.update(&observation, Millis(0));
-            return vec![Change::Station { bridge: BR0, mac: observation.mac }];
+            return vec![DependencyChange::Station { bridge: BR0, mac: observation.mac }];
         }
     };
     let effects = bridge.ofproto.handle_flow_mod(&fm, Millis(0)).unwrap();
-    let change = |c: &ofproto::Change| {
+    let change = |c: &ofproto::FlowChange| {
         let rule = c.rule();
-        Change::Rule { bridge: BR0, table: rule.table, matching: rule.matching().clone() }
+        DependencyChange::Rule { bridge: BR0, table: rule.table, matching: rule.matching().clone() }
     };
     effects.flows.iter().map(change).collect()
 }
@@ -263,7 +263,7 @@ proptest! {
         groups.iter().for_each(|gm| bridges[0].group(gm));
         let first = run(&switch(&mut bridges), &a);
         let mask = first.megaflow_mask();
-        let changes: Vec<Change> =
+        let changes: Vec<DependencyChange> =
             bridge_changes.iter().flat_map(|c| apply(c, &mut bridges[0], &rules)).collect();
         let meets = |m: &Match| m.flow.masked(&mask) == a.masked(&m.mask).masked(&mask);
         if changes.iter().any(|c| first.dependencies.affected_by(c).iter().any(meets)) {

@@ -20,7 +20,7 @@ fn bpdu(in_port: u32) -> Flow {
 }
 
 fn learns(o: &Output) -> bool {
-    o.effects.iter().any(|e| matches!(e, Effect::MacLearn { .. }))
+    o.effects.iter().any(|e| matches!(e, PacketEffect::MacLearn { .. }))
 }
 
 const DROP: [DpAction; 1] = [DpAction::Drop(DropReason::ActionForwardingDisabled)];
@@ -30,7 +30,7 @@ fn the_bridge_takes_all_bpdus() {
     for state in [PortState::Disabled, PortState::Discarding, PortState::Forwarding] {
         let s = switch(&mut [bridge(Protocol::Rstp, state)]);
         let o = run(&s, &bpdu(1));
-        assert!(matches!(o.effects[..], [Effect::Bpdu { at: (BR0, OfPort(1)) }]));
+        assert!(matches!(o.effects[..], [PacketEffect::Bpdu { at: (BR0, OfPort(1)) }]));
         assert_eq!((o.slow, outputs(&o)), (SlowReason::STP, vec![]));
         // The port takes no part in the tree, but BPDUs are not forwarded from it either.
         let o = run(&s, &bpdu(3));
@@ -116,7 +116,7 @@ fn a_patch_port_that_learns_forwards_nothing() {
             "{state:?}"
         );
         let o = run(&s, &bpdu(1));
-        assert!(matches!(o.effects[..], [Effect::Bpdu { at: (BR1, OfPort(5)) }]));
+        assert!(matches!(o.effects[..], [PacketEffect::Bpdu { at: (BR1, OfPort(5)) }]));
     }
 }
 
@@ -126,13 +126,15 @@ fn only_walks_that_consult_a_state_depend_on_it() {
     b.flow(0, 2, &[(FieldId::InPort, 3)], vec![out(2)]);
     let s = switch(&mut [b]);
     let affected = |flow: &Flow, port: u16| {
-        let change = Change::PortState { bridge: BR0, port: OfPort(port) };
+        let change = DependencyChange::PortState { bridge: BR0, port: OfPort(port) };
         !run(&s, flow).dependencies.affected_by(&change).is_empty()
     };
     // Received by a port of the tree and flooded; received by another port and sent to port 2.
     assert_eq!([1, 2, 3].map(|port| affected(&tcp(1), port)), [true, true, true]);
     assert_eq!([1, 2].map(|port| affected(&tcp(3), port)), [false, true]);
-    let all = run(&s, &tcp(1)).dependencies.affected_by(&Change::Stations { bridge: BR0 });
+    let all = run(&s, &tcp(1)).dependencies.affected_by(&DependencyChange::Stations { bridge: BR0 });
     assert!(!all.is_empty());
-    assert!(run(&s, &tcp(3)).dependencies.affected_by(&Change::Stations { bridge: BR0 }).is_empty());
+    assert!(
+        run(&s, &tcp(3)).dependencies.affected_by(&DependencyChange::Stations { bridge: BR0 }).is_empty()
+    );
 }

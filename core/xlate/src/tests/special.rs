@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::mirror::MirrorTally;
-use crate::{Effect, MirrorTo};
+use crate::{MirrorTo, PacketEffect};
 use ::bridge::bfd::{Filter, Settings, UDP_PORT};
 use dpif::{SlowReason, Userspace};
 use proptest::prelude::*;
@@ -31,7 +31,7 @@ fn bridge(filter: Filter) -> TestBridge {
 }
 
 fn is_taken(o: &Output) -> bool {
-    let handed = o.effects.iter().filter(|e| matches!(e, Effect::Bfd { .. })).count();
+    let handed = o.effects.iter().filter(|e| matches!(e, PacketEffect::Bfd { .. })).count();
     assert_eq!(handed, usize::from(o.slow == SlowReason::BFD));
     handed == 1
 }
@@ -40,7 +40,7 @@ fn is_taken(o: &Output) -> bool {
 fn no_table_sees_a_message() {
     let s = switch(&mut [bridge(default())]);
     let mut o = run(&s, &message(1));
-    assert!(matches!(o.effects[..], [Effect::Bfd { at: (BR0, OfPort(1)), ttl: 255 }]));
+    assert!(matches!(o.effects[..], [PacketEffect::Bfd { at: (BR0, OfPort(1)), ttl: 255 }]));
     assert_eq!(o.actions, []);
     let ends = vec![DpAction::Userspace(Box::new(Userspace::slow_path(SlowReason::BFD)))];
     assert_eq!((o.megaflow_actions(), o.packet_actions()), (ends.clone(), ends));
@@ -86,7 +86,7 @@ fn a_patch_port_takes_messages_into_its_bridge() {
     near.flow(0, 1, &[], vec![Action::DecTtl { ids: vec![0], nicira: false }, out(4), out(2)]);
     let mut o = run(&switch(&mut [near, far]), &message(1));
     // The TTL shows whether the sender is farther away than the next hop.
-    assert!(o.effects.iter().any(|e| matches!(e, Effect::Bfd { at: (BR1, OfPort(5)), ttl: 254 })));
+    assert!(o.effects.iter().any(|e| matches!(e, PacketEffect::Bfd { at: (BR1, OfPort(5)), ttl: 254 })));
     assert_eq!(outputs(&o), [2]);
     assert!(matches!(o.packet_actions()[..], [.., DpAction::Userspace(_)]));
 }
@@ -164,7 +164,7 @@ fn lldp_ends_at_a_port_that_has_it_enabled() {
     let message =
         |in_port| Flow { dl_type: 0x88cc, dl_dst: Mac([1, 0x80, 0xc2, 0, 0, 0x0e]), ..tcp(in_port) };
     let o = run(&s, &message(3));
-    assert!(matches!(o.effects[..], [Effect::Lldp { at: (BR0, OfPort(3)) }]));
+    assert!(matches!(o.effects[..], [PacketEffect::Lldp { at: (BR0, OfPort(3)) }]));
     assert_eq!((o.slow, outputs(&o)), (SlowReason::LLDP, vec![]));
     for other in [message(1), tcp(3)] {
         let o = run(&s, &other);

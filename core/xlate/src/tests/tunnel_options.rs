@@ -199,7 +199,7 @@ fn a_learned_flow_matches_fields() {
         "set_field:0x1122334455667788->tun_metadata1,learn(table=5,tun_metadata1[0..63]=tun_metadata1[0..63],load:tun_metadata1[0..31]->tun_metadata0[0..31])",
     );
     let o = run(&snapshot(b), &tcp(2));
-    let [Effect::Learn(learned)] = o.effects.as_slice() else { panic!("{:?}", o.effects) };
+    let [PacketEffect::Learn(learned)] = o.effects.as_slice() else { panic!("{:?}", o.effects) };
     assert_eq!(learned.flow_mod.matching.to_string(), "tun_metadata1=0x1122334455667788");
     let dst = Subfield { n_bytes: 4, ..Subfield::new(FieldId::TunMetadata0, 0, 32).unwrap() };
     assert_eq!(learned.flow_mod.actions, [Action::RegLoad { dst, value: 0x5566_7788 }]);

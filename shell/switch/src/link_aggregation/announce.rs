@@ -29,7 +29,7 @@ pub(super) fn stations(backer: &Backer, bridge: &Bridge, key: &PortRowKey, view:
         let frame = frame(mac, vlan);
         let actions = [Action::output(link)];
         let own = OwnFrame { bridge: bridge.id, from: OwnFrame::NO_PORT, frame: &frame, actions: &actions };
-        backer.upcall_handler.send(&backer.datapath, &published, &own, now);
+        backer.upcall_translator.send(&backer.datapath, &published, &own, now);
     }
 }
 

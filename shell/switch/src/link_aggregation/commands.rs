@@ -68,8 +68,11 @@ impl Switch {
 
     /// `lacp/show` (or `lacp/show-stats`) of one port or all; `None`: there is no such port.
     pub fn show_lacp(&self, name: Option<&str>, stats: bool) -> Option<String> {
-        let texts: Vec<String> =
-            self.datapaths.with_bridges().filter_map(|b| b.upcall_handler.lacp.show(name, stats)).collect();
+        let texts: Vec<String> = self
+            .datapaths
+            .with_bridges()
+            .filter_map(|b| b.upcall_translator.lacp.show(name, stats))
+            .collect();
         (name.is_none() || !texts.is_empty()).then(|| texts.concat())
     }
 

@@ -55,7 +55,8 @@ fn forget_others(backer: &mut Backer) {
     let wanted = &backer.link_aggregation.links;
     let gone = |key: &&PortRowKey| !wanted.contains_key(*key);
     let bonds: Vec<PortRowKey> = backer.link_aggregation.bonds.keys().filter(gone).cloned().collect();
-    let speakers: Vec<PortRowKey> = backer.upcall_handler.lacp.keys().iter().filter(gone).cloned().collect();
+    let speakers: Vec<PortRowKey> =
+        backer.upcall_translator.lacp.keys().iter().filter(gone).cloned().collect();
     bonds.iter().for_each(|key| forget_bond(backer, key));
     speakers.iter().for_each(|key| forget_lacp(backer, key));
 }
@@ -68,7 +69,7 @@ fn forget_bond(backer: &mut Backer, key: &PortRowKey) {
 }
 
 fn forget_lacp(backer: &mut Backer, key: &PortRowKey) {
-    backer.upcall_handler.lacp.forget(key);
+    backer.upcall_translator.lacp.forget(key);
     backer.link_aggregation.lacp.remove(key);
 }
 
@@ -108,7 +109,7 @@ fn configure(
         parse_mac(row.opt_str("bond_active_slave")?)
     };
     let mut wanted = row.bond.clone();
-    if wanted.lb_output && !backer.upcall_handler.command_settings.capabilities().lb_output {
+    if wanted.lb_output && !backer.upcall_translator.command_settings.capabilities().lb_output {
         let name = &row.name;
         runtime::warn!(LOG, "{name}: Datapath does not support 'lb_output' action, disabled.");
         wanted.lb_output = false;
@@ -175,5 +176,5 @@ fn configure_lacp(
             carrier,
         });
     }
-    backer.upcall_handler.lacp.configure(key, settings, links, now);
+    backer.upcall_translator.lacp.configure(key, settings, links, now);
 }

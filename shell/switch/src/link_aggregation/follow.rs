@@ -25,7 +25,7 @@ impl Switch {
         let mut any = false;
         for backer in self.datapaths.with_bridges_mut().filter(|b| !b.link_aggregation.is_empty()) {
             update_lacp(backer, &mut self.bridges, now);
-            for (key, report) in backer.upcall_handler.lacp.take_changed_reports() {
+            for (key, report) in backer.upcall_translator.lacp.take_changed_reports() {
                 any |= take_report(backer, &mut self.bridges, key, report);
             }
             any |= run_bonds(backer, &mut self.bridges, now);
@@ -48,7 +48,7 @@ fn bridge_of<'a>(bridges: &'a mut Bridges, key: &PortRowKey) -> Option<&'a mut B
 
 /// Passes to LACP the links whose state or address changed.
 fn update_lacp(backer: &Backer, bridges: &mut Bridges, now: Millis) {
-    if backer.upcall_handler.lacp.is_empty() {
+    if backer.upcall_translator.lacp.is_empty() {
         return;
     }
     let links = backer
@@ -63,7 +63,7 @@ fn update_lacp(backer: &Backer, bridges: &mut Bridges, now: Millis) {
         if port.lacp.as_ref().is_none_or(|l| l.facts == facts) {
             continue;
         }
-        backer.upcall_handler.lacp.set_link((key.0, *ofport), facts.mac, facts.up, now);
+        backer.upcall_translator.lacp.set_link((key.0, *ofport), facts.mac, facts.up, now);
         if let Some(lacp) = bridge.ports.get_mut(ofport).and_then(|port| port.lacp.as_mut()) {
             lacp.facts = facts;
         }

@@ -47,13 +47,13 @@ fn configure_bfd(
     now: Millis,
 ) {
     let Some((settings, wrong)) = bfd_settings::read(&row.bfd) else {
-        backer.upcall_handler.bfd.ports.forget(at);
+        backer.upcall_translator.bfd.ports.forget(at);
         port.bfd = None;
         return;
     };
     wrong.iter().for_each(|text| runtime::err!(BFD, "{}: {text}", row.name));
     let filter = settings.filter;
-    backer.upcall_handler.bfd.configure(at, &row.name, settings, facts, now);
+    backer.upcall_translator.bfd.configure(at, &row.name, settings, facts, now);
     match &mut port.bfd {
         Some(known) => known.filter = filter,
         // Not forwarding until the session's first report, which is applied in the same turn of the main loop.
@@ -70,7 +70,7 @@ fn configure_cfm(
     now: Millis,
 ) {
     let configured = cfm_settings::read(row).and_then(|settings| {
-        let result = backer.upcall_handler.cfm.configure(at, &row.name, settings, facts, now);
+        let result = backer.upcall_translator.cfm.configure(at, &row.name, settings, facts, now);
         result.map_err(|wrong| runtime::warn!(CFM, "{}: {wrong}; there is no CFM on the port", row.name)).ok()
     });
     match (configured, &mut port.cfm) {
@@ -78,7 +78,7 @@ fn configure_cfm(
         // A session reports no fault until its first check, so the port forwards.
         (Some(filter), none) => *none = Some(PortCfm { filter, forwarding: true, status: Status::default() }),
         (None, known) => {
-            backer.upcall_handler.cfm.ports.forget(at);
+            backer.upcall_translator.cfm.ports.forget(at);
             *known = None;
         }
     }
@@ -86,9 +86,9 @@ fn configure_cfm(
 
 /// Removes the sessions of a port.
 pub(crate) fn forget(backer: &Backer, at: PortKey) {
-    backer.upcall_handler.bfd.ports.forget(at);
-    backer.upcall_handler.cfm.ports.forget(at);
-    backer.upcall_handler.lldp.ports.forget(at);
+    backer.upcall_translator.bfd.ports.forget(at);
+    backer.upcall_translator.cfm.ports.forget(at);
+    backer.upcall_translator.lldp.ports.forget(at);
 }
 
 /// Removes the sessions of a bridge that is removed.

@@ -13,15 +13,15 @@ const COUNT_INTERVAL: Millis = Millis(100);
 
 /// Ports whose sessions need the number of received packets.
 fn ports_to_count(backer: &Backer) -> Vec<PortKey> {
-    let handler = &backer.upcall_handler;
-    let of_bfd = if handler.bfd.ports.is_empty() { Vec::new() } else { handler.bfd.counting() };
-    let of_cfm = if handler.cfm.ports.is_empty() { Vec::new() } else { handler.cfm.counting() };
+    let translator = &backer.upcall_translator;
+    let of_bfd = if translator.bfd.ports.is_empty() { Vec::new() } else { translator.bfd.counting() };
+    let of_cfm = if translator.cfm.ports.is_empty() { Vec::new() } else { translator.cfm.counting() };
     of_bfd.into_iter().chain(of_cfm).collect()
 }
 
 fn has_sessions(backer: &Backer) -> bool {
-    let handler = &backer.upcall_handler;
-    !handler.bfd.ports.is_empty() || !handler.cfm.ports.is_empty() || !handler.lldp.ports.is_empty()
+    let translator = &backer.upcall_translator;
+    !translator.bfd.ports.is_empty() || !translator.cfm.ports.is_empty() || !translator.lldp.ports.is_empty()
 }
 
 impl Switch {
@@ -34,8 +34,8 @@ impl Switch {
         let mut reports = Vec::new();
         for backer in self.datapaths.with_bridges_mut() {
             any |= backer.timers.run(now);
-            let bfd = backer.upcall_handler.bfd.take_changed_reports(now);
-            let cfm = backer.upcall_handler.cfm.take_changed_reports(now);
+            let bfd = backer.upcall_translator.bfd.take_changed_reports(now);
+            let cfm = backer.upcall_translator.cfm.take_changed_reports(now);
             if !bfd.is_empty() || !cfm.is_empty() {
                 reports.push((backer.datapath_type.clone(), bfd, cfm));
             }
@@ -69,8 +69,8 @@ impl Switch {
                 let port = bridge.and_then(|b| b.ports.get_mut_unmarked(&at.1));
                 let Some(port) = port else { continue };
                 let packets = received(port, at.0, &backer.patches);
-                backer.upcall_handler.bfd.count_traffic(at, packets, now);
-                backer.upcall_handler.cfm.count_traffic(at, packets, now);
+                backer.upcall_translator.bfd.count_traffic(at, packets, now);
+                backer.upcall_translator.cfm.count_traffic(at, packets, now);
             }
         }
     }
@@ -98,9 +98,9 @@ impl Switch {
             let has_session = |p: &&BridgePort| p.bfd.is_some() || p.cfm.is_some() || p.lldp.is_some();
             for port in bridge.ports.values().filter(has_session) {
                 let at = (bridge.id, port.ofport);
-                backer.upcall_handler.bfd.set_mac(at, port.hw_addr(), now);
-                backer.upcall_handler.cfm.set_mac(at, port.hw_addr(), now);
-                backer.upcall_handler.lldp.set_mac(at, port.hw_addr(), now);
+                backer.upcall_translator.bfd.set_mac(at, port.hw_addr(), now);
+                backer.upcall_translator.cfm.set_mac(at, port.hw_addr(), now);
+                backer.upcall_translator.lldp.set_mac(at, port.hw_addr(), now);
             }
         }
     }

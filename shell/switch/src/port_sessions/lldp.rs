@@ -32,7 +32,7 @@ impl Switch {
         let Bridge { id, config, ports, .. } = running;
         let changed = rows.iter().filter_map(|row| config.ports.get(row)).flat_map(|row| &row.interfaces);
         let enabled = changed.filter(|row| row.lldp).filter_map(|row| Some(ports.named(&row.name)?.ofport));
-        let sessions = backer.upcall_handler.lldp.of_bridge(*id).into_iter().map(|(_, ofport)| ofport);
+        let sessions = backer.upcall_translator.lldp.of_bridge(*id).into_iter().map(|(_, ofport)| ofport);
         let affected: BTreeSet<_> = enabled.chain(sessions).collect();
         if affected.is_empty() {
             return;
@@ -56,14 +56,14 @@ fn configure(
     now: Millis,
 ) {
     let Some(announcement) = announcement else {
-        backer.upcall_handler.lldp.ports.forget(at);
+        backer.upcall_translator.lldp.ports.forget(at);
         if let Some(lldp) = &mut port.lldp {
             lldp.enabled = false;
             lldp.set_vlans(row, BTreeSet::new());
         }
         return;
     };
-    backer.upcall_handler.lldp.configure(at, &port.name, port.hw_addr(), announcement, now);
+    backer.upcall_translator.lldp.configure(at, &port.name, port.hw_addr(), announcement, now);
     let vlans = announcement.mappings.values().copied().collect();
     let lldp = port.lldp.get_or_insert_default();
     lldp.enabled = true;

@@ -8,7 +8,7 @@ use config::InterfaceConfig;
 use config::qos::QosConfig;
 use datapath::{EgressClock, EgressSpec, PolicerSpec};
 use netdev::device::QosPlace;
-use openflow_service::{Backing, Bridge, BridgePort, PortQos, PortQueue, Touched};
+use openflow_service::{Backing, Bridge, BridgePort, PortQos, PortQueue, TouchedPorts};
 use runtime::Module;
 use std::collections::BTreeSet;
 use std::io;
@@ -62,7 +62,7 @@ impl Switch {
 
 /// The OpenFlow ports that may have changed, and the ports of Port rows that may have changed.
 fn touched(bridge: &mut Bridge) -> BTreeSet<OfPort> {
-    let Touched { mut ports, rows, .. } = bridge.ports.take_for_qos();
+    let TouchedPorts { mut ports, rows, .. } = bridge.ports.take_for_qos();
     let rows = rows.iter().filter_map(|row| bridge.config.ports.get(row));
     let named = rows.flat_map(|row| &row.interfaces).filter_map(|i| bridge.port_named(&i.name));
     ports.extend(named.map(|port| port.ofport));

@@ -12,7 +12,7 @@ use runtime::Module;
 use std::collections::BTreeMap;
 use translation::Changes;
 use units::{Millis, OfPort};
-use xlate::Change;
+use xlate::DependencyChange;
 
 static LOG: Module = Module::new("ofproto_dpif");
 
@@ -23,7 +23,7 @@ impl Switch {
         for bridge in self.bridges.values_mut() {
             let Some(backer) = self.datapaths.of_bridge_mut(bridge) else { continue };
             let Some(settings) = settings::of_bridge(bridge) else {
-                if backer.upcall_handler.trees.forget(bridge.id) {
+                if backer.upcall_translator.trees.forget(bridge.id) {
                     clear_states(bridge);
                     backer.mark_all_changed();
                 }
@@ -35,7 +35,7 @@ impl Switch {
                 clear_states(bridge);
             }
             let ports = settings::of_ports(bridge, protocol);
-            backer.upcall_handler.trees.configure(bridge.id, &bridge.name, &settings, &ports, now);
+            backer.upcall_translator.trees.configure(bridge.id, &bridge.name, &settings, &ports, now);
         }
         self.run_trees();
     }
@@ -51,7 +51,7 @@ impl Switch {
             let Some(backer) = self.datapaths.of_bridge(bridge) else { continue };
             for ofport in touched {
                 let Some(port) = bridge.ports.get(&ofport).filter(|p| p.tree.is_some()) else { continue };
-                backer.upcall_handler.trees.set_link(
+                backer.upcall_translator.trees.set_link(
                     (bridge.id, ofport),
                     settings::link(port, protocol),
                     now,
@@ -60,14 +60,14 @@ impl Switch {
         }
         for backer in self.datapaths.with_bridges_mut() {
             any |= confirm_stopped(backer, &self.bridges, now);
-            let Some(reports) = backer.upcall_handler.trees.take_reports() else { continue };
+            let Some(reports) = backer.upcall_translator.trees.take_reports() else { continue };
             any = true;
             for (id, flush) in reports.flushes {
                 let Some(bridge) = self.bridges.values().find(|b| b.id == id) else { continue };
                 remove_addresses(backer, bridge, &flush);
                 remove_groups(backer, bridge, &flush);
                 let again = Flush { moved: Vec::new(), ..flush };
-                backer.next.stopping.flush_again(id, again);
+                backer.snapshot_builder.stopping.flush_again(id, again);
             }
             for at in reports.changed {
                 let Some(bridge) = self.bridges.values_mut().find(|b| b.id == at.0) else { continue };
@@ -82,7 +82,8 @@ impl Switch {
 /// Confirms to the spanning trees that ports have stopped, if no megaflow of the old port states is left. Returns
 /// whether a port was confirmed.
 fn confirm_stopped(backer: &mut Backer, bridges: &BTreeMap<String, Bridge>, now: Millis) -> bool {
-    let done: Vec<Stopped> = backer.next.stopping.take_done(|version| backer.revalidator.is_done(version));
+    let done: Vec<Stopped> =
+        backer.snapshot_builder.stopping.take_done(|version| backer.revalidator.is_done(version));
     for stopped in &done {
         for (id, flush) in &stopped.flushes {
             if let Some(bridge) = bridges.values().find(|b| b.id == *id) {
@@ -93,7 +94,7 @@ fn confirm_stopped(backer: &mut Backer, bridges: &BTreeMap<String, Bridge>, now:
                 remove_groups(backer, bridge, &blocked);
             }
         }
-        stopped.ports.iter().for_each(|at| backer.upcall_handler.trees.confirm(*at, now));
+        stopped.ports.iter().for_each(|at| backer.upcall_translator.trees.confirm(*at, now));
     }
     !done.is_empty()
 }
@@ -108,7 +109,7 @@ fn clear_states(bridge: &mut Bridge) {
 
 /// Removes the spanning tree of a bridge that is removed.
 pub(crate) fn forget(backer: &Backer, bridge: &Bridge) {
-    backer.upcall_handler.trees.forget(bridge.id);
+    backer.upcall_translator.trees.forget(bridge.id);
 }
 
 /// Removes learned addresses, because stations are reached through other ports after the tree changed.
@@ -143,7 +144,7 @@ fn remove_groups(backer: &Backer, bridge: &Bridge, flush: &Flush) {
 /// Applies the port state that the tree reports.
 fn apply_state(backer: &mut Backer, bridge: &mut Bridge, ofport: OfPort) {
     let at = (bridge.id, ofport);
-    let new = backer.upcall_handler.trees.state_of(at);
+    let new = backer.upcall_translator.trees.state_of(at);
     let Some(old) = bridge.ports.get(&ofport).map(|port| port.tree) else { return };
     let learns = |tree: Option<PortTree>| tree.is_none_or(|tree| tree.state.learns());
     if old == new && learns(new) {
@@ -153,11 +154,11 @@ fn apply_state(backer: &mut Backer, bridge: &mut Bridge, ofport: OfPort) {
     // A port whose state is the same as before may have learned for a short time between two turns of the main
     // loop. The tree waits for the confirmation in this case, too.
     if !learns(new) && (learns(old) || old == new) {
-        backer.next.stopping.note_stopped(at);
+        backer.snapshot_builder.stopping.note_stopped(at);
     }
     if old.is_some() == new.is_some() {
         let mut changes = Changes::default();
-        changes.push(Change::PortState { bridge: at.0, port: at.1 });
+        changes.push(DependencyChange::PortState { bridge: at.0, port: at.1 });
         backer.changes.append(changes);
     } else {
         // Translations of this port did not depend on a port state before, so all megaflows are revalidated.

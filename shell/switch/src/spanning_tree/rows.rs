@@ -14,7 +14,7 @@ fn owned(pairs: Pairs<String>) -> BTreeMap<String, String> {
 
 /// The columns `status` and `rstp_status` of a bridge.
 pub(crate) fn bridge_columns(backer: &Backer, bridge: &Bridge) -> [BTreeMap<String, String>; 2] {
-    match backer.upcall_handler.trees.status(bridge.id) {
+    match backer.upcall_translator.trees.status(bridge.id) {
         Some((Protocol::Stp, pairs)) => [owned(pairs), BTreeMap::new()],
         Some((Protocol::Rstp, pairs)) => [BTreeMap::new(), owned(pairs)],
         None => Default::default(),
@@ -32,7 +32,7 @@ pub(crate) fn port_row(
     let at = (bridge.id, port.ofport);
     let (protocol, (status, statistics)) = port
         .tree
-        .and_then(|tree| Some((tree.protocol, backer.upcall_handler.trees.port_status(at, now)?)))
+        .and_then(|tree| Some((tree.protocol, backer.upcall_translator.trees.port_status(at, now)?)))
         .unwrap_or((Protocol::Stp, Default::default()));
     let (stp, rstp) = match protocol {
         Protocol::Stp => ((status, statistics), Default::default()),

@@ -7,7 +7,7 @@ use flow::Mac;
 use router::NeighbourUpdate;
 use std::net::IpAddr;
 use units::Millis;
-use xlate::Change;
+use xlate::DependencyChange;
 
 impl Switch {
     /// Applies the kernel's route changes.
@@ -24,8 +24,8 @@ impl Switch {
         self.status.tunnels = true;
         let with_tunnels = |b: &&mut Backer| b.ports.values().any(|p| p.tunnels > 0);
         for backer in self.datapaths.with_bridges_mut().filter(with_tunnels) {
-            backer.changes.push(Change::Routes);
-            backer.changes.push(Change::Addresses);
+            backer.changes.push(DependencyChange::Routes);
+            backer.changes.push(DependencyChange::Addresses);
         }
     }
 
@@ -58,7 +58,9 @@ impl Switch {
 
     fn neighbours_changed(&mut self, ips: impl IntoIterator<Item = IpAddr>) {
         for ip in ips {
-            self.datapaths.with_bridges_mut().for_each(|b| b.changes.push(Change::Neighbour { ip }));
+            self.datapaths
+                .with_bridges_mut()
+                .for_each(|b| b.changes.push(DependencyChange::Neighbour { ip }));
         }
     }
 }

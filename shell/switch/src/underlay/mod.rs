@@ -5,7 +5,7 @@
 //! from packets; a lock protects the table of neighbours.
 
 mod changed;
-mod egress;
+mod egress_device;
 mod kernel;
 mod solicit;
 pub(crate) mod view;

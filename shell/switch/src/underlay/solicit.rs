@@ -20,7 +20,7 @@ impl Switch {
         let published = backer.shared.published();
         let actions = [Action::output(OfPort::TABLE)];
         let own = OwnFrame { bridge, from: (port, asked.number), frame: &frame, actions: &actions };
-        backer.upcall_handler.send(&backer.datapath, &published, &own, now);
+        backer.upcall_translator.send(&backer.datapath, &published, &own, now);
     }
 
     /// Sends packets whose next hop is now known.
@@ -43,7 +43,7 @@ impl Switch {
                 recirc: &*backer.shared,
                 trace_format: None,
             };
-            backer.upcall_handler.inject(
+            backer.upcall_translator.inject(
                 &backer.datapath,
                 (&published, &published.snapshot),
                 &input,

@@ -1,7 +1,7 @@
 //! Checks one megaflow: translates its key again, compares the result with the megaflow, and repairs the megaflow.
 
 use crate::published::PublishedState;
-use crate::upcall::handler::{Handler, Retranslation, UNASSOCIATED};
+use crate::upcall::translator::{Retranslation, UNASSOCIATED, UpcallTranslator};
 use classifier::megaflow::KeyMask;
 use datapath::Datapath;
 use dpif::text::{NoNames, actions_text};
@@ -57,8 +57,8 @@ impl Comparison {
 }
 
 /// Translates the key of a megaflow again, and compares the result with the megaflow.
-pub fn compare(handler: &Handler, published: &PublishedState, flow: &DpFlow) -> Comparison {
-    match handler.retranslate(published, &flow.key) {
+pub fn compare(translator: &UpcallTranslator, published: &PublishedState, flow: &DpFlow) -> Comparison {
+    match translator.retranslate(published, &flow.key) {
         Retranslation::Unassociated(wanted) if *flow.actions == [UNASSOCIATED] => {
             if covers(&flow.mask, &wanted.mask) { Comparison::Right(None) } else { Comparison::TooWide }
         }

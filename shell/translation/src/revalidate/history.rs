@@ -10,7 +10,7 @@ use dpif::text::{NoNames, actions_text, key_text, ufid_text};
 use flow::Match;
 use std::collections::VecDeque;
 use units::Millis;
-use xlate::{BridgeId, Change, Dependencies};
+use xlate::{BridgeId, Dependencies, DependencyChange};
 
 /// Number of publications whose changes are stored.
 const PUBLICATIONS_MAX: usize = 32;
@@ -94,7 +94,7 @@ impl History {
 }
 
 /// Whether revalidation after this change checks the megaflow.
-fn affects(dependencies: &Dependencies, change: &Change, flow: &DpFlow) -> bool {
+fn affects(dependencies: &Dependencies, change: &DependencyChange, flow: &DpFlow) -> bool {
     let meets = |m: &Match| m.flow.masked(&flow.mask) == flow.key.masked(&m.mask).masked(&flow.mask);
     dependencies.affected_by(change).iter().any(meets)
 }

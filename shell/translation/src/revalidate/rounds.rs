@@ -15,7 +15,7 @@ use super::history::History;
 use crate::changes::Changes;
 use crate::published::PublishedState;
 use crate::shared_state::SharedState;
-use crate::upcall::handler::Handler;
+use crate::upcall::translator::UpcallTranslator;
 use datapath::{AffectedMatches, Datapath};
 use runtime::coverage::Counter;
 use runtime::{Module, RateLimit};
@@ -47,7 +47,7 @@ const COMPARISONS_MAX: usize = 20_000;
 pub(super) struct Rounds {
     datapath: Arc<Datapath>,
     shared: Arc<SharedState>,
-    handler: Arc<Handler>,
+    translator: Arc<UpcallTranslator>,
     name: String,
     /// Number of indices that the round over all megaflows still has to check; 0: no round is in progress.
     round_left: u32,
@@ -69,14 +69,14 @@ impl Rounds {
         name: &str,
         datapath: &Arc<Datapath>,
         shared: &Arc<SharedState>,
-        handler: &Arc<Handler>,
+        translator: &Arc<UpcallTranslator>,
     ) -> Rounds {
         // Registered at the start, so that the counter is shown although it is 0.
         REPAIRED.register();
         Rounds {
             datapath: Arc::clone(datapath),
             shared: Arc::clone(shared),
-            handler: Arc::clone(handler),
+            translator: Arc::clone(translator),
             name: name.to_owned(),
             round_left: 0,
             round_next: 0,
@@ -154,7 +154,7 @@ impl Rounds {
     }
 
     fn check(&self, published: &PublishedState, flow: &dpif::DpFlow, now: Millis) -> CheckResult {
-        let comparison = compare(&self.handler, published, flow);
+        let comparison = compare(&self.translator, published, flow);
         repair(&self.datapath, &self.name, flow, comparison, now)
     }
 
@@ -234,7 +234,7 @@ impl Rounds {
         let suspects = std::mem::take(&mut self.sweep_suspects);
         for flow in suspects.iter().filter_map(|ufid| self.datapath.flow_get(*ufid, now)) {
             let dependency_set = self.datapath.flow_dependency_set(flow.ufid).unwrap_or_default();
-            let comparison = compare(&self.handler, &published, &flow);
+            let comparison = compare(&self.translator, &published, &flow);
             if comparison.is_wrong() && no_change_pending() {
                 REPAIRED.hit();
                 let described = (&flow, dependency_set);
@@ -249,7 +249,7 @@ impl Rounds {
             if self.is_stopped() {
                 return;
             }
-            if compare(&self.handler, &published, &flow).is_wrong() && no_change_pending() {
+            if compare(&self.translator, &published, &flow).is_wrong() && no_change_pending() {
                 self.sweep_suspects.push(flow.ufid);
             }
         }

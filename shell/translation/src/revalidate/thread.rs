@@ -5,8 +5,8 @@ use super::affected;
 use super::rounds::Rounds;
 use crate::changes::Changes;
 use crate::shared_state::SharedState;
-use crate::upcall::handler::Handler;
 use crate::upcall::threads::pin_to_cores;
+use crate::upcall::translator::UpcallTranslator;
 use datapath::Datapath;
 use runtime::{Clock, Module};
 use std::collections::BTreeSet;
@@ -45,8 +45,9 @@ struct Inbox {
     idle: Millis,
 }
 
+/// What the main thread and the revalidator thread exchange.
 #[derive(Default)]
-struct Shared {
+struct Channel {
     inbox: Mutex<Inbox>,
     wakeup: Condvar,
     /// Revalidation for some of the changes is not complete.
@@ -59,7 +60,7 @@ struct Shared {
     took_ms: AtomicU64,
 }
 
-impl Shared {
+impl Channel {
     /// Locks the inbox. It stays usable after a panic of another thread, because no panic can leave a change of it incomplete.
     fn inbox(&self) -> MutexGuard<'_, Inbox> {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
@@ -73,9 +74,9 @@ impl Shared {
 
 /// The revalidator of one datapath, with or without a thread.
 pub struct Revalidator {
-    shared: Arc<Shared>,
+    channel: Arc<Channel>,
     datapath: Arc<Datapath>,
-    state: Arc<SharedState>,
+    shared: Arc<SharedState>,
     thread: Option<JoinHandle<()>>,
     /// Makes the thread abandon its current step.
     stop_flag: Arc<AtomicBool>,
@@ -91,15 +92,15 @@ impl Revalidator {
     pub fn inline(
         name: &str,
         datapath: &Arc<Datapath>,
-        state: &Arc<SharedState>,
-        handler: &Arc<Handler>,
+        shared: &Arc<SharedState>,
+        translator: &Arc<UpcallTranslator>,
     ) -> Revalidator {
-        let rounds = Rounds::new(name, datapath, state, handler);
+        let rounds = Rounds::new(name, datapath, shared, translator);
         let (stop_flag, inline) = (rounds.stop_flag(), Some(rounds));
         Revalidator {
-            shared: Arc::default(),
+            channel: Arc::default(),
             datapath: Arc::clone(datapath),
-            state: Arc::clone(state),
+            shared: Arc::clone(shared),
             thread: None,
             stop_flag,
             inline,
@@ -112,22 +113,22 @@ impl Revalidator {
     pub fn threaded(
         name: &str,
         datapath: &Arc<Datapath>,
-        state: &Arc<SharedState>,
-        handler: &Arc<Handler>,
+        shared: &Arc<SharedState>,
+        translator: &Arc<UpcallTranslator>,
         clock: &Clock,
     ) -> std::io::Result<Revalidator> {
-        let shared = Arc::<Shared>::default();
-        let rounds = Rounds::new(name, datapath, state, handler);
+        let channel = Arc::<Channel>::default();
+        let rounds = Rounds::new(name, datapath, shared, translator);
         let stop_flag = rounds.stop_flag();
-        let (thread_shared, clock) = (Arc::clone(&shared), clock.clone());
+        let (thread_channel, clock) = (Arc::clone(&channel), clock.clone());
         let thread = std::thread::Builder::new().name("revalidator1".to_owned()).spawn(move || {
             runtime::log::set_thread_name("revalidator1");
-            RevalidatorThread::new(thread_shared, clock, rounds).run();
+            RevalidatorThread::new(thread_channel, clock, rounds).run();
         })?;
         Ok(Revalidator {
-            shared,
+            channel,
             datapath: Arc::clone(datapath),
-            state: Arc::clone(state),
+            shared: Arc::clone(shared),
             thread: Some(thread),
             stop_flag,
             inline: None,
@@ -139,24 +140,24 @@ impl Revalidator {
     /// Passes changes, which were published with this version of the snapshot, to the thread. If the changes affect no megaflow,
     /// the thread is not woken: their revalidation is complete.
     pub fn add_changes(&mut self, changes: Changes, version: u64) {
-        let mut inbox = self.shared.inbox();
+        let mut inbox = self.channel.inbox();
         inbox.version = version;
         let is_idle = self.thread.is_some() && !self.is_behind() && !inbox.paused;
-        if is_idle && affected::affect_none(&self.datapath, &self.state, &changes) {
+        if is_idle && affected::affect_none(&self.datapath, &self.shared, &changes) {
             inbox.without_effect.append(changes);
-            self.shared.complete(version);
+            self.channel.complete(version);
             return;
         }
         inbox.changes.append(changes);
-        self.shared.behind.store(true, Ordering::SeqCst);
+        self.channel.behind.store(true, Ordering::SeqCst);
         drop(inbox);
-        self.shared.wakeup.notify_one();
+        self.channel.wakeup.notify_one();
     }
 
     /// Without a thread: does all pending revalidation. With a thread: does nothing.
     pub fn run(&mut self, now: Millis) {
         let Some(rounds) = &mut self.inline else { return };
-        let mut inbox = self.shared.inbox();
+        let mut inbox = self.channel.inbox();
         if inbox.paused {
             return;
         }
@@ -164,49 +165,49 @@ impl Revalidator {
         drop(inbox);
         rounds.handle_changes(&changes, now);
         rounds.complete_round(now);
-        self.shared.complete(version);
-        self.shared.behind.store(false, Ordering::SeqCst);
+        self.channel.complete(version);
+        self.channel.behind.store(false, Ordering::SeqCst);
     }
 
     /// Without a thread: removes idle megaflows.
     pub fn expire(&self, now: Millis) {
-        let idle = self.shared.inbox().idle;
+        let idle = self.channel.inbox().idle;
         self.inline.iter().for_each(|rounds| rounds.expire(idle, now));
     }
 
     /// Suspends or resumes revalidation.
     pub fn pause(&self, paused: bool) {
-        self.shared.inbox().paused = paused;
-        self.shared.wakeup.notify_one();
+        self.channel.inbox().paused = paused;
+        self.channel.wakeup.notify_one();
     }
 
     /// Sets the time after which an unused megaflow is removed.
     pub fn set_idle(&self, idle: Millis) {
-        self.shared.inbox().idle = idle;
+        self.channel.inbox().idle = idle;
     }
 
     /// Pins the thread to these cores.
     pub fn pin_to_cores(&mut self, cores: &BTreeSet<u32>) {
         if self.cores != *cores {
             self.cores = cores.clone();
-            self.shared.inbox().cores = Some(cores.clone());
-            self.shared.wakeup.notify_one();
+            self.channel.inbox().cores = Some(cores.clone());
+            self.channel.wakeup.notify_one();
         }
     }
 
     /// Whether revalidation is complete up to this version. If not, the main thread is woken when this may have changed.
     pub fn is_done(&self, version: u64) -> bool {
-        let done = || self.shared.done.load(Ordering::SeqCst) >= version;
+        let done = || self.channel.done.load(Ordering::SeqCst) >= version;
         if done() {
             return true;
         }
-        self.shared.awaited.store(true, Ordering::SeqCst);
+        self.channel.awaited.store(true, Ordering::SeqCst);
         done()
     }
 
     /// Whether some megaflows may differ from the published tables.
     pub fn is_behind(&self) -> bool {
-        self.shared.behind.load(Ordering::SeqCst)
+        self.channel.behind.load(Ordering::SeqCst)
     }
 
     /// Records the present number of megaflows.
@@ -221,15 +222,15 @@ impl Revalidator {
 
     /// Duration of the last round over all megaflows, in milliseconds.
     pub fn took_ms(&self) -> u64 {
-        self.shared.took_ms.load(Ordering::Relaxed)
+        self.channel.took_ms.load(Ordering::Relaxed)
     }
 }
 
 impl Drop for Revalidator {
     fn drop(&mut self) {
-        self.shared.inbox().closing = true;
+        self.channel.inbox().closing = true;
         self.stop_flag.store(true, Ordering::Relaxed);
-        self.shared.wakeup.notify_one();
+        self.channel.wakeup.notify_one();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -247,7 +248,7 @@ struct Work {
 
 /// The state of the revalidator thread.
 struct RevalidatorThread {
-    shared: Arc<Shared>,
+    channel: Arc<Channel>,
     clock: Clock,
     rounds: Rounds,
     /// The version up to which revalidation was complete when no further change was queued.
@@ -263,10 +264,10 @@ struct RevalidatorThread {
 }
 
 impl RevalidatorThread {
-    fn new(shared: Arc<Shared>, clock: Clock, rounds: Rounds) -> RevalidatorThread {
+    fn new(channel: Arc<Channel>, clock: Clock, rounds: Rounds) -> RevalidatorThread {
         let (expiry_began, last_sweep, expiry_due) = (Millis(0), Millis(0), Instant::now());
         RevalidatorThread {
-            shared,
+            channel,
             clock,
             rounds,
             settled: 0,
@@ -301,8 +302,8 @@ impl RevalidatorThread {
 
     /// Waits for work. `None`: the thread has to end.
     fn next(&mut self) -> Option<Work> {
-        let shared = Arc::clone(&self.shared);
-        let mut inbox = shared.inbox();
+        let channel = Arc::clone(&self.channel);
+        let mut inbox = channel.inbox();
         let busy = self.rounds.round_in_progress() && !inbox.paused;
         if !busy && (inbox.changes.is_empty() || inbox.paused) && !inbox.closing {
             let rest = self.expiry_due.saturating_duration_since(Instant::now());
@@ -311,7 +312,7 @@ impl RevalidatorThread {
             } else {
                 Duration::from_millis(SWEEP_INTERVAL.0)
             };
-            (inbox, _) = shared.wakeup.wait_timeout(inbox, wait).unwrap_or_else(PoisonError::into_inner);
+            (inbox, _) = channel.wakeup.wait_timeout(inbox, wait).unwrap_or_else(PoisonError::into_inner);
         }
         if let Some(cores) = inbox.cores.take() {
             pin_to_cores(&cores);
@@ -331,16 +332,16 @@ impl RevalidatorThread {
     fn finished(&mut self, version: u64) {
         if let Some(round_began) = self.round_began.take() {
             let took = round_began.elapsed().as_millis() as u64;
-            self.shared.took_ms.store(took, Ordering::Relaxed);
+            self.channel.took_ms.store(took, Ordering::Relaxed);
         }
-        self.shared.complete(version);
-        if self.shared.awaited.swap(false, Ordering::SeqCst) {
+        self.channel.complete(version);
+        if self.channel.awaited.swap(false, Ordering::SeqCst) {
             self.rounds.wake();
         }
-        let inbox = self.shared.inbox();
+        let inbox = self.channel.inbox();
         if inbox.changes.is_empty() {
             self.settled = version;
-            self.shared.behind.store(false, Ordering::SeqCst);
+            self.channel.behind.store(false, Ordering::SeqCst);
         }
     }
 
@@ -354,7 +355,7 @@ impl RevalidatorThread {
         if !self.rounds.is_expiring() || step_began < self.expiry_due {
             return;
         }
-        let idle = self.shared.inbox().idle;
+        let idle = self.channel.inbox().idle;
         self.rounds.expire_some(idle, now);
         let time = (idle.0 / EXPIRY_DIVISOR).saturating_sub(now.since(self.expiry_began).0);
         let max_pause = Duration::from_millis(time) / self.rounds.expiry_steps().max(1);
@@ -366,7 +367,7 @@ impl RevalidatorThread {
         if now.since(self.last_sweep) < SWEEP_INTERVAL || self.rounds.round_in_progress() {
             return;
         }
-        if self.shared.inbox().changes.is_empty() {
+        if self.channel.inbox().changes.is_empty() {
             self.last_sweep = now;
             self.rounds.sweep(self.settled, now);
         }

@@ -8,7 +8,7 @@ pub mod send;
 pub mod wakeup;
 
 use crate::timers::send::send_due;
-use crate::upcall::handler::Handler;
+use crate::upcall::translator::UpcallTranslator;
 use datapath::Datapath;
 use runtime::{Clock, Module};
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ const NICE: i32 = -15;
 /// The timers of one datapath.
 pub struct Timers {
     datapath: Arc<Datapath>,
-    handler: Arc<Handler>,
+    translator: Arc<UpcallTranslator>,
     /// The timer thread's clock; `None`: the main thread checks the timers.
     clock: Option<Clock>,
     cores: BTreeSet<u32>,
@@ -34,10 +34,14 @@ pub struct Timers {
 
 impl Timers {
     /// The timers of a datapath; with a clock, a timer thread checks them.
-    pub fn new(datapath: &Arc<Datapath>, handler: &Arc<Handler>, clock: Option<&Clock>) -> Timers {
+    pub fn new(
+        datapath: &Arc<Datapath>,
+        translator: &Arc<UpcallTranslator>,
+        clock: Option<&Clock>,
+    ) -> Timers {
         Timers {
             datapath: Arc::clone(datapath),
-            handler: Arc::clone(handler),
+            translator: Arc::clone(translator),
             clock: clock.cloned(),
             cores: BTreeSet::new(),
             thread: None,
@@ -47,11 +51,11 @@ impl Timers {
     /// Called by the main thread. With a clock, starts the timer thread when it is needed and ends it when it is not. Without
     /// a clock, checks the timers and returns whether a message was sent.
     pub fn run(&mut self, now: Millis) -> bool {
-        let Handler { bfd, cfm, lldp, lacp, trees, .. } = &*self.handler;
+        let UpcallTranslator { bfd, cfm, lldp, lacp, trees, .. } = &*self.translator;
         let has_sessions = !bfd.ports.is_empty() || !cfm.ports.is_empty() || !lldp.ports.is_empty();
         let needed = has_sessions || !lacp.is_empty() || !trees.is_empty();
         match (&self.clock, &self.thread) {
-            (None, _) => return needed && send_due_now(&self.handler, &self.datapath, now),
+            (None, _) => return needed && send_due_now(&self.translator, &self.datapath, now),
             (Some(clock), None) if needed => self.start(clock.clone()),
             (Some(_), Some(_)) if !needed => self.stop(),
             _ => {}
@@ -61,26 +65,26 @@ impl Timers {
 
     /// When the main thread has to check the timers next, if there is no timer thread.
     pub fn deadline(&self) -> Option<Millis> {
-        deadline(&self.handler).filter(|_| self.clock.is_none())
+        deadline(&self.translator).filter(|_| self.clock.is_none())
     }
 
     /// Pins the thread to these cores.
     pub fn pin_to_cores(&mut self, cores: &BTreeSet<u32>) {
         if self.cores != *cores {
             self.cores = cores.clone();
-            self.handler.wakeup.requests().cores = Some(cores.clone());
-            self.handler.wakeup.condvar.notify_one();
+            self.translator.wakeup.requests().cores = Some(cores.clone());
+            self.translator.wakeup.condvar.notify_one();
         }
     }
 
     fn start(&mut self, clock: Clock) {
-        let (handler, datapath) = (Arc::clone(&self.handler), Arc::clone(&self.datapath));
+        let (translator, datapath) = (Arc::clone(&self.translator), Arc::clone(&self.datapath));
         let thread = std::thread::Builder::new().name("timers".to_owned()).spawn(move || {
             runtime::log::set_thread_name("timers");
             runtime::log::never_wait();
             runtime::info!(LOG, "monitor thread created");
             raise_priority();
-            serve(&handler, &datapath, &clock);
+            serve(&translator, &datapath, &clock);
             runtime::info!(LOG, "monitor thread terminated");
         });
         match thread {
@@ -91,7 +95,7 @@ impl Timers {
 
     fn stop(&mut self) {
         let Some(thread) = self.thread.take() else { return };
-        let wakeup = &self.handler.wakeup;
+        let wakeup = &self.translator.wakeup;
         wakeup.requests().close = true;
         wakeup.condvar.notify_one();
         let _ = thread.join();
@@ -113,26 +117,26 @@ fn raise_priority() {
 }
 
 /// The loop of the timer thread.
-fn serve(handler: &Handler, datapath: &Datapath, clock: &Clock) {
+fn serve(translator: &UpcallTranslator, datapath: &Datapath, clock: &Clock) {
     loop {
         runtime::ordered_panic::panic_if_ordered();
         let now = clock.now();
-        while send_due_now(handler, datapath, now) {}
-        let time = deadline(handler).map(|at| Duration::from_millis(at.since(clock.now()).0));
-        if !handler.wakeup.sleep(time) {
+        while send_due_now(translator, datapath, now) {}
+        let time = deadline(translator).map(|at| Duration::from_millis(at.since(clock.now()).0));
+        if !translator.wakeup.sleep(time) {
             return;
         }
     }
 }
 
 /// When the next timer is due.
-fn deadline(handler: &Handler) -> Option<Millis> {
-    let Handler { bfd, cfm, lldp, lacp, trees, .. } = handler;
+fn deadline(translator: &UpcallTranslator) -> Option<Millis> {
+    let UpcallTranslator { bfd, cfm, lldp, lacp, trees, .. } = translator;
     let sessions = [bfd.ports.deadline(), cfm.ports.deadline(), lldp.ports.deadline()];
     sessions.into_iter().chain([lacp.deadline(), trees.deadline()]).flatten().min()
 }
 
 /// Sends the messages that are due. Returns whether there were any.
-fn send_due_now(handler: &Handler, datapath: &Datapath, now: Millis) -> bool {
-    send_due(handler, datapath, now)
+fn send_due_now(translator: &UpcallTranslator, datapath: &Datapath, now: Millis) -> bool {
+    send_due(translator, datapath, now)
 }

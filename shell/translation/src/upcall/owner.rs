@@ -11,7 +11,7 @@ use ofproto::Table;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use units::Millis;
-use xlate::{Bridge, BridgeId, StatsTarget};
+use xlate::{BridgeId, BridgeView, StatsTarget};
 
 /// The owner of a megaflow. Made from a translation, and dropped with its megaflow.
 pub struct Owner {
@@ -118,7 +118,7 @@ impl Owner {
 struct CreditedTables<'p> {
     published: &'p PublishedState,
     /// The bridge of the previous look-up, which is nearly always the bridge of the next look-up, too.
-    last: Option<(BridgeId, &'p Bridge)>,
+    last: Option<(BridgeId, &'p BridgeView)>,
 }
 
 impl<'p> CreditedTables<'p> {
@@ -126,7 +126,7 @@ impl<'p> CreditedTables<'p> {
         self.bridge(bridge)?.tables.table(id).map(|table| &**table)
     }
 
-    fn bridge(&mut self, id: BridgeId) -> Option<&'p Bridge> {
+    fn bridge(&mut self, id: BridgeId) -> Option<&'p BridgeView> {
         if let Some((_, bridge)) = self.last.filter(|(last, _)| *last == id) {
             return Some(bridge);
         }

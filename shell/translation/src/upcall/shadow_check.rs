@@ -7,12 +7,12 @@
 //! with the packet. One such report is not a bug: if two rules of equal priority match the packet, the actions of either
 //! rule are right (OpenFlow 1.5.1, section 5.3).
 //!
-//! **Threads**: [`Handler::shadow_check`] on workers, [`confirm`] on the main thread.
+//! **Threads**: [`UpcallTranslator::shadow_check`] on workers, [`confirm`] on the main thread.
 
 use crate::published::PublishedState;
 use crate::side_effect::SideEffect;
-use crate::upcall::handler::{Handler, Retranslation, UNASSOCIATED};
 use crate::upcall::suspect_megaflow::SuspectMegaflow;
+use crate::upcall::translator::{Retranslation, UNASSOCIATED, UpcallTranslator};
 use datapath::Datapath;
 use dpif::text::NoNames;
 use dpif::{DpAction, DpFlow};
@@ -37,12 +37,12 @@ fn matches(flow: &Flow, megaflow: &DpFlow) -> bool {
 /// with a rule that was added since and does not match; such a rule does not make the megaflow wrong. A mask with too few
 /// bits shows in other packets, which get wrong actions.
 fn difference(
-    handler: &Handler,
+    translator: &UpcallTranslator,
     published: &PublishedState,
     flow: &Flow,
     actions: &[DpAction],
 ) -> Option<String> {
-    match handler.retranslate(published, flow) {
+    match translator.retranslate(published, flow) {
         Retranslation::Megaflow(t) if **t.megaflow_actions() == *actions => None,
         Retranslation::Megaflow(t) => Some(dpif::text::actions_text(t.megaflow_actions(), &NoNames)),
         Retranslation::Unassociated(_) if *actions == [UNASSOCIATED] => None,
@@ -50,7 +50,7 @@ fn difference(
     }
 }
 
-impl Handler {
+impl UpcallTranslator {
     /// Checks a packet on a worker; passes the packet to the main thread if the actions differ.
     pub fn shadow_check(&self, packet: &[u8], flow: &Flow, megaflow: &DpFlow) {
         self.shadow_checks.checked.fetch_add(1, Ordering::Relaxed);
@@ -72,33 +72,33 @@ impl Handler {
 /// Checks a packet again on the main thread, and logs a bug if the actions still differ. `unsettled`: revalidation is not
 /// complete, so the check has no result.
 pub fn confirm(
-    handler: &Handler,
+    translator: &UpcallTranslator,
     datapath: &Datapath,
     unsettled: bool,
     suspect: &SuspectMegaflow,
     now: Millis,
 ) {
-    let published = handler.shared.published();
+    let published = translator.shared.published();
     let settled = !unsettled && published.version == suspect.version;
     let megaflow = datapath.flow_get(suspect.ufid, now).filter(|m| m.actions == suspect.actions);
     let Some(megaflow) = megaflow.filter(|_| settled) else {
-        handler.shadow_checks.unsettled.fetch_add(1, Ordering::Relaxed);
+        translator.shadow_checks.unsettled.fetch_add(1, Ordering::Relaxed);
         return;
     };
-    if let Some(wanted) = difference(handler, &published, &suspect.flow, &megaflow.actions) {
-        report(handler, &suspect.packet, &megaflow, &wanted);
+    if let Some(wanted) = difference(translator, &published, &suspect.flow, &megaflow.actions) {
+        report(translator, &suspect.packet, &megaflow, &wanted);
     }
 }
 
-fn report(handler: &Handler, packet: &[u8], megaflow: &DpFlow, wanted: &str) {
-    handler.shadow_checks.wrong.fetch_add(1, Ordering::Relaxed);
+fn report(translator: &UpcallTranslator, packet: &[u8], megaflow: &DpFlow, wanted: &str) {
+    translator.shadow_checks.wrong.fetch_add(1, Ordering::Relaxed);
     let did = dpif::text::actions_text(&megaflow.actions, &NoNames);
     let hex: String = packet.iter().map(|b| format!("{b:02x}")).collect();
     runtime::warn_rl!(
         LOG,
         LIMIT,
         "{}: megaflow {} did {did} with a packet whose actions are {wanted}: {hex}",
-        handler.name,
+        translator.name,
         dpif::text::ufid_text(megaflow.ufid)
     );
 }

@@ -1,4 +1,4 @@
-//! The next snapshot of a datapath, kept between publications: unchanged parts are shared.
+//! Builds the next snapshot of a datapath from the last one: unchanged parts are shared.
 
 use crate::spanning_tree::Stopping;
 use cpu::Chain;
@@ -9,9 +9,9 @@ use xlate::{BridgeId, Snapshot};
 /// The peer of each patch port.
 pub(crate) type Peers = HashMap<(BridgeId, OfPort), (BridgeId, OfPort)>;
 
-/// The next snapshot.
-pub(crate) struct NextSnapshot {
-    /// The snapshot that was published last, without datapath ports that were removed since.
+/// The last published snapshot, which `publish.rs` updates to the next one.
+pub(crate) struct SnapshotBuilder {
+    /// The snapshot that was published last; datapath ports that were removed since are not in it.
     pub(crate) snapshot: Snapshot,
     /// The peers of patch ports in the snapshot.
     pub(crate) peers: Peers,
@@ -23,11 +23,11 @@ pub(crate) struct NextSnapshot {
     pub(crate) published_at: Millis,
 }
 
-impl NextSnapshot {
+impl SnapshotBuilder {
     /// An empty snapshot. `chain` hashes the dependencies of translations.
-    pub(crate) fn new(chain: Chain) -> NextSnapshot {
+    pub(crate) fn new(chain: Chain) -> SnapshotBuilder {
         let snapshot = Snapshot { chain, ..Snapshot::default() };
-        NextSnapshot {
+        SnapshotBuilder {
             snapshot,
             peers: Peers::default(),
             tunnels_changed: false,

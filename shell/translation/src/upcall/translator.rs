@@ -1,4 +1,4 @@
-//! The upcall handler: translates misses and handles `userspace` actions.
+//! The upcall translator: translates misses and handles `userspace` actions.
 //!
 //! **Threads**: handler threads, any worker during its poll, the revalidator, the timer thread, and the main thread. No function here waits for
 //! the main thread.
@@ -26,15 +26,15 @@ use runtime::{Module, RateLimit};
 use sampling::SampledPacket;
 use std::sync::Arc;
 use units::{Millis, PortNo, Ufid};
-use xlate::{BridgeId, Effect, Failure, Input, Output, Start, translate};
+use xlate::{BridgeId, Failure, Input, Output, PacketEffect, Start, translate};
 
 static LOG: Module = Module::new("ofproto_dpif_xlate");
 static LIMIT: RateLimit = RateLimit::new(1, 5);
 static UPCALL: Module = Module::new("ofproto_dpif_upcall");
 static LOOP_LIMIT: RateLimit = RateLimit::new(1, 1);
 
-/// The handler of one datapath.
-pub struct Handler {
+/// Translates the upcalls of one datapath, and has its protocol sessions. Handlers (threads) and other threads share it.
+pub struct UpcallTranslator {
     /// State shared with the main thread.
     pub shared: Arc<SharedState>,
     /// Counters of patch ports.
@@ -59,11 +59,16 @@ pub struct Handler {
     pub wakeup: Arc<Wakeup>,
 }
 
-impl Handler {
-    /// Creates a handler. `seed`: a random number.
-    pub fn new(kind: &str, shared: Arc<SharedState>, patches: Arc<PatchCounters>, seed: u64) -> Handler {
+impl UpcallTranslator {
+    /// Creates the translator of a datapath. `seed`: a random number.
+    pub fn new(
+        kind: &str,
+        shared: Arc<SharedState>,
+        patches: Arc<PatchCounters>,
+        seed: u64,
+    ) -> UpcallTranslator {
         let wakeup = Arc::default();
-        Handler {
+        UpcallTranslator {
             bfd: bfd::sessions::Sessions::new(&shared, &wakeup, seed),
             cfm: cfm::sessions::Sessions::new(&shared, &wakeup, seed),
             lldp: lldp::sessions::Sessions::new(&shared, &wakeup),
@@ -100,29 +105,37 @@ impl Handler {
     }
 
     /// Carries out the effects of a translation of `packet`. To be called exactly once for each packet.
-    pub fn carry_out(&self, published: &PublishedState, effects: Vec<Effect>, packet: &[u8], now: Millis) {
+    pub fn carry_out(
+        &self,
+        published: &PublishedState,
+        effects: Vec<PacketEffect>,
+        packet: &[u8],
+        now: Millis,
+    ) {
         for effect in effects {
             match effect {
-                Effect::MacLearn { bridge, observation } => {
+                PacketEffect::MacLearn { bridge, observation } => {
                     if let Some(macs) = published.macs.get(&bridge) {
                         macs.learn(&self.shared.live, bridge, &observation, now);
                     }
                 }
-                Effect::Snoop { bridge, vlan, port, message } => {
+                PacketEffect::Snoop { bridge, vlan, port, message } => {
                     if let Some(groups) = published.groups.get(&bridge) {
                         groups.learn(&self.shared.live, bridge, (vlan, port), &message, now);
                     }
                 }
-                Effect::Learn(flow) => self.shared.enqueue(SideEffect::Learn(flow, now)),
-                Effect::FinTimeout(fin) => self.shared.enqueue(SideEffect::FinTimeout(fin)),
-                Effect::Lacp { at } => self.lacp.receive(at, packet, now),
-                Effect::Bpdu { at } => self.trees.receive(at, packet, now),
-                Effect::Bfd { at, ttl } => self.bfd.receive(at, packet, ttl, now),
-                Effect::Cfm { at } => self.cfm.receive(at, packet, now),
-                Effect::Lldp { at } => self.lldp.receive(at, packet, now),
-                Effect::Neighbour { bridge, ip, mac } => self.shared.note_neighbour(&bridge, ip, mac, now),
-                Effect::Solicit(solicitation) => self.shared.enqueue(SideEffect::Solicit(solicitation)),
-                Effect::Hold(held) => self.shared.hold(*held, packet, now),
+                PacketEffect::Learn(flow) => self.shared.enqueue(SideEffect::Learn(flow, now)),
+                PacketEffect::FinTimeout(fin) => self.shared.enqueue(SideEffect::FinTimeout(fin)),
+                PacketEffect::Lacp { at } => self.lacp.receive(at, packet, now),
+                PacketEffect::Bpdu { at } => self.trees.receive(at, packet, now),
+                PacketEffect::Bfd { at, ttl } => self.bfd.receive(at, packet, ttl, now),
+                PacketEffect::Cfm { at } => self.cfm.receive(at, packet, now),
+                PacketEffect::Lldp { at } => self.lldp.receive(at, packet, now),
+                PacketEffect::Neighbour { bridge, ip, mac } => {
+                    self.shared.note_neighbour(&bridge, ip, mac, now)
+                }
+                PacketEffect::Solicit(solicitation) => self.shared.enqueue(SideEffect::Solicit(solicitation)),
+                PacketEffect::Hold(held) => self.shared.hold(*held, packet, now),
             }
         }
     }
@@ -240,7 +253,7 @@ impl Handler {
         if metered {
             output.slow_meter = None;
         }
-        Handler::log(&output);
+        UpcallTranslator::log(&output);
         if matches!(output.error, Some(Failure::RecursionTooDeep | Failure::TooManyResubmits)) {
             self.log_loop(&published, bridge, &flow, upcall.packet);
         }
@@ -264,12 +277,16 @@ pub const UNASSOCIATED: DpAction = DpAction::Drop(DropReason::ActionOfPipeline);
 
 /// The bridge of a datapath flow, and the flow in OpenFlow form. If no bridge has the port and the packet is recirculated,
 /// bridge and metadata are taken from its frozen state.
-fn received(published: &PublishedState, handler: &Handler, flow: &Flow) -> Option<(BridgeId, Flow)> {
+fn received(
+    published: &PublishedState,
+    translator: &UpcallTranslator,
+    flow: &Flow,
+) -> Option<(BridgeId, Flow)> {
     if let Some(found) = published.snapshot.receive(flow) {
         return Some(found);
     }
     use xlate::Recirc;
-    let state = handler.shared.state(flow.recirc_id).filter(|_| flow.recirc_id != 0)?;
+    let state = translator.shared.state(flow.recirc_id).filter(|_| flow.recirc_id != 0)?;
     let mut openflow = *flow;
     state.metadata.restore(&mut openflow);
     Some((state.bridge, openflow))
@@ -295,7 +312,7 @@ fn unassociated(published: &PublishedState, flow: &Flow) -> Translation {
     }
 }
 
-impl UpcallHandler for Handler {
+impl UpcallHandler for UpcallTranslator {
     fn wants_new_flows(&self) -> bool {
         crate::flow_log::logs_added()
     }

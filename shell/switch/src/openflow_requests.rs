@@ -1,21 +1,21 @@
-//! Serves OpenFlow requests of a bridge: the switch is the [`Host`] of the request.
+//! Serves OpenFlow requests of a bridge: the switch is the [`OutsideBridge`] of the request.
 //!
 //! The bridge is removed from the switch while its request is served, so that both can be changed. Packet-outs wait
 //! until the bridge is back, because they are translated with the published state of all bridges. They are executed
 //! before the next request of any connection.
 
-use crate::connections;
 use crate::switch::Switch;
+use crate::tracked_connections;
 use flow::Flow;
 use flow::extract::extract;
-use ofproto::{Effects, Tables};
+use ofproto::{TableChanges, Tables};
 use openflow::OfError;
 use openflow::flow_mod::Duration;
 use openflow::packet_io::PacketOut;
 use openflow::session::CtFlush;
 use openflow::stats::{IpfixStats, PortStats};
 use openflow_service::Bridge;
-use openflow_service::{self as service, Host, QueueCounts, ResumedPacket};
+use openflow_service::{self as service, OutsideBridge, QueueCounts, ResumedPacket};
 use openflow_service::{Backing, BridgePort};
 use runtime::Waker;
 use std::sync::Arc;
@@ -108,14 +108,14 @@ impl Switch {
         let mut flow = Flow::ZERO;
         flow.copy_conntrack(&metadata);
         state.metadata.restore(&mut flow);
-        let control = Arc::clone(&backer.shared);
+        let shared = Arc::clone(&backer.shared);
         // The state is restored like the state of a recirculated packet.
-        let Some(id) = control.freeze(state) else { return };
+        let Some(id) = shared.freeze(state) else { return };
         flow.recirc_id = id;
         let from =
             Origin { datapath_type, bridge, number, start: Start::Tables, packet_out: false, tables: None };
         self.inject(from, flow, &packet);
-        control.release(&[id]);
+        shared.release(&[id]);
     }
 
     /// Translates a packet of a controller, with the metadata of `flow`, and executes the actions.
@@ -138,7 +138,7 @@ impl Switch {
         };
         let other = from.tables.map(|tables| with_tables(&published.snapshot, from.bridge, tables));
         let snapshot = other.as_ref().unwrap_or(&published.snapshot);
-        backer.upcall_handler.inject(&backer.datapath, (&published, snapshot), &input, from.number, now);
+        backer.upcall_translator.inject(&backer.datapath, (&published, snapshot), &input, from.number, now);
     }
 }
 
@@ -155,7 +155,7 @@ struct Origin<'a> {
     tables: Option<Arc<Tables>>,
 }
 
-impl Host for RestOfSwitch<'_> {
+impl OutsideBridge for RestOfSwitch<'_> {
     fn now(&self) -> Millis {
         self.switch.clock.now()
     }
@@ -234,7 +234,7 @@ impl Host for RestOfSwitch<'_> {
         backer.map_or(0, |b| b.shared.version() + u64::from(!b.changes.is_empty()))
     }
 
-    fn is_done(&self, version: u64) -> bool {
+    fn is_revalidated(&self, version: u64) -> bool {
         // In dummy mode revalidation is complete before anything else happens. While revalidation is suspended by a
         // command, waiting for it would never end.
         let backer = self.switch.datapaths.of(&self.datapath_type);
@@ -242,21 +242,21 @@ impl Host for RestOfSwitch<'_> {
         !waits || backer.is_none_or(|b| b.revalidator.is_done(version))
     }
 
-    fn changed(&mut self) {
+    fn mark_all_changed(&mut self) {
         if let Some(backer) = self.switch.datapaths.of_mut(&self.datapath_type) {
             backer.mark_all_changed();
         }
     }
 
-    fn changed_by(&mut self, bridge: BridgeId, effects: &Effects) {
+    fn note_table_changes(&mut self, bridge: BridgeId, changes: &TableChanges) {
         if let Some(backer) = self.switch.datapaths.of_mut(&self.datapath_type) {
-            backer.changes.push_effects(bridge, effects);
+            backer.changes.push_table_changes(bridge, changes);
         }
     }
 
     fn flush_connections(&mut self, wanted: &CtFlush) -> Option<u64> {
         let now = self.switch.clock.now();
-        connections::begin_flush(self.switch.datapaths.of_mut(&self.datapath_type)?, wanted, now)
+        tracked_connections::begin_flush(self.switch.datapaths.of_mut(&self.datapath_type)?, wanted, now)
     }
 
     fn is_flushed(&self, number: u64) -> bool {

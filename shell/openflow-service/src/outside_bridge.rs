@@ -2,7 +2,7 @@
 
 use crate::port::BridgePort;
 use flow::Flow;
-use ofproto::{Effects, Tables};
+use ofproto::{TableChanges, Tables};
 use openflow::OfError;
 use openflow::packet_io::PacketOut;
 use openflow::session::CtFlush;
@@ -24,7 +24,7 @@ pub struct QueueCounts {
 }
 
 /// Operations on the switch outside the bridge.
-pub trait Host {
+pub trait OutsideBridge {
     /// The time.
     fn now(&self) -> Millis;
     /// Statistics of a bridge's IPFIX exporter, or with `of_flows` of its exporters for `sample` actions. `None`: IPFIX is not configured.
@@ -43,11 +43,11 @@ pub trait Host {
     /// The version (number of a published snapshot) with which all changes so far will be published.
     fn next_version(&self) -> u64;
     /// Whether all megaflows correspond to this version or a later one. If not, the main loop is woken when they do.
-    fn is_done(&self, version: u64) -> bool;
-    /// Reports a change of tables, groups or ports that translations depend on.
-    fn changed(&mut self);
+    fn is_revalidated(&self, version: u64) -> bool;
+    /// Reports that every translation may have another result.
+    fn mark_all_changed(&mut self);
     /// Reports a change of the tables of a bridge.
-    fn changed_by(&mut self, bridge: BridgeId, effects: &Effects);
+    fn note_table_changes(&mut self, bridge: BridgeId, changes: &TableChanges);
     /// Executes a packet-out whose actions were checked. `tables`: the bridge's tables to use; `None`: the current ones.
     fn packet_out(&mut self, packet: &PacketOut, tables: Option<Arc<Tables>>);
     /// Removes tracked connections. If that is not complete at once, returns the number of the removal, which the main loop continues.

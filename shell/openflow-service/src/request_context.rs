@@ -1,7 +1,7 @@
 //! Context in which one request is executed. Other files add the methods for the kinds of requests.
 
 use crate::bridge::Bridge;
-use crate::host::Host;
+use crate::outside_bridge::OutsideBridge;
 use ofconn::{ConnId, Session};
 use openflow::session::Role;
 use openflow::{Body, Message, OfError, Xid};
@@ -11,15 +11,15 @@ use units::Millis;
 pub(crate) type RequestResult = Result<Option<Body>, OfError>;
 
 /// A request that is being executed.
-pub(crate) struct Service<'a> {
+pub(crate) struct RequestContext<'a> {
     pub(crate) bridge: &'a mut Bridge,
-    pub(crate) host: &'a mut dyn Host,
+    pub(crate) outside: &'a mut dyn OutsideBridge,
     pub(crate) conn: ConnId,
     pub(crate) xid: Xid,
     pub(crate) now: Millis,
 }
 
-impl Service<'_> {
+impl RequestContext<'_> {
     /// Queues the reply for the connection.
     pub(crate) fn answer(&mut self, result: RequestResult, message: &Message, raw: &[u8]) {
         let Some(session) = self.bridge.conns.session(self.conn) else { return };

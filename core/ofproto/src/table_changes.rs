@@ -1,4 +1,4 @@
-//! The effects of a change, as they are needed for messages to controllers, flow monitors, and the revalidation of megaflows.
+//! The changes that a request makes in the tables, as they are needed for messages to controllers, flow monitors, and the revalidation of megaflows.
 
 use crate::rule::Rule;
 use openflow::flow_mod::{FlowRemoved, RemovedReason};
@@ -7,7 +7,7 @@ use units::Millis;
 
 /// A change of one flow.
 #[derive(Clone, Debug)]
-pub enum Change {
+pub enum FlowChange {
     /// The flow was added.
     Added(Arc<Rule>),
     /// The flow replaced another one with the same match and priority, by an addition or by a modification.
@@ -28,25 +28,27 @@ pub enum Change {
     },
 }
 
-impl Change {
+impl FlowChange {
     /// Whether a flow-removed message must be sent.
     fn sends_removed(&self) -> bool {
-        matches!(self, Change::Removed { rule, .. } if rule.flags.send_flow_rem)
+        matches!(self, FlowChange::Removed { rule, .. } if rule.flags.send_flow_rem)
     }
 
     /// The flow after the change, or before it if it was removed.
     pub fn rule(&self) -> &Arc<Rule> {
         match self {
-            Change::Added(r) | Change::Replaced { new: r, .. } | Change::Removed { rule: r, .. } => r,
+            FlowChange::Added(r)
+            | FlowChange::Replaced { new: r, .. }
+            | FlowChange::Removed { rule: r, .. } => r,
         }
     }
 }
 
 /// All changes of one request or bundle, in order.
 #[derive(Clone, Debug, Default)]
-pub struct Effects {
+pub struct TableChanges {
     /// Changed flows.
-    pub flows: Vec<Change>,
+    pub flows: Vec<FlowChange>,
     /// Groups that were added, modified or deleted.
     pub groups: Vec<u32>,
     /// Meters that were added, modified or deleted.
@@ -55,7 +57,7 @@ pub struct Effects {
     flow_removed_due: bool,
 }
 
-impl Effects {
+impl TableChanges {
     /// Whether nothing changed.
     pub fn is_empty(&self) -> bool {
         self.flows.is_empty() && self.groups.is_empty() && self.meters.is_empty()
@@ -67,7 +69,7 @@ impl Effects {
     }
 
     /// Adds the change of a flow.
-    pub(crate) fn push(&mut self, change: Change) {
+    pub(crate) fn push(&mut self, change: FlowChange) {
         self.flow_removed_due |= change.sends_removed();
         self.flows.push(change);
     }
@@ -76,7 +78,7 @@ impl Effects {
     pub fn flows_removed(&self, now: Millis) -> impl Iterator<Item = FlowRemoved> {
         let changes = if self.flow_removed_due { self.flows.as_slice() } else { &[] };
         changes.iter().filter(|c| c.sends_removed()).filter_map(move |c| match c {
-            Change::Removed { rule, reason } => rule.removed(*reason, now),
+            FlowChange::Removed { rule, reason } => rule.removed(*reason, now),
             _ => None,
         })
     }

@@ -1,8 +1,8 @@
 //! Packets that no port received: packets of controllers and of the switch itself.
 
 use crate::published::PublishedState;
-use crate::upcall::handler::Handler;
 use crate::upcall::owner::Owner;
+use crate::upcall::translator::UpcallTranslator;
 use datapath::Datapath;
 use dpif::{FlowOwner, FlowStats};
 use flow::Flow;
@@ -28,7 +28,7 @@ impl OwnFrame<'_> {
     pub const NO_PORT: (OfPort, PortNo) = (OfPort::NONE, PortNo::NONE);
 }
 
-impl Handler {
+impl UpcallTranslator {
     /// Sends a frame of the switch itself. **Threads**: any.
     pub fn send(&self, datapath: &Datapath, published: &PublishedState, own: &OwnFrame<'_>, now: Millis) {
         let (in_port, number) = own.from;
@@ -58,7 +58,7 @@ impl Handler {
     ) {
         let Some(packet) = input.packet else { return };
         let mut output = translate(snapshot, input);
-        Handler::log(&output);
+        UpcallTranslator::log(&output);
         self.carry_out(published, std::mem::take(&mut output.effects), packet, now);
         let datapath_flow = Flow { in_port: number.0, recirc_id: 0, ..*input.flow };
         datapath.execute(packet, &datapath_flow, &output.packet_actions(), now);

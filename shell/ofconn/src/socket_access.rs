@@ -10,7 +10,7 @@ use units::Millis;
 
 /// The sockets of one bridge.
 #[derive(Debug)]
-pub(crate) enum SocketServer {
+pub(crate) enum SocketAccess {
     /// The main loop serves the sockets; the list has the commands that were not carried out. A request is decoded only after the
     /// previous one of the connection was executed.
     Local(Box<Sockets>, Vec<(ConnId, Vec<Command>)>),
@@ -18,17 +18,17 @@ pub(crate) enum SocketServer {
     Remote(RemoteSockets),
 }
 
-impl SocketServer {
-    pub(crate) fn local(bridge: &str) -> SocketServer {
-        SocketServer::Local(Box::new(Sockets::new(bridge, None)), Vec::new())
+impl SocketAccess {
+    pub(crate) fn local(bridge: &str) -> SocketAccess {
+        SocketAccess::Local(Box::new(Sockets::new(bridge, None)), Vec::new())
     }
 
-    pub(crate) fn remote(bridge: &str, serving: &SocketThread) -> SocketServer {
-        SocketServer::Remote(serving.sockets(bridge))
+    pub(crate) fn remote(bridge: &str, serving: &SocketThread) -> SocketAccess {
+        SocketAccess::Remote(serving.sockets(bridge))
     }
 
     pub(crate) fn is_local(&self) -> bool {
-        matches!(self, SocketServer::Local(..))
+        matches!(self, SocketAccess::Local(..))
     }
 
     /// Calls `work` with the sockets and waits for the result. `None`: the thread has ended.
@@ -37,14 +37,14 @@ impl SocketServer {
         work: impl FnOnce(&mut Sockets) -> T + Send + 'static,
     ) -> Option<T> {
         match self {
-            SocketServer::Local(sockets, _) => Some(work(sockets)),
-            SocketServer::Remote(remote) => remote.call(work),
+            SocketAccess::Local(sockets, _) => Some(work(sockets)),
+            SocketAccess::Remote(remote) => remote.call(work),
         }
     }
 
     /// Begins a turn of local sockets.
     pub(crate) fn run(&mut self, now: Millis) {
-        if let SocketServer::Local(sockets, _) = self {
+        if let SocketAccess::Local(sockets, _) = self {
             sockets.run(now, &mut 0, usize::MAX);
         }
     }
@@ -52,21 +52,21 @@ impl SocketServer {
     /// Decodes one request of a connection if the sockets are local. Returns whether a request was decoded.
     pub(crate) fn decode(&mut self, id: ConnId) -> bool {
         match self {
-            SocketServer::Local(sockets, _) => sockets.decode_conn(id, 1) > 0,
-            SocketServer::Remote(_) => false,
+            SocketAccess::Local(sockets, _) => sockets.decode_conn(id, 1) > 0,
+            SocketAccess::Remote(_) => false,
         }
     }
 
     /// Whether there are events that were not taken. Local sockets have events only during their turn.
     pub(crate) fn has_events(&self) -> bool {
-        matches!(self, SocketServer::Remote(remote) if remote.has_events())
+        matches!(self, SocketAccess::Remote(remote) if remote.has_events())
     }
 
     /// The events since the last call.
     pub(crate) fn take_events(&mut self) -> Vec<(ConnId, Event)> {
         match self {
-            SocketServer::Local(sockets, _) => sockets.take_events(),
-            SocketServer::Remote(remote) => remote.take_events(),
+            SocketAccess::Local(sockets, _) => sockets.take_events(),
+            SocketAccess::Remote(remote) => remote.take_events(),
         }
     }
 
@@ -76,33 +76,33 @@ impl SocketServer {
             return;
         }
         match self {
-            SocketServer::Local(_, collected) => collected.push((id, commands)),
-            SocketServer::Remote(remote) => remote.collect(id, commands),
+            SocketAccess::Local(_, collected) => collected.push((id, commands)),
+            SocketAccess::Remote(remote) => remote.collect(id, commands),
         }
     }
 
     /// Hands the collected commands to the sockets.
     pub(crate) fn deliver(&mut self, now: Millis) {
         match self {
-            SocketServer::Local(sockets, collected) => {
+            SocketAccess::Local(sockets, collected) => {
                 for (id, commands) in collected.drain(..) {
                     sockets.carry_out(id, commands, now);
                 }
             }
-            SocketServer::Remote(remote) => remote.deliver(),
+            SocketAccess::Remote(remote) => remote.deliver(),
         }
     }
 
     /// Makes the sockets decode further requests.
     pub(crate) fn wake(&mut self) {
-        if let SocketServer::Remote(remote) = self {
+        if let SocketAccess::Remote(remote) = self {
             remote.wake();
         }
     }
 
     /// Ends a turn of local sockets.
     pub(crate) fn flush(&mut self, now: Millis) {
-        if let SocketServer::Local(sockets, _) = self {
+        if let SocketAccess::Local(sockets, _) = self {
             sockets.flush(now);
         }
     }
@@ -110,9 +110,9 @@ impl SocketServer {
     /// Adds the events that end the next sleep. Sockets that are served together add theirs themselves (`OwnedSockets::wait`).
     pub(crate) fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) {
         match self {
-            SocketServer::Local(sockets, _) => sockets.wait(set, now),
-            SocketServer::Remote(remote) if remote.has_events() => set.wake_now(),
-            SocketServer::Remote(_) => {}
+            SocketAccess::Local(sockets, _) => sockets.wait(set, now),
+            SocketAccess::Remote(remote) if remote.has_events() => set.wake_now(),
+            SocketAccess::Remote(_) => {}
         }
     }
 }
