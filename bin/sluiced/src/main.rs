@@ -11,6 +11,7 @@ use observe::{MetricsServer, Question};
 use options::Arguments;
 use runtime::daemon::{Alias, DaemonArgs, remove_stale};
 use runtime::program::{self, Program, Texts};
+use runtime::spinning::Spinning;
 use runtime::{Dirs, Module, WaitSet};
 use std::process::ExitCode;
 use switch::{Options, Switch};
@@ -112,8 +113,10 @@ fn serve(
 ) -> ExitCode {
     let mut announced = false;
     let mut commands = Commands::default();
+    let mut spinning = Spinning::default();
     loop {
-        if switch.run() {
+        let turn = switch.run();
+        if turn.dpdk_came_up {
             control.offer(ctl::offered_by(OfferedBy::SWITCH_WITH_DPDK));
         }
         commands.run(&mut switch, &mut control);
@@ -152,7 +155,11 @@ fn serve(
         control.wait(&mut set);
         observe.wait(&mut set);
         program.signals.wait(&mut set);
+        if turn.barrier_answered {
+            spinning.prepare(&mut set);
+        }
         let ready = program.poll.block(set);
+        spinning.woken(&ready);
         control.woken(&ready);
         sockets.into_iter().for_each(|sockets| sockets.woken(&ready));
     }

@@ -16,6 +16,7 @@ pub mod ordered_panic;
 pub mod poll_loop;
 pub mod program;
 pub mod signals;
+pub mod spinning;
 pub mod turn_watchdog;
 mod waker;
 

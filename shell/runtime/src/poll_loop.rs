@@ -10,7 +10,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::cell::Cell;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use units::Millis;
 
 /// The event to wait for on a descriptor.
@@ -38,6 +38,8 @@ pub struct WaitSet<'fd> {
     most: Option<Duration>,
     /// Do not sleep.
     immediate: bool,
+    /// Poll for this time before sleeping.
+    spin: Option<Duration>,
 }
 
 impl<'fd> WaitSet<'fd> {
@@ -72,6 +74,11 @@ impl<'fd> WaitSet<'fd> {
         self.most = Some(self.most.map_or(time, |t| t.min(time)));
     }
 
+    /// Makes `block` poll without sleeping for this time before it sleeps; see [`Spinning`](crate::spinning::Spinning).
+    pub fn spin_first(&mut self, time: Duration) {
+        self.spin = Some(time);
+    }
+
     /// Makes `block` return at once.
     pub fn wake_now(&mut self) {
         self.immediate = true;
@@ -80,17 +87,25 @@ impl<'fd> WaitSet<'fd> {
 
 /// For each registration, whether it was ready.
 #[derive(Debug, Default)]
-pub struct Ready(Vec<bool>);
+pub struct Ready {
+    fds: Vec<bool>,
+    came_while_spinning: Option<bool>,
+}
 
 impl Ready {
+    /// Whether an event came before the thread slept; `None` if it did not poll first.
+    pub fn came_while_spinning(&self) -> Option<bool> {
+        self.came_while_spinning
+    }
+
     /// Returns whether this registration's descriptor was ready.
     pub fn contains(&self, token: Token) -> bool {
-        self.0.get(token.0).copied().unwrap_or(false)
+        self.fds.get(token.0).copied().unwrap_or(false)
     }
 
     /// Returns whether a registration from `first` up to, but not including, `end` was ready.
     pub fn contains_any(&self, first: Token, end: Token) -> bool {
-        self.0.get(first.0..end.0).is_some_and(|ready| ready.contains(&true))
+        self.fds.get(first.0..end.0).is_some_and(|ready| ready.contains(&true))
     }
 }
 
@@ -162,16 +177,18 @@ impl PollLoop {
         let n = set.fds.len();
         set.fds.push(PollFd::new(&*self.waker.0, PollFlags::IN));
         let timeout = self.timeout(&set);
+        let spin = set.spin.filter(|_| !set.immediate);
         let mut pollfds: Vec<PollFd<'_>> = set.fds;
-        if poll(&mut pollfds, timeout.as_ref()).is_err() {
+        let came_while_spinning = spin.map(|time| is_ready_within(&mut pollfds, time));
+        if came_while_spinning != Some(true) && poll(&mut pollfds, timeout.as_ref()).is_err() {
             return Ready::default();
         }
-        let ready = pollfds.iter().map(|p| !p.revents().is_empty()).collect::<Vec<_>>();
-        if ready.get(n).copied().unwrap_or(false) {
+        let fds = pollfds.iter().map(|p| !p.revents().is_empty()).collect::<Vec<_>>();
+        if fds.get(n).copied().unwrap_or(false) {
             let mut count = [0; 8];
             let _ = rustix::io::read(&*self.waker.0, &mut count);
         }
-        Ready(ready)
+        Ready { fds, came_while_spinning }
     }
 
     fn timeout(&self, set: &WaitSet<'_>) -> Option<Timespec> {
@@ -188,6 +205,18 @@ impl PollLoop {
         let left = set.deadline?.0.saturating_sub(self.clock.now().0);
         (left == 0 || !self.clock.is_stopped()).then(|| Duration::from_millis(left.min(i32::MAX as u64)))
     }
+}
+
+/// Polls without sleeping until an event comes or the time is over. The core is not yielded: another thread might keep it for
+/// milliseconds, while a thread that sleeps gets it back when its event comes.
+fn is_ready_within(fds: &mut [PollFd<'_>], time: Duration) -> bool {
+    let start = Instant::now();
+    while start.elapsed() < time {
+        if poll(fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|events| events > 0) {
+            return true;
+        }
+    }
+    false
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ impl Switch {
     /// Continues the work on a bridge that takes several turns of the main loop. `wait`: complete a commit, however long it takes.
     pub(crate) fn continue_bridge_work(&mut self, name: &str, wait: bool) {
         if self.bridges.get(name).is_some_and(Bridge::is_at_work) {
-            self.with_service(name, |bridge, host| service::continue_work(bridge, host, wait));
+            self.with_service(name, |bridge, outside| service::continue_work(bridge, outside, wait));
             self.do_deferred(name);
         }
     }

@@ -66,10 +66,18 @@ fn is_delayed(backer: &Backer, bridges: &BTreeMap<String, Bridge>) -> bool {
     backer.changes.is_bulk() && !bridges.values().any(awaits)
 }
 
+/// What happened in a turn of the main loop.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn {
+    /// DPDK was started.
+    pub dpdk_came_up: bool,
+    /// A client that waited for its changes got the reply, so its next request is expected soon.
+    pub barrier_answered: bool,
+}
+
 impl Switch {
-    /// One turn of the main loop, except for the commands of the control socket, which are served after this function. Returns whether DPDK was
-    /// started.
-    pub fn run(&mut self) -> bool {
+    /// One turn of the main loop, except for the commands of the control socket, which are served after this function.
+    pub fn run(&mut self) -> Turn {
         let now = self.clock.now();
         runtime::ordered_panic::panic_if_ordered();
         self.openflow.iter().for_each(SocketThread::begin_turn);
@@ -92,13 +100,13 @@ impl Switch {
         self.run_expiry(now);
         self.run_packets();
         self.publish_due_changes();
-        self.complete_barriers(now);
+        let barrier_answered = self.complete_barriers(now);
         self.openflow.iter().for_each(|sockets| sockets.flush(now));
         self.run_sampling();
         if self.status.due || now.since(self.last.status) >= STATUS_INTERVAL || self.options.dummy_mode() {
             self.write_status(now);
         }
-        dpdk_came_up
+        Turn { dpdk_came_up, barrier_answered }
     }
 
     /// Ends a turn after commands have been served: returns freed memory to the operating system.
@@ -370,14 +378,18 @@ impl Switch {
         }
     }
 
-    /// Replies to barriers that the publication has completed.
-    fn complete_barriers(&mut self, now: Millis) {
+    /// Replies to barriers that the publication has completed. Returns whether there were any.
+    fn complete_barriers(&mut self, now: Millis) -> bool {
         let awaits = |b: &&Bridge| !b.unfinished.barriers.is_empty();
         let names: Vec<String> = self.bridges.values().filter(awaits).map(|b| b.name.clone()).collect();
+        let mut answered = false;
         for name in names {
             self.continue_bridge_work(&name, false);
-            self.bridges.get_mut(&name).into_iter().for_each(|bridge| bridge.conns.flush(now));
+            let Some(bridge) = self.bridges.get_mut(&name) else { continue };
+            bridge.conns.flush(now);
+            answered |= bridge.unfinished.barriers.is_empty();
         }
+        answered
     }
 
     /// Expires flows, learned addresses, megaflows, connections and neighbours.
