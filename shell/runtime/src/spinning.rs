@@ -1,7 +1,7 @@
 //! Decides whether a thread polls for a while before it sleeps.
 //!
 //! A client that waits for each reply sends its next request some tens of microseconds after a reply. To wake a sleeping thread on
-//! an idle core takes about as long (36 µs were measured), so a thread that polls meanwhile serves such a client almost twice as fast.
+//! an idle core takes about as long (36 µs were measured), so a thread that polls meanwhile serves such a client about twice as fast.
 //!
 //! If the next event often comes later, or if the client needs this thread's core, polling is wasted. So after a failure some sleeps
 //! begin at once; their number doubles with each failure.

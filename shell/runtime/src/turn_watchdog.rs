@@ -1,6 +1,8 @@
 //! Notices a long turn of an event loop, so that another thread can do some of its work meanwhile.
 //!
-//! A timer limits the turn. A turn starts it only if it is not running since an earlier turn, so many short turns cost few system calls.
+//! A timer is started when a turn begins, and is not stopped when the turn ends. If it still runs when the next turn begins, it is not started
+//! again, so thousands of short turns a second need few system calls. When it expires, the other thread checks how long the present turn
+//! has taken.
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};

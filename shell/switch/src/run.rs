@@ -378,7 +378,7 @@ impl Switch {
         }
     }
 
-    /// Replies to barriers that the publication has completed. Returns whether there were any.
+    /// Replies to barriers that the publication has completed. Returns whether all barriers of a bridge were answered.
     fn complete_barriers(&mut self, now: Millis) -> bool {
         let awaits = |b: &&Bridge| !b.unfinished.barriers.is_empty();
         let names: Vec<String> = self.bridges.values().filter(awaits).map(|b| b.name.clone()).collect();
