@@ -257,6 +257,11 @@ impl Datapath {
         Some(self.shared.ports.load().get(no.0)?.stats())
     }
 
+    /// Packets that the rate limits of a port dropped: its ingress policer and its egress QoS. Cheaper than `port_stats`.
+    pub fn port_limit_drops(&self, no: PortNo) -> u64 {
+        self.shared.ports.load().get(no.0).map_or(0, |port| port.limit_drops())
+    }
+
     /// Numbers of all ports, ascending.
     pub fn ports(&self) -> Vec<PortNo> {
         self.shared.ports.load().iter().map(|p| p.no).collect()

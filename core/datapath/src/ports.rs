@@ -164,6 +164,12 @@ impl Port {
         queues.get(own).or_else(|| queues.get(own % queues.len().max(1))).map(|queue| &**queue)
     }
 
+    /// Packets that the port's policer and its egress QoS dropped.
+    pub(crate) fn limit_drops(&self) -> u64 {
+        let Counters { rx_policed, tx_qos, .. } = &*self.counters;
+        rx_policed.load(Ordering::Relaxed).wrapping_add(tx_qos.load(Ordering::Relaxed))
+    }
+
     /// Statistics of the port.
     pub fn stats(&self) -> PortStats {
         let Counters { rx, tx, tx_dropped, rx_policed, tx_qos } = &*self.counters;

@@ -3,7 +3,6 @@
 //! The PMD thread only adds to a counter; the main thread samples the counter at the end of each interval. So the load
 //! costs the PMD thread one store, and a queue that moves to another thread keeps its load history.
 
-use std::collections::VecDeque;
 use units::{Cycles, Millis};
 
 /// Length of an interval.
@@ -11,11 +10,13 @@ pub const INTERVAL: Millis = Millis::from_secs(5);
 /// Number of intervals in the history.
 pub const INTERVALS: usize = 12;
 
-/// Cycles of each of the last intervals.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Cycles of each of the last intervals. It needs no memory outside itself, because the main thread visits those of all queues.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct History {
-    /// Cycles of each interval, newest first.
-    intervals: VecDeque<u64>,
+    /// Cycles of each interval; 0 where `intervals` has not been filled yet. The newest is in front of `next`.
+    intervals: [u64; INTERVALS],
+    /// Where the next interval will be stored.
+    next: usize,
     /// The counter at the end of the last interval.
     before: Option<u64>,
 }
@@ -24,8 +25,8 @@ impl History {
     /// Called at the end of an interval. `total`: the present value of the counter.
     pub fn sample(&mut self, total: Cycles) {
         let before = self.before.replace(total.0).unwrap_or(0);
-        self.intervals.push_front(total.0.saturating_sub(before));
-        self.intervals.truncate(INTERVALS);
+        self.intervals[self.next] = total.0.saturating_sub(before);
+        self.next = (self.next + 1) % INTERVALS;
     }
 
     /// To be called when the counter restarts at `total`. The history is kept.
@@ -35,13 +36,13 @@ impl History {
 
     /// Clears the history; the next interval counts from `total`.
     pub fn start(&mut self, total: Cycles) {
-        self.intervals.clear();
-        self.before = Some(total.0);
+        *self = History { before: Some(total.0), ..History::default() };
     }
 
     /// Cycles of the last `intervals` intervals.
     pub fn sum(&self, intervals: usize) -> u64 {
-        self.intervals.iter().take(intervals).sum()
+        let (newer, older) = self.intervals.split_at(self.next);
+        newer.iter().rev().chain(older.iter().rev()).take(intervals).sum()
     }
 
     /// Cycles of the last `intervals` intervals and of the present interval so far. `total`: the present value of the

@@ -77,18 +77,15 @@ impl ViewBuilder {
             };
             let shared = self.view.bridges.last().map_or_else(|| Arc::from(""), |b| Arc::clone(&b.name));
             let backer = switch.datapaths.of_bridge(bridge);
-            let ports: Vec<OfPort> = bridge.ports.after(*after).take(left).collect();
-            for ofport in &ports {
-                let id = bridge.id;
-                let Some(port) = bridge.ports.get_mut_unmarked(ofport) else { continue };
-                let counters = counters(port, backer, id);
+            for port in bridge.ports.after_mut_unmarked(*after) {
+                *after = Some(port.ofport);
+                let counters = counters(port, backer, bridge.id);
                 left = left.saturating_sub(if matches!(counters, Counters::Read(_)) { READ_COST } else { 1 });
                 let logical =
                     switch::logical_name(&switch.db, &bridge.config, port).unwrap_or_default().to_owned();
                 let row = bridge.config.ports.get(&port.port_row).map(|row| &row.vlan);
                 let vlan = row.filter(|vlan| vlan.mode != VlanMode::Trunk).map(|vlan| vlan.tag);
                 self.view.ports.push(PortView { logical, vlan, ..port_view(port, &shared, at, counters) });
-                *after = Some(*ofport);
                 if left == 0 {
                     return false;
                 }

@@ -6,7 +6,7 @@
 use crate::port::{Backing, BridgePort};
 use netdev::device::Netdev;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::Index;
+use std::ops::{Bound, Index};
 use units::OfPort;
 
 /// Ports and rows that may have changed since the record was last taken.
@@ -100,11 +100,10 @@ impl Ports {
         self.by_number.keys()
     }
 
-    /// The port numbers greater than `port`, in order; all numbers if `port` is `None`.
-    pub fn after(&self, port: Option<OfPort>) -> impl Iterator<Item = OfPort> {
-        let from = port.map_or(0, |port| u32::from(port.0) + 1);
-        let from = u16::try_from(from).map(OfPort);
-        from.into_iter().flat_map(|from| self.by_number.range(from..)).map(|(number, _)| *number)
+    /// The ports with numbers greater than `port`, in order, mutable, without marking them as changed; all ports if `port` is `None`.
+    pub fn after_mut_unmarked(&mut self, port: Option<OfPort>) -> impl Iterator<Item = &mut BridgePort> {
+        let from = port.map_or(Bound::Unbounded, Bound::Excluded);
+        self.by_number.range_mut((from, Bound::Unbounded)).map(|(_, port)| port)
     }
 
     /// Patch ports.

@@ -105,6 +105,8 @@ impl Switch {
         self.run_sampling();
         if self.status.due || now.since(self.last.status) >= STATUS_INTERVAL || self.options.dummy_mode() {
             self.write_status(now);
+        } else if self.status.statistics.is_some() {
+            self.continue_statistics(now);
         }
         Turn { dpdk_came_up, barrier_answered }
     }
@@ -410,7 +412,7 @@ impl Switch {
         self.expire_neighbours(now);
         let all = self.datapaths.all();
         for backer in all {
-            tracked_connections::expire(backer, now);
+            tracked_connections::begin_sweep(backer, now);
             backer.datapath.purge_fragments(now);
             fragments::report(&backer.datapath);
         }

@@ -22,13 +22,16 @@ use settings::root::STATS_UPDATE_INTERVAL;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use units::{Millis, OfPort};
+use xlate::BridgeId;
 
 fn optional<T: Into<ovsdb::Atom>>(value: Option<T>) -> Datum {
     Datum::set(value)
 }
 
 /// The largest number of ports whose counters are read in one turn of the main loop.
-const PORTS_PER_TURN: usize = 256;
+const PORTS_PER_TURN: usize = 4096;
+/// The largest number of rows with counters that are made in one turn. A row costs twenty times as much as a port whose counters are unchanged.
+const STATISTICS_ROWS_PER_TURN: usize = 256;
 
 impl Switch {
     /// Writes the rows that differ from the replica, unless a transaction is in progress.
@@ -53,6 +56,21 @@ impl Switch {
             }
         }
         let wanted = self.wanted_rows(now);
+        self.write_rows(wanted);
+    }
+
+    /// Continues to write the counters of ports, unless a transaction is in progress.
+    pub(crate) fn continue_statistics(&mut self, now: Millis) {
+        if !self.db.is_idle() {
+            return;
+        }
+        let mut wanted = Vec::new();
+        self.next_statistics(now, &mut wanted);
+        self.write_rows(wanted);
+    }
+
+    /// Writes the values that differ from the replica.
+    fn write_rows(&mut self, wanted: Vec<RowValues>) {
         let operations: Vec<Operation> =
             wanted.into_iter().filter_map(|w| w.operation(&self.db.replica)).collect();
         self.db.transact(&operations);
@@ -81,8 +99,8 @@ impl Switch {
                 wanted.extend(spanning_tree::port_row(backer, bridge, port, now));
                 let needs_statistics = !port.stats_read;
                 wanted.extend(trunk_row(bridge, *ofport, &self.db.replica));
-                if needs_statistics {
-                    wanted.extend(statistics_row(bridge, *ofport, backer));
+                if needs_statistics && let Some(port) = bridge.ports.get_mut_unmarked(ofport) {
+                    wanted.extend(statistics_row(backer, bridge.id, port));
                 }
             }
             wanted.extend(touched.without_port.iter().filter_map(|name| failed_row(bridge, name)));
@@ -181,7 +199,7 @@ impl Switch {
         wanted.push(row);
     }
 
-    /// The counters of the next ports, at most [`PORTS_PER_TURN`] of them; the next turn continues.
+    /// Counters: every `stats-update-interval` those of mirrors and the first ports, else those of the next ports.
     fn statistics_rows(&mut self, now: Millis, wanted: &mut Vec<RowValues>) {
         let interval = Millis(STATS_UPDATE_INTERVAL.number(&self.applied.other_config) as u64);
         if self.status.statistics.is_none() && now.since(self.last.statistics) >= interval {
@@ -190,31 +208,70 @@ impl Switch {
             self.datapaths.with_bridges().for_each(|backer| backer.datapath.maintain(now));
             self.bridges.values().for_each(|bridge| crate::mirrors::rows(bridge, wanted));
         }
+        self.next_statistics(now, wanted);
+    }
+
+    /// The counters of the next ports, as many as one turn may read and write; the next turn continues.
+    fn next_statistics(&mut self, now: Millis, wanted: &mut Vec<RowValues>) {
         let Some(StatisticsPosition { bridge: mut name, mut after }) = self.status.statistics.take() else {
             return;
         };
-        let mut left = PORTS_PER_TURN;
-        while left > 0 {
+        let mut left = StatisticsLeft { ports: PORTS_PER_TURN, rows: STATISTICS_ROWS_PER_TURN };
+        while left.ports > 0 && left.rows > 0 {
             let Some((at, bridge)) = self.bridges.range_mut(name.clone()..).next() else { return };
             if *at != name {
                 (name, after) = (at.clone(), None);
             }
-            let ports: Vec<OfPort> = bridge.ports.after(after).take(left).collect();
-            if let Some(backer) = self.datapaths.of_bridge(bridge) {
-                wanted.extend(ports.iter().filter_map(|port| statistics_row(bridge, *port, backer)));
-                let with_tree = ports.iter().filter_map(|p| bridge.ports.get(p)).filter(|p| p.tree.is_some());
-                wanted.extend(with_tree.filter_map(|p| spanning_tree::port_row(backer, bridge, p, now)));
-            }
-            match ports.last() {
-                Some(last) if ports.len() == left => after = Some(*last),
+            let backer = self.datapaths.of_bridge(bridge);
+            after =
+                backer.and_then(|backer| bridge_statistics(backer, bridge, after, &mut left, now, wanted));
+            if after.is_none() {
                 // Go on with the next bridge: no name sorts between a name and the same name followed by a zero byte.
-                _ => (name, after) = (format!("{name}\0"), None),
+                name.push('\0');
             }
-            left -= ports.len();
         }
         self.status.statistics = Some(StatisticsPosition { bridge: name, after });
-        self.status.due = true;
     }
+}
+
+/// What may still be done in this turn.
+struct StatisticsLeft {
+    /// Ports to read.
+    ports: usize,
+    /// Rows to make.
+    rows: usize,
+}
+
+/// The counters of the bridge's ports after `after`, in order. Returns the last port that was read; `None` if no port is left.
+fn bridge_statistics(
+    backer: &Backer,
+    bridge: &mut Bridge,
+    after: Option<OfPort>,
+    left: &mut StatisticsLeft,
+    now: Millis,
+    wanted: &mut Vec<RowValues>,
+) -> Option<OfPort> {
+    let (mut last, mut with_tree) = (None, Vec::new());
+    let mut ports = bridge.ports.after_mut_unmarked(after);
+    while left.ports > 0 && left.rows > 0 {
+        let Some(port) = ports.next() else {
+            last = None;
+            break;
+        };
+        last = Some(port.ofport);
+        left.ports -= 1;
+        if port.tree.is_some() {
+            with_tree.push(port.ofport);
+        }
+        if let Some(row) = statistics_row(backer, bridge.id, port) {
+            left.rows -= 1;
+            wanted.push(row);
+        }
+    }
+    drop(ports);
+    let with_tree = with_tree.iter().filter_map(|ofport| bridge.ports.get(ofport));
+    wanted.extend(with_tree.filter_map(|port| spanning_tree::port_row(backer, bridge, port, now)));
+    last
 }
 
 /// The changes of ports that were not written yet. Ports of changed Port rows are added.
@@ -227,14 +284,11 @@ fn with_rows(bridge: &mut Bridge) -> TouchedPorts {
 }
 
 /// The counters of a port; `None` if they are the same as those written last.
-fn statistics_row(bridge: &mut Bridge, ofport: OfPort, backer: &Backer) -> Option<RowValues> {
-    let id = bridge.id;
-    let port = bridge.ports.get_mut_unmarked(&ofport)?;
+fn statistics_row(backer: &Backer, bridge: BridgeId, port: &mut BridgePort) -> Option<RowValues> {
     let activity = match &port.backing {
-        Backing::Device { netdev, number } => netdev.activity().map(|activity| {
-            let counted = backer.datapath.port_stats(*number).unwrap_or_default();
-            activity.wrapping_add(counted.rx_policed).wrapping_add(counted.tx_qos_dropped)
-        }),
+        Backing::Device { netdev, number } => {
+            netdev.activity().map(|activity| activity.wrapping_add(backer.datapath.port_limit_drops(*number)))
+        }
         Backing::Patch { .. } | Backing::Tunnel { .. } => None,
     };
     port.stats_read = true;
@@ -246,7 +300,7 @@ fn statistics_row(bridge: &mut Bridge, ofport: OfPort, backer: &Backer) -> Optio
             crate::qos::statistics(Some(&backer.datapath), *number, &mut **netdev).ok()
         }
         Backing::Patch { .. } | Backing::Tunnel { .. } => {
-            let s = backer.patches.get(id, ofport);
+            let s = backer.patches.get(bridge, port.ofport);
             Some(Stats {
                 rx_packets: Some(s.rx_packets),
                 rx_bytes: Some(s.rx_bytes),

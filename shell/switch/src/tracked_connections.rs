@@ -34,7 +34,7 @@ pub enum FlushOutcome {
     Many(Flush),
 }
 
-/// Begins to remove the connections that match.
+/// Removes the connection that the request names. If it can match several, returns a flush; the caller runs its steps.
 pub fn flush(backer: &Backer, wanted: &CtFlush, now: Millis) -> FlushOutcome {
     log_flush(backer, wanted);
     match names_one_connection(wanted) {
@@ -106,8 +106,8 @@ pub(crate) fn is_at_work(backer: &Backer) -> bool {
     table.is_sweeping() || table.is_memory_requested() || backer.tracking.flushes.any()
 }
 
-/// Begins a connection sweep. Logs if new connections found no free address or port for NAT since the last call.
-pub fn expire(backer: &Backer, now: Millis) {
+/// Begins a connection sweep and runs its first step. Logs if new connections found no free address or port for NAT since the last call.
+pub fn begin_sweep(backer: &Backer, now: Millis) {
     let table = backer.datapath.conntrack();
     table.begin_sweep(now);
     sweep(backer, now);
@@ -150,7 +150,8 @@ fn flush_one(table: &Conntrack, wanted: &CtFlush, now: Millis) -> Result<(), Not
     Ok(())
 }
 
-/// Whether a request names exactly one connection: both endpoints of the original direction are given, and nothing else.
+/// Whether a request names exactly one connection: both addresses and (except for ICMP) both ports of the original direction are given, and no reply
+/// tuple, mark or label.
 fn names_one_connection(wanted: &CtFlush) -> bool {
     let CtTuple { src, dst, src_port, dst_port, .. } = wanted.original;
     let is_port = |port: Option<u16>| port.is_some_and(|port| port != 0);
@@ -173,8 +174,8 @@ fn filter(wanted: &CtFlush) -> Filter {
     }
 }
 
-/// The filter for a tuple. Zero means "any", because tools send zero for values that were not given; for ICMP with given addresses, zeros in id, type
-/// and code are values.
+/// The filter for a tuple. Zero means "any", because tools send zero for values that were not given; zeros in id, type and
+/// code of ICMP are values if an address is given or one of the three is not zero.
 fn tuple(t: &CtTuple) -> TupleFilter {
     let icmp = (t.icmp_id.unwrap_or(0), t.icmp_type.unwrap_or(0), t.icmp_code.unwrap_or(0));
     let told = t.icmp_id.is_some() || t.icmp_type.is_some() || t.icmp_code.is_some();
