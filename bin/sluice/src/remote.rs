@@ -32,7 +32,7 @@ pub const TLS: [Opt; 8] = [
     opt("ssl-server-name", None, Takes::Value),
 ];
 
-/// The TLS files that the options name.
+/// The TLS settings from the options.
 #[derive(Clone, Debug, Default)]
 pub struct Identity(Files);
 

@@ -64,7 +64,7 @@ impl Style {
     pub const DEFAULT: Style =
         Style { layout: Layout::List, cells: Cells::String, headings: true, pretty: false, max_width: 0 };
 
-    /// Handles one of the `TABLE` options; returns false for another option.
+    /// Handles one of the `TABLE` options, or `--json`; returns false for another option.
     pub fn handle_option(&mut self, name: &str, value: Option<&str>) -> Result<bool, String> {
         let text = value.unwrap_or_default();
         match name {

@@ -159,8 +159,8 @@ fn serve(
             spinning.prepare(&mut set);
         }
         let ready = program.poll.block(set);
-        spinning.woken(&ready);
-        control.woken(&ready);
-        sockets.into_iter().for_each(|sockets| sockets.woken(&ready));
+        spinning.record_sleep(&ready);
+        control.record_sleep(&ready);
+        sockets.into_iter().for_each(|sockets| sockets.record_sleep(&ready));
     }
 }

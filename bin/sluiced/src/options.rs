@@ -108,23 +108,26 @@ pub fn usage(dirs: &Dirs) -> String {
     let name = &dirs.progname;
     let database = if name == "ovs-vswitchd" {
         format!(
-            "usage: {name} [OPTIONS] [DATABASE]\nwhere DATABASE is a socket on which ovsdb-server is listening\n"
+            "usage: {name} [OPTIONS] [DATABASE]\nwhere DATABASE is a socket on which ovsdb-server is listening\n      \
+             (default: \"unix:{}\").\n",
+            dirs.in_run("db.sock").display()
         )
     } else {
         format!(
-            "usage: {name} [OPTIONS]\nServes its own database in {} unless --db=DATABASE names another one\n\
+            "usage: {name} [OPTIONS]\nServes its own database in {} on unix:{}, unless --db=DATABASE names another one\n\
              --ovsdb-limits=NAME=NUMBER[,...] limits the clients of its own database:\n\
              bytes and values of a message, operations of a transaction, sessions of a remote\n",
-            dirs.db.join("conf.db").display()
+            dirs.db.join("conf.db").display(),
+            dirs.in_run("db.sock").display()
         )
     };
     format!(
-        "{name}: userspace virtual switch\n{database}      (default: \"unix:{}\").\n{}\nOther options:\n  \
+        "{name}: userspace virtual switch\n{database}{}\nOther options:\n  \
          --enable-dummy[=override|system]  dummy devices and virtual time, for tests\n  \
          --disable-system        no devices of the kernel\n  \
          --disable-system-route  tunnels do not use the system's routes\n  \
          --hw-rawio-access       with --user: keeps the right to raw access to devices (CAP_SYS_RAWIO)\n  \
-         --dummy-numa=LIST       NUMA nodes of the dummy's cores\n  \
+         --dummy-numa=LIST       the NUMA node of each core, as 0,0,1,1, for tests\n  \
          --dummy-handlers        handler threads translate misses of dummy datapaths, too\n  \
          --enable-panic          offers the command 'panic THREAD', for tests\n  \
          -p, --private-key=FILE  file with private key\n  \
@@ -134,7 +137,6 @@ pub fn usage(dirs: &Dirs) -> String {
          -h, --help              display this help message\n  \
          -V, --version           display version information\n  \
          --man                   print this as a manual page\n",
-        dirs.in_run("db.sock").display(),
         DaemonArgs::usage(dirs)
     )
 }

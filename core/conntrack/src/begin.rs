@@ -177,7 +177,7 @@ impl Conntrack {
                 }
             }
             Err(_) => {
-                self.limits.release(CountedPlace { zone: contents.key.zone, number: contents.zone_count });
+                self.limits.release(CountedPlace { zone: contents.key.zone, count_id: contents.zone_count });
             }
         }
         added.map(|(handle, record)| Connection { handle, record })

@@ -135,13 +135,13 @@ impl Conntrack {
     }
 
     /// Sets the limit of a zone, or (`None`) the default limit, for zones without a limit of their own; a default of 0
-    /// means no limit. Returns whether the zone had a limit before.
+    /// means no limit. Returns whether connections of the zone were counted before.
     pub fn set_limit(&self, zone: Option<u16>, limit: u32) -> bool {
         self.limits.set(zone, limit)
     }
 
-    /// Removes the limit of a zone, or (`None`) the default limit, and returns whether there was one (for the default
-    /// limit: always true).
+    /// Removes the limit of a zone, or (`None`) the default limit, and returns whether connections of the zone were
+    /// counted (for the default limit: always true).
     pub fn remove_limit(&self, zone: Option<u16>) -> bool {
         self.limits.remove(zone)
     }

@@ -1,7 +1,7 @@
 //! Limits of the number of connections, in total and by zone.
 //!
 //! **Threads**: workers count each new connection. The limits of zones are behind a read-write lock. If no zone has a limit, a flag says so
-//! and the lock is not taken.
+//! and a new connection does not take the lock.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -40,8 +40,8 @@ struct Zones {
     /// Default limit of zones; 0: no limit.
     default: u32,
     zones: BTreeMap<u16, Zone>,
-    /// The number of the latest zone count.
-    last: u32,
+    /// Id of the latest zone count.
+    last_count_id: u32,
 }
 
 #[derive(Debug)]
@@ -50,22 +50,22 @@ struct Zone {
     limit: Option<u32>,
     /// Number of connections that this zone count includes.
     count: AtomicU32,
-    /// Number of this zone count. It distinguishes this count from earlier counts of the same zone: a connection belongs to one of them.
-    number: u32,
+    /// Id of this zone count. It distinguishes this count from earlier counts of the same zone: a connection belongs to one of them.
+    count_id: u32,
 }
 
 /// How a connection is included in the counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CountedPlace {
     pub(crate) zone: u16,
-    /// The zone count that includes the connection; 0: the zone has no limit.
-    pub(crate) number: u32,
+    /// Id of the zone count that includes the connection; 0: the zone has no limit.
+    pub(crate) count_id: u32,
 }
 
 /// Result of the check whether a new connection is within the limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// The connection is included in the total and in the zone count with this number; 0: the zone has no limit.
+    /// The connection is included in the total and in the zone count with this id; 0: the zone has no limit.
     Counted(u32),
     /// The limit of its zone is reached.
     ZoneFull,
@@ -93,22 +93,22 @@ impl Default for Limits {
 impl Limits {
     /// Counts a new connection of a zone, if the limits allow it.
     pub(crate) fn admit(&self, zone: u16) -> Admission {
-        let Some(number) = self.admit_to_zone(zone) else { return Admission::ZoneFull };
+        let Some(count_id) = self.admit_to_zone(zone) else { return Admission::ZoneFull };
         if increment_below(&self.count, self.max()) {
             self.zone_counter(zone).fetch_add(1, Ordering::Relaxed);
-            return Admission::Counted(number);
+            return Admission::Counted(count_id);
         }
-        self.release_zone(zone, number);
+        self.release_zone(zone, count_id);
         Admission::Full
     }
 
     /// Counts a new connection of a zone in the place of an evicted one, if the limits allow it; the total does not change. Returns the
-    /// number of the zone count that includes it.
+    /// id of the zone count that includes it.
     pub(crate) fn admit_instead(&self, zone: u16, evicted: CountedPlace) -> Option<u32> {
-        let number = self.admit_to_zone(zone);
+        let count_id = self.admit_to_zone(zone);
         // The maximum may have been reduced below the number of connections.
-        let Some(number) = number.filter(|_| self.count() <= self.max()) else {
-            number.into_iter().for_each(|number| self.release_zone(zone, number));
+        let Some(count_id) = count_id.filter(|_| self.count() <= self.max()) else {
+            count_id.into_iter().for_each(|count_id| self.release_zone(zone, count_id));
             self.release(evicted);
             return None;
         };
@@ -116,15 +116,15 @@ impl Limits {
             self.zone_counter(evicted.zone).fetch_sub(1, Ordering::Relaxed);
             self.zone_counter(zone).fetch_add(1, Ordering::Relaxed);
         }
-        self.release_zone(evicted.zone, evicted.number);
-        Some(number)
+        self.release_zone(evicted.zone, evicted.count_id);
+        Some(count_id)
     }
 
     /// Stops counting a connection.
-    pub(crate) fn release(&self, CountedPlace { zone, number }: CountedPlace) {
+    pub(crate) fn release(&self, CountedPlace { zone, count_id }: CountedPlace) {
         self.count.fetch_sub(1, Ordering::Relaxed);
         self.zone_counter(zone).fetch_sub(1, Ordering::Relaxed);
-        self.release_zone(zone, number);
+        self.release_zone(zone, count_id);
     }
 
     fn zone_counter(&self, zone: u16) -> &AtomicU32 {
@@ -149,16 +149,16 @@ impl Limits {
         some
     }
 
-    fn release_zone(&self, zone: u16, number: u32) {
-        if number == 0 {
+    fn release_zone(&self, zone: u16, count_id: u32) {
+        if count_id == 0 {
             return;
         }
-        if let Some(z) = self.read().zones.get(&zone).filter(|z| z.number == number) {
+        if let Some(z) = self.read().zones.get(&zone).filter(|z| z.count_id == count_id) {
             z.count.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    /// Includes a connection in its zone's count and returns the number of that count; 0: the zone has no limit. `None`: the zone's limit
+    /// Includes a connection in its zone's count and returns the id of that count; 0: the zone has no limit. `None`: the zone's limit
     /// is reached.
     #[inline(always)]
     fn admit_to_zone(&self, zone: u16) -> Option<u32> {
@@ -167,21 +167,21 @@ impl Limits {
 
     /// [`admit_to_zone`](Self::admit_to_zone), if some zone has a limit.
     fn admit_to_limited_zone(&self, zone: u16) -> Option<u32> {
-        let known = |zones: &Zones| {
+        let try_count = |zones: &Zones| {
             let found = zones.zones.get(&zone)?;
             let most = found.limit.unwrap_or(zones.default);
-            Some(increment_below(&found.count, most).then_some(found.number))
+            Some(increment_below(&found.count, most).then_some(found.count_id))
         };
         let zones = self.read();
-        match known(&zones) {
-            Some(place) => return place,
+        match try_count(&zones) {
+            Some(admitted) => return admitted,
             None if zones.default == 0 => return Some(0),
             None => drop(zones),
         }
         // The zone gets the default limit: its connections are counted from now on.
         let mut zones = self.write();
-        zones.count(zone, None);
-        known(&zones).unwrap_or(Some(0))
+        zones.start_count(zone, None);
+        try_count(&zones).unwrap_or(Some(0))
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Zones> {
@@ -206,7 +206,8 @@ impl Limits {
         self.max.store(max, Ordering::Relaxed);
     }
 
-    /// Sets the limit of a zone, or (`None`) the default limit; a default of 0 means no limit. Returns whether the zone had a limit before.
+    /// Sets the limit of a zone, or (`None`) the default limit; a default of 0 means no limit. Returns whether the zone had a zone count
+    /// before (for the default limit: always true).
     pub(crate) fn set(&self, zone: Option<u16>, limit: u32) -> bool {
         let mut zones = self.write();
         let before = match zone {
@@ -216,7 +217,7 @@ impl Limits {
             }
             Some(zone) => {
                 let there = zones.zones.get_mut(&zone).map(|z| z.limit = Some(limit)).is_some();
-                zones.count(zone, Some(limit));
+                zones.start_count(zone, Some(limit));
                 there
             }
         };
@@ -224,7 +225,8 @@ impl Limits {
         before
     }
 
-    /// Removes a limit and returns whether there was one (for the default limit: always true). A zone without its own limit then has the default
+    /// Removes a limit. Returns whether the zone had a zone count, because of its own limit or because a connection began under the default
+    /// limit (for the default limit: always true). A zone without its own limit then has the default
     /// limit, if there is one.
     pub(crate) fn remove(&self, zone: Option<u16>) -> bool {
         let mut zones = self.write();
@@ -269,11 +271,11 @@ impl Limits {
 
 impl Zones {
     /// Starts a zone count with this limit, unless the zone has a count already.
-    fn count(&mut self, zone: u16, limit: Option<u32>) {
-        let number = self.last.wrapping_add(1).max(1);
+    fn start_count(&mut self, zone: u16, limit: Option<u32>) {
+        let count_id = self.last_count_id.wrapping_add(1).max(1);
         if let Entry::Vacant(vacant) = self.zones.entry(zone) {
-            vacant.insert(Zone { limit, count: AtomicU32::new(0), number });
-            self.last = number;
+            vacant.insert(Zone { limit, count: AtomicU32::new(0), count_id });
+            self.last_count_id = count_id;
         }
     }
 
@@ -297,7 +299,7 @@ mod tests {
         }
         assert_eq!(limits.zones(10), [(0, 3), (7, 1), (u16::MAX, 2)]);
         assert_eq!(limits.zones(2), [(0, 3), (u16::MAX, 2)]);
-        limits.release(CountedPlace { zone: 7, number: 0 });
+        limits.release(CountedPlace { zone: 7, count_id: 0 });
         assert_eq!(limits.zones(10), [(0, 3), (u16::MAX, 2)]);
         // Connections that were refused are not counted.
         limits.set(Some(7), 0);
@@ -311,15 +313,15 @@ mod tests {
         let limits = Limits::default();
         limits.set_max(2);
         limits.set(Some(7), 1);
-        let Admission::Counted(number) = limits.admit(7) else { panic!("zone 7 has no connection yet") };
+        let Admission::Counted(count_id) = limits.admit(7) else { panic!("zone 7 has no connection yet") };
         assert_eq!((limits.admit(0), limits.admit(1)), (Admission::Counted(0), Admission::Full));
-        let of_zone_7 = CountedPlace { zone: 7, number };
+        let of_zone_7 = CountedPlace { zone: 7, count_id };
         assert_eq!(limits.admit_instead(1, of_zone_7), Some(0));
         assert_eq!((limits.count(), limits.zones(9)), (2, vec![(0, 1), (1, 1)]));
         // Zone 7 may have a connection again, but not a second one.
-        let of_zone_0 = CountedPlace { zone: 0, number: 0 };
-        assert_eq!(limits.admit_instead(7, of_zone_0), Some(number));
-        assert_eq!(limits.admit_instead(7, CountedPlace { zone: 1, number: 0 }), None);
+        let of_zone_0 = CountedPlace { zone: 0, count_id: 0 };
+        assert_eq!(limits.admit_instead(7, of_zone_0), Some(count_id));
+        assert_eq!(limits.admit_instead(7, CountedPlace { zone: 1, count_id: 0 }), None);
         assert_eq!((limits.count(), limits.zones(9)), (1, vec![(7, 1)]));
         // The maximum is reduced: the evicted connection gets no successor.
         assert_eq!(limits.admit(0), Admission::Counted(0));

@@ -503,8 +503,8 @@ impl Conntrack {
     /// Removes a connection and its expectations; the connection still counts towards the limits. `None`: another thread has removed it.
     pub(crate) fn remove_counted(&self, handle: Handle) -> Option<CountedPlace> {
         self.forget_control(handle);
-        let (zone, number) = self.table.get()?.remove(handle)?;
-        Some(CountedPlace { zone, number })
+        let (zone, count_id) = self.table.get()?.remove(handle)?;
+        Some(CountedPlace { zone, count_id })
     }
 }
 

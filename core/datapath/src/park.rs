@@ -9,7 +9,7 @@
 //! worker's free places (a dynamic threshold, Choudhury and Hahne 1998): a single port gets half of the worker's limit.
 //! If n ports have lasting storms, each gets 1/(n+1) of the limit in the end, and 1/(n+1) stays free.
 //!
-//! The code is pure: the parked item is a type parameter. Each worker has its own instance.
+//! The code is pure. The parked item is a type parameter, so tests park numbers instead of packets. Each worker has its own instance.
 
 use cpu::prehashed::ByHash;
 use std::collections::hash_map::Entry;

@@ -85,7 +85,7 @@ fn settled_queues_leave_nothing_and_late_answers_find_nothing() {
     let (mut setup, mut server) = parking(vec![all(vec![out(2)])], Limits::default());
     let bytes = compose(&tcp(1, 80), b"");
     setup.send(1, &bytes);
-    setup.worker.settle(PortNo(1), Millis(setup.now));
+    setup.worker.translate_parked(PortNo(1), Millis(setup.now));
     assert_eq!((setup.tx[1].take().len(), parked(&setup)), (1, 0));
     while server.serve() != 0 {}
     setup.run();
@@ -227,7 +227,7 @@ fn play(setup: &mut Setup, server: Option<&UpcallServer>, steps: &[Step]) -> Sen
             }
             Step::Answer(..) => {}
             Step::Flush => setup.datapath.flow_flush(Millis(setup.now)),
-            Step::Settle => setup.worker.settle(PortNo(1), Millis(setup.now)),
+            Step::Settle => setup.worker.translate_parked(PortNo(1), Millis(setup.now)),
         }
         sort(&setup.tx, &mut sent);
     }

@@ -75,7 +75,7 @@ fn parked_packets_of_all_ports_are_settled() {
     put(&shared, &[1, 2, 2]);
     (0..3).for_each(|_| setup.run());
     assert_eq!(setup.datapath.tally().parked(), 3);
-    setup.worker.settle(SHARED_RX, Millis(setup.now));
+    setup.worker.translate_parked(SHARED_RX, Millis(setup.now));
     assert!(setup.worker.remove_rxq(SHARED_RX, QueueId(0)).is_some());
     assert_eq!((setup.tx[2].take().len(), setup.tx[3].take().len()), (1, 2));
     assert_eq!((setup.datapath.tally().parked(), setup.balance()), (0, 0));

@@ -9,9 +9,9 @@
 //!   down its own port, and a core with little other traffic has time for the misses.
 //! - The share is computed over the last iterations that delivered packets, because the queue with the storm may be
 //!   in backoff (`rxq_backoff`) and polled only when the other queues are empty.
-//! - A queue with few misses is treated as a victim's. While victims' queues have packets, one iteration adds at most the
-//!   time for which their rings can wait. While a victim's queue delivers full bursts, so that more packets wait in it,
-//!   the budget grows by 1/256 of the time.
+//! - A queue with few misses is treated as a victim's. While victims' queues have packets, the share of misses adds at most about 20 µs in
+//!   one iteration, so that packets in their rings need not wait long. While a victim's queue delivers full bursts, so that more packets
+//!   wait in it, the budget grows by 1/256 of the time.
 //!
 //! The caller measures the cycles.
 
@@ -25,9 +25,9 @@ const BUDGET_MAX: i64 = 1 << 23;
 /// Maximum number of cycles that the misses' share adds in one iteration while victims' queues have packets:
 /// 65,536, about 20 µs.
 const PER_ITERATION_MAX: u64 = 1 << 16;
-/// The weight of a miss. A packet with a megaflow weighs 1 if its queue delivers almost only misses.
+/// The weight of a miss.
 const MISS_WEIGHT: u64 = 4;
-/// The weight of a packet with a megaflow, if its queue has no misses.
+/// The weight of a packet with a megaflow, if its queue has no misses; it falls to 1 if the queue delivers almost only misses.
 const VICTIM_WEIGHT: u64 = 16;
 /// Averaging period: after this number of iterations with packets, about a third of an iteration's contribution is
 /// left.
@@ -36,14 +36,14 @@ const ITERATIONS: u64 = 128;
 /// storm must not count as a victim's.
 const ITERATIONS_OF_QUEUE: u64 = 1024;
 
-/// A decaying sum, in units of 1/ITERATIONS.
+/// A decaying sum, in units of 1/PERIOD.
 #[derive(Clone, Copy, Debug, Default)]
-struct DecayingSum<const ITERATIONS: u64>(u64);
+struct DecayingSum<const PERIOD: u64>(u64);
 
-impl<const ITERATIONS: u64> DecayingSum<ITERATIONS> {
+impl<const PERIOD: u64> DecayingSum<PERIOD> {
     #[inline]
     fn add(&mut self, n: u64) {
-        self.0 = self.0 - self.0.div_ceil(ITERATIONS) + n * ITERATIONS;
+        self.0 = self.0 - self.0.div_ceil(PERIOD) + n * PERIOD;
     }
 }
 
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn one_iteration_adds_no_more_than_victims_can_wait() {
+    fn one_iteration_adds_little_while_victims_have_packets() {
         let earned = |others: u64| {
             let mut budget = spent();
             budget.missed(64);

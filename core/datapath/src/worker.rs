@@ -162,11 +162,11 @@ impl Worker {
 
     /// Translates and sends all parked packets of this port inline (`SHARED_RX`: of all ports). Call it between
     /// iterations, before a queue of the port is handed over.
-    pub fn settle(&mut self, port: PortNo, now: Millis) {
+    pub fn translate_parked(&mut self, port: PortNo, now: Millis) {
         let port = (port != SHARED_RX).then_some(port.0);
         self.begin(now);
         let guard = self.reader.enter();
-        park::settle(&self.shared, &guard, &mut self.engine, port, now);
+        park::translate_parked(&self.shared, &guard, &mut self.engine, port, now);
         drop(guard);
         self.finish(now, None);
         self.publish_tally();

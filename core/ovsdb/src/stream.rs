@@ -149,15 +149,16 @@ impl Splitter {
                 self.start = self.seen;
                 continue;
             }
-            if self.visit_byte(byte)? {
-                return Ok(Some(self.take_text()));
-            }
+            let is_complete = self.visit_byte(byte)?;
             let len = self.seen - self.start;
             if len > self.limits.bytes {
                 return Err(StreamError::TooLong(self.limits.bytes));
             }
             if self.values > self.limits.values {
                 return Err(StreamError::TooMany(self.limits.values));
+            }
+            if is_complete {
+                return Ok(Some(self.take_text()));
             }
         }
         Ok(None)

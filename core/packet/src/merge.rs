@@ -1,8 +1,9 @@
 //! Generic receive offload: merges TCP segments of one connection into one large frame that can be segmented again. Used for a receiver
 //! that accepts such frames: it then handles one packet of up to 64 KiB instead of about 45 packets of 1,500 bytes.
 //!
-//! [`Offload::finish`] restores exactly the segments that were merged. Segments are not merged if their headers differ in more than
-//! lengths, sequence number, identification and checksums, or if a checksum is wrong. No frame waits for others: only frames of one burst
+//! [`Offload::finish`] restores the segments that were merged; only the IPv4 identification of packets that must not be fragmented may
+//! differ, and has no meaning (RFC 6864 §4.1). Segments are not merged if their headers differ in more than lengths, sequence number,
+//! identification, checksums, and FIN and PSH in the last segment, or if a checksum is wrong. No frame waits for others: only frames of one burst
 //! are merged, and frames of one connection keep their order.
 
 use crate::frame::{FRAME_MAX, Frame, FrameBatch, FramePool};
@@ -36,7 +37,7 @@ struct Segment {
 
 /// Consecutive segments of one connection.
 struct Run {
-    /// Index of the frame with the first segment in the burst; `last`: with the last one.
+    /// Index in the burst of the frame with the first segment; `last`: of the frame with the last segment.
     first: usize,
     last: usize,
     count: usize,
@@ -47,19 +48,19 @@ struct Run {
     closed: bool,
 }
 
-fn word(bytes: &[u8], at: usize) -> u32 {
+fn be32(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).map_or(0, |b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]))
 }
 
-fn half(bytes: &[u8], at: usize) -> u16 {
+fn be16(bytes: &[u8], at: usize) -> u16 {
     bytes.get(at..at + 2).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]))
 }
 
 /// Offset of the end of the IP packet in the frame, from the length in its header.
 fn end(bytes: &[u8], l: &Layout) -> usize {
     match l.v6 {
-        false => l.l3 + usize::from(half(bytes, l.l3 + 2)),
-        true => l.l3 + 40 + usize::from(half(bytes, l.l3 + 4)),
+        false => l.l3 + usize::from(be16(bytes, l.l3 + 2)),
+        true => l.l3 + 40 + usize::from(be16(bytes, l.l3 + 4)),
     }
 }
 
@@ -77,7 +78,7 @@ impl Segment {
         let offload = frame.offload();
         let is_one_packet =
             offload.gso.is_none() && offload.csum.is_none_or(|c| usize::from(c.start) == layout.l4);
-        let sequence = word(bytes, layout.l4 + 4);
+        let sequence = be32(bytes, layout.l4 + 4);
         (is_plain && is_data && is_long && is_one_packet).then_some(Segment {
             layout,
             payload,
@@ -92,7 +93,7 @@ impl Segment {
 }
 
 /// The bytes that identify the connection: addresses and ports.
-fn connection<'a>(bytes: &'a [u8], l: &Layout) -> [Option<&'a [u8]>; 2] {
+fn endpoints<'a>(bytes: &'a [u8], l: &Layout) -> [Option<&'a [u8]>; 2] {
     let addresses = if l.v6 { l.l3 + 8..l.l3 + 40 } else { l.l3 + 12..l.l3 + 20 };
     [bytes.get(addresses), bytes.get(l.l4..l.l4 + 4)]
 }
@@ -118,7 +119,7 @@ fn same_headers(a: &[u8], b: &[u8], s: &Segment) -> bool {
 /// Returns whether the IPv4 identification is the one that segmentation would assign, or has no meaning (RFC 6864 §4.1).
 fn id_follows(first: &[u8], bytes: &[u8], run: &Run) -> bool {
     let Layout { l3, v6, .. } = run.segment.layout;
-    let follows = || half(bytes, l3 + 4) == half(first, l3 + 4).wrapping_add(run.count as u16);
+    let follows = || be16(bytes, l3 + 4) == be16(first, l3 + 4).wrapping_add(run.count as u16);
     v6 || first[l3 + 6] & DONT_FRAGMENT != 0 || follows()
 }
 
@@ -170,8 +171,10 @@ fn runs(frames: &[Frame], next: &mut Vec<usize>) -> Vec<Run> {
         if layout.protocol != TCP {
             continue;
         }
-        let whose = connection(frame.head(), &layout);
-        let known = runs.iter_mut().rfind(|r| connection(frames[r.first].head(), &r.segment.layout) == whose);
+        let endpoints_of_frame = endpoints(frame.head(), &layout);
+        let known = runs
+            .iter_mut()
+            .rfind(|r| endpoints(frames[r.first].head(), &r.segment.layout) == endpoints_of_frame);
         match (known, Segment::of(frame, layout)) {
             (Some(run), Some(s)) if run.accepts(frames, frame, &s) => {
                 next.resize(frames.len(), 0);

@@ -130,7 +130,7 @@ pub trait TxQueue: Send {
     }
 }
 
-/// A tx queue that accepts and frees all frames: a device without costs, for measurements.
+/// A tx queue that accepts all frames and keeps none, so that the caller frees them: a device without costs, for measurements.
 #[derive(Debug)]
 pub struct Sink;
 

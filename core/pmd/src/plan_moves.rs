@@ -8,7 +8,7 @@
 //! swapped with a smaller queue of another core. Of all candidates, the planner chooses the one after which the highest
 //! load of both cores and their siblings is lowest; a swap must be clearly better than a move, because it moves two
 //! queues. The plan is complete when each core to be relieved has at most its target load, no step gains enough, or
-//! [`Limits::max_moves`] is reached. The target load is `relieved_at` times the even load, or the load limit if that is
+//! [`Limits::max_moves`] is reached. The target load is `relieved_at` times the even load, or the load threshold if that is
 //! lower, but at least the even load. The caller decides which cores to relieve, and when: see [`crate::predictive`].
 
 use crate::cores::Core;
@@ -54,7 +54,7 @@ pub struct Queue {
 /// Limits of a plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// Load limit, in cores: a core with a higher load is overloaded.
+    /// `pmd-auto-lb-load-threshold`, in cores. A core is overloaded if its load is higher than this and than the even load.
     pub load_limit: f64,
     /// A core counts as relieved when its load is at most this multiple of the even load.
     pub relieved_at: f64,
@@ -193,7 +193,8 @@ impl<'a> Node<'a> {
             + TIE_WEIGHT * self.load[to]
     }
 
-    /// Returns the step that relieves core `hot` most, if it reduces the load enough. `budget`: number of moves that the
+    /// Returns the step for core `hot` after which the highest load of both cores and their siblings is lowest, if it
+    /// reduces the load of `hot` enough. `budget`: number of moves that the
     /// plan may still make; a swap needs two.
     fn best_step(&self, hot: usize, queues: &[Queue], limits: &Limits, budget: usize) -> Option<Step> {
         let load_now = self.load_now(hot);

@@ -60,13 +60,15 @@ pub struct Removed<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
     Overlap,
-    TableFull,
+    /// The table is full, or the datagram has too many fragments.
+    NoSpace,
 }
 
 #[derive(Debug)]
 struct Entry<T> {
     incomplete: IncompleteDatagram<T>,
-    source: u32,
+    /// The slot of the datagram's source in `shares`.
+    source_slot: u32,
 }
 
 /// The table of incomplete datagrams.
@@ -118,21 +120,21 @@ impl<T> Table<T> {
         let index = match entry.map_or(Ok(0), |entry| entry.incomplete.index_for(f)) {
             Ok(index) => index,
             Err(Refusal::Overlap) => return (AddResult::Refused(content), Some(Problem::Overlap)),
-            Err(Refusal::Full) => return (AddResult::Refused(content), Some(Problem::TableFull)),
+            Err(Refusal::Full) => return (AddResult::Refused(content), Some(Problem::NoSpace)),
         };
         // A fragment that completes its datagram is accepted even if the table is full.
         let completes = entry.is_some_and(|entry| entry.incomplete.is_completed_by(f));
         if !completes && !self.evict_for(max, origin.memory, found, removed) {
-            return (AddResult::Refused(content), Some(Problem::TableFull));
+            return (AddResult::Refused(content), Some(Problem::NoSpace));
         }
         let at = found.unwrap_or_else(|| self.begin(key, origin.port, now));
-        let Some(Entry { incomplete, source }) = self.entries.get_mut(at) else {
-            return (AddResult::Refused(content), Some(Problem::TableFull));
+        let Some(Entry { incomplete, source_slot }) = self.entries.get_mut(at) else {
+            return (AddResult::Refused(content), Some(Problem::NoSpace));
         };
         incomplete.insert(index, f, content, origin.memory);
         self.fragments += 1;
         self.memory += u64::from(origin.memory);
-        self.shares.add_fragments(*source, 1);
+        self.shares.add_fragments(*source_slot, 1);
         if !incomplete.is_complete() {
             return (AddResult::Stored, None);
         }
@@ -150,11 +152,12 @@ impl<T> Table<T> {
 
     /// Adds a datagram without fragments; returns its slot number.
     fn begin(&mut self, key: Key, port: u32, now: Millis) -> u32 {
-        let at = self.entries.insert(Entry { incomplete: IncompleteDatagram::new(key, now), source: NONE });
+        let at =
+            self.entries.insert(Entry { incomplete: IncompleteDatagram::new(key, now), source_slot: NONE });
         let source = Source { port, v6: key.v6, address: key.src };
-        let source = self.shares.add_datagram(self.secret, source, at);
+        let source_slot = self.shares.add_datagram(self.secret, source, at);
         if let Some(entry) = self.entries.get_mut(at) {
-            entry.source = source;
+            entry.source_slot = source_slot;
         }
         self.by_key.insert(key, at);
         self.ages.push(&mut self.by_age, at);
@@ -218,10 +221,10 @@ impl<T> Table<T> {
     }
 
     fn remove(&mut self, at: u32) -> Option<IncompleteDatagram<T>> {
-        let Entry { incomplete, source } = self.entries.remove(at)?;
+        let Entry { incomplete, source_slot } = self.entries.remove(at)?;
         self.by_key.remove(&incomplete.key);
         self.ages.remove(&mut self.by_age, at);
-        self.shares.remove_datagram(source, at, incomplete.parts.len() as u32);
+        self.shares.remove_datagram(source_slot, at, incomplete.parts.len() as u32);
         self.fragments -= incomplete.parts.len() as u32;
         self.memory -= incomplete.parts.iter().map(|p| u64::from(p.memory)).sum::<u64>();
         Some(incomplete)

@@ -1,7 +1,7 @@
 //! Neighbours: the Ethernet addresses of next hops, by bridge and IP address. Each expires after a time.
 //!
 //! A neighbour is stored when it answers ARP or ND, when it announces itself, and when a tunnel packet from it arrives. Tunnel packets can
-//! be forged, so the table has a limit, and entries that no translation has requested are evicted first: forged sources do not evict the
+//! be forged, so the table has a limit, and entries to which no packet was sent are evicted first: forged sources do not evict the
 //! next hops in use.
 
 use flow::Mac;
@@ -24,9 +24,9 @@ pub struct Neighbour {
     pub mac: Mac,
     /// When the entry expires.
     expires: Millis,
-    /// A translation has requested the entry.
-    requested: bool,
-    /// Number of the last insertion: among entries with equal `requested`, the lowest number is evicted first.
+    /// Packets were sent to this neighbour since it was learned.
+    used: bool,
+    /// Number of the last insertion: among entries with equal `used`, the lowest number is evicted first.
     sequence: u64,
 }
 
@@ -45,7 +45,7 @@ type Key = (Arc<str>, IpAddr);
 #[derive(Clone, Debug)]
 pub struct NeighbourTable {
     by_key: HashMap<Key, Neighbour>,
-    /// The eviction order: first the entries that no translation has requested, and among these the oldest.
+    /// The eviction order: first the entries to which no packet was sent, and among these the oldest.
     order: BTreeMap<(bool, u64), Key>,
     aging: Millis,
     sequence: u64,
@@ -62,15 +62,15 @@ impl NeighbourTable {
     pub fn store(&mut self, bridge: &str, ip: IpAddr, mac: Mac, now: Millis) -> NeighbourUpdate {
         let key: Key = (bridge.into(), ip);
         let old = self.remove(&key);
-        let requested = old.is_some_and(|n| n.requested);
+        let used = old.is_some_and(|n| n.used);
         let same = old.is_some_and(|n| n.mac == mac && n.expires > now);
-        self.insert(key, Neighbour { mac, expires: now + self.aging, requested, sequence: 0 });
+        self.insert(key, Neighbour { mac, expires: now + self.aging, used, sequence: 0 });
         if same { NeighbourUpdate::Renewed } else { NeighbourUpdate::Changed }
     }
 
     fn remove(&mut self, key: &Key) -> Option<Neighbour> {
         let old = self.by_key.remove(key)?;
-        self.order.remove(&(old.requested, old.sequence));
+        self.order.remove(&(old.used, old.sequence));
         Some(old)
     }
 
@@ -85,20 +85,20 @@ impl NeighbourTable {
             self.by_key.remove(&evicted);
         }
         self.sequence += 1;
-        self.order.insert((neighbour.requested, self.sequence), key.clone());
+        self.order.insert((neighbour.used, self.sequence), key.clone());
         self.by_key.insert(key, Neighbour { sequence: self.sequence, ..neighbour });
     }
 
-    /// The Ethernet address of a neighbour.
+    /// The Ethernet address of a neighbour, also after its lifetime until [`expire`](Self::expire) removes it.
     pub fn get(&self, bridge: &str, ip: IpAddr) -> Option<Mac> {
         self.by_key.get(&(bridge.into(), ip)).map(|n| n.mac)
     }
 
-    /// Restarts the lifetime of a neighbour that is in use.
+    /// Restarts the lifetime of a neighbour to which packets were sent, and marks it as used, so that unused entries are evicted first.
     pub fn renew(&mut self, bridge: &str, ip: IpAddr, now: Millis) {
         let key = (bridge.into(), ip);
         if let Some(old) = self.remove(&key) {
-            self.insert(key, Neighbour { requested: true, expires: now + self.aging, ..old });
+            self.insert(key, Neighbour { used: true, expires: now + self.aging, ..old });
         }
     }
 

@@ -33,7 +33,7 @@ impl<T> Mailbox<T> {
         self.post_all(std::iter::once(item));
     }
 
-    /// Adds items. Returns true if the list was empty before: then no other poster has woken the taker, and this caller must wake it.
+    /// Adds items, at least one. Returns true if the list was empty before: then no other poster has woken the taker, and this caller must wake it.
     pub fn post_all(&self, more: impl IntoIterator<Item = T>) -> bool {
         let mut items = self.lock();
         items.extend(more);
@@ -95,7 +95,7 @@ impl Default for SleepFlag {
 impl SleepFlag {
     /// Announces that the calling thread is about to sleep. The thread must check for work between this call and its sleep.
     pub fn announce(&self) {
-        // An exchange, as in `claim`, because exchanges of one atomic have a total order.
+        // An exchange, not a store: it synchronizes with an earlier `claim`, whose poster queued its work before.
         self.0.swap(true, Ordering::AcqRel);
         fence(Ordering::SeqCst);
     }

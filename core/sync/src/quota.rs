@@ -29,7 +29,7 @@ impl PoolUsage {
         self.size.saturating_sub(self.used.load(Ordering::Relaxed))
     }
 
-    /// Adds `n` to the usage, unless the pool is too small for that. Returns whether `n` was added.
+    /// Adds `n` to the usage, unless the usage would then exceed the size of the pool. Returns whether `n` was added.
     fn add_usage(&self, n: u32) -> bool {
         let more = |used: u32| used.checked_add(n).filter(|sum| *sum <= self.size);
         n == 0 || self.used.fetch_update(Ordering::Acquire, Ordering::Relaxed, more).is_ok()

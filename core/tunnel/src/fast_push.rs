@@ -24,13 +24,13 @@ const HEADER_V4: usize = wire::ETHERNET + wire::IPV4 + wire::UDP + wire::VXLAN;
 /// Length of the most frequent header over IPv6: VXLAN, or Geneve without options.
 const HEADER_V6: usize = wire::ETHERNET + wire::IPV6 + wire::UDP + wire::VXLAN;
 const _: () = assert!(wire::VXLAN == wire::GENEVE);
-/// Distance of the total length of an IPv4 header without options from the UDP header after it.
+/// Bytes from the total length field of an IPv4 header without options to the UDP header.
 const IPV4_LEN_BEFORE_UDP: usize = wire::IPV4 - 2;
-/// Distance of the checksum of an IPv4 header without options from the UDP header after it.
+/// Bytes from the checksum field of an IPv4 header without options to the UDP header.
 const IPV4_CHECKSUM_BEFORE_UDP: usize = wire::IPV4 - 10;
-/// Distance of the payload length of an IPv6 header from the UDP header after it.
+/// Bytes from the payload length field of an IPv6 header to the UDP header.
 const IPV6_LEN_BEFORE_UDP: usize = wire::IPV6 - 4;
-/// The destination port in the word of a UDP header: source port, destination port, length, checksum.
+/// The destination port in a UDP header that is read as one big-endian `u64`: source port, destination port, length, checksum.
 const DESTINATION_PORT: u64 = 0xffff_0000_0000;
 
 /// The UDP source port of each frame of a batch.
@@ -231,7 +231,7 @@ fn write<const N: usize>(
         }
         None => 0,
     };
-    let ports = u64::from_be_bytes(*block.get(udp..)?.first_chunk()?);
+    let udp_template = u64::from_be_bytes(*block.get(udp..)?.first_chunk()?);
     frame.put_front::<N>(len, |head| {
         *head = *block;
         match ip_sum {
@@ -245,10 +245,10 @@ fn write<const N: usize>(
             }
             None => write16(head, udp.wrapping_sub(IPV6_LEN_BEFORE_UDP), udp_len),
         }
-        let ports = ports & DESTINATION_PORT | u64::from(source_port) << 48;
-        let own = ports | u64::from(udp_len) << 16 | u64::from(udp_sum);
+        let ports = udp_template & DESTINATION_PORT | u64::from(source_port) << 48;
+        let udp_header = ports | u64::from(udp_len) << 16 | u64::from(udp_sum);
         if let Some(place) = head.get_mut(udp..).and_then(|head| head.first_chunk_mut()) {
-            *place = own.to_be_bytes();
+            *place = udp_header.to_be_bytes();
         }
     })
 }
@@ -274,10 +274,10 @@ fn each(
     failed
 }
 
-/// The part of the UDP checksum that is the same for all packets: addresses, protocol, destination port and tunnel header. `four`: the
-/// outer header is IPv4.
-fn udp_sum(header: &[u8], udp: usize, four: bool) -> Option<u16> {
-    let addresses = header.get(wire::ETHERNET + if four { 12 } else { 8 }..udp)?;
+/// The part of the UDP checksum that is the same for all packets: addresses, protocol, destination port and tunnel header.
+/// `is_ipv4`: the outer header is IPv4.
+fn udp_sum(header: &[u8], udp: usize, is_ipv4: bool) -> Option<u16> {
+    let addresses = header.get(wire::ETHERNET + if is_ipv4 { 12 } else { 8 }..udp)?;
     let sum = checksum::add16(checksum::add(0, addresses), u16::from(wire::PROTO_UDP));
     let sum = checksum::add(sum, header.get(udp + 2..udp + 4)?);
     Some(!checksum::finish(checksum::add(sum, header.get(udp + wire::UDP..)?)))
@@ -285,15 +285,15 @@ fn udp_sum(header: &[u8], udp: usize, four: bool) -> Option<u16> {
 
 /// Adds `n` to the identification of an outer IPv4 header that was just added to a frame, and updates the header's checksum. Does nothing
 /// for IPv6, which has no identification. Called for the second and later segments of a packet that was segmented before the header was
-/// added; `n` is the number of the segment.
+/// added; `n` is the number of the segment, counted from 0.
 pub fn add_to_id(frame: &mut [u8], n: u16) {
     const IP: usize = wire::ETHERNET;
     let Some(header) = frame.get_mut(..IP + wire::IPV4).filter(|header| header[12..15] == [8, 0, 0x45])
     else {
         return;
     };
-    let word = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
-    let (id, sum) = (word(IP + 4), word(IP + 10));
+    let be16 = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+    let (id, sum) = (be16(IP + 4), be16(IP + 10));
     let new = id.wrapping_add(n);
     header[IP + 4..IP + 6].copy_from_slice(&new.to_be_bytes());
     header[IP + 10..IP + 12].copy_from_slice(&checksum::update16(sum, id, new).to_be_bytes());

@@ -18,8 +18,8 @@ pub struct PerPacket {
     pub seq: u32,
     /// Timestamp in units of 100 µs, for ERSPAN version 2.
     pub timestamp: u32,
-    /// Flow label, for SRv6.
-    pub label: u32,
+    /// Hash of the inner packet; its lower 20 bits become the flow label if that is computed (SRv6).
+    pub hash: u32,
 }
 
 /// The headers after the outer IP header, and which of their fields differ from packet to packet.
@@ -168,7 +168,7 @@ impl Template {
                     write32(packet, self.l4 + 12, each.timestamp);
                 }
             }
-            Encapsulation::Srv6 { label } => self.write_label(packet, label, inner_label, each.label),
+            Encapsulation::Srv6 { label } => self.write_label(packet, label, inner_label, each.hash),
         }
         Some(())
     }

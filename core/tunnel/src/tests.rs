@@ -128,7 +128,7 @@ fn each_kind_is_read_back_as_it_was_written() {
                 let inner = [&[0x45; 1], &FRAME[..]].concat();
                 let packet_type = if kind == Kind::Gtpu { 0x1_0800 } else { 0 };
                 let built = build(&Request { packet_type, ..request(kind, ends, &t, &config) }).unwrap();
-                let each = PerPacket { source_port: 40_000, seq: 0x0102_0304, timestamp: 9, label: 0 };
+                let each = PerPacket { source_port: 40_000, seq: 0x0102_0304, timestamp: 9, hash: 0 };
                 let packet = pushed(&built, &inner, &each);
                 let popped = pop(kind, &packet).unwrap_or_else(|e| panic!("{kind:?} {ends:?}: {e:?}"));
                 assert_eq!(packet[popped.header..popped.end], inner, "{kind:?}");
@@ -179,7 +179,7 @@ fn srv6_lists_its_segments_in_reverse() {
     assert_eq!((built.bytes.len(), built.bytes[17], built.tunnel_type), (94, 2, 112));
     assert_eq!(built.bytes[54..62], [4, 4, 4, 1, 1, 0, 0, 0]);
     assert_eq!((built.bytes[77], built.bytes[93]), (0x93, 0x92));
-    let mut packet = pushed(&built, &[0x45; 40], &PerPacket { label: 0x1_2345, ..PerPacket::default() });
+    let mut packet = pushed(&built, &[0x45; 40], &PerPacket { hash: 0x1_2345, ..PerPacket::default() });
     assert_eq!(packet[15..18], [0x01, 0x23, 0x45]);
     assert_eq!(pop(Kind::Srv6, &packet), Err(PopError::Segments));
     packet[57] = 0;

@@ -45,7 +45,7 @@ impl Neighbours for NoNeighbours {
     }
 }
 
-/// A bridge's port with addresses of the host.
+/// A bridge's port that is a device of the host. [`Router`] has its addresses, if there are any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPort {
     /// The bridge and its OpenFlow port.
@@ -74,7 +74,7 @@ pub struct Underlay {
     pub router: Router,
     /// Next hops.
     pub neighbours: Arc<dyn Neighbours>,
-    /// Ports of bridges by the name of their device; only ports to which a route leads or that have addresses.
+    /// Ports of bridges that are devices, by the name of the device.
     pub ports: HashMap<String, HostPort>,
     /// The local endpoints of the tunnels.
     pub endpoints: TunnelEndpoints,
@@ -100,7 +100,7 @@ impl Underlay {
 
 /// Which fields of an outer header identify the endpoints of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Shape {
+struct EndpointKind {
     /// The outer header is IPv4, otherwise IPv6.
     v4: bool,
     /// The protocol has a destination port, which is part of the look-up.
@@ -117,7 +117,7 @@ struct TunnelEndpoint {
 
 /// The endpoints that the same fields identify.
 #[derive(Clone, Debug, Default)]
-struct Group {
+struct EndpointGroup {
     macs: HashSet<Mac>,
     endpoints: HashSet<TunnelEndpoint>,
     /// The tunnel's datapath port by endpoint and UDP destination port.
@@ -130,7 +130,7 @@ struct Group {
 /// that as few fields as possible get into the mask of packets that are not for a tunnel.
 #[derive(Clone, Debug, Default)]
 pub struct TunnelEndpoints {
-    groups: Vec<(Shape, Group)>,
+    groups: Vec<(EndpointKind, EndpointGroup)>,
     listeners: Arc<[Listener]>,
 }
 
@@ -158,9 +158,9 @@ impl TunnelEndpoints {
     }
 
     fn add(&mut self, listener: &Listener, endpoint: TunnelEndpoint) {
-        let shape = Shape { v4: endpoint.ip.is_ipv4(), ports: listener.tp_dst != 0 };
+        let shape = EndpointKind { v4: endpoint.ip.is_ipv4(), ports: listener.tp_dst != 0 };
         let at = self.groups.iter().position(|(s, _)| *s == shape).unwrap_or_else(|| {
-            self.groups.push((shape, Group::default()));
+            self.groups.push((shape, EndpointGroup::default()));
             self.groups.len() - 1
         });
         let group = &mut self.groups[at].1;
@@ -200,7 +200,8 @@ impl TunnelEndpoints {
         out
     }
 
-    /// The datapath port of the tunnel that receives the packet. Adds the consulted fields to the mask.
+    /// The datapath port of the tunnel that receives the packet. Adds the consulted fields to the mask, except `nw_frag`, which every megaflow
+    /// of IP packets matches.
     pub(crate) fn lookup(&self, flow: &Flow, mask: &mut Flow) -> Option<PortNo> {
         self.groups.iter().find_map(|(shape, group)| {
             shape.unwildcard_ethernet(mask);
@@ -227,7 +228,7 @@ impl TunnelEndpoints {
     }
 }
 
-impl Shape {
+impl EndpointKind {
     fn ethertype(self) -> u16 {
         if self.v4 { 0x0800 } else { 0x86dd }
     }
@@ -246,7 +247,7 @@ impl Shape {
     }
 }
 
-impl Group {
+impl EndpointGroup {
     /// The leading bits of a UDP port that distinguish it from the ports of all endpoints; all bits if another endpoint has this
     /// port. If all endpoints have the same port, sixteen megaflows are enough for all packets to the host's other ports.
     fn mask_of_other_port(&self, port: u16) -> u16 {

@@ -130,7 +130,7 @@ fn rebalance(switch: &mut Switch, args: &[String]) -> Result<String, String> {
         return Err(NO_DATAPATH.to_owned());
     }
     for backer in switch.datapaths.all_mut().filter(|b| b.dp_name == name) {
-        backer.workers.rebalance();
+        backer.workers.request_reassignment();
     }
     Ok("pmd rxq rebalance requested.\n".to_owned())
 }

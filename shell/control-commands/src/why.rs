@@ -158,13 +158,13 @@ fn explain_packet(switch: &Switch, backer: &Backer, number: PortNo, (key, len): 
         one
     });
     out["outputs"] = ports.collect();
-    vlan(switch, number, &flow_in_bridge, &mut out);
+    add_vlan_members(switch, number, &flow_in_bridge, &mut out);
     out["tunnels"] = effects.tunnels.iter().map(|no| Json::from(DatapathNames(backer).name(*no))).collect();
     out
 }
 
 /// Adds the VLAN in which NORMAL forwards the packet, the ports of the bridge that carry the VLAN, and the ports that do not.
-fn vlan(switch: &Switch, number: PortNo, flow_in_bridge: &Flow, out: &mut Json) {
+fn add_vlan_members(switch: &Switch, number: PortNo, flow_in_bridge: &Flow, out: &mut Json) {
     let Some(bridge) = out["bridge"].as_str().and_then(|name| switch.bridges.get(name)) else { return };
     let config = |port: &BridgePort| bridge.config.ports.get(&port.port_row).map(|row| &row.vlan);
     let from = bridge.ports.values().find(|port| port.number() == Some(number));
@@ -245,7 +245,8 @@ fn port(switch: &Switch, backer: &Backer, no: PortNo, drop_port: DropPort) -> Js
     })
 }
 
-/// The connections of a packet as text, and the `ct_state` that connection tracking would give the packet.
+/// The connections of a packet, in all zones, as text; and the `ct_state` that the trace assumes: established if a connection matches (the first
+/// one determines the direction), otherwise new.
 fn connections(switch: &Switch, backer: &Backer, key: &Flow) -> (Json, u8) {
     let (table, fresh) = (backer.datapath.conntrack(), ct_state::TRACKED | ct_state::NEW);
     if table.count() > SEARCHED_MAX {
@@ -257,13 +258,13 @@ fn connections(switch: &Switch, backer: &Backer, key: &Flow) -> (Json, u8) {
         let same_ports = matches!(key.nw_proto, ipproto::ICMP | ipproto::ICMPV6) || tuple.ports() == ports;
         tuple.proto() == key.nw_proto && (tuple.src(), tuple.dst()) == (src, dst) && same_ports
     };
-    let side = |e: &ConnectionSnapshot| match (is(&e.original), is(&e.reply)) {
+    let state_of = |e: &ConnectionSnapshot| match (is(&e.original), is(&e.reply)) {
         (true, _) => Some(ct_state::TRACKED | ct_state::ESTABLISHED),
         (false, true) => Some(ct_state::TRACKED | ct_state::ESTABLISHED | ct_state::REPLY_DIR),
         (false, false) => None,
     };
     let all = table.dump(None, switch.clock.now());
-    let found: Vec<(&ConnectionSnapshot, u8)> = all.iter().filter_map(|e| Some((e, side(e)?))).collect();
+    let found: Vec<(&ConnectionSnapshot, u8)> = all.iter().filter_map(|e| Some((e, state_of(e)?))).collect();
     let state = found.first().map_or(fresh, |(_, state)| *state);
     (found.iter().map(|(e, _)| Json::from(e.text(false, false))).collect(), state)
 }

@@ -70,7 +70,7 @@ pub(crate) fn run_trial(words: &[String], limit: Duration) -> Outcome {
     let failed = |text: String| Outcome { lines: Vec::new(), failure: Some(text) };
     let file = |name| rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC).map(File::from);
     let (Ok(mut out), Ok(mut err)) = (file("dpdk-output"), file("dpdk-log")) else {
-        return failed("cannot hold the output of a child".to_owned());
+        return failed("cannot create memory files for the output of the trial process".to_owned());
     };
     let child = match launch(words, &out, &err) {
         Ok(child) => child,
@@ -81,8 +81,8 @@ pub(crate) fn run_trial(words: &[String], limit: Duration) -> Outcome {
     let failure = match ended {
         // The environment was initialized. A failure of the child afterwards does not matter.
         Some(_) if end_of(&mut out).ends_with(UP) => None,
-        Some(status) => Some(why(&lines, &status_text(status))),
-        None => Some(why(&lines, &format!("it was not up after {} seconds", limit.as_secs()))),
+        Some(status) => Some(failure_reason(&lines, &status_text(status))),
+        None => Some(failure_reason(&lines, &format!("it was not up after {} seconds", limit.as_secs()))),
     };
     Outcome { lines, failure }
 }
@@ -97,7 +97,7 @@ fn launch(words: &[String], out: &File, err: &File) -> std::io::Result<Child> {
     command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(err.try_clone()?).spawn()
 }
 
-/// Waits until the child exits; `None`: it was killed after `limit`.
+/// Waits until the child exits; `None`: it was killed, after `limit` or because waiting failed.
 fn wait(mut child: Child, limit: Duration) -> Option<ExitStatus> {
     let started = Instant::now();
     while started.elapsed() < limit {
@@ -133,7 +133,7 @@ fn log_lines(text: &str) -> Vec<(Level, String)> {
 }
 
 /// The last severe messages; if there are none, `end`, which describes how the child ended.
-fn why(lines: &[(Level, String)], end: &str) -> String {
+fn failure_reason(lines: &[(Level, String)], end: &str) -> String {
     let mut kept = Vec::new();
     lines
         .iter()
@@ -161,8 +161,8 @@ mod tests {
             log_lines("<7>EAL: hello\nsluiced: unrecognized option '--x'\n\n<4>EAL: Invalid\n<x>odd\n");
         assert_eq!(lines[0], (Level::Info, "EAL: hello".to_owned()));
         assert_eq!(lines[2], (Level::Error, "EAL: Invalid".to_owned()));
-        assert_eq!(why(&lines, "end"), "sluiced: unrecognized option '--x'; EAL: Invalid; <x>odd");
-        assert_eq!(why(&lines[..1], "end"), "end");
+        assert_eq!(failure_reason(&lines, "end"), "sluiced: unrecognized option '--x'; EAL: Invalid; <x>odd");
+        assert_eq!(failure_reason(&lines[..1], "end"), "end");
     }
 
     #[test]

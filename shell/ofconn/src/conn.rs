@@ -419,8 +419,8 @@ impl Conn {
     }
 
     /// Tells the result of a sleep after [`wait`](Self::wait). Without this call, each turn reads.
-    pub(crate) fn woken(&mut self, ready: &Ready) {
-        self.readiness.woken(ready);
+    pub(crate) fn record_sleep(&mut self, ready: &Ready) {
+        self.readiness.record_sleep(ready);
     }
 
     pub(crate) fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) {

@@ -73,7 +73,7 @@ impl PassiveSocket {
     }
 
     /// Tells which listeners of the group have waiting clients.
-    pub(crate) fn group_woken(&mut self, ready: &[u64]) {
-        self.listener.group_woken(ready);
+    pub(crate) fn record_group_sleep(&mut self, ready: &[u64]) {
+        self.listener.record_group_sleep(ready);
     }
 }

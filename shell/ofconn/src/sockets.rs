@@ -377,9 +377,9 @@ impl Sockets {
     }
 
     /// Tells the result of a sleep after [`wait`](Self::wait), and which listeners of the group have waiting clients.
-    pub(crate) fn woken(&mut self, ready: &Ready, listeners: &[u64]) {
-        self.passive.iter_mut().for_each(|p| p.group_woken(listeners));
-        self.conns.values_mut().for_each(|conn| conn.woken(ready));
+    pub(crate) fn record_sleep(&mut self, ready: &Ready, listeners: &[u64]) {
+        self.passive.iter_mut().for_each(|p| p.record_group_sleep(listeners));
+        self.conns.values_mut().for_each(|conn| conn.record_sleep(ready));
     }
 
     /// Closes all connections and reopens those that the switch opens.

@@ -79,8 +79,8 @@ pub struct AllPortsState {
     pub followers: BTreeSet<OfPort>,
     /// The MTU that was last set on the ports in `followers`.
     pub mtu: Option<u32>,
-    /// Names of ports that request another number than they have.
-    pub misnumbered: BTreeSet<String>,
+    /// Names of ports whose number may differ from the requested one.
+    pub renumber_candidates: BTreeSet<String>,
     /// Ports that were removed recently.
     pub removed: RemovedPorts,
 }
@@ -144,7 +144,10 @@ impl Bridge {
 
     /// Whether a dump can send its next part.
     pub fn can_continue(&self) -> bool {
-        self.unfinished.dumps.iter().any(|(conn, dump)| dump.is_ready() && self.conns.is_written(*conn))
+        self.unfinished
+            .dumps
+            .iter()
+            .any(|(conn, dump)| dump.is_made_by_main_thread() && self.conns.is_written(*conn))
     }
 
     /// The port with a device of this name.

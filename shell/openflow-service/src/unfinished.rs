@@ -17,7 +17,7 @@ use units::{Millis, OfPort};
 pub struct Unfinished {
     /// The commit of a bundle whose trial runs on another thread.
     pub commit: Option<Commit>,
-    /// Side effects of packets that wait for the end of the commit.
+    /// Side effects of packets that are carried out when the commit ends, because the tables must not change before.
     pub deferred: Vec<SideEffect>,
     /// Dumps of flows and of statistics of ports.
     pub dumps: BTreeMap<ConnId, Dump>,
@@ -28,7 +28,7 @@ pub struct Unfinished {
 }
 
 impl Unfinished {
-    /// Whether work is in progress that holds requests.
+    /// Whether work is in progress during which later requests of a connection wait (during a commit: those of all connections).
     pub fn has_work(&self) -> bool {
         let Unfinished { commit, dumps, barriers, flushes, .. } = self;
         commit.is_some() || !dumps.is_empty() || !barriers.is_empty() || !flushes.is_empty()
@@ -57,7 +57,7 @@ pub struct Commit {
     pub(crate) tried: Receiver<TrialResult>,
 }
 
-/// The bytes of requests that error replies quote.
+/// The bundle's number, and the bytes of its requests, for error replies.
 #[derive(Debug)]
 pub(crate) struct QuotedRequests {
     /// Number of the bundle.
@@ -88,8 +88,8 @@ pub(crate) enum RestOfDump {
 }
 
 impl Dump {
-    /// Whether the main thread makes the parts, and so has to continue when the peer has read the previous ones.
-    pub fn is_ready(&self) -> bool {
+    /// Whether the main thread makes the parts of the reply, and so has to continue when the peer has read the previous ones.
+    pub fn is_made_by_main_thread(&self) -> bool {
         matches!(self.rest, RestOfDump::Ports(_))
     }
 }

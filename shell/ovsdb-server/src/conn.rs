@@ -1,7 +1,8 @@
 //! The socket side of a client: its stream, its received requests that are not executed yet, and its output.
 //!
-//! Requests of a client are executed in the order of their arrival. The exception is `echo`: while a job has the core, an
-//! `echo` is answered before other pending requests, since clients use it to check that the server is alive.
+//! Requests of a client are executed in the order of their arrival. The exception is `echo`: while a job has the databases
+//! ([`Core`](crate::core::Core)), an `echo` is answered before other pending requests, since clients use it to check that the server is
+//! alive.
 
 use crate::limits::Limits;
 use crate::remotes::{NewConnection, RemoteOptions};
@@ -26,7 +27,7 @@ const BUSY_BACKLOG_LEN: usize = 1 << 20;
 const BUSY_QUEUE_LEN: usize = 256 << 10;
 /// Messages that are longer than this, in bytes, are parsed by a job: parsing 64 KiB takes about 0.5 ms.
 pub const LONG_MESSAGE: usize = 64 << 10;
-/// Maximum number of bytes read from one client per iteration.
+/// Maximum number of bytes read from one client in one turn.
 pub const READ_LEN: usize = 64 << 10;
 
 /// A received request that is not executed yet.
@@ -283,7 +284,7 @@ impl Conn {
         self.end(Loss::from(error));
     }
 
-    /// Ends the connection in this iteration.
+    /// Marks the connection as ended; the server removes it in this turn.
     pub fn end(&mut self, loss: Loss) {
         if !self.closed {
             self.closed = true;

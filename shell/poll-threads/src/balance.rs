@@ -60,7 +60,7 @@ impl Workers {
         }
         if dry_run_result.worthwhile {
             runtime::info!(LOG, "PMD auto load balance dry run. Requesting datapath reconfigure.");
-            self.rebalance();
+            self.request_reassignment();
         }
     }
 

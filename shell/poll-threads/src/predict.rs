@@ -39,7 +39,8 @@ impl Workers {
         self.balancer.settings().on && self.policy() == Policy::Predictive
     }
 
-    /// When the main loop must call [`predict`](Self::predict) next; `None`: never.
+    /// When the main loop must call [`predict`](Self::predict) next; `None`: there is no deadline. Before the first
+    /// call it is due at once.
     pub(crate) fn next_forecast(&self) -> Option<Millis> {
         self.predict.next.filter(|_| self.reads_counters())
     }
@@ -117,7 +118,7 @@ impl Workers {
         for node in plan.nodes.iter().filter(|n| n.moves != 0) {
             runtime::info!(
                 LOG,
-                "PMD auto load balance moves {} rx queues on numa node {}: busiest core {:.0}% -> {:.0}%, bound {:.0}%.",
+                "PMD auto load balance moves {} rx queues on numa node {}: busiest core {:.0}% -> {:.0}%, even load {:.0}%.",
                 node.moves,
                 node.numa.0,
                 node.before * 100.0,

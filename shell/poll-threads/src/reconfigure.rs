@@ -84,7 +84,7 @@ impl Workers {
             let info = WorkerInfo { id, core: core.id, numa: core.numa.0, isolated: false, since: self.now };
             match self.start(info, datapath.worker(id, self.workers.len())) {
                 Ok(handle) => {
-                    self.log_sleep(&handle);
+                    self.send_sleep_settings(&handle);
                     self.workers.insert(id, handle);
                     runtime::info!(
                         LOG,

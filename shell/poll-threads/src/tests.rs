@@ -92,7 +92,7 @@ fn set_up(queues: usize) -> Setup {
     let mask = Flow { in_port: u32::MAX, ..Flow::ZERO };
     datapath.flow_put(&key, &mask, Arc::new([DpAction::Output(OUT)]), Arc::new(NoOwner)).unwrap();
     let topology = Arc::new(Topology::parse("0,0").unwrap());
-    let mut workers = Workers::threads(&datapath, &topology, &Clock::new()).unwrap();
+    let mut workers = Workers::new_threaded(&datapath, &topology, &Clock::new()).unwrap();
     workers.configure(&PmdSettings { mask: Some("3".to_owned()), ..PmdSettings::default() });
     let made: Arc<[AtomicU64; QUEUES]> = Arc::default();
     let mut setup = Setup { datapath, workers, made, arrived };
@@ -260,7 +260,7 @@ fn with_a_forecast_a_change_moves_as_few_queues_as_possible() {
     setup.add(IN, 3);
     assert_eq!((setup.of_core(0), setup.of_core(1)), (vec![2], vec![0, 1]));
     // An explicit rebalance and the other policy assign the queues by the algorithm.
-    setup.workers.rebalance();
+    setup.workers.request_reassignment();
     setup.workers.reconfigure(&setup.datapath);
     assert_eq!(setup.of_core(0).len() + setup.of_core(1).len(), 3);
     assert_ne!(setup.of_core(1), [0, 1]);

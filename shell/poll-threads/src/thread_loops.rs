@@ -39,7 +39,7 @@ pub(crate) fn start_kernel_thread(mut state: ThreadState, poll: PollLoop) -> std
             if state.mailbox.may_have_orders() && !state.carry_out_orders(poll.clock().now()) {
                 return;
             }
-            if state.poll_ready(poll.clock().now(), idle != 0) {
+            if state.poll_kernel_ports(poll.clock().now(), idle != 0) {
                 idle = 0;
                 continue;
             }

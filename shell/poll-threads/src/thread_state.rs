@@ -2,8 +2,8 @@
 //!
 //! To move a queue, the main thread orders the worker that has the queue to hand it over. That worker posts the queue to
 //! the mailbox of the new worker. No thread waits. The main thread posts each order to the worker that will have the
-//! queue when all earlier orders have been carried out. So an order may arrive before its queue; the worker then keeps the
-//! order until the queue arrives. So the orders about a queue are carried out in the sequence in which they were posted.
+//! queue after all earlier orders have been carried out. If the order arrives before the queue, the worker keeps it until
+//! the queue arrives. The orders about a queue are therefore carried out in the order in which they were posted.
 
 use crate::cycles;
 use crate::mailbox::{Key, Mailbox, MovingQueue, Order};
@@ -104,10 +104,10 @@ impl ThreadState {
         busy
     }
 
-    /// Runs one iteration of the worker of kernel ports. If it has many queues, it polls only those that have packets, so
-    /// that hundreds of idle ports do not delay the others; `all`: it polls every queue. Returns whether the iteration had
-    /// something to do.
-    pub(crate) fn poll_ready(&mut self, now: Millis, all: bool) -> bool {
+    /// Runs one iteration of the worker of kernel ports. If it has more than [`FEW_QUEUES`], it polls only those that have
+    /// packets, so that hundreds of idle ports do not delay the others; it polls every queue if `all` is set, and in one
+    /// iteration of [`ALL_EVERY`]. Returns whether the iteration had something to do.
+    pub(crate) fn poll_kernel_ports(&mut self, now: Millis, all: bool) -> bool {
         let readiness = self.readiness.as_ref().filter(|readiness| readiness.len() > FEW_QUEUES);
         self.iterations_since_all = if all { 0 } else { (self.iterations_since_all + 1) % ALL_EVERY };
         match readiness {
@@ -147,7 +147,7 @@ impl ThreadState {
                 // This worker sends the packets that are parked for an upcall before the new worker receives packets:
                 // otherwise packets could be reordered.
                 if self.worker.rxqs().any(|q| q == key) {
-                    self.worker.settle(key.0, self.now);
+                    self.worker.translate_parked(key.0, self.now);
                 }
                 match self.release_queue(key) {
                     Some((rxq, fd)) => to.post(Order::Take(MovingQueue { rxq, fd, polled })),
@@ -157,7 +157,7 @@ impl ThreadState {
             Order::Release(key, done) => {
                 // The ports of a shared rx queue are not removed with it, so their parked packets are sent first.
                 if key.0 == SHARED_RX && self.worker.rxqs().any(|q| q == key) {
-                    self.worker.settle(key.0, self.now);
+                    self.worker.translate_parked(key.0, self.now);
                 }
                 match self.release_queue(key) {
                     Some(gone) => {
@@ -189,7 +189,7 @@ impl ThreadState {
         }
     }
 
-    /// Adds a queue, and carries out the orders about it that arrived before.
+    /// Adds a queue, and carries out the first order about it that arrived before.
     fn add_queue(&mut self, moving: MovingQueue) {
         let key = (moving.rxq.port, moving.rxq.id);
         self.latency_sleep.set_can_arm(true);
@@ -203,7 +203,7 @@ impl ThreadState {
             true => self.worker.take_over(moving.rxq),
             false => self.unpolled.push(moving.rxq),
         }
-        // Carry out the orders that arrived before the queue, until one of them moves the queue on.
+        // Only the first order: it takes the queue away (`Give` or `Release`), so later orders wait until the queue returns.
         let next = self.early_orders.iter().position(|(k, _)| *k == key);
         if let Some(at) = next {
             let (_, order) = self.early_orders.remove(at);

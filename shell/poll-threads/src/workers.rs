@@ -37,8 +37,8 @@ pub struct Workers {
     pub(crate) unanswered: Unanswered,
     /// There are recorded changes that `reconfigure` must carry out.
     pub(crate) due: bool,
-    /// The next reconfiguration reassigns every rx queue. False: under the predictive policy, queues keep their core where
-    /// possible.
+    /// The next reconfiguration reassigns every rx queue, also under the predictive policy, which otherwise keeps queues on
+    /// their cores where possible. (The variance policy always reassigns every queue.)
     pub(crate) reassign: bool,
     pub(crate) ticker: Ticker,
     pub(crate) balancer: Balancer,
@@ -48,8 +48,9 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Creates workers that the main loop runs (dummy mode). `park`: handlers translate their misses.
-    pub fn inline(datapath: &Datapath, topology: &Arc<Topology>, park: bool) -> Workers {
+    /// Creates the worker of kernel ports, which the main loop runs (dummy mode); `reconfigure` adds workers. `park`:
+    /// handlers translate their misses.
+    pub fn new_inline(datapath: &Datapath, topology: &Arc<Topology>, park: bool) -> Workers {
         let mailbox = Arc::new(Mailbox::new(Wakeup::None));
         let state = ThreadState::sleeping(
             inline(datapath.worker(KERNEL_WORKER, 0), &mailbox, park),
@@ -58,8 +59,12 @@ impl Workers {
         Workers::new(Mode::Inline(park), topology, mailbox, Runner::Inline(Box::new(state)))
     }
 
-    /// Creates workers that run on threads of their own.
-    pub fn threads(datapath: &Datapath, topology: &Arc<Topology>, clock: &Clock) -> std::io::Result<Workers> {
+    /// Creates the worker of kernel ports, on a thread of its own; `reconfigure` starts PMD threads.
+    pub fn new_threaded(
+        datapath: &Datapath,
+        topology: &Arc<Topology>,
+        clock: &Clock,
+    ) -> std::io::Result<Workers> {
         let poll = PollLoop::new(clock.clone())?;
         let mailbox = Arc::new(Mailbox::new(Wakeup::Waker(poll.waker())));
         let worker = threaded(datapath.worker(KERNEL_WORKER, 0), &mailbox);
@@ -113,7 +118,7 @@ impl Workers {
         self.sleep = sleep.clone();
         runtime::info!(LOG, "Default PMD thread max sleep: {:4} us.", sleep.default.0);
         for handle in self.workers.values().filter(|s| s.info.id != KERNEL_WORKER) {
-            self.log_sleep(handle);
+            self.send_sleep_settings(handle);
         }
         self.deliver();
     }
@@ -136,8 +141,8 @@ impl Workers {
         &self.latency
     }
 
-    /// Logs the longest sleep of a PMD thread and sends it the settings of sleeps.
-    pub(crate) fn log_sleep(&self, handle: &WorkerHandle) {
+    /// Sends a PMD thread its settings of sleeps, and logs its longest load-based sleep.
+    pub(crate) fn send_sleep_settings(&self, handle: &WorkerHandle) {
         let WorkerInfo { core, numa, .. } = handle.info;
         let max = self.sleep.of(core);
         runtime::info!(
@@ -160,8 +165,8 @@ impl Workers {
         &self.sleep
     }
 
-    /// Reassigns all queues by their load in the last minute.
-    pub fn rebalance(&mut self) {
+    /// The next `reconfigure` reassigns all queues by their load in the last minute.
+    pub fn request_reassignment(&mut self) {
         (self.due, self.reassign) = (true, true);
     }
 
@@ -190,7 +195,8 @@ impl Workers {
     }
 
     /// Withdraws a port's queues from the workers, before the port gets new queues. After `Ok` no worker uses the old
-    /// queues. After an error a worker may still use them; the next call waits for that worker again.
+    /// queues. After an error a worker may still use them; the next call for
+    /// this port, or its removal, waits for that worker again.
     pub fn withdraw_queues(&mut self, no: PortNo) -> Result<(), WorkerTimeout> {
         let mut answers = Answers::default();
         for (id, owner) in self.ports.queues_of(no) {

@@ -109,8 +109,8 @@ impl Ready {
     }
 }
 
-/// Whether a descriptor may be ready: it may be, unless the last sleep showed that it is not. So a system call that would fail is
-/// left out.
+/// Whether a descriptor may be ready. False only after a sleep that ended without an event of the descriptor; the owner then leaves
+/// out a system call that would return `EAGAIN`.
 #[derive(Debug)]
 pub struct Readiness {
     /// The registration in the last set of events.
@@ -130,12 +130,12 @@ impl Readiness {
         self.token.set(interest.map(|interest| set.fd(fd, interest)));
     }
 
-    /// Tells the result of a sleep after [`wait`](Self::wait).
-    pub fn woken(&mut self, ready: &Ready) {
+    /// Records whether the descriptor was ready at the end of the sleep that followed [`wait`](Self::wait).
+    pub fn record_sleep(&mut self, ready: &Ready) {
         self.may_be_ready = self.token.take().is_none_or(|token| ready.contains(token));
     }
 
-    /// As [`woken`](Self::woken), if another object waited for the descriptor.
+    /// As [`record_sleep`](Self::record_sleep), if another object waited for the descriptor.
     pub fn set(&mut self, may_be_ready: bool) {
         self.may_be_ready = may_be_ready;
     }
@@ -181,6 +181,7 @@ impl PollLoop {
         let mut pollfds: Vec<PollFd<'_>> = set.fds;
         let came_while_spinning = spin.map(|time| is_ready_within(&mut pollfds, time));
         if came_while_spinning != Some(true) && poll(&mut pollfds, timeout.as_ref()).is_err() {
+            // A signal: all registrations count as not ready, and the next sleep reports them.
             return Ready::default();
         }
         let fds = pollfds.iter().map(|p| !p.revents().is_empty()).collect::<Vec<_>>();
@@ -207,8 +208,8 @@ impl PollLoop {
     }
 }
 
-/// Polls without sleeping until an event comes or the time is over. The core is not yielded: another thread might keep it for
-/// milliseconds, while a thread that sleeps gets it back when its event comes.
+/// Polls without sleeping until an event comes or the time is over. It does not yield the core: another thread might keep the core
+/// for milliseconds. A thread that sleeps in `poll` gets a core when its event comes.
 fn is_ready_within(fds: &mut [PollFd<'_>], time: Duration) -> bool {
     let start = Instant::now();
     while start.elapsed() < time {

@@ -35,7 +35,7 @@ impl Spinning {
     }
 
     /// To be called with the result of each sleep.
-    pub fn woken(&mut self, ready: &Ready) {
+    pub fn record_sleep(&mut self, ready: &Ready) {
         match ready.came_while_spinning() {
             Some(true) => self.after_failure = 0,
             Some(false) => {
@@ -60,7 +60,7 @@ mod tests {
             set.no_longer_than(Duration::from_nanos(1));
             spinning.prepare(&mut set);
             let ready = poll.block(set);
-            spinning.woken(&ready);
+            spinning.record_sleep(&ready);
             ready.came_while_spinning().is_some()
         };
         (0..n).filter(spins).count()
@@ -83,7 +83,7 @@ mod tests {
             let mut set = WaitSet::new();
             spinning.prepare(&mut set);
             let ready = poll.block(set);
-            spinning.woken(&ready);
+            spinning.record_sleep(&ready);
             assert_eq!(ready.came_while_spinning(), expected);
         }
     }

@@ -59,7 +59,7 @@ pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &s
             port.reported_state = Some(message.clone());
             running.ports.insert(port.ofport, port);
             running.unreported_ports.insert(message.number);
-            note_misnumbered(running, &interface);
+            note_requested_number(running, &interface);
             running.conns.send_port_status(PortReason::Add, &message, None, None);
             crate::port_sessions::configure(switch, bridge, &interface);
         }
@@ -102,10 +102,10 @@ fn preferred_numbers(
 
 /// Records that a port requests another number than the one it has. The port gets the requested number when that
 /// number becomes free.
-fn note_misnumbered(bridge: &mut Bridge, interface: &InterfaceConfig) {
+fn note_requested_number(bridge: &mut Bridge, interface: &InterfaceConfig) {
     let has = bridge.port_named(&interface.name).map(|port| port.ofport);
     if interface.ofport_request.is_some_and(|wanted| has != Some(OfPort(wanted))) {
-        bridge.all_ports.misnumbered.insert(interface.name.clone());
+        bridge.all_ports.renumber_candidates.insert(interface.name.clone());
     }
 }
 
@@ -349,7 +349,7 @@ fn update_row_ids(switch: &mut Switch, bridge: &str, row: &str, interface: &Inte
         port.database_stats = None;
     }
     running.ports.touch_row(row);
-    note_misnumbered(running, interface);
+    note_requested_number(running, interface);
 }
 
 /// Removes an interface from its bridge, to be tried again later with the same OpenFlow port number.

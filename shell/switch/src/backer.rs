@@ -117,9 +117,9 @@ impl Backer {
             Arc::new(UpcallTranslator::new(datapath_type, Arc::clone(&shared), Arc::clone(&patches), seed));
         datapath.set_handler(Arc::clone(&translator) as Arc<dyn dpif::UpcallHandler>);
         let workers = match threads {
-            Threads::None => Workers::inline(&datapath, topology, false),
-            Threads::Handlers => Workers::inline(&datapath, topology, true),
-            Threads::PmdAndHandlers => Workers::threads(&datapath, topology, clock)?,
+            Threads::None => Workers::new_inline(&datapath, topology, false),
+            Threads::Handlers => Workers::new_inline(&datapath, topology, true),
+            Threads::PmdAndHandlers => Workers::new_threaded(&datapath, topology, clock)?,
         };
         let datapath_type = datapath_type.to_owned();
         let dp_name = format!("ovs-{datapath_type}");

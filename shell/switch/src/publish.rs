@@ -117,19 +117,19 @@ fn tunnels(bridges: &[&mut Bridge]) -> TunnelPorts {
 
 /// Updates the peers of patch ports. Two patch ports are peers if they name each other and their bridges belong to the
 /// same datapath. Ports whose peer changed are marked as changed.
-fn update_peers(known: &mut Peers, bridges: &mut [&mut Bridge]) {
+fn update_peers(published: &mut Peers, bridges: &mut [&mut Bridge]) {
     let now = peers(bridges);
-    let differs = |at: &(BridgeId, OfPort)| known.get(at) != now.get(at);
+    let differs = |at: &(BridgeId, OfPort)| published.get(at) != now.get(at);
     let differ: BTreeSet<(BridgeId, OfPort)> =
-        known.keys().chain(now.keys()).filter(|at| differs(at)).copied().collect();
+        published.keys().chain(now.keys()).filter(|at| differs(at)).copied().collect();
     for bridge in bridges.iter_mut() {
         let range = (bridge.id, OfPort(0))..=(bridge.id, OfPort(u16::MAX));
         differ.range(range).for_each(|(_, port)| bridge.ports.touch(*port));
     }
-    *known = now;
+    *published = now;
 }
 
-/// The patch ports that name each other, in both directions.
+/// For each patch port whose peer names it as peer: that peer.
 fn peers(bridges: &[&mut Bridge]) -> Peers {
     let mut by_name: HashMap<&str, (&str, (BridgeId, OfPort))> = HashMap::new();
     for bridge in bridges {

@@ -24,17 +24,17 @@ impl Switch {
             if let Step::ChangeInterface { bridge, name } = step
                 && let Some(bridge) = self.bridges.get_mut(bridge)
             {
-                bridge.all_ports.misnumbered.insert(name.clone());
+                bridge.all_ports.renumber_candidates.insert(name.clone());
             }
         }
         let mut moves = Vec::new();
-        for bridge in self.bridges.values_mut().filter(|b| !b.all_ports.misnumbered.is_empty()) {
+        for bridge in self.bridges.values_mut().filter(|b| !b.all_ports.renumber_candidates.is_empty()) {
             let config = desired.bridges.get(&bridge.name);
             let asks = |name: &str| {
                 let interface = config.filter(|config| config.name != name)?.interface(name)?.1;
                 interface.ofport_request.map(OfPort)
             };
-            let names = std::mem::take(&mut bridge.all_ports.misnumbered);
+            let names = std::mem::take(&mut bridge.all_ports.renumber_candidates);
             for (name, wanted) in
                 names.into_iter().filter_map(|name| asks(&name).map(|wanted| (name, wanted)))
             {
@@ -45,7 +45,7 @@ impl Switch {
                 if holder.as_ref().is_none_or(|h| asks(h) != Some(wanted)) && wanted.is_ordinary() {
                     moves.push((bridge.name.clone(), name.clone(), holder));
                 }
-                bridge.all_ports.misnumbered.insert(name);
+                bridge.all_ports.renumber_candidates.insert(name);
             }
         }
         for (bridge, name, holder) in moves {
@@ -121,8 +121,8 @@ impl Switch {
         let conns = configure_bridge::new_connections(name, self.openflow.as_ref());
         let mut bridge = Bridge::new(id, config.clone(), conns, now, self.options.seed);
         bridge.config.datapath_type = kind.to_owned();
-        // After a restart the rows still have the previous port numbers. Each is reserved for its interface, unless another
-        // interface requests it.
+        // After a restart the rows still have the previous port numbers. Hold each back for its interface: for an hour another
+        // interface gets the number only on request, or if no other is free.
         let rows = config.ports.values().flat_map(|p| &p.interfaces);
         let held = rows.filter_map(|i| desired.ofports.get(&i.uuid));
         held.for_each(|number| bridge.hold_back_ofport(*number, now));

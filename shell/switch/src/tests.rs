@@ -176,10 +176,10 @@ fn what_is_published_is_what_is_there() {
             let before = of_bridges(&test.switch);
             assert_eq!(missing(&mut test.switch), Vec::<Json>::new(), "seed {seed}");
             for bridge in test.switch.bridges.values_mut() {
-                let misnumbered = std::mem::take(&mut bridge.all_ports.misnumbered);
+                let renumber_candidates = std::mem::take(&mut bridge.all_ports.renumber_candidates);
                 let AllPortsState { mtu, default_mac, .. } = bridge.all_ports;
                 bridge.all_ports =
-                    AllPortsState { mtu, default_mac, misnumbered, ..AllPortsState::default() };
+                    AllPortsState { mtu, default_mac, renumber_candidates, ..AllPortsState::default() };
                 let all: Vec<_> = bridge.ports.keys().copied().collect();
                 all.into_iter().for_each(|port| bridge.ports.touch(port));
                 let rows: Vec<String> = bridge.config.ports.keys().cloned().collect();

@@ -145,12 +145,12 @@ impl Listener {
     }
 
     /// Tells the result of a sleep after [`wait`](Self::wait). Without this call, each [`accept`](Self::accept) is a system call.
-    pub fn woken(&mut self, ready: &Ready) {
-        self.readiness.woken(ready);
+    pub fn record_sleep(&mut self, ready: &Ready) {
+        self.readiness.record_sleep(ready);
     }
 
     /// Tells which listeners of the group have waiting clients.
-    pub fn group_woken(&mut self, ready: &[u64]) {
+    pub fn record_group_sleep(&mut self, ready: &[u64]) {
         self.readiness.set(ready.contains(&self.number));
     }
 
@@ -242,7 +242,7 @@ mod tests {
         assert!(group.ready().unwrap().is_empty());
         let _client = Stream::connect(&Target::Unix(path("b"))).unwrap();
         let ready = group.ready().unwrap();
-        listeners.iter_mut().for_each(|listener| listener.group_woken(&ready));
+        listeners.iter_mut().for_each(|listener| listener.record_group_sleep(&ready));
         let accepted = listeners.each_ref().map(|listener| listener.accept().unwrap().is_some());
         assert_eq!(accepted, [false, true]);
         drop(listeners);

@@ -192,8 +192,8 @@ impl Server {
     }
 
     /// Tells the result of a sleep after [`wait`](Self::wait).
-    pub fn woken(&mut self, ready: &Ready) {
-        self.listener.iter_mut().for_each(|listener| listener.woken(ready));
+    pub fn record_sleep(&mut self, ready: &Ready) {
+        self.listener.iter_mut().for_each(|listener| listener.record_sleep(ready));
     }
 }
 

@@ -42,8 +42,11 @@ fn split_server<'a>(cx: &Context, args: &'a [String], min: usize) -> (String, &'
 /// Connects to the server for a command with at least `min` arguments of its own.
 pub fn connect<'a>(cx: &Context, args: &'a [String], min: usize) -> Result<Session<'a>, Fail> {
     let (server, args) = split_server(cx, args, min);
-    let rpc =
-        if server.contains(',') { first_fit(cx, &server, None)? } else { Rpc::open(&server, &cx.dirs)? };
+    let rpc = if server.contains(',') {
+        connect_to_first(cx, &server, None)?
+    } else {
+        Rpc::open(&server, &cx.dirs)?
+    };
     Session { rpc, database: String::new(), args }.checked(cx)
 }
 
@@ -56,7 +59,7 @@ pub fn connect_for<'a>(
 ) -> Result<Session<'a>, Fail> {
     let (server, args) = split_server(cx, args, min);
     let rpc = match server.contains(',') {
-        true => first_fit(cx, &server, Some(database))?,
+        true => connect_to_first(cx, &server, Some(database))?,
         false => Rpc::open(&server, &cx.dirs)?,
     };
     Session { rpc, database: database.to_owned(), args }.checked(cx)
@@ -69,7 +72,7 @@ pub fn connect_to_database<'a>(cx: &Context, args: &'a [String], min: usize) -> 
     if server.contains(',') {
         // With several servers the database must be an argument, because the servers may have different databases.
         let (database, rest) = named.ok_or("database name is required with multiple remotes")?;
-        let rpc = first_fit(cx, &server, Some(database))?;
+        let rpc = connect_to_first(cx, &server, Some(database))?;
         return Session { rpc, database: database.clone(), args: rest }.checked(cx);
     }
     let mut rpc = Rpc::open(&server, &cx.dirs)?;
@@ -99,8 +102,9 @@ pub fn databases(rpc: &mut Rpc) -> Result<Vec<String>, Fail> {
     Ok(names)
 }
 
-/// Connects to the first of several servers that answers and, if `database` is given, serves that database.
-fn first_fit(cx: &Context, servers: &str, database: Option<&str>) -> Result<Rpc, Fail> {
+/// Connects to the first of several servers that answers and, if `database` is given, serves it: alone, or connected to its cluster and, unless
+/// `--no-leader-only` is given, as its leader. `cid:` items name no server and are skipped.
+fn connect_to_first(cx: &Context, servers: &str, database: Option<&str>) -> Result<Rpc, Fail> {
     for server in servers.split(',').map(str::trim).filter(|s| !s.starts_with("cid:")) {
         let Ok(mut rpc) = Rpc::open(server, &cx.dirs) else { continue };
         let Some(database) = database else { return Ok(rpc) };

@@ -25,8 +25,8 @@ fn read(file: &str) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// `ofp-parse`
-pub fn messages(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+/// `ofp-parse`: prints the OpenFlow messages in a file.
+pub fn print_messages(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     let file = &args[0];
     let bytes = read(file).map_err(|e| Fail::Message(format!("{file}: open ({})", error_text(&e))))?;
     let mut rest = bytes.as_slice();
@@ -63,8 +63,8 @@ struct Stream {
     bytes: Vec<u8>,
 }
 
-/// `ofp-parse-pcap`
-pub fn capture(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+/// `ofp-parse-pcap`: prints the OpenFlow messages in a capture file.
+pub fn print_capture(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     let file = &args[0];
     let bytes = read(file).map_err(|e| {
         let why = error_text(&e);

@@ -57,6 +57,7 @@ fn percent(share: f64) -> String {
     format!("{:.1}", share * 100.0)
 }
 
+/// The core of a thread; `main` for the thread of kernel ports, as in `pmd-stats-show`.
 fn core(core: Option<u64>) -> String {
     core.map_or("main".to_owned(), |core| core.to_string())
 }

@@ -1,9 +1,9 @@
 //! The reads and writes of one run of the commands. Reads see the copy of the database with the changes of this run
-//! applied. The changes are then sent to the server as operations.
+//! applied, except pairs of maps ([`Transaction::write_pair`]). The changes are then sent to the server as operations.
 //!
 //! New rows have temporary UUIDs until the server assigns their UUIDs; operations refer to such rows by
 //! names. A column on which a decision depends is *verified*: the server refuses the transaction if the
-//! column has changed since.
+//! column has changed since this run read the database.
 
 use super::schema_names::{known_table, schema};
 use ovsdb::json::sorted_string;
@@ -60,7 +60,8 @@ impl<'a> Transaction<'a> {
         Transaction { replica, rows: BTreeMap::new(), order: Vec::new() }
     }
 
-    fn touch(&mut self, table: &str, row: Uuid, origin: Origin) -> &mut RowChange {
+    /// The changes to a row. `origin`: used only if the row has none yet.
+    fn changes_of(&mut self, table: &str, row: Uuid, origin: Origin) -> &mut RowChange {
         let order = &mut self.order;
         self.rows.entry(row).or_insert_with(|| {
             order.push(row);
@@ -132,12 +133,12 @@ impl<'a> Transaction<'a> {
         self.datum(table, row, column).uuids().collect()
     }
 
-    /// Verifies a column: the transaction fails if its value has changed since.
+    /// Verifies a column: the transaction fails if its value has changed since this run read the database.
     pub fn verify(&mut self, table: &str, row: Uuid, column: &str) {
         if self.replica.row(table, row).is_none() {
             return;
         }
-        let touched = self.touch(table, row, Origin::Stored);
+        let touched = self.changes_of(table, row, Origin::Stored);
         if let Some(column) = touched.table.column(column)
             && !touched.written.contains_key(column.name.as_str())
         {
@@ -147,7 +148,7 @@ impl<'a> Transaction<'a> {
 
     /// Writes a column.
     pub fn write(&mut self, table: &str, row: Uuid, column: &str, value: Datum) {
-        let touched = self.touch(table, row, Origin::Stored);
+        let touched = self.changes_of(table, row, Origin::Stored);
         if let Some(column) = touched.table.column(column) {
             touched.written.insert(&column.name, value);
         }
@@ -159,7 +160,7 @@ impl<'a> Transaction<'a> {
         if self.datum(table, row, column).get(&key) == Some(&value) {
             return;
         }
-        let touched = self.touch(table, row, Origin::Stored);
+        let touched = self.changes_of(table, row, Origin::Stored);
         if let Some(column) = touched.table.column(column) {
             touched.pairs.retain(|(c, k, _)| *c != column.name || *k != key);
             touched.pairs.push((&column.name, key, value));
@@ -169,18 +170,18 @@ impl<'a> Transaction<'a> {
     /// Inserts a row, with the UUID `uuid` if that is set.
     pub fn insert(&mut self, table: &str, uuid: Option<Uuid>) -> Uuid {
         let row = uuid.unwrap_or_else(Uuid::new_v4);
-        self.touch(table, row, if uuid.is_some() { Origin::WithUuid } else { Origin::New });
+        self.changes_of(table, row, if uuid.is_some() { Origin::WithUuid } else { Origin::New });
         row
     }
 
-    /// Inserts a row under the UUID of its symbol.
+    /// Inserts a row for `--id=@NAME`. `row`: the temporary UUID that stands for the name.
     pub fn insert_as(&mut self, table: &str, row: Uuid) {
-        self.touch(table, row, Origin::New);
+        self.changes_of(table, row, Origin::New);
     }
 
     /// Deletes a row. A row of a non-root table needs no operation: the server deletes it when its last reference is removed.
     pub fn delete(&mut self, table: &str, row: Uuid) {
-        self.touch(table, row, Origin::Stored).deleted = true;
+        self.changes_of(table, row, Origin::Stored).deleted = true;
     }
 
     /// Adds a row to a set of references.
@@ -195,8 +196,8 @@ impl<'a> Transaction<'a> {
         self.write(table, row, column, Datum::set(rest));
     }
 
-    /// Returns the operations. `count`: the root row, whose `next_cfg` is increased if the transaction changes anything.
-    pub fn request(&self, count: Option<Uuid>, comment: &str, dry_run: bool) -> Request {
+    /// Returns the operations. `next_cfg_row`: the root row, whose `next_cfg` is increased if the transaction changes anything.
+    pub fn request(&self, next_cfg_row: Option<Uuid>, comment: &str, dry_run: bool) -> Request {
         let mut request =
             Request { operations: Vec::new(), insertions: BTreeMap::new(), counter: None, changes: false };
         self.touched().for_each(|(row, touched)| self.add_wait(row, touched, &mut request));
@@ -204,7 +205,7 @@ impl<'a> Transaction<'a> {
         for (row, touched) in self.touched() {
             self.add_row_operations(row, touched, &mut request);
         }
-        if let Some(row) = count.filter(|_| request.changes) {
+        if let Some(row) = next_cfg_row.filter(|_| request.changes) {
             let target = self.row_id(row);
             let is = Json::from(vec![Json::from(vec!["_uuid".into(), "==".into(), target.to_json()])]);
             request.operations.push(Operation::mutate("Open_vSwitch", target).mutation("next_cfg", "+=", 1));

@@ -100,8 +100,8 @@ fn parse_endpoint(text: &str) -> Result<(IpAddr, Option<u16>), String> {
     Ok((socket.ip(), Some(socket.port())))
 }
 
-/// The match of the opposite direction: sources and destinations are swapped. Type and code of ICMP messages and the operation of ARP are left
-/// out, because they differ in answers, and so is the ingress port.
+/// The match of the opposite direction: sources and destinations are swapped. Type and code of ICMP messages, the operation of
+/// ARP and the ingress port are left out, because they differ in the opposite direction.
 fn reversed(flow: &str) -> String {
     let is_shared = |name: &str| !name.starts_with("icmp") && !matches!(name, "in_port" | "arp_op");
     let fields =

@@ -24,7 +24,7 @@ pub(crate) fn stage(shared: &Shared, guard: &MegaflowGuard<'_>, engine: &mut Eng
         parking.answers = answers;
         if left {
             parking.outbox.clear();
-            park::settle(shared, guard, engine, None, now);
+            park::translate_parked(shared, guard, engine, None, now);
         }
     }
 }

@@ -200,7 +200,7 @@ pub(crate) fn miss(
 
 /// Translates all parked packets of a port (`None`: of all ports) inline. Answers that arrive later find no entry and
 /// are ignored.
-pub(crate) fn settle(
+pub(crate) fn translate_parked(
     shared: &Shared,
     guard: &MegaflowGuard<'_>,
     engine: &mut Engine,

@@ -200,7 +200,7 @@ fn push_on(engine: &Engine, push: &Push, frame: &mut Frame, meta: &Meta) -> Opti
     let mut each = PerPacket::default();
     if template.needs_hash() {
         let hash = hash::of_frame_endpoints(frame, meta);
-        (each.source_port, each.label) = (ports.source_ports().port(hash), hash);
+        (each.source_port, each.hash) = (ports.source_ports().port(hash), hash);
     }
     if template.is_numbered() {
         each.seq = port.next_seq();

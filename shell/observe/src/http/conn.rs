@@ -160,7 +160,7 @@ impl Conn {
     }
 
     /// Sends as much of the answer as the socket accepts. After the answer, reads and discards input; returns true when the
-    /// client has closed the connection.
+    /// client has closed the connection, or after [`LINGER_MAX`] bytes.
     pub fn write(&mut self, now: Millis) -> io::Result<bool> {
         if let State::Ending(left) = &mut self.state {
             return drain(&mut self.stream, left);
@@ -194,7 +194,7 @@ impl Conn {
     }
 
     /// Whether the client must act next: send its request, or close the connection after the answer.
-    pub fn is_reading(&self) -> bool {
+    pub fn waits_for_client(&self) -> bool {
         matches!(self.state, State::Reading(_) | State::Ending(_))
     }
 

@@ -13,13 +13,18 @@ pub(crate) struct Candidate {
     /// Its index in the list of connections, the oldest first.
     pub(crate) at: usize,
     source: Option<u64>,
-    is_reading: bool,
+    waits_for_client: bool,
     age: Millis,
 }
 
 impl Candidate {
     pub(crate) fn new(at: usize, conn: &Conn, now: Millis) -> Candidate {
-        Candidate { at, source: conn.source, is_reading: conn.is_reading(), age: now.since(conn.since) }
+        Candidate {
+            at,
+            source: conn.source,
+            waits_for_client: conn.waits_for_client(),
+            age: now.since(conn.since),
+        }
     }
 }
 
@@ -30,7 +35,7 @@ pub(crate) fn select_for_eviction(all: &[Candidate]) -> Option<usize> {
     all.iter().for_each(|one| *of_source.entry(one.source).or_default() += 1);
     let most = of_source.values().max()?;
     let of_largest = || all.iter().filter(|one| of_source[&one.source] == *most);
-    let waiting = of_largest().find(|one| one.is_reading);
+    let waiting = of_largest().find(|one| one.waits_for_client);
     waiting.or_else(|| of_largest().find(|one| one.age >= PROTECTED_TIME)).map(|one| one.at)
 }
 
@@ -39,10 +44,10 @@ mod tests {
     use super::*;
 
     fn candidates(list: &[(u64, bool, u64)]) -> Vec<Candidate> {
-        let one = |(at, (source, is_reading, age)): (usize, &(u64, bool, u64))| Candidate {
+        let one = |(at, (source, waits_for_client, age)): (usize, &(u64, bool, u64))| Candidate {
             at,
             source: Some(*source),
-            is_reading: *is_reading,
+            waits_for_client: *waits_for_client,
             age: Millis(*age),
         };
         list.iter().enumerate().map(one).collect()

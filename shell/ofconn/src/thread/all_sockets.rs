@@ -145,12 +145,12 @@ impl AllSockets {
     }
 
     /// Tells the result of a sleep after [`wait`](Self::wait).
-    pub(super) fn woken(&mut self, ready: &Ready) {
-        self.readiness.woken(ready);
+    pub(super) fn record_sleep(&mut self, ready: &Ready) {
+        self.readiness.record_sleep(ready);
         let may_accept = self.readiness.may_be_ready();
         // An error leaves the clients in the backlog; they end the next sleep at once.
         let clients = if may_accept { self.listeners.ready().unwrap_or_default() } else { Vec::new() };
-        self.bridges.values_mut().for_each(|served| served.sockets.woken(ready, &clients));
+        self.bridges.values_mut().for_each(|served| served.sockets.record_sleep(ready, &clients));
     }
 }
 

@@ -60,7 +60,7 @@ impl SocketThread {
         let builder = std::thread::Builder::new().name("ofconn".to_owned());
         let thread = builder.spawn(move || {
             while state.turn() {}
-            state.ownership.ended();
+            state.ownership.set_ended();
         })?;
         Ok(SocketThread { ownership, listeners, thread: Some(thread) })
     }
@@ -161,7 +161,7 @@ impl ThreadState {
             }
         }
         let ready = self.poll.block(set);
-        self.owned.iter_mut().for_each(|sockets| sockets.woken(&ready));
+        self.owned.iter_mut().for_each(|sockets| sockets.record_sleep(&ready));
         if ready.contains(of_watchdog) {
             self.ownership.watchdog.expired();
         }

@@ -6,7 +6,7 @@
 //!
 //! **Invariants**: at any time, the sockets are in `of_main`, in the inbox, or with the thread. The order of requests is kept: a
 //! request is carried out at once if the sockets are in `of_main`; otherwise it is put into the inbox, and the thread returns the
-//! sockets only while the inbox is empty. Whoever needs both locks takes that of the inbox first.
+//! sockets only while the inbox is empty. Code that needs both locks takes that of the inbox first.
 
 use super::all_sockets::{AllSockets, SocketRequest, lock};
 use runtime::poll_loop::Ready;
@@ -24,13 +24,13 @@ const LONG_TURN: Duration = Duration::from_millis(2);
 /// With this work or more in one turn, in the unit of [`Sockets::run`](crate::sockets::Sockets::run), the thread serves the sockets.
 pub(super) const MUCH_WORK: usize = 16 << 10;
 
-/// What the main loop has handed to the thread.
+/// What the main loop hands to the thread, and other state under the same lock.
 #[derive(Default)]
 struct Inbox {
     sockets: Option<Box<AllSockets>>,
     requests: Vec<SocketRequest>,
     /// The number of the bridge that was added last.
-    bridges: u64,
+    last_bridge_number: u64,
     /// The thread must end.
     closing: bool,
     /// The thread has ended and accepts no requests.
@@ -80,10 +80,10 @@ impl Ownership {
     }
 
     /// The number of a new bridge.
-    pub(super) fn next_bridge(&self) -> u64 {
+    pub(super) fn next_bridge_number(&self) -> u64 {
         let mut inbox = lock(&self.inbox);
-        inbox.bridges += 1;
-        inbox.bridges
+        inbox.last_bridge_number += 1;
+        inbox.last_bridge_number
     }
 
     /// Main loop: carries out a request if the main loop owns the sockets, otherwise passes it to the thread.
@@ -129,7 +129,7 @@ impl Ownership {
 
     /// Main loop: accepts, reads, decodes and writes if the main loop owns the sockets.
     pub(super) fn serve(&self, now: Millis) {
-        // The main loop takes the events afterwards.
+        // No notification: this thread is the main loop, and takes the events after this call.
         self.serve_by(|sockets| sockets.turn(now, MUCH_WORK, &mut || ()));
     }
 
@@ -178,7 +178,8 @@ impl Ownership {
         Received { sockets: sockets.take(), requests: std::mem::take(requests), closing: *closing }
     }
 
-    /// Thread: takes the sockets from the main loop during a long turn. `None`: at this moment the main loop uses them.
+    /// Thread: takes the sockets from the main loop during a long turn. `None`: the main loop uses them at this moment, or
+    /// they are in the inbox.
     pub(super) fn take_from_main(&self) -> Option<Box<AllSockets>> {
         self.of_main.try_lock().ok()?.take()
     }
@@ -193,14 +194,14 @@ impl Ownership {
         true
     }
 
-    /// Main loop: ends the thread. The main loop serves the sockets until their bridges are dropped.
+    /// Main loop: asks the thread to end. All bridges were dropped before, so no socket is served any more.
     pub(super) fn close(&self) {
         lock(&self.inbox).closing = true;
         self.waker.wake();
     }
 
-    /// Thread: it ends.
-    pub(super) fn ended(&self) {
+    /// Thread: records that it ends; later requests are discarded.
+    pub(super) fn set_ended(&self) {
         let mut inbox = lock(&self.inbox);
         inbox.ended = true;
         inbox.requests.clear();
@@ -222,8 +223,8 @@ impl OwnedSockets<'_> {
         self.0.iter().for_each(|sockets| sockets.wait(set, now));
     }
 
-    /// Tells the result of the sleep.
-    pub fn woken(mut self, ready: &Ready) {
-        self.0.iter_mut().for_each(|sockets| sockets.woken(ready));
+    /// Passes the result of the sleep to the sockets.
+    pub fn record_sleep(mut self, ready: &Ready) {
+        self.0.iter_mut().for_each(|sockets| sockets.record_sleep(ready));
     }
 }

@@ -19,7 +19,8 @@ pub(crate) struct RemoteSockets {
 impl RemoteSockets {
     /// Hands over the sockets of a bridge.
     pub(super) fn new(sockets: Sockets, ownership: &Arc<Ownership>) -> RemoteSockets {
-        let (ownership, bridge, events) = (Arc::clone(ownership), ownership.next_bridge(), Arc::default());
+        let (ownership, bridge, events) =
+            (Arc::clone(ownership), ownership.next_bridge_number(), Arc::default());
         ownership.send(SocketRequest::Serve(bridge, Box::new(sockets), Arc::clone(&events)));
         RemoteSockets { ownership, bridge, events, collected: Vec::new() }
     }

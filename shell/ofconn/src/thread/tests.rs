@@ -153,7 +153,7 @@ impl TestBridge {
             owned.iter().for_each(|sockets| sockets.wait(&mut set, self.now));
             self.connections.wait(&mut set, self.now);
             let ready = poll.block(set);
-            owned.into_iter().for_each(|sockets| sockets.woken(&ready));
+            owned.into_iter().for_each(|sockets| sockets.record_sleep(&ready));
         }
     }
 

@@ -27,8 +27,8 @@ static LOG: Module = Module::new("ofproto_dpif_upcall");
 static LIMIT: RateLimit = RateLimit::new(1, 5);
 /// Wrong megaflows that only the sweep found.
 static REPAIRED: Counter = Counter::new("revalidate_repaired");
-/// Megaflows that a change may have affected.
-static AFFECTED: Counter = Counter::new("revalidate_concerned");
+/// Megaflows that were found to be affected by a change, including those of a search that ended in a round over all megaflows.
+static AFFECTED: Counter = Counter::new("revalidate_affected");
 
 /// Number of megaflow indices that one step searches for affected megaflows.
 const SEARCH_STEP: u32 = 8192;
@@ -147,6 +147,7 @@ impl Rounds {
             }
             from += SEARCH_STEP;
             if found > AFFECTED_MAX {
+                AFFECTED.add(found as u64);
                 return self.begin_round(from);
             }
         }

@@ -5,9 +5,9 @@
 //! unless requested (`--dummy-handlers`); commands then wait for the translations they cause. When the number of threads or
 //! their cores change, all threads are ended and new ones are started; queued upcalls return to the workers.
 //!
-//! A thread without work parks, or pauses under load (`coalescing.rs`). Enqueueing an upcall wakes one sleeping thread; if
-//! none sleeps, the check costs one atomic load per thread. A thread that wakes up and finds more than one upcall wakes
-//! another thread.
+//! A thread without work parks, or pauses under load (`coalescing.rs`). Enqueueing an upcall wakes one sleeping thread, unless a thread
+//! pauses: that thread serves the upcall after its pause. If none sleeps, the check costs one atomic load per thread. A thread that wakes
+//! up and finds more than one upcall wakes another thread.
 
 use crate::upcall::coalescing::Coalescing;
 use crate::upcall::priority::HandlerPriority;
@@ -66,7 +66,8 @@ struct HandlerPool {
 }
 
 impl HandlerPool {
-    /// Called when an upcall was queued: wakes one sleeping thread, unless one is about to check the queue.
+    /// Called when an upcall was queued: wakes one sleeping thread, unless a thread pauses, because that thread checks the
+    /// queue afterwards.
     fn notify(&self) {
         if !self.coalescing.is_pausing() {
             self.wake_one();
@@ -198,7 +199,7 @@ pub fn pin_to_cores(cores: &BTreeSet<u32>) {
     let mut set = CpuSet::new();
     cores.iter().map(|&c| c as usize).filter(|&c| c < CpuSet::MAX_CPU).for_each(|c| set.set(c));
     if let Err(e) = sched_setaffinity(None, &set) {
-        runtime::warn!(LOG, "handler thread affinity: {}", runtime::error_text(&e.into()));
+        runtime::warn!(LOG, "cannot pin this thread to its cores: {}", runtime::error_text(&e.into()));
     }
 }
 

@@ -184,19 +184,19 @@ impl UpcallTranslator {
             return Retranslation::Unassociated(unassociated(published, key));
         };
         let output = self.translate(published, bridge, &flow, None);
-        let translation = self.translation(published, output, (bridge, key), false);
+        let translation = self.datapath_translation(published, output, (bridge, key), false);
         // A failed translation also gives a megaflow, which drops the packets.
         if translation.install { Retranslation::Megaflow(translation) } else { Retranslation::Uncached }
     }
 
-    /// Makes the datapath's [`Translation`] from the output of a translation. `fresh`: the side effects of a packet were carried
-    /// out.
-    fn translation(
+    /// Converts the output of a translation to what the datapath installs and executes. `side_effects_done`: the side effects of a
+    /// packet were carried out.
+    fn datapath_translation(
         &self,
         published: &PublishedState,
         mut output: Box<Output>,
         (bridge, key): (BridgeId, &Flow),
-        fresh: bool,
+        side_effects_done: bool,
     ) -> Translation {
         let mut mask =
             if self.command_settings.exact() { Box::new(Flow::ONES) } else { output.megaflow_mask() };
@@ -205,12 +205,14 @@ impl UpcallTranslator {
             mask.tlv = published.snapshot.options_mask(bridge, key, &output);
         }
         mask.layout = flow::tlv::Layout::EMPTY;
-        // Messages of the switch's own protocols need no megaflow, because each message must be translated.
+        // There is no megaflow for messages of the switch's own protocols, because each message must be translated, nor if the
+        // translation forbids it.
         let install = !output.slow.intersects(SlowReason::PROTOCOLS) && !output.avoid_caching;
         let dependency_set = self.shared.number(&output.dependencies);
         let slow_path = (install && !output.slow.is_empty()).then(|| output.megaflow_actions().into());
         let actions = output.packet_actions();
-        let owner = Owner::new(&self.shared, &self.patches, output.stats_targets, output.recircs, fresh);
+        let owner =
+            Owner::new(&self.shared, &self.patches, output.stats_targets, output.recircs, side_effects_done);
         let slow_meter = output.slow_meter.filter(|_| !output.slow.is_empty()).map(DpAction::Meter);
         Translation {
             actions: slow_meter.into_iter().chain(actions).collect(),
@@ -224,12 +226,12 @@ impl UpcallTranslator {
         }
     }
 
-    /// Queues a sampled packet for the exporters. An action that came from a command has no sample
-    /// data; then the packet's port determines the bridge.
+    /// Queues a sampled packet for the exporters. An action of a flow that a control command added (such as `dpctl/add-flow`) has
+    /// no sample data; then the packet's port determines the bridge.
     fn sample(&self, packet: &[u8], flow: &Flow, userspace: &Userspace) {
-        let of_port =
+        let bridge_of_port =
             || self.shared.published_for_packet().snapshot.receive(flow).map(|(bridge, _)| bridge.0);
-        let bridge = if userspace.sample_data.is_none() { of_port() } else { None };
+        let bridge = if userspace.sample_data.is_none() { bridge_of_port() } else { None };
         if let Some(packet) = SampledPacket::new(packet, flow, userspace, bridge) {
             self.shared.exporters.put(packet);
         }
@@ -258,7 +260,7 @@ impl UpcallTranslator {
             self.log_loop(&published, bridge, &flow, upcall.packet);
         }
         self.carry_out(&published, std::mem::take(&mut output.effects), upcall.packet, upcall.now);
-        self.translation(&published, output, (bridge, upcall.flow), true)
+        self.datapath_translation(&published, output, (bridge, upcall.flow), true)
     }
 }
 

@@ -134,7 +134,7 @@ fn removing_a_port_drops_its_parked_packets() {
             worker.poll_and_publish(now, count);
         }
         if round % 3 == 0 {
-            worker.settle(PortNo(1), now);
+            worker.translate_parked(PortNo(1), now);
         }
         assert!(worker.remove_rxq(PortNo(1), QueueId(0)).is_some());
         worker.go_idle();
