@@ -6,6 +6,7 @@
 
 use ovsdb::{Atom, Datum};
 use settings::not_built::{self, Part};
+use settings::port::{CVLANS, TAG, TRUNKS, VLAN_MODE};
 use settings::{Effect, Fault, Setting, all};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -32,6 +33,8 @@ pub enum Problem {
     NoEffect(String),
     /// The setting needs a part of the switch that is not implemented.
     NotBuilt(Part),
+    /// A list of VLANs of a port with a tag and without a mode, which makes it an access port.
+    OfAccessPort,
     /// The value is invalid.
     Invalid {
         /// The valid values.
@@ -67,6 +70,8 @@ impl fmt::Display for Finding {
             Problem::NotBuilt(part) => {
                 write!(f, "{name} has no effect in this version of Sluice: {}", part.why())
             }
+            // The words of Open vSwitch, which users search for.
+            Problem::OfAccessPort => write!(f, "ignoring {name} in favor of implicit vlan"),
             Problem::Invalid { range, used } => {
                 write!(f, "{name}={value} is not a valid value ({range}); ")?;
                 if used.is_empty() {
@@ -143,6 +148,9 @@ impl Checker {
             let problem = get(setting.column).and_then(|datum| of_column(setting, datum));
             found.extend(problem.map(|(value, problem)| (setting.column.to_owned(), value, problem)));
         }
+        if self.table == "Port" {
+            found.extend(lists_of_access_port(&get));
+        }
         for (column, settings) in &self.maps {
             let Some(datum) = get(column).filter(|d| !d.is_empty()) else { continue };
             // If the port's type is refused, its options are not reported in addition.
@@ -192,6 +200,14 @@ impl Checker {
         }
         setting.fault(value).map(|fault| problem(setting, &fault))
     }
+}
+
+/// Reports the lists of VLANs of a port that is an access port because it has a tag and no mode.
+fn lists_of_access_port<'a>(get: impl Fn(&str) -> Option<&'a Datum>) -> Option<(String, String, Problem)> {
+    let is_set = |column: &&str| get(column).is_some_and(|datum| !datum.is_empty());
+    let list = [TRUNKS.column, CVLANS.column].into_iter().find(is_set)?;
+    let is_access = is_set(&TAG.column) && !is_set(&VLAN_MODE.column);
+    is_access.then(|| (list.to_owned(), String::new(), Problem::OfAccessPort))
 }
 
 fn problem(setting: &Setting, fault: &Fault) -> Problem {

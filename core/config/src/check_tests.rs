@@ -53,6 +53,21 @@ fn findings_name_key_value_range_and_what_is_used() {
 }
 
 #[test]
+fn trunks_of_an_access_port_are_ignored() {
+    let port =
+        |columns: &[(&str, Datum)]| texts("Port", &[&[("name", Datum::scalar("p"))], columns].concat());
+    let (tag, trunks) = (("tag", Datum::set([3])), ("trunks", Datum::set([4, 5])));
+    let text = "Port p: ignoring trunks in favor of implicit vlan";
+    assert_eq!(port(&[tag.clone(), trunks.clone()]), [text]);
+    assert_eq!(
+        port(&[tag.clone(), ("cvlans", Datum::set([9]))]),
+        ["Port p: ignoring cvlans in favor of implicit vlan"]
+    );
+    assert!(port(&[tag.clone(), trunks.clone(), ("vlan_mode", Datum::scalar("native-tagged"))]).is_empty());
+    assert!(port(&[tag, ("trunks", Datum::set::<i64>([]))]).is_empty() && port(&[trunks]).is_empty());
+}
+
+#[test]
 fn options_are_those_of_the_type() {
     let interface = |kind: &str, key: &str, value: &str| {
         let row = [

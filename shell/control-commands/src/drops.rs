@@ -64,9 +64,12 @@ fn port(switch: &Switch, backer: &Backer, drop_port: DropPort, counts: &DropCoun
     })
 }
 
-/// The name of a port; `None` if the port does not exist any more.
+/// The name of a port; `None` if the port does not exist any more. A packet that a controller or the switch itself sent was received by no port.
 fn port_name(backer: &Backer, drop_port: DropPort) -> Option<String> {
-    DatapathNames(backer).name(PortNo(drop_port.port()))
+    match PortNo(drop_port.port()) {
+        PortNo::NONE => Some("no port".to_owned()),
+        number => DatapathNames(backer).name(number),
+    }
 }
 
 fn way(drop_port: DropPort) -> &'static str {

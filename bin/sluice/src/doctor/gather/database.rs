@@ -182,7 +182,9 @@ fn number(table: &str, column: &str) -> Option<i64> {
 fn setting(table: &str, finding: &Finding) -> Setting {
     let level = match finding.problem {
         Problem::NotBuilt(_) => Level::Problem,
-        Problem::Unknown | Problem::Invalid { .. } | Problem::Clamped { .. } => Level::Warning,
+        Problem::Unknown | Problem::OfAccessPort | Problem::Invalid { .. } | Problem::Clamped { .. } => {
+            Level::Warning
+        }
         Problem::NoEffect(_) => Level::Advice,
     };
     let text = finding.to_string();
