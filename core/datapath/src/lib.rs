@@ -54,7 +54,7 @@
 //!   fragments, between iterations (`Tally::balance`).
 //! * Between iterations a worker holds no packets except parked ones (waiting fragments belong to no worker). So a
 //!   queue can be handed over between any two iterations, after its parked packets have been settled
-//!   (`Worker::settle`).
+//!   (`Worker::translate_parked`).
 //! * **Packets of a flow keep their order**, also when the first of them waits for the answer to an upcall
 //!   (`path/park.rs`).
 //! * Owners and the upcall handler are called without any lock of the datapath (except `is_current`), and may call

@@ -125,7 +125,7 @@ impl Worker {
     }
 
     /// Stops polling a queue and returns it. With the last queue of a port, the port's parked packets are dropped;
-    /// call [`settle`](Self::settle) before to send them. Between iterations the worker holds no other packets of the
+    /// call [`translate_parked`](Self::translate_parked) before to send them. Between iterations the worker holds no other packets of the
     /// queue.
     pub fn remove_rxq(&mut self, port: PortNo, id: QueueId) -> Option<Rxq> {
         self.fetch(port, id);
