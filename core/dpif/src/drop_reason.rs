@@ -159,7 +159,7 @@ reasons! {
     SampleError = "datapath_drop_sample_error", None;
     /// The NSH header could not be removed.
     NshDecapError = "datapath_drop_nsh_decap_error", Actions;
-    /// The OpenFlow tables send the packet nowhere, or the port that received it is on no bridge.
+    /// The OpenFlow tables send the packet nowhere.
     ActionOfPipeline = "drop_action_of_pipeline", Translation;
     /// The bridge that received the packet, or on which it continues after recirculation, no longer exists.
     ActionBridgeNotFound = "drop_action_bridge_not_found", Translation;
