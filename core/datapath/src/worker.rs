@@ -124,9 +124,8 @@ impl Worker {
         self.rxqs.push(Rxq { in_iteration: 0, polled_at, ..rxq });
     }
 
-    /// Stops polling a queue and returns it. With the last queue of a port, the port's parked packets are dropped;
-    /// call [`translate_parked`](Self::translate_parked) before to send them. Between iterations the worker holds no other packets of the
-    /// queue.
+    /// Stops polling a queue and returns it. With the last queue of a port, the port's parked packets are dropped; call
+    /// [`translate_parked`](Self::translate_parked) before to send them. Between iterations the worker holds no other packets of the queue.
     pub fn remove_rxq(&mut self, port: PortNo, id: QueueId) -> Option<Rxq> {
         self.fetch(port, id);
         let at = self.rxqs.iter().position(|q| q.port == port && q.id == id)?;

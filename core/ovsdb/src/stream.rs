@@ -292,6 +292,8 @@ mod tests {
     fn limits_hold() {
         let error = |bytes: &[u8], limits| values([bytes], limits).1;
         assert_eq!(error(br#"["0123456789"]"#, Limits::of_bytes(10)), Some(StreamError::TooLong(10)));
+        assert_eq!(error(br#"["0123456789"]"#, Limits::of_bytes(13)), Some(StreamError::TooLong(13)));
+        assert_eq!(error(br#"["0123456789"]"#, Limits::of_bytes(14)), None);
         assert_eq!(error(&[b'['; 1001], Limits::of_bytes(2000)), Some(StreamError::TooDeep));
         assert_eq!(error(b"]", Limits::of_bytes(1000)), Some(StreamError::Stray(b']')));
         let three = Limits { bytes: 1000, values: 3 };

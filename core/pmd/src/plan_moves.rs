@@ -193,9 +193,8 @@ impl<'a> Node<'a> {
             + TIE_WEIGHT * self.load[to]
     }
 
-    /// Returns the step for core `hot` after which the highest load of both cores and their siblings is lowest, if it
-    /// reduces the load of `hot` enough. `budget`: number of moves that the
-    /// plan may still make; a swap needs two.
+    /// Returns the step for core `hot` after which the highest load of both cores and their siblings is lowest, if it reduces the load of
+    /// `hot` enough. `budget`: number of moves that the plan may still make; a swap needs two.
     fn best_step(&self, hot: usize, queues: &[Queue], limits: &Limits, budget: usize) -> Option<Step> {
         let load_now = self.load_now(hot);
         let min_gain =

@@ -28,10 +28,11 @@ fn optional<T: Into<ovsdb::Atom>>(value: Option<T>) -> Datum {
     Datum::set(value)
 }
 
-/// The largest number of ports whose counters are read in one turn of the main loop.
+/// The largest number of ports that are asked in one turn of the main loop whether their counters have changed.
 const PORTS_PER_TURN: usize = 4096;
-/// The largest number of rows with counters that are made in one turn. A row costs twenty times as much as a port whose counters are unchanged.
-const STATISTICS_ROWS_PER_TURN: usize = 256;
+/// A port whose counters are read counts as this many ports, because that may need system calls and usually makes a row; so does a port of a
+/// spanning tree.
+const READ_COST: usize = 16;
 
 impl Switch {
     /// Writes the rows that differ from the replica, unless a transaction is in progress.
@@ -100,7 +101,8 @@ impl Switch {
                 let needs_statistics = !port.stats_read;
                 wanted.extend(trunk_row(bridge, *ofport, &self.db.replica));
                 if needs_statistics && let Some(port) = bridge.ports.get_mut_unmarked(ofport) {
-                    wanted.extend(statistics_row(backer, bridge.id, port));
+                    let activity = activity(backer, port);
+                    wanted.extend(statistics_row(backer, bridge.id, port, activity));
                 }
             }
             wanted.extend(touched.without_port.iter().filter_map(|name| failed_row(bridge, name)));
@@ -216,8 +218,8 @@ impl Switch {
         let Some(StatisticsPosition { bridge: mut name, mut after }) = self.status.statistics.take() else {
             return;
         };
-        let mut left = StatisticsLeft { ports: PORTS_PER_TURN, rows: STATISTICS_ROWS_PER_TURN };
-        while left.ports > 0 && left.rows > 0 {
+        let mut left = PORTS_PER_TURN;
+        while left > 0 {
             let Some((at, bridge)) = self.bridges.range_mut(name.clone()..).next() else { return };
             if *at != name {
                 (name, after) = (at.clone(), None);
@@ -234,39 +236,34 @@ impl Switch {
     }
 }
 
-/// What may still be done in this turn.
-struct StatisticsLeft {
-    /// Ports to read.
-    ports: usize,
-    /// Rows to make.
-    rows: usize,
-}
-
-/// The counters of the bridge's ports after `after`, in order. Returns the last port that was read; `None` if no port is left.
+/// The counters of the bridge's ports after `after`, in order, until `left`, in ports, is used up. Returns the last port that was visited; `None` if
+/// there are no more.
 fn bridge_statistics(
     backer: &Backer,
     bridge: &mut Bridge,
     after: Option<OfPort>,
-    left: &mut StatisticsLeft,
+    left: &mut usize,
     now: Millis,
     wanted: &mut Vec<RowValues>,
 ) -> Option<OfPort> {
     let (mut last, mut with_tree) = (None, Vec::new());
     let mut ports = bridge.ports.after_mut_unmarked(after);
-    while left.ports > 0 && left.rows > 0 {
+    while *left > 0 {
         let Some(port) = ports.next() else {
             last = None;
             break;
         };
         last = Some(port.ofport);
-        left.ports -= 1;
+        let activity = activity(backer, port);
+        let is_written = activity.is_some() && port.database_stats == activity;
+        if !is_written {
+            wanted.extend(statistics_row(backer, bridge.id, port, activity));
+        }
         if port.tree.is_some() {
             with_tree.push(port.ofport);
         }
-        if let Some(row) = statistics_row(backer, bridge.id, port) {
-            left.rows -= 1;
-            wanted.push(row);
-        }
+        let cost = if is_written && port.tree.is_none() { 1 } else { READ_COST };
+        *left = left.saturating_sub(cost);
     }
     drop(ports);
     let with_tree = with_tree.iter().filter_map(|ofport| bridge.ports.get(ofport));
@@ -283,18 +280,20 @@ fn with_rows(bridge: &mut Bridge) -> TouchedPorts {
     touched
 }
 
-/// The counters of a port; `None` if they are the same as those written last.
-fn statistics_row(backer: &Backer, bridge: BridgeId, port: &mut BridgePort) -> Option<RowValues> {
-    let activity = match &port.backing {
-        Backing::Device { netdev, number } => {
-            netdev.activity().map(|activity| activity.wrapping_add(backer.datapath.port_limit_drops(*number)))
-        }
-        Backing::Patch { .. } | Backing::Tunnel { .. } => None,
-    };
+/// A number that changes whenever the counters of a port do; `None` if the device has none.
+fn activity(backer: &Backer, port: &BridgePort) -> Option<u64> {
+    let Backing::Device { netdev, number } = &port.backing else { return None };
+    netdev.activity().map(|activity| activity.wrapping_add(backer.datapath.port_limit_drops(*number)))
+}
+
+/// The counters of a port; `None` if they are the same as those written last. `activity`: see [`activity`].
+fn statistics_row(
+    backer: &Backer,
+    bridge: BridgeId,
+    port: &mut BridgePort,
+    activity: Option<u64>,
+) -> Option<RowValues> {
     port.stats_read = true;
-    if activity.is_some() && port.database_stats == activity {
-        return None;
-    }
     let stats = match &mut port.backing {
         Backing::Device { netdev, number } => {
             crate::qos::statistics(Some(&backer.datapath), *number, &mut **netdev).ok()
