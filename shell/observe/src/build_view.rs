@@ -7,8 +7,8 @@ use openflow_service::{Backing, Bridge, BridgePort};
 use runtime::cpu_time;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use switch::{Backer, Switch};
-use units::{OfPort, PortNo, QueueId};
+use switch::{Backer, PortPosition, Switch};
+use units::{PortNo, QueueId};
 
 /// Maximum cost of a slice. The unit is a port whose counters need not be read: about 1 µs.
 const SLICE: usize = 1024;
@@ -23,8 +23,8 @@ const METER_ALL: u32 = 0xffff_ffff;
 #[derive(Default)]
 pub struct ViewBuilder {
     view: View,
-    /// The name of the next bridge, and the last port of this bridge that was read.
-    next: (String, Option<OfPort>),
+    /// The last port that was read.
+    position: PortPosition,
     /// A view is in progress.
     started: bool,
 }
@@ -64,21 +64,19 @@ impl ViewBuilder {
     fn read_ports(&mut self, switch: &mut Switch) -> bool {
         let mut left = SLICE;
         loop {
-            let (name, after) = &mut self.next;
-            let Some((at, bridge)) = switch.bridges.range_mut(name.clone()..).next() else { return true };
-            if at != name || after.is_none() {
-                (*name, *after) = (at.clone(), None);
+            let Some((bridge, after)) = self.position.bridge(&mut switch.bridges) else { return true };
+            if after.is_none() {
                 self.view.bridges.push(bridge_view(bridge, switch.clock.now()));
             }
             let Some(at) = self.view.datapaths.iter().position(|d| d.kind == bridge.config.datapath_type)
             else {
-                *name += "\0";
+                self.position.end_bridge();
                 continue;
             };
             let shared = self.view.bridges.last().map_or_else(|| Arc::from(""), |b| Arc::clone(&b.name));
             let backer = switch.datapaths.of_bridge(bridge);
-            for port in bridge.ports.after_mut_unmarked(*after) {
-                *after = Some(port.ofport);
+            for port in bridge.ports.after_mut_unmarked(after) {
+                self.position.visited(port.ofport);
                 let counters = counters(port, backer, bridge.id);
                 left = left.saturating_sub(if matches!(counters, Counters::Read(_)) { READ_COST } else { 1 });
                 let logical =
@@ -90,9 +88,7 @@ impl ViewBuilder {
                     return false;
                 }
             }
-            // Continue with the next bridge in the order of names: no name sorts between this name and this name followed by a
-            // zero byte.
-            (*name, *after) = (format!("{name}\0"), None);
+            self.position.end_bridge();
         }
     }
 }

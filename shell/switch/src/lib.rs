@@ -15,7 +15,8 @@
 //! | `underlay/`, `snooping.rs`, `sampling.rs` | routes and neighbours for tunnels; multicast snooping; sFlow, IPFIX and NetFlow |
 //! | `publish.rs` | builds the snapshot for translations from bridges |
 //! | `openflow_requests.rs`, `side_effects.rs` | serves requests of controllers (crate `openflow-service`); carries out side effects of packets |
-//! | `status.rs`, `row_values.rs`, `settings.rs`, `findings.rs` | writes state to the database; reports settings without effect |
+//! | `status.rs`, `row_values.rs`, `port_position.rs` | writes state to the database, counters of ports in several turns |
+//! | `settings.rs`, `findings.rs` | reports settings without effect |
 //! | `dpdk_start.rs`, `machine.rs`, `options.rs`, `switch.rs` | DPDK, the machine, the command line; the object that owns everything |
 //!
 //! The crate `poll-threads` forwards packets, `translation` serves upcalls and revalidates megaflows, `control-commands` serves
@@ -52,6 +53,7 @@ mod openflow_requests;
 pub mod options;
 mod plan_handlers;
 mod polling;
+mod port_position;
 mod port_sessions;
 mod publish;
 pub mod qos;
@@ -82,6 +84,7 @@ pub use datapaths::Datapaths;
 pub use drop_counters::publish_drops;
 pub use logical_name::logical_name;
 pub use options::Options;
+pub use port_position::PortPosition;
 pub use publish::publish;
 pub use run::expire;
 pub use switch::Switch;

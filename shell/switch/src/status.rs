@@ -6,12 +6,13 @@
 
 use crate::backer::Backer;
 use crate::findings::IneffectiveSettings;
+use crate::port_position::PortPosition;
 use crate::port_sessions::trunk_row;
 use crate::row_values::RowValues;
 use crate::run::STATUS_INTERVAL;
 use crate::snapshot_builder::Peers;
 use crate::spanning_tree;
-use crate::switch::{StatisticsPosition, Switch};
+use crate::switch::Switch;
 use bridge::cfm::Status;
 use flow::Mac;
 use netdev::stats::Stats;
@@ -206,7 +207,7 @@ impl Switch {
         let interval = Millis(STATS_UPDATE_INTERVAL.number(&self.applied.other_config) as u64);
         if self.status.statistics.is_none() && now.since(self.last.statistics) >= interval {
             self.last.statistics = now;
-            self.status.statistics = Some(StatisticsPosition::default());
+            self.status.statistics = Some(PortPosition::default());
             self.datapaths.with_bridges().for_each(|backer| backer.datapath.maintain(now));
             self.bridges.values().for_each(|bridge| crate::mirrors::rows(bridge, wanted));
         }
@@ -215,24 +216,19 @@ impl Switch {
 
     /// The counters of the next ports, as many as one turn may read and write; the next turn continues.
     fn next_statistics(&mut self, now: Millis, wanted: &mut Vec<RowValues>) {
-        let Some(StatisticsPosition { bridge: mut name, mut after }) = self.status.statistics.take() else {
-            return;
-        };
+        let Some(mut position) = self.status.statistics.take() else { return };
         let mut left = PORTS_PER_TURN;
         while left > 0 {
-            let Some((at, bridge)) = self.bridges.range_mut(name.clone()..).next() else { return };
-            if *at != name {
-                (name, after) = (at.clone(), None);
-            }
+            let Some((bridge, after)) = position.bridge(&mut self.bridges) else { return };
             let backer = self.datapaths.of_bridge(bridge);
-            after =
+            let last =
                 backer.and_then(|backer| bridge_statistics(backer, bridge, after, &mut left, now, wanted));
-            if after.is_none() {
-                // Go on with the next bridge: no name sorts between a name and the same name followed by a zero byte.
-                name.push('\0');
+            match last {
+                Some(port) => position.visited(port),
+                None => position.end_bridge(),
             }
         }
-        self.status.statistics = Some(StatisticsPosition { bridge: name, after });
+        self.status.statistics = Some(position);
     }
 }
 

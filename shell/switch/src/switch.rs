@@ -7,6 +7,7 @@ use crate::findings::Findings;
 use crate::limits::Limits;
 use crate::machine::Machine;
 use crate::options::Options;
+use crate::port_position::PortPosition;
 use crate::underlay::Underlay;
 use config::Desired;
 use netdev::open::{DummyLevel, Netdevs};
@@ -19,7 +20,7 @@ use runtime::{Clock, Waker};
 use sampling::Exporters;
 use std::collections::{BTreeMap, BTreeSet};
 use translation::upcall::threads::Plan;
-use units::{Millis, OfPort};
+use units::Millis;
 
 /// The switch. The order of the fields is the order in which they are dropped.
 pub struct Switch {
@@ -116,7 +117,7 @@ pub struct StatusDue {
     /// All rows have to be compared.
     pub(crate) all: bool,
     /// The position in the list of all ports, while the counters of all ports are being written.
-    pub(crate) statistics: Option<StatisticsPosition>,
+    pub(crate) statistics: Option<PortPosition>,
     /// Routes, links, ports or rows changed since the status of tunnels was last computed.
     pub(crate) tunnels: bool,
 }
@@ -127,15 +128,6 @@ impl StatusDue {
     pub(crate) fn changed(&mut self) {
         (self.due, self.tunnels) = (true, true);
     }
-}
-
-/// A position in the list of all ports of all bridges.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct StatisticsPosition {
-    /// The bridge, by name.
-    pub(crate) bridge: String,
-    /// The last port of the bridge whose counters were written.
-    pub(crate) after: Option<OfPort>,
 }
 
 /// When periodic work was last done.

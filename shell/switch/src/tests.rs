@@ -1,7 +1,7 @@
 //! Checks that state that is updated by changes equals state made from scratch: snapshots, addresses, rows.
 
+use crate::port_position::PortPosition;
 use crate::snapshot_builder::SnapshotBuilder;
-use crate::switch::StatisticsPosition;
 use crate::{Options, Switch, publish, spanning_tree};
 use bridge::spanning_tree::PortState;
 use netdev::open::DummyLevel;
@@ -248,7 +248,7 @@ fn statistics_of_all_ports_are_read_in_several_turns() {
     for bridge in test.switch.bridges.values_mut() {
         bridge.ports.after_mut_unmarked(None).for_each(|port| port.database_stats = None);
     }
-    test.switch.status.statistics = Some(StatisticsPosition::default());
+    test.switch.status.statistics = Some(PortPosition::default());
     let mut left = vec![];
     while test.switch.status.statistics.is_some() {
         test.switch.continue_statistics(Millis(0));
