@@ -10,7 +10,7 @@ use crate::port::PortConfig;
 use crate::row::Row;
 use ovsdb::database::RowChange;
 use ovsdb::schema::{Column, Schema, TableSchema};
-use ovsdb::{Replica, Uuid};
+use ovsdb::{Atom, Datum, Replica, Uuid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -36,12 +36,13 @@ impl TouchedByDatabase {
     }
 }
 
-/// A bridge as it was read last. `listed`: the ports in its row, sorted; `ports`: the names of the ports that are in
-/// the state.
+/// A bridge as it was read last.
 #[derive(Default)]
 struct TrackedBridge {
     name: String,
-    listed: Vec<Uuid>,
+    /// The set of ports in its row.
+    listed: Option<Arc<Datum>>,
+    /// The names of the ports that are in the state.
     ports: BTreeMap<Uuid, String>,
 }
 
@@ -119,36 +120,32 @@ struct RowsToRead {
 type Affected = BTreeMap<Uuid, RowsToRead>;
 
 /// Both lists without their equal beginnings and ends.
-fn without_common_ends<'a>(first: &'a [Uuid], second: &'a [Uuid]) -> (&'a [Uuid], &'a [Uuid]) {
+fn without_common_ends<'a>(first: &'a [Atom], second: &'a [Atom]) -> (&'a [Atom], &'a [Atom]) {
     let start = first.iter().zip(second).take_while(|(a, b)| a == b).count();
     let (first, second) = (&first[start..], &second[start..]);
     let end = first.iter().rev().zip(second.iter().rev()).take_while(|(a, b)| a == b).count();
     (&first[..first.len() - end], &second[..second.len() - end])
 }
 
-/// The elements that only one of two sorted lists has. Lists of ports are long and usually differ in a few elements, so both are
+/// The elements that only one of two sets has. Lists of ports are long and usually differ in a few elements, so both are
 /// traversed once in parallel instead of searched, and only where they differ.
 fn differences(
-    first: &[Uuid],
-    second: &[Uuid],
+    first: Option<&Arc<Datum>>,
+    second: Option<&Arc<Datum>>,
     in_first: &mut BTreeSet<Uuid>,
     in_second: &mut BTreeSet<Uuid>,
 ) {
+    let [first, second] = [first, second].map(|set| set.map_or(&[][..], |set| set.elements()));
     let (first, second) = without_common_ends(first, second);
     let (mut first, mut second) = (first.iter().peekable(), second.iter().peekable());
     loop {
         match (first.peek(), second.peek()) {
             (Some(a), Some(b)) if a == b => drop((first.next(), second.next())),
-            (Some(a), b) if b.is_none_or(|b| a < b) => in_first.extend(first.next()),
-            (_, Some(_)) => in_second.extend(second.next()),
+            (Some(a), b) if b.is_none_or(|b| a < b) => in_first.extend(first.next().and_then(Atom::as_uuid)),
+            (_, Some(_)) => in_second.extend(second.next().and_then(Atom::as_uuid)),
             (_, None) => return,
         }
     }
-}
-
-fn sorted(mut rows: Vec<Uuid>) -> Vec<Uuid> {
-    rows.sort_unstable();
-    rows
 }
 
 impl Follower {
@@ -196,7 +193,7 @@ impl Follower {
             self.index_port(&port);
             ports.insert(port.uuid, port.str("name").to_owned());
         }
-        let (name, listed) = (bridge.str("name").to_owned(), sorted(bridge.uuids("ports")));
+        let (name, listed) = (bridge.str("name").to_owned(), bridge.shared("ports"));
         self.bridges.insert(bridge.uuid, TrackedBridge { name, listed, ports });
     }
 
@@ -305,8 +302,8 @@ impl Follower {
             let Some(row) = row else { return };
             let had = known.get_or_insert_default();
             row.str("name").clone_into(&mut had.name);
-            let listed = sorted(row.uuids("ports"));
-            differences(&had.listed, &listed, &mut gone, &mut new);
+            let listed = row.shared("ports");
+            differences(had.listed.as_ref(), listed.as_ref(), &mut gone, &mut new);
             had.listed = listed;
             let ports = config.map(|config| config.ports).unwrap_or_default();
             config = Some(BridgeConfig { ports, ..BridgeConfig::read_without_ports(&row) });

@@ -5,6 +5,7 @@
 use ovsdb::replica::RowRef;
 use ovsdb::{Atom, Datum, Replica, Uuid};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A row of a replica, with access to the rows to which it refers.
 #[derive(Clone, Copy)]
@@ -38,10 +39,12 @@ impl<'a> Row<'a> {
 
     /// The UUIDs in a column.
     pub fn uuids(&self, column: &str) -> Vec<Uuid> {
-        let mut rows = Vec::with_capacity(self.datum(column).map_or(0, Datum::len));
-        // Not `extend`, which asks the chained iterators for each element and takes four times as long. The list of ports may have 10,000.
-        self.row.uuids(column).for_each(|uuid| rows.push(uuid));
-        rows
+        self.row.uuids(column).collect()
+    }
+
+    /// A column, to be kept after the row has changed.
+    pub fn shared(&self, column: &str) -> Option<Arc<Datum>> {
+        self.row.shared(column).cloned()
     }
 
     fn datum(&self, column: &str) -> Option<&'a Datum> {

@@ -70,6 +70,11 @@ impl<'a> RowRef<'a> {
         self.schema.column_index(column).map(|index| self.row.field(index))
     }
 
+    /// The value of a column, to be kept after the row has changed.
+    pub fn shared(&self, column: &str) -> Option<&'a Arc<Datum>> {
+        self.schema.column_index(column).map(|index| self.row.shared(index))
+    }
+
     fn first(&self, column: &str) -> Option<&'a Atom> {
         self.datum(column)?.first()
     }

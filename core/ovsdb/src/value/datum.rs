@@ -74,6 +74,14 @@ impl Datum {
         }
     }
 
+    /// The elements of a set; nothing for a map.
+    pub fn elements(&self) -> &[Atom] {
+        match self {
+            Datum::Set(atoms) => atoms,
+            Datum::Map(_) => &[],
+        }
+    }
+
     /// The value of `key` in a map.
     pub fn get(&self, key: &Atom) -> Option<&Atom> {
         match self {
